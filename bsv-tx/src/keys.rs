@@ -1,0 +1,339 @@
+use std::fmt;
+use std::str::FromStr;
+
+use secp256k1::{Message, SecretKey, ecdsa};
+use thiserror::Error;
+use zeroize::Zeroizing;
+
+use crate::address;
+use crate::hash::hash160;
+use crate::network::Network;
+
+/// Text or bytes that are not a key or a signature. Never repeats what it was given.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum KeyError {
+    /// Not a private key: not 32 bytes, zero, or beyond the order of the curve.
+    #[error("not a private key")]
+    PrivateKey,
+    /// Not a private key in wallet import format.
+    #[error("not a private key in wallet import format (WIF)")]
+    Wif,
+    /// Not an extended private key.
+    #[error("not an extended private key (xprv… or tprv…)")]
+    ExtendedPrivateKey,
+    /// Not a compressed public key.
+    #[error("not a compressed public key (66 hexadecimal characters)")]
+    PublicKey,
+    /// Not a signature.
+    #[error("not an ECDSA signature in DER form")]
+    Signature,
+    /// The operating system gives no random numbers.
+    #[error("the operating system gives no random numbers: {0}")]
+    NoRandomness(getrandom::Error),
+}
+
+/// A secp256k1 private key. Wiped when dropped, and never printed.
+#[derive(Clone)]
+pub struct PrivateKey(Zeroizing<[u8; 32]>);
+
+impl PrivateKey {
+    /// Makes a new key from the operating system's random numbers.
+    pub fn generate() -> Result<Self, KeyError> {
+        let mut bytes = Zeroizing::new([0; 32]);
+        loop {
+            getrandom::fill(bytes.as_mut()).map_err(KeyError::NoRandomness)?;
+            // Misses one time in 2^127.
+            if let Ok(key) = Self::from_bytes(&bytes) {
+                return Ok(key);
+            }
+        }
+    }
+
+    /// Takes the big-endian number that the key is.
+    pub fn from_bytes(bytes: &[u8; 32]) -> Result<Self, KeyError> {
+        let mut secret = SecretKey::from_secret_bytes(*bytes).map_err(|_| KeyError::PrivateKey)?;
+        secret.non_secure_erase();
+        Ok(Self(Zeroizing::new(*bytes)))
+    }
+
+    /// Reads a key in wallet import format, of a compressed public key, for `network` (test
+    /// networks share one form).
+    pub fn from_wif(text: &str, network: Network) -> Result<Self, KeyError> {
+        let payload = Zeroizing::new(address::base58check_decode(text).ok_or(KeyError::Wif)?);
+        match payload.as_slice() {
+            [version, key @ .., 0x01] if *version == network.wif_version() => {
+                let bytes: &[u8; 32] = key.try_into().map_err(|_| KeyError::Wif)?;
+                Self::from_bytes(bytes)
+            }
+            _ => Err(KeyError::Wif),
+        }
+    }
+
+    /// The key in wallet import format.
+    pub fn to_wif(&self, network: Network) -> Zeroizing<String> {
+        let mut payload = Zeroizing::new([0; 34]);
+        payload[0] = network.wif_version();
+        payload[1..33].copy_from_slice(self.0.as_ref());
+        payload[33] = 0x01;
+        Zeroizing::new(address::base58check_encode(payload.as_ref()))
+    }
+
+    /// The public key.
+    pub fn public_key(&self) -> PublicKey {
+        self.with_secret(|secret| PublicKey(secp256k1::PublicKey::from_secret_key(secret)))
+    }
+
+    /// Signs a 32-byte digest as it stands (RFC 6979 nonce, low S).
+    pub fn sign(&self, digest: &[u8; 32]) -> Signature {
+        self.with_secret(|secret| Signature(ecdsa::sign(Message::from_digest(*digest), secret)))
+    }
+
+    fn with_secret<T>(&self, operation: impl FnOnce(&SecretKey) -> T) -> T {
+        let mut secret = SecretKey::from_secret_bytes(*self.0)
+            .expect("the bytes were checked when this key was made");
+        let result = operation(&secret);
+        secret.non_secure_erase();
+        result
+    }
+}
+
+impl fmt::Debug for PrivateKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PrivateKey(…)")
+    }
+}
+
+/// A BIP32 extended private key: what the older miner identity generator keeps per key.
+///
+/// Only the key at this node itself is used, nothing is derived from it.
+#[derive(Clone)]
+pub struct ExtendedPrivateKey {
+    text: Zeroizing<String>,
+    private_key: PrivateKey,
+}
+
+impl ExtendedPrivateKey {
+    /// Makes a new master key from 64 random bytes, written `xprv…` on the main network and
+    /// `tprv…` on the others.
+    pub fn generate(network: Network) -> Result<Self, KeyError> {
+        let prefix = match network {
+            Network::Livenet => bip32::Prefix::XPRV,
+            Network::Testnet | Network::Regtest => bip32::Prefix::TPRV,
+        };
+        let mut seed = Zeroizing::new([0; 64]);
+        getrandom::fill(seed.as_mut()).map_err(KeyError::NoRandomness)?;
+        let node = bip32::ExtendedPrivateKey::<SecretKey>::new(seed.as_ref())
+            .map_err(|_| KeyError::ExtendedPrivateKey)?;
+        node.to_string(prefix).parse()
+    }
+
+    /// The private key at this node.
+    pub fn private_key(&self) -> &PrivateKey {
+        &self.private_key
+    }
+
+    /// The key as it was read.
+    pub fn as_text(&self) -> &str {
+        &self.text
+    }
+}
+
+impl FromStr for ExtendedPrivateKey {
+    type Err = KeyError;
+
+    /// Reads `xprv…` or `tprv…` text, white space around it allowed.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let text = text.trim();
+        if !text.starts_with("xprv") && !text.starts_with("tprv") {
+            return Err(KeyError::ExtendedPrivateKey);
+        }
+        let node: bip32::ExtendedPrivateKey<SecretKey> =
+            text.parse().map_err(|_| KeyError::ExtendedPrivateKey)?;
+        Ok(Self {
+            text: Zeroizing::new(text.to_owned()),
+            private_key: PrivateKey(Zeroizing::new(node.to_bytes())),
+        })
+    }
+}
+
+impl fmt::Debug for ExtendedPrivateKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ExtendedPrivateKey(…)")
+    }
+}
+
+/// A secp256k1 public key, always written compressed: 33 bytes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PublicKey(secp256k1::PublicKey);
+
+impl PublicKey {
+    /// Reads a compressed key.
+    pub fn from_bytes(bytes: &[u8; 33]) -> Result<Self, KeyError> {
+        secp256k1::PublicKey::from_slice(bytes).map(Self).map_err(|_| KeyError::PublicKey)
+    }
+
+    /// The compressed key.
+    pub fn to_bytes(&self) -> [u8; 33] {
+        self.0.serialize()
+    }
+
+    /// The hash of the compressed key that P2PKH scripts and addresses hold.
+    pub fn hash(&self) -> [u8; 20] {
+        hash160(&self.to_bytes())
+    }
+
+    /// Whether `signature` over `digest` was made with this key's private key. As consensus rules
+    /// do, it accepts only low-S signatures.
+    pub fn verify(&self, digest: &[u8; 32], signature: &Signature) -> bool {
+        ecdsa::verify(&signature.0, Message::from_digest(*digest), &self.0).is_ok()
+    }
+}
+
+impl fmt::Display for PublicKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&hex::encode(self.to_bytes()))
+    }
+}
+
+impl fmt::Debug for PublicKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PublicKey({self})")
+    }
+}
+
+impl FromStr for PublicKey {
+    type Err = KeyError;
+
+    /// Reads 66 hexadecimal digits of either case.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let mut bytes = [0; 33];
+        hex::decode_to_slice(text, &mut bytes).map_err(|_| KeyError::PublicKey)?;
+        Self::from_bytes(&bytes)
+    }
+}
+
+/// An ECDSA signature, written in DER form: 70 or 71 bytes, seldom fewer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Signature(ecdsa::Signature);
+
+impl Signature {
+    /// Reads a signature in strict DER form.
+    pub fn from_der(bytes: &[u8]) -> Result<Self, KeyError> {
+        let signature = ecdsa::Signature::from_der(bytes).map_err(|_| KeyError::Signature)?;
+        // The library reads some forms that are not strict, and writes only strict ones.
+        if signature.serialize_der().as_ref() != bytes {
+            return Err(KeyError::Signature);
+        }
+        Ok(Self(signature))
+    }
+
+    /// The signature in DER form, without a sighash byte.
+    pub fn to_der(&self) -> Vec<u8> {
+        self.0.serialize_der().to_vec()
+    }
+}
+
+impl fmt::Display for Signature {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&hex::encode(self.0.serialize_der()))
+    }
+}
+
+impl fmt::Debug for Signature {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Signature({self})")
+    }
+}
+
+impl FromStr for Signature {
+    type Err = KeyError;
+
+    /// Reads hexadecimal DER of either case.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::from_der(&hex::decode(text).map_err(|_| KeyError::Signature)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WIF: &str = "L3d7a2ekpLcb3Dtfey3PWXVA7nFoEzDapBs6RedZ9GFcqHJxtgu4";
+    const XPRV: &str = "xprv9s21ZrQH143K4HFZ5CVtZb6tgRX2BdxgVTmGQGHAWEZU5aCi58AfSPafCEiFC6tH6VhGwRHZGsuydUq7vpvnaa2MxhAFDThvBdsfosg9BXz";
+
+    #[test]
+    fn wallet_import_format_reads_back_for_its_network_only() {
+        let key = PrivateKey::from_wif(WIF, Network::Livenet).unwrap();
+        assert_eq!(*key.to_wif(Network::Livenet), WIF);
+        let test_wif = key.to_wif(Network::Regtest);
+        assert!(test_wif.starts_with('c'));
+        for network in [Network::Testnet, Network::Regtest] {
+            let read = PrivateKey::from_wif(&test_wif, network).unwrap();
+            assert_eq!(read.public_key(), key.public_key());
+            assert_eq!(PrivateKey::from_wif(WIF, network).unwrap_err(), KeyError::Wif);
+        }
+        let uncompressed = "5HueCGU8rMjxEXxiPuD5BDku4MkFqeZyd4dZ1jvhTVqvbTLvyTJ";
+        for bad in ["", "L3d7", &WIF[1..], uncompressed, "1BgGZ9tcN4rm9KBzDn7KprQz87SZ26SAMH"] {
+            let error = PrivateKey::from_wif(bad, Network::Livenet).unwrap_err();
+            assert_eq!(error, KeyError::Wif, "{bad}");
+        }
+    }
+
+    #[test]
+    fn numbers_that_are_no_private_key_are_refused() {
+        let order = "fffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141";
+        for bytes in [[0; 32], hex::decode(order).unwrap().try_into().unwrap(), [0xff; 32]] {
+            assert_eq!(PrivateKey::from_bytes(&bytes).unwrap_err(), KeyError::PrivateKey);
+        }
+    }
+
+    #[test]
+    fn the_key_of_an_extended_key_is_the_one_at_its_own_node() {
+        let extended: ExtendedPrivateKey = format!(" {XPRV}\n  \n").parse().unwrap();
+        assert_eq!(extended.as_text(), XPRV);
+        assert_eq!(
+            extended.private_key().public_key().to_string(),
+            "025e343d44313813efa8e94b2c28c0b9b992cbcbed0fad36600a858fcd31da5890"
+        );
+        let xpub = "xpub661MyMwAqRbcFtXgS5sYJABqqG9YLmC4Q1Rdap9gSE8NqtwybGhePY2gZ29ESFjqJoCu1Rupje8YtGqsefD265TMg7usUDFdp6W1EGMcet8";
+        for bad in ["", &XPRV[..50], &XPRV.replace('K', "L"), xpub, WIF] {
+            let error = bad.parse::<ExtendedPrivateKey>().unwrap_err();
+            assert_eq!(error, KeyError::ExtendedPrivateKey, "{bad}");
+        }
+    }
+
+    #[test]
+    fn made_keys_differ_and_read_back() {
+        for (network, prefix) in [(Network::Livenet, "xprv"), (Network::Regtest, "tprv")] {
+            let [a, b] = [(); 2].map(|()| ExtendedPrivateKey::generate(network).unwrap());
+            assert!(a.as_text().starts_with(prefix));
+            assert_ne!(a.as_text(), b.as_text());
+            let read: ExtendedPrivateKey = a.as_text().parse().unwrap();
+            assert_eq!(read.private_key().public_key(), a.private_key().public_key());
+        }
+    }
+
+    #[test]
+    fn private_keys_are_never_printed() {
+        let key = PrivateKey::from_wif(WIF, Network::Livenet).unwrap();
+        let extended: ExtendedPrivateKey = XPRV.parse().unwrap();
+        assert_eq!(format!("{key:?} {extended:?}"), "PrivateKey(…) ExtendedPrivateKey(…)");
+    }
+
+    #[test]
+    fn a_signature_is_read_in_strict_der_only() {
+        let key = PrivateKey::from_wif(WIF, Network::Livenet).unwrap();
+        let digest = [7; 32];
+        let signature = key.sign(&digest);
+        assert!(key.public_key().verify(&digest, &signature));
+        assert!(!key.public_key().verify(&[8; 32], &signature));
+        let der = signature.to_der();
+        assert_eq!(Signature::from_der(&der), Ok(signature));
+        assert_eq!(signature.to_string().to_uppercase().parse(), Ok(signature));
+        let trailing = [der.as_slice(), &[0]].concat();
+        for bad in [&der[1..], &der[..der.len() - 1], &trailing, &[]] {
+            assert_eq!(Signature::from_der(bad), Err(KeyError::Signature));
+        }
+    }
+}

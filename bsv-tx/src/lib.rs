@@ -1,0 +1,30 @@
+//! The bytes of Bitcoin SV, without any I/O.
+//!
+//! Transactions of any size, scripts, keys and P2PKH addresses, FORKID signature hashes, block
+//! headers and Merkle branches. Decoding is strict: what decodes encodes back to the same bytes,
+//! and bytes left over are an error.
+//!
+//! Hashes are held in the order in which they are computed and stored in blocks ("internal" order)
+//! and are printed and parsed in the reversed "display" order that nodes and explorers use.
+
+mod address;
+mod encode;
+mod hash;
+mod header;
+mod keys;
+mod merkle;
+mod network;
+mod script;
+mod sighash;
+mod transaction;
+
+pub use address::{Address, AddressError};
+pub use encode::{DecodeError, Reader, write_var_bytes, write_var_int};
+pub use hash::{BlockHash, HashParseError, MerkleRoot, Txid, hash160, sha256, sha256d};
+pub use header::BlockHeader;
+pub use keys::{ExtendedPrivateKey, KeyError, PrivateKey, PublicKey, Signature};
+pub use merkle::{MerkleBranch, Sibling};
+pub use network::{Network, NetworkParseError};
+pub use script::{Instruction, Instructions, Script, ScriptBuilder, ScriptError, opcode};
+pub use sighash::{SighashError, SighashType, sighash, sign_p2pkh};
+pub use transaction::{OutPoint, OutPointParseError, Transaction, TxIn, TxOut};

@@ -1,0 +1,104 @@
+use crate::hash::{MerkleRoot, Txid, sha256d};
+
+/// What a node of the Merkle tree is hashed with, on the way from a transaction to the root.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Sibling {
+    /// Another hash, in internal byte order.
+    Hash([u8; 32]),
+    /// The node itself, where the level has an odd number of nodes and this is its last.
+    Duplicate,
+}
+
+/// The way from a transaction to the Merkle root of its block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MerkleBranch {
+    /// The place of the transaction in the block; 0 is the coinbase.
+    pub position: u64,
+    /// The siblings, from the level of the transactions upwards.
+    pub siblings: Vec<Sibling>,
+}
+
+impl MerkleBranch {
+    /// The branch of a coinbase transaction, whose siblings always stand on the right. Mining
+    /// candidates carry it as `merkleProof`; `siblings` are in internal byte order.
+    pub fn of_coinbase(siblings: &[[u8; 32]]) -> Self {
+        let siblings = siblings.iter().copied().map(Sibling::Hash).collect();
+        Self { position: 0, siblings }
+    }
+
+    /// The Merkle root of a block that holds `txid` at this branch's position.
+    ///
+    /// Answers `None` if the position does not fit the branch: there are more levels of position
+    /// than siblings, or a duplicate stands where the node is a right one.
+    pub fn root(&self, txid: &Txid) -> Option<MerkleRoot> {
+        let mut node = *txid.as_bytes();
+        let mut position = self.position;
+        for sibling in &self.siblings {
+            let is_right = position & 1 == 1;
+            node = match (sibling, is_right) {
+                (Sibling::Hash(left), true) => parent(left, &node),
+                (Sibling::Hash(right), false) => parent(&node, right),
+                (Sibling::Duplicate, false) => parent(&node, &node),
+                (Sibling::Duplicate, true) => return None,
+            };
+            position >>= 1;
+        }
+        (position == 0).then_some(MerkleRoot::from_bytes(node))
+    }
+}
+
+fn parent(left: &[u8; 32], right: &[u8; 32]) -> [u8; 32] {
+    let mut children = [0; 64];
+    children[..32].copy_from_slice(left);
+    children[32..].copy_from_slice(right);
+    sha256d(&children)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The root of a whole tree, by the definition.
+    fn root_of(mut level: Vec<[u8; 32]>) -> [u8; 32] {
+        while level.len() > 1 {
+            level = level.chunks(2).map(|pair| parent(&pair[0], pair.last().unwrap())).collect();
+        }
+        level[0]
+    }
+
+    /// The branch of the leaf at `position`, by the definition.
+    fn branch_of(mut level: Vec<[u8; 32]>, position: usize) -> MerkleBranch {
+        let mut siblings = Vec::new();
+        let mut place = position;
+        while level.len() > 1 {
+            siblings.push(level.get(place ^ 1).map_or(Sibling::Duplicate, |h| Sibling::Hash(*h)));
+            level = level.chunks(2).map(|pair| parent(&pair[0], pair.last().unwrap())).collect();
+            place /= 2;
+        }
+        MerkleBranch { position: position as u64, siblings }
+    }
+
+    #[test]
+    fn every_leaf_of_small_trees_leads_to_the_root() {
+        for count in 1..=17u8 {
+            let leaves: Vec<_> = (0..count).map(|n| sha256d(&[n])).collect();
+            let root = MerkleRoot::from_bytes(root_of(leaves.clone()));
+            for position in 0..leaves.len() {
+                let branch = branch_of(leaves.clone(), position);
+                let txid = Txid::from_bytes(leaves[position]);
+                assert_eq!(branch.root(&txid), Some(root), "{position} of {count}");
+                let deeper = MerkleBranch {
+                    position: branch.position + (1 << branch.siblings.len()),
+                    ..branch
+                };
+                assert_eq!(deeper.root(&txid), None);
+            }
+        }
+    }
+
+    #[test]
+    fn a_right_node_is_never_its_own_sibling() {
+        let branch = MerkleBranch { position: 1, siblings: vec![Sibling::Duplicate] };
+        assert_eq!(branch.root(&Txid::from_bytes([1; 32])), None);
+    }
+}

@@ -1,0 +1,64 @@
+use std::fmt;
+use std::str::FromStr;
+
+use thiserror::Error;
+
+/// A Bitcoin SV network, under the names that the miner identity specification uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Network {
+    /// The main network.
+    Livenet,
+    /// The public test network.
+    Testnet,
+    /// A private network for tests, where blocks are made on demand.
+    Regtest,
+}
+
+/// A network name that is none of `livenet`, `testnet` and `regtest`.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("unknown network \"{0}\", expected livenet, testnet or regtest")]
+pub struct NetworkParseError(String);
+
+impl Network {
+    /// The name in configuration files: `livenet`, `testnet` or `regtest`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Livenet => "livenet",
+            Self::Testnet => "testnet",
+            Self::Regtest => "regtest",
+        }
+    }
+
+    /// The version byte of a P2PKH address.
+    pub(crate) fn address_version(self) -> u8 {
+        match self {
+            Self::Livenet => 0x00,
+            Self::Testnet | Self::Regtest => 0x6f,
+        }
+    }
+
+    /// The version byte of a private key in wallet import format.
+    pub(crate) fn wif_version(self) -> u8 {
+        match self {
+            Self::Livenet => 0x80,
+            Self::Testnet | Self::Regtest => 0xef,
+        }
+    }
+}
+
+impl fmt::Display for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Network {
+    type Err = NetworkParseError;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        [Self::Livenet, Self::Testnet, Self::Regtest]
+            .into_iter()
+            .find(|network| network.name() == name)
+            .ok_or_else(|| NetworkParseError(name.to_owned()))
+    }
+}
