@@ -1,1 +1,18 @@
+//! The durable ground that both services stand on.
+//!
+//! - [`DirLock`]: one process at a time in a directory.
+//! - [`Database`]: a redb file with a schema version and ordered migrations, that reopens itself
+//!   after a failed write.
+//! - [`Keystore`]: a directory of sealed key files.
+//!
+//! What one of these has acknowledged has reached the disk.
 
+mod database;
+mod files;
+mod keystore;
+mod lock;
+
+pub use database::{Database, DatabaseOptions, Migration, Schema, StoreError};
+pub use files::{FileError, create_private_dir};
+//ks
+pub use lock::{DirLock, LockError};

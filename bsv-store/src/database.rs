@@ -1,0 +1,412 @@
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{PoisonError, RwLock};
+
+use redb::{ReadTransaction, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
+use thiserror::Error;
+
+use crate::files::{self, FileError};
+
+/// One step of a schema: makes or changes tables. It runs in the transaction that raises the
+/// version.
+pub type Migration = fn(&WriteTransaction) -> Result<(), StoreError>;
+
+/// What a database file holds: a name, and the migrations that lead to each version in turn. The
+/// newest version is their number; an empty file has version 0.
+#[derive(Clone, Copy, Debug)]
+pub struct Schema {
+    /// Tells files of different services apart.
+    pub name: &'static str,
+    /// The first makes version 1 out of an empty file.
+    pub migrations: &'static [Migration],
+}
+
+/// How a database file is opened.
+#[derive(Clone, Copy, Debug)]
+pub struct DatabaseOptions {
+    /// The most memory that cached pages may take, in bytes.
+    pub cache_bytes: usize,
+    /// The room that must be left on the disk for a write to be tried, in bytes.
+    pub free_space_reserve: u64,
+}
+
+impl Default for DatabaseOptions {
+    fn default() -> Self {
+        Self { cache_bytes: 48 << 20, free_space_reserve: 4 << 20 }
+    }
+}
+
+/// Why a database could not be opened, read or written. Nothing of the failed write is kept,
+/// unless the error came from the very commit: then reading tells.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The file was written by a newer version of this software.
+    #[error(
+        "{} has schema version {found}, this program knows versions up to {known}: \
+         it was written by a newer version of this software", path.display()
+    )]
+    NewerSchema {
+        /// The file.
+        path: PathBuf,
+        /// The version it has.
+        found: u64,
+        /// The newest version this program knows.
+        known: u64,
+    },
+    /// The file belongs to another service.
+    #[error("{} is not a {expected} store", path.display())]
+    OtherSchema {
+        /// The file.
+        path: PathBuf,
+        /// The name of the schema that was expected.
+        expected: &'static str,
+    },
+    /// Too little room is left on the disk to begin a write.
+    #[error("{} has {free} bytes of free space left, and needs {reserve} for a write", dir.display())]
+    NoSpace {
+        /// The directory of the file.
+        dir: PathBuf,
+        /// What is left.
+        free: u64,
+        /// What must be left.
+        reserve: u64,
+    },
+    /// A stored record does not decode.
+    #[error("a stored record is damaged: {0}")]
+    Damaged(String),
+    /// The file cannot be created or synced.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The storage engine failed.
+    #[error("the store failed: {0}")]
+    Engine(Box<redb::Error>),
+}
+
+impl StoreError {
+    /// A stored record that does not decode, and why.
+    pub fn damaged(reason: impl fmt::Display) -> Self {
+        Self::Damaged(reason.to_string())
+    }
+
+    /// Whether the reason is that there is no room left.
+    pub fn is_out_of_space(&self) -> bool {
+        match self {
+            Self::NoSpace { .. } => true,
+            Self::File(error) => error.is_out_of_space(),
+            Self::Engine(error) => {
+                matches!(&**error, redb::Error::Io(error) if files::is_out_of_space(error))
+            }
+            _ => false,
+        }
+    }
+}
+
+macro_rules! from_engine_errors {
+    ($($error:ident),*) => {
+        $(impl From<redb::$error> for StoreError {
+            fn from(error: redb::$error) -> Self {
+                Self::Engine(Box::new(error.into()))
+            }
+        })*
+    };
+}
+from_engine_errors!(StorageError, TableError, TransactionError, CommitError, DatabaseError);
+
+/// A redb file with a schema version.
+///
+/// After a failed write, redb refuses all later ones on the same handle; this type then reopens
+/// the file, so that writing works again as soon as its cause (a full disk) is gone.
+pub struct Database {
+    path: PathBuf,
+    options: DatabaseOptions,
+    /// `None` between a failed write and a successful reopening.
+    engine: RwLock<Option<redb::Database>>,
+}
+
+const SCHEMA_VERSIONS: TableDefinition<'_, &str, u64> = TableDefinition::new("schema_version");
+
+impl Database {
+    /// Opens the file at `path`, which is created where it is missing, and brings it to the newest
+    /// version of `schema`. The caller holds a [`DirLock`](crate::DirLock) on its directory.
+    pub fn open(
+        path: &Path,
+        schema: &Schema,
+        options: DatabaseOptions,
+    ) -> Result<Self, StoreError> {
+        if !path.try_exists().map_err(FileError::new("look for", path))? {
+            create(path, schema, options)?;
+        }
+        let engine = open_engine(path, options)?;
+        migrate(&engine, path, schema)?;
+        Ok(Self { path: path.to_owned(), options, engine: RwLock::new(Some(engine)) })
+    }
+
+    /// Runs `query` on a consistent view, which does not wait for writers.
+    pub fn read<T>(
+        &self,
+        query: impl FnOnce(&ReadTransaction) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        self.with_engine(|engine| query(&engine.begin_read()?))
+    }
+
+    /// Runs `command` in a write transaction and commits it durably. A command that refuses (inner
+    /// error) leaves nothing behind, and neither does one that fails.
+    pub fn write<T, R>(
+        &self,
+        command: impl FnOnce(&WriteTransaction) -> Result<Result<T, R>, StoreError>,
+    ) -> Result<Result<T, R>, StoreError> {
+        self.check_free_space()?;
+        let outcome = self.with_engine(|engine| {
+            let transaction = begin_write(engine)?;
+            match command(&transaction)? {
+                Ok(value) => {
+                    transaction.commit()?;
+                    Ok(Ok(value))
+                }
+                Err(refusal) => {
+                    transaction.abort()?;
+                    Ok(Err(refusal))
+                }
+            }
+        });
+        if let Err(StoreError::Engine(_)) = outcome {
+            *self.engine.write().unwrap_or_else(PoisonError::into_inner) = None;
+        }
+        outcome
+    }
+
+    fn with_engine<T>(
+        &self,
+        operation: impl FnOnce(&redb::Database) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        loop {
+            let engine = self.engine.read().unwrap_or_else(PoisonError::into_inner);
+            if let Some(engine) = engine.as_ref() {
+                return operation(engine);
+            }
+            drop(engine);
+            let mut engine = self.engine.write().unwrap_or_else(PoisonError::into_inner);
+            if engine.is_none() {
+                *engine = Some(open_engine(&self.path, self.options)?);
+            }
+        }
+    }
+
+    fn check_free_space(&self) -> Result<(), StoreError> {
+        let dir = self.path.parent().unwrap_or(Path::new("."));
+        let space = rustix::fs::statvfs(dir)
+            .map_err(|error| FileError::new("look at the free space of", dir)(error.into()))?;
+        let free = space.f_bavail.saturating_mul(space.f_frsize);
+        let reserve = self.options.free_space_reserve;
+        if free < reserve {
+            return Err(StoreError::NoSpace { dir: dir.to_owned(), free, reserve });
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Database {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Database").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+/// Makes the file under a temporary name: redb cannot open one whose making was cut short.
+fn create(path: &Path, schema: &Schema, options: DatabaseOptions) -> Result<(), StoreError> {
+    let dir = path.parent().unwrap_or(Path::new("."));
+    let temporary = path.with_extension("redb.new");
+    match fs::remove_file(&temporary) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            return Err(FileError::new("remove", &temporary)(error).into());
+        }
+        _ => {}
+    }
+    let engine = builder(options).create(&temporary)?;
+    migrate(&engine, path, schema)?;
+    drop(engine);
+    fs::rename(&temporary, path).map_err(FileError::new("create", path))?;
+    Ok(files::sync_dir(dir)?)
+}
+
+fn builder(options: DatabaseOptions) -> redb::Builder {
+    let mut builder = redb::Database::builder();
+    builder.set_cache_size(options.cache_bytes);
+    builder
+}
+
+fn open_engine(path: &Path, options: DatabaseOptions) -> Result<redb::Database, StoreError> {
+    Ok(builder(options).open(path)?)
+}
+
+/// Every commit leaves the file so that it opens at once after a crash, at any size.
+fn begin_write(engine: &redb::Database) -> Result<WriteTransaction, StoreError> {
+    let mut transaction = engine.begin_write()?;
+    transaction.set_quick_repair(true);
+    Ok(transaction)
+}
+
+fn migrate(engine: &redb::Database, path: &Path, schema: &Schema) -> Result<(), StoreError> {
+    let transaction = begin_write(engine)?;
+    let known = schema.migrations.len() as u64;
+    let found = schema_version(&transaction, schema)?
+        .ok_or_else(|| StoreError::OtherSchema { path: path.to_owned(), expected: schema.name })?;
+    if found > known {
+        return Err(StoreError::NewerSchema { path: path.to_owned(), found, known });
+    }
+    if found == known {
+        return Ok(transaction.abort()?);
+    }
+    for migration in &schema.migrations[found as usize..] {
+        migration(&transaction)?;
+    }
+    transaction.open_table(SCHEMA_VERSIONS)?.insert(schema.name, known)?;
+    Ok(transaction.commit()?)
+}
+
+/// The version of the file, 0 if it is empty; `None` if it belongs to another schema.
+fn schema_version(
+    transaction: &WriteTransaction,
+    schema: &Schema,
+) -> Result<Option<u64>, StoreError> {
+    if transaction.list_tables()?.next().is_none() {
+        return Ok(Some(0));
+    }
+    let versions = transaction.open_table(SCHEMA_VERSIONS)?;
+    let version = versions.get(schema.name)?.map(|version| version.value());
+    Ok(version)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NAMES: TableDefinition<'_, u64, &str> = TableDefinition::new("names");
+
+    fn one(transaction: &WriteTransaction) -> Result<(), StoreError> {
+        transaction.open_table(NAMES)?.insert(1, "one")?;
+        Ok(())
+    }
+
+    /// Relies on `one` having run before it.
+    fn two(transaction: &WriteTransaction) -> Result<(), StoreError> {
+        let mut names = transaction.open_table(NAMES)?;
+        let first = names.get(1)?.map(|name| name.value().to_owned());
+        names.insert(2, first.ok_or(StoreError::damaged("one is missing"))?.as_str())?;
+        Ok(())
+    }
+
+    fn fails(_: &WriteTransaction) -> Result<(), StoreError> {
+        Err(StoreError::damaged("on purpose"))
+    }
+
+    const V1: Schema = Schema { name: "numbers", migrations: &[one] };
+    const V2: Schema = Schema { name: "numbers", migrations: &[one, two] };
+    const BROKEN_V3: Schema = Schema { name: "numbers", migrations: &[one, two, fails] };
+
+    fn open(path: &Path, schema: &Schema) -> Result<Database, StoreError> {
+        Database::open(path, schema, DatabaseOptions::default())
+    }
+
+    fn names(database: &Database) -> Vec<String> {
+        database
+            .read(|transaction| {
+                let names = transaction.open_table(NAMES)?;
+                (1..=9)
+                    .filter_map(|n| names.get(n).transpose())
+                    .map(|name| Ok(name?.value().to_owned()))
+                    .collect()
+            })
+            .unwrap()
+    }
+
+    #[test]
+    fn migrations_run_in_order_and_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("numbers.redb");
+        assert_eq!(names(&open(&path, &V1).unwrap()), ["one"]);
+        assert_eq!(names(&open(&path, &V2).unwrap()), ["one", "one"]);
+        let database = open(&path, &V2).unwrap();
+        let renamed = database.write(|transaction| {
+            transaction.open_table(NAMES)?.insert(1, "uno")?;
+            Ok(Ok::<_, ()>(()))
+        });
+        assert_eq!(renamed.unwrap(), Ok(()));
+        drop(database);
+        assert_eq!(names(&open(&path, &V2).unwrap()), ["uno", "one"]);
+        assert_eq!(names(&open(&dir.path().join("new.redb"), &V2).unwrap()), ["one", "one"]);
+    }
+
+    #[test]
+    fn a_migration_that_fails_changes_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("numbers.redb");
+        drop(open(&path, &V1).unwrap());
+        assert!(matches!(open(&path, &BROKEN_V3), Err(StoreError::Damaged(_))));
+        assert_eq!(names(&open(&path, &V1).unwrap()), ["one"]);
+    }
+
+    #[test]
+    fn files_of_newer_versions_and_of_others_are_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("numbers.redb");
+        drop(open(&path, &V2).unwrap());
+        let newer = open(&path, &V1).unwrap_err();
+        assert!(matches!(newer, StoreError::NewerSchema { found: 2, known: 1, .. }), "{newer}");
+        let other = Schema { name: "letters", migrations: &[one] };
+        assert!(matches!(open(&path, &other), Err(StoreError::OtherSchema { .. })));
+        fs::write(dir.path().join("text.redb"), "not a database at all").unwrap();
+        assert!(matches!(open(&dir.path().join("text.redb"), &V1), Err(StoreError::Engine(_))));
+    }
+
+    #[test]
+    fn a_file_whose_making_was_cut_short_is_made_anew() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("numbers.redb");
+        fs::write(dir.path().join("numbers.redb.new"), [0; 100]).unwrap();
+        assert_eq!(names(&open(&path, &V1).unwrap()), ["one"]);
+    }
+
+    #[test]
+    fn a_refused_or_failed_command_leaves_nothing_behind() {
+        let dir = tempfile::tempdir().unwrap();
+        let database = open(&dir.path().join("numbers.redb"), &V1).unwrap();
+        let refused = database.write(|transaction| {
+            transaction.open_table(NAMES)?.insert(2, "two")?;
+            Ok(Err::<(), _>("refused"))
+        });
+        assert_eq!(refused.unwrap(), Err("refused"));
+        let failed = database.write(|transaction| {
+            transaction.open_table(NAMES)?.insert(2, "two")?;
+            Err::<Result<(), ()>, _>(StoreError::damaged("on purpose"))
+        });
+        assert!(failed.is_err());
+        assert_eq!(names(&database), ["one"]);
+    }
+
+    #[test]
+    fn after_an_engine_failure_the_file_is_opened_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let database = open(&dir.path().join("numbers.redb"), &V1).unwrap();
+        let failed = database.write(|_| {
+            let error = std::io::Error::from(std::io::ErrorKind::StorageFull);
+            Err::<Result<(), ()>, _>(redb::StorageError::Io(error).into())
+        });
+        assert!(failed.unwrap_err().is_out_of_space());
+        assert!(database.engine.read().unwrap().is_none());
+        assert_eq!(names(&database), ["one"]);
+    }
+
+    #[test]
+    fn no_write_begins_without_the_reserve() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("numbers.redb");
+        drop(open(&path, &V1).unwrap());
+        let options = DatabaseOptions { free_space_reserve: u64::MAX, ..Default::default() };
+        let database = Database::open(&path, &V1, options).unwrap();
+        let error = database.write(|_| Ok(Ok::<_, ()>(()))).unwrap_err();
+        assert!(matches!(error, StoreError::NoSpace { .. }) && error.is_out_of_space());
+        assert_eq!(names(&database), ["one"]);
+    }
+}

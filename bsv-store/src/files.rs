@@ -1,0 +1,75 @@
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+/// A file or directory that could not be read or written.
+#[derive(Debug, Error)]
+#[error("cannot {action} {}: {source}", path.display())]
+pub struct FileError {
+    action: &'static str,
+    path: PathBuf,
+    #[source]
+    source: io::Error,
+}
+
+impl FileError {
+    pub(crate) fn new(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self { action, path, source }
+    }
+
+    /// Whether the reason is that there is no room left.
+    pub fn is_out_of_space(&self) -> bool {
+        is_out_of_space(&self.source)
+    }
+}
+
+/// Whether an operation failed for want of room: the disk is full, or a quota or a limit on the
+/// size of files is reached.
+pub(crate) fn is_out_of_space(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge
+    )
+}
+
+/// Creates a directory, and those above it, that only its owner can enter. One that exists is left
+/// as it is.
+pub fn create_private_dir(dir: &Path) -> Result<(), FileError> {
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(dir)
+        .map_err(FileError::new("create directory", dir))
+}
+
+/// Writes a file that only its owner can read, whole or not at all: under a temporary name, synced,
+/// renamed, and the directory synced. A file of that name is replaced.
+pub(crate) fn write_atomically(dir: &Path, name: &str, contents: &[u8]) -> Result<(), FileError> {
+    let temporary = dir.join(format!(".{name}.tmp"));
+    let path = dir.join(name);
+    let written = write_synced(&temporary, contents)
+        .map_err(FileError::new("write", &path))
+        .and_then(|()| fs::rename(&temporary, &path).map_err(FileError::new("create", &path)))
+        .and_then(|()| sync_dir(dir));
+    if written.is_err() {
+        // Best effort: a later write replaces what is left.
+        let _ = fs::remove_file(&temporary);
+    }
+    written
+}
+
+fn write_synced(path: &Path, contents: &[u8]) -> io::Result<()> {
+    let mut file =
+        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    file.write_all(contents)?;
+    file.sync_all()
+}
+
+/// Makes names created in or moved within `dir` durable.
+pub(crate) fn sync_dir(dir: &Path) -> Result<(), FileError> {
+    File::open(dir).and_then(|dir| dir.sync_all()).map_err(FileError::new("sync directory", dir))
+}

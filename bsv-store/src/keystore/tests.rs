@@ -1,0 +1,147 @@
+use super::*;
+
+fn passphrase(text: &str) -> SecretString {
+    SecretString::from(text)
+}
+
+fn open(dir: &Path, passphrase: Option<&SecretString>) -> Result<Keystore, KeystoreError> {
+    Keystore::open(dir, passphrase, PlainKeys::Allowed, "test")
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+#[test]
+fn secrets_read_back_after_reopening() {
+    for passphrase in [None, Some(passphrase("correct horse"))] {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path().join("keys");
+        let keystore = open(&dir, passphrase.as_ref()).unwrap();
+        keystore.insert("pool_1", b"secret text").unwrap();
+        drop(keystore);
+        let keystore = open(&dir, passphrase.as_ref()).unwrap();
+        assert_eq!(keystore.is_plain(), passphrase.is_none());
+        assert_eq!(keystore.get("pool_1").unwrap().as_slice(), b"secret text");
+        assert!(matches!(keystore.get("pool_2"), Err(KeystoreError::Missing(_))));
+        assert!(matches!(keystore.insert("pool_1", b"x"), Err(KeystoreError::Exists(_))));
+        assert_eq!(keystore.get("pool_1").unwrap().as_slice(), b"secret text");
+    }
+}
+
+#[test]
+fn nothing_in_the_directory_tells_a_secret_or_can_be_read_by_others() {
+    let dir = tempfile::tempdir().unwrap();
+    let keystore = open(dir.path(), Some(&passphrase("correct horse"))).unwrap();
+    keystore.insert("pool_1", b"secret text").unwrap();
+    let data_key = hex::encode(*keystore.data_key);
+    assert_eq!(mode(dir.path()), 0o700);
+    for entry in fs::read_dir(dir.path()).unwrap() {
+        let path = entry.unwrap().path();
+        assert_eq!(mode(&path), 0o600, "{}", path.display());
+        let contents = String::from_utf8_lossy(&fs::read(&path).unwrap()).into_owned();
+        for secret in ["secret text", "correct horse", &data_key] {
+            assert!(!contents.contains(secret), "{}", path.display());
+        }
+    }
+    assert!(!format!("{keystore:?}").contains(&data_key));
+}
+
+#[test]
+fn the_passphrase_must_be_the_right_one() {
+    let dir = tempfile::tempdir().unwrap();
+    drop(open(dir.path(), Some(&passphrase("right"))).unwrap());
+    let wrong = open(dir.path(), Some(&passphrase("wrong"))).unwrap_err();
+    assert!(matches!(wrong, KeystoreError::WrongPassphrase(_)), "{wrong}");
+    let none = open(dir.path(), None).unwrap_err();
+    assert!(matches!(none, KeystoreError::PassphraseMissing(_)), "{none}");
+    open(dir.path(), Some(&passphrase("right"))).unwrap();
+}
+
+#[test]
+fn keys_in_clear_are_made_only_where_allowed() {
+    let dir = tempfile::tempdir().unwrap();
+    let refused = Keystore::open(dir.path(), None, PlainKeys::Refused, "test").unwrap_err();
+    assert!(matches!(refused, KeystoreError::PlainRefused(_)), "{refused}");
+    assert!(!dir.path().join(DATA_KEY_FILE).exists());
+    drop(open(dir.path(), None).unwrap());
+    let refused = Keystore::open(dir.path(), None, PlainKeys::Refused, "test").unwrap_err();
+    assert!(matches!(refused, KeystoreError::PlainRefused(_)), "{refused}");
+    let unsealed = open(dir.path(), Some(&passphrase("later"))).unwrap_err();
+    assert!(matches!(unsealed, KeystoreError::NotSealed(_)), "{unsealed}");
+}
+
+#[test]
+fn a_new_data_key_is_never_made_beside_keys_that_need_the_old_one() {
+    let dir = tempfile::tempdir().unwrap();
+    open(dir.path(), None).unwrap().insert("pool_1", b"secret").unwrap();
+    fs::remove_file(dir.path().join(DATA_KEY_FILE)).unwrap();
+    let error = open(dir.path(), None).unwrap_err();
+    assert!(matches!(error, KeystoreError::DataKeyMissing(_)), "{error}");
+    assert!(!dir.path().join(DATA_KEY_FILE).exists());
+}
+
+#[test]
+fn every_flipped_byte_and_every_truncation_of_a_key_file_is_found() {
+    let dir = tempfile::tempdir().unwrap();
+    let keystore = open(dir.path(), None).unwrap();
+    keystore.insert("pool_1", b"secret").unwrap();
+    let path = dir.path().join("pool_1.key");
+    let right = fs::read(&path).unwrap();
+    let flipped = (0..right.len()).map(|place| {
+        let mut contents = right.clone();
+        contents[place] ^= 1;
+        contents
+    });
+    let cut = (0..right.len()).map(|len| right[..len].to_vec());
+    for contents in flipped.chain(cut) {
+        fs::write(&path, contents).unwrap();
+        assert!(matches!(keystore.get("pool_1"), Err(KeystoreError::Damaged { .. })));
+    }
+}
+
+#[test]
+fn a_key_file_does_not_open_under_another_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let keystore = open(dir.path(), None).unwrap();
+    keystore.insert("pool_1", b"secret").unwrap();
+    fs::copy(dir.path().join("pool_1.key"), dir.path().join("pool_2.key")).unwrap();
+    assert!(matches!(keystore.get("pool_2"), Err(KeystoreError::Damaged { .. })));
+}
+
+#[test]
+fn a_damaged_data_key_file_is_refused_and_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join(DATA_KEY_FILE);
+    let plain_key = "11".repeat(32);
+    let wrapped = |memory: u64, salt: &str| {
+        format!(
+            r#"{{"version":1,"dataKey":{{"wrapped":{{"memoryKib":{memory},"iterations":2,
+            "parallelism":1,"salt":"{salt}","sealed":"00"}}}}}}"#
+        )
+    };
+    for (text, passphrase) in [
+        (String::new(), None),
+        ("{}".to_owned(), None),
+        (format!(r#"{{"version":2,"dataKey":{{"plain":"{plain_key}"}}}}"#), None),
+        (r#"{"version":1,"dataKey":{"plain":"1111"}}"#.to_owned(), None),
+        (r#"{"version":1,"dataKey":{"plain":"zz"}}"#.to_owned(), None),
+        (wrapped(u64::from(u32::MAX), &"11".repeat(16)), Some(passphrase("x"))),
+        (wrapped(19456, "11"), Some(passphrase("x"))),
+    ] {
+        fs::write(&path, &text).unwrap();
+        let error = open(dir.path(), passphrase.as_ref()).unwrap_err();
+        assert!(matches!(error, KeystoreError::Damaged { .. }), "{text}: {error}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), text);
+    }
+}
+
+#[test]
+fn a_name_never_leads_out_of_the_directory() {
+    let dir = tempfile::tempdir().unwrap();
+    let keystore = open(dir.path(), None).unwrap();
+    for name in ["", ".", "..", "../x", "a/b", ".hidden", "a\0", "é", "a b"] {
+        assert!(matches!(keystore.insert(name, b"x"), Err(KeystoreError::BadName(_))), "{name}");
+        assert!(matches!(keystore.get(name), Err(KeystoreError::BadName(_))), "{name}");
+    }
+}

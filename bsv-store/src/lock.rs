@@ -1,0 +1,87 @@
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+use crate::files::{FileError, create_private_dir};
+
+/// Holds a directory for this process, through its file `lock`, until dropped. The operating
+/// system lets go of it too when the process dies.
+#[derive(Debug)]
+pub struct DirLock {
+    _file: File,
+}
+
+/// Why a directory could not be locked.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum LockError {
+    /// Another process holds the directory.
+    #[error("{} is in use by {holder}", dir.display())]
+    Held {
+        /// The directory.
+        dir: PathBuf,
+        /// The program and process id of the holder, as it wrote them down.
+        holder: String,
+    },
+    /// The directory or its lock file cannot be created or locked.
+    #[error(transparent)]
+    File(#[from] FileError),
+}
+
+impl DirLock {
+    /// The lock file's name inside the directory.
+    pub const FILE_NAME: &'static str = "lock";
+
+    /// Locks `dir`, which is created where it is missing. `program` is the name that others are
+    /// told when they ask for the same directory.
+    pub fn acquire(dir: &Path, program: &str) -> Result<Self, LockError> {
+        create_private_dir(dir)?;
+        let path = dir.join(Self::FILE_NAME);
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(&path)
+            .map_err(FileError::new("open", &path))?;
+        match file.try_lock() {
+            Ok(()) => {
+                // Only a help to those who find the lock held: it must not fail on a full disk.
+                let _ = file.set_len(0);
+                let _ = write!(file, "{program} (process {})", std::process::id());
+                Ok(Self { _file: file })
+            }
+            Err(TryLockError::WouldBlock) => {
+                let mut holder = String::new();
+                let _ = file.read_to_string(&mut holder);
+                if holder.is_empty() {
+                    holder = "another process".to_owned();
+                }
+                Err(LockError::Held { dir: dir.to_owned(), holder })
+            }
+            Err(TryLockError::Error(error)) => Err(FileError::new("lock", &path)(error).into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_held_directory_names_its_holder_until_it_is_let_go() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path().join("made/on/demand");
+        let lock = DirLock::acquire(&dir, "first").unwrap();
+        let error = DirLock::acquire(&dir, "second").unwrap_err();
+        let expected =
+            format!("{} is in use by first (process {})", dir.display(), std::process::id());
+        assert_eq!(error.to_string(), expected);
+        drop(lock);
+        DirLock::acquire(&dir, "second").unwrap();
+    }
+}
