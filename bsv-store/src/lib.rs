@@ -14,5 +14,5 @@ mod lock;
 
 pub use database::{Database, DatabaseOptions, Migration, Schema, StoreError};
 pub use files::{FileError, create_private_dir};
-//ks
+pub use keystore::{Keystore, KeystoreError, PlainKeys};
 pub use lock::{DirLock, LockError};
