@@ -1,1 +1,14 @@
+//! The Bitcoin SV network as a client: the JSON-RPC of a node.
+//!
+//! Every answer is checked before it is believed, and amounts are read exactly as the node spells
+//! them, never through floating point.
 
+mod amount;
+mod answers;
+mod error;
+mod rpc;
+mod transport;
+
+pub use error::NodeError;
+pub use rpc::{Broadcast, ChainTip, Coin, Mempool, NodeRpc, UnspentOutput};
+pub use transport::NodeSettings;

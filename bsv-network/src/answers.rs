@@ -1,0 +1,121 @@
+use std::borrow::Cow;
+use std::fmt::Display;
+use std::str::FromStr;
+
+use bsv_tx::{BlockHash, Script, Txid};
+use serde::{Deserialize, Deserializer, de};
+use serde_json::value::RawValue;
+
+use crate::amount::Amount;
+use crate::error::NodeError;
+
+/// `getblockchaininfo`.
+#[derive(Deserialize)]
+pub(crate) struct BlockchainInfo {
+    pub(crate) blocks: u32,
+    #[serde(deserialize_with = "parsed")]
+    pub(crate) bestblockhash: BlockHash,
+}
+
+/// `gettxout`, where the output exists.
+#[derive(Deserialize)]
+pub(crate) struct TxOutInfo {
+    pub(crate) confirmations: u32,
+    pub(crate) value: Amount,
+    #[serde(rename = "scriptPubKey")]
+    pub(crate) script: ScriptInfo,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct ScriptInfo {
+    #[serde(deserialize_with = "script")]
+    pub(crate) hex: Script,
+}
+
+/// One item of `listunspent`.
+#[derive(Deserialize)]
+pub(crate) struct Unspent {
+    #[serde(deserialize_with = "parsed")]
+    pub(crate) txid: Txid,
+    pub(crate) vout: u32,
+    pub(crate) amount: Amount,
+    #[serde(rename = "scriptPubKey", deserialize_with = "script")]
+    pub(crate) script: Script,
+    pub(crate) confirmations: u32,
+}
+
+/// The one member of `getsettings` that is of use here.
+#[derive(Deserialize)]
+pub(crate) struct Settings {
+    pub(crate) minminingtxfee: Amount,
+}
+
+/// A string that holds a hash or the like.
+#[derive(Deserialize)]
+#[serde(bound = "T: FromStr<Err: Display>", transparent)]
+pub(crate) struct Parsed<T>(#[serde(deserialize_with = "parsed")] pub(crate) T);
+
+/// Reads the result of `method`.
+pub(crate) fn read<'a, T: Deserialize<'a>>(
+    method: &str,
+    result: &'a RawValue,
+) -> Result<T, NodeError> {
+    serde_json::from_str(result.get())
+        .map_err(|error| NodeError::unexpected(method, error.to_string()))
+}
+
+fn parsed<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: FromStr<Err: Display>,
+{
+    Cow::<str>::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+}
+
+fn script<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Script, D::Error> {
+    let text = Cow::<str>::deserialize(deserializer)?;
+    Script::from_hex(&text).map_err(de::Error::custom)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const UNSPENT: &str = r#"{"txid":"4a5e1e4baab89f3a32518a88c31bc87f618f76673e2cc77ab2127b7afdeda33b","vout":1,"address":"n1AfagyYZ8QgWUuVoZnQGgPjkPo9xHEtvo","account":"","scriptPubKey":"76a914d78c3eb76bd3121e039088fecb7dcffb8c4fa9c888ac","amount":0.12345678,"confirmations":0,"spendable":true}"#;
+
+    fn read_unspent(text: &str) -> Result<Unspent, NodeError> {
+        let raw = RawValue::from_string(text.to_owned()).unwrap();
+        read("listunspent", &raw)
+    }
+
+    #[test]
+    fn an_answer_is_read() {
+        let unspent = read_unspent(UNSPENT).unwrap();
+        assert_eq!(unspent.amount, Amount(12_345_678));
+        assert_eq!(unspent.script.as_bytes().len(), 25);
+    }
+
+    #[test]
+    fn every_wrong_member_is_noticed_and_named() {
+        for (right, wrong, reason) in [
+            ("4a5e1e", "4a5e", "64 hexadecimal characters"),
+            ("4a5e1e", "zzzzzz", "64 hexadecimal characters"),
+            ("76a914", "76a91", "not hexadecimal"),
+            ("\"vout\":1", "\"vout\":-1", "expected u32"),
+            ("\"vout\":1", "\"vout\":4294967296", "expected u32"),
+            ("\"vout\":1", "\"vout\":\"1\"", "expected u32"),
+            ("\"vout\":1,", "", "missing field `vout`"),
+            ("0.12345678", "0.123456789", "8 decimal places"),
+            ("0.12345678", "\"0.12345678\"", "decimal number"),
+            ("\"confirmations\":0", "\"confirmations\":-3", "expected u32"),
+        ] {
+            let changed = UNSPENT.replacen(right, wrong, 1);
+            let Err(NodeError::Unexpected { method, reason: given }) = read_unspent(&changed)
+            else {
+                panic!("accepted {changed}");
+            };
+            assert_eq!(method, "listunspent");
+            assert!(given.contains(reason), "{given}");
+        }
+    }
+}

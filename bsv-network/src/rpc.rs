@@ -1,0 +1,272 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use bsv_tx::{Address, BlockHash, OutPoint, Transaction, TxOut, Txid};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::amount::Amount;
+use crate::answers::{BlockchainInfo, Parsed, Settings, TxOutInfo, Unspent, read};
+use crate::error::NodeError;
+use crate::transport::{NodeSettings, Repeatable, Transport};
+
+/// How long a call may take unless [`NodeRpc::with_timeout`] says otherwise.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long the node may take to find blocks.
+const GENERATE_TIMEOUT: Duration = Duration::from_secs(600);
+
+/// Parameters of a call without any.
+const NONE: [(); 0] = [];
+
+/// The node's JSON-RPC error codes that are an answer rather than a failure.
+mod code {
+    /// `RPC_WALLET_ERROR`.
+    pub(super) const WALLET: i64 = -4;
+    /// `RPC_INVALID_ADDRESS_OR_KEY`: no such transaction.
+    pub(super) const NOT_FOUND: i64 = -5;
+    /// `RPC_VERIFY_REJECTED`.
+    pub(super) const REFUSED: i64 = -26;
+    /// `RPC_VERIFY_ALREADY_IN_CHAIN`: the transaction is in the mempool.
+    pub(super) const ALREADY_KNOWN: i64 = -27;
+}
+
+/// A client of one node's JSON-RPC. Clones share connections.
+///
+/// Connections belong to the tokio runtime in which they were made: make one client per runtime.
+///
+/// Besides what each method lists, every method fails with [`NodeError::Unreachable`],
+/// [`NodeError::Unauthorized`] or [`NodeError::Starting`] where the node cannot be used, and with
+/// [`NodeError::Unexpected`] where its answer makes no sense.
+#[derive(Clone, Debug)]
+pub struct NodeRpc {
+    transport: Arc<Transport>,
+    timeout: Duration,
+}
+
+/// The last block of the main chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChainTip {
+    /// Its height; the first block has height 0.
+    pub height: u32,
+    /// Its hash.
+    pub hash: BlockHash,
+}
+
+/// Whether transactions count that are not in a block yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mempool {
+    /// They count: what they make exists, what they spend is gone.
+    Include,
+    /// Only blocks count.
+    Ignore,
+}
+
+/// An output that nothing has spent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnspentOutput {
+    /// The output.
+    pub output: TxOut,
+    /// How many blocks deep it is; 0 in the mempool.
+    pub confirmations: u32,
+}
+
+/// What became of a transaction that was sent and not refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Broadcast {
+    /// It is in the node's mempool now.
+    Accepted,
+    /// It already was in the mempool or in a block.
+    AlreadyKnown,
+}
+
+/// An unspent output of an address that the node's wallet watches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Coin {
+    /// Where it is.
+    pub outpoint: OutPoint,
+    /// The output.
+    pub output: TxOut,
+    /// How many blocks deep it is; 0 in the mempool.
+    pub confirmations: u32,
+}
+
+impl NodeRpc {
+    /// A client for the node at `settings`, with a time-out of 10 seconds. Nothing is sent until
+    /// the first call.
+    pub fn new(settings: NodeSettings) -> Self {
+        Self { transport: Arc::new(Transport::new(settings)), timeout: TIMEOUT }
+    }
+
+    /// The same client with another limit on how long each call may take, from its start until
+    /// its whole answer is there. [`NodeRpc::generate`] has a longer one of its own.
+    pub fn with_timeout(self, timeout: Duration) -> Self {
+        Self { timeout, ..self }
+    }
+
+    /// Calls any method, once. The result is JSON exactly as the node spelled it.
+    ///
+    /// Fails with [`NodeError::Rejected`] where the node refuses.
+    pub async fn call(&self, method: &str, params: &[Value]) -> Result<Box<RawValue>, NodeError> {
+        self.transport.call(method, &params, self.timeout, Repeatable::No).await
+    }
+
+    /// The tip of the main chain (`getblockchaininfo`).
+    pub async fn tip(&self) -> Result<ChainTip, NodeError> {
+        let info: BlockchainInfo = self.ask("getblockchaininfo", &NONE).await?;
+        Ok(ChainTip { height: info.blocks, hash: info.bestblockhash })
+    }
+
+    /// The output at `outpoint`, or `None` if it is spent or was never made (`gettxout`).
+    pub async fn unspent_output(
+        &self,
+        outpoint: &OutPoint,
+        mempool: Mempool,
+    ) -> Result<Option<UnspentOutput>, NodeError> {
+        let params = (outpoint.txid.to_string(), outpoint.vout, mempool == Mempool::Include);
+        let found: Option<TxOutInfo> = self.ask("gettxout", &params).await?;
+        Ok(found.map(|TxOutInfo { confirmations, value, script }| UnspentOutput {
+            output: TxOut { satoshis: value.0, locking_script: script.hex },
+            confirmations,
+        }))
+    }
+
+    /// The transaction `txid` from the mempool or a block, or `None` if the node does not know it
+    /// (`getrawtransaction`). A node without `txindex=1` knows few mined transactions.
+    pub async fn transaction(&self, txid: &Txid) -> Result<Option<Transaction>, NodeError> {
+        let method = "getrawtransaction";
+        let hex: String = match self.ask(method, &(txid.to_string(), false)).await {
+            Err(NodeError::Rejected { code: code::NOT_FOUND, .. }) => return Ok(None),
+            result => result?,
+        };
+        let transaction = Transaction::from_hex(&hex)
+            .map_err(|error| NodeError::unexpected(method, error.to_string()))?;
+        same_txid(method, &transaction.txid(), txid)?;
+        Ok(Some(transaction))
+    }
+
+    /// Gives the node a transaction to pass on (`sendrawtransaction`).
+    ///
+    /// Fails with [`NodeError::Rejected`] where the node refuses it. After
+    /// [`NodeError::Unreachable`] the node may have it nevertheless. Code -25 and a message that
+    /// starts with `258:` do not prove that a transaction sent before is unknown: a mined one
+    /// whose outputs are all spent is answered like that.
+    pub async fn send_transaction(&self, tx: &Transaction) -> Result<Broadcast, NodeError> {
+        let method = "sendrawtransaction";
+        let Parsed(txid) = match self.ask(method, &[tx.to_hex()]).await {
+            Err(NodeError::Rejected { code, message, .. }) if is_known(code, &message) => {
+                return Ok(Broadcast::AlreadyKnown);
+            }
+            result => result?,
+        };
+        same_txid(method, &txid, &tx.txid())?;
+        Ok(Broadcast::Accepted)
+    }
+
+    /// Has the node's wallet watch `address` from now on (`importaddress`, without a search of
+    /// the chain for what came before). Harmless to repeat, and for an address of the wallet.
+    ///
+    /// Fails with [`NodeError::Rejected`] where the address is of another network or the node
+    /// runs without a wallet.
+    pub async fn import_address(&self, address: &Address) -> Result<(), NodeError> {
+        const OWN: &str = "already contains the private key";
+        let params = (address.to_string(), "", false);
+        match self.ask::<()>("importaddress", &params).await {
+            Err(NodeError::Rejected { code: code::WALLET, message, .. })
+                if message.contains(OWN) =>
+            {
+                Ok(())
+            }
+            result => result,
+        }
+    }
+
+    /// The unspent outputs of an address that the node's wallet owns or watches, those in the
+    /// mempool included (`listunspent`).
+    ///
+    /// Fails with [`NodeError::Rejected`] where the address is of another network or the node
+    /// runs without a wallet.
+    pub async fn coins_of(&self, address: &Address) -> Result<Vec<Coin>, NodeError> {
+        let params = (0, 9_999_999, [address.to_string()]);
+        let unspent: Vec<Unspent> = self.ask("listunspent", &params).await?;
+        let coin = |Unspent { txid, vout, amount, script, confirmations }| Coin {
+            outpoint: OutPoint { txid, vout },
+            output: TxOut { satoshis: amount.0, locking_script: script },
+            confirmations,
+        };
+        Ok(unspent.into_iter().map(coin).collect())
+    }
+
+    /// What the node's wallet can spend, in satoshis (`getbalance`).
+    ///
+    /// Fails with [`NodeError::Rejected`] where the node runs without a wallet.
+    pub async fn wallet_balance(&self) -> Result<u64, NodeError> {
+        let Amount(satoshis) = self.ask("getbalance", &NONE).await?;
+        Ok(satoshis)
+    }
+
+    /// Pays `satoshis` out of the node's wallet (`sendtoaddress`).
+    ///
+    /// Fails with [`NodeError::Rejected`] where the wallet has too little, is locked or absent.
+    /// After [`NodeError::Unreachable`] it may have paid nevertheless.
+    pub async fn send_to_address(
+        &self,
+        address: &Address,
+        satoshis: u64,
+    ) -> Result<Txid, NodeError> {
+        // A node takes an amount as a string too, which no JSON writer rounds.
+        let params = (address.to_string(), Amount(satoshis).format());
+        let method = "sendtoaddress";
+        let result = self.transport.call(method, &params, self.timeout, Repeatable::No).await?;
+        let Parsed(txid) = read(method, &result)?;
+        Ok(txid)
+    }
+
+    /// Mines `blocks` blocks, paid to the node's wallet, and answers their hashes (`generate`).
+    /// For private networks; the node has ten minutes for it.
+    ///
+    /// Fails with [`NodeError::Rejected`] where the node runs without a wallet.
+    pub async fn generate(&self, blocks: u32) -> Result<Vec<BlockHash>, NodeError> {
+        let method = "generate";
+        let result =
+            self.transport.call(method, &[blocks], GENERATE_TIMEOUT, Repeatable::No).await?;
+        let hashes: Vec<Parsed<BlockHash>> = read(method, &result)?;
+        if hashes.len() != blocks as usize {
+            let reason = format!("{} blocks instead of {blocks}", hashes.len());
+            return Err(NodeError::unexpected(method, reason));
+        }
+        Ok(hashes.into_iter().map(|Parsed(hash)| hash).collect())
+    }
+
+    /// The fee that a transaction must pay for the node to mine it, in satoshis per 1000 bytes
+    /// (`minminingtxfee` of `getsettings`).
+    pub async fn least_fee_rate(&self) -> Result<u64, NodeError> {
+        let settings: Settings = self.ask("getsettings", &NONE).await?;
+        Ok(settings.minminingtxfee.0)
+    }
+
+    /// A call that does no harm when it is made twice.
+    async fn ask<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        params: &impl Serialize,
+    ) -> Result<T, NodeError> {
+        let result = self.transport.call(method, params, self.timeout, Repeatable::Yes).await?;
+        read(method, &result)
+    }
+}
+
+/// Whether a refusal says that the node has the transaction, in its mempool or in a block.
+fn is_known(code: i64, message: &str) -> bool {
+    code == code::ALREADY_KNOWN || (code == code::REFUSED && message.starts_with("257:"))
+}
+
+fn same_txid(method: &str, answered: &Txid, asked: &Txid) -> Result<(), NodeError> {
+    if answered == asked {
+        return Ok(());
+    }
+    let reason = format!("it is about transaction {answered}, not {asked}");
+    Err(NodeError::unexpected(method, reason))
+}

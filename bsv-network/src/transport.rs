@@ -1,0 +1,335 @@
+use std::error::Error;
+use std::io::{self, ErrorKind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::header::{CONTENT_TYPE, HeaderValue};
+use reqwest::{Client, StatusCode, redirect};
+use rustls::crypto::ring;
+use rustls::{ClientConfig, RootCertStore};
+use secrecy::{ExposeSecret, SecretString};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use tokio::sync::Semaphore;
+
+use crate::error::NodeError;
+
+/// Where a node answers RPC, and as whom to ask it: `rpcHost`, `rpcPort`, `rpcUser` and
+/// `rpcPassword` of the configuration. `Debug` does not show the password.
+#[derive(Clone, Debug)]
+pub struct NodeSettings {
+    /// A host name or an IP address.
+    pub host: String,
+    /// The port.
+    pub port: u16,
+    /// The user name.
+    pub user: String,
+    /// The password.
+    pub password: SecretString,
+}
+
+impl NodeSettings {
+    /// `host:port`, with an IPv6 address in brackets.
+    pub(crate) fn address(&self) -> String {
+        if self.host.contains(':') && !self.host.starts_with('[') {
+            format!("[{}]:{}", self.host, self.port)
+        } else {
+            format!("{}:{}", self.host, self.port)
+        }
+    }
+}
+
+/// The longest answer that is read: far above any block's hashes and any transaction of policy
+/// size, far below what would exhaust the machine.
+const MOST_ANSWER_BYTES: usize = 64 << 20;
+
+/// A node runs 4 calls at once and queues 16 more, refusing the rest (its `rpcthreads` and
+/// `rpcworkqueue`). Calls above this number wait here, where nothing is lost.
+const MOST_CALLS_AT_ONCE: usize = 12;
+
+/// A node closes connections after 30 idle seconds (`rpcservertimeout`). They are dropped here
+/// before, so that no call is sent into one that is just being closed.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// What a node says when more calls wait than it queues. It comes as plain text with status 500.
+const BUSY: &str = "Work queue depth exceeded";
+
+/// The code of every error while a node starts (`RPC_IN_WARMUP`).
+const STARTING: i64 = -28;
+
+/// HTTP connections to one node.
+#[derive(Debug)]
+pub(crate) struct Transport {
+    client: Client,
+    url: String,
+    settings: NodeSettings,
+    turns: Semaphore,
+}
+
+/// Whether a call does no harm when it is made twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Repeatable {
+    Yes,
+    No,
+}
+
+#[derive(Serialize)]
+struct Request<'a, P> {
+    jsonrpc: &'static str,
+    id: &'static str,
+    method: &'a str,
+    params: &'a P,
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    /// `null` included.
+    result: Box<RawValue>,
+    error: Option<AnswerError>,
+}
+
+#[derive(Deserialize)]
+struct AnswerError {
+    code: i64,
+    message: String,
+}
+
+impl Transport {
+    pub(crate) fn new(settings: NodeSettings) -> Self {
+        Self {
+            client: plain_http_client(),
+            url: format!("http://{}/", settings.address()),
+            settings,
+            turns: Semaphore::new(MOST_CALLS_AT_ONCE),
+        }
+    }
+
+    /// Makes one call; `timeout` covers all of it. The result is JSON as the node spelled it,
+    /// `null` included.
+    pub(crate) async fn call(
+        &self,
+        method: &str,
+        params: &impl Serialize,
+        timeout: Duration,
+        repeatable: Repeatable,
+    ) -> Result<Box<RawValue>, NodeError> {
+        let request = Request { jsonrpc: "1.0", id: "bsv", method, params };
+        let body = serde_json::to_vec(&request).expect("parameters are plain values");
+        let exchange = async {
+            // The semaphore is never closed; a closed one would only stop the counting.
+            let _turn = self.turns.acquire().await;
+            self.post(body, repeatable).await
+        };
+        let (status, body) = match tokio::time::timeout(timeout, exchange).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(error)) => return Err(self.failed(method, &error)),
+            Err(_) => return Err(self.unreachable(format!("none within {timeout:?}"))),
+        };
+        if body.len() > MOST_ANSWER_BYTES {
+            let reason = format!("longer than {MOST_ANSWER_BYTES} bytes");
+            return Err(NodeError::unexpected(method, reason));
+        }
+        self.read(method, status, &body)
+    }
+
+    /// Stops reading where the answer is too long.
+    async fn post(
+        &self,
+        body: Vec<u8>,
+        repeatable: Repeatable,
+    ) -> Result<(StatusCode, Vec<u8>), reqwest::Error> {
+        let NodeSettings { user, password, .. } = &self.settings;
+        let request = self
+            .client
+            .post(&self.url)
+            .basic_auth(user, Some(password.expose_secret()))
+            .header(CONTENT_TYPE, HeaderValue::from_static("application/json"))
+            .body(body);
+        let again = request.try_clone().filter(|_| repeatable == Repeatable::Yes);
+        let mut response = match (request.send().await, again) {
+            (Err(error), Some(again)) if is_hang_up(&error) => again.send().await?,
+            (response, _) => response?,
+        };
+        let mut answer = Vec::new();
+        while let Some(chunk) = response.chunk().await? {
+            answer.extend_from_slice(&chunk);
+            if answer.len() > MOST_ANSWER_BYTES {
+                break;
+            }
+        }
+        Ok((response.status(), answer))
+    }
+
+    /// What an answer means. Errors of a call come with status 500, or 404 for an unknown method,
+    /// and a JSON body.
+    fn read(
+        &self,
+        method: &str,
+        status: StatusCode,
+        body: &[u8],
+    ) -> Result<Box<RawValue>, NodeError> {
+        match status {
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+                return Err(NodeError::Unauthorized);
+            }
+            StatusCode::SERVICE_UNAVAILABLE => {
+                return Err(self.unreachable("the node is stopping".to_owned()));
+            }
+            _ if body.starts_with(BUSY.as_bytes()) => {
+                return Err(self.unreachable("the node is too busy".to_owned()));
+            }
+            _ => {}
+        }
+        let answer: Answer = serde_json::from_slice(body).map_err(|error| {
+            NodeError::unexpected(method, format!("HTTP status {status}, {error}"))
+        })?;
+        match answer.error {
+            None if status == StatusCode::OK => Ok(answer.result),
+            None => Err(NodeError::unexpected(method, format!("HTTP status {status}, no error"))),
+            Some(AnswerError { code: STARTING, .. }) => Err(NodeError::Starting),
+            Some(AnswerError { code, message }) => {
+                Err(NodeError::Rejected { method: method.to_owned(), code, message })
+            }
+        }
+    }
+
+    fn failed(&self, method: &str, error: &reqwest::Error) -> NodeError {
+        let reason = innermost(error).to_string();
+        if causes_of::<hyper::Error>(error).any(hyper::Error::is_parse) {
+            NodeError::unexpected(method, format!("not HTTP, {reason}"))
+        } else {
+            self.unreachable(reason)
+        }
+    }
+
+    fn unreachable(&self, reason: String) -> NodeError {
+        NodeError::Unreachable { address: self.settings.address(), reason }
+    }
+}
+
+/// RPC is plain HTTP, but the HTTP client wants to be ready for TLS. Giving it a configuration
+/// that trusts nobody saves loading the system's certificates, and works whether or not the
+/// process has installed a cryptography provider.
+fn plain_http_client() -> Client {
+    let tls = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .expect("ring speaks every version of TLS that rustls does")
+        .with_root_certificates(RootCertStore::empty())
+        .with_no_client_auth();
+    Client::builder()
+        .tls_backend_preconfigured(tls)
+        .no_proxy()
+        .redirect(redirect::Policy::none())
+        .pool_idle_timeout(IDLE_TIMEOUT)
+        .pool_max_idle_per_host(MOST_CALLS_AT_ONCE)
+        .build()
+        .expect("a client without proxies, files and names to resolve is built from constants")
+}
+
+/// Whether the node closed the connection instead of answering. That happens to the first call
+/// after a node's restart, if it is made before the end of the old connection was noticed.
+fn is_hang_up(error: &reqwest::Error) -> bool {
+    let mut of_http = causes_of::<hyper::Error>(error);
+    let mut of_io = causes_of::<io::Error>(error).map(io::Error::kind);
+    of_http.any(hyper::Error::is_incomplete_message)
+        || of_io.any(|kind| matches!(kind, ErrorKind::ConnectionReset | ErrorKind::BrokenPipe))
+}
+
+fn causes_of<'a, E: Error + 'static>(
+    error: &'a (dyn Error + 'static),
+) -> impl Iterator<Item = &'a E> {
+    causes(error).filter_map(<dyn Error>::downcast_ref)
+}
+
+/// The cause of all the others, which says what happened; those above say where.
+fn innermost<'a>(error: &'a (dyn Error + 'static)) -> &'a (dyn Error + 'static) {
+    causes(error).last().expect("an error comes first among its causes")
+}
+
+fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |&error| error.source())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(host: &str) -> NodeSettings {
+        NodeSettings {
+            host: host.to_owned(),
+            port: 8332,
+            user: "bitcoin".to_owned(),
+            password: "hunter2".into(),
+        }
+    }
+
+    fn read(status: u16, body: &str) -> Result<String, NodeError> {
+        let status = StatusCode::from_u16(status).unwrap();
+        Transport::new(settings("localhost"))
+            .read("getinfo", status, body.as_bytes())
+            .map(|result| result.get().to_owned())
+    }
+
+    #[test]
+    fn an_address_has_brackets_where_it_needs_them() {
+        for (host, address) in [
+            ("localhost", "localhost:8332"),
+            ("127.0.0.1", "127.0.0.1:8332"),
+            ("::1", "[::1]:8332"),
+            ("[::1]", "[::1]:8332"),
+        ] {
+            assert_eq!(settings(host).address(), address);
+        }
+    }
+
+    #[test]
+    fn the_password_is_never_shown() {
+        let shown = format!("{:?} {:?}", settings("h"), Transport::new(settings("h")));
+        assert!(!shown.contains("hunter2"), "{shown}");
+    }
+
+    #[test]
+    fn results_keep_their_spelling() {
+        for (result, expected) in
+            [("4.656542373906925e-10", "4.656542373906925e-10"), ("null", "null")]
+        {
+            let body = format!(r#"{{"result":{result},"error":null,"id":"bsv"}}"#);
+            assert_eq!(read(200, &body), Ok(expected.to_owned()));
+        }
+    }
+
+    #[test]
+    fn errors_are_told_apart() {
+        let error = r#"{"result":null,"error":{"code":-5,"message":"no such thing"},"id":"bsv"}"#;
+        let rejected = NodeError::Rejected {
+            method: "getinfo".to_owned(),
+            code: -5,
+            message: "no such thing".to_owned(),
+        };
+        assert_eq!(read(500, error), Err(rejected));
+        assert_eq!(read(500, &error.replace("-5", "-28")), Err(NodeError::Starting));
+        assert_eq!(read(401, ""), Err(NodeError::Unauthorized));
+        assert_eq!(read(403, ""), Err(NodeError::Unauthorized));
+        for (status, body) in [(503, ""), (500, "Work queue depth exceeded\r\n")] {
+            assert!(matches!(read(status, body), Err(NodeError::Unreachable { .. })));
+        }
+    }
+
+    #[test]
+    fn nonsense_is_unexpected() {
+        for (status, body) in [
+            (200, ""),
+            (200, "<html>"),
+            (200, "[]"),
+            (200, "{}"),
+            (200, r#"{"result":1,"error":{"code":"x","message":"y"}}"#),
+            (200, r#"{"result":1,"error":"y"}"#),
+            (200, "{\"result\":\"\u{1}\",\"error\":null}"),
+            (302, r#"{"result":1,"error":null}"#),
+            (500, r#"{"result":1,"error":null}"#),
+        ] {
+            let error = read(status, body).unwrap_err();
+            assert!(matches!(error, NodeError::Unexpected { .. }), "{body}: {error}");
+        }
+    }
+}

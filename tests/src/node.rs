@@ -1,0 +1,415 @@
+//! A real node on a network of its own.
+
+use std::fs;
+use std::future::Future;
+use std::io::{self, Read, Write};
+use std::net::TcpListener;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::mpsc;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use bsv_network::{NodeError, NodeRpc, NodeSettings};
+use bsv_tx::{BlockHash, BlockHeader, MerkleBranch, Transaction, Txid};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::runtime::{Builder, Runtime};
+
+use crate::fetch::bitcoind;
+
+/// How long a node may take until it answers.
+const START_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How long a node may take to stop when asked to.
+const STOP_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// How long a blocking call may take.
+const CALL_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// How often to try other ports where another program was quicker.
+const START_ATTEMPTS: usize = 10;
+
+/// A node of its own network and directory, which runs until this is dropped or the process ends,
+/// however it ends.
+///
+/// Its methods panic with the node's words where the node refuses: they are for tests.
+#[derive(Debug)]
+pub struct Node {
+    /// Where the node answers RPC: a loopback address.
+    pub host: String,
+    /// Where the node answers RPC.
+    pub port: u16,
+    /// The RPC user name.
+    pub user: String,
+    /// The RPC password.
+    pub password: String,
+    directory: TempDir,
+    running: Option<Running>,
+    rpc: NodeRpc,
+    blocking_rpc: NodeRpc,
+}
+
+impl Node {
+    /// Starts a node and waits until it answers.
+    ///
+    /// # Panics
+    /// If it does not, with the end of its log.
+    pub fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// Starts a node with further lines in its configuration file, like `txindex=0`. A setting
+    /// given twice has its first value; these come first.
+    ///
+    /// # Panics
+    /// If it does not answer, with the end of its log.
+    pub fn start_with(settings: &[&str]) -> Self {
+        let mut attempts = 1;
+        loop {
+            let mut node = Self::prepare(settings);
+            match node.launch() {
+                Ok(()) => return node,
+                Err(error) if error.is_port_taken() && attempts < START_ATTEMPTS => attempts += 1,
+                Err(error) => node.start_failed(&error),
+            }
+        }
+    }
+
+    fn prepare(settings: &[&str]) -> Self {
+        let directory = tempfile::Builder::new().prefix("bsv-node-").tempdir().unwrap();
+        let (host, port) = ("127.0.0.1".to_owned(), free_port());
+        // With a password of its own, another node on a port meant for this one is noticed.
+        let (user, password) = ("bitcoin".to_owned(), random_password());
+        let configuration = format!(
+            "{}\nregtest=1\nserver=1\nstandalone=1\nminerid=1\ntxindex=1\n\
+             rpcuser={user}\nrpcpassword={password}\nrpcport={port}\n\
+             rpcallowip={host}\nrpcbind={host}\nbind={host}:{}\n\
+             maxstackmemoryusageconsensus=0\nexcessiveblocksize=10000000000\n\
+             minminingtxfee=0.00000001\ndebug=minerid\n",
+            settings.join("\n"),
+            free_port(),
+        );
+        fs::write(directory.path().join("bitcoin.conf"), configuration).unwrap();
+        let settings = NodeSettings {
+            host: host.clone(),
+            port,
+            user: user.clone(),
+            password: password.as_str().into(),
+        };
+        Self {
+            host,
+            port,
+            user,
+            password,
+            directory,
+            running: None,
+            rpc: NodeRpc::new(settings.clone()),
+            blocking_rpc: NodeRpc::new(settings).with_timeout(CALL_TIMEOUT),
+        }
+    }
+
+    fn launch(&mut self) -> Result<(), StartError> {
+        let running = self.running.insert(Running::start(self.directory.path()));
+        let rpc = self.blocking_rpc.clone().with_timeout(Duration::from_secs(2));
+        let deadline = Instant::now() + START_TIMEOUT;
+        loop {
+            let exited = running.has_exited();
+            let Err(error) = block_on(ask(rpc.clone(), "uptime".to_owned(), vec![])) else {
+                return Ok(());
+            };
+            if exited || error == NodeError::Unauthorized || Instant::now() > deadline {
+                return Err(StartError { error, output: running.output() });
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn start_failed(&self, StartError { error, output }: &StartError) -> ! {
+        let text = format!("{output}\n{}", self.log());
+        let lines: Vec<_> = text.lines().collect();
+        let tail = lines[lines.len().saturating_sub(40)..].join("\n");
+        panic!("the node did not start: {error}\n{tail}");
+    }
+
+    /// Stops the node and keeps its directory. Does nothing if it does not run.
+    ///
+    /// # Panics
+    /// If it has not stopped after 15 seconds.
+    pub fn stop(&mut self) {
+        if let Some(running) = self.running.take() {
+            let asked = self.try_call("stop", json!([]));
+            let stopped = running.finish();
+            assert!(stopped, "the node had to be killed, asked to stop it answered {asked:?}");
+        }
+    }
+
+    /// Stops the node, if it runs, and starts it on the same directory and ports.
+    ///
+    /// # Panics
+    /// If it does not stop or does not answer.
+    pub fn restart(&mut self) {
+        self.stop();
+        let mut attempts = 1;
+        while let Err(error) = self.launch() {
+            if !error.is_port_taken() || attempts == START_ATTEMPTS {
+                self.start_failed(&error);
+            }
+            attempts += 1;
+            if let Some(running) = self.running.take() {
+                running.finish();
+            }
+            thread::sleep(Duration::from_millis(500));
+        }
+    }
+
+    /// A client of this node. Use it in one tokio runtime only; for another, make another from
+    /// [`Node::settings`].
+    pub fn rpc(&self) -> &NodeRpc {
+        &self.rpc
+    }
+
+    /// How to reach this node.
+    pub fn settings(&self) -> NodeSettings {
+        NodeSettings {
+            host: self.host.clone(),
+            port: self.port,
+            user: self.user.clone(),
+            password: self.password.as_str().into(),
+        }
+    }
+
+    /// The node's data directory.
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// The node's log so far.
+    pub fn log(&self) -> String {
+        fs::read(self.directory.path().join("regtest/bitcoind.log"))
+            .map(|log| String::from_utf8_lossy(&log).into_owned())
+            .unwrap_or_default()
+    }
+
+    /// Calls any method and waits for the result. `params` is an array. Works with and without a
+    /// tokio runtime around it.
+    ///
+    /// # Panics
+    /// If the node refuses, with its words.
+    pub fn call(&self, method: &str, params: Value) -> Value {
+        self.try_call(method, params).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// Calls any method and waits for the result or the refusal.
+    pub fn try_call(&self, method: &str, params: Value) -> Result<Value, NodeError> {
+        let Value::Array(params) = params else { panic!("parameters are an array, not {params}") };
+        block_on(ask(self.blocking_rpc.clone(), method.to_owned(), params))
+    }
+
+    /// Mines `blocks` blocks, paid to the node's wallet. The first coin can be spent after 101.
+    pub fn mine(&self, blocks: u32) -> Vec<BlockHash> {
+        let rpc = self.blocking_rpc.clone();
+        block_on(async move { rpc.generate(blocks).await }).unwrap_or_else(|e| panic!("{e}"))
+    }
+
+    /// What to mine next (`getminingcandidate`), without a coinbase transaction.
+    pub fn mining_candidate(&self) -> Value {
+        self.call("getminingcandidate", json!([]))
+    }
+
+    /// Mines `candidate` with `coinbase` as its first transaction and answers the new tip's hash,
+    /// or why the node did not take it.
+    ///
+    /// # Panics
+    /// If `candidate` is not one that [`Node::mining_candidate`] answers.
+    pub fn submit_block(
+        &self,
+        candidate: &Value,
+        coinbase: &Transaction,
+    ) -> Result<BlockHash, String> {
+        let header = solve(header_of(candidate, coinbase));
+        let solution = json!({
+            "id": candidate["id"],
+            "nonce": header.nonce,
+            "coinbase": coinbase.to_hex(),
+            "time": header.time,
+            "version": header.version,
+        });
+        match self.try_call("submitminingsolution", json!([solution])) {
+            Ok(Value::Bool(true)) => {}
+            Ok(answer) => return Err(answer.to_string()),
+            Err(error) => return Err(error.to_string()),
+        }
+        let tip = self.call("getbestblockhash", json!([]));
+        let tip = tip.as_str().unwrap().parse().unwrap();
+        if tip == header.block_hash() {
+            Ok(tip)
+        } else {
+            Err(format!("{} was taken, but the tip is {tip}", header.block_hash()))
+        }
+    }
+}
+
+impl Drop for Node {
+    /// Kills the node: its directory goes with it, so a clean stop would only take two seconds.
+    fn drop(&mut self) {
+        if let Some(running) = self.running.take() {
+            running.kill();
+        }
+    }
+}
+
+/// Why a node does not answer.
+struct StartError {
+    error: NodeError,
+    /// What the node wrote before it exited.
+    output: String,
+}
+
+impl StartError {
+    /// Whether another program took one of the node's ports first.
+    fn is_port_taken(&self) -> bool {
+        const COMPLAINTS: [&str; 2] = ["Unable to bind", "Unable to start HTTP server"];
+        self.error == NodeError::Unauthorized || COMPLAINTS.iter().any(|c| self.output.contains(c))
+    }
+}
+
+/// A running `bitcoind` under a shell that kills it when this process ends.
+#[derive(Debug)]
+struct Running {
+    shell: Child,
+    /// What the node writes; it ends when the node does, as nothing else holds the pipe.
+    output: Option<JoinHandle<String>>,
+}
+
+impl Running {
+    fn start(directory: &Path) -> Self {
+        let (mut reader, writer) = io::pipe().unwrap();
+        let shell = Command::new("sh")
+            .args(["-c", include_str!("watch.sh"), "watch.sh"])
+            .arg(directory)
+            .arg(bitcoind())
+            .arg(format!("-datadir={}", directory.display()))
+            .stdin(Stdio::piped())
+            .stdout(writer.try_clone().unwrap())
+            .stderr(writer)
+            // An interrupt from the keyboard is for the tests; the node follows when they end.
+            .process_group(0)
+            .spawn()
+            .expect("every system has a POSIX shell");
+        let read = move || {
+            let mut output = Vec::new();
+            let _ = reader.read_to_end(&mut output);
+            String::from_utf8_lossy(&output).into_owned()
+        };
+        Self { shell, output: Some(thread::spawn(read)) }
+    }
+
+    fn has_exited(&self) -> bool {
+        self.output.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// What the node wrote, once it has exited.
+    fn output(&mut self) -> String {
+        match self.output.take_if(|output| output.is_finished()) {
+            Some(output) => output.join().unwrap_or_default(),
+            None => String::new(),
+        }
+    }
+
+    /// Waits until the node, asked to stop, has done so, and kills it if it does not. Answers
+    /// whether it stopped by itself.
+    fn finish(mut self) -> bool {
+        let deadline = Instant::now() + STOP_TIMEOUT;
+        while !self.has_exited() {
+            if Instant::now() > deadline {
+                self.kill();
+                return false;
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        if let Some(stdin) = &mut self.shell.stdin {
+            let _ = stdin.write_all(b"\n");
+        }
+        let _ = self.shell.wait();
+        true
+    }
+
+    /// Kills the node and has the shell remove its directory.
+    fn kill(mut self) {
+        // This closes the shell's standard input first.
+        let _ = self.shell.wait();
+    }
+}
+
+/// A port that is free now, below those that systems hand out for outgoing connections.
+fn free_port() -> u16 {
+    const FIRST: u16 = 20_000;
+    const COUNT: u16 = 12_000;
+    static NEXT: LazyLock<AtomicU16> = LazyLock::new(|| {
+        let mut random = [0; 2];
+        getrandom::fill(&mut random).unwrap();
+        AtomicU16::new(u16::from_le_bytes(random))
+    });
+    loop {
+        let port = FIRST + NEXT.fetch_add(1, Ordering::Relaxed) % COUNT;
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+}
+
+fn random_password() -> String {
+    let mut random = [0; 16];
+    getrandom::fill(&mut random).unwrap();
+    hex::encode(random)
+}
+
+/// Waits for `future` in a runtime of this crate, so that it does not matter whether and where
+/// the caller runs in one.
+fn block_on<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> T {
+    static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
+        Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()
+    });
+    let (sender, receiver) = mpsc::channel();
+    RUNTIME.spawn(async move {
+        let _ = sender.send(future.await);
+    });
+    receiver.recv().expect("the future does not panic")
+}
+
+async fn ask(rpc: NodeRpc, method: String, params: Vec<Value>) -> Result<Value, NodeError> {
+    let result = rpc.call(&method, &params).await?;
+    Ok(serde_json::from_str(result.get()).expect("raw JSON is JSON"))
+}
+
+/// The header of a block that consists of a candidate and a coinbase, nonce 0.
+fn header_of(candidate: &Value, coinbase: &Transaction) -> BlockHeader {
+    let text = |name: &str| candidate[name].as_str().unwrap();
+    let number = |name: &str| candidate[name].as_u64().unwrap();
+    let siblings: Vec<[u8; 32]> = candidate["merkleProof"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|hash| *hash.as_str().unwrap().parse::<Txid>().unwrap().as_bytes())
+        .collect();
+    let merkle_root = MerkleBranch::of_coinbase(&siblings).root(&coinbase.txid());
+    BlockHeader {
+        version: i32::try_from(candidate["version"].as_i64().unwrap()).unwrap(),
+        previous_block: text("prevhash").parse().unwrap(),
+        merkle_root: merkle_root.expect("a coinbase's branch fits its position"),
+        time: u32::try_from(number("time")).unwrap(),
+        bits: u32::from_str_radix(text("nBits"), 16).unwrap(),
+        nonce: 0,
+    }
+}
+
+fn solve(header: BlockHeader) -> BlockHeader {
+    (0..=u32::MAX)
+        .map(|nonce| BlockHeader { nonce, ..header })
+        .find(BlockHeader::has_proof_of_work)
+        .expect("on a private network every other nonce will do")
+}

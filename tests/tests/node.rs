@@ -1,0 +1,482 @@
+//! The client of `bsv-network`, and this package's own harness, against a real node.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
+use std::env;
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bsv_network::{Broadcast, ChainTip, Mempool, NodeError, NodeRpc, NodeSettings};
+use bsv_tests::Node;
+use bsv_tx::{
+    Address, Network, OutPoint, PrivateKey, Script, ScriptBuilder, Transaction, TxIn, TxOut, Txid,
+    sign_p2pkh,
+};
+use serde_json::json;
+
+const BSV: u64 = 100_000_000;
+
+struct Payee {
+    key: PrivateKey,
+    address: Address,
+}
+
+impl Payee {
+    fn new() -> Self {
+        let key = PrivateKey::generate().unwrap();
+        let address = Address::p2pkh(&key.public_key(), Network::Regtest);
+        Self { key, address }
+    }
+
+    /// Where `transaction` pays this payee.
+    fn coin_in(&self, transaction: &Transaction) -> (OutPoint, TxOut) {
+        let script = self.address.locking_script();
+        let vout = transaction.outputs.iter().position(|o| o.locking_script == script).unwrap();
+        let outpoint = OutPoint { txid: transaction.txid(), vout: vout.try_into().unwrap() };
+        (outpoint, transaction.outputs[vout].clone())
+    }
+
+    /// Has the node's wallet pay, and answers the coin.
+    async fn receive(&self, rpc: &NodeRpc, satoshis: u64) -> (OutPoint, TxOut) {
+        let txid = rpc.send_to_address(&self.address, satoshis).await.unwrap();
+        self.coin_in(&rpc.transaction(&txid).await.unwrap().unwrap())
+    }
+
+    /// Pays a coin of this payee to `receiver`, less `fee`.
+    fn pay(
+        &self,
+        (outpoint, output): &(OutPoint, TxOut),
+        receiver: &Self,
+        fee: u64,
+    ) -> Transaction {
+        let mut transaction = Transaction {
+            version: 1,
+            inputs: vec![TxIn {
+                previous_output: *outpoint,
+                unlocking_script: Script::default(),
+                sequence: u32::MAX,
+            }],
+            outputs: vec![TxOut {
+                satoshis: output.satoshis - fee,
+                locking_script: receiver.address.locking_script(),
+            }],
+            lock_time: 0,
+        };
+        transaction.inputs[0].unlocking_script =
+            sign_p2pkh(&transaction, 0, output, &self.key).unwrap();
+        transaction
+    }
+}
+
+/// A node whose wallet has coins to spend.
+fn rich_node() -> Node {
+    let node = Node::start();
+    node.mine(110);
+    node
+}
+
+fn code_of(error: &NodeError) -> i64 {
+    match error {
+        NodeError::Rejected { code, .. } => *code,
+        other => panic!("not a refusal: {other}"),
+    }
+}
+
+#[tokio::test]
+async fn the_tip_follows_mining() {
+    let node = Node::start();
+    let rpc = node.rpc();
+    let genesis = "0f9188f13cb7b2c71f2a335e3a4fc328bf5beb436012afca590b1a11466e2206";
+    let start = ChainTip { height: 0, hash: genesis.parse().unwrap() };
+    assert_eq!(rpc.tip().await, Ok(start));
+    let hashes = rpc.generate(3).await.unwrap();
+    assert_eq!(rpc.tip().await, Ok(ChainTip { height: 3, hash: hashes[2] }));
+    assert_eq!(rpc.wallet_balance().await, Ok(0));
+    rpc.generate(98).await.unwrap();
+    assert_eq!(rpc.wallet_balance().await, Ok(50 * BSV));
+    let header = node.call("getblockheader", json!([hashes[0].to_string()]));
+    assert_eq!(header["confirmations"], 101);
+}
+
+#[tokio::test]
+async fn an_output_is_unspent_until_it_is_spent() {
+    let node = rich_node();
+    let rpc = node.rpc();
+    let (payee, other) = (Payee::new(), Payee::new());
+    let coin = payee.receive(rpc, 3 * BSV).await;
+    let depths = async |outpoint| {
+        let mut depths = Vec::new();
+        for mempool in [Mempool::Include, Mempool::Ignore] {
+            let found = rpc.unspent_output(&outpoint, mempool).await.unwrap();
+            depths.push(found.map(|found| {
+                assert_eq!(found.output, coin.1);
+                found.confirmations
+            }));
+        }
+        depths
+    };
+
+    assert_eq!(depths(coin.0).await, [Some(0), None], "made in the mempool");
+    node.mine(2);
+    assert_eq!(depths(coin.0).await, [Some(2), Some(2)], "made in a block");
+    let spending = payee.pay(&coin, &other, 500);
+    assert_eq!(rpc.send_transaction(&spending).await, Ok(Broadcast::Accepted));
+    assert_eq!(depths(coin.0).await, [None, Some(2)], "spent in the mempool");
+    node.mine(1);
+    assert_eq!(depths(coin.0).await, [None, None], "spent in a block");
+    let beyond = OutPoint { txid: coin.0.txid, vout: 1000 };
+    assert_eq!(depths(beyond).await, [None, None], "never made");
+}
+
+#[tokio::test]
+async fn a_transaction_is_known_in_the_mempool_and_in_a_block() {
+    let node = rich_node();
+    let rpc = node.rpc();
+    let (payee, other) = (Payee::new(), Payee::new());
+    let coin = payee.receive(rpc, BSV).await;
+    let payment = payee.pay(&coin, &other, 500);
+    assert_eq!(rpc.transaction(&payment.txid()).await, Ok(None));
+    rpc.send_transaction(&payment).await.unwrap();
+    assert_eq!(rpc.transaction(&payment.txid()).await, Ok(Some(payment.clone())));
+    node.mine(1);
+    assert_eq!(rpc.transaction(&payment.txid()).await, Ok(Some(payment)));
+    assert_eq!(rpc.transaction(&Txid::from_bytes([7; 32])).await, Ok(None));
+}
+
+#[tokio::test]
+async fn a_transaction_is_sent_once_and_a_second_spend_refused() {
+    let node = rich_node();
+    let rpc = node.rpc();
+    let (payee, other) = (Payee::new(), Payee::new());
+    let coin = payee.receive(rpc, BSV).await;
+    node.mine(1);
+    let payment = payee.pay(&coin, &other, 500);
+    let rival = payee.pay(&coin, &payee, 700);
+
+    assert_eq!(rpc.send_transaction(&payment).await, Ok(Broadcast::Accepted));
+    assert_eq!(rpc.send_transaction(&payment).await, Ok(Broadcast::AlreadyKnown), "in mempool");
+    let error = rpc.send_transaction(&rival).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the node refused sendrawtransaction: 258: txn-mempool-conflict (code -26)"
+    );
+    assert!(!error.is_unavailable());
+    node.mine(1);
+    assert_eq!(rpc.send_transaction(&payment).await, Ok(Broadcast::AlreadyKnown), "mined");
+    assert_eq!(code_of(&rpc.send_transaction(&rival).await.unwrap_err()), -25);
+
+    let next = other.pay(&other.coin_in(&payment), &payee, 500);
+    assert_eq!(rpc.send_transaction(&next).await, Ok(Broadcast::Accepted));
+    node.mine(1);
+    let again = rpc.send_transaction(&payment).await.unwrap_err();
+    assert_eq!(code_of(&again), -25, "mined and all its outputs spent");
+}
+
+#[tokio::test]
+async fn a_senseless_transaction_is_refused() {
+    let node = rich_node();
+    let rpc = node.rpc();
+    let payee = Payee::new();
+    let coin = payee.receive(rpc, BSV).await;
+    let mut payment = payee.pay(&coin, &payee, 500);
+    payment.outputs[0].satoshis -= 1;
+    let error = rpc.send_transaction(&payment).await.unwrap_err();
+    assert_eq!(code_of(&error), -26, "{error}");
+    let empty = Transaction { version: 1, inputs: vec![], outputs: vec![], lock_time: 0 };
+    let error = rpc.send_transaction(&empty).await.unwrap_err();
+    assert!(matches!(error, NodeError::Rejected { .. }), "{error}");
+    let error = node.try_call("sendrawtransaction", json!(["00"])).unwrap_err();
+    assert_eq!(code_of(&error), -22, "{error}");
+}
+
+#[tokio::test]
+async fn the_wallet_watches_a_foreign_address() {
+    let node = rich_node();
+    let rpc = node.rpc();
+    let payee = Payee::new();
+    rpc.import_address(&payee.address).await.unwrap();
+    rpc.import_address(&payee.address).await.unwrap();
+    assert_eq!(rpc.coins_of(&payee.address).await, Ok(vec![]));
+    let first = payee.receive(rpc, 12_345_678).await;
+    node.mine(1);
+    let second = payee.receive(rpc, 1).await;
+    let mut coins = rpc.coins_of(&payee.address).await.unwrap();
+    coins.sort_by_key(|coin| coin.confirmations);
+    let found: Vec<_> =
+        coins.into_iter().map(|c| ((c.outpoint, c.output), c.confirmations)).collect();
+    assert_eq!(found, [(second, 0), (first, 1)]);
+
+    let own = node.call("getnewaddress", json!([]));
+    let own = Address::parse(own.as_str().unwrap(), Network::Regtest).unwrap();
+    rpc.import_address(&own).await.unwrap();
+    let livenet = Address::p2pkh(&payee.key.public_key(), Network::Livenet);
+    assert_eq!(code_of(&rpc.import_address(&livenet).await.unwrap_err()), -5);
+    assert_eq!(code_of(&rpc.coins_of(&livenet).await.unwrap_err()), -5);
+}
+
+#[tokio::test]
+async fn amounts_are_exact() {
+    let node = rich_node();
+    let rpc = node.rpc();
+    let payee = Payee::new();
+    for satoshis in [1, 12_345_678, 21 * BSV, 30 * BSV + 70_000_001] {
+        let (_, output) = payee.receive(rpc, satoshis).await;
+        assert_eq!(output.satoshis, satoshis);
+    }
+    let error = rpc.send_to_address(&payee.address, 21_000_000 * BSV).await.unwrap_err();
+    assert_eq!(code_of(&error), -6, "{error}");
+    let error = rpc.send_to_address(&payee.address, u64::MAX).await.unwrap_err();
+    assert!(matches!(error, NodeError::Rejected { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn the_fee_floor_is_what_the_node_is_set_to() {
+    assert_eq!(Node::start().rpc().least_fee_rate().await, Ok(1));
+    let node = Node::start_with(&["minminingtxfee=0.00000500"]);
+    assert_eq!(node.rpc().least_fee_rate().await, Ok(500));
+}
+
+#[tokio::test]
+async fn a_node_that_cannot_be_used_is_told_from_one_that_refuses() {
+    let mut node = Node::start();
+    let tip = node.mine(1)[0];
+    let stranger = NodeRpc::new(NodeSettings { password: "wrong".into(), ..node.settings() });
+    let error = stranger.tip().await.unwrap_err();
+    assert_eq!(error, NodeError::Unauthorized);
+    assert!(error.is_unavailable());
+    let error = node.rpc().call("nosuchmethod", &[]).await.unwrap_err();
+    assert_eq!(code_of(&error), -32601);
+
+    node.stop();
+    let error = node.rpc().tip().await.unwrap_err();
+    assert!(error.is_unavailable());
+    let NodeError::Unreachable { address, .. } = &error else { panic!("{error}") };
+    assert_eq!(*address, format!("{}:{}", node.host, node.port));
+    node.restart();
+    assert_eq!(node.rpc().tip().await, Ok(ChainTip { height: 1, hash: tip }));
+    node.restart();
+    assert_eq!(node.rpc().tip().await, Ok(ChainTip { height: 1, hash: tip }));
+}
+
+#[tokio::test]
+async fn more_calls_at_once_than_a_node_queues() {
+    let node = Node::start();
+    let calls: Vec<_> = (0..300)
+        .map(|_| {
+            let rpc = node.rpc().clone();
+            tokio::spawn(async move { rpc.tip().await })
+        })
+        .collect();
+    for call in calls {
+        assert_eq!(call.await.unwrap().unwrap().height, 0);
+    }
+}
+
+/// A client of a stand-in for a node, which does `serve` with every connection.
+fn client_of(serve: impl Fn(TcpStream) + Send + 'static) -> NodeRpc {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || listener.incoming().for_each(|stream| serve(stream.unwrap())));
+    NodeRpc::new(NodeSettings {
+        host: "127.0.0.1".to_owned(),
+        port,
+        user: "bitcoin".to_owned(),
+        password: "bitcoin".into(),
+    })
+}
+
+#[tokio::test]
+async fn silence_ends_with_the_time_out() {
+    let rpc = client_of(|stream| drop(thread::spawn(move || (stream, thread::park()))));
+    let start = Instant::now();
+    let error = rpc.with_timeout(Duration::from_millis(300)).tip().await.unwrap_err();
+    assert!(start.elapsed() < Duration::from_secs(3), "{:?}", start.elapsed());
+    assert!(matches!(error, NodeError::Unreachable { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn an_answer_cut_short_is_no_answer() {
+    for answer in ["", "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{\"result\":"] {
+        let rpc = client_of(move |mut stream| {
+            let _ = stream.read(&mut [0; 4096]);
+            let _ = stream.write_all(answer.as_bytes());
+        });
+        let error = rpc.tip().await.unwrap_err();
+        assert!(matches!(error, NodeError::Unreachable { .. }), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn only_harmless_calls_are_repeated_after_a_hang_up() {
+    let requests = Arc::new(AtomicUsize::new(0));
+    let counter = requests.clone();
+    let rpc = client_of(move |mut stream| {
+        let _ = stream.read(&mut [0; 4096]);
+        counter.fetch_add(1, Ordering::SeqCst);
+    });
+    let payee = Payee::new();
+    let mut total = 0;
+    for (error, expected) in [
+        (rpc.tip().await.unwrap_err(), 2),
+        (rpc.send_to_address(&payee.address, 1).await.unwrap_err(), 1),
+        (rpc.generate(1).await.unwrap_err(), 1),
+        (rpc.call("getinfo", &[]).await.unwrap_err(), 1),
+    ] {
+        assert!(matches!(error, NodeError::Unreachable { .. }), "{error}");
+        total += expected;
+    }
+    assert_eq!(requests.load(Ordering::SeqCst), total);
+}
+
+#[tokio::test]
+async fn an_answer_that_no_node_gives_is_unexpected() {
+    let http =
+        |body: &str| format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+    for (answer, reason) in [
+        ("220 mail.example ESMTP\r\n".to_owned(), "not HTTP"),
+        (http("<html>"), "HTTP status 200 OK"),
+        (http(r#"{"result":{"blocks":-1},"error":null}"#), "expected u32"),
+        (http(r#"{"result":null,"error":null}"#), "invalid type: null"),
+        ("HTTP/1.1 302 Found\r\nlocation: /\r\ncontent-length: 0\r\n\r\n".to_owned(), "302"),
+    ] {
+        let rpc = client_of(move |mut stream| {
+            let _ = stream.read(&mut [0; 4096]);
+            let _ = stream.write_all(answer.as_bytes());
+        });
+        let error = rpc.tip().await.unwrap_err();
+        let NodeError::Unexpected { method, reason: given } = &error else { panic!("{error}") };
+        assert_eq!(method, "getblockchaininfo");
+        assert!(given.contains(reason), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn an_endless_answer_is_not_read_to_the_end() {
+    let rpc = client_of(|mut stream| {
+        let _ = stream.read(&mut [0; 4096]);
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n\"");
+        let spaces = [b' '; 1 << 16];
+        while stream.write_all(&spaces).is_ok() {}
+    });
+    let error = rpc.tip().await.unwrap_err();
+    assert!(matches!(error, NodeError::Unexpected { .. }), "{error}");
+    assert!(error.to_string().contains("longer than"), "{error}");
+}
+
+/// The coinbase of a block with `candidate`, paid to `payee`.
+fn coinbase_for(candidate: &serde_json::Value, payee: &Payee) -> Transaction {
+    let height = u32::try_from(candidate["height"].as_u64().unwrap()).unwrap();
+    // BIP34: the height comes first, as a number of as few bytes as it needs.
+    assert!((17..0x80).contains(&height), "heights of one byte");
+    Transaction {
+        version: 1,
+        inputs: vec![TxIn {
+            previous_output: OutPoint::NULL,
+            unlocking_script: ScriptBuilder::new()
+                .push(&[height as u8])
+                .push(b"bsv-tests")
+                .into_script(),
+            sequence: u32::MAX,
+        }],
+        outputs: vec![TxOut {
+            satoshis: candidate["coinbaseValue"].as_u64().unwrap(),
+            locking_script: payee.address.locking_script(),
+        }],
+        lock_time: 0,
+    }
+}
+
+#[tokio::test]
+async fn a_block_is_mined_with_a_coinbase_of_our_own() {
+    let node = rich_node();
+    let payee = Payee::new();
+    for payments in 0..4 {
+        for n in 0..payments {
+            payee.receive(node.rpc(), 1000 + n).await;
+        }
+        let candidate = node.mining_candidate();
+        let coinbase = coinbase_for(&candidate, &payee);
+        let hash = node.submit_block(&candidate, &coinbase).unwrap();
+        let height = u32::try_from(candidate["height"].as_u64().unwrap()).unwrap();
+        assert_eq!(node.rpc().tip().await, Ok(ChainTip { height, hash }));
+        let block = node.call("getblock", json!([hash.to_string()]));
+        assert_eq!(block["tx"][0], coinbase.txid().to_string());
+        assert_eq!(block["tx"].as_array().unwrap().len() as u64, 1 + payments);
+    }
+
+    let candidate = node.mining_candidate();
+    let mut coinbase = coinbase_for(&candidate, &payee);
+    coinbase.outputs[0].satoshis += 1;
+    let refusal = node.submit_block(&candidate, &coinbase).unwrap_err();
+    assert!(refusal.contains("bad-cb-amount"), "{refusal}");
+}
+
+#[test]
+fn a_port_that_is_taken_is_waited_for() {
+    let mut node = Node::start();
+    node.stop();
+    let squatter = TcpListener::bind((node.host.as_str(), node.port)).unwrap();
+    let release = thread::spawn(move || {
+        thread::sleep(Duration::from_secs(2));
+        drop(squatter);
+    });
+    node.restart();
+    assert!(release.is_finished());
+    assert_eq!(node.call("getblockcount", json!([])), 0);
+    assert!(node.log().contains("Shutdown"));
+}
+
+#[test]
+fn a_node_stops_with_its_test() {
+    let node = Node::start();
+    let (settings, directory) = (node.settings(), node.directory().to_owned());
+    let panicked = thread::spawn(move || {
+        let _node = node;
+        panic!("on purpose");
+    });
+    assert!(panicked.join().is_err());
+    assert!(TcpStream::connect((settings.host, settings.port)).is_err());
+    assert!(!directory.exists());
+}
+
+/// In a process of its own, for the next test to kill.
+#[test]
+#[ignore = "it runs for ever"]
+fn run_a_node() {
+    let node = Node::start();
+    println!("\nnode {} {}", node.port, node.directory().display());
+    loop {
+        thread::park();
+    }
+}
+
+#[test]
+fn a_node_ends_when_its_process_is_killed() {
+    let mut process = Command::new(env::current_exe().unwrap())
+        .args(["--exact", "run_a_node", "--ignored", "--nocapture"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let line = BufReader::new(process.stdout.take().unwrap())
+        .lines()
+        .map_while(Result::ok)
+        .find(|line| line.starts_with("node "))
+        .unwrap();
+    let [_, port, directory] = line.split(' ').collect::<Vec<_>>()[..] else { panic!("{line}") };
+    let port: u16 = port.parse().unwrap();
+    assert!(TcpStream::connect(("127.0.0.1", port)).is_ok());
+
+    process.kill().unwrap();
+    process.wait().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while TcpStream::connect(("127.0.0.1", port)).is_ok() || fs::exists(directory).unwrap() {
+        assert!(Instant::now() < deadline, "the node outlives its test");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
