@@ -66,8 +66,15 @@ pub(crate) fn base58check_encode(payload: &[u8]) -> String {
     bs58::encode(bytes.as_slice()).into_string()
 }
 
+/// The longest base58check text with a meaning, an extended key, has 111 characters.
+const MOST_TEXT: usize = 128;
+
 /// The payload of base58 text whose checksum fits.
 pub(crate) fn base58check_decode(text: &str) -> Option<Vec<u8>> {
+    // Decoding takes time that grows with the square of the length.
+    if text.len() > MOST_TEXT {
+        return None;
+    }
     let mut bytes = bs58::decode(text).into_vec().ok()?;
     let payload_len = bytes.len().checked_sub(4)?;
     let checksum_fits = sha256d(&bytes[..payload_len])[..4] == bytes[payload_len..];

@@ -80,11 +80,13 @@ impl FromStr for OutPoint {
     type Err = OutPointParseError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let (txid, vout) = text.split_once(':').ok_or(OutPointParseError)?;
-        Ok(Self {
-            txid: txid.parse().map_err(|_| OutPointParseError)?,
-            vout: vout.parse().map_err(|_| OutPointParseError)?,
-        })
+        let (txid, index) = text.split_once(':').ok_or(OutPointParseError)?;
+        let vout: u32 = index.parse().map_err(|_| OutPointParseError)?;
+        // Rust reads a plus sign and leading zeros too.
+        if vout.to_string() != index {
+            return Err(OutPointParseError);
+        }
+        Ok(Self { txid: txid.parse().map_err(|_| OutPointParseError)?, vout })
     }
 }
 

@@ -1,0 +1,301 @@
+//! What holds for every value, tried with random ones.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
+
+use bsv_tx::{
+    Address, BlockHash, BlockHeader, ExtendedPrivateKey, Instruction, MerkleBranch, MerkleRoot,
+    Network, OutPoint, PrivateKey, Reader, Script, ScriptBuilder, Sibling, Transaction, TxIn,
+    TxOut, Txid, sha256d, write_var_bytes, write_var_int,
+};
+use proptest::array::uniform32;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::{Index, select};
+
+const BASE58: &[u8] = b"123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
+
+const XPRV: &str = "xprv9s21ZrQH143K4HFZ5CVtZb6tgRX2BdxgVTmGQGHAWEZU5aCi58AfSPafCEiFC6tH6VhGwRHZGsuydUq7vpvnaa2MxhAFDThvBdsfosg9BXz";
+
+fn script() -> impl Strategy<Value = Script> {
+    prop_oneof![
+        8 => vec(any::<u8>(), 0..40),
+        1 => vec(any::<u8>(), 0xfa..0x102),
+    ]
+    .prop_map(Script::from_bytes)
+}
+
+fn outpoint() -> impl Strategy<Value = OutPoint> {
+    (uniform32(any::<u8>()), any::<u32>())
+        .prop_map(|(txid, vout)| OutPoint { txid: Txid::from_bytes(txid), vout })
+}
+
+fn input() -> impl Strategy<Value = TxIn> {
+    (outpoint(), script(), any::<u32>()).prop_map(
+        |(previous_output, unlocking_script, sequence)| TxIn {
+            previous_output,
+            unlocking_script,
+            sequence,
+        },
+    )
+}
+
+fn output() -> impl Strategy<Value = TxOut> {
+    (any::<u64>(), script())
+        .prop_map(|(satoshis, locking_script)| TxOut { satoshis, locking_script })
+}
+
+fn transaction() -> impl Strategy<Value = Transaction> {
+    (any::<i32>(), vec(input(), 0..5), vec(output(), 0..5), any::<u32>()).prop_map(
+        |(version, inputs, outputs, lock_time)| Transaction { version, inputs, outputs, lock_time },
+    )
+}
+
+fn header() -> impl Strategy<Value = BlockHeader> {
+    let hashes = (uniform32(any::<u8>()), uniform32(any::<u8>()));
+    (any::<i32>(), hashes, any::<[u32; 3]>()).prop_map(
+        |(version, (previous_block, merkle_root), [time, bits, nonce])| BlockHeader {
+            version,
+            previous_block: BlockHash::from_bytes(previous_block),
+            merkle_root: MerkleRoot::from_bytes(merkle_root),
+            time,
+            bits,
+            nonce,
+        },
+    )
+}
+
+/// Any bytes, and bytes that are nearly a transaction: those alone reach far into the decoder.
+fn nearly_a_transaction() -> impl Strategy<Value = Vec<u8>> {
+    let changed = (transaction(), vec((any::<Index>(), any::<u8>()), 0..4)).prop_map(
+        |(transaction, changes)| {
+            let mut bytes = transaction.to_bytes();
+            for (place, byte) in changes {
+                let place = place.index(bytes.len());
+                bytes[place] = byte;
+            }
+            bytes
+        },
+    );
+    prop_oneof![vec(any::<u8>(), 0..300), changed]
+}
+
+proptest! {
+    #[test]
+    fn transactions_survive_the_round_trip(transaction in transaction()) {
+        let bytes = transaction.to_bytes();
+        prop_assert_eq!(Transaction::from_bytes(&bytes), Ok(transaction.clone()));
+        prop_assert_eq!(Transaction::from_hex(&transaction.to_hex()), Ok(transaction));
+    }
+
+    #[test]
+    fn no_part_of_a_transaction_is_one_and_nothing_may_follow(
+        transaction in transaction(),
+        cut in any::<Index>(),
+        extension in vec(any::<u8>(), 1..50),
+    ) {
+        let bytes = transaction.to_bytes();
+        prop_assert!(Transaction::from_bytes(&bytes[..cut.index(bytes.len())]).is_err());
+        prop_assert!(Transaction::from_bytes(&[bytes, extension].concat()).is_err());
+    }
+
+    #[test]
+    fn what_decodes_encodes_to_the_same_bytes(bytes in nearly_a_transaction()) {
+        if let Ok(transaction) = Transaction::from_bytes(&bytes) {
+            prop_assert_eq!(transaction.to_bytes(), bytes);
+        }
+    }
+
+    #[test]
+    fn outputs_survive_the_round_trip(output in output(), rest in vec(any::<u8>(), 0..4)) {
+        let mut bytes = Vec::new();
+        output.encode(&mut bytes);
+        for len in 0..bytes.len() {
+            prop_assert!(TxOut::read(&mut Reader::new(&bytes[..len])).is_err());
+        }
+        bytes.extend_from_slice(&rest);
+        let mut reader = Reader::new(&bytes);
+        prop_assert_eq!(TxOut::read(&mut reader), Ok(output));
+        prop_assert_eq!(reader.remaining(), rest.len());
+    }
+
+    #[test]
+    fn headers_are_80_bytes_of_any_content(
+        header in header(),
+        bytes in vec(any::<u8>(), BlockHeader::LEN),
+        other_len in 0..200usize,
+    ) {
+        prop_assert_eq!(BlockHeader::from_bytes(&header.to_bytes()), Ok(header));
+        let decoded = BlockHeader::from_bytes(&bytes).unwrap();
+        prop_assert_eq!(decoded.to_bytes(), bytes);
+        // Whatever the bits say.
+        decoded.has_proof_of_work();
+        prop_assume!(other_len != BlockHeader::LEN);
+        prop_assert!(BlockHeader::from_bytes(&vec![0; other_len]).is_err());
+    }
+
+    #[test]
+    fn outpoints_survive_the_round_trip(outpoint in outpoint(), extension in "[ -~]{1,4}") {
+        let text = outpoint.to_string();
+        prop_assert_eq!(text.parse(), Ok(outpoint));
+        for len in 0..=65 {
+            prop_assert!(text[..len].parse::<OutPoint>().is_err());
+        }
+        prop_assume!(!extension.bytes().all(|byte| byte.is_ascii_digit()));
+        for longer in [text.clone() + &extension, extension + &text] {
+            prop_assert!(longer.parse::<OutPoint>().is_err(), "{}", longer);
+        }
+    }
+
+    #[test]
+    fn the_output_index_is_written_in_one_way_only(txid in uniform32(any::<u8>()), index in "[+0-9]{1,11}") {
+        let text = format!("{}:{index}", Txid::from_bytes(txid));
+        if let Ok(outpoint) = text.parse::<OutPoint>() {
+            prop_assert_eq!(outpoint.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn var_ints_and_var_bytes_survive_the_round_trip(
+        value in any::<u64>(),
+        shift in 0..64u32,
+        data in vec(any::<u8>(), 0..300),
+    ) {
+        let value = value >> shift;
+        let mut bytes = Vec::new();
+        write_var_int(&mut bytes, value);
+        write_var_bytes(&mut bytes, &data);
+        let mut reader = Reader::new(&bytes);
+        prop_assert_eq!(reader.var_int(), Ok(value));
+        prop_assert_eq!(reader.var_bytes(), Ok(data.as_slice()));
+        prop_assert_eq!(reader.finish(), Ok(()));
+    }
+
+    #[test]
+    fn pushes_read_back(items in vec(vec(any::<u8>(), 0..300), 0..8)) {
+        let script = items
+            .iter()
+            .fold(ScriptBuilder::new(), |script, item| script.push_bytes(item))
+            .into_script();
+        let read: Vec<_> = script.instructions().map(Result::unwrap).collect();
+        let pushed: Vec<_> = items.iter().map(|item| Instruction::Push(item)).collect();
+        prop_assert_eq!(read, pushed);
+    }
+
+    #[test]
+    fn minimal_pushes_read_back_as_the_same_number_or_bytes(data in vec(any::<u8>(), 0..3)) {
+        let script = ScriptBuilder::new().push(&data).into_script();
+        let read: Vec<_> = script.instructions().map(Result::unwrap).collect();
+        let expected = match data.as_slice() {
+            [number @ 1..=16] => Instruction::Op(0x50 + number),
+            [0x81] => Instruction::Op(0x4f),
+            bytes => Instruction::Push(bytes),
+        };
+        prop_assert_eq!(read, [expected]);
+    }
+
+    #[test]
+    fn scripts_of_any_bytes_are_iterated_to_their_end(bytes in vec(any::<u8>(), 0..300)) {
+        let script = Script::from_bytes(bytes);
+        let read: Vec<_> = script.instructions().collect();
+        prop_assert!(read.len() <= script.as_bytes().len());
+        prop_assert!(read.iter().rev().skip(1).all(Result::is_ok), "an error is the last item");
+        prop_assert_eq!(Script::from_hex(&script.to_hex()), Ok(script.clone()));
+    }
+
+    #[test]
+    fn one_wrong_character_is_found(
+        secret in uniform32(any::<u8>()),
+        network in select(&[Network::Livenet, Network::Testnet, Network::Regtest]),
+        place in any::<Index>(),
+        character in select(BASE58),
+    ) {
+        let Ok(key) = PrivateKey::from_bytes(&secret) else { return Ok(()) };
+        let wif = key.to_wif(network);
+        prop_assert!(PrivateKey::from_wif(&wif, network).is_ok());
+        if let Some(wrong) = with_character(&wif, place, character) {
+            prop_assert!(PrivateKey::from_wif(&wrong, network).is_err(), "{}", wrong);
+        }
+        let address = Address::p2pkh(&key.public_key(), network);
+        let text = address.to_string();
+        prop_assert_eq!(Address::parse(&text, network), Ok(address));
+        if let Some(wrong) = with_character(&text, place, character) {
+            prop_assert!(Address::parse(&wrong, network).is_err(), "{}", wrong);
+        }
+        if let Some(wrong) = with_character(XPRV, place, character) {
+            prop_assert!(wrong.parse::<ExtendedPrivateKey>().is_err(), "{}", wrong);
+        }
+    }
+
+    #[test]
+    fn text_of_any_kind_is_read_without_a_panic(text in "\\PC{0,120}") {
+        for prefix in ["", "xprv", "tprv", "1", "K"] {
+            let text = format!("{prefix}{text}");
+            prop_assert!(Address::parse(&text, Network::Livenet).is_err());
+            prop_assert!(PrivateKey::from_wif(&text, Network::Livenet).is_err());
+            prop_assert!(text.parse::<ExtendedPrivateKey>().is_err());
+            prop_assert!(text.parse::<OutPoint>().is_err());
+            prop_assert!(text.parse::<Txid>().is_err());
+        }
+    }
+
+    #[test]
+    fn every_branch_of_a_tree_leads_to_its_root(
+        leaves in vec(uniform32(any::<u8>()), 1..200),
+        position in any::<Index>(),
+        foreign in uniform32(any::<u8>()),
+    ) {
+        let position = position.index(leaves.len());
+        let txid = Txid::from_bytes(leaves[position]);
+        let (root, branch) = root_and_branch(leaves, position);
+        prop_assert_eq!(branch.root(&txid), Some(root));
+        prop_assert_ne!(branch.root(&Txid::from_bytes(foreign)), Some(root));
+        if position == 0 {
+            let siblings: Option<Vec<_>> = branch
+                .siblings
+                .iter()
+                .map(|sibling| match sibling {
+                    Sibling::Hash(hash) => Some(*hash),
+                    Sibling::Duplicate => None,
+                })
+                .collect();
+            let siblings = siblings.expect("the first node of a level is alone only at the root");
+            prop_assert_eq!(MerkleBranch::of_coinbase(&siblings), branch);
+        }
+    }
+
+    #[test]
+    fn a_branch_of_any_content_is_followed_without_a_panic(
+        position in any::<u64>(),
+        siblings in vec(proptest::option::of(uniform32(any::<u8>())), 0..80),
+    ) {
+        let siblings: Vec<_> = siblings
+            .into_iter()
+            .map(|hash| hash.map_or(Sibling::Duplicate, Sibling::Hash))
+            .collect();
+        let fits = u32::try_from(siblings.len()).unwrap() >= u64::BITS - position.leading_zeros();
+        let root = MerkleBranch { position, siblings }.root(&Txid::from_bytes([7; 32]));
+        prop_assert!(fits || root.is_none());
+    }
+}
+
+/// `text` with another character at `place`, or `None` if it is the same one.
+fn with_character(text: &str, place: Index, character: u8) -> Option<String> {
+    let mut bytes = text.as_bytes().to_vec();
+    let place = place.index(bytes.len());
+    bytes[place] = character;
+    Some(String::from_utf8(bytes).unwrap()).filter(|changed| changed != text)
+}
+
+fn root_and_branch(mut level: Vec<[u8; 32]>, position: usize) -> (MerkleRoot, MerkleBranch) {
+    let mut siblings = Vec::new();
+    let mut place = position;
+    while level.len() > 1 {
+        siblings.push(level.get(place ^ 1).map_or(Sibling::Duplicate, |hash| Sibling::Hash(*hash)));
+        if level.len() % 2 == 1 {
+            level.extend_from_within(level.len() - 1..);
+        }
+        level = level.chunks(2).map(|pair| sha256d(&pair.concat())).collect();
+        place /= 2;
+    }
+    (MerkleRoot::from_bytes(level[0]), MerkleBranch { position: position as u64, siblings })
+}
