@@ -1,1 +1,70 @@
+//! Miner identities, generation 0.2: what mining pool software embeds to put its identity into the
+//! coinbase transactions of its blocks.
+//!
+//! An identity is selected by an [`Alias`]. It has a key, which can be rotated, and a validity
+//! check transaction (VCTx), whose output must stay unspent. For each block it makes a [`Document`]
+//! and the output script that carries it.
+//!
+//! Building and signing are synchronous and do no I/O. Changes are on the disk when they are
+//! acknowledged. Only [`set_up_vctx`] and [`observe_vctxs`] talk to a node.
+//!
+//! ```
+//! use bsv_minerid::{JobData, Keystore, MinerIds, Network, PlainKeys, RedbIdentityStore};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let home = tempfile::tempdir()?;
+//! # let dir = home.path();
+//! let keystore = Keystore::open(&dir.join("keystore"), None, PlainKeys::Allowed, "my pool")?;
+//! let store = RedbIdentityStore::open(&dir.join("minerid"), "my pool")?;
+//! let ids = MinerIds::open(store, keystore, Network::Regtest)?;
+//! # let key = bsv_tx::PrivateKey::generate()?;
+//! # let vctx = "6839008199026098cc78bf5f34c9a6bdf7a8009c9f019f8399c7ca1945b4a4ff:0".parse()?;
+//! # let coinbase2 = "ffffffff0100f2052a010000001976a9145deb9155942e7d38febc15de8870222fd24d080e88ac00000000";
+//! # let coinbase2 = bsv_tx::Script::from_hex(coinbase2)?.into_bytes();
+//! # let job = r#"{"miningCandidate":{"num_tx":4,"sizeWithoutCoinbase":1052}}"#;
+//!
+//! let alias = "pool".parse()?;
+//! ids.generate(&alias)?;
+//! ids.adopt_vctx(&alias, vctx, &key)?; // or set_up_vctx(&ids, &node, &alias, None).await?
+//!
+//! let pool = ids.get("pool")?;
+//! let script = pool.output_script(800_000)?;
+//! let coinbase2 = pool.coinbase2(800_000, &coinbase2, &JobData::from_json(job)?)?;
+//! # assert!(script.starts_with(&[0x00, 0x6a, 0x04, 0xac, 0x1e, 0xed, 0x88]));
+//! # assert_eq!(coinbase2[4], 2);
+//! # Ok(())
+//! # }
+//! ```
 
+mod alias;
+mod coinbase2;
+mod contact;
+mod document;
+mod error;
+mod identity;
+mod import;
+mod job_data;
+mod json;
+mod miner_ids;
+mod output_script;
+mod store;
+mod template_cache;
+mod vctx;
+
+pub use alias::{Alias, AliasParseError};
+pub use bsv_store::{Keystore, PlainKeys};
+pub use bsv_tx::Network;
+pub use coinbase2::{Coinbase2, Coinbase2Error};
+pub use contact::MinerContact;
+pub use document::{BlockBind, Document, DocumentError, Extensions, succession_digest};
+pub use error::Error;
+pub use identity::Identity;
+pub use job_data::{BlockBindJob, BlockInfo, JobData, JobDataError, MinerParams};
+pub use json::{CanonicalJson, JsonError};
+pub use miner_ids::MinerIds;
+pub use output_script::{IdentityScript, IdentityScriptError};
+pub use store::{
+    IdentityRecord, IdentityStore, IdentityStoreError, KeyRecord, OpenStoreError,
+    RedbIdentityStore, Vctx, VctxView,
+};
+pub use vctx::{VctxSetup, observe_vctxs, set_up_vctx};

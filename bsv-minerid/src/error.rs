@@ -1,0 +1,112 @@
+use std::path::PathBuf;
+
+use bsv_network::NodeError;
+use bsv_store::{KeystoreError, StoreError};
+use bsv_tx::{KeyError, OutPoint};
+use thiserror::Error;
+
+use crate::alias::Alias;
+use crate::coinbase2::Coinbase2Error;
+use crate::store::IdentityStoreError;
+
+/// Why an operation on miner identities failed. What failed has left nothing behind.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// There is no such alias.
+    #[error("alias \"{0}\" does not exist")]
+    UnknownAlias(String),
+    /// There is such an alias already.
+    #[error("alias \"{0}\" exists already")]
+    AliasExists(Alias),
+    /// A height that no block can have: 0, or beyond 2,147,483,647.
+    #[error("the height must be from 1 to 2147483647")]
+    InvalidHeight,
+    /// Documents need a validity check output.
+    #[error("alias \"{0}\" has no VCTx, run generatevctx")]
+    NoVctx(Alias),
+    /// The validity check output is spent, which revokes the identity.
+    #[error("alias \"{alias}\" is revoked: its VCTx {outpoint} is spent")]
+    Revoked {
+        /// The identity.
+        alias: Alias,
+        /// The output that is spent.
+        outpoint: OutPoint,
+    },
+    /// An identity output cannot be added to a coinbase2.
+    #[error(transparent)]
+    Coinbase2(#[from] Coinbase2Error),
+    /// A private key does not belong to the public key that is on record.
+    #[error("key {0} in the keystore is not the one on record")]
+    OtherKey(String),
+    /// A key of that name, but of another content, is there already.
+    #[error("key {0} is in the keystore already, with another content")]
+    KeyTaken(String),
+    /// A key in the keystore does not read as one.
+    #[error("key {name} in the keystore: {source}")]
+    BadKey {
+        /// The key's name.
+        name: String,
+        /// What is wrong with it.
+        #[source]
+        source: KeyError,
+    },
+    /// A file of the older generator does not have the form it should have.
+    #[error("cannot import {}: {reason}", path.display())]
+    Import {
+        /// The file or directory.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// No key could be made.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// The keystore failed.
+    #[error(transparent)]
+    Keystore(#[from] KeystoreError),
+    /// The identity changed while something else was done with it: it can be tried again.
+    #[error("alias \"{alias}\" has changed meanwhile: {reason}")]
+    Conflict {
+        /// The identity.
+        alias: Alias,
+        /// What does not fit.
+        reason: &'static str,
+    },
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The node cannot be reached, or refuses.
+    #[error(transparent)]
+    Node(#[from] NodeError),
+    /// The output named for funding is unknown, spent, or not the identity's.
+    #[error("{outpoint} cannot fund the VCTx: {reason}")]
+    BadFunding {
+        /// The output.
+        outpoint: OutPoint,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+}
+
+impl Error {
+    /// Whether the reason is that there is no room left on the disk.
+    pub fn is_out_of_space(&self) -> bool {
+        match self {
+            Self::Store(error) => error.is_out_of_space(),
+            Self::Keystore(KeystoreError::File(error)) => error.is_out_of_space(),
+            _ => false,
+        }
+    }
+}
+
+impl From<IdentityStoreError> for Error {
+    fn from(error: IdentityStoreError) -> Self {
+        match error {
+            IdentityStoreError::Unknown(alias) => Self::UnknownAlias(alias.to_string()),
+            IdentityStoreError::Exists(alias) => Self::AliasExists(alias),
+            IdentityStoreError::Conflict { alias, reason } => Self::Conflict { alias, reason },
+            IdentityStoreError::Store(error) => Self::Store(error),
+        }
+    }
+}

@@ -1,0 +1,345 @@
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use bsv_store::{Keystore, KeystoreError};
+use bsv_tx::{
+    Address, ExtendedPrivateKey, KeyError, Network, OutPoint, PrivateKey, PublicKey, Transaction,
+};
+
+use crate::alias::Alias;
+use crate::contact::MinerContact;
+use crate::error::Error;
+use crate::identity::{Identity, State};
+use crate::import::OlderHome;
+use crate::store::{
+    IdentityRecord, IdentityStore, IdentityStoreError, KeyRecord, RedbIdentityStore, Vctx, VctxView,
+};
+
+/// All miner identities of a service: their store and their keys.
+///
+/// Reading and signing go on while a change waits for the disk. A private key is on the disk, and
+/// has been read back from there, before the store points to it.
+pub struct MinerIds<S = RedbIdentityStore> {
+    store: S,
+    keystore: Keystore,
+    network: Network,
+    identities: RwLock<BTreeMap<Alias, Arc<Identity>>>,
+    /// Held while something is changed.
+    changes: Mutex<()>,
+}
+
+impl<S: IdentityStore> MinerIds<S> {
+    /// Opens all identities in `store`, whose keys lie in `keystore`. Fails if a key that signs is
+    /// missing, damaged, or not the one on record.
+    pub fn open(store: S, keystore: Keystore, network: Network) -> Result<Self, Error> {
+        let ids = Self {
+            store,
+            keystore,
+            network,
+            identities: RwLock::default(),
+            changes: Mutex::default(),
+        };
+        for (alias, record) in ids.store.identities()? {
+            let state = ids.load_state(&alias, record)?;
+            ids.add(alias, state);
+        }
+        Ok(ids)
+    }
+
+    /// The network whose forms of keys and addresses are used.
+    pub fn network(&self) -> Network {
+        self.network
+    }
+
+    /// The identity that `alias` selects. Any text may be asked for.
+    pub fn get(&self, alias: &str) -> Result<Arc<Identity>, Error> {
+        let identities = self.identities.read().unwrap_or_else(PoisonError::into_inner);
+        identities.get(alias).cloned().ok_or_else(|| Error::UnknownAlias(alias.to_owned()))
+    }
+
+    /// All identities, ordered by alias.
+    pub fn all(&self) -> Vec<Arc<Identity>> {
+        let identities = self.identities.read().unwrap_or_else(PoisonError::into_inner);
+        identities.values().cloned().collect()
+    }
+
+    /// Begins an identity with a new key, and answers the key.
+    pub fn generate(&self, alias: &Alias) -> Result<PublicKey, Error> {
+        let _changes = self.begin_change();
+        if self.get(alias.as_str()).is_ok() {
+            return Err(Error::AliasExists(alias.clone()));
+        }
+        let (key, private_key) = self.make_key(alias, 1)?;
+        let created = self.store.create(alias, key);
+        // Also after a failure, what has reached the disk counts.
+        if let Ok(record) = self.store.identity(alias) {
+            self.add(alias.clone(), State::new(record, Arc::clone(&private_key), private_key));
+        }
+        created?;
+        Ok(key.public_key)
+    }
+
+    /// Gives an identity a new key, which the one until now vouches for, and answers the new key.
+    pub fn rotate(&self, alias: &Alias) -> Result<PublicKey, Error> {
+        let _changes = self.begin_change();
+        let identity = self.get(alias.as_str())?;
+        let (from, last, previous_key) = {
+            let state = identity.state();
+            let last = state.record.keys.iter().map(|key| key.number).max().unwrap_or_default();
+            (state.record.current_key().number, last, Arc::clone(&state.current_key))
+        };
+        let (key, private_key) = self.make_key(alias, last + 1)?;
+        match self.store.rotate(alias, from, key) {
+            Ok(record) => identity.replace_state(State::new(record, private_key, previous_key)),
+            Err(error) => {
+                self.resynchronise(&identity);
+                return Err(error.into());
+            }
+        }
+        Ok(key.public_key)
+    }
+
+    /// Sets keys of what the identity tells about its miner.
+    pub fn set_contact(
+        &self,
+        alias: &Alias,
+        changes: &MinerContact,
+    ) -> Result<MinerContact, Error> {
+        let _changes = self.begin_change();
+        let identity = self.get(alias.as_str())?;
+        let mut contact = identity.state().record.contact.clone();
+        contact.merge(changes);
+        self.follow(&identity, self.store.set_contact(alias, &contact))?;
+        Ok(contact)
+    }
+
+    /// Takes over all identities of an older generator's home directory, or none of them, and
+    /// answers their aliases.
+    pub fn import(&self, home: &Path) -> Result<Vec<Alias>, Error> {
+        let home = OlderHome::read(home)?;
+        let _changes = self.begin_change();
+        for older in &home.identities {
+            if self.get(older.alias.as_str()).is_ok() {
+                return Err(Error::AliasExists(older.alias.clone()));
+            }
+        }
+        let mut records = Vec::new();
+        for older in &home.identities {
+            for (number, key) in &older.keys {
+                let name = IdentityRecord::key_name(&older.alias, *number);
+                self.take_over_secret(&name, key.as_text().as_bytes())?;
+            }
+            if let Some((key, _)) = &older.vctx {
+                let name = IdentityRecord::vctx_key_name(&older.alias);
+                self.take_over_secret(&name, key.to_wif(self.network).as_bytes())?;
+            }
+            records.push((older.alias.clone(), older.to_record()));
+        }
+        let states: Vec<_> = records
+            .iter()
+            .map(|(alias, record)| self.load_state(alias, record.clone()))
+            .collect::<Result<_, _>>()?;
+        self.store.import(&records)?;
+        let aliases = records.into_iter().map(|(alias, _)| alias);
+        for (alias, state) in aliases.zip(states) {
+            self.add(alias, state);
+        }
+        Ok(home.identities.into_iter().map(|older| older.alias).collect())
+    }
+
+    /// Gives an identity a validity check output that was made elsewhere, with the key that can
+    /// spend it. Which output it is enters every document.
+    pub fn adopt_vctx(
+        &self,
+        alias: &Alias,
+        outpoint: OutPoint,
+        key: &PrivateKey,
+    ) -> Result<(), Error> {
+        let _changes = self.begin_change();
+        let identity = self.get(alias.as_str())?;
+        let name = IdentityRecord::vctx_key_name(alias);
+        self.take_over_secret(&name, key.to_wif(self.network).as_bytes())?;
+        self.follow(&identity, self.store.record_vctx(alias, outpoint))
+    }
+
+    /// Notes durably which identities have handed out a document since their last rotation. A
+    /// service calls it now and then, so that handing out itself does no I/O; what was not noted
+    /// before a crash makes [`Identity::is_valid`] answer false until the next document.
+    pub fn record_hand_outs(&self) -> Result<(), Error> {
+        let _changes = self.begin_change();
+        let unrecorded: Vec<_> = self
+            .all()
+            .into_iter()
+            .filter_map(|identity| Some((identity.unrecorded_hand_out()?, identity)))
+            .collect();
+        if unrecorded.is_empty() {
+            return Ok(());
+        }
+        let keys: Vec<_> = unrecorded
+            .iter()
+            .map(|(number, identity)| (identity.alias().clone(), *number))
+            .collect();
+        self.store.note_handed_out(&keys)?;
+        for (number, identity) in unrecorded {
+            identity.mark_hand_out_recorded(number);
+        }
+        Ok(())
+    }
+
+    /// The address that waits for the coins of a validity check transaction; its key is made and
+    /// stored first.
+    pub(crate) fn await_vctx_funding(&self, alias: &Alias) -> Result<Address, Error> {
+        let _changes = self.begin_change();
+        let identity = self.get(alias.as_str())?;
+        let name = IdentityRecord::vctx_key_name(alias);
+        let wif = PrivateKey::generate()?.to_wif(self.network);
+        match self.keystore.insert(&name, wif.as_bytes()) {
+            // Made by an earlier attempt.
+            Ok(()) | Err(KeystoreError::Exists(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let key = self.vctx_key(alias)?;
+        self.follow(&identity, self.store.await_vctx_funding(alias))?;
+        Ok(Address::p2pkh(&key.public_key(), self.network))
+    }
+
+    pub(crate) fn vctx_key(&self, alias: &Alias) -> Result<PrivateKey, Error> {
+        let name = IdentityRecord::vctx_key_name(alias);
+        self.read_key(&name, |text| PrivateKey::from_wif(text, self.network))
+    }
+
+    pub(crate) fn begin_vctx(&self, alias: &Alias, transaction: &Transaction) -> Result<(), Error> {
+        let _changes = self.begin_change();
+        let identity = self.get(alias.as_str())?;
+        self.follow(&identity, self.store.begin_vctx(alias, transaction))
+    }
+
+    pub(crate) fn abandon_vctx(&self, alias: &Alias) -> Result<(), Error> {
+        let _changes = self.begin_change();
+        let identity = self.get(alias.as_str())?;
+        self.follow(&identity, self.store.abandon_vctx(alias))
+    }
+
+    pub(crate) fn record_vctx(&self, alias: &Alias, outpoint: OutPoint) -> Result<(), Error> {
+        let _changes = self.begin_change();
+        let identity = self.get(alias.as_str())?;
+        self.follow(&identity, self.store.record_vctx(alias, outpoint))
+    }
+
+    /// Notes what the chain shows of validity check outputs, and stops or resumes documents
+    /// accordingly.
+    pub(crate) fn note_vctx_views(
+        &self,
+        views: &[(Alias, OutPoint, VctxView)],
+    ) -> Result<(), Error> {
+        let _changes = self.begin_change();
+        self.store.note_vctx_views(views)?;
+        for (alias, outpoint, view) in views {
+            let identity = self.get(alias.as_str())?;
+            let mut record = identity.record();
+            if let Vctx::Recorded(recorded, known) = &mut record.vctx
+                && recorded == outpoint
+            {
+                *known = *view;
+                identity.replace_record(record);
+            }
+        }
+        Ok(())
+    }
+
+    fn begin_change(&self) -> MutexGuard<'_, ()> {
+        self.changes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, alias: Alias, state: State) {
+        let identity = Arc::new(Identity::new(alias.clone(), state));
+        let mut identities = self.identities.write().unwrap_or_else(PoisonError::into_inner);
+        identities.insert(alias, identity);
+    }
+
+    /// Makes an identity follow a change of its record, or what an attempt at one has left.
+    fn follow(
+        &self,
+        identity: &Identity,
+        changed: Result<IdentityRecord, IdentityStoreError>,
+    ) -> Result<(), Error> {
+        match changed {
+            Ok(record) => identity.replace_record(record),
+            Err(error) => {
+                self.resynchronise(identity);
+                return Err(error.into());
+            }
+        }
+        Ok(())
+    }
+
+    /// A commit that failed may have reached the disk all the same: what is there counts. Where it
+    /// cannot be read, the identity stays as it is, and goes on signing with the key it has.
+    fn resynchronise(&self, identity: &Identity) {
+        let Ok(record) = self.store.identity(identity.alias()) else { return };
+        if record != identity.record()
+            && let Ok(state) = self.load_state(identity.alias(), record)
+        {
+            identity.replace_state(state);
+        }
+    }
+
+    fn load_state(&self, alias: &Alias, record: IdentityRecord) -> Result<State, Error> {
+        let current_key = self.load_key(alias, record.current_key())?;
+        let previous_key = self.load_key(alias, record.previous_key())?;
+        Ok(State::new(record, current_key, previous_key))
+    }
+
+    fn load_key(&self, alias: &Alias, key: &KeyRecord) -> Result<Arc<PrivateKey>, Error> {
+        let name = IdentityRecord::key_name(alias, key.number);
+        let private_key = self.read_extended_key(&name)?.private_key().clone();
+        if private_key.public_key() != key.public_key {
+            return Err(Error::OtherKey(name));
+        }
+        Ok(Arc::new(private_key))
+    }
+
+    /// Makes a key and reads it back from the disk. A key of that number that is there already was
+    /// made by an attempt that went no further, and is used.
+    fn make_key(&self, alias: &Alias, number: u32) -> Result<(KeyRecord, Arc<PrivateKey>), Error> {
+        let name = IdentityRecord::key_name(alias, number);
+        let made = ExtendedPrivateKey::generate(self.network)?;
+        match self.keystore.insert(&name, made.as_text().as_bytes()) {
+            Ok(()) | Err(KeystoreError::Exists(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let private_key = self.read_extended_key(&name)?.private_key().clone();
+        let key = KeyRecord { number, public_key: private_key.public_key() };
+        Ok((key, Arc::new(private_key)))
+    }
+
+    fn take_over_secret(&self, name: &str, secret: &[u8]) -> Result<(), Error> {
+        match self.keystore.insert(name, secret) {
+            Err(KeystoreError::Exists(_)) if *self.keystore.get(name)? == secret => Ok(()),
+            Err(KeystoreError::Exists(_)) => Err(Error::KeyTaken(name.to_owned())),
+            inserted => Ok(inserted?),
+        }
+    }
+
+    fn read_extended_key(&self, name: &str) -> Result<ExtendedPrivateKey, Error> {
+        self.read_key(name, str::parse)
+    }
+
+    fn read_key<K>(
+        &self,
+        name: &str,
+        parse: impl FnOnce(&str) -> Result<K, KeyError>,
+    ) -> Result<K, Error> {
+        let secret = self.keystore.get(name)?;
+        let text = std::str::from_utf8(&secret).unwrap_or_default();
+        parse(text).map_err(|source| Error::BadKey { name: name.to_owned(), source })
+    }
+}
+
+impl<S> fmt::Debug for MinerIds<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MinerIds").field("network", &self.network).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,101 @@
+//! Where identities are kept: the records, the changes that can happen to them, and the trait that
+//! a back end implements.
+
+mod record;
+mod redb;
+
+use bsv_store::StoreError;
+use bsv_tx::{OutPoint, Transaction};
+use thiserror::Error;
+
+use crate::alias::Alias;
+use crate::contact::MinerContact;
+
+pub use self::record::{IdentityRecord, KeyRecord, Vctx, VctxView};
+pub use self::redb::{OpenStoreError, RedbIdentityStore};
+
+/// Why a change was not made. Nothing of it is left behind.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum IdentityStoreError {
+    /// There is no such identity.
+    #[error("alias \"{0}\" does not exist")]
+    Unknown(Alias),
+    /// There is such an identity already.
+    #[error("alias \"{0}\" exists already")]
+    Exists(Alias),
+    /// The identity is not in the state that the change starts from.
+    #[error("alias \"{alias}\" has changed meanwhile: {reason}")]
+    Conflict {
+        /// The identity.
+        alias: Alias,
+        /// What does not fit.
+        reason: &'static str,
+    },
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// A durable store of identities. Each method that changes something is one use case's atomic step
+/// and answers the identity as it stands afterwards; when it has answered, the change has reached
+/// the disk.
+pub trait IdentityStore: Send + Sync + 'static {
+    /// All identities.
+    fn identities(&self) -> Result<Vec<(Alias, IdentityRecord)>, IdentityStoreError>;
+
+    /// One identity.
+    fn identity(&self, alias: &Alias) -> Result<IdentityRecord, IdentityStoreError>;
+
+    /// Begins an identity with its first key.
+    fn create(&self, alias: &Alias, key: KeyRecord) -> Result<IdentityRecord, IdentityStoreError>;
+
+    /// Takes over identities that exist elsewhere: all of them or none.
+    fn import(&self, identities: &[(Alias, IdentityRecord)]) -> Result<(), IdentityStoreError>;
+
+    /// Makes `key` the current key, provided that the key numbered `from` is it until then.
+    fn rotate(
+        &self,
+        alias: &Alias,
+        from: u32,
+        key: KeyRecord,
+    ) -> Result<IdentityRecord, IdentityStoreError>;
+
+    /// Replaces what the identity tells about its miner.
+    fn set_contact(
+        &self,
+        alias: &Alias,
+        contact: &MinerContact,
+    ) -> Result<IdentityRecord, IdentityStoreError>;
+
+    /// Notes that the key of the validity check output is on the disk and its address waits for
+    /// coins. Repeating it changes nothing.
+    fn await_vctx_funding(&self, alias: &Alias) -> Result<IdentityRecord, IdentityStoreError>;
+
+    /// Notes the validity check transaction that is about to be broadcast.
+    fn begin_vctx(
+        &self,
+        alias: &Alias,
+        transaction: &Transaction,
+    ) -> Result<IdentityRecord, IdentityStoreError>;
+
+    /// Goes back to waiting for coins, after the network refused the transaction.
+    fn abandon_vctx(&self, alias: &Alias) -> Result<IdentityRecord, IdentityStoreError>;
+
+    /// Notes the validity check output, which the network has accepted.
+    fn record_vctx(
+        &self,
+        alias: &Alias,
+        outpoint: OutPoint,
+    ) -> Result<IdentityRecord, IdentityStoreError>;
+
+    /// Notes what the chain shows of validity check outputs. Those that are not the identity's
+    /// own any more are passed over.
+    fn note_vctx_views(
+        &self,
+        views: &[(Alias, OutPoint, VctxView)],
+    ) -> Result<(), IdentityStoreError>;
+
+    /// Notes that documents of these key numbers have been handed out since their rotation.
+    fn note_handed_out(&self, keys: &[(Alias, u32)]) -> Result<(), IdentityStoreError>;
+}

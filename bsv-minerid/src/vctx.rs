@@ -1,0 +1,213 @@
+//! The validity check transaction (VCTx): making it, and watching whether it is spent. These are
+//! the only parts of this crate that talk to a node.
+
+use bsv_network::{Broadcast, ChainTip, Coin, Mempool, NodeError, NodeRpc};
+use bsv_tx::{Address, Network, OutPoint, Transaction, TxIn, TxOut, sign_p2pkh};
+
+use crate::alias::Alias;
+use crate::error::Error;
+use crate::miner_ids::MinerIds;
+use crate::store::{IdentityStore, Vctx, VctxView};
+
+/// How far [`set_up_vctx`] has come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum VctxSetup {
+    /// Coins have to be sent to an address, then it goes on from here.
+    FundingNeeded {
+        /// The address, of a key of its own.
+        address: Address,
+        /// The least amount that must lie there, in satoshis.
+        least_satoshis: u64,
+        /// What lies there, in satoshis.
+        found_satoshis: u64,
+    },
+    /// The validity check output is on the network, and documents name it.
+    Done(OutPoint),
+}
+
+/// The least amount of a validity check output, in satoshis: enough for the fee of spending it.
+const LEAST_VCTX_SATOSHIS: u64 = 1_000;
+/// What public miners ask for, in satoshis per 1000 bytes.
+const USUAL_FEE_RATE: u64 = 100;
+/// What the node's wallet is made to send on a regtest network, in satoshis.
+const REGTEST_FUNDING: u64 = 100_000;
+/// A coinbase output can be spent from the 101st block on.
+const COINBASE_MATURITY: u32 = 101;
+
+/// Makes the validity check transaction of an identity, or takes the next step towards it. It can
+/// be repeated at any time, also after a crash.
+///
+/// On a regtest network the node's wallet funds it, and blocks are mined to confirm it. On other
+/// networks the owner sends coins to the address that is answered; they are found through the
+/// node's wallet, which watches the address, or named by `funding`.
+pub async fn set_up_vctx<S: IdentityStore>(
+    ids: &MinerIds<S>,
+    node: &NodeRpc,
+    alias: &Alias,
+    funding: Option<OutPoint>,
+) -> Result<VctxSetup, Error> {
+    match ids.get(alias.as_str())?.record().vctx {
+        Vctx::Recorded(outpoint, VctxView { is_spent: true, .. }) => {
+            return Err(Error::Revoked { alias: alias.clone(), outpoint });
+        }
+        Vctx::Recorded(outpoint, _) => return Ok(VctxSetup::Done(outpoint)),
+        Vctx::Broadcasting(transaction) => return broadcast(ids, node, alias, transaction).await,
+        Vctx::None | Vctx::AwaitingFunds => {}
+    }
+    let address = ids.await_vctx_funding(alias)?;
+    let coins = match funding {
+        Some(outpoint) => vec![named_coin(node, outpoint, &address).await?],
+        None => coins_at(node, &address, ids.network()).await?,
+    };
+    let found_satoshis = coins.iter().map(|coin| coin.output.satoshis).sum();
+    let fee_rate = node.least_fee_rate().await?.max(USUAL_FEE_RATE);
+    let fee = vctx_fee(coins.len().max(1), fee_rate);
+    let least_satoshis = fee.saturating_add(LEAST_VCTX_SATOSHIS);
+    if found_satoshis < least_satoshis {
+        return Ok(VctxSetup::FundingNeeded { address, least_satoshis, found_satoshis });
+    }
+    let key = ids.vctx_key(alias)?;
+    let mut transaction = unsigned_vctx(&coins, &address, found_satoshis - fee);
+    for (index, coin) in coins.iter().enumerate() {
+        let script = sign_p2pkh(&transaction, index, &coin.output, &key)
+            .expect("the transaction has an input for each coin");
+        transaction.inputs[index].unlocking_script = script;
+    }
+    ids.begin_vctx(alias, &transaction)?;
+    broadcast(ids, node, alias, transaction).await
+}
+
+/// Asks the node once which validity check outputs are unspent, and stops or resumes documents
+/// accordingly. A service calls it whenever the chain has a new tip, which it answers.
+pub async fn observe_vctxs<S: IdentityStore>(
+    ids: &MinerIds<S>,
+    node: &NodeRpc,
+) -> Result<ChainTip, Error> {
+    let mut tip = node.tip().await?;
+    loop {
+        let views = look_at_vctxs(ids, node, tip).await?;
+        let tip_afterwards = node.tip().await?;
+        if tip_afterwards == tip {
+            ids.note_vctx_views(&views)?;
+            return Ok(tip);
+        }
+        // What was seen may belong to either tip.
+        tip = tip_afterwards;
+    }
+}
+
+async fn look_at_vctxs<S: IdentityStore>(
+    ids: &MinerIds<S>,
+    node: &NodeRpc,
+    tip: ChainTip,
+) -> Result<Vec<(Alias, OutPoint, VctxView)>, Error> {
+    let mut changed = Vec::new();
+    for identity in ids.all() {
+        let Vctx::Recorded(outpoint, view) = identity.record().vctx else { continue };
+        let is_unspent = node.unspent_output(&outpoint, Mempool::Ignore).await?.is_some();
+        let seen = view.observe(tip.height, is_unspent);
+        warn_about(identity.alias(), outpoint, view, seen);
+        if seen != view {
+            changed.push((identity.alias().clone(), outpoint, seen));
+        }
+    }
+    Ok(changed)
+}
+
+fn warn_about(alias: &Alias, outpoint: OutPoint, before: VctxView, now: VctxView) {
+    if now.last_seen.is_none() {
+        tracing::warn!("the VCTx {outpoint} of alias {alias} is not in the chain");
+    } else if now.is_spent && !before.is_spent {
+        tracing::error!("the VCTx {outpoint} of alias {alias} is spent: the alias is revoked");
+    } else if now.gone_since.is_some() && before.gone_since.is_none() {
+        tracing::warn!("the VCTx {outpoint} of alias {alias} has been spent in a block");
+    }
+}
+
+async fn broadcast<S: IdentityStore>(
+    ids: &MinerIds<S>,
+    node: &NodeRpc,
+    alias: &Alias,
+    transaction: Transaction,
+) -> Result<VctxSetup, Error> {
+    let txid = transaction.txid();
+    match node.send_transaction(&transaction).await {
+        Ok(Broadcast::Accepted | Broadcast::AlreadyKnown) => {}
+        // A mined transaction whose outputs are spent is refused as if it were a double spend.
+        Err(NodeError::Rejected { .. }) if node.transaction(&txid).await?.is_some() => {}
+        Err(refused @ NodeError::Rejected { .. }) => {
+            ids.abandon_vctx(alias)?;
+            return Err(refused.into());
+        }
+        Err(unknown) => return Err(unknown.into()),
+    }
+    let outpoint = OutPoint { txid, vout: 0 };
+    if ids.network() == Network::Regtest {
+        let unconfirmed = node.unspent_output(&outpoint, Mempool::Ignore).await?.is_none();
+        if unconfirmed {
+            node.generate(1).await?;
+        }
+    }
+    ids.record_vctx(alias, outpoint)?;
+    if let Err(error) = observe_vctxs(ids, node).await {
+        // Made and recorded it is; the service looks again at the next tip.
+        tracing::warn!("cannot look at the VCTx of alias {alias} in the chain: {error}");
+    }
+    Ok(VctxSetup::Done(outpoint))
+}
+
+async fn named_coin(node: &NodeRpc, outpoint: OutPoint, address: &Address) -> Result<Coin, Error> {
+    let unspent = node
+        .unspent_output(&outpoint, Mempool::Include)
+        .await?
+        .ok_or(Error::BadFunding { outpoint, reason: "the node knows no such unspent output" })?;
+    if unspent.output.locking_script != address.locking_script() {
+        return Err(Error::BadFunding { outpoint, reason: "it does not pay to the VCTx address" });
+    }
+    let (output, confirmations) = (unspent.output, unspent.confirmations);
+    Ok(Coin { outpoint, output, confirmations })
+}
+
+async fn coins_at(node: &NodeRpc, address: &Address, network: Network) -> Result<Vec<Coin>, Error> {
+    node.import_address(address).await?;
+    let coins = spendable_coins_of(node, address).await?;
+    if network != Network::Regtest || !coins.is_empty() {
+        return Ok(coins);
+    }
+    if node.wallet_balance().await? < 2 * REGTEST_FUNDING {
+        node.generate(COINBASE_MATURITY).await?;
+    }
+    node.send_to_address(address, REGTEST_FUNDING).await?;
+    node.generate(1).await?;
+    spendable_coins_of(node, address).await
+}
+
+/// A node lists coins of the same key under other scripts too.
+async fn spendable_coins_of(node: &NodeRpc, address: &Address) -> Result<Vec<Coin>, Error> {
+    let mut coins = node.coins_of(address).await?;
+    coins.retain(|coin| coin.output.locking_script == address.locking_script());
+    Ok(coins)
+}
+
+/// The fee of a transaction that spends P2PKH coins to one P2PKH output, in satoshis, rounded up.
+fn vctx_fee(inputs: usize, satoshis_per_1000_bytes: u64) -> u64 {
+    const OVERHEAD: u64 = 4 + 9 + 1 + 4;
+    const INPUT: u64 = 36 + 1 + 107 + 4;
+    const OUTPUT: u64 = 8 + 1 + 25;
+    let bytes = OVERHEAD + INPUT * inputs as u64 + OUTPUT;
+    bytes.saturating_mul(satoshis_per_1000_bytes).div_ceil(1000)
+}
+
+fn unsigned_vctx(coins: &[Coin], address: &Address, satoshis: u64) -> Transaction {
+    let inputs = coins.iter().map(|coin| TxIn {
+        previous_output: coin.outpoint,
+        unlocking_script: Default::default(),
+        sequence: u32::MAX,
+    });
+    Transaction {
+        version: 1,
+        inputs: inputs.collect(),
+        outputs: vec![TxOut { satoshis, locking_script: address.locking_script() }],
+        lock_time: 0,
+    }
+}
