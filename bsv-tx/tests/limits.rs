@@ -50,7 +50,7 @@ fn no_more_items_are_reserved_for_than_can_follow() {
 
 #[test]
 fn long_text_is_refused_without_being_decoded() {
-    // Base58 of this length takes minutes to decode.
+    // Base58 of a tenth of this length was measured to take 50 s to decode.
     for character in ["1", "z"] {
         let text = character.repeat(4_000_000);
         let start = Instant::now();
