@@ -1,0 +1,33 @@
+//! Bytes as a transaction: what decodes encodes to the same bytes, in part it does not decode, and
+//! its inputs can be signed.
+
+#![no_main]
+
+use bsv_tx::{BlockHeader, Script, SighashType, Transaction, TxOut, sighash};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    if let Ok(header) = BlockHeader::from_bytes(bytes) {
+        assert_eq!(header.to_bytes(), bytes);
+        header.has_proof_of_work();
+    }
+    let Ok(transaction) = Transaction::from_bytes(bytes) else { return };
+    assert_eq!(transaction.to_bytes(), bytes);
+    assert_eq!(Transaction::from_hex(&transaction.to_hex()).as_ref(), Ok(&transaction));
+    assert!(Transaction::from_bytes(&bytes[..bytes.len() - 1]).is_err());
+    assert!(Transaction::from_bytes(&[bytes, &[0]].concat()).is_err());
+    sign_inputs(&transaction);
+});
+
+fn sign_inputs(transaction: &Transaction) {
+    let spent = TxOut { satoshis: 1, locking_script: Script::p2pkh(&[0; 20]) };
+    let count = transaction.inputs.len();
+    for index in [0, count / 2, count] {
+        for base in [SighashType::ALL, SighashType::NONE, SighashType::SINGLE] {
+            for sighash_type in [base, base.anyone_can_pay()] {
+                let digest = sighash(transaction, index, &spent, sighash_type);
+                assert_eq!(digest.is_ok(), index < count);
+            }
+        }
+    }
+}
