@@ -1,1 +1,16 @@
+//! The server of the miner identity service: hyper around [`bsv_minerid`].
+//!
+//! An [`Instance`] is an opened data directory and answers requests, whatever they came over. The
+//! server puts it behind listeners ([`run`]); the command line asks it in its own process when no
+//! server runs, and over the [control socket](control) when one does.
 
+pub mod config;
+pub mod control;
+pub mod http;
+mod instance;
+mod minerid;
+mod run;
+
+pub use config::{Config, ConfigError, ConfigSources};
+pub use instance::{Instance, OpenError, Surface};
+pub use run::{StartError, main, run};

@@ -1,0 +1,282 @@
+//! What the service is told: a TOML file, the environment, and the defaults.
+
+mod settings;
+
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use bsv_minerid::PlainKeys;
+use bsv_network::NodeSettings;
+use bsv_tx::Network;
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::{Value, json};
+use thiserror::Error;
+
+use self::settings::Settings;
+
+/// The environment variable that holds settings as a JSON object, which count over the file's.
+pub const CONFIG_VARIABLE: &str = "BSV_CONFIG";
+/// The environment variable that holds the keystore's passphrase.
+pub const PASSPHRASE_VARIABLE: &str = "BSV_KEYSTORE_PASSPHRASE";
+
+/// Where configuration comes from, besides the defaults.
+#[derive(Clone, Debug, Default)]
+pub struct ConfigSources {
+    /// The TOML file.
+    pub file: Option<PathBuf>,
+    /// The directory that holds all data, one directory per network below it.
+    pub data_dir: Option<PathBuf>,
+}
+
+/// The effective configuration, checked.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The network.
+    pub network: Network,
+    /// The directory that holds the data of this network.
+    pub network_dir: PathBuf,
+    /// The keystore.
+    pub keystore: KeystoreConfig,
+    /// The node, if its credentials are configured.
+    pub node: Option<NodeSettings>,
+    /// The miner identity service, if it is enabled.
+    pub minerid: Option<MinerIdConfig>,
+    /// Names under which a browser may reach the local listeners, besides IP addresses and
+    /// `localhost`.
+    pub allowed_hosts: Vec<String>,
+}
+
+/// Where private keys lie and how they are protected.
+#[derive(Clone, Debug)]
+pub struct KeystoreConfig {
+    /// The directory.
+    pub dir: PathBuf,
+    /// What it is sealed with.
+    pub passphrase: Option<SecretString>,
+    /// Whether it may do without.
+    pub plain_keys: PlainKeys,
+}
+
+/// The miner identity service.
+#[derive(Clone, Debug)]
+pub struct MinerIdConfig {
+    /// Where its listener listens.
+    pub address: SocketAddr,
+    /// The directory of its store.
+    pub data_dir: PathBuf,
+}
+
+/// A configuration that cannot be used.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// A file cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A source of settings is malformed, or has a setting that does not exist.
+    #[error("{origin}: {reason}")]
+    Malformed {
+        /// The file or environment variable.
+        origin: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// No data directory is given, and none can be derived from the environment.
+    #[error("no data directory: give --data-dir, or set XDG_DATA_HOME or HOME")]
+    NoDataDir,
+    /// Settings do not go together.
+    #[error("{0}")]
+    Inconsistent(&'static str),
+}
+
+impl Config {
+    /// Reads the file and the environment.
+    pub fn load(sources: &ConfigSources) -> Result<Self, ConfigError> {
+        let mut merged = json!({});
+        if let Some(path) = &sources.file {
+            merge(&mut merged, read_file(path)?);
+        }
+        if let Some(text) = environment(CONFIG_VARIABLE)? {
+            merge(&mut merged, read_variable(&text)?);
+        }
+        let settings = Settings::read("the settings of file and environment", merged)?;
+        let data_dir = sources.data_dir.clone().or_else(default_data_dir);
+        let passphrase = environment(PASSPHRASE_VARIABLE)?.map(SecretString::from);
+        Self::new(settings, &data_dir.ok_or(ConfigError::NoDataDir)?, passphrase)
+    }
+
+    fn new(
+        settings: Settings,
+        data_dir: &Path,
+        passphrase: Option<SecretString>,
+    ) -> Result<Self, ConfigError> {
+        let network = settings.network.unwrap_or(Network::Regtest);
+        let network_dir = absolute(&data_dir.join(network.name()))?;
+        let in_network_dir = |setting: Option<PathBuf>, name| match setting {
+            Some(path) => absolute(&path),
+            None => Ok(network_dir.join(name)),
+        };
+        let minerid = if settings.minerid.enabled {
+            Some(MinerIdConfig {
+                address: local_address(&settings)?,
+                data_dir: in_network_dir(settings.miner_id_data_path, "minerid")?,
+            })
+        } else {
+            None
+        };
+        let is_plain_allowed = network != Network::Livenet || settings.allow_plain_keystore;
+        let keystore = KeystoreConfig {
+            dir: in_network_dir(settings.keystore, "keystore")?,
+            passphrase: one_passphrase(settings.keystore_passphrase_file.as_deref(), passphrase)?,
+            plain_keys: if is_plain_allowed { PlainKeys::Allowed } else { PlainKeys::Refused },
+        };
+        let node = match (settings.rpc_user, settings.rpc_password) {
+            (Some(user), Some(password)) => Some(NodeSettings {
+                host: settings.rpc_host.unwrap_or_else(|| "127.0.0.1".to_owned()),
+                port: settings.rpc_port.unwrap_or_else(|| default_rpc_port(network)),
+                user,
+                password,
+            }),
+            (None, None) => None,
+            _ => {
+                return Err(ConfigError::Inconsistent(
+                    "rpcUser and rpcPassword must be set together",
+                ));
+            }
+        };
+        let allowed_hosts = settings.allowed_hosts;
+        Ok(Self { network, network_dir, keystore, node, minerid, allowed_hosts })
+    }
+
+    /// The effective values under the names of the settings, without secrets.
+    pub fn to_json(&self) -> Value {
+        let node = self.node.as_ref();
+        let minerid = self.minerid.as_ref();
+        json!({
+            "network": self.network.name(),
+            "dataDir": self.network_dir,
+            "keystore": self.keystore.dir,
+            "keystorePassphrase": if self.keystore.passphrase.is_some() { "set" } else { "none" },
+            "rpcHost": node.map(|node| &node.host),
+            "rpcPort": node.map(|node| node.port),
+            "rpcUser": node.map(|node| &node.user),
+            "rpcPassword": if node.is_some() { "set" } else { "none" },
+            "host": minerid.map(|minerid| minerid.address.ip()),
+            "port": minerid.map(|minerid| minerid.address.port()),
+            "minerIdDataPath": minerid.map(|minerid| &minerid.data_dir),
+            "allowedHosts": self.allowed_hosts,
+            "minerid": { "enabled": minerid.is_some() },
+        })
+    }
+}
+
+/// The address of a listener that has no authentication of its own.
+fn local_address(settings: &Settings) -> Result<SocketAddr, ConfigError> {
+    let host = settings.host.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
+    if !host.is_loopback() && !settings.allow_unauthenticated {
+        return Err(ConfigError::Inconsistent(
+            "host is reachable from other machines, and the miner identity service signs for \
+             everybody who reaches it: use 127.0.0.1, or say with allowUnauthenticated = true \
+             that a secure front end protects it",
+        ));
+    }
+    Ok(SocketAddr::new(host, settings.port.unwrap_or(9002)))
+}
+
+fn default_rpc_port(network: Network) -> u16 {
+    match network {
+        Network::Livenet => 8332,
+        Network::Testnet => 18332,
+        Network::Regtest => 18443,
+    }
+}
+
+fn one_passphrase(
+    file: Option<&Path>,
+    variable: Option<SecretString>,
+) -> Result<Option<SecretString>, ConfigError> {
+    let passphrase = match (file, variable) {
+        (Some(_), Some(_)) => {
+            return Err(ConfigError::Inconsistent(
+                "keystorePassphraseFile and BSV_KEYSTORE_PASSPHRASE are both set: use one",
+            ));
+        }
+        (Some(path), None) => {
+            let text = SecretString::from(read(path)?);
+            Some(SecretString::from(text.expose_secret().trim_end_matches(['\r', '\n'])))
+        }
+        (None, variable) => variable,
+    };
+    if passphrase.as_ref().is_some_and(|passphrase| passphrase.expose_secret().is_empty()) {
+        return Err(ConfigError::Inconsistent("the keystore's passphrase is empty"));
+    }
+    Ok(passphrase)
+}
+
+fn read_file(path: &Path) -> Result<Value, ConfigError> {
+    let origin = path.display().to_string();
+    let settings: Value = toml::from_str(&read(path)?).map_err(|error| ConfigError::Malformed {
+        origin: origin.clone(),
+        reason: error.to_string(),
+    })?;
+    Settings::read(&origin, settings.clone())?;
+    Ok(settings)
+}
+
+fn read_variable(text: &str) -> Result<Value, ConfigError> {
+    let settings: Value = serde_json::from_str(text).map_err(|error| ConfigError::Malformed {
+        origin: CONFIG_VARIABLE.to_owned(),
+        reason: error.to_string(),
+    })?;
+    Settings::read(CONFIG_VARIABLE, settings.clone())?;
+    Ok(settings)
+}
+
+/// Puts the leaves of `over` over those of `base`.
+fn merge(base: &mut Value, over: Value) {
+    match (base, over) {
+        (Value::Object(base), Value::Object(over)) => {
+            for (key, value) in over {
+                merge(base.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (base, over) => *base = over,
+    }
+}
+
+fn read(path: &Path) -> Result<String, ConfigError> {
+    fs::read_to_string(path).map_err(|source| ConfigError::Read { path: path.to_owned(), source })
+}
+
+fn environment(name: &str) -> Result<Option<String>, ConfigError> {
+    match std::env::var(name) {
+        Ok(text) => Ok(Some(text)),
+        Err(std::env::VarError::NotPresent) => Ok(None),
+        Err(std::env::VarError::NotUnicode(_)) => Err(ConfigError::Malformed {
+            origin: name.to_owned(),
+            reason: "it is not UTF-8".to_owned(),
+        }),
+    }
+}
+
+fn default_data_dir() -> Option<PathBuf> {
+    let absolute_variable =
+        |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    absolute_variable("XDG_DATA_HOME")
+        .or_else(|| absolute_variable("HOME").map(|home| home.join(".local/share")))
+        .map(|dir| dir.join("bsv-server"))
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, ConfigError> {
+    std::path::absolute(path).map_err(|source| ConfigError::Read { path: path.to_owned(), source })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,72 @@
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use bsv_tx::Network;
+use secrecy::SecretString;
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+use super::ConfigError;
+
+/// The settings as they are written, each optional. The names at the top level are those of the
+/// miner identity specification.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct Settings {
+    pub(super) port: Option<u16>,
+    pub(super) host: Option<IpAddr>,
+    pub(super) miner_id_data_path: Option<PathBuf>,
+    pub(super) keystore: Option<PathBuf>,
+    pub(super) keystore_passphrase_file: Option<PathBuf>,
+    pub(super) allow_plain_keystore: bool,
+    #[serde(deserialize_with = "network")]
+    pub(super) network: Option<Network>,
+    pub(super) rpc_host: Option<String>,
+    pub(super) rpc_port: Option<u16>,
+    pub(super) rpc_user: Option<String>,
+    #[serde(deserialize_with = "secret")]
+    pub(super) rpc_password: Option<SecretString>,
+    pub(super) allow_unauthenticated: bool,
+    pub(super) allowed_hosts: Vec<String>,
+    pub(super) minerid: ServiceSettings,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct ServiceSettings {
+    pub(super) enabled: bool,
+}
+
+impl Default for ServiceSettings {
+    fn default() -> Self {
+        Self { enabled: true }
+    }
+}
+
+impl Settings {
+    /// Reads settings out of `values`, which come from `origin`.
+    pub(super) fn read(origin: &str, values: Value) -> Result<Self, ConfigError> {
+        serde_path_to_error::deserialize(values).map_err(|error| {
+            let path = error.path().to_string();
+            let reason = error.into_inner().to_string();
+            ConfigError::Malformed {
+                origin: origin.to_owned(),
+                reason: if path == "." { reason } else { format!("{path}: {reason}") },
+            }
+        })
+    }
+}
+
+fn network<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Network>, D::Error> {
+    let name: Option<String> = Option::deserialize(deserializer)?;
+    name.map(|name| name.parse()).transpose().map_err(serde::de::Error::custom)
+}
+
+fn secret<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SecretString>, D::Error> {
+    // A wrong type must not be quoted in the error.
+    match Value::deserialize(deserializer)? {
+        Value::Null => Ok(None),
+        Value::String(text) => Ok(Some(text.into())),
+        _ => Err(serde::de::Error::custom("must be a string")),
+    }
+}

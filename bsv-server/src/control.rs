@@ -1,0 +1,8 @@
+//! The control socket, and what only it offers: setting up identities.
+
+mod set_up;
+mod socket;
+
+pub(crate) use set_up::SetUp;
+pub(crate) use socket::bind;
+pub use socket::{connect, socket_path};

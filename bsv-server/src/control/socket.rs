@@ -1,0 +1,47 @@
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use tokio::net::{UnixListener, UnixStream};
+
+const FILE_NAME: &str = "control.sock";
+/// The longest path that the operating system takes for a socket.
+const MAX_PATH_LEN: usize = 107;
+
+/// Where the control socket of a data directory lies.
+pub fn socket_path(network_dir: &Path) -> PathBuf {
+    network_dir.join(FILE_NAME)
+}
+
+/// Connects to the control socket of a running server.
+pub async fn connect(network_dir: &Path) -> io::Result<UnixStream> {
+    let (path, _dir) = short_path(network_dir)?;
+    UnixStream::connect(path).await
+}
+
+/// Listens on the control socket. One that is left over is replaced, which only the holder of the
+/// directory's lock may do.
+pub(crate) fn bind(network_dir: &Path) -> io::Result<UnixListener> {
+    let (path, _dir) = short_path(network_dir)?;
+    match fs::remove_file(&path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    // Its directory can be entered by the owner only, so nobody connects before this restricts it.
+    let listener = UnixListener::bind(&path)?;
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600))?;
+    Ok(listener)
+}
+
+/// A path to the socket that is short enough, and the open directory that it may lead through.
+fn short_path(network_dir: &Path) -> io::Result<(PathBuf, Option<File>)> {
+    let path = socket_path(network_dir);
+    if path.as_os_str().len() <= MAX_PATH_LEN {
+        return Ok((path, None));
+    }
+    let dir = File::open(network_dir)?;
+    let path = format!("/proc/self/fd/{}/{FILE_NAME}", dir.as_raw_fd()).into();
+    Ok((path, Some(dir)))
+}

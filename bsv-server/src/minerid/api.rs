@@ -1,0 +1,161 @@
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use bsv_minerid::{Alias, Identity, MinerIds};
+use bytes::Bytes;
+use hyper::{Method, Request, StatusCode};
+use matchit::{Params, Router};
+use percent_encoding::percent_decode_str;
+
+use super::coinbase2;
+use super::refusal::Refusal;
+use crate::http::{Answer, answer};
+
+/// Answers the requests of the miner identity specification.
+#[derive(Debug)]
+pub(crate) struct MinerIdApi {
+    ids: Arc<MinerIds>,
+    routes: Router<Route>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Route {
+    OutputScript,
+    IsValid,
+    Rotate,
+    Coinbase2,
+    MinerId,
+    Sign,
+    PkSign,
+}
+
+impl MinerIdApi {
+    pub(crate) fn new(ids: Arc<MinerIds>) -> Self {
+        let mut routes = Router::new();
+        for (path, route) in [
+            ("/opreturn/{alias}/{height}", Route::OutputScript),
+            ("/opreturn/{alias}/isvalid", Route::IsValid),
+            ("/opreturn/{alias}/rotate", Route::Rotate),
+            ("/coinbase2", Route::Coinbase2),
+            ("/minerid/{alias}", Route::MinerId),
+            ("/minerid/{alias}/sign/{hash}", Route::Sign),
+            ("/minerid/{alias}/pksign/{hash}", Route::PkSign),
+        ] {
+            routes.insert(path, route).expect("the paths do not contradict each other");
+        }
+        Self { ids, routes }
+    }
+
+    pub(crate) fn ids(&self) -> &Arc<MinerIds> {
+        &self.ids
+    }
+
+    pub(crate) async fn answer(&self, request: Request<Bytes>) -> Answer {
+        let path = request.uri().path();
+        // The older generator takes no notice of a slash at the end.
+        let path = path.strip_suffix('/').unwrap_or(path);
+        let Ok(matched) = self.routes.at(path) else {
+            return Refusal::not_found().into_text();
+        };
+        let methods = matched.value.methods();
+        if !methods.split(", ").any(|method| method == request.method().as_str()) {
+            return answer::method_not_allowed(methods);
+        }
+        self.call(*matched.value, &matched.params, &request)
+            .await
+            .unwrap_or_else(Refusal::into_text)
+    }
+
+    async fn call(
+        &self,
+        route: Route,
+        params: &Params<'_, '_>,
+        request: &Request<Bytes>,
+    ) -> Result<Answer, Refusal> {
+        let alias = || param(params, "alias");
+        let ok = |body: String| answer::text(StatusCode::OK, body);
+        match route {
+            Route::OutputScript => {
+                let height = height(&param(params, "height")?)?;
+                let identity = self.identity(&alias()?)?;
+                let script = match *request.method() {
+                    Method::HEAD => identity.preview_output_script(height)?,
+                    _ => identity.output_script(height)?,
+                };
+                Ok(ok(hex::encode(script)))
+            }
+            Route::IsValid => Ok(ok(self.identity(&alias()?)?.is_valid().to_string())),
+            Route::Rotate => self.rotate(&alias()?).await,
+            Route::Coinbase2 => coinbase2::answer(&self.ids, request.body()).map(ok),
+            Route::MinerId => Ok(ok(self.identity(&alias()?)?.public_key().to_string())),
+            Route::Sign => {
+                let identity = self.identity(&alias()?)?;
+                let digest = digest(&param(params, "hash")?)?;
+                Ok(ok(identity.sign(&digest).to_string()))
+            }
+            Route::PkSign => {
+                let identity = self.identity(&alias()?)?;
+                let digest = digest(&param(params, "hash")?)?;
+                let (key, signature) = identity.sign_and_name_key(&digest);
+                let body =
+                    PkSignJson { public_key: key.to_string(), signature: signature.to_string() };
+                Ok(answer::json(StatusCode::OK, &body))
+            }
+        }
+    }
+
+    async fn rotate(&self, alias: &str) -> Result<Answer, Refusal> {
+        let alias: Alias = alias.parse().map_err(|_| Refusal::unknown_alias(alias))?;
+        let ids = Arc::clone(&self.ids);
+        // Waits for the disk.
+        tokio::task::spawn_blocking(move || ids.rotate(&alias))
+            .await
+            .expect("rotating does not panic, and is not cancelled")?;
+        Ok(answer::text(StatusCode::OK, "OK"))
+    }
+
+    fn identity(&self, alias: &str) -> Result<Arc<Identity>, Refusal> {
+        Ok(self.ids.get(alias)?)
+    }
+}
+
+impl Route {
+    fn methods(self) -> &'static str {
+        match self {
+            Self::Rotate => "GET, POST",
+            Self::Coinbase2 => "POST",
+            _ => "GET, HEAD",
+        }
+    }
+}
+
+/// The answer of `pksign`, which a node reads.
+#[derive(serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+struct PkSignJson {
+    public_key: String,
+    signature: String,
+}
+
+fn param<'p>(params: &Params<'_, 'p>, name: &str) -> Result<Cow<'p, str>, Refusal> {
+    let raw = params.get(name).unwrap_or_default();
+    percent_decode_str(raw).decode_utf8().map_err(|_| Refusal::bad_request("The path is not UTF-8"))
+}
+
+/// What is not digits is no path that exists.
+fn height(text: &str) -> Result<u32, Refusal> {
+    if !text.bytes().all(|c| c.is_ascii_digit()) {
+        return Err(Refusal::not_found());
+    }
+    text.parse()
+        .ok()
+        .filter(|height| (1..=i32::MAX.cast_unsigned()).contains(height))
+        .ok_or_else(|| bsv_minerid::Error::InvalidHeight.into())
+}
+
+fn digest(text: &str) -> Result<[u8; 32], Refusal> {
+    let mut digest = [0; 32];
+    hex::decode_to_slice(text, &mut digest)
+        .map_err(|_| Refusal::unprocessable("Hash must be 64 characters (32 byte hex string)"))?;
+    Ok(digest)
+}

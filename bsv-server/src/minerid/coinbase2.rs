@@ -1,0 +1,99 @@
+use std::borrow::Cow;
+
+use bsv_minerid::{JobData, MinerIds};
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::refusal::Refusal;
+
+/// The members of the request, each still unread, so that the first mistake is the one that is
+/// told.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RequestJson<'a> {
+    #[serde(borrow)]
+    block_height: Option<&'a RawValue>,
+    #[serde(borrow)]
+    alias: Option<&'a RawValue>,
+    #[serde(borrow)]
+    coinbase2: Option<&'a RawValue>,
+    #[serde(borrow)]
+    job_data: Option<&'a RawValue>,
+}
+
+/// Answers `POST /coinbase2`: the coinbase2 with the identity output, hexadecimal.
+pub(super) fn answer(ids: &MinerIds, body: &Bytes) -> Result<String, Refusal> {
+    let request = parse(body)?;
+    let height = height(request.block_height)?;
+    let identity = match text(request.alias) {
+        Member::Missing => return Err(Refusal::bad_request("Alias must be supplied")),
+        Member::NotText => return Err(Refusal::unprocessable("Alias must be a string")),
+        Member::Text(alias) => ids.get(&alias)?,
+    };
+    let invalid = || Refusal::unprocessable("Invalid Coinbase 2");
+    let coinbase2 = match text(request.coinbase2) {
+        Member::Missing => return Err(Refusal::bad_request("Coinbase 2 must be supplied")),
+        Member::NotText => return Err(invalid()),
+        Member::Text(coinbase2) => hex::decode(&*coinbase2).map_err(|_| invalid())?,
+    };
+    let job_data = match request.job_data {
+        None => JobData::default(),
+        Some(job_data) => JobData::from_json(job_data.get())
+            .map_err(|error| Refusal::unprocessable(capitalise(&error.to_string())))?,
+    };
+    Ok(hex::encode(identity.coinbase2(height, &coinbase2, &job_data)?))
+}
+
+fn parse(body: &Bytes) -> Result<RequestJson<'_>, Refusal> {
+    let text = std::str::from_utf8(body)
+        .map_err(|_| Refusal::bad_request("The request body is not UTF-8"))?
+        .trim_ascii();
+    if text.is_empty() {
+        return Ok(RequestJson::default());
+    }
+    // An array would pass for an object: serde reads both into a struct.
+    if !text.starts_with('{') {
+        return Err(Refusal::bad_request("The request body must be a JSON object"));
+    }
+    serde_json::from_str(text)
+        .map_err(|error| Refusal::bad_request(format!("The request body is not JSON: {error}")))
+}
+
+fn height(value: Option<&RawValue>) -> Result<u32, Refusal> {
+    let text = value.ok_or_else(|| Refusal::bad_request("Block height must be supplied"))?.get();
+    let is_number = text.starts_with(|c: char| c == '-' || c.is_ascii_digit());
+    if is_number && (text.starts_with('-') || text.bytes().all(|c| c == b'0')) {
+        return Err(Refusal::unprocessable("Block height must be positive"));
+    }
+    text.parse().ok().filter(|height| i32::try_from(*height).is_ok()).ok_or_else(|| {
+        Refusal::unprocessable("Block height must be a whole number from 1 to 2147483647")
+    })
+}
+
+enum Member<'a> {
+    /// Absent, null or an empty string.
+    Missing,
+    NotText,
+    Text(Cow<'a, str>),
+}
+
+fn text(value: Option<&RawValue>) -> Member<'_> {
+    let Some(value) = value else { return Member::Missing };
+    let raw = value.get();
+    // The usual string, without escapes, is borrowed.
+    let text = match serde_json::from_str::<&str>(raw) {
+        Ok(text) => Ok(Cow::Borrowed(text)),
+        Err(_) => serde_json::from_str::<String>(raw).map(Cow::Owned),
+    };
+    match text {
+        Ok(text) if text.is_empty() => Member::Missing,
+        Ok(text) => Member::Text(text),
+        Err(_) => Member::NotText,
+    }
+}
+
+fn capitalise(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+}

@@ -1,0 +1,89 @@
+use std::borrow::Cow;
+
+use bsv_minerid::{Coinbase2Error, Error};
+use hyper::StatusCode;
+
+use crate::http::{Answer, answer};
+
+/// A request that is not fulfilled: the status and the text that callers of the older generator
+/// know, where it had one.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    pub(crate) status: StatusCode,
+    pub(crate) text: Cow<'static, str>,
+}
+
+impl Refusal {
+    pub(crate) fn bad_request(text: impl Into<Cow<'static, str>>) -> Self {
+        Self { status: StatusCode::BAD_REQUEST, text: text.into() }
+    }
+
+    pub(crate) fn unprocessable(text: impl Into<Cow<'static, str>>) -> Self {
+        Self { status: StatusCode::UNPROCESSABLE_ENTITY, text: text.into() }
+    }
+
+    pub(crate) fn not_found() -> Self {
+        Self { status: StatusCode::NOT_FOUND, text: "Not Found".into() }
+    }
+
+    pub(crate) fn unknown_alias(alias: &str) -> Self {
+        Self::unprocessable(format!("Alias \"{alias}\" doesn't exist"))
+    }
+
+    pub(crate) fn into_text(self) -> Answer {
+        let Self { status, text } = self;
+        match text {
+            Cow::Borrowed(text) => answer::text(status, text),
+            Cow::Owned(text) => answer::text(status, text),
+        }
+    }
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        match &error {
+            Error::UnknownAlias(alias) => Self::unknown_alias(alias),
+            Error::InvalidHeight => Self::unprocessable("Must enter a valid height"),
+            Error::NoVctx(alias) => {
+                Self::unprocessable(format!("Alias \"{alias}\" has no VCTx, run generatevctx"))
+            }
+            Error::Revoked { alias, outpoint } => Self::unprocessable(format!(
+                "Alias \"{alias}\" is revoked: its VCTx {outpoint} is spent"
+            )),
+            Error::Coinbase2(Coinbase2Error::Malformed(_)) => {
+                Self::unprocessable("Invalid Coinbase 2")
+            }
+            Error::Coinbase2(Coinbase2Error::NoOutput) => {
+                Self::unprocessable("Invalid Coinbase 2: it has no output")
+            }
+            Error::Coinbase2(Coinbase2Error::AlreadyIdentified) => {
+                Self::unprocessable("Invalid Coinbase 2: it holds an identity output already")
+            }
+            Error::AliasExists(_) | Error::Conflict { .. } | Error::KeyTaken(_) => {
+                Self { status: StatusCode::CONFLICT, text: error.to_string().into() }
+            }
+            Error::Import { .. } | Error::BadFunding { .. } => {
+                Self::unprocessable(error.to_string())
+            }
+            Error::Node(_) => {
+                Self { status: StatusCode::SERVICE_UNAVAILABLE, text: error.to_string().into() }
+            }
+            Error::Store(_) | Error::Keystore(_) => {
+                tracing::error!("{error}");
+                let text = if error.is_out_of_space() {
+                    "No space left on the disk: nothing was changed"
+                } else {
+                    "The disk cannot be written: nothing was changed"
+                };
+                Self { status: StatusCode::SERVICE_UNAVAILABLE, text: text.into() }
+            }
+            _ => {
+                tracing::error!("{error}");
+                Self {
+                    status: StatusCode::INTERNAL_SERVER_ERROR,
+                    text: "Internal error: see the log of the server".into(),
+                }
+            }
+        }
+    }
+}

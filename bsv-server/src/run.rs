@@ -1,0 +1,178 @@
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::Parser;
+use hyper::Request;
+use hyper::body::Incoming;
+use thiserror::Error;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+use tracing_subscriber::EnvFilter;
+
+use crate::config::{Config, ConfigError, ConfigSources};
+use crate::control;
+use crate::http::{Limits, Listener, serve};
+use crate::instance::{Instance, OpenError, Surface};
+use crate::minerid;
+
+/// The server of the Bitcoin SV miner identity service.
+///
+/// Holds a signing key per alias, makes the output script that carries a miner's identity in a
+/// coinbase transaction, and signs hashes. Identities are set up with bsv-cli.
+#[derive(Debug, Parser)]
+#[command(version)]
+struct Arguments {
+    /// A TOML file of settings; those in the environment variable BSV_CONFIG, a JSON object, count
+    /// over it
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// The directory for all data [default: $XDG_DATA_HOME/bsv-server or ~/.local/share/bsv-server]
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+}
+
+/// Why the server could not start.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The configuration cannot be used.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The data directory cannot be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// A listener cannot listen.
+    #[error("cannot listen on {address}: {source}")]
+    Listen {
+        /// The address or path.
+        address: String,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The operating system refuses something that a server needs.
+    #[error("cannot start: {0}")]
+    System(#[from] io::Error),
+}
+
+/// Runs the program `bsv-server`: reads its arguments, serves until it is told to stop (SIGTERM or
+/// SIGINT), and answers 0, or 1 with the reason on standard error.
+pub fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let filter = EnvFilter::try_from_env("BSV_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).init();
+    match start(arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("bsv-server: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn start(arguments: Arguments) -> Result<(), StartError> {
+    let Arguments { config: file, data_dir } = arguments;
+    let config = Config::load(&ConfigSources { file, data_dir })?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(async {
+        // Without a handler, a write beyond a limit on file sizes would end the process.
+        let _file_size_limit = signal(SignalKind::from_raw(SIGXFSZ))?;
+        let mut terminated = signal(SignalKind::terminate())?;
+        let mut interrupted = signal(SignalKind::interrupt())?;
+        let told_to_stop = async {
+            tokio::select! {
+                _ = terminated.recv() => {}
+                _ = interrupted.recv() => {}
+            }
+        };
+        run(config, told_to_stop).await
+    })
+}
+
+const SIGXFSZ: i32 = 25;
+
+/// Opens the data directory, listens, and serves until `shutdown` completes; then finishes the
+/// requests in flight.
+///
+/// For each listener it prints a line such as `listening minerid http://127.0.0.1:9002` as soon as
+/// that accepts connections.
+pub async fn run(config: Config, shutdown: impl Future<Output = ()>) -> Result<(), StartError> {
+    let instance = Arc::new(Instance::open(config, "bsv-server")?);
+    let network_dir = &instance.config.network_dir;
+    let control_path = control::socket_path(network_dir).display().to_string();
+    let control = control::bind(network_dir).map_err(listen_error(&control_path))?;
+    let minerid = match &instance.config.minerid {
+        Some(config) => Some(bind_tcp(config.address).await?),
+        None => None,
+    };
+    if let Some(listener) = &minerid {
+        say(&format!("listening minerid http://{}", listener.local_addr()?));
+    }
+    say(&format!("listening control {control_path}"));
+
+    let (stop, stopped) = watch::channel(());
+    let listeners = async {
+        tokio::join!(serve_surface(&instance, Surface::Control, control, stopped.clone()), async {
+            if let Some(listener) = minerid {
+                serve_surface(&instance, Surface::MinerId, listener, stopped.clone()).await;
+            }
+        })
+    };
+    let stopper = async move {
+        shutdown.await;
+        drop(stop);
+    };
+    let watcher = async {
+        match &instance.minerid {
+            Some(api) => minerid::watch(Arc::clone(api.ids()), instance.node.clone()).await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        _ = async { tokio::join!(listeners, stopper) } => {}
+        () = watcher => {}
+    }
+    if let Some(api) = &instance.minerid
+        && let Err(error) = api.ids().record_hand_outs()
+    {
+        tracing::warn!("cannot note that documents were handed out: {error}");
+    }
+    Ok(())
+}
+
+async fn serve_surface<L: Listener>(
+    instance: &Arc<Instance>,
+    surface: Surface,
+    listener: L,
+    mut stopped: watch::Receiver<()>,
+) {
+    let instance = Arc::clone(instance);
+    let handler = move |request: Request<Incoming>| {
+        let instance = Arc::clone(&instance);
+        async move { instance.answer(surface, request).await }
+    };
+    let shutdown = async move {
+        // Ends when the sender is dropped.
+        let _ = stopped.changed().await;
+    };
+    serve(listener, Limits::default(), handler, shutdown).await;
+}
+
+async fn bind_tcp(address: SocketAddr) -> Result<TcpListener, StartError> {
+    TcpListener::bind(address).await.map_err(listen_error(&address.to_string()))
+}
+
+fn listen_error(address: &str) -> impl FnOnce(io::Error) -> StartError {
+    let address = address.to_owned();
+    move |source| StartError::Listen { address, source }
+}
+
+/// Programs wait for these lines; that nobody reads them is no reason to stop.
+fn say(line: &str) {
+    let mut out = io::stdout().lock();
+    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+}
