@@ -96,6 +96,16 @@ impl Instance {
             None => answer::text(StatusCode::NOT_FOUND, "the miner identity service is disabled"),
         }
     }
+
+    /// Notes on the disk which identities have handed out documents; the last thing to do before an
+    /// instance is dropped.
+    pub fn record_hand_outs(&self) {
+        if let Some(minerid) = &self.minerid
+            && let Err(error) = minerid.ids().record_hand_outs()
+        {
+            tracing::warn!("cannot note that documents were handed out: {error}");
+        }
+    }
 }
 
 fn open_miner_ids(

@@ -1,4 +1,4 @@
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -63,8 +63,7 @@ pub enum StartError {
 /// SIGINT), and answers 0, or 1 with the reason on standard error.
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let filter = EnvFilter::try_from_env("BSV_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).init();
+    log_to_stderr("info");
     match start(arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -74,13 +73,23 @@ pub fn main() -> ExitCode {
     }
 }
 
+/// Logs to standard error what the environment variable BSV_LOG asks for, or else what is at least
+/// of `level`.
+pub fn log_to_stderr(level: &str) {
+    let filter = EnvFilter::try_from_env("BSV_LOG").unwrap_or_else(|_| EnvFilter::new(level));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(io::stderr().is_terminal())
+        .with_writer(io::stderr)
+        .init();
+}
+
 fn start(arguments: Arguments) -> Result<(), StartError> {
     let Arguments { config: file, data_dir } = arguments;
     let config = Config::load(&ConfigSources { file, data_dir })?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
-        // Without a handler, a write beyond a limit on file sizes would end the process.
-        let _file_size_limit = signal(SignalKind::from_raw(SIGXFSZ))?;
+        survive_file_size_limit()?;
         let mut terminated = signal(SignalKind::terminate())?;
         let mut interrupted = signal(SignalKind::interrupt())?;
         let told_to_stop = async {
@@ -93,7 +102,13 @@ fn start(arguments: Arguments) -> Result<(), StartError> {
     })
 }
 
-const SIGXFSZ: i32 = 25;
+/// Makes a write beyond a limit on the size of files fail, instead of ending the process. Called
+/// within a tokio runtime.
+pub fn survive_file_size_limit() -> io::Result<()> {
+    const SIGXFSZ: i32 = 25;
+    // Once made, a handler stays in place.
+    signal(SignalKind::from_raw(SIGXFSZ)).map(drop)
+}
 
 /// Opens the data directory, listens, and serves until `shutdown` completes; then finishes the
 /// requests in flight.
@@ -136,11 +151,7 @@ pub async fn run(config: Config, shutdown: impl Future<Output = ()>) -> Result<(
         _ = async { tokio::join!(listeners, stopper) } => {}
         () = watcher => {}
     }
-    if let Some(api) = &instance.minerid
-        && let Err(error) = api.ids().record_hand_outs()
-    {
-        tracing::warn!("cannot note that documents were handed out: {error}");
-    }
+    instance.record_hand_outs();
     Ok(())
 }
 

@@ -46,6 +46,11 @@ impl Default for ServiceSettings {
 impl Settings {
     /// Reads settings out of `values`, which come from `origin`.
     pub(super) fn read(origin: &str, values: Value) -> Result<Self, ConfigError> {
+        // An array would pass for an object: serde reads both into a struct.
+        if !values.is_object() {
+            let reason = "settings are an object".to_owned();
+            return Err(ConfigError::Malformed { origin: origin.to_owned(), reason });
+        }
         serde_path_to_error::deserialize(values).map_err(|error| {
             let path = error.path().to_string();
             let reason = error.into_inner().to_string();

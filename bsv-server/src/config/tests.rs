@@ -62,7 +62,7 @@ fn mistakes_are_named() {
         (json!({"rpcUser": "me"}), "rpcUser and rpcPassword must be set together"),
         (json!({"rpcUser": "me", "rpcPassword": 1}), "rpcPassword: must be a string"),
         (json!({"host": "0.0.0.0"}), "allowUnauthenticated"),
-        (json!([]), "invalid type"),
+        (json!([]), "settings are an object"),
     ] {
         let error = error(settings);
         assert!(error.contains(expected), "{error}");

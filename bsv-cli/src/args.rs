@@ -1,0 +1,190 @@
+use std::path::PathBuf;
+
+use bsv_minerid::Alias;
+use bsv_server::ConfigSources;
+use bsv_tx::OutPoint;
+use clap::builder::TypedValueParser;
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory, Parser, Subcommand};
+
+use crate::operation::Operation;
+
+/// Sets up and operates the Bitcoin SV miner identity service.
+///
+/// Works whether or not bsv-server runs on the data directory.
+#[derive(Debug, Parser)]
+#[command(
+    version,
+    arg_required_else_help = true,
+    after_help = "Exit codes: 0 done, 1 refused or failed, 2 wrong usage.\n\
+                  Without a command, --height N --name ALIAS is short for opreturn."
+)]
+pub(crate) struct Arguments {
+    /// A TOML file of settings; those in the environment variable BSV_CONFIG, a JSON object, count
+    /// over it
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// The directory for all data [default: $XDG_DATA_HOME/bsv-server or ~/.local/share/bsv-server]
+    #[arg(long, global = true, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    #[arg(long, short = 't', hide = true, value_name = "N", value_parser = height(), requires = "name")]
+    height: Option<u32>,
+    #[arg(long, short, hide = true, value_name = "ALIAS", requires = "height")]
+    name: Option<Alias>,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+fn height() -> impl TypedValueParser<Value = u32> {
+    clap::value_parser!(u32).range(1..=i64::from(i32::MAX))
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Begin an identity: make its first key
+    #[command(name = "generateminerid")]
+    Generate(Name),
+    /// Set up the validity check transaction (VCTx) of an identity
+    ///
+    /// On regtest the node's wallet funds it, and blocks are mined to confirm it. On other networks
+    /// this prints the address to fund and the least amount; run it again once it is funded.
+    #[command(name = "generatevctx")]
+    GenerateVctx {
+        #[command(flatten)]
+        name: Name,
+        /// The output that funds it, where the node's wallet does not find it by itself
+        #[arg(long, value_name = "TXID:N")]
+        outpoint: Option<OutPoint>,
+    },
+    /// Give an identity a new key
+    #[command(name = "rotateminerid")]
+    Rotate(Name),
+    /// Print the current key of an identity
+    #[command(name = "getcurrentminerid")]
+    GetCurrent(Name),
+    /// Print the output script that carries an identity in a block
+    #[command(name = "opreturn")]
+    OpReturn {
+        #[command(flatten)]
+        name: Name,
+        /// The height of the block
+        #[arg(long, short = 't', value_name = "N", value_parser = height())]
+        height: u32,
+    },
+    /// Set or show what an identity tells about its miner (minerContact), or check the settings
+    Config {
+        #[command(subcommand)]
+        check: Option<ConfigCommand>,
+        #[command(flatten)]
+        contact: ContactArguments,
+    },
+    /// Take over all identities of an older generator's home directory
+    #[command(name = "importminerid")]
+    Import {
+        /// The directory that holds .minerid-client and .keystore
+        #[arg(long, value_name = "HOME")]
+        from: PathBuf,
+    },
+    /// List all identities
+    #[command(name = "listminerids")]
+    List,
+}
+
+#[derive(Debug, Subcommand)]
+enum ConfigCommand {
+    /// Check the settings and print the effective values, without secrets
+    Check,
+}
+
+#[derive(Debug, Args)]
+struct Name {
+    /// The alias of the identity
+    #[arg(long, short, value_name = "ALIAS")]
+    name: Alias,
+}
+
+#[derive(Debug, Args)]
+struct ContactArguments {
+    /// The alias of the identity
+    #[arg(long, short, value_name = "ALIAS")]
+    name: Option<Alias>,
+    /// What to set, such as email=me@example.com; nothing shows what is set
+    #[arg(value_name = "KEY=VALUE", value_parser = key_value)]
+    pairs: Vec<(String, String)>,
+}
+
+/// What the command line asks for.
+pub(crate) enum Task {
+    CheckConfig,
+    Operate(Operation),
+}
+
+impl Arguments {
+    pub(crate) fn sources(&self) -> ConfigSources {
+        ConfigSources { file: self.config.clone(), data_dir: self.data_dir.clone() }
+    }
+
+    /// Ends the process with exit code 2 where arguments do not go together.
+    pub(crate) fn task(&self) -> Task {
+        let operation = match (&self.command, self.height, &self.name) {
+            (None, Some(height), Some(alias)) => {
+                Operation::OpReturn { alias: alias.clone(), height }
+            }
+            (Some(command), None, None) => match command.operation() {
+                Some(operation) => operation,
+                None => return Task::CheckConfig,
+            },
+            (None, None, None) => usage_error("a command is missing"),
+            _ => usage_error("--height and --name stand after the command that they belong to"),
+        };
+        Task::Operate(operation)
+    }
+}
+
+impl Command {
+    /// `None` is `config check`, which asks no service.
+    fn operation(&self) -> Option<Operation> {
+        Some(match self {
+            Self::Generate(Name { name }) => Operation::Generate { alias: name.clone() },
+            Self::GenerateVctx { name: Name { name }, outpoint } => {
+                Operation::SetUpVctx { alias: name.clone(), funding: *outpoint }
+            }
+            Self::Rotate(Name { name }) => Operation::Rotate { alias: name.clone() },
+            Self::GetCurrent(Name { name }) => Operation::GetCurrent { alias: name.clone() },
+            Self::OpReturn { name: Name { name }, height } => {
+                Operation::OpReturn { alias: name.clone(), height: *height }
+            }
+            Self::Config { check: Some(ConfigCommand::Check), .. } => return None,
+            Self::Config { check: None, contact: ContactArguments { name, pairs } } => {
+                let Some(alias) = name.clone() else { usage_error("config needs --name ALIAS") };
+                Operation::SetContact { alias, pairs: pairs.clone() }
+            }
+            Self::Import { from } => Operation::Import { from: from.clone() },
+            Self::List => Operation::List,
+        })
+    }
+}
+
+fn key_value(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err("expected KEY=VALUE".to_owned()),
+    }
+}
+
+fn usage_error(message: &str) -> ! {
+    Arguments::command().error(ErrorKind::ArgumentConflict, message).exit()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_arguments_do_not_contradict_each_other() {
+        Arguments::command().debug_assert();
+    }
+}

@@ -1,0 +1,63 @@
+use std::io::{self, Write};
+
+use comfy_table::Table;
+use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
+use serde_json::Value;
+
+/// Prints a whole answer.
+pub(crate) fn print(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}
+
+/// What a refusal says: the detail of a problem document, or the text that it is.
+pub(crate) fn reason(body: &str) -> String {
+    let problem: Value = serde_json::from_str(body).unwrap_or_default();
+    problem["detail"].as_str().unwrap_or(body).to_owned()
+}
+
+/// The effective settings, a line each.
+pub(crate) fn settings(settings: &Value) -> String {
+    let mut text = String::new();
+    for (name, value) in settings.as_object().into_iter().flatten() {
+        if !value.is_null() {
+            text.push_str(&format!("{name} = {value}\n"));
+        }
+    }
+    text
+}
+
+/// What was imported.
+pub(crate) fn imported(answer: &Value) -> String {
+    let aliases = answer["aliases"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    aliases.map(|alias| format!("Imported alias \"{alias}\"\n")).collect()
+}
+
+/// A table of identities.
+pub(crate) fn identities(identities: &Value) -> String {
+    let identities = identities.as_array().map(Vec::as_slice).unwrap_or_default();
+    if identities.is_empty() {
+        return "There is no identity: make one with generateminerid\n".to_owned();
+    }
+    let mut table = Table::new();
+    table.load_style(UTF8_HORIZONTAL_ONLY);
+    table.set_header(["alias", "protocol", "miner id", "keys", "VCTx"]);
+    for identity in identities {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let vctx = &identity["vctx"];
+        let vctx = match vctx["outpoint"].as_str() {
+            Some(outpoint) => format!("{} {outpoint}", text(&vctx["state"])),
+            None => text(&vctx["state"]),
+        };
+        let keys = identity["minerIds"].as_array().map_or(0, Vec::len);
+        table.add_row([
+            text(&identity["alias"]),
+            text(&identity["protocol"]),
+            text(&identity["minerId"]),
+            keys.to_string(),
+            vctx,
+        ]);
+    }
+    format!("{table}\n")
+}
