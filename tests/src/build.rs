@@ -1,0 +1,45 @@
+//! The programs under test, always built from the sources as they stand.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::LazyLock;
+
+/// The server.
+pub fn server_program() -> &'static Path {
+    &PROGRAMS.0
+}
+
+/// The command line.
+pub fn cli_program() -> &'static Path {
+    &PROGRAMS.1
+}
+
+static PROGRAMS: LazyLock<(PathBuf, PathBuf)> = LazyLock::new(|| {
+    let profile = if cfg!(debug_assertions) { "dev" } else { "release" };
+    let output = Command::new(env!("CARGO"))
+        .args(["build", "--quiet", "--package", "bsv-server", "--package", "bsv-cli"])
+        .args(["--profile", profile])
+        .current_dir(workspace())
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "cannot build the programs under test:\n{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let dir = target_dir().join(if profile == "dev" { "debug" } else { profile });
+    (dir.join("bsv-server"), dir.join("bsv-cli"))
+});
+
+/// The root of the workspace.
+pub fn workspace() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
+}
+
+/// Where cargo puts what it builds.
+pub fn target_dir() -> PathBuf {
+    match std::env::var_os("CARGO_TARGET_DIR") {
+        Some(dir) => workspace().join(dir),
+        None => workspace().join("target"),
+    }
+}

@@ -1,0 +1,58 @@
+//! HTTP as a caller that may be hostile sends it: bytes as they are.
+
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+/// An answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reply {
+    /// The status code.
+    pub status: u16,
+    /// The header lines, names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// The body, which must be UTF-8.
+    pub body: String,
+}
+
+impl Reply {
+    /// The value of a header.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(present, _)| present == name).map(|(_, value)| value.as_str())
+    }
+
+    fn parse(bytes: &[u8], method: &str) -> Option<Self> {
+        let end = bytes.windows(4).position(|window| window == b"\r\n\r\n")?;
+        let head = std::str::from_utf8(&bytes[..end]).ok()?;
+        let mut lines = head.split("\r\n");
+        let status = lines.next()?.split(' ').nth(1)?.parse().ok()?;
+        let headers: Vec<_> = lines
+            .filter_map(|line| line.split_once(':'))
+            .map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()))
+            .collect();
+        let body = String::from_utf8(bytes[end + 4..].to_vec()).ok()?;
+        let reply = Self { status, headers, body };
+        let announced = reply.header("content-length").and_then(|len| len.parse().ok());
+        let is_whole =
+            method == "HEAD" || announced.is_none_or(|len: usize| reply.body.len() == len);
+        is_whole.then_some(reply)
+    }
+}
+
+/// For how long an answer is waited for.
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Sends `request`, which must ask for the connection to be closed, and reads the answer. Fails if
+/// there is no whole answer.
+pub fn exchange(address: &str, request: &[u8], method: &str) -> io::Result<Reply> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
+    stream.set_write_timeout(Some(TIMEOUT))?;
+    stream.write_all(request)?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer)?;
+    Reply::parse(&answer, method).ok_or_else(|| {
+        let answer = String::from_utf8_lossy(&answer).into_owned();
+        io::Error::new(io::ErrorKind::UnexpectedEof, format!("no whole answer: {answer:?}"))
+    })
+}

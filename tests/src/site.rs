@@ -1,0 +1,239 @@
+//! An installation of the service: a data directory, its settings, and the programs that work on
+//! it.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::build::{cli_program, server_program};
+use crate::http::{self, Reply};
+use crate::node::Node;
+
+/// A data directory and the settings that server and command line share.
+#[derive(Debug)]
+pub struct Site {
+    dir: TempDir,
+    settings: Value,
+    prefix: Vec<String>,
+}
+
+/// What a program that ended has left.
+#[derive(Clone, Debug)]
+pub struct Done {
+    /// The exit code; -1 if a signal ended it.
+    pub code: i32,
+    /// What it printed.
+    pub stdout: String,
+    /// What it complained about.
+    pub stderr: String,
+}
+
+/// A running server, killed when dropped.
+#[derive(Debug)]
+pub struct Server {
+    child: Child,
+    /// Kept open: a server does not mind, but a reader may want more lines.
+    _stdout: BufReader<ChildStdout>,
+    address: String,
+    /// From starting the program to the line that says it listens.
+    pub start_time: Duration,
+}
+
+impl Site {
+    /// A new data directory, on regtest and without a node. Listeners take free ports.
+    pub fn new() -> Self {
+        Self::with(json!({}))
+    }
+
+    /// A new data directory whose service uses `node`.
+    pub fn on(node: &Node) -> Self {
+        Self::with(json!({
+            "rpcHost": node.host, "rpcPort": node.port,
+            "rpcUser": node.user, "rpcPassword": node.password,
+        }))
+    }
+
+    /// A new data directory with these settings, and port 0 unless they name one.
+    pub fn with(mut settings: Value) -> Self {
+        settings.as_object_mut().unwrap().entry("port").or_insert(json!(0));
+        Self { dir: TempDir::new().unwrap(), settings, prefix: Vec::new() }
+    }
+
+    /// Makes `command` and its arguments start the programs, such as one that limits what they may
+    /// do. It is followed by the program and the program's arguments.
+    pub fn run_under(&mut self, command: &[&str]) {
+        self.prefix = command.iter().map(ToString::to_string).collect();
+    }
+
+    /// The data directory.
+    pub fn data_dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// The directory of the network in it.
+    pub fn network_dir(&self) -> PathBuf {
+        self.dir.path().join(self.settings["network"].as_str().unwrap_or("regtest"))
+    }
+
+    /// Starts the server and waits until it listens.
+    ///
+    /// # Panics
+    /// If it does not, with what it printed.
+    pub fn server(&self) -> Server {
+        let started = Instant::now();
+        let mut child = self.server_command().stdout(Stdio::piped()).spawn().unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        stdout.read_line(&mut line).unwrap();
+        let address = line.trim().strip_prefix("listening minerid http://").map(str::to_owned);
+        let Some(address) = address else {
+            let _ = child.kill();
+            panic!("the server did not start: {line:?}, see its standard error");
+        };
+        Server { child, _stdout: stdout, address, start_time: started.elapsed() }
+    }
+
+    /// The command that starts the server.
+    pub fn server_command(&self) -> Command {
+        self.command(server_program(), &[])
+    }
+
+    /// Runs the command line and waits until it ends.
+    pub fn cli(&self, arguments: &[&str]) -> Done {
+        let output = self.command(cli_program(), arguments).output().unwrap();
+        Done {
+            code: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    /// Runs the command line, which must succeed, and gives what it prints, without white space
+    /// around it.
+    ///
+    /// # Panics
+    /// If it fails, with its complaint.
+    pub fn cli_ok(&self, arguments: &[&str]) -> String {
+        let done = self.cli(arguments);
+        assert_eq!(done.code, 0, "bsv-cli {arguments:?}: {}", done.stderr);
+        done.stdout.trim().to_owned()
+    }
+
+    /// Runs the command line with `--json`, which must succeed, and gives what it prints.
+    ///
+    /// # Panics
+    /// If it fails, with its complaint.
+    pub fn cli_json(&self, arguments: &[&str]) -> Value {
+        let arguments = [arguments, &["--json"]].concat();
+        serde_json::from_str(&self.cli_ok(&arguments)).unwrap()
+    }
+
+    /// Starts the command line without waiting.
+    pub fn cli_command(&self, arguments: &[&str]) -> Command {
+        self.command(cli_program(), arguments)
+    }
+
+    fn command(&self, program: &Path, arguments: &[&str]) -> Command {
+        let mut words = self.prefix.clone();
+        words.push(program.to_str().unwrap().to_owned());
+        let mut command = Command::new(&words[0]);
+        command
+            .args(&words[1..])
+            .args(arguments)
+            .arg("--data-dir")
+            .arg(self.data_dir())
+            .env("BSV_CONFIG", self.settings.to_string())
+            .env_remove("BSV_KEYSTORE_PASSPHRASE")
+            .env_remove("BSV_LOG")
+            .stdin(Stdio::null());
+        command
+    }
+}
+
+impl Default for Site {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Server {
+    /// Host and port of the miner identity listener.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// The process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// `GET path`.
+    pub fn get(&self, path: &str) -> Reply {
+        self.request("GET", path, b"")
+    }
+
+    /// `POST path` with a JSON body.
+    pub fn post(&self, path: &str, body: impl AsRef<[u8]>) -> Reply {
+        self.request("POST", path, body.as_ref())
+    }
+
+    /// Any request, with its path sent as it is.
+    ///
+    /// # Panics
+    /// If the server does not answer.
+    pub fn request(&self, method: &str, path: &str, body: &[u8]) -> Reply {
+        self.try_request(method, path, body).unwrap()
+    }
+
+    /// Any request, which may stay without an answer if the server is killed meanwhile.
+    pub fn try_request(&self, method: &str, path: &str, body: &[u8]) -> std::io::Result<Reply> {
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\n\
+             Content-Length: {}\r\nConnection: close\r\n\r\n",
+            self.address,
+            body.len()
+        );
+        http::exchange(&self.address, &[head.as_bytes(), body].concat(), method)
+    }
+
+    /// The body of `GET path`, which must be answered with 200.
+    ///
+    /// # Panics
+    /// If it is not.
+    pub fn text(&self, path: &str) -> String {
+        let reply = self.get(path);
+        assert_eq!(reply.status, 200, "{path}: {}", reply.body);
+        reply.body
+    }
+
+    /// Kills the server as a crash would.
+    pub fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Asks the server to stop, and gives its exit code.
+    pub fn stop(mut self) -> i32 {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").arg(pid).status().unwrap().success());
+        self.child.wait().unwrap().code().unwrap_or(-1)
+    }
+
+    /// The memory that is resident, in bytes.
+    pub fn resident_memory(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,30 @@
+//! The recorded answers of the older generator, in `tests/vectors/`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::build::workspace;
+
+/// Generation 0.2.
+pub fn minerid_0_2() -> Value {
+    let path = workspace().join("tests/vectors/minerid-0.2.json");
+    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
+}
+
+/// Writes the older generator's home directory that `vectors` were recorded from into `dir`.
+pub fn write_home(vectors: &Value, dir: &Path) -> PathBuf {
+    let home = dir.join("home");
+    for (path, content) in vectors["files"].as_object().unwrap() {
+        let path = home.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content.as_str().unwrap()).unwrap();
+    }
+    home
+}
+
+/// What is expected of a case: where the reference printed large integers wrongly, `exact` counts.
+pub fn expected<'a>(case: &'a Value, name: &str) -> Option<&'a str> {
+    case["exact"].get(name).or_else(|| case.get(name)).and_then(Value::as_str)
+}
