@@ -7,7 +7,7 @@ mod serve;
 
 pub(crate) use body::collect;
 pub(crate) use guard::check_origin;
-pub(crate) use serve::{Limits, Listener, serve};
+pub(crate) use serve::{Limits, Listener, serve, serve_stream};
 
 use bytes::Bytes;
 use http_body_util::Full;

@@ -13,4 +13,4 @@ mod run;
 
 pub use config::{Config, ConfigError, ConfigSources};
 pub use instance::{Instance, OpenError, Surface};
-pub use run::{StartError, log_to_stderr, main, run, survive_file_size_limit};
+pub use run::{StartError, log_to_stderr, main, run, serve_connection, survive_file_size_limit};

@@ -8,6 +8,7 @@ use clap::Parser;
 use hyper::Request;
 use hyper::body::Incoming;
 use thiserror::Error;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -15,7 +16,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::config::{Config, ConfigError, ConfigSources};
 use crate::control;
-use crate::http::{Limits, Listener, serve};
+use crate::http::{Answer, Limits, Listener, serve, serve_stream};
 use crate::instance::{Instance, OpenError, Surface};
 use crate::minerid;
 
@@ -155,22 +156,44 @@ pub async fn run(config: Config, shutdown: impl Future<Output = ()>) -> Result<(
     Ok(())
 }
 
+/// Answers the requests that come over one connection of any kind, until it ends.
+pub async fn serve_connection<C>(instance: &Arc<Instance>, surface: Surface, stream: C)
+where
+    C: AsyncRead + AsyncWrite + Unpin + 'static,
+{
+    let door = Door { instance: Arc::clone(instance), surface };
+    let answer = move |request| door.clone().answer(request);
+    if let Err(error) = serve_stream(stream, Limits::default(), answer).await {
+        tracing::debug!("a connection ended: {error}");
+    }
+}
+
 async fn serve_surface<L: Listener>(
     instance: &Arc<Instance>,
     surface: Surface,
     listener: L,
     mut stopped: watch::Receiver<()>,
 ) {
-    let instance = Arc::clone(instance);
-    let handler = move |request: Request<Incoming>| {
-        let instance = Arc::clone(&instance);
-        async move { instance.answer(surface, request).await }
-    };
+    let door = Door { instance: Arc::clone(instance), surface };
+    let answer = move |request| door.clone().answer(request);
     let shutdown = async move {
         // Ends when the sender is dropped.
         let _ = stopped.changed().await;
     };
-    serve(listener, Limits::default(), handler, shutdown).await;
+    serve(listener, Limits::default(), answer, shutdown).await;
+}
+
+/// What requests come through to an instance.
+#[derive(Clone)]
+struct Door {
+    instance: Arc<Instance>,
+    surface: Surface,
+}
+
+impl Door {
+    async fn answer(self, request: Request<Incoming>) -> Answer {
+        self.instance.answer(self.surface, request).await
+    }
 }
 
 async fn bind_tcp(address: SocketAddr) -> Result<TcpListener, StartError> {

@@ -8,7 +8,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::server::graceful::{GracefulConnection, GracefulShutdown};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::Semaphore;
@@ -63,6 +63,28 @@ impl Listener for UnixListener {
     }
 }
 
+/// Answers the requests that come over one connection.
+pub(crate) fn serve_stream<C, H, F>(
+    stream: C,
+    limits: Limits,
+    handler: H,
+) -> impl GracefulConnection<Error = hyper::Error>
+where
+    C: AsyncRead + AsyncWrite + Unpin + 'static,
+    H: Fn(Request<Incoming>) -> F,
+    F: Future<Output = Answer>,
+{
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new())
+        .header_read_timeout(limits.head_timeout)
+        .max_header_size(limits.head_len);
+    let service = service_fn(move |request| {
+        let answer = handler(request);
+        async { Ok::<_, Infallible>(answer.await) }
+    });
+    http.serve_connection(TokioIo::new(stream), service)
+}
+
 /// Answers requests until `shutdown` completes, then finishes those in flight.
 pub(crate) async fn serve<L, H, F>(
     listener: L,
@@ -74,10 +96,6 @@ pub(crate) async fn serve<L, H, F>(
     H: Fn(Request<Incoming>) -> F + Clone + Send + 'static,
     F: Future<Output = Answer> + Send + 'static,
 {
-    let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new())
-        .header_read_timeout(limits.head_timeout)
-        .max_header_size(limits.head_len);
     let places = Arc::new(Semaphore::new(limits.connections));
     let graceful = GracefulShutdown::new();
     tokio::pin!(shutdown);
@@ -99,12 +117,7 @@ pub(crate) async fn serve<L, H, F>(
                 continue;
             }
         };
-        let handler = handler.clone();
-        let service = service_fn(move |request| {
-            let answer = handler(request);
-            async { Ok::<_, Infallible>(answer.await) }
-        });
-        let connection = graceful.watch(http.serve_connection(TokioIo::new(stream), service));
+        let connection = graceful.watch(serve_stream(stream, limits, handler.clone()));
         tokio::spawn(async move {
             if let Err(error) = connection.await {
                 tracing::debug!("a connection ended: {error}");
