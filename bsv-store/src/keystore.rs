@@ -3,6 +3,7 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use argon2::{Algorithm, Argon2, Params, Version};
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
@@ -25,6 +26,8 @@ pub struct Keystore {
     dir: PathBuf,
     data_key: Zeroizing<[u8; 32]>,
     is_plain: bool,
+    /// Held while a file is made, so that two secrets of one name cannot both find it free.
+    inserting: Mutex<()>,
     _lock: DirLock,
 }
 
@@ -125,7 +128,8 @@ impl Keystore {
             None => make_data_key(dir, passphrase)?,
         };
         let is_plain = passphrase.is_none();
-        Ok(Self { dir: dir.to_owned(), data_key, is_plain, _lock: lock })
+        let inserting = Mutex::default();
+        Ok(Self { dir: dir.to_owned(), data_key, is_plain, inserting, _lock: lock })
     }
 
     /// Whether the data key lies on the disk in clear.
@@ -141,7 +145,11 @@ impl Keystore {
     /// Stores a secret under a name that is not taken. Once this returns, it is on the disk.
     pub fn insert(&self, name: &str, secret: &[u8]) -> Result<(), KeystoreError> {
         let path = self.path_of(name)?;
+        let _inserting = self.inserting.lock().unwrap_or_else(PoisonError::into_inner);
         if path.try_exists().map_err(FileError::new("look for", &path))? {
+            // An insertion cut short may have left a name that is not durable, and callers go on
+            // with the secret that is there.
+            files::sync_dir(&self.dir)?;
             return Err(KeystoreError::Exists(path));
         }
         let mut contents = KEY_FILE_MAGIC.to_vec();

@@ -145,3 +145,55 @@ fn a_name_never_leads_out_of_the_directory() {
         assert!(matches!(keystore.get(name), Err(KeystoreError::BadName(_))), "{name}");
     }
 }
+
+#[test]
+fn one_at_a_time_has_a_keystore() {
+    let dir = tempfile::tempdir().unwrap();
+    let keystore = open(dir.path(), None).unwrap();
+    keystore.insert("pool_1", b"secret").unwrap();
+    let second = open(dir.path(), None).unwrap_err();
+    assert!(matches!(second, KeystoreError::Lock(LockError::Held { .. })), "{second}");
+    assert_eq!(keystore.get("pool_1").unwrap().as_slice(), b"secret");
+    drop(keystore);
+    // An opening that fails lets go as well.
+    assert!(open(dir.path(), Some(&passphrase("x"))).is_err());
+    open(dir.path(), None).unwrap();
+}
+
+#[test]
+fn of_many_who_insert_under_the_same_name_one_does() {
+    let dir = tempfile::tempdir().unwrap();
+    let keystore = open(dir.path(), None).unwrap();
+    for round in 0..20 {
+        let name = format!("pool_{round}");
+        let inserted: Vec<_> = std::thread::scope(|scope| {
+            let insert = |secret: u8| keystore.insert(&name, &[secret]).is_ok().then_some(secret);
+            let threads: Vec<_> =
+                (0..8).map(|secret| scope.spawn(move || insert(secret))).collect();
+            threads.into_iter().filter_map(|thread| thread.join().unwrap()).collect()
+        });
+        assert_eq!(inserted, *keystore.get(&name).unwrap());
+    }
+}
+
+#[test]
+fn what_a_write_cut_short_has_left_is_in_nobodys_way() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join(".keystore.json.tmp"), "{").unwrap();
+    fs::write(dir.path().join(".pool_1.key.tmp"), "half").unwrap();
+    let keystore = open(dir.path(), None).unwrap();
+    assert!(matches!(keystore.get("pool_1"), Err(KeystoreError::Missing(_))));
+    keystore.insert("pool_1", b"secret").unwrap();
+    drop(keystore);
+    let keystore = open(dir.path(), None).unwrap();
+    assert_eq!(keystore.get("pool_1").unwrap().as_slice(), b"secret");
+    assert!(!dir.path().join(".pool_1.key.tmp").exists());
+}
+
+#[test]
+fn a_directory_that_others_could_enter_is_closed_to_them() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let _keystore = open(dir.path(), None).unwrap();
+    assert_eq!(mode(dir.path()), 0o700);
+}
