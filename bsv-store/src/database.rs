@@ -321,6 +321,14 @@ mod tests {
             .unwrap()
     }
 
+    fn insert_two(database: &Database) -> Result<(), StoreError> {
+        let inserted = database.write(|transaction| {
+            transaction.open_table(NAMES)?.insert(2, "two")?;
+            Ok(Ok::<_, ()>(()))
+        });
+        inserted.map(|inserted| assert_eq!(inserted, Ok(())))
+    }
+
     #[test]
     fn migrations_run_in_order_and_once() {
         let dir = tempfile::tempdir().unwrap();
@@ -396,6 +404,61 @@ mod tests {
         assert!(failed.unwrap_err().is_out_of_space());
         assert!(database.engine.read().unwrap().is_none());
         assert_eq!(names(&database), ["one"]);
+        insert_two(&database).unwrap();
+        assert_eq!(names(&database), ["one", "two"]);
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_opened_again_is_tried_at_each_use() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, away) = (dir.path().join("numbers.redb"), dir.path().join("away"));
+        let database = open(&path, &V1).unwrap();
+        let failed = database.write(|_| {
+            let error = std::io::Error::from(std::io::ErrorKind::Other);
+            Err::<Result<(), ()>, _>(redb::StorageError::Io(error).into())
+        });
+        assert!(!failed.unwrap_err().is_out_of_space());
+        fs::rename(&path, &away).unwrap();
+        assert!(database.read(|_| Ok(())).is_err());
+        assert!(insert_two(&database).is_err());
+        fs::rename(&away, &path).unwrap();
+        insert_two(&database).unwrap();
+        assert_eq!(names(&database), ["one", "two"]);
+    }
+
+    #[test]
+    fn a_command_that_panics_leaves_nothing_behind() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("numbers.redb");
+        let database = open(&path, &V1).unwrap();
+        let panicked = std::thread::scope(|scope| {
+            let command = || {
+                database.write(|transaction| {
+                    transaction.open_table(NAMES)?.insert(1, "uno")?;
+                    panic!("on purpose");
+                    #[expect(unreachable_code, reason = "it gives the closure its type")]
+                    Ok(Ok::<(), ()>(()))
+                })
+            };
+            scope.spawn(command).join().is_err()
+        });
+        assert!(panicked);
+        assert_eq!(names(&database), ["one"]);
+        insert_two(&database).unwrap();
+        drop(database);
+        assert_eq!(names(&open(&path, &V1).unwrap()), ["one", "two"]);
+    }
+
+    #[test]
+    fn a_reader_sees_what_was_there_when_it_began() {
+        let dir = tempfile::tempdir().unwrap();
+        let database = open(&dir.path().join("numbers.redb"), &V1).unwrap();
+        let seen = database.read(|transaction| {
+            insert_two(&database)?;
+            Ok(transaction.open_table(NAMES)?.get(2)?.is_some())
+        });
+        assert!(!seen.unwrap());
+        assert_eq!(names(&database), ["one", "two"]);
     }
 
     #[test]

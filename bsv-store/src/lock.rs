@@ -84,4 +84,26 @@ mod tests {
         drop(lock);
         DirLock::acquire(&dir, "second").unwrap();
     }
+
+    #[test]
+    fn what_a_holder_that_died_has_left_is_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(DirLock::FILE_NAME);
+        std::fs::write(&path, "a program of a rather long name (process 4294967295)").unwrap();
+        let _lock = DirLock::acquire(dir.path(), "new").unwrap();
+        let written = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(written, format!("new (process {})", std::process::id()));
+    }
+
+    #[test]
+    fn a_directory_that_cannot_be_made_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        std::fs::write(&path, "").unwrap();
+        for wrong in [path.clone(), path.join("below")] {
+            let error = DirLock::acquire(&wrong, "x").unwrap_err();
+            assert!(matches!(error, LockError::File(_)), "{error}");
+            assert!(error.to_string().contains(&*wrong.to_string_lossy()), "{error}");
+        }
+    }
 }
