@@ -92,6 +92,9 @@ fn read_identity(dir: &Path, keystore: &Path) -> Result<OlderIdentity, Error> {
     })
 }
 
+/// Leaves room for more rotations than there can be.
+const MAX_KEY_NUMBER: u32 = 1 << 31;
+
 fn read_keys(
     alias: &Alias,
     path: &Path,
@@ -109,6 +112,7 @@ fn read_keys(
             .and_then(|rest| rest.strip_prefix('_'))
             .and_then(|number| number.parse().ok())
             .filter(|number| name == IdentityRecord::key_name(alias, *number))
+            .filter(|number| (1..=MAX_KEY_NUMBER).contains(number))
             .filter(|number| keys.iter().all(|(other, _)| other != number))
             .ok_or_else(|| fault(path, format!("\"{name}\" is not {alias}_<number>")))?;
         let key_path = keystore.join(format!("{name}.key"));

@@ -72,12 +72,16 @@ impl<S: IdentityStore> MinerIds<S> {
             return Err(Error::AliasExists(alias.clone()));
         }
         let (key, private_key) = self.make_key(alias, 1)?;
-        let created = self.store.create(alias, key);
-        // Also after a failure, what has reached the disk counts.
-        if let Ok(record) = self.store.identity(alias) {
-            self.add(alias.clone(), State::new(record, Arc::clone(&private_key), private_key));
+        match self.store.create(alias, key) {
+            Ok(record) => {
+                let state = State::new(record, Arc::clone(&private_key), private_key);
+                self.add(alias.clone(), state);
+            }
+            Err(error) => {
+                self.add_stored(alias);
+                return Err(error.into());
+            }
         }
-        created?;
         Ok(key.public_key)
     }
 
@@ -141,7 +145,10 @@ impl<S: IdentityStore> MinerIds<S> {
             .iter()
             .map(|(alias, record)| self.load_state(alias, record.clone()))
             .collect::<Result<_, _>>()?;
-        self.store.import(&records)?;
+        if let Err(error) = self.store.import(&records) {
+            records.iter().for_each(|(alias, _)| self.add_stored(alias));
+            return Err(error.into());
+        }
         let aliases = records.into_iter().map(|(alias, _)| alias);
         for (alias, state) in aliases.zip(states) {
             self.add(alias, state);
@@ -259,6 +266,16 @@ impl<S: IdentityStore> MinerIds<S> {
         identities.insert(alias, identity);
     }
 
+    /// Adds an identity if the store has it: a commit that failed may have reached the disk all the
+    /// same. Its keys may be others than the ones that this attempt has made.
+    fn add_stored(&self, alias: &Alias) {
+        if let Ok(record) = self.store.identity(alias)
+            && let Ok(state) = self.load_state(alias, record)
+        {
+            self.add(alias.clone(), state);
+        }
+    }
+
     /// Makes an identity follow a change of its record, or what an attempt at one has left.
     fn follow(
         &self,
@@ -343,3 +360,6 @@ impl<S> fmt::Debug for MinerIds<S> {
         f.debug_struct("MinerIds").field("network", &self.network).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,268 @@
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use bsv_minerid::{
+    Alias, CanonicalJson, Error, IdentityRecord, IdentityStore, IdentityStoreError, KeyRecord,
+    MinerContact, MinerIds, Network, RedbIdentityStore, Vctx, VctxView,
+};
+use bsv_store::StoreError;
+use bsv_tx::{OutPoint, PrivateKey, Transaction};
+
+use crate::import::write_home;
+use crate::support::{Place, alias, begin, named_keys, vctx, verified};
+
+/// How the next operations of a [`FailingStore`] end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    None,
+    /// A change is refused before anything of it is stored.
+    Before,
+    /// A change is stored, and reported as failed.
+    After,
+    /// The same, and nothing can be read.
+    AfterAndBlind,
+}
+
+#[derive(Clone)]
+struct Switch(Arc<AtomicU8>);
+
+impl Switch {
+    fn set(&self, fault: Fault) {
+        self.0.store(fault as u8, Ordering::Relaxed);
+    }
+
+    fn is(&self, fault: Fault) -> bool {
+        self.0.load(Ordering::Relaxed) == fault as u8
+    }
+}
+
+/// A store on a disk that fills up.
+struct FailingStore {
+    store: RedbIdentityStore,
+    fault: Switch,
+}
+
+fn no_space() -> IdentityStoreError {
+    StoreError::NoSpace { dir: PathBuf::from("here"), free: 0, reserve: 1 }.into()
+}
+
+impl FailingStore {
+    fn read<T>(
+        &self,
+        read: impl FnOnce(&RedbIdentityStore) -> Result<T, IdentityStoreError>,
+    ) -> Result<T, IdentityStoreError> {
+        if self.fault.is(Fault::AfterAndBlind) { Err(no_space()) } else { read(&self.store) }
+    }
+
+    fn change<T>(
+        &self,
+        change: impl FnOnce(&RedbIdentityStore) -> Result<T, IdentityStoreError>,
+    ) -> Result<T, IdentityStoreError> {
+        if self.fault.is(Fault::Before) {
+            return Err(no_space());
+        }
+        let changed = change(&self.store)?;
+        if self.fault.is(Fault::None) { Ok(changed) } else { Err(no_space()) }
+    }
+}
+
+impl IdentityStore for FailingStore {
+    fn identities(&self) -> Result<Vec<(Alias, IdentityRecord)>, IdentityStoreError> {
+        self.read(IdentityStore::identities)
+    }
+
+    fn identity(&self, alias: &Alias) -> Result<IdentityRecord, IdentityStoreError> {
+        self.read(|store| store.identity(alias))
+    }
+
+    fn create(&self, alias: &Alias, key: KeyRecord) -> Result<IdentityRecord, IdentityStoreError> {
+        self.change(|store| store.create(alias, key))
+    }
+
+    fn import(&self, identities: &[(Alias, IdentityRecord)]) -> Result<(), IdentityStoreError> {
+        self.change(|store| store.import(identities))
+    }
+
+    fn rotate(
+        &self,
+        alias: &Alias,
+        from: u32,
+        key: KeyRecord,
+    ) -> Result<IdentityRecord, IdentityStoreError> {
+        self.change(|store| store.rotate(alias, from, key))
+    }
+
+    fn set_contact(
+        &self,
+        alias: &Alias,
+        contact: &MinerContact,
+    ) -> Result<IdentityRecord, IdentityStoreError> {
+        self.change(|store| store.set_contact(alias, contact))
+    }
+
+    fn await_vctx_funding(&self, alias: &Alias) -> Result<IdentityRecord, IdentityStoreError> {
+        self.change(|store| store.await_vctx_funding(alias))
+    }
+
+    fn begin_vctx(
+        &self,
+        alias: &Alias,
+        transaction: &Transaction,
+    ) -> Result<IdentityRecord, IdentityStoreError> {
+        self.change(|store| store.begin_vctx(alias, transaction))
+    }
+
+    fn abandon_vctx(&self, alias: &Alias) -> Result<IdentityRecord, IdentityStoreError> {
+        self.change(|store| store.abandon_vctx(alias))
+    }
+
+    fn record_vctx(
+        &self,
+        alias: &Alias,
+        outpoint: OutPoint,
+    ) -> Result<IdentityRecord, IdentityStoreError> {
+        self.change(|store| store.record_vctx(alias, outpoint))
+    }
+
+    fn note_vctx_views(
+        &self,
+        views: &[(Alias, OutPoint, VctxView)],
+    ) -> Result<(), IdentityStoreError> {
+        self.change(|store| store.note_vctx_views(views))
+    }
+
+    fn note_handed_out(&self, keys: &[(Alias, u32)]) -> Result<(), IdentityStoreError> {
+        self.change(|store| store.note_handed_out(keys))
+    }
+}
+
+fn open(place: &Place) -> (MinerIds<FailingStore>, Switch) {
+    let fault = Switch(Arc::new(AtomicU8::new(Fault::None as u8)));
+    let store = FailingStore { store: place.store(), fault: fault.clone() };
+    (MinerIds::open(store, place.keystore(), Network::Regtest).unwrap(), fault)
+}
+
+#[test]
+fn an_identity_whose_making_failed_is_there_if_the_disk_has_it() {
+    for fault in [Fault::Before, Fault::After, Fault::AfterAndBlind] {
+        let place = Place::new();
+        let (ids, switch) = open(&place);
+        switch.set(fault);
+        let error = ids.generate(&alias("pool")).unwrap_err();
+        assert!(error.is_out_of_space(), "{error}");
+        assert_eq!(ids.get("pool").is_ok(), fault == Fault::After);
+        switch.set(Fault::None);
+        let again = ids.generate(&alias("pool"));
+        assert_eq!(again.is_ok(), fault == Fault::Before);
+        let key = ids.get("pool").unwrap().public_key();
+        drop(ids);
+        assert_eq!(place.open().get("pool").unwrap().public_key(), key);
+        assert!(!place.key_file("pool_2").exists());
+    }
+}
+
+#[test]
+fn after_a_rotation_that_failed_documents_are_signed_by_the_key_that_the_disk_has() {
+    for fault in [Fault::Before, Fault::After, Fault::AfterAndBlind] {
+        let place = Place::new();
+        let (ids, switch) = open(&place);
+        let first = begin(&ids, "pool");
+        switch.set(fault);
+        assert!(ids.rotate(&alias("pool")).unwrap_err().is_out_of_space());
+        let [previous, current] = named_keys(&ids, "pool");
+        assert_eq!(previous, first);
+        assert_eq!(current != first, fault == Fault::After);
+        switch.set(Fault::None);
+        let again = ids.rotate(&alias("pool"));
+        let number = match (fault, &again) {
+            (Fault::AfterAndBlind, Err(Error::Conflict { .. })) => 2,
+            (Fault::Before, Ok(_)) => 2,
+            (Fault::After, Ok(_)) => 3,
+            _ => panic!("{fault:?}: {again:?}"),
+        };
+        let record = ids.get("pool").unwrap().record();
+        assert_eq!(record.current_key().number, number);
+        let named = named_keys(&ids, "pool");
+        assert_eq!(named, [record.previous_key(), record.current_key()].map(|key| key.public_key));
+        drop(ids);
+        assert_eq!(named_keys(&place.open(), "pool"), named);
+    }
+}
+
+#[test]
+fn documents_tell_what_the_disk_has() {
+    for fault in [Fault::Before, Fault::After] {
+        let place = Place::new();
+        let (ids, switch) = open(&place);
+        begin(&ids, "pool");
+        let mut contact = MinerContact::default();
+        contact.set("name", CanonicalJson::string("pool"));
+        switch.set(fault);
+        assert!(ids.set_contact(&alias("pool"), &contact).is_err());
+        let document = verified(&ids.get("pool").unwrap().output_script(1).unwrap());
+        assert_eq!(document.miner_contact == contact, fault == Fault::After);
+        drop(ids);
+        let document = verified(&place.open().get("pool").unwrap().output_script(1).unwrap());
+        assert_eq!(document.miner_contact == contact, fault == Fault::After);
+    }
+}
+
+#[test]
+fn hand_outs_that_could_not_be_recorded_are_recorded_later() {
+    for fault in [Fault::Before, Fault::After] {
+        let place = Place::new();
+        let (ids, switch) = open(&place);
+        begin(&ids, "pool");
+        ids.rotate(&alias("pool")).unwrap();
+        ids.get("pool").unwrap().output_script(1).unwrap();
+        switch.set(fault);
+        assert!(ids.record_hand_outs().unwrap_err().is_out_of_space());
+        assert!(ids.get("pool").unwrap().is_valid());
+        switch.set(Fault::None);
+        ids.record_hand_outs().unwrap();
+        drop(ids);
+        assert!(place.open().get("pool").unwrap().is_valid());
+    }
+}
+
+#[test]
+fn a_vctx_that_could_not_be_noted_is_noted_later() {
+    for fault in [Fault::Before, Fault::After, Fault::AfterAndBlind] {
+        let place = Place::new();
+        let (ids, switch) = open(&place);
+        let pool = alias("pool");
+        ids.generate(&pool).unwrap();
+        let key = PrivateKey::generate().unwrap();
+        switch.set(fault);
+        assert!(ids.adopt_vctx(&pool, vctx(), &key).is_err());
+        assert_eq!(ids.get("pool").unwrap().output_script(1).is_ok(), fault == Fault::After);
+        switch.set(Fault::None);
+        ids.adopt_vctx(&pool, vctx(), &key).unwrap();
+        assert!(matches!(ids.get("pool").unwrap().record().vctx, Vctx::Recorded(..)));
+        named_keys(&ids, "pool");
+    }
+}
+
+#[test]
+fn an_import_that_failed_is_there_if_the_disk_has_it() {
+    for fault in [Fault::Before, Fault::After, Fault::AfterAndBlind] {
+        let place = Place::new();
+        let home = place.path("home");
+        let keys = write_home(&home).map(|key| key.private_key().public_key());
+        let (ids, switch) = open(&place);
+        switch.set(fault);
+        assert!(ids.import(&home).unwrap_err().is_out_of_space());
+        assert_eq!(ids.all().len(), if fault == Fault::After { 2 } else { 0 });
+        switch.set(Fault::None);
+        if fault == Fault::AfterAndBlind {
+            // The one that is there after all, with the keys that it has.
+            assert!(matches!(ids.generate(&alias("b")), Err(Error::AliasExists(_))));
+        } else {
+            assert_eq!(ids.import(&home).is_ok(), fault == Fault::Before);
+        }
+        assert_eq!(named_keys(&ids, "b"), [keys[1], keys[2]]);
+        drop(ids);
+        assert_eq!(named_keys(&place.open(), "a"), [keys[0], keys[0]]);
+    }
+}

@@ -1,0 +1,111 @@
+use std::fs;
+
+use bsv_minerid::{Error, Keystore, PlainKeys, RedbIdentityStore};
+
+use crate::support::{Place, alias, begin, extended_key, named_keys};
+
+#[test]
+fn a_key_left_by_an_attempt_cut_short_is_adopted_and_never_overwritten() {
+    let place = Place::new();
+    let left = [extended_key(), extended_key()];
+    let keystore = place.keystore();
+    for (name, key) in ["pool_1", "pool_2"].iter().zip(&left) {
+        keystore.insert(name, key.as_text().as_bytes()).unwrap();
+    }
+    drop(keystore);
+    let files = || ["pool_1", "pool_2"].map(|name| fs::read(place.key_file(name)).unwrap());
+    let before = files();
+    let ids = place.open();
+    let expected = left.map(|key| key.private_key().public_key());
+    assert_eq!(begin(&ids, "pool"), expected[0]);
+    assert_eq!(ids.rotate(&alias("pool")).unwrap(), expected[1]);
+    assert_eq!(named_keys(&ids, "pool"), expected);
+    assert_eq!(files(), before);
+    ids.rotate(&alias("pool")).unwrap();
+    drop(ids);
+    place.open();
+}
+
+#[test]
+fn a_left_key_that_cannot_be_read_stops_the_attempt_and_is_kept() {
+    let place = Place::new();
+    place.keystore().insert("pool_1", b"not a key").unwrap();
+    fs::write(place.key_file("other_1"), b"not even sealed").unwrap();
+    let ids = place.open();
+    for name in ["pool", "other"] {
+        let file = place.key_file(&format!("{name}_1"));
+        let before = fs::read(&file).unwrap();
+        let error = ids.generate(&alias(name)).unwrap_err().to_string();
+        assert!(error.contains(&format!("{name}_1")), "{error}");
+        assert_eq!(fs::read(&file).unwrap(), before);
+        assert!(ids.get(name).is_err());
+    }
+    drop(ids);
+    assert!(place.open().all().is_empty());
+}
+
+#[test]
+fn nothing_opens_if_a_key_that_signs_is_missing_damaged_or_another() {
+    let place = Place::new();
+    let ids = place.open();
+    begin(&ids, "pool");
+    ids.rotate(&alias("pool")).unwrap();
+    ids.rotate(&alias("pool")).unwrap();
+    drop(ids);
+    for name in ["pool_2", "pool_3"] {
+        let file = place.key_file(name);
+        let right = fs::read(&file).unwrap();
+        let fault = || {
+            let error = place.try_open().unwrap_err();
+            assert!(error.to_string().contains(name), "{error}");
+            error
+        };
+        fs::remove_file(&file).unwrap();
+        assert!(matches!(fault(), Error::Keystore(_)));
+        place.keystore().insert(name, extended_key().as_text().as_bytes()).unwrap();
+        assert!(matches!(fault(), Error::OtherKey(_)));
+        fs::remove_file(&file).unwrap();
+        place.keystore().insert(name, &[0xff; 111]).unwrap();
+        assert!(matches!(fault(), Error::BadKey { .. }));
+        let mut damaged = right.clone();
+        *damaged.last_mut().unwrap() ^= 1;
+        fs::write(&file, damaged).unwrap();
+        assert!(matches!(fault(), Error::Keystore(_)));
+        fs::write(&file, right).unwrap();
+    }
+    // Keys that sign no more are not needed.
+    fs::remove_file(place.key_file("pool_1")).unwrap();
+    place.open();
+}
+
+#[test]
+fn an_alias_is_made_once() {
+    let place = Place::new();
+    let ids = place.open();
+    let key = ids.generate(&alias("pool")).unwrap();
+    let error = ids.generate(&alias("pool")).unwrap_err();
+    assert!(matches!(error, Error::AliasExists(_)), "{error}");
+    assert_eq!(ids.get("pool").unwrap().public_key(), key);
+    assert!(!place.key_file("pool_2").exists());
+    for unknown in ["", "Pool", "pool ", "../pool", "pool_1"] {
+        let error = ids.get(unknown).unwrap_err();
+        assert_eq!(error.to_string(), format!("alias \"{unknown}\" does not exist"));
+    }
+    let unknown = ids.rotate(&alias("other")).unwrap_err();
+    assert!(matches!(unknown, Error::UnknownAlias(_)), "{unknown}");
+    assert!(!place.key_file("other_1").exists());
+}
+
+#[test]
+fn who_comes_second_is_told_who_holds_the_directories() {
+    let place = Place::new();
+    let ids = place.open();
+    let holder = format!("is in use by the holder (process {})", std::process::id());
+    let store = RedbIdentityStore::open(&place.path("minerid"), "second").unwrap_err();
+    assert!(store.to_string().ends_with(&holder), "{store}");
+    let keystore =
+        Keystore::open(&place.path("keystore"), None, PlainKeys::Allowed, "second").unwrap_err();
+    assert!(keystore.to_string().ends_with(&holder), "{keystore}");
+    drop(ids);
+    place.open();
+}

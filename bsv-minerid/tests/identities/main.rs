@@ -1,0 +1,10 @@
+//! Identities through their life: made, rotated, imported, opened again, and used by many at once.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
+
+mod failing_store;
+mod import;
+mod keys;
+mod rotation;
+mod support;
+mod threads;

@@ -1,0 +1,85 @@
+use std::path::PathBuf;
+
+use bsv_minerid::{
+    Alias, Document, Error, IdentityScript, IdentityStore, Keystore, MinerIds, Network, PlainKeys,
+    RedbIdentityStore, succession_digest,
+};
+use bsv_tx::{ExtendedPrivateKey, OutPoint, PrivateKey, PublicKey, Script, Signature, sha256};
+use tempfile::TempDir;
+
+pub(crate) const COINBASE2: &str =
+    "ffffffff011a0a5325000000001976a9145deb9155942e7d38febc15de8870222fd24d080e88ac00000000";
+
+/// The directories of a service, which can be opened again and again.
+pub(crate) struct Place {
+    dir: TempDir,
+}
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        Self { dir: tempfile::tempdir().unwrap() }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    pub(crate) fn key_file(&self, name: &str) -> PathBuf {
+        self.path("keystore").join(format!("{name}.key"))
+    }
+
+    pub(crate) fn keystore(&self) -> Keystore {
+        Keystore::open(&self.path("keystore"), None, PlainKeys::Allowed, "the holder").unwrap()
+    }
+
+    pub(crate) fn store(&self) -> RedbIdentityStore {
+        RedbIdentityStore::open(&self.path("minerid"), "the holder").unwrap()
+    }
+
+    pub(crate) fn try_open(&self) -> Result<MinerIds, Error> {
+        MinerIds::open(self.store(), self.keystore(), Network::Regtest)
+    }
+
+    pub(crate) fn open(&self) -> MinerIds {
+        self.try_open().unwrap()
+    }
+}
+
+pub(crate) fn alias(text: &str) -> Alias {
+    text.parse().unwrap()
+}
+
+pub(crate) fn extended_key() -> ExtendedPrivateKey {
+    ExtendedPrivateKey::generate(Network::Regtest).unwrap()
+}
+
+pub(crate) fn vctx() -> OutPoint {
+    "6839008199026098cc78bf5f34c9a6bdf7a8009c9f019f8399c7ca1945b4a4ff:3".parse().unwrap()
+}
+
+/// Begins an identity that can make documents, and answers its key.
+pub(crate) fn begin<S: IdentityStore>(ids: &MinerIds<S>, name: &str) -> PublicKey {
+    let key = ids.generate(&alias(name)).unwrap();
+    ids.adopt_vctx(&alias(name), vctx(), &PrivateKey::generate().unwrap()).unwrap();
+    key
+}
+
+/// The document in an output script, which is signed by the very key it names, and whose previous
+/// key vouches for that one.
+pub(crate) fn verified(script: &[u8]) -> Document {
+    let script = IdentityScript::parse(&Script::from_bytes(script)).unwrap();
+    let document = Document::from_json(str::from_utf8(&script.document).unwrap()).unwrap();
+    let signature = Signature::from_der(&script.signature).unwrap();
+    assert!(document.miner_id.verify(&sha256(&script.document), &signature));
+    let previous = &document.previous_miner_id;
+    let digest = succession_digest(previous, &document.miner_id, &document.vctx.txid);
+    assert!(previous.verify(&digest, &document.previous_miner_id_signature));
+    document
+}
+
+/// The previous and the current key that a document names now, as far as a preview shows.
+pub(crate) fn named_keys<S: IdentityStore>(ids: &MinerIds<S>, name: &str) -> [PublicKey; 2] {
+    let script = ids.get(name).unwrap().preview_output_script(1).unwrap();
+    let document = verified(&script);
+    [document.previous_miner_id, document.miner_id]
+}
