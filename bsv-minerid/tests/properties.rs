@@ -99,6 +99,8 @@ fn script() -> impl Strategy<Value = Vec<u8>> {
     let boundaries = vec![0, 1, 0x4b, 0x4c, 0xfc, 0xfd, 0xff, 0x100, 0xffff, 0x1_0000];
     prop_oneof![
         8 => vec(any::<u8>(), 0..40),
+        // Those for which there are number opcodes.
+        1 => (0..0x82_u8).prop_map(|byte| vec![byte]),
         1 => (select(boundaries), any::<u8>()).prop_map(|(len, byte)| vec![byte; len]),
     ]
 }
@@ -436,7 +438,7 @@ proptest! {
     #[test]
     fn an_output_script_reads_back(
         document in script(),
-        signature in vec(any::<u8>(), 0..80),
+        signature in script(),
     ) {
         let script = IdentityScript { document, signature };
         prop_assert_eq!(IdentityScript::parse(&script.to_script()), Ok(script));
