@@ -18,8 +18,8 @@ impl MinerContact {
         let syntax = |error: serde_json::Error| JsonError::Syntax(error.to_string());
         let members: Members<'_> = serde_json::from_str(text).map_err(syntax)?;
         let mut contact = Self::default();
-        // Other miners' contacts are read too: looking for each key among all before it would take
-        // hours on a large one.
+        // Other miners' contacts are read too, and may be large: `set`, which looks for each key
+        // among all before it, takes time that grows with the square of their number.
         let mut places: HashMap<String, usize> = HashMap::new();
         for (key, value) in members.0 {
             let value = CanonicalJson::from_text(value.get())?;
