@@ -7,11 +7,13 @@ pub mod build;
 mod fetch;
 pub mod http;
 pub mod node;
+pub mod pool;
 pub mod site;
 pub mod vectors;
 
 pub use http::Reply;
 pub use node::Node;
+pub use pool::Template;
 pub use site::{Done, Server, Site};
 
 /// Whether the long tests run in full (`BSV_TEST_FULL=1`) or with reduced counts.

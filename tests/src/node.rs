@@ -407,7 +407,7 @@ fn header_of(candidate: &Value, coinbase: &Transaction) -> BlockHeader {
     }
 }
 
-fn solve(header: BlockHeader) -> BlockHeader {
+pub(crate) fn solve(header: BlockHeader) -> BlockHeader {
     (0..=u32::MAX)
         .map(|nonce| BlockHeader { nonce, ..header })
         .find(BlockHeader::has_proof_of_work)

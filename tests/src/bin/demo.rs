@@ -1,0 +1,81 @@
+//! The demonstration: a real Bitcoin SV node on a private network, a miner identity with its VCTx,
+//! and a block that carries it.
+
+#![allow(clippy::unwrap_used, reason = "what fails here fails the demonstration")]
+
+use std::time::Duration;
+
+use bsv_minerid::{Document, IdentityScript};
+use bsv_tests::{Node, Server, Site, Template, build};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::{Value, json};
+
+fn main() {
+    println!("A miner identity, end to end, on a real Bitcoin SV node (regtest)\n");
+    step("building bsv-server and bsv-cli", || {
+        build::server_program();
+    });
+    let node = step("fetching (once) and starting a Bitcoin SV node", Node::start);
+    let site = Site::on(&node);
+    let server = step("starting bsv-server", || site.server());
+    cli(&site, &["generateminerid", "--name", "pool"]);
+    cli(&site, &["config", "--name", "pool", "name=Demo Pool", "email=ops@pool.example"]);
+    cli(&site, &["generatevctx", "--name", "pool"]);
+
+    mine(&node, &server);
+    println!("\nThe pool rotates its key: GET /opreturn/pool/rotate");
+    println!("  {}", server.text("/opreturn/pool/rotate"));
+    mine(&node, &server);
+
+    cli(&site, &["listminerids"]);
+    step("stopping", || drop(server));
+}
+
+/// Mines a block that carries the identity, and shows what the node says about it.
+fn mine(node: &Node, server: &Server) {
+    let template = step("asking the node what to mine (getminingcandidate, getinfo)", || {
+        Template::of(node, 1)
+    });
+    let request = template.coinbase2_request(node, "pool");
+    println!("\nPOST /coinbase2 for block {}", template.height());
+    println!("  coinbase2 sent     {} bytes", template.coinbase2.len() / 2);
+    let reply = server.post("/coinbase2", request.to_string());
+    assert_eq!(reply.status, 200, "{}", reply.body);
+    println!("  coinbase2 returned {} bytes, one output more", reply.body.len() / 2);
+
+    let coinbase = template.coinbase(&reply.body);
+    let script = &coinbase.outputs.last().unwrap().locking_script;
+    let script = IdentityScript::parse(script).unwrap();
+    let document = Document::from_json(std::str::from_utf8(&script.document).unwrap()).unwrap();
+    let text: Value = serde_json::from_slice(&script.document).unwrap();
+    println!("  its document       {text:#}\n");
+
+    let block = step("mining the block", || template.mine(node, &reply.body));
+    println!("Block {block}, as the node sees its miner (dumpminerids):");
+    let miner_id = document.miner_id.to_string();
+    println!("{:#}\n", node.call("dumpminerids", json!([])));
+    println!("Announced: {miner_id}");
+}
+
+/// Runs the command line and shows it.
+fn cli(site: &Site, arguments: &[&str]) {
+    let shown: Vec<_> = arguments
+        .iter()
+        .map(|word| if word.contains(' ') { format!("'{word}'") } else { (*word).to_owned() })
+        .collect();
+    println!("\n$ bsv-cli {}", shown.join(" "));
+    for line in site.cli_ok(arguments).lines() {
+        println!("  {line}");
+    }
+}
+
+/// Does something, with a sign of life while it takes its time.
+fn step<T>(name: &'static str, work: impl FnOnce() -> T) -> T {
+    let style = ProgressStyle::with_template("{spinner} {msg} {elapsed}").unwrap();
+    let bar = ProgressBar::new_spinner().with_style(style).with_message(name);
+    bar.enable_steady_tick(Duration::from_millis(100));
+    let result = work();
+    bar.finish_and_clear();
+    println!("✓ {name} ({:.1?})", bar.elapsed());
+    result
+}
