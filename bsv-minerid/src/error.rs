@@ -9,7 +9,8 @@ use crate::alias::Alias;
 use crate::coinbase2::Coinbase2Error;
 use crate::store::IdentityStoreError;
 
-/// Why an operation on miner identities failed. What failed has left nothing behind.
+/// Why an operation on miner identities failed. What failed has left nothing behind, unless it is
+/// [`Unsettled`](Self::Unsettled).
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -76,6 +77,10 @@ pub enum Error {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The store failed while the change was committed: the change may have been made. Ask again
+    /// what is there.
+    #[error("{0}; the change may have been made all the same")]
+    Unsettled(#[source] StoreError),
     /// The node cannot be reached, or refuses.
     #[error(transparent)]
     Node(#[from] NodeError),
@@ -93,7 +98,7 @@ impl Error {
     /// Whether the reason is that there is no room left on the disk.
     pub fn is_out_of_space(&self) -> bool {
         match self {
-            Self::Store(error) => error.is_out_of_space(),
+            Self::Store(error) | Self::Unsettled(error) => error.is_out_of_space(),
             Self::Keystore(KeystoreError::File(error)) => error.is_out_of_space(),
             _ => false,
         }

@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -28,6 +28,8 @@ pub struct MinerIds<S = RedbIdentityStore> {
     identities: RwLock<BTreeMap<Alias, Arc<Identity>>>,
     /// Held while something is changed.
     changes: Mutex<()>,
+    /// Those with a change that failed, and of which it could not be read what it has left.
+    unsettled: Mutex<BTreeSet<Alias>>,
 }
 
 impl<S: IdentityStore> MinerIds<S> {
@@ -40,6 +42,7 @@ impl<S: IdentityStore> MinerIds<S> {
             network,
             identities: RwLock::default(),
             changes: Mutex::default(),
+            unsettled: Mutex::default(),
         };
         for (alias, record) in ids.store.identities()? {
             let state = ids.load_state(&alias, record)?;
@@ -77,10 +80,7 @@ impl<S: IdentityStore> MinerIds<S> {
                 let state = State::new(record, Arc::clone(&private_key), private_key);
                 self.add(alias.clone(), state);
             }
-            Err(error) => {
-                self.add_stored(alias);
-                return Err(error.into());
-            }
+            Err(error) => return Err(self.failed(alias, error)),
         }
         Ok(key.public_key)
     }
@@ -97,10 +97,7 @@ impl<S: IdentityStore> MinerIds<S> {
         let (key, private_key) = self.make_key(alias, last + 1)?;
         match self.store.rotate(alias, from, key) {
             Ok(record) => identity.replace_state(State::new(record, private_key, previous_key)),
-            Err(error) => {
-                self.resynchronise(&identity);
-                return Err(error.into());
-            }
+            Err(error) => return Err(self.failed(alias, error)),
         }
         Ok(key.public_key)
     }
@@ -129,25 +126,24 @@ impl<S: IdentityStore> MinerIds<S> {
                 return Err(Error::AliasExists(older.alias.clone()));
             }
         }
-        let mut records = Vec::new();
-        for older in &home.identities {
-            for (number, key) in &older.keys {
-                let name = IdentityRecord::key_name(&older.alias, *number);
-                self.take_over_secret(&name, key.as_text().as_bytes())?;
-            }
-            if let Some((key, _)) = &older.vctx {
-                let name = IdentityRecord::vctx_key_name(&older.alias);
-                self.take_over_secret(&name, key.to_wif(self.network).as_bytes())?;
-            }
-            records.push((older.alias.clone(), older.to_record()));
+        let secrets: Vec<_> =
+            home.identities.iter().flat_map(|older| older.secrets(self.network)).collect();
+        // First all are looked at, so that a refusal leaves no key behind.
+        for (name, secret) in &secrets {
+            self.holds_secret(name, secret)?;
         }
+        for (name, secret) in &secrets {
+            self.take_over_secret(name, secret)?;
+        }
+        let records: Vec<_> =
+            home.identities.iter().map(|older| (older.alias.clone(), older.to_record())).collect();
         let states: Vec<_> = records
             .iter()
             .map(|(alias, record)| self.load_state(alias, record.clone()))
             .collect::<Result<_, _>>()?;
         if let Err(error) = self.store.import(&records) {
-            records.iter().for_each(|(alias, _)| self.add_stored(alias));
-            return Err(error.into());
+            let aliases: Vec<_> = records.iter().map(|(alias, _)| alias).collect();
+            return Err(self.all_failed(&aliases, error));
         }
         let aliases = records.into_iter().map(|(alias, _)| alias);
         for (alias, state) in aliases.zip(states) {
@@ -257,7 +253,9 @@ impl<S: IdentityStore> MinerIds<S> {
     }
 
     fn begin_change(&self) -> MutexGuard<'_, ()> {
-        self.changes.lock().unwrap_or_else(PoisonError::into_inner)
+        let changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        self.unsettled().retain(|alias| !self.settle(alias));
+        changes
     }
 
     fn add(&self, alias: Alias, state: State) {
@@ -266,17 +264,7 @@ impl<S: IdentityStore> MinerIds<S> {
         identities.insert(alias, identity);
     }
 
-    /// Adds an identity if the store has it: a commit that failed may have reached the disk all the
-    /// same. Its keys may be others than the ones that this attempt has made.
-    fn add_stored(&self, alias: &Alias) {
-        if let Ok(record) = self.store.identity(alias)
-            && let Ok(state) = self.load_state(alias, record)
-        {
-            self.add(alias.clone(), state);
-        }
-    }
-
-    /// Makes an identity follow a change of its record, or what an attempt at one has left.
+    /// Makes an identity follow a change of its record.
     fn follow(
         &self,
         identity: &Identity,
@@ -284,23 +272,59 @@ impl<S: IdentityStore> MinerIds<S> {
     ) -> Result<(), Error> {
         match changed {
             Ok(record) => identity.replace_record(record),
-            Err(error) => {
-                self.resynchronise(identity);
-                return Err(error.into());
-            }
+            Err(error) => return Err(self.failed(identity.alias(), error)),
         }
         Ok(())
     }
 
-    /// A commit that failed may have reached the disk all the same: what is there counts. Where it
-    /// cannot be read, the identity stays as it is, and goes on signing with the key it has.
-    fn resynchronise(&self, identity: &Identity) {
-        let Ok(record) = self.store.identity(identity.alias()) else { return };
-        if record != identity.record()
-            && let Ok(state) = self.load_state(identity.alias(), record)
-        {
-            identity.replace_state(state);
+    fn failed(&self, alias: &Alias, error: IdentityStoreError) -> Error {
+        self.all_failed(&[alias], error)
+    }
+
+    /// Follows what a change that failed has left, and tells what the caller is to know.
+    fn all_failed(&self, aliases: &[&Alias], error: IdentityStoreError) -> Error {
+        let records = || aliases.iter().map(|alias| self.record_of(alias)).collect::<Vec<_>>();
+        let before = records();
+        let unread: Vec<_> = aliases.iter().filter(|alias| !self.settle(alias)).collect();
+        let is_as_before = unread.is_empty() && records() == before;
+        self.unsettled().extend(unread.into_iter().map(|alias| (*alias).clone()));
+        match error {
+            IdentityStoreError::Store(error) if !is_as_before => Error::Unsettled(error),
+            error => error.into(),
         }
+    }
+
+    /// Makes an identity what the store says it is: a commit that failed may have reached the disk
+    /// all the same, with other keys than the ones that this attempt has made. Answers false where
+    /// that cannot be read; the identity then stays as it is, goes on signing with the key it has,
+    /// and the next change looks again.
+    fn settle(&self, alias: &Alias) -> bool {
+        let record = match self.store.identity(alias) {
+            Ok(record) => record,
+            Err(IdentityStoreError::Unknown(_)) => return true,
+            Err(_) => return false,
+        };
+        let identity = self.get(alias.as_str()).ok();
+        if let Some(identity) = &identity
+            && identity.record().keys == record.keys
+        {
+            identity.replace_record(record);
+            return true;
+        }
+        let Ok(state) = self.load_state(alias, record) else { return false };
+        match identity {
+            Some(identity) => identity.replace_state(state),
+            None => self.add(alias.clone(), state),
+        }
+        true
+    }
+
+    fn record_of(&self, alias: &Alias) -> Option<IdentityRecord> {
+        Some(self.get(alias.as_str()).ok()?.record())
+    }
+
+    fn unsettled(&self) -> MutexGuard<'_, BTreeSet<Alias>> {
+        self.unsettled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn load_state(&self, alias: &Alias, record: IdentityRecord) -> Result<State, Error> {
@@ -333,10 +357,19 @@ impl<S: IdentityStore> MinerIds<S> {
     }
 
     fn take_over_secret(&self, name: &str, secret: &[u8]) -> Result<(), Error> {
-        match self.keystore.insert(name, secret) {
-            Err(KeystoreError::Exists(_)) if *self.keystore.get(name)? == secret => Ok(()),
-            Err(KeystoreError::Exists(_)) => Err(Error::KeyTaken(name.to_owned())),
-            inserted => Ok(inserted?),
+        if !self.holds_secret(name, secret)? {
+            self.keystore.insert(name, secret)?;
+        }
+        Ok(())
+    }
+
+    /// Whether the keystore holds this very secret; an error if it holds another of that name.
+    fn holds_secret(&self, name: &str, secret: &[u8]) -> Result<bool, Error> {
+        match self.keystore.get(name) {
+            Ok(present) if *present == secret => Ok(true),
+            Ok(_) => Err(Error::KeyTaken(name.to_owned())),
+            Err(KeystoreError::Missing(_)) => Ok(false),
+            Err(error) => Err(error.into()),
         }
     }
 

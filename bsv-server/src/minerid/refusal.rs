@@ -68,14 +68,19 @@ impl From<Error> for Refusal {
             Error::Node(_) => {
                 Self { status: StatusCode::SERVICE_UNAVAILABLE, text: error.to_string().into() }
             }
-            Error::Store(_) | Error::Keystore(_) => {
+            Error::Store(_) | Error::Keystore(_) | Error::Unsettled(_) => {
                 tracing::error!("{error}");
-                let text = if error.is_out_of_space() {
-                    "No space left on the disk: nothing was changed"
+                let cause = if error.is_out_of_space() {
+                    "No space left on the disk"
                 } else {
-                    "The disk cannot be written: nothing was changed"
+                    "The disk cannot be written"
                 };
-                Self { status: StatusCode::SERVICE_UNAVAILABLE, text: text.into() }
+                let effect = match error {
+                    Error::Unsettled(_) => "the change may or may not have been made",
+                    _ => "nothing was changed",
+                };
+                let text = format!("{cause}: {effect}").into();
+                Self { status: StatusCode::SERVICE_UNAVAILABLE, text }
             }
             _ => {
                 tracing::error!("{error}");
