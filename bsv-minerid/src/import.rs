@@ -25,6 +25,24 @@ pub(crate) struct OlderIdentity {
 }
 
 impl OlderIdentity {
+    /// What the keystore has to hold: names and secrets.
+    pub(crate) fn secrets(&self, network: Network) -> Vec<(String, Zeroizing<Vec<u8>>)> {
+        let mut secrets: Vec<_> = self
+            .keys
+            .iter()
+            .map(|(number, key)| {
+                let name = IdentityRecord::key_name(&self.alias, *number);
+                (name, Zeroizing::new(key.as_text().as_bytes().to_vec()))
+            })
+            .collect();
+        if let Some((key, _)) = &self.vctx {
+            let wif = key.to_wif(network);
+            let name = IdentityRecord::vctx_key_name(&self.alias);
+            secrets.push((name, Zeroizing::new(wif.as_bytes().to_vec())));
+        }
+        secrets
+    }
+
     /// The older generator never records which output its VCTx is, and takes it to be the first.
     pub(crate) fn to_record(&self) -> IdentityRecord {
         let keys = self.keys.iter().map(|(number, key)| KeyRecord {
