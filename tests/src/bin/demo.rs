@@ -5,10 +5,10 @@
 
 use std::time::Duration;
 
-use bsv_minerid::{Document, IdentityScript};
+use bsv_minerid::IdentityScript;
 use bsv_tests::{Node, Server, Site, Template, build};
 use indicatif::{ProgressBar, ProgressStyle};
-use serde_json::{Value, json};
+use serde_json::json;
 
 fn main() {
     println!("A miner identity, end to end, on a real Bitcoin SV node (regtest)\n");
@@ -46,15 +46,17 @@ fn mine(node: &Node, server: &Server) {
     let coinbase = template.coinbase(&reply.body);
     let script = &coinbase.outputs.last().unwrap().locking_script;
     let script = IdentityScript::parse(script).unwrap();
-    let document = Document::from_json(std::str::from_utf8(&script.document).unwrap()).unwrap();
-    let text: Value = serde_json::from_slice(&script.document).unwrap();
-    println!("  its document       {text:#}\n");
+    println!("  the document in it {}\n", String::from_utf8(script.document).unwrap());
 
     let block = step("mining the block", || template.mine(node, &reply.body));
-    println!("Block {block}, as the node sees its miner (dumpminerids):");
-    let miner_id = document.miner_id.to_string();
-    println!("{:#}\n", node.call("dumpminerids", json!([])));
-    println!("Announced: {miner_id}");
+    println!("\nWhat the node says about block {block} (dumpminerids):");
+    let dump = node.call("dumpminerids", json!([]));
+    for miner in dump["miners"].as_array().unwrap() {
+        println!("  miner {}, blocks {}", miner["name"], miner["numrecentblocks"]);
+        for id in miner["minerids"].as_array().unwrap() {
+            println!("    {} {}", id["minerid"], id["state"]);
+        }
+    }
 }
 
 /// Runs the command line and shows it.
