@@ -1,0 +1,88 @@
+//! Servers of nothing but hyper and the work that is unavoidable.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command, Stdio};
+
+use bytes::Bytes;
+use clap::ValueEnum;
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use hyper_util::rt::TokioIo;
+use secp256k1::{Message, SecretKey, ecdsa};
+use tokio::net::TcpListener;
+
+/// What a bare server does for each request.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Work {
+    /// Answers with as many bytes as a public key has digits.
+    Constant,
+    /// Makes an ECDSA signature, and answers with it in hexadecimal.
+    Signature,
+}
+
+const CONSTANT: &[u8] = &[b'0'; 66];
+
+/// A bare server in a process of its own, which ends with this value.
+#[derive(Debug)]
+pub(crate) struct BareServer {
+    child: Child,
+    pub(crate) address: String,
+}
+
+impl BareServer {
+    pub(crate) fn start(work: Work) -> Self {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["bare", work.to_possible_value().unwrap().get_name()])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut address = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut address).unwrap();
+        Self { child, address: address.trim().to_owned() }
+    }
+}
+
+impl Drop for BareServer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Serves until standard input ends, which it does with the process that holds its other end.
+pub(crate) fn run(work: Work) {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    runtime.spawn(serve(work));
+    let _ = std::io::stdin().read(&mut [0]);
+    runtime.shutdown_background();
+}
+
+async fn serve(work: Work) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    println!("{}", listener.local_addr().unwrap());
+    let key = SecretKey::from_secret_bytes([7; 32]).unwrap();
+    loop {
+        let (stream, _) = listener.accept().await.unwrap();
+        stream.set_nodelay(true).unwrap();
+        let service = service_fn(move |request: Request<Incoming>| async move {
+            let body = request.into_body().collect().await?.to_bytes();
+            let answer = match work {
+                Work::Constant => Bytes::from_static(CONSTANT),
+                Work::Signature => Bytes::from(sign(&key, &body)),
+            };
+            Ok::<_, hyper::Error>(Response::new(Full::new(answer)))
+        });
+        tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
+    }
+}
+
+/// Signs something that differs with the body, if only by its length.
+fn sign(key: &SecretKey, body: &Bytes) -> String {
+    let mut digest = [7; 32];
+    digest[..8].copy_from_slice(&body.len().to_le_bytes());
+    hex::encode(ecdsa::sign(Message::from_digest(digest), key).serialize_der())
+}

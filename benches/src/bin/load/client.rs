@@ -1,0 +1,173 @@
+//! A client that costs little, since it shares the machine with what it measures.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+
+const CONNECTIONS: usize = 16;
+/// A single one would be what limits the rate of a server that has more.
+const THREADS: usize = 2;
+
+/// The place of a [`Request`] that takes a number.
+pub(crate) const SLOT: &str = "#######";
+
+/// A request that may hold a number of seven digits, each time another.
+#[derive(Clone, Debug)]
+pub(crate) struct Request {
+    bytes: Vec<u8>,
+    slot: Option<Range<usize>>,
+}
+
+impl Request {
+    pub(crate) fn get(path: &str) -> Self {
+        Self::from_text(&format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"))
+    }
+
+    pub(crate) fn post(path: &str, body: &str) -> Self {
+        Self::from_text(&format!(
+            "POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n\
+             Content-Length: {}\r\n\r\n{body}",
+            body.len()
+        ))
+    }
+
+    fn from_text(text: &str) -> Self {
+        let slot = text.find(SLOT).map(|start| start..start + SLOT.len());
+        Self { bytes: text.as_bytes().to_vec(), slot }
+    }
+
+    fn with_number(&mut self, mut number: u32) -> &[u8] {
+        if let Some(slot) = self.slot.clone() {
+            for digit in self.bytes[slot].iter_mut().rev() {
+                *digit = b'0' + (number % 10) as u8;
+                number /= 10;
+            }
+        }
+        &self.bytes
+    }
+}
+
+/// Numbers of seven digits that never come again.
+#[derive(Clone, Debug)]
+pub(crate) struct Numbers(Arc<AtomicU32>);
+
+impl Numbers {
+    pub(crate) fn new() -> Self {
+        Self(Arc::new(AtomicU32::new(1_000_000)))
+    }
+
+    fn next(&self) -> u32 {
+        let number = self.0.fetch_add(1, Ordering::Relaxed);
+        assert!(number < 10_000_000, "out of numbers: run fewer rounds, or shorter ones");
+        number
+    }
+}
+
+/// What a server made of a load.
+#[derive(Clone, Debug)]
+pub(crate) struct Load {
+    /// Requests per second.
+    pub(crate) rate: f64,
+    /// The number that the last request of each connection had, and the body of its answer.
+    pub(crate) last: Vec<(u32, String)>,
+}
+
+/// Sends `request` for as long as `duration`, on all connections at once, on each when the one
+/// before is answered.
+///
+/// # Panics
+/// If an answer is not 200.
+pub(crate) fn load(
+    address: &str,
+    request: &Request,
+    numbers: &Numbers,
+    duration: Duration,
+) -> Load {
+    let started = Instant::now();
+    let deadline = started + duration;
+    let ends: Vec<_> = thread::scope(|scope| {
+        let drive = || drive_all(address, request, numbers, deadline);
+        let threads = [(); THREADS].map(|()| scope.spawn(drive));
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
+    let count: u32 = ends.iter().map(|(count, ..)| count).sum();
+    let rate = f64::from(count) / started.elapsed().as_secs_f64();
+    Load { rate, last: ends.into_iter().map(|(_, number, body)| (number, body)).collect() }
+}
+
+/// Drives one thread's share of the connections.
+fn drive_all(
+    address: &str,
+    request: &Request,
+    numbers: &Numbers,
+    deadline: Instant,
+) -> Vec<(u32, u32, String)> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut connections = JoinSet::new();
+        for _ in 0..CONNECTIONS / THREADS {
+            let stream = TcpStream::connect(address).await.unwrap();
+            stream.set_nodelay(true).unwrap();
+            connections.spawn(drive(stream, request.clone(), numbers.clone(), deadline));
+        }
+        connections.join_all().await
+    })
+}
+
+async fn drive(
+    mut stream: TcpStream,
+    mut request: Request,
+    numbers: Numbers,
+    deadline: Instant,
+) -> (u32, u32, String) {
+    let mut buffer = vec![0; 64 << 10];
+    let mut count = 0;
+    loop {
+        let number = numbers.next();
+        stream.write_all(request.with_number(number)).await.unwrap();
+        let body = read_answer(&mut stream, &mut buffer).await;
+        count += 1;
+        if Instant::now() >= deadline {
+            return (count, number, String::from_utf8(buffer[body].to_vec()).unwrap());
+        }
+    }
+}
+
+/// Reads one answer, and tells where in the buffer its body lies.
+async fn read_answer(stream: &mut TcpStream, buffer: &mut [u8]) -> Range<usize> {
+    let mut len = 0;
+    let mut body = None;
+    loop {
+        let read = stream.read(&mut buffer[len..]).await.unwrap();
+        assert_ne!(read, 0, "the server hung up");
+        len += read;
+        if body.is_none() {
+            body = find_body(&buffer[..len]);
+        }
+        match &body {
+            Some(body) if body.end <= len => return body.clone(),
+            _ => {}
+        }
+    }
+}
+
+fn find_body(answer: &[u8]) -> Option<Range<usize>> {
+    const LENGTH: &[u8] = b"\r\ncontent-length: ";
+    let start = find(answer, b"\r\n\r\n")? + 4;
+    let head = &answer[..start];
+    assert!(head.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(answer));
+    let digits = &head[find(head, LENGTH).unwrap() + LENGTH.len()..];
+    let digits = digits.iter().take_while(|digit| digit.is_ascii_digit());
+    let len = digits.fold(0, |len, digit| len * 10 + usize::from(digit - b'0'));
+    Some(start..start + len)
+}
+
+fn find(text: &[u8], part: &[u8]) -> Option<usize> {
+    text.windows(part.len()).position(|window| window == part)
+}
