@@ -42,6 +42,16 @@ impl Reply {
 /// For how long an answer is waited for.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
+/// Sends a request, with its path as it is, and reads the answer.
+pub fn request(address: &str, method: &str, path: &str, body: &[u8]) -> io::Result<Reply> {
+    let head = format!(
+        "{method} {path} HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\n\
+         Content-Length: {}\r\nConnection: close\r\n\r\n",
+        body.len()
+    );
+    exchange(address, &[head.as_bytes(), body].concat(), method)
+}
+
 /// Sends `request`, which must ask for the connection to be closed, and reads the answer. Fails if
 /// there is no whole answer.
 pub fn exchange(address: &str, request: &[u8], method: &str) -> io::Result<Reply> {

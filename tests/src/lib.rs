@@ -4,8 +4,10 @@
 #![allow(clippy::unwrap_used, reason = "what fails here fails a test")]
 
 pub mod build;
+pub mod faults;
 mod fetch;
 pub mod http;
+pub mod identities;
 pub mod node;
 pub mod pool;
 pub mod site;

@@ -1,7 +1,9 @@
 //! An installation of the service: a data directory, its settings, and the programs that work on
 //! it.
 
-use std::io::{BufRead, BufReader};
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -19,6 +21,7 @@ pub struct Site {
     dir: TempDir,
     settings: Value,
     prefix: Vec<String>,
+    environment: Vec<(String, OsString)>,
 }
 
 /// What a program that ended has left.
@@ -60,13 +63,27 @@ impl Site {
     /// A new data directory with these settings, and port 0 unless they name one.
     pub fn with(mut settings: Value) -> Self {
         settings.as_object_mut().unwrap().entry("port").or_insert(json!(0));
-        Self { dir: TempDir::new().unwrap(), settings, prefix: Vec::new() }
+        let dir = TempDir::new().unwrap();
+        Self { dir, settings, prefix: Vec::new(), environment: Vec::new() }
+    }
+
+    /// A site of the same settings on a copy, in memory, of the data directory as it lies on the
+    /// disk, without what this one's programs are run under.
+    pub fn copy(&self) -> Self {
+        let dir = TempDir::new_in("/dev/shm").or_else(|_| TempDir::new()).unwrap();
+        copy_dir(self.data_dir(), dir.path());
+        Self { dir, settings: self.settings.clone(), prefix: vec![], environment: vec![] }
     }
 
     /// Makes `command` and its arguments start the programs, such as one that limits what they may
     /// do. It is followed by the program and the program's arguments.
     pub fn run_under(&mut self, command: &[&str]) {
         self.prefix = command.iter().map(ToString::to_string).collect();
+    }
+
+    /// Sets an environment variable for the programs.
+    pub fn set_env(&mut self, name: &str, value: impl AsRef<OsStr>) {
+        self.environment.push((name.to_owned(), value.as_ref().to_owned()));
     }
 
     /// The data directory.
@@ -82,19 +99,20 @@ impl Site {
     /// Starts the server and waits until it listens.
     ///
     /// # Panics
-    /// If it does not, with what it printed.
+    /// If it does not, with what it complained about.
     pub fn server(&self) -> Server {
         let started = Instant::now();
-        let mut child = self.server_command().stdout(Stdio::piped()).spawn().unwrap();
-        let mut stdout = BufReader::new(child.stdout.take().unwrap());
-        let mut line = String::new();
-        stdout.read_line(&mut line).unwrap();
-        let address = line.trim().strip_prefix("listening minerid http://").map(str::to_owned);
-        let Some(address) = address else {
-            let _ = child.kill();
-            panic!("the server did not start: {line:?}, see its standard error");
-        };
-        Server { child, _stdout: stdout, address, start_time: started.elapsed() }
+        let child = self.server_command().stdout(Stdio::piped()).spawn().unwrap();
+        Server::wait_until_listening(child, started)
+            .unwrap_or_else(|_| panic!("the server did not start, see its standard error"))
+    }
+
+    /// Starts the server and waits until it listens or has ended, with what it complained about.
+    pub fn try_server(&self) -> Result<Server, Done> {
+        let started = Instant::now();
+        let mut command = self.server_command();
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        Server::wait_until_listening(child, started)
     }
 
     /// The command that starts the server.
@@ -149,6 +167,7 @@ impl Site {
             .env("BSV_CONFIG", self.settings.to_string())
             .env_remove("BSV_KEYSTORE_PASSPHRASE")
             .env_remove("BSV_LOG")
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null());
         command
     }
@@ -161,6 +180,23 @@ impl Default for Site {
 }
 
 impl Server {
+    fn wait_until_listening(mut child: Child, started: Instant) -> Result<Self, Done> {
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        stdout.read_line(&mut line).unwrap();
+        if let Some(address) = line.trim().strip_prefix("listening minerid http://") {
+            let address = address.to_owned();
+            return Ok(Self { child, _stdout: stdout, address, start_time: started.elapsed() });
+        }
+        let _ = child.kill();
+        let mut stderr = String::new();
+        if let Some(mut pipe) = child.stderr.take() {
+            pipe.read_to_string(&mut stderr).unwrap();
+        }
+        let code = child.wait().unwrap().code().unwrap_or(-1);
+        Err(Done { code, stdout: line, stderr })
+    }
+
     /// Host and port of the miner identity listener.
     pub fn address(&self) -> &str {
         &self.address
@@ -191,13 +227,7 @@ impl Server {
 
     /// Any request, which may stay without an answer if the server is killed meanwhile.
     pub fn try_request(&self, method: &str, path: &str, body: &[u8]) -> std::io::Result<Reply> {
-        let head = format!(
-            "{method} {path} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\n\
-             Content-Length: {}\r\nConnection: close\r\n\r\n",
-            self.address,
-            body.len()
-        );
-        http::exchange(&self.address, &[head.as_bytes(), body].concat(), method)
+        http::request(&self.address, method, path, body)
     }
 
     /// The body of `GET path`, which must be answered with 200.
@@ -225,9 +255,22 @@ impl Server {
 
     /// The memory that is resident, in bytes.
     pub fn resident_memory(&self) -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
         line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+    }
+}
+
+fn copy_dir(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let (kind, to) = (entry.file_type().unwrap(), to.join(entry.file_name()));
+        if kind.is_dir() {
+            copy_dir(&entry.path(), &to);
+        } else if kind.is_file() {
+            fs::copy(entry.path(), &to).unwrap();
+        }
     }
 }
 

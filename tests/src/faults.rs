@@ -1,0 +1,123 @@
+//! Disks that are full or broken: a library that is loaded into the programs under test and makes
+//! their operations on the data directory fail.
+
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::LazyLock;
+
+use tempfile::TempDir;
+
+use crate::build::{target_dir, workspace};
+use crate::site::Site;
+
+/// The kinds of operations that can be made to fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operations {
+    /// Those that take room: writing, growing, creating, renaming.
+    TakingRoom,
+    /// Those that wait for the disk.
+    Syncing,
+}
+
+/// What goes wrong.
+#[derive(Clone, Copy, Debug)]
+pub struct Fault {
+    /// The kind of operations.
+    pub operations: Operations,
+    /// The number of the first that fails, from 0.
+    pub first: u64,
+    /// How many fail.
+    pub span: u64,
+    /// Whether the first write that fails leaves half of its bytes.
+    pub torn: bool,
+    /// The error code that the operations give.
+    pub error: i32,
+}
+
+/// Steers what fails in the programs of one site.
+#[derive(Debug)]
+pub struct Faults {
+    control: File,
+    _dir: TempDir,
+}
+
+/// "No space left on device".
+pub const ENOSPC: i32 = 28;
+/// "Input/output error".
+pub const EIO: i32 = 5;
+
+impl Faults {
+    /// Loads the library into all programs that `site` starts from now on. Nothing fails yet.
+    pub fn install(site: &mut Site) -> Self {
+        let dir = TempDir::new().unwrap();
+        let path = dir.path().join("control");
+        let control = File::create_new(&path).unwrap();
+        control.set_len(9 * 8).unwrap();
+        let faults = Self { control, _dir: dir };
+        faults.end();
+        site.set_env("LD_PRELOAD", library());
+        site.set_env("BSV_FAULT_DIR", fs::canonicalize(site.data_dir()).unwrap());
+        site.set_env("BSV_FAULT_CONTROL", &path);
+        faults
+    }
+
+    /// Counts operations from 0 again, and makes some fail.
+    pub fn begin(&self, fault: Fault) {
+        self.end();
+        let gate = gate(fault.operations);
+        self.set(8, u64::from(fault.torn));
+        self.set(gate + 1, fault.span);
+        self.set(gate + 2, u64::try_from(fault.error).unwrap());
+        self.set(gate + 3, 0);
+        self.set(gate, fault.first);
+    }
+
+    /// Makes nothing fail any more.
+    pub fn end(&self) {
+        for operations in [Operations::TakingRoom, Operations::Syncing] {
+            self.set(gate(operations), u64::MAX);
+        }
+    }
+
+    /// How many operations there have been since [`begin`](Self::begin).
+    pub fn count(&self, operations: Operations) -> u64 {
+        let mut bytes = [0; 8];
+        self.control.read_exact_at(&mut bytes, (gate(operations) + 3) * 8).unwrap();
+        u64::from_ne_bytes(bytes)
+    }
+
+    fn set(&self, word: u64, value: u64) {
+        self.control.write_all_at(&value.to_ne_bytes(), word * 8).unwrap();
+    }
+}
+
+/// The first of the words that steer a kind of operations: `struct control` in the library.
+fn gate(operations: Operations) -> u64 {
+    match operations {
+        Operations::TakingRoom => 0,
+        Operations::Syncing => 4,
+    }
+}
+
+fn library() -> PathBuf {
+    static LIBRARY: LazyLock<PathBuf> = LazyLock::new(|| {
+        let shelf = target_dir().join("test-faults");
+        fs::create_dir_all(&shelf).unwrap();
+        // Test programs that run at the same time may each build it.
+        let partial = shelf.join(format!("full_disk.{}.so", std::process::id()));
+        let status = Command::new("cc")
+            .args(["-shared", "-fPIC", "-O2", "-Wall", "-Werror", "-o"])
+            .arg(&partial)
+            .arg(workspace().join("tests/faults/full_disk.c"))
+            .arg("-ldl")
+            .status()
+            .expect("the build needs a C compiler too");
+        assert!(status.success(), "cannot compile tests/faults/full_disk.c");
+        let library = shelf.join("full_disk.so");
+        fs::rename(&partial, &library).unwrap();
+        library
+    });
+    LIBRARY.clone()
+}
