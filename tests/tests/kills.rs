@@ -1,0 +1,299 @@
+//! Programs that are killed at random moments while they change identities.
+
+#![allow(clippy::unwrap_used)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::Stdio;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bsv_tests::identities::{self, Histories};
+use bsv_tests::{Server, Site, build, http, repetitions};
+use bsv_tx::sha256;
+use serde_json::Value;
+
+/// The longest delay before a kill, if a change does not take longer.
+const MAX_DELAY: Duration = Duration::from_millis(30);
+
+/// Where a machine is so busy that a change takes longer still, some moments may not come up.
+const LONGEST_DELAY: Duration = Duration::from_millis(300);
+
+/// Random numbers from a seed that `BSV_TEST_SEED` can repeat; when each program does what is still
+/// up to the system.
+struct Dice {
+    seed: u64,
+    count: u64,
+}
+
+impl Dice {
+    fn new(what: &str) -> Self {
+        let seed = match std::env::var("BSV_TEST_SEED") {
+            Ok(seed) => seed.parse().unwrap(),
+            Err(_) => u64::from(std::process::id()),
+        };
+        eprintln!("{what}: BSV_TEST_SEED={seed}");
+        Self { seed, count: 0 }
+    }
+
+    fn below(&mut self, bound: u64) -> u64 {
+        self.count += 1;
+        let hash = sha256(format!("{} {}", self.seed, self.count).as_bytes());
+        u64::from_le_bytes(hash[..8].try_into().unwrap()) % bound
+    }
+
+    /// A delay that is now and then a little longer than `change`, so that all its moments come up.
+    fn delay(&mut self, change: Duration) -> Duration {
+        let longest = MAX_DELAY.max(change * 5 / 4).min(LONGEST_DELAY);
+        Duration::from_micros(self.below(longest.as_micros().try_into().unwrap()))
+    }
+}
+
+/// What callers asked for and were told between a start and a kill.
+#[derive(Default)]
+struct Told {
+    /// How many changes of an alias were asked for, and how many of them acknowledged.
+    changes: BTreeMap<String, (usize, usize)>,
+    /// The keys that one caller after another was told, each in order.
+    keys: Vec<(String, Vec<String>)>,
+}
+
+impl Told {
+    fn count(&mut self, alias: &str, is_acknowledged: bool) {
+        let (asked, acknowledged) = self.changes.entry(alias.to_owned()).or_default();
+        *asked += 1;
+        *acknowledged += usize::from(is_acknowledged);
+    }
+
+    /// Checks that `now` is `before` with all that was acknowledged, and at most what was asked
+    /// for, and that it has every key that anybody was told, in the same order.
+    fn check(&self, before: &Histories, now: &Histories) {
+        let aliases: BTreeSet<_> =
+            before.keys().chain(now.keys()).chain(self.changes.keys()).collect();
+        for alias in aliases {
+            let old = before.get(alias).map(Vec::as_slice).unwrap_or_default();
+            let new = now.get(alias).map(Vec::as_slice).unwrap_or_default();
+            let added = new.strip_prefix(old).unwrap_or_else(|| panic!("{alias}: {old:?} {new:?}"));
+            let (asked, acknowledged) = self.changes.get(alias).copied().unwrap_or_default();
+            assert!(
+                (acknowledged..=asked).contains(&added.len()),
+                "{alias}: {asked} asked, {acknowledged} acknowledged, {} made",
+                added.len()
+            );
+        }
+        for (alias, keys) in &self.keys {
+            let mut history = now[alias].iter();
+            for key in keys {
+                assert!(history.any(|made| made == key), "{alias}: {key} is lost or out of order");
+            }
+        }
+    }
+}
+
+/// Checks what a start after a kill finds: in the process of the command line, then in a server,
+/// and that both say the same. Answers the server.
+fn check_restart(site: &Site, told: &Told, before: &mut Histories) -> Server {
+    let now = identities::histories(site);
+    told.check(before, &now);
+    for alias in told.changes.keys().filter(|alias| now.contains_key(*alias)).take(2) {
+        identities::check_cli(site, alias, &now[alias]);
+    }
+    identities::check_key_files(site, &now);
+    let server = site.server();
+    assert_eq!(identities::histories(site), now, "the second start");
+    let changed: Histories = now
+        .iter()
+        .filter(|(alias, _)| told.changes.contains_key(*alias))
+        .map(|(alias, keys)| (alias.clone(), keys.clone()))
+        .collect();
+    identities::check_answers(&server, &changed);
+    for alias in changed.keys().take(2) {
+        identities::check_cli(site, alias, &now[alias]);
+    }
+    *before = now;
+    server
+}
+
+fn site() -> Site {
+    let mut site = Site::new();
+    site.set_env("BSV_LOG", "off");
+    site
+}
+
+/// Checks everything once more at the end.
+fn check_end(site: &Site, server: Server, histories: &Histories) {
+    identities::check_answers(&server, histories);
+    server.kill();
+    identities::check_keystore(site, histories);
+    let keys: usize = histories.values().map(Vec::len).sum();
+    eprintln!("{} aliases with {keys} keys in the end", histories.len());
+}
+
+fn time_to_generate(site: &Site, alias: &str) -> Duration {
+    // Not the time to build it.
+    build::cli_program();
+    let started = Instant::now();
+    site.cli_ok(&["generateminerid", "--name", alias]);
+    started.elapsed()
+}
+
+const POOLS: [&str; 3] = ["pool-0", "pool-1", "pool-2"];
+
+#[test]
+fn a_server_killed_at_any_moment_has_lost_nothing_that_it_acknowledged() {
+    let rounds = repetitions("kills of a server", 200, 20);
+    let mut dice = Dice::new("kills of a server");
+    let site = site();
+    for alias in POOLS {
+        site.cli_ok(&["generateminerid", "--name", alias]);
+    }
+    let mut histories = identities::histories(&site);
+    let mut server = site.server();
+    let (mut acknowledged, mut broken_off) = (0, 0);
+    for round in 0..rounds {
+        let told = disturb(&site, server, round, dice.delay(MAX_DELAY));
+        acknowledged += told.changes.values().map(|(_, acknowledged)| acknowledged).sum::<usize>();
+        broken_off += told.changes.values().map(|(asked, done)| asked - done).sum::<usize>();
+        server = check_restart(&site, &told, &mut histories);
+    }
+    eprintln!("{acknowledged} changes acknowledged, {broken_off} broken off");
+    check_end(&site, server, &histories);
+}
+
+/// Asks `server` for changes from all sides, and kills it after `delay`.
+fn disturb(site: &Site, server: Server, round: usize, delay: Duration) -> Told {
+    let told = Mutex::new(Told::default());
+    let is_over = AtomicBool::new(false);
+    let address = server.address().to_owned();
+    thread::scope(|scope| {
+        // Two rotate the same alias.
+        for alias in [POOLS[0], POOLS[0], POOLS[1]] {
+            scope.spawn(|| rotate_until_it_ends(&address, alias, &told));
+        }
+        for alias in [POOLS[0], POOLS[1], POOLS[2]] {
+            scope.spawn(|| watch_until_it_ends(&address, alias, &told));
+        }
+        scope.spawn(|| {
+            for count in 0.. {
+                let made = format!("made-{round}-{count}");
+                change_by_cli(site, &["generateminerid", "--name", &made], &made, &told);
+                change_by_cli(site, &["rotateminerid", "--name", POOLS[2]], POOLS[2], &told);
+                if is_over.load(Ordering::Relaxed) {
+                    break;
+                }
+            }
+        });
+        thread::sleep(delay);
+        server.kill();
+        is_over.store(true, Ordering::Relaxed);
+    });
+    told.into_inner().unwrap()
+}
+
+fn rotate_until_it_ends(address: &str, alias: &str, told: &Mutex<Told>) {
+    loop {
+        let reply = http::request(address, "GET", &format!("/opreturn/{alias}/rotate"), b"");
+        let is_acknowledged = reply.as_ref().is_ok_and(|reply| reply.status == 200);
+        told.lock().unwrap().count(alias, is_acknowledged);
+        match reply {
+            Ok(reply) => assert_eq!((reply.status, reply.body.as_str()), (200, "OK")),
+            Err(_) => break,
+        }
+    }
+}
+
+fn watch_until_it_ends(address: &str, alias: &str, told: &Mutex<Told>) {
+    let mut keys: Vec<String> = Vec::new();
+    let path = format!("/minerid/{alias}/pksign/{}", "11".repeat(32));
+    while let Ok(reply) = http::request(address, "GET", &path, b"") {
+        assert_eq!(reply.status, 200, "{}", reply.body);
+        let reply: Value = serde_json::from_str(&reply.body).unwrap();
+        let key = reply["publicKey"].as_str().unwrap();
+        if keys.last().is_none_or(|last| last != key) {
+            keys.push(key.to_owned());
+        }
+    }
+    told.lock().unwrap().keys.push((alias.to_owned(), keys));
+}
+
+/// Asks the server, or does it in process where that has been killed.
+fn change_by_cli(site: &Site, arguments: &[&str], alias: &str, told: &Mutex<Told>) {
+    let done = site.cli(&[arguments, &["--json"]].concat());
+    let is_acknowledged = done.code == 0;
+    told.lock().unwrap().count(alias, is_acknowledged);
+    if is_acknowledged {
+        let identity: Value = serde_json::from_str(&done.stdout).unwrap();
+        let key = identity["minerId"].as_str().unwrap().to_owned();
+        told.lock().unwrap().keys.push((alias.to_owned(), vec![key]));
+    } else {
+        assert_eq!(done.code, 1, "{done:?}");
+        assert!(
+            done.stderr.contains("the server broke off") || done.stderr.contains("cannot ask"),
+            "{done:?}"
+        );
+    }
+}
+
+#[test]
+fn a_command_line_killed_at_any_moment_leaves_everything_in_order() {
+    let rounds = repetitions("kills of the command line", 200, 20);
+    let mut dice = Dice::new("kills of the command line");
+    let site = site();
+    site.cli_ok(&["generateminerid", "--name", "pool-0"]);
+    let change = time_to_generate(&site, "pool-1");
+    let mut histories = identities::histories(&site);
+    let mut server = None;
+    let mut finished = 0;
+    for round in 0..rounds {
+        let made = format!("made-{round}");
+        let (command, alias) = match dice.below(2) {
+            0 => ("generateminerid", made.as_str()),
+            _ => ("rotateminerid", "pool-0"),
+        };
+        // Every fourth time a server does the work, and goes on after the caller is gone.
+        if round % 4 != 3 {
+            server = None;
+        }
+        let mut told = Told::default();
+        let mut command = site.cli_command(&[command, "--name", alias]);
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        thread::sleep(dice.delay(change));
+        child.kill().unwrap();
+        let is_acknowledged = child.wait().unwrap().success();
+        finished += usize::from(is_acknowledged);
+        told.count(alias, is_acknowledged);
+        drop(server.take());
+        server = Some(check_restart(&site, &told, &mut histories));
+    }
+    eprintln!("{finished} of {rounds} had finished before");
+    check_end(&site, server.unwrap(), &histories);
+}
+
+#[test]
+fn a_first_change_killed_at_any_moment_can_be_made_again() {
+    let rounds = repetitions("kills of the first command", 200, 20);
+    let mut dice = Dice::new("kills of the first command");
+    let change = time_to_generate(&site(), "pool");
+    let mut finished = 0;
+    for _ in 0..rounds {
+        let site = site();
+        let mut command = site.cli_command(&["generateminerid", "--name", "pool"]);
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        thread::sleep(dice.delay(change));
+        child.kill().unwrap();
+        let is_acknowledged = child.wait().unwrap().success();
+        finished += usize::from(is_acknowledged);
+        let mut told = Told::default();
+        told.count("pool", is_acknowledged);
+        let mut histories = Histories::new();
+        let server = check_restart(&site, &told, &mut histories);
+        if histories.is_empty() {
+            site.cli_ok(&["generateminerid", "--name", "pool"]);
+        } else {
+            site.cli_ok(&["rotateminerid", "--name", "pool"]);
+        }
+        identities::check_answers(&server, &identities::histories(&site));
+    }
+    eprintln!("{finished} of {rounds} had finished before");
+}
