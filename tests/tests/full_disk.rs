@@ -1,0 +1,275 @@
+//! A disk that is full, or does not take what is written, while identities are changed.
+
+#![allow(clippy::unwrap_used)]
+
+use bsv_tests::faults::{EIO, ENOSPC, Fault, Faults, Operations};
+use bsv_tests::identities::{self, Histories};
+use bsv_tests::{Server, Site, repetitions, vectors};
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
+
+/// A site with the identities of the golden home directory, which have VCTxs.
+fn site() -> Site {
+    let mut site = Site::new();
+    site.set_env("BSV_LOG", "off");
+    let home = vectors::write_home(&vectors::minerid_0_2(), site.data_dir());
+    site.cli_ok(&["importminerid", "--from", home.to_str().unwrap()]);
+    site
+}
+
+/// A change to identities.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Change {
+    Generate,
+    Rotate,
+}
+
+/// What came of a change; refused ones with the reason.
+type Outcome = Result<(), String>;
+
+/// A way of asking for changes.
+#[derive(Clone, Copy, Debug)]
+enum Surface<'a> {
+    /// In the process of the command line.
+    InProcess,
+    /// Over HTTP where there is a route, and else over the control socket.
+    Server(&'a Server),
+}
+
+impl Surface<'_> {
+    fn change(self, site: &Site, change: Change, alias: &str) -> Outcome {
+        let command = match (self, change) {
+            (Self::Server(server), Change::Rotate) => {
+                let reply = server.get(&format!("/opreturn/{alias}/rotate"));
+                assert!([200, 503].contains(&reply.status), "{reply:?}");
+                return if reply.status == 200 { Ok(()) } else { Err(reply.body) };
+            }
+            (_, Change::Generate) => "generateminerid",
+            (_, Change::Rotate) => "rotateminerid",
+        };
+        let done = site.cli(&[command, "--name", alias]);
+        assert!([0, 1].contains(&done.code), "{done:?}");
+        if done.code == 0 { Ok(()) } else { Err(done.stderr) }
+    }
+
+    /// Checks that reading and signing go on with the disk as it is.
+    fn check_service(self, site: &Site, before: &Histories, alias: &str) {
+        let Self::Server(server) = self else { return };
+        let memory = identities::histories(site);
+        identities::check_answers(server, &memory);
+        assert_eq!(server.get("/opreturn/first/1").status, 200);
+        check_step(before, &memory, alias, memory.get(alias) != before.get(alias));
+    }
+}
+
+/// Checks that `now` is `before`, or, if it is done, with one key of `alias` more.
+fn check_step(before: &Histories, now: &Histories, alias: &str, is_done: bool) {
+    let mut expected = before.clone();
+    if is_done {
+        let keys = now.get(alias).unwrap_or_else(|| panic!("{alias} is missing"));
+        expected.entry(alias.to_owned()).or_default().extend(keys.last().cloned());
+    }
+    assert_eq!(*now, expected, "{alias}");
+}
+
+/// What is on the disk, as a start after a crash would find it.
+fn on_disk(site: &Site) -> Histories {
+    identities::histories(&site.copy())
+}
+
+/// Makes the change once for every operation that takes part in it, which fails, and checks what
+/// that leaves. Answers how many operations there are.
+fn sweep(site: &Site, faults: &Faults, surface: Surface, change: Change, kind: Fault) -> u64 {
+    let mut disk = on_disk(site);
+    for first in 0.. {
+        let alias = match change {
+            Change::Generate => format!("pool-{}", disk.len()),
+            Change::Rotate => "rot".to_owned(),
+        };
+        let fault = Fault { first, ..kind };
+        let before = disk;
+        faults.begin(fault);
+        let outcome = surface.change(site, change, &alias);
+        let is_hit = faults.count(kind.operations) > first;
+        surface.check_service(site, &before, &alias);
+        faults.end();
+
+        disk = on_disk(site);
+        let is_done = disk.get(&alias) != before.get(&alias);
+        check_step(&before, &disk, &alias, is_done);
+        check_outcome(&outcome, is_done, fault);
+        if !is_hit {
+            assert_eq!(outcome, Ok(()), "{fault:?}");
+            return first;
+        }
+
+        let before = disk;
+        let again = surface.change(site, change, &alias);
+        disk = on_disk(site);
+        if change == Change::Generate && is_done {
+            let refused = again.unwrap_err();
+            assert!(refused.contains("exists already"), "{fault:?}: {refused}");
+            assert_eq!(disk, before);
+        } else {
+            assert_eq!(again, Ok(()), "{fault:?}");
+            check_step(&before, &disk, &alias, true);
+        }
+        if let Surface::Server(server) = surface {
+            assert_eq!(identities::histories(site), disk, "{fault:?}");
+            identities::check_answers(server, &disk);
+        }
+    }
+    unreachable!("a change has an end");
+}
+
+/// What was acknowledged is on the disk; what was refused is not, or this is not denied.
+fn check_outcome(outcome: &Outcome, is_done: bool, fault: Fault) {
+    let Err(reason) = outcome else {
+        assert!(is_done, "{fault:?} lost what was acknowledged");
+        return;
+    };
+    assert!(!is_done || !reason.contains("nothing was changed"), "{fault:?}: {reason}");
+    let is_clear = match fault.error {
+        ENOSPC => reason.contains("No space left on"),
+        _ => reason.contains("disk cannot be written") || reason.contains("Input/output error"),
+    };
+    assert!(is_clear, "{fault:?}: {reason}");
+}
+
+const FULL: Fault = Fault {
+    operations: Operations::TakingRoom,
+    first: 0,
+    span: u64::MAX,
+    torn: false,
+    error: ENOSPC,
+};
+const BROKEN: Fault = Fault { operations: Operations::Syncing, error: EIO, ..FULL };
+
+/// The disk is full from some operation on, or does not say that it has taken what was written. In
+/// a full run also: it is so for one operation only; a write is cut short.
+const KINDS: [Fault; 6] = [
+    FULL,
+    BROKEN,
+    Fault { torn: true, ..FULL },
+    Fault { span: 1, ..FULL },
+    Fault { error: ENOSPC, ..BROKEN },
+    Fault { span: 1, ..BROKEN },
+];
+
+fn kinds(what: &str) -> &'static [Fault] {
+    &KINDS[..repetitions(what, KINDS.len(), 2)]
+}
+
+/// The least number of operations of a change to a key and to a record, so that it is noticed if
+/// the faults do not reach them any more.
+const LEAST_OPERATIONS: u64 = 4;
+
+#[test]
+fn whatever_fails_in_a_server_the_change_is_refused_and_later_made() {
+    let mut site = site();
+    let faults = Faults::install(&mut site);
+    let server = site.server();
+    for &kind in &KINDS {
+        for change in [Change::Generate, Change::Rotate] {
+            let count = sweep(&site, &faults, Surface::Server(&server), change, kind);
+            println!("{change:?} in the server: {count} operations, each with {kind:?}");
+            assert!(count >= LEAST_OPERATIONS, "{change:?}: {count}");
+        }
+    }
+    server.kill();
+    let histories = identities::histories(&site);
+    identities::check_keystore(&site, &histories);
+    identities::check_answers(&site.server(), &histories);
+}
+
+#[test]
+fn whatever_fails_in_the_command_line_the_change_is_refused_and_later_made() {
+    let mut site = site();
+    let faults = Faults::install(&mut site);
+    for &kind in kinds("kinds of faults in the command line") {
+        for change in [Change::Generate, Change::Rotate] {
+            let count = sweep(&site, &faults, Surface::InProcess, change, kind);
+            println!("{change:?} in process: {count} operations, each with {kind:?}");
+            assert!(count >= LEAST_OPERATIONS, "{change:?}: {count}");
+        }
+    }
+    let histories = identities::histories(&site);
+    identities::check_keystore(&site, &histories);
+    identities::check_answers(&site.server(), &histories);
+}
+
+#[test]
+fn a_first_start_on_a_full_disk_says_so_and_leaves_nothing_that_blocks_the_next() {
+    for &kind in kinds("kinds of faults at the first start") {
+        for first in 0.. {
+            let mut site = Site::new();
+            site.set_env("BSV_LOG", "off");
+            let faults = Faults::install(&mut site);
+            let fault = Fault { first, ..kind };
+            faults.begin(fault);
+            match site.try_server() {
+                Ok(server) => server.kill(),
+                Err(done) => {
+                    assert_eq!(done.code, 1, "{fault:?}: {done:?}");
+                    let is_clear = ["No space left on device", "Input/output error"]
+                        .iter()
+                        .any(|cause| done.stderr.contains(cause));
+                    assert!(is_clear, "{fault:?}: {done:?}");
+                }
+            }
+            let is_hit = faults.count(kind.operations) > first;
+            faults.end();
+            let server = site.server();
+            site.cli_ok(&["generateminerid", "--name", "pool"]);
+            identities::check_answers(&server, &identities::histories(&site));
+            if !is_hit {
+                println!("first start: {first} operations, each with {kind:?}");
+                assert!(first >= LEAST_OPERATIONS, "{first}");
+                break;
+            }
+        }
+    }
+}
+
+/// Here the operating system itself refuses, and sends a signal that would end the process.
+#[test]
+fn a_limit_on_the_size_of_files_is_a_full_disk_too() {
+    let mut site = site();
+    site.run_under(&["sh", "-c", r#"ulimit -S -f unlimited; exec "$@""#, "sh"]);
+    let server = site.server();
+    let limit = |bytes| {
+        let pid = Pid::from_raw(server.id().try_into().unwrap());
+        prlimit(pid, Resource::Fsize, Rlimit { current: bytes, maximum: None }).unwrap();
+    };
+    // Not even a part of a key; a key, but no page of the store beyond the first.
+    for bytes in [0, 64, 1024] {
+        let before = on_disk(&site);
+        limit(Some(bytes));
+        let alias = format!("pool-{bytes}");
+        for (change, alias) in [(Change::Rotate, "rot"), (Change::Generate, alias.as_str())] {
+            let refused = Surface::Server(&server).change(&site, change, alias).unwrap_err();
+            assert!(refused.contains("No space left on the disk"), "{bytes}: {refused}");
+            Surface::Server(&server).check_service(&site, &before, alias);
+        }
+        assert_eq!(on_disk(&site), before);
+        limit(None);
+        for (change, alias) in [(Change::Rotate, "rot"), (Change::Generate, alias.as_str())] {
+            assert_eq!(Surface::Server(&server).change(&site, change, alias), Ok(()));
+        }
+    }
+    server.kill();
+    identities::check_answers(&site.server(), &identities::histories(&site));
+}
+
+#[test]
+fn the_command_line_survives_a_limit_on_the_size_of_files() {
+    let mut site = site();
+    let before = on_disk(&site);
+    site.run_under(&["sh", "-c", r#"ulimit -S -f 0; exec "$@""#, "sh"]);
+    for change in [Change::Rotate, Change::Generate] {
+        let refused = Surface::InProcess.change(&site, change, "rot").unwrap_err();
+        assert!(refused.contains("File too large") || refused.contains("No space"), "{refused}");
+    }
+    assert_eq!(on_disk(&site), before);
+    site.run_under(&[]);
+    assert_eq!(Surface::InProcess.change(&site, Change::Rotate, "rot"), Ok(()));
+}
