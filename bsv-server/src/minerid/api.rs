@@ -82,11 +82,14 @@ impl MinerIdApi {
                     Method::HEAD => identity.preview_output_script(height)?,
                     _ => identity.output_script(height)?,
                 };
-                Ok(ok(hex::encode(script)))
+                Ok(answer::hexadecimal(&script))
             }
             Route::IsValid => Ok(ok(self.identity(&alias()?)?.is_valid().to_string())),
             Route::Rotate => self.rotate(&alias()?).await,
-            Route::Coinbase2 => coinbase2::answer(&self.ids, request.body()).map(ok),
+            Route::Coinbase2 => {
+                let coinbase2 = coinbase2::rewrite(&self.ids, request.body())?;
+                Ok(answer::hexadecimal(&coinbase2))
+            }
             Route::MinerId => Ok(ok(self.identity(&alias()?)?.public_key().to_string())),
             Route::Sign => {
                 let identity = self.identity(&alias()?)?;

@@ -1,4 +1,5 @@
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use bsv_minerid::{JobData, MinerIds};
 use bytes::Bytes;
@@ -22,8 +23,8 @@ struct RequestJson<'a> {
     job_data: Option<&'a RawValue>,
 }
 
-/// Answers `POST /coinbase2`: the coinbase2 with the identity output, hexadecimal.
-pub(super) fn answer(ids: &MinerIds, body: &Bytes) -> Result<String, Refusal> {
+/// The answer of `POST /coinbase2`: the coinbase2 with the identity output.
+pub(super) fn rewrite(ids: &MinerIds, body: &Bytes) -> Result<Arc<[u8]>, Refusal> {
     let request = parse(body)?;
     let height = height(request.block_height)?;
     let identity = match text(request.alias) {
@@ -42,7 +43,7 @@ pub(super) fn answer(ids: &MinerIds, body: &Bytes) -> Result<String, Refusal> {
         Some(job_data) => JobData::from_json(job_data.get())
             .map_err(|error| Refusal::unprocessable(capitalise(&error.to_string())))?,
     };
-    Ok(hex::encode(identity.coinbase2(height, &coinbase2, &job_data)?))
+    Ok(identity.coinbase2(height, &coinbase2, &job_data)?)
 }
 
 fn parse(body: &Bytes) -> Result<RequestJson<'_>, Refusal> {

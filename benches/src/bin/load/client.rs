@@ -72,6 +72,8 @@ impl Numbers {
 /// What a server made of a load.
 #[derive(Clone, Debug)]
 pub(crate) struct Load {
+    /// Requests answered.
+    pub(crate) count: u32,
     /// Requests per second.
     pub(crate) rate: f64,
     /// The number that the last request of each connection had, and the body of its answer.
@@ -98,7 +100,8 @@ pub(crate) fn load(
     });
     let count: u32 = ends.iter().map(|(count, ..)| count).sum();
     let rate = f64::from(count) / started.elapsed().as_secs_f64();
-    Load { rate, last: ends.into_iter().map(|(_, number, body)| (number, body)).collect() }
+    let last = ends.into_iter().map(|(_, number, body)| (number, body)).collect();
+    Load { count, rate, last }
 }
 
 /// Drives one thread's share of the connections.

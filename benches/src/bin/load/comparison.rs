@@ -1,5 +1,6 @@
 //! What is compared, and how answers are checked.
 
+use std::fs;
 use std::time::Duration;
 
 use bsv_benches::{ALIAS, Job, median};
@@ -22,38 +23,64 @@ pub(crate) struct Comparison<'a> {
     bare: &'a BareServer,
     key: PublicKey,
     numbers: Numbers,
-    /// The server's rate and the bare one's, per round.
-    rates: Vec<(f64, f64)>,
+    /// What the server did and the bare one, per round.
+    rounds: Vec<(Done, Done)>,
+}
+
+/// What a server did under load.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Done {
+    /// Requests per second.
+    pub(crate) rate: f64,
+    /// Processor time per request, of the server's process alone, in microseconds.
+    pub(crate) cpu: f64,
 }
 
 /// Medians over the rounds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Measured {
-    pub(crate) server: f64,
-    pub(crate) bare: f64,
+    pub(crate) server: Done,
+    pub(crate) bare: Done,
+    /// Of the rates.
     pub(crate) ratio: f64,
 }
 
 impl Comparison<'_> {
     /// Makes one round.
     pub(crate) fn measure(&mut self, duration: Duration) {
-        let load = |address| client::load(address, &self.request, &self.numbers, duration);
-        let Load { rate, last } = load(self.server.address());
-        let bare = load(&self.bare.address).rate;
+        let (server, last) = self.load(self.server.id(), self.server.address(), duration);
+        let (bare, _) = self.load(self.bare.id(), &self.bare.address, duration);
         for (number, answer) in last {
             (self.check)(&self.key, number, &answer);
         }
-        self.rates.push((rate, bare));
+        self.rounds.push((server, bare));
+    }
+
+    fn load(&self, pid: u32, address: &str, duration: Duration) -> (Done, Vec<(u32, String)>) {
+        let before = cpu_time(pid);
+        let Load { count, rate, last } =
+            client::load(address, &self.request, &self.numbers, duration);
+        let cpu = (cpu_time(pid) - before) / f64::from(count);
+        (Done { rate, cpu }, last)
     }
 
     pub(crate) fn measured(&self) -> Measured {
-        let rates = self.rates.iter();
+        let of = |figure: fn(&(Done, Done)) -> f64| median(self.rounds.iter().map(figure));
         Measured {
-            server: median(rates.clone().map(|(server, _)| *server)),
-            bare: median(rates.clone().map(|(_, bare)| *bare)),
-            ratio: median(rates.map(|(server, bare)| server / bare)),
+            server: Done { rate: of(|round| round.0.rate), cpu: of(|round| round.0.cpu) },
+            bare: Done { rate: of(|round| round.1.rate), cpu: of(|round| round.1.cpu) },
+            ratio: of(|round| round.0.rate / round.1.rate),
         }
     }
+}
+
+/// The processor time that a process has used, in microseconds.
+fn cpu_time(pid: u32) -> f64 {
+    const TICK: f64 = 1e4;
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    // The name, in parentheses, may hold spaces. After it come the state and ten numbers more.
+    let numbers = stat.rsplit_once(") ").unwrap().1.split(' ');
+    numbers.skip(11).take(2).map(|ticks| ticks.parse::<f64>().unwrap() * TICK).sum()
 }
 
 /// All that is compared.
@@ -73,7 +100,7 @@ pub(crate) fn all<'a>(
         bare,
         key,
         numbers: numbers.clone(),
-        rates: Vec::new(),
+        rounds: Vec::new(),
     };
     let hash = format!("{SLOT}{}", "0".repeat(64 - SLOT.len()));
     let minerid = Request::get(&format!("/minerid/{ALIAS}"));

@@ -80,21 +80,32 @@ fn measure(arguments: &Arguments) {
             comparison.measure(Duration::from_secs_f64(arguments.seconds));
         }
     }
-    let mut rates = Table::new(["16 connections", "server/s", "bare/s", "ratio", "at least", ""]);
+    let mut rates = Table::new([
+        "16 connections",
+        "server/s",
+        "bare/s",
+        "ratio",
+        "at least",
+        "",
+        "server cpu",
+        "bare cpu",
+    ]);
     for comparison in &comparisons {
         rates.row(row(comparison));
     }
     println!("\n{rates}\n{starts}");
 }
 
-fn row(comparison: &Comparison<'_>) -> [String; 6] {
+fn row(comparison: &Comparison<'_>) -> [String; 8] {
     let Measured { server, bare, ratio } = comparison.measured();
     [
         comparison.name.to_owned(),
-        format!("{server:.0}"),
-        format!("{bare:.0}"),
+        format!("{:.0}", server.rate),
+        format!("{:.0}", bare.rate),
         format!("{ratio:.3}"),
         comparison.bar.map(|bar| format!("{bar:.3}")).unwrap_or_default(),
         comparison.bar.map(|bar| verdict(ratio >= bar)).unwrap_or_default(),
+        format!("{:.1} us", server.cpu),
+        format!("{:.1} us", bare.cpu),
     ]
 }
