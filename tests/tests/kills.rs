@@ -7,24 +7,22 @@ use std::process::Stdio;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bsv_tests::identities::{self, Histories};
 use bsv_tests::{Server, Site, build, http, repetitions};
 use bsv_tx::sha256;
 use serde_json::Value;
 
-/// The longest delay before a kill, if a change does not take longer.
-const MAX_DELAY: Duration = Duration::from_millis(30);
-
-/// Where a machine is so busy that a change takes longer still, some moments may not come up.
-const LONGEST_DELAY: Duration = Duration::from_millis(300);
+/// The longest delay before a kill, to begin with.
+const LONGEST_DELAY: Duration = Duration::from_millis(30);
 
 /// Random numbers from a seed that `BSV_TEST_SEED` can repeat; when each program does what is still
 /// up to the system.
 struct Dice {
     seed: u64,
     count: u64,
+    longest_delay: Duration,
 }
 
 impl Dice {
@@ -34,7 +32,7 @@ impl Dice {
             Err(_) => u64::from(std::process::id()),
         };
         eprintln!("{what}: BSV_TEST_SEED={seed}");
-        Self { seed, count: 0 }
+        Self { seed, count: 0, longest_delay: LONGEST_DELAY }
     }
 
     fn below(&mut self, bound: u64) -> u64 {
@@ -43,10 +41,17 @@ impl Dice {
         u64::from_le_bytes(hash[..8].try_into().unwrap()) % bound
     }
 
-    /// A delay that is now and then a little longer than `change`, so that all its moments come up.
-    fn delay(&mut self, change: Duration) -> Duration {
-        let longest = MAX_DELAY.max(change * 5 / 4).min(LONGEST_DELAY);
-        Duration::from_micros(self.below(longest.as_micros().try_into().unwrap()))
+    fn delay(&mut self) -> Duration {
+        let longest = self.longest_delay.as_micros().try_into().unwrap();
+        Duration::from_micros(self.below(longest))
+    }
+
+    /// Makes the longest delay a little longer than what is to be killed takes on this machine, so
+    /// that the kills hit all its moments, and few come too late.
+    fn learn(&mut self, came_too_late: bool) {
+        let (times, of) = if came_too_late { (4, 5) } else { (20, 19) };
+        let longest = self.longest_delay * times / of;
+        self.longest_delay = longest.clamp(LONGEST_DELAY / 10, LONGEST_DELAY * 10);
     }
 }
 
@@ -130,14 +135,6 @@ fn check_end(site: &Site, server: Server, histories: &Histories) {
     eprintln!("{} aliases with {keys} keys in the end", histories.len());
 }
 
-fn time_to_generate(site: &Site, alias: &str) -> Duration {
-    // Not the time to build it.
-    build::cli_program();
-    let started = Instant::now();
-    site.cli_ok(&["generateminerid", "--name", alias]);
-    started.elapsed()
-}
-
 const POOLS: [&str; 3] = ["pool-0", "pool-1", "pool-2"];
 
 #[test]
@@ -152,7 +149,7 @@ fn a_server_killed_at_any_moment_has_lost_nothing_that_it_acknowledged() {
     let mut server = site.server();
     let (mut acknowledged, mut broken_off) = (0, 0);
     for round in 0..rounds {
-        let told = disturb(&site, server, round, dice.delay(MAX_DELAY));
+        let told = disturb(&site, server, round, dice.delay());
         acknowledged += told.changes.values().map(|(_, acknowledged)| acknowledged).sum::<usize>();
         broken_off += told.changes.values().map(|(asked, done)| asked - done).sum::<usize>();
         server = check_restart(&site, &told, &mut histories);
@@ -241,7 +238,6 @@ fn a_command_line_killed_at_any_moment_leaves_everything_in_order() {
     let mut dice = Dice::new("kills of the command line");
     let site = site();
     site.cli_ok(&["generateminerid", "--name", "pool-0"]);
-    let change = time_to_generate(&site, "pool-1");
     let mut histories = identities::histories(&site);
     let mut server = None;
     let mut finished = 0;
@@ -258,10 +254,11 @@ fn a_command_line_killed_at_any_moment_leaves_everything_in_order() {
         let mut told = Told::default();
         let mut command = site.cli_command(&[command, "--name", alias]);
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        thread::sleep(dice.delay(change));
+        thread::sleep(dice.delay());
         child.kill().unwrap();
         let is_acknowledged = child.wait().unwrap().success();
         finished += usize::from(is_acknowledged);
+        dice.learn(is_acknowledged);
         told.count(alias, is_acknowledged);
         drop(server.take());
         server = Some(check_restart(&site, &told, &mut histories));
@@ -274,16 +271,18 @@ fn a_command_line_killed_at_any_moment_leaves_everything_in_order() {
 fn a_first_change_killed_at_any_moment_can_be_made_again() {
     let rounds = repetitions("kills of the first command", 200, 20);
     let mut dice = Dice::new("kills of the first command");
-    let change = time_to_generate(&site(), "pool");
+    // Not to be built while the first is waited for.
+    build::cli_program();
     let mut finished = 0;
     for _ in 0..rounds {
         let site = site();
         let mut command = site.cli_command(&["generateminerid", "--name", "pool"]);
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        thread::sleep(dice.delay(change));
+        thread::sleep(dice.delay());
         child.kill().unwrap();
         let is_acknowledged = child.wait().unwrap().success();
         finished += usize::from(is_acknowledged);
+        dice.learn(is_acknowledged);
         let mut told = Told::default();
         told.count("pool", is_acknowledged);
         let mut histories = Histories::new();
