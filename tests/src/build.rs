@@ -17,7 +17,8 @@ pub fn cli_program() -> &'static Path {
 static PROGRAMS: LazyLock<(PathBuf, PathBuf)> = LazyLock::new(|| {
     let profile = if cfg!(debug_assertions) { "dev" } else { "release" };
     let output = Command::new(env!("CARGO"))
-        .args(["build", "--quiet", "--package", "bsv-server", "--package", "bsv-cli"])
+        // The whole workspace, so that dependencies have the features that its tests built.
+        .args(["build", "--quiet", "--workspace", "--bin", "bsv-server", "--bin", "bsv-cli"])
         .args(["--profile", profile])
         .current_dir(workspace())
         .output()
