@@ -1,9 +1,9 @@
 use std::path::PathBuf;
 
-use bsv_minerid::Alias;
+use bsv_minerid::{Alias, MinerContact};
 use bsv_tx::OutPoint;
 use hyper::Method;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::output;
 use crate::reach::Request;
@@ -42,9 +42,10 @@ impl Operation {
             Self::GetCurrent { alias } => get(format!("/minerid/{alias}")),
             Self::OpReturn { alias, height } => get(format!("/opreturn/{alias}/{height}")),
             Self::SetContact { alias, pairs } => {
-                let pairs: Map<_, _> =
-                    pairs.iter().map(|(key, value)| (key.clone(), json!(value))).collect();
-                post(format!("/control/minerids/{alias}/contact"), pairs.into())
+                let path = format!("/control/minerids/{alias}/contact");
+                // Their order enters documents.
+                let contact: MinerContact = pairs.iter().cloned().collect();
+                Request { method: Method::POST, path, body: Some(contact.to_json()) }
             }
             Self::Import { from } => {
                 // The server has another working directory.
