@@ -346,7 +346,7 @@ impl Running {
 }
 
 /// A port that is free now, below those that systems hand out for outgoing connections.
-fn free_port() -> u16 {
+pub fn free_port() -> u16 {
     const FIRST: u16 = 20_000;
     const COUNT: u16 = 12_000;
     static NEXT: LazyLock<AtomicU16> = LazyLock::new(|| {

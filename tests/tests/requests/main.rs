@@ -1,0 +1,15 @@
+//! Every mistake that a request can hold is answered as it should be, and the server goes on.
+
+#![allow(clippy::unwrap_used)]
+
+mod bodies;
+mod coinbase2;
+mod guard;
+mod is_valid;
+mod job_data;
+mod methods;
+mod paths;
+mod protocol;
+mod service;
+
+use service::{Service, coinbase2};
