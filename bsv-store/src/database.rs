@@ -3,7 +3,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
 
-use redb::{ReadTransaction, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
+use redb::{ReadTransaction, ReadableDatabase, TableDefinition, WriteTransaction};
 use thiserror::Error;
 
 use crate::files::{self, FileError};
@@ -79,6 +79,15 @@ pub enum StoreError {
     /// The file cannot be created or synced.
     #[error(transparent)]
     File(#[from] FileError),
+    /// The file cannot be opened by the storage engine.
+    #[error("cannot open {}: {source}", path.display())]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: Box<redb::Error>,
+    },
     /// The storage engine failed.
     #[error("the store failed: {0}")]
     Engine(Box<redb::Error>),
@@ -95,7 +104,7 @@ impl StoreError {
         match self {
             Self::NoSpace { .. } => true,
             Self::File(error) => error.is_out_of_space(),
-            Self::Engine(error) => {
+            Self::Engine(error) | Self::Open { source: error, .. } => {
                 matches!(&**error, redb::Error::Io(error) if files::is_out_of_space(error))
             }
             _ => false,
@@ -237,7 +246,9 @@ fn builder(options: DatabaseOptions) -> redb::Builder {
 }
 
 fn open_engine(path: &Path, options: DatabaseOptions) -> Result<redb::Database, StoreError> {
-    Ok(builder(options).open(path)?)
+    builder(options)
+        .open(path)
+        .map_err(|error| StoreError::Open { path: path.to_owned(), source: Box::new(error.into()) })
 }
 
 /// Every commit leaves the file so that it opens at once after a crash, at any size.
@@ -248,16 +259,16 @@ fn begin_write(engine: &redb::Database) -> Result<WriteTransaction, StoreError> 
 }
 
 fn migrate(engine: &redb::Database, path: &Path, schema: &Schema) -> Result<(), StoreError> {
-    let transaction = begin_write(engine)?;
     let known = schema.migrations.len() as u64;
-    let found = schema_version(&transaction, schema)?
+    let found = schema_version(engine, schema)?
         .ok_or_else(|| StoreError::OtherSchema { path: path.to_owned(), expected: schema.name })?;
     if found > known {
         return Err(StoreError::NewerSchema { path: path.to_owned(), found, known });
     }
     if found == known {
-        return Ok(transaction.abort()?);
+        return Ok(());
     }
+    let transaction = begin_write(engine)?;
     for migration in &schema.migrations[found as usize..] {
         migration(&transaction)?;
     }
@@ -266,20 +277,22 @@ fn migrate(engine: &redb::Database, path: &Path, schema: &Schema) -> Result<(), 
 }
 
 /// The version of the file, 0 if it is empty; `None` if it belongs to another schema.
-fn schema_version(
-    transaction: &WriteTransaction,
-    schema: &Schema,
-) -> Result<Option<u64>, StoreError> {
+fn schema_version(engine: &redb::Database, schema: &Schema) -> Result<Option<u64>, StoreError> {
+    let transaction = engine.begin_read()?;
     if transaction.list_tables()?.next().is_none() {
         return Ok(Some(0));
     }
-    let versions = transaction.open_table(SCHEMA_VERSIONS)?;
-    let version = versions.get(schema.name)?.map(|version| version.value());
-    Ok(version)
+    match transaction.open_table(SCHEMA_VERSIONS) {
+        Ok(versions) => Ok(versions.get(schema.name)?.map(|version| version.value())),
+        Err(redb::TableError::TableDoesNotExist(_)) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use redb::ReadableTable;
+
     use super::*;
 
     const NAMES: TableDefinition<'_, u64, &str> = TableDefinition::new("names");
@@ -365,7 +378,7 @@ mod tests {
         let other = Schema { name: "letters", migrations: &[one] };
         assert!(matches!(open(&path, &other), Err(StoreError::OtherSchema { .. })));
         fs::write(dir.path().join("text.redb"), "not a database at all").unwrap();
-        assert!(matches!(open(&dir.path().join("text.redb"), &V1), Err(StoreError::Engine(_))));
+        assert!(matches!(open(&dir.path().join("text.redb"), &V1), Err(StoreError::Open { .. })));
     }
 
     #[test]
