@@ -122,12 +122,7 @@ impl Site {
 
     /// Runs the command line and waits until it ends.
     pub fn cli(&self, arguments: &[&str]) -> Done {
-        let output = self.command(cli_program(), arguments).output().unwrap();
-        Done {
-            code: output.status.code().unwrap_or(-1),
-            stdout: String::from_utf8(output.stdout).unwrap(),
-            stderr: String::from_utf8(output.stderr).unwrap(),
-        }
+        Done::of(&mut self.command(cli_program(), arguments))
     }
 
     /// Runs the command line, which must succeed, and gives what it prints, without white space
@@ -170,6 +165,18 @@ impl Site {
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null());
         command
+    }
+}
+
+impl Done {
+    /// Runs a program and waits until it ends.
+    pub fn of(command: &mut Command) -> Self {
+        let output = command.output().unwrap();
+        Self {
+            code: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
     }
 }
 

@@ -31,15 +31,6 @@ fn golden() -> Site {
     site
 }
 
-fn run(command: &mut Command) -> Done {
-    let output = command.output().unwrap();
-    Done {
-        code: output.status.code().unwrap_or(-1),
-        stdout: String::from_utf8(output.stdout).unwrap(),
-        stderr: String::from_utf8(output.stderr).unwrap(),
-    }
-}
-
 /// Text with every key in it, which is another each time, replaced.
 fn without_keys(text: &str) -> String {
     let is_hex = |c: char| c.is_ascii_hexdigit();
@@ -245,7 +236,7 @@ fn a_home_directory_is_taken_over_once_from_any_path() {
         let _server = with_server.then(|| site.server());
         vectors::write_home(&vectors::minerid_0_2(), site.data_dir());
         let relative =
-            |arguments: &[&str]| run(site.cli_command(arguments).current_dir(site.data_dir()));
+            |arguments: &[&str]| Done::of(site.cli_command(arguments).current_dir(site.data_dir()));
 
         let missing = relative(&["importminerid", "--from", "nowhere"]);
         assert_eq!((missing.code, missing.stdout.as_str()), (1, ""));
@@ -340,7 +331,7 @@ fn flags_stand_before_or_after_the_command() {
         ["listminerids", "--data-dir", dir, "--config", file, "--json"],
         ["--data-dir", dir, "listminerids", "--json", "--config", file],
     ] {
-        let done = run(Command::new(cli_program()).args(arguments).env_remove("BSV_CONFIG"));
+        let done = Done::of(Command::new(cli_program()).args(arguments).env_remove("BSV_CONFIG"));
         assert_eq!((done.code, done.stdout.trim()), (0, list.as_str()), "{arguments:?}");
     }
     for arguments in

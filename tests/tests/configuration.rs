@@ -74,24 +74,15 @@ fn write_toml(dir: &Path, settings: &Value) -> PathBuf {
     path
 }
 
-fn run(command: &mut Command) -> Done {
-    let output = command.output().unwrap();
-    Done {
-        code: output.status.code().unwrap_or(-1),
-        stdout: String::from_utf8(output.stdout).unwrap(),
-        stderr: String::from_utf8(output.stderr).unwrap(),
-    }
-}
-
 fn run_ok(command: &mut Command) -> String {
-    let done = run(command);
+    let done = Done::of(command);
     assert_eq!(done.code, 0, "{command:?}: {}", done.stderr);
     done.stdout
 }
 
 /// The program ends with exit code 1, says nothing on standard output, and gives this reason.
 fn check_refused(command: &mut Command, reasons: &[&str]) {
-    let done = run(command);
+    let done = Done::of(command);
     assert_eq!((done.code, done.stdout.as_str()), (1, ""), "{command:?}: {}", done.stderr);
     for reason in reasons {
         assert!(done.stderr.contains(reason), "{command:?}: {}", done.stderr);

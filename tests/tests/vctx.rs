@@ -288,6 +288,9 @@ fn documents_stop_six_blocks_after_it_is_spent_and_resume_if_the_chain_changes()
     let block = node.mine(1)[0];
     wait_until("the VCTx gone", || vctx_state(&site, "pool") == "beingSpent");
     node.mine(4);
+    // Long enough for the service, which asks every two seconds, to have seen the fifth block.
+    thread::sleep(Duration::from_secs(5));
+    assert_eq!(vctx_state(&site, "pool"), "beingSpent");
     server.text("/opreturn/pool/201");
     node.mine(1);
     wait_until("the VCTx spent", || vctx_state(&site, "pool") == "spent");
