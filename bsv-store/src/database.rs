@@ -1,7 +1,7 @@
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use redb::{ReadTransaction, ReadableDatabase, TableDefinition, WriteTransaction};
 use thiserror::Error;
@@ -37,9 +37,9 @@ impl Default for DatabaseOptions {
     }
 }
 
-/// Why a database could not be opened, read or written. Nothing of the failed write is kept,
-/// unless the error came from the very commit: then reading tells.
-#[derive(Debug, Error)]
+/// Why a database could not be opened, read or written. Nothing of a failed write is kept, unless it
+/// is [`Commit`](Self::Commit) that failed: then reading tells.
+#[derive(Clone, Debug, Error)]
 #[non_exhaustive]
 pub enum StoreError {
     /// The file was written by a newer version of this software.
@@ -86,11 +86,17 @@ pub enum StoreError {
         path: PathBuf,
         /// Why.
         #[source]
-        source: Box<redb::Error>,
+        source: Arc<redb::Error>,
     },
     /// The storage engine failed.
     #[error("the store failed: {0}")]
-    Engine(Box<redb::Error>),
+    Engine(Arc<redb::Error>),
+    /// The storage engine failed to commit a change, which may have reached the disk all the same.
+    #[error("the store failed to commit: {0}")]
+    Commit(Arc<redb::Error>),
+    /// A command panicked. Nothing of its batch was written.
+    #[error("the write was given up, because of a fault in the software")]
+    Panicked,
 }
 
 impl StoreError {
@@ -104,7 +110,7 @@ impl StoreError {
         match self {
             Self::NoSpace { .. } => true,
             Self::File(error) => error.is_out_of_space(),
-            Self::Engine(error) | Self::Open { source: error, .. } => {
+            Self::Engine(error) | Self::Commit(error) | Self::Open { source: error, .. } => {
                 matches!(&**error, redb::Error::Io(error) if files::is_out_of_space(error))
             }
             _ => false,
@@ -116,12 +122,12 @@ macro_rules! from_engine_errors {
     ($($error:ident),*) => {
         $(impl From<redb::$error> for StoreError {
             fn from(error: redb::$error) -> Self {
-                Self::Engine(Box::new(error.into()))
+                Self::Engine(Arc::new(error.into()))
             }
         })*
     };
 }
-from_engine_errors!(StorageError, TableError, TransactionError, CommitError, DatabaseError);
+from_engine_errors!(StorageError, TableError, TransactionError, DatabaseError);
 
 /// A redb file with a schema version.
 ///
@@ -171,7 +177,7 @@ impl Database {
             let transaction = begin_write(engine)?;
             match command(&transaction)? {
                 Ok(value) => {
-                    transaction.commit()?;
+                    commit(transaction)?;
                     Ok(Ok(value))
                 }
                 Err(refusal) => {
@@ -180,10 +186,15 @@ impl Database {
                 }
             }
         });
-        if let Err(StoreError::Engine(_)) = outcome {
+        if let Err(StoreError::Engine(_) | StoreError::Commit(_)) = outcome {
             *self.engine.write().unwrap_or_else(PoisonError::into_inner) = None;
         }
         outcome
+    }
+
+    /// The directory of the file.
+    pub fn dir(&self) -> &Path {
+        self.path.parent().unwrap_or(Path::new("."))
     }
 
     fn with_engine<T>(
@@ -204,7 +215,7 @@ impl Database {
     }
 
     fn check_free_space(&self) -> Result<(), StoreError> {
-        let dir = self.path.parent().unwrap_or(Path::new("."));
+        let dir = self.dir();
         let space = rustix::fs::statvfs(dir)
             .map_err(|error| FileError::new("look at the free space of", dir)(error.into()))?;
         let free = space.f_bavail.saturating_mul(space.f_frsize);
@@ -248,7 +259,7 @@ fn builder(options: DatabaseOptions) -> redb::Builder {
 fn open_engine(path: &Path, options: DatabaseOptions) -> Result<redb::Database, StoreError> {
     builder(options)
         .open(path)
-        .map_err(|error| StoreError::Open { path: path.to_owned(), source: Box::new(error.into()) })
+        .map_err(|error| StoreError::Open { path: path.to_owned(), source: Arc::new(error.into()) })
 }
 
 /// Every commit leaves the file so that it opens at once after a crash, at any size.
@@ -273,7 +284,11 @@ fn migrate(engine: &redb::Database, path: &Path, schema: &Schema) -> Result<(), 
         migration(&transaction)?;
     }
     transaction.open_table(SCHEMA_VERSIONS)?.insert(schema.name, known)?;
-    Ok(transaction.commit()?)
+    commit(transaction)
+}
+
+fn commit(transaction: WriteTransaction) -> Result<(), StoreError> {
+    transaction.commit().map_err(|error| StoreError::Commit(Arc::new(error.into())))
 }
 
 /// The version of the file, 0 if it is empty; `None` if it belongs to another schema.

@@ -2,23 +2,24 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use thiserror::Error;
 
 /// A file or directory that could not be read or written.
-#[derive(Debug, Error)]
+#[derive(Clone, Debug, Error)]
 #[error("cannot {action} {}: {source}", path.display())]
 pub struct FileError {
     action: &'static str,
     path: PathBuf,
     #[source]
-    source: io::Error,
+    source: Arc<io::Error>,
 }
 
 impl FileError {
     pub(crate) fn new(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
-        move |source| Self { action, path, source }
+        move |source| Self { action, path, source: Arc::new(source) }
     }
 
     /// Whether the reason is that there is no room left.

@@ -22,6 +22,9 @@ pub enum KeyError {
     /// Not an extended private key.
     #[error("not an extended private key (xprv… or tprv…)")]
     ExtendedPrivateKey,
+    /// Not a path of children's numbers, or one that leads to no key.
+    #[error("not a path to a derived key, such as m/44'/236'/0'")]
+    DerivationPath,
     /// Not a compressed public key.
     #[error("not a compressed public key (66 hexadecimal characters)")]
     PublicKey,
@@ -35,7 +38,7 @@ pub enum KeyError {
 
 /// A secp256k1 private key. Wiped when dropped, and never printed.
 #[derive(Clone)]
-pub struct PrivateKey(Zeroizing<[u8; 32]>);
+pub struct PrivateKey(pub(crate) Zeroizing<[u8; 32]>);
 
 impl PrivateKey {
     /// Makes a new key from the operating system's random numbers.
@@ -104,68 +107,9 @@ impl fmt::Debug for PrivateKey {
     }
 }
 
-/// A BIP32 extended private key: what the older miner identity generator keeps per key.
-///
-/// Only the key at this node itself is used, nothing is derived from it.
-#[derive(Clone)]
-pub struct ExtendedPrivateKey {
-    text: Zeroizing<String>,
-    private_key: PrivateKey,
-}
-
-impl ExtendedPrivateKey {
-    /// Makes a new master key from 64 random bytes, written `xprv…` on the main network and
-    /// `tprv…` on the others.
-    pub fn generate(network: Network) -> Result<Self, KeyError> {
-        let prefix = match network {
-            Network::Livenet => bip32::Prefix::XPRV,
-            Network::Testnet | Network::Regtest => bip32::Prefix::TPRV,
-        };
-        let mut seed = Zeroizing::new([0; 64]);
-        getrandom::fill(seed.as_mut()).map_err(KeyError::NoRandomness)?;
-        let node = bip32::ExtendedPrivateKey::<SecretKey>::new(seed.as_ref())
-            .map_err(|_| KeyError::ExtendedPrivateKey)?;
-        node.to_string(prefix).parse()
-    }
-
-    /// The private key at this node.
-    pub fn private_key(&self) -> &PrivateKey {
-        &self.private_key
-    }
-
-    /// The key as it was read.
-    pub fn as_text(&self) -> &str {
-        &self.text
-    }
-}
-
-impl FromStr for ExtendedPrivateKey {
-    type Err = KeyError;
-
-    /// Reads `xprv…` or `tprv…` text, white space around it allowed.
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let text = text.trim();
-        if !text.starts_with("xprv") && !text.starts_with("tprv") {
-            return Err(KeyError::ExtendedPrivateKey);
-        }
-        let node: bip32::ExtendedPrivateKey<SecretKey> =
-            text.parse().map_err(|_| KeyError::ExtendedPrivateKey)?;
-        Ok(Self {
-            text: Zeroizing::new(text.to_owned()),
-            private_key: PrivateKey(Zeroizing::new(node.to_bytes())),
-        })
-    }
-}
-
-impl fmt::Debug for ExtendedPrivateKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("ExtendedPrivateKey(…)")
-    }
-}
-
 /// A secp256k1 public key, always written compressed: 33 bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PublicKey(secp256k1::PublicKey);
+pub struct PublicKey(pub(crate) secp256k1::PublicKey);
 
 impl PublicKey {
     /// Reads a compressed key.
@@ -260,7 +204,6 @@ mod tests {
     use super::*;
 
     const WIF: &str = "L3d7a2ekpLcb3Dtfey3PWXVA7nFoEzDapBs6RedZ9GFcqHJxtgu4";
-    const XPRV: &str = "xprv9s21ZrQH143K4HFZ5CVtZb6tgRX2BdxgVTmGQGHAWEZU5aCi58AfSPafCEiFC6tH6VhGwRHZGsuydUq7vpvnaa2MxhAFDThvBdsfosg9BXz";
 
     #[test]
     fn wallet_import_format_reads_back_for_its_network_only() {
@@ -289,36 +232,9 @@ mod tests {
     }
 
     #[test]
-    fn the_key_of_an_extended_key_is_the_one_at_its_own_node() {
-        let extended: ExtendedPrivateKey = format!(" {XPRV}\n  \n").parse().unwrap();
-        assert_eq!(extended.as_text(), XPRV);
-        assert_eq!(
-            extended.private_key().public_key().to_string(),
-            "025e343d44313813efa8e94b2c28c0b9b992cbcbed0fad36600a858fcd31da5890"
-        );
-        let xpub = "xpub661MyMwAqRbcFtXgS5sYJABqqG9YLmC4Q1Rdap9gSE8NqtwybGhePY2gZ29ESFjqJoCu1Rupje8YtGqsefD265TMg7usUDFdp6W1EGMcet8";
-        for bad in ["", &XPRV[..50], &XPRV.replace('K', "L"), xpub, WIF] {
-            let error = bad.parse::<ExtendedPrivateKey>().unwrap_err();
-            assert_eq!(error, KeyError::ExtendedPrivateKey, "{bad}");
-        }
-    }
-
-    #[test]
-    fn made_keys_differ_and_read_back() {
-        for (network, prefix) in [(Network::Livenet, "xprv"), (Network::Regtest, "tprv")] {
-            let [a, b] = [(); 2].map(|()| ExtendedPrivateKey::generate(network).unwrap());
-            assert!(a.as_text().starts_with(prefix));
-            assert_ne!(a.as_text(), b.as_text());
-            let read: ExtendedPrivateKey = a.as_text().parse().unwrap();
-            assert_eq!(read.private_key().public_key(), a.private_key().public_key());
-        }
-    }
-
-    #[test]
     fn private_keys_are_never_printed() {
         let key = PrivateKey::from_wif(WIF, Network::Livenet).unwrap();
-        let extended: ExtendedPrivateKey = XPRV.parse().unwrap();
-        assert_eq!(format!("{key:?} {extended:?}"), "PrivateKey(…) ExtendedPrivateKey(…)");
+        assert_eq!(format!("{key:?}"), "PrivateKey(…)");
     }
 
     #[test]

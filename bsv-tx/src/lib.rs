@@ -9,6 +9,7 @@
 
 mod address;
 mod encode;
+mod extended_keys;
 mod hash;
 mod header;
 mod keys;
@@ -20,9 +21,10 @@ mod transaction;
 
 pub use address::{Address, AddressError};
 pub use encode::{DecodeError, Reader, write_var_bytes, write_var_int};
+pub use extended_keys::{ExtendedPrivateKey, ExtendedPublicKey};
 pub use hash::{BlockHash, HashParseError, MerkleRoot, Txid, hash160, sha256, sha256d};
 pub use header::BlockHeader;
-pub use keys::{ExtendedPrivateKey, KeyError, PrivateKey, PublicKey, Signature};
+pub use keys::{KeyError, PrivateKey, PublicKey, Signature};
 pub use merkle::{MerkleBranch, Sibling};
 pub use network::{Network, NetworkParseError};
 pub use script::{Instruction, Instructions, Script, ScriptBuilder, ScriptError, opcode};

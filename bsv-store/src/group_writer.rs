@@ -1,0 +1,206 @@
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use redb::WriteTransaction;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::database::{Database, StoreError};
+use crate::files::FileError;
+
+/// The tables that commands work on. They are opened once for all commands that share a commit.
+pub trait Tables: 'static {
+    /// The opened tables.
+    type Open<'t>;
+
+    /// Opens them.
+    fn open(transaction: &WriteTransaction) -> Result<Self::Open<'_>, StoreError>;
+
+    /// Writes back what commands have changed in memory only.
+    fn close(tables: Self::Open<'_>) -> Result<(), StoreError>;
+}
+
+/// Group commit: one thread takes queued commands, runs all that wait in one write transaction,
+/// commits once, durably, and only then answers each.
+///
+/// A command checks before it writes: one that refuses has written nothing, and does not disturb
+/// those that share its commit. A storage error undoes the whole batch, and all its callers are
+/// told. After repeated failures of the disk, commands are refused without trying for a while, up
+/// to two seconds.
+pub struct GroupWriter<T: Tables> {
+    /// `None` only while being dropped.
+    queue: Option<mpsc::Sender<Box<dyn Queued<T>>>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// How many commands may wait; further callers wait for a place.
+const QUEUE_LEN: usize = 1024;
+/// For how long writing is not tried after a second failure in a row; it doubles with each further.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+impl<T: Tables> GroupWriter<T> {
+    /// Starts the thread that writes to `database`.
+    pub fn start(database: Arc<Database>) -> Result<Self, FileError> {
+        let (queue, commands) = mpsc::channel(QUEUE_LEN);
+        let dir = database.dir().to_owned();
+        let thread = thread::Builder::new()
+            .name("store writer".to_owned())
+            .spawn(move || write_batches::<T>(&database, commands))
+            .map_err(FileError::new("start a thread that writes to", &dir))?;
+        Ok(Self { queue: Some(queue), thread: Some(thread) })
+    }
+
+    /// Runs `command`. Its outcome has reached the disk when it is answered. A command whose caller
+    /// stops waiting runs all the same.
+    pub async fn run<V, R>(
+        &self,
+        command: impl FnOnce(&mut T::Open<'_>) -> Result<Result<V, R>, StoreError> + Send + 'static,
+    ) -> Result<Result<V, R>, StoreError>
+    where
+        V: Send + 'static,
+        R: Send + 'static,
+    {
+        let (caller, answer) = oneshot::channel();
+        let command = Command { command: Some(command), outcome: None, caller };
+        let queue = self.queue.as_ref().expect("the queue is there until this is dropped");
+        queue
+            .send(Box::new(command))
+            .await
+            .unwrap_or_else(|_| unreachable!("the thread takes commands for as long as they come"));
+        answer.await.expect("each command is answered")
+    }
+}
+
+impl<T: Tables> Drop for GroupWriter<T> {
+    /// Waits until what is queued is on the disk.
+    fn drop(&mut self) {
+        self.queue = None;
+        if let Some(thread) = self.thread.take() {
+            // It catches what panics.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl<T: Tables> fmt::Debug for GroupWriter<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GroupWriter").finish_non_exhaustive()
+    }
+}
+
+/// A command, whatever it answers.
+trait Queued<T: Tables>: Send {
+    /// Runs it, and tells whether it has written something.
+    fn run(&mut self, tables: &mut T::Open<'_>) -> Result<bool, StoreError>;
+
+    /// Tells its caller the outcome.
+    fn answer(self: Box<Self>, committed: Result<(), StoreError>);
+}
+
+struct Command<F, V, R> {
+    /// `None` once it has run.
+    command: Option<F>,
+    outcome: Option<Result<V, R>>,
+    caller: oneshot::Sender<Result<Result<V, R>, StoreError>>,
+}
+
+impl<T, F, V, R> Queued<T> for Command<F, V, R>
+where
+    T: Tables,
+    F: FnOnce(&mut T::Open<'_>) -> Result<Result<V, R>, StoreError> + Send,
+    V: Send,
+    R: Send,
+{
+    fn run(&mut self, tables: &mut T::Open<'_>) -> Result<bool, StoreError> {
+        let Some(command) = self.command.take() else { return Ok(false) };
+        let outcome = command(tables)?;
+        let has_written = outcome.is_ok();
+        self.outcome = Some(outcome);
+        Ok(has_written)
+    }
+
+    fn answer(self: Box<Self>, committed: Result<(), StoreError>) {
+        let outcome = match (committed, self.outcome) {
+            (Ok(()), Some(outcome)) => Ok(outcome),
+            (Ok(()), None) => Err(StoreError::Panicked),
+            (Err(error), _) => Err(error),
+        };
+        // The caller may have gone.
+        let _ = self.caller.send(outcome);
+    }
+}
+
+type Batch<T> = Vec<Box<dyn Queued<T>>>;
+
+fn write_batches<T: Tables>(database: &Database, mut commands: mpsc::Receiver<Box<dyn Queued<T>>>) {
+    let mut failures = Failures::default();
+    let mut batch = Vec::with_capacity(QUEUE_LEN);
+    while commands.blocking_recv_many(&mut batch, QUEUE_LEN) > 0 {
+        let committed = match failures.refusal() {
+            Some(error) => Err(error),
+            None => {
+                let committed = write(database, &mut batch);
+                failures.note(&committed);
+                committed
+            }
+        };
+        for command in batch.drain(..) {
+            command.answer(committed.clone());
+        }
+    }
+}
+
+/// A batch in which nothing was written is not committed.
+struct NothingWritten;
+
+fn write<T: Tables>(database: &Database, batch: &mut Batch<T>) -> Result<(), StoreError> {
+    let written = catch_unwind(AssertUnwindSafe(|| {
+        database.write(|transaction| {
+            let mut tables = T::open(transaction)?;
+            let mut has_written = false;
+            for command in batch {
+                has_written |= command.run(&mut tables)?;
+            }
+            T::close(tables)?;
+            Ok(if has_written { Ok(()) } else { Err(NothingWritten) })
+        })
+    }));
+    written.map_err(|_| StoreError::Panicked)?.map(|_| ())
+}
+
+/// Failures of the disk in a row.
+#[derive(Default)]
+struct Failures {
+    count: u32,
+    last: Option<(StoreError, Instant)>,
+}
+
+impl Failures {
+    fn note(&mut self, committed: &Result<(), StoreError>) {
+        match committed {
+            Ok(()) => *self = Self::default(),
+            Err(
+                error @ (StoreError::Engine(_) | StoreError::Commit(_) | StoreError::Open { .. }),
+            ) => {
+                self.count = self.count.saturating_add(1);
+                self.last = Some((error.clone(), Instant::now()));
+            }
+            Err(_) => {}
+        }
+    }
+
+    /// The last failure, while it is too early to try again. The first one does not count: a file
+    /// that was opened again usually works.
+    fn refusal(&self) -> Option<StoreError> {
+        let (error, at) = self.last.as_ref()?;
+        let doublings = self.count.checked_sub(2)?;
+        let pause = FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(doublings)).min(LONGEST_PAUSE);
+        (at.elapsed() < pause).then(|| error.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests;

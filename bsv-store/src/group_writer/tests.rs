@@ -1,0 +1,287 @@
+use std::path::Path;
+use std::sync::mpsc as blocking;
+
+use redb::{Table, TableDefinition};
+use tokio::task::JoinSet;
+
+use super::*;
+use crate::database::{DatabaseOptions, Schema};
+
+const NUMBERS: TableDefinition<'_, u64, u64> = TableDefinition::new("numbers");
+/// Where the count of batches lies in the table.
+const BATCHES: u64 = 0;
+
+fn create_tables(transaction: &WriteTransaction) -> Result<(), StoreError> {
+    transaction.open_table(NUMBERS)?;
+    Ok(())
+}
+
+const SCHEMA: Schema = Schema { name: "numbers", migrations: &[create_tables] };
+
+/// A table in which batches are counted.
+struct Counted;
+
+struct OpenCounted<'t> {
+    numbers: Table<'t, u64, u64>,
+    batches: u64,
+}
+
+impl Tables for Counted {
+    type Open<'t> = OpenCounted<'t>;
+
+    fn open(transaction: &WriteTransaction) -> Result<OpenCounted<'_>, StoreError> {
+        let numbers = transaction.open_table(NUMBERS)?;
+        let batches = redb::ReadableTable::get(&numbers, BATCHES)?.map_or(0, |count| count.value());
+        Ok(OpenCounted { numbers, batches })
+    }
+
+    fn close(mut tables: OpenCounted<'_>) -> Result<(), StoreError> {
+        tables.numbers.insert(BATCHES, tables.batches + 1)?;
+        Ok(())
+    }
+}
+
+type Outcome = Result<Result<(), &'static str>, StoreError>;
+
+fn open(dir: &Path, options: DatabaseOptions) -> Arc<Database> {
+    Arc::new(Database::open(&dir.join("numbers.redb"), &SCHEMA, options).unwrap())
+}
+
+fn rows(database: &Database) -> Vec<u64> {
+    let rows = database.read(|transaction| {
+        let table = transaction.open_table(NUMBERS)?;
+        let rows = redb::ReadableTable::iter(&table)?;
+        rows.map(|row| Ok(row?.0.value())).filter(|key| !matches!(key, Ok(BATCHES))).collect()
+    });
+    rows.unwrap()
+}
+
+fn batches(database: &Database) -> u64 {
+    let count = database.read(|transaction| {
+        Ok(transaction.open_table(NUMBERS)?.get(BATCHES)?.map_or(0, |count| count.value()))
+    });
+    count.unwrap()
+}
+
+fn insert(
+    number: u64,
+) -> impl FnOnce(&mut OpenCounted<'_>) -> Result<Result<(), &'static str>, StoreError> {
+    move |tables| {
+        tables.numbers.insert(number, number)?;
+        Ok(Ok(()))
+    }
+}
+
+fn broken_disk() -> StoreError {
+    redb::StorageError::Io(std::io::Error::from(std::io::ErrorKind::StorageFull)).into()
+}
+
+/// A database and its writer, which is held up by a command until `release` is dropped; the
+/// commands that are queued meanwhile share a commit.
+struct HeldUp {
+    database: Arc<Database>,
+    writer: Arc<GroupWriter<Counted>>,
+    commands: JoinSet<(u64, Outcome)>,
+    release: blocking::Sender<()>,
+    dir: tempfile::TempDir,
+}
+
+impl HeldUp {
+    async fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let database = open(dir.path(), DatabaseOptions::default());
+        let writer = Arc::new(GroupWriter::start(Arc::clone(&database)).unwrap());
+        let (release, released) = blocking::channel::<()>();
+        let (begin, begun) = oneshot::channel();
+        let mut held = Self { database, writer, commands: JoinSet::new(), release, dir };
+        held.queue(1, move |tables| {
+            begin.send(()).unwrap();
+            let _ = released.recv();
+            insert(1)(tables)
+        });
+        begun.await.unwrap();
+        held
+    }
+
+    fn queue(
+        &mut self,
+        number: u64,
+        command: impl FnOnce(&mut OpenCounted<'_>) -> Outcome + Send + 'static,
+    ) {
+        let writer = Arc::clone(&self.writer);
+        self.commands.spawn(async move { (number, writer.run(command).await) });
+    }
+
+    /// Lets the writer go on once all commands are queued, and gives the outcomes in order.
+    async fn outcomes(self) -> (Arc<Database>, Vec<Outcome>, tempfile::TempDir) {
+        while QUEUE_LEN - self.writer.queue.as_ref().unwrap().capacity() < self.commands.len() - 1 {
+            tokio::task::yield_now().await;
+        }
+        drop(self.release);
+        let mut outcomes = self.commands.join_all().await;
+        outcomes.sort_by_key(|(number, _)| *number);
+        (self.database, outcomes.into_iter().map(|(_, outcome)| outcome).collect(), self.dir)
+    }
+}
+
+#[tokio::test]
+async fn commands_that_wait_share_a_commit() {
+    let mut held = HeldUp::new().await;
+    for number in 2..=100 {
+        held.queue(number, insert(number));
+    }
+    let (database, outcomes, _dir) = held.outcomes().await;
+    assert!(outcomes.iter().all(|outcome| matches!(outcome, Ok(Ok(())))));
+    assert_eq!(rows(&database), Vec::from_iter(1..=100));
+    assert_eq!(batches(&database), 2);
+}
+
+#[tokio::test]
+async fn a_refused_command_does_not_disturb_the_others() {
+    let mut held = HeldUp::new().await;
+    held.queue(2, insert(2));
+    held.queue(3, |_| Ok(Err("refused")));
+    held.queue(4, insert(4));
+    let (database, outcomes, _dir) = held.outcomes().await;
+    assert!(matches!(&outcomes[..], [Ok(Ok(())), Ok(Ok(())), Ok(Err("refused")), Ok(Ok(()))]));
+    assert_eq!(rows(&database), [1, 2, 4]);
+}
+
+#[tokio::test]
+async fn a_batch_of_refusals_only_is_not_committed() {
+    let mut held = HeldUp::new().await;
+    held.queue(2, |_| Ok(Err("refused")));
+    held.queue(3, |_| Ok(Err("refused")));
+    let (database, outcomes, _dir) = held.outcomes().await;
+    assert!(matches!(&outcomes[1..], [Ok(Err("refused")), Ok(Err("refused"))]));
+    assert_eq!(batches(&database), 1);
+}
+
+#[tokio::test]
+async fn a_storage_error_undoes_the_batch_and_all_are_told() {
+    let mut held = HeldUp::new().await;
+    held.queue(2, insert(2));
+    held.queue(3, |tables| {
+        tables.numbers.insert(3, 3)?;
+        Err(broken_disk())
+    });
+    held.queue(4, insert(4));
+    let writer = Arc::clone(&held.writer);
+    let (database, outcomes, _dir) = held.outcomes().await;
+    assert!(matches!(outcomes[0], Ok(Ok(()))));
+    for outcome in &outcomes[1..] {
+        assert!(matches!(outcome, Err(error) if error.is_out_of_space()), "{outcome:?}");
+    }
+    assert_eq!(rows(&database), [1]);
+    assert!(matches!(writer.run(insert(5)).await, Ok(Ok(()))));
+    assert_eq!(rows(&database), [1, 5]);
+}
+
+#[tokio::test]
+async fn a_command_that_panics_undoes_the_batch_and_the_writer_goes_on() {
+    let mut held = HeldUp::new().await;
+    held.queue(2, insert(2));
+    held.queue(3, |_| panic!("on purpose"));
+    let writer = Arc::clone(&held.writer);
+    let (database, outcomes, _dir) = held.outcomes().await;
+    for outcome in &outcomes[1..] {
+        assert!(matches!(outcome, Err(StoreError::Panicked)), "{outcome:?}");
+    }
+    assert!(matches!(writer.run(insert(4)).await, Ok(Ok(()))));
+    assert_eq!(rows(&database), [1, 4]);
+}
+
+#[tokio::test]
+async fn dropping_the_writer_waits_for_what_is_queued() {
+    let mut held = HeldUp::new().await;
+    for number in 2..=10 {
+        // Their callers are gone before they run.
+        let writer = Arc::clone(&held.writer);
+        let (queued, is_queued) = oneshot::channel();
+        let caller = tokio::spawn(async move {
+            let run = writer.run(insert(number));
+            tokio::pin!(run);
+            assert!(poll_once(run.as_mut()).await.is_none());
+            queued.send(()).unwrap();
+            run.await.unwrap().unwrap();
+        });
+        is_queued.await.unwrap();
+        caller.abort();
+        let _ = caller.await;
+    }
+    held.queue(11, insert(11));
+    let writer = Arc::clone(&held.writer);
+    let (database, outcomes, _dir) = held.outcomes().await;
+    assert!(matches!(outcomes.last(), Some(Ok(Ok(())))));
+    drop(Arc::into_inner(writer).unwrap());
+    assert_eq!(rows(&database), Vec::from_iter(1..=11));
+}
+
+/// Polls once.
+async fn poll_once<F: Future>(mut future: std::pin::Pin<&mut F>) -> Option<F::Output> {
+    std::future::poll_fn(|context| {
+        let polled = future.as_mut().poll(context);
+        std::task::Poll::Ready(match polled {
+            std::task::Poll::Ready(output) => Some(output),
+            std::task::Poll::Pending => None,
+        })
+    })
+    .await
+}
+
+#[tokio::test]
+async fn nothing_is_written_below_the_reserve() {
+    let dir = tempfile::tempdir().unwrap();
+    drop(open(dir.path(), DatabaseOptions::default()));
+    let options = DatabaseOptions { free_space_reserve: u64::MAX, ..Default::default() };
+    let database = open(dir.path(), options);
+    let writer = GroupWriter::<Counted>::start(Arc::clone(&database)).unwrap();
+    for _ in 0..5 {
+        let refused = writer.run(insert(1)).await;
+        assert!(matches!(refused, Err(StoreError::NoSpace { .. })), "{refused:?}");
+    }
+    assert!(rows(&database).is_empty());
+}
+
+#[tokio::test]
+async fn a_disk_that_keeps_failing_is_left_alone_for_a_while() {
+    let dir = tempfile::tempdir().unwrap();
+    let database = open(dir.path(), DatabaseOptions::default());
+    let writer = GroupWriter::<Counted>::start(Arc::clone(&database)).unwrap();
+    for _ in 0..2 {
+        assert!(writer.run(|_| Err::<Result<(), ()>, _>(broken_disk())).await.is_err());
+    }
+    let (ran, has_run) = blocking::channel();
+    let refused = writer.run(move |tables| {
+        ran.send(()).unwrap();
+        insert(1)(tables)
+    });
+    assert!(refused.await.unwrap_err().is_out_of_space());
+    assert_eq!(has_run.recv(), Err(blocking::RecvError), "the command ran");
+    tokio::time::sleep(FIRST_PAUSE).await;
+    assert!(matches!(writer.run(insert(2)).await, Ok(Ok(()))));
+    assert!(matches!(writer.run(insert(3)).await, Ok(Ok(()))));
+    assert_eq!(rows(&database), [2, 3]);
+}
+
+#[test]
+fn pauses_grow_to_a_bound() {
+    let mut failures = Failures::default();
+    let pause = |failures: &Failures, elapsed: Duration| {
+        let (error, _) = failures.last.clone().unwrap();
+        let at = Instant::now().checked_sub(elapsed).unwrap();
+        Failures { count: failures.count, last: Some((error, at)) }.refusal().is_some()
+    };
+    failures.note(&Err(broken_disk()));
+    assert!(!pause(&failures, Duration::ZERO));
+    for milliseconds in [50, 100, 200, 400, 800, 1600, 2000, 2000] {
+        failures.note(&Err(broken_disk()));
+        assert!(pause(&failures, Duration::from_millis(milliseconds - 30)));
+        assert!(!pause(&failures, Duration::from_millis(milliseconds)));
+    }
+    failures.count = u32::MAX - 1;
+    failures.note(&Err(broken_disk()));
+    assert!(!pause(&failures, LONGEST_PAUSE));
+    failures.note(&Ok(()));
+    assert!(failures.refusal().is_none());
+}
