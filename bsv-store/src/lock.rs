@@ -11,6 +11,7 @@ use crate::files::{FileError, create_private_dir};
 /// system lets go of it too when the process dies.
 #[derive(Debug)]
 pub struct DirLock {
+    dir: PathBuf,
     _file: File,
 }
 
@@ -53,7 +54,7 @@ impl DirLock {
                 // Only a help to those who find the lock held: it must not fail on a full disk.
                 let _ = file.set_len(0);
                 let _ = write!(file, "{program} (process {})", std::process::id());
-                Ok(Self { _file: file })
+                Ok(Self { dir: dir.to_owned(), _file: file })
             }
             Err(TryLockError::WouldBlock) => {
                 let mut holder = String::new();
@@ -65,6 +66,11 @@ impl DirLock {
             }
             Err(TryLockError::Error(error)) => Err(FileError::new("lock", &path)(error).into()),
         }
+    }
+
+    /// The directory.
+    pub fn dir(&self) -> &Path {
+        &self.dir
     }
 }
 

@@ -1,0 +1,26 @@
+use crate::invoice_id::InvoiceId;
+use crate::time::Timestamp;
+
+/// Something that happened in the wallet.
+///
+/// Events are numbered from 1 on without a gap, in the order in which they happened, and each is
+/// stored in the same step as the change it tells of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// The number.
+    pub number: u64,
+    /// When it happened; never before the event before it.
+    pub at: Timestamp,
+    /// What happened.
+    pub kind: EventKind,
+}
+
+/// What happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum EventKind {
+    /// An invoice was created.
+    InvoiceCreated(InvoiceId),
+    /// A user was created.
+    UserCreated(u64),
+}

@@ -1,0 +1,244 @@
+//! Fields of requests: what is wrong with them, and how they are read out of JSON.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use crate::error::Error;
+
+/// What is wrong with the fields of a request, all of them at once: field to messages.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FieldErrors(BTreeMap<&'static str, Vec<String>>);
+
+impl FieldErrors {
+    /// Adds a message.
+    pub fn add(&mut self, field: &'static str, message: impl Into<String>) {
+        self.0.entry(field).or_default().push(message.into());
+    }
+
+    /// Whether something is wrong with this field.
+    pub(crate) fn has(&self, field: &str) -> bool {
+        self.0.contains_key(field)
+    }
+
+    /// Whether all fields are as they should be.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Fields and their messages.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &[String])> {
+        self.0.iter().map(|(field, messages)| (*field, messages.as_slice()))
+    }
+
+    /// A text of this length at most, in characters.
+    pub(crate) fn check_len(&mut self, field: &'static str, text: &str, max: usize) {
+        // A character has four bytes at most.
+        if text.len() > max && text.chars().count() > max {
+            self.add(field, format!("must have at most {max} characters"));
+        }
+    }
+
+    /// Fails if something is wrong.
+    pub(crate) fn into_result(self) -> Result<(), Error> {
+        if self.is_empty() { Ok(()) } else { Err(Error::Invalid(self)) }
+    }
+}
+
+impl fmt::Display for FieldErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut separator = "";
+        for (field, messages) in self.iter() {
+            for message in messages {
+                write!(f, "{separator}{field} {message}")?;
+                separator = ", ";
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The members of a JSON object, whose fields are then read one by one. What cannot be read is
+/// noted; members that nobody asks for are ignored.
+pub(crate) struct Members<'a> {
+    members: Vec<(Cow<'a, str>, &'a RawValue)>,
+    errors: FieldErrors,
+}
+
+impl<'a> Members<'a> {
+    pub(crate) fn parse(json: &'a [u8]) -> Result<Self, Error> {
+        let text = std::str::from_utf8(json)
+            .map_err(|error| Error::Malformed(format!("the body is not UTF-8: {error}")))?;
+        if text.trim_ascii().is_empty() {
+            return Err(Error::Malformed("the body is empty, it must be a JSON object".to_owned()));
+        }
+        let Object(members) = serde_json::from_str(text)
+            .map_err(|error| Error::Malformed(format!("the body is not a JSON object: {error}")))?;
+        Ok(Self { members, errors: FieldErrors::default() })
+    }
+
+    /// A text. Nothing and null are alike.
+    pub(crate) fn text(&mut self, field: &'static str) -> Option<String> {
+        let raw = self.value(field)?;
+        let text = raw.starts_with('"').then(|| serde_json::from_str(raw));
+        match text {
+            Some(Ok(text)) => Some(text),
+            Some(Err(_)) => {
+                self.errors.add(field, "must consist of Unicode characters");
+                None
+            }
+            None => {
+                self.errors.add(field, "must be a string");
+                None
+            }
+        }
+    }
+
+    /// A whole number of at least 0; too large ones are taken for the largest.
+    pub(crate) fn integer(&mut self, field: &'static str) -> Option<u64> {
+        let raw = self.value(field)?;
+        let (is_negative, digits) = match raw.strip_prefix('-') {
+            Some(digits) => (true, digits),
+            None => (false, raw),
+        };
+        if !digits.bytes().all(|c| c.is_ascii_digit()) {
+            self.errors.add(field, "must be an integer");
+            return None;
+        }
+        Some(if is_negative { 0 } else { digits.parse().unwrap_or(u64::MAX) })
+    }
+
+    /// Notes what is wrong with a field.
+    pub(crate) fn reject(&mut self, field: &'static str, message: impl Into<String>) {
+        self.errors.add(field, message);
+    }
+
+    /// What could not be read.
+    pub(crate) fn into_errors(self) -> FieldErrors {
+        self.errors
+    }
+
+    /// The text of a value that is there, and not null.
+    fn value(&mut self, field: &'static str) -> Option<&'a str> {
+        let mut named = self.members.iter().filter(|(name, _)| name == field);
+        let value = named.next()?.1.get();
+        if named.next().is_some() {
+            self.errors.add(field, "must be there only once");
+            return None;
+        }
+        (value != "null").then_some(value)
+    }
+}
+
+/// The members of an object as they come, also those of the same name.
+struct Object<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Object<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct ObjectVisitor;
+
+        impl<'de> Visitor<'de> for ObjectVisitor {
+            type Value = Object<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Object<'de>, A::Error> {
+                let mut members = Vec::with_capacity(5);
+                while let Some(Name(name)) = map.next_key()? {
+                    members.push((name, map.next_value()?));
+                }
+                Ok(Object(members))
+            }
+        }
+
+        deserializer.deserialize_map(ObjectVisitor)
+    }
+}
+
+/// A name, borrowed where it is written without escapes.
+#[derive(serde::Deserialize)]
+#[serde(transparent)]
+struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn errors(members: Members<'_>) -> String {
+        members.into_errors().to_string()
+    }
+
+    #[test]
+    fn fields_are_read_and_the_others_ignored() {
+        let json =
+            br#" {"te\u0078t": "a\n\"b\u20ac", "n": 7, "x": {"n": [1, {"n": 2}]}, "gone": null} "#;
+        let mut members = Members::parse(json).unwrap();
+        assert_eq!(members.text("text").as_deref(), Some("a\n\"b€"));
+        assert_eq!(members.integer("n"), Some(7));
+        assert_eq!(members.text("gone"), None);
+        assert_eq!(members.integer("missing"), None);
+        assert_eq!(errors(members), "");
+    }
+
+    #[test]
+    fn all_that_cannot_be_read_is_told_at_once() {
+        let json = br#"{"a": 1, "b": "1", "c": "\ud800", "d": 1.0, "e": 1e3, "f": 1, "f": 1, "g": true, "h": [1]}"#;
+        let mut members = Members::parse(json).unwrap();
+        for field in ["a", "c"] {
+            assert_eq!(members.text(field), None);
+        }
+        for field in ["b", "d", "e", "f", "g", "h"] {
+            assert_eq!(members.integer(field), None);
+        }
+        assert_eq!(
+            errors(members),
+            "a must be a string, b must be an integer, c must consist of Unicode characters, \
+             d must be an integer, e must be an integer, f must be there only once, \
+             g must be an integer, h must be an integer"
+        );
+    }
+
+    #[test]
+    fn integers_of_any_size_are_read() {
+        let json = format!(
+            r#"{{"a": -1, "b": -0, "c": {}, "d": {}0, "e": -{}}}"#,
+            u64::MAX,
+            u64::MAX,
+            "9".repeat(99)
+        );
+        let mut members = Members::parse(json.as_bytes()).unwrap();
+        let read = ["a", "b", "c", "d", "e"].map(|field| members.integer(field));
+        assert_eq!(read, [0, 0, u64::MAX, u64::MAX, 0].map(Some));
+    }
+
+    #[test]
+    fn what_is_not_an_object_is_malformed() {
+        let nested = "[".repeat(100_000);
+        for json in [
+            "",
+            "  ",
+            "null",
+            "1",
+            "[]",
+            "\"\"",
+            "{",
+            "{}}",
+            "{\"a\"}",
+            "{\"a\":}",
+            "{a:1}",
+            "{\"a\":01}",
+            &nested,
+        ] {
+            let refused = Members::parse(json.as_bytes());
+            assert!(matches!(refused, Err(Error::Malformed(_))), "{json:.20}");
+        }
+        let nested = format!(r#"{{"x": {nested}{}}}"#, "]".repeat(100_000));
+        assert!(Members::parse(nested.as_bytes()).is_ok());
+        assert!(matches!(Members::parse(b"{\"a\": \"\xff\"}"), Err(Error::Malformed(_))));
+    }
+}

@@ -1,0 +1,232 @@
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::error::Error;
+use crate::fields::{FieldErrors, Members};
+use crate::invoice_id::InvoiceId;
+use crate::time::Timestamp;
+
+/// The most that an invoice can ask for: all satoshis that there will ever be.
+pub const MAX_SATOSHIS: u64 = 2_100_000_000_000_000;
+/// The longest description, in characters.
+pub const MAX_DESCRIPTION_LEN: usize = 1024;
+/// The longest reference, in characters.
+pub const MAX_REFERENCE_LEN: usize = 128;
+
+/// What an invoice is made of.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct InvoiceDraft {
+    /// The amount, from 1 to [`MAX_SATOSHIS`].
+    pub satoshis: u64,
+    /// What is paid for.
+    pub description: Option<String>,
+    /// The owner's own reference.
+    pub reference: Option<String>,
+    /// Until when it can be paid, in the future; else for as long as the wallet's settings say.
+    pub expires_at: Option<Timestamp>,
+}
+
+impl InvoiceDraft {
+    /// Reads the body of `POST /api/v1/invoices`. All that is wrong with its fields at `now` is told
+    /// at once. Members that the specification does not have are ignored.
+    pub fn from_json(body: &[u8], now: Timestamp) -> Result<Self, Error> {
+        let mut members = Members::parse(body)?;
+        let satoshis = members.integer("satoshis");
+        let draft = Self {
+            satoshis: satoshis.unwrap_or(1),
+            description: members.text("description"),
+            reference: members.text("reference"),
+            expires_at: members.text("expiresAt").and_then(|text| match text.parse() {
+                Ok(time) => Some(time),
+                Err(error) => {
+                    members.reject("expiresAt", format!("{error}"));
+                    None
+                }
+            }),
+        };
+        let mut errors = members.into_errors();
+        if satoshis.is_none() && !errors.has("satoshis") {
+            errors.add("satoshis", "is required");
+        }
+        draft.check(now, &mut errors);
+        errors.into_result()?;
+        Ok(draft)
+    }
+
+    pub(crate) fn check(&self, now: Timestamp, errors: &mut FieldErrors) {
+        if !(1..=MAX_SATOSHIS).contains(&self.satoshis) {
+            errors.add("satoshis", format!("must be from 1 to {MAX_SATOSHIS}"));
+        }
+        errors.check_len(
+            "description",
+            self.description.as_deref().unwrap_or_default(),
+            MAX_DESCRIPTION_LEN,
+        );
+        errors.check_len(
+            "reference",
+            self.reference.as_deref().unwrap_or_default(),
+            MAX_REFERENCE_LEN,
+        );
+        if self.expires_at.is_some_and(|time| time <= now) {
+            errors.add("expiresAt", "must be in the future");
+        }
+    }
+}
+
+/// An invoice as it is stored. Its state follows from that and from the time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Invoice {
+    /// The number, from 1 on in the order of creation. It is the index of the key that is paid to.
+    pub number: u64,
+    /// What it is known by outside.
+    pub id: InvoiceId,
+    /// The amount.
+    pub satoshis: u64,
+    /// What is paid for.
+    pub description: Option<String>,
+    /// The owner's own reference.
+    pub reference: Option<String>,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// Until when it can be paid.
+    pub expires_at: Timestamp,
+    /// When a payment was received, if one was.
+    pub payment_received_at: Option<Timestamp>,
+    /// When it was deleted, if it was. Nobody is shown it since.
+    pub deleted_at: Option<Timestamp>,
+}
+
+/// Where an invoice stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum InvoiceState {
+    /// It waits for payment.
+    Pending,
+    /// It is paid.
+    Paid,
+    /// It was not paid in time.
+    Expired,
+}
+
+impl Invoice {
+    /// Where it stands at `now`.
+    pub fn state(&self, now: Timestamp) -> InvoiceState {
+        if self.payment_received_at.is_some() {
+            InvoiceState::Paid
+        } else if self.expires_at <= now {
+            InvoiceState::Expired
+        } else {
+            InvoiceState::Pending
+        }
+    }
+
+    /// When it last changed, seen at `now`.
+    pub fn updated_at(&self, now: Timestamp) -> Timestamp {
+        match self.state(now) {
+            InvoiceState::Pending => self.created_at,
+            InvoiceState::Paid => self.payment_received_at.unwrap_or(self.created_at),
+            InvoiceState::Expired => self.expires_at,
+        }
+    }
+
+    /// The invoice as the wallet specification writes it, as it is at `now`: its twelve fields, in
+    /// its order, null where there is nothing.
+    pub fn to_wire(&self, now: Timestamp) -> impl Serialize + '_ {
+        InvoiceJson {
+            id: self.id.as_str(),
+            reference: self.reference.as_deref(),
+            description: self.description.as_deref(),
+            satoshis: self.satoshis,
+            expires_at: self.expires_at.to_string(),
+            payment_received_at: self.payment_received_at.map(|time| time.to_string()),
+            refund_to: (),
+            refunded_at: (),
+            state: self.state(now).name(),
+            created_at: self.created_at.to_string(),
+            updated_at: self.updated_at(now).to_seconds_text(),
+            deleted_at: (),
+        }
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct InvoiceJson<'a> {
+    id: &'a str,
+    reference: Option<&'a str>,
+    description: Option<&'a str>,
+    satoshis: u64,
+    expires_at: String,
+    payment_received_at: Option<String>,
+    refund_to: (),
+    refunded_at: (),
+    state: &'static str,
+    created_at: String,
+    updated_at: String,
+    deleted_at: (),
+}
+
+impl InvoiceState {
+    /// The name that the API uses.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Paid => "paid",
+            Self::Expired => "expired",
+        }
+    }
+}
+
+impl fmt::Display for InvoiceState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Text that is not the name of a state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("must be pending, paid or expired")]
+pub struct InvoiceStateParseError;
+
+impl FromStr for InvoiceState {
+    type Err = InvoiceStateParseError;
+
+    fn from_str(name: &str) -> Result<Self, InvoiceStateParseError> {
+        [Self::Pending, Self::Paid, Self::Expired]
+            .into_iter()
+            .find(|state| state.name() == name)
+            .ok_or(InvoiceStateParseError)
+    }
+}
+
+/// Which invoices are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InvoiceQuery {
+    /// Only those after the one of this number, in the order asked for.
+    pub after: Option<u64>,
+    /// Only those in this state.
+    pub state: Option<InvoiceState>,
+    /// Whether the newest come first.
+    pub newest_first: bool,
+    /// How many at most.
+    pub limit: usize,
+}
+
+/// Some invoices, in the order asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InvoicePage {
+    /// The invoices, none of them deleted.
+    pub invoices: Vec<Invoice>,
+    /// The last invoice that was looked at, if there may be more after it: its number and id.
+    pub next: Option<(u64, InvoiceId)>,
+}
+
+/// How many invoices are looked at for one page, so that what a page costs does not grow with what
+/// is stored, even where few are in the state that is asked for. A page that ends for this reason
+/// has fewer invoices than its limit, and a next one.
+pub const MAX_LOOKED_AT: usize = 100_000;
+
+/// For how long an invoice can be paid, unless it says so itself.
+pub const DEFAULT_EXPIRY: Duration = Duration::from_secs(24 * 60 * 60);

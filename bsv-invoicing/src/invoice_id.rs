@@ -1,0 +1,195 @@
+//! Invoice ids: short, unguessable, and found without an index.
+//!
+//! An id is 12 base62 characters. The first six are the invoice's number, permuted under a secret
+//! key, so that ids tell nothing about how many invoices there are. The last six are random.
+
+use std::fmt;
+use std::str::FromStr;
+
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+
+use crate::error::Error;
+
+/// The id of an invoice: 12 characters of `A-Z a-z 0-9`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct InvoiceId([u8; 12]);
+
+/// Text that cannot be the id of an invoice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NotAnInvoiceId;
+
+const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+/// How many values three digits have, and six.
+const HALF: u64 = 62 * 62 * 62;
+const WHOLE: u64 = HALF * HALF;
+
+impl InvoiceId {
+    /// The characters.
+    pub fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.0).expect("the characters are ASCII")
+    }
+
+    pub(crate) fn as_bytes(&self) -> &[u8; 12] {
+        &self.0
+    }
+
+    pub(crate) fn from_bytes(bytes: &[u8; 12]) -> Result<Self, NotAnInvoiceId> {
+        bytes.iter().all(u8::is_ascii_alphanumeric).then_some(Self(*bytes)).ok_or(NotAnInvoiceId)
+    }
+}
+
+impl fmt::Display for InvoiceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl fmt::Debug for InvoiceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "InvoiceId({self})")
+    }
+}
+
+impl FromStr for InvoiceId {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        text.as_bytes()
+            .try_into()
+            .ok()
+            .and_then(|bytes| Self::from_bytes(bytes).ok())
+            .ok_or_else(|| Error::UnknownInvoice(text.to_owned()))
+    }
+}
+
+/// Makes ids from numbers and finds the numbers again, under a secret key.
+#[derive(Clone)]
+pub(crate) struct IdCipher(Hmac<Sha256>);
+
+/// A Feistel network of four rounds can be told from a random permutation; one of six, on so few
+/// values, only by who knows nearly all of them.
+const ROUNDS: u8 = 6;
+
+impl IdCipher {
+    pub(crate) fn new(key: &[u8; 32]) -> Self {
+        Self(Hmac::new_from_slice(key).expect("a key of any length will do"))
+    }
+
+    /// The id of the invoice of this number, with six characters made of `random`.
+    pub(crate) fn id(&self, number: u64, random: u64) -> InvoiceId {
+        let (mut left, mut right) = (number / HALF % HALF, number % HALF);
+        for round in 0..ROUNDS {
+            (left, right) = (right, (left + self.round(round, right)) % HALF);
+        }
+        let mut id = [0; 12];
+        write_digits(left * HALF + right, &mut id[..6]);
+        write_digits(random % WHOLE, &mut id[6..]);
+        InvoiceId(id)
+    }
+
+    /// The number of the invoice that has this id, if there is one.
+    pub(crate) fn number(&self, id: &InvoiceId) -> u64 {
+        let permuted = read_digits(&id.0[..6]);
+        let (mut left, mut right) = (permuted / HALF, permuted % HALF);
+        for round in (0..ROUNDS).rev() {
+            (left, right) = ((right + HALF - self.round(round, left)) % HALF, left);
+        }
+        left * HALF + right
+    }
+
+    fn round(&self, round: u8, half: u64) -> u64 {
+        let mut mac = self.0.clone();
+        mac.update(&[round]);
+        mac.update(&half.to_le_bytes());
+        let tag = mac.finalize().into_bytes();
+        let bytes = tag.first_chunk().expect("a tag has 32 bytes");
+        u64::from_le_bytes(*bytes) % HALF
+    }
+}
+
+impl fmt::Debug for IdCipher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("IdCipher(…)")
+    }
+}
+
+fn write_digits(mut value: u64, digits: &mut [u8]) {
+    for digit in digits.iter_mut().rev() {
+        *digit = DIGITS[(value % 62) as usize];
+        value /= 62;
+    }
+}
+
+fn read_digits(digits: &[u8]) -> u64 {
+    digits.iter().fold(0, |value, digit| {
+        let digit = match digit {
+            b'0'..=b'9' => digit - b'0',
+            b'A'..=b'Z' => digit - b'A' + 10,
+            _ => digit - b'a' + 36,
+        };
+        value * 62 + u64::from(digit)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn ids_of_neighbours_have_nothing_in_common() {
+        let cipher = IdCipher::new(&[7; 32]);
+        let ids: BTreeSet<_> = (1..=10_000).map(|n| cipher.id(n, 0).0).collect();
+        assert_eq!(ids.len(), 10_000);
+        for place in 0..6 {
+            let used: BTreeSet<_> = ids.iter().map(|id| id[place]).collect();
+            assert_eq!(used.len(), 62, "place {place}");
+        }
+        let other = IdCipher::new(&[8; 32]);
+        assert_ne!(cipher.id(1, 0), other.id(1, 0));
+    }
+
+    /// Ids are handed out: they must stay what they are.
+    #[test]
+    fn ids_stay_the_same_for_ever() {
+        let cipher = IdCipher::new(&[7; 32]);
+        assert_eq!(cipher.id(1, 0).as_str(), "EpQPeE000000");
+    }
+
+    #[test]
+    fn what_is_not_an_id_is_refused() {
+        for text in [
+            "",
+            "abc",
+            "aaaaaaaaaaa",
+            "aaaaaaaaaaaaa",
+            "aaaaaa aaaaa",
+            "aaaaaaaaaaé",
+            "../../../../.",
+            "aaaaaa-aaaaa",
+        ] {
+            assert!(matches!(text.parse::<InvoiceId>(), Err(Error::UnknownInvoice(_))), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn an_id_leads_back_to_its_number(key: [u8; 32], number in 0..WHOLE, random: u64) {
+            let cipher = IdCipher::new(&key);
+            let id = cipher.id(number, random);
+            prop_assert_eq!(cipher.number(&id), number);
+            prop_assert_eq!(id.as_str().parse::<InvoiceId>().unwrap(), id);
+        }
+
+        #[test]
+        fn any_id_leads_to_a_number(text in "[0-9A-Za-z]{12}") {
+            let id: InvoiceId = text.parse().unwrap();
+            let number = IdCipher::new(&[7; 32]).number(&id);
+            prop_assert!(number < WHOLE);
+        }
+    }
+}

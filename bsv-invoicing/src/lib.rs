@@ -1,0 +1,52 @@
+//! The wallet: what software of merchants embeds to create invoices, keep users and know its
+//! balance.
+//!
+//! ```
+//! use bsv_invoicing::{InvoiceDraft, RedbWalletStore, Wallet, WalletSettings};
+//! use bsv_store::{DatabaseOptions, DirLock, Keystore, PlainKeys};
+//! use bsv_tx::Network;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let home = tempfile::tempdir()?;
+//! # let dir = home.path();
+//! let keystore = Keystore::open(&dir.join("keystore"), None, PlainKeys::Allowed, "my shop")?;
+//! let lock = DirLock::acquire(&dir.join("wallet"), "my shop")?;
+//! let store = RedbWalletStore::open(lock, DatabaseOptions::default())?;
+//! let wallet = Wallet::open(store, keystore, WalletSettings::new(Network::Regtest)).await?;
+//!
+//! let draft = InvoiceDraft { satoshis: 1_000, ..InvoiceDraft::default() };
+//! let invoice = wallet.create_invoice(draft).await?;
+//! let found = wallet.invoice(invoice.id.as_str()).await?;
+//! assert_eq!(found.state(wallet.now()).name(), "pending");
+//! assert_eq!(wallet.balance().await?, 0);
+//! # Ok(())
+//! # }
+//! ```
+
+mod error;
+mod event;
+mod fields;
+mod invoice;
+mod invoice_id;
+mod seed;
+mod store;
+mod time;
+mod user;
+mod wallet;
+
+pub use error::Error;
+pub use event::{Event, EventKind};
+pub use fields::FieldErrors;
+pub use invoice::{
+    DEFAULT_EXPIRY, Invoice, InvoiceDraft, InvoicePage, InvoiceQuery, InvoiceState,
+    InvoiceStateParseError, MAX_DESCRIPTION_LEN, MAX_LOOKED_AT, MAX_REFERENCE_LEN, MAX_SATOSHIS,
+};
+pub use invoice_id::InvoiceId;
+pub use seed::WalletSeed;
+pub use store::{
+    NewInvoice, OpenWalletStoreError, RedbWalletStore, UserRecord, WalletStore, WalletStoreError,
+};
+pub use time::{Timestamp, TimestampParseError};
+pub use user::{MAX_NAME_LEN, MAX_USER_FIELD_LEN, User, UserDraft};
+pub use wallet::{Wallet, WalletSettings};

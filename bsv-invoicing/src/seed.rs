@@ -1,0 +1,139 @@
+//! The seed that all keys of a wallet come from.
+
+use std::fmt;
+
+use bip39::Mnemonic;
+use bsv_store::{Keystore, KeystoreError};
+use bsv_tx::{ExtendedPrivateKey, ExtendedPublicKey, KeyError, Network, PublicKey};
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+use zeroize::Zeroizing;
+
+use crate::error::Error;
+use crate::invoice_id::IdCipher;
+
+/// The seed's name in the keystore.
+const NAME: &str = "wallet.seed";
+/// Purpose 44' (BIP44), coin 236' (Bitcoin SV, SLIP-0044), the first account.
+const ACCOUNT: &str = "m/44'/236'/0'";
+/// Of the account's chains, after those that receive and that take change: the users' keys.
+const USERS_CHAIN: &str = "m/2";
+
+/// A wallet's seed: 24 words of BIP39, wiped when dropped and never printed.
+pub struct WalletSeed(Mnemonic);
+
+impl WalletSeed {
+    /// Makes a new one.
+    pub(crate) fn generate() -> Result<Self, KeyError> {
+        let mut entropy = Zeroizing::new([0; 32]);
+        getrandom::fill(entropy.as_mut()).map_err(KeyError::NoRandomness)?;
+        Ok(Self(Mnemonic::from_entropy(entropy.as_ref()).expect("32 bytes make 24 words")))
+    }
+
+    /// Reads the one in the keystore, if there is one.
+    pub(crate) fn load(keystore: &Keystore) -> Result<Option<Self>, Error> {
+        let words = match keystore.get(NAME) {
+            Ok(words) => words,
+            Err(KeystoreError::Missing(_)) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let words = std::str::from_utf8(&words).map_err(|_| Error::BadSeed)?;
+        let mnemonic = Mnemonic::parse_normalized(words).map_err(|_| Error::BadSeed)?;
+        if mnemonic.word_count() != 24 {
+            return Err(Error::BadSeed);
+        }
+        Ok(Some(Self(mnemonic)))
+    }
+
+    /// Puts it into the keystore, durably.
+    pub(crate) fn save(&self, keystore: &Keystore) -> Result<(), KeystoreError> {
+        keystore.insert(NAME, self.words().as_bytes())
+    }
+
+    /// The words, with spaces between them.
+    pub fn words(&self) -> Zeroizing<String> {
+        // Longer than any 24 words, so that no copy is left behind by growing.
+        let mut words = Zeroizing::new(String::with_capacity(24 * 9));
+        for (index, word) in self.0.words().enumerate() {
+            if index > 0 {
+                words.push(' ');
+            }
+            words.push_str(word);
+        }
+        words
+    }
+
+    /// The keys that come from it.
+    pub(crate) fn keys(&self, network: Network) -> Result<WalletKeys, KeyError> {
+        let seed = Zeroizing::new(self.0.to_seed_normalized(""));
+        let account = ExtendedPrivateKey::from_seed(&seed, network)?.derive(ACCOUNT)?;
+        let mut mac = Hmac::<Sha256>::new_from_slice(seed.as_ref()).expect("any key will do");
+        mac.update(b"bsv-invoicing: invoice ids");
+        let id_key = Zeroizing::new(mac.finalize().into_bytes().into());
+        Ok(WalletKeys {
+            fingerprint: account.private_key().public_key().hash(),
+            users: account.derive(USERS_CHAIN)?.public()?,
+            ids: IdCipher::new(&id_key),
+        })
+    }
+}
+
+impl fmt::Debug for WalletSeed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WalletSeed(…)")
+    }
+}
+
+/// What a wallet derives from its seed.
+pub(crate) struct WalletKeys {
+    /// Tells wallets apart: the hash of the account's public key.
+    pub(crate) fingerprint: [u8; 20],
+    /// Makes the users' keys.
+    users: ExtendedPublicKey,
+    /// Makes the ids of invoices.
+    pub(crate) ids: IdCipher,
+}
+
+impl WalletKeys {
+    /// The key of a user.
+    pub(crate) fn user(&self, id: u64) -> Result<PublicKey, KeyError> {
+        self.users.child(u32::try_from(id).map_err(|_| KeyError::DerivationPath)?)
+    }
+}
+
+impl fmt::Debug for WalletKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WalletKeys(…)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WORDS: &str = "abandon abandon abandon abandon abandon abandon abandon abandon abandon \
+                         abandon abandon abandon abandon abandon abandon abandon abandon abandon \
+                         abandon abandon abandon abandon abandon art";
+
+    /// The expected key was made by `tests/vectors/user_key.py`.
+    #[test]
+    fn keys_come_from_the_words_as_the_standards_say() {
+        let seed = WalletSeed(Mnemonic::parse_normalized(WORDS).unwrap());
+        assert_eq!(*seed.words(), WORDS);
+        let keys = seed.keys(Network::Livenet).unwrap();
+        assert_eq!(
+            keys.user(1).unwrap().to_string(),
+            "0285985973b8733478b6d4bf7151f5ee444710e18c34bff44b3bd98180f6fd4f49"
+        );
+        assert_eq!(seed.keys(Network::Regtest).unwrap().fingerprint, keys.fingerprint);
+    }
+
+    #[test]
+    fn new_seeds_differ_and_are_never_printed() {
+        let [a, b] = [(); 2].map(|()| WalletSeed::generate().unwrap());
+        assert_ne!(*a.words(), *b.words());
+        assert_eq!(a.words().split(' ').count(), 24);
+        let keys = a.keys(Network::Regtest).unwrap();
+        assert_eq!(format!("{a:?} {keys:?}"), "WalletSeed(…) WalletKeys(…)");
+    }
+}

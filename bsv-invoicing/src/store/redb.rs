@@ -1,0 +1,204 @@
+mod tables;
+
+use std::fmt;
+use std::sync::Arc;
+
+use bsv_store::{Database, DatabaseOptions, DirLock, FileError, GroupWriter, StoreError};
+use redb::{AccessGuard, ReadTransaction, StorageError};
+use thiserror::Error;
+
+use self::tables::{
+    EVENTS, FIGURES, FINGERPRINT, INVOICES, InvoiceRow, OpenTables, SCHEMA, USERS, WALLET,
+    WalletTables,
+};
+use crate::event::Event;
+use crate::invoice::{Invoice, InvoicePage, InvoiceQuery, MAX_LOOKED_AT};
+use crate::invoice_id::InvoiceId;
+use crate::store::{NewInvoice, UserRecord, WalletStore, WalletStoreError};
+use crate::time::Timestamp;
+use crate::user::UserDraft;
+
+/// The wallet's store in a redb file, `wallet.redb` in a directory that is locked.
+///
+/// Changes that wait at the same time share a commit.
+pub struct RedbWalletStore {
+    writer: GroupWriter<WalletTables>,
+    database: Arc<Database>,
+    /// Let go of last.
+    _lock: Arc<DirLock>,
+}
+
+/// Why a wallet store could not be opened.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum OpenWalletStoreError {
+    /// The file cannot be opened.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The writer cannot be started.
+    #[error(transparent)]
+    Writer(#[from] FileError),
+}
+
+impl RedbWalletStore {
+    /// The file's name in its directory.
+    pub const FILE_NAME: &'static str = "wallet.redb";
+
+    /// Opens the store in the locked directory; it is made where it does not exist.
+    pub fn open(
+        lock: impl Into<Arc<DirLock>>,
+        options: DatabaseOptions,
+    ) -> Result<Self, OpenWalletStoreError> {
+        let lock = lock.into();
+        let path = lock.dir().join(Self::FILE_NAME);
+        let database = Arc::new(Database::open(&path, &SCHEMA, options)?);
+        let writer = GroupWriter::start(Arc::clone(&database))?;
+        Ok(Self { writer, database, _lock: lock })
+    }
+
+    async fn change<T: Send + 'static>(
+        &self,
+        command: impl FnOnce(&mut OpenTables<'_>) -> Result<Result<T, WalletStoreError>, StoreError>
+        + Send
+        + 'static,
+    ) -> Result<T, WalletStoreError> {
+        self.writer.run(command).await?
+    }
+
+    /// Reads a few pages, here and now.
+    fn read<T>(
+        &self,
+        query: impl FnOnce(&ReadTransaction) -> Result<T, StoreError>,
+    ) -> Result<T, WalletStoreError> {
+        Ok(self.database.read(query)?)
+    }
+
+    fn figure(&self, name: &str) -> Result<u64, WalletStoreError> {
+        self.read(|transaction| {
+            Ok(transaction.open_table(FIGURES)?.get(name)?.map_or(0, |figure| figure.value()))
+        })
+    }
+
+    /// Reads many pages, on a thread that may wait for them.
+    async fn read_many<T: Send + 'static>(
+        &self,
+        query: impl FnOnce(&ReadTransaction) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, WalletStoreError> {
+        let database = Arc::clone(&self.database);
+        let read = tokio::task::spawn_blocking(move || database.read(query)).await;
+        Ok(read.map_err(|_| StoreError::Panicked)??)
+    }
+}
+
+impl WalletStore for RedbWalletStore {
+    async fn owner(&self) -> Result<Option<[u8; 20]>, WalletStoreError> {
+        self.read(|transaction| {
+            let fingerprint = transaction.open_table(WALLET)?.get(FINGERPRINT)?;
+            fingerprint.map(|bytes| tables::fingerprint(bytes.value())).transpose()
+        })
+    }
+
+    async fn adopt(&self, fingerprint: [u8; 20]) -> Result<(), WalletStoreError> {
+        self.change(move |tables| tables.adopt(fingerprint)).await
+    }
+
+    async fn create_invoice(
+        &self,
+        invoice: NewInvoice,
+        id: impl FnOnce(u64) -> InvoiceId + Send + 'static,
+    ) -> Result<Invoice, WalletStoreError> {
+        self.change(move |tables| tables.create_invoice(invoice, id)).await
+    }
+
+    async fn create_user(
+        &self,
+        details: UserDraft,
+        now: Timestamp,
+    ) -> Result<UserRecord, WalletStoreError> {
+        self.change(move |tables| tables.create_user(details, now)).await
+    }
+
+    async fn invoice(&self, number: u64) -> Result<Option<Invoice>, WalletStoreError> {
+        self.read(|transaction| {
+            let row = transaction.open_table(INVOICES)?.get(number)?;
+            row.map(|row| tables::invoice(number, row.value())).transpose()
+        })
+    }
+
+    async fn invoices(
+        &self,
+        query: InvoiceQuery,
+        now: Timestamp,
+    ) -> Result<InvoicePage, WalletStoreError> {
+        self.read_many(move |transaction| {
+            let table = transaction.open_table(INVOICES)?;
+            if query.newest_first {
+                let rows = table.range(..query.after.unwrap_or(u64::MAX))?;
+                page(rows.rev(), query, now)
+            } else {
+                page(table.range(query.after.map_or(0, |after| after + 1)..)?, query, now)
+            }
+        })
+        .await
+    }
+
+    async fn user(&self, id: u64) -> Result<Option<UserRecord>, WalletStoreError> {
+        self.read(|transaction| {
+            let row = transaction.open_table(USERS)?.get(id)?;
+            Ok(row.map(|row| (id, tables::user(row.value()))))
+        })
+    }
+
+    async fn balance(&self) -> Result<u64, WalletStoreError> {
+        self.figure("balance")
+    }
+
+    async fn events(&self, after: u64, limit: usize) -> Result<Vec<Event>, WalletStoreError> {
+        self.read_many(move |transaction| {
+            let invoices = transaction.open_table(INVOICES)?;
+            let rows = transaction.open_table(EVENTS)?.range(after.saturating_add(1)..)?;
+            rows.take(limit)
+                .map(|row| {
+                    let (number, row) = row?;
+                    tables::event(number.value(), row.value(), &invoices)
+                })
+                .collect()
+        })
+        .await
+    }
+
+    async fn last_event_at(&self) -> Result<Timestamp, WalletStoreError> {
+        Ok(Timestamp::from_micros(self.figure("last event at")?))
+    }
+}
+
+/// The invoices that a query asks for, out of `rows` in its order.
+fn page<'t>(
+    rows: impl Iterator<Item = Result<InvoiceEntry<'t>, StorageError>>,
+    query: InvoiceQuery,
+    now: Timestamp,
+) -> Result<InvoicePage, StoreError> {
+    let mut invoices = Vec::with_capacity(query.limit.min(1000));
+    let mut last = None;
+    for (looked_at, row) in rows.enumerate() {
+        if invoices.len() == query.limit || looked_at == MAX_LOOKED_AT {
+            return Ok(InvoicePage { invoices, next: last });
+        }
+        let (number, row) = row?;
+        let invoice = tables::invoice(number.value(), row.value())?;
+        last = Some((invoice.number, invoice.id));
+        let is_asked_for = query.state.is_none_or(|state| invoice.state(now) == state);
+        if invoice.deleted_at.is_none() && is_asked_for {
+            invoices.push(invoice);
+        }
+    }
+    Ok(InvoicePage { invoices, next: None })
+}
+
+type InvoiceEntry<'t> = (AccessGuard<'t, u64>, AccessGuard<'t, InvoiceRow<'static>>);
+
+impl fmt::Debug for RedbWalletStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedbWalletStore").field("database", &self.database).finish_non_exhaustive()
+    }
+}

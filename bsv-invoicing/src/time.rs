@@ -1,0 +1,210 @@
+use std::fmt;
+use std::str::FromStr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
+use jiff::fmt::temporal::DateTimePrinter;
+use thiserror::Error;
+
+/// A moment from 1970 on and before the year 10000, in whole microseconds.
+///
+/// It is written as the wallet specification shows it: `2026-11-21T08:48:56.767571Z`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(u64);
+
+/// Text that is not a time.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("must be a time in RFC 3339 form, such as 2026-11-21T08:48:56Z")]
+pub struct TimestampParseError;
+
+impl Timestamp {
+    /// The last moment: all that is later is taken for it.
+    pub const MAX: Self = Self(253_402_207_199_999_999);
+
+    /// What the system's clock shows.
+    pub fn of_system() -> Self {
+        let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        Self::from_micros(
+            u64::try_from(since_1970.unwrap_or_default().as_micros()).unwrap_or(u64::MAX),
+        )
+    }
+
+    /// So many microseconds after the beginning of 1970 (UTC).
+    pub fn from_micros(micros: u64) -> Self {
+        Self(micros.min(Self::MAX.0))
+    }
+
+    /// Microseconds since the beginning of 1970 (UTC).
+    pub fn as_micros(self) -> u64 {
+        self.0
+    }
+
+    /// A later moment.
+    pub fn after(self, duration: Duration) -> Self {
+        let micros = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
+        Self::from_micros(self.0.saturating_add(micros))
+    }
+
+    /// An earlier moment.
+    pub fn before(self, duration: Duration) -> Self {
+        Self(self.0.saturating_sub(u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)))
+    }
+
+    /// The time without fractions of a second: `2026-11-21T08:48:56Z`.
+    pub fn to_seconds_text(self) -> String {
+        const SECONDS: DateTimePrinter = DateTimePrinter::new().precision(Some(0));
+        self.to_text(&SECONDS)
+    }
+
+    fn to_text(self, printer: &DateTimePrinter) -> String {
+        let micros = i64::try_from(self.0).expect("the last moment is within bounds");
+        let timestamp =
+            jiff::Timestamp::from_microsecond(micros).expect("the last moment is within bounds");
+        let mut text = String::with_capacity(32);
+        printer.print_timestamp(&timestamp, &mut text).expect("a string takes all that is written");
+        text
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const MICROSECONDS: DateTimePrinter = DateTimePrinter::new().precision(Some(6));
+        f.write_str(&self.to_text(&MICROSECONDS))
+    }
+}
+
+impl fmt::Debug for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Timestamp({self})")
+    }
+}
+
+impl FromStr for Timestamp {
+    type Err = TimestampParseError;
+
+    /// Reads a time in RFC 3339 form, of any offset. Digits beyond microseconds are cut off, and a
+    /// leap second is taken for the second before it.
+    fn from_str(text: &str) -> Result<Self, TimestampParseError> {
+        if !is_rfc3339(text.as_bytes()) {
+            return Err(TimestampParseError);
+        }
+        let timestamp: jiff::Timestamp = text.parse().map_err(|_| TimestampParseError)?;
+        // Of a moment before 1970, nothing can be told.
+        let micros = u64::try_from(timestamp.as_microsecond()).map_err(|_| TimestampParseError)?;
+        Ok(Self::from_micros(micros))
+    }
+}
+
+/// Whether text has the form of RFC 3339, section 5.6. The library that reads it takes more forms.
+fn is_rfc3339(text: &[u8]) -> bool {
+    const FORM: &[u8; 19] = b"0000-00-00T00:00:00";
+    let Some((head, tail)) = text.split_first_chunk::<19>() else { return false };
+    let is_head = head.iter().zip(FORM).all(|(c, form)| match form {
+        b'0' => c.is_ascii_digit(),
+        form => c.eq_ignore_ascii_case(form),
+    });
+    let (fraction, offset) = match tail.strip_prefix(b".") {
+        Some(tail) => tail.split_at(tail.iter().take_while(|c| c.is_ascii_digit()).count()),
+        None => (&b"0"[..], tail),
+    };
+    let is_offset = match offset {
+        b"Z" | b"z" => true,
+        [b'+' | b'-', h1, h2, b':', m1, m2] => [h1, h2, m1, m2].iter().all(|c| c.is_ascii_digit()),
+        _ => false,
+    };
+    is_head && (1..=9).contains(&fraction.len()) && is_offset
+}
+
+/// The system's clock, which never goes back behind what it has shown.
+#[derive(Debug)]
+pub(crate) struct Clock(AtomicU64);
+
+impl Clock {
+    /// A clock that starts no earlier than `earliest`.
+    pub(crate) fn new(earliest: Timestamp) -> Self {
+        Self(AtomicU64::new(earliest.as_micros()))
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        let now = Timestamp::of_system();
+        let shown = self.0.fetch_max(now.as_micros(), Ordering::Relaxed);
+        Timestamp::from_micros(shown).max(now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_written_as_the_specification_shows_them() {
+        let time = Timestamp::from_micros(1_795_250_936_767_571);
+        assert_eq!(time.to_string(), "2026-11-21T08:48:56.767571Z");
+        assert_eq!(time.to_seconds_text(), "2026-11-21T08:48:56Z");
+        let whole = Timestamp::from_micros(1_795_250_936_000_000);
+        assert_eq!(whole.to_string(), "2026-11-21T08:48:56.000000Z");
+        let last = Timestamp::from_micros(u64::MAX);
+        assert_eq!((last, last.after(Duration::MAX)), (Timestamp::MAX, Timestamp::MAX));
+        assert_eq!(last.to_string().parse(), Ok(Timestamp::MAX));
+    }
+
+    #[test]
+    fn times_of_any_offset_are_read() {
+        for (text, utc) in [
+            ("2026-11-21T08:48:56Z", "2026-11-21T08:48:56.000000Z"),
+            ("2026-11-21t08:48:56.5z", "2026-11-21T08:48:56.500000Z"),
+            ("2026-11-21T08:48:56.767571999Z", "2026-11-21T08:48:56.767571Z"),
+            ("2026-11-21T08:48:56+05:30", "2026-11-21T03:18:56.000000Z"),
+            ("2026-11-21T08:48:56-11:00", "2026-11-21T19:48:56.000000Z"),
+            ("2026-11-21T00:00:00+00:00", "2026-11-21T00:00:00.000000Z"),
+            ("2026-11-21T00:00:00-00:00", "2026-11-21T00:00:00.000000Z"),
+            ("2026-12-31T23:59:60Z", "2026-12-31T23:59:59.000000Z"),
+            ("2028-02-29T00:00:00Z", "2028-02-29T00:00:00.000000Z"),
+            ("1970-01-01T00:00:00Z", "1970-01-01T00:00:00.000000Z"),
+        ] {
+            let read: Timestamp = text.parse().unwrap();
+            assert_eq!(read.to_string(), utc, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_a_time_in_rfc_3339_form_is_refused() {
+        for text in [
+            "",
+            "tomorrow",
+            "2026-11-21",
+            "2026-11-21T08:48:56",
+            "2026-11-21T08:48Z",
+            "2026-11-21 08:48:56Z",
+            "2026-11-21T08:48:56.Z",
+            "2026-11-21T08:48:56,5Z",
+            "2026-11-21T08:48:56.1234567890Z",
+            "2026-11-21T08:48:56+05",
+            "2026-11-21T08:48:56+0530",
+            "2026-11-21T08:48:56+05:60",
+            "2026-11-21T08:48:56Z[Europe/Vienna]",
+            "2026-11-21T24:00:00Z",
+            "2026-11-21T08:48:61Z",
+            "2026-02-29T00:00:00Z",
+            "2026-13-01T00:00:00Z",
+            "+002026-11-21T08:48:56Z",
+            "1969-12-31T23:59:59Z",
+            "20261121T084856Z",
+            " 2026-11-21T08:48:56Z",
+            "2026-11-21T08:48:56Zé",
+        ] {
+            assert_eq!(text.parse::<Timestamp>(), Err(TimestampParseError), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_clock_never_goes_back() {
+        let future = Timestamp::of_system().after(Duration::from_secs(3600));
+        let clock = Clock::new(future);
+        assert_eq!(clock.now(), future);
+        let clock = Clock::new(Timestamp::from_micros(0));
+        let first = clock.now();
+        assert!(first >= Timestamp::of_system().before(Duration::from_secs(60)));
+        assert!(clock.now() >= first);
+    }
+}

@@ -1,0 +1,162 @@
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bsv_store::Keystore;
+use bsv_tx::{KeyError, Network};
+
+use crate::error::Error;
+use crate::event::Event;
+use crate::fields::FieldErrors;
+use crate::invoice::{DEFAULT_EXPIRY, Invoice, InvoiceDraft, InvoicePage, InvoiceQuery};
+use crate::invoice_id::InvoiceId;
+use crate::seed::{WalletKeys, WalletSeed};
+use crate::store::{NewInvoice, RedbWalletStore, UserRecord, WalletStore};
+use crate::time::{Clock, Timestamp};
+use crate::user::{User, UserDraft};
+
+/// How a wallet works.
+#[derive(Clone, Copy, Debug)]
+pub struct WalletSettings {
+    /// The network whose keys are used.
+    pub network: Network,
+    /// For how long an invoice can be paid that does not say so itself.
+    pub expiry: Duration,
+}
+
+impl WalletSettings {
+    /// The defaults on a network: invoices expire after 24 hours.
+    pub fn new(network: Network) -> Self {
+        Self { network, expiry: DEFAULT_EXPIRY }
+    }
+}
+
+/// A wallet: its invoices, its users and its balance.
+///
+/// A change is on the disk when it is acknowledged. Reading goes on while changes wait for the disk.
+pub struct Wallet<S = RedbWalletStore> {
+    store: S,
+    keystore: Arc<Keystore>,
+    keys: WalletKeys,
+    settings: WalletSettings,
+    clock: Clock,
+}
+
+impl<S: WalletStore> Wallet<S> {
+    /// Opens the wallet in `store`, whose seed lies in `keystore`. A new wallet gets a new seed, which
+    /// is on the disk before the store knows of it.
+    pub async fn open(
+        store: S,
+        keystore: impl Into<Arc<Keystore>>,
+        settings: WalletSettings,
+    ) -> Result<Self, Error> {
+        let keystore = keystore.into();
+        let seed = match WalletSeed::load(&keystore)? {
+            Some(seed) => seed,
+            None if store.owner().await?.is_some() => return Err(Error::SeedMissing),
+            None => {
+                WalletSeed::generate()?.save(&keystore)?;
+                WalletSeed::load(&keystore)?.ok_or(Error::SeedMissing)?
+            }
+        };
+        let keys = seed.keys(settings.network)?;
+        match store.owner().await? {
+            Some(owner) if owner == keys.fingerprint => {}
+            Some(_) => return Err(Error::OtherSeed),
+            None => store.adopt(keys.fingerprint).await?,
+        }
+        let last_event_at = store.last_event_at().await?;
+        if last_event_at > Timestamp::of_system().after(Duration::from_secs(60)) {
+            tracing::warn!(
+                "the clock shows an earlier time than the last event of the wallet, {last_event_at}, \
+                 which is taken for the time until the clock has passed it"
+            );
+        }
+        Ok(Self { store, keystore, keys, settings, clock: Clock::new(last_event_at) })
+    }
+
+    /// The time: what the system's clock shows, but never earlier than before, or than the last
+    /// event.
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// Creates an invoice.
+    pub async fn create_invoice(&self, draft: InvoiceDraft) -> Result<Invoice, Error> {
+        let now = self.now();
+        let mut errors = FieldErrors::default();
+        draft.check(now, &mut errors);
+        errors.into_result()?;
+        let mut random = [0; 8];
+        getrandom::fill(&mut random).map_err(KeyError::NoRandomness)?;
+        let ids = self.keys.ids.clone();
+        let id = move |number| ids.id(number, u64::from_le_bytes(random));
+        let invoice = NewInvoice { draft, expiry: self.settings.expiry, now };
+        Ok(self.store.create_invoice(invoice, id).await?)
+    }
+
+    /// The invoice of this id.
+    pub async fn invoice(&self, id: &str) -> Result<Invoice, Error> {
+        let invoice = self.invoice_even_deleted(id).await?;
+        if invoice.deleted_at.is_some() {
+            return Err(Error::UnknownInvoice(id.to_owned()));
+        }
+        Ok(invoice)
+    }
+
+    /// The number of the invoice of this id, which may be deleted.
+    pub async fn invoice_number(&self, id: &str) -> Result<u64, Error> {
+        Ok(self.invoice_even_deleted(id).await?.number)
+    }
+
+    /// Invoices in the order of their creation, or the other way round.
+    pub async fn invoices(&self, query: InvoiceQuery) -> Result<InvoicePage, Error> {
+        Ok(self.store.invoices(query, self.now()).await?)
+    }
+
+    /// Creates a user.
+    pub async fn create_user(&self, details: UserDraft) -> Result<User, Error> {
+        let mut errors = FieldErrors::default();
+        details.check(&mut errors);
+        errors.into_result()?;
+        self.user_of(self.store.create_user(details, self.now()).await?)
+    }
+
+    /// The user of this id.
+    pub async fn user(&self, id: u64) -> Result<User, Error> {
+        self.user_of(self.store.user(id).await?.ok_or(Error::UnknownUser(id))?)
+    }
+
+    /// The balance, in satoshis.
+    pub async fn balance(&self) -> Result<u64, Error> {
+        Ok(self.store.balance().await?)
+    }
+
+    /// Up to `limit` events after the one of this number, in order.
+    pub async fn events(&self, after: u64, limit: usize) -> Result<Vec<Event>, Error> {
+        Ok(self.store.events(after, limit).await?)
+    }
+
+    /// The seed: whoever has its words has the money.
+    pub fn seed(&self) -> Result<WalletSeed, Error> {
+        WalletSeed::load(&self.keystore)?.ok_or(Error::SeedMissing)
+    }
+
+    async fn invoice_even_deleted(&self, id: &str) -> Result<Invoice, Error> {
+        let parsed: InvoiceId = id.parse()?;
+        let invoice = self.store.invoice(self.keys.ids.number(&parsed)).await?;
+        invoice
+            .filter(|invoice| invoice.id == parsed)
+            .ok_or_else(|| Error::UnknownInvoice(id.to_owned()))
+    }
+
+    fn user_of(&self, (id, details): UserRecord) -> Result<User, Error> {
+        Ok(User { id, details, pki: self.keys.user(id)? })
+    }
+}
+
+impl<S: fmt::Debug> fmt::Debug for Wallet<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Wallet").field("store", &self.store).finish_non_exhaustive()
+    }
+}
