@@ -3,6 +3,7 @@ use bsv_tx::KeyError;
 use thiserror::Error;
 
 use crate::fields::FieldErrors;
+use crate::invoice::NOT_IN_THE_FUTURE;
 use crate::store::WalletStoreError;
 
 /// Why the wallet did not do what it was asked for. Nothing of it is left behind, unless the store
@@ -22,6 +23,15 @@ pub enum Error {
     /// There is no such user.
     #[error("there is no user {0}")]
     UnknownUser(u64),
+    /// A paid invoice cannot be deleted.
+    #[error("invoice {0} is paid, and stays")]
+    Paid(String),
+    /// An idempotency key is empty, too long, or not printable ASCII.
+    #[error("an idempotency key has from 1 to 255 printable ASCII characters")]
+    BadIdempotencyKey,
+    /// An idempotency key came with another request before.
+    #[error("this idempotency key came with another request before")]
+    KeyReused,
     /// All numbers that keys can be derived for are used up.
     #[error("the wallet is full: it has {0} of them")]
     Full(u64),
@@ -64,6 +74,14 @@ impl Error {
 impl From<WalletStoreError> for Error {
     fn from(error: WalletStoreError) -> Self {
         match error {
+            WalletStoreError::UnknownInvoice(number) => Self::UnknownInvoice(number.to_string()),
+            WalletStoreError::Paid(number) => Self::Paid(number.to_string()),
+            WalletStoreError::AlreadyExpired => {
+                let mut errors = FieldErrors::default();
+                errors.add("expiresAt", NOT_IN_THE_FUTURE);
+                Self::Invalid(errors)
+            }
+            WalletStoreError::KeyReused => Self::KeyReused,
             WalletStoreError::Full(count) => Self::Full(count),
             WalletStoreError::OtherWallet => Self::OtherSeed,
             WalletStoreError::Store(error) => Self::Store(error),

@@ -21,6 +21,10 @@ pub struct Event {
 pub enum EventKind {
     /// An invoice was created.
     InvoiceCreated(InvoiceId),
+    /// An invoice was not paid in time.
+    InvoiceExpired(InvoiceId),
+    /// An invoice was deleted.
+    InvoiceDeleted(InvoiceId),
     /// A user was created.
     UserCreated(u64),
 }

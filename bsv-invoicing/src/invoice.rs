@@ -16,6 +16,8 @@ pub const MAX_DESCRIPTION_LEN: usize = 1024;
 /// The longest reference, in characters.
 pub const MAX_REFERENCE_LEN: usize = 128;
 
+pub(crate) const NOT_IN_THE_FUTURE: &str = "must be in the future";
+
 /// What an invoice is made of.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InvoiceDraft {
@@ -32,6 +34,9 @@ pub struct InvoiceDraft {
 impl InvoiceDraft {
     /// Reads the body of `POST /api/v1/invoices`. All that is wrong with its fields at `now` is told
     /// at once. Members that the specification does not have are ignored.
+    ///
+    /// That the invoice would have expired is no error by itself here: the body may be sent again,
+    /// with an idempotency key.
     pub fn from_json(body: &[u8], now: Timestamp) -> Result<Self, Error> {
         let mut members = Members::parse(body)?;
         let satoshis = members.integer("satoshis");
@@ -51,12 +56,15 @@ impl InvoiceDraft {
         if satoshis.is_none() && !errors.has("satoshis") {
             errors.add("satoshis", "is required");
         }
-        draft.check(now, &mut errors);
+        draft.check(&mut errors);
+        if !errors.is_empty() && draft.expires_at.is_some_and(|time| time <= now) {
+            errors.add("expiresAt", NOT_IN_THE_FUTURE);
+        }
         errors.into_result()?;
         Ok(draft)
     }
 
-    pub(crate) fn check(&self, now: Timestamp, errors: &mut FieldErrors) {
+    pub(crate) fn check(&self, errors: &mut FieldErrors) {
         if !(1..=MAX_SATOSHIS).contains(&self.satoshis) {
             errors.add("satoshis", format!("must be from 1 to {MAX_SATOSHIS}"));
         }
@@ -70,9 +78,6 @@ impl InvoiceDraft {
             self.reference.as_deref().unwrap_or_default(),
             MAX_REFERENCE_LEN,
         );
-        if self.expires_at.is_some_and(|time| time <= now) {
-            errors.add("expiresAt", "must be in the future");
-        }
     }
 }
 

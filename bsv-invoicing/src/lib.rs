@@ -16,7 +16,7 @@
 //! let wallet = Wallet::open(store, keystore, WalletSettings::new(Network::Regtest)).await?;
 //!
 //! let draft = InvoiceDraft { satoshis: 1_000, ..InvoiceDraft::default() };
-//! let invoice = wallet.create_invoice(draft).await?;
+//! let invoice = wallet.create_invoice(draft, None).await?;
 //! let found = wallet.invoice(invoice.id.as_str()).await?;
 //! assert_eq!(found.state(wallet.now()).name(), "pending");
 //! assert_eq!(wallet.balance().await?, 0);
@@ -27,6 +27,7 @@
 mod error;
 mod event;
 mod fields;
+mod idempotency;
 mod invoice;
 mod invoice_id;
 mod seed;
@@ -38,6 +39,7 @@ mod wallet;
 pub use error::Error;
 pub use event::{Event, EventKind};
 pub use fields::FieldErrors;
+pub use idempotency::{IDEMPOTENCY_PERIOD, IdempotencyKey, MAX_KEY_LEN};
 pub use invoice::{
     DEFAULT_EXPIRY, Invoice, InvoiceDraft, InvoicePage, InvoiceQuery, InvoiceState,
     InvoiceStateParseError, MAX_DESCRIPTION_LEN, MAX_LOOKED_AT, MAX_REFERENCE_LEN, MAX_SATOSHIS,

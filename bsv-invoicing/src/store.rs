@@ -9,6 +9,7 @@ use bsv_store::StoreError;
 use thiserror::Error;
 
 use crate::event::Event;
+use crate::idempotency::IdempotencyKey;
 use crate::invoice::{Invoice, InvoiceDraft, InvoicePage, InvoiceQuery};
 use crate::invoice_id::InvoiceId;
 use crate::time::Timestamp;
@@ -21,6 +22,18 @@ pub use self::redb::{OpenWalletStoreError, RedbWalletStore};
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum WalletStoreError {
+    /// There is no invoice of this number, or it is deleted.
+    #[error("there is no invoice of number {0}")]
+    UnknownInvoice(u64),
+    /// The invoice of this number is paid.
+    #[error("the invoice of number {0} is paid, and stays")]
+    Paid(u64),
+    /// The invoice would have expired before it was created.
+    #[error("the invoice would have expired before it was created")]
+    AlreadyExpired,
+    /// The idempotency key came with another request before.
+    #[error("this idempotency key came with another request before")]
+    KeyReused,
     /// No further number can be given out.
     #[error("the wallet is full: it has {0} of them")]
     Full(u64),
@@ -41,6 +54,8 @@ pub struct NewInvoice {
     pub expiry: Duration,
     /// The time. An invoice is never created before the last event.
     pub now: Timestamp,
+    /// If this is known already, the invoice that was created first is answered.
+    pub idempotency: Option<IdempotencyKey>,
 }
 
 /// A user as stored: the id and the details.
@@ -66,11 +81,28 @@ pub trait WalletStore: Send + Sync + 'static {
         id: impl FnOnce(u64) -> InvoiceId + Send + 'static,
     ) -> impl Future<Output = Result<Invoice, WalletStoreError>> + Send;
 
-    /// Creates a user of the next id.
+    /// Deletes the invoice of this number, which is not paid.
+    fn delete_invoice(
+        &self,
+        number: u64,
+        now: Timestamp,
+    ) -> impl Future<Output = Result<(), WalletStoreError>> + Send;
+
+    /// Tells by events which invoices have expired at `now`, and forgets idempotency keys that are
+    /// older than [`IDEMPOTENCY_PERIOD`](crate::IDEMPOTENCY_PERIOD): up to `limit` of both. Answers
+    /// how many there were.
+    fn sweep(
+        &self,
+        now: Timestamp,
+        limit: usize,
+    ) -> impl Future<Output = Result<usize, WalletStoreError>> + Send;
+
+    /// Creates a user of the next id, or answers the one that was created with this key.
     fn create_user(
         &self,
         details: UserDraft,
         now: Timestamp,
+        idempotency: Option<IdempotencyKey>,
     ) -> impl Future<Output = Result<UserRecord, WalletStoreError>> + Send;
 
     /// The invoice of this number, also a deleted one.

@@ -8,10 +8,11 @@ use bsv_tx::{KeyError, Network};
 use crate::error::Error;
 use crate::event::Event;
 use crate::fields::FieldErrors;
+use crate::idempotency::IdempotencyKey;
 use crate::invoice::{DEFAULT_EXPIRY, Invoice, InvoiceDraft, InvoicePage, InvoiceQuery};
 use crate::invoice_id::InvoiceId;
 use crate::seed::{WalletKeys, WalletSeed};
-use crate::store::{NewInvoice, RedbWalletStore, UserRecord, WalletStore};
+use crate::store::{NewInvoice, RedbWalletStore, UserRecord, WalletStore, WalletStoreError};
 use crate::time::{Clock, Timestamp};
 use crate::user::{User, UserDraft};
 
@@ -30,6 +31,9 @@ impl WalletSettings {
         Self { network, expiry: DEFAULT_EXPIRY }
     }
 }
+
+/// How much is swept in one step, so that others do not wait long for it.
+const MAX_SWEPT: usize = 250;
 
 /// A wallet: its invoices, its users and its balance.
 ///
@@ -81,17 +85,22 @@ impl<S: WalletStore> Wallet<S> {
         self.clock.now()
     }
 
-    /// Creates an invoice.
-    pub async fn create_invoice(&self, draft: InvoiceDraft) -> Result<Invoice, Error> {
+    /// Creates an invoice, or answers the one that was created first with the same key: as it was
+    /// then, it is `to_wire(created_at)`.
+    pub async fn create_invoice(
+        &self,
+        draft: InvoiceDraft,
+        idempotency: Option<IdempotencyKey>,
+    ) -> Result<Invoice, Error> {
         let now = self.now();
         let mut errors = FieldErrors::default();
-        draft.check(now, &mut errors);
+        draft.check(&mut errors);
         errors.into_result()?;
         let mut random = [0; 8];
         getrandom::fill(&mut random).map_err(KeyError::NoRandomness)?;
         let ids = self.keys.ids.clone();
         let id = move |number| ids.id(number, u64::from_le_bytes(random));
-        let invoice = NewInvoice { draft, expiry: self.settings.expiry, now };
+        let invoice = NewInvoice { draft, expiry: self.settings.expiry, now, idempotency };
         Ok(self.store.create_invoice(invoice, id).await?)
     }
 
@@ -114,12 +123,34 @@ impl<S: WalletStore> Wallet<S> {
         Ok(self.store.invoices(query, self.now()).await?)
     }
 
-    /// Creates a user.
-    pub async fn create_user(&self, details: UserDraft) -> Result<User, Error> {
+    /// Deletes an invoice that is not paid: nobody is shown it any more.
+    pub async fn delete_invoice(&self, id: &str) -> Result<(), Error> {
+        let invoice = self.invoice(id).await?;
+        let deleted = self.store.delete_invoice(invoice.number, self.now()).await;
+        deleted.map_err(|error| match error {
+            WalletStoreError::UnknownInvoice(_) => Error::UnknownInvoice(id.to_owned()),
+            WalletStoreError::Paid(_) => Error::Paid(id.to_owned()),
+            error => error.into(),
+        })
+    }
+
+    /// Does what time makes due: tells by events which invoices have expired, and forgets old
+    /// idempotency keys. Answers whether there may be more to do at once. To be called every second
+    /// or so, in a process that runs for long.
+    pub async fn sweep(&self) -> Result<bool, Error> {
+        Ok(self.store.sweep(self.now(), MAX_SWEPT).await? == MAX_SWEPT)
+    }
+
+    /// Creates a user, or answers the one that was created first with the same key.
+    pub async fn create_user(
+        &self,
+        details: UserDraft,
+        idempotency: Option<IdempotencyKey>,
+    ) -> Result<User, Error> {
         let mut errors = FieldErrors::default();
         details.check(&mut errors);
         errors.into_result()?;
-        self.user_of(self.store.create_user(details, self.now()).await?)
+        self.user_of(self.store.create_user(details, self.now(), idempotency).await?)
     }
 
     /// The user of this id.

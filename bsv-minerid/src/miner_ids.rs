@@ -23,7 +23,7 @@ use crate::store::{
 /// has been read back from there, before the store points to it.
 pub struct MinerIds<S = RedbIdentityStore> {
     store: S,
-    keystore: Keystore,
+    keystore: Arc<Keystore>,
     network: Network,
     identities: RwLock<BTreeMap<Alias, Arc<Identity>>>,
     /// Held while something is changed.
@@ -35,10 +35,14 @@ pub struct MinerIds<S = RedbIdentityStore> {
 impl<S: IdentityStore> MinerIds<S> {
     /// Opens all identities in `store`, whose keys lie in `keystore`. Fails if a key that signs is
     /// missing, damaged, or not the one on record.
-    pub fn open(store: S, keystore: Keystore, network: Network) -> Result<Self, Error> {
+    pub fn open(
+        store: S,
+        keystore: impl Into<Arc<Keystore>>,
+        network: Network,
+    ) -> Result<Self, Error> {
         let ids = Self {
             store,
-            keystore,
+            keystore: keystore.into(),
             network,
             identities: RwLock::default(),
             changes: Mutex::default(),

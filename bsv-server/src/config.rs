@@ -5,6 +5,7 @@ mod settings;
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use bsv_minerid::PlainKeys;
 use bsv_network::NodeSettings;
@@ -13,7 +14,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
 use thiserror::Error;
 
-use self::settings::Settings;
+use self::settings::{PaymentsSettings, Settings, WalletSettings};
 
 /// The environment variable that holds settings as a JSON object, which count over the file's.
 pub const CONFIG_VARIABLE: &str = "BSV_CONFIG";
@@ -42,6 +43,8 @@ pub struct Config {
     pub node: Option<NodeSettings>,
     /// The miner identity service, if it is enabled.
     pub minerid: Option<MinerIdConfig>,
+    /// The wallet service, if it is enabled.
+    pub wallet: Option<WalletConfig>,
     /// Names under which a browser may reach the local listeners, besides IP addresses and
     /// `localhost`.
     pub allowed_hosts: Vec<String>,
@@ -65,6 +68,19 @@ pub struct MinerIdConfig {
     pub address: SocketAddr,
     /// The directory of its store.
     pub data_dir: PathBuf,
+}
+
+/// The wallet service.
+#[derive(Clone, Debug)]
+pub struct WalletConfig {
+    /// Where its listener listens.
+    pub address: SocketAddr,
+    /// For how long an invoice can be paid that does not say so itself.
+    pub expiry: Duration,
+    /// The most memory that cached pages of the store may take, in bytes.
+    pub cache_bytes: usize,
+    /// The beginning of payment URLs, where payers reach this service, without a slash at its end.
+    pub public_url: String,
 }
 
 /// A configuration that cannot be used.
@@ -131,6 +147,11 @@ impl Config {
         } else {
             None
         };
+        let wallet = if settings.wallet.enabled {
+            Some(wallet(&settings.wallet, &settings.payments, settings.allow_unauthenticated)?)
+        } else {
+            None
+        };
         let is_plain_allowed = network != Network::Livenet || settings.allow_plain_keystore;
         let keystore = KeystoreConfig {
             dir: in_network_dir(settings.keystore, "keystore")?,
@@ -152,13 +173,14 @@ impl Config {
             }
         };
         let allowed_hosts = settings.allowed_hosts;
-        Ok(Self { network, network_dir, keystore, node, minerid, allowed_hosts })
+        Ok(Self { network, network_dir, keystore, node, minerid, wallet, allowed_hosts })
     }
 
     /// The effective values under the names of the settings, without secrets.
     pub fn to_json(&self) -> Value {
         let node = self.node.as_ref();
         let minerid = self.minerid.as_ref();
+        let wallet = self.wallet.as_ref();
         json!({
             "network": self.network.name(),
             "dataDir": self.network_dir,
@@ -173,6 +195,14 @@ impl Config {
             "minerIdDataPath": minerid.map(|minerid| &minerid.data_dir),
             "allowedHosts": self.allowed_hosts,
             "minerid": { "enabled": minerid.is_some() },
+            "wallet": {
+                "enabled": wallet.is_some(),
+                "host": wallet.map(|wallet| wallet.address.ip()),
+                "port": wallet.map(|wallet| wallet.address.port()),
+                "paymentExpiryHours": wallet.map(|wallet| wallet.expiry.as_secs() / 3600),
+                "cacheMegabytes": wallet.map(|wallet| wallet.cache_bytes >> 20),
+            },
+            "payments": { "publicUrl": wallet.map(|wallet| &wallet.public_url) },
         })
     }
 }
@@ -188,6 +218,56 @@ fn local_address(settings: &Settings) -> Result<SocketAddr, ConfigError> {
         ));
     }
     Ok(SocketAddr::new(host, settings.port.unwrap_or(9002)))
+}
+
+fn wallet(
+    settings: &WalletSettings,
+    payments: &PaymentsSettings,
+    allow_unauthenticated: bool,
+) -> Result<WalletConfig, ConfigError> {
+    let host = settings.host.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
+    if !host.is_loopback() && !allow_unauthenticated {
+        return Err(ConfigError::Inconsistent(
+            "wallet.host is reachable from other machines, and the wallet obeys everybody who \
+             reaches it: use 127.0.0.1, or say with allowUnauthenticated = true that a secure \
+             front end protects it",
+        ));
+    }
+    let hours = settings.payment_expiry_hours.unwrap_or(24);
+    if !(1..=MAX_EXPIRY_HOURS).contains(&hours) {
+        return Err(ConfigError::Inconsistent(
+            "wallet.paymentExpiryHours must be from 1 to 87600, which are ten years",
+        ));
+    }
+    let megabytes = settings.cache_megabytes.unwrap_or(48);
+    if !(1..=MAX_CACHE_MEGABYTES).contains(&megabytes) {
+        return Err(ConfigError::Inconsistent("wallet.cacheMegabytes must be from 1 to 65536"));
+    }
+    let public_url = payments.public_url.as_deref().unwrap_or("http://127.0.0.1:8445");
+    if !is_public_url(public_url) {
+        return Err(ConfigError::Inconsistent(
+            "payments.publicUrl must be a URL such as https://pay.example.com, without a query",
+        ));
+    }
+    Ok(WalletConfig {
+        address: SocketAddr::new(host, settings.port.unwrap_or(8443)),
+        expiry: Duration::from_secs(u64::from(hours) * 3600),
+        cache_bytes: (megabytes as usize) << 20,
+        public_url: public_url.trim_end_matches('/').to_owned(),
+    })
+}
+
+const MAX_EXPIRY_HOURS: u32 = 87_600;
+const MAX_CACHE_MEGABYTES: u32 = 1 << 16;
+
+/// Whether payment URLs can begin with this, and stand in headers as they are.
+fn is_public_url(url: &str) -> bool {
+    let uri: Option<hyper::Uri> = url.parse().ok();
+    uri.is_some_and(|uri| {
+        matches!(uri.scheme_str(), Some("http" | "https"))
+            && uri.host().is_some_and(|host| !host.is_empty())
+            && uri.query().is_none()
+    }) && !url.contains(['#', '<', '>', '"', '@'])
 }
 
 fn default_rpc_port(network: Network) -> u16 {

@@ -1,16 +1,17 @@
 //! What all listeners share: connections and their limits, bodies, guards, answers.
 
 pub mod answer;
+mod answer_body;
 mod body;
 mod guard;
+mod problem;
 mod serve;
 
+pub use answer_body::{AnswerBody, BrokenOff};
 pub(crate) use body::collect;
 pub(crate) use guard::check_origin;
+pub(crate) use problem::Problem;
 pub(crate) use serve::{Limits, Listener, serve, serve_stream};
 
-use bytes::Bytes;
-use http_body_util::Full;
-
-/// An answer, whole in memory.
-pub type Answer = hyper::Response<Full<Bytes>>;
+/// An answer.
+pub type Answer = hyper::Response<AnswerBody>;

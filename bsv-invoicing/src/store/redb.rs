@@ -8,10 +8,11 @@ use redb::{AccessGuard, ReadTransaction, StorageError};
 use thiserror::Error;
 
 use self::tables::{
-    EVENTS, FIGURES, FINGERPRINT, INVOICES, InvoiceRow, OpenTables, SCHEMA, USERS, WALLET,
-    WalletTables,
+    EVENTS, FIGURES, FINGERPRINT, INVOICES, InvoiceRow, NothingDue, OpenTables, SCHEMA, USERS,
+    WALLET, WalletTables,
 };
 use crate::event::Event;
+use crate::idempotency::IdempotencyKey;
 use crate::invoice::{Invoice, InvoicePage, InvoiceQuery, MAX_LOOKED_AT};
 use crate::invoice_id::InvoiceId;
 use crate::store::{NewInvoice, UserRecord, WalletStore, WalletStoreError};
@@ -110,12 +111,22 @@ impl WalletStore for RedbWalletStore {
         self.change(move |tables| tables.create_invoice(invoice, id)).await
     }
 
+    async fn delete_invoice(&self, number: u64, now: Timestamp) -> Result<(), WalletStoreError> {
+        self.change(move |tables| tables.delete_invoice(number, now)).await
+    }
+
+    async fn sweep(&self, now: Timestamp, limit: usize) -> Result<usize, WalletStoreError> {
+        let swept = self.writer.run(move |tables| tables.sweep(now, limit)).await?;
+        Ok(swept.unwrap_or_else(|NothingDue| 0))
+    }
+
     async fn create_user(
         &self,
         details: UserDraft,
         now: Timestamp,
+        idempotency: Option<IdempotencyKey>,
     ) -> Result<UserRecord, WalletStoreError> {
-        self.change(move |tables| tables.create_user(details, now)).await
+        self.change(move |tables| tables.create_user(details, now, idempotency)).await
     }
 
     async fn invoice(&self, number: u64) -> Result<Option<Invoice>, WalletStoreError> {

@@ -28,19 +28,49 @@ pub(super) struct Settings {
     pub(super) rpc_password: Option<SecretString>,
     pub(super) allow_unauthenticated: bool,
     pub(super) allowed_hosts: Vec<String>,
-    pub(super) minerid: ServiceSettings,
+    pub(super) minerid: MinerIdSettings,
+    pub(super) wallet: WalletSettings,
+    pub(super) payments: PaymentsSettings,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub(super) struct ServiceSettings {
+pub(super) struct MinerIdSettings {
     pub(super) enabled: bool,
 }
 
-impl Default for ServiceSettings {
+impl Default for MinerIdSettings {
     fn default() -> Self {
         Self { enabled: true }
     }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct WalletSettings {
+    pub(super) enabled: bool,
+    pub(super) host: Option<IpAddr>,
+    pub(super) port: Option<u16>,
+    pub(super) payment_expiry_hours: Option<u32>,
+    pub(super) cache_megabytes: Option<u32>,
+}
+
+impl Default for WalletSettings {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            host: None,
+            port: None,
+            payment_expiry_hours: None,
+            cache_megabytes: None,
+        }
+    }
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct PaymentsSettings {
+    pub(super) public_url: Option<String>,
 }
 
 impl Settings {

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::http::{Answer, answer};
+use crate::http::{Answer, Problem, answer};
 use crate::minerid::Refusal;
 
 /// Sets up identities: what the command line asks for and no listener offers.
@@ -59,7 +59,9 @@ impl SetUp {
     pub(crate) async fn answer(&self, request: &Request<Bytes>) -> Option<Answer> {
         let path = request.uri().path().strip_prefix("/control/")?;
         let answer = self.call(request.method(), path, request.body()).await;
-        Some(answer.unwrap_or_else(|Refusal { status, text }| answer::problem(status, &text)))
+        Some(answer.unwrap_or_else(|Refusal { status, text }| {
+            Problem::of_status(status, text).into_answer()
+        }))
     }
 
     async fn call(&self, method: &Method, path: &str, body: &Bytes) -> Result<Answer, Refusal> {

@@ -5,9 +5,11 @@ use http_body_util::Full;
 use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use hyper::{Response, StatusCode};
 use serde::Serialize;
-use serde_json::json;
+use tokio::sync::mpsc;
 
-use super::Answer;
+use super::{Answer, AnswerBody, BrokenOff};
+
+const JSON: &str = "application/json; charset=utf-8";
 
 /// `text/plain`, the form of nearly all answers of the miner identity service.
 pub fn text(status: StatusCode, body: impl Into<Bytes>) -> Answer {
@@ -25,14 +27,17 @@ pub fn hexadecimal(bytes: &[u8]) -> Answer {
 /// A success in `application/json`.
 pub fn json(status: StatusCode, body: &impl Serialize) -> Answer {
     let body = serde_json::to_vec(body).expect("answers consist of strings, numbers and lists");
-    answer(status, "application/json; charset=utf-8", body)
+    json_text(status, body)
 }
 
-/// A failure in `application/problem+json` (RFC 9457).
-pub fn problem(status: StatusCode, detail: &str) -> Answer {
-    let title = status.canonical_reason().unwrap_or_default();
-    let body = json!({ "title": title, "status": status.as_u16(), "detail": detail }).to_string();
-    answer(status, "application/problem+json", body)
+/// A success in `application/json` that is already written.
+pub fn json_text(status: StatusCode, body: impl Into<Bytes>) -> Answer {
+    answer(status, JSON, body)
+}
+
+/// A success in `application/json` whose text comes in parts.
+pub fn json_stream(parts: mpsc::Receiver<Result<Bytes, BrokenOff>>) -> Answer {
+    with_body(StatusCode::OK, JSON, AnswerBody::Stream(parts))
 }
 
 /// 405, naming the methods that the path has.
@@ -42,8 +47,16 @@ pub fn method_not_allowed(methods: &'static str) -> Answer {
     answer
 }
 
-fn answer(status: StatusCode, content_type: &'static str, body: impl Into<Bytes>) -> Answer {
-    let mut answer = Response::new(Full::new(body.into()));
+pub(super) fn answer(
+    status: StatusCode,
+    content_type: &'static str,
+    body: impl Into<Bytes>,
+) -> Answer {
+    with_body(status, content_type, AnswerBody::Whole(Full::new(body.into())))
+}
+
+fn with_body(status: StatusCode, content_type: &'static str, body: AnswerBody) -> Answer {
+    let mut answer = Response::new(body);
     *answer.status_mut() = status;
     let headers = answer.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));

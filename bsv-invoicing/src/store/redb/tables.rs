@@ -4,6 +4,7 @@ use bsv_store::{Migration, Schema, StoreError, Tables};
 use redb::{ReadOnlyTable, ReadableTable, Table, TableDefinition, WriteTransaction};
 
 use crate::event::{Event, EventKind};
+use crate::idempotency::{IDEMPOTENCY_PERIOD, IdempotencyKey};
 use crate::invoice::Invoice;
 use crate::invoice_id::InvoiceId;
 use crate::store::{NewInvoice, UserRecord, WalletStoreError};
@@ -17,6 +18,15 @@ pub(super) const INVOICES: TableDefinition<'_, u64, InvoiceRow<'static>> =
 pub(super) const USERS: TableDefinition<'_, u64, UserRow<'static>> = TableDefinition::new("users");
 /// Number to event.
 pub(super) const EVENTS: TableDefinition<'_, u64, EventRow> = TableDefinition::new("events");
+/// The time at which an invoice expires, and its number: those that are neither paid nor deleted, and
+/// whose expiry no event has told of yet.
+const EXPIRIES: TableDefinition<'_, (u64, u64), ()> = TableDefinition::new("expiries");
+/// Route and key to the hash of the request, the number of what it created, and the time.
+const IDEMPOTENCY: TableDefinition<'_, (u8, &str), ([u8; 32], u64, u64)> =
+    TableDefinition::new("idempotency");
+/// The time, and the route and key that were used then.
+const IDEMPOTENCY_AGES: TableDefinition<'_, (u64, u8, &str), ()> =
+    TableDefinition::new("idempotency_ages");
 /// Name to figure: see [`Figures`].
 pub(super) const FIGURES: TableDefinition<'_, &str, u64> = TableDefinition::new("figures");
 /// What tells the wallet apart: [`FINGERPRINT`].
@@ -34,13 +44,22 @@ type EventRow = (u64, u8, u64);
 
 const INVOICE_CREATED: u8 = 1;
 const USER_CREATED: u8 = 2;
+const INVOICE_EXPIRED: u8 = 3;
+const INVOICE_DELETED: u8 = 4;
+
+/// What idempotency keys are used for: a key is known per route.
+#[derive(Clone, Copy)]
+enum Route {
+    Invoices = 1,
+    Users = 2,
+}
 
 /// Keys are derived for numbers below this.
 const MAX_NUMBER: u64 = (1 << 31) - 1;
 
 pub(super) const SCHEMA: Schema = Schema { name: "wallet", migrations: MIGRATIONS };
 
-const MIGRATIONS: &[Migration] = &[create_tables];
+const MIGRATIONS: &[Migration] = &[create_tables, add_expiries_and_idempotency];
 
 fn create_tables(transaction: &WriteTransaction) -> Result<(), StoreError> {
     transaction.open_table(INVOICES)?;
@@ -51,11 +70,28 @@ fn create_tables(transaction: &WriteTransaction) -> Result<(), StoreError> {
     Ok(())
 }
 
+fn add_expiries_and_idempotency(transaction: &WriteTransaction) -> Result<(), StoreError> {
+    transaction.open_table(IDEMPOTENCY)?;
+    transaction.open_table(IDEMPOTENCY_AGES)?;
+    let mut expiries = transaction.open_table(EXPIRIES)?;
+    for row in transaction.open_table(INVOICES)?.iter()? {
+        let (number, row) = row?;
+        let (_, _, _, expires_at, paid_at, deleted_at, ..) = row.value();
+        if paid_at.is_none() && deleted_at.is_none() {
+            expiries.insert((expires_at, number.value()), ())?;
+        }
+    }
+    Ok(())
+}
+
 /// The tables, opened for a batch of commands.
 pub(super) struct OpenTables<'t> {
     invoices: Table<'t, u64, InvoiceRow<'static>>,
     users: Table<'t, u64, UserRow<'static>>,
     events: Table<'t, u64, EventRow>,
+    expiries: Table<'t, (u64, u64), ()>,
+    idempotency: Table<'t, (u8, &'static str), ([u8; 32], u64, u64)>,
+    idempotency_ages: Table<'t, (u64, u8, &'static str), ()>,
     figures_table: Table<'t, &'static str, u64>,
     wallet: Table<'t, &'static str, &'static [u8]>,
     figures: Figures,
@@ -88,6 +124,9 @@ impl Tables for WalletTables {
             invoices: transaction.open_table(INVOICES)?,
             users: transaction.open_table(USERS)?,
             events: transaction.open_table(EVENTS)?,
+            expiries: transaction.open_table(EXPIRIES)?,
+            idempotency: transaction.open_table(IDEMPOTENCY)?,
+            idempotency_ages: transaction.open_table(IDEMPOTENCY_AGES)?,
             figures_table: table,
             wallet: transaction.open_table(WALLET)?,
             figures,
@@ -109,6 +148,9 @@ impl Tables for WalletTables {
     }
 }
 
+/// No invoice has expired, and no key is old enough to be forgotten.
+pub(super) struct NothingDue;
+
 /// What a command answers: the outer error undoes the batch, the inner one refuses.
 type Outcome<T> = Result<Result<T, WalletStoreError>, StoreError>;
 
@@ -127,13 +169,22 @@ impl OpenTables<'_> {
 
     pub(super) fn create_invoice(
         &mut self,
-        NewInvoice { draft, expiry, now }: NewInvoice,
+        NewInvoice { draft, expiry, now, idempotency }: NewInvoice,
         id: impl FnOnce(u64) -> InvoiceId,
     ) -> Outcome<Invoice> {
+        match self.first_answer(Route::Invoices, idempotency.as_ref(), now)? {
+            Ok(Some(number)) => return Ok(Ok(self.invoice(number)?)),
+            Ok(None) => {}
+            Err(refusal) => return Ok(Err(refusal)),
+        }
         if self.figures.last_invoice == MAX_NUMBER {
             return Ok(Err(WalletStoreError::Full(MAX_NUMBER)));
         }
         let created_at = self.next_event_at(now);
+        let expires_at = draft.expires_at.unwrap_or_else(|| created_at.after(expiry));
+        if expires_at <= created_at {
+            return Ok(Err(WalletStoreError::AlreadyExpired));
+        }
         self.figures.last_invoice += 1;
         let number = self.figures.last_invoice;
         let invoice = Invoice {
@@ -143,20 +194,72 @@ impl OpenTables<'_> {
             description: draft.description,
             reference: draft.reference,
             created_at,
-            expires_at: draft.expires_at.unwrap_or_else(|| created_at.after(expiry)),
+            expires_at,
             payment_received_at: None,
             deleted_at: None,
         };
         self.invoices.insert(number, invoice_row(&invoice))?;
+        self.expiries.insert((expires_at.as_micros(), number), ())?;
         self.append_event(created_at, INVOICE_CREATED, number)?;
+        self.remember(Route::Invoices, idempotency, number, now)?;
         Ok(Ok(invoice))
+    }
+
+    pub(super) fn delete_invoice(&mut self, number: u64, now: Timestamp) -> Outcome<()> {
+        let row = self.invoices.get(number)?;
+        let invoice = row.map(|row| invoice(number, row.value())).transpose()?;
+        let Some(mut invoice) = invoice.filter(|invoice| invoice.deleted_at.is_none()) else {
+            return Ok(Err(WalletStoreError::UnknownInvoice(number)));
+        };
+        if invoice.payment_received_at.is_some() {
+            return Ok(Err(WalletStoreError::Paid(number)));
+        }
+        let at = self.next_event_at(now);
+        let expiry = (invoice.expires_at.as_micros(), number);
+        if self.expiries.remove(expiry)?.is_some() && invoice.expires_at <= at {
+            self.append_event(at, INVOICE_EXPIRED, number)?;
+        }
+        invoice.deleted_at = Some(at);
+        self.invoices.insert(number, invoice_row(&invoice))?;
+        self.append_event(at, INVOICE_DELETED, number)?;
+        Ok(Ok(()))
+    }
+
+    pub(super) fn sweep(
+        &mut self,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<Result<usize, NothingDue>, StoreError> {
+        let at = self.next_event_at(now);
+        let expired = self.expiries.range(..=(at.as_micros(), u64::MAX))?.take(limit);
+        let expired =
+            expired.map(|row| Ok(row?.0.value())).collect::<Result<Vec<_>, StoreError>>()?;
+        for expiry in &expired {
+            self.expiries.remove(expiry)?;
+            self.append_event(at, INVOICE_EXPIRED, expiry.1)?;
+        }
+        let forgotten = self.forget_keys(at, limit - expired.len())?;
+        Ok(match expired.len() + forgotten {
+            0 => Err(NothingDue),
+            count => Ok(count),
+        })
     }
 
     pub(super) fn create_user(
         &mut self,
         details: UserDraft,
         now: Timestamp,
+        idempotency: Option<IdempotencyKey>,
     ) -> Outcome<UserRecord> {
+        match self.first_answer(Route::Users, idempotency.as_ref(), now)? {
+            Ok(Some(id)) => {
+                let row = self.users.get(id)?;
+                let row = row.ok_or_else(|| StoreError::damaged("a user is missing"))?;
+                return Ok(Ok((id, user(row.value()))));
+            }
+            Ok(None) => {}
+            Err(refusal) => return Ok(Err(refusal)),
+        }
         if self.figures.last_user == MAX_NUMBER {
             return Ok(Err(WalletStoreError::Full(MAX_NUMBER)));
         }
@@ -174,7 +277,70 @@ impl OpenTables<'_> {
             ),
         )?;
         self.append_event(self.next_event_at(now), USER_CREATED, id)?;
+        self.remember(Route::Users, idempotency, id, now)?;
         Ok(Ok((id, details)))
+    }
+
+    fn invoice(&self, number: u64) -> Result<Invoice, StoreError> {
+        let row = self.invoices.get(number)?;
+        let row = row.ok_or_else(|| StoreError::damaged("an invoice is missing"))?;
+        invoice(number, row.value())
+    }
+
+    /// The number of what was created with this key, if it is known.
+    fn first_answer(
+        &self,
+        route: Route,
+        idempotency: Option<&IdempotencyKey>,
+        now: Timestamp,
+    ) -> Outcome<Option<u64>> {
+        let Some(IdempotencyKey { key, request_hash }) = idempotency else { return Ok(Ok(None)) };
+        let Some(row) = self.idempotency.get((route as u8, key.as_str()))? else {
+            return Ok(Ok(None));
+        };
+        let (first_hash, number, stored_at) = row.value();
+        let stored_at = Timestamp::from_micros(stored_at);
+        Ok(if stored_at <= self.next_event_at(now).before(IDEMPOTENCY_PERIOD) {
+            Ok(None)
+        } else if first_hash == *request_hash {
+            Ok(Some(number))
+        } else {
+            Err(WalletStoreError::KeyReused)
+        })
+    }
+
+    fn remember(
+        &mut self,
+        route: Route,
+        idempotency: Option<IdempotencyKey>,
+        number: u64,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let Some(IdempotencyKey { key, request_hash }) = idempotency else { return Ok(()) };
+        let key = (route as u8, key.as_str());
+        let stored_at = self.next_event_at(now).as_micros();
+        if let Some(old) = self.idempotency.insert(key, (request_hash, number, stored_at))? {
+            self.idempotency_ages.remove((old.value().2, key.0, key.1))?;
+        }
+        self.idempotency_ages.insert((stored_at, key.0, key.1), ())?;
+        Ok(())
+    }
+
+    fn forget_keys(&mut self, now: Timestamp, limit: usize) -> Result<usize, StoreError> {
+        let end = now.before(IDEMPOTENCY_PERIOD).as_micros();
+        let old = self.idempotency_ages.range((0, 0, "")..(end, 0, ""))?.take(limit);
+        let old = old
+            .map(|row| {
+                let row = row?;
+                let (stored_at, route, key) = row.0.value();
+                Ok((stored_at, route, key.to_owned()))
+            })
+            .collect::<Result<Vec<_>, StoreError>>()?;
+        for (stored_at, route, key) in &old {
+            self.idempotency_ages.remove((*stored_at, *route, key.as_str()))?;
+            self.idempotency.remove((*route, key.as_str()))?;
+        }
+        Ok(old.len())
     }
 
     /// The time of an event that happens at `now`: never before the last one.
@@ -243,6 +409,8 @@ pub(super) fn event(
     };
     let kind = match kind {
         INVOICE_CREATED => EventKind::InvoiceCreated(invoice_id()?),
+        INVOICE_EXPIRED => EventKind::InvoiceExpired(invoice_id()?),
+        INVOICE_DELETED => EventKind::InvoiceDeleted(invoice_id()?),
         USER_CREATED => EventKind::UserCreated(subject),
         _ => return Err(StoreError::damaged("an event of an unknown kind")),
     };

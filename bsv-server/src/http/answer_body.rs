@@ -1,0 +1,55 @@
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::body::{Body, Frame, SizeHint};
+use thiserror::Error;
+use tokio::sync::mpsc;
+
+/// The body of an answer: whole in memory, or streamed as its parts become ready.
+#[derive(Debug)]
+pub enum AnswerBody {
+    /// All of it.
+    Whole(Full<Bytes>),
+    /// Its parts. What breaks off is not ended properly, so that nobody takes it for the whole.
+    Stream(mpsc::Receiver<Result<Bytes, BrokenOff>>),
+}
+
+/// The rest of an answer could not be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("the answer breaks off, see the log of the server")]
+pub struct BrokenOff;
+
+impl Body for AnswerBody {
+    type Data = Bytes;
+    type Error = BrokenOff;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
+        match &mut *self {
+            Self::Whole(body) => Pin::new(body)
+                .poll_frame(context)
+                .map(|frame| frame.map(|frame| frame.map_err(|never| match never {}))),
+            Self::Stream(parts) => {
+                parts.poll_recv(context).map(|part| part.map(|part| part.map(Frame::data)))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Whole(body) => body.is_end_stream(),
+            Self::Stream(_) => false,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Whole(body) => body.size_hint(),
+            Self::Stream(_) => SizeHint::default(),
+        }
+    }
+}

@@ -1,0 +1,56 @@
+use hyper::StatusCode;
+use serde_json::{Map, Value, json};
+
+use super::{Answer, answer};
+
+/// A failure in `application/problem+json` (RFC 9457), with two members of our own: `code`, a stable
+/// name for programs, and `errors`, what is wrong with each field.
+#[derive(Clone, Debug)]
+pub(crate) struct Problem {
+    status: StatusCode,
+    code: &'static str,
+    detail: String,
+    errors: Map<String, Value>,
+}
+
+impl Problem {
+    pub(crate) fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
+        Self { status, code, detail: detail.into(), errors: Map::new() }
+    }
+
+    /// A failure that its status says enough about.
+    pub(crate) fn of_status(status: StatusCode, detail: impl Into<String>) -> Self {
+        let code = match status {
+            StatusCode::BAD_REQUEST => "bad-request",
+            StatusCode::FORBIDDEN => "forbidden",
+            StatusCode::NOT_FOUND => "not-found",
+            StatusCode::REQUEST_TIMEOUT => "request-timeout",
+            StatusCode::CONFLICT => "conflict",
+            StatusCode::PAYLOAD_TOO_LARGE => "too-large",
+            StatusCode::UNPROCESSABLE_ENTITY => "unprocessable",
+            StatusCode::SERVICE_UNAVAILABLE => "unavailable",
+            _ => "internal-error",
+        };
+        Self::new(status, code, detail)
+    }
+
+    /// Tells what is wrong with a field.
+    pub(crate) fn with_field(mut self, field: &str, messages: &[String]) -> Self {
+        self.errors.insert(field.to_owned(), json!(messages));
+        self
+    }
+
+    pub(crate) fn into_answer(self) -> Answer {
+        let mut body = json!({
+            "type": "about:blank",
+            "title": self.status.canonical_reason().unwrap_or_default(),
+            "status": self.status.as_u16(),
+            "detail": self.detail,
+            "code": self.code,
+        });
+        if !self.errors.is_empty() {
+            body["errors"] = Value::Object(self.errors);
+        }
+        answer::answer(self.status, "application/problem+json", body.to_string())
+    }
+}
