@@ -1,5 +1,6 @@
 use std::path::PathBuf;
 
+use bsv_invoicing::{InvoiceDraft, InvoiceId, InvoiceState, MAX_SATOSHIS, Timestamp, UserDraft};
 use bsv_minerid::Alias;
 use bsv_server::ConfigSources;
 use bsv_tx::OutPoint;
@@ -7,9 +8,10 @@ use clap::builder::TypedValueParser;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
+use crate::invoices::InvoiceList;
 use crate::operation::Operation;
 
-/// Sets up and operates the Bitcoin SV miner identity service.
+/// Sets up and operates the Bitcoin SV wallet and miner identity service.
 ///
 /// Works whether or not bsv-server runs on the data directory.
 #[derive(Debug, Parser)]
@@ -91,6 +93,98 @@ enum Command {
     /// List all identities
     #[command(name = "listminerids")]
     List,
+    /// Create, show, list and delete invoices
+    #[command(subcommand)]
+    Invoice(InvoiceCommand),
+    /// Create and show users of the wallet
+    #[command(subcommand)]
+    User(UserCommand),
+    /// Show the balance of the wallet, in satoshis
+    Balance,
+    /// Look after the wallet itself
+    #[command(subcommand)]
+    Wallet(WalletCommand),
+}
+
+#[derive(Debug, Subcommand)]
+enum InvoiceCommand {
+    /// Create an invoice, and print it with the URL to pay to
+    Create {
+        /// The amount
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MAX_SATOSHIS))]
+        satoshis: u64,
+        /// What is paid for
+        #[arg(long, value_name = "TEXT")]
+        description: Option<String>,
+        /// A reference of your own
+        #[arg(long, value_name = "TEXT")]
+        reference: Option<String>,
+        /// Until when it can be paid, such as 2026-11-21T08:48:56Z [default: after
+        /// wallet.paymentExpiryHours]
+        #[arg(long, value_name = "TIME")]
+        expires_at: Option<Timestamp>,
+    },
+    /// Show an invoice and the URL to pay to
+    Get(InvoiceIdArgument),
+    /// List invoices in the order of their creation
+    List {
+        /// Only those in this state: pending, paid or expired
+        #[arg(long, value_name = "STATE")]
+        state: Option<InvoiceState>,
+        /// How many at most [default: all]
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+        limit: Option<u64>,
+        /// Begin with the newest
+        #[arg(long)]
+        newest_first: bool,
+    },
+    /// Delete an invoice that is not paid
+    Delete(InvoiceIdArgument),
+}
+
+#[derive(Debug, Args)]
+struct InvoiceIdArgument {
+    /// The id of the invoice
+    id: InvoiceId,
+}
+
+#[derive(Debug, Subcommand)]
+enum UserCommand {
+    /// Create a user, and print it with its public key
+    Create {
+        /// The name
+        #[arg(long)]
+        name: String,
+        /// The address for electronic mail
+        #[arg(long, default_value = "")]
+        email: String,
+        /// The URL of an image
+        #[arg(long, value_name = "URL", default_value = "")]
+        avatar: String,
+        /// The postal address
+        #[arg(long, default_value = "")]
+        address: String,
+        /// The telephone number
+        #[arg(long, default_value = "")]
+        phone_number: String,
+    },
+    /// Show a user
+    Get {
+        /// The id of the user
+        id: u64,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+enum WalletCommand {
+    /// Print the 24 words that the wallet's keys can be restored from
+    ///
+    /// Whoever sees them can take the money. Asks before it prints them.
+    BackupWords {
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -164,7 +258,52 @@ impl Command {
             }
             Self::Import { from } => Operation::Import { from: from.clone() },
             Self::List => Operation::List,
+            Self::Invoice(command) => command.operation(),
+            Self::User(command) => command.operation(),
+            Self::Balance => Operation::Balance,
+            Self::Wallet(WalletCommand::BackupWords { yes }) => {
+                Operation::BackupWords { is_confirmed: *yes }
+            }
         })
+    }
+}
+
+impl InvoiceCommand {
+    fn operation(&self) -> Operation {
+        match self {
+            Self::Create { satoshis, description, reference, expires_at } => {
+                Operation::CreateInvoice(InvoiceDraft {
+                    satoshis: *satoshis,
+                    description: description.clone(),
+                    reference: reference.clone(),
+                    expires_at: *expires_at,
+                })
+            }
+            Self::Get(InvoiceIdArgument { id }) => Operation::GetInvoice { id: *id },
+            Self::List { state, limit, newest_first } => Operation::ListInvoices(InvoiceList {
+                state: *state,
+                limit: *limit,
+                newest_first: *newest_first,
+            }),
+            Self::Delete(InvoiceIdArgument { id }) => Operation::DeleteInvoice { id: *id },
+        }
+    }
+}
+
+impl UserCommand {
+    fn operation(&self) -> Operation {
+        match self {
+            Self::Create { name, email, avatar, address, phone_number } => {
+                Operation::CreateUser(UserDraft {
+                    name: name.clone(),
+                    email: email.clone(),
+                    avatar: avatar.clone(),
+                    address: address.clone(),
+                    phone_number: phone_number.clone(),
+                })
+            }
+            Self::Get { id } => Operation::GetUser { id: *id },
+        }
     }
 }
 

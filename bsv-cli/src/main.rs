@@ -1,4 +1,4 @@
-//! Sets up and operates the Bitcoin SV miner identity service.
+//! Sets up and operates the Bitcoin SV wallet and miner identity service.
 //!
 //! Every operation is a request to the service: over the control socket when a server runs on the
 //! data directory, answered in this process when none does.
@@ -6,6 +6,7 @@
 //! Exit codes: 0 done, 1 refused or failed (the reason is on standard error), 2 wrong usage.
 
 mod args;
+mod invoices;
 mod operation;
 mod output;
 mod reach;
@@ -18,7 +19,7 @@ use thiserror::Error;
 
 use crate::args::{Arguments, Task};
 use crate::operation::Operation;
-use crate::reach::ReachError;
+use crate::reach::{Answer, ReachError, Request, Service};
 
 /// Why an operation was not done.
 #[derive(Debug, Error)]
@@ -27,6 +28,8 @@ enum CliError {
     Config(#[from] ConfigError),
     #[error(transparent)]
     Reach(#[from] ReachError),
+    #[error("not confirmed, so that nothing was printed")]
+    NotConfirmed,
     /// What the service says.
     #[error("{0}")]
     Refused(String),
@@ -54,19 +57,34 @@ fn run(arguments: &Arguments) -> Result<(), CliError> {
     let text = match arguments.task() {
         Task::CheckConfig if arguments.json => format!("{}\n", config.to_json()),
         Task::CheckConfig => output::settings(&config.to_json()),
-        Task::Operate(operation) => {
-            let answer = ask(config, &operation)?;
-            if arguments.json { operation.json(&answer) } else { operation.text(&answer) }
-        }
+        Task::Operate(operation) => return operate(config, &operation, arguments.json),
     };
     Ok(output::print(&text)?)
 }
 
-fn ask(config: Config, operation: &Operation) -> Result<String, CliError> {
+fn operate(config: Config, operation: &Operation, is_json: bool) -> Result<(), CliError> {
+    if let Operation::BackupWords { is_confirmed: false } = operation
+        && !output::confirm("Whoever sees the words can take the money. Print them?")?
+    {
+        return Err(CliError::NotConfirmed);
+    }
     let runtime = tokio::runtime::Runtime::new()?;
-    let answer = runtime.block_on(reach::ask(config, &operation.request()))?;
+    runtime.block_on(async {
+        let mut service = Service::reach(operation.restrict(config)).await?;
+        if let Operation::ListInvoices(list) = operation {
+            return list.print(&mut service, is_json).await;
+        }
+        let answer = ask(&mut service, &operation.request()).await?;
+        let text = if is_json { operation.json(&answer) } else { operation.text(&answer) };
+        Ok(output::print(&text)?)
+    })
+}
+
+/// Asks for something that the service may refuse.
+async fn ask(service: &mut Service, request: &Request) -> Result<Answer, CliError> {
+    let answer = service.ask(request).await?;
     if answer.status.is_success() {
-        return Ok(answer.body);
+        return Ok(answer);
     }
     Err(CliError::Refused(output::reason(&answer.body)))
 }

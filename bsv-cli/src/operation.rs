@@ -1,12 +1,15 @@
 use std::path::PathBuf;
 
+use bsv_invoicing::{InvoiceDraft, InvoiceId, UserDraft};
 use bsv_minerid::{Alias, MinerContact};
+use bsv_server::Config;
 use bsv_tx::OutPoint;
 use hyper::Method;
 use serde_json::{Value, json};
 
+use crate::invoices::{self, InvoiceList};
 use crate::output;
-use crate::reach::Request;
+use crate::reach::{Answer, Request};
 
 /// One thing that the service is asked to do.
 #[derive(Debug)]
@@ -19,9 +22,47 @@ pub(crate) enum Operation {
     SetContact { alias: Alias, pairs: Vec<(String, String)> },
     Import { from: PathBuf },
     List,
+    CreateInvoice(InvoiceDraft),
+    GetInvoice { id: InvoiceId },
+    ListInvoices(InvoiceList),
+    DeleteInvoice { id: InvoiceId },
+    CreateUser(UserDraft),
+    GetUser { id: u64 },
+    Balance,
+    BackupWords { is_confirmed: bool },
 }
 
 impl Operation {
+    /// Leaves of `config` the service that this is asked of: the other one is not opened for it.
+    pub(crate) fn restrict(&self, config: Config) -> Config {
+        if self.is_for_wallet() {
+            Config { minerid: None, ..config }
+        } else {
+            Config { wallet: None, ..config }
+        }
+    }
+
+    fn is_for_wallet(&self) -> bool {
+        match self {
+            Self::Generate { .. }
+            | Self::SetUpVctx { .. }
+            | Self::Rotate { .. }
+            | Self::GetCurrent { .. }
+            | Self::OpReturn { .. }
+            | Self::SetContact { .. }
+            | Self::Import { .. }
+            | Self::List => false,
+            Self::CreateInvoice(_)
+            | Self::GetInvoice { .. }
+            | Self::ListInvoices(_)
+            | Self::DeleteInvoice { .. }
+            | Self::CreateUser(_)
+            | Self::GetUser { .. }
+            | Self::Balance
+            | Self::BackupWords { .. } => true,
+        }
+    }
+
     /// The request that asks for it.
     pub(crate) fn request(&self) -> Request {
         let get = |path: String| Request { method: Method::GET, path, body: None };
@@ -53,12 +94,47 @@ impl Operation {
                 post("/control/import".to_owned(), json!({ "from": from }))
             }
             Self::List => get("/control/minerids".to_owned()),
+            Self::CreateInvoice(InvoiceDraft { satoshis, description, reference, expires_at }) => {
+                let body = json!({
+                    "satoshis": satoshis,
+                    "description": description,
+                    "reference": reference,
+                    "expiresAt": expires_at.map(|time| time.to_string()),
+                });
+                post("/api/v1/invoices".to_owned(), body)
+            }
+            Self::GetInvoice { id } => get(format!("/api/v1/invoices/{id}")),
+            Self::ListInvoices(list) => list.request(),
+            Self::DeleteInvoice { id } => Request {
+                method: Method::DELETE,
+                path: format!("/api/v1/invoices/{id}"),
+                body: None,
+            },
+            Self::CreateUser(UserDraft { name, email, avatar, address, phone_number }) => {
+                let body = json!({
+                    "name": name,
+                    "email": email,
+                    "avatar": avatar,
+                    "address": address,
+                    "phoneNumber": phone_number,
+                });
+                post("/api/v1/users".to_owned(), body)
+            }
+            Self::GetUser { id } => get(format!("/api/v1/users/{id}")),
+            Self::Balance => get("/api/v1/balance".to_owned()),
+            Self::BackupWords { .. } => post("/control/wallet/backup-words".to_owned(), json!({})),
         }
     }
 
     /// The answer as JSON, for programs.
-    pub(crate) fn json(&self, answer: &str) -> String {
+    pub(crate) fn json(&self, answer: &Answer) -> String {
+        let Answer { body: answer, payment_url, .. } = answer;
         match self {
+            Self::CreateInvoice(_) | Self::GetInvoice { .. } => {
+                let payment_url = Value::from(payment_url.as_deref());
+                format!("{},\"paymentUrl\":{payment_url}}}\n", answer.trim_end_matches('}'))
+            }
+            Self::DeleteInvoice { id } => format!("{}\n", json!({ "deleted": id.as_str() })),
             Self::GetCurrent { alias } => {
                 format!("{}\n", json!({ "alias": alias.as_str(), "minerId": answer }))
             }
@@ -71,11 +147,14 @@ impl Operation {
     }
 
     /// The answer for people.
-    pub(crate) fn text(&self, answer: &str) -> String {
+    pub(crate) fn text(&self, answer: &Answer) -> String {
+        let Answer { body: answer, payment_url, .. } = answer;
         let value: Value = serde_json::from_str(answer).unwrap_or_default();
         let member = |name: &str| value[name].as_str().unwrap_or_default();
         match self {
-            Self::GetCurrent { .. } | Self::OpReturn { .. } => format!("{answer}\n"),
+            Self::GetCurrent { .. } | Self::OpReturn { .. } | Self::ListInvoices(_) => {
+                format!("{answer}\n")
+            }
             Self::Generate { alias } => {
                 format!("Alias \"{alias}\" has the new miner id {}\n", member("minerId"))
             }
@@ -98,6 +177,13 @@ impl Operation {
             Self::SetContact { .. } => format!("{value:#}\n"),
             Self::Import { .. } => output::imported(&value),
             Self::List => output::identities(&value),
+            Self::CreateInvoice(_) | Self::GetInvoice { .. } => {
+                invoices::describe(&value, payment_url.as_deref())
+            }
+            Self::DeleteInvoice { id } => format!("Invoice {id} is deleted\n"),
+            Self::CreateUser(_) | Self::GetUser { .. } => output::user(&value),
+            Self::Balance => format!("{} satoshis\n", value["satoshis"]),
+            Self::BackupWords { .. } => format!("{}\n", member("words")),
         }
     }
 }

@@ -1,4 +1,4 @@
-use std::io::{self, Write};
+use std::io::{self, BufRead, Read, Write};
 
 use comfy_table::Table;
 use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
@@ -9,6 +9,16 @@ pub(crate) fn print(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;
     out.flush()
+}
+
+/// Asks a question on the terminal; only a clear yes counts.
+pub(crate) fn confirm(question: &str) -> io::Result<bool> {
+    let mut out = io::stderr().lock();
+    write!(out, "{question} [y/N] ")?;
+    out.flush()?;
+    let mut answer = String::new();
+    io::stdin().lock().take(16).read_line(&mut answer)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
 /// What a refusal says: the detail of a problem document, or the text that it is.
@@ -32,6 +42,43 @@ pub(crate) fn settings(settings: &Value) -> String {
 pub(crate) fn imported(answer: &Value) -> String {
     let aliases = answer["aliases"].as_array().into_iter().flatten().filter_map(Value::as_str);
     aliases.map(|alias| format!("Imported alias \"{alias}\"\n")).collect()
+}
+
+/// A user, a line per field.
+pub(crate) fn user(user: &Value) -> String {
+    let mut text = format!("User {}\n", user["id"]);
+    for (name, value) in [
+        ("name", &user["name"]),
+        ("email", &user["email"]),
+        ("avatar", &user["avatar"]),
+        ("address", &user["address"]),
+        ("phone number", &user["phoneNumber"]),
+        ("public key", &user["extendedData"]["pki"]),
+    ] {
+        text.push_str(&field(name, value));
+    }
+    text
+}
+
+/// A line that shows a field which is not empty.
+pub(crate) fn field(name: &str, value: &Value) -> String {
+    match value.as_str() {
+        Some(value) if !value.is_empty() => format!("{name:<13}{}\n", printable(value)),
+        _ => String::new(),
+    }
+}
+
+/// Text that others wrote, with nothing in it that steers a terminal.
+pub(crate) fn printable(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() {
+            shown.extend(c.escape_default());
+        } else {
+            shown.push(c);
+        }
+    }
+    shown
 }
 
 /// A table of identities.

@@ -1,15 +1,17 @@
 use std::io;
 use std::time::{Duration, Instant};
 
+use bsv_server::http::BrokenOff;
 use bsv_server::{Config, Instance, OpenError, Surface, control};
 use bsv_store::LockError;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
-use hyper::client::conn::http1;
-use hyper::{Method, Response, StatusCode};
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper::header::{CONTENT_TYPE, HeaderValue, LINK};
+use hyper::http::response::Parts;
+use hyper::{Method, StatusCode};
 use hyper_util::rt::TokioIo;
 use thiserror::Error;
-use tokio::net::UnixStream;
 use tokio::time::sleep;
 
 /// A request to the service.
@@ -25,6 +27,18 @@ pub(crate) struct Request {
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     pub(crate) body: String,
+    /// Where the invoice that it tells of can be paid.
+    pub(crate) payment_url: Option<String>,
+    /// The path of the next page, if there is one.
+    pub(crate) next: Option<String>,
+}
+
+/// The service, wherever it is.
+pub(crate) enum Service {
+    /// In this process.
+    Here(Box<Instance>),
+    /// In the server that runs on the data directory.
+    Server(SendRequest<Full<Bytes>>),
 }
 
 /// Why the service could not be asked.
@@ -34,6 +48,8 @@ pub(crate) enum ReachError {
     Open(#[from] OpenError),
     #[error("the server broke off before it answered, so that what it did is unknown: {0}")]
     BrokenOff(#[from] hyper::Error),
+    #[error(transparent)]
+    Answer(#[from] BrokenOff),
     #[error("cannot ask the service: {0}")]
     Io(#[from] io::Error),
 }
@@ -42,37 +58,43 @@ pub(crate) enum ReachError {
 /// server may be starting or stopping, or another command may run.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Asks the server that runs on the data directory, or else a service in this process.
-pub(crate) async fn ask(config: Config, request: &Request) -> Result<Answer, ReachError> {
-    bsv_server::survive_file_size_limit()?;
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        match Instance::open(config.clone(), "bsv-cli") {
-            Ok(instance) => return ask_here(&instance, request).await,
-            Err(OpenError::Lock(LockError::Held { .. })) if Instant::now() < deadline => {}
-            Err(error) => return Err(error.into()),
+impl Service {
+    /// Finds the server that runs on the data directory, or else opens that here.
+    pub(crate) async fn reach(config: Config) -> Result<Self, ReachError> {
+        bsv_server::survive_file_size_limit()?;
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            match Instance::open(config.clone(), "bsv-cli").await {
+                Ok(instance) => return Ok(Self::Here(Box::new(instance))),
+                Err(OpenError::Lock(LockError::Held { .. })) if Instant::now() < deadline => {}
+                Err(error) => return Err(error.into()),
+            }
+            if let Ok(stream) = control::connect(&config.network_dir).await {
+                let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+                tokio::spawn(connection);
+                return Ok(Self::Server(sender));
+            }
+            sleep(Duration::from_millis(50)).await;
         }
-        if let Ok(stream) = control::connect(&config.network_dir).await {
-            return ask_server(stream, request).await;
-        }
-        sleep(Duration::from_millis(50)).await;
     }
-}
 
-async fn ask_here(instance: &Instance, request: &Request) -> Result<Answer, ReachError> {
-    let answer = instance.answer(Surface::Control, request.to_http()).await;
-    instance.record_hand_outs();
-    let (head, body) = answer.into_parts();
-    let Ok(body) = body.collect().await;
-    Ok(Answer::new(head.status, &body.to_bytes()))
-}
-
-async fn ask_server(stream: UnixStream, request: &Request) -> Result<Answer, ReachError> {
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-    tokio::spawn(connection);
-    let answer: Response<_> = sender.send_request(request.to_http()).await?;
-    let (head, body) = answer.into_parts();
-    Ok(Answer::new(head.status, &body.collect().await?.to_bytes()))
+    /// Asks it for something.
+    pub(crate) async fn ask(&mut self, request: &Request) -> Result<Answer, ReachError> {
+        match self {
+            Self::Here(instance) => {
+                let answer = instance.answer(Surface::Control, request.to_http()).await;
+                instance.record_hand_outs();
+                let (head, body) = answer.into_parts();
+                Ok(Answer::new(&head, &body.collect().await?.to_bytes()))
+            }
+            Self::Server(sender) => {
+                sender.ready().await?;
+                let answer = sender.send_request(request.to_http()).await?;
+                let (head, body) = answer.into_parts();
+                Ok(Answer::new(&head, &body.collect().await?.to_bytes()))
+            }
+        }
+    }
 }
 
 impl Request {
@@ -80,13 +102,28 @@ impl Request {
         let body = Full::new(Bytes::from(self.body.clone().unwrap_or_default()));
         let mut request = hyper::Request::new(body);
         *request.method_mut() = self.method.clone();
-        *request.uri_mut() = self.path.parse().expect("paths are made of aliases and numbers");
+        if self.body.is_some() {
+            let json = HeaderValue::from_static("application/json");
+            request.headers_mut().insert(CONTENT_TYPE, json);
+        }
+        *request.uri_mut() = self.path.parse().expect("paths are made of aliases, ids and numbers");
         request
     }
 }
 
 impl Answer {
-    fn new(status: StatusCode, body: &[u8]) -> Self {
-        Self { status, body: String::from_utf8_lossy(body).into_owned() }
+    fn new(head: &Parts, body: &[u8]) -> Self {
+        let link = |relation: &str| {
+            let links = head.headers.get_all(LINK).iter().filter_map(|link| link.to_str().ok());
+            let end = format!(">; rel=\"{relation}\"");
+            let mut targets = links.filter_map(|link| link.strip_prefix('<')?.strip_suffix(&end));
+            targets.next().map(str::to_owned)
+        };
+        Self {
+            status: head.status,
+            body: String::from_utf8_lossy(body).into_owned(),
+            payment_url: link("payment"),
+            next: link("next"),
+        }
     }
 }

@@ -1,17 +1,19 @@
 use std::sync::Arc;
 
-use bsv_minerid::{Keystore, MinerIds, OpenStoreError, RedbIdentityStore};
+use bsv_invoicing::{OpenWalletStoreError, RedbWalletStore, Wallet, WalletSettings};
+use bsv_minerid::{MinerIds, OpenStoreError, RedbIdentityStore};
 use bsv_network::NodeRpc;
-use bsv_store::{DirLock, KeystoreError, LockError};
+use bsv_store::{DatabaseOptions, DirLock, Keystore, KeystoreError, LockError};
 use bytes::Bytes;
 use hyper::body::Body;
 use hyper::{Request, StatusCode};
 use thiserror::Error;
 
-use crate::config::{Config, MinerIdConfig};
+use crate::config::{Config, WalletConfig};
 use crate::control::SetUp;
-use crate::http::{self, Answer, answer};
+use crate::http::{self, Answer, Problem, answer};
 use crate::minerid::MinerIdApi;
+use crate::wallet::WalletApi;
 
 /// An opened data directory, which this process holds until the instance is dropped.
 #[derive(Debug)]
@@ -19,8 +21,9 @@ pub struct Instance {
     pub(crate) config: Config,
     pub(crate) node: Option<NodeRpc>,
     pub(crate) minerid: Option<MinerIdApi>,
+    pub(crate) wallet: Option<WalletApi>,
     set_up: SetUp,
-    _lock: DirLock,
+    _lock: Arc<DirLock>,
 }
 
 /// What a request came over, which decides what it may ask for.
@@ -28,6 +31,8 @@ pub struct Instance {
 pub enum Surface {
     /// The miner identity listener: the routes of the specification.
     MinerId,
+    /// The wallet listener: the routes of its specification.
+    Wallet,
     /// The control socket, or this very process: those routes, and setting up.
     Control,
 }
@@ -45,6 +50,12 @@ pub enum OpenError {
     /// The identity store cannot be opened.
     #[error(transparent)]
     Store(#[from] OpenStoreError),
+    /// The wallet's store cannot be opened.
+    #[error(transparent)]
+    WalletStore(#[from] OpenWalletStoreError),
+    /// The wallet cannot be opened.
+    #[error("the wallet cannot be opened: {0}")]
+    Wallet(#[from] bsv_invoicing::Error),
     /// The identities cannot be loaded.
     #[error(transparent)]
     MinerId(#[from] bsv_minerid::Error),
@@ -56,18 +67,31 @@ const MAX_BODY_LEN: usize = 1 << 20;
 impl Instance {
     /// Opens the data directory that `config` names. `program` is what others are told who find it
     /// in use.
-    pub fn open(config: Config, program: &str) -> Result<Self, OpenError> {
-        let lock = DirLock::acquire(&config.network_dir, program)?;
+    pub async fn open(config: Config, program: &str) -> Result<Self, OpenError> {
+        let lock = Arc::new(DirLock::acquire(&config.network_dir, program)?);
         let node = config.node.clone().map(NodeRpc::new);
-        let ids = config
-            .minerid
-            .as_ref()
-            .map(|minerid| open_miner_ids(&config, minerid, program))
-            .transpose()?
-            .map(Arc::new);
-        let set_up = SetUp::new(ids.clone(), node.clone());
+        let keystore = match (&config.minerid, &config.wallet) {
+            (None, None) => None,
+            _ => Some(Arc::new(open_keystore(&config, program)?)),
+        };
+        let ids = match config.minerid.as_ref().zip(keystore.clone()) {
+            Some((minerid, keystore)) => {
+                let store = RedbIdentityStore::open(&minerid.data_dir, program)?;
+                Some(Arc::new(MinerIds::open(store, keystore, config.network)?))
+            }
+            None => None,
+        };
+        let wallet = match config.wallet.as_ref().zip(keystore) {
+            Some((wallet, keystore)) => {
+                let opened = open_wallet(&config, wallet, Arc::clone(&lock), keystore).await?;
+                Some(WalletApi::new(Arc::new(opened), wallet.public_url.clone()))
+            }
+            None => None,
+        };
+        let shared_wallet = wallet.as_ref().map(|api| Arc::clone(api.wallet()));
+        let set_up = SetUp::new(ids.clone(), shared_wallet, node.clone());
         let minerid = ids.map(MinerIdApi::new);
-        Ok(Self { config, node, minerid, set_up, _lock: lock })
+        Ok(Self { config, node, minerid, wallet, set_up, _lock: lock })
     }
 
     /// Answers a request.
@@ -75,15 +99,21 @@ impl Instance {
     where
         B: Body<Data = Bytes> + Unpin,
     {
-        if surface == Surface::MinerId
+        let service = match surface {
+            Surface::MinerId => Service::MinerId,
+            Surface::Wallet => Service::Wallet,
+            Surface::Control if request.uri().path().starts_with("/api/") => Service::Wallet,
+            Surface::Control => Service::MinerId,
+        };
+        if surface != Surface::Control
             && let Err(reason) = http::check_origin(request.headers(), &self.config.allowed_hosts)
         {
-            return answer::text(StatusCode::FORBIDDEN, reason);
+            return service.refuse(StatusCode::FORBIDDEN, reason);
         }
         let (head, body) = request.into_parts();
         let body = match http::collect(body, MAX_BODY_LEN).await {
             Ok(body) => body,
-            Err(error) => return answer::text(error.status(), error.to_string()),
+            Err(error) => return service.refuse(error.status(), &error.to_string()),
         };
         let request = Request::from_parts(head, body);
         if surface == Surface::Control
@@ -91,9 +121,15 @@ impl Instance {
         {
             return answer;
         }
-        match &self.minerid {
-            Some(minerid) => minerid.answer(request).await,
-            None => answer::text(StatusCode::NOT_FOUND, "the miner identity service is disabled"),
+        match (service, &self.minerid, &self.wallet) {
+            (Service::MinerId, Some(minerid), _) => minerid.answer(request).await,
+            (Service::Wallet, _, Some(wallet)) => wallet.answer(&request).await,
+            (Service::MinerId, None, _) => {
+                service.refuse(StatusCode::NOT_FOUND, "the miner identity service is disabled")
+            }
+            (Service::Wallet, _, None) => {
+                service.refuse(StatusCode::NOT_FOUND, "the wallet is disabled")
+            }
         }
     }
 
@@ -108,19 +144,42 @@ impl Instance {
     }
 }
 
-fn open_miner_ids(
-    config: &Config,
-    minerid: &MinerIdConfig,
-    program: &str,
-) -> Result<MinerIds, OpenError> {
+/// Whose routes a request is for, which decides how errors are told.
+#[derive(Clone, Copy)]
+enum Service {
+    MinerId,
+    Wallet,
+}
+
+impl Service {
+    fn refuse(self, status: StatusCode, reason: &str) -> Answer {
+        match self {
+            Self::MinerId => answer::text(status, reason.to_owned()),
+            Self::Wallet => Problem::of_status(status, reason).into_answer(),
+        }
+    }
+}
+
+fn open_keystore(config: &Config, program: &str) -> Result<Keystore, KeystoreError> {
     let keys = &config.keystore;
     let keystore = Keystore::open(&keys.dir, keys.passphrase.as_ref(), keys.plain_keys, program)?;
     if keystore.is_plain() {
         tracing::warn!(
-            "the keys in {} are not sealed: set a passphrase before they sign for real money",
+            "the keys in {} are not sealed: set a passphrase before they guard real money",
             keys.dir.display()
         );
     }
-    let store = RedbIdentityStore::open(&minerid.data_dir, program)?;
-    Ok(MinerIds::open(store, keystore, config.network)?)
+    Ok(keystore)
+}
+
+async fn open_wallet(
+    config: &Config,
+    wallet: &WalletConfig,
+    lock: Arc<DirLock>,
+    keystore: Arc<Keystore>,
+) -> Result<Wallet, OpenError> {
+    let options = DatabaseOptions { cache_bytes: wallet.cache_bytes, ..DatabaseOptions::default() };
+    let store = RedbWalletStore::open(lock, options)?;
+    let settings = WalletSettings { network: config.network, expiry: wallet.expiry };
+    Ok(Wallet::open(store, keystore, settings).await?)
 }

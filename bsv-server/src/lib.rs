@@ -1,4 +1,5 @@
-//! The server of the miner identity service: hyper around [`bsv_minerid`].
+//! The server of the wallet and of the miner identity service: hyper around [`bsv_invoicing`] and
+//! [`bsv_minerid`].
 //!
 //! An [`Instance`] is an opened data directory and answers requests, whatever they came over. The
 //! server puts it behind listeners ([`run`]); the command line asks it in its own process when no
@@ -10,6 +11,7 @@ pub mod http;
 mod instance;
 mod minerid;
 mod run;
+mod wallet;
 
 pub use config::{Config, ConfigError, ConfigSources};
 pub use instance::{Instance, OpenError, Surface};

@@ -12,6 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 use tracing_subscriber::EnvFilter;
 
 use crate::config::{Config, ConfigError, ConfigSources};
@@ -19,11 +20,13 @@ use crate::control;
 use crate::http::{Answer, Limits, Listener, serve, serve_stream};
 use crate::instance::{Instance, OpenError, Surface};
 use crate::minerid;
+use crate::wallet;
 
-/// The server of the Bitcoin SV miner identity service.
+/// The server of the Bitcoin SV wallet and miner identity service.
 ///
-/// Holds a signing key per alias, makes the output script that carries a miner's identity in a
-/// coinbase transaction, and signs hashes. Identities are set up with bsv-cli.
+/// The wallet creates invoices, keeps users and knows its balance. The miner identity service holds a
+/// signing key per alias, makes the output script that carries a miner's identity in a coinbase
+/// transaction, and signs hashes. Identities are set up with bsv-cli.
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Arguments {
@@ -117,43 +120,54 @@ pub fn survive_file_size_limit() -> io::Result<()> {
 /// For each listener it prints a line such as `listening minerid http://127.0.0.1:9002` as soon as
 /// that accepts connections.
 pub async fn run(config: Config, shutdown: impl Future<Output = ()>) -> Result<(), StartError> {
-    let instance = Arc::new(Instance::open(config, "bsv-server")?);
+    let instance = Arc::new(Instance::open(config, "bsv-server").await?);
     let network_dir = &instance.config.network_dir;
     let control_path = control::socket_path(network_dir).display().to_string();
     let control = control::bind(network_dir).map_err(listen_error(&control_path))?;
-    let minerid = match &instance.config.minerid {
-        Some(config) => Some(bind_tcp(config.address).await?),
-        None => None,
-    };
-    if let Some(listener) = &minerid {
-        say(&format!("listening minerid http://{}", listener.local_addr()?));
+    let (stop, stopped) = watch::channel(());
+    let mut listeners = JoinSet::new();
+    for (surface, name, address) in tcp_listeners(&instance.config) {
+        let listener = bind_tcp(address).await?;
+        say(&format!("listening {name} http://{}", listener.local_addr()?));
+        listeners.spawn(serve_surface(Arc::clone(&instance), surface, listener, stopped.clone()));
     }
     say(&format!("listening control {control_path}"));
+    listeners.spawn(serve_surface(Arc::clone(&instance), Surface::Control, control, stopped));
 
-    let (stop, stopped) = watch::channel(());
-    let listeners = async {
-        tokio::join!(serve_surface(&instance, Surface::Control, control, stopped.clone()), async {
-            if let Some(listener) = minerid {
-                serve_surface(&instance, Surface::MinerId, listener, stopped.clone()).await;
-            }
-        })
-    };
-    let stopper = async move {
+    let served = async {
         shutdown.await;
         drop(stop);
-    };
-    let watcher = async {
-        match &instance.minerid {
-            Some(api) => minerid::watch(Arc::clone(api.ids()), instance.node.clone()).await,
-            None => std::future::pending().await,
-        }
+        while listeners.join_next().await.is_some() {}
     };
     tokio::select! {
-        _ = async { tokio::join!(listeners, stopper) } => {}
-        () = watcher => {}
+        () = served => {}
+        () = keep_up_to_date(&instance) => {}
     }
     instance.record_hand_outs();
     Ok(())
+}
+
+fn tcp_listeners(config: &Config) -> Vec<(Surface, &'static str, SocketAddr)> {
+    let minerid = config.minerid.as_ref();
+    let wallet = config.wallet.as_ref();
+    let minerid = minerid.map(|minerid| (Surface::MinerId, "minerid", minerid.address));
+    let wallet = wallet.map(|wallet| (Surface::Wallet, "wallet", wallet.address));
+    minerid.into_iter().chain(wallet).collect()
+}
+
+/// Does what time and the chain make due, for as long as it is polled.
+async fn keep_up_to_date(instance: &Instance) {
+    let identities = async {
+        if let Some(api) = &instance.minerid {
+            minerid::watch(Arc::clone(api.ids()), instance.node.clone()).await;
+        }
+    };
+    let wallet = async {
+        if let Some(api) = &instance.wallet {
+            wallet::sweep(Arc::clone(api.wallet())).await;
+        }
+    };
+    tokio::join!(identities, wallet, std::future::pending::<()>());
 }
 
 /// Answers the requests that come over one connection of any kind, until it ends.
@@ -169,12 +183,12 @@ where
 }
 
 async fn serve_surface<L: Listener>(
-    instance: &Arc<Instance>,
+    instance: Arc<Instance>,
     surface: Surface,
     listener: L,
     mut stopped: watch::Receiver<()>,
 ) {
-    let door = Door { instance: Arc::clone(instance), surface };
+    let door = Door { instance, surface };
     let answer = move |request| door.clone().answer(request);
     let shutdown = async move {
         // Ends when the sender is dropped.

@@ -39,6 +39,69 @@ impl Reply {
     }
 }
 
+/// A listener that is asked.
+#[derive(Clone, Debug)]
+pub struct Client {
+    address: String,
+}
+
+impl Client {
+    /// Asks what listens at this host and port.
+    pub fn new(address: &str) -> Self {
+        Self { address: address.to_owned() }
+    }
+
+    /// Host and port.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// `GET path`.
+    pub fn get(&self, path: &str) -> Reply {
+        self.request("GET", path, b"")
+    }
+
+    /// `POST path` with a JSON body.
+    pub fn post(&self, path: &str, body: impl AsRef<[u8]>) -> Reply {
+        self.request("POST", path, body.as_ref())
+    }
+
+    /// Any request, with its path sent as it is.
+    ///
+    /// # Panics
+    /// If there is no answer.
+    pub fn request(&self, method: &str, path: &str, body: &[u8]) -> Reply {
+        request(&self.address, method, path, body).unwrap()
+    }
+
+    /// Any request, with these headers besides `Host`, `Content-Length` and `Connection`.
+    ///
+    /// # Panics
+    /// If there is no answer.
+    pub fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Reply {
+        self.try_send(method, path, headers, body).unwrap()
+    }
+
+    /// Any such request, which may stay without an answer.
+    pub fn try_send(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> io::Result<Reply> {
+        let headers: String =
+            headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nHost: {}\r\nContent-Length: {}\r\n\
+             Connection: close\r\n{headers}\r\n",
+            self.address,
+            body.len()
+        );
+        exchange(&self.address, &[head.as_bytes(), body].concat(), method)
+    }
+}
+
 /// For how long an answer is waited for.
 const TIMEOUT: Duration = Duration::from_secs(60);
 

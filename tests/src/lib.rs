@@ -13,7 +13,7 @@ pub mod pool;
 pub mod site;
 pub mod vectors;
 
-pub use http::Reply;
+pub use http::{Client, Reply};
 pub use node::Node;
 pub use pool::Template;
 pub use site::{Done, Server, Site};

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::build::{cli_program, server_program};
-use crate::http::{self, Reply};
+use crate::http::{self, Client, Reply};
 use crate::node::Node;
 
 /// A data directory and the settings that server and command line share.
@@ -41,7 +41,8 @@ pub struct Server {
     child: Child,
     /// Kept open: a server does not mind, but a reader may want more lines.
     _stdout: BufReader<ChildStdout>,
-    address: String,
+    minerid: Option<Client>,
+    wallet: Option<Client>,
     /// From starting the program to the line that says it listens.
     pub start_time: Duration,
 }
@@ -60,9 +61,12 @@ impl Site {
         }))
     }
 
-    /// A new data directory with these settings, and port 0 unless they name one.
+    /// A new data directory with these settings, and port 0 for listeners unless they name one.
     pub fn with(mut settings: Value) -> Self {
         settings.as_object_mut().unwrap().entry("port").or_insert(json!(0));
+        if settings["wallet"]["port"].is_null() {
+            settings["wallet"]["port"] = json!(0);
+        }
         let dir = TempDir::new().unwrap();
         Self { dir, settings, prefix: Vec::new(), environment: Vec::new() }
     }
@@ -189,11 +193,23 @@ impl Default for Site {
 impl Server {
     fn wait_until_listening(mut child: Child, started: Instant) -> Result<Self, Done> {
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
-        let mut line = String::new();
-        stdout.read_line(&mut line).unwrap();
-        if let Some(address) = line.trim().strip_prefix("listening minerid http://") {
-            let address = address.to_owned();
-            return Ok(Self { child, _stdout: stdout, address, start_time: started.elapsed() });
+        let mut said = String::new();
+        let (mut minerid, mut wallet) = (None, None);
+        loop {
+            let mut line = String::new();
+            stdout.read_line(&mut line).unwrap();
+            said.push_str(&line);
+            match line.trim().strip_prefix("listening ").and_then(|line| line.split_once(' ')) {
+                Some(("control", _)) => {
+                    let start_time = started.elapsed();
+                    return Ok(Self { child, _stdout: stdout, minerid, wallet, start_time });
+                }
+                Some((name, url)) => {
+                    let client = url.strip_prefix("http://").map(Client::new);
+                    *(if name == "wallet" { &mut wallet } else { &mut minerid }) = client;
+                }
+                None => break,
+            }
         }
         let _ = child.kill();
         let mut stderr = String::new();
@@ -201,12 +217,17 @@ impl Server {
             pipe.read_to_string(&mut stderr).unwrap();
         }
         let code = child.wait().unwrap().code().unwrap_or(-1);
-        Err(Done { code, stdout: line, stderr })
+        Err(Done { code, stdout: said, stderr })
     }
 
     /// Host and port of the miner identity listener.
     pub fn address(&self) -> &str {
-        &self.address
+        self.minerid.as_ref().expect("the miner identity service is enabled").address()
+    }
+
+    /// The wallet listener.
+    pub fn wallet(&self) -> &Client {
+        self.wallet.as_ref().expect("the wallet is enabled")
     }
 
     /// The process id.
@@ -234,7 +255,7 @@ impl Server {
 
     /// Any request, which may stay without an answer if the server is killed meanwhile.
     pub fn try_request(&self, method: &str, path: &str, body: &[u8]) -> std::io::Result<Reply> {
-        http::request(&self.address, method, path, body)
+        http::request(self.address(), method, path, body)
     }
 
     /// The body of `GET path`, which must be answered with 200.

@@ -8,8 +8,8 @@ use redb::{AccessGuard, ReadTransaction, StorageError};
 use thiserror::Error;
 
 use self::tables::{
-    EVENTS, FIGURES, FINGERPRINT, INVOICES, InvoiceRow, NothingDue, OpenTables, SCHEMA, USERS,
-    WALLET, WalletTables,
+    EVENTS, FIGURES, FINGERPRINT, INVOICES, InvoiceRow, OpenTables, SCHEMA, USERS, WALLET,
+    WalletTables,
 };
 use crate::event::Event;
 use crate::idempotency::IdempotencyKey;
@@ -117,7 +117,7 @@ impl WalletStore for RedbWalletStore {
 
     async fn sweep(&self, now: Timestamp, limit: usize) -> Result<usize, WalletStoreError> {
         let swept = self.writer.run(move |tables| tables.sweep(now, limit)).await?;
-        Ok(swept.unwrap_or_else(|NothingDue| 0))
+        Ok(swept.unwrap_or(0))
     }
 
     async fn create_user(

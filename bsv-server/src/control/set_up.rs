@@ -1,6 +1,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use bsv_invoicing::Wallet;
 use bsv_minerid::{
     Alias, Error, Identity, MinerContact, MinerIds, Vctx, VctxSetup, VctxView, set_up_vctx,
 };
@@ -15,7 +16,7 @@ use serde_json::{Value, json};
 use crate::http::{Answer, Problem, answer};
 use crate::minerid::Refusal;
 
-/// Sets up identities: what the command line asks for and no listener offers.
+/// Sets up identities and tells secrets: what the command line asks for and no listener offers.
 ///
 /// | method and path | body | answer |
 /// | --- | --- | --- |
@@ -26,9 +27,11 @@ use crate::minerid::Refusal;
 /// | `POST /control/minerids/{alias}/vctx` | `{"outpoint"?}` | what was done, or has to be |
 /// | `POST /control/minerids/{alias}/contact` | an object of strings | the whole contact |
 /// | `POST /control/import` | `{"from"}`, an absolute path | the aliases |
+/// | `POST /control/wallet/backup-words` | | `{"words"}`: whoever has them has the money |
 #[derive(Debug)]
 pub(crate) struct SetUp {
     ids: Option<Arc<MinerIds>>,
+    wallet: Option<Arc<Wallet>>,
     node: Option<NodeRpc>,
 }
 
@@ -51,17 +54,33 @@ struct ImportJson {
 }
 
 impl SetUp {
-    pub(crate) fn new(ids: Option<Arc<MinerIds>>, node: Option<NodeRpc>) -> Self {
-        Self { ids, node }
+    pub(crate) fn new(
+        ids: Option<Arc<MinerIds>>,
+        wallet: Option<Arc<Wallet>>,
+        node: Option<NodeRpc>,
+    ) -> Self {
+        Self { ids, wallet, node }
     }
 
     /// Answers a request if its path is one of these.
     pub(crate) async fn answer(&self, request: &Request<Bytes>) -> Option<Answer> {
         let path = request.uri().path().strip_prefix("/control/")?;
+        if path == "wallet/backup-words" && *request.method() == Method::POST {
+            return Some(self.backup_words().unwrap_or_else(Problem::into_answer));
+        }
         let answer = self.call(request.method(), path, request.body()).await;
         Some(answer.unwrap_or_else(|Refusal { status, text }| {
             Problem::of_status(status, text).into_answer()
         }))
+    }
+
+    fn backup_words(&self) -> Result<Answer, Problem> {
+        let wallet = self
+            .wallet
+            .as_ref()
+            .ok_or_else(|| Problem::of_status(StatusCode::NOT_FOUND, "the wallet is disabled"))?;
+        let seed = wallet.seed()?;
+        Ok(answer::json(StatusCode::OK, &json!({ "words": *seed.words() })))
     }
 
     async fn call(&self, method: &Method, path: &str, body: &Bytes) -> Result<Answer, Refusal> {

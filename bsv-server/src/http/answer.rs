@@ -40,6 +40,13 @@ pub fn json_stream(parts: mpsc::Receiver<Result<Bytes, BrokenOff>>) -> Answer {
     with_body(StatusCode::OK, JSON, AnswerBody::Stream(parts))
 }
 
+/// A success without a body.
+pub fn no_content() -> Answer {
+    let mut answer = answer(StatusCode::NO_CONTENT, JSON, Bytes::new());
+    answer.headers_mut().remove(CONTENT_TYPE);
+    answer
+}
+
 /// 405, naming the methods that the path has.
 pub fn method_not_allowed(methods: &'static str) -> Answer {
     let mut answer = text(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed");

@@ -1,4 +1,5 @@
 use hyper::StatusCode;
+use hyper::header::{HeaderName, HeaderValue};
 use serde_json::{Map, Value, json};
 
 use super::{Answer, answer};
@@ -11,11 +12,12 @@ pub(crate) struct Problem {
     code: &'static str,
     detail: String,
     errors: Map<String, Value>,
+    header: Option<(HeaderName, &'static str)>,
 }
 
 impl Problem {
     pub(crate) fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
-        Self { status, code, detail: detail.into(), errors: Map::new() }
+        Self { status, code, detail: detail.into(), errors: Map::new(), header: None }
     }
 
     /// A failure that its status says enough about.
@@ -24,9 +26,11 @@ impl Problem {
             StatusCode::BAD_REQUEST => "bad-request",
             StatusCode::FORBIDDEN => "forbidden",
             StatusCode::NOT_FOUND => "not-found",
+            StatusCode::METHOD_NOT_ALLOWED => "method-not-allowed",
             StatusCode::REQUEST_TIMEOUT => "request-timeout",
             StatusCode::CONFLICT => "conflict",
             StatusCode::PAYLOAD_TOO_LARGE => "too-large",
+            StatusCode::UNSUPPORTED_MEDIA_TYPE => "not-json",
             StatusCode::UNPROCESSABLE_ENTITY => "unprocessable",
             StatusCode::SERVICE_UNAVAILABLE => "unavailable",
             _ => "internal-error",
@@ -37,6 +41,17 @@ impl Problem {
     /// Tells what is wrong with a field.
     pub(crate) fn with_field(mut self, field: &str, messages: &[String]) -> Self {
         self.errors.insert(field.to_owned(), json!(messages));
+        self
+    }
+
+    /// Whether something is wrong with a field.
+    pub(crate) fn has_fields(&self) -> bool {
+        !self.errors.is_empty()
+    }
+
+    /// Adds a header to the answer.
+    pub(crate) fn with_header(mut self, name: HeaderName, value: &'static str) -> Self {
+        self.header = Some((name, value));
         self
     }
 
@@ -51,6 +66,10 @@ impl Problem {
         if !self.errors.is_empty() {
             body["errors"] = Value::Object(self.errors);
         }
-        answer::answer(self.status, "application/problem+json", body.to_string())
+        let mut answer = answer::answer(self.status, "application/problem+json", body.to_string());
+        if let Some((name, value)) = self.header {
+            answer.headers_mut().insert(name, HeaderValue::from_static(value));
+        }
+        answer
     }
 }

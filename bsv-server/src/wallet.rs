@@ -1,0 +1,9 @@
+//! The routes of the wallet specification, and what keeps the wallet up to date.
+
+mod api;
+mod list;
+mod refusal;
+mod sweep;
+
+pub(crate) use api::WalletApi;
+pub(crate) use sweep::sweep;

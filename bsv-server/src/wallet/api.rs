@@ -1,0 +1,188 @@
+use std::sync::Arc;
+
+use bsv_invoicing::{Error, IdempotencyKey, Invoice, InvoiceDraft, UserDraft, Wallet};
+use bytes::Bytes;
+use hyper::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, LINK, LOCATION};
+use hyper::{HeaderMap, Method, Request, StatusCode};
+use matchit::Router;
+
+use super::list::{self, Listing};
+use crate::http::{Answer, Problem, answer};
+
+/// Answers the requests of the wallet specification.
+#[derive(Debug)]
+pub(crate) struct WalletApi {
+    wallet: Arc<Wallet>,
+    /// The beginning of payment URLs.
+    public_url: String,
+    routes: Router<Route>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Route {
+    Invoices,
+    Invoice,
+    Payments,
+    Users,
+    User,
+    Balance,
+}
+
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+
+impl WalletApi {
+    pub(crate) fn new(wallet: Arc<Wallet>, public_url: String) -> Self {
+        let mut routes = Router::new();
+        for (path, route) in [
+            ("/api/v1/invoices", Route::Invoices),
+            ("/api/v1/invoices/{id}", Route::Invoice),
+            ("/api/v1/invoices/{id}/payments", Route::Payments),
+            ("/api/v1/users", Route::Users),
+            ("/api/v1/users/{id}", Route::User),
+            ("/api/v1/balance", Route::Balance),
+        ] {
+            routes.insert(path, route).expect("the paths do not contradict each other");
+        }
+        Self { wallet, public_url, routes }
+    }
+
+    pub(crate) fn wallet(&self) -> &Arc<Wallet> {
+        &self.wallet
+    }
+
+    pub(crate) async fn answer(&self, request: &Request<Bytes>) -> Answer {
+        let path = request.uri().path();
+        let Ok(matched) = self.routes.at(path) else {
+            let detail = format!("there is nothing at {path}");
+            return Problem::of_status(StatusCode::NOT_FOUND, detail).into_answer();
+        };
+        let id = matched.params.get("id").unwrap_or_default();
+        self.call(*matched.value, id, request).await.unwrap_or_else(Problem::into_answer)
+    }
+
+    async fn call(
+        &self,
+        route: Route,
+        id: &str,
+        request: &Request<Bytes>,
+    ) -> Result<Answer, Problem> {
+        match (route, request.method()) {
+            (Route::Invoices, &Method::POST) => self.create_invoice(request).await,
+            (Route::Invoices, &Method::GET) => {
+                list::answer(&self.wallet, Listing::parse(&self.wallet, request.uri()).await?).await
+            }
+            (Route::Invoices, &Method::HEAD) => {
+                Listing::parse(&self.wallet, request.uri()).await?;
+                Ok(answer::json_text(StatusCode::OK, Bytes::new()))
+            }
+            (Route::Invoice, &Method::GET | &Method::HEAD) => {
+                let invoice = self.wallet.invoice(id).await?;
+                let body = invoice.to_wire(self.wallet.now());
+                Ok(self.with_payment_url(answer::json(StatusCode::OK, &body), &invoice))
+            }
+            (Route::Invoice, &Method::DELETE) => {
+                self.wallet.delete_invoice(id).await?;
+                Ok(answer::no_content())
+            }
+            (Route::Payments, &Method::GET | &Method::HEAD) => {
+                self.wallet.invoice(id).await?;
+                Ok(answer::json_text(StatusCode::OK, "[]"))
+            }
+            (Route::Users, &Method::POST) => self.create_user(request).await,
+            (Route::User, &Method::GET | &Method::HEAD) => {
+                let unknown = || {
+                    let detail = format!("there is no user {id}");
+                    Problem::new(StatusCode::NOT_FOUND, "unknown-user", detail)
+                };
+                let user = self.wallet.user(user_id(id).ok_or_else(unknown)?).await?;
+                Ok(answer::json(StatusCode::OK, &user.to_wire()))
+            }
+            (Route::Balance, &Method::GET | &Method::HEAD) => {
+                let satoshis = self.wallet.balance().await?;
+                Ok(answer::json(StatusCode::OK, &BalanceJson { satoshis }))
+            }
+            (route, method) => Err(method_not_allowed(route, method)),
+        }
+    }
+
+    async fn create_invoice(&self, request: &Request<Bytes>) -> Result<Answer, Problem> {
+        check_content_type(request.headers())?;
+        let key = idempotency_key(request)?;
+        let draft = InvoiceDraft::from_json(request.body(), self.wallet.now())?;
+        let invoice = self.wallet.create_invoice(draft, key).await?;
+        let body = invoice.to_wire(invoice.created_at);
+        let mut answer = answer::json(StatusCode::CREATED, &body);
+        set_location(&mut answer, &format!("/api/v1/invoices/{}", invoice.id));
+        Ok(self.with_payment_url(answer, &invoice))
+    }
+
+    async fn create_user(&self, request: &Request<Bytes>) -> Result<Answer, Problem> {
+        check_content_type(request.headers())?;
+        let key = idempotency_key(request)?;
+        let user = self.wallet.create_user(UserDraft::from_json(request.body())?, key).await?;
+        let mut answer = answer::json(StatusCode::CREATED, &user.to_wire());
+        set_location(&mut answer, &format!("/api/v1/users/{}", user.id));
+        Ok(answer)
+    }
+
+    fn with_payment_url(&self, mut answer: Answer, invoice: &Invoice) -> Answer {
+        let link =
+            format!("<{}/dpp/api/v1/payment/{}>; rel=\"payment\"", self.public_url, invoice.id);
+        answer.headers_mut().insert(LINK, header(&link));
+        answer
+    }
+}
+
+impl Route {
+    fn methods(self) -> &'static str {
+        match self {
+            Self::Invoices => "GET, HEAD, POST",
+            Self::Invoice => "GET, HEAD, DELETE",
+            Self::Users => "POST",
+            Self::Payments | Self::User | Self::Balance => "GET, HEAD",
+        }
+    }
+}
+
+#[derive(serde::Serialize)]
+struct BalanceJson {
+    satoshis: u64,
+}
+
+fn method_not_allowed(route: Route, method: &Method) -> Problem {
+    let methods = route.methods();
+    let detail = format!("{method} is not possible here, only {methods}");
+    Problem::of_status(StatusCode::METHOD_NOT_ALLOWED, detail).with_header(ALLOW, methods)
+}
+
+fn check_content_type(headers: &HeaderMap) -> Result<(), Problem> {
+    let content_type = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
+    let essence = content_type.split(|c| *c == b';').next().unwrap_or_default();
+    if essence.trim_ascii().eq_ignore_ascii_case(b"application/json") {
+        return Ok(());
+    }
+    Err(Problem::of_status(
+        StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        "the body must be JSON, with the header Content-Type: application/json",
+    ))
+}
+
+fn idempotency_key(request: &Request<Bytes>) -> Result<Option<IdempotencyKey>, Error> {
+    let mut keys = request.headers().get_all(IDEMPOTENCY_KEY).iter();
+    let Some(key) = keys.next() else { return Ok(None) };
+    let key = key.to_str().ok().filter(|_| keys.next().is_none());
+    IdempotencyKey::new(key.ok_or(Error::BadIdempotencyKey)?, request.body()).map(Some)
+}
+
+/// A number as the service writes it.
+fn user_id(text: &str) -> Option<u64> {
+    text.parse().ok().filter(|id: &u64| id.to_string() == text)
+}
+
+fn set_location(answer: &mut Answer, path: &str) {
+    answer.headers_mut().insert(LOCATION, header(path));
+}
+
+fn header(text: &str) -> HeaderValue {
+    HeaderValue::from_str(text).expect("a checked URL and ids are printable")
+}

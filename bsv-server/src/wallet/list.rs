@@ -1,0 +1,170 @@
+//! The list of invoices: page by page, or streamed as a whole.
+
+use std::mem;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bsv_invoicing::{Error, Invoice, InvoicePage, InvoiceQuery, InvoiceState, Timestamp, Wallet};
+use bytes::Bytes;
+use hyper::header::{HeaderValue, LINK};
+use hyper::{StatusCode, Uri};
+use tokio::sync::{Semaphore, mpsc};
+use tokio::time::timeout;
+
+use crate::http::{Answer, BrokenOff, Problem, answer};
+
+/// How many invoices a page has at most, and one that is streamed.
+const MAX_PAGE: usize = 1000;
+/// How many lists are streamed at once; further ones wait.
+static STREAMS: Semaphore = Semaphore::const_new(8);
+/// For how long a streamed list waits for its reader to take the next page.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What the query of a request asks for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Listing {
+    /// The size of a page; all invoices are streamed where it is missing.
+    limit: Option<usize>,
+    after: Option<u64>,
+    state: Option<InvoiceState>,
+    newest_first: bool,
+}
+
+impl Listing {
+    /// Reads the query. All that is wrong with it is told at once.
+    pub(super) async fn parse(wallet: &Wallet, uri: &Uri) -> Result<Self, Problem> {
+        let mut listing = Self { limit: None, after: None, state: None, newest_first: false };
+        let mut problem =
+            Problem::new(StatusCode::BAD_REQUEST, "invalid-query", "the query cannot be answered");
+        for pair in uri.query().unwrap_or_default().split('&') {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            if let Err(message) = listing.set(wallet, name, value).await? {
+                problem = problem.with_field(name, &[message]);
+            }
+        }
+        if problem.has_fields() { Err(problem) } else { Ok(listing) }
+    }
+
+    async fn set(
+        &mut self,
+        wallet: &Wallet,
+        name: &str,
+        value: &str,
+    ) -> Result<Result<(), String>, Problem> {
+        match name {
+            "limit" => match value.parse() {
+                Ok(limit) if (1..=MAX_PAGE).contains(&limit) => self.limit = Some(limit),
+                _ => return Ok(Err(format!("must be from 1 to {MAX_PAGE}"))),
+            },
+            "state" => match value.parse() {
+                Ok(state) => self.state = Some(state),
+                Err(error) => return Ok(Err(format!("{error}"))),
+            },
+            "order" => match value {
+                "asc" => self.newest_first = false,
+                "desc" => self.newest_first = true,
+                _ => return Ok(Err("must be asc or desc".to_owned())),
+            },
+            "after" => match wallet.invoice_number(value).await {
+                Ok(number) => self.after = Some(number),
+                Err(Error::UnknownInvoice(_)) => {
+                    return Ok(Err("must be the id of an invoice".to_owned()));
+                }
+                Err(error) => return Err(error.into()),
+            },
+            _ => {}
+        }
+        Ok(Ok(()))
+    }
+
+    fn query(&self) -> InvoiceQuery {
+        let Self { limit, after, state, newest_first } = *self;
+        InvoiceQuery { after, state, newest_first, limit: limit.unwrap_or(MAX_PAGE) }
+    }
+
+    /// Where the page after this one is.
+    fn next(&self, limit: usize, id: &str) -> String {
+        let mut uri = format!("/api/v1/invoices?limit={limit}&after={id}");
+        if let Some(state) = self.state {
+            uri.push_str(&format!("&state={state}"));
+        }
+        if self.newest_first {
+            uri.push_str("&order=desc");
+        }
+        uri
+    }
+}
+
+pub(super) async fn answer(wallet: &Arc<Wallet>, listing: Listing) -> Result<Answer, Problem> {
+    let Some(limit) = listing.limit else { return Ok(stream(Arc::clone(wallet), listing.query())) };
+    let InvoicePage { invoices, next } = wallet.invoices(listing.query()).await?;
+    let mut body = b"[".to_vec();
+    write_invoices(&invoices, wallet.now(), &mut body);
+    body.push(b']');
+    let mut answer = answer::json_text(StatusCode::OK, body);
+    if let Some((_, id)) = next {
+        let link = format!("<{}>; rel=\"next\"", listing.next(limit, id.as_str()));
+        let link = HeaderValue::from_str(&link).expect("ids and numbers are printable");
+        answer.headers_mut().insert(LINK, link);
+    }
+    Ok(answer)
+}
+
+fn stream(wallet: Arc<Wallet>, query: InvoiceQuery) -> Answer {
+    // Besides the part that waits here there is one that is sent, and one that is made.
+    let (parts, body) = mpsc::channel(1);
+    tokio::spawn(async move {
+        if let Err(error) = send_all(&wallet, query, &parts).await {
+            tracing::error!("a list of invoices breaks off: {error}");
+            // The reader may be gone, or not reading.
+            let _ = parts.try_send(Err(BrokenOff));
+        }
+    });
+    answer::json_stream(body)
+}
+
+/// Sends page by page, until the last or until the reader is gone. Invoices that are created
+/// meanwhile are not in the list, so that it ends.
+async fn send_all(
+    wallet: &Wallet,
+    mut query: InvoiceQuery,
+    parts: &mpsc::Sender<Result<Bytes, BrokenOff>>,
+) -> Result<(), Error> {
+    let started = wallet.now();
+    let _place = STREAMS.acquire().await.expect("it is never closed");
+    let mut part = b"[".to_vec();
+    let mut has_any = false;
+    loop {
+        let InvoicePage { mut invoices, mut next } = wallet.invoices(query).await?;
+        let is_newer = |invoice: &Invoice| invoice.created_at > started;
+        if !query.newest_first && invoices.last().is_some_and(is_newer) {
+            invoices.retain(|invoice| !is_newer(invoice));
+            next = None;
+        }
+        if has_any && !invoices.is_empty() {
+            part.push(b',');
+        }
+        has_any |= !invoices.is_empty();
+        write_invoices(&invoices, wallet.now(), &mut part);
+        if next.is_none() {
+            part.push(b']');
+        }
+        if !part.is_empty() {
+            let sent = parts.send(Ok(mem::take(&mut part).into()));
+            let Ok(Ok(())) = timeout(PATIENCE, sent).await else { return Ok(()) };
+        }
+        let Some((number, _)) = next else { return Ok(()) };
+        query.after = Some(number);
+    }
+}
+
+/// Writes invoices as elements of a JSON array.
+fn write_invoices(invoices: &[Invoice], now: Timestamp, text: &mut Vec<u8>) {
+    for (index, invoice) in invoices.iter().enumerate() {
+        if index > 0 {
+            text.push(b',');
+        }
+        serde_json::to_writer(&mut *text, &invoice.to_wire(now))
+            .expect("a vector takes all that is written, and invoices are text and numbers");
+    }
+}

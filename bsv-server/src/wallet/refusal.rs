@@ -1,0 +1,56 @@
+use bsv_invoicing::Error;
+use bsv_store::StoreError;
+use hyper::StatusCode;
+
+use crate::http::Problem;
+
+impl From<Error> for Problem {
+    fn from(error: Error) -> Self {
+        let text = error.to_string();
+        match error {
+            Error::Malformed(_) => Self::new(StatusCode::BAD_REQUEST, "malformed-body", text),
+            Error::Invalid(errors) => {
+                let problem = Self::new(StatusCode::BAD_REQUEST, "invalid-fields", text);
+                errors
+                    .iter()
+                    .fold(problem, |problem, (field, messages)| problem.with_field(field, messages))
+            }
+            Error::BadIdempotencyKey => {
+                Self::new(StatusCode::BAD_REQUEST, "bad-idempotency-key", text)
+            }
+            Error::UnknownInvoice(_) => Self::new(StatusCode::NOT_FOUND, "unknown-invoice", text),
+            Error::UnknownUser(_) => Self::new(StatusCode::NOT_FOUND, "unknown-user", text),
+            Error::Paid(_) => Self::new(StatusCode::CONFLICT, "invoice-paid", text),
+            Error::KeyReused => Self::new(StatusCode::CONFLICT, "idempotency-key-reused", text),
+            Error::Full(_) => {
+                tracing::error!("{text}");
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "wallet-full", text)
+            }
+            Error::Store(_) | Error::File(_) | Error::Keystore(_) => disk_failure(&error),
+            _ => {
+                tracing::error!("{text}");
+                Self::of_status(
+                    StatusCode::INTERNAL_SERVER_ERROR,
+                    "internal error: see the log of the server",
+                )
+            }
+        }
+    }
+}
+
+fn disk_failure(error: &Error) -> Problem {
+    tracing::error!("{error}");
+    let (code, cause) = if error.is_out_of_space() {
+        ("disk-full", "no space is left on the disk")
+    } else {
+        ("disk-failed", "the disk cannot be read or written")
+    };
+    let effect = match error {
+        Error::Store(StoreError::Commit(_)) => {
+            "what was asked for may or may not have been done: ask again with the same \
+             Idempotency-Key, or look for it"
+        }
+        _ => "nothing was changed",
+    };
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, code, format!("{cause}: {effect}"))
+}
