@@ -18,6 +18,9 @@ pub(crate) fn confirm(question: &str) -> io::Result<bool> {
     out.flush()?;
     let mut answer = String::new();
     io::stdin().lock().take(16).read_line(&mut answer)?;
+    if !answer.ends_with('\n') {
+        writeln!(out)?;
+    }
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 

@@ -1,6 +1,7 @@
 use hyper::StatusCode;
 use hyper::header::{HeaderName, HeaderValue};
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::{Map, Value};
 
 use super::{Answer, answer};
 
@@ -40,7 +41,7 @@ impl Problem {
 
     /// Tells what is wrong with a field.
     pub(crate) fn with_field(mut self, field: &str, messages: &[String]) -> Self {
-        self.errors.insert(field.to_owned(), json!(messages));
+        self.errors.insert(field.to_owned(), messages.into());
         self
     }
 
@@ -56,20 +57,31 @@ impl Problem {
     }
 
     pub(crate) fn into_answer(self) -> Answer {
-        let mut body = json!({
-            "type": "about:blank",
-            "title": self.status.canonical_reason().unwrap_or_default(),
-            "status": self.status.as_u16(),
-            "detail": self.detail,
-            "code": self.code,
-        });
-        if !self.errors.is_empty() {
-            body["errors"] = Value::Object(self.errors);
-        }
-        let mut answer = answer::answer(self.status, "application/problem+json", body.to_string());
+        let body = ProblemJson {
+            kind: "about:blank",
+            title: self.status.canonical_reason().unwrap_or_default(),
+            status: self.status.as_u16(),
+            detail: &self.detail,
+            code: self.code,
+            errors: &self.errors,
+        };
+        let body = serde_json::to_vec(&body).expect("texts, a number and lists always serialise");
+        let mut answer = answer::answer(self.status, "application/problem+json", body);
         if let Some((name, value)) = self.header {
             answer.headers_mut().insert(name, HeaderValue::from_static(value));
         }
         answer
     }
+}
+
+#[derive(Serialize)]
+struct ProblemJson<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    title: &'static str,
+    status: u16,
+    detail: &'a str,
+    code: &'static str,
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    errors: &'a Map<String, Value>,
 }
