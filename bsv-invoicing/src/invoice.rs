@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::error::Error;
 use crate::fields::{FieldErrors, Members};
 use crate::invoice_id::InvoiceId;
-use crate::time::Timestamp;
+use crate::time::{TimeText, Timestamp};
 
 /// The most that an invoice can ask for: all satoshis that there will ever be.
 pub const MAX_SATOSHIS: u64 = 2_100_000_000_000_000;
@@ -144,13 +144,13 @@ impl Invoice {
             reference: self.reference.as_deref(),
             description: self.description.as_deref(),
             satoshis: self.satoshis,
-            expires_at: self.expires_at.to_string(),
-            payment_received_at: self.payment_received_at.map(|time| time.to_string()),
+            expires_at: self.expires_at,
+            payment_received_at: self.payment_received_at,
             refund_to: (),
             refunded_at: (),
             state: self.state(now).name(),
-            created_at: self.created_at.to_string(),
-            updated_at: self.updated_at(now).to_seconds_text(),
+            created_at: self.created_at,
+            updated_at: self.updated_at(now).whole_seconds(),
             deleted_at: (),
         }
     }
@@ -163,13 +163,13 @@ struct InvoiceJson<'a> {
     reference: Option<&'a str>,
     description: Option<&'a str>,
     satoshis: u64,
-    expires_at: String,
-    payment_received_at: Option<String>,
+    expires_at: Timestamp,
+    payment_received_at: Option<Timestamp>,
     refund_to: (),
     refunded_at: (),
     state: &'static str,
-    created_at: String,
-    updated_at: String,
+    created_at: Timestamp,
+    updated_at: TimeText,
     deleted_at: (),
 }
 

@@ -112,7 +112,7 @@ impl WalletApi {
         let invoice = self.wallet.create_invoice(draft, key).await?;
         let body = invoice.to_wire(invoice.created_at);
         let mut answer = answer::json(StatusCode::CREATED, &body);
-        set_location(&mut answer, &format!("/api/v1/invoices/{}", invoice.id));
+        set_location(&mut answer, ["/api/v1/invoices/", invoice.id.as_str()].concat());
         Ok(self.with_payment_url(answer, &invoice))
     }
 
@@ -121,14 +121,15 @@ impl WalletApi {
         let key = idempotency_key(request)?;
         let user = self.wallet.create_user(UserDraft::from_json(request.body())?, key).await?;
         let mut answer = answer::json(StatusCode::CREATED, &user.to_wire());
-        set_location(&mut answer, &format!("/api/v1/users/{}", user.id));
+        set_location(&mut answer, format!("/api/v1/users/{}", user.id));
         Ok(answer)
     }
 
     fn with_payment_url(&self, mut answer: Answer, invoice: &Invoice) -> Answer {
+        let id = invoice.id.as_str();
         let link =
-            format!("<{}/dpp/api/v1/payment/{}>; rel=\"payment\"", self.public_url, invoice.id);
-        answer.headers_mut().insert(LINK, header(&link));
+            ["<", &self.public_url, "/dpp/api/v1/payment/", id, ">; rel=\"payment\""].concat();
+        answer.headers_mut().insert(LINK, header(link));
         answer
     }
 }
@@ -179,10 +180,10 @@ fn user_id(text: &str) -> Option<u64> {
     text.parse().ok().filter(|id: &u64| id.to_string() == text)
 }
 
-fn set_location(answer: &mut Answer, path: &str) {
+fn set_location(answer: &mut Answer, path: String) {
     answer.headers_mut().insert(LOCATION, header(path));
 }
 
-fn header(text: &str) -> HeaderValue {
-    HeaderValue::from_str(text).expect("a checked URL and ids are printable")
+fn header(text: String) -> HeaderValue {
+    HeaderValue::try_from(text).expect("a checked URL and ids are printable")
 }

@@ -17,13 +17,11 @@ use tokio::net::TcpListener;
 /// What a bare server does for each request.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum Work {
-    /// Answers with as many bytes as a public key has digits.
+    /// Answers with the same bytes each time.
     Constant,
     /// Makes an ECDSA signature, and answers with it in hexadecimal.
     Signature,
 }
-
-const CONSTANT: &[u8] = &[b'0'; 66];
 
 /// A bare server in a process of its own, which ends with this value.
 #[derive(Debug)]
@@ -33,9 +31,10 @@ pub(crate) struct BareServer {
 }
 
 impl BareServer {
-    pub(crate) fn start(work: Work) -> Self {
+    /// Starts one whose constant answer has this length, in bytes.
+    pub(crate) fn start(work: Work, answer_len: usize) -> Self {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["bare", work.to_possible_value().unwrap().get_name()])
+            .args(["bare", work.to_possible_value().unwrap().get_name(), &answer_len.to_string()])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -59,27 +58,31 @@ impl Drop for BareServer {
 }
 
 /// Serves until standard input ends, which it does with the process that holds its other end.
-pub(crate) fn run(work: Work) {
+pub(crate) fn run(work: Work, answer_len: usize) {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    runtime.spawn(serve(work));
+    runtime.spawn(serve(work, Bytes::from(vec![b'0'; answer_len])));
     let _ = std::io::stdin().read(&mut [0]);
     runtime.shutdown_background();
 }
 
-async fn serve(work: Work) {
+async fn serve(work: Work, constant: Bytes) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     println!("{}", listener.local_addr().unwrap());
     let key = SecretKey::from_secret_bytes([7; 32]).unwrap();
     loop {
         let (stream, _) = listener.accept().await.unwrap();
         stream.set_nodelay(true).unwrap();
-        let service = service_fn(move |request: Request<Incoming>| async move {
-            let body = request.into_body().collect().await?.to_bytes();
-            let answer = match work {
-                Work::Constant => Bytes::from_static(CONSTANT),
-                Work::Signature => Bytes::from(sign(&key, &body)),
-            };
-            Ok::<_, hyper::Error>(Response::new(Full::new(answer)))
+        let constant = constant.clone();
+        let service = service_fn(move |request: Request<Incoming>| {
+            let constant = constant.clone();
+            async move {
+                let body = request.into_body().collect().await?.to_bytes();
+                let answer = match work {
+                    Work::Constant => constant,
+                    Work::Signature => Bytes::from(sign(&key, &body)),
+                };
+                Ok::<_, hyper::Error>(Response::new(Full::new(answer)))
+            }
         });
         tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
     }

@@ -10,23 +10,31 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
-const CONNECTIONS: usize = 16;
 /// A single one would be what limits the rate of a server that has more.
 const THREADS: usize = 2;
 
 /// The place of a [`Request`] that takes a number.
 pub(crate) const SLOT: &str = "#######";
 
-/// A request that may hold a number of seven digits, each time another.
+/// A request that may hold a number of seven digits, each time another, or be each time another one
+/// of several.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
+    texts: Arc<[Vec<u8>]>,
+    /// The one that is sent, if it takes a number.
     bytes: Vec<u8>,
     slot: Option<Range<usize>>,
 }
 
 impl Request {
     pub(crate) fn get(path: &str) -> Self {
-        Self::from_text(&format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"))
+        Self::from_text(&get_text(path))
+    }
+
+    /// `GET` of each time another of these paths.
+    pub(crate) fn get_each(paths: impl IntoIterator<Item = String>) -> Self {
+        let texts = paths.into_iter().map(|path| get_text(&path).into_bytes()).collect();
+        Self { texts, bytes: Vec::new(), slot: None }
     }
 
     pub(crate) fn post(path: &str, body: &str) -> Self {
@@ -39,18 +47,25 @@ impl Request {
 
     fn from_text(text: &str) -> Self {
         let slot = text.find(SLOT).map(|start| start..start + SLOT.len());
-        Self { bytes: text.as_bytes().to_vec(), slot }
+        let bytes = text.as_bytes().to_vec();
+        Self { texts: Arc::new([bytes.clone()]), bytes, slot }
     }
 
     fn with_number(&mut self, mut number: u32) -> &[u8] {
-        if let Some(slot) = self.slot.clone() {
-            for digit in self.bytes[slot].iter_mut().rev() {
-                *digit = b'0' + (number % 10) as u8;
-                number /= 10;
-            }
+        let Some(slot) = self.slot.clone() else {
+            // Neighbours in the list are not asked for one after the other.
+            return &self.texts[number as usize * 7919 % self.texts.len()];
+        };
+        for digit in self.bytes[slot].iter_mut().rev() {
+            *digit = b'0' + (number % 10) as u8;
+            number /= 10;
         }
         &self.bytes
     }
+}
+
+fn get_text(path: &str) -> String {
+    format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
 }
 
 /// Numbers of seven digits that never come again.
@@ -76,32 +91,50 @@ pub(crate) struct Load {
     pub(crate) count: u32,
     /// Requests per second.
     pub(crate) rate: f64,
+    /// How long each request took, in microseconds, shortest first.
+    pub(crate) times: Vec<u32>,
     /// The number that the last request of each connection had, and the body of its answer.
     pub(crate) last: Vec<(u32, String)>,
 }
 
-/// Sends `request` for as long as `duration`, on all connections at once, on each when the one
-/// before is answered.
+impl Load {
+    /// The time that this share of the requests stayed below, in milliseconds.
+    pub(crate) fn quantile(&self, share: f64) -> f64 {
+        let index = (self.times.len() as f64 * share) as usize;
+        f64::from(self.times[index.min(self.times.len() - 1)]) / 1e3
+    }
+}
+
+/// Sends `request` for as long as `duration`, on all of so many connections at once, on each when the
+/// one before is answered.
 ///
 /// # Panics
-/// If an answer is not 200.
+/// If an answer is not a success.
 pub(crate) fn load(
     address: &str,
     request: &Request,
     numbers: &Numbers,
+    connections: usize,
     duration: Duration,
 ) -> Load {
     let started = Instant::now();
     let deadline = started + duration;
+    let threads = THREADS.min(connections);
     let ends: Vec<_> = thread::scope(|scope| {
-        let drive = || drive_all(address, request, numbers, deadline);
-        let threads = [(); THREADS].map(|()| scope.spawn(drive));
+        let drive = || drive_all(address, request, numbers, connections / threads, deadline);
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(drive)).collect();
         threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
     });
-    let count: u32 = ends.iter().map(|(count, ..)| count).sum();
-    let rate = f64::from(count) / started.elapsed().as_secs_f64();
-    let last = ends.into_iter().map(|(_, number, body)| (number, body)).collect();
-    Load { count, rate, last }
+    let elapsed = started.elapsed().as_secs_f64();
+    let mut times = Vec::new();
+    let mut last = Vec::new();
+    for Driven { times: more, number, body } in ends {
+        times.extend(more);
+        last.push((number, body));
+    }
+    times.sort_unstable();
+    let count = u32::try_from(times.len()).unwrap();
+    Load { count, rate: f64::from(count) / elapsed, times, last }
 }
 
 /// Drives one thread's share of the connections.
@@ -109,12 +142,13 @@ fn drive_all(
     address: &str,
     request: &Request,
     numbers: &Numbers,
+    count: usize,
     deadline: Instant,
-) -> Vec<(u32, u32, String)> {
+) -> Vec<Driven> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let mut connections = JoinSet::new();
-        for _ in 0..CONNECTIONS / THREADS {
+        for _ in 0..count {
             let stream = TcpStream::connect(address).await.unwrap();
             stream.set_nodelay(true).unwrap();
             connections.spawn(drive(stream, request.clone(), numbers.clone(), deadline));
@@ -123,22 +157,34 @@ fn drive_all(
     })
 }
 
+/// What one connection did.
+struct Driven {
+    times: Vec<u32>,
+    /// Those of the last request.
+    number: u32,
+    body: String,
+}
+
 async fn drive(
     mut stream: TcpStream,
     mut request: Request,
     numbers: Numbers,
     deadline: Instant,
-) -> (u32, u32, String) {
+) -> Driven {
     let mut buffer = vec![0; 64 << 10];
-    let mut count = 0;
+    let mut times = Vec::new();
+    let mut sent = Instant::now();
     loop {
         let number = numbers.next();
         stream.write_all(request.with_number(number)).await.unwrap();
         let body = read_answer(&mut stream, &mut buffer).await;
-        count += 1;
-        if Instant::now() >= deadline {
-            return (count, number, String::from_utf8(buffer[body].to_vec()).unwrap());
+        let now = Instant::now();
+        times.push(u32::try_from((now - sent).as_micros()).unwrap_or(u32::MAX));
+        if now >= deadline {
+            let body = String::from_utf8(buffer[body].to_vec()).unwrap();
+            return Driven { times, number, body };
         }
+        sent = now;
     }
 }
 
@@ -164,7 +210,7 @@ fn find_body(answer: &[u8]) -> Option<Range<usize>> {
     const LENGTH: &[u8] = b"\r\ncontent-length: ";
     let start = find(answer, b"\r\n\r\n")? + 4;
     let head = &answer[..start];
-    assert!(head.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(answer));
+    assert!(head.starts_with(b"HTTP/1.1 20"), "{}", String::from_utf8_lossy(answer));
     let digits = &head[find(head, LENGTH).unwrap() + LENGTH.len()..];
     let digits = digits.iter().take_while(|digit| digit.is_ascii_digit());
     let len = digits.fold(0, |len, digit| len * 10 + usize::from(digit - b'0'));

@@ -11,6 +11,8 @@ use bsv_tx::{PublicKey, Script, Signature, sha256};
 use crate::bare::BareServer;
 use crate::client::{self, Load, Numbers, Request, SLOT};
 
+const CONNECTIONS: usize = 16;
+
 /// One kind of request, sent to the server and to a bare one by turns.
 #[derive(Debug)]
 pub(crate) struct Comparison<'a> {
@@ -58,8 +60,8 @@ impl Comparison<'_> {
 
     fn load(&self, pid: u32, address: &str, duration: Duration) -> (Done, Vec<(u32, String)>) {
         let before = cpu_time(pid);
-        let Load { count, rate, last } =
-            client::load(address, &self.request, &self.numbers, duration);
+        let Load { count, rate, last, .. } =
+            client::load(address, &self.request, &self.numbers, CONNECTIONS, duration);
         let cpu = (cpu_time(pid) - before) / f64::from(count);
         (Done { rate, cpu }, last)
     }
