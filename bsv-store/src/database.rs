@@ -1,3 +1,4 @@
+use std::any::Any;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -137,7 +138,21 @@ pub struct Database {
     path: PathBuf,
     options: DatabaseOptions,
     /// `None` between a failed write and a successful reopening.
-    engine: RwLock<Option<redb::Database>>,
+    engine: RwLock<Option<Engine>>,
+}
+
+/// An open file. Both parts go together: what is left of the view would keep the file locked.
+struct Engine {
+    /// Tables opened for reading, as of the last commit, if anybody has asked for them since.
+    view: RwLock<Option<Arc<dyn Any + Send + Sync>>>,
+    database: redb::Database,
+}
+
+/// Tables opened for reading. To open one takes longer than to read a row of it, so that readers
+/// share them until the next commit.
+pub trait View: Sized + Send + Sync + 'static {
+    /// Opens them.
+    fn open(transaction: &ReadTransaction) -> Result<Self, StoreError>;
 }
 
 const SCHEMA_VERSIONS: TableDefinition<'_, &str, u64> = TableDefinition::new("schema_version");
@@ -154,7 +169,7 @@ impl Database {
             create(path, schema, options)?;
         }
         let engine = open_engine(path, options)?;
-        migrate(&engine, path, schema)?;
+        migrate(&engine.database, path, schema)?;
         Ok(Self { path: path.to_owned(), options, engine: RwLock::new(Some(engine)) })
     }
 
@@ -163,7 +178,15 @@ impl Database {
         &self,
         query: impl FnOnce(&ReadTransaction) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        self.with_engine(|engine| query(&engine.begin_read()?))
+        self.with_engine(|engine| query(&engine.database.begin_read()?))
+    }
+
+    /// Runs `query` on tables as of the last commit, for reading a few rows.
+    pub fn view<V: View, T>(
+        &self,
+        query: impl FnOnce(&V) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        self.with_engine(|engine| query(&*engine.view()?))
     }
 
     /// Runs `command` in a write transaction and commits it durably. A command that refuses (inner
@@ -174,10 +197,11 @@ impl Database {
     ) -> Result<Result<T, R>, StoreError> {
         self.check_free_space()?;
         let outcome = self.with_engine(|engine| {
-            let transaction = begin_write(engine)?;
+            let transaction = begin_write(&engine.database)?;
             match command(&transaction)? {
                 Ok(value) => {
                     commit(transaction)?;
+                    engine.forget_view();
                     Ok(Ok(value))
                 }
                 Err(refusal) => {
@@ -199,7 +223,7 @@ impl Database {
 
     fn with_engine<T>(
         &self,
-        operation: impl FnOnce(&redb::Database) -> Result<T, StoreError>,
+        operation: impl FnOnce(&Engine) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         loop {
             let engine = self.engine.read().unwrap_or_else(PoisonError::into_inner);
@@ -224,6 +248,24 @@ impl Database {
             return Err(StoreError::NoSpace { dir: dir.to_owned(), free, reserve });
         }
         Ok(())
+    }
+}
+
+impl Engine {
+    fn view<V: View>(&self) -> Result<Arc<V>, StoreError> {
+        let shared = self.view.read().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(Ok(view)) = shared.map(Arc::downcast) {
+            return Ok(view);
+        }
+        let mut shared = self.view.write().unwrap_or_else(PoisonError::into_inner);
+        // Opened while it cannot be forgotten, so that none from before a commit stays behind it.
+        let view = Arc::new(V::open(&self.database.begin_read()?)?);
+        *shared = Some(Arc::clone(&view) as _);
+        Ok(view)
+    }
+
+    fn forget_view(&self) {
+        *self.view.write().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }
 
@@ -256,10 +298,13 @@ fn builder(options: DatabaseOptions) -> redb::Builder {
     builder
 }
 
-fn open_engine(path: &Path, options: DatabaseOptions) -> Result<redb::Database, StoreError> {
-    builder(options)
-        .open(path)
-        .map_err(|error| StoreError::Open { path: path.to_owned(), source: Arc::new(error.into()) })
+fn open_engine(path: &Path, options: DatabaseOptions) -> Result<Engine, StoreError> {
+    let database = builder(options).open(path);
+    let database = database.map_err(|error| StoreError::Open {
+        path: path.to_owned(),
+        source: Arc::new(error.into()),
+    })?;
+    Ok(Engine { view: RwLock::default(), database })
 }
 
 /// Every commit leaves the file so that it opens at once after a crash, at any size.
@@ -306,7 +351,7 @@ fn schema_version(engine: &redb::Database, schema: &Schema) -> Result<Option<u64
 
 #[cfg(test)]
 mod tests {
-    use redb::ReadableTable;
+    use redb::{ReadableTable, ReadableTableMetadata};
 
     use super::*;
 
@@ -487,6 +532,55 @@ mod tests {
         });
         assert!(!seen.unwrap());
         assert_eq!(names(&database), ["one", "two"]);
+    }
+
+    /// The table that the other tests write to.
+    struct Names(redb::ReadOnlyTable<u64, &'static str>);
+
+    impl View for Names {
+        fn open(transaction: &ReadTransaction) -> Result<Self, StoreError> {
+            Ok(Self(transaction.open_table(NAMES)?))
+        }
+    }
+
+    #[test]
+    fn a_view_shows_every_commit_and_outlives_failures() {
+        let dir = tempfile::tempdir().unwrap();
+        let database = open(&dir.path().join("numbers.redb"), &V1).unwrap();
+        let len = || database.view(|Names(names)| Ok(names.len()?)).unwrap();
+        assert_eq!((len(), len()), (1, 1));
+        insert_two(&database).unwrap();
+        assert_eq!(len(), 2);
+        let failed = database.write(|_| {
+            let error = std::io::Error::from(std::io::ErrorKind::StorageFull);
+            Err::<Result<(), ()>, _>(redb::StorageError::Io(error).into())
+        });
+        assert!(failed.is_err());
+        assert_eq!(len(), 2);
+    }
+
+    #[test]
+    fn readers_of_views_and_a_failing_writer_do_not_disturb_each_other() {
+        let dir = tempfile::tempdir().unwrap();
+        let database = open(&dir.path().join("numbers.redb"), &V1).unwrap();
+        let is_over = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                        assert_eq!(database.view(|Names(names)| Ok(names.len()?)).unwrap(), 1);
+                    }
+                });
+            }
+            for _ in 0..100 {
+                let failed = database.write(|_| {
+                    let error = std::io::Error::from(std::io::ErrorKind::Other);
+                    Err::<Result<(), ()>, _>(redb::StorageError::Io(error).into())
+                });
+                assert!(failed.is_err());
+            }
+            is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
     }
 
     #[test]

@@ -14,7 +14,7 @@ mod group_writer;
 mod keystore;
 mod lock;
 
-pub use database::{Database, DatabaseOptions, Migration, Schema, StoreError};
+pub use database::{Database, DatabaseOptions, Migration, Schema, StoreError, View};
 pub use files::{FileError, create_private_dir};
 pub use group_writer::{GroupWriter, Tables};
 pub use keystore::{Keystore, KeystoreError, PlainKeys};

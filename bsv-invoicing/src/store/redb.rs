@@ -8,8 +8,7 @@ use redb::{AccessGuard, ReadTransaction, StorageError};
 use thiserror::Error;
 
 use self::tables::{
-    EVENTS, FIGURES, FINGERPRINT, INVOICES, InvoiceRow, OpenTables, SCHEMA, USERS, WALLET,
-    WalletTables,
+    EVENTS, FINGERPRINT, INVOICES, InvoiceRow, OpenTables, ReadTables, SCHEMA, WalletTables,
 };
 use crate::event::Event;
 use crate::idempotency::IdempotencyKey;
@@ -66,18 +65,16 @@ impl RedbWalletStore {
         self.writer.run(command).await?
     }
 
-    /// Reads a few pages, here and now.
-    fn read<T>(
+    /// Reads a few rows, here and now.
+    fn view<T>(
         &self,
-        query: impl FnOnce(&ReadTransaction) -> Result<T, StoreError>,
+        query: impl FnOnce(&ReadTables) -> Result<T, StoreError>,
     ) -> Result<T, WalletStoreError> {
-        Ok(self.database.read(query)?)
+        Ok(self.database.view(query)?)
     }
 
     fn figure(&self, name: &str) -> Result<u64, WalletStoreError> {
-        self.read(|transaction| {
-            Ok(transaction.open_table(FIGURES)?.get(name)?.map_or(0, |figure| figure.value()))
-        })
+        self.view(|tables| Ok(tables.figures.get(name)?.map_or(0, |figure| figure.value())))
     }
 
     /// Reads many pages, on a thread that may wait for them.
@@ -93,8 +90,8 @@ impl RedbWalletStore {
 
 impl WalletStore for RedbWalletStore {
     async fn owner(&self) -> Result<Option<[u8; 20]>, WalletStoreError> {
-        self.read(|transaction| {
-            let fingerprint = transaction.open_table(WALLET)?.get(FINGERPRINT)?;
+        self.view(|tables| {
+            let fingerprint = tables.wallet.get(FINGERPRINT)?;
             fingerprint.map(|bytes| tables::fingerprint(bytes.value())).transpose()
         })
     }
@@ -130,8 +127,8 @@ impl WalletStore for RedbWalletStore {
     }
 
     async fn invoice(&self, number: u64) -> Result<Option<Invoice>, WalletStoreError> {
-        self.read(|transaction| {
-            let row = transaction.open_table(INVOICES)?.get(number)?;
+        self.view(|tables| {
+            let row = tables.invoices.get(number)?;
             row.map(|row| tables::invoice(number, row.value())).transpose()
         })
     }
@@ -154,8 +151,8 @@ impl WalletStore for RedbWalletStore {
     }
 
     async fn user(&self, id: u64) -> Result<Option<UserRecord>, WalletStoreError> {
-        self.read(|transaction| {
-            let row = transaction.open_table(USERS)?.get(id)?;
+        self.view(|tables| {
+            let row = tables.users.get(id)?;
             Ok(row.map(|row| (id, tables::user(row.value()))))
         })
     }

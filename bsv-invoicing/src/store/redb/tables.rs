@@ -1,7 +1,9 @@
 //! The tables of the wallet's file, their rows, and the changes that commands make to them.
 
-use bsv_store::{Migration, Schema, StoreError, Tables};
-use redb::{ReadOnlyTable, ReadableTable, Table, TableDefinition, WriteTransaction};
+use bsv_store::{Migration, Schema, StoreError, Tables, View};
+use redb::{
+    ReadOnlyTable, ReadTransaction, ReadableTable, Table, TableDefinition, WriteTransaction,
+};
 
 use crate::event::{Event, EventKind};
 use crate::idempotency::{IDEMPOTENCY_PERIOD, IdempotencyKey};
@@ -15,7 +17,7 @@ use crate::user::UserDraft;
 pub(super) const INVOICES: TableDefinition<'_, u64, InvoiceRow<'static>> =
     TableDefinition::new("invoices");
 /// Id to user.
-pub(super) const USERS: TableDefinition<'_, u64, UserRow<'static>> = TableDefinition::new("users");
+const USERS: TableDefinition<'_, u64, UserRow<'static>> = TableDefinition::new("users");
 /// Number to event.
 pub(super) const EVENTS: TableDefinition<'_, u64, EventRow> = TableDefinition::new("events");
 /// The time at which an invoice expires, and its number: those that are neither paid nor deleted, and
@@ -28,9 +30,9 @@ const IDEMPOTENCY: TableDefinition<'_, (u8, &str), ([u8; 32], u64, u64)> =
 const IDEMPOTENCY_AGES: TableDefinition<'_, (u64, u8, &str), ()> =
     TableDefinition::new("idempotency_ages");
 /// Name to figure: see [`Figures`].
-pub(super) const FIGURES: TableDefinition<'_, &str, u64> = TableDefinition::new("figures");
+const FIGURES: TableDefinition<'_, &str, u64> = TableDefinition::new("figures");
 /// What tells the wallet apart: [`FINGERPRINT`].
-pub(super) const WALLET: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("wallet");
+const WALLET: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("wallet");
 pub(super) const FINGERPRINT: &str = "fingerprint";
 
 /// Id, satoshis, when created, when it expires, when paid, when deleted, reference, description.
@@ -38,7 +40,7 @@ pub(super) const FINGERPRINT: &str = "fingerprint";
 pub(super) type InvoiceRow<'a> =
     ([u8; 12], u64, u64, u64, Option<u64>, Option<u64>, Option<&'a str>, Option<&'a str>);
 /// Name, email, avatar, address, phone number.
-type UserRow<'a> = (&'a str, &'a str, &'a str, &'a str, &'a str);
+pub(super) type UserRow<'a> = (&'a str, &'a str, &'a str, &'a str, &'a str);
 /// When, what (see [`event`]), and the number of the invoice or user.
 type EventRow = (u64, u8, u64);
 
@@ -95,6 +97,25 @@ pub(super) struct OpenTables<'t> {
     figures_table: Table<'t, &'static str, u64>,
     wallet: Table<'t, &'static str, &'static [u8]>,
     figures: Figures,
+}
+
+/// The tables of which single rows are read.
+pub(super) struct ReadTables {
+    pub(super) invoices: ReadOnlyTable<u64, InvoiceRow<'static>>,
+    pub(super) users: ReadOnlyTable<u64, UserRow<'static>>,
+    pub(super) figures: ReadOnlyTable<&'static str, u64>,
+    pub(super) wallet: ReadOnlyTable<&'static str, &'static [u8]>,
+}
+
+impl View for ReadTables {
+    fn open(transaction: &ReadTransaction) -> Result<Self, StoreError> {
+        Ok(Self {
+            invoices: transaction.open_table(INVOICES)?,
+            users: transaction.open_table(USERS)?,
+            figures: transaction.open_table(FIGURES)?,
+            wallet: transaction.open_table(WALLET)?,
+        })
+    }
 }
 
 /// Figures that are kept up to date, and in memory during a batch.
