@@ -30,12 +30,30 @@ impl Reply {
             .filter_map(|line| line.split_once(':'))
             .map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()))
             .collect();
-        let body = String::from_utf8(bytes[end + 4..].to_vec()).ok()?;
-        let reply = Self { status, headers, body };
+        let is_chunked = headers.contains(&("transfer-encoding".to_owned(), "chunked".to_owned()));
+        let body = &bytes[end + 4..];
+        let body = if is_chunked && method != "HEAD" { dechunk(body)? } else { body.to_vec() };
+        let reply = Self { status, headers, body: String::from_utf8(body).ok()? };
         let announced = reply.header("content-length").and_then(|len| len.parse().ok());
         let is_whole =
             method == "HEAD" || announced.is_none_or(|len: usize| reply.body.len() == len);
         is_whole.then_some(reply)
+    }
+}
+
+/// The content of a body that was sent in chunks; `None` if it was not sent to its end.
+fn dechunk(mut body: &[u8]) -> Option<Vec<u8>> {
+    let mut content = Vec::new();
+    loop {
+        let end = body.windows(2).position(|window| window == b"\r\n")?;
+        let len = usize::from_str_radix(std::str::from_utf8(&body[..end]).ok()?, 16).ok()?;
+        body = &body[end + 2..];
+        let chunk = body.get(..len)?;
+        body = body[len..].strip_prefix(b"\r\n")?;
+        content.extend_from_slice(chunk);
+        if len == 0 {
+            return body.is_empty().then_some(content);
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "what fails here fails a test")]
 
 pub mod build;
+pub mod clock;
 pub mod faults;
 mod fetch;
 pub mod http;

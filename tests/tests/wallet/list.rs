@@ -1,0 +1,289 @@
+//! The list of invoices: whole and streamed, or page by page.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bsv_tests::{Reply, Site, http};
+use serde_json::Value;
+
+use crate::owner::{check_errors, ids_of};
+use crate::times::{SECOND, now, text};
+use crate::{INVOICES, Owner};
+
+/// The path and query that `Link` names as the next page.
+fn next_of(reply: &Reply) -> Option<String> {
+    let link = reply.header("link")?;
+    let target = link.strip_prefix('<').and_then(|link| link.strip_suffix(">; rel=\"next\""));
+    Some(target.unwrap_or_else(|| panic!("{link}")).to_owned())
+}
+
+/// The elements on all pages from this path on, as text, each page of at most `limit`.
+fn follow(owner: &Owner, path: &str, limit: usize) -> Vec<String> {
+    let mut elements = Vec::new();
+    let mut path = format!("{path}{}limit={limit}", if path.contains('?') { '&' } else { '?' });
+    loop {
+        let reply = owner.get(&path);
+        assert_eq!(reply.status, 200, "{path}: {}", reply.body);
+        let page: Vec<&serde_json::value::RawValue> = serde_json::from_str(&reply.body).unwrap();
+        assert!(page.len() <= limit, "{path}");
+        elements.extend(page.iter().map(|invoice| invoice.get().to_owned()));
+        match next_of(&reply) {
+            Some(next) => path = next,
+            None => return elements,
+        }
+    }
+}
+
+fn joined(elements: &[String]) -> String {
+    format!("[{}]", elements.join(","))
+}
+
+#[test]
+fn the_whole_list_is_what_was_created_in_this_order_whatever_its_length() {
+    let owner = Owner::start();
+    let mut created = Vec::new();
+    for count in [0, 1, 2, 999, 1000, 1001, 2500] {
+        while created.len() < count {
+            let body = format!(r#"{{"satoshis":{},"description":"d"}}"#, created.len() + 1);
+            created.push(owner.create(INVOICES, body));
+        }
+        let reply = owner.get(INVOICES);
+        assert_eq!(reply.header("transfer-encoding"), Some("chunked"), "it is streamed");
+        assert_eq!(reply.header("link"), None);
+        assert!(reply.body == joined(&created), "{count} invoices are listed otherwise");
+
+        let newest_first: Vec<_> = created.iter().rev().cloned().collect();
+        let path = format!("{INVOICES}?order=desc");
+        assert!(owner.text(&path) == joined(&newest_first), "{count}, newest first");
+        for limit in [7, 1000] {
+            assert!(follow(&owner, INVOICES, limit) == created, "{count} by {limit}");
+            assert!(follow(&owner, &path, limit) == newest_first, "{count} by {limit}, reversed");
+        }
+    }
+    let tail = &created[2450..];
+    let after = ids_of(&serde_json::from_str(&joined(&created[2449..2450])).unwrap());
+    let path = format!("{INVOICES}?after={}", after[0]);
+    assert_eq!(owner.text(&path), joined(tail));
+    assert_eq!(follow(&owner, &path, 1), tail);
+
+    let request = format!("GET {INVOICES} HTTP/1.0\r\nHost: localhost\r\n\r\n");
+    let reply = http::exchange(owner.client().address(), request.as_bytes(), "GET").unwrap();
+    assert!(reply.body == joined(&created), "HTTP/1.0 knows no chunks");
+}
+
+#[test]
+fn a_page_says_whether_there_is_another_one() {
+    let owner = Owner::start();
+    for _ in 0..4 {
+        owner.create_invoice(r#"{"satoshis":1}"#);
+    }
+    let ids = owner.ids(INVOICES);
+    for (query, listed, next) in [
+        ("?limit=1", &ids[..1], Some(format!("?limit=1&after={}", ids[0]))),
+        ("?limit=3", &ids[..3], Some(format!("?limit=3&after={}", ids[2]))),
+        ("?limit=4", &ids[..], None),
+        ("?limit=1000", &ids[..], None),
+        (&format!("?limit=2&after={}", ids[1]), &ids[2..], None),
+        (
+            &format!("?after={}&limit=1&state=pending", ids[1]),
+            &ids[2..3],
+            Some(format!("?limit=1&after={}&state=pending", ids[2])),
+        ),
+        (&format!("?after={}", ids[3]), &[], None),
+        (&format!("?limit=5&after={}", ids[3]), &[], None),
+        (&format!("?order=desc&after={}", ids[0]), &[], None),
+        ("?state=paid", &[], None),
+        ("?", &ids[..], None),
+        ("?other=1&LIMIT=0&page[]=2", &ids[..], None),
+        ("?order=asc", &ids[..], None),
+    ] {
+        let reply = owner.get(&format!("{INVOICES}{query}"));
+        let list: Value = serde_json::from_str(&reply.body).unwrap();
+        assert_eq!(ids_of(&list), listed, "{query}");
+        assert_eq!(next_of(&reply), next.map(|next| format!("{INVOICES}{next}")), "{query}");
+    }
+}
+
+#[test]
+fn all_that_is_wrong_with_a_query_is_told_at_once() {
+    let owner = Owner::start();
+    owner.create_invoice(r#"{"satoshis":1}"#);
+    const LIMIT: (&str, &str) = ("limit", "must be from 1 to 1000");
+    const STATE: (&str, &str) = ("state", "must be pending, paid or expired");
+    const ORDER: (&str, &str) = ("order", "must be asc or desc");
+    const AFTER: (&str, &str) = ("after", "must be the id of an invoice");
+    for limit in ["0", "1001", "-1", "1.0", "1e2", "x", "", "18446744073709551617", "%00"] {
+        let reply = owner.get(&format!("{INVOICES}?limit={limit}"));
+        check_errors(&reply, "invalid-query", &[LIMIT], limit);
+    }
+    for state in ["", "PENDING", "Pending", "deleted", "pending,paid", "x"] {
+        let reply = owner.get(&format!("{INVOICES}?state={state}"));
+        check_errors(&reply, "invalid-query", &[STATE], state);
+    }
+    for order in ["", "ASC", "up", "1"] {
+        let reply = owner.get(&format!("{INVOICES}?order={order}"));
+        check_errors(&reply, "invalid-query", &[ORDER], order);
+    }
+    let of_another_wallet = Owner::start().create_invoice(r#"{"satoshis":1}"#);
+    for after in ["", "x", "000000000000", "1", "%2e%2e", &of_another_wallet, &"a".repeat(8000)] {
+        let reply = owner.get(&format!("{INVOICES}?after={after}"));
+        check_errors(&reply, "invalid-query", &[AFTER], after);
+    }
+    let reply = owner.get(&format!("{INVOICES}?state=x&after=x&order=x&limit=x&other=x"));
+    check_errors(&reply, "invalid-query", &[AFTER, LIMIT, ORDER, STATE], "all");
+}
+
+#[test]
+fn a_state_selects_those_that_are_in_it() {
+    let owner = Owner::start();
+    let soon = text(now() + SECOND);
+    for number in 0..60 {
+        let body = match number % 3 {
+            0 => format!(r#"{{"satoshis":1,"expiresAt":"{soon}"}}"#),
+            _ => r#"{"satoshis":1}"#.to_owned(),
+        };
+        // Whoever is too slow for that moment has nothing left to test.
+        owner.create(INVOICES, body);
+    }
+    let ids = owner.ids(INVOICES);
+    thread::sleep(Duration::from_millis(1100));
+    let in_state = |wanted: [usize; 2]| -> Vec<String> {
+        let numbered = ids.iter().enumerate();
+        numbered.filter(|(n, _)| wanted.contains(&(n % 3))).map(|(_, id)| id.clone()).collect()
+    };
+    for (state, wanted) in
+        [("expired", in_state([0, 0])), ("pending", in_state([1, 2])), ("paid", vec![])]
+    {
+        for (order, wanted) in
+            [("asc", wanted.clone()), ("desc", wanted.into_iter().rev().collect())]
+        {
+            let path = format!("{INVOICES}?state={state}&order={order}");
+            assert_eq!(owner.ids(&path), wanted, "{path}");
+            for limit in [1, 7, 1000] {
+                let list: Value =
+                    serde_json::from_str(&joined(&follow(&owner, &path, limit))).unwrap();
+                assert_eq!(ids_of(&list), wanted, "{path} by {limit}");
+                let states = list.as_array().unwrap().iter().map(|invoice| &invoice["state"]);
+                assert!(states.into_iter().all(|shown| shown == state), "{path}");
+            }
+        }
+    }
+}
+
+#[test]
+fn deleted_invoices_are_missing_and_can_still_be_gone_on_from() {
+    let owner = Owner::start();
+    for _ in 0..30 {
+        owner.create_invoice(r#"{"satoshis":1}"#);
+    }
+    let ids = owner.ids(INVOICES);
+    let is_deleted = |n: usize| n == 0 || n == 29 || (5..20).contains(&n);
+    for (n, id) in ids.iter().enumerate() {
+        if is_deleted(n) {
+            assert_eq!(owner.delete(id).status, 204);
+        }
+    }
+    let left = |from: usize| -> Vec<String> {
+        (from..30).filter(|n| !is_deleted(*n)).map(|n| ids[n].clone()).collect()
+    };
+    assert_eq!(owner.ids(INVOICES), left(0));
+    for limit in [1, 3, 7, 1000] {
+        let list = joined(&follow(&owner, INVOICES, limit));
+        assert_eq!(ids_of(&serde_json::from_str(&list).unwrap()), left(0), "{limit}");
+    }
+    for (n, id) in ids.iter().enumerate() {
+        assert_eq!(owner.ids(&format!("{INVOICES}?after={id}")), left(n + 1), "{n}");
+    }
+}
+
+/// A list that is asked for and not read, but for its beginning.
+fn begin_to_read(owner: &Owner) -> TcpStream {
+    let mut stream = TcpStream::connect(owner.client().address()).unwrap();
+    let request = format!("GET {INVOICES} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.replace("Host: x", "Host: localhost").as_bytes()).unwrap();
+    stream.read_exact(&mut [0; 15]).unwrap();
+    stream
+}
+
+/// A wallet whose list is far larger than what connections hold on their way: 16 MB.
+fn large(count: usize) -> Owner {
+    let owner = Owner::start_on(Site::new());
+    assert_eq!(owner.create_many(count, &"\u{1}".repeat(1024)).len(), count);
+    owner
+}
+
+#[test]
+fn invoices_that_are_created_meanwhile_do_not_break_the_list() {
+    let owner = large(2500);
+    let before = owner.ids(INVOICES);
+    let mut stream = begin_to_read(&owner);
+    let mut answer = Vec::new();
+    let added: Vec<_> = (0..50).map(|_| owner.create_invoice(r#"{"satoshis":2}"#)).collect();
+    stream.read_to_end(&mut answer).unwrap();
+    let tail = String::from_utf8_lossy(&answer[answer.len() - 20..]).into_owned();
+    assert!(tail.ends_with("]\r\n0\r\n\r\n") || tail.ends_with("\r\n]\r\n0\r\n\r\n"), "{tail}");
+    let text = String::from_utf8(answer).unwrap();
+    let shown = text.matches("\"createdAt\"").count();
+    assert!((before.len()..=before.len() + added.len()).contains(&shown), "{shown}");
+    assert_eq!(owner.ids(INVOICES), [before, added].concat());
+}
+
+#[test]
+fn readers_that_leave_or_never_read_do_not_keep_others_from_being_answered() {
+    let owner = large(2500);
+    for _ in 0..50 {
+        drop(begin_to_read(&owner));
+    }
+    assert_eq!(owner.ids(INVOICES).len(), 2500);
+
+    let readers: Vec<_> = (0..12).map(|_| begin_to_read_later(&owner)).collect();
+    thread::sleep(Duration::from_millis(500));
+    let memory = owner.server.resident_memory();
+    assert!(memory < 300 << 20, "{} MB", memory >> 20);
+    let started = Instant::now();
+    let id = owner.create_invoice(r#"{"satoshis":1}"#);
+    assert_eq!(owner.invoice(&id)["satoshis"], 1);
+    assert_eq!(owner.text("/api/v1/balance"), r#"{"satoshis":0}"#);
+    assert_eq!(owner.ids(&format!("{INVOICES}?limit=1000")).len(), 1000);
+    assert_eq!(owner.delete(&id).status, 204);
+    let time = started.elapsed();
+    assert!(time < Duration::from_secs(5), "{time:?}");
+    drop(readers);
+    assert_eq!(owner.ids(INVOICES).len(), 2500);
+}
+
+/// A list that is asked for and not read at all.
+fn begin_to_read_later(owner: &Owner) -> TcpStream {
+    let mut stream = TcpStream::connect(owner.client().address()).unwrap();
+    let request = format!("GET {INVOICES} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    stream
+}
+
+#[test]
+fn a_reader_that_rests_too_long_does_not_take_what_it_gets_for_the_whole() {
+    let owner = large(2500);
+    let mut stream = begin_to_read(&owner);
+    thread::sleep(Duration::from_secs(35));
+    let mut answer = Vec::new();
+    // The connection may be reset.
+    let _ = stream.read_to_end(&mut answer);
+    let text = String::from_utf8_lossy(&answer);
+    let shown = text.matches("\"createdAt\"").count();
+    assert!(shown < 2500, "the list is too small to make the server wait");
+    assert!(!text.ends_with("0\r\n\r\n"), "the answer has a proper end after {shown} of 2500");
+}
+
+#[test]
+fn a_list_is_asked_for_again_while_others_do_not_read_theirs() {
+    let owner = large(2500);
+    let readers: Vec<_> = (0..8).map(|_| begin_to_read_later(&owner)).collect();
+    thread::sleep(Duration::from_millis(500));
+    let started = Instant::now();
+    assert_eq!(owner.ids(INVOICES).len(), 2500);
+    let time = started.elapsed();
+    assert!(time < Duration::from_secs(40), "{time:?}");
+    drop(readers);
+}

@@ -1,0 +1,16 @@
+//! The wallet as its owner reaches it: every answer, every mistake, and what time does to it.
+
+#![allow(clippy::unwrap_used)]
+
+mod bodies;
+mod expiry;
+mod fields;
+mod idempotency;
+mod list;
+mod owner;
+mod paths;
+mod service;
+mod shapes;
+mod times;
+
+use owner::{INVOICES, Owner, USERS, check_problem, json};
