@@ -1,0 +1,273 @@
+//! The wallet's store in a redb file.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
+
+mod store_conformance;
+
+use bsv_invoicing::{
+    EventKind, IdempotencyKey, Invoice, InvoiceDraft, InvoiceQuery, InvoiceState, MAX_LOOKED_AT,
+    NewInvoice, OpenWalletStoreError, RedbWalletStore, Timestamp, UserDraft, WalletStore,
+    WalletStoreError,
+};
+use bsv_store::{DatabaseOptions, DirLock, StoreError};
+use redb::{Database, TableDefinition, WriteTransaction};
+use store_conformance::Place;
+use tempfile::TempDir;
+
+struct RedbPlace(TempDir);
+
+impl RedbPlace {
+    fn try_open(&self) -> Result<RedbWalletStore, OpenWalletStoreError> {
+        let lock = DirLock::acquire(self.0.path(), "test").unwrap();
+        RedbWalletStore::open(lock, DatabaseOptions::default())
+    }
+
+    /// Changes the file behind the store's back.
+    fn write(&self, change: impl FnOnce(&WriteTransaction)) {
+        let database = Database::open(self.0.path().join(RedbWalletStore::FILE_NAME)).unwrap();
+        let transaction = database.begin_write().unwrap();
+        change(&transaction);
+        transaction.commit().unwrap();
+    }
+}
+
+impl Place for RedbPlace {
+    type Store = RedbWalletStore;
+
+    fn fresh() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn open(&self) -> Self::Store {
+        self.try_open().unwrap()
+    }
+}
+
+#[tokio::test]
+async fn redb_does_what_every_back_end_must() {
+    store_conformance::run::<RedbPlace>().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn redb_serves_many_at_once_as_every_back_end_must() {
+    store_conformance::run_at_once::<RedbPlace>().await;
+}
+
+type InvoiceRow<'a> =
+    ([u8; 12], u64, u64, u64, Option<u64>, Option<u64>, Option<&'a str>, Option<&'a str>);
+
+const INVOICES: TableDefinition<'_, u64, InvoiceRow<'static>> = TableDefinition::new("invoices");
+const EVENTS: TableDefinition<'_, u64, (u64, u8, u64)> = TableDefinition::new("events");
+const FIGURES: TableDefinition<'_, &str, u64> = TableDefinition::new("figures");
+const WALLET: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("wallet");
+const SCHEMA_VERSIONS: TableDefinition<'_, &str, u64> = TableDefinition::new("schema_version");
+
+const RIGHT_ROW: InvoiceRow<'_> = (*b"bwWEkOWIH8Ck", 5, 1, 1000, None, None, None, None);
+const ALL: InvoiceQuery = InvoiceQuery { after: None, state: None, newest_first: false, limit: 9 };
+
+fn now() -> Timestamp {
+    Timestamp::from_micros(100)
+}
+
+fn new_invoice() -> NewInvoice {
+    let draft = InvoiceDraft { satoshis: 5, ..InvoiceDraft::default() };
+    let expiry = std::time::Duration::from_micros(900);
+    NewInvoice { draft, expiry, now: now(), idempotency: None }
+}
+
+async fn create(store: &RedbWalletStore, invoice: NewInvoice) -> Result<Invoice, WalletStoreError> {
+    store.create_invoice(invoice, |number| format!("{number:012}").parse().unwrap()).await
+}
+
+/// A store with three invoices, the second made with the idempotency key `k`, whose file was then
+/// changed.
+async fn changed(change: impl FnOnce(&WriteTransaction)) -> (RedbPlace, RedbWalletStore) {
+    let place = RedbPlace::fresh();
+    let store = place.open();
+    let key = IdempotencyKey::new("k", b"{}").unwrap();
+    for idempotency in [None, Some(key), None] {
+        create(&store, NewInvoice { idempotency, ..new_invoice() }).await.unwrap();
+    }
+    drop(store);
+    place.write(change);
+    let store = place.open();
+    (place, store)
+}
+
+#[track_caller]
+fn assert_damaged<T: std::fmt::Debug>(result: Result<T, WalletStoreError>) {
+    let error = result.unwrap_err();
+    assert!(matches!(error, WalletStoreError::Store(StoreError::Damaged(_))), "{error}");
+}
+
+fn set_invoice(transaction: &WriteTransaction, number: u64, row: InvoiceRow<'_>) {
+    transaction.open_table(INVOICES).unwrap().insert(number, row).unwrap();
+}
+
+#[tokio::test]
+async fn a_damaged_invoice_is_an_error_and_does_not_disturb_the_others() {
+    for id in [*b"bwWEkOWIH8C ", *b"bwWEkOWIH8C\xff", [0; 12], *b"../../../../"] {
+        let row = (id, 5, 1, 1000, None, None, None, None);
+        let (_place, store) = changed(|transaction| set_invoice(transaction, 2, row)).await;
+        let key = IdempotencyKey::new("k", b"{}").unwrap();
+        assert_damaged(store.invoice(2).await);
+        assert_damaged(store.delete_invoice(2, now()).await);
+        assert_damaged(
+            create(&store, NewInvoice { idempotency: Some(key), ..new_invoice() }).await,
+        );
+        assert_damaged(store.invoices(ALL, now()).await);
+        assert_damaged(store.events(0, 9).await);
+        for number in [1, 3] {
+            assert_eq!(store.invoice(number).await.unwrap().unwrap().number, number);
+        }
+        let page = store.invoices(InvoiceQuery { after: Some(2), ..ALL }, now()).await.unwrap();
+        assert_eq!((page.invoices.len(), page.next), (1, None));
+        assert_eq!(store.events(2, 9).await.unwrap().len(), 1);
+        assert_eq!(create(&store, new_invoice()).await.unwrap().number, 4);
+        store.delete_invoice(3, now()).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_damaged_event_is_an_error_and_does_not_disturb_the_others() {
+    // Kinds that there are not, and an invoice that there is not.
+    for damaged in [(100, 0, 1), (100, 5, 1), (100, 255, 1), (100, 1, 9), (100, 3, 0)] {
+        let (_place, store) = changed(|transaction| {
+            transaction.open_table(EVENTS).unwrap().insert(2, damaged).unwrap();
+        })
+        .await;
+        assert_damaged(store.events(0, 9).await);
+        assert_damaged(store.events(1, 1).await);
+        let numbers: Vec<_> = [store.events(0, 1).await, store.events(2, 9).await]
+            .into_iter()
+            .flat_map(|events| events.unwrap().into_iter().map(|event| event.number))
+            .collect();
+        assert_eq!(numbers, [1, 3]);
+        assert_eq!(store.invoices(ALL, now()).await.unwrap().invoices.len(), 3);
+        create(&store, new_invoice()).await.unwrap();
+        let last = store.events(3, 9).await.unwrap();
+        assert_eq!(last.iter().map(|event| event.number).collect::<Vec<_>>(), [4]);
+    }
+}
+
+#[tokio::test]
+async fn a_missing_invoice_or_user_of_a_known_key_is_damage() {
+    const USERS: TableDefinition<'_, u64, (&str, &str, &str, &str, &str)> =
+        TableDefinition::new("users");
+    let (place, store) = changed(|transaction| {
+        transaction.open_table(INVOICES).unwrap().remove(2).unwrap();
+    })
+    .await;
+    let key = || IdempotencyKey::new("k", b"{}").ok();
+    assert_damaged(create(&store, NewInvoice { idempotency: key(), ..new_invoice() }).await);
+    store.create_user(UserDraft::default(), now(), key()).await.unwrap();
+    drop(store);
+    place.write(|transaction| {
+        transaction.open_table(USERS).unwrap().remove(1).unwrap();
+    });
+    let store = place.open();
+    assert_damaged(store.create_user(UserDraft::default(), now(), key()).await);
+    assert_eq!(store.create_user(UserDraft::default(), now(), None).await.unwrap().0, 2);
+}
+
+#[tokio::test]
+async fn a_damaged_fingerprint_belongs_to_no_wallet() {
+    for bytes in [&[][..], &[1; 19], &[1; 21]] {
+        let (_place, store) = changed(|transaction| {
+            transaction.open_table(WALLET).unwrap().insert("fingerprint", bytes).unwrap();
+        })
+        .await;
+        assert_damaged(store.owner().await);
+        let refused = store.adopt([1; 20]).await.unwrap_err();
+        assert!(matches!(refused, WalletStoreError::OtherWallet), "{refused}");
+    }
+}
+
+#[tokio::test]
+async fn files_of_newer_versions_and_of_others_are_refused() {
+    let place = RedbPlace::fresh();
+    drop(place.open());
+    place.write(|transaction| {
+        transaction.open_table(SCHEMA_VERSIONS).unwrap().insert("wallet", 3).unwrap();
+    });
+    let newer = place.try_open().unwrap_err();
+    let is_newer = matches!(
+        newer,
+        OpenWalletStoreError::Store(StoreError::NewerSchema { found: 3, known: 2, .. })
+    );
+    assert!(is_newer, "{newer}");
+    place.write(|transaction| {
+        let mut versions = transaction.open_table(SCHEMA_VERSIONS).unwrap();
+        versions.remove("wallet").unwrap();
+        versions.insert("identities", 1).unwrap();
+    });
+    let other = place.try_open().unwrap_err();
+    assert!(
+        matches!(other, OpenWalletStoreError::Store(StoreError::OtherSchema { .. })),
+        "{other}"
+    );
+}
+
+/// Nothing pays invoices yet: the row is what will be written then.
+#[tokio::test]
+async fn a_paid_invoice_stays() {
+    let mut row = RIGHT_ROW;
+    row.4 = Some(50);
+    let (_place, store) = changed(|transaction| set_invoice(transaction, 2, row)).await;
+    let refused = store.delete_invoice(2, now()).await.unwrap_err();
+    assert!(matches!(refused, WalletStoreError::Paid(2)), "{refused}");
+    let invoice = store.invoice(2).await.unwrap().unwrap();
+    assert_eq!(invoice.payment_received_at, Some(Timestamp::from_micros(50)));
+    let query = InvoiceQuery { state: Some(InvoiceState::Paid), ..ALL };
+    assert_eq!(store.invoices(query, Timestamp::MAX).await.unwrap().invoices, [invoice]);
+    assert_eq!(store.events(0, 9).await.unwrap().len(), 3);
+}
+
+#[tokio::test]
+async fn numbers_that_no_key_can_be_derived_for_are_not_given_out() {
+    const LAST: u64 = (1 << 31) - 1;
+    let (_place, store) = changed(|transaction| {
+        let mut figures = transaction.open_table(FIGURES).unwrap();
+        figures.insert("last invoice", LAST - 1).unwrap();
+        figures.insert("last user", LAST - 1).unwrap();
+    })
+    .await;
+    assert_eq!(create(&store, new_invoice()).await.unwrap().number, LAST);
+    assert_eq!(store.create_user(UserDraft::default(), now(), None).await.unwrap().0, LAST);
+    for _ in 0..2 {
+        let full = [
+            create(&store, new_invoice()).await.unwrap_err(),
+            store.create_user(UserDraft::default(), now(), None).await.unwrap_err(),
+        ];
+        assert!(full.iter().all(|error| matches!(error, WalletStoreError::Full(LAST))), "{full:?}");
+    }
+    let last = store.events(4, 9).await.unwrap();
+    assert_eq!(
+        last.iter().map(|event| event.kind).collect::<Vec<_>>(),
+        [EventKind::UserCreated(LAST)]
+    );
+}
+
+#[tokio::test]
+async fn a_page_looks_at_so_many_invoices_at_most() {
+    let bound = MAX_LOOKED_AT as u64;
+    let (_place, store) = changed(|transaction| {
+        for number in 1..=bound + 2 {
+            set_invoice(transaction, number, RIGHT_ROW);
+        }
+        // The only paid one lies just behind what is looked at.
+        let mut paid = RIGHT_ROW;
+        paid.4 = Some(50);
+        set_invoice(transaction, bound + 1, paid);
+    })
+    .await;
+    let paid = InvoiceQuery { state: Some(InvoiceState::Paid), ..ALL };
+    let page = store.invoices(paid, now()).await.unwrap();
+    assert_eq!((page.invoices.len(), page.next.unwrap().0), (0, bound));
+    let next = InvoiceQuery { after: Some(bound), ..paid };
+    let page = store.invoices(next, now()).await.unwrap();
+    assert_eq!((page.invoices[0].number, page.next), (bound + 1, None));
+    let newest = InvoiceQuery { newest_first: true, ..paid };
+    let page = store.invoices(newest, now()).await.unwrap();
+    assert_eq!((page.invoices.len(), page.next.unwrap().0), (1, 3));
+}

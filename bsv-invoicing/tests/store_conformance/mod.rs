@@ -1,0 +1,185 @@
+//! What every back end of [`WalletStore`] must do: a back end runs this against itself.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
+
+mod at_once;
+mod changes;
+mod idempotency;
+mod pages;
+mod sweep;
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use bsv_invoicing::{
+    Event, EventKind, IdempotencyKey, Invoice, InvoiceDraft, InvoiceId, NewInvoice, Timestamp,
+    UserDraft, UserRecord, WalletStore, WalletStoreError,
+};
+
+pub(crate) use at_once::run_at_once;
+
+/// Where a store lies that can be closed and opened again.
+pub(crate) trait Place {
+    /// The back end.
+    type Store: WalletStore;
+
+    /// A place with nothing in it.
+    fn fresh() -> Self;
+
+    /// Opens the store that lies here.
+    fn open(&self) -> Self::Store;
+}
+
+/// Runs all scenarios of one caller, each in a fresh place.
+pub(crate) async fn run<P: Place>() {
+    check::<P>("nothing is known of a new store", changes::nothing).await;
+    check::<P>("invoices are numbered from 1 without gaps", changes::numbers).await;
+    check::<P>("drafts of every form are kept as they are", changes::every_form).await;
+    check::<P>("nothing is created before the last event", changes::clock_set_back).await;
+    check::<P>("an invoice that has expired is not created", changes::already_expired).await;
+    check::<P>("an invoice is deleted once, and its number stays used", changes::delete).await;
+    check::<P>("the expiry of a deleted invoice is told first", changes::delete_expired).await;
+    check::<P>("users are numbered from 1, and kept as they are", changes::users).await;
+    check::<P>("a store belongs to one wallet", changes::adopt).await;
+    check::<P>("events are answered in parts, in order", changes::events_in_parts).await;
+    check::<P>("an expiry is told when it is due, and once", sweep::once).await;
+    check::<P>("expiries are told in their order, up to a limit", sweep::in_order).await;
+    check::<P>("the expiry of a deleted invoice is not told", sweep::deleted).await;
+    check::<P>("what is due is measured from the last event", sweep::clock_set_back).await;
+    check::<P>("old keys and expiries share the limit", sweep::keys).await;
+    check::<P>("a request that comes again is answered as first", idempotency::again).await;
+    check::<P>("a key that comes with another request is refused", idempotency::reused).await;
+    check::<P>("a key is known for 24 hours", idempotency::forgotten).await;
+    check::<P>("a key that is used again counts from then", idempotency::used_again).await;
+    check::<P>("a refused request uses no key up", idempotency::refused).await;
+    idempotency::reopened::<P>().await;
+    check::<P>("a page begins and ends where it is asked to", pages::bounds).await;
+    check::<P>("pages hold the states of their time", pages::states).await;
+    check::<P>("all pages together hold each invoice once", pages::walk).await;
+}
+
+/// Runs a scenario, and compares what the store holds after it with what it holds when it is opened
+/// again.
+async fn check<P: Place>(name: &str, scenario: impl AsyncFnOnce(&P::Store)) {
+    eprintln!("{name}");
+    let place = P::fresh();
+    let store = place.open();
+    scenario(&store).await;
+    let held = Held::of(&store).await;
+    drop(store);
+    assert_eq!(Held::of(&place.open()).await, held);
+}
+
+/// All that can be read of a store.
+#[derive(Debug, PartialEq)]
+struct Held {
+    invoices: Vec<Invoice>,
+    users: Vec<UserRecord>,
+    events: Vec<Event>,
+    last_event_at: Timestamp,
+    balance: u64,
+    owner: Option<[u8; 20]>,
+}
+
+impl Held {
+    async fn of(store: &impl WalletStore) -> Self {
+        Self {
+            invoices: invoices(store).await,
+            users: users(store).await,
+            events: events(store).await,
+            last_event_at: store.last_event_at().await.unwrap(),
+            balance: store.balance().await.unwrap(),
+            owner: store.owner().await.unwrap(),
+        }
+    }
+}
+
+/// All invoices, also deleted ones.
+async fn invoices(store: &impl WalletStore) -> Vec<Invoice> {
+    let mut invoices = Vec::new();
+    while let Some(invoice) = store.invoice(invoices.len() as u64 + 1).await.unwrap() {
+        assert_eq!(invoice.number, invoices.len() as u64 + 1);
+        invoices.push(invoice);
+    }
+    invoices
+}
+
+async fn users(store: &impl WalletStore) -> Vec<UserRecord> {
+    let mut users = Vec::new();
+    while let Some(user) = store.user(users.len() as u64 + 1).await.unwrap() {
+        assert_eq!(user.0, users.len() as u64 + 1);
+        users.push(user);
+    }
+    users
+}
+
+/// All events, which are numbered without gaps, and whose times never go back.
+async fn events(store: &impl WalletStore) -> Vec<Event> {
+    let events = store.events(0, 10_000).await.unwrap();
+    for (event, number) in events.iter().zip(1..) {
+        assert_eq!(event.number, number);
+    }
+    assert!(events.is_sorted_by_key(|event| event.at), "{events:?}");
+    let last = events.last().map_or(Timestamp::from_micros(0), |event| event.at);
+    assert_eq!(store.last_event_at().await.unwrap(), last);
+    events
+}
+
+/// When what happened, after the event of this number.
+async fn happened(store: &impl WalletStore, after: usize) -> Vec<(Timestamp, EventKind)> {
+    events(store).await[after..].iter().map(|event| (event.at, event.kind)).collect()
+}
+
+/// A moment in 2027, which no scenario takes from the system's clock.
+fn at(seconds: u64) -> Timestamp {
+    Timestamp::from_micros(1_800_000_000_000_000).after(Duration::from_secs(seconds))
+}
+
+const HOUR: Duration = Duration::from_secs(3600);
+const MICROSECOND: Duration = Duration::from_micros(1);
+/// Later than all that scenarios wait for.
+const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
+
+fn id(number: u64) -> InvoiceId {
+    format!("{number:012}").parse().unwrap()
+}
+
+fn new_invoice(now: Timestamp, expiry: Duration) -> NewInvoice {
+    let draft = InvoiceDraft { satoshis: 1000, ..InvoiceDraft::default() };
+    NewInvoice { draft, expiry, now, idempotency: None }
+}
+
+fn with_key(invoice: NewInvoice, key: IdempotencyKey) -> NewInvoice {
+    NewInvoice { idempotency: Some(key), ..invoice }
+}
+
+fn key(name: &str, request: &str) -> IdempotencyKey {
+    IdempotencyKey::new(name, request.as_bytes()).unwrap()
+}
+
+async fn create(store: &impl WalletStore, now: Timestamp, expiry: Duration) -> Invoice {
+    store.create_invoice(new_invoice(now, expiry), id).await.unwrap()
+}
+
+fn user_named(name: &str) -> UserDraft {
+    UserDraft { name: name.to_owned(), ..UserDraft::default() }
+}
+
+#[track_caller]
+fn assert_unknown<T: Debug>(number: u64, result: Result<T, WalletStoreError>) {
+    let error = result.unwrap_err();
+    let is_unknown = matches!(error, WalletStoreError::UnknownInvoice(named) if named == number);
+    assert!(is_unknown, "{error}");
+}
+
+#[track_caller]
+fn assert_already_expired<T: Debug>(result: Result<T, WalletStoreError>) {
+    let error = result.unwrap_err();
+    assert!(matches!(error, WalletStoreError::AlreadyExpired), "{error}");
+}
+
+#[track_caller]
+fn assert_key_reused<T: Debug>(result: Result<T, WalletStoreError>) {
+    let error = result.unwrap_err();
+    assert!(matches!(error, WalletStoreError::KeyReused), "{error}");
+}
