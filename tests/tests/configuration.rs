@@ -41,9 +41,15 @@ fn bare(program: &Path) -> Command {
     command
 }
 
-/// `program` on the data directory `dir/data`, with settings from one place.
+/// `program` on the data directory `dir/data`, with settings from one place. The wallet takes a free
+/// port unless they say something of it.
 fn configured(program: &Path, dir: &Path, source: Source, settings: &Value) -> Command {
     let mut command = bare(program);
+    let mut settings = settings.clone();
+    if settings["wallet"].is_null() {
+        settings["wallet"] = json!({"port": 0});
+    }
+    let settings = &settings;
     command.arg("--data-dir").arg(dir.join("data"));
     match source {
         Source::Environment => {
@@ -106,6 +112,11 @@ impl Server {
 
     fn address(&self) -> &str {
         self.lines[0].strip_prefix("listening minerid http://").unwrap()
+    }
+
+    /// Where the control socket is.
+    fn control(&self) -> &str {
+        self.lines.last().unwrap().strip_prefix("listening control ").unwrap()
     }
 
     fn get(&self, path: &str) -> Reply {
@@ -174,8 +185,10 @@ fn every_setting_of_the_specification_takes_effect_from_either_source() {
             let at = |name: &str| dir.path().join(name);
             let node = TcpListener::bind("127.0.0.2:0").unwrap();
             let port = node::free_port();
+            let wallet_port = node::free_port();
             let settings = json!({
                 "port": port,
+                "wallet": {"port": wallet_port},
                 "minerIdDataPath": at("elsewhere/ids"),
                 "keystore": at("elsewhere/keys"),
                 "network": network,
@@ -191,6 +204,7 @@ fn every_setting_of_the_specification_takes_effect_from_either_source() {
             let control = at("data").join(network).join("control.sock");
             let lines = [
                 format!("listening minerid http://127.0.0.1:{port}"),
+                format!("listening wallet http://127.0.0.1:{wallet_port}"),
                 format!("listening control {}", control.display()),
             ];
             assert_eq!(server.lines, lines);
@@ -205,9 +219,11 @@ fn every_setting_of_the_specification_takes_effect_from_either_source() {
             cli(&["generateminerid", "--name", "pool"]);
             assert_eq!(server.get("/minerid/pool").status, 200);
             assert_eq!(names_in(&at("elsewhere/ids")), ["lock", "minerid.redb"]);
-            assert_eq!(names_in(&at("elsewhere/keys")), ["keystore.json", "lock", "pool_1.key"]);
+            let keys = ["keystore.json", "lock", "pool_1.key", "wallet.seed.key"];
+            assert_eq!(names_in(&at("elsewhere/keys")), keys);
             assert_eq!(names_in(&at("data")), [network]);
-            assert_eq!(names_in(&at("data").join(network)), ["control.sock", "lock"]);
+            let names = ["control.sock", "lock", "wallet.redb"];
+            assert_eq!(names_in(&at("data").join(network)), names);
             server.stop();
 
             let shown: Value = serde_json::from_str(&cli(&["config", "check", "--json"])).unwrap();
@@ -215,6 +231,7 @@ fn every_setting_of_the_specification_takes_effect_from_either_source() {
                 match name.as_str() {
                     "rpcPassword" => assert_eq!(shown[name], "set"),
                     "allowPlainKeystore" => {}
+                    "wallet" => assert_eq!(shown[name]["port"], wallet_port),
                     _ => assert_eq!(&shown[name], value, "{name}"),
                 }
             }
@@ -228,7 +245,7 @@ fn without_settings_everything_lies_in_the_data_directory() {
     let server = site.server();
     site.cli_ok(&["generateminerid", "--name", "pool"]);
     assert_eq!(names_in(site.data_dir()), ["regtest"]);
-    let expected = ["control.sock", "keystore", "lock", "minerid"];
+    let expected = ["control.sock", "keystore", "lock", "minerid", "wallet.redb"];
     assert_eq!(names_in(&site.network_dir()), expected);
     for (path, mode) in [
         ("", 0o700),
@@ -236,6 +253,7 @@ fn without_settings_everything_lies_in_the_data_directory() {
         ("keystore", 0o700),
         ("keystore/pool_1.key", 0o600),
         ("keystore/keystore.json", 0o600),
+        ("keystore/wallet.seed.key", 0o600),
     ] {
         let metadata = fs::metadata(site.network_dir().join(path)).unwrap();
         assert_eq!(metadata.permissions().mode() & 0o777, mode, "{path}");
@@ -293,7 +311,8 @@ fn a_listener_can_stand_on_ipv6_and_on_another_loopback_address() {
 fn a_disabled_service_opens_nothing() {
     for source in [Source::File, Source::Environment] {
         let dir = TempDir::new().unwrap();
-        let settings = json!({"port": 0, "minerid": {"enabled": false}});
+        let off = json!({"enabled": false});
+        let settings = json!({"port": 0, "minerid": off, "wallet": off});
         let check_cli = || {
             for arguments in [
                 &["listminerids"][..],
@@ -583,7 +602,7 @@ fn the_data_directory_has_a_default_for_each_user() {
     let dir = TempDir::new().unwrap();
     let home = dir.path().join("home");
     let xdg = dir.path().join("xdg");
-    let port = json!({"port": 0}).to_string();
+    let port = json!({"port": 0, "wallet": {"port": 0}}).to_string();
     let start = |variables: &[(&str, &Path)]| {
         let mut command = bare(server_program());
         command.env("BSV_CONFIG", &port).envs(variables.iter().copied());
@@ -615,10 +634,13 @@ fn a_relative_data_directory_is_taken_from_where_the_program_starts() {
     let dir = TempDir::new().unwrap();
     let mut command = bare(server_program());
     command.current_dir(dir.path()).args(["--data-dir", "here"]);
-    command.env("BSV_CONFIG", json!({"port": 0, "keystore": "keys"}).to_string());
+    command.env(
+        "BSV_CONFIG",
+        json!({"port": 0, "wallet": {"port": 0}, "keystore": "keys"}).to_string(),
+    );
     let server = Server::start(&mut command);
     let control = dir.path().join("here/regtest/control.sock").canonicalize().unwrap();
-    assert_eq!(server.lines[1], format!("listening control {}", control.display()));
+    assert_eq!(server.control(), control.to_str().unwrap());
     assert!(dir.path().join("keys/keystore.json").exists());
     server.stop();
 }
@@ -649,7 +671,7 @@ fn a_data_directory_of_a_very_long_path_has_a_control_socket_all_the_same() {
     let server =
         Server::start(&mut configured(server_program(), &deep, Source::Environment, &settings));
     let control = deep.join("data/regtest/control.sock");
-    assert_eq!(server.lines[1], format!("listening control {}", control.display()));
+    assert_eq!(server.control(), control.to_str().unwrap());
     assert_eq!(fs::metadata(&control).unwrap().permissions().mode() & 0o777, 0o600);
     let cli = |arguments: &[&str]| {
         let mut command = configured(cli_program(), &deep, Source::Environment, &settings);
