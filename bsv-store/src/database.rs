@@ -8,6 +8,7 @@ use redb::{ReadTransaction, ReadableDatabase, TableDefinition, WriteTransaction}
 use thiserror::Error;
 
 use crate::files::{self, FileError};
+use crate::overlay::Overlay;
 
 /// One step of a schema: makes or changes tables. It runs in the transaction that raises the
 /// version.
@@ -132,8 +133,9 @@ from_engine_errors!(StorageError, TableError, TransactionError, DatabaseError);
 
 /// A redb file with a schema version.
 ///
-/// After a failed write, redb refuses all later ones on the same handle; this type then reopens
-/// the file, so that writing works again as soon as its cause (a full disk) is gone.
+/// After a failed write, redb refuses all that follows on the same handle; this type then reopens
+/// the file, so that writing works again as soon as its cause (a full disk) is gone. Until then the
+/// file is open for reading only.
 pub struct Database {
     path: PathBuf,
     options: DatabaseOptions,
@@ -145,7 +147,13 @@ pub struct Database {
 struct Engine {
     /// Tables opened for reading, as of the last commit, if anybody has asked for them since.
     view: RwLock<Option<Arc<dyn Any + Send + Sync>>>,
-    database: redb::Database,
+    handle: Handle,
+}
+
+enum Handle {
+    Writable(redb::Database),
+    /// The file could not be opened for writing, and why.
+    ReadOnly(redb::Database, StoreError),
 }
 
 /// Tables opened for reading. To open one takes longer than to read a row of it, so that readers
@@ -169,7 +177,7 @@ impl Database {
             create(path, schema, options)?;
         }
         let engine = open_engine(path, options)?;
-        migrate(&engine.database, path, schema)?;
+        migrate(&engine, path, schema)?;
         Ok(Self { path: path.to_owned(), options, engine: RwLock::new(Some(engine)) })
     }
 
@@ -178,7 +186,7 @@ impl Database {
         &self,
         query: impl FnOnce(&ReadTransaction) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        self.with_engine(|engine| query(&engine.database.begin_read()?))
+        self.with_engine(|engine| query(&engine.begin_read()?))
     }
 
     /// Runs `query` on tables as of the last commit, for reading a few rows.
@@ -196,8 +204,9 @@ impl Database {
         command: impl FnOnce(&WriteTransaction) -> Result<Result<T, R>, StoreError>,
     ) -> Result<Result<T, R>, StoreError> {
         self.check_free_space()?;
+        self.leave_read_only();
         let outcome = self.with_engine(|engine| {
-            let transaction = begin_write(&engine.database)?;
+            let transaction = engine.begin_write()?;
             match command(&transaction)? {
                 Ok(value) => {
                     commit(transaction)?;
@@ -238,6 +247,19 @@ impl Database {
         }
     }
 
+    /// Closes a file that is open for reading only, so that it is opened anew.
+    fn leave_read_only(&self) {
+        let is_read_only = |engine: &Option<Engine>| {
+            matches!(engine, Some(Engine { handle: Handle::ReadOnly(..), .. }))
+        };
+        if is_read_only(&self.engine.read().unwrap_or_else(PoisonError::into_inner)) {
+            let mut engine = self.engine.write().unwrap_or_else(PoisonError::into_inner);
+            if is_read_only(&engine) {
+                *engine = None;
+            }
+        }
+    }
+
     fn check_free_space(&self) -> Result<(), StoreError> {
         let dir = self.dir();
         let space = rustix::fs::statvfs(dir)
@@ -252,6 +274,10 @@ impl Database {
 }
 
 impl Engine {
+    fn new(handle: Handle) -> Self {
+        Self { view: RwLock::default(), handle }
+    }
+
     fn view<V: View>(&self) -> Result<Arc<V>, StoreError> {
         let shared = self.view.read().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(Ok(view)) = shared.map(Arc::downcast) {
@@ -259,9 +285,26 @@ impl Engine {
         }
         let mut shared = self.view.write().unwrap_or_else(PoisonError::into_inner);
         // Opened while it cannot be forgotten, so that none from before a commit stays behind it.
-        let view = Arc::new(V::open(&self.database.begin_read()?)?);
+        let view = Arc::new(V::open(&self.begin_read()?)?);
         *shared = Some(Arc::clone(&view) as _);
         Ok(view)
+    }
+
+    fn begin_read(&self) -> Result<ReadTransaction, StoreError> {
+        let (Handle::Writable(database) | Handle::ReadOnly(database, _)) = &self.handle;
+        Ok(database.begin_read()?)
+    }
+
+    /// Every commit leaves the file so that it opens at once after a crash, at any size.
+    fn begin_write(&self) -> Result<WriteTransaction, StoreError> {
+        match &self.handle {
+            Handle::Writable(database) => {
+                let mut transaction = database.begin_write()?;
+                transaction.set_quick_repair(true);
+                Ok(transaction)
+            }
+            Handle::ReadOnly(_, reason) => Err(reason.clone()),
+        }
     }
 
     fn forget_view(&self) {
@@ -285,7 +328,7 @@ fn create(path: &Path, schema: &Schema, options: DatabaseOptions) -> Result<(), 
         }
         _ => {}
     }
-    let engine = builder(options).create(&temporary)?;
+    let engine = Engine::new(Handle::Writable(builder(options).create(&temporary)?));
     migrate(&engine, path, schema)?;
     drop(engine);
     fs::rename(&temporary, path).map_err(FileError::new("create", path))?;
@@ -298,23 +341,25 @@ fn builder(options: DatabaseOptions) -> redb::Builder {
     builder
 }
 
+/// Opens the file for writing or, on a disk that does not take what that writes, for reading.
 fn open_engine(path: &Path, options: DatabaseOptions) -> Result<Engine, StoreError> {
-    let database = builder(options).open(path);
-    let database = database.map_err(|error| StoreError::Open {
-        path: path.to_owned(),
-        source: Arc::new(error.into()),
-    })?;
-    Ok(Engine { view: RwLock::default(), database })
+    let error: redb::Error = match builder(options).open(path) {
+        Ok(database) => return Ok(Engine::new(Handle::Writable(database))),
+        Err(error) => error.into(),
+    };
+    let overlay = match &error {
+        redb::Error::Io(_) => Overlay::open(path).ok(),
+        _ => None,
+    };
+    let read_only = overlay.and_then(|overlay| builder(options).create_with_backend(overlay).ok());
+    let error = StoreError::Open { path: path.to_owned(), source: Arc::new(error) };
+    match read_only {
+        Some(database) => Ok(Engine::new(Handle::ReadOnly(database, error))),
+        None => Err(error),
+    }
 }
 
-/// Every commit leaves the file so that it opens at once after a crash, at any size.
-fn begin_write(engine: &redb::Database) -> Result<WriteTransaction, StoreError> {
-    let mut transaction = engine.begin_write()?;
-    transaction.set_quick_repair(true);
-    Ok(transaction)
-}
-
-fn migrate(engine: &redb::Database, path: &Path, schema: &Schema) -> Result<(), StoreError> {
+fn migrate(engine: &Engine, path: &Path, schema: &Schema) -> Result<(), StoreError> {
     let known = schema.migrations.len() as u64;
     let found = schema_version(engine, schema)?
         .ok_or_else(|| StoreError::OtherSchema { path: path.to_owned(), expected: schema.name })?;
@@ -324,7 +369,7 @@ fn migrate(engine: &redb::Database, path: &Path, schema: &Schema) -> Result<(), 
     if found == known {
         return Ok(());
     }
-    let transaction = begin_write(engine)?;
+    let transaction = engine.begin_write()?;
     for migration in &schema.migrations[found as usize..] {
         migration(&transaction)?;
     }
@@ -337,7 +382,7 @@ fn commit(transaction: WriteTransaction) -> Result<(), StoreError> {
 }
 
 /// The version of the file, 0 if it is empty; `None` if it belongs to another schema.
-fn schema_version(engine: &redb::Database, schema: &Schema) -> Result<Option<u64>, StoreError> {
+fn schema_version(engine: &Engine, schema: &Schema) -> Result<Option<u64>, StoreError> {
     let transaction = engine.begin_read()?;
     if transaction.list_tables()?.next().is_none() {
         return Ok(Some(0));

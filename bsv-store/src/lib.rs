@@ -13,6 +13,7 @@ mod files;
 mod group_writer;
 mod keystore;
 mod lock;
+mod overlay;
 
 pub use database::{Database, DatabaseOptions, Migration, Schema, StoreError, View};
 pub use files::{FileError, create_private_dir};

@@ -13,6 +13,7 @@ pub mod node;
 pub mod pool;
 pub mod site;
 pub mod vectors;
+pub mod wallet;
 
 pub use http::{Client, Reply};
 pub use node::Node;

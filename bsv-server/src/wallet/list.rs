@@ -9,7 +9,7 @@ use bytes::Bytes;
 use hyper::header::{HeaderValue, LINK};
 use hyper::{StatusCode, Uri};
 use tokio::sync::{Semaphore, mpsc};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::http::{Answer, BrokenOff, Problem, answer};
 
@@ -19,6 +19,10 @@ const MAX_PAGE: usize = 1000;
 static STREAMS: Semaphore = Semaphore::const_new(8);
 /// For how long a streamed list waits for its reader to take the next page.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What lies between the pages of a list that is streamed, so that it does not take the processors
+/// from other requests.
+const PAUSE: Duration = Duration::from_millis(2);
 
 /// What the query of a request asks for.
 #[derive(Clone, Copy, Debug)]
@@ -155,6 +159,7 @@ async fn send_all(
         }
         let Some((number, _)) = next else { return Ok(()) };
         query.after = Some(number);
+        sleep(PAUSE).await;
     }
 }
 
