@@ -1,0 +1,11 @@
+//! The wallet over its redb store: its seed, its ids, what it accepts and what it answers.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
+
+mod ids;
+mod json;
+mod limits;
+mod seed;
+mod support;
+mod time;
+mod wire;
