@@ -10,6 +10,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 /// Values as members have them, often right ones.
 fn value() -> impl Strategy<Value = String> {
@@ -74,15 +75,11 @@ fn is_within(text: &str, max: usize) -> bool {
     text.chars().count() <= max
 }
 
-/// The body as another parser reads it, which refuses lone surrogates in members that nobody asks for.
+/// The body, which has the form of JSON, as far as another parser reads it: it refuses lone
+/// surrogates and huge numbers even in members that nobody asks for.
 fn reread(body: &[u8]) -> Option<Value> {
-    match serde_json::from_slice(body) {
-        Ok(body) => Some(body),
-        Err(error) => {
-            assert!(body.windows(3).any(|part| part == b"\\ud"), "{error}");
-            None
-        }
-    }
+    serde_json::from_slice::<&RawValue>(body).unwrap();
+    serde_json::from_slice(body).ok()
 }
 
 /// What another parser reads of a member that is there once.
