@@ -138,17 +138,17 @@ fn all_that_is_wrong_with_a_query_is_told_at_once() {
 #[test]
 fn a_state_selects_those_that_are_in_it() {
     let owner = Owner::start();
-    let soon = text(now() + SECOND);
+    let soon = now() + 3 * SECOND;
+    let expires_at = text(soon);
     for number in 0..60 {
         let body = match number % 3 {
-            0 => format!(r#"{{"satoshis":1,"expiresAt":"{soon}"}}"#),
+            0 => format!(r#"{{"satoshis":1,"expiresAt":"{expires_at}"}}"#),
             _ => r#"{"satoshis":1}"#.to_owned(),
         };
-        // Whoever is too slow for that moment has nothing left to test.
         owner.create(INVOICES, body);
     }
     let ids = owner.ids(INVOICES);
-    thread::sleep(Duration::from_millis(1100));
+    thread::sleep(Duration::from_micros((soon - now()).max(0).unsigned_abs()));
     let in_state = |wanted: [usize; 2]| -> Vec<String> {
         let numbered = ids.iter().enumerate();
         numbered.filter(|(n, _)| wanted.contains(&(n % 3))).map(|(_, id)| id.clone()).collect()
@@ -238,10 +238,13 @@ fn readers_that_leave_or_never_read_do_not_keep_others_from_being_answered() {
     }
     assert_eq!(owner.ids(INVOICES).len(), 2500);
 
+    let memory = owner.server.resident_memory();
     let readers: Vec<_> = (0..12).map(|_| begin_to_read(&owner)).collect();
     thread::sleep(Duration::from_millis(500));
-    let memory = owner.server.resident_memory();
-    assert!(memory < 300 << 20, "{} MB", memory >> 20);
+    let growth = owner.server.resident_memory().saturating_sub(memory) >> 20;
+    println!("12 readers make the server grow from {} MB by {growth} MB", memory >> 20);
+    // Each list that is streamed at once keeps some pages, of 6.4 MB here.
+    assert!(growth < 200, "{growth} MB");
     let started = Instant::now();
     let id = owner.create_invoice(r#"{"satoshis":1}"#);
     assert_eq!(owner.invoice(&id)["satoshis"], 1);

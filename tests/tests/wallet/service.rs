@@ -1,7 +1,13 @@
 //! The wallet among the services: what is switched off, held by another, or missing.
 
+use std::collections::BTreeSet;
 use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::path::Path;
+use std::sync::Mutex;
+use std::thread;
+use std::time::Duration;
 
 use bsv_tests::{Done, Site};
 use serde_json::{Value, json};
@@ -97,6 +103,81 @@ fn what_was_acknowledged_outlasts_every_end() {
         assert_eq!(owner.text(INVOICES), format!("[{}]", invoices.join(",")));
         assert_eq!(owner.text(&path), user);
     }
+}
+
+#[test]
+fn a_stop_in_the_midst_of_work_loses_nothing_that_was_acknowledged() {
+    const CALLERS: usize = 16;
+    let Owner { site, server } = Owner::start();
+    let client = server.wallet().clone();
+    let acknowledged = Mutex::new(BTreeSet::new());
+    let create_until_it_ends = || {
+        let headers = [("Content-Type", "application/json")];
+        while let Ok(reply) = client.try_send("POST", INVOICES, &headers, br#"{"satoshis":1}"#) {
+            assert_eq!(reply.status, 201, "{}", reply.body);
+            let id = crate::json(&reply)["id"].as_str().unwrap().to_owned();
+            assert!(acknowledged.lock().unwrap().insert(id));
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..CALLERS {
+            scope.spawn(create_until_it_ends);
+        }
+        thread::sleep(Duration::from_millis(500));
+        assert_eq!(server.stop(), 0);
+    });
+    let owner = Owner::start_on(site);
+    let stored = owner.ids(INVOICES).into_iter().collect::<BTreeSet<_>>();
+    let acknowledged = acknowledged.into_inner().unwrap();
+    assert!(acknowledged.len() > CALLERS && stored.is_superset(&acknowledged));
+    assert!(stored.len() <= acknowledged.len() + CALLERS, "{} more", stored.len());
+}
+
+#[test]
+fn a_request_in_flight_is_finished_before_the_server_stops() {
+    let Owner { site, server } = Owner::start();
+    let address = server.wallet().address().to_owned();
+    let mut stream = TcpStream::connect(&address).unwrap();
+    let request = format!(
+        "POST {INVOICES} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+         Expect: 100-continue\r\nContent-Length: 14\r\n\r\n"
+    );
+    stream.write_all(request.as_bytes()).unwrap();
+    // Told as soon as the request is in flight.
+    let mut told = [0; 25];
+    stream.read_exact(&mut told).unwrap();
+    assert_eq!(&told, b"HTTP/1.1 100 Continue\r\n\r\n");
+    let mut answer = String::new();
+    thread::scope(|scope| {
+        let stopping = scope.spawn(|| server.stop());
+        while TcpStream::connect(&address).is_ok() {
+            thread::sleep(Duration::from_millis(10));
+        }
+        stream.write_all(br#"{"satoshis":9}"#).unwrap();
+        stream.read_to_string(&mut answer).unwrap();
+        assert_eq!(stopping.join().unwrap(), 0);
+    });
+    assert!(answer.starts_with("HTTP/1.1 201 Created\r\n"), "{answer}");
+    let invoice = answer.split("\r\n\r\n").nth(1).unwrap();
+    assert_eq!(Owner::start_on(site).text(INVOICES), format!("[{invoice}]"));
+}
+
+#[test]
+fn a_store_that_is_damaged_is_named_and_left_alone() {
+    let owner = Owner::start();
+    owner.create_invoice(r#"{"satoshis":1}"#);
+    let Owner { site, server } = owner;
+    assert_eq!(server.stop(), 0);
+    let path = site.network_dir().join("wallet.redb");
+    let whole = fs::read(&path).unwrap();
+    let garbage = vec![0x5a; whole.len()];
+    for damaged in [&whole[..1000], &whole[..whole.len() / 2], &[], &garbage] {
+        fs::write(&path, damaged).unwrap();
+        check_refused(&site, &[&format!("cannot open {}: ", path.display())]);
+        assert!(fs::read(&path).unwrap() == damaged, "it was changed");
+    }
+    fs::write(&path, &whole).unwrap();
+    Owner::start_on(site).check_alive(1);
 }
 
 #[test]
