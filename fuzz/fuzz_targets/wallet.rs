@@ -1,0 +1,55 @@
+//! What strangers write to the wallet: any bytes as the body of a request, and as a whole request on a
+//! connection, get answers that are not the server's fault.
+
+#![no_main]
+
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use bsv_invoicing::{InvoiceDraft, MAX_SATOSHIS, Timestamp, UserDraft};
+use bsv_minerid::PlainKeys;
+use bsv_server::Surface;
+use bsv_server::config::{Config, KeystoreConfig, WalletConfig};
+use bsv_tx::Network;
+use fuzz::Service;
+use libfuzzer_sys::fuzz_target;
+use tempfile::TempDir;
+
+static SITE: LazyLock<(Service, TempDir)> = LazyLock::new(|| {
+    // Creating an invoice waits for the disk.
+    let dir = TempDir::new_in("/dev/shm").or_else(|_| TempDir::new()).unwrap();
+    let config = Config {
+        network: Network::Regtest,
+        network_dir: dir.path().to_owned(),
+        keystore: KeystoreConfig {
+            dir: dir.path().join("keystore"),
+            passphrase: None,
+            plain_keys: PlainKeys::Allowed,
+        },
+        node: None,
+        minerid: None,
+        wallet: Some(WalletConfig {
+            address: ([127, 0, 0, 1], 0).into(),
+            expiry: Duration::from_secs(3600),
+            cache_bytes: 1 << 20,
+            public_url: "http://127.0.0.1:8445".to_owned(),
+        }),
+        allowed_hosts: Vec::new(),
+    };
+    (Service::open(config), dir)
+});
+
+fuzz_target!(|bytes: &[u8]| {
+    if let Ok(draft) = InvoiceDraft::from_json(bytes, Timestamp::of_system()) {
+        assert!((1..=MAX_SATOSHIS).contains(&draft.satoshis));
+        assert!(draft.description.is_none_or(|text| text.chars().count() <= 1024));
+        assert!(draft.reference.is_none_or(|text| text.chars().count() <= 128));
+    }
+    if let Ok(user) = UserDraft::from_json(bytes) {
+        assert!((1..=256).contains(&user.name.chars().count()));
+    }
+    // A list of all that was created would grow longer and longer.
+    if !bytes.windows(8).any(|window| window == b"invoices") || bytes.starts_with(b"POST") {
+        SITE.0.check(Surface::Wallet, bytes);
+    }
+});
