@@ -10,7 +10,7 @@ use bsv_invoicing::{
     WalletStoreError,
 };
 use bsv_store::{DatabaseOptions, DirLock, StoreError};
-use redb::{Database, TableDefinition, WriteTransaction};
+use redb::{Database, ReadableTable, ReadableTableMetadata, TableDefinition, WriteTransaction};
 use store_conformance::Place;
 use tempfile::TempDir;
 
@@ -206,6 +206,28 @@ async fn files_of_newer_versions_and_of_others_are_refused() {
         matches!(other, OpenWalletStoreError::Store(StoreError::OtherSchema { .. })),
         "{other}"
     );
+}
+
+/// What a sweep is done with takes no room in the file any more.
+#[tokio::test]
+async fn a_sweep_removes_what_it_forgets() {
+    const EXPIRIES: TableDefinition<'_, (u64, u64), ()> = TableDefinition::new("expiries");
+    const KEYS: TableDefinition<'_, (u8, &str), ([u8; 32], u64, u64)> =
+        TableDefinition::new("idempotency");
+    const AGES: TableDefinition<'_, (u64, u8, &str), ()> = TableDefinition::new("idempotency_ages");
+    let held = |transaction: &WriteTransaction| {
+        let keys = transaction.open_table(KEYS).unwrap();
+        let names = keys.iter().unwrap().map(|row| row.unwrap().0.value().0).collect::<Vec<_>>();
+        let ages = transaction.open_table(AGES).unwrap().len().unwrap();
+        (transaction.open_table(EXPIRIES).unwrap().len().unwrap(), names, ages)
+    };
+    let (place, store) = changed(|_| {}).await;
+    let key = IdempotencyKey::new("k", b"{}").ok();
+    store.create_user(UserDraft::default(), now(), key).await.unwrap();
+    drop(store);
+    place.write(|transaction| assert_eq!(held(transaction), (3, vec![1, 2], 2)));
+    assert_eq!(place.open().sweep(Timestamp::MAX, 9).await.unwrap(), 5);
+    place.write(|transaction| assert_eq!(held(transaction), (0, vec![], 0)));
 }
 
 /// Nothing pays invoices yet: the row is what will be written then.

@@ -64,6 +64,18 @@ pub(super) async fn forgotten(store: &impl WalletStore) {
     assert_eq!(created.number, 4);
 }
 
+pub(super) async fn clock_set_back(store: &impl WalletStore) {
+    let end = at(0).after(IDEMPOTENCY_PERIOD);
+    for name in ["swept", "kept"] {
+        store.create_invoice(keyed(at(0), name, "{}"), id).await.unwrap();
+    }
+    store.create_user(user_named("Ada"), end, None).await.unwrap();
+    let created = store.create_invoice(keyed(at(0), "kept", "other"), id).await.unwrap();
+    assert_eq!((created.number, created.created_at), (3, end));
+    store.create_user(user_named("Ada"), end.after(MICROSECOND), None).await.unwrap();
+    assert_eq!(store.sweep(at(0), 10).await.unwrap(), 1);
+}
+
 pub(super) async fn used_again(store: &impl WalletStore) {
     let [second, third] = [1, 2].map(|count| at(0).after(IDEMPOTENCY_PERIOD * count));
     store.create_invoice(keyed(at(0), "k", "first"), id).await.unwrap();

@@ -50,6 +50,7 @@ pub(crate) async fn run<P: Place>() {
     check::<P>("a request that comes again is answered as first", idempotency::again).await;
     check::<P>("a key that comes with another request is refused", idempotency::reused).await;
     check::<P>("a key is known for 24 hours", idempotency::forgotten).await;
+    check::<P>("the age of keys counts to the last event", idempotency::clock_set_back).await;
     check::<P>("a key that is used again counts from then", idempotency::used_again).await;
     check::<P>("a refused request uses no key up", idempotency::refused).await;
     idempotency::reopened::<P>().await;
