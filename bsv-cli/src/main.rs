@@ -64,7 +64,8 @@ fn run(arguments: &Arguments) -> Result<(), CliError> {
 
 fn operate(config: Config, operation: &Operation, is_json: bool) -> Result<(), CliError> {
     if let Operation::BackupWords { is_confirmed: false } = operation
-        && !output::confirm("Whoever sees the words can take the money. Print them?")?
+        && !output::confirm("Whoever sees the words can take the money. Print them?")
+            .unwrap_or(false)
     {
         return Err(CliError::NotConfirmed);
     }

@@ -215,7 +215,7 @@ pub struct InvoiceQuery {
     pub state: Option<InvoiceState>,
     /// Whether the newest come first.
     pub newest_first: bool,
-    /// How many at most.
+    /// How many at most, from 1 on.
     pub limit: usize,
 }
 

@@ -119,16 +119,23 @@ impl fmt::Debug for Timestamp {
 impl FromStr for Timestamp {
     type Err = TimestampParseError;
 
-    /// Reads a time in RFC 3339 form, of any offset. Digits beyond microseconds are cut off, and a
-    /// leap second is taken for the second before it.
+    /// Reads a time in RFC 3339 form, of any offset. Digits beyond microseconds are cut off, a leap
+    /// second is taken for the second before it, and what lies before the first moment or after the
+    /// last for that moment.
     fn from_str(text: &str) -> Result<Self, TimestampParseError> {
         if !is_rfc3339(text.as_bytes()) {
             return Err(TimestampParseError);
         }
-        let timestamp: jiff::Timestamp = text.parse().map_err(|_| TimestampParseError)?;
-        // Of a moment before 1970, nothing can be told.
-        let micros = u64::try_from(timestamp.as_microsecond()).map_err(|_| TimestampParseError)?;
-        Ok(Self::from_micros(micros))
+        if let Ok(timestamp) = text.parse::<jiff::Timestamp>() {
+            return Ok(Self::from_micros(u64::try_from(timestamp.as_microsecond()).unwrap_or(0)));
+        }
+        // The library's last moment is a day before the last that has this form. Of that day too it is
+        // to say whether text has the form.
+        let year_before = text.strip_prefix("9999").map(|rest| format!("9998{rest}"));
+        match year_before.map(|text| text.parse::<jiff::Timestamp>()) {
+            Some(Ok(_)) => Ok(Self::MAX),
+            _ => Err(TimestampParseError),
+        }
     }
 }
 
@@ -146,7 +153,11 @@ fn is_rfc3339(text: &[u8]) -> bool {
     };
     let is_offset = match offset {
         b"Z" | b"z" => true,
-        [b'+' | b'-', h1, h2, b':', m1, m2] => [h1, h2, m1, m2].iter().all(|c| c.is_ascii_digit()),
+        [b'+' | b'-', h1, h2, b':', m1, m2] => {
+            [h1, h2, m1, m2].iter().all(|c| c.is_ascii_digit())
+                && (h1, h2) <= (&b'2', &b'3')
+                && *m1 <= b'5'
+        }
         _ => false,
     };
     is_head && (1..=9).contains(&fraction.len()) && is_offset
@@ -198,6 +209,10 @@ mod tests {
             ("2026-12-31T23:59:60Z", "2026-12-31T23:59:59.000000Z"),
             ("2028-02-29T00:00:00Z", "2028-02-29T00:00:00.000000Z"),
             ("1970-01-01T00:00:00Z", "1970-01-01T00:00:00.000000Z"),
+            ("1969-12-31T23:59:59Z", "1970-01-01T00:00:00.000000Z"),
+            ("0000-01-01T00:00:00Z", "1970-01-01T00:00:00.000000Z"),
+            ("9999-12-31T23:59:59Z", "9999-12-30T21:59:59.999999Z"),
+            ("9999-12-31T23:59:60-23:59", "9999-12-30T21:59:59.999999Z"),
         ] {
             let read: Timestamp = text.parse().unwrap();
             assert_eq!(read.to_string(), utc, "{text}");
@@ -225,7 +240,8 @@ mod tests {
             "2026-02-29T00:00:00Z",
             "2026-13-01T00:00:00Z",
             "+002026-11-21T08:48:56Z",
-            "1969-12-31T23:59:59Z",
+            "9999-12-32T23:59:59Z",
+            "9999-12-31T23:59:59+24:00",
             "20261121T084856Z",
             " 2026-11-21T08:48:56Z",
             "2026-11-21T08:48:56Zé",

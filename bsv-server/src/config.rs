@@ -267,7 +267,8 @@ fn is_public_url(url: &str) -> bool {
         matches!(uri.scheme_str(), Some("http" | "https"))
             && uri.host().is_some_and(|host| !host.is_empty())
             && uri.query().is_none()
-    }) && !url.contains(['#', '<', '>', '"', '@'])
+    }) && url.is_ascii()
+        && !url.contains(['#', '<', '>', '"', '@'])
 }
 
 fn default_rpc_port(network: Network) -> u16 {

@@ -2,7 +2,7 @@ use std::any::Any;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use redb::{ReadTransaction, ReadableDatabase, TableDefinition, WriteTransaction};
 use thiserror::Error;
@@ -143,11 +143,18 @@ pub struct Database {
     engine: RwLock<Option<Engine>>,
 }
 
-/// An open file. Both parts go together: what is left of the view would keep the file locked.
+/// An open file. Both parts go together: what is left of a snapshot would keep the file locked.
 struct Engine {
-    /// Tables opened for reading, as of the last commit, if anybody has asked for them since.
-    view: RwLock<Option<Arc<dyn Any + Send + Sync>>>,
+    /// What readers see, as of the last commit, if anybody has asked for it since. All share one, so
+    /// that nobody who has seen a change finds it undone by the next look.
+    snapshot: RwLock<Option<Arc<Snapshot>>>,
     handle: Handle,
+}
+
+struct Snapshot {
+    /// A [`View`].
+    view: OnceLock<Box<dyn Any + Send + Sync>>,
+    transaction: ReadTransaction,
 }
 
 enum Handle {
@@ -157,7 +164,7 @@ enum Handle {
 }
 
 /// Tables opened for reading. To open one takes longer than to read a row of it, so that readers
-/// share them until the next commit.
+/// share them until the next commit. A database is asked for one type of them only.
 pub trait View: Sized + Send + Sync + 'static {
     /// Opens them.
     fn open(transaction: &ReadTransaction) -> Result<Self, StoreError>;
@@ -186,7 +193,7 @@ impl Database {
         &self,
         query: impl FnOnce(&ReadTransaction) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        self.with_engine(|engine| query(&engine.begin_read()?))
+        self.with_engine(|engine| query(&engine.snapshot()?.transaction))
     }
 
     /// Runs `query` on tables as of the last commit, for reading a few rows.
@@ -194,7 +201,7 @@ impl Database {
         &self,
         query: impl FnOnce(&V) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        self.with_engine(|engine| query(&*engine.view()?))
+        self.with_engine(|engine| query(engine.snapshot()?.view()?))
     }
 
     /// Runs `command` in a write transaction and commits it durably. A command that refuses (inner
@@ -210,7 +217,7 @@ impl Database {
             match command(&transaction)? {
                 Ok(value) => {
                     commit(transaction)?;
-                    engine.forget_view();
+                    engine.forget_snapshot();
                     Ok(Ok(value))
                 }
                 Err(refusal) => {
@@ -275,19 +282,21 @@ impl Database {
 
 impl Engine {
     fn new(handle: Handle) -> Self {
-        Self { view: RwLock::default(), handle }
+        Self { snapshot: RwLock::default(), handle }
     }
 
-    fn view<V: View>(&self) -> Result<Arc<V>, StoreError> {
-        let shared = self.view.read().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(Ok(view)) = shared.map(Arc::downcast) {
-            return Ok(view);
+    fn snapshot(&self) -> Result<Arc<Snapshot>, StoreError> {
+        let shared = self.snapshot.read().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(snapshot) = shared {
+            return Ok(snapshot);
         }
-        let mut shared = self.view.write().unwrap_or_else(PoisonError::into_inner);
-        // Opened while it cannot be forgotten, so that none from before a commit stays behind it.
-        let view = Arc::new(V::open(&self.begin_read()?)?);
-        *shared = Some(Arc::clone(&view) as _);
-        Ok(view)
+        let mut shared = self.snapshot.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(snapshot) = &*shared {
+            return Ok(Arc::clone(snapshot));
+        }
+        // Made while it cannot be forgotten, so that none from before a commit stays behind it.
+        let snapshot = Snapshot { view: OnceLock::new(), transaction: self.begin_read()? };
+        Ok(Arc::clone(shared.insert(Arc::new(snapshot))))
     }
 
     fn begin_read(&self) -> Result<ReadTransaction, StoreError> {
@@ -307,8 +316,22 @@ impl Engine {
         }
     }
 
-    fn forget_view(&self) {
-        *self.view.write().unwrap_or_else(PoisonError::into_inner) = None;
+    fn forget_snapshot(&self) {
+        *self.snapshot.write().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+impl Snapshot {
+    /// The tables that it was asked for first are kept.
+    fn view<V: View>(&self) -> Result<&V, StoreError> {
+        let view = match self.view.get() {
+            Some(view) => view,
+            None => {
+                let opened = V::open(&self.transaction)?;
+                self.view.get_or_init(|| Box::new(opened))
+            }
+        };
+        Ok(view.downcast_ref().expect("a database has one type of view"))
     }
 }
 
@@ -602,6 +625,29 @@ mod tests {
         });
         assert!(failed.is_err());
         assert_eq!(len(), 2);
+    }
+
+    #[test]
+    fn what_has_been_seen_stays_seen() {
+        let dir = tempfile::tempdir().unwrap();
+        let database = open(&dir.path().join("numbers.redb"), &V1).unwrap();
+        let in_view = || database.view(|Names(names)| Ok(names.len()?)).unwrap();
+        let in_table = || database.read(|tx| Ok(tx.open_table(NAMES)?.len()?)).unwrap();
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(|| {
+                for number in 2..200 {
+                    let inserted = database.write(|transaction| {
+                        transaction.open_table(NAMES)?.insert(number, "more")?;
+                        Ok(Ok::<_, ()>(()))
+                    });
+                    assert_eq!(inserted.unwrap(), Ok(()));
+                }
+            });
+            while !writer.is_finished() {
+                let looks = [in_table(), in_view(), in_table(), in_view()];
+                assert!(looks.is_sorted(), "{looks:?}");
+            }
+        });
     }
 
     #[test]

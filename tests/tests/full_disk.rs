@@ -265,8 +265,8 @@ fn the_command_line_survives_a_limit_on_the_size_of_files() {
     let mut site = site();
     let before = on_disk(&site);
     site.run_under(&["sh", "-c", r#"ulimit -S -f 0; exec "$@""#, "sh"]);
-    for change in [Change::Rotate, Change::Generate] {
-        let refused = Surface::InProcess.change(&site, change, "rot").unwrap_err();
+    for (change, alias) in [(Change::Rotate, "rot"), (Change::Generate, "new")] {
+        let refused = Surface::InProcess.change(&site, change, alias).unwrap_err();
         assert!(refused.contains("File too large") || refused.contains("No space"), "{refused}");
     }
     assert_eq!(on_disk(&site), before);

@@ -1,6 +1,7 @@
 mod tables;
 
 use std::fmt;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use bsv_store::{Database, DatabaseOptions, DirLock, FileError, GroupWriter, StoreError};
@@ -144,7 +145,8 @@ impl WalletStore for RedbWalletStore {
                 let rows = table.range(..query.after.unwrap_or(u64::MAX))?;
                 page(rows.rev(), query, now)
             } else {
-                page(table.range(query.after.map_or(0, |after| after + 1)..)?, query, now)
+                let after = query.after.map_or(Bound::Unbounded, Bound::Excluded);
+                page(table.range((after, Bound::Unbounded))?, query, now)
             }
         })
         .await

@@ -7,7 +7,7 @@ use hyper::{Response, StatusCode};
 use serde::Serialize;
 use tokio::sync::mpsc;
 
-use super::{Answer, AnswerBody, BrokenOff};
+use super::{Answer, AnswerBody};
 
 /// Most answers fit into this, in bytes.
 const USUAL_LEN: usize = 512;
@@ -39,7 +39,7 @@ pub fn json_text(status: StatusCode, body: impl Into<Bytes>) -> Answer {
 }
 
 /// A success in `application/json` whose text comes in parts.
-pub fn json_stream(parts: mpsc::Receiver<Result<Bytes, BrokenOff>>) -> Answer {
+pub fn json_stream(parts: mpsc::Receiver<Option<Bytes>>) -> Answer {
     with_body(StatusCode::OK, JSON, AnswerBody::Stream(parts))
 }
 

@@ -12,13 +12,14 @@ use tokio::sync::mpsc;
 pub enum AnswerBody {
     /// All of it.
     Whole(Full<Bytes>),
-    /// Its parts. What breaks off is not ended properly, so that nobody takes it for the whole.
-    Stream(mpsc::Receiver<Result<Bytes, BrokenOff>>),
+    /// Its parts, and `None` after the last. Without that it is broken off, so that nobody takes what
+    /// there is for the whole.
+    Stream(mpsc::Receiver<Option<Bytes>>),
 }
 
 /// The rest of an answer could not be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("the answer breaks off, see the log of the server")]
+#[error("the answer broke off")]
 pub struct BrokenOff;
 
 impl Body for AnswerBody {
@@ -33,9 +34,11 @@ impl Body for AnswerBody {
             Self::Whole(body) => Pin::new(body)
                 .poll_frame(context)
                 .map(|frame| frame.map(|frame| frame.map_err(|never| match never {}))),
-            Self::Stream(parts) => {
-                parts.poll_recv(context).map(|part| part.map(|part| part.map(Frame::data)))
-            }
+            Self::Stream(parts) => parts.poll_recv(context).map(|part| match part {
+                Some(Some(part)) => Some(Ok(Frame::data(part))),
+                Some(None) => None,
+                None => Some(Err(BrokenOff)),
+            }),
         }
     }
 

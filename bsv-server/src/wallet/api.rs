@@ -68,12 +68,9 @@ impl WalletApi {
     ) -> Result<Answer, Problem> {
         match (route, request.method()) {
             (Route::Invoices, &Method::POST) => self.create_invoice(request).await,
-            (Route::Invoices, &Method::GET) => {
-                list::answer(&self.wallet, Listing::parse(&self.wallet, request.uri()).await?).await
-            }
-            (Route::Invoices, &Method::HEAD) => {
-                Listing::parse(&self.wallet, request.uri()).await?;
-                Ok(answer::json_text(StatusCode::OK, Bytes::new()))
+            (Route::Invoices, method @ (&Method::GET | &Method::HEAD)) => {
+                let listing = Listing::parse(&self.wallet, request.uri()).await?;
+                list::answer(&self.wallet, listing, method).await
             }
             (Route::Invoice, &Method::GET | &Method::HEAD) => {
                 let invoice = self.wallet.invoice(id).await?;

@@ -7,11 +7,11 @@ use std::time::Duration;
 use bsv_invoicing::{Error, Invoice, InvoicePage, InvoiceQuery, InvoiceState, Timestamp, Wallet};
 use bytes::Bytes;
 use hyper::header::{HeaderValue, LINK};
-use hyper::{StatusCode, Uri};
+use hyper::{Method, StatusCode, Uri};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::{sleep, timeout};
 
-use crate::http::{Answer, BrokenOff, Problem, answer};
+use crate::http::{Answer, Problem, answer};
 
 /// How many invoices a page has at most, and one that is streamed.
 const MAX_PAGE: usize = 1000;
@@ -57,7 +57,9 @@ impl Listing {
     ) -> Result<Result<(), String>, Problem> {
         match name {
             "limit" => match value.parse() {
-                Ok(limit) if (1..=MAX_PAGE).contains(&limit) => self.limit = Some(limit),
+                Ok(limit) if (1..=MAX_PAGE).contains(&limit) && !value.starts_with('+') => {
+                    self.limit = Some(limit);
+                }
                 _ => return Ok(Err(format!("must be from 1 to {MAX_PAGE}"))),
             },
             "state" => match value.parse() {
@@ -99,8 +101,17 @@ impl Listing {
     }
 }
 
-pub(super) async fn answer(wallet: &Arc<Wallet>, listing: Listing) -> Result<Answer, Problem> {
-    let Some(limit) = listing.limit else { return Ok(stream(Arc::clone(wallet), listing.query())) };
+pub(super) async fn answer(
+    wallet: &Arc<Wallet>,
+    listing: Listing,
+    method: &Method,
+) -> Result<Answer, Problem> {
+    let Some(limit) = listing.limit else {
+        return Ok(match *method {
+            Method::HEAD => answer::json_text(StatusCode::OK, Bytes::new()),
+            _ => stream(Arc::clone(wallet), listing.query()),
+        });
+    };
     let InvoicePage { invoices, next } = wallet.invoices(listing.query()).await?;
     let mut body = b"[".to_vec();
     write_invoices(&invoices, wallet.now(), &mut body);
@@ -120,8 +131,6 @@ fn stream(wallet: Arc<Wallet>, query: InvoiceQuery) -> Answer {
     tokio::spawn(async move {
         if let Err(error) = send_all(&wallet, query, &parts).await {
             tracing::error!("a list of invoices breaks off: {error}");
-            // The reader may be gone, or not reading.
-            let _ = parts.try_send(Err(BrokenOff));
         }
     });
     answer::json_stream(body)
@@ -132,15 +141,15 @@ fn stream(wallet: Arc<Wallet>, query: InvoiceQuery) -> Answer {
 async fn send_all(
     wallet: &Wallet,
     mut query: InvoiceQuery,
-    parts: &mpsc::Sender<Result<Bytes, BrokenOff>>,
+    parts: &mpsc::Sender<Option<Bytes>>,
 ) -> Result<(), Error> {
-    let started = wallet.now();
     let _place = STREAMS.acquire().await.expect("it is never closed");
+    let newest = newest(wallet).await?;
     let mut part = b"[".to_vec();
     let mut has_any = false;
     loop {
         let InvoicePage { mut invoices, mut next } = wallet.invoices(query).await?;
-        let is_newer = |invoice: &Invoice| invoice.created_at > started;
+        let is_newer = |invoice: &Invoice| invoice.number > newest;
         if !query.newest_first && invoices.last().is_some_and(is_newer) {
             invoices.retain(|invoice| !is_newer(invoice));
             next = None;
@@ -154,13 +163,24 @@ async fn send_all(
             part.push(b']');
         }
         if !part.is_empty() {
-            let sent = parts.send(Ok(mem::take(&mut part).into()));
+            let sent = parts.send(Some(mem::take(&mut part).into()));
             let Ok(Ok(())) = timeout(PATIENCE, sent).await else { return Ok(()) };
         }
-        let Some((number, _)) = next else { return Ok(()) };
+        let Some((number, _)) = next else {
+            let _ = timeout(PATIENCE, parts.send(None)).await;
+            return Ok(());
+        };
         query.after = Some(number);
         sleep(PAUSE).await;
     }
+}
+
+/// The number of the newest invoice.
+async fn newest(wallet: &Wallet) -> Result<u64, Error> {
+    let query = InvoiceQuery { after: None, state: None, newest_first: true, limit: 1 };
+    let InvoicePage { invoices, next } = wallet.invoices(query).await?;
+    let last_looked_at = next.map_or(0, |(number, _)| number);
+    Ok(invoices.first().map_or(last_looked_at, |invoice| invoice.number))
 }
 
 /// Writes invoices as elements of a JSON array.

@@ -258,7 +258,6 @@ fn readers_that_leave_or_never_read_do_not_keep_others_from_being_answered() {
 }
 
 #[test]
-#[ignore = "a bug: after 30 s without progress the answer gets a proper end"]
 fn a_reader_that_rests_too_long_does_not_take_what_it_gets_for_the_whole() {
     let owner = large(2500);
     let mut readers: Vec<_> = (0..8).map(|_| begin_to_read(&owner)).collect();

@@ -233,7 +233,6 @@ fn head_answers_what_get_does_without_the_body() {
 }
 
 #[test]
-#[ignore = "a bug: HEAD of a page has no Link"]
 fn head_of_the_list_tells_what_get_does() {
     let owner = Owner::start();
     for _ in 0..2 {

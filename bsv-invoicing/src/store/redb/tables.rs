@@ -194,7 +194,11 @@ impl OpenTables<'_> {
         id: impl FnOnce(u64) -> InvoiceId,
     ) -> Outcome<Invoice> {
         match self.first_answer(Route::Invoices, idempotency.as_ref(), now)? {
-            Ok(Some(number)) => return Ok(Ok(self.invoice(number)?)),
+            Ok(Some(number)) => {
+                let missing = || StoreError::damaged("an invoice is missing").into();
+                let invoice = self.invoice(number)?;
+                return Ok(invoice.and_then(|invoice| invoice.ok_or_else(missing)));
+            }
             Ok(None) => {}
             Err(refusal) => return Ok(Err(refusal)),
         }
@@ -227,10 +231,10 @@ impl OpenTables<'_> {
     }
 
     pub(super) fn delete_invoice(&mut self, number: u64, now: Timestamp) -> Outcome<()> {
-        let row = self.invoices.get(number)?;
-        let invoice = row.map(|row| invoice(number, row.value())).transpose()?;
-        let Some(mut invoice) = invoice.filter(|invoice| invoice.deleted_at.is_none()) else {
-            return Ok(Err(WalletStoreError::UnknownInvoice(number)));
+        let mut invoice = match self.invoice(number)? {
+            Ok(Some(invoice)) if invoice.deleted_at.is_none() => invoice,
+            Ok(_) => return Ok(Err(WalletStoreError::UnknownInvoice(number))),
+            Err(refusal) => return Ok(Err(refusal)),
         };
         if invoice.payment_received_at.is_some() {
             return Ok(Err(WalletStoreError::Paid(number)));
@@ -274,9 +278,10 @@ impl OpenTables<'_> {
     ) -> Outcome<UserRecord> {
         match self.first_answer(Route::Users, idempotency.as_ref(), now)? {
             Ok(Some(id)) => {
-                let row = self.users.get(id)?;
-                let row = row.ok_or_else(|| StoreError::damaged("a user is missing"))?;
-                return Ok(Ok((id, user(row.value()))));
+                return Ok(match self.users.get(id)? {
+                    Some(row) => Ok((id, user(row.value()))),
+                    None => Err(StoreError::damaged("a user is missing").into()),
+                });
             }
             Ok(None) => {}
             Err(refusal) => return Ok(Err(refusal)),
@@ -302,10 +307,11 @@ impl OpenTables<'_> {
         Ok(Ok((id, details)))
     }
 
-    fn invoice(&self, number: u64) -> Result<Invoice, StoreError> {
+    /// The invoice of this number. A damaged row is no reason to undo what others do.
+    fn invoice(&self, number: u64) -> Outcome<Option<Invoice>> {
         let row = self.invoices.get(number)?;
-        let row = row.ok_or_else(|| StoreError::damaged("an invoice is missing"))?;
-        invoice(number, row.value())
+        let invoice = row.map(|row| invoice(number, row.value())).transpose();
+        Ok(invoice.map_err(WalletStoreError::from))
     }
 
     /// The number of what was created with this key, if it is known.
@@ -349,7 +355,7 @@ impl OpenTables<'_> {
 
     fn forget_keys(&mut self, now: Timestamp, limit: usize) -> Result<usize, StoreError> {
         let end = now.before(IDEMPOTENCY_PERIOD).as_micros();
-        let old = self.idempotency_ages.range((0, 0, "")..(end, 0, ""))?.take(limit);
+        let old = self.idempotency_ages.range((0, 0, "")..(end + 1, 0, ""))?.take(limit);
         let old = old
             .map(|row| {
                 let row = row?;
