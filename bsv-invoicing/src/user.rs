@@ -85,10 +85,10 @@ pub struct User {
 }
 
 impl User {
-    /// The user as the wallet specification writes it.
-    pub fn to_wire(&self) -> impl Serialize + '_ {
+    /// The user as the wallet specification writes it, in JSON.
+    pub fn to_json(&self) -> String {
         let UserDraft { name, email, avatar, address, phone_number } = &self.details;
-        UserJson {
+        let json = UserJson {
             id: self.id,
             name,
             email,
@@ -96,7 +96,8 @@ impl User {
             address,
             phone_number,
             extended_data: ExtendedDataJson { pki: self.pki.to_string() },
-        }
+        };
+        serde_json::to_string(&json).expect("texts and a number always serialise")
     }
 }
 

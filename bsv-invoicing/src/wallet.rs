@@ -86,7 +86,7 @@ impl<S: WalletStore> Wallet<S> {
     }
 
     /// Creates an invoice, or answers the one that was created first with the same key: as it was
-    /// then, it is `to_wire(created_at)`.
+    /// then, it is `to_json(created_at)`.
     pub async fn create_invoice(
         &self,
         draft: InvoiceDraft,

@@ -72,7 +72,7 @@ const ALL: InvoiceQuery = InvoiceQuery { after: None, state: None, newest_first:
 
 /// The invoices that expire an hour after they were created, and the moment when both have expired.
 const EXPIRING: [usize; 2] = [0, 3];
-const BOTH_EXPIRED: &str = "2026-11-21T14:36:16.133101Z";
+const BOTH_EXPIRED: &str = "2026-11-21T15:30:00Z";
 
 /// Compares all that is known through the wallet with what was written.
 async fn assert_as_written(wallet: &Wallet, copy: &Copy) {
@@ -80,14 +80,17 @@ async fn assert_as_written(wallet: &Wallet, copy: &Copy) {
     let written = copy.expected("invoices");
     assert_eq!((found.invoices.len(), found.next), (written.len(), None));
     for (found, written) in found.invoices.iter().zip(&written) {
-        assert_eq!(serde_json::to_value(found.to_wire(found.created_at)).unwrap(), *written);
+        assert_eq!(
+            serde_json::from_str::<Value>(&found.to_json(found.created_at)).unwrap(),
+            *written
+        );
         let id = written["id"].as_str().unwrap();
         assert_eq!(wallet.invoice(id).await.unwrap(), *found);
         assert_eq!(wallet.invoice_number(id).await.unwrap(), found.number);
     }
     for written in copy.expected("users") {
         let found = wallet.user(written["id"].as_u64().unwrap()).await.unwrap();
-        assert_eq!(serde_json::to_value(found.to_wire()).unwrap(), written);
+        assert_eq!(serde_json::from_str::<Value>(&found.to_json()).unwrap(), written);
     }
     assert_eq!(wallet.balance().await.unwrap(), 0);
 }

@@ -97,7 +97,7 @@ fn check_disk(site: &Site, asked: &Asked) {
     assert_eq!(by_reference.len(), stored.invoices.len(), "an invoice was created twice");
     for (key, text) in &asked.acknowledged {
         let invoice = by_reference.get(&Some(key)).unwrap_or_else(|| panic!("{key} is lost"));
-        let wire = serde_json::to_string(&invoice.to_wire(invoice.created_at)).unwrap();
+        let wire = invoice.to_json(invoice.created_at);
         assert_eq!(wire, *text);
     }
 }

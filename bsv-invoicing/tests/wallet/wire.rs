@@ -24,7 +24,7 @@ fn invoice() -> Invoice {
 }
 
 fn wire(invoice: &Invoice, now: Timestamp) -> String {
-    serde_json::to_string(&invoice.to_wire(now)).unwrap()
+    invoice.to_json(now)
 }
 
 fn whole_seconds(time: Timestamp) -> String {
@@ -143,7 +143,7 @@ async fn a_user_is_written_as_the_specification_shows_it() {
         let user = wallet.create_user(details, None).await.unwrap();
         let pki = user.pki.to_string();
         assert!(pki.len() == 66 && (pki.starts_with("02") || pki.starts_with("03")), "{pki}");
-        let written = serde_json::to_string(&user.to_wire()).unwrap();
+        let written = user.to_json();
         assert_eq!(written, expected.replace("PKI", &pki));
     }
 }

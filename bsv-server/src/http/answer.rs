@@ -9,8 +9,6 @@ use tokio::sync::mpsc;
 
 use super::{Answer, AnswerBody};
 
-/// Most answers fit into this, in bytes.
-const USUAL_LEN: usize = 512;
 const JSON: &str = "application/json; charset=utf-8";
 
 /// `text/plain`, the form of nearly all answers of the miner identity service.
@@ -28,8 +26,7 @@ pub fn hexadecimal(bytes: &[u8]) -> Answer {
 
 /// A success in `application/json`.
 pub fn json(status: StatusCode, body: &impl Serialize) -> Answer {
-    let mut text = Vec::with_capacity(USUAL_LEN);
-    serde_json::to_writer(&mut text, body).expect("answers consist of strings, numbers and lists");
+    let text = serde_json::to_vec(body).expect("answers consist of strings, numbers and lists");
     json_text(status, text)
 }
 

@@ -77,6 +77,7 @@ where
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())
         .header_read_timeout(limits.head_timeout)
+        .writev(false)
         .max_header_size(limits.head_len);
     let service = service_fn(move |request| {
         let answer = handler(request);

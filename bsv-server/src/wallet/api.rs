@@ -74,8 +74,8 @@ impl WalletApi {
             }
             (Route::Invoice, &Method::GET | &Method::HEAD) => {
                 let invoice = self.wallet.invoice(id).await?;
-                let body = invoice.to_wire(self.wallet.now());
-                Ok(self.with_payment_url(answer::json(StatusCode::OK, &body), &invoice))
+                let body = invoice.to_json(self.wallet.now());
+                Ok(self.with_payment_url(answer::json_text(StatusCode::OK, body), &invoice))
             }
             (Route::Invoice, &Method::DELETE) => {
                 self.wallet.delete_invoice(id).await?;
@@ -92,7 +92,7 @@ impl WalletApi {
                     Problem::new(StatusCode::NOT_FOUND, "unknown-user", detail)
                 };
                 let user = self.wallet.user(user_id(id).ok_or_else(unknown)?).await?;
-                Ok(answer::json(StatusCode::OK, &user.to_wire()))
+                Ok(answer::json_text(StatusCode::OK, user.to_json()))
             }
             (Route::Balance, &Method::GET | &Method::HEAD) => {
                 let satoshis = self.wallet.balance().await?;
@@ -107,8 +107,8 @@ impl WalletApi {
         let key = idempotency_key(request)?;
         let draft = InvoiceDraft::from_json(request.body(), self.wallet.now())?;
         let invoice = self.wallet.create_invoice(draft, key).await?;
-        let body = invoice.to_wire(invoice.created_at);
-        let mut answer = answer::json(StatusCode::CREATED, &body);
+        let body = invoice.to_json(invoice.created_at);
+        let mut answer = answer::json_text(StatusCode::CREATED, body);
         set_location(&mut answer, ["/api/v1/invoices/", invoice.id.as_str()].concat());
         Ok(self.with_payment_url(answer, &invoice))
     }
@@ -117,7 +117,7 @@ impl WalletApi {
         check_content_type(request.headers())?;
         let key = idempotency_key(request)?;
         let user = self.wallet.create_user(UserDraft::from_json(request.body())?, key).await?;
-        let mut answer = answer::json(StatusCode::CREATED, &user.to_wire());
+        let mut answer = answer::json_text(StatusCode::CREATED, user.to_json());
         set_location(&mut answer, format!("/api/v1/users/{}", user.id));
         Ok(answer)
     }

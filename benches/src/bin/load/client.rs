@@ -206,17 +206,22 @@ async fn read_answer(stream: &mut TcpStream, buffer: &mut [u8]) -> Range<usize> 
     }
 }
 
+/// Where the body lies of an answer whose head has arrived. Heads differ in length, which must not
+/// differ in what they cost here.
 fn find_body(answer: &[u8]) -> Option<Range<usize>> {
-    const LENGTH: &[u8] = b"\r\ncontent-length: ";
-    let start = find(answer, b"\r\n\r\n")? + 4;
-    let head = &answer[..start];
-    assert!(head.starts_with(b"HTTP/1.1 20"), "{}", String::from_utf8_lossy(answer));
-    let digits = &head[find(head, LENGTH).unwrap() + LENGTH.len()..];
-    let digits = digits.iter().take_while(|digit| digit.is_ascii_digit());
-    let len = digits.fold(0, |len, digit| len * 10 + usize::from(digit - b'0'));
-    Some(start..start + len)
-}
-
-fn find(text: &[u8], part: &[u8]) -> Option<usize> {
-    text.windows(part.len()).position(|window| window == part)
+    let mut start = 0;
+    let mut len = 0;
+    loop {
+        let end = start + answer[start..].iter().position(|byte| *byte == b'\n')?;
+        let line = &answer[start..end];
+        start = end + 1;
+        if line == b"\r" {
+            assert!(answer.starts_with(b"HTTP/1.1 20"), "{}", String::from_utf8_lossy(answer));
+            return Some(start..start + len);
+        }
+        if let Some(digits) = line.strip_prefix(b"content-length: ") {
+            let digits = digits.iter().take_while(|digit| digit.is_ascii_digit());
+            len = digits.fold(0, |len, digit| len * 10 + usize::from(digit - b'0'));
+        }
+    }
 }

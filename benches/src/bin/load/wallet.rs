@@ -20,7 +20,7 @@ use crate::client::{Load, Numbers, Request, load};
 
 /// How many invoices are few.
 const FEW: u64 = 1_000;
-const READERS: usize = 16;
+const READERS: usize = 64;
 const CREATORS: usize = 64;
 const STARTS: usize = 5;
 
