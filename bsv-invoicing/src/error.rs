@@ -44,6 +44,12 @@ pub enum Error {
     /// The store belongs to a wallet whose seed is missing from the keystore.
     #[error("the keystore has no seed for this wallet: restore it from a backup")]
     SeedMissing,
+    /// The store is new, and the seed had another one before.
+    #[error(
+        "the wallet's store is missing: restore wallet.redb, or remove wallet.adopted.key from the \
+         keystore to begin an empty wallet whose invoices have the keys of earlier ones"
+    )]
+    StoreMissing,
     /// The keystore has the seed of another wallet than the store.
     #[error("the seed in the keystore is not that of this wallet")]
     OtherSeed,

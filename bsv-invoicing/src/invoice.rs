@@ -118,7 +118,7 @@ pub enum InvoiceState {
 impl Invoice {
     /// Where it stands at `now`.
     pub fn state(&self, now: Timestamp) -> InvoiceState {
-        if self.payment_received_at.is_some() {
+        if self.paid_at(now).is_some() {
             InvoiceState::Paid
         } else if self.expires_at <= now {
             InvoiceState::Expired
@@ -127,11 +127,16 @@ impl Invoice {
         }
     }
 
+    /// When a payment was received, as far as that had happened at `now`.
+    fn paid_at(&self, now: Timestamp) -> Option<Timestamp> {
+        self.payment_received_at.filter(|time| *time <= now)
+    }
+
     /// When it last changed, seen at `now`.
     pub fn updated_at(&self, now: Timestamp) -> Timestamp {
         match self.state(now) {
             InvoiceState::Pending => self.created_at,
-            InvoiceState::Paid => self.payment_received_at.unwrap_or(self.created_at),
+            InvoiceState::Paid => self.paid_at(now).unwrap_or(self.created_at),
             InvoiceState::Expired => self.expires_at,
         }
     }
@@ -153,7 +158,7 @@ impl Invoice {
         write_member(json, b",\"description\":", description);
         write_member(json, b",\"satoshis\":", satoshis);
         write_member(json, b",\"expiresAt\":", expires_at);
-        write_member(json, b",\"paymentReceivedAt\":", &self.payment_received_at);
+        write_member(json, b",\"paymentReceivedAt\":", &self.paid_at(now));
         json.extend_from_slice(b",\"refundTo\":null,\"refundedAt\":null");
         write_member(json, b",\"state\":", self.state(now).name());
         write_member(json, b",\"createdAt\":", created_at);
@@ -223,12 +228,18 @@ pub struct InvoicePage {
     pub invoices: Vec<Invoice>,
     /// The last invoice that was looked at, if there may be more after it: its number and id.
     pub next: Option<(u64, InvoiceId)>,
+    /// The time at which their states are those asked for.
+    pub now: Timestamp,
 }
 
 /// How many invoices are looked at for one page, so that what a page costs does not grow with what
 /// is stored, even where few are in the state that is asked for. A page that ends for this reason
 /// has fewer invoices than its limit, and a next one.
-pub const MAX_LOOKED_AT: usize = 100_000;
+pub const MAX_LOOKED_AT: usize = 10_000;
+
+/// How much text the invoices of a page have, in bytes, before it ends as well: that of 1000 invoices
+/// whose texts are as long as they may be, in ASCII.
+pub const MAX_PAGE_TEXT: usize = 1000 * (MAX_DESCRIPTION_LEN + MAX_REFERENCE_LEN);
 
 /// For how long an invoice can be paid, unless it says so itself.
 pub const DEFAULT_EXPIRY: Duration = Duration::from_secs(24 * 60 * 60);

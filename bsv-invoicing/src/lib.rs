@@ -42,7 +42,8 @@ pub use fields::FieldErrors;
 pub use idempotency::{IDEMPOTENCY_PERIOD, IdempotencyKey, MAX_KEY_LEN};
 pub use invoice::{
     DEFAULT_EXPIRY, Invoice, InvoiceDraft, InvoicePage, InvoiceQuery, InvoiceState,
-    InvoiceStateParseError, MAX_DESCRIPTION_LEN, MAX_LOOKED_AT, MAX_REFERENCE_LEN, MAX_SATOSHIS,
+    InvoiceStateParseError, MAX_DESCRIPTION_LEN, MAX_LOOKED_AT, MAX_PAGE_TEXT, MAX_REFERENCE_LEN,
+    MAX_SATOSHIS,
 };
 pub use invoice_id::InvoiceId;
 pub use seed::WalletSeed;

@@ -14,6 +14,8 @@ use crate::invoice_id::IdCipher;
 
 /// The seed's name in the keystore.
 const NAME: &str = "wallet.seed";
+/// Names the fact that a store belongs to the seed.
+const ADOPTED: &str = "wallet.adopted";
 /// Purpose 44' (BIP44), coin 236' (Bitcoin SV, SLIP-0044), the first account.
 const ACCOUNT: &str = "m/44'/236'/0'";
 /// Of the account's chains, after those that receive and that take change: the users' keys.
@@ -48,6 +50,20 @@ impl WalletSeed {
     /// Puts it into the keystore, durably.
     pub(crate) fn save(&self, keystore: &Keystore) -> Result<(), KeystoreError> {
         keystore.insert(NAME, self.words().as_bytes())
+    }
+
+    /// Whether a store was made for the seed in the keystore.
+    pub(crate) fn is_adopted(keystore: &Keystore) -> Result<bool, KeystoreError> {
+        match keystore.get(ADOPTED) {
+            Ok(_) => Ok(true),
+            Err(KeystoreError::Missing(_)) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Notes that a store was made for the seed, durably.
+    pub(crate) fn note_adopted(keystore: &Keystore) -> Result<(), KeystoreError> {
+        keystore.insert(ADOPTED, b"")
     }
 
     /// The words, with spaces between them.

@@ -163,8 +163,7 @@ fn is_rfc3339(text: &[u8]) -> bool {
     is_head && (1..=9).contains(&fraction.len()) && is_offset
 }
 
-/// The system's clock, which never goes back behind what it has shown by more than a millisecond, nor
-/// behind where it started.
+/// The system's clock, which never goes back behind what it has shown.
 #[derive(Debug)]
 pub(crate) struct Clock(AtomicU64);
 
@@ -174,14 +173,10 @@ impl Clock {
         Self(AtomicU64::new(earliest.as_micros()))
     }
 
-    /// What is shown is noted once a millisecond: doing so takes longer than to look at the clock.
     pub(crate) fn now(&self) -> Timestamp {
-        let now = Timestamp::of_system().as_micros();
-        let noted = self.0.load(Ordering::Relaxed);
-        if now > noted + 1_000 {
-            self.0.fetch_max(now, Ordering::Relaxed);
-        }
-        Timestamp::from_micros(now.max(noted))
+        let now = Timestamp::of_system();
+        let shown = self.0.fetch_max(now.as_micros(), Ordering::Relaxed);
+        Timestamp::from_micros(shown).max(now)
     }
 }
 
@@ -256,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn the_clock_does_not_go_back() {
+    fn the_clock_never_goes_back() {
         let future = Timestamp::of_system().after(Duration::from_secs(3600));
         let clock = Clock::new(future);
         assert_eq!(clock.now(), future);

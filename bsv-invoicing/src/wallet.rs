@@ -67,7 +67,12 @@ impl<S: WalletStore> Wallet<S> {
         match store.owner().await? {
             Some(owner) if owner == keys.fingerprint => {}
             Some(_) => return Err(Error::OtherSeed),
+            // An empty store would give the keys of earlier invoices to new ones.
+            None if WalletSeed::is_adopted(&keystore)? => return Err(Error::StoreMissing),
             None => store.adopt(keys.fingerprint).await?,
+        }
+        if !WalletSeed::is_adopted(&keystore)? {
+            WalletSeed::note_adopted(&keystore)?;
         }
         let last_event_at = store.last_event_at().await?;
         if last_event_at > Timestamp::of_system().after(Duration::from_secs(60)) {

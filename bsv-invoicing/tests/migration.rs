@@ -72,7 +72,7 @@ const ALL: InvoiceQuery = InvoiceQuery { after: None, state: None, newest_first:
 
 /// The invoices that expire an hour after they were created, and the moment when both have expired.
 const EXPIRING: [usize; 2] = [0, 3];
-const BOTH_EXPIRED: &str = "2026-11-21T15:30:00Z";
+const BOTH_EXPIRED: &str = "2026-11-21T14:36:16.133101Z";
 
 /// Compares all that is known through the wallet with what was written.
 async fn assert_as_written(wallet: &Wallet, copy: &Copy) {

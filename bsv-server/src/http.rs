@@ -4,6 +4,7 @@ pub mod answer;
 mod answer_body;
 mod body;
 mod guard;
+mod patient;
 mod problem;
 mod serve;
 

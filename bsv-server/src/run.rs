@@ -3,6 +3,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::Parser;
 use hyper::Request;
@@ -83,6 +84,8 @@ pub fn log_to_stderr(level: &str) {
     let filter = EnvFilter::try_from_env("BSV_LOG").unwrap_or_else(|_| EnvFilter::new(level));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
+        // A log that cannot be written, on a full disk too, is no reason to end.
+        .log_internal_errors(false)
         .with_ansi(io::stderr().is_terminal())
         .with_writer(io::stderr)
         .init();
@@ -194,7 +197,12 @@ async fn serve_surface<L: Listener>(
         // Ends when the sender is dropped.
         let _ = stopped.changed().await;
     };
-    serve(listener, Limits::default(), answer, shutdown).await;
+    let mut limits = Limits::default();
+    if surface == Surface::Control {
+        // The command line may wait for its user between two requests.
+        limits.head_timeout = Duration::from_secs(24 * 60 * 60);
+    }
+    serve(listener, limits, answer, shutdown).await;
 }
 
 /// What requests come through to an instance.

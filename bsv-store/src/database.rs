@@ -201,17 +201,7 @@ impl Database {
         &self,
         query: impl FnOnce(&V) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        self.with_engine(|engine| {
-            // To hold the lock takes less time than to count one more who has the snapshot.
-            let shared = engine.snapshot.read().unwrap_or_else(PoisonError::into_inner);
-            match &*shared {
-                Some(snapshot) => query(snapshot.view()?),
-                None => {
-                    drop(shared);
-                    query(engine.snapshot()?.view()?)
-                }
-            }
-        })
+        self.with_engine(|engine| query(engine.snapshot()?.view()?))
     }
 
     /// Runs `command` in a write transaction and commits it durably. A command that refuses (inner

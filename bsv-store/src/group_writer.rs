@@ -116,7 +116,10 @@ where
 {
     fn run(&mut self, tables: &mut T::Open<'_>) -> Result<bool, StoreError> {
         let Some(command) = self.command.take() else { return Ok(false) };
-        let outcome = command(tables)?;
+        // Caught here, a panic does not pass through the engine's transaction, which would count the file
+        // as in need of repair.
+        let outcome = catch_unwind(AssertUnwindSafe(|| command(tables)));
+        let outcome = outcome.map_err(|_| StoreError::Panicked)??;
         let has_written = outcome.is_ok();
         self.outcome = Some(outcome);
         Ok(has_written)
@@ -157,18 +160,16 @@ fn write_batches<T: Tables>(database: &Database, mut commands: mpsc::Receiver<Bo
 struct NothingWritten;
 
 fn write<T: Tables>(database: &Database, batch: &mut Batch<T>) -> Result<(), StoreError> {
-    let written = catch_unwind(AssertUnwindSafe(|| {
-        database.write(|transaction| {
-            let mut tables = T::open(transaction)?;
-            let mut has_written = false;
-            for command in batch {
-                has_written |= command.run(&mut tables)?;
-            }
-            T::close(tables)?;
-            Ok(if has_written { Ok(()) } else { Err(NothingWritten) })
-        })
-    }));
-    written.map_err(|_| StoreError::Panicked)?.map(|_| ())
+    let written = database.write(|transaction| {
+        let mut tables = T::open(transaction)?;
+        let mut has_written = false;
+        for command in batch {
+            has_written |= command.run(&mut tables)?;
+        }
+        T::close(tables)?;
+        Ok(if has_written { Ok(()) } else { Err(NothingWritten) })
+    });
+    written.map(|_| ())
 }
 
 /// Failures of the disk in a row.
@@ -186,7 +187,12 @@ impl Failures {
                 error @ (StoreError::Engine(_) | StoreError::Commit(_) | StoreError::Open { .. }),
             ) => {
                 self.count = self.count.saturating_add(1);
-                self.last = Some((error.clone(), Instant::now()));
+                // To who is refused for it without being tried, it is no commit that failed.
+                let error = match error {
+                    StoreError::Commit(cause) => StoreError::Engine(Arc::clone(cause)),
+                    error => error.clone(),
+                };
+                self.last = Some((error, Instant::now()));
             }
             Err(_) => {}
         }

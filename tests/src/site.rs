@@ -283,8 +283,17 @@ impl Server {
 
     /// The memory that is resident, in bytes.
     pub fn resident_memory(&self) -> u64 {
+        self.memory("VmRSS:")
+    }
+
+    /// The most memory that has been resident, in bytes.
+    pub fn peak_memory(&self) -> u64 {
+        self.memory("VmHWM:")
+    }
+
+    fn memory(&self, name: &str) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
         line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
     }
 }

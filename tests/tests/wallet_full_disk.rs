@@ -177,3 +177,23 @@ fn limit_file_size(server: &Server, bytes: Option<u64>) {
     let pid = Pid::from_raw(server.id().try_into().unwrap());
     prlimit(pid, Resource::Fsize, Rlimit { current: bytes, maximum: None }).unwrap();
 }
+
+#[test]
+fn a_log_that_cannot_be_written_is_no_reason_to_end() {
+    let mut site = Site::new();
+    site.run_under(&["sh", "-c", r#"exec "$@" 2>/dev/full"#, "sh"]);
+    let server = site.server();
+    let client = server.wallet();
+    let first = create(client, "first");
+    assert_eq!(client.post("/api/v1/users", r#"{"name":"Ada"}"#).status, 201);
+    limit_file_size(&server, Some(0));
+    for count in 0..3 {
+        check_refusal(&create(client, &format!("limited-{count}")), ENOSPC, false);
+        check_reads(client, &first);
+        // The sweep fails meanwhile, and says so.
+        thread::sleep(Duration::from_millis(600));
+    }
+    limit_file_size(&server, None);
+    create_at_last(client, "unlimited");
+    assert_eq!(server.stop(), 0);
+}

@@ -13,7 +13,7 @@ use self::tables::{
 };
 use crate::event::Event;
 use crate::idempotency::IdempotencyKey;
-use crate::invoice::{Invoice, InvoicePage, InvoiceQuery, MAX_LOOKED_AT};
+use crate::invoice::{Invoice, InvoicePage, InvoiceQuery, MAX_LOOKED_AT, MAX_PAGE_TEXT};
 use crate::invoice_id::InvoiceId;
 use crate::store::{NewInvoice, UserRecord, WalletStore, WalletStoreError};
 use crate::time::Timestamp;
@@ -190,19 +190,23 @@ fn page<'t>(
 ) -> Result<InvoicePage, StoreError> {
     let mut invoices = Vec::with_capacity(query.limit.min(1000));
     let mut last = None;
+    let mut text_len = 0;
     for (looked_at, row) in rows.enumerate() {
-        if invoices.len() == query.limit || looked_at == MAX_LOOKED_AT {
-            return Ok(InvoicePage { invoices, next: last });
+        let is_full = invoices.len() == query.limit || text_len >= MAX_PAGE_TEXT;
+        if is_full || looked_at == MAX_LOOKED_AT {
+            return Ok(InvoicePage { invoices, next: last, now });
         }
         let (number, row) = row?;
         let invoice = tables::invoice(number.value(), row.value())?;
         last = Some((invoice.number, invoice.id));
         let is_asked_for = query.state.is_none_or(|state| invoice.state(now) == state);
         if invoice.deleted_at.is_none() && is_asked_for {
+            let texts = [&invoice.reference, &invoice.description];
+            text_len += texts.into_iter().flatten().map(String::len).sum::<usize>();
             invoices.push(invoice);
         }
     }
-    Ok(InvoicePage { invoices, next: None })
+    Ok(InvoicePage { invoices, next: None, now })
 }
 
 type InvoiceEntry<'t> = (AccessGuard<'t, u64>, AccessGuard<'t, InvoiceRow<'static>>);

@@ -15,7 +15,7 @@ pub(super) async fn nothing(store: &impl WalletStore) {
     }
     let query = InvoiceQuery { after: None, state: None, newest_first: false, limit: 10 };
     let page = store.invoices(query, at(0)).await.unwrap();
-    assert_eq!(page, InvoicePage { invoices: Vec::new(), next: None });
+    assert_eq!(page, InvoicePage { invoices: Vec::new(), next: None, now: at(0) });
     assert_eq!(store.sweep(at(0), 10).await.unwrap(), 0);
     let nothing = Held {
         invoices: Vec::new(),

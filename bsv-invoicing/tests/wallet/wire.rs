@@ -40,21 +40,24 @@ fn an_invoice_is_written_as_the_specification_shows_it() {
         ..invoice()
     };
     let paid = Invoice { payment_received_at: Some(time("2026-11-21T09:00:00Z")), ..invoice() };
-    for (invoice, expected) in [
+    for (invoice, now, expected) in [
         (
             invoice(),
+            CREATED_AT,
             r#"{"id":"bwWEkOWIH8Ck","reference":null,"description":null,"satoshis":1000,"expiresAt":"2026-11-22T08:48:56.767571Z","paymentReceivedAt":null,"refundTo":null,"refundedAt":null,"state":"pending","createdAt":"2026-11-21T08:48:56.767571Z","updatedAt":"2026-11-21T08:48:56Z","deletedAt":null}"#,
         ),
         (
             full,
+            CREATED_AT,
             r#"{"id":"bwWEkOWIH8Ck","reference":"","description":"\"a\"\n\u0001€😀/","satoshis":2100000000000000,"expiresAt":"2026-11-22T08:48:56.767571Z","paymentReceivedAt":null,"refundTo":null,"refundedAt":null,"state":"pending","createdAt":"2026-11-21T08:48:56.767571Z","updatedAt":"2026-11-21T08:48:56Z","deletedAt":null}"#,
         ),
         (
             paid,
+            "2026-11-21T09:00:00Z",
             r#"{"id":"bwWEkOWIH8Ck","reference":null,"description":null,"satoshis":1000,"expiresAt":"2026-11-22T08:48:56.767571Z","paymentReceivedAt":"2026-11-21T09:00:00.000000Z","refundTo":null,"refundedAt":null,"state":"paid","createdAt":"2026-11-21T08:48:56.767571Z","updatedAt":"2026-11-21T09:00:00Z","deletedAt":null}"#,
         ),
     ] {
-        assert_eq!(wire(&invoice, time(CREATED_AT)), expected);
+        assert_eq!(wire(&invoice, time(now)), expected);
     }
 }
 
@@ -70,7 +73,8 @@ fn an_invoice_stands_where_the_time_says() {
         (invoice(), EXPIRES_AT, expired, EXPIRES_AT),
         (invoice(), "2026-11-22T08:48:56.767572Z", expired, EXPIRES_AT),
         (invoice(), "9999-01-01T00:00:00Z", expired, EXPIRES_AT),
-        (paid.clone(), CREATED_AT, InvoiceState::Paid, "2026-11-21T09:00:00.25Z"),
+        (paid.clone(), CREATED_AT, pending, CREATED_AT),
+        (paid.clone(), "2026-11-21T09:00:00.25Z", InvoiceState::Paid, "2026-11-21T09:00:00.25Z"),
         (paid, "9999-01-01T00:00:00Z", InvoiceState::Paid, "2026-11-21T09:00:00.25Z"),
     ] {
         let now = time(now);

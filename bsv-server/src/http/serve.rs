@@ -15,6 +15,7 @@ use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
 use super::Answer;
+use super::patient::Patient;
 
 /// What a stranger can make a listener hold.
 #[derive(Clone, Copy, Debug)]
@@ -23,13 +24,20 @@ pub(crate) struct Limits {
     pub(crate) connections: usize,
     /// For how long the head of a request may arrive, also on an idle connection.
     pub(crate) head_timeout: Duration,
+    /// For how long a peer may take nothing of its answer.
+    pub(crate) answer_patience: Duration,
     /// The size of a request's head, in bytes.
     pub(crate) head_len: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { connections: 1024, head_timeout: Duration::from_secs(10), head_len: 16 << 10 }
+        Self {
+            connections: 1024,
+            head_timeout: Duration::from_secs(10),
+            answer_patience: Duration::from_secs(30),
+            head_len: 16 << 10,
+        }
     }
 }
 
@@ -77,12 +85,12 @@ where
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())
         .header_read_timeout(limits.head_timeout)
-        .writev(false)
         .max_header_size(limits.head_len);
     let service = service_fn(move |request| {
         let answer = handler(request);
         async { Ok::<_, Infallible>(answer.await) }
     });
+    let stream = Patient::new(stream, limits.answer_patience);
     http.serve_connection(TokioIo::new(stream), service)
 }
 

@@ -5,8 +5,9 @@ use bytes::Bytes;
 use hyper::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, LINK, LOCATION};
 use hyper::{HeaderMap, Method, Request, StatusCode};
 use matchit::Router;
+use tokio::sync::Semaphore;
 
-use super::list::{self, Listing};
+use super::list::{self, Listing, MAX_STREAMS};
 use crate::http::{Answer, Problem, answer};
 
 /// Answers the requests of the wallet specification.
@@ -15,6 +16,8 @@ pub(crate) struct WalletApi {
     wallet: Arc<Wallet>,
     /// The beginning of payment URLs.
     public_url: String,
+    /// The places of lists that are streamed.
+    streams: Arc<Semaphore>,
     routes: Router<Route>,
 }
 
@@ -43,7 +46,8 @@ impl WalletApi {
         ] {
             routes.insert(path, route).expect("the paths do not contradict each other");
         }
-        Self { wallet, public_url, routes }
+        let streams = Arc::new(Semaphore::new(MAX_STREAMS));
+        Self { wallet, public_url, streams, routes }
     }
 
     pub(crate) fn wallet(&self) -> &Arc<Wallet> {
@@ -70,7 +74,7 @@ impl WalletApi {
             (Route::Invoices, &Method::POST) => self.create_invoice(request).await,
             (Route::Invoices, method @ (&Method::GET | &Method::HEAD)) => {
                 let listing = Listing::parse(&self.wallet, request.uri()).await?;
-                list::answer(&self.wallet, listing, method).await
+                list::answer(&self.wallet, &self.streams, listing, method).await
             }
             (Route::Invoice, &Method::GET | &Method::HEAD) => {
                 let invoice = self.wallet.invoice(id).await?;

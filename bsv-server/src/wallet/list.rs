@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bsv_invoicing::{Error, Invoice, InvoicePage, InvoiceQuery, InvoiceState, Timestamp, Wallet};
 use bytes::Bytes;
-use hyper::header::{HeaderValue, LINK};
+use hyper::header::{HeaderValue, LINK, RETRY_AFTER};
 use hyper::{Method, StatusCode, Uri};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::{sleep, timeout};
@@ -15,10 +15,10 @@ use crate::http::{Answer, Problem, answer};
 
 /// How many invoices a page has at most, and one that is streamed.
 const MAX_PAGE: usize = 1000;
-/// How many lists are streamed at once; further ones wait.
-static STREAMS: Semaphore = Semaphore::const_new(8);
-/// For how long a streamed list waits for its reader to take the next page.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How many lists are streamed at once.
+pub(super) const MAX_STREAMS: usize = 8;
+/// For how long a list waits for one of those places.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What lies between the pages of a list that is streamed, so that it does not take the processors
 /// from other requests.
@@ -103,18 +103,19 @@ impl Listing {
 
 pub(super) async fn answer(
     wallet: &Arc<Wallet>,
+    streams: &Arc<Semaphore>,
     listing: Listing,
     method: &Method,
 ) -> Result<Answer, Problem> {
     let Some(limit) = listing.limit else {
-        return Ok(match *method {
-            Method::HEAD => answer::json_text(StatusCode::OK, Bytes::new()),
-            _ => stream(Arc::clone(wallet), listing.query()),
-        });
+        return match *method {
+            Method::HEAD => Ok(answer::json_text(StatusCode::OK, Bytes::new())),
+            _ => stream(Arc::clone(wallet), Arc::clone(streams), listing.query()).await,
+        };
     };
-    let InvoicePage { invoices, next } = wallet.invoices(listing.query()).await?;
+    let InvoicePage { invoices, next, now } = wallet.invoices(listing.query()).await?;
     let mut body = b"[".to_vec();
-    write_invoices(&invoices, wallet.now(), &mut body);
+    write_invoices(&invoices, now, &mut body);
     body.push(b']');
     let mut answer = answer::json_text(StatusCode::OK, body);
     if let Some((_, id)) = next {
@@ -125,15 +126,26 @@ pub(super) async fn answer(
     Ok(answer)
 }
 
-fn stream(wallet: Arc<Wallet>, query: InvoiceQuery) -> Answer {
+async fn stream(
+    wallet: Arc<Wallet>,
+    streams: Arc<Semaphore>,
+    query: InvoiceQuery,
+) -> Result<Answer, Problem> {
+    let place = timeout(PATIENCE, streams.acquire_owned()).await.map_err(|_| {
+        let detail =
+            format!("{MAX_STREAMS} lists are read already: ask again, or for pages (limit)");
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too-many-lists", detail)
+            .with_header(RETRY_AFTER, "5")
+    })?;
     // Besides the part that waits here there is one that is sent, and one that is made.
     let (parts, body) = mpsc::channel(1);
     tokio::spawn(async move {
+        let _place = place.expect("the places are never closed");
         if let Err(error) = send_all(&wallet, query, &parts).await {
             tracing::error!("a list of invoices breaks off: {error}");
         }
     });
-    answer::json_stream(body)
+    Ok(answer::json_stream(body))
 }
 
 /// Sends page by page, until the last or until the reader is gone. Invoices that are created
@@ -143,12 +155,14 @@ async fn send_all(
     mut query: InvoiceQuery,
     parts: &mpsc::Sender<Option<Bytes>>,
 ) -> Result<(), Error> {
-    let _place = STREAMS.acquire().await.expect("it is never closed");
     let newest = newest(wallet).await?;
     let mut part = b"[".to_vec();
     let mut has_any = false;
     loop {
-        let InvoicePage { mut invoices, mut next } = wallet.invoices(query).await?;
+        if parts.is_closed() {
+            return Ok(());
+        }
+        let InvoicePage { mut invoices, mut next, now } = wallet.invoices(query).await?;
         let is_newer = |invoice: &Invoice| invoice.number > newest;
         if !query.newest_first && invoices.last().is_some_and(is_newer) {
             invoices.retain(|invoice| !is_newer(invoice));
@@ -158,16 +172,16 @@ async fn send_all(
             part.push(b',');
         }
         has_any |= !invoices.is_empty();
-        write_invoices(&invoices, wallet.now(), &mut part);
+        write_invoices(&invoices, now, &mut part);
         if next.is_none() {
             part.push(b']');
         }
         if !part.is_empty() {
-            let sent = parts.send(Some(mem::take(&mut part).into()));
-            let Ok(Ok(())) = timeout(PATIENCE, sent).await else { return Ok(()) };
+            // Fails if the reader is gone, or the connection was given up.
+            let _ = parts.send(Some(mem::take(&mut part).into())).await;
         }
         let Some((number, _)) = next else {
-            let _ = timeout(PATIENCE, parts.send(None)).await;
+            let _ = parts.send(None).await;
             return Ok(());
         };
         query.after = Some(number);
@@ -178,7 +192,7 @@ async fn send_all(
 /// The number of the newest invoice.
 async fn newest(wallet: &Wallet) -> Result<u64, Error> {
     let query = InvoiceQuery { after: None, state: None, newest_first: true, limit: 1 };
-    let InvoicePage { invoices, next } = wallet.invoices(query).await?;
+    let InvoicePage { invoices, next, .. } = wallet.invoices(query).await?;
     let last_looked_at = next.map_or(0, |(number, _)| number);
     Ok(invoices.first().map_or(last_looked_at, |invoice| invoice.number))
 }

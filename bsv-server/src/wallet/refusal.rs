@@ -26,7 +26,15 @@ impl From<Error> for Problem {
                 tracing::error!("{text}");
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "wallet-full", text)
             }
-            Error::Store(_) | Error::File(_) | Error::Keystore(_) => disk_failure(&error),
+            Error::Store(
+                StoreError::NoSpace { .. }
+                | StoreError::File(_)
+                | StoreError::Open { .. }
+                | StoreError::Engine(_)
+                | StoreError::Commit(_),
+            )
+            | Error::File(_)
+            | Error::Keystore(_) => disk_failure(&error),
             _ => {
                 tracing::error!("{text}");
                 Self::of_status(

@@ -151,6 +151,7 @@ pub(crate) fn check_problem(reply: &Reply, status: u16, code: &str, what: &str) 
         404 => "Not Found",
         405 => "Method Not Allowed",
         409 => "Conflict",
+        503 => "Service Unavailable",
         413 => "Payload Too Large",
         415 => "Unsupported Media Type",
         _ => panic!("{status} is not expected anywhere"),

@@ -181,7 +181,7 @@ fn a_store_that_is_damaged_is_named_and_left_alone() {
 }
 
 #[test]
-fn a_store_that_is_lost_leaves_an_empty_wallet_of_the_same_keys() {
+fn a_store_that_is_lost_is_not_replaced_unless_the_owner_says_so() {
     let owner = Owner::start();
     let user = owner.create(USERS, r#"{"name":"me"}"#);
     let id = owner.create_invoice(r#"{"satoshis":1}"#);
@@ -189,6 +189,12 @@ fn a_store_that_is_lost_leaves_an_empty_wallet_of_the_same_keys() {
     let Owner { site, server } = owner;
     assert_eq!(server.stop(), 0);
     fs::remove_file(site.network_dir().join("wallet.redb")).unwrap();
+    for _ in 0..2 {
+        let done = site.try_server().unwrap_err();
+        assert_eq!(done.code, 1);
+        assert!(done.stderr.contains("the wallet's store is missing"), "{}", done.stderr);
+    }
+    fs::remove_file(site.network_dir().join("keystore/wallet.adopted.key")).unwrap();
     let owner = Owner::start_on(site);
     owner.check_alive(0);
     assert_eq!(owner.get(&format!("{INVOICES}/{id}")).status, 404);

@@ -36,7 +36,7 @@ enum Command {
         #[command(flatten)]
         rounds: Rounds,
         /// How many invoices are many
-        #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(10_000..=100_000_000))]
+        #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(100_000..=100_000_000))]
         invoices: u64,
     },
     /// Runs a bare server until standard input ends

@@ -15,7 +15,7 @@ pub(crate) struct Filled {
 
 /// How many callers create invoices at once.
 const CALLERS: u64 = 512;
-const MAX_PATHS: u64 = 10_000;
+const MAX_PATHS: u64 = 100_000;
 
 /// Makes a site with so many invoices, as software would that embeds the wallet.
 pub(crate) fn fill(count: u64) -> Filled {
