@@ -286,7 +286,12 @@ impl Server {
         self.memory("VmRSS:")
     }
 
-    /// The most memory that has been resident, in bytes.
+    /// Forgets how much memory has been resident until now.
+    pub fn reset_peak_memory(&self) {
+        fs::write(format!("/proc/{}/clear_refs", self.child.id()), "5").unwrap();
+    }
+
+    /// The most memory that has been resident, in bytes, since that was last forgotten.
     pub fn peak_memory(&self) -> u64 {
         self.memory("VmHWM:")
     }

@@ -85,6 +85,8 @@ where
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())
         .header_read_timeout(limits.head_timeout)
+        // Nearly all answers are small: to copy one costs less than to gather its parts.
+        .writev(false)
         .max_header_size(limits.head_len);
     let service = service_fn(move |request| {
         let answer = handler(request);

@@ -71,7 +71,7 @@ impl<'a> WalletLoad<'a> {
     }
 
     fn reads(&self, small: &Filled, server: &Server, report: &mut Report) {
-        let invoice = |filled: &Filled| Request::get_each(filled.paths.iter().cloned());
+        let invoice = |filled: &Filled| Request::get_each(filled.hot_paths());
         let balance = Request::get("/api/v1/balance");
         for (what, bare, small, large) in [
             ("GET invoice", &self.bare_invoice, invoice(small), invoice(self.large)),
@@ -84,6 +84,9 @@ impl<'a> WalletLoad<'a> {
             report.compare(format!("{what}: share of bare hyper"), few / bare, Bar::AtLeast(0.75));
             report.compare(format!("{what}: few / many"), few / many, Bar::AtMost(1.3));
         }
+        let anywhere = Request::get_each(self.large.paths.iter().cloned());
+        let anywhere = self.read(self.large_server.wallet().address(), &anywhere);
+        report.figure("GET one of 100,000 invoices among many: per second", anywhere);
     }
 
     fn creates(&mut self, server: &Server, report: &mut Report) {
@@ -109,6 +112,7 @@ impl<'a> WalletLoad<'a> {
     /// Lists all invoices, alone and while others are created.
     fn lists(&self, report: &mut Report) {
         let address = self.large_server.wallet().address();
+        self.large_server.reset_peak_memory();
         let before = self.large_server.resident_memory();
         let alone = stream::read_list(address);
         let quiet = median((0..5).map(|_| self.create(self.large_server, CREATORS).rate));
@@ -134,7 +138,9 @@ impl<'a> WalletLoad<'a> {
         create(server.wallet().address(), connections, self.duration)
     }
 
+    /// The second half counts: in the first, what creating has driven out of the cache comes back.
     fn read(&self, address: &str, request: &Request) -> f64 {
+        load(address, request, &Numbers::new(), READERS, self.duration);
         load(address, request, &Numbers::new(), READERS, self.duration).rate
     }
 }
