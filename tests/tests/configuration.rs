@@ -219,8 +219,9 @@ fn every_setting_of_the_specification_takes_effect_from_either_source() {
             cli(&["generateminerid", "--name", "pool"]);
             assert_eq!(server.get("/minerid/pool").status, 200);
             assert_eq!(names_in(&at("elsewhere/ids")), ["lock", "minerid.redb"]);
-            let keys = ["keystore.json", "lock", "pool_1.key", "wallet.seed.key"];
-            assert_eq!(names_in(&at("elsewhere/keys")), keys);
+            let keys = names_in(&at("elsewhere/keys"));
+            let wallet = ["wallet.adopted.key", "wallet.seed.key"];
+            assert_eq!(keys, [&["keystore.json", "lock", "pool_1.key"][..], &wallet].concat());
             assert_eq!(names_in(&at("data")), [network]);
             let names = ["control.sock", "lock", "wallet.redb"];
             assert_eq!(names_in(&at("data").join(network)), names);
