@@ -91,10 +91,16 @@ pub fn log_to_stderr(level: &str) {
         .init();
 }
 
+/// How many threads wait for the disk or read pages of lists. Each keeps memory of its own.
+const BLOCKING_THREADS: usize = 8;
+
 fn start(arguments: Arguments) -> Result<(), StartError> {
     let Arguments { config: file, data_dir } = arguments;
     let config = Config::load(&ConfigSources { file, data_dir })?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .max_blocking_threads(BLOCKING_THREADS)
+        .build()?;
     runtime.block_on(async {
         survive_file_size_limit()?;
         let mut terminated = signal(SignalKind::terminate())?;
