@@ -56,7 +56,7 @@ enum Route {
     Users = 2,
 }
 
-/// Keys are derived for numbers below this.
+/// Keys are derived for numbers up to this.
 const MAX_NUMBER: u64 = (1 << 31) - 1;
 
 pub(super) const SCHEMA: Schema = Schema { name: "wallet", migrations: MIGRATIONS };
