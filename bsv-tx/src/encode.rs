@@ -19,6 +19,12 @@ pub enum DecodeError {
     /// Text that should be hexadecimal is not, or has an odd number of digits.
     #[error("not hexadecimal")]
     NotHex,
+    /// A Merkle branch has more siblings than a tree of any size has levels.
+    #[error("a merkle branch has {0} siblings, more than 64")]
+    TooManySiblings(usize),
+    /// A sibling in a Merkle branch is of no known kind.
+    #[error("a merkle branch has a sibling of the unknown kind {0}")]
+    UnknownSibling(u8),
 }
 
 /// Reads encoded values off the front of a byte slice.

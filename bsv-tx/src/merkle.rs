@@ -1,3 +1,4 @@
+use crate::encode::{DecodeError, Reader, write_var_int};
 use crate::hash::{MerkleRoot, Txid, sha256d};
 
 /// What a node of the Merkle tree is hashed with, on the way from a transaction to the root.
@@ -18,7 +19,16 @@ pub struct MerkleBranch {
     pub siblings: Vec<Sibling>,
 }
 
+/// What stands before a sibling in an encoded branch.
+mod kind {
+    pub(super) const DUPLICATE: u8 = 0;
+    pub(super) const HASH: u8 = 1;
+}
+
 impl MerkleBranch {
+    /// The most siblings that a position of 64 bits has a side for.
+    pub const MAX_SIBLINGS: usize = u64::BITS as usize;
+
     /// The branch of a coinbase transaction, whose siblings always stand on the right. Mining
     /// candidates carry it as `merkleProof`; `siblings` are in internal byte order.
     pub fn of_coinbase(siblings: &[[u8; 32]]) -> Self {
@@ -44,6 +54,52 @@ impl MerkleBranch {
             position >>= 1;
         }
         (position == 0).then_some(MerkleRoot::from_bytes(node))
+    }
+
+    /// Decodes a branch that fills `bytes` to the last.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let mut reader = Reader::new(bytes);
+        let position = reader.var_int()?;
+        let siblings = reader.list(1, Sibling::read)?;
+        reader.finish()?;
+        if siblings.len() > Self::MAX_SIBLINGS {
+            return Err(DecodeError::TooManySiblings(siblings.len()));
+        }
+        Ok(Self { position, siblings })
+    }
+
+    /// Appends the branch to `out`, in a form of this project's own that stores keep: the position
+    /// and the number of siblings as variable-length integers, then 0 for a duplicate, or 1 and a
+    /// hash, for each.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        write_var_int(out, self.position);
+        write_var_int(out, self.siblings.len() as u64);
+        for sibling in &self.siblings {
+            match sibling {
+                Sibling::Duplicate => out.push(kind::DUPLICATE),
+                Sibling::Hash(hash) => {
+                    out.push(kind::HASH);
+                    out.extend_from_slice(hash);
+                }
+            }
+        }
+    }
+
+    /// The encoded branch.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        self.encode(&mut bytes);
+        bytes
+    }
+}
+
+impl Sibling {
+    fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        match reader.array()? {
+            [kind::DUPLICATE] => Ok(Self::Duplicate),
+            [kind::HASH] => Ok(Self::Hash(reader.array()?)),
+            [other] => Err(DecodeError::UnknownSibling(other)),
+        }
     }
 }
 
@@ -94,6 +150,25 @@ mod tests {
                 assert_eq!(deeper.root(&txid), None);
             }
         }
+    }
+
+    #[test]
+    fn a_branch_is_encoded_and_nothing_else_decodes() {
+        let branch = MerkleBranch {
+            position: 2,
+            siblings: vec![Sibling::Duplicate, Sibling::Hash([7; 32])],
+        };
+        let bytes = [&[2, 2, 0, 1][..], &[7; 32]].concat();
+        assert_eq!(branch.to_bytes(), bytes);
+        assert_eq!(MerkleBranch::from_bytes(&bytes), Ok(branch));
+        assert_eq!(MerkleBranch::from_bytes(&[0, 1, 2]), Err(DecodeError::UnknownSibling(2)));
+        let highest = MerkleBranch { position: 0, siblings: vec![Sibling::Duplicate; 64] };
+        assert_eq!(MerkleBranch::from_bytes(&highest.to_bytes()), Ok(highest));
+        let higher = MerkleBranch { position: 0, siblings: vec![Sibling::Duplicate; 65] };
+        assert_eq!(
+            MerkleBranch::from_bytes(&higher.to_bytes()),
+            Err(DecodeError::TooManySiblings(65))
+        );
     }
 
     #[test]

@@ -264,6 +264,34 @@ proptest! {
     }
 
     #[test]
+    fn branches_survive_the_round_trip(
+        position in any::<u64>(),
+        shift in 0..64u32,
+        siblings in vec(proptest::option::of(uniform32(any::<u8>())), 0..=64),
+        cut in any::<Index>(),
+        extension in vec(any::<u8>(), 1..50),
+    ) {
+        let siblings: Vec<_> = siblings
+            .into_iter()
+            .map(|hash| hash.map_or(Sibling::Duplicate, Sibling::Hash))
+            .collect();
+        let branch = MerkleBranch { position: position >> shift, siblings };
+        let bytes = branch.to_bytes();
+        prop_assert!(MerkleBranch::from_bytes(&bytes[..cut.index(bytes.len())]).is_err());
+        prop_assert!(MerkleBranch::from_bytes(&[bytes.as_slice(), &extension].concat()).is_err());
+        prop_assert_eq!(MerkleBranch::from_bytes(&bytes), Ok(branch));
+    }
+
+    #[test]
+    fn what_decodes_as_a_branch_encodes_to_the_same_bytes(
+        bytes in vec(prop_oneof![0..3u8, any::<u8>()], 0..120),
+    ) {
+        if let Ok(branch) = MerkleBranch::from_bytes(&bytes) {
+            prop_assert_eq!(branch.to_bytes(), bytes);
+        }
+    }
+
+    #[test]
     fn a_branch_of_any_content_is_followed_without_a_panic(
         position in any::<u64>(),
         siblings in vec(proptest::option::of(uniform32(any::<u8>())), 0..80),
