@@ -2,7 +2,9 @@ use std::borrow::Cow;
 use std::fmt::Display;
 use std::str::FromStr;
 
-use bsv_tx::{BlockHash, Script, Txid};
+use bsv_tx::{
+    BlockHash, BlockHeader, MerkleBranch, MerkleRoot, Script, Sibling, Transaction, Txid,
+};
 use serde::{Deserialize, Deserializer, de};
 use serde_json::value::RawValue;
 
@@ -30,6 +32,123 @@ pub(crate) struct TxOutInfo {
 pub(crate) struct ScriptInfo {
     #[serde(deserialize_with = "script")]
     pub(crate) hex: Script,
+}
+
+/// `gettxouts`.
+#[derive(Deserialize)]
+pub(crate) struct TxOuts {
+    pub(crate) txouts: Vec<TxOutItem>,
+}
+
+/// One item of `gettxouts`: the first three members, or `error` and, for `spent`, which
+/// transaction of the mempool spends it.
+#[derive(Deserialize)]
+pub(crate) struct TxOutItem {
+    pub(crate) confirmations: Option<u32>,
+    pub(crate) value: Option<Amount>,
+    #[serde(rename = "scriptPubKey", default, deserialize_with = "some_script")]
+    pub(crate) script: Option<Script>,
+    pub(crate) error: Option<String>,
+    #[serde(rename = "collidedWith")]
+    pub(crate) spender: Option<Spender>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct Spender {
+    #[serde(deserialize_with = "parsed")]
+    pub(crate) txid: Txid,
+}
+
+/// `getrawtransaction` with details. A transaction in the mempool has neither member; one that
+/// only blocks off the main chain hold has no confirmations.
+#[derive(Deserialize)]
+pub(crate) struct TransactionInfo {
+    #[serde(deserialize_with = "parsed")]
+    pub(crate) txid: Txid,
+    pub(crate) blockhash: Option<Parsed<BlockHash>>,
+    #[serde(default)]
+    pub(crate) confirmations: i64,
+}
+
+/// `getmerkleproof2`.
+#[derive(Deserialize)]
+pub(crate) struct MerkleProof {
+    index: u64,
+    #[serde(rename = "txOrId", deserialize_with = "parsed")]
+    pub(crate) txid: Txid,
+    /// The block's hash.
+    #[serde(deserialize_with = "parsed")]
+    pub(crate) target: BlockHash,
+    nodes: Vec<Node>,
+}
+
+impl MerkleProof {
+    pub(crate) fn into_branch(self) -> MerkleBranch {
+        let siblings = self.nodes.into_iter().map(|Node(sibling)| sibling).collect();
+        MerkleBranch { position: self.index, siblings }
+    }
+}
+
+/// A hash in display order, or `*` for a duplicate.
+struct Node(Sibling);
+
+impl<'de> Deserialize<'de> for Node {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Cow::<str>::deserialize(deserializer)?;
+        if text == "*" {
+            return Ok(Self(Sibling::Duplicate));
+        }
+        let hash: MerkleRoot = text.parse().map_err(de::Error::custom)?;
+        Ok(Self(Sibling::Hash(*hash.as_bytes())))
+    }
+}
+
+/// `getblockheader` with details.
+#[derive(Deserialize)]
+pub(crate) struct HeaderInfo {
+    pub(crate) height: u32,
+    /// -1 off the main chain.
+    pub(crate) confirmations: i64,
+    version: i32,
+    /// The first block has none.
+    previousblockhash: Option<Parsed<BlockHash>>,
+    #[serde(deserialize_with = "parsed")]
+    merkleroot: MerkleRoot,
+    time: u32,
+    #[serde(deserialize_with = "bits")]
+    bits: u32,
+    nonce: u32,
+}
+
+impl HeaderInfo {
+    pub(crate) fn header(&self) -> BlockHeader {
+        const NO_BLOCK: BlockHash = BlockHash::from_bytes([0; 32]);
+        BlockHeader {
+            version: self.version,
+            previous_block: self.previousblockhash.as_ref().map_or(NO_BLOCK, |Parsed(hash)| *hash),
+            merkle_root: self.merkleroot,
+            time: self.time,
+            bits: self.bits,
+            nonce: self.nonce,
+        }
+    }
+}
+
+/// `fundrawtransaction`.
+#[derive(Deserialize)]
+pub(crate) struct Funded {
+    #[serde(deserialize_with = "transaction")]
+    pub(crate) hex: Transaction,
+    /// Which output is the change; -1 where there is none.
+    pub(crate) changepos: i64,
+}
+
+/// `signrawtransaction`.
+#[derive(Deserialize)]
+pub(crate) struct Signed {
+    #[serde(deserialize_with = "transaction")]
+    pub(crate) hex: Transaction,
+    pub(crate) complete: bool,
 }
 
 /// One item of `listunspent`.
@@ -75,6 +194,20 @@ where
 fn script<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Script, D::Error> {
     let text = Cow::<str>::deserialize(deserializer)?;
     Script::from_hex(&text).map_err(de::Error::custom)
+}
+
+fn some_script<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Script>, D::Error> {
+    script(deserializer).map(Some)
+}
+
+fn transaction<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Transaction, D::Error> {
+    let text = Cow::<str>::deserialize(deserializer)?;
+    Transaction::from_hex(&text).map_err(de::Error::custom)
+}
+
+fn bits<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    let text = Cow::<str>::deserialize(deserializer)?;
+    u32::from_str_radix(&text, 16).map_err(de::Error::custom)
 }
 
 #[cfg(test)]

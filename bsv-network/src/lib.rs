@@ -10,5 +10,8 @@ mod rpc;
 mod transport;
 
 pub use error::NodeError;
-pub use rpc::{Broadcast, ChainTip, Coin, Mempool, NodeRpc, UnspentOutput};
+pub use rpc::{
+    BlockInfo, Broadcast, ChainTip, Coin, Mempool, MinedIn, NodeRpc, OutputState, TransactionPlace,
+    UnspentOutput,
+};
 pub use transport::NodeSettings;

@@ -1,16 +1,22 @@
+mod chain;
+mod node_wallet;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use bsv_tx::{Address, BlockHash, OutPoint, Transaction, TxOut, Txid};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use crate::amount::Amount;
-use crate::answers::{BlockchainInfo, Parsed, Settings, TxOutInfo, Unspent, read};
+use crate::answers::{
+    BlockchainInfo, Parsed, Settings, TransactionInfo, TxOutInfo, TxOutItem, TxOuts, Unspent, read,
+};
 use crate::error::NodeError;
 use crate::transport::{NodeSettings, Repeatable, Transport};
+pub use chain::{BlockInfo, MinedIn};
 
 /// How long a call may take unless [`NodeRpc::with_timeout`] says otherwise.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -25,8 +31,10 @@ const NONE: [(); 0] = [];
 mod code {
     /// `RPC_WALLET_ERROR`.
     pub(super) const WALLET: i64 = -4;
-    /// `RPC_INVALID_ADDRESS_OR_KEY`: no such transaction.
+    /// `RPC_INVALID_ADDRESS_OR_KEY`: no such transaction, or block.
     pub(super) const NOT_FOUND: i64 = -5;
+    /// `RPC_INVALID_PARAMETER`: among others a height that no block has yet.
+    pub(super) const INVALID_PARAMETER: i64 = -8;
     /// `RPC_VERIFY_REJECTED`.
     pub(super) const REFUSED: i64 = -26;
     /// `RPC_VERIFY_ALREADY_IN_CHAIN`: the transaction is in the mempool.
@@ -71,6 +79,32 @@ pub struct UnspentOutput {
     pub output: TxOut,
     /// How many blocks deep it is; 0 in the mempool.
     pub confirmations: u32,
+}
+
+/// What a node knows of an output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OutputState {
+    /// Nothing has spent it.
+    Unspent(UnspentOutput),
+    /// A transaction in the mempool spends it.
+    Spent {
+        /// The transaction that spends it.
+        by: Txid,
+    },
+    /// It was never made, or a transaction in a block has spent it; or, where only blocks count,
+    /// it is not in a block yet.
+    Missing,
+}
+
+/// Where a node has a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TransactionPlace {
+    /// Neither in the mempool nor in the main chain. A block off the main chain may have it.
+    Nowhere,
+    /// In the mempool.
+    Mempool,
+    /// In this block of the main chain.
+    Block(BlockHash),
 }
 
 /// What became of a transaction that was sent and not refused.
@@ -125,7 +159,8 @@ impl NodeRpc {
         outpoint: &OutPoint,
         mempool: Mempool,
     ) -> Result<Option<UnspentOutput>, NodeError> {
-        let params = (outpoint.txid.to_string(), outpoint.vout, mempool == Mempool::Include);
+        let OutPoint { txid, vout } = outpoint;
+        let params = (txid.to_string(), index(*vout), mempool == Mempool::Include);
         let found: Option<TxOutInfo> = self.ask("gettxout", &params).await?;
         Ok(found.map(|TxOutInfo { confirmations, value, script }| UnspentOutput {
             output: TxOut { satoshis: value.0, locking_script: script.hex },
@@ -133,8 +168,42 @@ impl NodeRpc {
         }))
     }
 
+    /// The outputs at `outpoints`, in the same order, in one call (`gettxouts`). Without any, the
+    /// node is not asked.
+    ///
+    /// The node does not look at all of them at one moment: what happens during the call may show
+    /// in some only.
+    pub async fn outputs(
+        &self,
+        outpoints: &[OutPoint],
+        mempool: Mempool,
+    ) -> Result<Vec<OutputState>, NodeError> {
+        if outpoints.is_empty() {
+            return Ok(Vec::new());
+        }
+        let method = "gettxouts";
+        let names: Vec<_> = outpoints
+            .iter()
+            .map(|OutPoint { txid, vout }| json!({ "txid": txid.to_string(), "n": index(*vout) }))
+            .collect();
+        let members = ["confirmations", "value", "scriptPubKey"];
+        let TxOuts { txouts } =
+            self.ask(method, &(names, members, mempool == Mempool::Include)).await?;
+        if txouts.len() != outpoints.len() {
+            let reason = format!("{} outputs instead of {}", txouts.len(), outpoints.len());
+            return Err(NodeError::unexpected(method, reason));
+        }
+        let state = |item| {
+            output_state(item).ok_or_else(|| {
+                NodeError::unexpected(method, "an output is neither there nor gone".to_owned())
+            })
+        };
+        txouts.into_iter().map(state).collect()
+    }
+
     /// The transaction `txid` from the mempool or a block, or `None` if the node does not know it
-    /// (`getrawtransaction`). A node without `txindex=1` knows few mined transactions.
+    /// (`getrawtransaction`). A node without `txindex=1` knows few mined transactions. The block
+    /// may be one off the main chain; [`NodeRpc::transaction_place`] tells.
     pub async fn transaction(&self, txid: &Txid) -> Result<Option<Transaction>, NodeError> {
         let method = "getrawtransaction";
         let hex: String = match self.ask(method, &(txid.to_string(), false)).await {
@@ -145,6 +214,24 @@ impl NodeRpc {
             .map_err(|error| NodeError::unexpected(method, error.to_string()))?;
         same_txid(method, &transaction.txid(), txid)?;
         Ok(Some(transaction))
+    }
+
+    /// Where the node has the transaction `txid` (`getrawtransaction`). A node without `txindex=1`
+    /// knows few mined transactions.
+    pub async fn transaction_place(&self, txid: &Txid) -> Result<TransactionPlace, NodeError> {
+        let method = "getrawtransaction";
+        let info: TransactionInfo = match self.ask(method, &(txid.to_string(), true)).await {
+            Err(NodeError::Rejected { code: code::NOT_FOUND, .. }) => {
+                return Ok(TransactionPlace::Nowhere);
+            }
+            result => result?,
+        };
+        same_txid(method, &info.txid, txid)?;
+        Ok(match info.blockhash {
+            None => TransactionPlace::Mempool,
+            Some(Parsed(block)) if info.confirmations > 0 => TransactionPlace::Block(block),
+            Some(_) => TransactionPlace::Nowhere,
+        })
     }
 
     /// Gives the node a transaction to pass on (`sendrawtransaction`).
@@ -255,6 +342,26 @@ impl NodeRpc {
     ) -> Result<T, NodeError> {
         let result = self.transport.call(method, params, self.timeout, Repeatable::Yes).await?;
         read(method, &result)
+    }
+}
+
+/// The index of an output as a node takes it. It refuses the whole question where one is too large
+/// for its integers; the largest that it takes stands for no output either.
+fn index(vout: u32) -> u32 {
+    vout.min(i32::MAX as u32)
+}
+
+/// What an item of `gettxouts` says, if it says one thing.
+fn output_state(item: TxOutItem) -> Option<OutputState> {
+    let TxOutItem { confirmations, value, script, error, spender } = item;
+    match (error.as_deref(), spender) {
+        (None, None) => Some(OutputState::Unspent(UnspentOutput {
+            output: TxOut { satoshis: value?.0, locking_script: script? },
+            confirmations: confirmations?,
+        })),
+        (Some("spent"), Some(spender)) => Some(OutputState::Spent { by: spender.txid }),
+        (Some("missing"), None) => Some(OutputState::Missing),
+        _ => None,
     }
 }
 

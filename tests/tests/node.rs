@@ -12,11 +12,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bsv_network::{Broadcast, ChainTip, Mempool, NodeError, NodeRpc, NodeSettings};
+use bsv_network::{
+    BlockInfo, Broadcast, ChainTip, Mempool, MinedIn, NodeError, NodeRpc, NodeSettings,
+    OutputState, TransactionPlace, UnspentOutput,
+};
 use bsv_tests::Node;
 use bsv_tx::{
-    Address, Network, OutPoint, PrivateKey, Script, ScriptBuilder, Transaction, TxIn, TxOut, Txid,
-    sign_p2pkh,
+    Address, BlockHash, BlockHeader, MerkleBranch, Network, OutPoint, PrivateKey, Script,
+    ScriptBuilder, Transaction, TxIn, TxOut, Txid, sign_p2pkh,
 };
 use serde_json::json;
 
@@ -135,17 +138,79 @@ async fn an_output_is_unspent_until_it_is_spent() {
 }
 
 #[tokio::test]
+async fn many_outputs_are_looked_up_in_one_call() {
+    let node = rich_node();
+    let rpc = node.rpc();
+    let (payee, other) = (Payee::new(), Payee::new());
+    let coin = payee.receive(rpc, 12_345_678).await;
+    node.mine(1);
+    let fresh = payee.receive(rpc, 1).await;
+    let spending = payee.pay(&coin, &other, 500);
+    rpc.send_transaction(&spending).await.unwrap();
+    let made = other.coin_in(&spending);
+    let never = OutPoint { txid: Txid::from_bytes([7; 32]), vout: 0 };
+    let beyond = OutPoint { vout: u32::MAX, ..coin.0 };
+    assert_eq!(rpc.unspent_output(&beyond, Mempool::Include).await, Ok(None));
+    let asked = [coin.0, made.0, never, beyond, made.0, fresh.0, coin.0];
+
+    let unspent = |output: &TxOut, confirmations| {
+        OutputState::Unspent(UnspentOutput { output: output.clone(), confirmations })
+    };
+    let spent = OutputState::Spent { by: spending.txid() };
+    let missing = OutputState::Missing;
+    let expected = [
+        spent.clone(),
+        unspent(&made.1, 0),
+        missing.clone(),
+        missing.clone(),
+        unspent(&made.1, 0),
+        unspent(&fresh.1, 0),
+        spent,
+    ];
+    assert_eq!(rpc.outputs(&asked, Mempool::Include).await.unwrap(), expected);
+    let expected = [
+        unspent(&coin.1, 1),
+        missing.clone(),
+        missing.clone(),
+        missing.clone(),
+        missing.clone(),
+        missing.clone(),
+        unspent(&coin.1, 1),
+    ];
+    assert_eq!(rpc.outputs(&asked, Mempool::Ignore).await.unwrap(), expected);
+
+    node.mine(1);
+    for mempool in [Mempool::Include, Mempool::Ignore] {
+        let found = rpc.outputs(&[coin.0, made.0], mempool).await.unwrap();
+        assert_eq!(found, [missing.clone(), unspent(&made.1, 1)]);
+    }
+    let many = vec![made.0; 5000];
+    let found = rpc.outputs(&many, Mempool::Include).await.unwrap();
+    assert_eq!(found, vec![unspent(&made.1, 1); 5000]);
+}
+
+#[tokio::test]
+async fn no_outputs_are_no_question() {
+    let rpc = client_of(|_| panic!("it was asked"));
+    assert_eq!(rpc.outputs(&[], Mempool::Include).await, Ok(vec![]));
+}
+
+#[tokio::test]
 async fn a_transaction_is_known_in_the_mempool_and_in_a_block() {
     let node = rich_node();
     let rpc = node.rpc();
     let (payee, other) = (Payee::new(), Payee::new());
     let coin = payee.receive(rpc, BSV).await;
     let payment = payee.pay(&coin, &other, 500);
-    assert_eq!(rpc.transaction(&payment.txid()).await, Ok(None));
+    let txid = payment.txid();
+    assert_eq!(rpc.transaction(&txid).await, Ok(None));
+    assert_eq!(rpc.transaction_place(&txid).await, Ok(TransactionPlace::Nowhere));
     rpc.send_transaction(&payment).await.unwrap();
-    assert_eq!(rpc.transaction(&payment.txid()).await, Ok(Some(payment.clone())));
-    node.mine(1);
-    assert_eq!(rpc.transaction(&payment.txid()).await, Ok(Some(payment)));
+    assert_eq!(rpc.transaction(&txid).await, Ok(Some(payment.clone())));
+    assert_eq!(rpc.transaction_place(&txid).await, Ok(TransactionPlace::Mempool));
+    let block = node.mine(1)[0];
+    assert_eq!(rpc.transaction(&txid).await, Ok(Some(payment)));
+    assert_eq!(rpc.transaction_place(&txid).await, Ok(TransactionPlace::Block(block)));
     assert_eq!(rpc.transaction(&Txid::from_bytes([7; 32])).await, Ok(None));
 }
 
@@ -193,6 +258,149 @@ async fn a_senseless_transaction_is_refused() {
     assert!(matches!(error, NodeError::Rejected { .. }), "{error}");
     let error = node.try_call("sendrawtransaction", json!(["00"])).unwrap_err();
     assert_eq!(code_of(&error), -22, "{error}");
+}
+
+#[tokio::test]
+async fn every_transaction_of_a_block_has_a_proof() {
+    let node = rich_node();
+    let rpc = node.rpc();
+    let payee = Payee::new();
+    for payments in [1, 2, 4, 5, 6] {
+        for n in 0..payments {
+            payee.receive(rpc, 1000 + n).await;
+        }
+        let hash = node.mine(1)[0];
+        let info = rpc.block_header(&hash).await.unwrap().unwrap();
+        let block = node.call("getblock", json!([hash.to_string()]));
+        let txids = block["tx"].as_array().unwrap();
+        assert_eq!(txids.len() as u64, 1 + payments);
+        for (position, txid) in txids.iter().enumerate() {
+            let txid = txid.as_str().unwrap().parse().unwrap();
+            let MinedIn { block, branch } = rpc.merkle_proof(&txid).await.unwrap().unwrap();
+            assert_eq!((block, branch.position), (hash, position as u64));
+            assert_eq!(branch.root(&txid), Some(info.header.merkle_root));
+        }
+    }
+
+    let (waiting, _) = payee.receive(rpc, 1000).await;
+    assert_eq!(rpc.merkle_proof(&waiting.txid).await, Ok(None), "in the mempool");
+    assert_eq!(rpc.merkle_proof(&Txid::from_bytes([7; 32])).await, Ok(None), "unknown");
+    node.mine(1);
+    let block = node.call("getblock", json!([node.mine(1)[0].to_string()]));
+    let alone = block["tx"][0].as_str().unwrap().parse().unwrap();
+    assert_eq!(rpc.merkle_proof(&alone).await, Ok(None), "alone in its block");
+}
+
+#[tokio::test]
+async fn headers_and_heights_are_those_of_the_chain() {
+    let node = Node::start();
+    let rpc = node.rpc();
+    let mut hashes = rpc.generate(3).await.unwrap();
+    hashes.insert(0, rpc.block_hash(0).await.unwrap().unwrap());
+    let mut previous_block = BlockHash::from_bytes([0; 32]);
+    for (height, hash) in (0..).zip(&hashes) {
+        assert_eq!(rpc.block_hash(height).await, Ok(Some(*hash)));
+        let info = rpc.block_header(hash).await.unwrap().unwrap();
+        assert_eq!((info.height, info.in_main_chain), (height, true));
+        assert_eq!((info.header.block_hash(), info.header.previous_block), (*hash, previous_block));
+        previous_block = *hash;
+    }
+    for height in [4, i32::MAX as u32, 1 << 31, u32::MAX] {
+        assert_eq!(rpc.block_hash(height).await, Ok(None), "{height}");
+    }
+    assert_eq!(rpc.block_header(&BlockHash::from_bytes([7; 32])).await, Ok(None));
+}
+
+#[tokio::test]
+async fn a_block_that_left_the_main_chain_and_what_was_in_it() {
+    let node = rich_node();
+    let rpc = node.rpc();
+    let (payee, other) = (Payee::new(), Payee::new());
+    let coin = payee.receive(rpc, BSV).await;
+    node.mine(1);
+    let payment = payee.pay(&coin, &other, 500);
+    let txid = payment.txid();
+    rpc.send_transaction(&payment).await.unwrap();
+    let left = node.mine(1)[0];
+    let was = rpc.block_header(&left).await.unwrap().unwrap();
+    let proof = rpc.merkle_proof(&txid).await.unwrap();
+
+    node.call("invalidateblock", json!([left.to_string()]));
+    let now = rpc.block_header(&left).await.unwrap();
+    assert_eq!(now, Some(BlockInfo { in_main_chain: false, ..was }));
+    assert_eq!(rpc.block_hash(was.height).await, Ok(None));
+    assert_eq!(rpc.transaction_place(&txid).await, Ok(TransactionPlace::Mempool));
+    assert_eq!(rpc.merkle_proof(&txid).await, Ok(None));
+
+    let rival = payee.pay(&coin, &payee, 700);
+    let block = mine_instead(&node, &rival);
+    assert_eq!(rpc.transaction_place(&rival.txid()).await, Ok(TransactionPlace::Block(block)));
+    assert_eq!(rpc.transaction_place(&txid).await, Ok(TransactionPlace::Nowhere));
+    assert_eq!(rpc.transaction(&txid).await, Ok(Some(payment)), "off the main chain");
+    assert_eq!(rpc.merkle_proof(&txid).await, Ok(proof), "off the main chain");
+    assert_eq!(rpc.outputs(&[coin.0], Mempool::Include).await, Ok(vec![OutputState::Missing]));
+}
+
+/// Mines a block that holds a coinbase and `transaction`, and nothing of the mempool.
+fn mine_instead(node: &Node, transaction: &Transaction) -> BlockHash {
+    let candidate = node.mining_candidate();
+    let coinbase = coinbase_for(&candidate, &Payee::new());
+    let branch = MerkleBranch::of_coinbase(&[*transaction.txid().as_bytes()]);
+    let mut header = BlockHeader {
+        version: 0x2000_0000,
+        previous_block: candidate["prevhash"].as_str().unwrap().parse().unwrap(),
+        merkle_root: branch.root(&coinbase.txid()).unwrap(),
+        time: candidate["time"].as_u64().unwrap().try_into().unwrap(),
+        bits: u32::from_str_radix(candidate["nBits"].as_str().unwrap(), 16).unwrap(),
+        nonce: 0,
+    };
+    while !header.has_proof_of_work() {
+        header.nonce += 1;
+    }
+    let mut block = header.to_bytes();
+    block.push(2);
+    coinbase.encode(&mut block);
+    transaction.encode(&mut block);
+    assert!(node.call("submitblock", json!([hex::encode(block)])).is_null());
+    header.block_hash()
+}
+
+#[tokio::test]
+async fn the_wallet_makes_what_is_asked_for_and_keeps_the_coins_for_it() {
+    let node = rich_node();
+    let rpc = node.rpc();
+    let payee = Payee::new();
+    let output = |satoshis| TxOut { satoshis, locking_script: payee.address.locking_script() };
+    let data = TxOut { satoshis: 0, locking_script: Script::from_bytes([0x00, 0x6a, 0x01, 0x07]) };
+    let locked = || node.call("listlockunspent", json!([])).as_array().unwrap().len();
+    for outputs in [
+        vec![output(20_000)],
+        vec![output(20_000), output(1000), output(20_000), data],
+        vec![output(120 * BSV + 1)],
+    ] {
+        let transaction = rpc.wallet_transaction(&outputs).await.unwrap();
+        let mut made = transaction.outputs.clone();
+        made.retain(|output| outputs.contains(output));
+        assert_eq!(made, outputs);
+        assert!(transaction.outputs.len() <= outputs.len() + 1);
+        assert_eq!(rpc.transaction_place(&transaction.txid()).await, Ok(TransactionPlace::Nowhere));
+        assert_eq!(locked(), transaction.inputs.len());
+        assert_eq!(rpc.send_transaction(&transaction).await, Ok(Broadcast::Accepted));
+        rpc.unlock_coins(&transaction).await.unwrap();
+        assert_eq!(locked(), 0);
+    }
+
+    let one = rpc.wallet_transaction(&[output(1000)]).await.unwrap();
+    let two = rpc.wallet_transaction(&[output(1000)]).await.unwrap();
+    assert_ne!(one.inputs[0].previous_output, two.inputs[0].previous_output);
+    for transaction in [&one, &two, &one] {
+        rpc.unlock_coins(transaction).await.unwrap();
+    }
+    assert_eq!(locked(), 0);
+    let error = rpc.wallet_transaction(&[output(21_000_000 * BSV)]).await.unwrap_err();
+    assert_eq!(code_of(&error), -4, "{error}");
+    let error = rpc.wallet_transaction(&[]).await.unwrap_err();
+    assert_eq!(code_of(&error), -8, "{error}");
 }
 
 #[tokio::test]
@@ -354,6 +562,120 @@ async fn an_answer_that_no_node_gives_is_unexpected() {
         assert_eq!(method, "getblockchaininfo");
         assert!(given.contains(reason), "{error}");
     }
+}
+
+/// A client of a stand-in for a node that answers `result` to everything.
+fn client_told(result: String) -> NodeRpc {
+    let body = format!(r#"{{"result":{result},"error":null,"id":"bsv"}}"#);
+    let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+    client_of(move |mut stream| {
+        let _ = stream.read(&mut [0; 4096]);
+        let _ = stream.write_all(answer.as_bytes());
+    })
+}
+
+fn reason_of<T: std::fmt::Debug>(answer: Result<T, NodeError>) -> String {
+    match answer {
+        Err(NodeError::Unexpected { reason, .. }) => reason,
+        other => panic!("accepted: {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn outputs_that_make_no_sense_are_noticed() {
+    let outpoint = OutPoint { txid: Txid::from_bytes([7; 32]), vout: 0 };
+    let missing = r#"{"error":"missing"}"#;
+    let unspent = r#"{"scriptPubKey":"51","value":0.5,"confirmations":1}"#;
+    let spent = format!(r#"{{"error":"spent","collidedWith":{{"txid":"{}"}}}}"#, "07".repeat(32));
+    for right in [missing, unspent, &spent] {
+        let rpc = client_told(format!(r#"{{"txouts":[{right}]}}"#));
+        assert_eq!(rpc.outputs(&[outpoint], Mempool::Include).await.unwrap().len(), 1);
+    }
+    for (items, reason) in [
+        (String::new(), "0 outputs instead of 1"),
+        (format!("{missing},{missing}"), "2 outputs instead of 1"),
+        ("{}".to_owned(), "neither there nor gone"),
+        (r#"{"error":"lost"}"#.to_owned(), "neither there nor gone"),
+        (r#"{"error":"spent"}"#.to_owned(), "neither there nor gone"),
+        (unspent.replace("0.5", "null"), "neither there nor gone"),
+        (unspent.replace("0.5", "-0.5"), "negative"),
+        (unspent.replace("0.5", "0.123456789"), "8 decimal places"),
+        (unspent.replace("51", "5"), "not hexadecimal"),
+        (unspent.replace(":1}", ":-1}"), "expected u32"),
+        (spent.replace("07", "7"), "64 hexadecimal characters"),
+    ] {
+        let rpc = client_told(format!(r#"{{"txouts":[{items}]}}"#));
+        let given = reason_of(rpc.outputs(&[outpoint], Mempool::Include).await);
+        assert!(given.contains(reason), "{given}");
+    }
+}
+
+#[tokio::test]
+async fn a_proof_or_header_of_something_else_is_noticed() {
+    let txid = Txid::from_bytes([7; 32]);
+    let proof = json!({
+        "index": 1, "txOrId": txid.to_string(), "target": "00".repeat(32),
+        "nodes": ["11".repeat(32)],
+    });
+    let proof = proof.to_string();
+    let found = client_told(proof.clone()).merkle_proof(&txid).await.unwrap();
+    assert_eq!(found.unwrap().branch.position, 1);
+    let too_long = vec!["*"; 65];
+    for (right, wrong, reason) in [
+        ("0707", "0807", "is about transaction"),
+        (r#""index":1"#, r#""index":2"#, "does not lead from position 2"),
+        (r#""index":1"#, r#""index":-1"#, "expected u64"),
+        ("1111", "*", "64 hexadecimal characters"),
+        (&format!(r#"["{}"]"#, "11".repeat(32)), r#"["*"]"#, "does not lead"),
+        (&format!(r#"["{}"]"#, "11".repeat(32)), &json!(too_long).to_string(), "of 65 nodes"),
+    ] {
+        let rpc = client_told(proof.replacen(right, wrong, 1));
+        let given = reason_of(rpc.merkle_proof(&txid).await);
+        assert!(given.contains(reason), "{given}");
+    }
+
+    let genesis: BlockHash =
+        "0f9188f13cb7b2c71f2a335e3a4fc328bf5beb436012afca590b1a11466e2206".parse().unwrap();
+    let header = json!({
+        "height": 0, "confirmations": 1, "version": 1, "time": 1_296_688_602, "nonce": 2,
+        "bits": "207fffff",
+        "merkleroot": "4a5e1e4baab89f3a32518a88c31bc87f618f76673e2cc77ab2127b7afdeda33b",
+    });
+    let header = header.to_string();
+    let found = client_told(header.clone()).block_header(&genesis).await.unwrap();
+    assert!(found.unwrap().in_main_chain);
+    for (right, wrong, reason) in [
+        (r#""nonce":2"#, r#""nonce":3"#, "is about block"),
+        ("4a5e", "4a5f", "is about block"),
+        ("207fffff", "x", "invalid digit"),
+        (r#""height":0"#, r#""height":-1"#, "expected u32"),
+    ] {
+        let rpc = client_told(header.replacen(right, wrong, 1));
+        let given = reason_of(rpc.block_header(&genesis).await);
+        assert!(given.contains(reason), "{given}");
+    }
+}
+
+#[tokio::test]
+async fn another_transaction_than_asked_for_is_noticed() {
+    let asked = TxOut { satoshis: 5, locking_script: Script::from_bytes([0x51]) };
+    let made =
+        Transaction { version: 1, inputs: vec![], outputs: vec![asked.clone()], lock_time: 0 };
+    for (hex, changepos, reason) in [
+        (made.to_hex(), "-1", "missing field `complete`"),
+        (made.to_hex(), "0", "other outputs"),
+        (made.to_hex(), "1", "other outputs"),
+        (made.to_hex().replace("05", "06"), "-1", "other outputs"),
+        (made.to_hex().replace("51", "52"), "-1", "other outputs"),
+        ("00".to_owned(), "-1", "the bytes end"),
+    ] {
+        let rpc = client_told(format!(r#"{{"hex":"{hex}","changepos":{changepos}}}"#));
+        let given = reason_of(rpc.wallet_transaction(std::slice::from_ref(&asked)).await);
+        assert!(given.contains(reason), "{given}");
+    }
+    let signed = format!(r#"{{"hex":"{}","changepos":-1,"complete":false}}"#, made.to_hex());
+    let given = reason_of(client_told(signed).wallet_transaction(&[asked]).await);
+    assert!(given.contains("all signatures"), "{given}");
 }
 
 #[tokio::test]
