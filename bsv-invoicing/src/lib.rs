@@ -24,6 +24,7 @@
 //! # }
 //! ```
 
+pub mod dpp;
 mod error;
 mod event;
 mod fields;

@@ -1,0 +1,236 @@
+use std::fmt;
+
+use bsv_tx::Txid;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use thiserror::Error;
+
+use super::json::{self, displayed};
+use super::{Dialect, HYBRID_MODE};
+
+/// A payee's word that it has taken a payment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Acknowledgement {
+    /// What the payee knows the payment by; here the invoice's id. Only go-dpp has a place for it.
+    pub reference: String,
+    /// The transaction.
+    pub txid: Txid,
+    /// The payee's words. BRC-27 has no place for them.
+    pub memo: String,
+    /// Where the payer finds the Merkle proof later. BIP270 has no place for it, and payers that
+    /// speak go-dpp cannot do without.
+    pub peer_channel: Option<PeerChannel>,
+}
+
+/// Where a payee leaves messages for a payer: `GET {scheme}://{host}{path}/api/v1/channel/{channel_id}`
+/// with the token. `Debug` does not show the token.
+#[derive(Clone, PartialEq, Eq, Deserialize, Serialize)]
+pub struct PeerChannel {
+    /// The host, and the port where it is not the scheme's own.
+    pub host: String,
+    /// What goes before `/api`; mostly empty.
+    #[serde(default)]
+    pub path: String,
+    /// The channel.
+    pub channel_id: String,
+    /// What `Authorization: Bearer` is to show.
+    pub token: String,
+}
+
+/// Why a payee's answer to a payment is no acknowledgement. The texts hold the payee's words, cut
+/// short and without control characters.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum AnswerError {
+    /// The payee does not take the payment.
+    #[error("the payee refuses the payment: {0}")]
+    Refused(String),
+    /// The payee does not say whether it takes the payment, and may when asked again.
+    #[error("the payee cannot answer now: {0}")]
+    Unavailable(String),
+    /// The answer makes no sense, so that nobody knows whether the payee took the payment.
+    #[error("the payee's answer makes no sense: {0}")]
+    Nonsense(String),
+}
+
+impl Acknowledgement {
+    /// The acknowledgement as a payee writes it. `posted` is the payment's body, which a BIP270
+    /// acknowledgement repeats.
+    pub fn to_json(&self, dialect: Dialect, posted: &[u8]) -> Vec<u8> {
+        let Self { reference, txid, memo, peer_channel } = self;
+        match dialect {
+            Dialect::GoDpp => {
+                json::write(&GoDppAnswer { id: reference, tx_id: txid, memo, peer_channel })
+            }
+            Dialect::Brc => json::write(&BrcAnswer {
+                mode_id: HYBRID_MODE,
+                mode: BrcMode { transaction_ids: [Shown(txid)] },
+                peer_channel: peer_channel.as_ref().map(|channel| BrcChannel {
+                    host: format!("{}{}", channel.host, channel.path),
+                    token: &channel.token,
+                    channel_id: &channel.channel_id,
+                }),
+            }),
+            Dialect::Bip270 => {
+                json::write(&Bip270Answer { payment: json::raw(posted), memo, error: None })
+            }
+        }
+    }
+
+    /// The refusal of a BIP270 payment as a payee writes it, which says why in `memo`. `posted` is
+    /// the payment's body. The other dialects refuse by their HTTP status.
+    pub fn bip270_refusal(memo: &str, posted: &[u8]) -> Vec<u8> {
+        json::write(&Bip270Answer { payment: json::raw(posted), memo, error: Some(1) })
+    }
+
+    /// Reads what a payee answered to a payment with the transaction `txid`: the HTTP status and
+    /// the body. An acknowledgement need not name the transaction; if it does, it is the right one.
+    pub fn from_answer(
+        dialect: Dialect,
+        status: u16,
+        body: &[u8],
+        txid: &Txid,
+    ) -> Result<Self, AnswerError> {
+        match status {
+            200..=299 => {}
+            408 | 425 | 429 | 500.. => {
+                return Err(AnswerError::Unavailable(reason(status, body)));
+            }
+            400..=499 => return Err(AnswerError::Refused(reason(status, body))),
+            _ => return Err(AnswerError::Nonsense(reason(status, body))),
+        }
+        let answer: Answer<'_> = json::read(body).map_err(AnswerError::Nonsense)?;
+        if answer.is_error() {
+            return Err(AnswerError::Refused(reason(status, body)));
+        }
+        if let Some(other) = answer.named().find(|named| !json::names(named, txid)) {
+            let other = json::shorten(other.to_owned());
+            return Err(AnswerError::Nonsense(format!("it is about transaction {other}")));
+        }
+        let is_right_kind = match dialect {
+            Dialect::GoDpp => answer.tx_id.is_some() || answer.id.is_some(),
+            Dialect::Brc => answer.mode.is_some() || answer.mode_id.is_some(),
+            Dialect::Bip270 => answer.payment.is_some() || answer.memo.is_some(),
+        };
+        if !is_right_kind {
+            return Err(AnswerError::Nonsense("it is no acknowledgement".to_owned()));
+        }
+        let peer_channel = answer.peer_channel.or(answer.brc_peer_channel);
+        Ok(Self {
+            reference: answer.id.unwrap_or_default(),
+            txid: *txid,
+            memo: answer.memo.unwrap_or_default(),
+            peer_channel: peer_channel.and_then(|raw| json::read_text(raw.get()).ok()),
+        })
+    }
+}
+
+impl fmt::Debug for PeerChannel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { host, path, channel_id, token: _ } = self;
+        write!(f, "PeerChannel({host}{path}, {channel_id})")
+    }
+}
+
+/// Why a payee refuses, in its own words if it has any.
+fn reason(status: u16, body: &[u8]) -> String {
+    let said: Option<Words> = json::read(body).ok();
+    let words = said.and_then(|words| {
+        let words = [words.memo, words.detail, words.message, words.title];
+        words.into_iter().flatten().find(|word| !word.trim().is_empty())
+    });
+    match words {
+        Some(words) => json::shorten(words),
+        None => format!("HTTP status {status}"),
+    }
+}
+
+#[derive(Deserialize)]
+struct Words {
+    memo: Option<String>,
+    detail: Option<String>,
+    message: Option<String>,
+    title: Option<String>,
+}
+
+/// An answer in any dialect.
+#[derive(Deserialize)]
+struct Answer<'a> {
+    id: Option<String>,
+    tx_id: Option<String>,
+    #[serde(rename = "modeId")]
+    mode_id: Option<String>,
+    mode: Option<AnswerMode>,
+    #[serde(borrow)]
+    payment: Option<&'a RawValue>,
+    memo: Option<String>,
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
+    #[serde(borrow)]
+    peer_channel: Option<&'a RawValue>,
+    #[serde(rename = "peerChannel", borrow)]
+    brc_peer_channel: Option<&'a RawValue>,
+}
+
+/// BRC-54's text and its example differ in what they call the list.
+#[derive(Deserialize)]
+struct AnswerMode {
+    #[serde(rename = "transactionIds")]
+    transaction_ids: Option<Vec<String>>,
+    transactions: Option<Vec<String>>,
+}
+
+impl Answer<'_> {
+    fn is_error(&self) -> bool {
+        self.error.is_some_and(|error| !matches!(error.get(), "0" | "false" | "\"\""))
+    }
+
+    /// The transactions that the answer names.
+    fn named(&self) -> impl Iterator<Item = &str> {
+        let modes = self.mode.iter();
+        let listed = modes.flat_map(|mode| [&mode.transaction_ids, &mode.transactions]);
+        let named = listed.flatten().flatten().chain(&self.tx_id);
+        named.map(String::as_str).filter(|named| !named.is_empty())
+    }
+}
+
+#[derive(Serialize)]
+struct GoDppAnswer<'a> {
+    id: &'a str,
+    #[serde(serialize_with = "displayed")]
+    tx_id: &'a Txid,
+    memo: &'a str,
+    peer_channel: &'a Option<PeerChannel>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct BrcAnswer<'a> {
+    mode_id: &'a str,
+    mode: BrcMode<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    peer_channel: Option<BrcChannel<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct BrcMode<'a> {
+    transaction_ids: [Shown<'a>; 1],
+}
+
+#[derive(Serialize)]
+struct Shown<'a>(#[serde(serialize_with = "displayed")] &'a Txid);
+
+#[derive(Serialize)]
+struct BrcChannel<'a> {
+    host: String,
+    token: &'a str,
+    channel_id: &'a str,
+}
+
+#[derive(Serialize)]
+struct Bip270Answer<'a> {
+    payment: &'a RawValue,
+    memo: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<u8>,
+}

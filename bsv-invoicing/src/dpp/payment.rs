@@ -1,0 +1,185 @@
+use std::fmt;
+
+use serde::de::{self, Deserialize, Deserializer, IgnoredAny, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+use thiserror::Error;
+
+use super::json::{self, HexBytes};
+use super::{Dialect, HYBRID_MODE};
+
+/// The longest place for refunds that a payer can name, in characters (go-dpp, BIP270).
+pub const MAX_REFUND_TO_LEN: usize = 100;
+
+/// A payment as a payee reads it. The transaction is not looked into.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Payment {
+    /// How the payer writes, and how it is to be answered.
+    pub dialect: Dialect,
+    /// The encoded transaction, or what the payer takes for one.
+    pub transaction: Vec<u8>,
+    /// The payer's words, of any length. Empty where there are none.
+    pub memo: String,
+    /// Where the payer wants refunds: a paymail, or with BRC-27 an address or a script, of at most
+    /// [`MAX_REFUND_TO_LEN`] characters.
+    pub refund_to: Option<String>,
+    /// What the terms named as the payment's reference, as far as the payer repeats it.
+    pub reference: Option<String>,
+}
+
+/// Why a payment is none that can be taken. The texts are for the payer.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum PaymentError {
+    /// It is not JSON, or a member is not as it should be.
+    #[error("the payment cannot be read: {0}")]
+    Malformed(String),
+    /// It holds no transaction.
+    #[error(
+        "the payment has no transaction: it must have one of the members rawTx (go-dpp), mode \
+         (BRC-27) and transaction (BIP270)"
+    )]
+    NoTransaction,
+    /// It is written in several dialects at once.
+    #[error(
+        "the payment must have one of the members rawTx (go-dpp), mode (BRC-27) and transaction \
+         (BIP270), not several"
+    )]
+    SeveralDialects,
+    /// It is of a payment mode that the terms do not offer.
+    #[error("the payment's modeId must be {HYBRID_MODE}, the only mode that is offered")]
+    UnknownMode,
+    /// The place for refunds is too long.
+    #[error("the place for refunds must have at most {MAX_REFUND_TO_LEN} characters")]
+    RefundToTooLong,
+}
+
+impl Payment {
+    /// Reads the body of a POST to a payment URL.
+    pub fn from_json(body: &[u8]) -> Result<Self, PaymentError> {
+        let body: Body<'_> = json::read(body).map_err(PaymentError::Malformed)?;
+        let transactions = (body.raw_tx.into_bytes(), body.mode, body.transaction.into_bytes());
+        let (dialect, transaction) = match transactions {
+            (Some(transaction), None, None) => (Dialect::GoDpp, transaction),
+            (None, Some(mode), None) => (Dialect::Brc, mode.transactions.0),
+            (None, None, Some(transaction)) => (Dialect::Bip270, transaction),
+            (None, None, None) => return Err(PaymentError::NoTransaction),
+            _ => return Err(PaymentError::SeveralDialects),
+        };
+        if dialect == Dialect::Brc && body.mode_id.as_deref() != Some(HYBRID_MODE) {
+            return Err(PaymentError::UnknownMode);
+        }
+        let refund_to = match dialect {
+            Dialect::GoDpp | Dialect::Bip270 => body.refund_to,
+            Dialect::Brc => body.originator.and_then(Originator::refund_to),
+        };
+        let refund_to = refund_to.filter(|text| !text.is_empty());
+        if refund_to.as_ref().is_some_and(|text| text.chars().nth(MAX_REFUND_TO_LEN).is_some()) {
+            return Err(PaymentError::RefundToTooLong);
+        }
+        Ok(Self {
+            dialect,
+            transaction,
+            memo: body.memo.unwrap_or_default(),
+            refund_to,
+            reference: body.merchant_data.and_then(|raw| reference(dialect, raw)),
+        })
+    }
+}
+
+/// What the payer repeats of the terms it can also change, so that it need not make sense.
+fn reference(dialect: Dialect, merchant_data: &RawValue) -> Option<String> {
+    let text = merchant_data.get();
+    match dialect {
+        Dialect::GoDpp => {
+            let data: MerchantData = json::read_text(text).ok()?;
+            data.extended_data?.payment_reference
+        }
+        Dialect::Brc => None,
+        Dialect::Bip270 => json::read_text(text).ok(),
+    }
+}
+
+#[derive(serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Body<'a> {
+    #[serde(default)]
+    raw_tx: TransactionText,
+    mode_id: Option<String>,
+    mode: Option<Mode>,
+    #[serde(default)]
+    transaction: TransactionText,
+    memo: Option<String>,
+    refund_to: Option<String>,
+    originator: Option<Originator>,
+    #[serde(borrow)]
+    merchant_data: Option<&'a RawValue>,
+}
+
+/// A transaction. Proxies write an empty text or null where there is none.
+#[derive(Default, serde::Deserialize)]
+struct TransactionText(Option<HexBytes>);
+
+impl TransactionText {
+    fn into_bytes(self) -> Option<Vec<u8>> {
+        self.0.map(|HexBytes(bytes)| bytes).filter(|bytes| !bytes.is_empty())
+    }
+}
+
+#[derive(serde::Deserialize)]
+struct Mode {
+    transactions: OneTransaction,
+}
+
+/// A list of one transaction. Longer ones are not read to their end.
+struct OneTransaction(Vec<u8>);
+
+impl<'de> Deserialize<'de> for OneTransaction {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct OneVisitor;
+
+        impl<'de> Visitor<'de> for OneVisitor {
+            type Value = OneTransaction;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list of one transaction")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<OneTransaction, A::Error> {
+                let first: Option<HexBytes> = list.next_element()?;
+                let HexBytes(bytes) = first.ok_or_else(|| de::Error::invalid_length(0, &self))?;
+                if list.next_element::<IgnoredAny>()?.is_some() {
+                    return Err(de::Error::custom("one transaction is asked for, not several"));
+                }
+                Ok(OneTransaction(bytes))
+            }
+        }
+
+        deserializer.deserialize_seq(OneVisitor)
+    }
+}
+
+#[derive(serde::Deserialize)]
+struct Originator {
+    paymail: Option<String>,
+    return_address: Option<String>,
+    return_script: Option<String>,
+}
+
+impl Originator {
+    fn refund_to(self) -> Option<String> {
+        let places = [self.paymail, self.return_address, self.return_script];
+        places.into_iter().flatten().find(|place| !place.is_empty())
+    }
+}
+
+#[derive(serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct MerchantData {
+    extended_data: Option<ExtendedData>,
+}
+
+#[derive(serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ExtendedData {
+    payment_reference: Option<String>,
+}

@@ -1,0 +1,205 @@
+use std::borrow::Cow;
+
+use bsv_tx::{BlockHash, BlockHeader, MerkleBranch, MerkleRoot, Sibling, Txid};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use thiserror::Error;
+
+use super::json::{self, displayed, parsed};
+
+/// A payee's claim that a transaction is in a block, as it stands in a message of a peer channel.
+///
+/// What was read fits together, and proves nothing by itself: whoever reads it looks the block up in
+/// the main chain and compares its Merkle root with the one that the branch leads to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MerkleProof {
+    /// The transaction.
+    pub txid: Txid,
+    /// The block.
+    pub block_hash: BlockHash,
+    /// The height of the block, as the payee says.
+    pub block_height: u32,
+    /// The header of the block, if it comes with the proof. It has the block's hash, and the branch
+    /// leads to its Merkle root.
+    pub header: Option<BlockHeader>,
+    /// The way from the transaction to a Merkle root.
+    pub branch: MerkleBranch,
+}
+
+/// Why a message is no Merkle proof.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ProofError {
+    /// It makes no sense.
+    #[error("the message makes no sense: {0}")]
+    Malformed(String),
+    /// It tells of something else, such as a double spend.
+    #[error("the message is no merkle proof but about {0}")]
+    OtherReason(String),
+    /// Its parts do not belong together.
+    #[error("the merkle proof is wrong: {0}")]
+    Wrong(&'static str),
+}
+
+/// What a message of this kind is for.
+const MERKLE_PROOF: &str = "merkleProof";
+
+impl MerkleProof {
+    /// The message: a JSON envelope without a signature, with the proof in the form that miners'
+    /// merchant API (mAPI) gives it.
+    pub fn to_envelope(&self) -> Vec<u8> {
+        let (target_type, target) = match &self.header {
+            Some(header) => ("header", hex::encode(header.to_bytes())),
+            None => ("hash", self.block_hash.to_string()),
+        };
+        let payload = json::write(&Callback {
+            callback_payload: Tsc {
+                index: self.branch.position,
+                tx_or_id: self.txid.to_string(),
+                target_type: Some(target_type.to_owned()),
+                target,
+                nodes: self.branch.siblings.iter().copied().map(Node).collect(),
+            },
+            block_hash: self.block_hash,
+            block_height: self.block_height,
+            callback_tx_id: Some(self.txid.to_string()),
+            callback_reason: MERKLE_PROOF.to_owned(),
+        });
+        json::write(&Envelope {
+            payload: std::str::from_utf8(&payload).expect("JSON is UTF-8"),
+            signature: (),
+            public_key: (),
+            encoding: "UTF-8",
+            mimetype: "application/json",
+        })
+    }
+
+    /// Reads a message. Without an envelope around it, it is read too; signatures are not checked,
+    /// since a proof needs none.
+    pub fn from_envelope(message: &[u8]) -> Result<Self, ProofError> {
+        let ReadEnvelope { payload, encoding } =
+            json::read(message).map_err(ProofError::Malformed)?;
+        if encoding.is_some_and(|encoding| !encoding.eq_ignore_ascii_case("UTF-8")) {
+            return Err(ProofError::Malformed("the payload is not UTF-8".to_owned()));
+        }
+        match payload {
+            Some(payload) => Self::from_callback(payload.as_bytes()),
+            None => Self::from_callback(message),
+        }
+    }
+
+    fn from_callback(callback: &[u8]) -> Result<Self, ProofError> {
+        let Reason { callback_reason } = json::read(callback).map_err(ProofError::Malformed)?;
+        if callback_reason != MERKLE_PROOF {
+            return Err(ProofError::OtherReason(json::shorten(callback_reason)));
+        }
+        let callback: Callback = json::read(callback).map_err(ProofError::Malformed)?;
+        let Callback { callback_payload: tsc, block_hash, block_height, callback_tx_id, .. } =
+            callback;
+
+        let txid = json::txid_of(&tsc.tx_or_id)
+            .ok_or(ProofError::Wrong("txOrId is neither a transaction nor its id"))?;
+        if callback_tx_id.is_some_and(|named| named.parse() != Ok(txid)) {
+            return Err(ProofError::Wrong("txOrId and callbackTxId differ"));
+        }
+        let header = read_target(tsc.target_type.as_deref(), &tsc.target, &block_hash)?;
+        if tsc.nodes.len() > MerkleBranch::MAX_SIBLINGS {
+            return Err(ProofError::Wrong("it has more than 64 nodes"));
+        }
+        let siblings = tsc.nodes.into_iter().map(|Node(sibling)| sibling).collect();
+        let branch = MerkleBranch { position: tsc.index, siblings };
+        let root =
+            branch.root(&txid).ok_or(ProofError::Wrong("the index does not fit the nodes"))?;
+        if header.is_some_and(|header| header.merkle_root != root) {
+            return Err(ProofError::Wrong("it does not lead to the header's merkle root"));
+        }
+        Ok(Self { txid, block_hash, block_height, header, branch })
+    }
+}
+
+/// The header, where the target is one. A Merkle root is no target: everybody can make one up.
+fn read_target(
+    target_type: Option<&str>,
+    target: &str,
+    block_hash: &BlockHash,
+) -> Result<Option<BlockHeader>, ProofError> {
+    let (named, header) = match target_type {
+        None | Some("hash") => (target.parse().ok(), None),
+        Some("header") => {
+            let bytes = hex::decode(target).unwrap_or_default();
+            let header = BlockHeader::from_bytes(&bytes)
+                .map_err(|_| ProofError::Wrong("the target is no block header"))?;
+            (Some(header.block_hash()), Some(header))
+        }
+        Some(_) => return Err(ProofError::Wrong("the targetType is neither header nor hash")),
+    };
+    if named.as_ref() != Some(block_hash) {
+        return Err(ProofError::Wrong("the target is not the block of blockHash"));
+    }
+    Ok(header)
+}
+
+#[derive(Serialize)]
+struct Envelope<'a> {
+    payload: &'a str,
+    signature: (),
+    #[serde(rename = "publicKey")]
+    public_key: (),
+    encoding: &'a str,
+    mimetype: &'a str,
+}
+
+#[derive(Deserialize)]
+struct ReadEnvelope {
+    payload: Option<String>,
+    encoding: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Reason {
+    callback_reason: String,
+}
+
+#[derive(Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Callback {
+    callback_payload: Tsc,
+    #[serde(serialize_with = "displayed", deserialize_with = "parsed")]
+    block_hash: BlockHash,
+    block_height: u32,
+    callback_tx_id: Option<String>,
+    callback_reason: String,
+}
+
+/// A Merkle proof in the form of the Technical Standards Committee.
+#[derive(Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Tsc {
+    index: u64,
+    tx_or_id: String,
+    target_type: Option<String>,
+    target: String,
+    nodes: Vec<Node>,
+}
+
+/// A hash in display order, or `*` for a duplicate.
+struct Node(Sibling);
+
+impl Serialize for Node {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Sibling::Duplicate => serializer.serialize_str("*"),
+            Sibling::Hash(hash) => serializer.collect_str(&MerkleRoot::from_bytes(hash)),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Node {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Cow::<str>::deserialize(deserializer)?;
+        if text == "*" {
+            return Ok(Self(Sibling::Duplicate));
+        }
+        let hash: MerkleRoot = text.parse().map_err(de::Error::custom)?;
+        Ok(Self(Sibling::Hash(*hash.as_bytes())))
+    }
+}

@@ -1,0 +1,565 @@
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use bsv_tx::{Network, Script, Transaction};
+use serde::{Deserialize, Deserializer, Serialize, de};
+use serde_json::value::RawValue;
+use thiserror::Error;
+
+use super::json::{self, HexBytes, parsed};
+use super::terms::NO_GO_TIME;
+use super::{Destination, Dialect, FeeRate, Fees, HYBRID_MODE, Merchant, Terms};
+use crate::invoice::MAX_SATOSHIS;
+use crate::time::Timestamp;
+
+/// The most outputs that a payer makes for one payee.
+pub const MAX_DESTINATIONS: usize = 1000;
+
+/// Terms as a payer has them from a payee, and what the payment has to repeat of them.
+#[derive(Clone, Debug)]
+pub struct ReceivedTerms {
+    /// What the payee asks for. Its amounts are from 1 to [`MAX_SATOSHIS`] each and all together,
+    /// its fee rates are for at least one byte. Whether they have expired is not checked.
+    pub terms: Terms,
+    echo: Echo,
+}
+
+/// What a payment repeats of the terms.
+#[derive(Clone, Debug)]
+enum Echo {
+    GoDpp { merchant_data: Option<Box<RawValue>> },
+    Brc { option_id: String },
+    Bip270 { merchant_data: Option<Box<RawValue>> },
+}
+
+/// Why terms cannot be paid.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum TermsError {
+    /// They make no sense.
+    #[error("the payment terms make no sense: {0}")]
+    Malformed(String),
+    /// They are for another network.
+    #[error("the payee is on the network \"{payee}\", this wallet is on {ours}")]
+    OtherNetwork {
+        /// What the payee calls its network.
+        payee: String,
+        /// This wallet's network.
+        ours: Network,
+    },
+    /// They ask for something that this wallet does not do.
+    #[error("the payee asks for {0}, which this wallet does not do")]
+    Unsupported(String),
+}
+
+impl ReceivedTerms {
+    /// Reads what a payee answered to a GET of its payment URL, for a wallet on `network`.
+    pub fn from_json(body: &[u8], network: Network) -> Result<Self, TermsError> {
+        let Keys { modes, destinations, outputs } = read(body)?;
+        match (modes, destinations, outputs) {
+            (Some(_), _, _) => Self::from_brc(read(body)?, network),
+            (None, Some(_), _) => Self::from_go_dpp(read(body)?, network),
+            (None, None, Some(_)) => Self::from_bip270(read(body)?, network),
+            (None, None, None) => Err(TermsError::Malformed(
+                "they have none of the members destinations, modes and outputs".to_owned(),
+            )),
+        }
+    }
+
+    /// How the payee writes, and how it reads the payment.
+    pub fn dialect(&self) -> Dialect {
+        match self.echo {
+            Echo::GoDpp { .. } => Dialect::GoDpp,
+            Echo::Brc { .. } => Dialect::Brc,
+            Echo::Bip270 { .. } => Dialect::Bip270,
+        }
+    }
+
+    /// The payment of these terms with a signed transaction, to be posted. It stays the same, so
+    /// that it can be stored and posted again.
+    pub fn payment(&self, transaction: &Transaction, memo: &str) -> Vec<u8> {
+        let hex = transaction.to_hex();
+        match &self.echo {
+            Echo::GoDpp { merchant_data } => json::write(&GoDppPayment {
+                merchant_data: merchant_data.as_deref(),
+                refund_to: None,
+                memo,
+                ancestry: "",
+                raw_tx: &hex,
+                proof_callbacks: NoCallbacks {},
+            }),
+            Echo::Brc { option_id } => json::write(&BrcPayment {
+                mode_id: HYBRID_MODE,
+                mode: BrcMode { option_id, transactions: [&hex] },
+                memo,
+            }),
+            Echo::Bip270 { merchant_data } => json::write(&Bip270Payment {
+                merchant_data: merchant_data.as_deref(),
+                transaction: &hex,
+                memo,
+            }),
+        }
+    }
+
+    fn from_go_dpp(terms: GoDppTerms<'_>, ours: Network) -> Result<Self, TermsError> {
+        let known = match ours {
+            Network::Livenet => "mainnet",
+            Network::Testnet => "testnet",
+            Network::Regtest => "regtest",
+        };
+        check_network(terms.network, &[known], ours)?;
+        if terms.ancestry_required || terms.spv_required {
+            return Err(unsupported("the ancestors of the transaction"));
+        }
+        let (merchant, reference) = merchant(terms.merchant_data);
+        Ok(Self {
+            terms: Terms {
+                network: ours,
+                destinations: destinations("destinations.outputs", terms.destinations.outputs)?,
+                created_at: terms.creation_timestamp,
+                expires_at: terms.expiration_timestamp,
+                payment_url: terms.payment_url.unwrap_or_default(),
+                memo: terms.memo.unwrap_or_default(),
+                merchant,
+                reference,
+                fees: Some(Fees {
+                    standard: terms.fees.standard.mining_fee.into(),
+                    data: terms.fees.data.mining_fee.into(),
+                }),
+            },
+            echo: Echo::GoDpp { merchant_data: terms.merchant_data.map(ToOwned::to_owned) },
+        })
+    }
+
+    fn from_brc(terms: BrcTerms<'_>, ours: Network) -> Result<Self, TermsError> {
+        // The name of the chain says nothing of the network: BRC-27 has payees in production use it,
+        // and some of those that are not do too.
+        let known = match ours {
+            Network::Livenet => ["bitcoin-sv", "bitcoin", "mainnet"].as_slice(),
+            Network::Testnet => &["testnet", "test", "bitcoin-sv"],
+            Network::Regtest => &["regtest", "bitcoin-sv"],
+        };
+        check_network(terms.network, known, ours)?;
+        let (option_id, outputs, fees) = choose_option(&terms.modes)?;
+        let beneficiary = terms.beneficiary.and_then(|raw| json::read_text(raw.get()).ok());
+        let beneficiary: MerchantData = beneficiary.unwrap_or_default();
+        let reference = beneficiary.payment_reference.clone().unwrap_or_default();
+        Ok(Self {
+            terms: Terms {
+                network: ours,
+                destinations: destinations("outputs.native", outputs)?,
+                created_at: terms.creation_timestamp.0,
+                expires_at: terms.expiration_timestamp.map(|UnixSeconds(time)| time),
+                payment_url: terms.payment_url.unwrap_or_default(),
+                memo: terms.memo.unwrap_or_default(),
+                merchant: beneficiary.into(),
+                reference,
+                fees,
+            },
+            echo: Echo::Brc { option_id },
+        })
+    }
+
+    fn from_bip270(terms: Bip270Terms<'_>, ours: Network) -> Result<Self, TermsError> {
+        let known = match ours {
+            Network::Livenet => ["bitcoin", "bitcoin-sv", "mainnet"].as_slice(),
+            Network::Testnet => &["test", "testnet"],
+            Network::Regtest => &["test", "regtest"],
+        };
+        check_network(terms.network, known, ours)?;
+        let reference = terms.merchant_data.and_then(|raw| json::read_text(raw.get()).ok());
+        Ok(Self {
+            terms: Terms {
+                network: ours,
+                destinations: destinations("outputs", terms.outputs)?,
+                created_at: terms.creation_timestamp.0,
+                expires_at: terms.expiration_timestamp.map(|UnixSeconds(time)| time),
+                payment_url: terms.payment_url.unwrap_or_default(),
+                memo: terms.memo.unwrap_or_default(),
+                merchant: Merchant::default(),
+                reference: reference.unwrap_or_default(),
+                fees: None,
+            },
+            echo: Echo::Bip270 { merchant_data: terms.merchant_data.map(ToOwned::to_owned) },
+        })
+    }
+}
+
+fn read<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, TermsError> {
+    json::read(body).map_err(TermsError::Malformed)
+}
+
+fn unsupported(what: &str) -> TermsError {
+    TermsError::Unsupported(what.to_owned())
+}
+
+fn check_network(payee: String, known: &[&str], ours: Network) -> Result<(), TermsError> {
+    if known.contains(&payee.as_str()) {
+        return Ok(());
+    }
+    Err(TermsError::OtherNetwork { payee: payee.chars().take(40).collect(), ours })
+}
+
+fn destinations(member: &str, outputs: Vec<Output>) -> Result<Vec<Destination>, TermsError> {
+    if outputs.is_empty() {
+        return Err(TermsError::Malformed(format!("{member} is empty")));
+    }
+    if outputs.len() > MAX_DESTINATIONS {
+        return Err(TermsError::Unsupported(format!("more than {MAX_DESTINATIONS} outputs")));
+    }
+    let total = outputs.iter().try_fold(0u64, |sum, output| sum.checked_add(output.amount));
+    if total.is_none_or(|total| total > MAX_SATOSHIS) {
+        let reason = format!("{member} is worth more than {MAX_SATOSHIS} satoshis");
+        return Err(TermsError::Malformed(reason));
+    }
+    let destination = |Output { amount, script, description }| Destination {
+        satoshis: amount,
+        script,
+        description: description.unwrap_or_default(),
+    };
+    Ok(outputs.into_iter().map(destination).collect())
+}
+
+/// Merchant data is for people, who can do without; only the whole of it is repeated to the payee.
+fn merchant(raw: Option<&RawValue>) -> (Merchant, String) {
+    let data = raw.and_then(|raw| json::read_text(raw.get()).ok());
+    let mut data: MerchantData = data.unwrap_or_default();
+    let reference = data.extended_data.take().and_then(|extended| extended.payment_reference);
+    (data.into(), reference.unwrap_or_default())
+}
+
+/// The first option, by name, of those that this wallet can pay, and what it asks for.
+fn choose_option(
+    modes: &BTreeMap<Cow<'_, str>, &RawValue>,
+) -> Result<(String, Vec<Output>, Option<Fees>), TermsError> {
+    let hybrid = modes.get(HYBRID_MODE).ok_or_else(|| unsupported("an unknown payment mode"))?;
+    let member = format!("modes.{HYBRID_MODE}");
+    let options: BTreeMap<Cow<'_, str>, &RawValue> = part(&member, hybrid)?;
+    let mut refusal = None;
+    for (option_id, option) in options {
+        match read_option(&format!("{member}.{option_id}"), option) {
+            Ok((outputs, fees)) => return Ok((option_id.into_owned(), outputs, fees)),
+            Err(error) => drop(refusal.get_or_insert(error)),
+        }
+    }
+    Err(refusal.unwrap_or_else(|| TermsError::Malformed(format!("{member} has no option"))))
+}
+
+fn read_option(member: &str, option: &RawValue) -> Result<(Vec<Output>, Option<Fees>), TermsError> {
+    let BrcOption { transactions } = part(member, option)?;
+    let Ok([transaction]) = <[BrcTransaction<'_>; 1]>::try_from(transactions) else {
+        return Err(unsupported("none or several transactions at once"));
+    };
+    let BrcTransaction { mut outputs, inputs, policies } = transaction;
+    if inputs.is_some_and(|inputs| inputs.values().any(|raw| !is_empty(raw))) {
+        return Err(unsupported("inputs of its choice"));
+    }
+    let native = outputs.remove("native");
+    if outputs.values().any(|raw| !is_empty(raw)) {
+        return Err(unsupported("tokens"));
+    }
+    let policies = policies.unwrap_or_default();
+    if policies.spv_required {
+        return Err(unsupported("the ancestors of the transaction"));
+    }
+    if policies.lock_time.is_some_and(|time| time != 0) {
+        return Err(unsupported("a lock time"));
+    }
+    let native = native.ok_or_else(|| unsupported("no native output"))?;
+    let outputs = part(&format!("{member}.transactions[0].outputs.native"), native)?;
+    Ok((outputs, policies.fees.and_then(BrcFees::into_fees)))
+}
+
+/// Reads a part of the terms that was left out at first.
+fn part<'a, T: Deserialize<'a>>(member: &str, raw: &'a RawValue) -> Result<T, TermsError> {
+    json::read_text(raw.get())
+        .map_err(|reason| TermsError::Malformed(json::shorten(format!("{member}: {reason}"))))
+}
+
+fn is_empty(raw: &RawValue) -> bool {
+    matches!(raw.get(), "null" | "[]" | "{}")
+}
+
+#[derive(Deserialize)]
+struct Keys<'a> {
+    #[serde(borrow)]
+    modes: Option<&'a RawValue>,
+    #[serde(borrow)]
+    destinations: Option<&'a RawValue>,
+    #[serde(borrow)]
+    outputs: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct GoDppTerms<'a> {
+    network: String,
+    #[serde(default)]
+    ancestry_required: bool,
+    #[serde(default)]
+    spv_required: bool,
+    destinations: Outputs,
+    #[serde(deserialize_with = "parsed")]
+    creation_timestamp: Timestamp,
+    #[serde(default, deserialize_with = "go_time")]
+    expiration_timestamp: Option<Timestamp>,
+    payment_url: Option<String>,
+    memo: Option<String>,
+    #[serde(borrow)]
+    merchant_data: Option<&'a RawValue>,
+    fees: FeeQuote,
+}
+
+#[derive(Deserialize)]
+struct Outputs {
+    outputs: Vec<Output>,
+}
+
+#[derive(Deserialize)]
+struct Output {
+    #[serde(deserialize_with = "satoshis")]
+    amount: u64,
+    #[serde(deserialize_with = "script")]
+    script: Script,
+    description: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct MerchantData {
+    name: Option<String>,
+    avatar: Option<String>,
+    email: Option<String>,
+    address: Option<String>,
+    payment_reference: Option<String>,
+    extended_data: Option<ExtendedData>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ExtendedData {
+    payment_reference: Option<String>,
+}
+
+impl From<MerchantData> for Merchant {
+    fn from(data: MerchantData) -> Self {
+        Self {
+            name: data.name.unwrap_or_default(),
+            avatar: data.avatar.unwrap_or_default(),
+            email: data.email.unwrap_or_default(),
+            address: data.address.unwrap_or_default(),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct FeeQuote {
+    standard: Quote,
+    data: Quote,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Quote {
+    mining_fee: Rate,
+}
+
+#[derive(Deserialize)]
+struct Rate {
+    #[serde(deserialize_with = "fee_satoshis")]
+    satoshis: u64,
+    #[serde(deserialize_with = "fee_bytes")]
+    bytes: u64,
+}
+
+impl From<Rate> for FeeRate {
+    fn from(Rate { satoshis, bytes }: Rate) -> Self {
+        Self { satoshis, bytes }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct BrcTerms<'a> {
+    network: String,
+    creation_timestamp: UnixSeconds,
+    expiration_timestamp: Option<UnixSeconds>,
+    payment_url: Option<String>,
+    memo: Option<String>,
+    #[serde(borrow)]
+    beneficiary: Option<&'a RawValue>,
+    #[serde(borrow)]
+    modes: BTreeMap<Cow<'a, str>, &'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct BrcOption<'a> {
+    #[serde(borrow)]
+    transactions: Vec<BrcTransaction<'a>>,
+}
+
+#[derive(Deserialize)]
+struct BrcTransaction<'a> {
+    #[serde(borrow)]
+    outputs: BTreeMap<Cow<'a, str>, &'a RawValue>,
+    #[serde(borrow)]
+    inputs: Option<BTreeMap<Cow<'a, str>, &'a RawValue>>,
+    policies: Option<Policies>,
+}
+
+#[derive(Default, Deserialize)]
+struct Policies {
+    fees: Option<BrcFees>,
+    #[serde(rename = "SPVRequired", default)]
+    spv_required: bool,
+    #[serde(rename = "lockTime")]
+    lock_time: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct BrcFees {
+    standard: Option<BrcRate>,
+    data: Option<BrcRate>,
+}
+
+impl BrcFees {
+    fn into_fees(self) -> Option<Fees> {
+        let BrcRate(standard) = self.standard?;
+        Some(Fees { standard, data: self.data.map_or(standard, |BrcRate(data)| data) })
+    }
+}
+
+/// A rate, which some payees write directly and some as the mining fee, beside a relay fee.
+#[derive(Deserialize)]
+#[serde(try_from = "AnyRate")]
+struct BrcRate(FeeRate);
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct AnyRate {
+    #[serde(default, deserialize_with = "some_fee_satoshis")]
+    satoshis: Option<u64>,
+    #[serde(default, deserialize_with = "some_fee_bytes")]
+    bytes: Option<u64>,
+    mining_fee: Option<Rate>,
+}
+
+impl TryFrom<AnyRate> for BrcRate {
+    type Error = &'static str;
+
+    fn try_from(rate: AnyRate) -> Result<Self, Self::Error> {
+        match rate {
+            AnyRate { mining_fee: Some(rate), .. } => Ok(Self(rate.into())),
+            AnyRate { satoshis: Some(satoshis), bytes: Some(bytes), .. } => {
+                Ok(Self(FeeRate { satoshis, bytes }))
+            }
+            _ => Err("a fee has satoshis and bytes"),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Bip270Terms<'a> {
+    network: String,
+    outputs: Vec<Output>,
+    creation_timestamp: UnixSeconds,
+    expiration_timestamp: Option<UnixSeconds>,
+    payment_url: Option<String>,
+    memo: Option<String>,
+    #[serde(borrow)]
+    merchant_data: Option<&'a RawValue>,
+}
+
+/// A time in seconds since the beginning of 1970.
+#[derive(Deserialize)]
+#[serde(from = "u64")]
+struct UnixSeconds(Timestamp);
+
+impl From<u64> for UnixSeconds {
+    fn from(seconds: u64) -> Self {
+        Self(Timestamp::from_micros(seconds.saturating_mul(1_000_000)))
+    }
+}
+
+fn go_time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Timestamp>, D::Error> {
+    match Option::<Cow<'_, str>>::deserialize(deserializer)?.as_deref() {
+        None | Some(NO_GO_TIME) => Ok(None),
+        Some(text) => text.parse().map(Some).map_err(de::Error::custom),
+    }
+}
+
+fn satoshis<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    within(1, deserializer)
+}
+
+fn fee_satoshis<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    within(0, deserializer)
+}
+
+fn fee_bytes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    within(1, deserializer)
+}
+
+fn some_fee_satoshis<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    fee_satoshis(deserializer).map(Some)
+}
+
+fn some_fee_bytes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    fee_bytes(deserializer).map(Some)
+}
+
+fn within<'de, D: Deserializer<'de>>(least: u64, deserializer: D) -> Result<u64, D::Error> {
+    let number = u64::deserialize(deserializer)?;
+    if (least..=MAX_SATOSHIS).contains(&number) {
+        return Ok(number);
+    }
+    Err(de::Error::custom(format_args!("must be from {least} to {MAX_SATOSHIS}")))
+}
+
+fn script<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Script, D::Error> {
+    let HexBytes(bytes) = HexBytes::deserialize(deserializer)?;
+    if bytes.is_empty() {
+        return Err(de::Error::custom("must not be empty"));
+    }
+    Ok(Script::from_bytes(bytes))
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct GoDppPayment<'a> {
+    merchant_data: Option<&'a RawValue>,
+    refund_to: Option<&'a str>,
+    memo: &'a str,
+    ancestry: &'a str,
+    raw_tx: &'a str,
+    proof_callbacks: NoCallbacks,
+}
+
+/// Payees read a map from URLs; the proof is read from the peer channel instead.
+#[derive(Serialize)]
+struct NoCallbacks {}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct BrcPayment<'a> {
+    mode_id: &'a str,
+    mode: BrcMode<'a>,
+    memo: &'a str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct BrcMode<'a> {
+    option_id: &'a str,
+    transactions: [&'a str; 1],
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Bip270Payment<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    merchant_data: Option<&'a RawValue>,
+    transaction: &'a str,
+    memo: &'a str,
+}

@@ -1,0 +1,151 @@
+use bsv_invoicing::dpp::{Dialect, Payment, PaymentError};
+
+use crate::{terms, transaction};
+
+fn read(json: &str) -> Result<Payment, PaymentError> {
+    Payment::from_json(json.as_bytes())
+}
+
+fn payment(dialect: Dialect) -> Payment {
+    Payment {
+        dialect,
+        transaction: vec![0x01, 0xab],
+        memo: String::new(),
+        refund_to: None,
+        reference: None,
+    }
+}
+
+#[test]
+fn payments_are_read_in_each_dialect() {
+    let json = r#"{"merchantData":{"avatar":"a","name":"n","extendedData":{"likes":3,"paymentReference":"l2ZQnMo"}},"refundTo":null,"memo":"","ancestry":"","rawTx":"01AB","proofCallbacks":{"https://customer:18443/api/v1/proofs/1":{"token":""}}}"#;
+    let expected = Payment { reference: Some("l2ZQnMo".to_owned()), ..payment(Dialect::GoDpp) };
+    assert_eq!(read(json), Ok(expected));
+
+    let json = r#"{"modeId":"ef63d9775da5","mode":{"optionId":"choiceID0","transactions":["01ab"],"ancestors":{"x":{}}},"originator":{"name":"Ada","paymail":"ada@example.com"},"memo":"thanks"}"#;
+    let expected = Payment {
+        memo: "thanks".to_owned(),
+        refund_to: Some("ada@example.com".to_owned()),
+        ..payment(Dialect::Brc)
+    };
+    assert_eq!(read(json), Ok(expected));
+
+    let json = r#"{"merchantData":"l2ZQnMo","transaction":"01ab","refundTo":"ada@example.com","memo":"thanks"}"#;
+    let expected = Payment {
+        memo: "thanks".to_owned(),
+        refund_to: Some("ada@example.com".to_owned()),
+        reference: Some("l2ZQnMo".to_owned()),
+        ..payment(Dialect::Bip270)
+    };
+    assert_eq!(read(json), Ok(expected));
+}
+
+#[test]
+fn a_payment_of_ours_is_read_by_us() {
+    for dialect in [Dialect::GoDpp, Dialect::Brc, Dialect::Bip270] {
+        let network = terms().network;
+        let json = terms().to_json(dialect);
+        let received = bsv_invoicing::dpp::ReceivedTerms::from_json(&json, network).unwrap();
+        let read = Payment::from_json(&received.payment(&transaction(), "a memo")).unwrap();
+        assert_eq!(read.dialect, dialect);
+        assert_eq!(read.transaction, transaction().to_bytes());
+        assert_eq!(read.memo, "a memo");
+        let reference = (dialect != Dialect::Brc).then(|| "l2ZQnMo".to_owned());
+        assert_eq!(read.reference, reference);
+    }
+}
+
+#[test]
+fn what_is_empty_is_as_good_as_missing() {
+    for json in [
+        r#"{"rawTx":"01ab","mode":null,"transaction":null}"#,
+        r#"{"rawTx":"01ab","transaction":"","modeId":""}"#,
+        r#"{"rawTx":"01ab","memo":null,"refundTo":"","merchantData":null}"#,
+        r#" {"rawTx":"01ab","merchantData":[1,2],"originator":null} "#,
+        r#"{"rawTx":"01ab","merchantData":{"extendedData":{"paymentReference":7}}}"#,
+    ] {
+        assert_eq!(read(json), Ok(payment(Dialect::GoDpp)), "{json}");
+    }
+    let json =
+        r#"{"modeId":"ef63d9775da5","mode":{"transactions":["01ab"]},"rawTx":"","originator":{}}"#;
+    assert_eq!(read(json), Ok(payment(Dialect::Brc)));
+}
+
+#[test]
+fn refunds_go_to_the_first_place_that_is_named() {
+    for (originator, expected) in [
+        (r#"{"paymail":"p","return_address":"a","return_script":"s"}"#, Some("p")),
+        (r#"{"paymail":"","return_address":"a","return_script":"s"}"#, Some("a")),
+        (r#"{"paymail":null,"return_script":"s"}"#, Some("s")),
+        (r#"{"name":"Ada"}"#, None),
+        ("null", None),
+    ] {
+        let json = format!(
+            r#"{{"modeId":"ef63d9775da5","mode":{{"transactions":["00"]}},"originator":{originator}}}"#
+        );
+        assert_eq!(read(&json).unwrap().refund_to.as_deref(), expected, "{originator}");
+    }
+    let json = |place: &str| format!(r#"{{"rawTx":"00","refundTo":"{place}"}}"#);
+    let longest = "€".repeat(100);
+    assert_eq!(read(&json(&longest)).unwrap().refund_to, Some(longest.clone()));
+    assert_eq!(read(&json(&(longest + "x"))), Err(PaymentError::RefundToTooLong));
+}
+
+#[test]
+fn every_wrong_member_is_noticed_and_named() {
+    for (json, reason) in [
+        ("", "not a JSON object"),
+        ("null", "not a JSON object"),
+        (r#"["00"]"#, "not a JSON object"),
+        ("{", "EOF"),
+        (r#"{"rawTx":"00"}}"#, "trailing characters"),
+        (r#"{"rawTx":"0"}"#, "rawTx: must be hexadecimal: Odd number of digits"),
+        (r#"{"rawTx":"0x00"}"#, "rawTx: must be hexadecimal: Invalid character 'x' at position 1"),
+        (r#"{"rawTx":" 00"}"#, "rawTx: must be hexadecimal"),
+        (r#"{"rawTx":"\ud800"}"#, "rawTx"),
+        (
+            r#"{"rawTx":7}"#,
+            "rawTx: invalid type: integer `7`, expected a string of hexadecimal digits",
+        ),
+        (r#"{"rawTx":["00"]}"#, "rawTx: invalid type: sequence"),
+        (r#"{"rawTx":"00","rawTx":"00"}"#, "duplicate field `rawTx`"),
+        (r#"{"transaction":{}}"#, "transaction: invalid type: map"),
+        (r#"{"mode":"00"}"#, "mode: invalid type: string"),
+        (r#"{"mode":{}}"#, "mode: missing field `transactions`"),
+        (r#"{"mode":{"transactions":"00"}}"#, "mode.transactions: invalid type: string"),
+        (
+            r#"{"mode":{"transactions":[]}}"#,
+            "mode.transactions: invalid length 0, expected a list of one",
+        ),
+        (
+            r#"{"mode":{"transactions":["00","00"]}}"#,
+            "mode.transactions: one transaction is asked for, not several",
+        ),
+        (r#"{"mode":{"transactions":["0"]}}"#, "mode.transactions[0]: must be hexadecimal"),
+        (r#"{"mode":{"transactions":[null]}}"#, "mode.transactions[0]: invalid type: null"),
+        (r#"{"rawTx":"00","memo":7}"#, "memo: invalid type: integer `7`"),
+        (r#"{"rawTx":"00","refundTo":{}}"#, "refundTo: invalid type: map"),
+        (r#"{"rawTx":"00","originator":"x"}"#, "originator: invalid type: string"),
+    ] {
+        let error = read(json).unwrap_err();
+        assert!(matches!(error, PaymentError::Malformed(_)), "{json}: {error}");
+        assert!(error.to_string().contains(reason), "{json}: {error}");
+    }
+    for json in
+        ["{}", r#"{"rawTx":null}"#, r#"{"transaction":"","mode":null}"#, r#"{"spvEnvelope":{}}"#]
+    {
+        assert_eq!(read(json), Err(PaymentError::NoTransaction), "{json}");
+    }
+    let mode = r#""modeId":"ef63d9775da5","mode":{"transactions":["00"]}"#;
+    for json in [
+        r#"{"rawTx":"00","transaction":"00"}"#.to_owned(),
+        format!(r#"{{{mode},"transaction":"00"}}"#),
+        format!(r#"{{{mode},"rawTx":"00"}}"#),
+    ] {
+        assert_eq!(read(&json), Err(PaymentError::SeveralDialects), "{json}");
+    }
+    for mode_id in ["", r#""modeId":null,"#, r#""modeId":"0123456789ab","#] {
+        let json = format!(r#"{{{mode_id}"mode":{{"transactions":["00"]}}}}"#);
+        assert_eq!(read(&json), Err(PaymentError::UnknownMode), "{json}");
+    }
+}
