@@ -1,0 +1,50 @@
+//! Bytes as a payment of any dialect: what is read, written again, is read as the same.
+
+#![no_main]
+
+use bsv_invoicing::dpp::{Acknowledgement, Dialect, MAX_REFUND_TO_LEN, Payment};
+use libfuzzer_sys::fuzz_target;
+use serde_json::{Value, json};
+
+fuzz_target!(|bytes: &[u8]| {
+    check_echo(bytes);
+    let payment = match Payment::from_json(bytes) {
+        Ok(payment) => payment,
+        Err(error) => return check_words(&error.to_string()),
+    };
+    let refund_to = payment.refund_to.as_deref();
+    assert!(refund_to.is_none_or(|to| (1..=MAX_REFUND_TO_LEN).contains(&to.chars().count())));
+    assert_eq!(Payment::from_json(write(&payment).to_string().as_bytes()), Ok(payment));
+});
+
+fn write(payment: &Payment) -> Value {
+    let Payment { dialect, transaction, memo, refund_to, reference } = payment;
+    let hex: String = transaction.iter().map(|byte| format!("{byte:02x}")).collect();
+    match dialect {
+        Dialect::GoDpp => json!({
+            "rawTx": hex, "memo": memo, "refundTo": refund_to,
+            "merchantData": { "extendedData": { "paymentReference": reference } },
+        }),
+        Dialect::Brc => json!({
+            "modeId": "ef63d9775da5", "mode": { "transactions": [hex] },
+            "memo": memo, "originator": { "return_address": refund_to },
+        }),
+        Dialect::Bip270 => json!({
+            "transaction": hex, "memo": memo, "refundTo": refund_to, "merchantData": reference,
+        }),
+    }
+}
+
+/// A refusal is JSON whatever was posted, and repeats it if it is JSON itself.
+fn check_echo(posted: &[u8]) {
+    let refusal = Acknowledgement::bip270_refusal("no", posted);
+    // Numbers beyond its range are no value to serde_json.
+    if let Ok(posted) = serde_json::from_slice::<Value>(posted) {
+        let refusal: Value = serde_json::from_slice(&refusal).unwrap();
+        assert_eq!(refusal, json!({ "payment": posted, "memo": "no", "error": 1 }));
+    }
+}
+
+fn check_words(words: &str) {
+    assert!(words.len() < 2000 && !words.contains(char::is_control), "{words}");
+}
