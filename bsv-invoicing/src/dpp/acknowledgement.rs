@@ -1,35 +1,41 @@
 use std::fmt;
 
 use bsv_tx::Txid;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use thiserror::Error;
 
 use super::json::{self, displayed};
 use super::{Dialect, HYBRID_MODE};
 
+/// How much of what a payee says is kept, in characters.
+pub const MAX_WORDS_LEN: usize = 1024;
+
 /// A payee's word that it has taken a payment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Acknowledgement {
     /// What the payee knows the payment by; here the invoice's id. Only go-dpp has a place for it.
+    /// What is read is cut after [`MAX_WORDS_LEN`] characters.
     pub reference: String,
     /// The transaction.
     pub txid: Txid,
-    /// The payee's words. BRC-27 has no place for them.
+    /// The payee's words. BRC-27 has no place for them. What is read is cut after
+    /// [`MAX_WORDS_LEN`] characters.
     pub memo: String,
     /// Where the payer finds the Merkle proof later. BIP270 has no place for it, and payers that
     /// speak go-dpp cannot do without.
     pub peer_channel: Option<PeerChannel>,
 }
 
-/// Where a payee leaves messages for a payer: `GET {scheme}://{host}{path}/api/v1/channel/{channel_id}`
-/// with the token. `Debug` does not show the token.
+/// Where a payee leaves messages for a payer, to be had with
+/// `GET {scheme}://{host}{path}/api/v1/channel/{channel_id}` and the token. `Debug` does not show the
+/// token.
 #[derive(Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub struct PeerChannel {
     /// The host, and the port where it is not the scheme's own.
     pub host: String,
     /// What goes before `/api`; mostly empty.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "text_or_null")]
     pub path: String,
     /// The channel.
     pub channel_id: String,
@@ -83,7 +89,8 @@ impl Acknowledgement {
     }
 
     /// Reads what a payee answered to a payment with the transaction `txid`: the HTTP status and
-    /// the body. An acknowledgement need not name the transaction; if it does, it is the right one.
+    /// the body. An acknowledgement need not name the transaction; if it does, it is the right one. A
+    /// peer channel that makes no sense is as good as none, since the payment is taken.
     pub fn from_answer(
         dialect: Dialect,
         status: u16,
@@ -116,11 +123,19 @@ impl Acknowledgement {
         }
         let peer_channel = answer.peer_channel.or(answer.brc_peer_channel);
         Ok(Self {
-            reference: answer.id.unwrap_or_default(),
+            reference: words(answer.id),
             txid: *txid,
-            memo: answer.memo.unwrap_or_default(),
-            peer_channel: peer_channel.and_then(|raw| json::read_text(raw.get()).ok()),
+            memo: words(answer.memo),
+            peer_channel: peer_channel.and_then(PeerChannel::read),
         })
+    }
+}
+
+impl PeerChannel {
+    fn read(raw: &RawValue) -> Option<Self> {
+        let channel: Self = json::read_text(raw.get()).ok()?;
+        let members = [&channel.host, &channel.path, &channel.channel_id, &channel.token];
+        members.iter().all(|member| member.len() <= MAX_WORDS_LEN).then_some(channel)
     }
 }
 
@@ -129,6 +144,18 @@ impl fmt::Debug for PeerChannel {
         let Self { host, path, channel_id, token: _ } = self;
         write!(f, "PeerChannel({host}{path}, {channel_id})")
     }
+}
+
+fn words(text: Option<String>) -> String {
+    let mut text = text.unwrap_or_default();
+    if let Some((end, _)) = text.char_indices().nth(MAX_WORDS_LEN) {
+        text.truncate(end);
+    }
+    text
+}
+
+fn text_or_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    Option::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
 /// Why a payee refuses, in its own words if it has any.

@@ -8,8 +8,8 @@ use super::json::{self, displayed, parsed};
 
 /// A payee's claim that a transaction is in a block, as it stands in a message of a peer channel.
 ///
-/// What was read fits together, and proves nothing by itself: whoever reads it looks the block up in
-/// the main chain and compares its Merkle root with the one that the branch leads to.
+/// What was read fits together, and proves nothing by itself: whoever reads it looks the block up
+/// in the main chain and compares its Merkle root with the one that the branch leads to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MerkleProof {
     /// The transaction.

@@ -135,8 +135,7 @@ impl ReceivedTerms {
     }
 
     fn from_brc(terms: BrcTerms<'_>, ours: Network) -> Result<Self, TermsError> {
-        // The name of the chain says nothing of the network: BRC-27 has payees in production use it,
-        // and some of those that are not do too.
+        // BRC-27 has payees in production name the chain. Some others do so too.
         let known = match ours {
             Network::Livenet => ["bitcoin-sv", "bitcoin", "mainnet"].as_slice(),
             Network::Testnet => &["testnet", "test", "bitcoin-sv"],
@@ -200,7 +199,7 @@ fn check_network(payee: String, known: &[&str], ours: Network) -> Result<(), Ter
     if known.contains(&payee.as_str()) {
         return Ok(());
     }
-    Err(TermsError::OtherNetwork { payee: payee.chars().take(40).collect(), ours })
+    Err(TermsError::OtherNetwork { payee: json::shorten(payee), ours })
 }
 
 fn destinations(member: &str, outputs: Vec<Output>) -> Result<Vec<Destination>, TermsError> {

@@ -1,4 +1,4 @@
-use bsv_invoicing::dpp::{Acknowledgement, AnswerError, Dialect, PeerChannel};
+use bsv_invoicing::dpp::{Acknowledgement, AnswerError, Dialect, MAX_WORDS_LEN, PeerChannel};
 use bsv_tx::Txid;
 
 use crate::{text, transaction};
@@ -108,6 +108,24 @@ fn payees_may_say_less_or_more() {
     let read = |txid| Acknowledgement::from_answer(Dialect::Brc, 201, body.as_bytes(), &txid);
     assert!(read(transaction().txid()).is_ok(), "some repeat the payment");
     assert!(matches!(read(txid()), Err(AnswerError::Nonsense(_))));
+}
+
+#[test]
+fn no_more_is_kept_of_what_payees_say_than_fits_a_store() {
+    let answer = |words: &str, token: &str| {
+        let body = format!(
+            r#"{{"id":"{words}","memo":"{words}","peer_channel":{{"host":"h","path":null,"channel_id":"c","token":"{token}"}}}}"#
+        );
+        read(Dialect::GoDpp, 201, &body).unwrap()
+    };
+    let longest = "é".repeat(MAX_WORDS_LEN);
+    let token = "t".repeat(MAX_WORDS_LEN);
+    let kept = answer(&longest, &token);
+    assert_eq!((&kept.memo, &kept.reference), (&longest, &longest));
+    let channel = kept.peer_channel.unwrap();
+    assert_eq!((channel.path.as_str(), channel.token.as_str()), ("", token.as_str()));
+    let kept = answer(&format!("{longest}x"), &format!("{token}t"));
+    assert_eq!((&kept.memo, &kept.reference, kept.peer_channel), (&longest, &longest, None));
 }
 
 #[test]

@@ -106,6 +106,8 @@ fn every_network_has_its_names_and_no_other_is_paid() {
     let error = refusal(GO_DPP, "regtest", "stn");
     let expected = "the payee is on the network \"stn\", this wallet is on regtest";
     assert_eq!(error.to_string(), expected);
+    let error = refusal(GO_DPP, "regtest", "\\u001b[2J");
+    assert!(error.to_string().contains("\" [2J\""), "{error}");
 }
 
 #[test]
@@ -199,14 +201,8 @@ fn every_wrong_member_is_noticed_and_named() {
         ("\"SPVRequired\":false", "\"lockTime\":7", "asks for a lock time"),
         ("\"satoshis\":500,\"bytes\":1000", "\"satoshis\":500,\"bytes\":0", "standard"),
         ("\"satoshis\":500,\"bytes\":1000", "\"satoshis\":500", "a fee has satoshis and bytes"),
-        ("{\"choiceID0\":{", "{\"choiceID0\":[],\"x\":{\"x\":{", "choiceID0"),
     ] {
-        let changed = if wrong.contains("\"x\":{\"x\"") {
-            BRC.replacen("}}}}", "}}}}}", 1)
-        } else {
-            BRC.to_owned()
-        };
-        let error = refusal(&changed, right, wrong).to_string();
+        let error = refusal(BRC, right, wrong).to_string();
         assert!(error.contains(reason), "{error}");
     }
     let no_option = BRC.split_once("{\"choiceID0\"").unwrap().0.to_owned() + "{}}}";
