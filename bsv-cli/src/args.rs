@@ -101,9 +101,38 @@ enum Command {
     User(UserCommand),
     /// Show the balance of the wallet, in satoshis
     Balance,
+    /// Pay to a payment URL from the wallet, and print the transaction
+    Pay {
+        /// The payment URL
+        url: String,
+    },
+    /// List and cancel payments by the wallet
+    #[command(subcommand)]
+    Payment(PaymentCommand),
+    /// Pay to a payment URL from the wallet of a regtest node, at most 100,000 satoshis
+    Faucet {
+        /// The payment URL
+        #[arg(value_name = "PAYMENT_URL")]
+        url: String,
+    },
     /// Look after the wallet itself
     #[command(subcommand)]
     Wallet(WalletCommand),
+}
+
+#[derive(Debug, Subcommand)]
+enum PaymentCommand {
+    /// List the last 100 payments by the wallet, the newest first
+    List {
+        /// Those before the payment of this id
+        #[arg(long, value_name = "ID")]
+        before: Option<u64>,
+    },
+    /// Cancel a payment whose payee does not answer, by spending one of its coins otherwise
+    Cancel {
+        /// The id of the payment
+        id: u64,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -261,6 +290,12 @@ impl Command {
             Self::Invoice(command) => command.operation(),
             Self::User(command) => command.operation(),
             Self::Balance => Operation::Balance,
+            Self::Pay { url } => Operation::Pay { url: url.clone() },
+            Self::Payment(PaymentCommand::List { before }) => {
+                Operation::ListPayments { before: *before }
+            }
+            Self::Payment(PaymentCommand::Cancel { id }) => Operation::CancelPayment { id: *id },
+            Self::Faucet { url } => Operation::Faucet { url: url.clone() },
             Self::Wallet(WalletCommand::BackupWords { yes }) => {
                 Operation::BackupWords { is_confirmed: *yes }
             }

@@ -29,6 +29,10 @@ pub(crate) enum Operation {
     CreateUser(UserDraft),
     GetUser { id: u64 },
     Balance,
+    Pay { url: String },
+    ListPayments { before: Option<u64> },
+    CancelPayment { id: u64 },
+    Faucet { url: String },
     BackupWords { is_confirmed: bool },
 }
 
@@ -59,6 +63,10 @@ impl Operation {
             | Self::CreateUser(_)
             | Self::GetUser { .. }
             | Self::Balance
+            | Self::Pay { .. }
+            | Self::ListPayments { .. }
+            | Self::CancelPayment { .. }
+            | Self::Faucet { .. }
             | Self::BackupWords { .. } => true,
         }
     }
@@ -122,6 +130,15 @@ impl Operation {
             }
             Self::GetUser { id } => get(format!("/api/v1/users/{id}")),
             Self::Balance => get("/api/v1/balance".to_owned()),
+            Self::Pay { url } => post("/api/v1/pay".to_owned(), json!({ "payToURL": url })),
+            Self::ListPayments { before: None } => get("/control/wallet/payments".to_owned()),
+            Self::ListPayments { before: Some(id) } => {
+                get(format!("/control/wallet/payments?before={id}"))
+            }
+            Self::CancelPayment { id } => {
+                post(format!("/control/wallet/payments/{id}/cancel"), json!({}))
+            }
+            Self::Faucet { url } => post("/control/faucet".to_owned(), json!({ "url": url })),
             Self::BackupWords { .. } => post("/control/wallet/backup-words".to_owned(), json!({})),
         }
     }
@@ -183,6 +200,12 @@ impl Operation {
             Self::DeleteInvoice { id } => format!("Invoice {id} is deleted\n"),
             Self::CreateUser(_) | Self::GetUser { .. } => output::user(&value),
             Self::Balance => format!("{} satoshis\n", value["satoshis"]),
+            Self::Pay { .. } => output::paid(&value),
+            Self::ListPayments { .. } => output::payments(&value),
+            Self::CancelPayment { id } => format!("Payment {id} is {}\n", member("state")),
+            Self::Faucet { url } => {
+                format!("The faucet has paid to {url}\ntransaction {}\n", member("txid"))
+            }
             Self::BackupWords { .. } => format!("{}\n", member("words")),
         }
     }

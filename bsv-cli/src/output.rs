@@ -63,6 +63,38 @@ pub(crate) fn user(user: &Value) -> String {
     text
 }
 
+/// What a payment came to.
+pub(crate) fn paid(result: &Value) -> String {
+    ["Paid\n".to_owned(), field("id", &result["id"]), field("transaction", &result["tx_id"])]
+        .concat()
+        + &field("memo", &result["memo"])
+}
+
+/// A table of payments by the wallet.
+pub(crate) fn payments(payments: &Value) -> String {
+    let payments = payments.as_array().map(Vec::as_slice).unwrap_or_default();
+    if payments.is_empty() {
+        return "There is no payment\n".to_owned();
+    }
+    let mut table = Table::new();
+    table.load_style(UTF8_HORIZONTAL_ONLY);
+    table.set_header(["id", "state", "satoshis", "fee", "block", "transaction", "paid to"]);
+    for payment in payments {
+        let text = |name: &str| printable(payment[name].as_str().unwrap_or_default());
+        let number = |name: &str| payment[name].as_u64().map_or(String::new(), |n| n.to_string());
+        table.add_row([
+            number("id"),
+            text("state"),
+            number("satoshis"),
+            number("fee"),
+            number("blockHeight"),
+            text("txid"),
+            text("url"),
+        ]);
+    }
+    format!("{table}\n")
+}
+
 /// A line that shows a field which is not empty.
 pub(crate) fn field(name: &str, value: &Value) -> String {
     match value.as_str() {

@@ -1,9 +1,10 @@
 use bsv_store::{FileError, KeystoreError, StoreError};
-use bsv_tx::KeyError;
+use bsv_tx::{KeyError, OutPoint};
 use thiserror::Error;
 
 use crate::fields::FieldErrors;
 use crate::invoice::NOT_IN_THE_FUTURE;
+use crate::payment::OutgoingState;
 use crate::store::WalletStoreError;
 
 /// Why the wallet did not do what it was asked for. Nothing of it is left behind, unless the store
@@ -26,6 +27,95 @@ pub enum Error {
     /// A paid invoice cannot be deleted.
     #[error("invoice {0} is paid, and stays")]
     Paid(String),
+    /// The invoice was not paid in time.
+    #[error("invoice {0} is expired")]
+    Expired(String),
+    /// A payment of the invoice is on its way to the network, and it is not known yet whether it gets
+    /// there.
+    #[error("a payment of invoice {0} is on its way")]
+    InFlight(String),
+    /// The transaction of this number is not one whose outcome is open.
+    #[error("transaction {0} is not on its way")]
+    NotInFlight(u64),
+    /// The bytes are not a transaction that could pay anything.
+    #[error("the transaction cannot be read: {0}")]
+    BadTransaction(String),
+    /// A transaction does not pay what is asked for.
+    #[error("{0}")]
+    WrongOutputs(String),
+    /// The network does not know what a transaction spends, or it is spent already.
+    #[error("input {index} spends {outpoint}, which is unknown to the network or spent already")]
+    UnknownInput {
+        /// The index of the input.
+        index: usize,
+        /// What it spends.
+        outpoint: OutPoint,
+    },
+    /// The fee of a transaction is too low to be mined.
+    #[error("the fee of {paid} satoshis is too low: {needed} are needed")]
+    FeeTooLow {
+        /// What it pays, in satoshis.
+        paid: u64,
+        /// What it must pay.
+        needed: u64,
+    },
+    /// The network refuses a transaction.
+    #[error("the network refuses the transaction: {0}")]
+    RefusedByNetwork(String),
+    /// It is not known whether a payment went through.
+    #[error(
+        "it is not known whether the payment went through ({0}): it is looked after, and may be \
+         sent again"
+    )]
+    OutcomeUnknown(String),
+    /// The node does not answer, or none is configured. Nothing was changed.
+    #[error("the network is not available: {0}")]
+    NetworkAway(String),
+    /// Nobody may read this channel with this token, or there is no such channel.
+    #[error("there is no such channel, or the token is not the one for it")]
+    UnknownChannel,
+    /// A payment to this URL is being made already.
+    #[error("a payment to this URL is being made at this moment")]
+    PaymentRunning,
+    /// The payee's answer makes no sense.
+    #[error("{0}")]
+    PayeeNonsense(String),
+    /// The payee does not answer. Nothing was changed.
+    #[error("the payee does not answer: {0}")]
+    PayeeAway(String),
+    /// The payee refuses to be paid, or wants what this wallet does not do.
+    #[error("{0}")]
+    PayeeRefuses(String),
+    /// The payee asks for more than may be paid at once.
+    #[error("the payee asks for {asked} satoshis, and the limit is {limit}")]
+    OverLimit {
+        /// What the payee asks for.
+        asked: u64,
+        /// What may be paid.
+        limit: u64,
+    },
+    /// The payee, or the node, wants a higher fee rate than is allowed.
+    #[error("a fee of {asked} satoshis per 1000 bytes is asked for, and maxFeeRate is {limit}")]
+    FeeTooHigh {
+        /// What is asked for.
+        asked: u64,
+        /// What is allowed.
+        limit: u64,
+    },
+    /// The coins that can be spent are worth too little.
+    #[error("{needed} satoshis are needed, fee included, and {spendable} can be spent")]
+    InsufficientFunds {
+        /// What is needed, with the least fee.
+        needed: u64,
+        /// What the coins are worth that can be spent in one transaction.
+        spendable: u64,
+    },
+    /// There is no such payment by the wallet.
+    #[error("there is no payment {0}")]
+    UnknownPayment(u64),
+    /// The outcome of a payment by the wallet is known already.
+    #[error("payment {0} is {name}", name = .1.name())]
+    NotOpen(u64, OutgoingState),
     /// An idempotency key is empty, too long, or not printable ASCII.
     #[error("an idempotency key has from 1 to 255 printable ASCII characters")]
     BadIdempotencyKey,
@@ -87,6 +177,15 @@ impl From<WalletStoreError> for Error {
                 errors.add("expiresAt", NOT_IN_THE_FUTURE);
                 Self::Invalid(errors)
             }
+            WalletStoreError::Expired(number) => Self::Expired(number.to_string()),
+            WalletStoreError::InFlight(number) => Self::InFlight(number.to_string()),
+            WalletStoreError::NotInFlight(number) => Self::NotInFlight(number),
+            WalletStoreError::UnknownPayment(number) => Self::UnknownPayment(number),
+            WalletStoreError::NotOpen(number, state) => Self::NotOpen(number, state),
+            WalletStoreError::InsufficientFunds { needed, spendable } => {
+                Self::InsufficientFunds { needed, spendable }
+            }
+            WalletStoreError::Key(error) => Self::Key(error),
             WalletStoreError::KeyReused => Self::KeyReused,
             WalletStoreError::Full(count) => Self::Full(count),
             WalletStoreError::OtherWallet => Self::OtherSeed,

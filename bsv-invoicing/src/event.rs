@@ -27,4 +27,18 @@ pub enum EventKind {
     InvoiceDeleted(InvoiceId),
     /// A user was created.
     UserCreated(u64),
+    /// An invoice was paid.
+    InvoicePaid(InvoiceId),
+    /// Another transaction took the place of the one that paid an invoice.
+    InvoicePaymentDisplaced(InvoiceId),
+    /// The wallet began a payment.
+    PaymentStarted(u64),
+    /// A payment of the wallet was accepted.
+    PaymentSettled(u64),
+    /// A payment of the wallet was refused.
+    PaymentRefused(u64),
+    /// A payment of the wallet was cancelled.
+    PaymentCancelled(u64),
+    /// Another transaction took the place of a payment of the wallet.
+    PaymentDisplaced(u64),
 }

@@ -100,6 +100,10 @@ pub struct Invoice {
     pub expires_at: Timestamp,
     /// When a payment was received, if one was.
     pub payment_received_at: Option<Timestamp>,
+    /// Where the payer wants refunds, if it is paid.
+    pub refund_to: Option<String>,
+    /// Whether a payment is on its way to the network: until that is decided, it does not expire.
+    pub in_flight: bool,
     /// When it was deleted, if it was. Nobody is shown it since.
     pub deleted_at: Option<Timestamp>,
 }
@@ -120,7 +124,7 @@ impl Invoice {
     pub fn state(&self, now: Timestamp) -> InvoiceState {
         if self.paid_at(now).is_some() {
             InvoiceState::Paid
-        } else if self.expires_at <= now {
+        } else if self.expires_at <= now && !self.in_flight {
             InvoiceState::Expired
         } else {
             InvoiceState::Pending
@@ -152,14 +156,18 @@ impl Invoice {
     /// Appends what [`to_json`](Self::to_json) answers. Written by hand, since lists and look-ups
     /// spend much of their time on it.
     pub fn write_json(&self, now: Timestamp, json: &mut Vec<u8>) {
-        let Self { id, satoshis, description, reference, created_at, expires_at, .. } = self;
+        let Self {
+            id, satoshis, description, reference, created_at, expires_at, refund_to, ..
+        } = self;
         write_member(json, b"{\"id\":", id.as_str());
         write_member(json, b",\"reference\":", reference);
         write_member(json, b",\"description\":", description);
         write_member(json, b",\"satoshis\":", satoshis);
         write_member(json, b",\"expiresAt\":", expires_at);
         write_member(json, b",\"paymentReceivedAt\":", &self.paid_at(now));
-        json.extend_from_slice(b",\"refundTo\":null,\"refundedAt\":null");
+        let refund_to = refund_to.as_ref().filter(|_| self.paid_at(now).is_some());
+        write_member(json, b",\"refundTo\":", &refund_to);
+        json.extend_from_slice(b",\"refundedAt\":null");
         write_member(json, b",\"state\":", self.state(now).name());
         write_member(json, b",\"createdAt\":", created_at);
         write_member(json, b",\"updatedAt\":", &self.updated_at(now).whole_seconds());

@@ -24,22 +24,30 @@
 //! # }
 //! ```
 
+mod coin;
 pub mod dpp;
 mod error;
 mod event;
 mod fields;
+mod follow;
 mod idempotency;
 mod invoice;
 mod invoice_id;
+mod pay;
+mod payment;
+mod receive;
+mod running;
 mod seed;
 mod store;
 mod time;
 mod user;
 mod wallet;
 
+pub use coin::{Chain, Coin, KeyPath, Spending};
 pub use error::Error;
 pub use event::{Event, EventKind};
 pub use fields::FieldErrors;
+pub use follow::Following;
 pub use idempotency::{IDEMPOTENCY_PERIOD, IdempotencyKey, MAX_KEY_LEN};
 pub use invoice::{
     DEFAULT_EXPIRY, Invoice, InvoiceDraft, InvoicePage, InvoiceQuery, InvoiceState,
@@ -47,6 +55,11 @@ pub use invoice::{
     MAX_SATOSHIS,
 };
 pub use invoice_id::InvoiceId;
+pub use pay::{PayDraft, faucet};
+pub use payment::{
+    Begun, BlockPlace, Followed, FoundProof, IncomingPayment, IncomingState, NewIncoming,
+    NewOutgoing, OutgoingPayment, OutgoingState, Proof, Purpose, Selection, TransactionState,
+};
 pub use seed::WalletSeed;
 pub use store::{
     NewInvoice, OpenWalletStoreError, RedbWalletStore, UserRecord, WalletStore, WalletStoreError,

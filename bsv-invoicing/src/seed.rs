@@ -4,11 +4,14 @@ use std::fmt;
 
 use bip39::Mnemonic;
 use bsv_store::{Keystore, KeystoreError};
-use bsv_tx::{ExtendedPrivateKey, ExtendedPublicKey, KeyError, Network, PublicKey};
+use bsv_tx::{
+    ExtendedPrivateKey, ExtendedPublicKey, KeyError, Network, PrivateKey, PublicKey, Script,
+};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use zeroize::Zeroizing;
 
+use crate::coin::KeyPath;
 use crate::error::Error;
 use crate::invoice_id::IdCipher;
 
@@ -18,7 +21,7 @@ const NAME: &str = "wallet.seed";
 const ADOPTED: &str = "wallet.adopted";
 /// Purpose 44' (BIP44), coin 236' (Bitcoin SV, SLIP-0044), the first account.
 const ACCOUNT: &str = "m/44'/236'/0'";
-/// Of the account's chains, after those that receive and that take change: the users' keys.
+/// Of the account's chains, after those of [`Chain`]: the users' keys.
 const USERS_CHAIN: &str = "m/2";
 
 /// A wallet's seed: 24 words of BIP39, wiped when dropped and never printed.
@@ -83,13 +86,16 @@ impl WalletSeed {
     pub(crate) fn keys(&self, network: Network) -> Result<WalletKeys, KeyError> {
         let seed = Zeroizing::new(self.0.to_seed_normalized(""));
         let account = ExtendedPrivateKey::from_seed(&seed, network)?.derive(ACCOUNT)?;
-        let mut mac = Hmac::<Sha256>::new_from_slice(seed.as_ref()).expect("any key will do");
-        mac.update(b"bsv-invoicing: invoice ids");
-        let id_key = Zeroizing::new(mac.finalize().into_bytes().into());
+        let [id_key, token_key] =
+            [&b"bsv-invoicing: invoice ids"[..], b"bsv-invoicing: channel tokens"]
+                .map(|purpose| secret(&seed, purpose));
         Ok(WalletKeys {
             fingerprint: account.private_key().public_key().hash(),
             users: account.derive(USERS_CHAIN)?.public()?,
             ids: IdCipher::new(&id_key),
+            receive: account.derive("m/0")?.public()?,
+            tokens: Hmac::new_from_slice(token_key.as_ref()).expect("any key will do"),
+            account,
         })
     }
 }
@@ -100,6 +106,13 @@ impl fmt::Debug for WalletSeed {
     }
 }
 
+/// A secret for a purpose that BIP32 has no keys for.
+fn secret(seed: &[u8; 64], purpose: &[u8]) -> Zeroizing<[u8; 32]> {
+    let mut mac = Hmac::<Sha256>::new_from_slice(seed).expect("any key will do");
+    mac.update(purpose);
+    Zeroizing::new(mac.finalize().into_bytes().into())
+}
+
 /// What a wallet derives from its seed.
 pub(crate) struct WalletKeys {
     /// Tells wallets apart: the hash of the account's public key.
@@ -108,12 +121,43 @@ pub(crate) struct WalletKeys {
     users: ExtendedPublicKey,
     /// Makes the ids of invoices.
     pub(crate) ids: IdCipher,
+    /// Makes what invoices are paid to.
+    receive: ExtendedPublicKey,
+    /// Makes the tokens of channels.
+    tokens: Hmac<Sha256>,
+    account: ExtendedPrivateKey,
 }
 
 impl WalletKeys {
     /// The key of a user.
     pub(crate) fn user(&self, id: u64) -> Result<PublicKey, KeyError> {
         self.users.child(u32::try_from(id).map_err(|_| KeyError::DerivationPath)?)
+    }
+
+    /// The script that locks what is paid to the invoice of this number.
+    pub(crate) fn destination(&self, invoice: u64) -> Result<Script, KeyError> {
+        let index = u32::try_from(invoice).map_err(|_| KeyError::DerivationPath)?;
+        Ok(Script::p2pkh(&self.receive.child(index)?.hash()))
+    }
+
+    /// The key of a coin.
+    pub(crate) fn coin(&self, path: KeyPath) -> Result<PrivateKey, KeyError> {
+        let path = format!("m/{}/{}", path.chain as u8, path.index);
+        Ok(self.account.derive(&path)?.private_key().clone())
+    }
+
+    /// The token that lets a payer read a channel.
+    pub(crate) fn token(&self, channel_id: &str) -> String {
+        let mut mac = self.tokens.clone();
+        mac.update(channel_id.as_bytes());
+        hex::encode(mac.finalize().into_bytes())
+    }
+
+    /// Whether this is the token of a channel. Takes as long for any of the same length.
+    pub(crate) fn is_token(&self, channel_id: &str, token: &str) -> bool {
+        let mut mac = self.tokens.clone();
+        mac.update(channel_id.as_bytes());
+        hex::decode(token).is_ok_and(|token| mac.verify_slice(&token).is_ok())
     }
 }
 

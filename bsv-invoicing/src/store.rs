@@ -6,12 +6,19 @@ mod redb;
 use std::time::Duration;
 
 use bsv_store::StoreError;
+use bsv_tx::{KeyError, Transaction};
 use thiserror::Error;
 
+use crate::coin::Spending;
+use crate::dpp::PeerChannel;
 use crate::event::Event;
 use crate::idempotency::IdempotencyKey;
 use crate::invoice::{Invoice, InvoiceDraft, InvoicePage, InvoiceQuery};
 use crate::invoice_id::InvoiceId;
+use crate::payment::{
+    Begun, BlockPlace, Followed, FoundProof, IncomingPayment, NewIncoming, NewOutgoing,
+    OutgoingPayment, OutgoingState, Proof, Selection,
+};
 use crate::time::Timestamp;
 use crate::user::UserDraft;
 
@@ -28,6 +35,32 @@ pub enum WalletStoreError {
     /// The invoice of this number is paid.
     #[error("the invoice of number {0} is paid, and stays")]
     Paid(u64),
+    /// The invoice of this number is not paid in time.
+    #[error("the invoice of number {0} is expired")]
+    Expired(u64),
+    /// A payment of the invoice of this number is on its way to the network.
+    #[error("a payment of the invoice of number {0} is on its way")]
+    InFlight(u64),
+    /// The transaction of this number is not one whose outcome is open.
+    #[error("the transaction of number {0} is not on its way")]
+    NotInFlight(u64),
+    /// There is no payment by the wallet of this number.
+    #[error("there is no payment {0}")]
+    UnknownPayment(u64),
+    /// The outcome of the payment of this number is known already.
+    #[error("payment {0} is {name}", name = .1.name())]
+    NotOpen(u64, OutgoingState),
+    /// The coins that can be spent are worth too little, or too many of them are small.
+    #[error("{needed} satoshis are needed, fee included, and {spendable} can be spent")]
+    InsufficientFunds {
+        /// What is needed, with the least fee.
+        needed: u64,
+        /// What the coins are worth that can be spent in one transaction.
+        spendable: u64,
+    },
+    /// A key could not be derived.
+    #[error(transparent)]
+    Key(#[from] KeyError),
     /// The invoice would have expired before it was created.
     #[error("the invoice would have expired before it was created")]
     AlreadyExpired,
@@ -123,6 +156,160 @@ pub trait WalletStore: Send + Sync + 'static {
         &self,
         id: u64,
     ) -> impl Future<Output = Result<Option<UserRecord>, WalletStoreError>> + Send;
+
+    /// Notes a payment that is going to be broadcast. At most one is in flight for an invoice.
+    fn begin_payment(
+        &self,
+        payment: NewIncoming,
+    ) -> impl Future<Output = Result<Begun, WalletStoreError>> + Send;
+
+    /// Notes that the network refuses the payment that is in flight with the transaction of this
+    /// number: its invoice can be paid again.
+    fn refuse_payment(
+        &self,
+        transaction: u64,
+    ) -> impl Future<Output = Result<(), WalletStoreError>> + Send;
+
+    /// Notes that the network has taken the transaction of this number, whatever was known of it
+    /// before. The invoice that it pays is paid, coins come and go, the balance moves, and what
+    /// contradicts it is displaced.
+    fn settle(
+        &self,
+        transaction: u64,
+        now: Timestamp,
+    ) -> impl Future<Output = Result<(), WalletStoreError>> + Send;
+
+    /// Chooses coins for a payment and reserves them, with the transaction that `build` makes of them
+    /// and the message to the payee. Answers the payment with the same idempotency key, or an open or
+    /// settled one to the same URL, if there is one.
+    fn reserve_coins(
+        &self,
+        payment: NewOutgoing,
+        build: impl FnOnce(&Selection) -> Result<(Transaction, Vec<u8>), KeyError> + Send + 'static,
+    ) -> impl Future<Output = Result<OutgoingPayment, WalletStoreError>> + Send;
+
+    /// Notes that the payee has accepted the payment of this number, with a memo and a channel, or
+    /// that the network knows it.
+    fn settle_outgoing(
+        &self,
+        payment: u64,
+        answer: Option<(String, Option<PeerChannel>)>,
+        now: Timestamp,
+    ) -> impl Future<Output = Result<OutgoingPayment, WalletStoreError>> + Send;
+
+    /// Notes that the payee refuses the payment of this number, which the network does not know: its
+    /// coins can be spent again.
+    fn refuse_outgoing(
+        &self,
+        payment: u64,
+        reason: String,
+        now: Timestamp,
+    ) -> impl Future<Output = Result<OutgoingPayment, WalletStoreError>> + Send;
+
+    /// Notes the transaction that `build` makes of one of the coins of the open payment of this
+    /// number, to take it back. Answers its number, or that of the one made before.
+    fn begin_cancellation(
+        &self,
+        payment: u64,
+        spending: Spending,
+        now: Timestamp,
+        build: impl FnOnce(&Selection) -> Result<Transaction, KeyError> + Send + 'static,
+    ) -> impl Future<Output = Result<u64, WalletStoreError>> + Send;
+
+    /// Notes that another transaction has taken the place of the one of this number: what it did is
+    /// undone, after what the wallet's later transactions did with its coins.
+    fn displace(
+        &self,
+        transaction: u64,
+        now: Timestamp,
+    ) -> impl Future<Output = Result<(), WalletStoreError>> + Send;
+
+    /// Notes that the transaction of this number is in a block of the main chain.
+    fn prove(
+        &self,
+        transaction: u64,
+        proof: Proof,
+        now: Timestamp,
+    ) -> impl Future<Output = Result<(), WalletStoreError>> + Send;
+
+    /// Notes that a block is no longer in the main chain: what it held is to be looked after again.
+    fn forget_block(
+        &self,
+        block: BlockPlace,
+    ) -> impl Future<Output = Result<(), WalletStoreError>> + Send;
+
+    /// Notes that the transaction of this number is to be looked after no longer.
+    fn unfollow(
+        &self,
+        transaction: u64,
+    ) -> impl Future<Output = Result<(), WalletStoreError>> + Send;
+
+    /// Notes whether the payer has read a proof for the transaction of this number. Answers whether
+    /// there is such a proof.
+    fn mark_read(
+        &self,
+        transaction: u64,
+        sequence: u32,
+        is_read: bool,
+    ) -> impl Future<Output = Result<bool, WalletStoreError>> + Send;
+
+    /// The payments towards the invoice of this number, in the order in which they came.
+    fn incoming(
+        &self,
+        invoice: u64,
+    ) -> impl Future<Output = Result<Vec<IncomingPayment>, WalletStoreError>> + Send;
+
+    /// The payment by the wallet of this number, and the message to its payee while it is open.
+    fn outgoing(
+        &self,
+        payment: u64,
+    ) -> impl Future<Output = Result<Option<(OutgoingPayment, Vec<u8>)>, WalletStoreError>> + Send;
+
+    /// The transaction of the payment by the wallet of this number.
+    fn outgoing_transaction(
+        &self,
+        payment: u64,
+    ) -> impl Future<Output = Result<Transaction, WalletStoreError>> + Send;
+
+    /// The last payment by the wallet to this URL.
+    fn outgoing_to(
+        &self,
+        url: &str,
+    ) -> impl Future<Output = Result<Option<OutgoingPayment>, WalletStoreError>> + Send;
+
+    /// Up to `limit` payments by the wallet before the one of this number, the newest first.
+    fn outgoing_before(
+        &self,
+        payment: u64,
+        limit: usize,
+    ) -> impl Future<Output = Result<Vec<OutgoingPayment>, WalletStoreError>> + Send;
+
+    /// Up to `limit` transactions after the one of this number that are to be looked after, in the
+    /// order of their numbers.
+    fn followed(
+        &self,
+        after: u64,
+        limit: usize,
+    ) -> impl Future<Output = Result<Vec<Followed>, WalletStoreError>> + Send;
+
+    /// The transaction of this number.
+    fn transaction(
+        &self,
+        transaction: u64,
+    ) -> impl Future<Output = Result<Option<Transaction>, WalletStoreError>> + Send;
+
+    /// The blocks from this height on that hold transactions of the wallet.
+    fn blocks(
+        &self,
+        from: u32,
+    ) -> impl Future<Output = Result<Vec<BlockPlace>, WalletStoreError>> + Send;
+
+    /// What proves that the transaction of this number is in a block: the proofs found so far, in
+    /// that order.
+    fn proofs(
+        &self,
+        transaction: u64,
+    ) -> impl Future<Output = Result<Vec<FoundProof>, WalletStoreError>> + Send;
 
     /// The balance, in satoshis.
     fn balance(&self) -> impl Future<Output = Result<u64, WalletStoreError>> + Send;

@@ -1,34 +1,66 @@
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
+use bsv_network::NodeRpc;
 use bsv_store::Keystore;
 use bsv_tx::{KeyError, Network};
 
+use crate::dpp::Merchant;
 use crate::error::Error;
 use crate::event::Event;
 use crate::fields::FieldErrors;
 use crate::idempotency::IdempotencyKey;
-use crate::invoice::{DEFAULT_EXPIRY, Invoice, InvoiceDraft, InvoicePage, InvoiceQuery};
+use crate::invoice::{
+    DEFAULT_EXPIRY, Invoice, InvoiceDraft, InvoicePage, InvoiceQuery, MAX_SATOSHIS,
+};
 use crate::invoice_id::InvoiceId;
+use crate::pay::{Payee, Paying};
+use crate::receive::Broadcast;
+use crate::running::Running;
 use crate::seed::{WalletKeys, WalletSeed};
 use crate::store::{NewInvoice, RedbWalletStore, UserRecord, WalletStore, WalletStoreError};
 use crate::time::{Clock, Timestamp};
 use crate::user::{User, UserDraft};
 
 /// How a wallet works.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct WalletSettings {
     /// The network whose keys are used.
     pub network: Network,
     /// For how long an invoice can be paid that does not say so itself.
     pub expiry: Duration,
+    /// The beginning of payment URLs, where payers reach the wallet: a URL without a slash at its end.
+    pub public_url: String,
+    /// Who is paid, as payers are told.
+    pub merchant: Merchant,
+    /// The fee rate that payers are asked for, in satoshis per 1000 bytes; if the node wants more, that.
+    pub fee_rate: u64,
+    /// The highest fee rate that the wallet pays, in satoshis per 1000 bytes.
+    pub max_fee_rate: u64,
+    /// The most that the wallet pays at once, in satoshis.
+    pub pay_limit: u64,
 }
 
 impl WalletSettings {
-    /// The defaults on a network: invoices expire after 24 hours.
+    /// The defaults on a network: invoices expire after 24 hours, payers are asked for 100 satoshis per
+    /// 1000 bytes, and the wallet pays any amount, at no more than 1000 satoshis per 1000 bytes.
     pub fn new(network: Network) -> Self {
-        Self { network, expiry: DEFAULT_EXPIRY }
+        Self {
+            network,
+            expiry: DEFAULT_EXPIRY,
+            public_url: "http://127.0.0.1:8445".to_owned(),
+            merchant: Merchant {
+                name: String::new(),
+                avatar: String::new(),
+                email: String::new(),
+                address: String::new(),
+            },
+            fee_rate: 100,
+            max_fee_rate: 1000,
+            pay_limit: MAX_SATOSHIS,
+        }
     }
 }
 
@@ -39,11 +71,19 @@ const MAX_SWEPT: usize = 250;
 ///
 /// A change is on the disk when it is acknowledged. Reading goes on while changes wait for the disk.
 pub struct Wallet<S = RedbWalletStore> {
-    store: S,
+    pub(crate) store: S,
     keystore: Arc<Keystore>,
-    keys: WalletKeys,
-    settings: WalletSettings,
+    pub(crate) keys: Arc<WalletKeys>,
+    pub(crate) settings: WalletSettings,
     clock: Clock,
+    pub(crate) node: Option<NodeRpc>,
+    pub(crate) payee: Payee,
+    /// What the node demands for mining, in satoshis per 1000 bytes, as last heard.
+    pub(crate) fee_floor: AtomicU64,
+    /// The payments that are being broadcast, by the numbers of their invoices.
+    pub(crate) broadcasts: Running<u64, Broadcast>,
+    /// The payments that are being made, by their URLs.
+    pub(crate) paying: Running<String, Paying>,
 }
 
 impl<S: WalletStore> Wallet<S> {
@@ -81,7 +121,29 @@ impl<S: WalletStore> Wallet<S> {
                  which is taken for the time until the clock has passed it"
             );
         }
-        Ok(Self { store, keystore, keys, settings, clock: Clock::new(last_event_at) })
+        Ok(Self {
+            store,
+            keystore,
+            keys: Arc::new(keys),
+            settings,
+            clock: Clock::new(last_event_at),
+            node: None,
+            payee: Payee::new(),
+            fee_floor: AtomicU64::new(0),
+            broadcasts: Running::default(),
+            paying: Running::default(),
+        })
+    }
+
+    /// The same wallet with a node of the network, without which it neither receives nor pays. Call
+    /// [`follow`](Self::follow) every second or so.
+    pub fn with_node(self, node: NodeRpc) -> Self {
+        Self { node: Some(node), ..self }
+    }
+
+    /// Whether there is a node.
+    pub fn has_node(&self) -> bool {
+        self.node.is_some()
     }
 
     /// The time: what the system's clock shows, but never earlier than before, or than the last
@@ -135,6 +197,7 @@ impl<S: WalletStore> Wallet<S> {
         deleted.map_err(|error| match error {
             WalletStoreError::UnknownInvoice(_) => Error::UnknownInvoice(id.to_owned()),
             WalletStoreError::Paid(_) => Error::Paid(id.to_owned()),
+            WalletStoreError::InFlight(_) => Error::InFlight(id.to_owned()),
             error => error.into(),
         })
     }

@@ -7,6 +7,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use bsv_invoicing::MAX_SATOSHIS;
+use bsv_invoicing::dpp::Merchant;
 use bsv_minerid::PlainKeys;
 use bsv_network::NodeSettings;
 use bsv_tx::Network;
@@ -14,7 +16,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
 use thiserror::Error;
 
-use self::settings::{PaymentsSettings, Settings, WalletSettings};
+use self::settings::{MerchantSettings, PaymentsSettings, Settings, WalletSettings};
 
 /// The environment variable that holds settings as a JSON object, which count over the file's.
 pub const CONFIG_VARIABLE: &str = "BSV_CONFIG";
@@ -79,8 +81,33 @@ pub struct WalletConfig {
     pub expiry: Duration,
     /// The most memory that cached pages of the store may take, in bytes.
     pub cache_bytes: usize,
-    /// The beginning of payment URLs, where payers reach this service, without a slash at its end.
-    pub public_url: String,
+    /// Who is paid, as payers are told.
+    pub merchant: Merchant,
+    /// The most that is paid at once, in satoshis.
+    pub pay_limit: u64,
+    /// The highest fee rate that is paid, in satoshis per 1000 bytes.
+    pub max_fee_rate: u64,
+    /// How payers pay.
+    pub payments: PaymentsConfig,
+}
+
+/// The payments listener, and what payers are told.
+#[derive(Clone, Debug)]
+pub struct PaymentsConfig {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// The beginning of payment URLs, where payers reach it, without a slash at its end; if it is not
+    /// set, the address.
+    pub public_url: Option<String>,
+    /// The fee rate that payers are asked for, in satoshis per 1000 bytes.
+    pub fee_rate: u64,
+}
+
+impl PaymentsConfig {
+    /// The beginning of payment URLs.
+    pub fn public_url(&self) -> String {
+        self.public_url.clone().unwrap_or_else(|| format!("http://{}", self.address))
+    }
 }
 
 /// A configuration that cannot be used.
@@ -181,6 +208,7 @@ impl Config {
         let node = self.node.as_ref();
         let minerid = self.minerid.as_ref();
         let wallet = self.wallet.as_ref();
+        let payments = wallet.map(|wallet| &wallet.payments);
         json!({
             "network": self.network.name(),
             "dataDir": self.network_dir,
@@ -201,8 +229,21 @@ impl Config {
                 "port": wallet.map(|wallet| wallet.address.port()),
                 "paymentExpiryHours": wallet.map(|wallet| wallet.expiry.as_secs() / 3600),
                 "cacheMegabytes": wallet.map(|wallet| wallet.cache_bytes >> 20),
+                "payLimitSatoshis": wallet.map(|wallet| wallet.pay_limit),
+                "maxFeeRate": wallet.map(|wallet| wallet.max_fee_rate),
+                "merchant": wallet.map(|wallet| json!({
+                    "name": wallet.merchant.name,
+                    "email": wallet.merchant.email,
+                    "address": wallet.merchant.address,
+                    "avatar": wallet.merchant.avatar,
+                })),
             },
-            "payments": { "publicUrl": wallet.map(|wallet| &wallet.public_url) },
+            "payments": {
+                "host": payments.map(|payments| payments.address.ip()),
+                "port": payments.map(|payments| payments.address.port()),
+                "publicUrl": payments.map(PaymentsConfig::public_url),
+                "feeRate": payments.map(|payments| payments.fee_rate),
+            },
         })
     }
 }
@@ -243,20 +284,48 @@ fn wallet(
     if !(1..=MAX_CACHE_MEGABYTES).contains(&megabytes) {
         return Err(ConfigError::Inconsistent("wallet.cacheMegabytes must be from 1 to 65536"));
     }
-    let public_url = payments.public_url.as_deref().unwrap_or("http://127.0.0.1:8445");
-    if !is_public_url(public_url) {
-        return Err(ConfigError::Inconsistent(
-            "payments.publicUrl must be a URL such as https://pay.example.com, without a query",
-        ));
-    }
+    let MerchantSettings { name, email, address, avatar } = &settings.merchant;
+    let merchant = Merchant {
+        name: name.clone(),
+        email: email.clone(),
+        address: address.clone(),
+        avatar: avatar.clone(),
+    };
     Ok(WalletConfig {
         address: SocketAddr::new(host, settings.port.unwrap_or(8443)),
         expiry: Duration::from_secs(u64::from(hours) * 3600),
         cache_bytes: (megabytes as usize) << 20,
-        public_url: public_url.trim_end_matches('/').to_owned(),
+        merchant,
+        pay_limit: settings.pay_limit_satoshis.unwrap_or(MAX_SATOSHIS),
+        max_fee_rate: settings.max_fee_rate.unwrap_or(DEFAULT_MAX_FEE_RATE),
+        payments: payments_config(payments)?,
     })
 }
 
+fn payments_config(settings: &PaymentsSettings) -> Result<PaymentsConfig, ConfigError> {
+    let public_url = settings.public_url.as_deref();
+    if !public_url.is_none_or(is_public_url) {
+        return Err(ConfigError::Inconsistent(
+            "payments.publicUrl must be a URL such as https://pay.example.com, without a query",
+        ));
+    }
+    let host = settings.host.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
+    if host.is_unspecified() && public_url.is_none() {
+        return Err(ConfigError::Inconsistent(
+            "payments.host does not say where payers reach it: set payments.publicUrl",
+        ));
+    }
+    Ok(PaymentsConfig {
+        address: SocketAddr::new(host, settings.port.unwrap_or(8445)),
+        public_url: public_url.map(|url| url.trim_end_matches('/').to_owned()),
+        fee_rate: settings.fee_rate.unwrap_or(DEFAULT_FEE_RATE),
+    })
+}
+
+/// What miners ask for, in satoshis per 1000 bytes.
+const DEFAULT_FEE_RATE: u64 = 100;
+/// Twice what payees asked for when fees were higher, in satoshis per 1000 bytes.
+const DEFAULT_MAX_FEE_RATE: u64 = 1000;
 const MAX_EXPIRY_HOURS: u32 = 87_600;
 const MAX_CACHE_MEGABYTES: u32 = 1 << 16;
 

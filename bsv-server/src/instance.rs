@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use bsv_invoicing::dpp::MAX_MESSAGE_LEN;
 use bsv_invoicing::{OpenWalletStoreError, RedbWalletStore, Wallet, WalletSettings};
 use bsv_minerid::{MinerIds, OpenStoreError, RedbIdentityStore};
 use bsv_network::NodeRpc;
@@ -13,6 +14,7 @@ use crate::config::{Config, WalletConfig};
 use crate::control::SetUp;
 use crate::http::{self, Answer, Problem, answer};
 use crate::minerid::MinerIdApi;
+use crate::payments::PaymentsApi;
 use crate::wallet::WalletApi;
 
 /// An opened data directory, which this process holds until the instance is dropped.
@@ -22,6 +24,7 @@ pub struct Instance {
     pub(crate) node: Option<NodeRpc>,
     pub(crate) minerid: Option<MinerIdApi>,
     pub(crate) wallet: Option<WalletApi>,
+    payments: Option<PaymentsApi>,
     set_up: SetUp,
     _lock: Arc<DirLock>,
 }
@@ -33,6 +36,8 @@ pub enum Surface {
     MinerId,
     /// The wallet listener: the routes of its specification.
     Wallet,
+    /// The payments listener: what payers need.
+    Payments,
     /// The control socket, or this very process: those routes, and setting up.
     Control,
 }
@@ -83,15 +88,18 @@ impl Instance {
         };
         let wallet = match config.wallet.as_ref().zip(keystore) {
             Some((wallet, keystore)) => {
-                let opened = open_wallet(&config, wallet, Arc::clone(&lock), keystore).await?;
-                Some(WalletApi::new(Arc::new(opened), wallet.public_url.clone()))
+                let node = node.clone();
+                Some(Arc::new(
+                    open_wallet(&config, wallet, node, Arc::clone(&lock), keystore).await?,
+                ))
             }
             None => None,
         };
-        let shared_wallet = wallet.as_ref().map(|api| Arc::clone(api.wallet()));
-        let set_up = SetUp::new(ids.clone(), shared_wallet, node.clone());
+        let set_up = SetUp::new(ids.clone(), wallet.clone(), node.clone(), config.network);
         let minerid = ids.map(MinerIdApi::new);
-        Ok(Self { config, node, minerid, wallet, set_up, _lock: lock })
+        let payments = wallet.clone().map(PaymentsApi::new);
+        let wallet = wallet.map(WalletApi::new);
+        Ok(Self { config, node, minerid, wallet, payments, set_up, _lock: lock })
     }
 
     /// Answers a request.
@@ -102,16 +110,22 @@ impl Instance {
         let service = match surface {
             Surface::MinerId => Service::MinerId,
             Surface::Wallet => Service::Wallet,
+            Surface::Payments => Service::Payments,
             Surface::Control if request.uri().path().starts_with("/api/") => Service::Wallet,
             Surface::Control => Service::MinerId,
         };
-        if surface != Surface::Control
+        // Strangers use the payments listener, from wherever they are.
+        if matches!(surface, Surface::MinerId | Surface::Wallet)
             && let Err(reason) = http::check_origin(request.headers(), &self.config.allowed_hosts)
         {
             return service.refuse(StatusCode::FORBIDDEN, reason);
         }
         let (head, body) = request.into_parts();
-        let body = match http::collect(body, MAX_BODY_LEN).await {
+        let max_len = match surface {
+            Surface::Payments => MAX_MESSAGE_LEN,
+            _ => MAX_BODY_LEN,
+        };
+        let body = match http::collect(body, max_len).await {
             Ok(body) => body,
             Err(error) => return service.refuse(error.status(), &error.to_string()),
         };
@@ -121,15 +135,21 @@ impl Instance {
         {
             return answer;
         }
-        match (service, &self.minerid, &self.wallet) {
-            (Service::MinerId, Some(minerid), _) => minerid.answer(request).await,
-            (Service::Wallet, _, Some(wallet)) => wallet.answer(&request).await,
-            (Service::MinerId, None, _) => {
-                service.refuse(StatusCode::NOT_FOUND, "the miner identity service is disabled")
-            }
-            (Service::Wallet, _, None) => {
-                service.refuse(StatusCode::NOT_FOUND, "the wallet is disabled")
-            }
+        let disabled =
+            |name| service.refuse(StatusCode::NOT_FOUND, &format!("the {name} is disabled"));
+        match service {
+            Service::MinerId => match &self.minerid {
+                Some(minerid) => minerid.answer(request).await,
+                None => disabled("miner identity service"),
+            },
+            Service::Wallet => match &self.wallet {
+                Some(wallet) => wallet.answer(&request).await,
+                None => disabled("wallet"),
+            },
+            Service::Payments => match &self.payments {
+                Some(payments) => payments.answer(&request).await,
+                None => disabled("wallet"),
+            },
         }
     }
 
@@ -149,13 +169,14 @@ impl Instance {
 enum Service {
     MinerId,
     Wallet,
+    Payments,
 }
 
 impl Service {
     fn refuse(self, status: StatusCode, reason: &str) -> Answer {
         match self {
             Self::MinerId => answer::text(status, reason.to_owned()),
-            Self::Wallet => Problem::of_status(status, reason).into_answer(),
+            Self::Wallet | Self::Payments => Problem::of_status(status, reason).into_answer(),
         }
     }
 }
@@ -175,11 +196,24 @@ fn open_keystore(config: &Config, program: &str) -> Result<Keystore, KeystoreErr
 async fn open_wallet(
     config: &Config,
     wallet: &WalletConfig,
+    node: Option<NodeRpc>,
     lock: Arc<DirLock>,
     keystore: Arc<Keystore>,
 ) -> Result<Wallet, OpenError> {
     let options = DatabaseOptions { cache_bytes: wallet.cache_bytes, ..DatabaseOptions::default() };
     let store = RedbWalletStore::open(lock, options)?;
-    let settings = WalletSettings { network: config.network, expiry: wallet.expiry };
-    Ok(Wallet::open(store, keystore, settings).await?)
+    let settings = WalletSettings {
+        network: config.network,
+        expiry: wallet.expiry,
+        public_url: wallet.payments.public_url(),
+        merchant: wallet.merchant.clone(),
+        fee_rate: wallet.payments.fee_rate,
+        max_fee_rate: wallet.max_fee_rate,
+        pay_limit: wallet.pay_limit,
+    };
+    let opened = Wallet::open(store, keystore, settings).await?;
+    Ok(match node {
+        Some(node) => opened.with_node(node),
+        None => opened,
+    })
 }

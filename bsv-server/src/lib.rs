@@ -10,6 +10,7 @@ pub mod control;
 pub mod http;
 mod instance;
 mod minerid;
+mod payments;
 mod run;
 mod wallet;
 

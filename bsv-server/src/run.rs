@@ -129,14 +129,23 @@ pub fn survive_file_size_limit() -> io::Result<()> {
 /// For each listener it prints a line such as `listening minerid http://127.0.0.1:9002` as soon as
 /// that accepts connections.
 pub async fn run(config: Config, shutdown: impl Future<Output = ()>) -> Result<(), StartError> {
+    let mut config = config;
+    // Before the wallet is opened, which tells payers where they reach it; but that another process
+    // has the data directory is worth more to know than that it has the port as well.
+    let payments = bind_payments(&mut config).await;
     let instance = Arc::new(Instance::open(config, "bsv-server").await?);
+    let payments = payments?;
     let network_dir = &instance.config.network_dir;
     let control_path = control::socket_path(network_dir).display().to_string();
     let control = control::bind(network_dir).map_err(listen_error(&control_path))?;
     let (stop, stopped) = watch::channel(());
     let mut listeners = JoinSet::new();
-    for (surface, name, address) in tcp_listeners(&instance.config) {
-        let listener = bind_tcp(address).await?;
+    let mut tcp_listeners = Vec::new();
+    for (surface, name, address) in local_listeners(&instance.config) {
+        tcp_listeners.push((surface, name, bind_tcp(address).await?));
+    }
+    tcp_listeners.extend(payments.map(|listener| (Surface::Payments, "payments", listener)));
+    for (surface, name, listener) in tcp_listeners {
         say(&format!("listening {name} http://{}", listener.local_addr()?));
         listeners.spawn(serve_surface(Arc::clone(&instance), surface, listener, stopped.clone()));
     }
@@ -156,12 +165,20 @@ pub async fn run(config: Config, shutdown: impl Future<Output = ()>) -> Result<(
     Ok(())
 }
 
-fn tcp_listeners(config: &Config) -> Vec<(Surface, &'static str, SocketAddr)> {
+fn local_listeners(config: &Config) -> Vec<(Surface, &'static str, SocketAddr)> {
     let minerid = config.minerid.as_ref();
     let wallet = config.wallet.as_ref();
     let minerid = minerid.map(|minerid| (Surface::MinerId, "minerid", minerid.address));
     let wallet = wallet.map(|wallet| (Surface::Wallet, "wallet", wallet.address));
     minerid.into_iter().chain(wallet).collect()
+}
+
+/// Listens for payers. A port that the system chooses enters the configuration.
+async fn bind_payments(config: &mut Config) -> Result<Option<TcpListener>, StartError> {
+    let Some(wallet) = &mut config.wallet else { return Ok(None) };
+    let listener = bind_tcp(wallet.payments.address).await?;
+    wallet.payments.address = listener.local_addr()?;
+    Ok(Some(listener))
 }
 
 /// Does what time and the chain make due, for as long as it is polled.
@@ -173,7 +190,8 @@ async fn keep_up_to_date(instance: &Instance) {
     };
     let wallet = async {
         if let Some(api) = &instance.wallet {
-            wallet::sweep(Arc::clone(api.wallet())).await;
+            let wallet = api.wallet();
+            tokio::join!(wallet::sweep(Arc::clone(wallet)), wallet::follow(Arc::clone(wallet)));
         }
     };
     tokio::join!(identities, wallet, std::future::pending::<()>());

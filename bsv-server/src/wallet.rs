@@ -6,4 +6,4 @@ mod refusal;
 mod sweep;
 
 pub(crate) use api::WalletApi;
-pub(crate) use sweep::sweep;
+pub(crate) use sweep::{follow, sweep};

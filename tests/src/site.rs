@@ -43,6 +43,7 @@ pub struct Server {
     _stdout: BufReader<ChildStdout>,
     minerid: Option<Client>,
     wallet: Option<Client>,
+    payments: Option<Client>,
     /// From starting the program to the line that says it listens.
     pub start_time: Duration,
 }
@@ -64,8 +65,10 @@ impl Site {
     /// A new data directory with these settings, and port 0 for listeners unless they name one.
     pub fn with(mut settings: Value) -> Self {
         settings.as_object_mut().unwrap().entry("port").or_insert(json!(0));
-        if settings["wallet"]["port"].is_null() {
-            settings["wallet"]["port"] = json!(0);
+        for listener in ["wallet", "payments"] {
+            if settings[listener]["port"].is_null() {
+                settings[listener]["port"] = json!(0);
+            }
         }
         let dir = TempDir::new().unwrap();
         Self { dir, settings, prefix: Vec::new(), environment: Vec::new() }
@@ -194,7 +197,7 @@ impl Server {
     fn wait_until_listening(mut child: Child, started: Instant) -> Result<Self, Done> {
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut said = String::new();
-        let (mut minerid, mut wallet) = (None, None);
+        let (mut minerid, mut wallet, mut payments) = (None, None, None);
         loop {
             let mut line = String::new();
             stdout.read_line(&mut line).unwrap();
@@ -202,11 +205,16 @@ impl Server {
             match line.trim().strip_prefix("listening ").and_then(|line| line.split_once(' ')) {
                 Some(("control", _)) => {
                     let start_time = started.elapsed();
-                    return Ok(Self { child, _stdout: stdout, minerid, wallet, start_time });
+                    let _stdout = stdout;
+                    return Ok(Self { child, _stdout, minerid, wallet, payments, start_time });
                 }
                 Some((name, url)) => {
                     let client = url.strip_prefix("http://").map(Client::new);
-                    *(if name == "wallet" { &mut wallet } else { &mut minerid }) = client;
+                    *match name {
+                        "wallet" => &mut wallet,
+                        "payments" => &mut payments,
+                        _ => &mut minerid,
+                    } = client;
                 }
                 None => break,
             }
@@ -228,6 +236,11 @@ impl Server {
     /// The wallet listener.
     pub fn wallet(&self) -> &Client {
         self.wallet.as_ref().expect("the wallet is enabled")
+    }
+
+    /// The payments listener.
+    pub fn payments(&self) -> &Client {
+        self.payments.as_ref().expect("the wallet is enabled")
     }
 
     /// The process id.

@@ -1,3 +1,4 @@
+mod money;
 mod tables;
 
 use std::fmt;
@@ -5,16 +6,24 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use bsv_store::{Database, DatabaseOptions, DirLock, FileError, GroupWriter, StoreError};
+use bsv_tx::{BlockHash, KeyError, Transaction};
 use redb::{AccessGuard, ReadTransaction, StorageError};
 use thiserror::Error;
 
 use self::tables::{
-    EVENTS, FINGERPRINT, INVOICES, InvoiceRow, OpenTables, ReadTables, SCHEMA, WalletTables,
+    EVENTS, FINGERPRINT, INVOICES, InvoiceRow, OpenTables, PaymentLinks, ReadTables, SCHEMA,
+    WalletTables,
 };
+use crate::coin::Spending;
+use crate::dpp::PeerChannel;
 use crate::event::Event;
 use crate::idempotency::IdempotencyKey;
 use crate::invoice::{Invoice, InvoicePage, InvoiceQuery, MAX_LOOKED_AT, MAX_PAGE_TEXT};
 use crate::invoice_id::InvoiceId;
+use crate::payment::{
+    Begun, BlockPlace, Followed, FoundProof, IncomingPayment, NewIncoming, NewOutgoing,
+    OutgoingPayment, Proof, Selection,
+};
 use crate::store::{NewInvoice, UserRecord, WalletStore, WalletStoreError};
 use crate::time::Timestamp;
 use crate::user::UserDraft;
@@ -129,8 +138,8 @@ impl WalletStore for RedbWalletStore {
 
     async fn invoice(&self, number: u64) -> Result<Option<Invoice>, WalletStoreError> {
         self.view(|tables| {
-            let row = tables.invoices.get(number)?;
-            row.map(|row| tables::invoice(number, row.value())).transpose()
+            let Some(row) = tables.invoices.get(number)? else { return Ok(None) };
+            tables.links.add_to(tables::invoice(number, row.value())?).map(Some)
         })
     }
 
@@ -141,12 +150,13 @@ impl WalletStore for RedbWalletStore {
     ) -> Result<InvoicePage, WalletStoreError> {
         self.read_many(move |transaction| {
             let table = transaction.open_table(INVOICES)?;
+            let links = PaymentLinks::open(transaction)?;
             if query.newest_first {
                 let rows = table.range(..query.after.unwrap_or(u64::MAX))?;
-                page(rows.rev(), query, now)
+                page(rows.rev(), &links, query, now)
             } else {
                 let after = query.after.map_or(Bound::Unbounded, Bound::Excluded);
-                page(table.range((after, Bound::Unbounded))?, query, now)
+                page(table.range((after, Bound::Unbounded))?, &links, query, now)
             }
         })
         .await
@@ -156,6 +166,181 @@ impl WalletStore for RedbWalletStore {
         self.view(|tables| {
             let row = tables.users.get(id)?;
             Ok(row.map(|row| (id, tables::user(row.value()))))
+        })
+    }
+
+    async fn begin_payment(&self, payment: NewIncoming) -> Result<Begun, WalletStoreError> {
+        self.change(move |tables| tables.begin_payment(payment)).await
+    }
+
+    async fn refuse_payment(&self, transaction: u64) -> Result<(), WalletStoreError> {
+        self.change(move |tables| tables.refuse_payment(transaction)).await
+    }
+
+    async fn settle(&self, transaction: u64, now: Timestamp) -> Result<(), WalletStoreError> {
+        self.change(move |tables| tables.settle(transaction, now).map(Ok)).await
+    }
+
+    async fn reserve_coins(
+        &self,
+        payment: NewOutgoing,
+        build: impl FnOnce(&Selection) -> Result<(Transaction, Vec<u8>), KeyError> + Send + 'static,
+    ) -> Result<OutgoingPayment, WalletStoreError> {
+        self.change(move |tables| tables.reserve_coins(&payment, build)).await
+    }
+
+    async fn settle_outgoing(
+        &self,
+        payment: u64,
+        answer: Option<(String, Option<PeerChannel>)>,
+        now: Timestamp,
+    ) -> Result<OutgoingPayment, WalletStoreError> {
+        self.change(move |tables| tables.settle_outgoing(payment, answer, now)).await
+    }
+
+    async fn refuse_outgoing(
+        &self,
+        payment: u64,
+        reason: String,
+        now: Timestamp,
+    ) -> Result<OutgoingPayment, WalletStoreError> {
+        self.change(move |tables| tables.refuse_outgoing(payment, &reason, now)).await
+    }
+
+    async fn begin_cancellation(
+        &self,
+        payment: u64,
+        spending: Spending,
+        now: Timestamp,
+        build: impl FnOnce(&Selection) -> Result<Transaction, KeyError> + Send + 'static,
+    ) -> Result<u64, WalletStoreError> {
+        self.change(move |tables| tables.begin_cancellation(payment, &spending, now, build)).await
+    }
+
+    async fn displace(&self, transaction: u64, now: Timestamp) -> Result<(), WalletStoreError> {
+        self.change(move |tables| tables.displace(transaction, now).map(Ok)).await
+    }
+
+    async fn prove(
+        &self,
+        transaction: u64,
+        proof: Proof,
+        now: Timestamp,
+    ) -> Result<(), WalletStoreError> {
+        self.change(move |tables| tables.prove(transaction, &proof, now).map(Ok)).await
+    }
+
+    async fn forget_block(&self, block: BlockPlace) -> Result<(), WalletStoreError> {
+        self.change(move |tables| tables.forget_block(&block).map(Ok)).await
+    }
+
+    async fn unfollow(&self, transaction: u64) -> Result<(), WalletStoreError> {
+        self.change(move |tables| tables.unfollow(transaction).map(Ok)).await
+    }
+
+    async fn mark_read(
+        &self,
+        transaction: u64,
+        sequence: u32,
+        is_read: bool,
+    ) -> Result<bool, WalletStoreError> {
+        self.change(move |tables| tables.mark_read(transaction, sequence, is_read).map(Ok)).await
+    }
+
+    async fn incoming(&self, invoice: u64) -> Result<Vec<IncomingPayment>, WalletStoreError> {
+        self.view(|tables| {
+            let rows = tables.money.incoming.range((invoice, 0)..=(invoice, u64::MAX))?;
+            rows.map(|row| Ok(tables.money.transaction(row?.0.value().1)?.incoming())).collect()
+        })
+    }
+
+    async fn outgoing(
+        &self,
+        payment: u64,
+    ) -> Result<Option<(OutgoingPayment, Vec<u8>)>, WalletStoreError> {
+        self.view(|tables| {
+            let Some(found) = tables.money.payment(payment)? else { return Ok(None) };
+            let message = tables.money.messages.get(payment)?;
+            Ok(Some((found, message.map(|row| row.value().to_vec()).unwrap_or_default())))
+        })
+    }
+
+    async fn outgoing_transaction(&self, payment: u64) -> Result<Transaction, WalletStoreError> {
+        let number = self.view(|tables| {
+            let row = tables.money.outgoing.get(payment)?;
+            Ok(row.map(|row| row.value().0))
+        })?;
+        let number = number.ok_or(WalletStoreError::UnknownPayment(payment))?;
+        let missing = || StoreError::damaged("a transaction is missing");
+        Ok(WalletStore::transaction(self, number).await?.ok_or_else(missing)?)
+    }
+
+    async fn outgoing_to(&self, url: &str) -> Result<Option<OutgoingPayment>, WalletStoreError> {
+        self.view(|tables| match tables.money.outgoing_by_url.get(money::url_hash(url))? {
+            Some(number) => tables.money.payment(number.value()),
+            None => Ok(None),
+        })
+    }
+
+    async fn outgoing_before(
+        &self,
+        payment: u64,
+        limit: usize,
+    ) -> Result<Vec<OutgoingPayment>, WalletStoreError> {
+        self.view(|tables| {
+            let rows = tables.money.outgoing.range(..payment)?.rev().take(limit);
+            rows.map(|row| {
+                let (number, row) = row?;
+                tables.money.with_transaction(number.value(), row.value())
+            })
+            .collect()
+        })
+    }
+
+    async fn followed(&self, after: u64, limit: usize) -> Result<Vec<Followed>, WalletStoreError> {
+        self.view(|tables| {
+            let rows = tables.money.followed.range(after.saturating_add(1)..)?.take(limit);
+            rows.map(|row| {
+                let (number, until) = row?;
+                Ok(tables.money.transaction(number.value())?.followed(until.value()))
+            })
+            .collect()
+        })
+    }
+
+    async fn transaction(&self, number: u64) -> Result<Option<Transaction>, WalletStoreError> {
+        self.view(|tables| {
+            let Some(bytes) = tables.money.raw.get(number)? else { return Ok(None) };
+            Transaction::from_bytes(bytes.value())
+                .map(Some)
+                .map_err(|error| StoreError::damaged(format!("a transaction: {error}")))
+        })
+    }
+
+    async fn blocks(&self, from: u32) -> Result<Vec<BlockPlace>, WalletStoreError> {
+        self.read_many(move |transaction| {
+            let mut blocks = Vec::new();
+            for row in transaction.open_table(money::MINED)?.range((from, 0)..)? {
+                let (key, hash) = row?;
+                let hash = BlockHash::from_bytes(hash.value());
+                let place = BlockPlace { hash, height: key.value().0 };
+                if blocks.last() != Some(&place) {
+                    blocks.push(place);
+                }
+            }
+            Ok(blocks)
+        })
+        .await
+    }
+
+    async fn proofs(&self, transaction: u64) -> Result<Vec<FoundProof>, WalletStoreError> {
+        self.view(|tables| {
+            let rows = tables.money.proofs.range((transaction, 0)..=(transaction, u32::MAX))?;
+            rows.map(|row| {
+                let (key, row) = row?;
+                money::found_proof(key.value().1, row.value())
+            })
+            .collect()
         })
     }
 
@@ -185,6 +370,7 @@ impl WalletStore for RedbWalletStore {
 /// The invoices that a query asks for, out of `rows` in its order.
 fn page<'t>(
     rows: impl Iterator<Item = Result<InvoiceEntry<'t>, StorageError>>,
+    links: &PaymentLinks,
     query: InvoiceQuery,
     now: Timestamp,
 ) -> Result<InvoicePage, StoreError> {
@@ -197,7 +383,7 @@ fn page<'t>(
             return Ok(InvoicePage { invoices, next: last, now });
         }
         let (number, row) = row?;
-        let invoice = tables::invoice(number.value(), row.value())?;
+        let invoice = links.add_to(tables::invoice(number.value(), row.value())?)?;
         last = Some((invoice.number, invoice.id));
         let is_asked_for = query.state.is_none_or(|state| invoice.state(now) == state);
         if invoice.deleted_at.is_none() && is_asked_for {

@@ -40,6 +40,8 @@ pub(super) async fn numbers(store: &impl WalletStore) {
             created_at: at(number),
             expires_at: at(number + 3600),
             payment_received_at: None,
+            refund_to: None,
+            in_flight: false,
             deleted_at: None,
         };
         assert_eq!(created, expected);

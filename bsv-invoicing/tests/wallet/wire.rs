@@ -18,6 +18,8 @@ fn invoice() -> Invoice {
         reference: None,
         created_at: time(CREATED_AT),
         expires_at: time(EXPIRES_AT),
+        refund_to: None,
+        in_flight: false,
         payment_received_at: None,
         deleted_at: None,
     }

@@ -53,6 +53,18 @@ pub(super) struct WalletSettings {
     pub(super) port: Option<u16>,
     pub(super) payment_expiry_hours: Option<u32>,
     pub(super) cache_megabytes: Option<u32>,
+    pub(super) pay_limit_satoshis: Option<u64>,
+    pub(super) max_fee_rate: Option<u64>,
+    pub(super) merchant: MerchantSettings,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct MerchantSettings {
+    pub(super) name: String,
+    pub(super) email: String,
+    pub(super) address: String,
+    pub(super) avatar: String,
 }
 
 impl Default for WalletSettings {
@@ -63,6 +75,9 @@ impl Default for WalletSettings {
             port: None,
             payment_expiry_hours: None,
             cache_megabytes: None,
+            pay_limit_satoshis: None,
+            max_fee_rate: None,
+            merchant: MerchantSettings::default(),
         }
     }
 }
@@ -70,6 +85,9 @@ impl Default for WalletSettings {
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(super) struct PaymentsSettings {
+    pub(super) host: Option<IpAddr>,
+    pub(super) port: Option<u16>,
+    pub(super) fee_rate: Option<u64>,
     pub(super) public_url: Option<String>,
 }
 

@@ -1,12 +1,12 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use bsv_invoicing::Wallet;
+use bsv_invoicing::{OutgoingPayment, Wallet, faucet};
 use bsv_minerid::{
     Alias, Error, Identity, MinerContact, MinerIds, Vctx, VctxSetup, VctxView, set_up_vctx,
 };
 use bsv_network::NodeRpc;
-use bsv_tx::OutPoint;
+use bsv_tx::{Network, OutPoint, Txid};
 use bytes::Bytes;
 use hyper::{Method, Request, StatusCode};
 use serde::Deserialize;
@@ -28,11 +28,21 @@ use crate::minerid::Refusal;
 /// | `POST /control/minerids/{alias}/contact` | an object of strings | the whole contact |
 /// | `POST /control/import` | `{"from"}`, an absolute path | the aliases |
 /// | `POST /control/wallet/backup-words` | | `{"words"}`: whoever has them has the money |
+/// | `GET /control/wallet/payments?before=N` | | payments by the wallet, the newest first |
+/// | `POST /control/wallet/payments/{number}/cancel` | | the payment |
+/// | `POST /control/faucet` | `{"url"}` | `{"txid"}`, of the node's wallet (regtest) |
 #[derive(Debug)]
 pub(crate) struct SetUp {
     ids: Option<Arc<MinerIds>>,
     wallet: Option<Arc<Wallet>>,
     node: Option<NodeRpc>,
+    network: Network,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FaucetJson {
+    url: String,
 }
 
 #[derive(Deserialize)]
@@ -58,15 +68,18 @@ impl SetUp {
         ids: Option<Arc<MinerIds>>,
         wallet: Option<Arc<Wallet>>,
         node: Option<NodeRpc>,
+        network: Network,
     ) -> Self {
-        Self { ids, wallet, node }
+        Self { ids, wallet, node, network }
     }
 
     /// Answers a request if its path is one of these.
     pub(crate) async fn answer(&self, request: &Request<Bytes>) -> Option<Answer> {
         let path = request.uri().path().strip_prefix("/control/")?;
-        if path == "wallet/backup-words" && *request.method() == Method::POST {
-            return Some(self.backup_words().unwrap_or_else(Problem::into_answer));
+        if path == "faucet" || path.starts_with("wallet/") {
+            return Some(
+                self.call_wallet(request, path).await.unwrap_or_else(Problem::into_answer),
+            );
         }
         let answer = self.call(request.method(), path, request.body()).await;
         Some(answer.unwrap_or_else(|Refusal { status, text }| {
@@ -74,13 +87,50 @@ impl SetUp {
         }))
     }
 
-    fn backup_words(&self) -> Result<Answer, Problem> {
-        let wallet = self
-            .wallet
-            .as_ref()
-            .ok_or_else(|| Problem::of_status(StatusCode::NOT_FOUND, "the wallet is disabled"))?;
-        let seed = wallet.seed()?;
-        Ok(answer::json(StatusCode::OK, &json!({ "words": *seed.words() })))
+    async fn call_wallet(&self, request: &Request<Bytes>, path: &str) -> Result<Answer, Problem> {
+        let disabled = || Problem::of_status(StatusCode::NOT_FOUND, "the wallet is disabled");
+        let wallet = self.wallet.as_ref().ok_or_else(disabled)?;
+        let segments: Vec<_> = path.split('/').collect();
+        match (request.method().as_str(), segments.as_slice()) {
+            ("POST", ["wallet", "backup-words"]) => {
+                let seed = wallet.seed()?;
+                Ok(answer::json(StatusCode::OK, &json!({ "words": *seed.words() })))
+            }
+            ("GET", ["wallet", "payments"]) => {
+                let before = before(request.uri().query())?;
+                let payments = wallet.outgoing_payments(before, MAX_PAYMENTS).await?;
+                let payments: Vec<_> = payments.iter().map(describe_payment).collect();
+                Ok(answer::json(StatusCode::OK, &payments))
+            }
+            ("POST", ["wallet", "payments", number, "cancel"]) => {
+                let unknown = || {
+                    let detail = format!("there is no payment {number}");
+                    Problem::new(StatusCode::NOT_FOUND, "unknown-payment", detail)
+                };
+                let number = number.parse().map_err(|_| unknown())?;
+                let payment = wallet.cancel_payment(number).await?;
+                Ok(answer::json(StatusCode::OK, &describe_payment(&payment)))
+            }
+            ("POST", ["faucet"]) => {
+                let FaucetJson { url } = parse(request.body())
+                    .map_err(|Refusal { status, text }| Problem::of_status(status, text))?;
+                let txid = self.faucet(&url).await?;
+                Ok(answer::json(StatusCode::OK, &json!({ "txid": txid.to_string() })))
+            }
+            _ => Err(Problem::of_status(StatusCode::NOT_FOUND, "there is nothing here")),
+        }
+    }
+
+    async fn faucet(&self, url: &str) -> Result<Txid, Problem> {
+        if self.network != Network::Regtest {
+            let detail = "the faucet gives coins of a regtest node only";
+            return Err(Problem::of_status(StatusCode::UNPROCESSABLE_ENTITY, detail));
+        }
+        let Some(node) = &self.node else {
+            let detail = "no node is configured: set rpcUser and rpcPassword";
+            return Err(Problem::of_status(StatusCode::SERVICE_UNAVAILABLE, detail));
+        };
+        Ok(faucet(node, url).await?)
     }
 
     async fn call(&self, method: &Method, path: &str, body: &Bytes) -> Result<Answer, Refusal> {
@@ -162,6 +212,33 @@ async fn on_disk<T: Send + 'static>(
     let ids = Arc::clone(ids);
     let changed = tokio::task::spawn_blocking(move || change(&ids)).await;
     Ok(changed.expect("changes do not panic, and are not cancelled")?)
+}
+
+/// How many payments are told at once.
+const MAX_PAYMENTS: usize = 100;
+
+/// The number before which payments are asked for.
+fn before(query: Option<&str>) -> Result<u64, Problem> {
+    let Some(query) = query else { return Ok(u64::MAX) };
+    let number = query.strip_prefix("before=").and_then(|number| number.parse().ok());
+    let wrong = || Problem::of_status(StatusCode::BAD_REQUEST, "before must be a number");
+    number.ok_or_else(wrong)
+}
+
+fn describe_payment(payment: &OutgoingPayment) -> Value {
+    json!({
+        "id": payment.number,
+        "url": payment.url,
+        "txid": payment.txid.to_string(),
+        "satoshis": payment.satoshis,
+        "fee": payment.fee,
+        "state": payment.state.name(),
+        "createdAt": payment.created_at.to_string(),
+        "expiresAt": payment.expires_at.to_string(),
+        "memo": payment.memo,
+        "blockHash": payment.block.map(|block| block.hash.to_string()),
+        "blockHeight": payment.block.map(|block| block.height),
+    })
 }
 
 fn named(alias: &str) -> Result<Alias, Refusal> {

@@ -45,6 +45,11 @@ impl Problem {
         self
     }
 
+    /// The status.
+    pub(crate) fn status(&self) -> StatusCode {
+        self.status
+    }
+
     /// Whether something is wrong with a field.
     pub(crate) fn has_fields(&self) -> bool {
         !self.errors.is_empty()

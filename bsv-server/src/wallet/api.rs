@@ -1,6 +1,8 @@
 use std::sync::Arc;
 
-use bsv_invoicing::{Error, IdempotencyKey, Invoice, InvoiceDraft, UserDraft, Wallet};
+use bsv_invoicing::{
+    Error, IdempotencyKey, IncomingPayment, Invoice, InvoiceDraft, PayDraft, UserDraft, Wallet,
+};
 use bytes::Bytes;
 use hyper::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, LINK, LOCATION};
 use hyper::{HeaderMap, Method, Request, StatusCode};
@@ -14,8 +16,6 @@ use crate::http::{Answer, Problem, answer};
 #[derive(Debug)]
 pub(crate) struct WalletApi {
     wallet: Arc<Wallet>,
-    /// The beginning of payment URLs.
-    public_url: String,
     /// The places of lists that are streamed.
     streams: Arc<Semaphore>,
     routes: Router<Route>,
@@ -26,6 +26,7 @@ enum Route {
     Invoices,
     Invoice,
     Payments,
+    Pay,
     Users,
     User,
     Balance,
@@ -34,12 +35,13 @@ enum Route {
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 impl WalletApi {
-    pub(crate) fn new(wallet: Arc<Wallet>, public_url: String) -> Self {
+    pub(crate) fn new(wallet: Arc<Wallet>) -> Self {
         let mut routes = Router::new();
         for (path, route) in [
             ("/api/v1/invoices", Route::Invoices),
             ("/api/v1/invoices/{id}", Route::Invoice),
             ("/api/v1/invoices/{id}/payments", Route::Payments),
+            ("/api/v1/pay", Route::Pay),
             ("/api/v1/users", Route::Users),
             ("/api/v1/users/{id}", Route::User),
             ("/api/v1/balance", Route::Balance),
@@ -47,7 +49,7 @@ impl WalletApi {
             routes.insert(path, route).expect("the paths do not contradict each other");
         }
         let streams = Arc::new(Semaphore::new(MAX_STREAMS));
-        Self { wallet, public_url, streams, routes }
+        Self { wallet, streams, routes }
     }
 
     pub(crate) fn wallet(&self) -> &Arc<Wallet> {
@@ -86,9 +88,11 @@ impl WalletApi {
                 Ok(answer::no_content())
             }
             (Route::Payments, &Method::GET | &Method::HEAD) => {
-                self.wallet.invoice(id).await?;
-                Ok(answer::json_text(StatusCode::OK, "[]"))
+                let payments = self.wallet.payments(id).await?;
+                let payments: Vec<_> = payments.iter().map(PaymentJson::new).collect();
+                Ok(answer::json(StatusCode::OK, &payments))
             }
+            (Route::Pay, &Method::POST) => self.pay(request).await,
             (Route::Users, &Method::POST) => self.create_user(request).await,
             (Route::User, &Method::GET | &Method::HEAD) => {
                 let unknown = || {
@@ -126,10 +130,17 @@ impl WalletApi {
         Ok(answer)
     }
 
+    async fn pay(&self, request: &Request<Bytes>) -> Result<Answer, Problem> {
+        check_content_type(request.headers())?;
+        let key = idempotency_key(request)?;
+        let PayDraft { pay_to_url } = PayDraft::from_json(request.body())?;
+        let paid = self.wallet.pay(&pay_to_url, key).await?;
+        Ok(answer::json_text(StatusCode::OK, paid.to_json()))
+    }
+
     fn with_payment_url(&self, mut answer: Answer, invoice: &Invoice) -> Answer {
-        let id = invoice.id.as_str();
-        let link =
-            ["<", &self.public_url, "/dpp/api/v1/payment/", id, ">; rel=\"payment\""].concat();
+        let url = self.wallet.payment_url(invoice.id.as_str());
+        let link = ["<", &url, ">; rel=\"payment\""].concat();
         answer.headers_mut().insert(LINK, header(link));
         answer
     }
@@ -140,7 +151,7 @@ impl Route {
         match self {
             Self::Invoices => "GET, HEAD, POST",
             Self::Invoice => "GET, HEAD, DELETE",
-            Self::Users => "POST",
+            Self::Pay | Self::Users => "POST",
             Self::Payments | Self::User | Self::Balance => "GET, HEAD",
         }
     }
@@ -149,6 +160,32 @@ impl Route {
 #[derive(serde::Serialize)]
 struct BalanceJson {
     satoshis: u64,
+}
+
+/// What was paid towards an invoice.
+#[derive(serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+struct PaymentJson {
+    txid: String,
+    satoshis: u64,
+    state: &'static str,
+    received_at: String,
+    block_hash: Option<String>,
+    block_height: Option<u32>,
+}
+
+impl PaymentJson {
+    fn new(payment: &IncomingPayment) -> Self {
+        let IncomingPayment { txid, satoshis, state, received_at, block, .. } = payment;
+        Self {
+            txid: txid.to_string(),
+            satoshis: *satoshis,
+            state: state.name(),
+            received_at: received_at.to_string(),
+            block_hash: block.map(|block| block.hash.to_string()),
+            block_height: block.map(|block| block.height),
+        }
+    }
 }
 
 fn method_not_allowed(route: Route, method: &Method) -> Problem {

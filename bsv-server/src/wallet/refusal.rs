@@ -6,6 +6,12 @@ use crate::http::Problem;
 
 impl From<Error> for Problem {
     fn from(error: Error) -> Self {
+        Self::from(&error)
+    }
+}
+
+impl From<&Error> for Problem {
+    fn from(error: &Error) -> Self {
         let text = error.to_string();
         match error {
             Error::Malformed(_) => Self::new(StatusCode::BAD_REQUEST, "malformed-body", text),
@@ -21,6 +27,25 @@ impl From<Error> for Problem {
             Error::UnknownInvoice(_) => Self::new(StatusCode::NOT_FOUND, "unknown-invoice", text),
             Error::UnknownUser(_) => Self::new(StatusCode::NOT_FOUND, "unknown-user", text),
             Error::Paid(_) => Self::new(StatusCode::CONFLICT, "invoice-paid", text),
+            Error::InFlight(_) => Self::new(StatusCode::CONFLICT, "payment-in-flight", text),
+            Error::PaymentRunning => Self::new(StatusCode::CONFLICT, "payment-running", text),
+            Error::NotOpen(..) => Self::new(StatusCode::CONFLICT, "payment-not-open", text),
+            Error::UnknownPayment(_) => Self::new(StatusCode::NOT_FOUND, "unknown-payment", text),
+            Error::UnknownChannel => Self::new(StatusCode::NOT_FOUND, "unknown-channel", text),
+            Error::BadTransaction(_) => Self::new(StatusCode::BAD_REQUEST, "bad-transaction", text),
+            Error::WrongOutputs(_) => Self::new(StatusCode::BAD_REQUEST, "wrong-outputs", text),
+            Error::Expired(_) => impossible("invoice-expired", text),
+            Error::UnknownInput { .. } => impossible("unknown-inputs", text),
+            Error::FeeTooLow { .. } => impossible("fee-too-low", text),
+            Error::RefusedByNetwork(_) => impossible("refused-by-network", text),
+            Error::PayeeRefuses(_) => impossible("refused-by-payee", text),
+            Error::OverLimit { .. } => impossible("over-limit", text),
+            Error::FeeTooHigh { .. } => impossible("fee-too-high", text),
+            Error::InsufficientFunds { .. } => impossible("insufficient-funds", text),
+            Error::PayeeNonsense(_) => Self::new(StatusCode::BAD_GATEWAY, "payee-nonsense", text),
+            Error::PayeeAway(_) => away("payee-unavailable", text),
+            Error::OutcomeUnknown(_) => away("payment-outcome-unknown", text),
+            Error::NetworkAway(_) => away("network-unavailable", text),
             Error::KeyReused => Self::new(StatusCode::CONFLICT, "idempotency-key-reused", text),
             Error::Full(_) => {
                 tracing::error!("{text}");
@@ -34,7 +59,7 @@ impl From<Error> for Problem {
                 | StoreError::Commit(_),
             )
             | Error::File(_)
-            | Error::Keystore(_) => disk_failure(&error),
+            | Error::Keystore(_) => disk_failure(error),
             _ => {
                 tracing::error!("{text}");
                 Self::of_status(
@@ -44,6 +69,14 @@ impl From<Error> for Problem {
             }
         }
     }
+}
+
+fn impossible(code: &'static str, text: String) -> Problem {
+    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, code, text)
+}
+
+fn away(code: &'static str, text: String) -> Problem {
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, code, text)
 }
 
 fn disk_failure(error: &Error) -> Problem {

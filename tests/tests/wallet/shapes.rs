@@ -54,7 +54,8 @@ fn an_invoice_has_twelve_members_in_the_order_of_the_specification() {
         let created = owner.post(INVOICES, body);
         let id = check_new_invoice(&created.body, members, 24 * HOUR);
         let path = format!("{INVOICES}/{id}");
-        let link = format!("<http://127.0.0.1:8445/dpp/api/v1/payment/{id}>; rel=\"payment\"");
+        let payments = owner.server.payments().address();
+        let link = format!("<http://{payments}/dpp/api/v1/payment/{id}>; rel=\"payment\"");
         assert_eq!(created.status, 201);
         assert_eq!(
             headers(&created, &["content-type", "location", "link"]),

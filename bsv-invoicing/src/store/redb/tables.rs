@@ -5,6 +5,7 @@ use redb::{
     ReadOnlyTable, ReadTransaction, ReadableTable, Table, TableDefinition, WriteTransaction,
 };
 
+use super::money::{self, IN_FLIGHT, MoneyTables, REFUNDS, ReadMoney};
 use crate::event::{Event, EventKind};
 use crate::idempotency::{IDEMPOTENCY_PERIOD, IdempotencyKey};
 use crate::invoice::Invoice;
@@ -48,12 +49,20 @@ const INVOICE_CREATED: u8 = 1;
 const USER_CREATED: u8 = 2;
 const INVOICE_EXPIRED: u8 = 3;
 const INVOICE_DELETED: u8 = 4;
+pub(super) const INVOICE_PAID: u8 = 5;
+pub(super) const INVOICE_PAYMENT_DISPLACED: u8 = 6;
+pub(super) const PAYMENT_STARTED: u8 = 7;
+pub(super) const PAYMENT_SETTLED: u8 = 8;
+pub(super) const PAYMENT_REFUSED: u8 = 9;
+pub(super) const PAYMENT_CANCELLED: u8 = 10;
+pub(super) const PAYMENT_DISPLACED: u8 = 11;
 
 /// What idempotency keys are used for: a key is known per route.
 #[derive(Clone, Copy)]
-enum Route {
+pub(super) enum Route {
     Invoices = 1,
     Users = 2,
+    Pay = 3,
 }
 
 /// Keys are derived for numbers up to this.
@@ -61,7 +70,8 @@ const MAX_NUMBER: u64 = (1 << 31) - 1;
 
 pub(super) const SCHEMA: Schema = Schema { name: "wallet", migrations: MIGRATIONS };
 
-const MIGRATIONS: &[Migration] = &[create_tables, add_expiries_and_idempotency];
+const MIGRATIONS: &[Migration] =
+    &[create_tables, add_expiries_and_idempotency, money::create_tables];
 
 fn create_tables(transaction: &WriteTransaction) -> Result<(), StoreError> {
     transaction.open_table(INVOICES)?;
@@ -88,15 +98,20 @@ fn add_expiries_and_idempotency(transaction: &WriteTransaction) -> Result<(), St
 
 /// The tables, opened for a batch of commands.
 pub(super) struct OpenTables<'t> {
-    invoices: Table<'t, u64, InvoiceRow<'static>>,
+    transaction: &'t WriteTransaction,
+    /// Opened when the first command needs them: most only create invoices.
+    money: Option<MoneyTables<'t>>,
+    pub(super) invoices: Table<'t, u64, InvoiceRow<'static>>,
     users: Table<'t, u64, UserRow<'static>>,
     events: Table<'t, u64, EventRow>,
-    expiries: Table<'t, (u64, u64), ()>,
+    pub(super) expiries: Table<'t, (u64, u64), ()>,
     idempotency: Table<'t, (u8, &'static str), ([u8; 32], u64, u64)>,
     idempotency_ages: Table<'t, (u64, u8, &'static str), ()>,
     figures_table: Table<'t, &'static str, u64>,
     wallet: Table<'t, &'static str, &'static [u8]>,
-    figures: Figures,
+    pub(super) figures: Figures,
+    /// As they are stored.
+    stored_figures: Figures,
 }
 
 /// The tables of which single rows are read.
@@ -105,6 +120,23 @@ pub(super) struct ReadTables {
     pub(super) users: ReadOnlyTable<u64, UserRow<'static>>,
     pub(super) figures: ReadOnlyTable<&'static str, u64>,
     pub(super) wallet: ReadOnlyTable<&'static str, &'static [u8]>,
+    pub(super) links: PaymentLinks,
+    pub(super) money: ReadMoney,
+}
+
+/// What payments add to an invoice.
+pub(super) struct PaymentLinks {
+    in_flight: ReadOnlyTable<u64, u64>,
+    refunds: ReadOnlyTable<u64, &'static str>,
+}
+
+impl PaymentLinks {
+    pub(super) fn open(transaction: &ReadTransaction) -> Result<Self, StoreError> {
+        Ok(Self {
+            in_flight: transaction.open_table(IN_FLIGHT)?,
+            refunds: transaction.open_table(REFUNDS)?,
+        })
+    }
 }
 
 impl View for ReadTables {
@@ -114,17 +146,47 @@ impl View for ReadTables {
             users: transaction.open_table(USERS)?,
             figures: transaction.open_table(FIGURES)?,
             wallet: transaction.open_table(WALLET)?,
+            links: PaymentLinks::open(transaction)?,
+            money: ReadMoney::open(transaction)?,
         })
     }
 }
 
 /// Figures that are kept up to date, and in memory during a batch.
-#[derive(Default)]
-struct Figures {
-    last_invoice: u64,
-    last_user: u64,
-    last_event: u64,
-    last_event_at: u64,
+#[derive(Clone, Default)]
+pub(super) struct Figures {
+    pub(super) last_invoice: u64,
+    pub(super) last_user: u64,
+    pub(super) last_event: u64,
+    pub(super) last_event_at: u64,
+    pub(super) last_transaction: u64,
+    pub(super) last_payment: u64,
+    /// How many keys for change are used.
+    pub(super) last_change: u64,
+    pub(super) balance: u64,
+}
+
+impl Figures {
+    fn read(table: &impl ReadableTable<&'static str, u64>) -> Result<Self, StoreError> {
+        let mut figures = Self::default();
+        for (name, figure) in figures.named() {
+            *figure = table.get(name)?.map_or(0, |row| row.value());
+        }
+        Ok(figures)
+    }
+
+    fn named(&mut self) -> [(&'static str, &mut u64); 8] {
+        [
+            ("last invoice", &mut self.last_invoice),
+            ("last user", &mut self.last_user),
+            ("last event", &mut self.last_event),
+            ("last event at", &mut self.last_event_at),
+            ("last transaction", &mut self.last_transaction),
+            ("last payment", &mut self.last_payment),
+            ("last change", &mut self.last_change),
+            ("balance", &mut self.balance),
+        ]
+    }
 }
 
 pub(super) struct WalletTables;
@@ -134,14 +196,10 @@ impl Tables for WalletTables {
 
     fn open(transaction: &WriteTransaction) -> Result<OpenTables<'_>, StoreError> {
         let table = transaction.open_table(FIGURES)?;
-        let figure = |name| Ok::<_, StoreError>(table.get(name)?.map_or(0, |row| row.value()));
-        let figures = Figures {
-            last_invoice: figure("last invoice")?,
-            last_user: figure("last user")?,
-            last_event: figure("last event")?,
-            last_event_at: figure("last event at")?,
-        };
+        let figures = Figures::read(&table)?;
         Ok(OpenTables {
+            transaction,
+            money: None,
             invoices: transaction.open_table(INVOICES)?,
             users: transaction.open_table(USERS)?,
             events: transaction.open_table(EVENTS)?,
@@ -150,20 +208,17 @@ impl Tables for WalletTables {
             idempotency_ages: transaction.open_table(IDEMPOTENCY_AGES)?,
             figures_table: table,
             wallet: transaction.open_table(WALLET)?,
+            stored_figures: figures.clone(),
             figures,
         })
     }
 
-    fn close(tables: OpenTables<'_>) -> Result<(), StoreError> {
-        let mut table = tables.figures_table;
-        let Figures { last_invoice, last_user, last_event, last_event_at } = tables.figures;
-        for (name, figure) in [
-            ("last invoice", last_invoice),
-            ("last user", last_user),
-            ("last event", last_event),
-            ("last event at", last_event_at),
-        ] {
-            table.insert(name, figure)?;
+    fn close(mut tables: OpenTables<'_>) -> Result<(), StoreError> {
+        let changed = tables.figures.named().into_iter().zip(tables.stored_figures.named());
+        for ((name, figure), (_, stored)) in changed {
+            if figure != stored {
+                tables.figures_table.insert(name, *figure)?;
+            }
         }
         Ok(())
     }
@@ -173,9 +228,17 @@ impl Tables for WalletTables {
 pub(super) struct NothingDue;
 
 /// What a command answers: the outer error undoes the batch, the inner one refuses.
-type Outcome<T> = Result<Result<T, WalletStoreError>, StoreError>;
+pub(super) type Outcome<T> = Result<Result<T, WalletStoreError>, StoreError>;
 
-impl OpenTables<'_> {
+impl<'t> OpenTables<'t> {
+    /// The tables of coins, transactions and payments.
+    pub(super) fn money(&mut self) -> Result<&mut MoneyTables<'t>, StoreError> {
+        Ok(match self.money.take() {
+            Some(money) => self.money.insert(money),
+            None => self.money.insert(MoneyTables::open(self.transaction)?),
+        })
+    }
+
     pub(super) fn adopt(&mut self, fingerprint: [u8; 20]) -> Outcome<()> {
         let owner = self.wallet.get(FINGERPRINT)?.map(|owner| owner.value().to_vec());
         Ok(match owner {
@@ -221,6 +284,8 @@ impl OpenTables<'_> {
             created_at,
             expires_at,
             payment_received_at: None,
+            refund_to: None,
+            in_flight: false,
             deleted_at: None,
         };
         self.invoices.insert(number, invoice_row(&invoice))?;
@@ -238,6 +303,9 @@ impl OpenTables<'_> {
         };
         if invoice.payment_received_at.is_some() {
             return Ok(Err(WalletStoreError::Paid(number)));
+        }
+        if invoice.in_flight {
+            return Ok(Err(WalletStoreError::InFlight(number)));
         }
         let at = self.next_event_at(now);
         let expiry = (invoice.expires_at.as_micros(), number);
@@ -308,14 +376,17 @@ impl OpenTables<'_> {
     }
 
     /// The invoice of this number. A damaged row is no reason to undo what others do.
-    fn invoice(&self, number: u64) -> Outcome<Option<Invoice>> {
+    pub(super) fn invoice(&mut self, number: u64) -> Outcome<Option<Invoice>> {
+        let in_flight = self.money()?.in_flight(number)?.is_some();
         let row = self.invoices.get(number)?;
         let invoice = row.map(|row| invoice(number, row.value())).transpose();
+        let invoice =
+            invoice.map(|invoice| invoice.map(|invoice| Invoice { in_flight, ..invoice }));
         Ok(invoice.map_err(WalletStoreError::from))
     }
 
     /// The number of what was created with this key, if it is known.
-    fn first_answer(
+    pub(super) fn first_answer(
         &self,
         route: Route,
         idempotency: Option<&IdempotencyKey>,
@@ -336,7 +407,7 @@ impl OpenTables<'_> {
         })
     }
 
-    fn remember(
+    pub(super) fn remember(
         &mut self,
         route: Route,
         idempotency: Option<IdempotencyKey>,
@@ -371,11 +442,16 @@ impl OpenTables<'_> {
     }
 
     /// The time of an event that happens at `now`: never before the last one.
-    fn next_event_at(&self, now: Timestamp) -> Timestamp {
+    pub(super) fn next_event_at(&self, now: Timestamp) -> Timestamp {
         now.max(Timestamp::from_micros(self.figures.last_event_at))
     }
 
-    fn append_event(&mut self, at: Timestamp, kind: u8, subject: u64) -> Result<(), StoreError> {
+    pub(super) fn append_event(
+        &mut self,
+        at: Timestamp,
+        kind: u8,
+        subject: u64,
+    ) -> Result<(), StoreError> {
         self.figures.last_event += 1;
         self.figures.last_event_at = at.as_micros();
         self.events.insert(self.figures.last_event, (at.as_micros(), kind, subject))?;
@@ -383,7 +459,7 @@ impl OpenTables<'_> {
     }
 }
 
-fn invoice_row(invoice: &Invoice) -> InvoiceRow<'_> {
+pub(super) fn invoice_row(invoice: &Invoice) -> InvoiceRow<'_> {
     (
         *invoice.id.as_bytes(),
         invoice.satoshis,
@@ -408,8 +484,23 @@ pub(super) fn invoice(number: u64, row: InvoiceRow<'_>) -> Result<Invoice, Store
         created_at: Timestamp::from_micros(created_at),
         expires_at: Timestamp::from_micros(expires_at),
         payment_received_at: paid_at.map(Timestamp::from_micros),
+        refund_to: None,
+        in_flight: false,
         deleted_at: deleted_at.map(Timestamp::from_micros),
     })
+}
+
+impl PaymentLinks {
+    /// The invoice, with what payments add to it.
+    pub(super) fn add_to(&self, mut invoice: Invoice) -> Result<Invoice, StoreError> {
+        if invoice.payment_received_at.is_some() {
+            let refund_to = self.refunds.get(invoice.number)?;
+            invoice.refund_to = refund_to.map(|row| row.value().to_owned());
+        } else {
+            invoice.in_flight = self.in_flight.get(invoice.number)?.is_some();
+        }
+        Ok(invoice)
+    }
 }
 
 pub(super) fn user((name, email, avatar, address, phone_number): UserRow<'_>) -> UserDraft {
@@ -438,7 +529,14 @@ pub(super) fn event(
         INVOICE_CREATED => EventKind::InvoiceCreated(invoice_id()?),
         INVOICE_EXPIRED => EventKind::InvoiceExpired(invoice_id()?),
         INVOICE_DELETED => EventKind::InvoiceDeleted(invoice_id()?),
+        INVOICE_PAID => EventKind::InvoicePaid(invoice_id()?),
+        INVOICE_PAYMENT_DISPLACED => EventKind::InvoicePaymentDisplaced(invoice_id()?),
         USER_CREATED => EventKind::UserCreated(subject),
+        PAYMENT_STARTED => EventKind::PaymentStarted(subject),
+        PAYMENT_SETTLED => EventKind::PaymentSettled(subject),
+        PAYMENT_REFUSED => EventKind::PaymentRefused(subject),
+        PAYMENT_CANCELLED => EventKind::PaymentCancelled(subject),
+        PAYMENT_DISPLACED => EventKind::PaymentDisplaced(subject),
         _ => return Err(StoreError::damaged("an event of an unknown kind")),
     };
     Ok(Event { number, at: Timestamp::from_micros(at), kind })

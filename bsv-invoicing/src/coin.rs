@@ -1,0 +1,107 @@
+use bsv_tx::OutPoint;
+
+/// A chain of keys of the wallet's account: `m/44'/236'/0'/<chain>`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Chain {
+    /// Keys that invoices are paid to; the index is the invoice's number.
+    Receive = 0,
+    /// Keys that change goes to.
+    Change = 1,
+}
+
+/// Where the key of a coin is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct KeyPath {
+    /// The chain.
+    pub chain: Chain,
+    /// The number of the key in its chain.
+    pub index: u32,
+}
+
+/// An output that is the wallet's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Coin {
+    /// Where it is.
+    pub outpoint: OutPoint,
+    /// The amount.
+    pub satoshis: u64,
+    /// The key that unlocks it.
+    pub key: KeyPath,
+}
+
+/// The fee for so many bytes of a transaction at a rate of satoshis per 1000 bytes, rounded up.
+pub(crate) fn fee(rate: u64, bytes: u64) -> u64 {
+    let fee = u128::from(bytes) * u128::from(rate);
+    u64::try_from(fee.div_ceil(1000)).unwrap_or(u64::MAX)
+}
+
+/// What a transaction takes besides inputs and outputs: version, lock time, and two counts of at
+/// most three bytes.
+const FRAME_LEN: u64 = 4 + 4 + 3 + 3;
+/// An input that spends a P2PKH output: outpoint, sequence number, and a script with a signature of
+/// at most 72 bytes and a compressed key.
+const INPUT_LEN: u64 = 36 + 4 + 1 + (1 + 72 + 1) + (1 + 33);
+/// A P2PKH output.
+const CHANGE_LEN: u64 = 8 + 1 + 25;
+
+/// What a transaction is to pay, before the coins for it are chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spending {
+    /// The sum of its outputs, change not included, in satoshis.
+    pub satoshis: u64,
+    /// The size of these outputs, in bytes.
+    pub output_bytes: u64,
+    /// The fee it must pay, in satoshis per 1000 bytes.
+    pub fee_rate: u64,
+}
+
+impl Spending {
+    /// What coins must be worth together, if there are so many.
+    pub fn needed(&self, inputs: usize) -> u64 {
+        let bytes = FRAME_LEN + self.output_bytes + INPUT_LEN * inputs as u64;
+        self.satoshis.saturating_add(fee(self.fee_rate, bytes))
+    }
+
+    /// What is left as change of coins that are worth `total` together. Change that costs more to
+    /// make and to spend than it is worth is left to the miner.
+    pub fn change(&self, inputs: usize, total: u64) -> Option<u64> {
+        let bytes = FRAME_LEN + self.output_bytes + INPUT_LEN * inputs as u64 + CHANGE_LEN;
+        let change = total.checked_sub(self.satoshis)?.checked_sub(fee(self.fee_rate, bytes))?;
+        (change > fee(self.fee_rate, INPUT_LEN)).then_some(change)
+    }
+}
+
+/// Coins of similar worth share a bucket: those of `2^bucket` satoshis and more, but less than twice
+/// as much.
+pub(crate) fn bucket(satoshis: u64) -> u8 {
+    u8::try_from(satoshis.max(1).ilog2()).expect("a u64 has 64 bits")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SPENDING: Spending = Spending { satoshis: 1000, output_bytes: 34, fee_rate: 500 };
+
+    #[test]
+    fn fees_are_rounded_up() {
+        assert_eq!([0, 1, 20, 21, 1000].map(|bytes| fee(50, bytes)), [0, 1, 1, 2, 50]);
+        assert_eq!(fee(u64::MAX, u64::MAX), u64::MAX);
+    }
+
+    #[test]
+    fn change_pays_for_itself_or_is_left_to_the_miner() {
+        // 14 + 34 + 150 bytes, and 34 more with change, which then takes 150 bytes to spend.
+        assert_eq!(SPENDING.needed(1), 1000 + 99);
+        assert_eq!(SPENDING.change(1, 1099), None);
+        assert_eq!(SPENDING.change(1, 1000 + 116 + 75), None);
+        assert_eq!(SPENDING.change(1, 1000 + 116 + 76), Some(76));
+        assert_eq!(SPENDING.change(1, 999), None);
+    }
+
+    #[test]
+    fn a_bucket_holds_coins_of_similar_worth() {
+        assert_eq!([1, 2, 3, 4, 1023, 1024].map(bucket), [0, 1, 1, 2, 9, 10]);
+        assert_eq!(bucket(u64::MAX), 63);
+    }
+}

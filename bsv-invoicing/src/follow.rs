@@ -1,0 +1,290 @@
+//! Following transactions until a Merkle proof is stored, and when their blocks leave the chain.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use bsv_network::{ChainTip, Mempool, MinedIn, NodeError, NodeRpc, OutputState, TransactionPlace};
+use bsv_tx::{BlockHash, MerkleBranch, Transaction, Txid};
+use reqwest::Url;
+
+use crate::dpp::{ChannelMessage, MerkleProof, PeerChannel};
+use crate::error::Error;
+use crate::payment::{BlockPlace, Followed, OutgoingPayment, Proof, Purpose, TransactionState};
+use crate::receive::away;
+use crate::store::WalletStore;
+use crate::wallet::Wallet;
+
+/// What is known between two looks at the chain. It need not be kept: a new one has everything looked
+/// at again.
+#[derive(Debug, Default)]
+pub struct Following {
+    tip: Option<ChainTip>,
+    /// When what is on its way is looked at again.
+    retries: HashMap<u64, Retry>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Retry {
+    at: Instant,
+    pause: Duration,
+}
+
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// How deep a block is when it is taken to stay in the chain.
+const DEEP: u32 = 100;
+/// How many transactions are read at once.
+const PAGE: usize = 100;
+
+impl<S: WalletStore> Wallet<S> {
+    /// Looks after the wallet's transactions: settles what is on its way, finds proofs, and notices
+    /// what was displaced. To be called every second or so, in a process that runs for long; fails if
+    /// the node cannot be used, and goes on with the next call.
+    pub async fn follow(self: &Arc<Self>, following: &mut Following) -> Result<(), Error> {
+        let node = self.node()?;
+        let tip = node.tip().await.map_err(away)?;
+        let is_new_tip = following.tip != Some(tip);
+        if is_new_tip {
+            let floor = node.least_fee_rate().await.map_err(away)?;
+            self.fee_floor.store(floor, Ordering::Relaxed);
+            self.forget_lost_blocks(node, tip, following.tip).await?;
+        }
+        let mut in_flight = HashSet::new();
+        let mut after = 0;
+        loop {
+            let page = self.store.followed(after, PAGE).await?;
+            let Some(last) = page.last() else { break };
+            after = last.number;
+            for followed in page {
+                if followed.state == TransactionState::InFlight {
+                    in_flight.insert(followed.number);
+                }
+                if is_new_tip || following.is_due(&followed) {
+                    self.look_after(node, &followed, following).await?;
+                }
+            }
+        }
+        following.retries.retain(|number, _| in_flight.contains(number));
+        // Only now: had something failed, all would be looked at again.
+        following.tip = Some(tip);
+        Ok(())
+    }
+
+    /// Notices which blocks have left the main chain since `last` was its tip.
+    async fn forget_lost_blocks(
+        &self,
+        node: &NodeRpc,
+        tip: ChainTip,
+        last: Option<ChainTip>,
+    ) -> Result<(), Error> {
+        if let Some(last) = last
+            && is_in_main_chain(node, &last.hash).await?
+        {
+            return Ok(());
+        }
+        let from = last.map_or(tip, |last| if last.height < tip.height { last } else { tip });
+        for block in self.store.blocks(from.height.saturating_sub(DEEP)).await? {
+            if !is_in_main_chain(node, &block.hash).await? {
+                tracing::warn!("block {} of height {} left the chain", block.hash, block.height);
+                self.store.forget_block(block).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn look_after(
+        self: &Arc<Self>,
+        node: &NodeRpc,
+        followed: &Followed,
+        following: &mut Following,
+    ) -> Result<(), Error> {
+        let looked = self.look(node, followed).await;
+        match looked {
+            // Others can be looked after while this one has to wait.
+            Err(
+                error @ (Error::OutcomeUnknown(_)
+                | Error::PayeeNonsense(_)
+                | Error::PayeeAway(_)
+                | Error::RefusedByNetwork(_)
+                | Error::PayeeRefuses(_)),
+            ) => tracing::debug!("transaction {}: {error}", followed.txid),
+            looked => looked?,
+        }
+        if followed.state == TransactionState::InFlight {
+            following.wait(followed.number);
+        }
+        Ok(())
+    }
+
+    async fn look(self: &Arc<Self>, node: &NodeRpc, followed: &Followed) -> Result<(), Error> {
+        let Followed { number, txid, purpose, state, until } = *followed;
+        match (node.transaction_place(&txid).await.map_err(away)?, state) {
+            (TransactionPlace::Block(_), _) => self.find_proof(node, number, &txid).await,
+            (TransactionPlace::Mempool, TransactionState::Settled) => Ok(()),
+            (TransactionPlace::Mempool, _) if self.is_busy(purpose) => Ok(()),
+            (TransactionPlace::Mempool, _) => Ok(self.store.settle(number, self.now()).await?),
+            (TransactionPlace::Nowhere, TransactionState::Settled) => {
+                if let Purpose::Outgoing(payment) = purpose
+                    && let Some(proof) = self.proof_of_payee(node, payment, &txid).await?
+                {
+                    return Ok(self.store.prove(number, proof, self.now()).await?);
+                }
+                self.send_again(node, number).await
+            }
+            (TransactionPlace::Nowhere, TransactionState::InFlight) => {
+                self.resolve(number, purpose).await
+            }
+            (
+                TransactionPlace::Nowhere,
+                TransactionState::Displaced | TransactionState::Dropped,
+            ) => {
+                if until.is_some_and(|until| until <= self.now()) {
+                    self.store.unfollow(number).await?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Whether a request is at work on a transaction.
+    fn is_busy(&self, purpose: Purpose) -> bool {
+        match purpose {
+            Purpose::Incoming(invoice) => self.broadcasts.get(&invoice).is_some(),
+            Purpose::Outgoing(_) | Purpose::Cancellation(_) => false,
+        }
+    }
+
+    /// Sees to a transaction that was left on its way.
+    async fn resolve(self: &Arc<Self>, number: u64, purpose: Purpose) -> Result<(), Error> {
+        match purpose {
+            Purpose::Incoming(_) if self.is_busy(purpose) => Ok(()),
+            Purpose::Incoming(_) => {
+                self.send_incoming(number, &self.transaction(number).await?).await
+            }
+            Purpose::Outgoing(payment) => self.resume(payment).await,
+            // Done together with the payment that it cancels.
+            Purpose::Cancellation(_) => Ok(()),
+        }
+    }
+
+    /// Finds the proof of a transaction that is in a block.
+    async fn find_proof(&self, node: &NodeRpc, number: u64, txid: &Txid) -> Result<(), Error> {
+        let Some(MinedIn { block, branch }) = node.merkle_proof(txid).await.map_err(away)? else {
+            return Ok(());
+        };
+        match check_proof(node, txid, block, branch).await? {
+            Some(proof) => Ok(self.store.prove(number, proof, self.now()).await?),
+            None => {
+                tracing::warn!("the node's proof that {txid} is in block {block} is wrong");
+                Ok(())
+            }
+        }
+    }
+
+    /// The proof that the payee of a payment offers, if it holds. The node does not know the
+    /// transaction: it may run without an index of them.
+    async fn proof_of_payee(
+        &self,
+        node: &NodeRpc,
+        payment: u64,
+        txid: &Txid,
+    ) -> Result<Option<Proof>, Error> {
+        let payment = self.outgoing_payment(payment).await?;
+        let Some((url, token)) = channel_url(&payment) else { return Ok(None) };
+        let messages = match self.payee.messages(url, &token).await {
+            Ok(body) => ChannelMessage::list_from_json(&body).unwrap_or_default(),
+            // The payee may never answer.
+            Err(_) => return Ok(None),
+        };
+        for message in messages.iter().rev() {
+            let Ok(claim) = MerkleProof::from_envelope(&message.payload) else { continue };
+            if claim.txid == *txid
+                && let Some(proof) = check_proof(node, txid, claim.block_hash, claim.branch).await?
+            {
+                return Ok(Some(proof));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Gives the node a transaction again that it has lost, or finds out that another one has taken
+    /// its place.
+    async fn send_again(&self, node: &NodeRpc, number: u64) -> Result<(), Error> {
+        let transaction = self.transaction(number).await?;
+        match node.send_transaction(&transaction).await {
+            Ok(_) => Ok(()),
+            Err(NodeError::Rejected { message, .. }) => {
+                if is_displaced(node, &transaction).await? {
+                    tracing::warn!("transaction {} was displaced: {message}", transaction.txid());
+                    self.store.displace(number, self.now()).await?;
+                }
+                Ok(())
+            }
+            Err(error) => Err(away(error)),
+        }
+    }
+
+    pub(crate) async fn transaction(&self, number: u64) -> Result<Transaction, Error> {
+        let missing = || bsv_store::StoreError::damaged("a transaction is missing");
+        Ok(self.store.transaction(number).await?.ok_or_else(missing)?)
+    }
+}
+
+impl Following {
+    fn is_due(&self, followed: &Followed) -> bool {
+        let retry = self.retries.get(&followed.number);
+        followed.state == TransactionState::InFlight
+            && retry.is_none_or(|retry| retry.at <= Instant::now())
+    }
+
+    fn wait(&mut self, number: u64) {
+        let pause = self.retries.get(&number).map_or(FIRST_PAUSE, |retry| retry.pause * 2);
+        let pause = pause.min(LONGEST_PAUSE);
+        self.retries.insert(number, Retry { at: Instant::now() + pause, pause });
+    }
+}
+
+/// Checks a proof against the header of a block of the main chain.
+async fn check_proof(
+    node: &NodeRpc,
+    txid: &Txid,
+    hash: BlockHash,
+    branch: MerkleBranch,
+) -> Result<Option<Proof>, Error> {
+    let block = node.block_header(&hash).await.map_err(away)?;
+    let root = branch.root(txid);
+    let block = block.filter(|block| block.in_main_chain && root == Some(block.header.merkle_root));
+    Ok(block.map(|block| Proof { block: BlockPlace { hash, height: block.height }, branch }))
+}
+
+/// Where the payer of a payment reads its channel, and the token for that.
+fn channel_url(payment: &OutgoingPayment) -> Option<(Url, String)> {
+    let PeerChannel { host, path, channel_id, token } = payment.channel.as_ref()?;
+    let scheme = payment.url.split_once("://")?.0;
+    let url = format!("{scheme}://{host}{path}/api/v1/channel/{channel_id}?unread=true");
+    Some((url.parse().ok()?, token.clone()))
+}
+
+async fn is_in_main_chain(node: &NodeRpc, block: &BlockHash) -> Result<bool, Error> {
+    let block = node.block_header(block).await.map_err(away)?;
+    Ok(block.is_some_and(|block| block.in_main_chain))
+}
+
+/// Whether something that a transaction spends was made in a block of the main chain, and spent there
+/// by another one. What only the mempool says may change.
+async fn is_displaced(node: &NodeRpc, transaction: &Transaction) -> Result<bool, Error> {
+    let outpoints: Vec<_> = transaction.inputs.iter().map(|input| input.previous_output).collect();
+    let states = node.outputs(&outpoints, Mempool::Ignore).await.map_err(away)?;
+    let mut is_displaced = false;
+    for (state, outpoint) in states.iter().zip(&outpoints) {
+        if *state == OutputState::Missing {
+            let maker = node.transaction_place(&outpoint.txid).await.map_err(away)?;
+            is_displaced |= matches!(maker, TransactionPlace::Block(_));
+        }
+    }
+    // Meanwhile it may have been mined itself.
+    let place = node.transaction_place(&transaction.txid()).await.map_err(away)?;
+    Ok(is_displaced && place == TransactionPlace::Nowhere)
+}

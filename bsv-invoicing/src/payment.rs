@@ -1,0 +1,234 @@
+//! Payments to the wallet and by it.
+
+use bsv_tx::{BlockHash, MerkleBranch, Transaction, TxOut, Txid};
+
+use crate::coin::Coin;
+use crate::dpp::PeerChannel;
+use crate::idempotency::IdempotencyKey;
+use crate::time::Timestamp;
+
+/// The block that a transaction is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockPlace {
+    /// Its hash.
+    pub hash: BlockHash,
+    /// Its height.
+    pub height: u32,
+}
+
+/// That a transaction is in a block of the main chain, checked against the block's header.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Proof {
+    /// The block.
+    pub block: BlockPlace,
+    /// The way from the transaction to the Merkle root of the block.
+    pub branch: MerkleBranch,
+}
+
+/// A proof as the payer can read it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundProof {
+    /// Its number among the transaction's proofs, from 1 on.
+    pub sequence: u32,
+    /// The proof.
+    pub proof: Proof,
+    /// When it was found.
+    pub found_at: Timestamp,
+    /// Whether the payer has read it.
+    pub is_read: bool,
+}
+
+/// A payment towards an invoice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IncomingPayment {
+    /// The number of its transaction among all that the wallet has to do with, from 1 on.
+    pub number: u64,
+    /// The transaction.
+    pub txid: Txid,
+    /// What it pays to the invoice.
+    pub satoshis: u64,
+    /// Where it stands.
+    pub state: IncomingState,
+    /// When it arrived.
+    pub received_at: Timestamp,
+    /// The block it is in, once there is a proof of that.
+    pub block: Option<BlockPlace>,
+}
+
+/// Where a payment to the wallet stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum IncomingState {
+    /// It is not known yet whether the network takes it.
+    InFlight,
+    /// The network has taken it.
+    Accepted,
+    /// It is in a block.
+    Mined,
+    /// Another transaction has taken its place.
+    Displaced,
+}
+
+impl IncomingState {
+    /// The name that the API uses.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::InFlight => "in-flight",
+            Self::Accepted => "accepted",
+            Self::Mined => "mined",
+            Self::Displaced => "displaced",
+        }
+    }
+}
+
+/// A payment by the wallet to somebody's payment URL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutgoingPayment {
+    /// Its number, from 1 on.
+    pub number: u64,
+    /// The transaction.
+    pub txid: Txid,
+    /// The payment URL.
+    pub url: String,
+    /// What the payee gets.
+    pub satoshis: u64,
+    /// What the miner gets.
+    pub fee: u64,
+    /// Where it stands.
+    pub state: OutgoingState,
+    /// When it began.
+    pub created_at: Timestamp,
+    /// Until when the payee takes it.
+    pub expires_at: Timestamp,
+    /// What the payee says.
+    pub memo: String,
+    /// Where the payee offers the proof.
+    pub channel: Option<PeerChannel>,
+    /// The block it is in, once there is a proof of that.
+    pub block: Option<BlockPlace>,
+}
+
+/// Where a payment by the wallet stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum OutgoingState {
+    /// The payee's answer is not known.
+    Open,
+    /// One of its coins is being spent otherwise.
+    Cancelling,
+    /// The payee has accepted it, or the network knows it.
+    Settled,
+    /// The payee has refused it.
+    Refused,
+    /// One of its coins was spent otherwise.
+    Cancelled,
+    /// Another transaction has taken its place.
+    Displaced,
+}
+
+impl OutgoingState {
+    /// The name that the API uses.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Cancelling => "cancelling",
+            Self::Settled => "settled",
+            Self::Refused => "refused",
+            Self::Cancelled => "cancelled",
+            Self::Displaced => "displaced",
+        }
+    }
+
+    /// Whether its outcome is not known.
+    pub fn is_open(self) -> bool {
+        matches!(self, Self::Open | Self::Cancelling)
+    }
+}
+
+/// A payment that has arrived and is to be broadcast.
+#[derive(Clone, Debug)]
+pub struct NewIncoming {
+    /// The number of the invoice.
+    pub invoice: u64,
+    /// The transaction.
+    pub transaction: Transaction,
+    /// Which of its outputs pays the invoice.
+    pub vout: u32,
+    /// Where the payer wants refunds.
+    pub refund_to: Option<String>,
+    /// The time.
+    pub now: Timestamp,
+}
+
+/// What became of a payment that was to begin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Begun {
+    /// It has begun, or is under way: it has to be broadcast.
+    InFlight(IncomingPayment),
+    /// It was accepted before.
+    Before(IncomingPayment),
+}
+
+/// A payment that is to be made.
+#[derive(Clone, Debug)]
+pub struct NewOutgoing {
+    /// The payment URL.
+    pub url: String,
+    /// What the payee asks for.
+    pub outputs: Vec<TxOut>,
+    /// The fee rate, in satoshis per 1000 bytes.
+    pub fee_rate: u64,
+    /// Until when the payee takes it.
+    pub expires_at: Timestamp,
+    /// The time.
+    pub now: Timestamp,
+    /// If this is known already, the payment that was made first is answered.
+    pub idempotency: Option<IdempotencyKey>,
+}
+
+/// The coins that a transaction spends, and what comes back of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Selection {
+    /// The coins.
+    pub coins: Vec<Coin>,
+    /// What comes back, and the number of its key among those for change.
+    pub change: Option<(u64, u32)>,
+}
+
+/// A transaction of the wallet that has to be looked after: it is not known yet whether the network
+/// takes it, or there is no proof yet that it is in a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Followed {
+    /// The number of the transaction.
+    pub number: u64,
+    /// The transaction.
+    pub txid: Txid,
+    /// What it is for.
+    pub purpose: Purpose,
+    /// Where it stands.
+    pub state: TransactionState,
+    /// Until when it is looked after, if not for as long as it takes.
+    pub until: Option<Timestamp>,
+}
+
+/// What a transaction is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// It pays the invoice of this number.
+    Incoming(u64),
+    /// It is the payment by the wallet of this number.
+    Outgoing(u64),
+    /// It takes a coin back from the payment by the wallet of this number.
+    Cancellation(u64),
+}
+
+/// Where a transaction stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TransactionState {
+    /// It is not known whether the network takes it.
+    InFlight,
+    /// The network has taken it.
+    Settled,
+    /// Another transaction has taken its place.
+    Displaced,
+    /// It was given up before the network took it.
+    Dropped,
+}

@@ -1,0 +1,196 @@
+use std::sync::Arc;
+
+use bsv_invoicing::Wallet;
+use bsv_invoicing::dpp::{Acknowledgement, ChannelMessage, Dialect, Payment, PaymentError};
+use bytes::Bytes;
+use hyper::header::{
+    ACCEPT, ALLOW, AUTHORIZATION, CONTENT_TYPE, ETAG, HeaderValue, WWW_AUTHENTICATE,
+};
+use hyper::{Method, Request, StatusCode};
+use matchit::Router;
+use serde::Deserialize;
+
+use crate::http::{Answer, Problem, answer};
+
+/// Answers payers.
+#[derive(Debug)]
+pub(crate) struct PaymentsApi {
+    wallet: Arc<Wallet>,
+    routes: Router<Route>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Route {
+    /// A payment URL, and the dialect in which its terms are told.
+    Payment(Dialect),
+    Channel,
+    Message,
+}
+
+impl PaymentsApi {
+    pub(crate) fn new(wallet: Arc<Wallet>) -> Self {
+        let mut routes = Router::new();
+        for (path, route) in [
+            ("/dpp/api/v1/payment/{id}", Route::Payment(Dialect::GoDpp)),
+            ("/api/v1/payment/{id}", Route::Payment(Dialect::Brc)),
+            ("/api/v1/channel/{id}", Route::Channel),
+            ("/api/v1/channel/{id}/{sequence}", Route::Message),
+        ] {
+            routes.insert(path, route).expect("the paths do not contradict each other");
+        }
+        Self { wallet, routes }
+    }
+
+    pub(crate) async fn answer(&self, request: &Request<Bytes>) -> Answer {
+        let path = request.uri().path();
+        let Ok(matched) = self.routes.at(path) else {
+            let detail = format!("there is nothing at {path}");
+            return Problem::of_status(StatusCode::NOT_FOUND, detail).into_answer();
+        };
+        let param = |name| matched.params.get(name).unwrap_or_default();
+        let answered = match (*matched.value, request.method()) {
+            (Route::Payment(dialect), &Method::GET | &Method::HEAD) => {
+                self.terms(param("id"), asked_dialect(request, dialect)).await
+            }
+            (Route::Payment(_), &Method::POST) => self.receive(param("id"), request).await,
+            (Route::Channel, &Method::GET) => self.messages(param("id"), request).await,
+            (Route::Channel, &Method::HEAD) => self.newest(param("id"), request).await,
+            (Route::Message, &Method::POST) => {
+                self.mark_read(param("id"), param("sequence"), request).await
+            }
+            (route, method) => Err(method_not_allowed(route, method)),
+        };
+        answered.unwrap_or_else(Problem::into_answer)
+    }
+
+    async fn terms(&self, id: &str, dialect: Dialect) -> Result<Answer, Problem> {
+        let terms = self.wallet.terms(id).await?;
+        let answer = answer::json_text(StatusCode::OK, terms.to_json(dialect));
+        Ok(with_type(answer, dialect.terms_type()))
+    }
+
+    async fn receive(&self, id: &str, request: &Request<Bytes>) -> Result<Answer, Problem> {
+        let body = request.body();
+        let payment = Payment::from_json(body)?;
+        let dialect = payment.dialect;
+        match self.wallet.receive(id, &payment).await {
+            Ok(acknowledgement) => {
+                let text = acknowledgement.to_json(dialect, body);
+                let answer = answer::json_text(StatusCode::CREATED, text);
+                Ok(with_type(answer, dialect.acknowledgement_type()))
+            }
+            Err(error) => {
+                let problem = Problem::from(&*error);
+                if dialect != Dialect::Bip270 {
+                    return Err(problem);
+                }
+                let text = Acknowledgement::bip270_refusal(&error.to_string(), body);
+                let answer = answer::json_text(problem.status(), text);
+                Ok(with_type(answer, dialect.acknowledgement_type()))
+            }
+        }
+    }
+
+    async fn messages(&self, id: &str, request: &Request<Bytes>) -> Result<Answer, Problem> {
+        let only_unread = query(request, "unread")?.unwrap_or(false);
+        let messages = self.wallet.channel(id, token(request)?, only_unread).await?;
+        let text = ChannelMessage::list_to_json(&messages);
+        Ok(with_newest(answer::json_text(StatusCode::OK, text), messages.last()))
+    }
+
+    /// Tells the number of the newest message only.
+    async fn newest(&self, id: &str, request: &Request<Bytes>) -> Result<Answer, Problem> {
+        let messages = self.wallet.channel(id, token(request)?, false).await?;
+        Ok(with_newest(answer::json_text(StatusCode::OK, Bytes::new()), messages.last()))
+    }
+
+    async fn mark_read(
+        &self,
+        id: &str,
+        sequence: &str,
+        request: &Request<Bytes>,
+    ) -> Result<Answer, Problem> {
+        #[derive(Deserialize)]
+        struct Mark {
+            read: bool,
+        }
+        let Mark { read } = serde_json::from_slice(request.body()).map_err(|error| {
+            let detail = format!("the body must be {{\"read\": true}} or false: {error}");
+            Problem::new(StatusCode::BAD_REQUEST, "malformed-body", detail)
+        })?;
+        let older = query(request, "older")?.unwrap_or(false);
+        let sequence_number = sequence.parse().unwrap_or(0);
+        let token = token(request)?;
+        if self.wallet.mark_read(id, token, sequence_number, older, read).await? {
+            return Ok(answer::json_text(StatusCode::OK, Bytes::new()));
+        }
+        let detail = format!("the channel has no message {sequence}");
+        Err(Problem::new(StatusCode::NOT_FOUND, "unknown-message", detail))
+    }
+}
+
+impl From<PaymentError> for Problem {
+    fn from(error: PaymentError) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "malformed-payment", error.to_string())
+    }
+}
+
+/// BIP270 is spoken on every payment URL with who asks for it.
+fn asked_dialect(request: &Request<Bytes>, dialect: Dialect) -> Dialect {
+    let bip270 = Dialect::Bip270.terms_type();
+    let accepted = request.headers().get_all(ACCEPT).iter();
+    let is_bip270 = accepted
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .any(|range| range.split(';').next().is_some_and(|essence| essence.trim() == bip270));
+    if is_bip270 { Dialect::Bip270 } else { dialect }
+}
+
+fn token(request: &Request<Bytes>) -> Result<&str, Problem> {
+    let header = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let token = header.and_then(|value| value.split_once(' '));
+    match token {
+        Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => Ok(token.trim()),
+        _ => Err(Problem::new(
+            StatusCode::UNAUTHORIZED,
+            "token-missing",
+            "the channel is read with the header Authorization: Bearer and its token",
+        )
+        .with_header(WWW_AUTHENTICATE, "Bearer")),
+    }
+}
+
+/// A parameter of the query that is true or false.
+fn query(request: &Request<Bytes>, name: &str) -> Result<Option<bool>, Problem> {
+    let pairs = request.uri().query().unwrap_or_default().split('&');
+    let value = pairs.filter_map(|pair| pair.split_once('=')).find(|(key, _)| *key == name);
+    value
+        .map(|(_, value)| {
+            value.parse().map_err(|_| {
+                let detail = format!("{name} must be true or false");
+                Problem::new(StatusCode::BAD_REQUEST, "invalid-fields", detail)
+            })
+        })
+        .transpose()
+}
+
+fn with_newest(mut answer: Answer, newest: Option<&ChannelMessage>) -> Answer {
+    let sequence = newest.map_or(0, |message| message.sequence);
+    answer.headers_mut().insert(ETAG, HeaderValue::from(sequence));
+    answer
+}
+
+fn with_type(mut answer: Answer, content_type: &'static str) -> Answer {
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    answer
+}
+
+fn method_not_allowed(route: Route, method: &Method) -> Problem {
+    let methods = match route {
+        Route::Payment(_) => "GET, HEAD, POST",
+        Route::Channel => "GET, HEAD",
+        Route::Message => "POST",
+    };
+    let detail = format!("{method} is not possible here, only {methods}");
+    Problem::of_status(StatusCode::METHOD_NOT_ALLOWED, detail).with_header(ALLOW, methods)
+}
