@@ -11,6 +11,7 @@ pub mod http;
 pub mod identities;
 pub mod node;
 pub mod pool;
+pub mod purse;
 pub mod site;
 pub mod vectors;
 pub mod wallet;
@@ -18,6 +19,7 @@ pub mod wallet;
 pub use http::{Client, Reply};
 pub use node::Node;
 pub use pool::Template;
+pub use purse::{Bill, Purse};
 pub use site::{Done, Server, Site};
 
 /// Whether the long tests run in full (`BSV_TEST_FULL=1`) or with reduced counts.

@@ -1,0 +1,189 @@
+//! A payer with keys and coins of its own, who can also pay as no wallet would.
+
+use std::io;
+use std::sync::Mutex;
+
+use bsv_invoicing::dpp::{Dialect, ReceivedTerms};
+use bsv_network::NodeRpc;
+use bsv_tx::{Network, OutPoint, PrivateKey, Script, Transaction, TxIn, TxOut, sign_p2pkh};
+use serde_json::json;
+use tokio::runtime::Runtime;
+
+use crate::http::{Client, Reply};
+use crate::node::Node;
+
+/// Coins in blocks, all with one key.
+#[derive(Debug)]
+pub struct Purse {
+    key: PrivateKey,
+    coins: Mutex<Vec<Coin>>,
+}
+
+/// An output that the key of a purse unlocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Coin {
+    /// Where it is.
+    pub outpoint: OutPoint,
+    /// The amount.
+    pub satoshis: u64,
+}
+
+/// A fee that payees are content with, of a transaction with a few inputs and outputs.
+pub const FEE: u64 = 200;
+
+impl Purse {
+    /// A new one with `count` coins of `satoshis` each, out of the node's wallet, in a block.
+    pub fn filled(node: &Node, count: usize, satoshis: u64) -> Self {
+        let purse = Self { key: PrivateKey::generate().unwrap(), coins: Mutex::default() };
+        let outputs = vec![TxOut { satoshis, locking_script: purse.script() }; count];
+        let rpc = NodeRpc::new(node.settings());
+        let funded = Runtime::new().unwrap().block_on(rpc.wallet_transaction(&outputs)).unwrap();
+        send(node, &funded);
+        node.mine(1);
+        let coins = purse.coins_of(&funded).into_iter().filter(|coin| coin.satoshis == satoshis);
+        *purse.coins.lock().unwrap() = coins.collect();
+        purse
+    }
+
+    /// Takes a coin out.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn coin(&self) -> Coin {
+        self.coins.lock().unwrap().pop().expect("the purse has a coin")
+    }
+
+    /// The coins of this purse that a transaction makes.
+    pub fn coins_of(&self, transaction: &Transaction) -> Vec<Coin> {
+        let (txid, script) = (transaction.txid(), self.script());
+        let outputs = (0..).zip(&transaction.outputs);
+        let own = outputs.filter(|(_, output)| output.locking_script == script);
+        let coin = |(vout, output): (u32, &TxOut)| Coin {
+            outpoint: OutPoint { txid, vout },
+            satoshis: output.satoshis,
+        };
+        own.map(coin).collect()
+    }
+
+    /// What locks the coins of this purse.
+    pub fn script(&self) -> Script {
+        Script::p2pkh(&self.key.public_key().hash())
+    }
+
+    /// A transaction that makes `outputs` of coins, pays `fee`, and brings the rest back.
+    pub fn spend(&self, coins: &[Coin], mut outputs: Vec<TxOut>, fee: u64) -> Transaction {
+        let spent = outputs.iter().map(|output| output.satoshis).sum::<u64>() + fee;
+        let total: u64 = coins.iter().map(|coin| coin.satoshis).sum();
+        outputs.push(TxOut { satoshis: total - spent, locking_script: self.script() });
+        self.spend_all(coins, outputs)
+    }
+
+    /// A transaction that makes `outputs` of coins, and leaves the rest to the miner.
+    pub fn spend_all(&self, coins: &[Coin], outputs: Vec<TxOut>) -> Transaction {
+        let input = |coin: &Coin| TxIn {
+            previous_output: coin.outpoint,
+            unlocking_script: Script::default(),
+            sequence: u32::MAX,
+        };
+        let inputs = coins.iter().map(input).collect();
+        let mut transaction = Transaction { version: 1, inputs, outputs, lock_time: 0 };
+        self.sign(&mut transaction, coins);
+        transaction
+    }
+
+    /// Signs a transaction as it stands, whose inputs spend these coins in this order.
+    pub fn sign(&self, transaction: &mut Transaction, coins: &[Coin]) {
+        for (index, coin) in coins.iter().enumerate() {
+            let spent = TxOut { satoshis: coin.satoshis, locking_script: self.script() };
+            let script = sign_p2pkh(transaction, index, &spent, &self.key).unwrap();
+            transaction.inputs[index].unlocking_script = script;
+        }
+    }
+
+    /// A transaction that pays a bill out of one coin, with change.
+    pub fn transaction_for(&self, bill: &Bill) -> Transaction {
+        self.spend(&[self.coin()], bill.outputs(), FEE)
+    }
+}
+
+/// What is asked for at a payment URL.
+#[derive(Clone, Debug)]
+pub struct Bill {
+    payee: Client,
+    path: String,
+    received: ReceivedTerms,
+}
+
+impl Bill {
+    /// Reads the terms at a payment URL, in the dialect of its path.
+    ///
+    /// # Panics
+    /// If there are none.
+    pub fn at(url: &str) -> Self {
+        Self::accepting(url, "application/json")
+    }
+
+    /// Reads the terms at a payment URL in a dialect. Which of those in JSON are had there, its path
+    /// decides.
+    ///
+    /// # Panics
+    /// If there are none, or they are in another dialect.
+    pub fn in_dialect(url: &str, dialect: Dialect) -> Self {
+        let bill = Self::accepting(url, dialect.terms_type());
+        assert_eq!(bill.received.dialect(), dialect, "{url}");
+        bill
+    }
+
+    fn accepting(url: &str, content_type: &str) -> Self {
+        let rest = url.strip_prefix("http://").unwrap();
+        let (address, path) = rest.split_at(rest.find('/').unwrap());
+        let payee = Client::new(address);
+        let reply = payee.send("GET", path, &[("Accept", content_type)], b"");
+        assert_eq!(reply.status, 200, "{url}: {}", reply.body);
+        let received = ReceivedTerms::from_json(reply.body.as_bytes(), Network::Regtest).unwrap();
+        Self { payee, path: path.to_owned(), received }
+    }
+
+    /// What is to be paid.
+    pub fn outputs(&self) -> Vec<TxOut> {
+        let destinations = self.received.terms.destinations.iter();
+        let output = destinations.map(|destination| TxOut {
+            satoshis: destination.satoshis,
+            locking_script: destination.script.clone(),
+        });
+        output.collect()
+    }
+
+    /// The body that pays with a transaction, in the dialect of the terms.
+    pub fn payment(&self, transaction: &Transaction) -> Vec<u8> {
+        self.received.payment(transaction, "")
+    }
+
+    /// Pays with a transaction, in the dialect of the terms.
+    ///
+    /// # Panics
+    /// If there is no answer.
+    pub fn post(&self, transaction: &Transaction) -> Reply {
+        self.try_post(transaction).unwrap()
+    }
+
+    /// Pays with a transaction, and may stay without an answer.
+    pub fn try_post(&self, transaction: &Transaction) -> io::Result<Reply> {
+        let content_type = self.received.dialect().payment_type();
+        let headers = [("Content-Type", content_type)];
+        self.payee.try_send("POST", &self.path, &headers, &self.payment(transaction))
+    }
+}
+
+/// Gives a node a transaction.
+///
+/// # Panics
+/// If it refuses, with its words.
+pub fn send(node: &Node, transaction: &Transaction) {
+    node.call("sendrawtransaction", json!([transaction.to_hex()]));
+}
+
+/// Whether a node has a transaction, in its mempool or in a block.
+pub fn knows(node: &Node, transaction: &Transaction) -> bool {
+    node.try_call("getrawtransaction", json!([transaction.txid().to_string()])).is_ok()
+}
