@@ -37,6 +37,9 @@ pub enum Error {
     /// The transaction of this number is not one whose outcome is open.
     #[error("transaction {0} is not on its way")]
     NotInFlight(u64),
+    /// There is no transaction of this number: it was refused meanwhile.
+    #[error("there is no transaction {0}")]
+    UnknownTransaction(u64),
     /// The bytes are not a transaction that could pay anything.
     #[error("the transaction cannot be read: {0}")]
     BadTransaction(String),
@@ -180,6 +183,7 @@ impl From<WalletStoreError> for Error {
             WalletStoreError::Expired(number) => Self::Expired(number.to_string()),
             WalletStoreError::InFlight(number) => Self::InFlight(number.to_string()),
             WalletStoreError::NotInFlight(number) => Self::NotInFlight(number),
+            WalletStoreError::UnknownTransaction(number) => Self::UnknownTransaction(number),
             WalletStoreError::UnknownPayment(number) => Self::UnknownPayment(number),
             WalletStoreError::NotOpen(number, state) => Self::NotOpen(number, state),
             WalletStoreError::InsufficientFunds { needed, spendable } => {

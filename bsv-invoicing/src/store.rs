@@ -44,6 +44,9 @@ pub enum WalletStoreError {
     /// The transaction of this number is not one whose outcome is open.
     #[error("the transaction of number {0} is not on its way")]
     NotInFlight(u64),
+    /// There is no transaction of this number.
+    #[error("there is no transaction of number {0}")]
+    UnknownTransaction(u64),
     /// There is no payment by the wallet of this number.
     #[error("there is no payment {0}")]
     UnknownPayment(u64),

@@ -53,6 +53,11 @@ async fn redb_serves_many_at_once_as_every_back_end_must() {
     store_conformance::run_at_once::<RedbPlace>().await;
 }
 
+#[test]
+fn redb_adds_coins_up_as_every_back_end_must() {
+    store_conformance::run_random_steps::<RedbPlace>();
+}
+
 type InvoiceRow<'a> =
     ([u8; 12], u64, u64, u64, Option<u64>, Option<u64>, Option<&'a str>, Option<&'a str>);
 

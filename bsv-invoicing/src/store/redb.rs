@@ -178,7 +178,8 @@ impl WalletStore for RedbWalletStore {
     }
 
     async fn settle(&self, transaction: u64, now: Timestamp) -> Result<(), WalletStoreError> {
-        self.change(move |tables| tables.settle(transaction, now).map(Ok)).await
+        let change = move |tables: &mut OpenTables<'_>| tables.settle(transaction, now);
+        self.change(move |tables| tables.of_transaction(transaction, change)).await
     }
 
     async fn reserve_coins(
@@ -218,7 +219,8 @@ impl WalletStore for RedbWalletStore {
     }
 
     async fn displace(&self, transaction: u64, now: Timestamp) -> Result<(), WalletStoreError> {
-        self.change(move |tables| tables.displace(transaction, now).map(Ok)).await
+        let change = move |tables: &mut OpenTables<'_>| tables.displace(transaction, now);
+        self.change(move |tables| tables.of_transaction(transaction, change)).await
     }
 
     async fn prove(
@@ -227,7 +229,8 @@ impl WalletStore for RedbWalletStore {
         proof: Proof,
         now: Timestamp,
     ) -> Result<(), WalletStoreError> {
-        self.change(move |tables| tables.prove(transaction, &proof, now).map(Ok)).await
+        let change = move |tables: &mut OpenTables<'_>| tables.prove(transaction, &proof, now);
+        self.change(move |tables| tables.of_transaction(transaction, change)).await
     }
 
     async fn forget_block(&self, block: BlockPlace) -> Result<(), WalletStoreError> {

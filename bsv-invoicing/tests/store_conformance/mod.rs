@@ -5,6 +5,7 @@
 mod at_once;
 mod changes;
 mod idempotency;
+mod money;
 mod pages;
 mod sweep;
 
@@ -17,6 +18,7 @@ use bsv_invoicing::{
 };
 
 pub(crate) use at_once::run_at_once;
+pub(crate) use money::run_random_steps;
 
 /// Where a store lies that can be closed and opened again.
 pub(crate) trait Place {

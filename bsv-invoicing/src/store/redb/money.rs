@@ -581,6 +581,9 @@ impl OpenTables<'_> {
     /// Notes that the network refuses a payment that is in flight: the invoice can be paid again.
     pub(super) fn refuse_payment(&mut self, number: u64) -> Outcome<()> {
         let money = self.money()?;
+        if money.transactions.get(number)?.is_none() {
+            return Ok(Err(WalletStoreError::UnknownTransaction(number)));
+        }
         let record = money.transaction(number)?;
         let (TransactionState::InFlight, Purpose::Incoming(invoice)) =
             (record.state, record.purpose)
@@ -791,6 +794,18 @@ impl OpenTables<'_> {
         record.cancellation = Some(cancellation.number);
         money.put_outgoing(&record)?;
         Ok(Ok(cancellation.number))
+    }
+
+    /// Runs a change of the transaction of this number, if there is one.
+    pub(super) fn of_transaction(
+        &mut self,
+        number: u64,
+        change: impl FnOnce(&mut Self) -> Result<(), StoreError>,
+    ) -> Outcome<()> {
+        if self.money()?.transactions.get(number)?.is_none() {
+            return Ok(Err(WalletStoreError::UnknownTransaction(number)));
+        }
+        change(self).map(Ok)
     }
 
     /// Notes that the network has taken a transaction of the wallet, whatever was known of it before:
