@@ -7,6 +7,7 @@ pub mod build;
 pub mod clock;
 pub mod faults;
 mod fetch;
+pub mod gate;
 pub mod http;
 pub mod identities;
 pub mod node;
@@ -16,6 +17,7 @@ pub mod site;
 pub mod vectors;
 pub mod wallet;
 
+pub use gate::{Gate, Hold};
 pub use http::{Client, Reply};
 pub use node::Node;
 pub use pool::Template;

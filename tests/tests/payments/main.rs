@@ -2,5 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod counter;
 mod flow;
 mod merchant;
+mod receiving;

@@ -1,0 +1,96 @@
+use bsv_tests::{Bill, Gate, Node, Purse, Reply, Site};
+use bsv_tx::Transaction;
+use serde_json::{Value, json};
+
+use super::merchant::{Merchant, json_of};
+
+/// What a coin of the payer is worth.
+pub(crate) const COIN: u64 = 100_000;
+/// What the shop asks for.
+pub(crate) const PRICE: u64 = 30_000;
+
+/// A payer before a shop, and the node between them.
+pub(crate) struct Counter {
+    pub(crate) node: Node,
+    pub(crate) shop: Merchant,
+    pub(crate) purse: Purse,
+}
+
+impl Counter {
+    /// One whose payer has so many coins.
+    pub(crate) fn new(coins: usize) -> Self {
+        Self::with(coins, Site::on)
+    }
+
+    /// One whose shop reaches the node through a gate.
+    pub(crate) fn with_gate(coins: usize) -> (Self, Gate) {
+        let mut gate = None;
+        let counter = Self::with(coins, |node| gate.insert(Gate::before(node)).site());
+        (counter, gate.unwrap())
+    }
+
+    fn with(coins: usize, site: impl FnOnce(&Node) -> Site) -> Self {
+        let node = Node::start();
+        node.mine(101);
+        let purse = Purse::filled(&node, coins, COIN);
+        let mut site = site(&node);
+        site.set_env("BSV_LOG", "off");
+        let server = site.server();
+        Self { node, shop: Merchant { site, server }, purse }
+    }
+
+    /// A new invoice: its id, and its bill.
+    pub(crate) fn bill(&self) -> (String, Bill) {
+        let id = self.shop.invoice(PRICE);
+        let bill = Bill::at(&self.shop.payment_url(&id));
+        (id, bill)
+    }
+
+    /// Posts a body to the payment URL of an invoice.
+    pub(crate) fn post(&self, id: &str, body: impl AsRef<[u8]>) -> Reply {
+        self.shop.server.payments().post(&format!("/dpp/api/v1/payment/{id}"), body)
+    }
+
+    /// Posts what may be a transaction.
+    pub(crate) fn post_bytes(&self, id: &str, transaction: &[u8]) -> Reply {
+        self.post(id, json!({ "rawTx": hex::encode(transaction) }).to_string())
+    }
+
+    /// The ids of the transactions in the node's mempool.
+    pub(crate) fn mempool(&self) -> Value {
+        self.node.call("getrawmempool", json!([]))
+    }
+
+    /// Starts the server again after it was killed.
+    pub(crate) fn restart_after_kill(self) -> Self {
+        let Self { node, shop: Merchant { site, server }, purse } = self;
+        server.kill();
+        let server = site.server();
+        Self { node, shop: Merchant { site, server }, purse }
+    }
+
+    /// Checks that exactly this transaction has paid an invoice.
+    pub(crate) fn check_paid(&self, id: &str, transaction: &Transaction) {
+        assert_eq!(self.shop.state(id), "paid");
+        let payments = self.shop.payments(id);
+        assert_eq!(payments.len(), 1, "{payments:?}");
+        assert_eq!(payments[0]["txid"], transaction.txid().to_string());
+        assert_eq!(payments[0]["satoshis"], PRICE);
+        assert_eq!(payments[0]["state"], "accepted");
+    }
+
+    /// Checks that nothing was paid towards an invoice, and nothing is.
+    pub(crate) fn check_unpaid(&self, id: &str, what: &str) {
+        assert_eq!(self.shop.state(id), "pending", "{what}");
+        assert_eq!(self.shop.payments(id), Vec::<Value>::new(), "{what}");
+    }
+}
+
+/// The answer is a problem of this status and code. Gives its detail.
+pub(crate) fn check_problem(reply: &Reply, status: u16, code: &str, what: &str) -> String {
+    assert_eq!(reply.status, status, "{what}: {}", reply.body);
+    assert_eq!(reply.header("content-type"), Some("application/problem+json"), "{what}");
+    let problem = json_of(reply);
+    assert_eq!((&problem["status"], &problem["code"]), (&json!(status), &json!(code)), "{what}");
+    problem["detail"].as_str().unwrap().to_owned()
+}

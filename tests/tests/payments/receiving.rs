@@ -1,0 +1,149 @@
+use std::thread;
+
+use bsv_tests::purse::{FEE, knows, send};
+use bsv_tests::{Bill, Reply};
+use bsv_tx::Transaction;
+
+use super::counter::{COIN, Counter, PRICE, check_problem};
+
+/// Posts transactions, all at the same time.
+fn post_at_once(posts: &[(&Bill, &Transaction)]) -> Vec<Reply> {
+    thread::scope(|scope| {
+        let mut threads = Vec::new();
+        for &(bill, transaction) in posts {
+            threads.push(scope.spawn(move || bill.post(transaction)));
+        }
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    })
+}
+
+#[test]
+fn of_eight_transactions_at_once_one_is_accepted() {
+    const ROUNDS: u64 = 5;
+    let counter = Counter::new(8 * 5);
+    let Counter { node, shop, purse } = &counter;
+    for round in 1..=ROUNDS {
+        let (id, bill) = counter.bill();
+        let transactions: Vec<_> = (0..8).map(|_| purse.transaction_for(&bill)).collect();
+        let posts: Vec<_> = transactions.iter().map(|transaction| (&bill, transaction)).collect();
+        let replies = post_at_once(&posts);
+        let (accepted, refused): (Vec<_>, Vec<_>) =
+            transactions.iter().zip(&replies).partition(|(_, reply)| reply.status == 201);
+        assert_eq!(accepted.len(), 1, "{replies:?}");
+        counter.check_paid(&id, accepted[0].0);
+        for (transaction, reply) in refused {
+            assert_eq!(reply.status, 409, "{}", reply.body);
+            check_problem(&bill.post(transaction), 409, "invoice-paid", "afterwards");
+            assert!(!knows(node, transaction));
+        }
+        assert_eq!(shop.balance(), PRICE * round);
+    }
+    assert_eq!(counter.mempool().as_array().unwrap().len() as u64, ROUNDS);
+}
+
+#[test]
+fn the_same_payment_is_answered_the_same_however_often_it_comes() {
+    const ROUNDS: u64 = 5;
+    let counter = Counter::new(5 + 1);
+    for round in 1..=ROUNDS {
+        let (id, bill) = counter.bill();
+        let transaction = counter.purse.transaction_for(&bill);
+        let mut replies = post_at_once(&[(&bill, &transaction); 8]);
+        replies.push(bill.post(&transaction));
+        for reply in &replies {
+            assert_eq!((reply.status, &reply.body), (201, &replies[0].body));
+        }
+        counter.check_paid(&id, &transaction);
+        assert_eq!(counter.shop.balance(), PRICE * round);
+        if round == ROUNDS {
+            check_problem(
+                &bill.post(&counter.purse.transaction_for(&bill)),
+                409,
+                "invoice-paid",
+                "another transaction",
+            );
+            counter.node.mine(1);
+            assert_eq!(bill.post(&transaction).body, replies[0].body, "mined");
+        }
+    }
+}
+
+#[test]
+fn one_transaction_pays_two_invoices() {
+    let counter = Counter::new(2);
+    let Counter { shop, purse, .. } = &counter;
+    for at_once in [false, true] {
+        let before = shop.balance();
+        let [(id, bill), (other_id, other)] = [counter.bill(), counter.bill()];
+        let outputs = [bill.outputs(), other.outputs()].concat();
+        let transaction = purse.spend(&[purse.coin()], outputs, FEE);
+        let posts = [(&bill, &transaction), (&other, &transaction)];
+        let replies = if at_once {
+            post_at_once(&posts)
+        } else {
+            posts.map(|(bill, transaction)| bill.post(transaction)).to_vec()
+        };
+        assert_eq!([replies[0].status, replies[1].status], [201; 2], "{replies:?}");
+        counter.check_paid(&id, &transaction);
+        counter.check_paid(&other_id, &transaction);
+        assert_eq!(shop.balance(), before + 2 * PRICE);
+        assert_eq!(bill.post(&transaction).body, replies[0].body);
+        assert_eq!(other.post(&transaction).body, replies[1].body);
+    }
+    // Both coins can be spent, in two payments, or none is left.
+    let other_shop = super::merchant::Merchant::on(&counter.node);
+    for satoshis in [PRICE * 2 - 100, PRICE * 2 - 100] {
+        let bill = other_shop.invoice(satoshis);
+        let reply = shop.pay(&other_shop.payment_url(&bill));
+        assert_eq!(reply.status, 200, "{}", reply.body);
+    }
+    assert_eq!(other_shop.balance(), 2 * (PRICE * 2 - 100));
+}
+
+#[test]
+fn change_that_is_not_mined_yet_pays_too() {
+    let counter = Counter::new(1);
+    let Counter { shop, purse, .. } = &counter;
+    let mut coin = purse.coin();
+    for paid in 1..=3 {
+        let (id, bill) = counter.bill();
+        let transaction = purse.spend(&[coin], bill.outputs(), FEE);
+        assert_eq!(bill.post(&transaction).status, 201);
+        counter.check_paid(&id, &transaction);
+        assert_eq!(shop.balance(), paid * PRICE);
+        coin = purse.coins_of(&transaction)[0];
+    }
+}
+
+#[test]
+fn who_has_sent_the_transaction_already_is_acknowledged() {
+    let counter = Counter::new(2);
+    for blocks in [0, 1] {
+        let (id, bill) = counter.bill();
+        let transaction = counter.purse.transaction_for(&bill);
+        send(&counter.node, &transaction);
+        counter.node.mine(blocks);
+        assert_eq!(bill.post(&transaction).status, 201);
+        assert_eq!(counter.shop.state(&id), "paid");
+    }
+    assert_eq!(counter.shop.balance(), 2 * PRICE);
+}
+
+#[test]
+fn the_fee_may_be_as_low_as_what_payers_compute() {
+    let counter = Counter::new(1);
+    let (id, bill) = counter.bill();
+    let coin = counter.purse.coin();
+    let len = counter.purse.spend(&[coin], bill.outputs(), FEE).to_bytes().len() as u64;
+    // A shorter signature than before only makes the transaction pay more than it must.
+    let least = len * 100 / 1000;
+    let transaction = counter.purse.spend(&[coin], bill.outputs(), least);
+    assert_eq!(bill.post(&transaction).status, 201);
+    counter.check_paid(&id, &transaction);
+    let block = counter.node.mine(1)[0];
+    let place = counter
+        .node
+        .call("getrawtransaction", serde_json::json!([transaction.txid().to_string(), true]));
+    assert_eq!(place["blockhash"], block.to_string());
+    let _ = COIN;
+}
