@@ -1,16 +1,17 @@
 //! A wall clock that is set: a library that is loaded into the programs under test and shifts what
 //! they take for the time of day.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
-use std::process::Command;
 use std::sync::LazyLock;
 
 use tempfile::TempDir;
 
-use crate::build::{target_dir, workspace};
+use crate::faults;
 use crate::site::Site;
+
+static LIBRARY: LazyLock<PathBuf> = LazyLock::new(|| faults::build_library("clock"));
 
 /// Sets the wall clock of the programs of one site.
 #[derive(Debug)]
@@ -30,7 +31,7 @@ impl Clock {
         let path = dir.path().join("control");
         let clock = Self { control: File::create_new(&path).unwrap(), _dir: dir };
         clock.shift(0);
-        site.set_env("LD_PRELOAD", library());
+        site.set_env("LD_PRELOAD", &*LIBRARY);
         site.set_env("BSV_CLOCK_CONTROL", &path);
         clock
     }
@@ -39,25 +40,4 @@ impl Clock {
     pub fn shift(&self, seconds: i64) {
         self.control.write_all_at(&seconds.to_ne_bytes(), 0).unwrap();
     }
-}
-
-fn library() -> PathBuf {
-    static LIBRARY: LazyLock<PathBuf> = LazyLock::new(|| {
-        let shelf = target_dir().join("test-faults");
-        fs::create_dir_all(&shelf).unwrap();
-        // Test programs that run at the same time may each build it.
-        let partial = shelf.join(format!("clock.{}.so", std::process::id()));
-        let status = Command::new("cc")
-            .args(["-shared", "-fPIC", "-O2", "-Wall", "-Werror", "-o"])
-            .arg(&partial)
-            .arg(workspace().join("tests/faults/clock.c"))
-            .arg("-ldl")
-            .status()
-            .expect("the build needs a C compiler too");
-        assert!(status.success(), "cannot compile tests/faults/clock.c");
-        let library = shelf.join("clock.so");
-        fs::rename(&partial, &library).unwrap();
-        library
-    });
-    LIBRARY.clone()
 }

@@ -4,13 +4,15 @@
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{self, Command};
 use std::sync::LazyLock;
 
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use tempfile::TempDir;
 
 use crate::build::{target_dir, workspace};
-use crate::site::Site;
+use crate::repetitions;
+use crate::site::{Server, Site};
 
 /// The kinds of operations that can be made to fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,12 +38,42 @@ pub struct Fault {
     pub error: i32,
 }
 
+impl Fault {
+    /// The disk is full from the first operation on.
+    pub const FULL: Self = Self {
+        operations: Operations::TakingRoom,
+        first: 0,
+        span: u64::MAX,
+        torn: false,
+        error: ENOSPC,
+    };
+    /// The disk does not say that it has taken what was written.
+    pub const BROKEN: Self = Self { operations: Operations::Syncing, error: EIO, ..Self::FULL };
+
+    /// All kinds of faults: also for one operation only, and with a write that is cut short.
+    pub const KINDS: [Self; 6] = [
+        Self::FULL,
+        Self::BROKEN,
+        Self { torn: true, ..Self::FULL },
+        Self { span: 1, ..Self::FULL },
+        Self { error: ENOSPC, ..Self::BROKEN },
+        Self { span: 1, ..Self::BROKEN },
+    ];
+
+    /// All kinds in a full run, and else the first two, which is said.
+    pub fn some_kinds(what: &str) -> &'static [Self] {
+        &Self::KINDS[..repetitions(what, Self::KINDS.len(), 2)]
+    }
+}
+
 /// Steers what fails in the programs of one site.
 #[derive(Debug)]
 pub struct Faults {
     control: File,
     _dir: TempDir,
 }
+
+static LIBRARY: LazyLock<PathBuf> = LazyLock::new(|| build_library("full_disk"));
 
 /// "No space left on device".
 pub const ENOSPC: i32 = 28;
@@ -57,7 +89,7 @@ impl Faults {
         control.set_len(9 * 8).unwrap();
         let faults = Self { control, _dir: dir };
         faults.end();
-        site.set_env("LD_PRELOAD", library());
+        site.set_env("LD_PRELOAD", &*LIBRARY);
         site.set_env("BSV_FAULT_DIR", fs::canonicalize(site.data_dir()).unwrap());
         site.set_env("BSV_FAULT_CONTROL", &path);
         faults
@@ -101,23 +133,27 @@ fn gate(operations: Operations) -> u64 {
     }
 }
 
-fn library() -> PathBuf {
-    static LIBRARY: LazyLock<PathBuf> = LazyLock::new(|| {
-        let shelf = target_dir().join("test-faults");
-        fs::create_dir_all(&shelf).unwrap();
-        // Test programs that run at the same time may each build it.
-        let partial = shelf.join(format!("full_disk.{}.so", std::process::id()));
-        let status = Command::new("cc")
-            .args(["-shared", "-fPIC", "-O2", "-Wall", "-Werror", "-o"])
-            .arg(&partial)
-            .arg(workspace().join("tests/faults/full_disk.c"))
-            .arg("-ldl")
-            .status()
-            .expect("the build needs a C compiler too");
-        assert!(status.success(), "cannot compile tests/faults/full_disk.c");
-        let library = shelf.join("full_disk.so");
-        fs::rename(&partial, &library).unwrap();
-        library
-    });
-    LIBRARY.clone()
+/// Builds the library of `tests/faults/<name>.c`, which can be loaded into programs.
+pub(crate) fn build_library(name: &str) -> PathBuf {
+    let shelf = target_dir().join("test-faults");
+    fs::create_dir_all(&shelf).unwrap();
+    // Test programs that run at the same time may each build it.
+    let partial = shelf.join(format!("{name}.{}.so", process::id()));
+    let status = Command::new("cc")
+        .args(["-shared", "-fPIC", "-O2", "-Wall", "-Werror", "-o"])
+        .arg(&partial)
+        .arg(workspace().join(format!("tests/faults/{name}.c")))
+        .arg("-ldl")
+        .status()
+        .expect("the build needs a C compiler too");
+    assert!(status.success(), "cannot compile tests/faults/{name}.c");
+    let library = shelf.join(format!("{name}.so"));
+    fs::rename(&partial, &library).unwrap();
+    library
+}
+
+/// Makes the operating system refuse a server files of more than so many bytes, or of none any more.
+pub fn limit_file_size(server: &Server, bytes: Option<u64>) {
+    let pid = Pid::from_raw(server.id().try_into().unwrap());
+    prlimit(pid, Resource::Fsize, Rlimit { current: bytes, maximum: None }).unwrap();
 }

@@ -2,10 +2,9 @@
 
 #![allow(clippy::unwrap_used)]
 
-use bsv_tests::faults::{EIO, ENOSPC, Fault, Faults, Operations};
+use bsv_tests::faults::{ENOSPC, Fault, Faults, limit_file_size};
 use bsv_tests::identities::{self, Histories};
-use bsv_tests::{Server, Site, repetitions, vectors};
-use rustix::process::{Pid, Resource, Rlimit, prlimit};
+use bsv_tests::{Server, Site, vectors};
 
 /// A site with the identities of the golden home directory, which have VCTxs.
 fn site() -> Site {
@@ -135,30 +134,6 @@ fn check_outcome(outcome: &Outcome, is_done: bool, fault: Fault) {
     assert!(is_clear, "{fault:?}: {reason}");
 }
 
-const FULL: Fault = Fault {
-    operations: Operations::TakingRoom,
-    first: 0,
-    span: u64::MAX,
-    torn: false,
-    error: ENOSPC,
-};
-const BROKEN: Fault = Fault { operations: Operations::Syncing, error: EIO, ..FULL };
-
-/// The disk is full from some operation on, or does not say that it has taken what was written. In
-/// a full run also: it is so for one operation only; a write is cut short.
-const KINDS: [Fault; 6] = [
-    FULL,
-    BROKEN,
-    Fault { torn: true, ..FULL },
-    Fault { span: 1, ..FULL },
-    Fault { error: ENOSPC, ..BROKEN },
-    Fault { span: 1, ..BROKEN },
-];
-
-fn kinds(what: &str) -> &'static [Fault] {
-    &KINDS[..repetitions(what, KINDS.len(), 2)]
-}
-
 /// The least number of operations of a change to a key and to a record, so that it is noticed if
 /// the faults do not reach them any more.
 const LEAST_OPERATIONS: u64 = 4;
@@ -168,7 +143,7 @@ fn whatever_fails_in_a_server_the_change_is_refused_and_later_made() {
     let mut site = site();
     let faults = Faults::install(&mut site);
     let server = site.server();
-    for &kind in &KINDS {
+    for &kind in &Fault::KINDS {
         for change in [Change::Generate, Change::Rotate] {
             let count = sweep(&site, &faults, Surface::Server(&server), change, kind);
             println!("{change:?} in the server: {count} operations, each with {kind:?}");
@@ -185,7 +160,7 @@ fn whatever_fails_in_a_server_the_change_is_refused_and_later_made() {
 fn whatever_fails_in_the_command_line_the_change_is_refused_and_later_made() {
     let mut site = site();
     let faults = Faults::install(&mut site);
-    for &kind in kinds("kinds of faults in the command line") {
+    for &kind in Fault::some_kinds("kinds of faults in the command line") {
         for change in [Change::Generate, Change::Rotate] {
             let count = sweep(&site, &faults, Surface::InProcess, change, kind);
             println!("{change:?} in process: {count} operations, each with {kind:?}");
@@ -199,7 +174,7 @@ fn whatever_fails_in_the_command_line_the_change_is_refused_and_later_made() {
 
 #[test]
 fn a_first_start_on_a_full_disk_says_so_and_leaves_nothing_that_blocks_the_next() {
-    for &kind in kinds("kinds of faults at the first start") {
+    for &kind in Fault::some_kinds("kinds of faults at the first start") {
         for first in 0.. {
             let mut site = Site::new();
             site.set_env("BSV_LOG", "off");
@@ -236,14 +211,10 @@ fn a_limit_on_the_size_of_files_is_a_full_disk_too() {
     let mut site = site();
     site.run_under(&["sh", "-c", r#"ulimit -S -f unlimited; exec "$@""#, "sh"]);
     let server = site.server();
-    let limit = |bytes| {
-        let pid = Pid::from_raw(server.id().try_into().unwrap());
-        prlimit(pid, Resource::Fsize, Rlimit { current: bytes, maximum: None }).unwrap();
-    };
     // Not even a part of a key; a key, but no page of the store beyond the first.
     for bytes in [0, 64, 1024] {
         let before = on_disk(&site);
-        limit(Some(bytes));
+        limit_file_size(&server, Some(bytes));
         let alias = format!("pool-{bytes}");
         for (change, alias) in [(Change::Rotate, "rot"), (Change::Generate, alias.as_str())] {
             let refused = Surface::Server(&server).change(&site, change, alias).unwrap_err();
@@ -251,7 +222,7 @@ fn a_limit_on_the_size_of_files_is_a_full_disk_too() {
             Surface::Server(&server).check_service(&site, &before, alias);
         }
         assert_eq!(on_disk(&site), before);
-        limit(None);
+        limit_file_size(&server, None);
         for (change, alias) in [(Change::Rotate, "rot"), (Change::Generate, alias.as_str())] {
             assert_eq!(Surface::Server(&server).change(&site, change, alias), Ok(()));
         }
