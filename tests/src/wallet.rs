@@ -43,6 +43,11 @@ impl Wish {
         Self::Invoice { reference: reference.to_owned(), expires_at: None }
     }
 
+    /// A user.
+    pub fn user(name: &str) -> Self {
+        Self::User { name: name.to_owned() }
+    }
+
     /// Asks for it. There may be no answer if the server is killed meanwhile.
     pub fn ask(&self, client: &Client) -> io::Result<Reply> {
         let post = |path: &str, key: &str, body: Value| {
