@@ -1,5 +1,5 @@
-//! The demonstration: a real Bitcoin SV node on a private network, a miner identity with its VCTx,
-//! and a block that carries it.
+//! The demonstration: a real Bitcoin SV node on a private network, an invoice that is paid and a
+//! payment to another wallet, a miner identity with its VCTx, and a block that carries it.
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the demonstration")]
 
@@ -8,16 +8,27 @@ use std::time::Duration;
 use bsv_minerid::IdentityScript;
 use bsv_tests::{Node, Server, Site, Template, build};
 use indicatif::{ProgressBar, ProgressStyle};
-use serde_json::json;
+use serde_json::{Value, json};
 
 fn main() {
-    println!("A miner identity, end to end, on a real Bitcoin SV node (regtest)\n");
+    println!("A wallet and a miner identity, on a real Bitcoin SV node (regtest)\n");
     step("building bsv-server and bsv-cli", || {
         build::server_program();
     });
     let node = step("fetching (once) and starting a Bitcoin SV node", Node::start);
     let site = Site::on(&node);
+    step("mining the faucet's first coins", || node.mine(101));
     let server = step("starting bsv-server", || site.server());
+    let supplier = Site::on(&node);
+    let supplier_server = step("starting a second one, of a supplier", || supplier.server());
+    let payment = be_paid(&site);
+    let bill = pay(&site, &supplier);
+    step("mining a block", || node.mine(1));
+    show_proof(&server, &payment);
+    show_proof(&supplier_server, &bill);
+    drop(supplier_server);
+
+    println!("\nThe same server holds the identity of a mining pool.");
     cli(&site, &["generateminerid", "--name", "pool"]);
     cli(&site, &["config", "--name", "pool", "name=Demo Pool", "email=ops@pool.example"]);
     cli(&site, &["generatevctx", "--name", "pool"]);
@@ -29,6 +40,47 @@ fn main() {
 
     cli(&site, &["listminerids"]);
     step("stopping", || drop(server));
+}
+
+/// Creates an invoice, which the faucet pays. Answers its id.
+fn be_paid(site: &Site) -> String {
+    let invoice = create_invoice(site, "50000", "a box of coffee");
+    cli(site, &["faucet", invoice["paymentUrl"].as_str().unwrap()]);
+    cli(site, &["balance"]);
+    invoice["id"].as_str().unwrap().to_owned()
+}
+
+/// Pays an invoice of another wallet. Answers its id.
+fn pay(site: &Site, payee: &Site) -> String {
+    println!("\nThe supplier sends a bill.");
+    let invoice = create_invoice(payee, "20000", "raw coffee");
+    cli(site, &["pay", invoice["paymentUrl"].as_str().unwrap()]);
+    cli(site, &["balance"]);
+    println!("\nThe supplier's:");
+    cli(payee, &["balance"]);
+    invoice["id"].as_str().unwrap().to_owned()
+}
+
+fn create_invoice(site: &Site, satoshis: &str, description: &str) -> Value {
+    let arguments = ["invoice", "create", "--satoshis", satoshis, "--description", description];
+    let invoice = site.cli_json(&arguments);
+    cli(site, &["invoice", "get", invoice["id"].as_str().unwrap()]);
+    invoice
+}
+
+/// Waits for the proof that what paid an invoice is in a block, and shows it.
+fn show_proof(server: &Server, id: &str) {
+    let path = format!("/api/v1/invoices/{id}/payments");
+    let payments = step("waiting for the proof", || {
+        loop {
+            let payments = server.wallet().get(&path).body;
+            if payments.contains("\"mined\"") {
+                break payments;
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    });
+    println!("\nGET {path}\n  {payments}");
 }
 
 /// Mines a block that carries the identity, and shows what the node says about it.

@@ -98,6 +98,12 @@ pub(crate) struct Load {
 }
 
 impl Load {
+    fn of(mut times: Vec<u32>, elapsed: f64, last: Vec<(u32, String)>) -> Self {
+        times.sort_unstable();
+        let count = u32::try_from(times.len()).unwrap();
+        Self { count, rate: f64::from(count) / elapsed, times, last }
+    }
+
     /// The time that this share of the requests stayed below, in milliseconds.
     pub(crate) fn quantile(&self, share: f64) -> f64 {
         let index = (self.times.len() as f64 * share) as usize;
@@ -132,9 +138,63 @@ pub(crate) fn load(
         times.extend(more);
         last.push((number, body));
     }
-    times.sort_unstable();
-    let count = u32::try_from(times.len()).unwrap();
-    Load { count, rate: f64::from(count) / elapsed, times, last }
+    Load::of(times, elapsed, last)
+}
+
+/// Sends each of these requests once, on so many connections at once, on each when the one before is
+/// answered.
+///
+/// # Panics
+/// If an answer is not a success.
+pub(crate) fn send_all(address: &str, requests: Vec<Vec<u8>>, connections: usize) -> Load {
+    let started = Instant::now();
+    let threads = THREADS.min(connections);
+    let queue = Arc::new(Queue { requests, next: AtomicU32::new(0) });
+    let times: Vec<_> = thread::scope(|scope| {
+        let send = || send_share(address, &queue, connections / threads);
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(send)).collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
+    Load::of(times, started.elapsed().as_secs_f64(), Vec::new())
+}
+
+/// Requests that are sent once each.
+struct Queue {
+    requests: Vec<Vec<u8>>,
+    next: AtomicU32,
+}
+
+impl Queue {
+    fn next(&self) -> Option<&[u8]> {
+        let next = self.next.fetch_add(1, Ordering::Relaxed);
+        self.requests.get(next as usize).map(Vec::as_slice)
+    }
+}
+
+/// Sends what one thread gets of the requests. Answers how long each took.
+fn send_share(address: &str, queue: &Arc<Queue>, connections: usize) -> Vec<u32> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut senders = JoinSet::new();
+        for _ in 0..connections {
+            let stream = TcpStream::connect(address).await.unwrap();
+            stream.set_nodelay(true).unwrap();
+            senders.spawn(send(stream, Arc::clone(queue)));
+        }
+        senders.join_all().await.concat()
+    })
+}
+
+async fn send(mut stream: TcpStream, queue: Arc<Queue>) -> Vec<u32> {
+    let mut buffer = vec![0; 64 << 10];
+    let mut times = Vec::new();
+    while let Some(request) = queue.next() {
+        let sent = Instant::now();
+        stream.write_all(request).await.unwrap();
+        read_answer(&mut stream, &mut buffer).await;
+        times.push(u32::try_from(sent.elapsed().as_micros()).unwrap_or(u32::MAX));
+    }
+    times
 }
 
 /// Drives one thread's share of the connections.

@@ -8,6 +8,8 @@
 mod bare;
 mod client;
 mod minerid;
+mod payments;
+mod report;
 mod wallet;
 
 use clap::{Args, Parser, Subcommand};
@@ -39,6 +41,15 @@ enum Command {
         #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(100_000..=100_000_000))]
         invoices: u64,
     },
+    /// Payments to the wallet, next to bare commits, with few and with many coins, on a stand-in for the
+    /// node that says yes at once
+    Payments {
+        #[command(flatten)]
+        rounds: Rounds,
+        /// How many coins are many
+        #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1_000..=100_000_000))]
+        coins: u64,
+    },
     /// Runs a bare server until standard input ends
     #[command(hide = true)]
     Bare { work: Work, answer_len: usize },
@@ -64,6 +75,7 @@ fn main() {
     match Arguments::parse().command {
         Command::Bare { work, answer_len } => bare::run(work, answer_len),
         Command::Minerid { rounds, only } => minerid::measure(&rounds, &only),
+        Command::Payments { rounds, coins } => payments::measure(rounds, coins),
         Command::Wallet { rounds, invoices } => wallet::measure(rounds, invoices),
     }
 }

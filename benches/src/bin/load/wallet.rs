@@ -2,7 +2,6 @@
 
 mod commits;
 mod fill;
-mod report;
 mod stream;
 
 use std::thread;
@@ -11,12 +10,12 @@ use std::time::Duration;
 use bsv_benches::median;
 use bsv_tests::{Client, Server};
 
-use self::commits::BareCommits;
+pub(crate) use self::commits::BareCommits;
 use self::fill::{Filled, fill};
-use self::report::{Bar, Report};
 use crate::Rounds;
 use crate::bare::{BareServer, Work};
 use crate::client::{Load, Numbers, Request, load};
+use crate::report::{Bar, Report};
 
 /// How many invoices are few.
 const FEW: u64 = 1_000;

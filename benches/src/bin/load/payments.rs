@@ -1,0 +1,107 @@
+//! Payments under load, with few coins and with many.
+
+mod fill;
+mod node;
+
+use std::time::Duration;
+
+use bsv_tests::Server;
+
+use self::fill::{Filled, fill};
+use self::node::YesNode;
+use crate::Rounds;
+use crate::client::{Load, Numbers, Request, load, send_all};
+use crate::report::{Bar, Report};
+use crate::wallet::BareCommits;
+
+/// How many coins are few.
+const FEW: u64 = 1_000;
+const PAYERS: usize = 64;
+/// How many payments are measured at a time, with one connection and with many.
+const ALONE: usize = 600;
+const TOGETHER: usize = 6_000;
+
+/// Measures everything and prints the medians over the rounds.
+pub(crate) fn measure(rounds: Rounds, many: u64) {
+    let node = YesNode::start();
+    eprintln!("storing {many} invoices and as many coins");
+    let count = rounds.rounds as usize * (ALONE + TOGETHER);
+    let large = fill(&node, many, count);
+    let large_server = large.site.server();
+    let mut large_payments = large.payments.iter();
+    let mut commits = BareCommits::new();
+    let mut report = Report::default();
+    let duration = Duration::from_secs_f64(rounds.seconds);
+    for round in 1..=rounds.rounds {
+        eprintln!("round {round} of {}", rounds.rounds);
+        let small = fill(&node, FEW, ALONE + TOGETHER);
+        let server = small.site.server();
+        let mut payments = small.payments.iter();
+        let pay =
+            |server: &Server, payments: &mut std::slice::Iter<'_, Vec<u8>>, count, at_once| {
+                let texts: Vec<_> = payments.take(count).cloned().collect();
+                send_all(server.payments().address(), texts, at_once)
+            };
+        let bare = commits.rate(duration);
+        let alone = pay(&server, &mut payments, ALONE, 1);
+        let alone_many = pay(&large_server, &mut large_payments, ALONE, 1);
+        let together = pay(&server, &mut payments, TOGETHER, PAYERS);
+        let together_many = pay(&large_server, &mut large_payments, TOGETHER, PAYERS);
+        note(&mut report, bare, [&alone, &alone_many], [&together, &together_many]);
+        balances(&server, &large_server, duration, &mut report);
+    }
+    hanging(&node, &large, &large_server, duration, &mut report);
+    println!("\nmany = {many} coins, few = {FEW}\n\n{}", report.table());
+}
+
+fn note(report: &mut Report, bare: f64, alone: [&Load; 2], together: [&Load; 2]) {
+    report.figure("bare durable commits: per second", bare);
+    for (name, load) in ["few", "many"].into_iter().zip(alone) {
+        let time = load.quantile(0.5);
+        report.figure(format!("one payment alone, {name}: ms"), time);
+        let what = format!("one payment alone, {name}: bare commits");
+        report.compare(what, time / 1e3 * bare, Bar::AtMost(4.0));
+    }
+    for (name, load) in ["few", "many"].into_iter().zip(together) {
+        report.figure(format!("64 paying, {name}: per second"), load.rate);
+        let what = format!("64 paying, {name}: times bare commits");
+        report.compare(what, load.rate / bare, Bar::AtLeast(1.0));
+        let what = format!("64 paying, {name}: p99 in ms");
+        report.compare(what, load.quantile(0.99), Bar::AtMost(60.0));
+    }
+    let ratio = alone[1].quantile(0.5) / alone[0].quantile(0.5);
+    report.compare("one payment alone: time with many / few", ratio, Bar::AtMost(1.3));
+    let ratio = together[0].rate / together[1].rate;
+    report.compare("64 paying: rate with few / many", ratio, Bar::AtMost(1.3));
+}
+
+fn balances(few: &Server, many: &Server, duration: Duration, report: &mut Report) {
+    let rate = |server: &Server| {
+        let request = Request::get("/api/v1/balance");
+        load(server.wallet().address(), &request, &Numbers::new(), PAYERS, duration).rate
+    };
+    let (few, many) = (rate(few), rate(many));
+    report.compare("GET balance: few / many", few / many, Bar::AtMost(1.3));
+}
+
+/// What others get while the node does not answer to one payment.
+fn hanging(
+    node: &YesNode,
+    large: &Filled,
+    server: &Server,
+    duration: Duration,
+    report: &mut Report,
+) {
+    let create = || {
+        let request = Request::post("/api/v1/invoices", r#"{"satoshis":1000}"#);
+        load(server.wallet().address(), &request, &Numbers::new(), PAYERS, duration).rate
+    };
+    let quiet = create();
+    let address = server.payments().address().to_owned();
+    let text = large.hanging.clone();
+    let hung = std::thread::spawn(move || send_all(&address, vec![text], 1));
+    node.wait_until_hanging();
+    report.compare("creates while a broadcast hangs: share", create() / quiet, Bar::AtLeast(0.8));
+    node.let_go();
+    hung.join().unwrap();
+}

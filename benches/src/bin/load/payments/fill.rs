@@ -1,0 +1,135 @@
+use std::sync::Arc;
+
+use bsv_invoicing::dpp::ReceivedTerms;
+use bsv_invoicing::dpp::{Destination, Dialect};
+use bsv_invoicing::{
+    Begun, InvoiceDraft, NewIncoming, RedbWalletStore, Wallet, WalletSettings, WalletStore,
+};
+use bsv_store::{DatabaseOptions, DirLock, Keystore, PlainKeys};
+use bsv_tests::Site;
+use bsv_tx::{Network, OutPoint, Script, Transaction, TxIn, TxOut, Txid};
+use tokio::task::JoinSet;
+
+use super::node::{HANGING, YesNode};
+
+/// A site whose wallet has invoices that are paid, and others with payments that are prepared.
+pub(super) struct Filled {
+    pub(super) site: Site,
+    /// Whole requests, each for an invoice of its own.
+    pub(super) payments: Vec<Vec<u8>>,
+    /// One whose transaction the node does not answer.
+    pub(super) hanging: Vec<u8>,
+}
+
+/// How many callers are at work at once.
+const CALLERS: u64 = 512;
+const SATOSHIS: u64 = 1000;
+
+/// Makes a site with so many coins, as software would that embeds the wallet, and prepares so many
+/// payments.
+pub(super) fn fill(node: &YesNode, coins: u64, payments: usize) -> Filled {
+    let mut site = Site::with(node.settings.clone());
+    site.set_env("BSV_LOG", "error");
+    let dir = site.network_dir();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        // Without the wallet around it, since that asks a node about each payment.
+        let wallet = open(&dir).await;
+        let draft = InvoiceDraft { satoshis: SATOSHIS, ..InvoiceDraft::default() };
+        create_all(&wallet, &draft, coins).await;
+        drop(wallet);
+        let lock = DirLock::acquire(&dir, "load").unwrap();
+        let store = Arc::new(RedbWalletStore::open(lock, DatabaseOptions::default()).unwrap());
+        let mut callers = JoinSet::new();
+        for caller in 0..CALLERS {
+            callers.spawn(pay_share(Arc::clone(&store), caller, coins));
+        }
+        callers.join_all().await;
+    });
+    let (payments, hanging) = runtime.block_on(async {
+        let wallet = open(&dir).await;
+        let mut prepared = Vec::with_capacity(payments + 1);
+        let draft = InvoiceDraft { satoshis: SATOSHIS, ..InvoiceDraft::default() };
+        for id in create_all(&wallet, &draft, payments as u64 + 1).await {
+            let lock_time = if prepared.len() == payments { HANGING } else { 0 };
+            prepared.push(payment(&wallet, &id, prepared.len(), lock_time).await);
+        }
+        let hanging = prepared.pop().unwrap();
+        (prepared, hanging)
+    });
+    Filled { site, payments, hanging }
+}
+
+async fn open(dir: &std::path::Path) -> Arc<Wallet> {
+    let keystore = Keystore::open(&dir.join("keystore"), None, PlainKeys::Allowed, "load");
+    let lock = DirLock::acquire(dir, "load").unwrap();
+    let store = RedbWalletStore::open(lock, DatabaseOptions::default()).unwrap();
+    let settings = WalletSettings::new(Network::Regtest);
+    Arc::new(Wallet::open(store, keystore.unwrap(), settings).await.unwrap())
+}
+
+/// Creates invoices, and answers their ids.
+async fn create_all(wallet: &Arc<Wallet>, draft: &InvoiceDraft, count: u64) -> Vec<String> {
+    let mut callers = JoinSet::new();
+    for caller in 0..CALLERS {
+        let share = count / CALLERS + u64::from(caller < count % CALLERS);
+        let (wallet, draft) = (Arc::clone(wallet), draft.clone());
+        callers.spawn(async move {
+            let mut ids = Vec::new();
+            for _ in 0..share {
+                let invoice = wallet.create_invoice(draft.clone(), None).await.unwrap();
+                ids.push(invoice.id.to_string());
+            }
+            ids
+        });
+    }
+    callers.join_all().await.concat()
+}
+
+/// Stores the payments of one caller's share of the invoices.
+async fn pay_share(store: Arc<RedbWalletStore>, caller: u64, count: u64) {
+    let mut invoice = caller + 1;
+    while invoice <= count {
+        let transaction = paying(&[], invoice as usize, 0);
+        let now = store.last_event_at().await.unwrap();
+        let new = NewIncoming { invoice, transaction, vout: 0, refund_to: None, now };
+        let Begun::InFlight(payment) = store.begin_payment(new).await.unwrap() else {
+            panic!("it was not there before")
+        };
+        store.settle(payment.number, now).await.unwrap();
+        // Mined long ago: nobody looks after it any more.
+        store.unfollow(payment.number).await.unwrap();
+        invoice += CALLERS;
+    }
+}
+
+/// The request that pays an invoice.
+async fn payment(wallet: &Wallet, id: &str, salt: usize, lock_time: u32) -> Vec<u8> {
+    let terms = wallet.terms(id).await.unwrap();
+    let transaction = paying(&terms.destinations, salt + (1 << 30), lock_time);
+    let terms = ReceivedTerms::from_json(&terms.to_json(Dialect::GoDpp), Network::Regtest);
+    let body = terms.unwrap().payment(&transaction, "");
+    let head = format!(
+        "POST /dpp/api/v1/payment/{id} HTTP/1.1\r\nHost: 127.0.0.1\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    [head.into_bytes(), body].concat()
+}
+
+/// A transaction of an ordinary size, each time another one.
+fn paying(destinations: &[Destination], salt: usize, lock_time: u32) -> Transaction {
+    let vout = u32::try_from(salt).unwrap();
+    let input = TxIn {
+        previous_output: OutPoint { txid: Txid::from_bytes([7; 32]), vout },
+        unlocking_script: Script::from_bytes(vec![0x51; 107]),
+        sequence: u32::MAX,
+    };
+    let outputs = destinations.iter().map(|destination| TxOut {
+        satoshis: destination.satoshis,
+        locking_script: destination.script.clone(),
+    });
+    let change = TxOut { satoshis: 50_000_000, locking_script: Script::from_bytes(vec![0x51; 25]) };
+    let outputs = outputs.chain([change]).collect();
+    Transaction { version: 1, inputs: vec![input], outputs, lock_time }
+}

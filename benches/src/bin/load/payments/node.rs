@@ -1,0 +1,120 @@
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use bsv_tx::Transaction;
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use hyper_util::rt::TokioIo;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::time::sleep;
+
+/// A transaction of this lock time is not answered until told.
+pub(super) const HANGING: u32 = 7;
+
+/// Stands in for a node that takes every transaction at once, so that what is measured is not a node.
+#[derive(Debug)]
+pub(super) struct YesNode {
+    pub(super) settings: Value,
+    hanging: Arc<AtomicBool>,
+    let_go: Arc<AtomicBool>,
+}
+
+#[derive(Deserialize)]
+struct Call<'a> {
+    method: String,
+    #[serde(borrow)]
+    params: &'a RawValue,
+}
+
+impl YesNode {
+    /// Starts one on a thread of this process.
+    pub(super) fn start() -> Self {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let [hanging, let_go] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
+        let flags = (Arc::clone(&hanging), Arc::clone(&let_go));
+        thread::spawn(move || {
+            let runtime =
+                tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime
+                .block_on(async { serve(TcpListener::from_std(listener).unwrap(), flags).await });
+        });
+        let settings = json!({
+            "rpcHost": "127.0.0.1", "rpcPort": port, "rpcUser": "load", "rpcPassword": "load",
+        });
+        Self { settings, hanging, let_go }
+    }
+
+    pub(super) fn wait_until_hanging(&self) {
+        while !self.hanging.load(Ordering::Relaxed) {
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    pub(super) fn let_go(&self) {
+        self.let_go.store(true, Ordering::Relaxed);
+    }
+}
+
+type Flags = (Arc<AtomicBool>, Arc<AtomicBool>);
+
+async fn serve(listener: TcpListener, flags: Flags) {
+    loop {
+        let (stream, _) = listener.accept().await.unwrap();
+        stream.set_nodelay(true).unwrap();
+        let flags = flags.clone();
+        let service = service_fn(move |request: Request<Incoming>| {
+            let flags = flags.clone();
+            async move {
+                let body = request.into_body().collect().await?.to_bytes();
+                let answer = answer(&body, &flags).await;
+                Ok::<_, hyper::Error>(Response::new(Full::new(Bytes::from(answer))))
+            }
+        });
+        tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
+    }
+}
+
+async fn answer(body: &[u8], (hanging, let_go): &Flags) -> String {
+    let call: Call<'_> = serde_json::from_slice(body).unwrap();
+    let params = call.params.get();
+    let result = match call.method.as_str() {
+        "gettxouts" => {
+            let (outpoints, ..): (Vec<BTreeMap<String, Value>>, Value, bool) =
+                serde_json::from_str(params).unwrap();
+            let item = r#"{"confirmations":1,"value":1.00000000,"scriptPubKey":{"hex":"51"}}"#;
+            format!(r#"{{"txouts":[{}]}}"#, vec![item; outpoints.len()].join(","))
+        }
+        "sendrawtransaction" => {
+            let [hex]: [String; 1] = serde_json::from_str(params).unwrap();
+            let transaction = Transaction::from_hex(&hex).unwrap();
+            while transaction.lock_time == HANGING && !let_go.load(Ordering::Relaxed) {
+                hanging.store(true, Ordering::Relaxed);
+                sleep(Duration::from_millis(5)).await;
+            }
+            format!("\"{}\"", transaction.txid())
+        }
+        "getsettings" => r#"{"minminingtxfee":0.00000001}"#.to_owned(),
+        "getblockchaininfo" => {
+            format!(r#"{{"blocks":1,"bestblockhash":"{}"}}"#, "11".repeat(32))
+        }
+        // All is in the mempool, where there is nothing to prove.
+        "getrawtransaction" => {
+            let (txid, _): (String, bool) = serde_json::from_str(params).unwrap();
+            format!(r#"{{"txid":"{txid}"}}"#)
+        }
+        method => panic!("the wallet does not need {method} here"),
+    };
+    format!(r#"{{"result":{result},"error":null,"id":"1"}}"#)
+}
