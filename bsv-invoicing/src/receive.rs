@@ -371,6 +371,11 @@ fn read_transaction(bytes: &[u8]) -> Result<Transaction, Error> {
     if transaction.outputs.is_empty() {
         return Err(bad("it has no outputs"));
     }
+    let mut spent: Vec<_> = transaction.inputs.iter().map(|input| input.previous_output).collect();
+    spent.sort_unstable();
+    if spent.windows(2).any(|pair| pair[0] == pair[1]) {
+        return Err(bad("it spends an output twice"));
+    }
     let amounts = transaction.outputs.iter().map(|output| output.satoshis);
     let total = amounts.fold(0_u64, u64::saturating_add);
     if total > crate::invoice::MAX_SATOSHIS {

@@ -19,18 +19,18 @@ pub(crate) struct Counter {
 impl Counter {
     /// One whose payer has so many coins.
     pub(crate) fn new(coins: usize) -> Self {
-        Self::with(coins, Site::on)
+        Self::on(Node::start(), coins, Site::on)
     }
 
     /// One whose shop reaches the node through a gate.
     pub(crate) fn with_gate(coins: usize) -> (Self, Gate) {
         let mut gate = None;
-        let counter = Self::with(coins, |node| gate.insert(Gate::before(node)).site());
+        let counter = Self::on(Node::start(), coins, |node| gate.insert(Gate::before(node)).site());
         (counter, gate.unwrap())
     }
 
-    fn with(coins: usize, site: impl FnOnce(&Node) -> Site) -> Self {
-        let node = Node::start();
+    /// One on this node, whose shop has the site that `site` makes for it.
+    pub(crate) fn on(node: Node, coins: usize, site: impl FnOnce(&Node) -> Site) -> Self {
         node.mine(101);
         let purse = Purse::filled(&node, coins, COIN);
         let mut site = site(&node);

@@ -6,3 +6,4 @@ mod counter;
 mod flow;
 mod merchant;
 mod receiving;
+mod receiving_refusals;
