@@ -19,7 +19,7 @@ pub mod wallet;
 
 pub use gate::{Gate, Hold};
 pub use http::{Client, Reply};
-pub use node::Node;
+pub use node::{Node, free_port};
 pub use pool::Template;
 pub use purse::{Bill, Purse};
 pub use site::{Done, Server, Site};

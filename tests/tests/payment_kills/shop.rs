@@ -1,0 +1,124 @@
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use bsv_tests::{Client, Node, Reply, Server, Site, free_port};
+use serde_json::{Value, json};
+
+/// A wallet that is killed and started again, and always reached at the same ports.
+pub(crate) struct Shop {
+    site: Site,
+    server: Mutex<Option<Server>>,
+    wallet: Client,
+    payments: String,
+}
+
+impl Shop {
+    pub(crate) fn on(node: &Node) -> Self {
+        let [wallet, payments] = [(); 2].map(|()| free_port());
+        let mut site = Site::with(json!({
+            "rpcHost": node.host, "rpcPort": node.port,
+            "rpcUser": node.user, "rpcPassword": node.password,
+            "minerid": {"enabled": false},
+            "wallet": {"port": wallet}, "payments": {"port": payments},
+        }));
+        site.set_env("BSV_LOG", "error");
+        let server = Mutex::new(Some(site.server()));
+        let wallet = Client::new(&format!("127.0.0.1:{wallet}"));
+        Self { site, server, wallet, payments: format!("127.0.0.1:{payments}") }
+    }
+
+    pub(crate) fn kill_and_start(&self) {
+        let mut server = self.server.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(server) = server.take() {
+            server.kill();
+        }
+        *server = Some(self.site.server());
+    }
+
+    /// Posts JSON; nothing if the server was killed meanwhile.
+    pub(crate) fn post(&self, path: &str, body: &str) -> Option<Reply> {
+        let json = [("Content-Type", "application/json")];
+        self.wallet.try_send("POST", path, &json, body.as_bytes()).ok()
+    }
+
+    /// Creates an invoice, however often it takes: with a key, so that it is created once.
+    pub(crate) fn create_invoice(&self, satoshis: u64, number: u64) -> String {
+        let body = json!({ "satoshis": satoshis }).to_string();
+        let mut key = format!("{number} {satoshis}");
+        if number == u64::MAX {
+            key.push_str(&self.balance().to_string());
+        }
+        let headers = [("Content-Type", "application/json"), ("Idempotency-Key", key.as_str())];
+        loop {
+            let sent = self.wallet.try_send("POST", "/api/v1/invoices", &headers, body.as_bytes());
+            match sent {
+                Ok(reply) => {
+                    assert_eq!(reply.status, 201, "{}", reply.body);
+                    let invoice: Value = serde_json::from_str(&reply.body).unwrap();
+                    return invoice["id"].as_str().unwrap().to_owned();
+                }
+                Err(_) => thread::sleep(Duration::from_millis(20)),
+            }
+        }
+    }
+
+    pub(crate) fn payment_url(&self, invoice: &str) -> String {
+        format!("http://{}/dpp/api/v1/payment/{invoice}", self.payments)
+    }
+
+    /// Has the faucet pay an invoice of this amount.
+    pub(crate) fn fill(&self, satoshis: u64) {
+        let body = json!({ "satoshis": satoshis }).to_string();
+        let invoice = self.post("/api/v1/invoices", &body).unwrap();
+        let invoice: Value = serde_json::from_str(&invoice.body).unwrap();
+        self.site.cli_ok(&["faucet", &self.payment_url(invoice["id"].as_str().unwrap())]);
+    }
+
+    fn get(&self, path: &str) -> Value {
+        let reply = self.wallet.get(path);
+        assert_eq!(reply.status, 200, "{}", reply.body);
+        serde_json::from_str(&reply.body).unwrap()
+    }
+
+    pub(crate) fn balance(&self) -> u64 {
+        self.get("/api/v1/balance")["satoshis"].as_u64().unwrap()
+    }
+
+    /// What was paid towards an invoice.
+    pub(crate) fn payments(&self, invoice: &str) -> Vec<Value> {
+        let payments = self.get(&format!("/api/v1/invoices/{invoice}/payments"));
+        payments.as_array().unwrap().clone()
+    }
+
+    /// All payments by the wallet.
+    pub(crate) fn outgoing(&self) -> Vec<Value> {
+        let mut all: Vec<Value> = Vec::new();
+        loop {
+            let before = all.last().map(|payment| payment["id"].to_string());
+            let mut arguments = vec!["payment", "list"];
+            if let Some(before) = &before {
+                arguments.extend(["--before", before]);
+            }
+            let page = self.site.cli_json(&arguments);
+            let page = page.as_array().unwrap();
+            if page.is_empty() {
+                return all;
+            }
+            all.extend(page.iter().cloned());
+        }
+    }
+
+    /// What one transaction can spend, as the refusal of more says.
+    pub(crate) fn spendable(&self, payee: &Self) -> u64 {
+        let invoice = payee.create_invoice(1_000_000_000, 0);
+        let body = json!({ "payToURL": payee.payment_url(&invoice) }).to_string();
+        let reply = self.post("/api/v1/pay", &body).unwrap();
+        let refusal: Value = serde_json::from_str(&reply.body).unwrap();
+        assert_eq!(refusal["code"], "insufficient-funds", "{refusal}");
+        let detail = refusal["detail"].as_str().unwrap();
+        let words: Vec<_> = detail.split(' ').collect();
+        let place = words.iter().position(|word| *word == "and").unwrap();
+        words[place + 1].parse().unwrap()
+    }
+}
