@@ -93,7 +93,7 @@ async fn answer(body: &[u8], (hanging, let_go): &Flags) -> String {
         "gettxouts" => {
             let (outpoints, ..): (Vec<BTreeMap<String, Value>>, Value, bool) =
                 serde_json::from_str(params).unwrap();
-            let item = r#"{"confirmations":1,"value":1.00000000,"scriptPubKey":{"hex":"51"}}"#;
+            let item = r#"{"confirmations":1,"value":1.00000000,"scriptPubKey":"51"}"#;
             format!(r#"{{"txouts":[{}]}}"#, vec![item; outpoints.len()].join(","))
         }
         "sendrawtransaction" => {
