@@ -17,6 +17,7 @@ mod proof;
 mod received;
 mod terms;
 
+pub(crate) use acknowledgement::refusal;
 pub use acknowledgement::{Acknowledgement, AnswerError, MAX_WORDS_LEN, PeerChannel};
 pub use channel::ChannelMessage;
 pub use payment::{MAX_REFUND_TO_LEN, Payment, PaymentError};

@@ -84,7 +84,7 @@ pub enum Error {
     #[error("{0}")]
     PayeeNonsense(String),
     /// The payee does not answer. Nothing was changed.
-    #[error("the payee does not answer: {0}")]
+    #[error("the payee cannot answer now: {0}")]
     PayeeAway(String),
     /// The payee refuses to be paid, or wants what this wallet does not do.
     #[error("{0}")]

@@ -5,9 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use bsv_network::{ChainTip, Mempool, MinedIn, NodeError, NodeRpc, OutputState, TransactionPlace};
+use bsv_network::{
+    Broadcast, ChainTip, Mempool, MinedIn, NodeError, NodeRpc, OutputState, TransactionPlace,
+};
 use bsv_tx::{BlockHash, MerkleBranch, Transaction, Txid};
 use reqwest::Url;
+use tokio::task::JoinSet;
 
 use crate::dpp::{ChannelMessage, MerkleProof, PeerChannel};
 use crate::error::Error;
@@ -21,8 +24,12 @@ use crate::wallet::Wallet;
 #[derive(Debug, Default)]
 pub struct Following {
     tip: Option<ChainTip>,
-    /// When what is on its way is looked at again.
+    /// When what may change without a block is looked at again.
     retries: HashMap<u64, Retry>,
+    /// The height at which a transaction was found first that spends what the network does not know.
+    orphans: HashMap<u64, u32>,
+    /// What payees are asked, who may take their time.
+    talks: JoinSet<()>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +42,11 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// How deep a block is when it is taken to stay in the chain.
 const DEEP: u32 = 100;
+/// For how many blocks the network must not have known what a transaction spends until that is taken
+/// to be gone.
+const PATIENCE: u32 = 6;
+/// How many payees are asked at once.
+const MOST_TALKS: usize = 64;
 /// How many transactions are read at once.
 const PAGE: usize = 100;
 
@@ -44,30 +56,32 @@ impl<S: WalletStore> Wallet<S> {
     /// the node cannot be used, and goes on with the next call.
     pub async fn follow(self: &Arc<Self>, following: &mut Following) -> Result<(), Error> {
         let node = self.node()?;
+        // Until the end, so that all is looked at again if something fails.
+        let last = following.tip.take();
         let tip = node.tip().await.map_err(away)?;
-        let is_new_tip = following.tip != Some(tip);
+        let is_new_tip = last != Some(tip);
         if is_new_tip {
             let floor = node.least_fee_rate().await.map_err(away)?;
             self.fee_floor.store(floor, Ordering::Relaxed);
-            self.forget_lost_blocks(node, tip, following.tip).await?;
+            self.forget_lost_blocks(node, tip, last).await?;
         }
-        let mut in_flight = HashSet::new();
+        while following.talks.try_join_next().is_some() {}
+        let mut unsettled = HashSet::new();
         let mut after = 0;
         loop {
             let page = self.store.followed(after, PAGE).await?;
             let Some(last) = page.last() else { break };
             after = last.number;
             for followed in page {
-                if followed.state == TransactionState::InFlight {
-                    in_flight.insert(followed.number);
+                if followed.state != TransactionState::Settled {
+                    unsettled.insert(followed.number);
                 }
                 if is_new_tip || following.is_due(&followed) {
-                    self.look_after(node, &followed, following).await?;
+                    self.look_after(node, &followed, tip, following).await?;
                 }
             }
         }
-        following.retries.retain(|number, _| in_flight.contains(number));
-        // Only now: had something failed, all would be looked at again.
+        following.retries.retain(|number, _| unsettled.contains(number));
         following.tip = Some(tip);
         Ok(())
     }
@@ -98,43 +112,43 @@ impl<S: WalletStore> Wallet<S> {
         self: &Arc<Self>,
         node: &NodeRpc,
         followed: &Followed,
+        tip: ChainTip,
         following: &mut Following,
     ) -> Result<(), Error> {
-        let looked = self.look(node, followed).await;
-        match looked {
+        match self.look(node, followed, tip, following).await {
+            Err(error @ (Error::NetworkAway(_) | Error::Store(_))) => return Err(error),
             // Others can be looked after while this one has to wait.
-            Err(
-                error @ (Error::OutcomeUnknown(_)
-                | Error::PayeeNonsense(_)
-                | Error::PayeeAway(_)
-                | Error::RefusedByNetwork(_)
-                | Error::PayeeRefuses(_)),
-            ) => tracing::debug!("transaction {}: {error}", followed.txid),
-            looked => looked?,
+            Err(error) => tracing::debug!("transaction {}: {error}", followed.txid),
+            Ok(()) => {}
         }
-        if followed.state == TransactionState::InFlight {
+        if followed.state != TransactionState::Settled {
             following.wait(followed.number);
         }
         Ok(())
     }
 
-    async fn look(self: &Arc<Self>, node: &NodeRpc, followed: &Followed) -> Result<(), Error> {
+    async fn look(
+        self: &Arc<Self>,
+        node: &NodeRpc,
+        followed: &Followed,
+        tip: ChainTip,
+        following: &mut Following,
+    ) -> Result<(), Error> {
         let Followed { number, txid, purpose, state, until } = *followed;
-        match (node.transaction_place(&txid).await.map_err(away)?, state) {
+        let place = node.transaction_place(&txid).await.map_err(away)?;
+        if place != TransactionPlace::Nowhere {
+            following.orphans.remove(&number);
+        }
+        match (place, state) {
             (TransactionPlace::Block(_), _) => self.find_proof(node, number, &txid).await,
             (TransactionPlace::Mempool, TransactionState::Settled) => Ok(()),
             (TransactionPlace::Mempool, _) if self.is_busy(purpose) => Ok(()),
             (TransactionPlace::Mempool, _) => Ok(self.store.settle(number, self.now()).await?),
             (TransactionPlace::Nowhere, TransactionState::Settled) => {
-                if let Purpose::Outgoing(payment) = purpose
-                    && let Some(proof) = self.proof_of_payee(node, payment, &txid).await?
-                {
-                    return Ok(self.store.prove(number, proof, self.now()).await?);
-                }
-                self.send_again(node, number).await
+                self.send_again(node, followed, tip, following).await
             }
             (TransactionPlace::Nowhere, TransactionState::InFlight) => {
-                self.resolve(number, purpose).await
+                self.resolve(followed, following).await
             }
             (
                 TransactionPlace::Nowhere,
@@ -157,13 +171,22 @@ impl<S: WalletStore> Wallet<S> {
     }
 
     /// Sees to a transaction that was left on its way.
-    async fn resolve(self: &Arc<Self>, number: u64, purpose: Purpose) -> Result<(), Error> {
+    async fn resolve(
+        self: &Arc<Self>,
+        followed: &Followed,
+        following: &mut Following,
+    ) -> Result<(), Error> {
+        let Followed { number, purpose, .. } = *followed;
         match purpose {
             Purpose::Incoming(_) if self.is_busy(purpose) => Ok(()),
             Purpose::Incoming(_) => {
                 self.send_incoming(number, &self.transaction(number).await?).await
             }
-            Purpose::Outgoing(payment) => self.resume(payment).await,
+            Purpose::Outgoing(payment) => {
+                let wallet = Arc::clone(self);
+                following.talk(async move { wallet.resume(payment).await });
+                Ok(())
+            }
             // Done together with the payment that it cancels.
             Purpose::Cancellation(_) => Ok(()),
         }
@@ -183,8 +206,63 @@ impl<S: WalletStore> Wallet<S> {
         }
     }
 
-    /// The proof that the payee of a payment offers, if it holds. The node does not know the
-    /// transaction: it may run without an index of them.
+    /// Gives the node a transaction again that it has lost, or finds out that another one has taken
+    /// its place.
+    async fn send_again(
+        self: &Arc<Self>,
+        node: &NodeRpc,
+        followed: &Followed,
+        tip: ChainTip,
+        following: &mut Following,
+    ) -> Result<(), Error> {
+        let Followed { number, txid, purpose, .. } = *followed;
+        let transaction = self.transaction(number).await?;
+        match node.send_transaction(&transaction).await {
+            Ok(Broadcast::Accepted) => return Ok(()),
+            Ok(Broadcast::AlreadyKnown) | Err(NodeError::Rejected { .. }) => {}
+            Err(error) => return Err(away(error)),
+        }
+        if let Purpose::Outgoing(payment) = purpose {
+            let wallet = Arc::clone(self);
+            following.talk(async move { wallet.ask_payee(number, payment, &transaction).await });
+            return Ok(());
+        }
+        let is_displaced = match fate(node, &transaction).await? {
+            Fate::Unclear => false,
+            Fate::Displaced => true,
+            Fate::Orphaned => {
+                let since = *following.orphans.entry(number).or_insert(tip.height);
+                tip.height.saturating_sub(since) >= PATIENCE
+            }
+        };
+        if is_displaced {
+            tracing::warn!("transaction {txid} was displaced");
+            self.store.displace(number, self.now()).await?;
+        }
+        Ok(())
+    }
+
+    /// Finds the proof of a payment by the wallet with its payee, or that another transaction has taken
+    /// its place. The node may know too little of it: it may run without an index of transactions.
+    async fn ask_payee(
+        &self,
+        number: u64,
+        payment: u64,
+        transaction: &Transaction,
+    ) -> Result<(), Error> {
+        let node = self.node()?;
+        let txid = transaction.txid();
+        if let Some(proof) = self.proof_of_payee(node, payment, &txid).await? {
+            return Ok(self.store.prove(number, proof, self.now()).await?);
+        }
+        if fate(node, transaction).await? == Fate::Displaced {
+            tracing::warn!("transaction {txid} of payment {payment} was displaced");
+            self.store.displace(number, self.now()).await?;
+        }
+        Ok(())
+    }
+
+    /// The proof that the payee of a payment offers, if it holds.
     async fn proof_of_payee(
         &self,
         node: &NodeRpc,
@@ -209,23 +287,6 @@ impl<S: WalletStore> Wallet<S> {
         Ok(None)
     }
 
-    /// Gives the node a transaction again that it has lost, or finds out that another one has taken
-    /// its place.
-    async fn send_again(&self, node: &NodeRpc, number: u64) -> Result<(), Error> {
-        let transaction = self.transaction(number).await?;
-        match node.send_transaction(&transaction).await {
-            Ok(_) => Ok(()),
-            Err(NodeError::Rejected { message, .. }) => {
-                if is_displaced(node, &transaction).await? {
-                    tracing::warn!("transaction {} was displaced: {message}", transaction.txid());
-                    self.store.displace(number, self.now()).await?;
-                }
-                Ok(())
-            }
-            Err(error) => Err(away(error)),
-        }
-    }
-
     pub(crate) async fn transaction(&self, number: u64) -> Result<Transaction, Error> {
         let missing = || bsv_store::StoreError::damaged("a transaction is missing");
         Ok(self.store.transaction(number).await?.ok_or_else(missing)?)
@@ -235,7 +296,7 @@ impl<S: WalletStore> Wallet<S> {
 impl Following {
     fn is_due(&self, followed: &Followed) -> bool {
         let retry = self.retries.get(&followed.number);
-        followed.state == TransactionState::InFlight
+        followed.state != TransactionState::Settled
             && retry.is_none_or(|retry| retry.at <= Instant::now())
     }
 
@@ -243,6 +304,17 @@ impl Following {
         let pause = self.retries.get(&number).map_or(FIRST_PAUSE, |retry| retry.pause * 2);
         let pause = pause.min(LONGEST_PAUSE);
         self.retries.insert(number, Retry { at: Instant::now() + pause, pause });
+    }
+
+    /// Has a payee asked, while others are looked after. If too many are, it is for another time.
+    fn talk(&mut self, talk: impl Future<Output = Result<(), Error>> + Send + 'static) {
+        if self.talks.len() < MOST_TALKS {
+            self.talks.spawn(async {
+                if let Err(error) = talk.await {
+                    tracing::debug!("a payment is still open: {error}");
+                }
+            });
+        }
     }
 }
 
@@ -272,19 +344,33 @@ async fn is_in_main_chain(node: &NodeRpc, block: &BlockHash) -> Result<bool, Err
     Ok(block.is_some_and(|block| block.in_main_chain))
 }
 
-/// Whether something that a transaction spends was made in a block of the main chain, and spent there
-/// by another one. What only the mempool says may change.
-async fn is_displaced(node: &NodeRpc, transaction: &Transaction) -> Result<bool, Error> {
+/// What has become of a transaction that the network does not take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    /// It may still be mined: what only the mempool says may change.
+    Unclear,
+    /// The network does not know what it spends.
+    Orphaned,
+    /// Something that it spends was made in a block of the main chain, and spent there by another one.
+    Displaced,
+}
+
+async fn fate(node: &NodeRpc, transaction: &Transaction) -> Result<Fate, Error> {
     let outpoints: Vec<_> = transaction.inputs.iter().map(|input| input.previous_output).collect();
     let states = node.outputs(&outpoints, Mempool::Ignore).await.map_err(away)?;
-    let mut is_displaced = false;
+    let mut fate = Fate::Unclear;
     for (state, outpoint) in states.iter().zip(&outpoints) {
-        if *state == OutputState::Missing {
-            let maker = node.transaction_place(&outpoint.txid).await.map_err(away)?;
-            is_displaced |= matches!(maker, TransactionPlace::Block(_));
+        if *state == OutputState::Missing && fate != Fate::Displaced {
+            fate = match node.transaction_place(&outpoint.txid).await.map_err(away)? {
+                TransactionPlace::Block(_) => Fate::Displaced,
+                TransactionPlace::Nowhere => Fate::Orphaned,
+                TransactionPlace::Mempool => fate,
+            };
         }
     }
     // Meanwhile it may have been mined itself.
-    let place = node.transaction_place(&transaction.txid()).await.map_err(away)?;
-    Ok(is_displaced && place == TransactionPlace::Nowhere)
+    match node.transaction_place(&transaction.txid()).await.map_err(away)? {
+        TransactionPlace::Nowhere => Ok(fate),
+        TransactionPlace::Mempool | TransactionPlace::Block(_) => Ok(Fate::Unclear),
+    }
 }

@@ -10,14 +10,17 @@ use std::time::Duration;
 use bsv_network::{NodeError, TransactionPlace};
 use bsv_tx::{KeyError, Script, Transaction, TxIn, TxOut, sign_p2pkh};
 use reqwest::Url;
+use tokio::sync::watch;
 
-use crate::coin::{Chain, Coin, KeyPath, Spending};
+use self::payee::outcome_unclear;
+use crate::coin::{Chain, Coin, KeyPath, Spending, fee};
 use crate::dpp::{Acknowledgement, AnswerError, FeeRate, Payment, ReceivedTerms, TermsError};
 use crate::error::Error;
 use crate::fields::{FieldErrors, Members};
 use crate::idempotency::IdempotencyKey;
 use crate::payment::{NewOutgoing, OutgoingPayment, OutgoingState, Selection};
 use crate::receive::{away, unknown};
+use crate::running::Place;
 use crate::seed::WalletKeys;
 use crate::store::WalletStore;
 use crate::wallet::Wallet;
@@ -26,8 +29,19 @@ pub use self::faucet::faucet;
 pub(crate) use self::payee::Payee;
 
 /// A payment that is being made.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Paying;
+#[derive(Clone, Debug)]
+pub(crate) struct Paying {
+    /// Whether somebody waits for it, or it is looked after in the background.
+    is_asked_for: bool,
+    end: watch::Receiver<()>,
+}
+
+/// Keeps others from making the same payment, and tells them when it is done.
+struct PlaceToPay {
+    _place: Place<String, Paying>,
+    // Dropped last.
+    _end: watch::Sender<()>,
+}
 
 /// The longest payment URL, in bytes.
 const MAX_URL_LEN: usize = 2048;
@@ -47,8 +61,7 @@ impl<S: WalletStore> Wallet<S> {
         idempotency: Option<IdempotencyKey>,
     ) -> Result<OutgoingPayment, Error> {
         let url = payment_url(url)?;
-        let place = self.paying.begin(url.to_string(), Paying);
-        let place = place.map_err(|_| Error::PaymentRunning)?;
+        let place = self.place_to_pay(url.as_str()).await?;
         let wallet = Arc::clone(self);
         let paid = tokio::spawn(async move {
             let _place = place;
@@ -62,14 +75,9 @@ impl<S: WalletStore> Wallet<S> {
         url: &Url,
         idempotency: Option<IdempotencyKey>,
     ) -> Result<OutgoingPayment, Error> {
-        let before = self.store.outgoing_to(url.as_str()).await?;
-        match before.map(|payment| (payment.state, payment)) {
-            Some((OutgoingState::Settled, payment)) => return Ok(payment),
-            Some((OutgoingState::Open, payment)) => return self.post(payment.number).await,
-            Some((OutgoingState::Cancelling, payment)) => {
-                return Err(Error::NotOpen(payment.number, payment.state));
-            }
-            _ => {}
+        let before = self.store.outgoing_to(url.as_str(), idempotency.clone(), self.now()).await?;
+        if let Some(payment) = before {
+            return self.go_on(payment).await;
         }
         // Without a node nobody could tell what becomes of a payment.
         let floor = self.node()?.least_fee_rate().await.map_err(away)?;
@@ -83,10 +91,34 @@ impl<S: WalletStore> Wallet<S> {
             Ok((transaction, message))
         };
         let payment = self.store.reserve_coins(new, build).await?;
+        self.go_on(payment).await
+    }
+
+    /// Goes on with a payment that has begun.
+    async fn go_on(&self, payment: OutgoingPayment) -> Result<OutgoingPayment, Error> {
         match payment.state {
+            OutgoingState::Settled => Ok(payment),
             OutgoingState::Open => self.post(payment.number).await,
-            _ => Ok(payment),
+            state => Err(Error::NotOpen(payment.number, state)),
         }
+    }
+
+    /// Keeps others from making a payment to this URL. What goes on there in the background is waited
+    /// for.
+    async fn place_to_pay(&self, url: &str) -> Result<PlaceToPay, Error> {
+        loop {
+            match self.begin_paying(url, true) {
+                Ok(place) => return Ok(place),
+                Err(Paying { is_asked_for: true, .. }) => return Err(Error::PaymentRunning),
+                Err(Paying { mut end, .. }) => drop(end.changed().await),
+            }
+        }
+    }
+
+    fn begin_paying(&self, url: &str, is_asked_for: bool) -> Result<PlaceToPay, Paying> {
+        let (sender, end) = watch::channel(());
+        let place = self.paying.begin(url.to_owned(), Paying { is_asked_for, end })?;
+        Ok(PlaceToPay { _place: place, _end: sender })
     }
 
     /// The payment that terms ask for, if the wallet may make it.
@@ -102,10 +134,6 @@ impl<S: WalletStore> Wallet<S> {
         if expires_at <= now {
             return Err(Error::PayeeRefuses(format!("the payment terms expired at {expires_at}")));
         }
-        let (asked, limit) = (terms.satoshis(), self.settings.pay_limit);
-        if asked > limit {
-            return Err(Error::OverLimit { asked, limit });
-        }
         let quoted =
             terms.fees.map_or(0, |fees| per_kilobyte(fees.standard).max(per_kilobyte(fees.data)));
         let fee_rate = quoted.max(self.fee_floor.load(Ordering::Relaxed));
@@ -114,6 +142,12 @@ impl<S: WalletStore> Wallet<S> {
             return Err(Error::FeeTooHigh { asked: fee_rate, limit });
         }
         let outputs = terms_outputs(received);
+        // By large outputs, a payee can make a payment of little dear.
+        let asked = terms.satoshis().max(fee(fee_rate, encoded_len(&outputs)));
+        let limit = self.settings.pay_limit;
+        if asked > limit {
+            return Err(Error::OverLimit { asked, limit });
+        }
         Ok(NewOutgoing { url: url.to_string(), outputs, fee_rate, expires_at, now, idempotency })
     }
 
@@ -133,11 +167,10 @@ impl<S: WalletStore> Wallet<S> {
                 Ok(payment)
             }
             Err(AnswerError::Refused(reason)) => self.refused(&payment, &reason).await,
-            Err(AnswerError::Unavailable(reason)) => Err(Error::OutcomeUnknown(reason)),
-            Err(AnswerError::Nonsense(reason)) => Err(Error::PayeeNonsense(format!(
-                "the payee's answer makes no sense, so that it is not known whether it takes the \
-                 payment ({reason}): it is looked after, and may be sent again"
-            ))),
+            Err(error @ AnswerError::Unavailable(_)) => {
+                Err(Error::OutcomeUnknown(error.to_string()))
+            }
+            Err(AnswerError::Nonsense(reason)) => Err(outcome_unclear(&reason)),
         }
     }
 
@@ -174,36 +207,35 @@ impl<S: WalletStore> Wallet<S> {
     }
 
     /// Sees what becomes of an open payment whose transaction the network does not know.
-    pub(crate) async fn resume(self: &Arc<Self>, number: u64) -> Result<(), Error> {
-        let (payment, _) = self.outgoing_with_message(number).await?;
-        let Ok(place) = self.paying.begin(payment.url.clone(), Paying) else { return Ok(()) };
-        let resumed = match payment.state {
+    pub(crate) async fn resume(&self, number: u64) -> Result<(), Error> {
+        let url = self.outgoing_payment(number).await?.url;
+        let Ok(_place) = self.begin_paying(&url, false) else { return Ok(()) };
+        let payment = self.outgoing_payment(number).await?;
+        match payment.state {
             OutgoingState::Open if payment.expires_at.after(GRACE) <= self.now() => {
-                self.cancel_alone(number).await
+                self.cancel_alone(number).await.map(drop)
             }
-            OutgoingState::Open => self.post(number).await,
-            OutgoingState::Cancelling => self.cancel_alone(number).await,
-            _ => Ok(payment),
-        };
-        drop(place);
-        resumed.map(drop)
+            OutgoingState::Open => self.post(number).await.map(drop),
+            OutgoingState::Cancelling => self.cancel_alone(number).await.map(drop),
+            _ => Ok(()),
+        }
     }
 
     /// Cancels an open payment: one of its coins is spent otherwise. Answers the payment, cancelled, or
     /// settled if the network knew it already.
     pub async fn cancel_payment(&self, number: u64) -> Result<OutgoingPayment, Error> {
-        let (payment, _) = self.outgoing_with_message(number).await?;
-        if !payment.state.is_open() {
-            return Err(Error::NotOpen(number, payment.state));
+        let url = self.outgoing_payment(number).await?.url;
+        let _place = self.place_to_pay(&url).await?;
+        let payment = self.outgoing_payment(number).await?;
+        match payment.state.is_open() {
+            true => self.cancel_alone(number).await,
+            false => Err(Error::NotOpen(number, payment.state)),
         }
-        let place = self.paying.begin(payment.url, Paying);
-        let _place = place.map_err(|_| Error::PaymentRunning)?;
-        self.cancel_alone(number).await
     }
 
     async fn cancel_alone(&self, number: u64) -> Result<OutgoingPayment, Error> {
         let node = self.node()?;
-        let (payment, _) = self.outgoing_with_message(number).await?;
+        let payment = self.outgoing_payment(number).await?;
         if node.transaction_place(&payment.txid).await.map_err(away)? != TransactionPlace::Nowhere {
             return Ok(self.store.settle_outgoing(number, None, self.now()).await?);
         }
@@ -225,7 +257,7 @@ impl<S: WalletStore> Wallet<S> {
             }
             Err(error) => return Err(unknown(error)),
         }
-        Ok(self.outgoing_with_message(number).await?.0)
+        self.outgoing_payment(number).await
     }
 
     /// A payment by the wallet.
@@ -285,9 +317,11 @@ fn payment_url(text: &str) -> Result<Url, Error> {
     if text.len() > MAX_URL_LEN {
         return Err(bad(format!("must have at most {MAX_URL_LEN} bytes")));
     }
-    let url = Url::parse(text).map_err(|error| {
+    let mut url = Url::parse(text).map_err(|error| {
         bad(format!("must be a URL such as https://shop.example/api/v1/payment/id: {error}"))
     })?;
+    // Payees never see it.
+    url.set_fragment(None);
     let problem = if !matches!(url.scheme(), "http" | "https") {
         "must begin with http:// or https://"
     } else if !url.username().is_empty() || url.password().is_some() {
@@ -350,6 +384,14 @@ fn terms_outputs(received: &ReceivedTerms) -> Vec<TxOut> {
             locking_script: destination.script.clone(),
         })
         .collect()
+}
+
+fn encoded_len(outputs: &[TxOut]) -> u64 {
+    let mut bytes = Vec::new();
+    for output in outputs {
+        output.encode(&mut bytes);
+    }
+    bytes.len() as u64
 }
 
 /// A fee rate in satoshis per 1000 bytes, rounded up.

@@ -141,6 +141,11 @@ impl OutgoingState {
     pub fn is_open(self) -> bool {
         matches!(self, Self::Open | Self::Cancelling)
     }
+
+    /// Whether the payee is paid, or may be.
+    pub(crate) fn lasts(self) -> bool {
+        self.is_open() || self == Self::Settled
+    }
 }
 
 /// A payment that has arrived and is to be broadcast.

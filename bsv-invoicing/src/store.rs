@@ -274,10 +274,13 @@ pub trait WalletStore: Send + Sync + 'static {
         payment: u64,
     ) -> impl Future<Output = Result<Transaction, WalletStoreError>> + Send;
 
-    /// The last payment by the wallet to this URL.
+    /// The open or settled payment by the wallet that a request stands for: the one that was made first
+    /// with its key, or else the last one to its URL, which its key stands for from now on.
     fn outgoing_to(
         &self,
         url: &str,
+        idempotency: Option<IdempotencyKey>,
+        now: Timestamp,
     ) -> impl Future<Output = Result<Option<OutgoingPayment>, WalletStoreError>> + Send;
 
     /// Up to `limit` payments by the wallet before the one of this number, the newest first.

@@ -100,14 +100,14 @@ impl Acknowledgement {
         match status {
             200..=299 => {}
             408 | 425 | 429 | 500.. => {
-                return Err(AnswerError::Unavailable(reason(status, body)));
+                return Err(AnswerError::Unavailable(refusal(status, body)));
             }
-            400..=499 => return Err(AnswerError::Refused(reason(status, body))),
-            _ => return Err(AnswerError::Nonsense(reason(status, body))),
+            400..=499 => return Err(AnswerError::Refused(refusal(status, body))),
+            _ => return Err(AnswerError::Nonsense(refusal(status, body))),
         }
         let answer: Answer<'_> = json::read(body).map_err(AnswerError::Nonsense)?;
         if answer.is_error() {
-            return Err(AnswerError::Refused(reason(status, body)));
+            return Err(AnswerError::Refused(refusal(status, body)));
         }
         if let Some(other) = answer.named().find(|named| !json::names(named, txid)) {
             let other = json::shorten(other.to_owned());
@@ -159,7 +159,7 @@ fn text_or_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D:
 }
 
 /// Why a payee refuses, in its own words if it has any.
-fn reason(status: u16, body: &[u8]) -> String {
+pub(crate) fn refusal(status: u16, body: &[u8]) -> String {
     let said: Option<Words> = json::read(body).ok();
     let words = said.and_then(|words| {
         let words = [words.memo, words.detail, words.message, words.title];

@@ -7,7 +7,7 @@ use reqwest::{Client, RequestBuilder, Url, redirect};
 use rustls::crypto::ring;
 use tokio::time::timeout;
 
-use crate::dpp::{Dialect, MAX_ACKNOWLEDGEMENT_LEN, MAX_MESSAGE_LEN, ReceivedTerms};
+use crate::dpp::{Dialect, MAX_ACKNOWLEDGEMENT_LEN, MAX_MESSAGE_LEN, ReceivedTerms, refusal};
 use crate::error::Error;
 
 /// For how long a payee may take to answer, from the first byte sent to the last byte received.
@@ -29,13 +29,13 @@ impl Payee {
     /// Asks for the terms of a payment.
     pub(crate) async fn terms(&self, url: &Url, network: Network) -> Result<ReceivedTerms, Error> {
         let request = self.client().get(url.clone()).header(ACCEPT, "application/json");
-        let (status, body) = exchange(request, MAX_MESSAGE_LEN).await.map_err(Error::PayeeAway)?;
+        let (status, body) = exchange(request, MAX_MESSAGE_LEN).await.map_err(Error::from)?;
         match status {
             200 => Ok(ReceivedTerms::from_json(&body, network)?),
-            500.. => Err(Error::PayeeAway(format!("it answers with status {status}"))),
+            408 | 425 | 429 | 500.. => Err(Error::PayeeAway(refusal(status, &body))),
             _ => Err(Error::PayeeRefuses(format!(
-                "the payee offers no terms: it answers with status {status}{}",
-                words(&body)
+                "the payee offers no terms: {}",
+                refusal(status, &body)
             ))),
         }
     }
@@ -53,18 +53,19 @@ impl Payee {
             .header(CONTENT_TYPE, dialect.payment_type())
             .header(ACCEPT, dialect.acknowledgement_type())
             .body(message);
-        exchange(request, MAX_ACKNOWLEDGEMENT_LEN)
-            .await
-            .map_err(|reason| Error::OutcomeUnknown(format!("the payee does not answer: {reason}")))
+        exchange(request, MAX_ACKNOWLEDGEMENT_LEN).await.map_err(|failure| match failure {
+            Failure::Away(_) => Error::OutcomeUnknown(Error::from(failure).to_string()),
+            Failure::Nonsense(reason) => outcome_unclear(&reason),
+        })
     }
 
     /// Reads the messages in a channel of a payee.
     pub(crate) async fn messages(&self, url: Url, token: &str) -> Result<Vec<u8>, Error> {
         let request = self.client().get(url).header(AUTHORIZATION, format!("Bearer {token}"));
-        let (status, body) = exchange(request, MAX_MESSAGE_LEN).await.map_err(Error::PayeeAway)?;
+        let (status, body) = exchange(request, MAX_MESSAGE_LEN).await.map_err(Error::from)?;
         match status {
             200 => Ok(body),
-            _ => Err(Error::PayeeAway(format!("its channel answers with status {status}"))),
+            _ => Err(Error::PayeeAway(refusal(status, &body))),
         }
     }
 
@@ -94,21 +95,53 @@ fn follow(attempt: redirect::Attempt<'_>) -> redirect::Action {
     }
 }
 
+/// Why there is no answer to read.
+enum Failure {
+    Away(String),
+    Nonsense(String),
+}
+
+impl From<Failure> for Error {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Away(reason) => Self::PayeeAway(reason),
+            Failure::Nonsense(reason) => {
+                Self::PayeeNonsense(format!("the payee's answer makes no sense: {reason}"))
+            }
+        }
+    }
+}
+
+impl From<reqwest::Error> for Failure {
+    fn from(error: reqwest::Error) -> Self {
+        let kind = if error.is_redirect() { Self::Nonsense } else { Self::Away };
+        kind(innermost(&error))
+    }
+}
+
+/// That a payee was sent a payment, and answers what makes no sense.
+pub(super) fn outcome_unclear(reason: &str) -> Error {
+    Error::PayeeNonsense(format!(
+        "the payee's answer makes no sense, so that it is not known whether it takes the payment \
+         ({reason}): it is looked after, and may be sent again"
+    ))
+}
+
 /// Sends a request and reads the whole answer, of at most `max_len` bytes.
-async fn exchange(request: RequestBuilder, max_len: usize) -> Result<(u16, Vec<u8>), String> {
+async fn exchange(request: RequestBuilder, max_len: usize) -> Result<(u16, Vec<u8>), Failure> {
     let answer = async {
-        let mut answer = request.send().await.map_err(|error| innermost(&error))?;
+        let mut answer = request.send().await?;
         let mut body = Vec::new();
-        while let Some(part) = answer.chunk().await.map_err(|error| innermost(&error))? {
+        while let Some(part) = answer.chunk().await? {
             if body.len() + part.len() > max_len {
-                return Err(format!("its answer is longer than {max_len} bytes"));
+                return Err(Failure::Nonsense(format!("it is longer than {max_len} bytes")));
             }
             body.extend_from_slice(&part);
         }
         Ok((answer.status().as_u16(), body))
     };
-    let too_slow = || Err(format!("it took longer than {} seconds", TIMEOUT.as_secs()));
-    timeout(TIMEOUT, answer).await.unwrap_or_else(|_| too_slow())
+    let too_slow = || Failure::Away(format!("it took longer than {} seconds", TIMEOUT.as_secs()));
+    timeout(TIMEOUT, answer).await.unwrap_or_else(|_| Err(too_slow()))
 }
 
 /// What happened; the errors above it say where.
@@ -118,12 +151,4 @@ fn innermost(error: &reqwest::Error) -> String {
         cause = deeper;
     }
     cause.to_string()
-}
-
-/// The beginning of what somebody says, if it is something to show.
-fn words(body: &[u8]) -> String {
-    const MAX_WORDS: usize = 200;
-    let text = String::from_utf8_lossy(body);
-    let text: String = text.chars().filter(|c| !c.is_control()).take(MAX_WORDS).collect();
-    if text.is_empty() { text } else { format!(": {text}") }
 }

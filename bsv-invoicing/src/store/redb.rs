@@ -278,10 +278,23 @@ impl WalletStore for RedbWalletStore {
         Ok(WalletStore::transaction(self, number).await?.ok_or_else(missing)?)
     }
 
-    async fn outgoing_to(&self, url: &str) -> Result<Option<OutgoingPayment>, WalletStoreError> {
-        self.view(|tables| match tables.money.outgoing_by_url.get(money::url_hash(url))? {
-            Some(number) => tables.money.payment(number.value()),
-            None => Ok(None),
+    async fn outgoing_to(
+        &self,
+        url: &str,
+        idempotency: Option<IdempotencyKey>,
+        now: Timestamp,
+    ) -> Result<Option<OutgoingPayment>, WalletStoreError> {
+        if idempotency.is_some() {
+            let url = url.to_owned();
+            let find = move |tables: &mut OpenTables<'_>| {
+                tables.payment_before(&url, idempotency.as_ref(), now)
+            };
+            return self.change(find).await;
+        }
+        self.view(|tables| {
+            let number = tables.money.outgoing_by_url.get(money::url_hash(url))?;
+            let payment = number.map(|number| tables.money.payment(number.value())).transpose()?;
+            Ok(payment.flatten().filter(|payment| payment.state.lasts()))
         })
     }
 

@@ -18,6 +18,7 @@ use super::tables::{
 };
 use crate::coin::{Chain, Coin, KeyPath, Spending, bucket};
 use crate::dpp::PeerChannel;
+use crate::idempotency::IdempotencyKey;
 use crate::invoice::InvoiceState;
 use crate::payment::{
     Begun, BlockPlace, Followed, FoundProof, IncomingPayment, IncomingState, NewIncoming,
@@ -277,6 +278,37 @@ impl<'t> MoneyTables<'t> {
     fn payment(&self, record: OutgoingRecord) -> Result<OutgoingPayment, StoreError> {
         let transaction = self.transaction(record.transaction)?;
         Ok(record.into_payment(&transaction))
+    }
+
+    /// The payment by the wallet of this number, unless it was in vain.
+    fn lasting_payment(&self, number: u64) -> Result<Option<OutgoingPayment>, StoreError> {
+        let missing = || StoreError::damaged("a payment is missing");
+        let record = self.outgoing(number)?.ok_or_else(missing)?;
+        record.state.lasts().then(|| self.payment(record)).transpose()
+    }
+
+    /// The payment of an invoice with this transaction.
+    fn payment_with(
+        &self,
+        invoice: u64,
+        txid: &Txid,
+    ) -> Result<Option<TransactionRecord>, StoreError> {
+        for row in self.incoming.range((invoice, 0)..=(invoice, u64::MAX))? {
+            let record = self.transaction(row?.0.value().1)?;
+            if record.txid == *txid {
+                return Ok(Some(record));
+            }
+        }
+        Ok(None)
+    }
+
+    fn is_paid(&self, invoice: u64) -> Result<bool, StoreError> {
+        for row in self.incoming.range((invoice, 0)..=(invoice, u64::MAX))? {
+            if self.is_settled(row?.0.value().1)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 }
 
@@ -541,19 +573,13 @@ impl OpenTables<'_> {
         };
         let at = self.next_event_at(now);
         let txid = transaction.txid();
-        let money = self.money()?;
-        for row in money.incoming.range((number, 0)..=(number, u64::MAX))? {
-            let record = money.transaction(row?.0.value().1)?;
-            let payment = record.incoming();
-            match record.state {
-                TransactionState::Settled if record.txid == txid => {
-                    return Ok(Ok(Begun::Before(payment)));
-                }
-                TransactionState::InFlight if record.txid == txid => {
-                    return Ok(Ok(Begun::InFlight(payment)));
-                }
-                _ => {}
+        let before = self.money()?.payment_with(number, &txid)?;
+        match before.as_ref().map(|record| (record.state, record.incoming())) {
+            Some((TransactionState::Settled, payment)) => return Ok(Ok(Begun::Before(payment))),
+            Some((TransactionState::InFlight, payment)) => {
+                return Ok(Ok(Begun::InFlight(payment)));
             }
+            _ => {}
         }
         if invoice.in_flight {
             return Ok(Err(WalletStoreError::InFlight(number)));
@@ -563,8 +589,11 @@ impl OpenTables<'_> {
             InvoiceState::Paid => return Ok(Err(WalletStoreError::Paid(number))),
             InvoiceState::Expired => return Ok(Err(WalletStoreError::Expired(number))),
         }
-        let record =
-            self.insert_transaction(&transaction, Purpose::Incoming(number), invoice.satoshis, at)?;
+        let purpose = Purpose::Incoming(number);
+        let record = match before {
+            Some(displaced) => self.money()?.begin_again(displaced, at)?,
+            None => self.insert_transaction(&transaction, purpose, invoice.satoshis, at)?,
+        };
         let index = u32::try_from(number).expect("keys are derived for the numbers of invoices");
         let money = self.money()?;
         money.incoming.insert((number, record.number), ())?;
@@ -590,13 +619,17 @@ impl OpenTables<'_> {
         else {
             return Ok(Err(WalletStoreError::NotInFlight(number)));
         };
-        for key in money.made_by(number)? {
-            money.coins.remove(key)?;
+        if money.was_displaced(number)? {
+            money.set_state(number, TransactionState::Displaced)?;
+        } else {
+            for key in money.made_by(number)? {
+                money.coins.remove(key)?;
+            }
+            money.transactions.remove(number)?;
+            money.raw.remove(number)?;
+            money.followed.remove(number)?;
+            money.incoming.remove((invoice, number))?;
         }
-        money.transactions.remove(number)?;
-        money.raw.remove(number)?;
-        money.followed.remove(number)?;
-        money.incoming.remove((invoice, number))?;
         money.in_flight.remove(invoice)?;
         money.refunds.remove(invoice)?;
         self.make_payable(invoice)?;
@@ -612,6 +645,32 @@ impl OpenTables<'_> {
         Ok(())
     }
 
+    /// The payment that a request stands for, if there is one that was not in vain: the one that was
+    /// made first with its key, or the last one to its URL, which its key stands for from now on.
+    pub(super) fn payment_before(
+        &mut self,
+        url: &str,
+        idempotency: Option<&IdempotencyKey>,
+        now: Timestamp,
+    ) -> Outcome<Option<OutgoingPayment>> {
+        if let Some((number, is_same_request)) = self.remembered(Route::Pay, idempotency, now)?
+            && let Some(payment) = self.money()?.lasting_payment(number)?
+        {
+            return Ok(match is_same_request {
+                true => Ok(Some(payment)),
+                false => Err(WalletStoreError::KeyReused),
+            });
+        }
+        let money = self.money()?;
+        let last = money.outgoing_by_url.get(url_hash(url))?.map(|row| row.value());
+        let Some(number) = last else { return Ok(Ok(None)) };
+        let payment = money.lasting_payment(number)?;
+        if payment.is_some() {
+            self.remember(Route::Pay, idempotency.cloned(), number, now)?;
+        }
+        Ok(Ok(payment))
+    }
+
     /// Chooses coins for a payment, and reserves them for the transaction that `build` makes of them,
     /// with the message to the payee.
     pub(super) fn reserve_coins(
@@ -619,24 +678,13 @@ impl OpenTables<'_> {
         new: &NewOutgoing,
         build: impl FnOnce(&Selection) -> Result<(Transaction, Vec<u8>), KeyError>,
     ) -> Outcome<OutgoingPayment> {
-        match self.first_answer(Route::Pay, new.idempotency.as_ref(), new.now)? {
-            Ok(Some(number)) => {
-                let missing = || StoreError::damaged("a payment is missing");
-                let money = self.money()?;
-                let record = money.outgoing(number)?.ok_or_else(missing)?;
-                return Ok(Ok(money.payment(record)?));
-            }
+        match self.payment_before(&new.url, new.idempotency.as_ref(), new.now)? {
+            Ok(Some(payment)) => return Ok(Ok(payment)),
             Ok(None) => {}
             Err(refusal) => return Ok(Err(refusal)),
         }
         let at = self.next_event_at(new.now);
         let money = self.money()?;
-        let before = money.outgoing_by_url.get(url_hash(&new.url))?.map(|row| row.value());
-        if let Some(record) = before.map(|number| money.outgoing(number)).transpose()?.flatten()
-            && (record.state.is_open() || record.state == OutgoingState::Settled)
-        {
-            return Ok(Ok(money.payment(record)?));
-        }
         let satoshis = new.outputs.iter().map(|output| output.satoshis).sum();
         let output_bytes = new.outputs.iter().map(|output| {
             let mut bytes = Vec::new();
@@ -816,6 +864,10 @@ impl OpenTables<'_> {
         if record.state == TransactionState::Settled {
             return Ok(());
         }
+        if let Purpose::Cancellation(payment) = record.purpose {
+            // Before the payment gives way, which is displaced otherwise.
+            self.set_outgoing_state(payment, OutgoingState::Cancelled)?;
+        }
         for key in self.money()?.spent_by(number)? {
             if let Some(other) = self.money()?.coin_row(key)?.3.filter(|other| *other != number) {
                 self.give_way(other, at)?;
@@ -847,10 +899,7 @@ impl OpenTables<'_> {
                 self.give_up_cancellation(payment, at)?;
                 self.append_event(at, PAYMENT_SETTLED, payment)
             }
-            Purpose::Cancellation(payment) => {
-                self.set_outgoing_state(payment, OutgoingState::Cancelled)?;
-                self.append_event(at, PAYMENT_CANCELLED, payment)
-            }
+            Purpose::Cancellation(payment) => self.append_event(at, PAYMENT_CANCELLED, payment),
         }
     }
 
@@ -961,19 +1010,21 @@ impl OpenTables<'_> {
         money.followed.insert(number, at.after(AFTERCARE).as_micros())?;
         match record.purpose {
             Purpose::Incoming(invoice) => {
-                money.refunds.remove(invoice)?;
                 if money.in_flight(invoice)? == Some(number) {
                     money.in_flight.remove(invoice)?;
                 }
-                self.note_unpaid(invoice, at)
+                match money.is_paid(invoice)? {
+                    true => Ok(()),
+                    false => self.note_unpaid(invoice, at),
+                }
             }
             Purpose::Outgoing(payment) => {
                 let state = money.outgoing(payment)?.map(|record| record.state);
-                if state == Some(OutgoingState::Cancelling) {
-                    // It gives way to its cancellation, which says so.
+                if state == Some(OutgoingState::Cancelled) {
                     return Ok(());
                 }
                 self.set_outgoing_state(payment, OutgoingState::Displaced)?;
+                self.give_up_cancellation(payment, at)?;
                 self.append_event(at, PAYMENT_DISPLACED, payment)
             }
             // What takes its place says what becomes of the payment.
@@ -983,6 +1034,7 @@ impl OpenTables<'_> {
 
     fn note_unpaid(&mut self, number: u64, at: Timestamp) -> Result<(), StoreError> {
         let missing = || StoreError::damaged("a paid invoice is missing");
+        self.money()?.refunds.remove(number)?;
         let invoice = self.invoice(number)?.map_err(StoreError::damaged)?;
         let mut invoice = invoice.ok_or_else(missing)?;
         invoice.payment_received_at = None;
@@ -1117,6 +1169,23 @@ impl MoneyTables<'_> {
         let vout = u32::try_from(vout).expect("a payment has few outputs");
         self.coins.insert((number, vout), (satoshis, Chain::Change as u8, index, None))?;
         Ok(())
+    }
+
+    /// Puts a transaction in flight once more that was displaced. It is not looked after for ever, by
+    /// which it can be told that it was displaced.
+    fn begin_again(
+        &mut self,
+        mut record: TransactionRecord,
+        at: Timestamp,
+    ) -> Result<TransactionRecord, StoreError> {
+        record.state = TransactionState::InFlight;
+        self.put_transaction(&record)?;
+        self.followed.insert(record.number, at.after(AFTERCARE).as_micros())?;
+        Ok(record)
+    }
+
+    fn was_displaced(&self, in_flight: u64) -> Result<bool, StoreError> {
+        Ok(self.followed.get(in_flight)?.is_some_and(|until| until.value() != FOR_EVER))
     }
 
     /// Gives up a transaction that the network does not know; that is looked after for a while longer.

@@ -392,19 +392,29 @@ impl<'t> OpenTables<'t> {
         idempotency: Option<&IdempotencyKey>,
         now: Timestamp,
     ) -> Outcome<Option<u64>> {
-        let Some(IdempotencyKey { key, request_hash }) = idempotency else { return Ok(Ok(None)) };
+        Ok(match self.remembered(route, idempotency, now)? {
+            None => Ok(None),
+            Some((number, true)) => Ok(Some(number)),
+            Some((_, false)) => Err(WalletStoreError::KeyReused),
+        })
+    }
+
+    /// The number of what was created with this key, if it is known, and whether the request was the
+    /// same.
+    pub(super) fn remembered(
+        &self,
+        route: Route,
+        idempotency: Option<&IdempotencyKey>,
+        now: Timestamp,
+    ) -> Result<Option<(u64, bool)>, StoreError> {
+        let Some(IdempotencyKey { key, request_hash }) = idempotency else { return Ok(None) };
         let Some(row) = self.idempotency.get((route as u8, key.as_str()))? else {
-            return Ok(Ok(None));
+            return Ok(None);
         };
         let (first_hash, number, stored_at) = row.value();
-        let stored_at = Timestamp::from_micros(stored_at);
-        Ok(if stored_at <= self.next_event_at(now).before(IDEMPOTENCY_PERIOD) {
-            Ok(None)
-        } else if first_hash == *request_hash {
-            Ok(Some(number))
-        } else {
-            Err(WalletStoreError::KeyReused)
-        })
+        let end = Timestamp::from_micros(stored_at).after(IDEMPOTENCY_PERIOD);
+        let is_known = end > self.next_event_at(now);
+        Ok(is_known.then_some((number, first_hash == *request_hash)))
     }
 
     pub(super) fn remember(
