@@ -5,5 +5,7 @@
 mod counter;
 mod flow;
 mod merchant;
+mod paying;
+mod paying_scene;
 mod receiving;
 mod receiving_refusals;

@@ -1,0 +1,72 @@
+use std::sync::LazyLock;
+
+use bsv_tests::{Node, Reply, Site};
+use bsv_tx::TxOut;
+use serde_json::{Value, json};
+
+use super::merchant::{Merchant, json_of};
+
+/// A node that many tests share, none of which mines, stops it or needs it to itself.
+pub(crate) fn node() -> &'static Node {
+    static NODE: LazyLock<Node> = LazyLock::new(|| {
+        let node = Node::start();
+        node.mine(150);
+        node
+    });
+    &NODE
+}
+
+/// A wallet on the shared node, with a coin of each of these amounts.
+pub(crate) fn buyer(coins: &[u64]) -> Merchant {
+    buyer_with(node(), json!({}), coins)
+}
+
+/// A wallet with these settings, and a coin of each of these amounts.
+pub(crate) fn buyer_with(node: &Node, settings: Value, coins: &[u64]) -> Merchant {
+    let site = site_with(node, settings);
+    let buyer = Merchant { server: site.server(), site };
+    for coin in coins {
+        buyer.fill(*coin);
+    }
+    buyer
+}
+
+/// A data directory whose service uses a node, and these settings besides.
+pub(crate) fn site_with(node: &Node, mut settings: Value) -> Site {
+    let members = settings.as_object_mut().unwrap();
+    members.insert("rpcHost".to_owned(), json!(node.host));
+    members.insert("rpcPort".to_owned(), json!(node.port));
+    members.insert("rpcUser".to_owned(), json!(node.user));
+    members.insert("rpcPassword".to_owned(), json!(node.password));
+    let mut site = Site::with(settings);
+    site.set_env("BSV_LOG", "off");
+    site
+}
+
+impl Merchant {
+    /// The payments by this wallet, the newest first.
+    pub(crate) fn outgoing(&self) -> Vec<Value> {
+        self.site.cli_json(&["payment", "list"]).as_array().unwrap().clone()
+    }
+
+    /// Pays, which must succeed. Answers the result.
+    pub(crate) fn pay_ok(&self, url: &str) -> Value {
+        let reply = self.pay(url);
+        assert_eq!(reply.status, 200, "{url}: {}", reply.body);
+        json_of(&reply)
+    }
+}
+
+/// The reply is this problem; answers its detail.
+pub(crate) fn check_problem(reply: &Reply, status: u16, code: &str) -> String {
+    let problem = json_of(reply);
+    let (kind, found) = (reply.header("content-type"), problem["code"].as_str());
+    let expected = (status, Some("application/problem+json"), Some(code));
+    assert_eq!((reply.status, kind, found), expected, "{}", reply.body);
+    problem["detail"].as_str().unwrap().to_owned()
+}
+
+/// The amounts of outputs.
+pub(crate) fn amounts(outputs: &[TxOut]) -> Vec<u64> {
+    outputs.iter().map(|output| output.satoshis).collect()
+}
