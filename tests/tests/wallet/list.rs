@@ -200,7 +200,7 @@ fn deleted_invoices_are_missing_and_can_still_be_gone_on_from() {
 }
 
 /// A list that is asked for and not read, but for its beginning.
-fn begin_to_read(owner: &Owner) -> TcpStream {
+pub(crate) fn begin_to_read(owner: &Owner) -> TcpStream {
     let mut stream = TcpStream::connect(owner.client().address()).unwrap();
     let request =
         format!("GET {INVOICES} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
@@ -210,7 +210,7 @@ fn begin_to_read(owner: &Owner) -> TcpStream {
 }
 
 /// A wallet whose list is far larger than what connections hold on their way: 16 MB.
-fn large(count: usize) -> Owner {
+pub(crate) fn large(count: usize) -> Owner {
     let owner = Owner::start_on(Site::new());
     assert_eq!(owner.create_many(count, &"\u{1}".repeat(1024)).len(), count);
     owner

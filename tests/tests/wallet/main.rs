@@ -6,6 +6,7 @@ mod bodies;
 mod expiry;
 mod fields;
 mod idempotency;
+mod lifecycle;
 mod list;
 mod owner;
 mod paths;
