@@ -10,6 +10,7 @@ mod fetch;
 pub mod gate;
 pub mod http;
 pub mod identities;
+pub mod killer;
 pub mod node;
 pub mod payee;
 pub mod pool;

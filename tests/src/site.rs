@@ -281,6 +281,12 @@ impl Server {
         reply.body
     }
 
+    /// Whether the server runs, a moment after what may have ended it.
+    pub fn is_alive(&mut self) -> bool {
+        std::thread::sleep(Duration::from_millis(20));
+        self.child.try_wait().unwrap().is_none()
+    }
+
     /// Kills the server as a crash would.
     pub fn kill(mut self) {
         self.child.kill().unwrap();

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod shop;
+mod steps;
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;

@@ -15,6 +15,11 @@ pub(crate) struct Shop {
 
 impl Shop {
     pub(crate) fn on(node: &Node) -> Self {
+        Self::prepared(node, |_| {})
+    }
+
+    /// One whose site is prepared before its server starts.
+    pub(crate) fn prepared(node: &Node, prepare: impl FnOnce(&mut Site)) -> Self {
         let [wallet, payments] = [(); 2].map(|()| free_port());
         let mut site = Site::with(json!({
             "rpcHost": node.host, "rpcPort": node.port,
@@ -23,6 +28,7 @@ impl Shop {
             "wallet": {"port": wallet}, "payments": {"port": payments},
         }));
         site.set_env("BSV_LOG", "error");
+        prepare(&mut site);
         let server = Mutex::new(Some(site.server()));
         let wallet = Client::new(&format!("127.0.0.1:{wallet}"));
         Self { site, server, wallet, payments: format!("127.0.0.1:{payments}") }
@@ -34,6 +40,16 @@ impl Shop {
             server.kill();
         }
         *server = Some(self.site.server());
+    }
+
+    /// Starts the server again if it was killed. Answers whether it was.
+    pub(crate) fn start_if_killed(&self) -> bool {
+        let mut server = self.server.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_alive = server.as_mut().is_some_and(Server::is_alive);
+        if !is_alive {
+            *server = Some(self.site.server());
+        }
+        !is_alive
     }
 
     /// Posts JSON; nothing if the server was killed meanwhile.

@@ -1,0 +1,128 @@
+//! A server that is killed at every step of receiving and of paying.
+
+use bsv_tests::killer::Killer;
+use bsv_tests::purse::{Bill, Purse};
+use bsv_tests::{Node, is_full_run};
+use serde_json::{Value, json};
+
+use super::shop::Shop;
+
+/// In reduced runs, so many steps are left out after each that is tried.
+const SKIPPED: u64 = 3;
+const SATOSHIS: u64 = 3_000;
+
+/// Tries steps one after the other until a try comes to its end unharmed, and says how many.
+fn try_steps(what: &str, mut attempt: impl FnMut(u64) -> Harm) {
+    let stride = if is_full_run() { 1 } else { SKIPPED + 1 };
+    let mut kills = 0;
+    // A server does something by itself now and then, so that one try may end early.
+    for step in (1..).step_by(stride as usize) {
+        match attempt(step) {
+            Harm::Killed => kills += 1,
+            Harm::None => break,
+        }
+    }
+    eprintln!("{what}: killed at {kills} steps, 1 of {stride} (BSV_TEST_FULL=1 tries all)");
+    assert!(kills >= 5, "{what} takes more steps");
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Harm {
+    Killed,
+    None,
+}
+
+#[test]
+fn a_payment_that_is_received_survives_every_kill() {
+    let node = Node::start();
+    node.mine(101);
+    let purse = Purse::filled(&node, 400, 10_000);
+    let (shop, killer) = Shop::with_killer(&node);
+    let mut paid = 0;
+    try_steps("receiving", |step| {
+        let invoice = shop.create_invoice(SATOSHIS, step);
+        let bill = Bill::at(&shop.payment_url(&invoice));
+        let transaction = purse.transaction_for(&bill);
+        killer.kill_at(step);
+        let first = bill.try_post(&transaction);
+        killer.spare();
+        let harm = harm(&shop);
+        if let Ok(reply) = &first {
+            assert_eq!(reply.status, 201, "step {step}: {}", reply.body);
+        }
+        check_received(&shop, &invoice, first.is_ok());
+        let again = bill.post(&transaction);
+        assert_eq!(again.status, 201, "step {step}: {}", again.body);
+        if let Ok(first) = first {
+            assert_eq!(again.body, first.body);
+        }
+        paid += SATOSHIS;
+        check_received(&shop, &invoice, true);
+        assert_eq!(shop.balance(), paid, "step {step}");
+        harm
+    });
+}
+
+/// An invoice is paid once, or nothing is known of a payment yet, unless that was acknowledged.
+fn check_received(shop: &Shop, invoice: &str, is_acknowledged: bool) {
+    let payments = shop.payments(invoice);
+    let states: Vec<_> =
+        payments.iter().map(|payment| payment["state"].as_str().unwrap()).collect();
+    if is_acknowledged {
+        assert_eq!(states, ["accepted"]);
+    } else {
+        assert!(matches!(states[..], [] | ["in-flight"] | ["accepted"]), "{states:?}");
+    }
+}
+
+#[test]
+fn a_payment_that_is_made_survives_every_kill() {
+    let node = Node::start();
+    node.mine(101);
+    let payee = Shop::on(&node);
+    let (payer, killer) = Shop::with_killer(&node);
+    for _ in 0..10 {
+        payer.fill(100_000);
+    }
+    let mut left = payer.balance();
+    try_steps("paying", |step| {
+        let invoice = payee.create_invoice(SATOSHIS, step);
+        let url = payee.payment_url(&invoice);
+        let body = json!({ "payToURL": url }).to_string();
+        killer.kill_at(step);
+        let first = payer.post("/api/v1/pay", &body);
+        killer.spare();
+        let harm = harm(&payer);
+        let mut reply = payer.post("/api/v1/pay", &body).unwrap();
+        while reply.status == 409 {
+            // What the start has found open is being sent at this moment.
+            assert!(reply.body.contains("payment-running"), "{}", reply.body);
+            reply = payer.post("/api/v1/pay", &body).unwrap();
+        }
+        assert_eq!(reply.status, 200, "step {step}: {}", reply.body);
+        if let Some(first) = first {
+            assert_eq!(first.body, reply.body, "step {step}");
+        }
+        let payments = payer.outgoing();
+        let to_it: Vec<&Value> =
+            payments.iter().filter(|payment| payment["url"] == url.as_str()).collect();
+        assert_eq!(to_it.len(), 1, "step {step}: {to_it:?}");
+        left -= SATOSHIS + to_it[0]["fee"].as_u64().unwrap();
+        assert_eq!(payer.balance(), left, "step {step}");
+        check_received(&payee, &invoice, true);
+        harm
+    });
+}
+
+/// Whether the server was killed, which is then started again.
+fn harm(shop: &Shop) -> Harm {
+    if shop.start_if_killed() { Harm::Killed } else { Harm::None }
+}
+
+impl Shop {
+    fn with_killer(node: &Node) -> (Self, Killer) {
+        let mut killer = None;
+        let shop = Self::prepared(node, |site| killer = Some(Killer::install(site)));
+        (shop, killer.unwrap())
+    }
+}
