@@ -176,11 +176,11 @@ impl<S: WalletStore> Wallet<S> {
         followed: &Followed,
         following: &mut Following,
     ) -> Result<(), Error> {
-        let Followed { number, purpose, .. } = *followed;
+        let Followed { number, txid, purpose, .. } = *followed;
         match purpose {
-            Purpose::Incoming(_) if self.is_busy(purpose) => Ok(()),
-            Purpose::Incoming(_) => {
-                self.send_incoming(number, &self.transaction(number).await?).await
+            Purpose::Incoming(invoice) => {
+                self.resume_incoming(number, invoice, txid).await;
+                Ok(())
             }
             Purpose::Outgoing(payment) => {
                 let wallet = Arc::clone(self);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bsv_network::{Mempool, NodeError, NodeRpc, OutputState, TransactionPlace};
-use bsv_tx::{OutPoint, Transaction, Txid};
+use bsv_tx::{Transaction, Txid};
 use tokio::sync::watch;
 
 use crate::dpp::{
@@ -100,24 +100,18 @@ impl<S: WalletStore> Wallet<S> {
     /// Checks all that can be checked of a payment before it is broadcast. Answers which output pays
     /// the invoice.
     async fn check(&self, invoice: &Invoice, transaction: &Transaction) -> Result<u32, Error> {
-        let txid = transaction.txid();
-        let in_flight = self.store.incoming(invoice.number).await?;
-        let mut in_flight =
-            in_flight.iter().filter(|payment| payment.state == IncomingState::InFlight);
-        if in_flight.any(|payment| payment.txid != txid) {
-            return Err(Error::InFlight(invoice.id.to_string()));
+        let payments = self.store.incoming(invoice.number).await?;
+        if let Some(payment) = payments.iter().find(|it| it.state == IncomingState::InFlight) {
+            if payment.txid != transaction.txid() {
+                return Err(Error::InFlight(invoice.id.to_string()));
+            }
+            // It may have been sent already: nothing that is found now could take that back.
+            return self.paying_output(invoice, transaction);
         }
         check_payable(invoice, self)?;
         let vout = self.paying_output(invoice, transaction)?;
         let node = self.node()?;
-        let Some(inputs) = self.inputs(node, transaction).await? else {
-            // It is on its way already, by whoever.
-            return Ok(vout);
-        };
-        let outputs: u64 = transaction.outputs.iter().map(|output| output.satoshis).sum();
-        let paid = inputs.checked_sub(outputs).ok_or_else(|| {
-            Error::BadTransaction("its outputs are worth more than its inputs".to_owned())
-        })?;
+        let Some(paid) = fee(node, transaction).await? else { return Ok(vout) };
         let rate = FeeRate { satoshis: self.quoted_fee_rate(), bytes: 1000 };
         let bytes = transaction.to_bytes().len() as u64;
         // Payers round down twice: for data, and for the rest.
@@ -148,33 +142,6 @@ impl<S: WalletStore> Wallet<S> {
                 script.to_hex()
             ))),
         }
-    }
-
-    /// What the inputs of a transaction are worth together, or nothing if the network has the
-    /// transaction already.
-    async fn inputs(
-        &self,
-        node: &NodeRpc,
-        transaction: &Transaction,
-    ) -> Result<Option<u64>, Error> {
-        let txid = transaction.txid();
-        let outpoints: Vec<OutPoint> =
-            transaction.inputs.iter().map(|input| input.previous_output).collect();
-        let states = node.outputs(&outpoints, Mempool::Include).await.map_err(away)?;
-        let mut total = 0_u64;
-        for (index, (state, outpoint)) in states.into_iter().zip(outpoints).enumerate() {
-            match state {
-                OutputState::Unspent(unspent) => {
-                    total = total.saturating_add(unspent.output.satoshis);
-                }
-                OutputState::Spent { by } if by == txid => return Ok(None),
-                OutputState::Missing if is_known(node, &txid).await? => return Ok(None),
-                OutputState::Spent { .. } | OutputState::Missing => {
-                    return Err(Error::UnknownInput { index, outpoint });
-                }
-            }
-        }
-        Ok(Some(total))
     }
 
     /// Begins to broadcast a payment, unless one of the same invoice is being broadcast.
@@ -218,12 +185,25 @@ impl<S: WalletStore> Wallet<S> {
         }
     }
 
+    /// Broadcasts once more the transaction of a payment that was left in flight, unless that is being
+    /// done.
+    pub(crate) async fn resume_incoming(&self, number: u64, invoice: u64, txid: Txid) {
+        let (sender, outcome) = watch::channel(None);
+        let Ok(place) = self.broadcasts.begin(invoice, Broadcast { txid, outcome }) else { return };
+        let outcome = match self.store.transaction(number).await {
+            Ok(Some(transaction)) => self.send_incoming(number, &transaction).await,
+            Ok(None) => Err(Error::RefusedByNetwork("it was refused before".to_owned())),
+            Err(error) => Err(error.into()),
+        };
+        if let Err(error) = &outcome {
+            tracing::debug!("transaction {txid}: {error}");
+        }
+        drop(place);
+        sender.send_replace(Some(outcome.map_err(Arc::new)));
+    }
+
     /// Broadcasts the transaction of a payment that is in flight, and notes the outcome.
-    pub(crate) async fn send_incoming(
-        &self,
-        number: u64,
-        transaction: &Transaction,
-    ) -> Result<(), Error> {
+    async fn send_incoming(&self, number: u64, transaction: &Transaction) -> Result<(), Error> {
         let node = self.node()?;
         match node.send_transaction(transaction).await {
             Ok(_) => {}
@@ -342,8 +322,35 @@ fn is_taken(state: IncomingState) -> bool {
     matches!(state, IncomingState::Accepted | IncomingState::Mined)
 }
 
-async fn is_known(node: &NodeRpc, txid: &Txid) -> Result<bool, Error> {
-    Ok(node.transaction_place(txid).await.map_err(away)? != TransactionPlace::Nowhere)
+/// What a transaction leaves to the miner, or nothing if a miner was content with it.
+async fn fee(node: &NodeRpc, transaction: &Transaction) -> Result<Option<u64>, Error> {
+    let txid = transaction.txid();
+    let outpoints: Vec<_> = transaction.inputs.iter().map(|input| input.previous_output).collect();
+    let states = node.outputs(&outpoints, Mempool::Include).await.map_err(away)?;
+    let mut inputs = 0_u64;
+    for (index, (state, outpoint)) in states.into_iter().zip(outpoints).enumerate() {
+        match state {
+            OutputState::Unspent(unspent) => {
+                inputs = inputs.saturating_add(unspent.output.satoshis);
+            }
+            OutputState::Spent { by } if by != txid => {
+                return Err(Error::UnknownInput { index, outpoint });
+            }
+            OutputState::Spent { .. } | OutputState::Missing => {
+                // It may be on its way already, by whoever.
+                return match node.transaction_place(&txid).await.map_err(away)? {
+                    TransactionPlace::Nowhere => Err(Error::UnknownInput { index, outpoint }),
+                    TransactionPlace::Mempool => node.mempool_fee(&txid).await.map_err(away),
+                    TransactionPlace::Block(_) => Ok(None),
+                };
+            }
+        }
+    }
+    let outputs: u64 = transaction.outputs.iter().map(|output| output.satoshis).sum();
+    let fee = inputs.checked_sub(outputs).ok_or_else(|| {
+        Error::BadTransaction("its outputs are worth more than its inputs".to_owned())
+    })?;
+    Ok(Some(fee))
 }
 
 fn check_payable<S: WalletStore>(invoice: &Invoice, wallet: &Wallet<S>) -> Result<(), Error> {

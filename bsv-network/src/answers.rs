@@ -70,6 +70,12 @@ pub(crate) struct TransactionInfo {
     pub(crate) confirmations: i64,
 }
 
+/// `getmempoolentry`.
+#[derive(Deserialize)]
+pub(crate) struct MempoolEntry {
+    pub(crate) fee: Amount,
+}
+
 /// `getmerkleproof2`.
 #[derive(Deserialize)]
 pub(crate) struct MerkleProof {

@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 
 use crate::amount::Amount;
 use crate::answers::{
-    BlockchainInfo, Parsed, Settings, TransactionInfo, TxOutInfo, TxOutItem, TxOuts, Unspent, read,
+    BlockchainInfo, MempoolEntry, Parsed, Settings, TransactionInfo, TxOutInfo, TxOutItem, TxOuts,
+    Unspent, read,
 };
 use crate::error::NodeError;
 use crate::transport::{NodeSettings, Repeatable, Transport};
@@ -232,6 +233,15 @@ impl NodeRpc {
             Some(Parsed(block)) if info.confirmations > 0 => TransactionPlace::Block(block),
             Some(_) => TransactionPlace::Nowhere,
         })
+    }
+
+    /// The fee of the transaction `txid`, in satoshis, or `None` if it is not in the mempool
+    /// (`getmempoolentry`).
+    pub async fn mempool_fee(&self, txid: &Txid) -> Result<Option<u64>, NodeError> {
+        match self.ask("getmempoolentry", &[txid.to_string()]).await {
+            Err(NodeError::Rejected { code: code::NOT_FOUND, .. }) => Ok(None),
+            result => result.map(|MempoolEntry { fee: Amount(fee) }| Some(fee)),
+        }
     }
 
     /// Gives the node a transaction to pass on (`sendrawtransaction`).

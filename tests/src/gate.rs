@@ -1,6 +1,6 @@
 //! A way to a node that can be shut for some calls, so that others can do something meanwhile.
 
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread;
@@ -56,7 +56,7 @@ impl Gate {
             for caller in listener.incoming().flatten() {
                 let (bar, node) = (Arc::clone(&its_bar), node.clone());
                 // A connection that breaks tells both sides all there is to know.
-                thread::spawn(move || bar.pass_calls(&caller, &node));
+                thread::spawn(move || bar.pass_call(caller, &node));
             }
         });
         Self { settings, bar }
@@ -101,19 +101,15 @@ impl Bar {
         self.state.lock().unwrap()
     }
 
-    fn pass_calls(&self, caller: &TcpStream, node: &(String, u16)) -> io::Result<()> {
-        let mut calls = BufReader::new(caller);
-        loop {
-            let call = read_message(&mut calls)?;
-            let method = method_of(&call);
-            self.pass(&method, Hold::Call)?;
-            let mut node = TcpStream::connect(node)?;
-            node.write_all(&call)?;
-            let answer = read_message(&mut BufReader::new(node))?;
-            self.pass(&method, Hold::Answer)?;
-            let mut caller = caller;
-            caller.write_all(&answer)?;
-        }
+    fn pass_call(&self, mut caller: TcpStream, node: &(String, u16)) -> io::Result<()> {
+        let (call, method) = read_call(&mut BufReader::new(&caller))?;
+        self.pass(&method, Hold::Call)?;
+        let mut node = TcpStream::connect(node)?;
+        node.write_all(&call)?;
+        let mut answer = Vec::new();
+        node.read_to_end(&mut answer)?;
+        self.pass(&method, Hold::Answer)?;
+        caller.write_all(&answer)
     }
 
     fn pass(&self, method: &str, hold: Hold) -> io::Result<()> {
@@ -130,31 +126,26 @@ impl Bar {
     }
 }
 
-/// Reads an HTTP message whose length its head tells.
-fn read_message(stream: &mut impl BufRead) -> io::Result<Vec<u8>> {
-    let mut message = Vec::new();
+/// Reads a call and makes it the last one of its connection. Answers also its method.
+fn read_call(stream: &mut impl BufRead) -> io::Result<(Vec<u8>, String)> {
+    let mut call = Vec::new();
     let mut len = 0;
     loop {
-        let start = message.len();
-        if stream.read_until(b'\n', &mut message)? == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        let line = String::from_utf8_lossy(&message[start..]).to_ascii_lowercase();
+        let start = call.len();
+        stream.read_until(b'\n', &mut call)?;
+        let line = String::from_utf8_lossy(&call[start..]).to_ascii_lowercase();
         if let Some(value) = line.strip_prefix("content-length:") {
             len = value.trim().parse().map_err(io::Error::other)?;
         }
         if line.trim().is_empty() {
+            call.truncate(start);
             break;
         }
     }
-    let body = message.len();
-    message.resize(body + len, 0);
-    stream.read_exact(&mut message[body..])?;
-    Ok(message)
-}
-
-fn method_of(call: &[u8]) -> String {
-    let body = call.windows(4).position(|window| window == b"\r\n\r\n").unwrap() + 4;
-    let call: Value = serde_json::from_slice(&call[body..]).unwrap();
-    call["method"].as_str().unwrap().to_owned()
+    call.extend_from_slice(b"Connection: close\r\n\r\n");
+    let mut body = vec![0; len];
+    stream.read_exact(&mut body)?;
+    call.extend_from_slice(&body);
+    let body: Value = serde_json::from_slice(&body)?;
+    Ok((call, body["method"].as_str().unwrap_or_default().to_owned()))
 }

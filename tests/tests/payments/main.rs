@@ -5,7 +5,9 @@
 mod counter;
 mod flow;
 mod merchant;
+mod node_away;
 mod paying;
 mod paying_scene;
 mod receiving;
+mod receiving_in_flight;
 mod receiving_refusals;

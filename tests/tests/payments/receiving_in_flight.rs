@@ -1,0 +1,243 @@
+//! Payments that are on their way to the network, and what happens meanwhile.
+
+use std::io::Write;
+use std::net::TcpStream;
+use std::thread;
+use std::time::Duration;
+
+use bsv_tests::clock::{Clock, DAY};
+use bsv_tests::purse::{FEE, knows, send};
+use bsv_tests::{Bill, Gate, Hold, Node};
+use bsv_tx::{Script, Transaction};
+use serde_json::json;
+
+use super::counter::{Counter, PRICE, check_problem};
+use super::merchant::wait_until;
+
+const SEND: &str = "sendrawtransaction";
+
+/// A good transaction without its signature.
+fn unsigned(counter: &Counter, bill: &Bill) -> Transaction {
+    let mut transaction = counter.purse.transaction_for(bill);
+    transaction.inputs[0].unlocking_script = Script::default();
+    transaction
+}
+
+fn delete(counter: &Counter, id: &str) -> bsv_tests::Reply {
+    let path = format!("/api/v1/invoices/{id}");
+    counter.shop.server.wallet().request("DELETE", &path, b"")
+}
+
+#[test]
+fn others_are_answered_meanwhile() {
+    let (counter, gate) = Counter::with_gate(3);
+    let Counter { node, shop, purse } = &counter;
+    let (id, bill) = counter.bill();
+    let [transaction, other] = [(); 2].map(|()| purse.transaction_for(&bill));
+    let (next_id, next) = counter.bill();
+    gate.shut(SEND, Hold::Call);
+    thread::scope(|scope| {
+        let first = scope.spawn(|| bill.post(&transaction));
+        gate.wait_for(1);
+        let again = scope.spawn(|| bill.post(&transaction));
+        let payments = shop.payments(&id);
+        assert_eq!(payments[0]["state"], "in-flight");
+        assert_eq!((payments.len(), shop.state(&id), shop.balance()), (1, "pending".to_owned(), 0));
+        check_problem(&delete(&counter, &id), 409, "payment-in-flight", "deleted");
+        check_problem(&bill.post(&other), 409, "payment-in-flight", "another transaction");
+        assert!(!knows(node, &other));
+
+        let underpaid = [next.outputs(), next.outputs()].concat();
+        let underpaid = purse.spend(&[purse.coin()], underpaid, FEE);
+        check_problem(&next.post(&underpaid), 400, "wrong-outputs", "another invoice");
+        counter.check_unpaid(&next_id, "another invoice");
+        counter.bill();
+        assert_eq!(shop.server.wallet().post("/api/v1/users", r#"{"name":"a"}"#).status, 201);
+
+        gate.open();
+        let [first, again] = [first, again].map(|post| post.join().unwrap());
+        assert_eq!((first.status, again.status), (201, 201), "{}", again.body);
+        assert_eq!(first.body, again.body);
+    });
+    counter.check_paid(&id, &transaction);
+    assert_eq!(shop.balance(), PRICE);
+    check_problem(&bill.post(&other), 409, "invoice-paid", "another transaction");
+}
+
+#[test]
+fn an_invoice_does_not_expire_meanwhile() {
+    let node = Node::start();
+    let gate = Gate::before(&node);
+    let mut clock = None;
+    let counter = Counter::on(node, 4, |_| {
+        let mut site = gate.site();
+        clock = Some(Clock::install(&mut site));
+        site
+    });
+    let clock = clock.unwrap();
+    let [(id, bill), (refused_id, refused_bill), (late_id, late_bill)] =
+        [(); 3].map(|()| counter.bill());
+    let transaction = counter.purse.transaction_for(&bill);
+    let unsigned = unsigned(&counter, &refused_bill);
+    gate.shut(SEND, Hold::Call);
+    thread::scope(|scope| {
+        let post = scope.spawn(|| bill.post(&transaction));
+        let refused = scope.spawn(|| refused_bill.post(&unsigned));
+        gate.wait_for(2);
+        clock.shift(DAY + 60);
+        // What is due is swept every second.
+        wait_until("the third one expires", || counter.shop.state(&late_id) == "expired");
+        thread::sleep(Duration::from_millis(1500));
+        assert_eq!(counter.shop.state(&id), "pending");
+        assert_eq!(counter.shop.state(&refused_id), "pending");
+        gate.open();
+        assert_eq!(post.join().unwrap().status, 201);
+        check_problem(&refused.join().unwrap(), 422, "refused-by-network", "unsigned");
+    });
+    counter.check_paid(&id, &transaction);
+    assert_eq!(counter.shop.state(&refused_id), "expired");
+    let client = counter.shop.server.payments();
+    for (id, bill) in [(&refused_id, &refused_bill), (&late_id, &late_bill)] {
+        let transaction = counter.purse.transaction_for(bill);
+        check_problem(&bill.post(&transaction), 422, "invoice-expired", "late");
+        let terms = client.get(&format!("/dpp/api/v1/payment/{id}"));
+        check_problem(&terms, 422, "invoice-expired", "terms");
+        assert_eq!(delete(&counter, id).status, 204);
+    }
+    assert_eq!(counter.shop.balance(), PRICE);
+}
+
+#[test]
+fn a_payer_may_hang_up() {
+    let (counter, gate) = Counter::with_gate(1);
+    let (id, bill) = counter.bill();
+    let transaction = counter.purse.transaction_for(&bill);
+    let body = bill.payment(&transaction);
+    let address = counter.shop.server.payments().address();
+    gate.shut(SEND, Hold::Call);
+    let mut payer = TcpStream::connect(address).unwrap();
+    let head = format!(
+        "POST /dpp/api/v1/payment/{id} HTTP/1.1\r\nHost: {address}\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    payer.write_all(&[head.as_bytes(), &body].concat()).unwrap();
+    gate.wait_for(1);
+    drop(payer);
+    gate.open();
+    wait_until("the payment is completed", || counter.shop.state(&id) == "paid");
+    counter.check_paid(&id, &transaction);
+    assert_eq!(counter.shop.balance(), PRICE);
+    assert_eq!(bill.post(&transaction).status, 201);
+}
+
+#[test]
+fn another_one_may_spend_the_coin_first() {
+    let (counter, gate) = Counter::with_gate(1);
+    let (id, bill) = counter.bill();
+    let coin = counter.purse.coin();
+    let transaction = counter.purse.spend(&[coin], bill.outputs(), FEE);
+    let quicker = counter.purse.spend(&[coin], vec![], FEE);
+    gate.shut(SEND, Hold::Call);
+    thread::scope(|scope| {
+        let post = scope.spawn(|| bill.post(&transaction));
+        gate.wait_for(1);
+        send(&counter.node, &quicker);
+        gate.open();
+        check_problem(&post.join().unwrap(), 422, "refused-by-network", "double spend");
+    });
+    counter.check_unpaid(&id, "double spend");
+    assert_eq!(counter.shop.balance(), 0);
+    let change = counter.purse.coins_of(&quicker)[0];
+    assert_eq!(bill.post(&counter.purse.spend(&[change], bill.outputs(), FEE)).status, 201);
+    assert_eq!(counter.shop.balance(), PRICE);
+}
+
+#[test]
+fn the_server_may_be_killed() {
+    for (hold, reaches_node) in [(Hold::Call, false), (Hold::Answer, true)] {
+        let (counter, gate) = Counter::with_gate(1);
+        let (id, bill) = counter.bill();
+        let transaction = counter.purse.transaction_for(&bill);
+        gate.shut(SEND, hold);
+        let post = thread::spawn({
+            let (bill, transaction) = (bill.clone(), transaction.clone());
+            move || bill.try_post(&transaction)
+        });
+        gate.wait_for(1);
+        let counter = counter.restart_after_kill();
+        assert!(post.join().unwrap().is_err());
+        gate.cut();
+        wait_until("the payment is resolved", || counter.shop.state(&id) == "paid");
+        counter.check_paid(&id, &transaction);
+        assert_eq!(counter.shop.balance(), PRICE, "{reaches_node}");
+        assert_eq!(counter.mempool(), json!([transaction.txid().to_string()]));
+        let [first, second] = [(); 2].map(|()| counter.post(&id, bill.payment(&transaction)));
+        assert_eq!((first.status, &first.body), (201, &second.body));
+    }
+}
+
+#[test]
+fn who_repeats_what_a_killed_server_left_is_told_the_outcome() {
+    let (mut counter, gate) = Counter::with_gate(2);
+    for is_signed in [false, true] {
+        let (id, bill) = counter.bill();
+        let transaction = if is_signed {
+            counter.purse.transaction_for(&bill)
+        } else {
+            unsigned(&counter, &bill)
+        };
+        gate.shut(SEND, Hold::Call);
+        let post = thread::spawn({
+            let (bill, transaction) = (bill.clone(), transaction.clone());
+            move || bill.try_post(&transaction)
+        });
+        gate.wait_for(1);
+        counter = counter.restart_after_kill();
+        assert!(post.join().unwrap().is_err());
+        gate.cut();
+        gate.shut(SEND, Hold::Call);
+        // The server sees to it by itself.
+        gate.wait_for(1);
+        thread::scope(|scope| {
+            let posts =
+                [(); 4].map(|()| scope.spawn(|| counter.post(&id, bill.payment(&transaction))));
+            assert_eq!(counter.shop.payments(&id)[0]["state"], "in-flight");
+            gate.open();
+            for post in posts {
+                let reply = post.join().unwrap();
+                match is_signed {
+                    true => assert_eq!(reply.status, 201, "{}", reply.body),
+                    false => drop(check_problem(&reply, 422, "refused-by-network", "unsigned")),
+                }
+            }
+        });
+        match is_signed {
+            true => counter.check_paid(&id, &transaction),
+            false => counter.check_unpaid(&id, "unsigned"),
+        }
+    }
+    assert_eq!(counter.shop.balance(), PRICE);
+}
+
+#[test]
+fn the_server_may_be_told_to_stop() {
+    let (counter, gate) = Counter::with_gate(1);
+    let (id, bill) = counter.bill();
+    let transaction = counter.purse.transaction_for(&bill);
+    let Counter { node, shop, purse } = counter;
+    let address = shop.server.payments().address().to_owned();
+    gate.shut(SEND, Hold::Call);
+    thread::scope(|scope| {
+        let post = scope.spawn(|| bill.post(&transaction));
+        gate.wait_for(1);
+        let stop = scope.spawn(|| shop.server.stop());
+        wait_until("nobody is let in", || TcpStream::connect(&address).is_err());
+        gate.open();
+        assert_eq!(post.join().unwrap().status, 201);
+        assert_eq!(stop.join().unwrap(), 0);
+    });
+    let server = shop.site.server();
+    let counter = Counter { node, shop: super::merchant::Merchant { server, ..shop }, purse };
+    counter.check_paid(&id, &transaction);
+    assert_eq!(counter.shop.balance(), PRICE);
+}
