@@ -7,6 +7,7 @@ mod changes;
 mod idempotency;
 mod money;
 mod pages;
+mod payments;
 mod sweep;
 
 use std::fmt::Debug;
@@ -59,6 +60,13 @@ pub(crate) async fn run<P: Place>() {
     check::<P>("a page begins and ends where it is asked to", pages::bounds).await;
     check::<P>("pages hold the states of their time", pages::states).await;
     check::<P>("all pages together hold each invoice once", pages::walk).await;
+    check::<P>("an invoice is paid once, by what is in flight for it", payments::received).await;
+    check::<P>("what the network refuses leaves nothing behind", payments::refused).await;
+    check::<P>("an invoice whose payment is displaced is unpaid", payments::displaced).await;
+    check::<P>("coins are reserved, and spent once they are", payments::paid_out).await;
+    check::<P>("a payment with a key is made once", payments::paid_once_with_a_key).await;
+    check::<P>("an open payment is cancelled once", payments::cancelled).await;
+    check::<P>("proofs are kept, and follow the chain", payments::proved).await;
 }
 
 /// Runs a scenario, and compares what the store holds after it with what it holds when it is opened

@@ -339,7 +339,7 @@ async fn newest(store: &impl WalletStore) -> u64 {
 }
 
 /// A transaction that makes these outputs of a coin of somebody else's, each time another one.
-fn paying(amounts: &[u64], salt: usize) -> Transaction {
+pub(super) fn paying(amounts: &[u64], salt: usize) -> Transaction {
     let script = Script::from_bytes(vec![0x51; 25]);
     let output = |satoshis: &u64| TxOut { satoshis: *satoshis, locking_script: script.clone() };
     let previous_output = OutPoint { txid: Txid::from_bytes([7; 32]), vout: salt as u32 };
@@ -352,7 +352,7 @@ fn paying(amounts: &[u64], salt: usize) -> Transaction {
 }
 
 /// The transaction that spends chosen coins.
-fn spending(selection: &Selection, outputs: [Option<u64>; 2]) -> Transaction {
+pub(super) fn spending(selection: &Selection, outputs: [Option<u64>; 2]) -> Transaction {
     let amounts: Vec<_> = outputs.into_iter().flatten().collect();
     let inputs = selection.coins.iter().map(|coin| input(coin.outpoint)).collect();
     // As the keys for change do, this tells transactions of the same coins apart.
