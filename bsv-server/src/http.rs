@@ -9,7 +9,7 @@ mod problem;
 mod serve;
 
 pub use answer_body::{AnswerBody, BrokenOff};
-pub(crate) use body::collect;
+pub(crate) use body::{LargeBodies, collect};
 pub(crate) use guard::check_origin;
 pub(crate) use problem::Problem;
 pub(crate) use serve::{Limits, Listener, serve, serve_stream};

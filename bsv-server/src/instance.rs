@@ -12,7 +12,7 @@ use thiserror::Error;
 
 use crate::config::{Config, WalletConfig};
 use crate::control::SetUp;
-use crate::http::{self, Answer, Problem, answer};
+use crate::http::{self, Answer, LargeBodies, Problem, answer};
 use crate::minerid::MinerIdApi;
 use crate::payments::PaymentsApi;
 use crate::wallet::WalletApi;
@@ -25,6 +25,9 @@ pub struct Instance {
     pub(crate) minerid: Option<MinerIdApi>,
     pub(crate) wallet: Option<WalletApi>,
     payments: Option<PaymentsApi>,
+    large_bodies: LargeBodies,
+    /// Strangers who fill these places keep nobody else out.
+    large_payments: LargeBodies,
     set_up: SetUp,
     _lock: Arc<DirLock>,
 }
@@ -99,7 +102,18 @@ impl Instance {
         let minerid = ids.map(MinerIdApi::new);
         let payments = wallet.clone().map(PaymentsApi::new);
         let wallet = wallet.map(WalletApi::new);
-        Ok(Self { config, node, minerid, wallet, payments, set_up, _lock: lock })
+        let [large_bodies, large_payments] = [(); 2].map(|()| LargeBodies::new());
+        Ok(Self {
+            config,
+            node,
+            minerid,
+            wallet,
+            payments,
+            large_bodies,
+            large_payments,
+            set_up,
+            _lock: lock,
+        })
     }
 
     /// Answers a request.
@@ -121,15 +135,15 @@ impl Instance {
             return service.refuse(StatusCode::FORBIDDEN, reason);
         }
         let (head, body) = request.into_parts();
-        let max_len = match surface {
-            Surface::Payments => MAX_MESSAGE_LEN,
-            _ => MAX_BODY_LEN,
+        let (max_len, large) = match surface {
+            Surface::Payments => (MAX_MESSAGE_LEN, &self.large_payments),
+            _ => (MAX_BODY_LEN, &self.large_bodies),
         };
-        let body = match http::collect(body, max_len).await {
+        let body = match http::collect(body, max_len, large).await {
             Ok(body) => body,
             Err(error) => return service.refuse(error.status(), &error.to_string()),
         };
-        let request = Request::from_parts(head, body);
+        let request = Request::from_parts(head, body.bytes.clone());
         if surface == Surface::Control
             && let Some(answer) = self.set_up.answer(&request).await
         {
