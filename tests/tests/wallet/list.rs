@@ -276,8 +276,9 @@ fn readers_that_leave_or_never_read_do_not_keep_others_from_being_answered() {
     let readers: Vec<_> = (0..8).map(|_| begin_to_read(&owner)).collect();
     let growth = memory_at_rest(&owner).saturating_sub(memory) >> 20;
     println!("8 readers make the server grow from {} MB by {growth} MB", memory >> 20);
-    // Each list keeps up to three pages, of 6.4 MB here, and what they are made of: not all 38 MB.
-    assert!(growth < 250, "{growth} MB");
+    // Each list keeps three pages, of 6.4 MB here, and room to write them in. With all of its 38 MB
+    // it would be 450 MB.
+    assert!(growth < 350, "{growth} MB");
     let started = Instant::now();
     let id = owner.create_invoice(r#"{"satoshis":1}"#);
     assert_eq!(owner.invoice(&id)["satoshis"], 1);
