@@ -50,6 +50,11 @@ impl Problem {
         self.status
     }
 
+    /// What went wrong.
+    pub(crate) fn detail(&self) -> &str {
+        &self.detail
+    }
+
     /// Whether something is wrong with a field.
     pub(crate) fn has_fields(&self) -> bool {
         !self.errors.is_empty()

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
-use bsv_invoicing::Wallet;
 use bsv_invoicing::dpp::{Acknowledgement, ChannelMessage, Dialect, Payment, PaymentError};
+use bsv_invoicing::{Error, Wallet};
 use bytes::Bytes;
 use hyper::header::{
     ACCEPT, ALLOW, AUTHORIZATION, CONTENT_TYPE, ETAG, HeaderValue, WWW_AUTHENTICATE,
@@ -71,23 +71,24 @@ impl PaymentsApi {
 
     async fn receive(&self, id: &str, request: &Request<Bytes>) -> Result<Answer, Problem> {
         let body = request.body();
-        let payment = Payment::from_json(body)?;
-        let dialect = payment.dialect;
-        match self.wallet.receive(id, &payment).await {
+        let (dialect, received) = match Payment::from_json(body) {
+            Ok(payment) => (payment.dialect, self.wallet.receive(id, &payment).await),
+            Err(error) if is_bip270(request) => {
+                return Ok(bip270_refusal(&error.into(), body));
+            }
+            Err(error) => return Err(error.into()),
+        };
+        match received.map_err(|error| problem_for_payer(&error)) {
             Ok(acknowledgement) => {
                 let text = acknowledgement.to_json(dialect, body);
                 let answer = answer::json_text(StatusCode::CREATED, text);
                 Ok(with_type(answer, dialect.acknowledgement_type()))
             }
-            Err(error) => {
-                let problem = Problem::from(&*error);
-                if dialect != Dialect::Bip270 {
-                    return Err(problem);
-                }
-                let text = Acknowledgement::bip270_refusal(&error.to_string(), body);
-                let answer = answer::json_text(problem.status(), text);
-                Ok(with_type(answer, dialect.acknowledgement_type()))
+            // What may still be taken is not refused.
+            Err(problem) if dialect == Dialect::Bip270 && problem.status().is_client_error() => {
+                Ok(bip270_refusal(&problem, body))
             }
+            Err(problem) => Err(problem),
         }
     }
 
@@ -135,6 +136,29 @@ impl From<PaymentError> for Problem {
     }
 }
 
+/// What payers are told, who need not know where the node is.
+fn problem_for_payer(error: &Error) -> Problem {
+    let (code, detail) = match error {
+        Error::NetworkAway(_) => {
+            ("network-unavailable", "the network is not available: send the payment again later")
+        }
+        Error::OutcomeUnknown(_) => (
+            "payment-outcome-unknown",
+            "the network does not answer, so that it is not known whether the payment went through: \
+             it is looked after, and may be sent again",
+        ),
+        error => return error.into(),
+    };
+    tracing::debug!("{error}");
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, code, detail)
+}
+
+fn bip270_refusal(problem: &Problem, posted: &[u8]) -> Answer {
+    let text = Acknowledgement::bip270_refusal(problem.detail(), posted);
+    let answer = answer::json_text(problem.status(), text);
+    with_type(answer, Dialect::Bip270.acknowledgement_type())
+}
+
 /// BIP270 is spoken on every payment URL with who asks for it.
 fn asked_dialect(request: &Request<Bytes>, dialect: Dialect) -> Dialect {
     let bip270 = Dialect::Bip270.terms_type();
@@ -142,8 +166,18 @@ fn asked_dialect(request: &Request<Bytes>, dialect: Dialect) -> Dialect {
     let is_bip270 = accepted
         .filter_map(|value| value.to_str().ok())
         .flat_map(|value| value.split(','))
-        .any(|range| range.split(';').next().is_some_and(|essence| essence.trim() == bip270));
+        .any(|range| is_type(range, bip270));
     if is_bip270 { Dialect::Bip270 } else { dialect }
+}
+
+/// Whether a payment, which cannot be read, is said to be one of BIP270.
+fn is_bip270(request: &Request<Bytes>) -> bool {
+    let content_type = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    content_type.is_some_and(|value| is_type(value, Dialect::Bip270.payment_type()))
+}
+
+fn is_type(value: &str, essence: &str) -> bool {
+    value.split(';').next().is_some_and(|found| found.trim().eq_ignore_ascii_case(essence))
 }
 
 fn token(request: &Request<Bytes>) -> Result<&str, Problem> {

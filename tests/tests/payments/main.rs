@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod channel;
 mod counter;
+mod dialects;
 mod flow;
 mod merchant;
 mod node_away;

@@ -3,8 +3,10 @@ use std::thread;
 use bsv_tests::purse::{FEE, knows, send};
 use bsv_tests::{Bill, Reply};
 use bsv_tx::Transaction;
+use serde_json::json;
 
-use super::counter::{COIN, Counter, PRICE, check_problem};
+use super::counter::{Counter, PRICE, check_problem};
+use super::merchant::Merchant;
 
 /// Posts transactions, all at the same time.
 fn post_at_once(posts: &[(&Bill, &Transaction)]) -> Vec<Reply> {
@@ -90,8 +92,8 @@ fn one_transaction_pays_two_invoices() {
         assert_eq!(bill.post(&transaction).body, replies[0].body);
         assert_eq!(other.post(&transaction).body, replies[1].body);
     }
-    // Both coins can be spent, in two payments, or none is left.
-    let other_shop = super::merchant::Merchant::on(&counter.node);
+    // The coins are the wallet's, each on its own.
+    let other_shop = Merchant::on(&counter.node);
     for satoshis in [PRICE * 2 - 100, PRICE * 2 - 100] {
         let bill = other_shop.invoice(satoshis);
         let reply = shop.pay(&other_shop.payment_url(&bill));
@@ -141,9 +143,7 @@ fn the_fee_may_be_as_low_as_what_payers_compute() {
     assert_eq!(bill.post(&transaction).status, 201);
     counter.check_paid(&id, &transaction);
     let block = counter.node.mine(1)[0];
-    let place = counter
-        .node
-        .call("getrawtransaction", serde_json::json!([transaction.txid().to_string(), true]));
+    let place =
+        counter.node.call("getrawtransaction", json!([transaction.txid().to_string(), true]));
     assert_eq!(place["blockhash"], block.to_string());
-    let _ = COIN;
 }

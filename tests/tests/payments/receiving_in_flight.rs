@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use bsv_tests::clock::{Clock, DAY};
 use bsv_tests::purse::{FEE, knows, send};
-use bsv_tests::{Bill, Gate, Hold, Node};
+use bsv_tests::{Bill, Gate, Hold, Node, Reply};
 use bsv_tx::{Script, Transaction};
 use serde_json::json;
 
 use super::counter::{Counter, PRICE, check_problem};
-use super::merchant::wait_until;
+use super::merchant::{Merchant, wait_until};
 
 const SEND: &str = "sendrawtransaction";
 
@@ -23,7 +23,7 @@ fn unsigned(counter: &Counter, bill: &Bill) -> Transaction {
     transaction
 }
 
-fn delete(counter: &Counter, id: &str) -> bsv_tests::Reply {
+fn delete(counter: &Counter, id: &str) -> Reply {
     let path = format!("/api/v1/invoices/{id}");
     counter.shop.server.wallet().request("DELETE", &path, b"")
 }
@@ -154,7 +154,7 @@ fn another_one_may_spend_the_coin_first() {
 
 #[test]
 fn the_server_may_be_killed() {
-    for (hold, reaches_node) in [(Hold::Call, false), (Hold::Answer, true)] {
+    for hold in [Hold::Call, Hold::Answer] {
         let (counter, gate) = Counter::with_gate(1);
         let (id, bill) = counter.bill();
         let transaction = counter.purse.transaction_for(&bill);
@@ -169,7 +169,7 @@ fn the_server_may_be_killed() {
         gate.cut();
         wait_until("the payment is resolved", || counter.shop.state(&id) == "paid");
         counter.check_paid(&id, &transaction);
-        assert_eq!(counter.shop.balance(), PRICE, "{reaches_node}");
+        assert_eq!(counter.shop.balance(), PRICE, "{hold:?}");
         assert_eq!(counter.mempool(), json!([transaction.txid().to_string()]));
         let [first, second] = [(); 2].map(|()| counter.post(&id, bill.payment(&transaction)));
         assert_eq!((first.status, &first.body), (201, &second.body));
@@ -237,7 +237,7 @@ fn the_server_may_be_told_to_stop() {
         assert_eq!(stop.join().unwrap(), 0);
     });
     let server = shop.site.server();
-    let counter = Counter { node, shop: super::merchant::Merchant { server, ..shop }, purse };
+    let counter = Counter { node, shop: Merchant { server, ..shop }, purse };
     counter.check_paid(&id, &transaction);
     assert_eq!(counter.shop.balance(), PRICE);
 }
