@@ -330,9 +330,7 @@ async fn fee(node: &NodeRpc, transaction: &Transaction) -> Result<Option<u64>, E
     let mut inputs = 0_u64;
     for (index, (state, outpoint)) in states.into_iter().zip(outpoints).enumerate() {
         match state {
-            OutputState::Unspent(unspent) => {
-                inputs = inputs.saturating_add(unspent.output.satoshis);
-            }
+            OutputState::Unspent { satoshis, .. } => inputs = inputs.saturating_add(satoshis),
             OutputState::Spent { by } if by != txid => {
                 return Err(Error::UnknownInput { index, outpoint });
             }

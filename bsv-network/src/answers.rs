@@ -40,14 +40,12 @@ pub(crate) struct TxOuts {
     pub(crate) txouts: Vec<TxOutItem>,
 }
 
-/// One item of `gettxouts`: the first three members, or `error` and, for `spent`, which
+/// One item of `gettxouts`: the first two members, or `error` and, for `spent`, which
 /// transaction of the mempool spends it.
 #[derive(Deserialize)]
 pub(crate) struct TxOutItem {
     pub(crate) confirmations: Option<u32>,
     pub(crate) value: Option<Amount>,
-    #[serde(rename = "scriptPubKey", default, deserialize_with = "some_script")]
-    pub(crate) script: Option<Script>,
     pub(crate) error: Option<String>,
     #[serde(rename = "collidedWith")]
     pub(crate) spender: Option<Spender>,
@@ -200,10 +198,6 @@ where
 fn script<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Script, D::Error> {
     let text = Cow::<str>::deserialize(deserializer)?;
     Script::from_hex(&text).map_err(de::Error::custom)
-}
-
-fn some_script<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Script>, D::Error> {
-    script(deserializer).map(Some)
 }
 
 fn transaction<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Transaction, D::Error> {

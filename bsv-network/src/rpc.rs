@@ -83,10 +83,15 @@ pub struct UnspentOutput {
 }
 
 /// What a node knows of an output.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutputState {
     /// Nothing has spent it.
-    Unspent(UnspentOutput),
+    Unspent {
+        /// The amount.
+        satoshis: u64,
+        /// How many blocks deep it is; 0 in the mempool.
+        confirmations: u32,
+    },
     /// A transaction in the mempool spends it.
     Spent {
         /// The transaction that spends it.
@@ -187,7 +192,8 @@ impl NodeRpc {
             .iter()
             .map(|OutPoint { txid, vout }| json!({ "txid": txid.to_string(), "n": index(*vout) }))
             .collect();
-        let members = ["confirmations", "value", "scriptPubKey"];
+        // Scripts can be large, and strangers choose the outputs.
+        let members = ["confirmations", "value"];
         let TxOuts { txouts } =
             self.ask(method, &(names, members, mempool == Mempool::Include)).await?;
         if txouts.len() != outpoints.len() {
@@ -363,12 +369,12 @@ fn index(vout: u32) -> u32 {
 
 /// What an item of `gettxouts` says, if it says one thing.
 fn output_state(item: TxOutItem) -> Option<OutputState> {
-    let TxOutItem { confirmations, value, script, error, spender } = item;
+    let TxOutItem { confirmations, value, error, spender } = item;
     match (error.as_deref(), spender) {
-        (None, None) => Some(OutputState::Unspent(UnspentOutput {
-            output: TxOut { satoshis: value?.0, locking_script: script? },
-            confirmations: confirmations?,
-        })),
+        (None, None) => {
+            let (Amount(satoshis), confirmations) = (value?, confirmations?);
+            Some(OutputState::Unspent { satoshis, confirmations })
+        }
         (Some("spent"), Some(spender)) => Some(OutputState::Spent { by: spender.txid }),
         (Some("missing"), None) => Some(OutputState::Missing),
         _ => None,

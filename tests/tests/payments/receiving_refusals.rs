@@ -386,6 +386,33 @@ fn a_payment_of_almost_10_mb_is_taken() {
     assert_eq!(counter.shop.balance(), PRICE);
 }
 
+/// The node is not asked for the scripts of what is spent: for few bytes of a payment it would have to
+/// answer many.
+#[test]
+fn a_payment_that_spends_large_scripts_is_taken() {
+    let node = Node::start_with(&["genesisactivationheight=1", "maxscriptsizepolicy=0"]);
+    let counter = Counter::on(node, 0, Site::on);
+    let rich = Purse::filled(&counter.node, 4, 10_000_000);
+    // Pushes a million bytes, drops them, and is content.
+    let script = [&[0x4e, 0x40, 0x42, 0x0f, 0x00][..], &[1; 1_000_000], &[0x75, 0x51]].concat();
+    let large = TxOut { satoshis: 1000, locking_script: Script::from_bytes(script) };
+    let (id, bill) = counter.bill();
+    let mut inputs = Vec::new();
+    for _ in 0..4 {
+        let hoard = rich.spend(&[rich.coin()], vec![large.clone(); 9], 1_000_000);
+        send(&counter.node, &hoard);
+        inputs.extend((0..9).map(|vout| TxIn {
+            previous_output: OutPoint { txid: hoard.txid(), vout },
+            unlocking_script: Script::default(),
+            sequence: u32::MAX,
+        }));
+    }
+    let transaction = Transaction { version: 1, inputs, outputs: bill.outputs(), lock_time: 0 };
+    let reply = bill.post(&transaction);
+    assert_eq!(reply.status, 201, "{}", reply.body);
+    counter.check_paid(&id, &transaction);
+}
+
 #[test]
 fn what_comes_where_nothing_is_asked_for() {
     let counter = Counter::new(1);
