@@ -21,6 +21,14 @@ impl Stopped {
         let pid = fs::read_to_string(node.directory().join("regtest/bitcoind.pid")).unwrap();
         let pid = Pid::from_raw(pid.trim().parse().unwrap()).unwrap();
         kill_process(pid, Signal::STOP).unwrap();
+        wait_until("all of the node has stopped", || {
+            let tasks = format!("/proc/{}/task", pid.as_raw_nonzero());
+            fs::read_dir(tasks).unwrap().all(|task| {
+                let stat = fs::read_to_string(task.unwrap().path().join("stat"));
+                // The state follows the name, which stands in parentheses.
+                stat.is_ok_and(|stat| stat.rsplit_once(") ").unwrap().1.starts_with('T'))
+            })
+        });
         Self(pid)
     }
 }
