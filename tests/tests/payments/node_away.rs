@@ -3,8 +3,8 @@
 use std::fs;
 use std::thread;
 
-use bsv_tests::{Hold, Node};
-use bsv_tx::Script;
+use bsv_tests::{Bill, Hold, Node, Site};
+use bsv_tx::{OutPoint, Script, Transaction, TxIn, Txid};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
@@ -76,6 +76,24 @@ fn the_server_starts_without_it() {
     for id in [&id, &unpaid] {
         wait_until("the proof is found", || counter.shop.payments(id)[0]["state"] == "mined");
     }
+}
+
+#[test]
+fn the_server_may_have_none() {
+    let site = Site::new();
+    let shop = Merchant { server: site.server(), site };
+    check_serves(&shop, 0);
+    let id = shop.invoice(PRICE);
+    let bill = Bill::at(&shop.payment_url(&id));
+    let input = TxIn {
+        previous_output: OutPoint { txid: Txid::from_bytes([1; 32]), vout: 0 },
+        unlocking_script: Script::default(),
+        sequence: u32::MAX,
+    };
+    let outputs = bill.outputs();
+    let transaction = Transaction { version: 1, inputs: vec![input], outputs, lock_time: 0 };
+    check_problem(&bill.post(&transaction), 503, "network-unavailable", "no node");
+    assert_eq!((shop.state(&id), shop.payments(&id).len()), ("pending".to_owned(), 0));
 }
 
 #[test]

@@ -15,12 +15,26 @@ use super::counter::{Counter, PRICE, check_problem};
 use super::merchant::{Merchant, wait_until};
 
 const SEND: &str = "sendrawtransaction";
+const CHECK: &str = "gettxouts";
 
 /// A good transaction without its signature.
 fn unsigned(counter: &Counter, bill: &Bill) -> Transaction {
     let mut transaction = counter.purse.transaction_for(bill);
     transaction.inputs[0].unlocking_script = Script::default();
     transaction
+}
+
+/// A shop that reaches the node through a gate, and whose clock is set.
+fn with_clock(coins: usize) -> (Counter, Gate, Clock) {
+    let node = Node::start();
+    let gate = Gate::before(&node);
+    let mut clock = None;
+    let counter = Counter::on(node, coins, |_| {
+        let mut site = gate.site();
+        clock = Some(Clock::install(&mut site));
+        site
+    });
+    (counter, gate, clock.unwrap())
 }
 
 fn delete(counter: &Counter, id: &str) -> Reply {
@@ -66,15 +80,7 @@ fn others_are_answered_meanwhile() {
 
 #[test]
 fn an_invoice_does_not_expire_meanwhile() {
-    let node = Node::start();
-    let gate = Gate::before(&node);
-    let mut clock = None;
-    let counter = Counter::on(node, 4, |_| {
-        let mut site = gate.site();
-        clock = Some(Clock::install(&mut site));
-        site
-    });
-    let clock = clock.unwrap();
+    let (counter, gate, clock) = with_clock(4);
     let [(id, bill), (refused_id, refused_bill), (late_id, late_bill)] =
         [(); 3].map(|()| counter.bill());
     let transaction = counter.purse.transaction_for(&bill);
@@ -105,6 +111,62 @@ fn an_invoice_does_not_expire_meanwhile() {
         assert_eq!(delete(&counter, id).status, 204);
     }
     assert_eq!(counter.shop.balance(), PRICE);
+}
+
+#[test]
+fn of_eight_that_are_all_found_good_one_is_accepted() {
+    let (counter, gate) = Counter::with_gate(16);
+    for is_same in [false, true] {
+        let before = counter.shop.balance();
+        let (id, bill) = counter.bill();
+        let mut transactions: Vec<_> =
+            (0..8).map(|_| counter.purse.transaction_for(&bill)).collect();
+        if is_same {
+            transactions = vec![transactions[0].clone(); 8];
+        }
+        gate.shut(CHECK, Hold::Answer);
+        let replies: Vec<_> = thread::scope(|scope| {
+            let mut posts = Vec::new();
+            for transaction in &transactions {
+                let bill = &bill;
+                posts.push(scope.spawn(move || bill.post(transaction)));
+            }
+            gate.wait_for(8);
+            gate.open();
+            posts.into_iter().map(|post| post.join().unwrap()).collect()
+        });
+        let accepted = || replies.iter().filter(|reply| reply.status == 201);
+        let first = accepted().next().unwrap();
+        assert!(accepted().all(|reply| reply.body == first.body));
+        assert_eq!(accepted().count(), if is_same { 8 } else { 1 }, "{replies:?}");
+        for (transaction, reply) in transactions.iter().zip(&replies) {
+            assert!([201, 409].contains(&reply.status), "{}", reply.body);
+            assert_eq!(knows(&counter.node, transaction), reply.status == 201);
+            if reply.status == 201 {
+                counter.check_paid(&id, transaction);
+            }
+        }
+        assert_eq!(counter.shop.balance(), before + PRICE);
+    }
+}
+
+#[test]
+fn an_invoice_may_go_while_its_payment_is_checked() {
+    let (counter, gate, clock) = with_clock(2);
+    let [(id, bill), (_, late_bill)] = [(); 2].map(|()| counter.bill());
+    let [transaction, late] = [&bill, &late_bill].map(|bill| counter.purse.transaction_for(bill));
+    gate.shut(CHECK, Hold::Answer);
+    thread::scope(|scope| {
+        let post = scope.spawn(|| bill.post(&transaction));
+        let late_post = scope.spawn(|| late_bill.post(&late));
+        gate.wait_for(2);
+        assert_eq!(delete(&counter, &id).status, 204);
+        clock.shift(DAY + 60);
+        gate.open();
+        check_problem(&post.join().unwrap(), 404, "unknown-invoice", "deleted");
+        check_problem(&late_post.join().unwrap(), 422, "invoice-expired", "expired");
+    });
+    assert_eq!((counter.mempool(), counter.shop.balance()), (json!([]), 0));
 }
 
 #[test]
