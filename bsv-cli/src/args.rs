@@ -242,6 +242,7 @@ struct ContactArguments {
 /// What the command line asks for.
 pub(crate) enum Task {
     CheckConfig,
+    ListInvoices(InvoiceList),
     Operate(Operation),
 }
 
@@ -252,25 +253,20 @@ impl Arguments {
 
     /// Ends the process with exit code 2 where arguments do not go together.
     pub(crate) fn task(&self) -> Task {
-        let operation = match (&self.command, self.height, &self.name) {
+        match (&self.command, self.height, &self.name) {
             (None, Some(height), Some(alias)) => {
-                Operation::OpReturn { alias: alias.clone(), height }
+                Task::Operate(Operation::OpReturn { alias: alias.clone(), height })
             }
-            (Some(command), None, None) => match command.operation() {
-                Some(operation) => operation,
-                None => return Task::CheckConfig,
-            },
+            (Some(command), None, None) => command.task(),
             (None, None, None) => usage_error("a command is missing"),
             _ => usage_error("--height and --name stand after the command that they belong to"),
-        };
-        Task::Operate(operation)
+        }
     }
 }
 
 impl Command {
-    /// `None` is `config check`, which asks no service.
-    fn operation(&self) -> Option<Operation> {
-        Some(match self {
+    fn task(&self) -> Task {
+        Task::Operate(match self {
             Self::Generate(Name { name }) => Operation::Generate { alias: name.clone() },
             Self::GenerateVctx { name: Name { name }, outpoint } => {
                 Operation::SetUpVctx { alias: name.clone(), funding: *outpoint }
@@ -280,14 +276,14 @@ impl Command {
             Self::OpReturn { name: Name { name }, height } => {
                 Operation::OpReturn { alias: name.clone(), height: *height }
             }
-            Self::Config { check: Some(ConfigCommand::Check), .. } => return None,
+            Self::Config { check: Some(ConfigCommand::Check), .. } => return Task::CheckConfig,
             Self::Config { check: None, contact: ContactArguments { name, pairs } } => {
                 let Some(alias) = name.clone() else { usage_error("config needs --name ALIAS") };
                 Operation::SetContact { alias, pairs: pairs.clone() }
             }
             Self::Import { from } => Operation::Import { from: from.clone() },
             Self::List => Operation::List,
-            Self::Invoice(command) => command.operation(),
+            Self::Invoice(command) => return command.task(),
             Self::User(command) => command.operation(),
             Self::Balance => Operation::Balance,
             Self::Pay { url } => Operation::Pay { url: url.clone() },
@@ -304,8 +300,8 @@ impl Command {
 }
 
 impl InvoiceCommand {
-    fn operation(&self) -> Operation {
-        match self {
+    fn task(&self) -> Task {
+        Task::Operate(match self {
             Self::Create { satoshis, description, reference, expires_at } => {
                 Operation::CreateInvoice(InvoiceDraft {
                     satoshis: *satoshis,
@@ -315,13 +311,15 @@ impl InvoiceCommand {
                 })
             }
             Self::Get(InvoiceIdArgument { id }) => Operation::GetInvoice { id: *id },
-            Self::List { state, limit, newest_first } => Operation::ListInvoices(InvoiceList {
-                state: *state,
-                limit: *limit,
-                newest_first: *newest_first,
-            }),
             Self::Delete(InvoiceIdArgument { id }) => Operation::DeleteInvoice { id: *id },
-        }
+            Self::List { state, limit, newest_first } => {
+                return Task::ListInvoices(InvoiceList {
+                    state: *state,
+                    limit: *limit,
+                    newest_first: *newest_first,
+                });
+            }
+        })
     }
 }
 

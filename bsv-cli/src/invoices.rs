@@ -24,7 +24,7 @@ const PAGE: u64 = 1000;
 
 impl InvoiceList {
     /// The request for the first page.
-    pub(crate) fn request(&self) -> Request {
+    fn request(&self) -> Request {
         let mut path = format!("/api/v1/invoices?limit={}", self.limit.unwrap_or(PAGE).min(PAGE));
         if let Some(state) = self.state {
             path.push_str(&format!("&state={state}"));

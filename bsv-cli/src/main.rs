@@ -18,6 +18,7 @@ use clap::Parser;
 use thiserror::Error;
 
 use crate::args::{Arguments, Task};
+use crate::invoices::InvoiceList;
 use crate::operation::Operation;
 use crate::reach::{Answer, ReachError, Request, Service};
 
@@ -57,6 +58,7 @@ fn run(arguments: &Arguments) -> Result<(), CliError> {
     let text = match arguments.task() {
         Task::CheckConfig if arguments.json => format!("{}\n", config.to_json()),
         Task::CheckConfig => output::settings(&config.to_json()),
+        Task::ListInvoices(list) => return list_invoices(config, list, arguments.json),
         Task::Operate(operation) => return operate(config, &operation, arguments.json),
     };
     Ok(output::print(&text)?)
@@ -72,12 +74,16 @@ fn operate(config: Config, operation: &Operation, is_json: bool) -> Result<(), C
     let runtime = tokio::runtime::Runtime::new()?;
     runtime.block_on(async {
         let mut service = Service::reach(operation.restrict(config)).await?;
-        if let Operation::ListInvoices(list) = operation {
-            return list.print(&mut service, is_json).await;
-        }
         let answer = ask(&mut service, &operation.request()).await?;
         let text = if is_json { operation.json(&answer) } else { operation.text(&answer) };
         Ok(output::print(&text)?)
+    })
+}
+
+fn list_invoices(config: Config, list: InvoiceList, is_json: bool) -> Result<(), CliError> {
+    tokio::runtime::Runtime::new()?.block_on(async {
+        let mut service = Service::reach(Config { minerid: None, ..config }).await?;
+        list.print(&mut service, is_json).await
     })
 }
 

@@ -7,9 +7,8 @@ use bsv_tx::OutPoint;
 use hyper::Method;
 use serde_json::{Value, json};
 
-use crate::invoices::{self, InvoiceList};
-use crate::output;
 use crate::reach::{Answer, Request};
+use crate::{invoices, output};
 
 /// One thing that the service is asked to do.
 #[derive(Debug)]
@@ -24,7 +23,6 @@ pub(crate) enum Operation {
     List,
     CreateInvoice(InvoiceDraft),
     GetInvoice { id: InvoiceId },
-    ListInvoices(InvoiceList),
     DeleteInvoice { id: InvoiceId },
     CreateUser(UserDraft),
     GetUser { id: u64 },
@@ -58,7 +56,6 @@ impl Operation {
             | Self::List => false,
             Self::CreateInvoice(_)
             | Self::GetInvoice { .. }
-            | Self::ListInvoices(_)
             | Self::DeleteInvoice { .. }
             | Self::CreateUser(_)
             | Self::GetUser { .. }
@@ -112,7 +109,6 @@ impl Operation {
                 post("/api/v1/invoices".to_owned(), body)
             }
             Self::GetInvoice { id } => get(format!("/api/v1/invoices/{id}")),
-            Self::ListInvoices(list) => list.request(),
             Self::DeleteInvoice { id } => Request {
                 method: Method::DELETE,
                 path: format!("/api/v1/invoices/{id}"),
@@ -169,9 +165,7 @@ impl Operation {
         let value: Value = serde_json::from_str(answer).unwrap_or_default();
         let member = |name: &str| value[name].as_str().unwrap_or_default();
         match self {
-            Self::GetCurrent { .. } | Self::OpReturn { .. } | Self::ListInvoices(_) => {
-                format!("{answer}\n")
-            }
+            Self::GetCurrent { .. } | Self::OpReturn { .. } => format!("{answer}\n"),
             Self::Generate { alias } => {
                 format!("Alias \"{alias}\" has the new miner id {}\n", member("minerId"))
             }

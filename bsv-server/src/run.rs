@@ -10,7 +10,7 @@ use hyper::Request;
 use hyper::body::Incoming;
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -132,7 +132,7 @@ pub async fn run(config: Config, shutdown: impl Future<Output = ()>) -> Result<(
     let mut config = config;
     // Before the wallet is opened, which tells payers where they reach it; but that another process
     // has the data directory is worth more to know than that it has the port as well.
-    let payments = bind_payments(&mut config).await;
+    let payments = bind_payments(&mut config);
     let instance = Arc::new(Instance::open(config, "bsv-server").await?);
     let payments = payments?;
     let network_dir = &instance.config.network_dir;
@@ -142,7 +142,7 @@ pub async fn run(config: Config, shutdown: impl Future<Output = ()>) -> Result<(
     let mut listeners = JoinSet::new();
     let mut tcp_listeners = Vec::new();
     for (surface, name, address) in local_listeners(&instance.config) {
-        tcp_listeners.push((surface, name, bind_tcp(address).await?));
+        tcp_listeners.push((surface, name, bind_tcp(address)?));
     }
     tcp_listeners.extend(payments.map(|listener| (Surface::Payments, "payments", listener)));
     for (surface, name, listener) in tcp_listeners {
@@ -174,9 +174,9 @@ fn local_listeners(config: &Config) -> Vec<(Surface, &'static str, SocketAddr)> 
 }
 
 /// Listens for payers. A port that the system chooses enters the configuration.
-async fn bind_payments(config: &mut Config) -> Result<Option<TcpListener>, StartError> {
+fn bind_payments(config: &mut Config) -> Result<Option<TcpListener>, StartError> {
     let Some(wallet) = &mut config.wallet else { return Ok(None) };
-    let listener = bind_tcp(wallet.payments.address).await?;
+    let listener = bind_tcp(wallet.payments.address)?;
     wallet.payments.address = listener.local_addr()?;
     Ok(Some(listener))
 }
@@ -242,8 +242,25 @@ impl Door {
     }
 }
 
-async fn bind_tcp(address: SocketAddr) -> Result<TcpListener, StartError> {
-    TcpListener::bind(address).await.map_err(listen_error(&address.to_string()))
+/// How much of an answer waits in the system for its reader, in bytes. Of a larger buffer, a slow reader
+/// would seem to take nothing for long.
+const SEND_BUFFER_LEN: u32 = 256 << 10;
+/// How many connections wait to be accepted.
+const BACKLOG: u32 = 1024;
+
+fn bind_tcp(address: SocketAddr) -> Result<TcpListener, StartError> {
+    let listen = || {
+        let socket = match address {
+            SocketAddr::V4(_) => TcpSocket::new_v4()?,
+            SocketAddr::V6(_) => TcpSocket::new_v6()?,
+        };
+        // A server that starts again takes its port at once.
+        socket.set_reuseaddr(true)?;
+        socket.set_send_buffer_size(SEND_BUFFER_LEN)?;
+        socket.bind(address)?;
+        socket.listen(BACKLOG)
+    };
+    listen().map_err(listen_error(&address.to_string()))
 }
 
 fn listen_error(address: &str) -> impl FnOnce(io::Error) -> StartError {

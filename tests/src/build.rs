@@ -16,7 +16,14 @@ pub fn cli_program() -> &'static Path {
 
 static PROGRAMS: LazyLock<(PathBuf, PathBuf)> = LazyLock::new(|| {
     let profile = if cfg!(debug_assertions) { "dev" } else { "release" };
-    let output = Command::new(env!("CARGO"))
+    let mut build = Command::new(env!("CARGO"));
+    // Told of the package whose tests run, build scripts would run again, and what depends on them.
+    for (name, _) in std::env::vars_os() {
+        if name.as_encoded_bytes().starts_with(b"CARGO_PKG_") || name == "CARGO_MANIFEST_DIR" {
+            build.env_remove(name);
+        }
+    }
+    let output = build
         // The whole workspace, so that dependencies have the features that its tests built.
         .args(["build", "--quiet", "--workspace", "--bin", "bsv-server", "--bin", "bsv-cli"])
         .args(["--profile", profile])

@@ -176,6 +176,8 @@ async fn send_all(
         if next.is_none() {
             part.push(b']');
         }
+        // A slow reader need not have them in memory twice.
+        drop(invoices);
         if !part.is_empty() {
             // Fails if the reader is gone, or the connection was given up.
             let _ = parts.send(Some(mem::take(&mut part).into())).await;

@@ -111,7 +111,7 @@ fn kill_at_random(shops: &[Shop; 2], node: &Node, is_over: &AtomicBool) -> usize
         thread::sleep(Duration::from_millis(200 + random() % 800));
         shops[(random() % 2) as usize].kill_and_start();
         kills += 1;
-        if random() % 4 == 0 {
+        if random().is_multiple_of(4) {
             node.mine(1);
         }
     }

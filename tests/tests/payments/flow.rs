@@ -15,6 +15,9 @@ fn the_faucet_pays_and_the_wallet_pays_another_one() {
     let invoice = shop.get(&format!("/api/v1/invoices/{id}"));
     assert!(invoice["paymentReceivedAt"].is_string(), "{invoice}");
     assert_eq!(shop.payments(&id)[0]["state"], "accepted");
+    let link = shop.server.wallet().get(&format!("/api/v1/invoices/{id}"));
+    let payment_url = format!("<{}>; rel=\"payment\"", shop.payment_url(&id));
+    assert_eq!(link.header("link"), Some(payment_url.as_str()));
 
     let bill = supplier.invoice(20_000);
     let reply = shop.pay(&supplier.payment_url(&bill));

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::thread;
 
+use bsv_tests::Reply;
 use bsv_tests::clock::{Clock, DAY};
-use bsv_tests::{Reply, Site};
 
 use crate::times::{SECOND, now, text};
 use crate::{INVOICES, Owner, USERS, check_problem};
@@ -174,7 +174,7 @@ fn an_invoice_that_was_deleted_is_still_the_first_answer() {
 
 #[test]
 fn an_invoice_that_has_expired_is_still_the_first_answer() {
-    let mut site = Site::new();
+    let mut site = Owner::site();
     let clock = Clock::install(&mut site);
     let owner = Owner::start_on(site);
     let body = format!(r#"{{"satoshis":1,"expiresAt":"{}"}}"#, text(now() + 600 * SECOND));
@@ -188,7 +188,7 @@ fn an_invoice_that_has_expired_is_still_the_first_answer() {
 
 #[test]
 fn a_key_is_forgotten_after_a_day() {
-    let mut site = Site::new();
+    let mut site = Owner::site();
     let clock = Clock::install(&mut site);
     let mut owner = Owner::start_on(site);
     let firsts = ROUTES.map(|(path, body)| create(&owner, path, "key", body));

@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use bsv_tests::{Client, Reply, Server, Site};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 pub(crate) const INVOICES: &str = "/api/v1/invoices";
 pub(crate) const USERS: &str = "/api/v1/users";
+pub(crate) const PUBLIC_URL: &str = "http://127.0.0.1:8445";
 pub(crate) const JSON: &str = "application/json; charset=utf-8";
 pub(crate) const PROBLEM: &str = "application/problem+json";
 
@@ -21,7 +22,12 @@ pub(crate) struct Owner {
 
 impl Owner {
     pub(crate) fn start() -> Self {
-        Self::start_on(Site::new())
+        Self::start_on(Self::site())
+    }
+
+    /// A site whose payment URLs do not follow the port, which is another one after each start.
+    pub(crate) fn site() -> Site {
+        Site::with(json!({"payments": {"publicUrl": PUBLIC_URL}}))
     }
 
     pub(crate) fn start_on(mut site: Site) -> Self {

@@ -4,7 +4,7 @@ use bsv_tests::{Reply, Site};
 use bsv_tx::PublicKey;
 use serde_json::{Value, json};
 
-use crate::owner::JSON;
+use crate::owner::{JSON, PUBLIC_URL};
 use crate::times::{HOUR, SECOND, micros, now, without_fraction};
 use crate::{INVOICES, Owner, USERS, json};
 
@@ -54,8 +54,7 @@ fn an_invoice_has_twelve_members_in_the_order_of_the_specification() {
         let created = owner.post(INVOICES, body);
         let id = check_new_invoice(&created.body, members, 24 * HOUR);
         let path = format!("{INVOICES}/{id}");
-        let payments = owner.server.payments().address();
-        let link = format!("<http://{payments}/dpp/api/v1/payment/{id}>; rel=\"payment\"");
+        let link = format!("<{PUBLIC_URL}/dpp/api/v1/payment/{id}>; rel=\"payment\"");
         assert_eq!(created.status, 201);
         assert_eq!(
             headers(&created, &["content-type", "location", "link"]),
