@@ -230,16 +230,34 @@ impl<S: WalletStore> Wallet<S> {
         let is_displaced = match fate(node, &transaction).await? {
             Fate::Unclear => false,
             Fate::Displaced => true,
-            Fate::Orphaned => {
-                let since = *following.orphans.entry(number).or_insert(tip.height);
-                tip.height.saturating_sub(since) >= PATIENCE
-            }
+            Fate::Orphaned => self.is_forgotten(node, followed, tip, following).await?,
         };
         if is_displaced {
             tracing::warn!("transaction {txid} was displaced");
             self.store.displace(number, self.now()).await?;
         }
         Ok(())
+    }
+
+    /// Whether the network has not known for long what a payment spends. Blocks count that are younger
+    /// than the payment: the node may still be reading older ones.
+    async fn is_forgotten(
+        &self,
+        node: &NodeRpc,
+        followed: &Followed,
+        tip: ChainTip,
+        following: &mut Following,
+    ) -> Result<bool, Error> {
+        let Purpose::Incoming(invoice) = followed.purpose else { return Ok(false) };
+        let payments = self.store.incoming(invoice).await?;
+        let payment = payments.iter().find(|payment| payment.number == followed.number);
+        let block = node.block_header(&tip.hash).await.map_err(away)?;
+        let mined_at = block.map_or(0, |block| u64::from(block.header.time) * 1_000_000);
+        if payment.is_none_or(|payment| payment.received_at.as_micros() > mined_at) {
+            return Ok(false);
+        }
+        let since = *following.orphans.entry(followed.number).or_insert(tip.height);
+        Ok(tip.height.saturating_sub(since) >= PATIENCE)
     }
 
     /// Finds the proof of a payment by the wallet with its payee, or that another transaction has taken

@@ -184,7 +184,8 @@ pub trait WalletStore: Send + Sync + 'static {
 
     /// Chooses coins for a payment and reserves them, with the transaction that `build` makes of them
     /// and the message to the payee. Answers the payment with the same idempotency key, or an open or
-    /// settled one to the same URL, if there is one.
+    /// settled one to the same URL, if there is one. One that was in vain cannot be mined besides, as
+    /// far as one of its coins can be chosen.
     fn reserve_coins(
         &self,
         payment: NewOutgoing,
@@ -241,7 +242,8 @@ pub trait WalletStore: Send + Sync + 'static {
         block: BlockPlace,
     ) -> impl Future<Output = Result<(), WalletStoreError>> + Send;
 
-    /// Notes that the transaction of this number is to be looked after no longer.
+    /// Notes that the time is over for which the transaction of this number was to be looked after. If
+    /// it could still be mined, another such time begins.
     fn unfollow(
         &self,
         transaction: u64,

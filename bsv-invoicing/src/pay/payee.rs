@@ -33,10 +33,11 @@ impl Payee {
         match status {
             200 => Ok(ReceivedTerms::from_json(&body, network)?),
             408 | 425 | 429 | 500.. => Err(Error::PayeeAway(refusal(status, &body))),
-            _ => Err(Error::PayeeRefuses(format!(
+            400..=499 => Err(Error::PayeeRefuses(format!(
                 "the payee offers no terms: {}",
                 refusal(status, &body)
             ))),
+            _ => Err(Failure::Nonsense(refusal(status, &body)).into()),
         }
     }
 

@@ -3,6 +3,7 @@
 //! A coin belongs to the balance while the transaction that made it is settled, and none that is
 //! settled spends it. It can be spent while, besides, no transaction is in flight that spends it.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use bsv_store::StoreError;
@@ -228,9 +229,40 @@ impl<'t> MoneyTables<'t> {
     }
 
     /// Chooses coins: one if one is enough, the smallest that fits as far as few are compared; else as
-    /// few as possible, the largest first. Answers what can be spent if that is too little.
-    fn choose(&self, spending: &Spending) -> Result<Result<Chosen, u64>, StoreError> {
-        let needed = spending.needed(1);
+    /// few as possible, the largest first. If `first` is given, it is among them. Answers what can be
+    /// spent if that is too little.
+    fn choose(
+        &self,
+        spending: &Spending,
+        first: Option<(u64, u32)>,
+    ) -> Result<Result<Chosen, u64>, StoreError> {
+        let mut keys = Vec::new();
+        let mut total = 0_u64;
+        let one = first.map_or_else(|| self.one_coin(spending.needed(1)), |key| Ok(Some(key)))?;
+        if let Some(key) = one {
+            keys.push(key);
+            (total, ..) = self.coin_row(key)?;
+            if total >= spending.needed(1) {
+                return Ok(Ok((keys, total)));
+            }
+        }
+        for row in self.spendable.iter()?.rev().take(MAX_INPUTS) {
+            let (place, satoshis) = row?;
+            let (_, maker, vout) = place.value();
+            if first == Some((maker, vout)) {
+                continue;
+            }
+            keys.push((maker, vout));
+            total = total.saturating_add(satoshis.value());
+            if total >= spending.needed(keys.len()) {
+                return Ok(Ok((keys, total)));
+            }
+        }
+        Ok(Err(total))
+    }
+
+    /// A coin of at least this amount.
+    fn one_coin(&self, needed: u64) -> Result<Option<(u64, u32)>, StoreError> {
         let own_bucket = bucket(needed);
         let mut best: Option<(u64, (u64, u32))> = None;
         let own = (own_bucket, 0, 0)..=(own_bucket, u64::MAX, u32::MAX);
@@ -241,28 +273,57 @@ impl<'t> MoneyTables<'t> {
                 best = Some((satoshis, (maker, vout)));
             }
         }
-        if best.is_none()
-            && let Some(row) = self.spendable.range((own_bucket + 1, 0, 0)..)?.next()
-        {
-            let (place, satoshis) = row?;
-            let (_, maker, vout) = place.value();
-            best = Some((satoshis.value(), (maker, vout)));
+        if let Some((_, key)) = best {
+            return Ok(Some(key));
         }
-        if let Some((satoshis, key)) = best {
-            return Ok(Ok((vec![key], satoshis)));
-        }
-        let mut keys = Vec::new();
-        let mut total = 0_u64;
-        for row in self.spendable.iter()?.rev().take(MAX_INPUTS) {
-            let (place, satoshis) = row?;
+        let larger = self.spendable.range((own_bucket + 1, 0, 0)..)?.next().transpose()?;
+        Ok(larger.map(|(place, _)| {
             let (_, maker, vout) = place.value();
-            keys.push((maker, vout));
-            total = total.saturating_add(satoshis.value());
-            if total >= spending.needed(keys.len()) {
-                return Ok(Ok((keys, total)));
+            (maker, vout)
+        }))
+    }
+
+    /// A coin that the last payment to this URL was to spend. Of that payment, which was in vain, and
+    /// another one that spends the coin, the payee can have one mined only.
+    fn coin_to_repeat(&self, url: &str) -> Result<Option<(u64, u32)>, StoreError> {
+        let Some(last) = self.outgoing_by_url.get(url_hash(url))? else { return Ok(None) };
+        let missing = || StoreError::damaged("a payment is missing");
+        let transaction = self.outgoing(last.value())?.ok_or_else(missing)?.transaction;
+        for key in self.in_order(transaction)? {
+            let (satoshis, ..) = self.coin_row(key)?;
+            if self.spendable.get((bucket(satoshis), key.0, key.1))?.is_some() {
+                return Ok(Some(key));
             }
         }
-        Ok(Err(total))
+        Ok(None)
+    }
+
+    /// The keys of the coins that a transaction spends, in the order of its inputs.
+    fn in_order(&self, number: u64) -> Result<Vec<(u64, u32)>, StoreError> {
+        let missing = || StoreError::damaged("a transaction is missing");
+        let bytes = self.raw.get(number)?.ok_or_else(missing)?;
+        let transaction = Transaction::from_bytes(bytes.value())
+            .map_err(|error| StoreError::damaged(format!("a transaction: {error}")))?;
+        let mut keys = HashMap::new();
+        for key in self.spent_by(number)? {
+            let outpoint = OutPoint { txid: self.transaction(key.0)?.txid, vout: key.1 };
+            keys.insert(outpoint, key);
+        }
+        let inputs = transaction.inputs.iter();
+        Ok(inputs.filter_map(|input| keys.get(&input.previous_output).copied()).collect())
+    }
+
+    /// Whether a transaction cannot be mined any more that spends coins: others have taken one of them.
+    fn is_void(&self, number: u64) -> Result<bool, StoreError> {
+        let keys = self.spent_by(number)?;
+        for key in &keys {
+            let spender = self.coin_row(*key)?.3;
+            let spender = spender.map(|spender| self.transaction(spender)).transpose()?;
+            if spender.is_some_and(|it| it.block.is_some()) || !self.is_settled(key.0)? {
+                return Ok(true);
+            }
+        }
+        Ok(keys.is_empty())
     }
 
     fn outgoing(&self, number: u64) -> Result<Option<OutgoingRecord>, StoreError> {
@@ -693,7 +754,8 @@ impl OpenTables<'_> {
         });
         let spending =
             Spending { satoshis, output_bytes: output_bytes.sum(), fee_rate: new.fee_rate };
-        let (keys, total) = match money.choose(&spending)? {
+        let first = money.coin_to_repeat(&new.url)?;
+        let (keys, total) = match money.choose(&spending, first)? {
             Ok(chosen) => chosen,
             Err(spendable) => {
                 let needed = spending.needed(1);
@@ -1095,9 +1157,18 @@ impl OpenTables<'_> {
         Ok(())
     }
 
-    /// Looks after a transaction no longer.
+    /// Looks after a transaction no longer whose time is over, or for another while if it could still be
+    /// mined.
     pub(super) fn unfollow(&mut self, number: u64) -> Result<(), StoreError> {
-        self.money()?.followed.remove(number)?;
+        let money = self.money()?;
+        let until = money.followed.get(number)?.map(|until| until.value());
+        let Some(until) = until.filter(|until| *until != FOR_EVER) else { return Ok(()) };
+        if money.is_void(number)? {
+            money.followed.remove(number)?;
+        } else {
+            let until = Timestamp::from_micros(until).after(AFTERCARE);
+            money.followed.insert(number, until.as_micros())?;
+        }
         Ok(())
     }
 
