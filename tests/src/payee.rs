@@ -35,8 +35,8 @@ pub struct Request {
 pub enum Answer {
     /// It sends these bytes and closes the connection.
     Bytes(Vec<u8>),
-    /// It keeps the connection and says nothing.
-    Silence,
+    /// It sends these bytes, keeps the connection and says nothing more.
+    Stalled(Vec<u8>),
 }
 
 type Behaviour = Arc<dyn Fn(&Request) -> Answer + Send + Sync>;
@@ -45,8 +45,8 @@ struct Desk {
     on_get: Mutex<Behaviour>,
     on_post: Mutex<Behaviour>,
     requests: Mutex<Vec<Request>>,
-    /// The connections over which nothing is said.
-    silent: Mutex<Vec<TcpStream>>,
+    /// The connections over which nothing more is said.
+    stalled: Mutex<Vec<TcpStream>>,
     is_closed: AtomicBool,
 }
 
@@ -60,7 +60,7 @@ impl Payee {
             on_get: Mutex::new(Arc::new(move |_| terms.clone())),
             on_post: Mutex::new(Arc::new(Answer::accept)),
             requests: Mutex::default(),
-            silent: Mutex::default(),
+            stalled: Mutex::default(),
             is_closed: AtomicBool::new(false),
         });
         let open = Arc::clone(&desk);
@@ -109,7 +109,7 @@ impl Payee {
 impl Drop for Payee {
     fn drop(&mut self) {
         self.desk.is_closed.store(true, Ordering::SeqCst);
-        self.desk.silent.lock().unwrap().clear();
+        self.desk.stalled.lock().unwrap().clear();
         let _ = TcpStream::connect(self.address);
     }
 }
@@ -139,7 +139,10 @@ impl Desk {
         let behaviour = Arc::clone(&behaviour.lock().unwrap());
         match behaviour(&request) {
             Answer::Bytes(bytes) => stream.write_all(&bytes).ok()?,
-            Answer::Silence => self.silent.lock().unwrap().push(stream),
+            Answer::Stalled(bytes) => {
+                stream.write_all(&bytes).ok()?;
+                self.stalled.lock().unwrap().push(stream);
+            }
         }
         Some(())
     }
@@ -205,6 +208,11 @@ fn read_more(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> Option<()> {
 }
 
 impl Answer {
+    /// No word.
+    pub fn silence() -> Self {
+        Self::Stalled(Vec::new())
+    }
+
     /// Any JSON.
     pub fn json(status: u16, body: &Value) -> Self {
         Self::text(status, &body.to_string())

@@ -2,12 +2,20 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod chain;
+mod chain_payees_proof;
+mod chain_rival;
 mod channel;
 mod counter;
 mod dialects;
 mod flow;
 mod merchant;
 mod node_away;
+mod pay_command_line;
+mod payees;
+mod payees_answers;
+mod payees_cancel;
+mod payees_restart;
 mod paying;
 mod paying_scene;
 mod receiving;

@@ -1,12 +1,14 @@
 //! What the wallet sends to payees, of which coins, and what its owner is answered.
 
 use std::collections::BTreeSet;
+use std::sync::Mutex;
+use std::sync::mpsc::channel;
 use std::thread;
 
 use bsv_tests::payee::{Answer, Payee, Request, bip270_terms, brc_terms, go_dpp_terms, output};
 use bsv_tests::purse::knows;
 use bsv_tests::{Node, Reply};
-use bsv_tx::{Transaction, TxOut};
+use bsv_tx::{ScriptBuilder, Transaction, TxOut};
 use serde_json::{Value, json};
 
 use super::merchant::{Merchant, json_of};
@@ -162,7 +164,7 @@ fn a_bip270_payee_is_paid_in_its_words_at_the_rate_of_the_node() {
 #[test]
 fn a_payment_has_all_outputs_in_order_and_the_change_last() {
     let buyer = buyer(&[50_000]);
-    let script = bsv_tx::ScriptBuilder::new().op(0x00).op(0x6a).push(&[7; 300]).into_script();
+    let script = ScriptBuilder::new().op(0x00).op(0x6a).push(&[7; 300]).into_script();
     let asked =
         [output(3_000), output(1), TxOut { satoshis: 5, locking_script: script }, output(3_000)];
     let payee = Payee::asking(&go_dpp_terms(&asked));
@@ -256,7 +258,7 @@ fn the_owners_limit_holds() {
     assert_eq!((buyer.balance(), buyer.outgoing().len()), (50_000, 0));
     buyer.pay_ok(&Payee::asking(&go_dpp_terms(&[output(10_000)])).url());
 
-    let bulky = bsv_tx::ScriptBuilder::new().op(0x00).op(0x6a).push(&[7; 250_000]).into_script();
+    let bulky = ScriptBuilder::new().op(0x00).op(0x6a).push(&[7; 250_000]).into_script();
     let payee = Payee::asking(&go_dpp_terms(&[TxOut { satoshis: 1, locking_script: bulky }]));
     check_problem(&buyer.pay(&payee.url()), 422, "over-limit");
     assert_eq!(payee.requests("POST").len(), 0);
@@ -429,9 +431,9 @@ fn a_key_of_a_payment_that_was_refused_is_free_again() {
 fn of_two_calls_for_one_url_one_pays() {
     let buyer = buyer(&[30_000, 30_000]);
     let payee = Payee::asking(&go_dpp_terms(&[output(1_000)]));
-    let (arrive, arrived) = std::sync::mpsc::channel();
-    let (open, gate) = std::sync::mpsc::channel::<()>();
-    let gate = std::sync::Mutex::new(gate);
+    let (arrive, arrived) = channel();
+    let (open, gate) = channel::<()>();
+    let gate = Mutex::new(gate);
     payee.on_post(move |request| {
         arrive.send(()).unwrap();
         let _ = gate.lock().unwrap().recv();

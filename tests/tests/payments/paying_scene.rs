@@ -1,7 +1,8 @@
 use std::sync::LazyLock;
 
+use bsv_tests::purse::send;
 use bsv_tests::{Node, Reply, Site};
-use bsv_tx::TxOut;
+use bsv_tx::{Transaction, TxOut};
 use serde_json::{Value, json};
 
 use super::merchant::{Merchant, json_of};
@@ -49,6 +50,12 @@ impl Merchant {
         self.site.cli_json(&["payment", "list"]).as_array().unwrap().clone()
     }
 
+    /// The states of the payments by this wallet, the newest first.
+    pub(crate) fn outgoing_states(&self) -> Vec<String> {
+        let payments = self.outgoing();
+        payments.iter().map(|payment| payment["state"].as_str().unwrap().to_owned()).collect()
+    }
+
     /// Pays, which must succeed. Answers the result.
     pub(crate) fn pay_ok(&self, url: &str) -> Value {
         let reply = self.pay(url);
@@ -64,6 +71,11 @@ pub(crate) fn check_problem(reply: &Reply, status: u16, code: &str) -> String {
     let expected = (status, Some("application/problem+json"), Some(code));
     assert_eq!((reply.status, kind, found), expected, "{}", reply.body);
     problem["detail"].as_str().unwrap().to_owned()
+}
+
+/// Gives the shared node a transaction, as payees do.
+pub(crate) fn broadcast(transaction: &Transaction) {
+    send(node(), transaction);
 }
 
 /// The amounts of outputs.

@@ -1,0 +1,59 @@
+use bsv_tests::Node;
+use bsv_tests::purse::send;
+use bsv_tx::{BlockHash, Transaction};
+use serde_json::{Value, json};
+
+/// A node that has built another chain on the same blocks, and is not connected.
+pub(crate) struct Rival {
+    pub(crate) node: Node,
+    /// Up to where both have the same blocks.
+    common: u64,
+}
+
+impl Rival {
+    /// One that has the same blocks as `node` now, and none of its mempool.
+    pub(crate) fn of(node: &Node) -> Self {
+        let rival = Self { node: Node::start(), common: height(node) };
+        copy(node, &rival.node, 1);
+        assert_eq!(tip(&rival.node), tip(node));
+        rival
+    }
+
+    /// Mines blocks, the first with these transactions.
+    pub(crate) fn mine(&self, transactions: &[&Transaction], blocks: u32) -> Vec<BlockHash> {
+        for transaction in transactions {
+            send(&self.node, transaction);
+        }
+        self.node.mine(blocks)
+    }
+
+    /// Shows its chain to `node`, which takes it for the main chain if it is longer.
+    pub(crate) fn show_to(&self, node: &Node) {
+        copy(&self.node, node, self.common + 1);
+    }
+}
+
+/// The last block of the main chain.
+pub(crate) fn tip(node: &Node) -> Value {
+    node.call("getbestblockhash", json!([]))
+}
+
+fn height(node: &Node) -> u64 {
+    node.call("getblockcount", json!([])).as_u64().unwrap()
+}
+
+fn copy(from: &Node, to: &Node, first: u64) {
+    for height in first..=height(from) {
+        let hash = from.call("getblockhash", json!([height]));
+        let block = from.call("getblock", json!([hash, false]));
+        to.call("submitblock", json!([block]));
+    }
+}
+
+/// Restarts a node without what was in its mempool.
+pub(crate) fn restart_empty(node: &mut Node) {
+    node.stop();
+    let _ = std::fs::remove_file(node.directory().join("regtest/mempool.dat"));
+    node.restart();
+    assert_eq!(node.call("getrawmempool", json!([])), json!([]));
+}

@@ -1,0 +1,183 @@
+//! Paying on the command line, with a server and without one.
+
+use bsv_tests::payee::{Answer, Payee, go_dpp_terms, output};
+use bsv_tests::{Done, Server, Site};
+use serde_json::{Value, json};
+
+use super::merchant::{Merchant, wait_until};
+use super::paying_scene::{broadcast, buyer, node, site_with};
+
+fn check_refused(site: &Site, arguments: &[&str], complaint: &str) {
+    let Done { code, stdout, stderr } = site.cli(arguments);
+    let expected = (1, String::new(), format!("bsv-cli: {complaint}\n"));
+    assert_eq!((code, stdout, stderr), expected, "{arguments:?}");
+}
+
+/// A site with a coin of 50,000 satoshis, with its server and without.
+fn sites() -> [(Site, Option<Server>); 2] {
+    [true, false].map(|with_server| {
+        let Merchant { site, server } = buyer(&[50_000]);
+        match with_server {
+            true => (site, Some(server)),
+            false => {
+                assert_eq!(server.stop(), 0);
+                (site, None)
+            }
+        }
+    })
+}
+
+fn payee(satoshis: u64) -> Payee {
+    Payee::asking(&go_dpp_terms(&[output(satoshis)]))
+}
+
+#[test]
+fn paying_prints_what_it_came_to() {
+    for (site, _server) in sites() {
+        let payee = payee(10_000);
+        let said = site.cli_ok(&["pay", &payee.url()]);
+        let txid = payee.paid_with().txid().to_string();
+        let expected =
+            format!("Paid\nid           order-1\ntransaction  {txid}\nmemo         thanks");
+        assert_eq!(said, expected);
+        let nowhere = json!({ "host": "", "path": "", "id": "", "token": "" });
+        let result = json!({
+            "id": "order-1", "tx_id": txid, "memo": "thanks", "peer_channel": nowhere,
+        });
+        assert_eq!(site.cli_json(&["pay", &payee.url()]), result);
+        assert_eq!(payee.requests("POST").len(), 1);
+    }
+}
+
+#[test]
+fn payments_are_listed_the_newest_first() {
+    for (site, _server) in sites() {
+        assert_eq!(site.cli_ok(&["payment", "list"]), "There is no payment");
+        assert_eq!(site.cli_json(&["payment", "list"]), json!([]));
+        let [paid, open] = [payee(10_000), payee(5_000)];
+        open.on_post(|_| Answer::text(503, "{}"));
+        site.cli_ok(&["pay", &paid.url()]);
+        let complaint = "it is not known whether the payment went through (the payee cannot answer \
+                         now: HTTP status 503): it is looked after, and may be sent again";
+        check_refused(&site, &["pay", &open.url()], complaint);
+        let listed = site.cli_json(&["payment", "list"]);
+        let payments = listed.as_array().unwrap();
+        let txid = |payee: &Payee| payee.paid_with().txid().to_string();
+        for (payment, id, payee, satoshis, state, memo) in [
+            (&payments[0], 2, &open, 5_000, "open", ""),
+            (&payments[1], 1, &paid, 10_000, "settled", "thanks"),
+        ] {
+            let mut payment = payment.as_object().unwrap().clone();
+            let fee = payment.remove("fee").unwrap().as_u64().unwrap();
+            assert!((11..=13).contains(&fee), "{fee}");
+            let [created, expires] =
+                ["createdAt", "expiresAt"].map(|time| payment.remove(time).unwrap());
+            assert!(created.as_str() < expires.as_str(), "{created} {expires}");
+            let expected = json!({
+                "id": id, "url": payee.url(), "txid": txid(payee), "satoshis": satoshis,
+                "state": state, "memo": memo, "blockHash": null, "blockHeight": null,
+            });
+            assert_eq!(Value::Object(payment), expected);
+        }
+        assert_eq!(site.cli_json(&["payment", "list", "--before", "2"]), json!([payments[1]]));
+        assert_eq!(site.cli_json(&["payment", "list", "--before", "1"]), json!([]));
+        let table = site.cli_ok(&["payment", "list"]);
+        let lines: Vec<Vec<_>> =
+            table.lines().map(|line| line.split_whitespace().collect()).collect();
+        let row =
+            |first: &str| lines.iter().find(|line| line.first() == Some(&first)).unwrap().clone();
+        assert_eq!(
+            row("id"),
+            ["id", "state", "satoshis", "fee", "block", "transaction", "paid", "to"]
+        );
+        assert_eq!(row("2")[..3], ["2", "open", "5000"]);
+        assert_eq!(row("1")[..3], ["1", "settled", "10000"]);
+        assert!(table.contains(&paid.url()) && table.contains(&txid(&open)), "{table}");
+
+        let cancelled = site.cli_json(&["payment", "cancel", "2"]);
+        assert_eq!((&cancelled["id"], &cancelled["state"]), (&json!(2), &json!("cancelled")));
+        check_refused(&site, &["payment", "cancel", "2"], "payment 2 is cancelled");
+        check_refused(&site, &["payment", "cancel", "3"], "there is no payment 3");
+    }
+}
+
+#[test]
+fn a_payment_that_was_left_open_without_a_server_is_seen_to_by_the_next_one() {
+    let [_, (site, _)] = sites();
+    let payee = payee(10_000);
+    payee.on_post(|_| Answer::text(503, "{}"));
+    assert_eq!(site.cli(&["pay", &payee.url()]).code, 1);
+    broadcast(&payee.paid_with());
+    let shop = Merchant { server: site.server(), site };
+    wait_until("it is settled", || shop.outgoing_states() == ["settled"]);
+}
+
+#[test]
+fn refusals_say_why_and_wrong_usage_is_told_apart() {
+    let buyer = buyer(&[1_000]);
+    let site = &buyer.site;
+    let url = "http://127.0.0.1/";
+    check_refused(site, &["pay", url], "payToURL must end with the id of what is paid");
+    let dear = payee(1_000);
+    let complaint = "1010 satoshis are needed, fee included, and 1000 can be spent";
+    check_refused(site, &["pay", &dear.url()], complaint);
+    let shop = payee(100);
+    shop.on_post(|_| Answer::text(409, r#"{"detail":"sold out"}"#));
+    check_refused(site, &["pay", &shop.url()], "the payee refuses the payment: sold out");
+    for wrong in [
+        &["pay"][..],
+        &["pay", "a", "b"],
+        &["payment"],
+        &["payment", "cancel"],
+        &["payment", "cancel", "x"],
+        &["payment", "cancel", "-1"],
+        &["payment", "list", "--before", "x"],
+        &["faucet"],
+    ] {
+        let done = site.cli(wrong);
+        assert_eq!((done.code, done.stdout.as_str()), (2, ""), "{wrong:?}: {}", done.stderr);
+    }
+}
+
+#[test]
+fn the_faucet_pays_up_to_its_limit() {
+    for (site, _server) in sites() {
+        let most = payee(100_000);
+        let said = site.cli_ok(&["faucet", &most.url()]);
+        let paid = most.paid_with();
+        let expected =
+            format!("The faucet has paid to {}\ntransaction {}", most.url(), paid.txid());
+        assert_eq!(said, expected);
+        assert!(paid.outputs.iter().any(|output| output.satoshis == 100_000));
+        assert_eq!(most.requests("POST")[0].json()["memo"], "from the faucet");
+        let again = site.cli_json(&["faucet", &payee(5_000).url()]);
+        assert_eq!(again.as_object().unwrap().keys().collect::<Vec<_>>(), ["txid"]);
+        let complaint = "the payee asks for 100001 satoshis, and the limit is 100000";
+        for asked in [vec![output(100_001)], vec![output(100_000), output(1)]] {
+            let payee = Payee::asking(&go_dpp_terms(&asked));
+            check_refused(&site, &["faucet", &payee.url()], complaint);
+            assert!(payee.requests("POST").is_empty());
+        }
+        assert_eq!(site.cli_ok(&["balance"]), "50000 satoshis");
+        assert_eq!(site.cli_json(&["payment", "list"]), json!([]));
+    }
+}
+
+#[test]
+fn the_faucet_says_why_it_does_not_pay() {
+    let site = site_with(node(), json!({}));
+    let shop = payee(1_000);
+    shop.on_post(|_| Answer::text(400, r#"{"detail":"no"}"#));
+    check_refused(&site, &["faucet", &shop.url()], "the payee refuses the payment: no");
+    shop.on_get(|_| Answer::text(404, r#"{"detail":"no such order"}"#));
+    let complaint = "the payee offers no terms: no such order";
+    check_refused(&site, &["faucet", &shop.url()], complaint);
+    let complaint = "payToURL must begin with http:// or https://";
+    check_refused(&site, &["faucet", "file:///etc/passwd"], complaint);
+
+    let complaint = "the faucet gives coins of a regtest node only";
+    let testnet = Site::with(json!({ "network": "testnet", "rpcUser": "u", "rpcPassword": "p" }));
+    check_refused(&testnet, &["faucet", &payee(1_000).url()], complaint);
+    let complaint = "no node is configured: set rpcUser and rpcPassword";
+    check_refused(&Site::new(), &["faucet", &payee(1_000).url()], complaint);
+}
