@@ -43,6 +43,9 @@ const FRAME_LEN: u64 = 4 + 4 + 3 + 3;
 const INPUT_LEN: u64 = 36 + 4 + 1 + (1 + 72 + 1) + (1 + 33);
 /// A P2PKH output.
 const CHANGE_LEN: u64 = 8 + 1 + 25;
+/// What miners commonly ask for, in satoshis per 1000 bytes. Who asks for less today may not be who
+/// mines the change.
+const COMMON_RATE: u64 = 100;
 
 /// What a transaction is to pay, before the coins for it are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +70,7 @@ impl Spending {
     pub fn change(&self, inputs: usize, total: u64) -> Option<u64> {
         let bytes = FRAME_LEN + self.output_bytes + INPUT_LEN * inputs as u64 + CHANGE_LEN;
         let change = total.checked_sub(self.satoshis)?.checked_sub(fee(self.fee_rate, bytes))?;
-        (change > fee(self.fee_rate, INPUT_LEN)).then_some(change)
+        (change > fee(self.fee_rate.max(COMMON_RATE), INPUT_LEN)).then_some(change)
     }
 }
 
@@ -97,6 +100,8 @@ mod tests {
         assert_eq!(SPENDING.change(1, 1000 + 116 + 75), None);
         assert_eq!(SPENDING.change(1, 1000 + 116 + 76), Some(76));
         assert_eq!(SPENDING.change(1, 999), None);
+        let cheap = Spending { fee_rate: 0, ..SPENDING };
+        assert_eq!([1015, 1016].map(|total| cheap.change(1, total)), [None, Some(16)]);
     }
 
     #[test]

@@ -3,8 +3,9 @@ use std::time::Duration;
 
 use bsv_tx::Network;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
-use reqwest::{Client, RequestBuilder, Url, redirect};
+use reqwest::{Client, ClientBuilder, RequestBuilder, Url, redirect};
 use rustls::crypto::ring;
+use rustls::{ClientConfig, RootCertStore};
 use tokio::time::timeout;
 
 use crate::dpp::{Dialect, MAX_ACKNOWLEDGEMENT_LEN, MAX_MESSAGE_LEN, ReceivedTerms, refusal};
@@ -74,13 +75,24 @@ impl Payee {
         self.client.get_or_init(|| {
             // Fails if the process has one already, which will do.
             let _ = ring::default_provider().install_default();
-            Client::builder()
-                .redirect(redirect::Policy::custom(follow))
-                .connect_timeout(TIMEOUT)
-                .build()
-                .expect("a client is built from constants and the system's certificates")
+            client().build().unwrap_or_else(|error| {
+                let reason = innermost(&error);
+                tracing::warn!("payees cannot be paid over https, no certificates: {reason}");
+                client()
+                    .tls_backend_preconfigured(trusts_nobody())
+                    .build()
+                    .expect("a client that loads nothing is built from constants")
+            })
         })
     }
+}
+
+fn client() -> ClientBuilder {
+    Client::builder().redirect(redirect::Policy::custom(follow)).connect_timeout(TIMEOUT)
+}
+
+fn trusts_nobody() -> ClientConfig {
+    ClientConfig::builder().with_root_certificates(RootCertStore::empty()).with_no_client_auth()
 }
 
 /// Redirects lead to the same scheme only, so that nobody is sent out of TLS or to a file.
