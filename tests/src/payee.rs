@@ -3,16 +3,24 @@
 use std::fmt;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
 use bsv_invoicing::Timestamp;
 use bsv_tx::{PrivateKey, Script, Transaction, TxOut};
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::{Value, json};
+
+use crate::build::workspace;
 
 /// A server that is asked for terms and paid. It stops when dropped.
 pub struct Payee {
+    scheme: &'static str,
     address: SocketAddr,
     desk: Arc<Desk>,
 }
@@ -46,26 +54,50 @@ struct Desk {
     on_post: Mutex<Behaviour>,
     requests: Mutex<Vec<Request>>,
     /// The connections over which nothing more is said.
-    stalled: Mutex<Vec<TcpStream>>,
+    stalled: Mutex<Vec<Box<dyn Stream>>>,
     is_closed: AtomicBool,
+    tls: Option<Arc<ServerConfig>>,
 }
+
+trait Stream: Read + Write + Send {}
+
+impl<S: Read + Write + Send> Stream for S {}
 
 impl Payee {
     /// One that asks for this, and accepts every payment without sending it to anybody.
     pub fn asking(terms: &Value) -> Self {
+        Self::start(terms, None)
+    }
+
+    /// The same over TLS, for those who trust [`authority`].
+    pub fn secure(terms: &Value) -> Self {
+        let certificate = CertificateDer::from_pem_file(tls_file("payee.pem")).unwrap();
+        let key = PrivateKeyDer::from_pem_file(tls_file("payee.key")).unwrap();
+        let tls = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate], key)
+            .unwrap();
+        Self::start(terms, Some(Arc::new(tls)))
+    }
+
+    fn start(terms: &Value, tls: Option<Arc<ServerConfig>>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let terms = Answer::json(200, terms);
+        let scheme = if tls.is_some() { "https" } else { "http" };
         let desk = Arc::new(Desk {
             on_get: Mutex::new(Arc::new(move |_| terms.clone())),
             on_post: Mutex::new(Arc::new(Answer::accept)),
             requests: Mutex::default(),
             stalled: Mutex::default(),
             is_closed: AtomicBool::new(false),
+            tls,
         });
         let open = Arc::clone(&desk);
         thread::spawn(move || open.serve(&listener));
-        Self { address, desk }
+        Self { scheme, address, desk }
     }
 
     /// Sets what it does when it is asked for terms.
@@ -85,7 +117,7 @@ impl Payee {
 
     /// Its payment URL.
     pub fn url(&self) -> String {
-        format!("http://{}/api/v1/payment/order-1", self.address)
+        format!("{}://{}/api/v1/payment/order-1", self.scheme, self.address)
     }
 
     /// The requests of this method so far.
@@ -128,17 +160,27 @@ impl Desk {
             }
             let desk = Arc::clone(self);
             // A payer may hang up at any moment.
-            thread::spawn(move || stream.ok().and_then(|stream| desk.answer(stream)));
+            thread::spawn(move || stream.ok().and_then(|stream| desk.accept(stream)));
         }
     }
 
-    fn answer(&self, mut stream: TcpStream) -> Option<()> {
+    fn accept(&self, stream: TcpStream) -> Option<()> {
+        match &self.tls {
+            None => self.answer(Box::new(stream)),
+            Some(tls) => {
+                let connection = ServerConnection::new(Arc::clone(tls)).ok()?;
+                self.answer(Box::new(StreamOwned::new(connection, stream)))
+            }
+        }
+    }
+
+    fn answer(&self, mut stream: Box<dyn Stream>) -> Option<()> {
         let request = Request::read(&mut stream)?;
         self.requests.lock().unwrap().push(request.clone());
         let behaviour = if request.method == "POST" { &self.on_post } else { &self.on_get };
         let behaviour = Arc::clone(&behaviour.lock().unwrap());
         match behaviour(&request) {
-            Answer::Bytes(bytes) => stream.write_all(&bytes).ok()?,
+            Answer::Bytes(bytes) => stream.write_all(&bytes).and_then(|()| stream.flush()).ok()?,
             Answer::Stalled(bytes) => {
                 stream.write_all(&bytes).ok()?;
                 self.stalled.lock().unwrap().push(stream);
@@ -149,7 +191,7 @@ impl Desk {
 }
 
 impl Request {
-    fn read(stream: &mut TcpStream) -> Option<Self> {
+    fn read(stream: &mut impl Read) -> Option<Self> {
         let mut bytes = Vec::new();
         let end = loop {
             if let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
@@ -200,7 +242,7 @@ impl Request {
     }
 }
 
-fn read_more(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> Option<()> {
+fn read_more(stream: &mut impl Read, bytes: &mut Vec<u8>) -> Option<()> {
     let mut part = [0; 64 * 1024];
     let len = stream.read(&mut part).ok().filter(|len| *len > 0)?;
     bytes.extend_from_slice(&part[..len]);
@@ -250,6 +292,15 @@ impl Answer {
         };
         Self::json(201, &acknowledgement)
     }
+}
+
+/// The certificate of who vouches for [`Payee::secure`].
+pub fn authority() -> PathBuf {
+    tls_file("authority.pem")
+}
+
+fn tls_file(name: &str) -> PathBuf {
+    workspace().join("tests/vectors/tls").join(name)
 }
 
 /// A P2PKH output of a key that nobody keeps.

@@ -325,6 +325,8 @@ fn a_payment_that_is_being_cancelled_can_be_displaced() {
     restart_empty(&mut node);
     let done = site.cli(&["payment", "cancel", "1"]);
     assert_eq!(done.code, 1, "{}", done.stdout);
+    let done = site.cli(&["pay", &payee.url()]);
+    assert_eq!((done.code, done.stderr.as_str()), (1, "bsv-cli: payment 1 is cancelling\n"));
     send(&node, &double_spend(&purse, &received, 100_000));
     node.mine(1);
     let shop = Merchant { server: site.server(), site };

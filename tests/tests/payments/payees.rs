@@ -1,12 +1,13 @@
 //! Payees that offer no terms, or none that a wallet should pay: nothing is reserved for them.
 
 use std::net::TcpListener;
+use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
 use bsv_invoicing::Timestamp;
 use bsv_tests::clock::Clock;
-use bsv_tests::payee::{Answer, Payee, bip270_terms, brc_terms, go_dpp_terms, output};
+use bsv_tests::payee::{Answer, Payee, authority, bip270_terms, brc_terms, go_dpp_terms, output};
 use bsv_tx::{ScriptBuilder, TxOut};
 use serde_json::{Value, json};
 
@@ -248,6 +249,53 @@ fn terms_have_expired_by_the_clock_of_the_wallet() {
     clock.shift(25 * 60 * 60);
     let detail = check_problem(&buyer.pay(&payee.url()), 422, "refused-by-payee");
     assert!(detail.contains("expired"), "{detail}");
+}
+
+/// A wallet with 10,000 satoshis on a machine that trusts what a file vouches for.
+fn trusting(certificates: &Path) -> Merchant {
+    let mut site = site_with(node(), json!({}));
+    site.set_env("SSL_CERT_FILE", certificates);
+    site.set_env("SSL_CERT_DIR", "/nowhere");
+    let buyer = Merchant { server: site.server(), site };
+    buyer.fill(10_000);
+    buyer
+}
+
+#[test]
+fn a_payee_is_paid_over_tls_if_somebody_vouches_for_it() {
+    let terms = go_dpp_terms(&[output(1_000)]);
+    let payee = Payee::secure(&terms);
+    payee.on_post(|request| {
+        let txid = request.transaction().txid().to_string();
+        let channel = json!({ "host": "h", "path": "", "channel_id": "c", "token": "t" });
+        Answer::json(201, &json!({ "tx_id": txid, "peer_channel": channel }))
+    });
+    let result = trusting(&authority()).pay_ok(&payee.url());
+    assert_eq!(result["peer_channel"]["host"], "https://h");
+    let plain = Payee::asking(&terms);
+    let elsewhere = Answer::redirect(&plain.url());
+    payee.on_get(move |_| elsewhere.clone());
+    let other = trusting(&authority());
+    check_problem(&other.pay(&payee.url()), 502, "payee-nonsense");
+
+    let stranger = Payee::secure(&terms);
+    let buyer = buyer(&[50_000]);
+    check_problem(&buyer.pay(&stranger.url()), 503, "payee-unavailable");
+    check_problem(
+        &buyer.pay(&stranger.url().replace("127.0.0.1", "localhost")),
+        503,
+        "payee-unavailable",
+    );
+    assert!(stranger.requests("GET").is_empty());
+    check_untouched(&buyer);
+}
+
+#[test]
+fn a_machine_without_certificates_pays_over_plain_http() {
+    let buyer = trusting(Path::new("/nowhere"));
+    let terms = go_dpp_terms(&[output(1_000)]);
+    buyer.pay_ok(&Payee::asking(&terms).url());
+    check_problem(&buyer.pay(&Payee::secure(&terms).url()), 503, "payee-unavailable");
 }
 
 #[test]
