@@ -24,10 +24,11 @@ pub(crate) fn confirm(question: &str) -> io::Result<bool> {
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-/// What a refusal says: the detail of a problem document, or the text that it is.
+/// What a refusal says: the detail of a problem document, or the text that it is. It may quote what
+/// others wrote.
 pub(crate) fn reason(body: &str) -> String {
     let problem: Value = serde_json::from_str(body).unwrap_or_default();
-    problem["detail"].as_str().unwrap_or(body).to_owned()
+    printable(problem["detail"].as_str().unwrap_or(body))
 }
 
 /// The effective settings, a line each.

@@ -41,13 +41,15 @@ fn bare(program: &Path) -> Command {
     command
 }
 
-/// `program` on the data directory `dir/data`, with settings from one place. The wallet takes a free
-/// port unless they say something of it.
+/// `program` on the data directory `dir/data`, with settings from one place. The wallet and payments
+/// take free ports unless they say something of them.
 fn configured(program: &Path, dir: &Path, source: Source, settings: &Value) -> Command {
     let mut command = bare(program);
     let mut settings = settings.clone();
-    if settings["wallet"].is_null() {
-        settings["wallet"] = json!({"port": 0});
+    for listener in ["wallet", "payments"] {
+        if settings[listener].is_null() {
+            settings[listener] = json!({"port": 0});
+        }
     }
     let settings = &settings;
     command.arg("--data-dir").arg(dir.join("data"));
@@ -185,10 +187,11 @@ fn every_setting_of_the_specification_takes_effect_from_either_source() {
             let at = |name: &str| dir.path().join(name);
             let node = TcpListener::bind("127.0.0.2:0").unwrap();
             let port = node::free_port();
-            let wallet_port = node::free_port();
+            let [wallet_port, payments_port] = [(); 2].map(|()| node::free_port());
             let settings = json!({
                 "port": port,
                 "wallet": {"port": wallet_port},
+                "payments": {"port": payments_port},
                 "minerIdDataPath": at("elsewhere/ids"),
                 "keystore": at("elsewhere/keys"),
                 "network": network,
@@ -205,6 +208,7 @@ fn every_setting_of_the_specification_takes_effect_from_either_source() {
             let lines = [
                 format!("listening minerid http://127.0.0.1:{port}"),
                 format!("listening wallet http://127.0.0.1:{wallet_port}"),
+                format!("listening payments http://127.0.0.1:{payments_port}"),
                 format!("listening control {}", control.display()),
             ];
             assert_eq!(server.lines, lines);
@@ -233,6 +237,7 @@ fn every_setting_of_the_specification_takes_effect_from_either_source() {
                     "rpcPassword" => assert_eq!(shown[name], "set"),
                     "allowPlainKeystore" => {}
                     "wallet" => assert_eq!(shown[name]["port"], wallet_port),
+                    "payments" => assert_eq!(shown[name]["port"], payments_port),
                     _ => assert_eq!(&shown[name], value, "{name}"),
                 }
             }
@@ -603,7 +608,7 @@ fn the_data_directory_has_a_default_for_each_user() {
     let dir = TempDir::new().unwrap();
     let home = dir.path().join("home");
     let xdg = dir.path().join("xdg");
-    let port = json!({"port": 0, "wallet": {"port": 0}}).to_string();
+    let port = json!({"port": 0, "wallet": {"port": 0}, "payments": {"port": 0}}).to_string();
     let start = |variables: &[(&str, &Path)]| {
         let mut command = bare(server_program());
         command.env("BSV_CONFIG", &port).envs(variables.iter().copied());
@@ -637,7 +642,8 @@ fn a_relative_data_directory_is_taken_from_where_the_program_starts() {
     command.current_dir(dir.path()).args(["--data-dir", "here"]);
     command.env(
         "BSV_CONFIG",
-        json!({"port": 0, "wallet": {"port": 0}, "keystore": "keys"}).to_string(),
+        json!({"port": 0, "wallet": {"port": 0}, "payments": {"port": 0}, "keystore": "keys"})
+            .to_string(),
     );
     let server = Server::start(&mut command);
     let control = dir.path().join("here/regtest/control.sock").canonicalize().unwrap();

@@ -944,7 +944,9 @@ impl OpenTables<'_> {
         }
         let money = self.money()?;
         money.set_state(number, TransactionState::Settled)?;
-        money.followed.insert(number, FOR_EVER)?;
+        if money.followed.get(number)?.is_none_or(|until| until.value() != FOR_EVER) {
+            money.followed.insert(number, FOR_EVER)?;
+        }
         for key in money.made_by(number)? {
             let money = self.money()?;
             let (satoshis, _, _, spender) = money.coin_row(key)?;
