@@ -47,6 +47,9 @@ const DEEP: u32 = 100;
 const PATIENCE: u32 = 6;
 /// How many payees are asked at once.
 const MOST_TALKS: usize = 64;
+/// Why a node does not tell what became of a transaction.
+pub(crate) const NO_INDEX: &str = "the node does not find all mined transactions: run it with \
+                                   txindex=1, without which it is not known what became of some";
 /// How many transactions are read at once.
 const PAGE: usize = 100;
 
@@ -64,6 +67,9 @@ impl<S: WalletStore> Wallet<S> {
             let floor = node.least_fee_rate().await.map_err(away)?;
             self.fee_floor.store(floor, Ordering::Relaxed);
             self.forget_lost_blocks(node, tip, last).await?;
+        }
+        if last.is_none() && !node.has_transaction_index().await.map_err(away)? {
+            tracing::warn!("{NO_INDEX}");
         }
         while following.talks.try_join_next().is_some() {}
         let mut unsettled = HashSet::new();
@@ -388,7 +394,7 @@ async fn fate(node: &NodeRpc, transaction: &Transaction) -> Result<Fate, Error> 
     }
     // Meanwhile it may have been mined itself.
     match node.transaction_place(&transaction.txid()).await.map_err(away)? {
-        TransactionPlace::Nowhere => Ok(fate),
-        TransactionPlace::Mempool | TransactionPlace::Block(_) => Ok(Fate::Unclear),
+        TransactionPlace::Nowhere if node.has_transaction_index().await.map_err(away)? => Ok(fate),
+        _ => Ok(Fate::Unclear),
     }
 }

@@ -17,6 +17,7 @@ use crate::coin::{Chain, Coin, KeyPath, Spending, fee};
 use crate::dpp::{Acknowledgement, AnswerError, FeeRate, Payment, ReceivedTerms, TermsError};
 use crate::error::Error;
 use crate::fields::{FieldErrors, Members};
+use crate::follow::NO_INDEX;
 use crate::idempotency::IdempotencyKey;
 use crate::payment::{NewOutgoing, OutgoingPayment, OutgoingState, Selection};
 use crate::receive::{away, unknown};
@@ -182,7 +183,13 @@ impl<S: WalletStore> Wallet<S> {
     ) -> Result<OutgoingPayment, Error> {
         let number = payment.number;
         let now = self.now();
-        match self.node()?.transaction_place(&payment.txid).await.map_err(unknown)? {
+        let node = self.node()?;
+        match node.transaction_place(&payment.txid).await.map_err(unknown)? {
+            TransactionPlace::Nowhere
+                if !node.has_transaction_index().await.map_err(unknown)? =>
+            {
+                Err(Error::OutcomeUnknown(NO_INDEX.to_owned()))
+            }
             TransactionPlace::Nowhere => {
                 self.store.refuse_outgoing(number, reason.to_owned(), now).await?;
                 Err(Error::PayeeRefuses(format!("the payee refuses the payment: {reason}")))

@@ -198,6 +198,7 @@ async fn a_transaction_is_known_in_the_mempool_and_in_a_block() {
     let payment = payee.pay(&coin, &other, 500);
     let txid = payment.txid();
     assert_eq!(rpc.transaction(&txid).await, Ok(None));
+    assert_eq!(rpc.has_transaction_index().await, Ok(true));
     assert_eq!(rpc.transaction_place(&txid).await, Ok(TransactionPlace::Nowhere));
     rpc.send_transaction(&payment).await.unwrap();
     assert_eq!(rpc.transaction(&txid).await, Ok(Some(payment.clone())));

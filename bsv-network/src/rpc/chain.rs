@@ -50,6 +50,19 @@ impl NodeRpc {
         Ok(Some(MinedIn { block, branch }))
     }
 
+    /// Whether the node keeps an index of all transactions (`txindex=1`), which its words about one that
+    /// does not exist tell. Without it, it does not find a mined transaction whose outputs are all
+    /// spent.
+    pub async fn has_transaction_index(&self) -> Result<bool, NodeError> {
+        let nothing = Txid::from_bytes([0; 32]).to_string();
+        match self.ask::<String>("getrawtransaction", &(nothing, false)).await {
+            Err(NodeError::Rejected { code: code::NOT_FOUND, message, .. }) => {
+                Ok(!message.contains("-txindex"))
+            }
+            result => result.map(|_| true),
+        }
+    }
+
     /// The header of a block and its place, or `None` if the node does not know the block
     /// (`getblockheader`). Whatever the node says, the header is the one that `hash` names.
     pub async fn block_header(&self, hash: &BlockHash) -> Result<Option<BlockInfo>, NodeError> {

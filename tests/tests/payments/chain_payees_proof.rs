@@ -84,3 +84,28 @@ fn the_proof_of_a_payee_is_taken_if_it_holds() {
     assert_eq!(asked.path, "/x/api/v1/channel/c?unread=true");
     assert_eq!(asked.header("authorization"), Some("Bearer t"));
 }
+
+#[test]
+fn a_node_without_an_index_does_not_say_that_a_payment_is_displaced() {
+    let node = Node::start_with(&["txindex=0"]);
+    node.mine(110);
+    let purse = Purse::filled(&node, 1, 100_000);
+    let shop = buyer_with(&node, json!({}), &[10_000]);
+    let asked = TxOut { satoshis: 9_990, locking_script: purse.script() };
+    let payee = Payee::asking(&go_dpp_terms(&[asked]));
+    shop.pay_ok(&payee.url());
+    let paid = payee.paid_with();
+    send(&node, &purse.spend(&purse.coins_of(&paid), Vec::new(), FEE));
+    let Merchant { site, server } = shop;
+    assert_eq!(server.stop(), 0);
+    node.mine(8);
+    assert!(!knows(&node, &paid));
+    let shop = Merchant { server: site.server(), site };
+    // When this is mined, the payment has been looked at.
+    let invoice = shop.fill(1_000);
+    node.mine(1);
+    wait_until("another proof is found", || shop.payments(&invoice)[0]["state"] == "mined");
+    assert_eq!(shop.outgoing_states(), ["settled"]);
+    shop.pay_ok(&payee.url());
+    assert_eq!(payee.requests("POST").len(), 1, "it is not paid again");
+}
