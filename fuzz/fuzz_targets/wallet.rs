@@ -1,15 +1,16 @@
 //! What strangers write to the wallet: any bytes as the body of a request, and as a whole request on a
-//! connection, get answers that are not the server's fault.
+//! connection, also to the payments listener, get answers that are not the server's fault.
 
 #![no_main]
 
 use std::sync::LazyLock;
 use std::time::Duration;
 
+use bsv_invoicing::dpp::Merchant;
 use bsv_invoicing::{InvoiceDraft, MAX_SATOSHIS, Timestamp, UserDraft};
 use bsv_minerid::PlainKeys;
 use bsv_server::Surface;
-use bsv_server::config::{Config, KeystoreConfig, WalletConfig};
+use bsv_server::config::{Config, KeystoreConfig, PaymentsConfig, WalletConfig};
 use bsv_tx::Network;
 use fuzz::Service;
 use libfuzzer_sys::fuzz_target;
@@ -32,7 +33,19 @@ static SITE: LazyLock<(Service, TempDir)> = LazyLock::new(|| {
             address: ([127, 0, 0, 1], 0).into(),
             expiry: Duration::from_secs(3600),
             cache_bytes: 1 << 20,
-            public_url: "http://127.0.0.1:8445".to_owned(),
+            merchant: Merchant {
+                name: String::new(),
+                avatar: String::new(),
+                email: String::new(),
+                address: String::new(),
+            },
+            pay_limit: MAX_SATOSHIS,
+            max_fee_rate: 1000,
+            payments: PaymentsConfig {
+                address: ([127, 0, 0, 1], 8445).into(),
+                public_url: None,
+                fee_rate: 100,
+            },
         }),
         allowed_hosts: Vec::new(),
     };
@@ -52,4 +65,5 @@ fuzz_target!(|bytes: &[u8]| {
     if !bytes.windows(8).any(|window| window == b"invoices") || bytes.starts_with(b"POST") {
         SITE.0.check(Surface::Wallet, bytes);
     }
+    SITE.0.check(Surface::Payments, bytes);
 });
