@@ -1,4 +1,4 @@
-use bsv_tx::OutPoint;
+use bsv_tx::{OutPoint, TxOut};
 
 /// A chain of keys of the wallet's account: `m/44'/236'/0'/<chain>`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -72,6 +72,15 @@ impl Spending {
         let change = total.checked_sub(self.satoshis)?.checked_sub(fee(self.fee_rate, bytes))?;
         (change > fee(self.fee_rate.max(COMMON_RATE), INPUT_LEN)).then_some(change)
     }
+}
+
+/// The size of outputs in a transaction, in bytes.
+pub(crate) fn encoded_len(outputs: &[TxOut]) -> u64 {
+    let mut bytes = Vec::new();
+    for output in outputs {
+        output.encode(&mut bytes);
+    }
+    bytes.len() as u64
 }
 
 /// Coins of similar worth share a bucket: those of `2^bucket` satoshis and more, but less than twice

@@ -239,10 +239,14 @@ impl<S: WalletStore> Wallet<S> {
             Fate::Orphaned => self.is_forgotten(node, followed, tip, following).await?,
         };
         if is_displaced {
-            tracing::warn!("transaction {txid} was displaced");
-            self.store.displace(number, self.now()).await?;
+            self.note_displaced(number, &txid).await?;
         }
         Ok(())
+    }
+
+    async fn note_displaced(&self, number: u64, txid: &Txid) -> Result<(), Error> {
+        tracing::warn!("transaction {txid} was displaced");
+        Ok(self.store.displace(number, self.now()).await?)
     }
 
     /// Whether the network has not known for long what a payment spends. Blocks count that are younger
@@ -280,8 +284,7 @@ impl<S: WalletStore> Wallet<S> {
             return Ok(self.store.prove(number, proof, self.now()).await?);
         }
         if fate(node, transaction).await? == Fate::Displaced {
-            tracing::warn!("transaction {txid} of payment {payment} was displaced");
-            self.store.displace(number, self.now()).await?;
+            self.note_displaced(number, &txid).await?;
         }
         Ok(())
     }

@@ -13,7 +13,7 @@ use reqwest::Url;
 use tokio::sync::watch;
 
 use self::payee::outcome_unclear;
-use crate::coin::{Chain, Coin, KeyPath, Spending, fee};
+use crate::coin::{Chain, Coin, KeyPath, Spending, encoded_len, fee};
 use crate::dpp::{Acknowledgement, AnswerError, FeeRate, Payment, ReceivedTerms, TermsError};
 use crate::error::Error;
 use crate::fields::{FieldErrors, Members};
@@ -391,14 +391,6 @@ fn terms_outputs(received: &ReceivedTerms) -> Vec<TxOut> {
             locking_script: destination.script.clone(),
         })
         .collect()
-}
-
-fn encoded_len(outputs: &[TxOut]) -> u64 {
-    let mut bytes = Vec::new();
-    for output in outputs {
-        output.encode(&mut bytes);
-    }
-    bytes.len() as u64
 }
 
 /// A fee rate in satoshis per 1000 bytes, rounded up.

@@ -83,27 +83,13 @@ pub(crate) struct MerkleProof {
     /// The block's hash.
     #[serde(deserialize_with = "parsed")]
     pub(crate) target: BlockHash,
-    nodes: Vec<Node>,
+    nodes: Vec<Parsed<Sibling>>,
 }
 
 impl MerkleProof {
     pub(crate) fn into_branch(self) -> MerkleBranch {
-        let siblings = self.nodes.into_iter().map(|Node(sibling)| sibling).collect();
+        let siblings = self.nodes.into_iter().map(|Parsed(sibling)| sibling).collect();
         MerkleBranch { position: self.index, siblings }
-    }
-}
-
-/// A hash in display order, or `*` for a duplicate.
-struct Node(Sibling);
-
-impl<'de> Deserialize<'de> for Node {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = Cow::<str>::deserialize(deserializer)?;
-        if text == "*" {
-            return Ok(Self(Sibling::Duplicate));
-        }
-        let hash: MerkleRoot = text.parse().map_err(de::Error::custom)?;
-        Ok(Self(Sibling::Hash(*hash.as_bytes())))
     }
 }
 

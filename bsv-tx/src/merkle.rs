@@ -1,5 +1,8 @@
+use std::fmt;
+use std::str::FromStr;
+
 use crate::encode::{DecodeError, Reader, write_var_int};
-use crate::hash::{MerkleRoot, Txid, sha256d};
+use crate::hash::{HashParseError, MerkleRoot, Txid, sha256d};
 
 /// What a node of the Merkle tree is hashed with, on the way from a transaction to the root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -8,6 +11,27 @@ pub enum Sibling {
     Hash([u8; 32]),
     /// The node itself, where the level has an odd number of nodes and this is its last.
     Duplicate,
+}
+
+impl fmt::Display for Sibling {
+    /// Writes a hash in display order, or `*` for a duplicate, as nodes and merchants' APIs do.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Hash(hash) => MerkleRoot::from_bytes(*hash).fmt(f),
+            Self::Duplicate => f.write_str("*"),
+        }
+    }
+}
+
+impl FromStr for Sibling {
+    type Err = HashParseError;
+
+    fn from_str(text: &str) -> Result<Self, HashParseError> {
+        match text {
+            "*" => Ok(Self::Duplicate),
+            hash => hash.parse().map(|hash: MerkleRoot| Self::Hash(*hash.as_bytes())),
+        }
+    }
 }
 
 /// The way from a transaction to the Merkle root of its block.
@@ -169,6 +193,18 @@ mod tests {
             MerkleBranch::from_bytes(&higher.to_bytes()),
             Err(DecodeError::TooManySiblings(65))
         );
+    }
+
+    #[test]
+    fn a_sibling_is_written_as_it_is_read() {
+        let hash = format!("{}ab", "00".repeat(31));
+        assert_eq!(hash.parse::<Sibling>().unwrap().to_string(), hash);
+        let mut bytes = [0; 32];
+        bytes[0] = 0xab;
+        assert_eq!(hash.parse(), Ok(Sibling::Hash(bytes)));
+        assert_eq!("*".parse(), Ok(Sibling::Duplicate));
+        assert_eq!(Sibling::Duplicate.to_string(), "*");
+        assert!("**".parse::<Sibling>().is_err());
     }
 
     #[test]

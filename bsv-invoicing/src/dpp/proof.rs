@@ -1,7 +1,5 @@
-use std::borrow::Cow;
-
-use bsv_tx::{BlockHash, BlockHeader, MerkleBranch, MerkleRoot, Sibling, Txid};
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use bsv_tx::{BlockHash, BlockHeader, MerkleBranch, Sibling, Txid};
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::json::{self, displayed, parsed};
@@ -181,25 +179,6 @@ struct Tsc {
     nodes: Vec<Node>,
 }
 
-/// A hash in display order, or `*` for a duplicate.
-struct Node(Sibling);
-
-impl Serialize for Node {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.0 {
-            Sibling::Duplicate => serializer.serialize_str("*"),
-            Sibling::Hash(hash) => serializer.collect_str(&MerkleRoot::from_bytes(hash)),
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for Node {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = Cow::<str>::deserialize(deserializer)?;
-        if text == "*" {
-            return Ok(Self(Sibling::Duplicate));
-        }
-        let hash: MerkleRoot = text.parse().map_err(de::Error::custom)?;
-        Ok(Self(Sibling::Hash(*hash.as_bytes())))
-    }
-}
+#[derive(Deserialize, Serialize)]
+#[serde(transparent)]
+struct Node(#[serde(serialize_with = "displayed", deserialize_with = "parsed")] Sibling);

@@ -17,7 +17,7 @@ use super::tables::{
     INVOICE_PAID, INVOICE_PAYMENT_DISPLACED, OpenTables, Outcome, PAYMENT_CANCELLED,
     PAYMENT_DISPLACED, PAYMENT_REFUSED, PAYMENT_SETTLED, PAYMENT_STARTED, Route, invoice_row,
 };
-use crate::coin::{Chain, Coin, KeyPath, Spending, bucket};
+use crate::coin::{Chain, Coin, KeyPath, Spending, bucket, encoded_len};
 use crate::dpp::PeerChannel;
 use crate::idempotency::IdempotencyKey;
 use crate::invoice::InvoiceState;
@@ -747,13 +747,8 @@ impl OpenTables<'_> {
         let at = self.next_event_at(new.now);
         let money = self.money()?;
         let satoshis = new.outputs.iter().map(|output| output.satoshis).sum();
-        let output_bytes = new.outputs.iter().map(|output| {
-            let mut bytes = Vec::new();
-            output.encode(&mut bytes);
-            bytes.len() as u64
-        });
-        let spending =
-            Spending { satoshis, output_bytes: output_bytes.sum(), fee_rate: new.fee_rate };
+        let output_bytes = encoded_len(&new.outputs);
+        let spending = Spending { satoshis, output_bytes, fee_rate: new.fee_rate };
         let first = money.coin_to_repeat(&new.url)?;
         let (keys, total) = match money.choose(&spending, first)? {
             Ok(chosen) => chosen,
