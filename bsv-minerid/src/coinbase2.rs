@@ -77,11 +77,11 @@ impl<'a> Coinbase2<'a> {
     }
 
     /// The transaction id that a block binding starts from: of a coinbase transaction that has
-    /// this end, zeros for an unlocking script and the script `OP_FALSE OP_RETURN` in place of the
-    /// identity output.
-    pub(crate) fn modified_txid(&self) -> Txid {
+    /// this end, zeros for an unlocking script and `placeholder` in place of the script that
+    /// carries the identity.
+    pub(crate) fn modified_txid(&self, placeholder: &[u8]) -> Txid {
         let mut transaction = MODIFIED_START.to_vec();
-        transaction.extend(self.append_output(&output_script::PREFIX[..2]));
+        transaction.extend(self.append_output(placeholder));
         Txid::from_bytes(sha256d(&transaction))
     }
 

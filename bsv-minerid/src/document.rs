@@ -6,9 +6,10 @@ use serde_json::value::RawValue;
 use thiserror::Error;
 
 use crate::coinbase2::Coinbase2;
-use crate::contact::MinerContact;
 use crate::job_data::{BlockBindJob, BlockInfo, JobData, MinerParams};
 use crate::json::CanonicalJson;
+use crate::json_object::MinerContact;
+use crate::output_script;
 
 /// An identity document of generation 0.2, as it stands in a coinbase transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -206,8 +207,10 @@ impl Extensions {
 
 impl BlockBind {
     fn new(job: &BlockBindJob, coinbase2: &Coinbase2<'_>) -> Self {
+        // `OP_FALSE OP_RETURN`.
+        let modified_txid = coinbase2.modified_txid(&output_script::PREFIX[..2]);
         let modified_merkle_root = MerkleBranch::of_coinbase(&job.merkle_branch)
-            .root(&coinbase2.modified_txid())
+            .root(&modified_txid)
             .expect("position 0 fits a branch of any length");
         Self { previous_block: job.previous_block, modified_merkle_root }
     }

@@ -6,8 +6,8 @@ use serde::Deserialize;
 use zeroize::Zeroizing;
 
 use crate::alias::Alias;
-use crate::contact::MinerContact;
 use crate::error::Error;
+use crate::json_object::MinerContact;
 use crate::store::{IdentityRecord, KeyRecord, Vctx, VctxView};
 
 /// The home directory of an older generator of protocol 0.2: `.minerid-client/<alias>/` with the

@@ -38,33 +38,43 @@
 
 mod alias;
 mod coinbase2;
-mod contact;
+mod coinbase_reference;
+mod data_refs;
 mod document;
 mod error;
 mod identity;
 mod import;
 mod job_data;
 mod json;
+mod json_object;
 mod miner_ids;
+mod miner_info;
+mod operator_members;
 mod output_script;
 mod store;
+mod succession;
 mod template_cache;
 mod vctx;
 
 pub use alias::{Alias, AliasParseError};
 pub use bsv_store::{Keystore, PlainKeys};
 pub use bsv_tx::Network;
+pub use coinbase_reference::{CoinbaseReference, block_bind, modified_coinbase};
 pub use coinbase2::{Coinbase2, Coinbase2Error};
-pub use contact::MinerContact;
+pub use data_refs::{DataRef, DataRefsError, DataScript, OperatorDataRef, OperatorDataRefs};
 pub use document::{BlockBind, Document, DocumentError, Extensions, succession_digest};
 pub use error::Error;
 pub use identity::Identity;
 pub use job_data::{BlockBindJob, BlockInfo, JobData, JobDataError, MinerParams};
 pub use json::{CanonicalJson, JsonError};
+pub use json_object::{JsonObject, MinerContact};
 pub use miner_ids::MinerIds;
-pub use output_script::{IdentityScript, IdentityScriptError};
+pub use miner_info::{MinerInfo, MinerInfoError, MinerInfoScript, Revocation};
+pub use operator_members::{OperatorMembers, OperatorMembersError};
+pub use output_script::{IdentityScript, IdentityScriptError, MinerInfoScriptError};
 pub use store::{
     IdentityRecord, IdentityStore, IdentityStoreError, KeyRecord, OpenStoreError,
     RedbIdentityStore, Vctx, VctxView,
 };
+pub use succession::Succession;
 pub use vctx::{VctxSetup, observe_vctxs, set_up_vctx};

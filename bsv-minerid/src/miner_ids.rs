@@ -9,10 +9,10 @@ use bsv_tx::{
 };
 
 use crate::alias::Alias;
-use crate::contact::MinerContact;
 use crate::error::Error;
 use crate::identity::{Identity, State};
 use crate::import::OlderHome;
+use crate::json_object::MinerContact;
 use crate::store::{
     IdentityRecord, IdentityStore, IdentityStoreError, KeyRecord, RedbIdentityStore, Vctx, VctxView,
 };

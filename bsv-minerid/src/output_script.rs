@@ -1,5 +1,5 @@
 use bsv_tx::opcode::{OP_0, OP_RETURN};
-use bsv_tx::{Instruction, Script, ScriptBuilder, Signature};
+use bsv_tx::{Instruction, Instructions, Script, ScriptBuilder, Signature};
 use thiserror::Error;
 
 /// Starts every output script of generation 0.2: `OP_FALSE OP_RETURN`, then the push of the
@@ -60,7 +60,88 @@ pub(crate) fn signed(document: &str, signature: &Signature) -> Script {
 
 /// Whether a locking script claims to carry a miner identity of either generation.
 pub(crate) fn is_identity(script: &[u8]) -> bool {
-    script.starts_with(&PREFIX) || script.starts_with(&PREFIX_1_0)
+    script.starts_with(&PREFIX) || is_miner_info(script)
+}
+
+/// Whether a locking script claims to carry something of generation 1.0.
+pub(crate) fn is_miner_info(script: &[u8]) -> bool {
+    script.starts_with(&PREFIX_1_0)
+}
+
+/// What is not a script of generation 1.0.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum MinerInfoScriptError {
+    /// It does not start with `006a04601dface`.
+    #[error("not a script of miner info: it does not start with 006a04601dface")]
+    Prefix,
+    /// After the prefix stands no push of one byte that is 0.
+    #[error("the version of the script is not 0, pushed as 0100")]
+    Version,
+    /// Something is not pushed.
+    #[error("the script does not push {0}")]
+    Missing(&'static str),
+    /// Something has another length than it must have.
+    #[error("the script pushes {found} bytes for {part}, not {expected}")]
+    Length {
+        /// What it is.
+        part: &'static str,
+        /// The length that it must have.
+        expected: usize,
+        /// The length that it has.
+        found: usize,
+    },
+}
+
+/// The version that every script of generation 1.0 pushes after the prefix. Nodes take no `OP_0`
+/// for it.
+const VERSION_1_0: [u8; 1] = [0];
+
+/// A script of generation 1.0 that pushes `parts`.
+pub(crate) fn versioned<const N: usize>(parts: [&[u8]; N]) -> Script {
+    let [op_false, op_return, _, prefix @ ..] = PREFIX_1_0;
+    let len: usize = parts.iter().map(|part| part.len() + 5).sum();
+    let start = ScriptBuilder::with_capacity(PREFIX_1_0.len() + 2 + len)
+        .op(op_false)
+        .op(op_return)
+        .push(&prefix)
+        .push_bytes(&VERSION_1_0);
+    parts.into_iter().fold(start, ScriptBuilder::push_bytes).into_script()
+}
+
+/// What a script of generation 1.0 pushes after its version.
+pub(crate) fn versioned_pushes(script: &Script) -> Result<Pushes<'_>, MinerInfoScriptError> {
+    if !is_miner_info(script.as_bytes()) {
+        return Err(MinerInfoScriptError::Prefix);
+    }
+    let mut instructions = script.instructions();
+    // Two opcodes and the protocol's prefix.
+    instructions.nth(2);
+    match instructions.next() {
+        Some(Ok(Instruction::Push(version))) if version == VERSION_1_0 => Ok(Pushes(instructions)),
+        _ => Err(MinerInfoScriptError::Version),
+    }
+}
+
+/// Pushes of any form, as nodes take them. They do not look at what follows those they need.
+pub(crate) struct Pushes<'a>(Instructions<'a>);
+
+impl<'a> Pushes<'a> {
+    pub(crate) fn next(&mut self, part: &'static str) -> Result<&'a [u8], MinerInfoScriptError> {
+        match self.0.next() {
+            Some(Ok(Instruction::Push(bytes))) => Ok(bytes),
+            _ => Err(MinerInfoScriptError::Missing(part)),
+        }
+    }
+
+    pub(crate) fn next_array<const N: usize>(
+        &mut self,
+        part: &'static str,
+    ) -> Result<[u8; N], MinerInfoScriptError> {
+        let bytes = self.next(part)?;
+        let found = bytes.len();
+        bytes.try_into().map_err(|_| MinerInfoScriptError::Length { part, expected: N, found })
+    }
 }
 
 fn build(document: &[u8], signature: &[u8]) -> Script {

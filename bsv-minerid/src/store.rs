@@ -9,7 +9,7 @@ use bsv_tx::{OutPoint, Transaction};
 use thiserror::Error;
 
 use crate::alias::Alias;
-use crate::contact::MinerContact;
+use crate::json_object::MinerContact;
 
 pub use self::record::{IdentityRecord, KeyRecord, Vctx, VctxView};
 pub use self::redb::{OpenStoreError, RedbIdentityStore};

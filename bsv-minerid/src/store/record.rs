@@ -1,7 +1,7 @@
 use bsv_tx::{OutPoint, PublicKey, Transaction};
 
 use crate::alias::Alias;
-use crate::contact::MinerContact;
+use crate::json_object::MinerContact;
 
 /// What is stored of an identity. Private keys are not: they lie in the keystore.
 #[derive(Clone, Debug, PartialEq, Eq)]

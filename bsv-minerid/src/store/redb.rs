@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::alias::Alias;
-use crate::contact::MinerContact;
+use crate::json_object::MinerContact;
 use crate::store::{IdentityRecord, IdentityStore, IdentityStoreError, KeyRecord, Vctx, VctxView};
 
 /// Alias to record, as JSON.

@@ -7,31 +7,21 @@ use serde_json::value::RawValue;
 
 use crate::json::{CanonicalJson, JsonError, write_string};
 
-/// What a miner tells about itself in its documents (`minerContact`): free keys and values, in the
-/// order in which the keys were first set.
+/// A JSON object: keys and values, in the order in which the keys were first set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct MinerContact(Vec<(String, CanonicalJson)>);
+pub struct JsonObject(Vec<(String, CanonicalJson)>);
 
-impl MinerContact {
+/// What a miner tells about itself in its documents (`minerContact`): free keys and values. An
+/// empty one does not enter documents.
+pub type MinerContact = JsonObject;
+
+impl JsonObject {
     /// Reads a JSON object.
     pub fn from_json(text: &str) -> Result<Self, JsonError> {
         let syntax = |error: serde_json::Error| JsonError::Syntax(error.to_string());
         let members: Members<'_> = serde_json::from_str(text).map_err(syntax)?;
-        let mut contact = Self::default();
-        // Other miners' contacts are read too, and may be large: `set`, which looks for each key
-        // among all before it, takes time that grows with the square of their number.
-        let mut places: HashMap<String, usize> = HashMap::new();
-        for (key, value) in members.0 {
-            let value = CanonicalJson::from_text(value.get())?;
-            match places.entry(key) {
-                Entry::Occupied(place) => contact.0[*place.get()].1 = value,
-                Entry::Vacant(place) => {
-                    contact.0.push((place.key().clone(), value));
-                    place.insert(contact.0.len() - 1);
-                }
-            }
-        }
-        Ok(contact)
+        let read = |(key, value): (_, &RawValue)| Ok((key, CanonicalJson::from_text(value.get())?));
+        members.0.into_iter().map(read).collect()
     }
 
     /// Sets a key. One that is set already keeps its place.
@@ -49,12 +39,27 @@ impl MinerContact {
         }
     }
 
-    /// Whether no key is set. An empty contact does not enter documents.
+    /// The value of a key.
+    pub fn get(&self, key: &str) -> Option<&CanonicalJson> {
+        self.0.iter().find_map(|(present, value)| (present == key).then_some(value))
+    }
+
+    /// Takes a key away.
+    pub fn remove(&mut self, key: &str) {
+        self.0.retain(|(present, _)| present != key);
+    }
+
+    /// The keys and values, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &CanonicalJson)> {
+        self.0.iter().map(|(key, value)| (key.as_str(), value))
+    }
+
+    /// Whether no key is set.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The contact as a JSON object, spelled as a node prints it.
+    /// The text, spelled as a node prints it.
     pub fn to_json(&self) -> String {
         let mut out = String::new();
         self.write(&mut out);
@@ -75,18 +80,33 @@ impl MinerContact {
     }
 }
 
-impl FromIterator<(String, String)> for MinerContact {
-    fn from_iter<I: IntoIterator<Item = (String, String)>>(pairs: I) -> Self {
-        let mut contact = Self::default();
+impl FromIterator<(String, CanonicalJson)> for JsonObject {
+    /// Objects of strangers may be large: `set`, which looks for each key among all before it,
+    /// would take time that grows with the square of their number.
+    fn from_iter<I: IntoIterator<Item = (String, CanonicalJson)>>(pairs: I) -> Self {
+        let mut object = Self::default();
+        let mut places: HashMap<String, usize> = HashMap::new();
         for (key, value) in pairs {
-            contact.set(&key, CanonicalJson::string(&value));
+            match places.entry(key) {
+                Entry::Occupied(place) => object.0[*place.get()].1 = value,
+                Entry::Vacant(place) => {
+                    object.0.push((place.key().clone(), value));
+                    place.insert(object.0.len() - 1);
+                }
+            }
         }
-        contact
+        object
     }
 }
 
-/// The members of a JSON object, in order.
-struct Members<'a>(Vec<(String, &'a RawValue)>);
+impl FromIterator<(String, String)> for JsonObject {
+    fn from_iter<I: IntoIterator<Item = (String, String)>>(pairs: I) -> Self {
+        pairs.into_iter().map(|(key, value)| (key, CanonicalJson::string(&value))).collect()
+    }
+}
+
+/// The members of a JSON object, in order, each name as often as it stands there.
+pub(crate) struct Members<'a>(pub(crate) Vec<(String, &'a RawValue)>);
 
 impl<'de> Deserialize<'de> for Members<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -118,24 +138,24 @@ mod tests {
 
     #[test]
     fn keys_keep_their_order_and_the_last_value() {
-        let mut contact =
-            MinerContact::from_json(r#"{ "z": "1", "a": {"x": [1.0]}, "z": "\/" }"#).unwrap();
-        contact.set("a", CanonicalJson::string("\u{7f}\n"));
-        contact.set("new \"key\"", CanonicalJson::string("é"));
+        let mut object =
+            JsonObject::from_json(r#"{ "z": "1", "a": {"x": [1.0]}, "z": "\/" }"#).unwrap();
+        object.set("a", CanonicalJson::string("\u{7f}\n"));
+        object.set("new \"key\"", CanonicalJson::string("é"));
         let json = r#"{"z":"/","a":"\u007f\n","new \"key\"":"é"}"#;
-        assert_eq!(contact.to_json(), json);
-        assert_eq!(MinerContact::from_json(json), Ok(contact));
+        assert_eq!(object.to_json(), json);
+        assert_eq!(JsonObject::from_json(json), Ok(object));
         for bad in ["", "[]", "\"x\"", r#"{"a":"\ud800"}"#] {
-            assert!(MinerContact::from_json(bad).is_err(), "{bad}");
+            assert!(JsonObject::from_json(bad).is_err(), "{bad}");
         }
     }
 
     #[test]
-    fn a_contact_of_very_many_keys_is_read_in_no_time() {
+    fn an_object_of_very_many_keys_is_read_in_no_time() {
         let members: Vec<_> = (0..200_000).map(|n| format!("\"{}\":{n}", n % 150_000)).collect();
-        let contact = MinerContact::from_json(&format!("{{{}}}", members.join(","))).unwrap();
-        assert_eq!(contact.0.len(), 150_000);
+        let object = JsonObject::from_json(&format!("{{{}}}", members.join(","))).unwrap();
+        assert_eq!(object.0.len(), 150_000);
         let first = ("0".to_owned(), CanonicalJson::from_text("150000").unwrap());
-        assert_eq!(contact.0[0], first);
+        assert_eq!(object.0[0], first);
     }
 }

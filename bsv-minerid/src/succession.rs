@@ -1,0 +1,63 @@
+use bsv_tx::{PrivateKey, PublicKey, Signature, sha256};
+
+/// What a key says of its successor in documents of generation 1.0, of miner ids as of revocation
+/// keys. Every document has one of each: a key that succeeds none names itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Succession {
+    /// The key before; itself, where the current key is not a new one.
+    pub previous: PublicKey,
+    /// The current key.
+    pub current: PublicKey,
+    /// The signature by the previous key over [`digest`](Self::digest).
+    pub signature: Signature,
+}
+
+impl Succession {
+    /// What the previous key signs: SHA-256 of the raw bytes of both keys.
+    pub fn digest(previous: &PublicKey, current: &PublicKey) -> [u8; 32] {
+        let mut preimage = [0; 33 + 33];
+        preimage[..33].copy_from_slice(&previous.to_bytes());
+        preimage[33..].copy_from_slice(&current.to_bytes());
+        sha256(&preimage)
+    }
+
+    /// Makes `current` the successor of a key, or that key its own.
+    pub fn sign(previous: &PrivateKey, current: PublicKey) -> Self {
+        let previous_key = previous.public_key();
+        let signature = previous.sign(&Self::digest(&previous_key, &current));
+        Self { previous: previous_key, current, signature }
+    }
+
+    /// Whether the previous key has signed it.
+    pub fn holds(&self) -> bool {
+        self.previous.verify(&Self::digest(&self.previous, &self.current), &self.signature)
+    }
+
+    /// Whether it tells of a new key.
+    pub fn is_change(&self) -> bool {
+        self.previous != self.current
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_the_previous_key_signed_holds() {
+        let [first, second] = [(); 2].map(|()| PrivateKey::generate().unwrap());
+        let (first_key, second_key) = (first.public_key(), second.public_key());
+        let first_itself = Succession::sign(&first, first_key);
+        let change = Succession::sign(&first, second_key);
+        assert!(first_itself.holds() && !first_itself.is_change());
+        assert!(change.holds() && change.is_change());
+        for forged in [
+            Succession { signature: first_itself.signature, ..change },
+            Succession { previous: second_key, ..change },
+            Succession { current: first_key, ..change },
+            Succession { previous: second_key, current: first_key, ..change },
+        ] {
+            assert!(!forged.holds(), "{forged:?}");
+        }
+    }
+}
