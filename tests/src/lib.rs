@@ -11,6 +11,7 @@ pub mod gate;
 pub mod http;
 pub mod identities;
 pub mod killer;
+pub mod miner_info;
 pub mod node;
 pub mod payee;
 pub mod pool;

@@ -390,12 +390,7 @@ async fn ask(rpc: NodeRpc, method: String, params: Vec<Value>) -> Result<Value, 
 fn header_of(candidate: &Value, coinbase: &Transaction) -> BlockHeader {
     let text = |name: &str| candidate[name].as_str().unwrap();
     let number = |name: &str| candidate[name].as_u64().unwrap();
-    let siblings: Vec<[u8; 32]> = candidate["merkleProof"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|hash| *hash.as_str().unwrap().parse::<Txid>().unwrap().as_bytes())
-        .collect();
+    let siblings = merkle_branch(candidate);
     let merkle_root = MerkleBranch::of_coinbase(&siblings).root(&coinbase.txid());
     BlockHeader {
         version: i32::try_from(candidate["version"].as_i64().unwrap()).unwrap(),
@@ -405,6 +400,12 @@ fn header_of(candidate: &Value, coinbase: &Transaction) -> BlockHeader {
         bits: u32::from_str_radix(text("nBits"), 16).unwrap(),
         nonce: 0,
     }
+}
+
+/// The coinbase transaction's Merkle branch of a candidate, from the bottom, in internal byte order.
+pub(crate) fn merkle_branch(candidate: &Value) -> Vec<[u8; 32]> {
+    let branch = |hash: &Value| *hash.as_str().unwrap().parse::<Txid>().unwrap().as_bytes();
+    candidate["merkleProof"].as_array().unwrap().iter().map(branch).collect()
 }
 
 pub(crate) fn solve(header: BlockHeader) -> BlockHeader {

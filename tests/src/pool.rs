@@ -1,12 +1,12 @@
 //! A mining pool, as far as a miner identity service has to do with one.
 
 use bsv_tx::{
-    BlockHash, BlockHeader, MerkleRoot, ScriptBuilder, Transaction, TxOut, write_var_bytes,
+    BlockHash, BlockHeader, MerkleRoot, ScriptBuilder, Transaction, TxOut, Txid, write_var_bytes,
     write_var_int,
 };
 use serde_json::{Value, json};
 
-use crate::node::{Node, solve};
+use crate::node::{Node, merkle_branch, solve};
 
 /// A template for the next block of a node, its coinbase transaction split in two around the
 /// extranonce as the stratum protocol does.
@@ -71,6 +71,33 @@ impl Template {
                 }] },
             },
         })
+    }
+
+    /// The request that asks for a reference to a miner-info transaction of `alias` in the coinbase
+    /// transaction.
+    pub fn reference_request(&self, alias: &str, miner_info_txid: Txid) -> Value {
+        json!({
+            "alias": alias,
+            "minerInfoTxId": miner_info_txid.to_string(),
+            "prevhash": self.candidate["prevhash"],
+            "merkleProof": self.candidate["merkleProof"],
+            "coinbase2": self.coinbase2,
+        })
+    }
+
+    /// How many transactions the block has, the coinbase transaction included.
+    pub fn transactions(&self) -> u64 {
+        self.candidate["num_tx"].as_u64().unwrap()
+    }
+
+    /// The block before.
+    pub fn previous_block(&self) -> BlockHash {
+        self.candidate["prevhash"].as_str().unwrap().parse().unwrap()
+    }
+
+    /// The coinbase transaction's Merkle branch, from the bottom, in internal byte order.
+    pub fn merkle_branch(&self) -> Vec<[u8; 32]> {
+        merkle_branch(&self.candidate)
     }
 
     /// The coinbase transaction with another second part.

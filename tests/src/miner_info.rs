@@ -1,0 +1,137 @@
+//! Blocks with miner-info documents, the identities of generation 1.0.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bsv_minerid::{Coinbase2, CoinbaseReference, MinerInfo};
+use bsv_tx::{Address, BlockHash, Network, PrivateKey, Script, Transaction, Txid};
+use serde_json::{Value, json};
+
+use crate::node::Node;
+use crate::pool::Template;
+use crate::site::Server;
+
+/// A block whose coinbase transaction refers to a miner-info document.
+#[derive(Clone, Debug)]
+pub struct MinedInfo {
+    /// The block.
+    pub block: BlockHash,
+    /// Its height.
+    pub height: u32,
+    /// The transaction that carries the document.
+    pub txid: Txid,
+    /// The coinbase transaction.
+    pub coinbase: Transaction,
+    /// What the node has offered to mine.
+    pub template: Template,
+}
+
+/// Gives a node the key and the coins that it makes miner-info transactions with. Its wallet needs a
+/// coin of its own to begin with.
+pub fn fund(node: &Node) {
+    node.call("makeminerinfotxsigningkey", json!([]));
+    let funding = node.call("getminerinfotxfundingaddress", json!([]));
+    let address = funding["address"].as_str().or(funding.as_str()).unwrap();
+    let txid = node.call("sendtoaddress", json!([address, 1]));
+    node.mine(1);
+    let transaction = node.call("getrawtransaction", json!([txid]));
+    let transaction = Transaction::from_hex(transaction.as_str().unwrap()).unwrap();
+    let address = Address::parse(address, Network::Regtest).unwrap();
+    let script = address.locking_script();
+    let is_ours = |output: &bsv_tx::TxOut| output.locking_script == script;
+    let index = transaction.outputs.iter().position(is_ours).unwrap();
+    node.call("setminerinfotxfundingoutpoint", json!([txid, index]));
+}
+
+/// Has the node put a miner-info script into a transaction of the next block, in place of one that
+/// it has made for that block before.
+pub fn publish(node: &Node, script: &Script) -> Txid {
+    let txid = node.call("replaceminerinfotx", json!([script.to_hex()]));
+    txid.as_str().unwrap().parse().unwrap()
+}
+
+/// Has the node put data into a transaction of the next block.
+pub fn publish_data(node: &Node, scripts: &[String]) -> Txid {
+    let txid = node.call("createdatareftx", json!([scripts]));
+    txid.as_str().unwrap().parse().unwrap()
+}
+
+/// A template with all that waits in the mempool, which a node takes up a moment later.
+///
+/// # Panics
+/// If it does not in half a minute.
+pub fn template_with_all(node: &Node) -> Template {
+    let waiting = node.call("getmempoolinfo", json!([]))["size"].as_u64().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(30);
+    loop {
+        let template = Template::of(node, 1);
+        if template.transactions() > waiting {
+            return template;
+        }
+        assert!(Instant::now() < deadline, "{waiting} transactions are not offered to be mined");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Mines the next block with a miner-info script. `rewrite` answers the second part of the coinbase
+/// transaction, hexadecimal, with a reference to the transaction of that id.
+pub fn mine(
+    node: &Node,
+    script: &Script,
+    rewrite: impl FnOnce(&Template, Txid) -> String,
+) -> MinedInfo {
+    let txid = publish(node, script);
+    let template = template_with_all(node);
+    let coinbase2 = rewrite(&template, txid);
+    let block = template.mine(node, &coinbase2);
+    let coinbase = template.coinbase(&coinbase2);
+    MinedInfo { block, height: template.height(), txid, coinbase, template }
+}
+
+/// Mines the next block with the document that the server makes for `alias`, which `POST /coinbase2`
+/// refers to.
+pub fn mine_from(node: &Node, server: &Server, alias: &str) -> MinedInfo {
+    let height = Template::of(node, 1).height();
+    let script = server.text(&format!("/opreturn/{alias}/{height}"));
+    mine(node, &Script::from_hex(&script).unwrap(), |template, txid| {
+        let request = template.reference_request(alias, txid);
+        let reply = server.post("/coinbase2", request.to_string());
+        assert_eq!(reply.status, 200, "{}", reply.body);
+        reply.body
+    })
+}
+
+/// Mines the next block with `document`, whatever it says, signed by `key`.
+pub fn mine_document(node: &Node, document: &MinerInfo, key: &PrivateKey) -> MinedInfo {
+    mine(node, &document.sign(key).to_script(), |template, txid| {
+        reference_with(template, txid, key)
+    })
+}
+
+/// The second part of a template's coinbase transaction with a reference, signed by `key`, to a
+/// miner-info transaction.
+pub fn reference_with(template: &Template, txid: Txid, key: &PrivateKey) -> String {
+    let coinbase2 = hex::decode(&template.coinbase2).unwrap();
+    let coinbase2 = Coinbase2::parse(&coinbase2).unwrap();
+    let (previous_block, branch) = (template.previous_block(), template.merkle_branch());
+    let reference = CoinbaseReference::sign(key, txid, &coinbase2, &previous_block, &branch);
+    hex::encode(coinbase2.with_output(&reference.to_script()).unwrap())
+}
+
+/// What the node says of a miner id (`getmineridinfo`); null where it does not know it.
+pub fn known(node: &Node, miner_id: &str) -> Value {
+    node.try_call("getmineridinfo", json!([miner_id])).unwrap_or_default()
+}
+
+/// What the node says of all miner ids (`dumpminerids`): each with its state, the current one first,
+/// miner by miner.
+pub fn states(node: &Node) -> Vec<Vec<(String, String)>> {
+    let dump = node.call("dumpminerids", json!([]));
+    let miners = dump["miners"].as_array().unwrap();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let ids = |miner: &Value| {
+        let ids = miner["minerids"].as_array().unwrap().iter();
+        ids.map(|id| (text(&id["minerid"]), text(&id["state"]))).collect()
+    };
+    miners.iter().map(ids).collect()
+}
