@@ -154,7 +154,7 @@ struct Engine {
 struct Snapshot {
     /// A [`View`].
     view: OnceLock<Box<dyn Any + Send + Sync>>,
-    transaction: ReadTransaction,
+    transaction: Arc<ReadTransaction>,
 }
 
 enum Handle {
@@ -166,8 +166,8 @@ enum Handle {
 /// Tables opened for reading. To open one takes longer than to read a row of it, so that readers
 /// share them until the next commit. A database is asked for one type of them only.
 pub trait View: Sized + Send + Sync + 'static {
-    /// Opens them.
-    fn open(transaction: &ReadTransaction) -> Result<Self, StoreError>;
+    /// Opens them, or gets ready to.
+    fn open(transaction: &Arc<ReadTransaction>) -> Result<Self, StoreError>;
 }
 
 const SCHEMA_VERSIONS: TableDefinition<'_, &str, u64> = TableDefinition::new("schema_version");
@@ -191,7 +191,7 @@ impl Database {
     /// Runs `query` on a consistent view, which does not wait for writers.
     pub fn read<T>(
         &self,
-        query: impl FnOnce(&ReadTransaction) -> Result<T, StoreError>,
+        query: impl FnOnce(&Arc<ReadTransaction>) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         self.with_engine(|engine| query(&engine.snapshot()?.transaction))
     }
@@ -295,7 +295,8 @@ impl Engine {
             return Ok(Arc::clone(snapshot));
         }
         // Made while it cannot be forgotten, so that none from before a commit stays behind it.
-        let snapshot = Snapshot { view: OnceLock::new(), transaction: self.begin_read()? };
+        let transaction = Arc::new(self.begin_read()?);
+        let snapshot = Snapshot { view: OnceLock::new(), transaction };
         Ok(Arc::clone(shared.insert(Arc::new(snapshot))))
     }
 
@@ -606,7 +607,7 @@ mod tests {
     struct Names(redb::ReadOnlyTable<u64, &'static str>);
 
     impl View for Names {
-        fn open(transaction: &ReadTransaction) -> Result<Self, StoreError> {
+        fn open(transaction: &Arc<ReadTransaction>) -> Result<Self, StoreError> {
             Ok(Self(transaction.open_table(NAMES)?))
         }
     }

@@ -12,6 +12,7 @@ mod database;
 mod files;
 mod group_writer;
 mod keystore;
+mod lazy_table;
 mod lock;
 mod overlay;
 
@@ -19,4 +20,5 @@ pub use database::{Database, DatabaseOptions, Migration, Schema, StoreError, Vie
 pub use files::{FileError, create_private_dir};
 pub use group_writer::{GroupWriter, Tables};
 pub use keystore::{Keystore, KeystoreError, PlainKeys};
+pub use lazy_table::{LazyReadTable, LazyTable};
 pub use lock::{DirLock, LockError};

@@ -90,7 +90,7 @@ impl RedbWalletStore {
     /// Reads many pages, on a thread that may wait for them.
     async fn read_many<T: Send + 'static>(
         &self,
-        query: impl FnOnce(&ReadTransaction) -> Result<T, StoreError> + Send + 'static,
+        query: impl FnOnce(&Arc<ReadTransaction>) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, WalletStoreError> {
         let database = Arc::clone(&self.database);
         let read = tokio::task::spawn_blocking(move || database.read(query)).await;
@@ -150,7 +150,7 @@ impl WalletStore for RedbWalletStore {
     ) -> Result<InvoicePage, WalletStoreError> {
         self.read_many(move |transaction| {
             let table = transaction.open_table(INVOICES)?;
-            let links = PaymentLinks::open(transaction)?;
+            let links = PaymentLinks::new(transaction);
             if query.newest_first {
                 let rows = table.range(..query.after.unwrap_or(u64::MAX))?;
                 page(rows.rev(), &links, query, now)

@@ -8,13 +8,12 @@ mod changes;
 mod records;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
-use bsv_store::StoreError;
+use bsv_store::{LazyReadTable, LazyTable, StoreError};
 use bsv_tx::{OutPoint, Transaction, Txid};
-use redb::{
-    ReadOnlyTable, ReadTransaction, ReadableTable, Table, TableDefinition, WriteTransaction,
-};
+use redb::{ReadTransaction, TableDefinition, WriteTransaction};
 
 use self::records::{OutgoingRecord, TransactionRecord, chain_of};
 pub(super) use self::records::{found_proof, url_hash};
@@ -81,45 +80,59 @@ const AFTERCARE: Duration = Duration::from_secs(24 * 60 * 60);
 const MAX_CHANGE: u64 = (1 << 31) - 1;
 
 pub(super) fn create_tables(transaction: &WriteTransaction) -> Result<(), StoreError> {
-    MoneyTables::open(transaction).map(drop)
+    transaction.open_table(TRANSACTIONS)?;
+    transaction.open_table(RAW)?;
+    transaction.open_table(COINS)?;
+    transaction.open_table(SPENDABLE)?;
+    transaction.open_table(SPENT)?;
+    transaction.open_table(INCOMING)?;
+    transaction.open_table(IN_FLIGHT)?;
+    transaction.open_table(REFUNDS)?;
+    transaction.open_table(OUTGOING)?;
+    transaction.open_table(MESSAGES)?;
+    transaction.open_table(OUTGOING_BY_URL)?;
+    transaction.open_table(FOLLOWED)?;
+    transaction.open_table(PROOFS)?;
+    transaction.open_table(MINED)?;
+    Ok(())
 }
 
-/// The tables, opened for a batch in which a command needs them.
+/// The tables, as a batch of commands uses them.
 pub(super) struct MoneyTables<'t> {
-    transactions: Table<'t, u64, TransactionRow>,
-    raw: Table<'t, u64, &'static [u8]>,
-    coins: Table<'t, (u64, u32), CoinRow>,
-    spendable: Table<'t, (u8, u64, u32), u64>,
-    spent: Table<'t, (u64, u64, u32), ()>,
-    incoming: Table<'t, (u64, u64), ()>,
-    in_flight: Table<'t, u64, u64>,
-    refunds: Table<'t, u64, &'static str>,
-    outgoing: Table<'t, u64, OutgoingRow<'static>>,
-    messages: Table<'t, u64, &'static [u8]>,
-    outgoing_by_url: Table<'t, [u8; 32], u64>,
-    followed: Table<'t, u64, u64>,
-    proofs: Table<'t, (u64, u32), ProofRow<'static>>,
-    mined: Table<'t, (u32, u64), [u8; 32]>,
+    transactions: LazyTable<'t, u64, TransactionRow>,
+    raw: LazyTable<'t, u64, &'static [u8]>,
+    coins: LazyTable<'t, (u64, u32), CoinRow>,
+    spendable: LazyTable<'t, (u8, u64, u32), u64>,
+    spent: LazyTable<'t, (u64, u64, u32), ()>,
+    incoming: LazyTable<'t, (u64, u64), ()>,
+    in_flight: LazyTable<'t, u64, u64>,
+    refunds: LazyTable<'t, u64, &'static str>,
+    outgoing: LazyTable<'t, u64, OutgoingRow<'static>>,
+    messages: LazyTable<'t, u64, &'static [u8]>,
+    outgoing_by_url: LazyTable<'t, [u8; 32], u64>,
+    followed: LazyTable<'t, u64, u64>,
+    proofs: LazyTable<'t, (u64, u32), ProofRow<'static>>,
+    mined: LazyTable<'t, (u32, u64), [u8; 32]>,
 }
 
 impl<'t> MoneyTables<'t> {
-    pub(super) fn open(transaction: &'t WriteTransaction) -> Result<Self, StoreError> {
-        Ok(Self {
-            transactions: transaction.open_table(TRANSACTIONS)?,
-            raw: transaction.open_table(RAW)?,
-            coins: transaction.open_table(COINS)?,
-            spendable: transaction.open_table(SPENDABLE)?,
-            spent: transaction.open_table(SPENT)?,
-            incoming: transaction.open_table(INCOMING)?,
-            in_flight: transaction.open_table(IN_FLIGHT)?,
-            refunds: transaction.open_table(REFUNDS)?,
-            outgoing: transaction.open_table(OUTGOING)?,
-            messages: transaction.open_table(MESSAGES)?,
-            outgoing_by_url: transaction.open_table(OUTGOING_BY_URL)?,
-            followed: transaction.open_table(FOLLOWED)?,
-            proofs: transaction.open_table(PROOFS)?,
-            mined: transaction.open_table(MINED)?,
-        })
+    pub(super) fn new(transaction: &'t WriteTransaction) -> Self {
+        Self {
+            transactions: LazyTable::new(transaction, TRANSACTIONS),
+            raw: LazyTable::new(transaction, RAW),
+            coins: LazyTable::new(transaction, COINS),
+            spendable: LazyTable::new(transaction, SPENDABLE),
+            spent: LazyTable::new(transaction, SPENT),
+            incoming: LazyTable::new(transaction, INCOMING),
+            in_flight: LazyTable::new(transaction, IN_FLIGHT),
+            refunds: LazyTable::new(transaction, REFUNDS),
+            outgoing: LazyTable::new(transaction, OUTGOING),
+            messages: LazyTable::new(transaction, MESSAGES),
+            outgoing_by_url: LazyTable::new(transaction, OUTGOING_BY_URL),
+            followed: LazyTable::new(transaction, FOLLOWED),
+            proofs: LazyTable::new(transaction, PROOFS),
+            mined: LazyTable::new(transaction, MINED),
+        }
     }
 
     pub(super) fn in_flight(&self, invoice: u64) -> Result<Option<u64>, StoreError> {
@@ -371,28 +384,28 @@ type Chosen = (Vec<(u64, u32)>, u64);
 
 /// The tables of which single rows are read.
 pub(super) struct ReadMoney {
-    transactions: ReadOnlyTable<u64, TransactionRow>,
-    pub(super) raw: ReadOnlyTable<u64, &'static [u8]>,
-    pub(super) incoming: ReadOnlyTable<(u64, u64), ()>,
-    pub(super) outgoing: ReadOnlyTable<u64, OutgoingRow<'static>>,
-    pub(super) messages: ReadOnlyTable<u64, &'static [u8]>,
-    pub(super) outgoing_by_url: ReadOnlyTable<[u8; 32], u64>,
-    pub(super) followed: ReadOnlyTable<u64, u64>,
-    pub(super) proofs: ReadOnlyTable<(u64, u32), ProofRow<'static>>,
+    transactions: LazyReadTable<u64, TransactionRow>,
+    pub(super) raw: LazyReadTable<u64, &'static [u8]>,
+    pub(super) incoming: LazyReadTable<(u64, u64), ()>,
+    pub(super) outgoing: LazyReadTable<u64, OutgoingRow<'static>>,
+    pub(super) messages: LazyReadTable<u64, &'static [u8]>,
+    pub(super) outgoing_by_url: LazyReadTable<[u8; 32], u64>,
+    pub(super) followed: LazyReadTable<u64, u64>,
+    pub(super) proofs: LazyReadTable<(u64, u32), ProofRow<'static>>,
 }
 
 impl ReadMoney {
-    pub(super) fn open(transaction: &ReadTransaction) -> Result<Self, StoreError> {
-        Ok(Self {
-            transactions: transaction.open_table(TRANSACTIONS)?,
-            raw: transaction.open_table(RAW)?,
-            incoming: transaction.open_table(INCOMING)?,
-            outgoing: transaction.open_table(OUTGOING)?,
-            messages: transaction.open_table(MESSAGES)?,
-            outgoing_by_url: transaction.open_table(OUTGOING_BY_URL)?,
-            followed: transaction.open_table(FOLLOWED)?,
-            proofs: transaction.open_table(PROOFS)?,
-        })
+    pub(super) fn new(transaction: &Arc<ReadTransaction>) -> Self {
+        Self {
+            transactions: LazyReadTable::new(transaction, TRANSACTIONS),
+            raw: LazyReadTable::new(transaction, RAW),
+            incoming: LazyReadTable::new(transaction, INCOMING),
+            outgoing: LazyReadTable::new(transaction, OUTGOING),
+            messages: LazyReadTable::new(transaction, MESSAGES),
+            outgoing_by_url: LazyReadTable::new(transaction, OUTGOING_BY_URL),
+            followed: LazyReadTable::new(transaction, FOLLOWED),
+            proofs: LazyReadTable::new(transaction, PROOFS),
+        }
     }
 
     pub(super) fn transaction(&self, number: u64) -> Result<TransactionRecord, StoreError> {

@@ -1,9 +1,9 @@
 //! The tables of the wallet's file, their rows, and the changes that commands make to them.
 
-use bsv_store::{Migration, Schema, StoreError, Tables, View};
-use redb::{
-    ReadOnlyTable, ReadTransaction, ReadableTable, Table, TableDefinition, WriteTransaction,
-};
+use std::sync::Arc;
+
+use bsv_store::{LazyReadTable, LazyTable, Migration, Schema, StoreError, Tables, View};
+use redb::{ReadOnlyTable, ReadTransaction, ReadableTable, TableDefinition, WriteTransaction};
 
 use super::money::{self, IN_FLIGHT, MoneyTables, REFUNDS, ReadMoney};
 use crate::event::{Event, EventKind};
@@ -98,17 +98,15 @@ fn add_expiries_and_idempotency(transaction: &WriteTransaction) -> Result<(), St
 
 /// The tables, opened for a batch of commands.
 pub(super) struct OpenTables<'t> {
-    transaction: &'t WriteTransaction,
-    /// Opened when the first command needs them: most only create invoices.
-    money: Option<MoneyTables<'t>>,
-    pub(super) invoices: Table<'t, u64, InvoiceRow<'static>>,
-    users: Table<'t, u64, UserRow<'static>>,
-    events: Table<'t, u64, EventRow>,
-    pub(super) expiries: Table<'t, (u64, u64), ()>,
-    idempotency: Table<'t, (u8, &'static str), ([u8; 32], u64, u64)>,
-    idempotency_ages: Table<'t, (u64, u8, &'static str), ()>,
-    figures_table: Table<'t, &'static str, u64>,
-    wallet: Table<'t, &'static str, &'static [u8]>,
+    pub(super) money: MoneyTables<'t>,
+    pub(super) invoices: LazyTable<'t, u64, InvoiceRow<'static>>,
+    users: LazyTable<'t, u64, UserRow<'static>>,
+    events: LazyTable<'t, u64, EventRow>,
+    pub(super) expiries: LazyTable<'t, (u64, u64), ()>,
+    idempotency: LazyTable<'t, (u8, &'static str), ([u8; 32], u64, u64)>,
+    idempotency_ages: LazyTable<'t, (u64, u8, &'static str), ()>,
+    figures_table: LazyTable<'t, &'static str, u64>,
+    wallet: LazyTable<'t, &'static str, &'static [u8]>,
     pub(super) figures: Figures,
     /// As they are stored.
     stored_figures: Figures,
@@ -116,38 +114,38 @@ pub(super) struct OpenTables<'t> {
 
 /// The tables of which single rows are read.
 pub(super) struct ReadTables {
-    pub(super) invoices: ReadOnlyTable<u64, InvoiceRow<'static>>,
-    pub(super) users: ReadOnlyTable<u64, UserRow<'static>>,
-    pub(super) figures: ReadOnlyTable<&'static str, u64>,
-    pub(super) wallet: ReadOnlyTable<&'static str, &'static [u8]>,
+    pub(super) invoices: LazyReadTable<u64, InvoiceRow<'static>>,
+    pub(super) users: LazyReadTable<u64, UserRow<'static>>,
+    pub(super) figures: LazyReadTable<&'static str, u64>,
+    pub(super) wallet: LazyReadTable<&'static str, &'static [u8]>,
     pub(super) links: PaymentLinks,
     pub(super) money: ReadMoney,
 }
 
 /// What payments add to an invoice.
 pub(super) struct PaymentLinks {
-    in_flight: ReadOnlyTable<u64, u64>,
-    refunds: ReadOnlyTable<u64, &'static str>,
+    in_flight: LazyReadTable<u64, u64>,
+    refunds: LazyReadTable<u64, &'static str>,
 }
 
 impl PaymentLinks {
-    pub(super) fn open(transaction: &ReadTransaction) -> Result<Self, StoreError> {
-        Ok(Self {
-            in_flight: transaction.open_table(IN_FLIGHT)?,
-            refunds: transaction.open_table(REFUNDS)?,
-        })
+    pub(super) fn new(transaction: &Arc<ReadTransaction>) -> Self {
+        Self {
+            in_flight: LazyReadTable::new(transaction, IN_FLIGHT),
+            refunds: LazyReadTable::new(transaction, REFUNDS),
+        }
     }
 }
 
 impl View for ReadTables {
-    fn open(transaction: &ReadTransaction) -> Result<Self, StoreError> {
+    fn open(transaction: &Arc<ReadTransaction>) -> Result<Self, StoreError> {
         Ok(Self {
-            invoices: transaction.open_table(INVOICES)?,
-            users: transaction.open_table(USERS)?,
-            figures: transaction.open_table(FIGURES)?,
-            wallet: transaction.open_table(WALLET)?,
-            links: PaymentLinks::open(transaction)?,
-            money: ReadMoney::open(transaction)?,
+            invoices: LazyReadTable::new(transaction, INVOICES),
+            users: LazyReadTable::new(transaction, USERS),
+            figures: LazyReadTable::new(transaction, FIGURES),
+            wallet: LazyReadTable::new(transaction, WALLET),
+            links: PaymentLinks::new(transaction),
+            money: ReadMoney::new(transaction),
         })
     }
 }
@@ -167,7 +165,7 @@ pub(super) struct Figures {
 }
 
 impl Figures {
-    fn read(table: &impl ReadableTable<&'static str, u64>) -> Result<Self, StoreError> {
+    fn read(table: &LazyTable<'_, &'static str, u64>) -> Result<Self, StoreError> {
         let mut figures = Self::default();
         for (name, figure) in figures.named() {
             *figure = table.get(name)?.map_or(0, |row| row.value());
@@ -195,19 +193,18 @@ impl Tables for WalletTables {
     type Open<'t> = OpenTables<'t>;
 
     fn open(transaction: &WriteTransaction) -> Result<OpenTables<'_>, StoreError> {
-        let table = transaction.open_table(FIGURES)?;
-        let figures = Figures::read(&table)?;
+        let figures_table = LazyTable::new(transaction, FIGURES);
+        let figures = Figures::read(&figures_table)?;
         Ok(OpenTables {
-            transaction,
-            money: None,
-            invoices: transaction.open_table(INVOICES)?,
-            users: transaction.open_table(USERS)?,
-            events: transaction.open_table(EVENTS)?,
-            expiries: transaction.open_table(EXPIRIES)?,
-            idempotency: transaction.open_table(IDEMPOTENCY)?,
-            idempotency_ages: transaction.open_table(IDEMPOTENCY_AGES)?,
-            figures_table: table,
-            wallet: transaction.open_table(WALLET)?,
+            money: MoneyTables::new(transaction),
+            invoices: LazyTable::new(transaction, INVOICES),
+            users: LazyTable::new(transaction, USERS),
+            events: LazyTable::new(transaction, EVENTS),
+            expiries: LazyTable::new(transaction, EXPIRIES),
+            idempotency: LazyTable::new(transaction, IDEMPOTENCY),
+            idempotency_ages: LazyTable::new(transaction, IDEMPOTENCY_AGES),
+            figures_table,
+            wallet: LazyTable::new(transaction, WALLET),
             stored_figures: figures.clone(),
             figures,
         })
@@ -231,14 +228,6 @@ pub(super) struct NothingDue;
 pub(super) type Outcome<T> = Result<Result<T, WalletStoreError>, StoreError>;
 
 impl<'t> OpenTables<'t> {
-    /// The tables of coins, transactions and payments.
-    pub(super) fn money(&mut self) -> Result<&mut MoneyTables<'t>, StoreError> {
-        Ok(match self.money.take() {
-            Some(money) => self.money.insert(money),
-            None => self.money.insert(MoneyTables::open(self.transaction)?),
-        })
-    }
-
     pub(super) fn adopt(&mut self, fingerprint: [u8; 20]) -> Outcome<()> {
         let owner = self.wallet.get(FINGERPRINT)?.map(|owner| owner.value().to_vec());
         Ok(match owner {
@@ -377,7 +366,7 @@ impl<'t> OpenTables<'t> {
 
     /// The invoice of this number. A damaged row is no reason to undo what others do.
     pub(super) fn invoice(&mut self, number: u64) -> Outcome<Option<Invoice>> {
-        let in_flight = self.money()?.in_flight(number)?.is_some();
+        let in_flight = self.money.in_flight(number)?.is_some();
         let row = self.invoices.get(number)?;
         let invoice = row.map(|row| invoice(number, row.value())).transpose();
         let invoice =

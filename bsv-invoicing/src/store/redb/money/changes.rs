@@ -1,6 +1,5 @@
 use bsv_store::StoreError;
 use bsv_tx::{KeyError, Transaction};
-use redb::ReadableTable;
 
 use super::records::{OutgoingRecord, TransactionRecord, url_hash};
 use super::{AFTERCARE, FOR_EVER, MAX_CHANGE, MoneyTables};
@@ -30,7 +29,7 @@ impl OpenTables<'_> {
         };
         let at = self.next_event_at(now);
         let txid = transaction.txid();
-        let before = self.money()?.payment_with(number, &txid)?;
+        let before = self.money.payment_with(number, &txid)?;
         match before.as_ref().map(|record| (record.state, record.incoming())) {
             Some((TransactionState::Settled, payment)) => return Ok(Ok(Begun::Before(payment))),
             Some((TransactionState::InFlight, payment)) => {
@@ -48,11 +47,11 @@ impl OpenTables<'_> {
         }
         let purpose = Purpose::Incoming(number);
         let record = match before {
-            Some(displaced) => self.money()?.begin_again(displaced, at)?,
+            Some(displaced) => self.money.begin_again(displaced, at)?,
             None => self.insert_transaction(&transaction, purpose, invoice.satoshis, at)?,
         };
         let index = u32::try_from(number).expect("keys are derived for the numbers of invoices");
-        let money = self.money()?;
+        let money = &mut self.money;
         money.incoming.insert((number, record.number), ())?;
         money.in_flight.insert(number, record.number)?;
         if let Some(refund_to) = &refund_to {
@@ -66,7 +65,7 @@ impl OpenTables<'_> {
 
     /// Notes that the network refuses a payment that is in flight: the invoice can be paid again.
     pub(in crate::store::redb) fn refuse_payment(&mut self, number: u64) -> Outcome<()> {
-        let money = self.money()?;
+        let money = &mut self.money;
         if money.transactions.get(number)?.is_none() {
             return Ok(Err(WalletStoreError::UnknownTransaction(number)));
         }
@@ -111,14 +110,14 @@ impl OpenTables<'_> {
         now: Timestamp,
     ) -> Outcome<Option<OutgoingPayment>> {
         if let Some((number, is_same_request)) = self.remembered(Route::Pay, idempotency, now)?
-            && let Some(payment) = self.money()?.lasting_payment(number)?
+            && let Some(payment) = self.money.lasting_payment(number)?
         {
             return Ok(match is_same_request {
                 true => Ok(Some(payment)),
                 false => Err(WalletStoreError::KeyReused),
             });
         }
-        let money = self.money()?;
+        let money = &mut self.money;
         let last = money.outgoing_by_url.get(url_hash(url))?.map(|row| row.value());
         let Some(number) = last else { return Ok(Ok(None)) };
         let payment = money.lasting_payment(number)?;
@@ -141,7 +140,7 @@ impl OpenTables<'_> {
             Err(refusal) => return Ok(Err(refusal)),
         }
         let at = self.next_event_at(new.now);
-        let money = self.money()?;
+        let money = &mut self.money;
         let satoshis = new.outputs.iter().map(|output| output.satoshis).sum();
         let output_bytes = encoded_len(&new.outputs);
         let spending = Spending { satoshis, output_bytes, fee_rate: new.fee_rate };
@@ -172,7 +171,7 @@ impl OpenTables<'_> {
         let record =
             self.insert_transaction(&transaction, Purpose::Outgoing(number), satoshis, at)?;
         let change_vout = transaction.outputs.len() - 1;
-        let money = self.money()?;
+        let money = &mut self.money;
         money.insert_change(record.number, change_vout, change)?;
         money.reserve(record.number, &keys)?;
         let payment = OutgoingRecord {
@@ -210,7 +209,7 @@ impl OpenTables<'_> {
         answer: Option<(String, Option<PeerChannel>)>,
         now: Timestamp,
     ) -> Outcome<OutgoingPayment> {
-        let money = self.money()?;
+        let money = &mut self.money;
         let Some(mut record) = money.outgoing(number)? else {
             return Ok(Err(WalletStoreError::UnknownPayment(number)));
         };
@@ -221,7 +220,7 @@ impl OpenTables<'_> {
         }
         let transaction = record.transaction;
         self.settle(transaction, now)?;
-        let money = self.money()?;
+        let money = &mut self.money;
         let record = money.outgoing(number)?.expect("it was just there");
         Ok(Ok(money.payment(record)?))
     }
@@ -234,7 +233,7 @@ impl OpenTables<'_> {
         now: Timestamp,
     ) -> Outcome<OutgoingPayment> {
         let at = self.next_event_at(now);
-        let money = self.money()?;
+        let money = &mut self.money;
         let Some(mut record) = money.outgoing(number)? else {
             return Ok(Err(WalletStoreError::UnknownPayment(number)));
         };
@@ -261,7 +260,7 @@ impl OpenTables<'_> {
         build: impl FnOnce(&Selection) -> Result<Transaction, KeyError>,
     ) -> Outcome<u64> {
         let at = self.next_event_at(now);
-        let money = self.money()?;
+        let money = &mut self.money;
         let Some(mut record) = money.outgoing(number)? else {
             return Ok(Err(WalletStoreError::UnknownPayment(number)));
         };
@@ -287,7 +286,7 @@ impl OpenTables<'_> {
         self.figures.last_change += 1;
         let cancellation =
             self.insert_transaction(&transaction, Purpose::Cancellation(number), left, at)?;
-        let money = self.money()?;
+        let money = &mut self.money;
         money.insert_change(cancellation.number, 0, change)?;
         // Until one of the two wins, the coin stays reserved for the payment.
         money.spent.insert((cancellation.number, key.0, key.1), ())?;
@@ -303,7 +302,7 @@ impl OpenTables<'_> {
         number: u64,
         change: impl FnOnce(&mut Self) -> Result<(), StoreError>,
     ) -> Outcome<()> {
-        if self.money()?.transactions.get(number)?.is_none() {
+        if self.money.transactions.get(number)?.is_none() {
             return Ok(Err(WalletStoreError::UnknownTransaction(number)));
         }
         change(self).map(Ok)
@@ -317,7 +316,7 @@ impl OpenTables<'_> {
         now: Timestamp,
     ) -> Result<(), StoreError> {
         let at = self.next_event_at(now);
-        let record = self.money()?.transaction(number)?;
+        let record = self.money.transaction(number)?;
         if record.state == TransactionState::Settled {
             return Ok(());
         }
@@ -325,11 +324,11 @@ impl OpenTables<'_> {
             // Before the payment gives way, which is displaced otherwise.
             self.set_outgoing_state(payment, OutgoingState::Cancelled)?;
         }
-        for key in self.money()?.spent_by(number)? {
-            if let Some(other) = self.money()?.coin_row(key)?.3.filter(|other| *other != number) {
+        for key in self.money.spent_by(number)? {
+            if let Some(other) = self.money.coin_row(key)?.3.filter(|other| *other != number) {
                 self.give_way(other, at)?;
             }
-            let money = self.money()?;
+            let money = &mut self.money;
             money.set_spendable(key, false)?;
             money.set_spender(key, Some(number))?;
             if money.is_settled(key.0)? {
@@ -337,13 +336,13 @@ impl OpenTables<'_> {
                 self.lower_balance(satoshis)?;
             }
         }
-        let money = self.money()?;
+        let money = &mut self.money;
         money.set_state(number, TransactionState::Settled)?;
         if money.followed.get(number)?.is_none_or(|until| until.value() != FOR_EVER) {
             money.followed.insert(number, FOR_EVER)?;
         }
         for key in money.made_by(number)? {
-            let money = self.money()?;
+            let money = &mut self.money;
             let (satoshis, _, _, spender) = money.coin_row(key)?;
             money.set_spendable(key, spender.is_none())?;
             let is_spent = spender.map(|spender| money.is_settled(spender)).transpose()?;
@@ -369,7 +368,7 @@ impl OpenTables<'_> {
         at: Timestamp,
     ) -> Result<(), StoreError> {
         let missing = || StoreError::damaged("a paid invoice is missing");
-        let money = self.money()?;
+        let money = &mut self.money;
         if money.in_flight(number)? == Some(record.number) {
             money.in_flight.remove(number)?;
         }
@@ -386,7 +385,7 @@ impl OpenTables<'_> {
     }
 
     fn set_outgoing_state(&mut self, number: u64, state: OutgoingState) -> Result<(), StoreError> {
-        let money = self.money()?;
+        let money = &mut self.money;
         let missing = || StoreError::damaged("a payment is missing");
         let mut record = money.outgoing(number)?.ok_or_else(missing)?;
         record.state = state;
@@ -399,7 +398,7 @@ impl OpenTables<'_> {
 
     /// The coin that was to be taken back is spent.
     fn give_up_cancellation(&mut self, payment: u64, at: Timestamp) -> Result<(), StoreError> {
-        let money = self.money()?;
+        let money = &mut self.money;
         let cancellation = money.outgoing(payment)?.and_then(|record| record.cancellation);
         if let Some(number) = cancellation
             && money.transaction(number)?.state == TransactionState::InFlight
@@ -423,7 +422,7 @@ impl OpenTables<'_> {
         // Each is undone after all that spend its coins.
         let mut path = vec![number];
         while let Some(&number) = path.last() {
-            let money = self.money()?;
+            let money = &mut self.money;
             let mut spender = None;
             for key in money.made_by(number)? {
                 spender = spender.or(money.coin_row(key)?.3);
@@ -441,29 +440,29 @@ impl OpenTables<'_> {
 
     /// Undoes what a transaction did whose coins nothing spends.
     fn undo(&mut self, number: u64, at: Timestamp) -> Result<(), StoreError> {
-        let money = self.money()?;
+        let money = &mut self.money;
         let mut record = money.transaction(number)?;
         let was_settled = record.state == TransactionState::Settled;
         if !was_settled && record.state != TransactionState::InFlight {
             return Ok(());
         }
         for key in money.made_by(number)? {
-            let money = self.money()?;
+            let money = &mut self.money;
             money.set_spendable(key, false)?;
             let (satoshis, ..) = money.coin_row(key)?;
             if was_settled {
                 self.lower_balance(satoshis)?;
             }
         }
-        let money = self.money()?;
+        let money = &mut self.money;
         for key in money.spent_by(number)? {
-            let money = self.money()?;
+            let money = &mut self.money;
             let (satoshis, _, _, spender) = money.coin_row(key)?;
             if was_settled && spender == Some(number) && money.is_settled(key.0)? {
                 self.raise_balance(satoshis)?;
             }
         }
-        let money = self.money()?;
+        let money = &mut self.money;
         money.release(number)?;
         if let Some(place) = record.block.take() {
             money.mined.remove((place.height, number))?;
@@ -497,7 +496,7 @@ impl OpenTables<'_> {
 
     fn note_unpaid(&mut self, number: u64, at: Timestamp) -> Result<(), StoreError> {
         let missing = || StoreError::damaged("a paid invoice is missing");
-        self.money()?.refunds.remove(number)?;
+        self.money.refunds.remove(number)?;
         let invoice = self.invoice(number)?.map_err(StoreError::damaged)?;
         let mut invoice = invoice.ok_or_else(missing)?;
         invoice.payment_received_at = None;
@@ -515,7 +514,7 @@ impl OpenTables<'_> {
     ) -> Result<(), StoreError> {
         self.settle(number, now)?;
         let at = self.next_event_at(now);
-        let money = self.money()?;
+        let money = &mut self.money;
         let mut record = money.transaction(number)?;
         let Proof { block, branch } = proof;
         if record.block == Some(*block) {
@@ -541,7 +540,7 @@ impl OpenTables<'_> {
         &mut self,
         block: &BlockPlace,
     ) -> Result<(), StoreError> {
-        let money = self.money()?;
+        let money = &mut self.money;
         let height = block.height;
         let rows = money.mined.range((height, 0)..=(height, u64::MAX))?;
         let mut gone = Vec::new();
@@ -564,7 +563,7 @@ impl OpenTables<'_> {
     /// Looks after a transaction no longer whose time is over, or for another while if it could still be
     /// mined.
     pub(in crate::store::redb) fn unfollow(&mut self, number: u64) -> Result<(), StoreError> {
-        let money = self.money()?;
+        let money = &mut self.money;
         let until = money.followed.get(number)?.map(|until| until.value());
         let Some(until) = until.filter(|until| *until != FOR_EVER) else { return Ok(()) };
         if money.is_void(number)? {
@@ -583,7 +582,7 @@ impl OpenTables<'_> {
         sequence: u32,
         is_read: bool,
     ) -> Result<bool, StoreError> {
-        let proofs = &mut self.money()?.proofs;
+        let proofs = &mut self.money.proofs;
         let Some((height, hash, at, branch)) = proofs.get((number, sequence))?.map(|row| {
             let (height, hash, at, _, branch) = row.value();
             (height, hash, at, branch.to_owned())
@@ -611,7 +610,7 @@ impl OpenTables<'_> {
             at,
             block: None,
         };
-        let money = self.money()?;
+        let money = &mut self.money;
         money.put_transaction(&record)?;
         money.raw.insert(record.number, transaction.to_bytes().as_slice())?;
         money.followed.insert(record.number, FOR_EVER)?;

@@ -1,0 +1,134 @@
+use std::borrow::Borrow;
+use std::cell::OnceCell;
+use std::fmt;
+use std::ops::RangeBounds;
+use std::sync::{Arc, OnceLock};
+
+use redb::{
+    AccessGuard, Key, Range, ReadOnlyTable, ReadTransaction, ReadableTable, Table, TableDefinition,
+    Value, WriteTransaction,
+};
+
+use crate::database::StoreError;
+
+/// A table that is opened for writing when it is first used: a command needs few of them, and to
+/// open one takes longer than to change a row.
+pub struct LazyTable<'t, K: Key + 'static, V: Value + 'static> {
+    transaction: &'t WriteTransaction,
+    definition: TableDefinition<'static, K, V>,
+    table: OnceCell<Table<'t, K, V>>,
+}
+
+impl<'t, K: Key, V: Value> LazyTable<'t, K, V> {
+    /// The table, not opened yet.
+    pub fn new(
+        transaction: &'t WriteTransaction,
+        definition: TableDefinition<'static, K, V>,
+    ) -> Self {
+        Self { transaction, definition, table: OnceCell::new() }
+    }
+
+    fn open(&self) -> Result<&Table<'t, K, V>, StoreError> {
+        if let Some(table) = self.table.get() {
+            return Ok(table);
+        }
+        let opened = self.transaction.open_table(self.definition)?;
+        Ok(self.table.get_or_init(|| opened))
+    }
+
+    fn open_mut(&mut self) -> Result<&mut Table<'t, K, V>, StoreError> {
+        self.open()?;
+        Ok(self.table.get_mut().expect("it has just been opened"))
+    }
+
+    /// The value of a key.
+    pub fn get<'k>(
+        &self,
+        key: impl Borrow<K::SelfType<'k>>,
+    ) -> Result<Option<AccessGuard<'_, V>>, StoreError> {
+        Ok(self.open()?.get(key)?)
+    }
+
+    /// The rows of a range of keys.
+    pub fn range<'k, R: Borrow<K::SelfType<'k>> + 'k>(
+        &self,
+        range: impl RangeBounds<R> + 'k,
+    ) -> Result<Range<'_, K, V>, StoreError> {
+        Ok(self.open()?.range(range)?)
+    }
+
+    /// All rows.
+    pub fn iter(&self) -> Result<Range<'_, K, V>, StoreError> {
+        Ok(self.open()?.iter()?)
+    }
+
+    /// Sets the value of a key, and answers the one before.
+    pub fn insert<'k, 'v>(
+        &mut self,
+        key: impl Borrow<K::SelfType<'k>>,
+        value: impl Borrow<V::SelfType<'v>>,
+    ) -> Result<Option<AccessGuard<'_, V>>, StoreError> {
+        Ok(self.open_mut()?.insert(key, value)?)
+    }
+
+    /// Removes a key, and answers its value.
+    pub fn remove<'k>(
+        &mut self,
+        key: impl Borrow<K::SelfType<'k>>,
+    ) -> Result<Option<AccessGuard<'_, V>>, StoreError> {
+        Ok(self.open_mut()?.remove(key)?)
+    }
+}
+
+impl<K: Key, V: Value> fmt::Debug for LazyTable<'_, K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "LazyTable({})", self.definition)
+    }
+}
+
+/// A table that is opened for reading when it is first used.
+pub struct LazyReadTable<K: Key + 'static, V: Value + 'static> {
+    transaction: Arc<ReadTransaction>,
+    definition: TableDefinition<'static, K, V>,
+    table: OnceLock<ReadOnlyTable<K, V>>,
+}
+
+impl<K: Key, V: Value> LazyReadTable<K, V> {
+    /// The table, not opened yet.
+    pub fn new(
+        transaction: &Arc<ReadTransaction>,
+        definition: TableDefinition<'static, K, V>,
+    ) -> Self {
+        Self { transaction: Arc::clone(transaction), definition, table: OnceLock::new() }
+    }
+
+    fn open(&self) -> Result<&ReadOnlyTable<K, V>, StoreError> {
+        if let Some(table) = self.table.get() {
+            return Ok(table);
+        }
+        let opened = self.transaction.open_table(self.definition)?;
+        Ok(self.table.get_or_init(|| opened))
+    }
+
+    /// The value of a key.
+    pub fn get<'k>(
+        &self,
+        key: impl Borrow<K::SelfType<'k>>,
+    ) -> Result<Option<AccessGuard<'static, V>>, StoreError> {
+        Ok(self.open()?.get(key)?)
+    }
+
+    /// The rows of a range of keys.
+    pub fn range<'k, R: Borrow<K::SelfType<'k>>>(
+        &self,
+        range: impl RangeBounds<R>,
+    ) -> Result<Range<'static, K, V>, StoreError> {
+        Ok(self.open()?.range(range)?)
+    }
+}
+
+impl<K: Key, V: Value> fmt::Debug for LazyReadTable<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "LazyReadTable({})", self.definition)
+    }
+}
