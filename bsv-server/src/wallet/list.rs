@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What lies between the pages of a list that is streamed, so that it does not take the processors
 /// from other requests.
-const PAUSE: Duration = Duration::from_millis(2);
+const PAUSE: Duration = Duration::from_micros(2_500);
 
 /// What the query of a request asks for.
 #[derive(Clone, Copy, Debug)]

@@ -14,10 +14,9 @@ pub(crate) struct Filled {
 }
 
 impl Filled {
-    /// At most 10,000 of the paths, evenly spread over all: what is read of so many pages fits into the
-    /// cache of the store, as what is read often would.
-    pub(crate) fn hot_paths(&self) -> impl Iterator<Item = String> {
-        self.paths.iter().step_by(self.paths.len().div_ceil(10_000)).cloned()
+    /// So many of the paths at most, evenly spread over all.
+    pub(crate) fn spread_paths(&self, count: usize) -> impl Iterator<Item = String> {
+        self.paths.iter().step_by(self.paths.len().div_ceil(count)).cloned()
     }
 }
 
