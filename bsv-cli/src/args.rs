@@ -2,7 +2,7 @@ use std::path::PathBuf;
 
 use bsv_invoicing::{InvoiceDraft, InvoiceId, InvoiceState, MAX_SATOSHIS, Timestamp, UserDraft};
 use bsv_minerid::Alias;
-use bsv_server::ConfigSources;
+use bsv_server::{ConfigSources, Grant};
 use bsv_tx::OutPoint;
 use clap::builder::TypedValueParser;
 use clap::error::ErrorKind;
@@ -118,6 +118,9 @@ enum Command {
     /// Look after the wallet itself
     #[command(subcommand)]
     Wallet(WalletCommand),
+    /// Make, list and revoke the tokens that callers show where auth.requireToken is set
+    #[command(subcommand)]
+    Token(TokenCommand),
 }
 
 #[derive(Debug, Subcommand)]
@@ -217,6 +220,32 @@ enum WalletCommand {
 }
 
 #[derive(Debug, Subcommand)]
+enum TokenCommand {
+    /// Make a token and print it, which is the only time that it is shown
+    Create {
+        /// What it allows: wallet:read, wallet:write, wallet:pay, minerid:read, minerid:sign or
+        /// minerid:rotate; the last three also for one alias, such as minerid:sign:ALIAS. May be given
+        /// several times
+        #[arg(long = "scope", value_name = "SCOPE", required = true)]
+        scopes: Vec<Grant>,
+        /// What to call it
+        #[arg(long, value_name = "TEXT", default_value = "")]
+        label: String,
+        /// Until when it is accepted, such as 2026-11-21T08:48:56Z [default: until it is revoked]
+        #[arg(long, value_name = "TIME")]
+        expires_at: Option<Timestamp>,
+    },
+    /// List the tokens, without what they are
+    List,
+    /// Accept a token no longer
+    Revoke {
+        /// The id of the token: the 8 digits after bsv_
+        #[arg(value_parser = token_id)]
+        id: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
 enum ConfigCommand {
     /// Check the settings and print the effective values, without secrets
     Check,
@@ -295,6 +324,15 @@ impl Command {
             Self::Wallet(WalletCommand::BackupWords { yes }) => {
                 Operation::BackupWords { is_confirmed: *yes }
             }
+            Self::Token(TokenCommand::Create { scopes, label, expires_at }) => {
+                Operation::CreateToken {
+                    label: label.clone(),
+                    grants: scopes.clone(),
+                    expires_at: *expires_at,
+                }
+            }
+            Self::Token(TokenCommand::List) => Operation::ListTokens,
+            Self::Token(TokenCommand::Revoke { id }) => Operation::RevokeToken { id: id.clone() },
         })
     }
 }
@@ -337,6 +375,16 @@ impl UserCommand {
             }
             Self::Get { id } => Operation::GetUser { id: *id },
         }
+    }
+}
+
+/// The id of a token, or a whole token, which holds it.
+fn token_id(text: &str) -> Result<String, String> {
+    let id = text.strip_prefix("bsv_").and_then(|rest| rest.split('_').next()).unwrap_or(text);
+    if id.len() == 8 && id.bytes().all(|c| c.is_ascii_hexdigit()) {
+        Ok(id.to_ascii_lowercase())
+    } else {
+        Err("expected 8 hexadecimal digits".to_owned())
     }
 }
 

@@ -1,8 +1,8 @@
 use std::path::PathBuf;
 
-use bsv_invoicing::{InvoiceDraft, InvoiceId, UserDraft};
+use bsv_invoicing::{InvoiceDraft, InvoiceId, Timestamp, UserDraft};
 use bsv_minerid::{Alias, MinerContact};
-use bsv_server::Config;
+use bsv_server::{Config, Grant};
 use bsv_tx::OutPoint;
 use hyper::Method;
 use serde_json::{Value, json};
@@ -32,19 +32,30 @@ pub(crate) enum Operation {
     CancelPayment { id: u64 },
     Faucet { url: String },
     BackupWords { is_confirmed: bool },
+    CreateToken { label: String, grants: Vec<Grant>, expires_at: Option<Timestamp> },
+    ListTokens,
+    RevokeToken { id: String },
+}
+
+/// Whom an operation is asked of.
+enum Asked {
+    MinerId,
+    Wallet,
+    /// What both have in common.
+    Neither,
 }
 
 impl Operation {
-    /// Leaves of `config` the service that this is asked of: the other one is not opened for it.
+    /// Leaves of `config` the service that this is asked of: another one is not opened for it.
     pub(crate) fn restrict(&self, config: Config) -> Config {
-        if self.is_for_wallet() {
-            Config { minerid: None, ..config }
-        } else {
-            Config { wallet: None, ..config }
+        match self.asked() {
+            Asked::MinerId => Config { wallet: None, ..config },
+            Asked::Wallet => Config { minerid: None, ..config },
+            Asked::Neither => Config { minerid: None, wallet: None, ..config },
         }
     }
 
-    fn is_for_wallet(&self) -> bool {
+    fn asked(&self) -> Asked {
         match self {
             Self::Generate { .. }
             | Self::SetUpVctx { .. }
@@ -53,7 +64,7 @@ impl Operation {
             | Self::OpReturn { .. }
             | Self::SetContact { .. }
             | Self::Import { .. }
-            | Self::List => false,
+            | Self::List => Asked::MinerId,
             Self::CreateInvoice(_)
             | Self::GetInvoice { .. }
             | Self::DeleteInvoice { .. }
@@ -64,13 +75,17 @@ impl Operation {
             | Self::ListPayments { .. }
             | Self::CancelPayment { .. }
             | Self::Faucet { .. }
-            | Self::BackupWords { .. } => true,
+            | Self::BackupWords { .. } => Asked::Wallet,
+            Self::CreateToken { .. } | Self::ListTokens | Self::RevokeToken { .. } => {
+                Asked::Neither
+            }
         }
     }
 
     /// The request that asks for it.
     pub(crate) fn request(&self) -> Request {
         let get = |path: String| Request { method: Method::GET, path, body: None };
+        let delete = |path: String| Request { method: Method::DELETE, path, body: None };
         let post = |path: String, body: Value| Request {
             method: Method::POST,
             path,
@@ -109,11 +124,7 @@ impl Operation {
                 post("/api/v1/invoices".to_owned(), body)
             }
             Self::GetInvoice { id } => get(format!("/api/v1/invoices/{id}")),
-            Self::DeleteInvoice { id } => Request {
-                method: Method::DELETE,
-                path: format!("/api/v1/invoices/{id}"),
-                body: None,
-            },
+            Self::DeleteInvoice { id } => delete(format!("/api/v1/invoices/{id}")),
             Self::CreateUser(UserDraft { name, email, avatar, address, phone_number }) => {
                 let body = json!({
                     "name": name,
@@ -136,6 +147,16 @@ impl Operation {
             }
             Self::Faucet { url } => post("/control/faucet".to_owned(), json!({ "url": url })),
             Self::BackupWords { .. } => post("/control/wallet/backup-words".to_owned(), json!({})),
+            Self::CreateToken { label, grants, expires_at } => {
+                let body = json!({
+                    "label": label,
+                    "scopes": grants.iter().map(ToString::to_string).collect::<Vec<_>>(),
+                    "expiresAt": expires_at.map(|time| time.to_string()),
+                });
+                post("/control/tokens".to_owned(), body)
+            }
+            Self::ListTokens => get("/control/tokens".to_owned()),
+            Self::RevokeToken { id } => delete(format!("/control/tokens/{id}")),
         }
     }
 
@@ -201,6 +222,9 @@ impl Operation {
                 format!("The faucet has paid to {url}\ntransaction {}\n", member("txid"))
             }
             Self::BackupWords { .. } => format!("{}\n", member("words")),
+            Self::CreateToken { .. } => output::new_token(&value),
+            Self::ListTokens => output::tokens(&value),
+            Self::RevokeToken { id } => format!("Token {id} is revoked\n"),
         }
     }
 }

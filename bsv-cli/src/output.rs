@@ -96,6 +96,37 @@ pub(crate) fn payments(payments: &Value) -> String {
     format!("{table}\n")
 }
 
+/// A token that has just been made: the only time that it is shown.
+pub(crate) fn new_token(token: &Value) -> String {
+    format!(
+        "{}\nThis is token {}. It is not shown again.\n",
+        token["token"].as_str().unwrap_or_default(),
+        token["id"].as_str().unwrap_or_default()
+    )
+}
+
+/// A table of tokens.
+pub(crate) fn tokens(tokens: &Value) -> String {
+    let tokens = tokens.as_array().map(Vec::as_slice).unwrap_or_default();
+    if tokens.is_empty() {
+        return "There is no token: make one with token create\n".to_owned();
+    }
+    let mut table = Table::new();
+    table.load_style(UTF8_HORIZONTAL_ONLY);
+    table.set_header(["id", "label", "scopes", "created", "expires"]);
+    for token in tokens {
+        let text = |name: &str| printable(token[name].as_str().unwrap_or_default());
+        let scopes = token["scopes"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let expires = match token["isExpired"].as_bool() {
+            Some(true) => format!("expired {}", text("expiresAt")),
+            _ => text("expiresAt"),
+        };
+        let scopes = scopes.collect::<Vec<_>>().join("\n");
+        table.add_row([text("id"), text("label"), scopes, text("createdAt"), expires]);
+    }
+    format!("{table}\n")
+}
+
 /// A line that shows a field which is not empty.
 pub(crate) fn field(name: &str, value: &Value) -> String {
     match value.as_str() {

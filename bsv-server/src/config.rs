@@ -4,6 +4,7 @@ mod settings;
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -12,11 +13,13 @@ use bsv_invoicing::dpp::Merchant;
 use bsv_minerid::PlainKeys;
 use bsv_network::NodeSettings;
 use bsv_tx::Network;
+use ipnet::IpNet;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
 use thiserror::Error;
 
-use self::settings::{MerchantSettings, PaymentsSettings, Settings, WalletSettings};
+use self::settings::{AuthSettings, MerchantSettings, PaymentsSettings, Settings, WalletSettings};
+use crate::access::{AccessConfig, JwtKey, WeakJwtKey};
 
 /// The environment variable that holds settings as a JSON object, which count over the file's.
 pub const CONFIG_VARIABLE: &str = "BSV_CONFIG";
@@ -50,6 +53,10 @@ pub struct Config {
     /// Names under which a browser may reach the local listeners, besides IP addresses and
     /// `localhost`.
     pub allowed_hosts: Vec<String>,
+    /// How callers of the local listeners show who they are.
+    pub access: AccessConfig,
+    /// Whether every request is logged.
+    pub log_requests: bool,
 }
 
 /// Where private keys lie and how they are protected.
@@ -101,6 +108,39 @@ pub struct PaymentsConfig {
     pub public_url: Option<String>,
     /// The fee rate that payers are asked for, in satoshis per 1000 bytes.
     pub fee_rate: u64,
+    /// How many connections there are at once; further ones wait.
+    pub connections: u32,
+    /// What one peer may take.
+    pub peers: PeerConfig,
+}
+
+/// What one peer of the payments listener may take. A peer is an address of IPv4, or the first 64 bits
+/// of one of IPv6.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PeerConfig {
+    /// How many connections it has at once; further ones are closed.
+    pub connections: u32,
+    /// How many requests it sends in a second, on average.
+    pub requests_per_second: u32,
+    /// How many it may send at once that has sent none for a while.
+    pub burst: u32,
+    /// Front ends, which may have any number of connections and requests, and whose
+    /// `X-Forwarded-For` names the peer.
+    pub trusted_proxies: Vec<IpNet>,
+    /// Whether all this counts for this machine too.
+    pub limit_loopback: bool,
+}
+
+impl Default for PeerConfig {
+    fn default() -> Self {
+        Self {
+            connections: 64,
+            requests_per_second: 20,
+            burst: 100,
+            trusted_proxies: Vec::new(),
+            limit_loopback: false,
+        }
+    }
 }
 
 impl PaymentsConfig {
@@ -137,6 +177,22 @@ pub enum ConfigError {
     /// Settings do not go together.
     #[error("{0}")]
     Inconsistent(&'static str),
+    /// The key of JSON Web Tokens could be guessed.
+    #[error(transparent)]
+    WeakJwtKey(#[from] WeakJwtKey),
+    /// A number is too small or too large.
+    #[error("{setting} must be from {} to {}", allowed.start(), allowed.end())]
+    OutOfRange {
+        /// The setting.
+        setting: &'static str,
+        /// What it can be.
+        allowed: RangeInclusive<u32>,
+    },
+    /// A front end is not named by its address.
+    #[error(
+        "payments.trustedProxies: \"{0}\" is not an IP address, or a network such as 10.0.0.0/8"
+    )]
+    BadProxy(String),
 }
 
 impl Config {
@@ -166,16 +222,18 @@ impl Config {
             Some(path) => absolute(&path),
             None => Ok(network_dir.join(name)),
         };
+        let access = access(&settings.auth, settings.allow_unauthenticated)?;
+        let is_protected = access.require_token || settings.allow_unauthenticated;
         let minerid = if settings.minerid.enabled {
             Some(MinerIdConfig {
-                address: local_address(&settings)?,
+                address: local_address(&settings, is_protected)?,
                 data_dir: in_network_dir(settings.miner_id_data_path, "minerid")?,
             })
         } else {
             None
         };
         let wallet = if settings.wallet.enabled {
-            Some(wallet(&settings.wallet, &settings.payments, settings.allow_unauthenticated)?)
+            Some(wallet(&settings.wallet, &settings.payments, is_protected)?)
         } else {
             None
         };
@@ -199,8 +257,17 @@ impl Config {
                 ));
             }
         };
-        let allowed_hosts = settings.allowed_hosts;
-        Ok(Self { network, network_dir, keystore, node, minerid, wallet, allowed_hosts })
+        Ok(Self {
+            network,
+            network_dir,
+            keystore,
+            node,
+            minerid,
+            wallet,
+            allowed_hosts: settings.allowed_hosts,
+            access,
+            log_requests: settings.log.requests,
+        })
     }
 
     /// The effective values under the names of the settings, without secrets.
@@ -222,6 +289,11 @@ impl Config {
             "port": minerid.map(|minerid| minerid.address.port()),
             "minerIdDataPath": minerid.map(|minerid| &minerid.data_dir),
             "allowedHosts": self.allowed_hosts,
+            "auth": {
+                "requireToken": self.access.require_token,
+                "jwtKey": if self.access.jwt_key.is_some() { "set" } else { "none" },
+            },
+            "log": { "requests": self.log_requests },
             "minerid": { "enabled": minerid.is_some() },
             "wallet": {
                 "enabled": wallet.is_some(),
@@ -243,19 +315,46 @@ impl Config {
                 "port": payments.map(|payments| payments.address.port()),
                 "publicUrl": payments.map(PaymentsConfig::public_url),
                 "feeRate": payments.map(|payments| payments.fee_rate),
+                "connections": payments.map(|payments| payments.connections),
+                "connectionsPerPeer": payments.map(|payments| payments.peers.connections),
+                "requestsPerSecond": payments.map(|payments| payments.peers.requests_per_second),
+                "requestBurst": payments.map(|payments| payments.peers.burst),
+                "trustedProxies": payments.map(|payments| &payments.peers.trusted_proxies)
+                    .map(|proxies| proxies.iter().map(ToString::to_string).collect::<Vec<_>>()),
+                "limitLoopback": payments.map(|payments| payments.peers.limit_loopback),
             },
         })
     }
 }
 
-/// The address of a listener that has no authentication of its own.
-fn local_address(settings: &Settings) -> Result<SocketAddr, ConfigError> {
+fn access(
+    settings: &AuthSettings,
+    allow_unauthenticated: bool,
+) -> Result<AccessConfig, ConfigError> {
+    let AuthSettings { require_token, jwt_key } = settings;
+    let require_token = *require_token;
+    if require_token && allow_unauthenticated {
+        return Err(ConfigError::Inconsistent(
+            "auth.requireToken and allowUnauthenticated contradict each other: set one of them",
+        ));
+    }
+    if jwt_key.is_some() && !require_token {
+        return Err(ConfigError::Inconsistent(
+            "auth.jwtKey protects nothing while no token is demanded: set auth.requireToken = true",
+        ));
+    }
+    let jwt_key = jwt_key.clone().map(JwtKey::new).transpose()?;
+    Ok(AccessConfig { require_token, jwt_key })
+}
+
+/// The address of the miner identity listener.
+fn local_address(settings: &Settings, is_protected: bool) -> Result<SocketAddr, ConfigError> {
     let host = settings.host.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
-    if !host.is_loopback() && !settings.allow_unauthenticated {
+    if !host.is_loopback() && !is_protected {
         return Err(ConfigError::Inconsistent(
             "host is reachable from other machines, and the miner identity service signs for \
-             everybody who reaches it: use 127.0.0.1, or say with allowUnauthenticated = true \
-             that a secure front end protects it",
+             everybody who reaches it: use 127.0.0.1, demand tokens with auth.requireToken = true, \
+             or say with allowUnauthenticated = true that a secure front end protects it",
         ));
     }
     Ok(SocketAddr::new(host, settings.port.unwrap_or(9002)))
@@ -264,14 +363,14 @@ fn local_address(settings: &Settings) -> Result<SocketAddr, ConfigError> {
 fn wallet(
     settings: &WalletSettings,
     payments: &PaymentsSettings,
-    allow_unauthenticated: bool,
+    is_protected: bool,
 ) -> Result<WalletConfig, ConfigError> {
     let host = settings.host.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
-    if !host.is_loopback() && !allow_unauthenticated {
+    if !host.is_loopback() && !is_protected {
         return Err(ConfigError::Inconsistent(
             "wallet.host is reachable from other machines, and the wallet obeys everybody who \
-             reaches it: use 127.0.0.1, or say with allowUnauthenticated = true that a secure \
-             front end protects it",
+             reaches it: use 127.0.0.1, demand tokens with auth.requireToken = true, or say with \
+             allowUnauthenticated = true that a secure front end protects it",
         ));
     }
     let hours = settings.payment_expiry_hours.unwrap_or(24);
@@ -319,7 +418,48 @@ fn payments_config(settings: &PaymentsSettings) -> Result<PaymentsConfig, Config
         address: SocketAddr::new(host, settings.port.unwrap_or(8445)),
         public_url: public_url.map(|url| url.trim_end_matches('/').to_owned()),
         fee_rate: settings.fee_rate.unwrap_or(DEFAULT_FEE_RATE),
+        connections: in_range("payments.connections", settings.connections, 1024, 1..=100_000)?,
+        peers: peers(settings)?,
     })
+}
+
+fn peers(settings: &PaymentsSettings) -> Result<PeerConfig, ConfigError> {
+    let PeerConfig { connections, requests_per_second, burst, .. } = PeerConfig::default();
+    let proxies = settings.trusted_proxies.iter().map(|text| {
+        let network = text.parse().or_else(|_| text.parse().map(|address: IpAddr| address.into()));
+        network.map_err(|_| ConfigError::BadProxy(text.clone()))
+    });
+    Ok(PeerConfig {
+        connections: in_range(
+            "payments.connectionsPerPeer",
+            settings.connections_per_peer,
+            connections,
+            1..=100_000,
+        )?,
+        requests_per_second: in_range(
+            "payments.requestsPerSecond",
+            settings.requests_per_second,
+            requests_per_second,
+            1..=1_000_000,
+        )?,
+        burst: in_range("payments.requestBurst", settings.request_burst, burst, 1..=1_000_000)?,
+        trusted_proxies: proxies.collect::<Result<_, _>>()?,
+        limit_loopback: settings.limit_loopback,
+    })
+}
+
+fn in_range(
+    setting: &'static str,
+    value: Option<u32>,
+    default: u32,
+    allowed: RangeInclusive<u32>,
+) -> Result<u32, ConfigError> {
+    let value = value.unwrap_or(default);
+    if allowed.contains(&value) {
+        Ok(value)
+    } else {
+        Err(ConfigError::OutOfRange { setting, allowed })
+    }
 }
 
 /// What miners ask for, in satoshis per 1000 bytes.

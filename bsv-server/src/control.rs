@@ -2,6 +2,7 @@
 
 mod set_up;
 mod socket;
+mod tokens;
 
 pub(crate) use set_up::SetUp;
 pub(crate) use socket::bind;

@@ -10,12 +10,13 @@ use hyper::body::Body;
 use hyper::{Request, StatusCode};
 use thiserror::Error;
 
+use crate::access::{Access, Caller, Denied, TokenFileError, Tokens};
 use crate::config::{Config, WalletConfig};
 use crate::control::SetUp;
 use crate::http::{self, Answer, LargeBodies, Problem, answer};
-use crate::minerid::MinerIdApi;
+use crate::minerid::{self, MinerIdApi};
 use crate::payments::PaymentsApi;
-use crate::wallet::WalletApi;
+use crate::wallet::{self, WalletApi};
 
 /// An opened data directory, which this process holds until the instance is dropped.
 #[derive(Debug)]
@@ -25,6 +26,7 @@ pub struct Instance {
     pub(crate) minerid: Option<MinerIdApi>,
     pub(crate) wallet: Option<WalletApi>,
     payments: Option<PaymentsApi>,
+    access: Access,
     large_bodies: LargeBodies,
     /// Strangers who fill these places keep nobody else out.
     large_payments: LargeBodies,
@@ -64,6 +66,9 @@ pub enum OpenError {
     /// The wallet cannot be opened.
     #[error("the wallet cannot be opened: {0}")]
     Wallet(#[from] bsv_invoicing::Error),
+    /// The tokens cannot be read.
+    #[error(transparent)]
+    Tokens(#[from] TokenFileError),
     /// The identities cannot be loaded.
     #[error(transparent)]
     MinerId(#[from] bsv_minerid::Error),
@@ -77,6 +82,7 @@ impl Instance {
     /// in use.
     pub async fn open(config: Config, program: &str) -> Result<Self, OpenError> {
         let lock = Arc::new(DirLock::acquire(&config.network_dir, program)?);
+        let tokens = Arc::new(Tokens::open(&config.network_dir)?);
         let node = config.node.clone().map(NodeRpc::new);
         let keystore = match (&config.minerid, &config.wallet) {
             (None, None) => None,
@@ -98,7 +104,14 @@ impl Instance {
             }
             None => None,
         };
-        let set_up = SetUp::new(ids.clone(), wallet.clone(), node.clone(), config.network);
+        let set_up = SetUp::new(
+            ids.clone(),
+            wallet.clone(),
+            Arc::clone(&tokens),
+            node.clone(),
+            config.network,
+        );
+        let access = Access::new(config.access.clone(), tokens);
         let minerid = ids.map(MinerIdApi::new);
         let payments = wallet.clone().map(PaymentsApi::new);
         let wallet = wallet.map(WalletApi::new);
@@ -109,6 +122,7 @@ impl Instance {
             minerid,
             wallet,
             payments,
+            access,
             large_bodies,
             large_payments,
             set_up,
@@ -129,11 +143,20 @@ impl Instance {
             Surface::Control => Service::MinerId,
         };
         // Strangers use the payments listener, from wherever they are.
-        if matches!(surface, Surface::MinerId | Surface::Wallet)
+        let is_for_owner = matches!(surface, Surface::MinerId | Surface::Wallet);
+        if is_for_owner
             && let Err(reason) = http::check_origin(request.headers(), &self.config.allowed_hosts)
         {
             return service.refuse(StatusCode::FORBIDDEN, reason);
         }
+        let caller = match is_for_owner {
+            true => self.access.identify(request.headers()),
+            false => Ok(Caller::Trusted),
+        };
+        let caller = match caller {
+            Ok(caller) => caller,
+            Err(denied) => return service.deny(&denied),
+        };
         let (head, body) = request.into_parts();
         let (max_len, large) = match surface {
             Surface::Payments => (MAX_MESSAGE_LEN, &self.large_payments),
@@ -153,11 +176,11 @@ impl Instance {
             |name| service.refuse(StatusCode::NOT_FOUND, &format!("the {name} is disabled"));
         match service {
             Service::MinerId => match &self.minerid {
-                Some(minerid) => minerid.answer(request).await,
+                Some(minerid) => minerid.answer(request, &caller).await,
                 None => disabled("miner identity service"),
             },
             Service::Wallet => match &self.wallet {
-                Some(wallet) => wallet.answer(&request).await,
+                Some(wallet) => wallet.answer(&request, &caller).await,
                 None => disabled("wallet"),
             },
             Service::Payments => match &self.payments {
@@ -191,6 +214,13 @@ impl Service {
         match self {
             Self::MinerId => answer::text(status, reason.to_owned()),
             Self::Wallet | Self::Payments => Problem::of_status(status, reason).into_answer(),
+        }
+    }
+
+    fn deny(self, denied: &Denied) -> Answer {
+        match self {
+            Self::MinerId => minerid::deny(denied),
+            Self::Wallet | Self::Payments => wallet::deny(denied),
         }
     }
 }

@@ -5,6 +5,7 @@
 //! server puts it behind listeners ([`run`]); the command line asks it in its own process when no
 //! server runs, and over the [control socket](control) when one does.
 
+mod access;
 pub mod config;
 pub mod control;
 pub mod http;
@@ -14,6 +15,7 @@ mod payments;
 mod run;
 mod wallet;
 
+pub use access::{AccessConfig, Grant, GrantParseError, JwtKey, Scope, TokenFileError, WeakJwtKey};
 pub use config::{Config, ConfigError, ConfigSources};
 pub use instance::{Instance, OpenError, Surface};
 pub use run::{StartError, log_to_stderr, main, run, serve_connection, survive_file_size_limit};

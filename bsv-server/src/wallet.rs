@@ -6,4 +6,5 @@ mod refusal;
 mod sweep;
 
 pub(crate) use api::WalletApi;
+pub(crate) use refusal::deny;
 pub(crate) use sweep::{follow, sweep};

@@ -49,7 +49,7 @@ pub fn create_private_dir(dir: &Path) -> Result<(), FileError> {
 
 /// Writes a file that only its owner can read, whole or not at all: under a temporary name, synced,
 /// renamed, and the directory synced. A file of that name is replaced.
-pub(crate) fn write_atomically(dir: &Path, name: &str, contents: &[u8]) -> Result<(), FileError> {
+pub fn write_atomically(dir: &Path, name: &str, contents: &[u8]) -> Result<(), FileError> {
     let temporary = dir.join(format!(".{name}.tmp"));
     let path = dir.join(name);
     let written = write_synced(&temporary, contents)

@@ -17,7 +17,7 @@ mod lock;
 mod overlay;
 
 pub use database::{Database, DatabaseOptions, Migration, Schema, StoreError, View};
-pub use files::{FileError, create_private_dir};
+pub use files::{FileError, create_private_dir, write_atomically};
 pub use group_writer::{GroupWriter, Tables};
 pub use keystore::{Keystore, KeystoreError, PlainKeys};
 pub use lazy_table::{LazyReadTable, LazyTable};

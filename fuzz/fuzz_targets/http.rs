@@ -8,8 +8,8 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use bsv_minerid::{Keystore, MinerIds, Network, PlainKeys, RedbIdentityStore};
-use bsv_server::Surface;
 use bsv_server::config::{Config, KeystoreConfig, MinerIdConfig};
+use bsv_server::{AccessConfig, Surface};
 use fuzz::Service;
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
@@ -33,6 +33,8 @@ static SITE: LazyLock<(Service, TempDir)> = LazyLock::new(|| {
         }),
         wallet: None,
         allowed_hosts: Vec::new(),
+        access: AccessConfig::default(),
+        log_requests: false,
     };
     import_recorded_home(&config, dir.path());
     (Service::open(config), dir)

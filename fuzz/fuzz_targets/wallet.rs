@@ -9,8 +9,8 @@ use std::time::Duration;
 use bsv_invoicing::dpp::Merchant;
 use bsv_invoicing::{InvoiceDraft, MAX_SATOSHIS, Timestamp, UserDraft};
 use bsv_minerid::PlainKeys;
-use bsv_server::Surface;
-use bsv_server::config::{Config, KeystoreConfig, PaymentsConfig, WalletConfig};
+use bsv_server::config::{Config, KeystoreConfig, PaymentsConfig, PeerConfig, WalletConfig};
+use bsv_server::{AccessConfig, Surface};
 use bsv_tx::Network;
 use fuzz::Service;
 use libfuzzer_sys::fuzz_target;
@@ -45,9 +45,13 @@ static SITE: LazyLock<(Service, TempDir)> = LazyLock::new(|| {
                 address: ([127, 0, 0, 1], 8445).into(),
                 public_url: None,
                 fee_rate: 100,
+                connections: 1024,
+                peers: PeerConfig::default(),
             },
         }),
         allowed_hosts: Vec::new(),
+        access: AccessConfig::default(),
+        log_requests: false,
     };
     (Service::open(config), dir)
 });

@@ -31,6 +31,22 @@ pub(super) struct Settings {
     pub(super) minerid: MinerIdSettings,
     pub(super) wallet: WalletSettings,
     pub(super) payments: PaymentsSettings,
+    pub(super) auth: AuthSettings,
+    pub(super) log: LogSettings,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct AuthSettings {
+    pub(super) require_token: bool,
+    #[serde(deserialize_with = "secret")]
+    pub(super) jwt_key: Option<SecretString>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct LogSettings {
+    pub(super) requests: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -89,6 +105,12 @@ pub(super) struct PaymentsSettings {
     pub(super) port: Option<u16>,
     pub(super) fee_rate: Option<u64>,
     pub(super) public_url: Option<String>,
+    pub(super) connections: Option<u32>,
+    pub(super) connections_per_peer: Option<u32>,
+    pub(super) requests_per_second: Option<u32>,
+    pub(super) request_burst: Option<u32>,
+    pub(super) trusted_proxies: Vec<String>,
+    pub(super) limit_loopback: bool,
 }
 
 impl Settings {

@@ -26,6 +26,7 @@ fn every_setting_of_the_specification_counts() {
     let config = config(json!({
         "port": 1234, "minerIdDataPath": "/ids", "keystore": "/keys", "network": "livenet",
         "rpcHost": "node", "rpcPort": 99, "rpcUser": "me", "rpcPassword": "hidden-password",
+        "auth": {"requireToken": true, "jwtKey": "hidden-password of 32 bytes or more"},
     }))
     .unwrap();
     assert_eq!(config.network, Network::Livenet);
@@ -62,6 +63,10 @@ fn mistakes_are_named() {
         (json!({"rpcUser": "me"}), "rpcUser and rpcPassword must be set together"),
         (json!({"rpcUser": "me", "rpcPassword": 1}), "rpcPassword: must be a string"),
         (json!({"host": "0.0.0.0"}), "allowUnauthenticated"),
+        (json!({"auth": {"jwtKey": 1}}), "auth.jwtKey: must be a string"),
+        (json!({"payments": {"connections": 0}}), "payments.connections must be from 1 to 100000"),
+        (json!({"payments": {"requestBurst": 0}}), "payments.requestBurst must be from 1"),
+        (json!({"payments": {"trustedProxies": ["proxy"]}}), "\"proxy\" is not an IP address"),
         (json!([]), "settings are an object"),
     ] {
         let error = error(settings);

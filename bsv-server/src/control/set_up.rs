@@ -13,6 +13,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use super::tokens;
+use crate::access::Tokens;
 use crate::http::{Answer, Problem, answer};
 use crate::minerid::Refusal;
 
@@ -30,11 +32,15 @@ use crate::minerid::Refusal;
 /// | `POST /control/wallet/backup-words` | | `{"words"}`: whoever has them has the money |
 /// | `GET /control/wallet/payments?before=N` | | payments by the wallet, the newest first |
 /// | `POST /control/wallet/payments/{number}/cancel` | | the payment |
+/// | `GET /control/tokens` | | the tokens, without their texts |
+/// | `POST /control/tokens` | `{"label"?, "scopes", "expiresAt"?}` | the token, with its text |
+/// | `DELETE /control/tokens/{id}` | | the token that is not accepted any more |
 /// | `POST /control/faucet` | `{"url"}` | `{"txid"}`, of the node's wallet (regtest) |
 #[derive(Debug)]
 pub(crate) struct SetUp {
     ids: Option<Arc<MinerIds>>,
     wallet: Option<Arc<Wallet>>,
+    tokens: Arc<Tokens>,
     node: Option<NodeRpc>,
     network: Network,
 }
@@ -67,15 +73,20 @@ impl SetUp {
     pub(crate) fn new(
         ids: Option<Arc<MinerIds>>,
         wallet: Option<Arc<Wallet>>,
+        tokens: Arc<Tokens>,
         node: Option<NodeRpc>,
         network: Network,
     ) -> Self {
-        Self { ids, wallet, node, network }
+        Self { ids, wallet, tokens, node, network }
     }
 
     /// Answers a request if its path is one of these.
     pub(crate) async fn answer(&self, request: &Request<Bytes>) -> Option<Answer> {
         let path = request.uri().path().strip_prefix("/control/")?;
+        if path == "tokens" || path.starts_with("tokens/") {
+            let answer = tokens::answer(&self.tokens, request, path).await;
+            return Some(answer.unwrap_or_else(Problem::into_answer));
+        }
         if path == "faucet" || path.starts_with("wallet/") {
             return Some(
                 self.call_wallet(request, path).await.unwrap_or_else(Problem::into_answer),

@@ -8,7 +8,8 @@ use matchit::{Params, Router};
 use percent_encoding::percent_decode_str;
 
 use super::coinbase2;
-use super::refusal::Refusal;
+use super::refusal::{Refusal, deny};
+use crate::access::{Caller, Scope};
 use crate::http::{Answer, answer};
 
 /// Answers the requests of the miner identity specification.
@@ -50,13 +51,20 @@ impl MinerIdApi {
         &self.ids
     }
 
-    pub(crate) async fn answer(&self, request: Request<Bytes>) -> Answer {
+    pub(crate) async fn answer(&self, request: Request<Bytes>, caller: &Caller) -> Answer {
         let path = request.uri().path();
         // The older generator takes no notice of a slash at the end.
         let path = path.strip_suffix('/').unwrap_or(path);
         let Ok(matched) = self.routes.at(path) else {
             return Refusal::not_found().into_text();
         };
+        let alias = || match matched.value {
+            Route::Coinbase2 => coinbase2::alias(request.body()),
+            _ => param(&matched.params, "alias").ok(),
+        };
+        if let Err(denied) = caller.require(matched.value.scope(), alias) {
+            return deny(&denied);
+        }
         let methods = matched.value.methods();
         if !methods.split(", ").any(|method| method == request.method().as_str()) {
             return answer::method_not_allowed(methods);
@@ -123,6 +131,18 @@ impl MinerIdApi {
 }
 
 impl Route {
+    /// What a token must allow. Documents go into blocks, and are worth nothing anywhere else; other
+    /// signatures are worth what was signed.
+    fn scope(self) -> Scope {
+        match self {
+            Self::OutputScript | Self::IsValid | Self::Coinbase2 | Self::MinerId => {
+                Scope::MinerIdRead
+            }
+            Self::Sign | Self::PkSign => Scope::MinerIdSign,
+            Self::Rotate => Scope::MinerIdRotate,
+        }
+    }
+
     fn methods(self) -> &'static str {
         match self {
             Self::Rotate => "GET, POST",

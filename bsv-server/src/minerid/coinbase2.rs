@@ -46,6 +46,14 @@ pub(super) fn rewrite(ids: &MinerIds, body: &Bytes) -> Result<Arc<[u8]>, Refusal
     Ok(identity.coinbase2(height, &coinbase2, &job_data)?)
 }
 
+/// The alias that a request names, if it names one.
+pub(super) fn alias(body: &Bytes) -> Option<Cow<'_, str>> {
+    match text(parse(body).ok()?.alias) {
+        Member::Text(alias) => Some(alias),
+        Member::Missing | Member::NotText => None,
+    }
+}
+
 fn parse(body: &Bytes) -> Result<RequestJson<'_>, Refusal> {
     let text = std::str::from_utf8(body)
         .map_err(|_| Refusal::bad_request("The request body is not UTF-8"))?

@@ -2,7 +2,9 @@ use std::borrow::Cow;
 
 use bsv_minerid::{Coinbase2Error, Error};
 use hyper::StatusCode;
+use hyper::header::WWW_AUTHENTICATE;
 
+use crate::access::Denied;
 use crate::http::{Answer, answer};
 
 /// A request that is not fulfilled: the status and the text that callers of the older generator
@@ -37,6 +39,15 @@ impl Refusal {
             Cow::Owned(text) => answer::text(status, text),
         }
     }
+}
+
+/// Turns a caller away who lacks a token, or whose token is not for this.
+pub(crate) fn deny(denied: &Denied) -> Answer {
+    let status = denied.status();
+    let title = status.canonical_reason().unwrap_or_default();
+    let mut answer = answer::text(status, format!("{title}: {denied}"));
+    answer.headers_mut().insert(WWW_AUTHENTICATE, denied.challenge());
+    answer
 }
 
 impl From<Error> for Refusal {

@@ -10,6 +10,8 @@ use matchit::Router;
 use tokio::sync::Semaphore;
 
 use super::list::{self, Listing, MAX_STREAMS};
+use super::refusal::deny;
+use crate::access::{Caller, Scope};
 use crate::http::{Answer, Problem, answer};
 
 /// Answers the requests of the wallet specification.
@@ -30,6 +32,17 @@ enum Route {
     Users,
     User,
     Balance,
+}
+
+impl Route {
+    /// What a token must allow.
+    fn scope(self, method: &Method) -> Scope {
+        match (self, method) {
+            (Self::Pay, _) => Scope::WalletPay,
+            (_, &Method::GET | &Method::HEAD) => Scope::WalletRead,
+            _ => Scope::WalletWrite,
+        }
+    }
 }
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -56,12 +69,16 @@ impl WalletApi {
         &self.wallet
     }
 
-    pub(crate) async fn answer(&self, request: &Request<Bytes>) -> Answer {
+    pub(crate) async fn answer(&self, request: &Request<Bytes>, caller: &Caller) -> Answer {
         let path = request.uri().path();
         let Ok(matched) = self.routes.at(path) else {
             let detail = format!("there is nothing at {path}");
             return Problem::of_status(StatusCode::NOT_FOUND, detail).into_answer();
         };
+        let scope = matched.value.scope(request.method());
+        if let Err(denied) = caller.require(scope, || None::<&str>) {
+            return deny(&denied);
+        }
         let id = matched.params.get("id").unwrap_or_default();
         self.call(*matched.value, id, request).await.unwrap_or_else(Problem::into_answer)
     }

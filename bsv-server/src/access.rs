@@ -1,0 +1,168 @@
+//! Who may ask for what: scopes, tokens, and the JSON Web Tokens of the older generator.
+
+mod jwt;
+mod scope;
+mod tokens;
+
+use std::fmt;
+use std::sync::Arc;
+
+use bsv_invoicing::Timestamp;
+use hyper::header::{AUTHORIZATION, HeaderValue};
+use hyper::{HeaderMap, StatusCode};
+
+pub use jwt::{JwtKey, WeakJwtKey};
+pub use scope::{Grant, GrantParseError, Scope};
+pub use tokens::TokenFileError;
+pub(crate) use tokens::{ChangeError, IssuedToken, TokenDraft, Tokens};
+
+use jwt::JwtError;
+use tokens::TokenError;
+
+/// How callers of the wallet and of the miner identity listener show who they are.
+#[derive(Clone, Debug, Default)]
+pub struct AccessConfig {
+    /// Whether they must show a token at all.
+    pub require_token: bool,
+    /// The key of the older generator's tokens, if those are accepted.
+    pub jwt_key: Option<JwtKey>,
+}
+
+/// Tells callers apart.
+#[derive(Debug)]
+pub(crate) struct Access {
+    config: AccessConfig,
+    tokens: Arc<Tokens>,
+}
+
+/// Who asks.
+#[derive(Clone, Debug)]
+pub(crate) enum Caller {
+    /// Somebody who may do everything: the control socket's owner, or anybody where no token is
+    /// demanded.
+    Trusted,
+    /// The bearer of a token with these scopes.
+    Bearer(Arc<[Grant]>),
+}
+
+/// Why a caller is turned away.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Denied {
+    /// There is no token.
+    Missing,
+    /// The token is not one that was made, or has been revoked.
+    Invalid,
+    /// The token has expired.
+    Expired,
+    /// The token is not for this.
+    OutOfScope(Scope, Option<String>),
+}
+
+impl Access {
+    pub(crate) fn new(config: AccessConfig, tokens: Arc<Tokens>) -> Self {
+        Self { config, tokens }
+    }
+
+    /// Who sent these headers to a listener that may demand a token.
+    pub(crate) fn identify(&self, headers: &HeaderMap) -> Result<Caller, Denied> {
+        if !self.config.require_token {
+            return Ok(Caller::Trusted);
+        }
+        let token = bearer_token(headers)?;
+        if tokens::is_own(token) {
+            let grants = self.tokens.grants_of(token).map_err(|error| match error {
+                TokenError::Unknown => Denied::Invalid,
+                TokenError::Expired => Denied::Expired,
+            })?;
+            return Ok(Caller::Bearer(grants));
+        }
+        let key = self.config.jwt_key.as_ref().ok_or(Denied::Invalid)?;
+        let now = Timestamp::of_system().as_micros() / 1_000_000;
+        key.check(token, now).map_err(|error| match error {
+            JwtError::Invalid => Denied::Invalid,
+            JwtError::Expired => Denied::Expired,
+        })?;
+        // The older generator knows neither scopes nor a wallet.
+        let scopes = [Scope::MinerIdRead, Scope::MinerIdSign, Scope::MinerIdRotate];
+        Ok(Caller::Bearer(scopes.map(Grant::of_all).into()))
+    }
+}
+
+impl Caller {
+    /// Checks that the caller may do what `scope` is about, with the alias that `alias` names where
+    /// it is about one.
+    pub(crate) fn require<A: Into<String> + AsRef<str>>(
+        &self,
+        scope: Scope,
+        alias: impl FnOnce() -> Option<A>,
+    ) -> Result<(), Denied> {
+        let Self::Bearer(grants) = self else { return Ok(()) };
+        let alias = alias();
+        let named = alias.as_ref().map(A::as_ref);
+        if grants.iter().any(|grant| grant.allows(scope, named)) {
+            return Ok(());
+        }
+        Err(Denied::OutOfScope(scope, alias.map(Into::into)))
+    }
+}
+
+impl Denied {
+    pub(crate) fn status(&self) -> StatusCode {
+        match self {
+            Self::Missing | Self::Invalid | Self::Expired => StatusCode::UNAUTHORIZED,
+            Self::OutOfScope(..) => StatusCode::FORBIDDEN,
+        }
+    }
+
+    /// A stable name for programs.
+    pub(crate) fn code(&self) -> &'static str {
+        match self {
+            Self::Missing => "token-missing",
+            Self::Invalid => "token-invalid",
+            Self::Expired => "token-expired",
+            Self::OutOfScope(..) => "scope-missing",
+        }
+    }
+
+    /// The header `WWW-Authenticate` (RFC 6750, section 3).
+    pub(crate) fn challenge(&self) -> HeaderValue {
+        let text = match self {
+            Self::Missing => "Bearer".to_owned(),
+            Self::Invalid | Self::Expired => "Bearer error=\"invalid_token\"".to_owned(),
+            Self::OutOfScope(scope, _) => {
+                format!("Bearer error=\"insufficient_scope\", scope=\"{}\"", scope.name())
+            }
+        };
+        HeaderValue::try_from(text).expect("names of scopes are printable")
+    }
+}
+
+impl fmt::Display for Denied {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing => f.write_str(
+                "a token is missing: send the header Authorization: Bearer with one that bsv-cli \
+                 token create has made",
+            ),
+            Self::Invalid => f.write_str("the token is not one that is accepted here"),
+            Self::Expired => f.write_str("the token has expired"),
+            Self::OutOfScope(scope, None) => {
+                write!(f, "the token lacks the scope {}", scope.name())
+            }
+            Self::OutOfScope(scope, Some(alias)) => {
+                write!(f, "the token lacks the scope {} for alias \"{alias}\"", scope.name())
+            }
+        }
+    }
+}
+
+fn bearer_token(headers: &HeaderMap) -> Result<&str, Denied> {
+    let mut values = headers.get_all(AUTHORIZATION).iter();
+    let value = values.next().ok_or(Denied::Missing)?;
+    let (scheme, token) =
+        value.to_str().ok().and_then(|value| value.split_once(' ')).ok_or(Denied::Invalid)?;
+    if values.next().is_some() || !scheme.eq_ignore_ascii_case("bearer") {
+        return Err(Denied::Invalid);
+    }
+    Ok(token.trim())
+}

@@ -1,0 +1,154 @@
+use std::fmt;
+use std::str::FromStr;
+
+use bsv_minerid::Alias;
+use thiserror::Error;
+
+/// What a token lets its bearer do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Scope {
+    /// Read invoices, users, payments and the balance.
+    WalletRead,
+    /// Create and delete invoices, create users.
+    WalletWrite,
+    /// Spend the wallet's money.
+    WalletPay,
+    /// Get the public key, output scripts and coinbase transactions of an identity.
+    MinerIdRead,
+    /// Have any hash signed by an identity.
+    MinerIdSign,
+    /// Give an identity a new key.
+    MinerIdRotate,
+}
+
+impl Scope {
+    /// All there are.
+    pub const ALL: [Self; 6] = [
+        Self::WalletRead,
+        Self::WalletWrite,
+        Self::WalletPay,
+        Self::MinerIdRead,
+        Self::MinerIdSign,
+        Self::MinerIdRotate,
+    ];
+
+    /// Its name, as in `minerid:sign`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::WalletRead => "wallet:read",
+            Self::WalletWrite => "wallet:write",
+            Self::WalletPay => "wallet:pay",
+            Self::MinerIdRead => "minerid:read",
+            Self::MinerIdSign => "minerid:sign",
+            Self::MinerIdRotate => "minerid:rotate",
+        }
+    }
+
+    fn is_of_identities(self) -> bool {
+        matches!(self, Self::MinerIdRead | Self::MinerIdSign | Self::MinerIdRotate)
+    }
+}
+
+/// A scope that a token has; one of the miner identity service may be limited to one alias.
+///
+/// It is written `minerid:sign` or, for the alias `pool` alone, `minerid:sign:pool`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Grant {
+    scope: Scope,
+    alias: Option<Alias>,
+}
+
+/// Text that is not a scope.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error(
+    "\"{0}\" is not a scope: use wallet:read, wallet:write, wallet:pay, minerid:read, minerid:sign \
+     or minerid:rotate, the last three also for one alias, such as minerid:sign:ALIAS"
+)]
+pub struct GrantParseError(String);
+
+impl Grant {
+    /// A scope for every alias.
+    pub(crate) fn of_all(scope: Scope) -> Self {
+        Self { scope, alias: None }
+    }
+
+    /// Reads some, the first mistake being the one that is told.
+    pub(crate) fn parse_all(texts: &[String]) -> Result<Vec<Self>, GrantParseError> {
+        texts.iter().map(|text| text.parse()).collect()
+    }
+
+    /// Whether it allows what `scope` is about, with this alias where it is about one.
+    pub(crate) fn allows(&self, scope: Scope, alias: Option<&str>) -> bool {
+        self.scope == scope
+            && self.alias.as_ref().is_none_or(|allowed| alias == Some(allowed.as_str()))
+    }
+}
+
+impl FromStr for Grant {
+    type Err = GrantParseError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let wrong = || GrantParseError(text.to_owned());
+        let (scope, rest) = Scope::ALL
+            .into_iter()
+            .find_map(|scope| Some((scope, text.strip_prefix(scope.name())?)))
+            .ok_or_else(wrong)?;
+        let alias = match rest.strip_prefix(':') {
+            Some(alias) if scope.is_of_identities() => Some(alias.parse().map_err(|_| wrong())?),
+            None if rest.is_empty() => None,
+            _ => return Err(wrong()),
+        };
+        Ok(Self { scope, alias })
+    }
+}
+
+impl fmt::Display for Grant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.scope.name())?;
+        self.alias.iter().try_for_each(|alias| write!(f, ":{alias}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scopes_read_as_they_are_written() {
+        for text in ["wallet:read", "wallet:write", "wallet:pay", "minerid:read", "minerid:sign:a"]
+        {
+            assert_eq!(text.parse::<Grant>().unwrap().to_string(), text);
+        }
+        for text in [
+            "",
+            "wallet",
+            "wallet:",
+            "wallet:reads",
+            "wallet:read:",
+            "wallet:read:a",
+            "minerid:sign:",
+            "minerid:sign:a/b",
+            "minerid:sign:a:b",
+            "minerid:signs",
+            "*",
+            "Wallet:read",
+            " wallet:read",
+        ] {
+            assert!(text.parse::<Grant>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_grant_allows_its_scope_for_its_alias_only() {
+        let allows =
+            |grant: &str, scope, alias| grant.parse::<Grant>().unwrap().allows(scope, alias);
+        assert!(allows("minerid:sign", Scope::MinerIdSign, Some("a")));
+        assert!(allows("minerid:sign:a", Scope::MinerIdSign, Some("a")));
+        assert!(allows("wallet:read", Scope::WalletRead, None));
+        assert!(!allows("minerid:sign:a", Scope::MinerIdSign, Some("b")));
+        assert!(!allows("minerid:sign:a", Scope::MinerIdSign, Some("A")));
+        assert!(!allows("minerid:sign:a", Scope::MinerIdSign, None));
+        assert!(!allows("minerid:sign:a", Scope::MinerIdRotate, Some("a")));
+        assert!(!allows("wallet:write", Scope::WalletPay, None));
+    }
+}

@@ -1,0 +1,335 @@
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use bsv_invoicing::Timestamp;
+use bsv_store::{FileError, write_atomically};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+use thiserror::Error;
+use zeroize::Zeroizing;
+
+use super::scope::Grant;
+
+/// The tokens that have been made and not revoked, as the file `tokens.json` in the directory of the
+/// network holds them: never themselves, only their hashes.
+#[derive(Debug)]
+pub(crate) struct Tokens {
+    dir: PathBuf,
+    by_id: RwLock<Arc<BTreeMap<String, IssuedToken>>>,
+    /// Held while the file is replaced.
+    changing: Mutex<()>,
+}
+
+/// What is known of a token.
+#[derive(Clone, Debug)]
+pub(crate) struct IssuedToken {
+    /// 8 hexadecimal digits, which are part of the token too.
+    pub(crate) id: String,
+    /// What its maker calls it.
+    pub(crate) label: String,
+    pub(crate) grants: Arc<[Grant]>,
+    pub(crate) created_at: Timestamp,
+    pub(crate) expires_at: Option<Timestamp>,
+    hash: [u8; 32],
+}
+
+/// What a token is to be.
+#[derive(Clone, Debug)]
+pub(crate) struct TokenDraft {
+    pub(crate) label: String,
+    pub(crate) grants: Vec<Grant>,
+    pub(crate) expires_at: Option<Timestamp>,
+}
+
+/// Why `tokens.json` cannot be used. It is left as it is.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum TokenFileError {
+    /// It cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// It does not have the form that this program writes.
+    #[error(
+        "{} is damaged: {reason}: restore it from a backup, or move it away and make new tokens",
+        path.display()
+    )]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Another version of this program wrote it.
+    #[error(
+        "{} is of version {found}, and this program knows version {VERSION} only: use the program \
+         that wrote it",
+        path.display()
+    )]
+    OtherVersion {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: u64,
+    },
+}
+
+/// Why tokens could not be changed.
+#[derive(Debug, Error)]
+pub(crate) enum ChangeError {
+    #[error("a token needs at least one scope")]
+    NoScope,
+    #[error("a label has at most {MAX_LABEL_LEN} characters, and no control characters")]
+    BadLabel,
+    #[error("expiresAt must be in the future")]
+    ExpiryPassed,
+    #[error("there are {MAX_TOKENS} tokens already: revoke some")]
+    TooMany,
+    #[error("there is no token {0}")]
+    Unknown(String),
+    #[error("the operating system gives no random numbers: {0}")]
+    NoRandomness(getrandom::Error),
+    #[error("{0}: the change may or may not have been made")]
+    File(#[from] FileError),
+}
+
+/// Why a token is not accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TokenError {
+    Unknown,
+    Expired,
+}
+
+const FILE_NAME: &str = "tokens.json";
+const VERSION: u64 = 1;
+/// What all tokens start with, so that they are found where they do not belong.
+const PREFIX: &str = "bsv_";
+const ID_LEN: usize = 8;
+const SECRET_LEN: usize = 64;
+const MAX_TOKENS: usize = 1000;
+const MAX_LABEL_LEN: usize = 100;
+/// Far more than the most tokens take, in bytes.
+const MAX_FILE_LEN: u64 = 16 << 20;
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileJson {
+    version: u64,
+    tokens: Vec<TokenJson>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct TokenJson {
+    id: String,
+    label: String,
+    sha256: String,
+    scopes: Vec<String>,
+    created_at: String,
+    expires_at: Option<String>,
+}
+
+impl Tokens {
+    /// Reads the file in `dir`, if there is one. The caller holds the lock on the directory.
+    pub(crate) fn open(dir: &Path) -> Result<Self, TokenFileError> {
+        let path = dir.join(FILE_NAME);
+        let by_id = match read(&path) {
+            Ok(text) => parse(&text, &path)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => BTreeMap::new(),
+            Err(source) => return Err(TokenFileError::Read { path, source }),
+        };
+        let by_id = RwLock::new(Arc::new(by_id));
+        Ok(Self { dir: dir.to_owned(), by_id, changing: Mutex::new(()) })
+    }
+
+    /// All tokens.
+    pub(crate) fn all(&self) -> Arc<BTreeMap<String, IssuedToken>> {
+        Arc::clone(&self.by_id.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Makes a token that is valid as soon as this returns. Its text is nowhere else.
+    pub(crate) fn create(
+        &self,
+        draft: TokenDraft,
+    ) -> Result<(Zeroizing<String>, IssuedToken), ChangeError> {
+        let TokenDraft { label, grants, expires_at } = draft;
+        if grants.is_empty() {
+            return Err(ChangeError::NoScope);
+        }
+        if label.chars().count() > MAX_LABEL_LEN || label.chars().any(char::is_control) {
+            return Err(ChangeError::BadLabel);
+        }
+        let created_at = Timestamp::of_system();
+        if expires_at.is_some_and(|at| at <= created_at) {
+            return Err(ChangeError::ExpiryPassed);
+        }
+        let mut grants = grants;
+        grants.sort();
+        grants.dedup();
+        self.change(|tokens| {
+            if tokens.len() >= MAX_TOKENS {
+                return Err(ChangeError::TooMany);
+            }
+            let (id, text) = loop {
+                let (id, text) = new_token().map_err(ChangeError::NoRandomness)?;
+                if !tokens.contains_key(&id) {
+                    break (id, text);
+                }
+            };
+            let token = IssuedToken {
+                id,
+                label,
+                grants: grants.into(),
+                created_at,
+                expires_at,
+                hash: hash(&text),
+            };
+            tokens.insert(token.id.clone(), token.clone());
+            Ok((text, token))
+        })
+    }
+
+    /// Revokes a token, which is not accepted any more as soon as this returns.
+    pub(crate) fn revoke(&self, id: &str) -> Result<IssuedToken, ChangeError> {
+        self.change(|tokens| tokens.remove(id).ok_or_else(|| ChangeError::Unknown(id.to_owned())))
+    }
+
+    /// The scopes of a token. Takes the same time wherever it differs from one that was made.
+    pub(super) fn grants_of(&self, token: &str) -> Result<Arc<[Grant]>, TokenError> {
+        let id = id_of(token).ok_or(TokenError::Unknown)?;
+        let tokens = self.all();
+        let issued = tokens.get(id).ok_or(TokenError::Unknown)?;
+        if !bool::from(issued.hash.ct_eq(&hash(token))) {
+            return Err(TokenError::Unknown);
+        }
+        match issued.expires_at {
+            Some(at) if at <= Timestamp::of_system() => Err(TokenError::Expired),
+            _ => Ok(Arc::clone(&issued.grants)),
+        }
+    }
+
+    /// Changes the file first, and then what counts.
+    fn change<T>(
+        &self,
+        change: impl FnOnce(&mut BTreeMap<String, IssuedToken>) -> Result<T, ChangeError>,
+    ) -> Result<T, ChangeError> {
+        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tokens = BTreeMap::clone(&self.all());
+        let result = change(&mut tokens)?;
+        write_atomically(&self.dir, FILE_NAME, &encode(&tokens))?;
+        *self.by_id.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(tokens);
+        Ok(result)
+    }
+}
+
+impl IssuedToken {
+    /// Whether it has expired by now.
+    pub(crate) fn is_expired(&self) -> bool {
+        self.expires_at.is_some_and(|at| at <= Timestamp::of_system())
+    }
+}
+
+/// Whether this may be a token that [`Tokens`] made.
+pub(super) fn is_own(token: &str) -> bool {
+    token.starts_with(PREFIX)
+}
+
+/// The id and the text of a new token: `bsv_`, the id, `_`, and 32 random bytes in hexadecimal.
+fn new_token() -> Result<(String, Zeroizing<String>), getrandom::Error> {
+    let mut id = [0; ID_LEN / 2];
+    getrandom::fill(&mut id)?;
+    let mut secret = Zeroizing::new([0; SECRET_LEN / 2]);
+    getrandom::fill(&mut *secret)?;
+    let id = hex::encode(id);
+    let secret = Zeroizing::new(hex::encode(*secret));
+    let mut text = Zeroizing::new(String::with_capacity(PREFIX.len() + ID_LEN + 1 + SECRET_LEN));
+    for part in [PREFIX, &id, "_", &secret] {
+        text.push_str(part);
+    }
+    Ok((id, text))
+}
+
+fn id_of(token: &str) -> Option<&str> {
+    let (id, secret) = token.strip_prefix(PREFIX)?.split_once('_')?;
+    (secret.len() == SECRET_LEN).then_some(id)
+}
+
+/// A token has 256 random bits, so that no one finds it from a plain hash.
+fn hash(token: &str) -> [u8; 32] {
+    Sha256::digest(token).into()
+}
+
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    File::open(path)?.take(MAX_FILE_LEN).read_to_end(&mut text)?;
+    Ok(text)
+}
+
+fn parse(text: &[u8], path: &Path) -> Result<BTreeMap<String, IssuedToken>, TokenFileError> {
+    let damaged = |reason: String| TokenFileError::Damaged { path: path.to_owned(), reason };
+    let file: Value = serde_json::from_slice(text).map_err(|error| damaged(error.to_string()))?;
+    match file["version"].as_u64() {
+        Some(VERSION) => {}
+        Some(found) => return Err(TokenFileError::OtherVersion { path: path.to_owned(), found }),
+        None => return Err(damaged("it has no version".to_owned())),
+    }
+    let file: FileJson =
+        serde_json::from_value(file).map_err(|error| damaged(error.to_string()))?;
+    let mut tokens = BTreeMap::new();
+    for token in file.tokens {
+        let id = token.id.clone();
+        let token =
+            token.into_token().map_err(|reason| damaged(format!("token {id}: {reason}")))?;
+        if tokens.insert(id.clone(), token).is_some() {
+            return Err(damaged(format!("token {id} is there twice")));
+        }
+    }
+    Ok(tokens)
+}
+
+fn encode(tokens: &BTreeMap<String, IssuedToken>) -> Vec<u8> {
+    let tokens = tokens.values().map(TokenJson::of).collect();
+    let file = FileJson { version: VERSION, tokens };
+    let mut text = serde_json::to_vec_pretty(&file).expect("texts and a number always serialise");
+    text.push(b'\n');
+    text
+}
+
+impl TokenJson {
+    fn of(token: &IssuedToken) -> Self {
+        Self {
+            id: token.id.clone(),
+            label: token.label.clone(),
+            sha256: hex::encode(token.hash),
+            scopes: token.grants.iter().map(ToString::to_string).collect(),
+            created_at: token.created_at.to_string(),
+            expires_at: token.expires_at.map(|at| at.to_string()),
+        }
+    }
+
+    fn into_token(self) -> Result<IssuedToken, String> {
+        let time = |text: &str| text.parse::<Timestamp>().map_err(|error| error.to_string());
+        let mut hash = [0; 32];
+        hex::decode_to_slice(&self.sha256, &mut hash)
+            .map_err(|error| format!("sha256: {error}"))?;
+        let grants = Grant::parse_all(&self.scopes).map_err(|error| error.to_string())?;
+        Ok(IssuedToken {
+            grants: grants.into(),
+            created_at: time(&self.created_at)?,
+            expires_at: self.expires_at.as_deref().map(time).transpose()?,
+            id: self.id,
+            label: self.label,
+            hash,
+        })
+    }
+}

@@ -1,0 +1,11 @@
+//! Who may ask for what, how much a stranger can make the server hold, and that no secret leaves it.
+
+#![allow(clippy::unwrap_used)]
+
+mod guarded;
+mod jwt;
+mod routes;
+mod token_file;
+mod tokens;
+
+use guarded::Guarded;
