@@ -124,6 +124,18 @@ impl HeaderInfo {
     }
 }
 
+/// `getblock` with the coinbase transaction alone, besides what [`HeaderInfo`] reads of it.
+#[derive(Deserialize)]
+pub(crate) struct CoinbaseInfo {
+    pub(crate) tx: Vec<TransactionHex>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct TransactionHex {
+    #[serde(deserialize_with = "transaction")]
+    pub(crate) hex: Transaction,
+}
+
 /// `fundrawtransaction`.
 #[derive(Deserialize)]
 pub(crate) struct Funded {

@@ -17,7 +17,7 @@ use crate::answers::{
 };
 use crate::error::NodeError;
 use crate::transport::{NodeSettings, Repeatable, Transport};
-pub use chain::{BlockInfo, MinedIn};
+pub use chain::{BlockCoinbase, BlockInfo, MinedIn};
 
 /// How long a call may take unless [`NodeRpc::with_timeout`] says otherwise.
 const TIMEOUT: Duration = Duration::from_secs(10);

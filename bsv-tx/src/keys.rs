@@ -132,6 +132,15 @@ impl PublicKey {
     pub fn verify(&self, digest: &[u8; 32], signature: &Signature) -> bool {
         ecdsa::verify(&signature.0, Message::from_digest(*digest), &self.0).is_ok()
     }
+
+    /// The same for a signature whose DER may be lax and whose S may be high, as nodes read
+    /// signatures outside of scripts.
+    pub fn verify_lax(&self, digest: &[u8; 32], signature: &[u8]) -> bool {
+        ecdsa::Signature::from_der_lax(signature).is_ok_and(|mut signature| {
+            signature.normalize_s();
+            ecdsa::verify(&signature, Message::from_digest(*digest), &self.0).is_ok()
+        })
+    }
 }
 
 impl fmt::Display for PublicKey {
@@ -251,5 +260,22 @@ mod tests {
         for bad in [&der[1..], &der[..der.len() - 1], &trailing, &[]] {
             assert_eq!(Signature::from_der(bad), Err(KeyError::Signature));
         }
+        let lax = |signature: &[u8]| key.public_key().verify_lax(&digest, signature);
+        assert!(lax(&der) && lax(&trailing));
+        assert!(!lax(&der[1..]) && !lax(&[]));
+        assert!(!key.public_key().verify_lax(&[8; 32], &der));
+    }
+
+    #[test]
+    fn a_high_s_verifies_only_where_that_is_asked_for() {
+        let key = PrivateKey::from_bytes(&[1; 32]).unwrap();
+        let digest = [7; 32];
+        let mut compact = key.sign(&digest).0.serialize_compact();
+        let low: [u8; 32] = compact[32..].try_into().unwrap();
+        let high = SecretKey::from_secret_bytes(low).unwrap().negate();
+        compact[32..].copy_from_slice(&high.to_secret_bytes());
+        let high = Signature(ecdsa::Signature::from_compact(&compact).unwrap());
+        assert!(!key.public_key().verify(&digest, &high));
+        assert!(key.public_key().verify_lax(&digest, &high.to_der()));
     }
 }

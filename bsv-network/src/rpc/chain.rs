@@ -1,7 +1,8 @@
-use bsv_tx::{BlockHash, BlockHeader, MerkleBranch, Txid};
+use bsv_tx::{BlockHash, BlockHeader, MerkleBranch, Transaction, Txid};
+use serde_json::value::RawValue;
 
 use super::{NodeRpc, code, same_txid};
-use crate::answers::{HeaderInfo, MerkleProof, Parsed};
+use crate::answers::{CoinbaseInfo, HeaderInfo, MerkleProof, Parsed, read};
 use crate::error::NodeError;
 
 /// Where a transaction was mined.
@@ -24,6 +25,15 @@ pub struct BlockInfo {
     pub in_main_chain: bool,
 }
 
+/// A block's coinbase transaction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlockCoinbase {
+    /// The header and the place of the block.
+    pub info: BlockInfo,
+    /// The coinbase transaction.
+    pub coinbase: Transaction,
+}
+
 impl NodeRpc {
     /// In which block the transaction `txid` is, and the way to its Merkle root, or `None` if it is
     /// in none that the node knows of (`getmerkleproof2`). The node needs `txindex=1`.
@@ -38,16 +48,56 @@ impl NodeRpc {
         };
         same_txid(method, &proof.txid, txid)?;
         let block = proof.target;
-        let branch = proof.into_branch();
-        if branch.siblings.len() > MerkleBranch::MAX_SIBLINGS || branch.root(txid).is_none() {
-            let reason = format!(
-                "a branch of {} nodes does not lead from position {} to a root",
-                branch.siblings.len(),
-                branch.position
-            );
+        let branch = sound_branch(method, txid, proof)?;
+        Ok(Some(MinedIn { block, branch }))
+    }
+
+    /// A block's place and its coinbase transaction, or `None` if the node does not know the block
+    /// (`getblock`). The header is the one that `hash` names; that the transaction belongs to it is
+    /// the node's claim, which [`NodeRpc::merkle_branch`] proves.
+    pub async fn block_coinbase(
+        &self,
+        hash: &BlockHash,
+    ) -> Result<Option<BlockCoinbase>, NodeError> {
+        const HEADER_AND_COINBASE: u8 = 3;
+        let method = "getblock";
+        let params = (hash.to_string(), HEADER_AND_COINBASE);
+        let answer: Box<RawValue> = match self.ask(method, &params).await {
+            Err(NodeError::Rejected { code: code::NOT_FOUND, .. }) => return Ok(None),
+            result => result?,
+        };
+        let info = block_info(method, hash, read(method, &answer)?)?;
+        let CoinbaseInfo { tx } = read(method, &answer)?;
+        match <[_; 1]>::try_from(tx) {
+            Ok([coinbase]) => Ok(Some(BlockCoinbase { info, coinbase: coinbase.hex })),
+            Err(tx) => {
+                let reason = format!("{} transactions instead of one", tx.len());
+                Err(NodeError::unexpected(method, reason))
+            }
+        }
+    }
+
+    /// The way from the transaction `txid` to the Merkle root of the block `hash`, or `None` if it is
+    /// not in that block (`getmerkleproof2`). Needs no index of transactions.
+    ///
+    /// Of a block that holds one transaction alone nodes give no proof; it is its own root.
+    pub async fn merkle_branch(
+        &self,
+        hash: &BlockHash,
+        txid: &Txid,
+    ) -> Result<Option<MerkleBranch>, NodeError> {
+        let method = "getmerkleproof2";
+        let params = (hash.to_string(), txid.to_string());
+        let proof: MerkleProof = match self.ask(method, &params).await {
+            Err(NodeError::Rejected { code: code::NOT_FOUND, .. }) => return Ok(None),
+            result => result?,
+        };
+        same_txid(method, &proof.txid, txid)?;
+        if proof.target != *hash {
+            let reason = format!("it is about block {}, not {hash}", proof.target);
             return Err(NodeError::unexpected(method, reason));
         }
-        Ok(Some(MinedIn { block, branch }))
+        sound_branch(method, txid, proof).map(Some)
     }
 
     /// Whether the node keeps an index of all transactions (`txindex=1`), which its words about one that
@@ -71,12 +121,7 @@ impl NodeRpc {
             Err(NodeError::Rejected { code: code::NOT_FOUND, .. }) => return Ok(None),
             result => result?,
         };
-        let header = info.header();
-        if header.block_hash() != *hash {
-            let reason = format!("it is about block {}, not {hash}", header.block_hash());
-            return Err(NodeError::unexpected(method, reason));
-        }
-        Ok(Some(BlockInfo { header, height: info.height, in_main_chain: info.confirmations > 0 }))
+        block_info(method, hash, info).map(Some)
     }
 
     /// The block of the main chain at `height`, or `None` beyond its end (`getblockhash`).
@@ -90,4 +135,26 @@ impl NodeRpc {
             result => result.map(|Parsed(hash)| Some(hash)),
         }
     }
+}
+
+fn block_info(method: &str, hash: &BlockHash, info: HeaderInfo) -> Result<BlockInfo, NodeError> {
+    let header = info.header();
+    if header.block_hash() != *hash {
+        let reason = format!("it is about block {}, not {hash}", header.block_hash());
+        return Err(NodeError::unexpected(method, reason));
+    }
+    Ok(BlockInfo { header, height: info.height, in_main_chain: info.confirmations > 0 })
+}
+
+fn sound_branch(method: &str, txid: &Txid, proof: MerkleProof) -> Result<MerkleBranch, NodeError> {
+    let branch = proof.into_branch();
+    if branch.siblings.len() > MerkleBranch::MAX_SIBLINGS || branch.root(txid).is_none() {
+        let reason = format!(
+            "a branch of {} nodes does not lead from position {} to a root",
+            branch.siblings.len(),
+            branch.position
+        );
+        return Err(NodeError::unexpected(method, reason));
+    }
+    Ok(branch)
 }
