@@ -1,6 +1,4 @@
-use bsv_tx::{
-    BlockHash, MerkleBranch, OutPoint, PrivateKey, Script, Transaction, TxIn, Txid, sha256,
-};
+use bsv_tx::{BlockHash, MerkleBranch, OutPoint, PrivateKey, Script, Transaction, Txid, sha256};
 
 use crate::coinbase2::Coinbase2;
 use crate::output_script::{self, MinerInfoScriptError};
@@ -67,20 +65,21 @@ impl CoinbaseReference {
 ///
 /// Answers `None` for a transaction without an input or without a reference.
 pub fn modified_coinbase(coinbase: &Transaction) -> Option<Transaction> {
-    let input = coinbase.inputs.first()?;
-    let mut modified = Transaction { version: 1, ..coinbase.clone() };
-    modified.inputs[0] = TxIn {
-        previous_output: OutPoint::NULL,
-        unlocking_script: Script::from_bytes(ZEROS),
-        sequence: input.sequence,
-    };
-    let reference = modified
-        .outputs
-        .iter_mut()
-        .find(|output| output_script::is_miner_info(output.locking_script.as_bytes()))?;
-    let mut script = reference.locking_script.as_bytes().to_vec();
+    let mut outputs = coinbase.outputs.iter().map(|output| output.locking_script.as_bytes());
+    let reference = outputs.position(output_script::is_miner_info)?;
+    let mut script = coinbase.outputs[reference].locking_script.as_bytes().to_vec();
     script.resize(PLACEHOLDER_LEN, 0);
-    reference.locking_script = Script::from_bytes(script);
+    modify(coinbase, reference, Script::from_bytes(script))
+}
+
+/// The coinbase transaction of which a binding speaks: of version 1, with zeros for an unlocking
+/// script, and with `script` in an output.
+pub(crate) fn modify(coinbase: &Transaction, output: usize, script: Script) -> Option<Transaction> {
+    let mut modified = Transaction { version: 1, ..coinbase.clone() };
+    let input = modified.inputs.first_mut()?;
+    input.previous_output = OutPoint::NULL;
+    input.unlocking_script = Script::from_bytes(ZEROS);
+    modified.outputs.get_mut(output)?.locking_script = script;
     Some(modified)
 }
 

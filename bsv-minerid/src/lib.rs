@@ -47,6 +47,7 @@ mod import;
 mod job_data;
 mod json;
 mod json_object;
+mod ledger;
 mod miner_ids;
 mod miner_info;
 mod operator_members;
@@ -55,6 +56,7 @@ mod store;
 mod succession;
 mod template_cache;
 mod vctx;
+mod verify;
 
 pub use alias::{Alias, AliasParseError};
 pub use bsv_store::{Keystore, PlainKeys};
@@ -68,6 +70,7 @@ pub use identity::Identity;
 pub use job_data::{BlockBindJob, BlockInfo, JobData, JobDataError, MinerParams};
 pub use json::{CanonicalJson, JsonError};
 pub use json_object::{JsonObject, MinerContact};
+pub use ledger::{Entry, Event, Key, KeyState, Ledger, Miner, Refusal};
 pub use miner_ids::MinerIds;
 pub use miner_info::{MinerInfo, MinerInfoError, MinerInfoScript, Revocation};
 pub use operator_members::{OperatorMembers, OperatorMembersError};
@@ -78,3 +81,7 @@ pub use store::{
 };
 pub use succession::Succession;
 pub use vctx::{VctxSetup, observe_vctxs, set_up_vctx};
+pub use verify::{
+    BlockProof, Candidate, Check, Claim, Evidence, Finding, GatheredBlock, Generation,
+    MinerInfoEvidence, Outcome, Report, RevocationKeys, VctxState, Verdict, gather, verify,
+};

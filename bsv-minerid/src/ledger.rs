@@ -1,0 +1,316 @@
+//! Following miner identities through a chain, by the rules of the nodes' database.
+
+mod event;
+mod wire;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bsv_tx::{BlockHash, PublicKey};
+use serde::{Deserialize, Serialize};
+
+pub use event::{Entry, Event, Refusal};
+
+use crate::verify::{Claim, RevocationKeys};
+use wire::as_text;
+
+/// What a chain of blocks says of its miners, as nodes understand it: give it each block of the
+/// chain with the identity that a node takes from it
+/// ([`Report::passes_node`](crate::Report::passes_node)), and it says what that came to.
+///
+/// As in a node's database, what was learned from a block stays when the block leaves the chain.
+/// What nodes learn from elsewhere, a `revokeminerid` message above all, is not in the chain, and
+/// not here.
+///
+/// The ledger serialises, so that a scan of the chain can go on another day.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Ledger {
+    miners: Vec<Miner>,
+    #[serde(with = "wire::keys")]
+    keys: BTreeMap<PublicKey, Key>,
+    /// Blocks that were in the chain and have left it.
+    #[serde(with = "wire::hashes")]
+    orphans: BTreeSet<BlockHash>,
+}
+
+/// A miner: a series of miner ids that vouch for one another.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Miner {
+    /// The first block that it mined under a miner id.
+    #[serde(with = "as_text")]
+    pub first_block: BlockHash,
+    /// The last one.
+    #[serde(with = "as_text")]
+    pub last_block: BlockHash,
+    /// The miner id that it has introduced last.
+    #[serde(with = "as_text")]
+    pub latest_miner_id: PublicKey,
+}
+
+/// A miner id.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Key {
+    /// The miner id.
+    #[serde(with = "as_text")]
+    pub miner_id: PublicKey,
+    /// Whose it is: an index into [`Ledger::miners`].
+    pub miner: usize,
+    /// Whether it is in use.
+    pub state: KeyState,
+    /// The miner id before it; for a first one, itself.
+    #[serde(with = "as_text")]
+    pub previous: PublicKey,
+    /// The one that it was rotated to.
+    #[serde(with = "wire::optional")]
+    pub next: Option<PublicKey>,
+    /// The block that introduced it.
+    #[serde(with = "as_text")]
+    pub creation_block: BlockHash,
+    /// The height of that block.
+    pub creation_height: u32,
+    /// The version of its last document.
+    pub version: String,
+    /// The revocation key of its last document (1.0).
+    #[serde(with = "wire::optional")]
+    pub revocation_key: Option<PublicKey>,
+    /// The miner's name in its last document.
+    pub name: Option<String>,
+}
+
+/// The states of a miner id, as nodes name them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum KeyState {
+    /// In use.
+    Current,
+    /// Replaced by a later one.
+    Rotated,
+    /// Never to be used again.
+    Revoked,
+}
+
+impl KeyState {
+    /// The name that nodes print.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Current => "CURRENT",
+            Self::Rotated => "ROTATED",
+            Self::Revoked => "REVOKED",
+        }
+    }
+}
+
+impl Ledger {
+    /// A ledger that knows nobody.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// All miners, in the order in which they were first seen.
+    pub fn miners(&self) -> &[Miner] {
+        &self.miners
+    }
+
+    /// What is known of a miner id.
+    pub fn key(&self, miner_id: &PublicKey) -> Option<&Key> {
+        self.keys.get(miner_id)
+    }
+
+    /// The miner ids of a miner, the current one first, then the latest.
+    pub fn keys_of(&self, miner: usize) -> Vec<&Key> {
+        let mut keys: Vec<_> = self.keys.values().filter(|key| key.miner == miner).collect();
+        keys.sort_by_key(|key| {
+            (key.state != KeyState::Current, std::cmp::Reverse(key.creation_height))
+        });
+        keys
+    }
+
+    /// Takes note of the next block of the chain, with the identity that a node takes from it.
+    pub fn connect(&mut self, block: BlockHash, height: u32, claim: Option<&Claim>) -> Entry {
+        self.orphans.remove(&block);
+        let Some(claim) = claim else {
+            return Entry { event: Event::NoIdentity, miner: None, revocation_key_roll: None };
+        };
+        let place = Place { block, height };
+        match self.apply(place, claim) {
+            Ok((event, miner)) => {
+                let roll = claim.revocation_keys.filter(RevocationKeys::is_roll);
+                Entry { event, miner, revocation_key_roll: roll }
+            }
+            Err(refusal) => {
+                Entry { event: Event::Refused(refusal), miner: None, revocation_key_roll: None }
+            }
+        }
+    }
+
+    /// Takes note that a block has left the chain: the latest that is still in it. What it has said
+    /// stays known.
+    pub fn disconnect(&mut self, block: BlockHash) {
+        self.orphans.insert(block);
+    }
+
+    fn apply(&mut self, place: Place, claim: &Claim) -> Result<(Event, Option<usize>), Refusal> {
+        self.check_revocation_keys(claim)?;
+        let is_new_key = claim.miner_id != claim.previous_miner_id;
+        match (&claim.compromised_miner_id, is_new_key) {
+            (Some(_), _) if claim.revocation_keys.as_ref().is_some_and(RevocationKeys::is_roll) => {
+                Err(Refusal::RollWithRevocation)
+            }
+            (Some(compromised), true) => self.revoke_partially(place, claim, compromised),
+            (Some(_), false) => self.revoke_completely(place, claim),
+            (None, true) => self.rotate(place, claim),
+            (None, false) => self.begin_or_continue(place, claim),
+        }
+    }
+
+    /// The previous revocation key must be the one that was last seen, whatever else a document
+    /// announces; one that upgrades from an older generation rolls none.
+    fn check_revocation_keys(&self, claim: &Claim) -> Result<(), Refusal> {
+        let Some(announced) = claim.revocation_keys else { return Ok(()) };
+        let Some(known) = self.keys.get(&claim.previous_miner_id) else { return Ok(()) };
+        match known.revocation_key {
+            Some(expected) if expected != announced.previous => {
+                Err(Refusal::RevocationKey { expected })
+            }
+            None if announced.is_roll() => Err(Refusal::RollWithUpgrade),
+            _ => Ok(()),
+        }
+    }
+
+    fn begin_or_continue(
+        &mut self,
+        place: Place,
+        claim: &Claim,
+    ) -> Result<(Event, Option<usize>), Refusal> {
+        let Some(key) = self.keys.get_mut(&claim.miner_id) else {
+            let miner = self.miners.len();
+            self.miners.push(Miner {
+                first_block: place.block,
+                last_block: place.block,
+                latest_miner_id: claim.miner_id,
+            });
+            self.keys.insert(claim.miner_id, Key::new(miner, place, claim));
+            return Ok((Event::First, Some(miner)));
+        };
+        if key.state != KeyState::Current {
+            return Err(Refusal::NotCurrent { miner_id: key.miner_id, state: key.state });
+        }
+        if self.orphans.contains(&key.creation_block) {
+            (key.creation_block, key.creation_height) = (place.block, place.height);
+        }
+        key.adopt(claim);
+        let miner = key.miner;
+        self.miners[miner].last_block = place.block;
+        Ok((Event::Continued, Some(miner)))
+    }
+
+    fn rotate(&mut self, place: Place, claim: &Claim) -> Result<(Event, Option<usize>), Refusal> {
+        let from = claim.previous_miner_id;
+        let is_current = |key: &Key| key.state == KeyState::Current;
+        let is_known = self.keys.get(&claim.miner_id).is_some_and(is_current);
+        let previous = self.keys.get_mut(&from).ok_or(Refusal::UnknownPrevious(from))?;
+        let is_repeated = previous.state == KeyState::Rotated && is_known;
+        if previous.state != KeyState::Current && !is_repeated {
+            return Err(Refusal::NotCurrent { miner_id: from, state: previous.state });
+        }
+        previous.state = KeyState::Rotated;
+        previous.next = Some(claim.miner_id);
+        let miner = previous.miner;
+        self.introduce(miner, place, claim);
+        let event =
+            if is_repeated { Event::RotationRepeated { from } } else { Event::Rotated { from } };
+        Ok((event, Some(miner)))
+    }
+
+    /// Revokes from the current key back to the compromised one; all, where that is none of them.
+    fn revoke_partially(
+        &mut self,
+        place: Place,
+        claim: &Claim,
+        compromised: &str,
+    ) -> Result<(Event, Option<usize>), Refusal> {
+        let from = claim.previous_miner_id;
+        let previous = self.keys.get(&from).ok_or(Refusal::UnknownPrevious(from))?;
+        let miner = previous.miner;
+        let is_repeated = previous.state == KeyState::Revoked;
+        let mut affected = Vec::new();
+        let mut before = None;
+        for key in self.keys_of(miner) {
+            affected.push(key.miner_id);
+            before = Some(key.previous);
+            if key.miner_id.to_string() == compromised {
+                break;
+            }
+        }
+        if is_repeated {
+            affected.clear();
+        }
+        self.revoke(&affected);
+        if let Some(before) = before.and_then(|before| self.keys.get_mut(&before)) {
+            before.next = Some(claim.miner_id);
+        }
+        self.introduce(miner, place, claim);
+        Ok((Event::RevokedPartially { from, revoked: affected }, Some(miner)))
+    }
+
+    fn revoke_completely(
+        &mut self,
+        place: Place,
+        claim: &Claim,
+    ) -> Result<(Event, Option<usize>), Refusal> {
+        let key = self.keys.get(&claim.miner_id).ok_or(Refusal::UnknownPrevious(claim.miner_id))?;
+        let miner = key.miner;
+        let affected: Vec<_> = self.keys_of(miner).iter().map(|key| key.miner_id).collect();
+        self.revoke(&affected);
+        self.miners[miner].last_block = place.block;
+        Ok((Event::RevokedCompletely { revoked: affected }, Some(miner)))
+    }
+
+    fn revoke(&mut self, miner_ids: &[PublicKey]) {
+        for miner_id in miner_ids {
+            if let Some(key) = self.keys.get_mut(miner_id) {
+                key.state = KeyState::Revoked;
+            }
+        }
+    }
+
+    /// Makes the miner id of `claim` the current one of a miner.
+    fn introduce(&mut self, miner: usize, place: Place, claim: &Claim) {
+        self.keys.insert(claim.miner_id, Key::new(miner, place, claim));
+        self.miners[miner].last_block = place.block;
+        self.miners[miner].latest_miner_id = claim.miner_id;
+    }
+}
+
+/// Where a block is.
+#[derive(Clone, Copy)]
+struct Place {
+    block: BlockHash,
+    height: u32,
+}
+
+impl Key {
+    fn new(miner: usize, Place { block, height }: Place, claim: &Claim) -> Self {
+        Self {
+            miner_id: claim.miner_id,
+            miner,
+            state: KeyState::Current,
+            previous: claim.previous_miner_id,
+            next: None,
+            creation_block: block,
+            creation_height: height,
+            version: claim.version.clone(),
+            revocation_key: claim.revocation_keys.map(|keys| keys.current),
+            name: claim.name.clone(),
+        }
+    }
+
+    /// Takes over what the latest document says.
+    fn adopt(&mut self, claim: &Claim) {
+        self.version.clone_from(&claim.version);
+        self.revocation_key = claim.revocation_keys.map(|keys| keys.current);
+        self.name.clone_from(&claim.name);
+    }
+}

@@ -1,0 +1,66 @@
+//! Verifying the miner identities in other people's blocks: pure, without any I/O.
+//!
+//! [`verify`] checks one block and answers a [`Report`], line by line. [`gather`] fetches what it
+//! takes from a node. A [`Ledger`](crate::Ledger) follows identities from block to block.
+
+mod block;
+mod coinbase_document;
+mod data_refs;
+mod gather;
+mod members;
+mod miner_info;
+mod pushes;
+mod report;
+mod signatures;
+mod wire;
+
+use bsv_tx::Transaction;
+use bsv_tx::opcode::OP_PUSHDATA4;
+
+pub use block::{BlockProof, Evidence, MinerInfoEvidence, VctxState};
+pub use gather::{GatheredBlock, gather};
+pub use report::{
+    Candidate, Check, Claim, Finding, Generation, Outcome, Report, RevocationKeys, Verdict,
+};
+
+use crate::output_script::{self, PREFIX};
+use report::Findings;
+
+/// Looks for the identity in a block, and checks all that can be checked of it.
+///
+/// Never panics, whatever it is given. A [`Verdict::Valid`] means that everything that must hold was
+/// checked, the signature of the document first of all.
+pub fn verify(block: &BlockProof, evidence: &Evidence) -> Report {
+    let mut findings = Findings::default();
+    block.examine(&mut findings);
+    let mut candidates = Vec::new();
+    for (output, generation) in identity_outputs(&block.coinbase) {
+        let candidate = match generation {
+            Generation::V0_2 => coinbase_document::examine(block, output, evidence),
+            Generation::V1_0 => miner_info::examine(block, output, evidence),
+        };
+        let is_last = candidate.ends_scan || candidate.passes_node() != Some(false);
+        candidates.push(candidate);
+        if is_last {
+            break;
+        }
+    }
+    Report {
+        block: block.header.block_hash(),
+        height: block.height(),
+        findings: findings.0,
+        candidates,
+    }
+}
+
+/// The outputs that mean to carry an identity, as nodes recognise them.
+fn identity_outputs(coinbase: &Transaction) -> impl Iterator<Item = (usize, Generation)> {
+    coinbase.outputs.iter().enumerate().filter_map(|(output, txout)| {
+        let script = txout.locking_script.as_bytes();
+        if output_script::is_miner_info(script) {
+            return Some((output, Generation::V1_0));
+        }
+        let next = *script.strip_prefix(&PREFIX)?.first()?;
+        (next <= OP_PUSHDATA4).then_some((output, Generation::V0_2))
+    })
+}

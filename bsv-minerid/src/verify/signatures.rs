@@ -1,0 +1,66 @@
+use std::ops::RangeInclusive;
+
+use bsv_tx::{PublicKey, Signature};
+
+use super::report::{Check, Findings};
+
+/// How a signature stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// Strict DER, low S, by the key.
+    Good,
+    /// By the key, in a form that only nodes take.
+    Lax,
+    /// Not by the key.
+    Bad,
+}
+
+impl Standing {
+    pub(super) fn of(key: &PublicKey, digest: &[u8; 32], signature: &[u8]) -> Self {
+        if Signature::from_der(signature).is_ok_and(|signature| key.verify(digest, &signature)) {
+            Self::Good
+        } else if key.verify_lax(digest, signature) {
+            Self::Lax
+        } else {
+            Self::Bad
+        }
+    }
+
+    /// Of a signature that a 1.0 document spells, which nodes look at before they verify it.
+    pub(super) fn of_text(key: &PublicKey, digest: &[u8; 32], text: &str) -> Self {
+        if !is_spelled_well(text) {
+            return Self::Bad;
+        }
+        hex::decode(text).map_or(Self::Bad, |signature| Self::of(key, digest, &signature))
+    }
+
+    /// Enters into `findings` that `check` came to this.
+    pub(super) fn note(self, check: Check, findings: &mut Findings) {
+        match self {
+            Self::Good => findings.holds(check),
+            Self::Lax => findings.fails(check, LAX),
+            Self::Bad => findings.refused(check, BAD),
+        }
+    }
+}
+
+pub(super) const LAX: &str =
+    "the signature has a high S or is not strict DER, as only nodes take it";
+pub(super) const BAD: &str = "the signature is not by the key";
+
+/// How long a signature in a 1.0 script or document may be, in bytes. Nodes before 1.2.0 want 69 at
+/// least of those in scripts.
+pub(super) const LENGTHS: RangeInclusive<usize> = 64..=72;
+
+pub(super) const BAD_LENGTH: &str = "the signature must be of 64 to 72 bytes";
+
+/// The pattern that nodes want signatures in 1.0 documents to match.
+fn is_spelled_well(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    text.len().is_multiple_of(2)
+        && LENGTHS.contains(&(text.len() / 2))
+        && bytes.starts_with(b"304")
+        && matches!(bytes[3], b'0'..=b'8')
+        && &bytes[4..6] == b"02"
+        && bytes.iter().all(u8::is_ascii_hexdigit)
+}
