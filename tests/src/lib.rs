@@ -9,6 +9,7 @@ pub mod faults;
 mod fetch;
 pub mod gate;
 pub mod http;
+pub mod identified_block;
 pub mod identities;
 pub mod killer;
 pub mod miner_info;

@@ -1,0 +1,249 @@
+//! Blocks made in memory.
+
+use bsv_minerid::{
+    BlockProof, Check, Evidence, MinerInfoEvidence, Outcome, Report, Revocation, VctxState,
+    Verdict, verify,
+};
+use bsv_tests::identified_block::{self, HEIGHT, Keys, VCTX};
+use bsv_tx::{BlockHash, MerkleRoot, Script, Txid};
+
+use crate::spoilt::{Node, SpoiltDocument, SpoiltMinerInfo, coinbase_documents, documents, signed};
+
+pub(crate) fn failing(report: &Report) -> Vec<Check> {
+    let findings = report.findings.iter().chain(report.candidates.iter().flat_map(|c| &c.findings));
+    let fails = findings.filter(|finding| matches!(finding.outcome, Outcome::Fails(_)));
+    fails.map(|finding| finding.check).collect()
+}
+
+/// What nodes and we say of a spoilt identity.
+pub(crate) fn check_verdict(name: &str, fail: &[Check], node: Node, report: &Report) {
+    assert_eq!(failing(report), fail, "{name}: {report:#?}");
+    assert_eq!(report.verdict(), Verdict::Invalid, "{name}: {report:#?}");
+    assert_eq!(report.passes_node(), Some(node == Node::Takes), "{name}: {report:#?}");
+    assert_eq!(report.identity(), None, "{name}");
+}
+
+fn of_miner_info(variant: &SpoiltMinerInfo) -> Report {
+    let keys = (variant.keys)(&Keys::first());
+    let document = (variant.document)(&keys, keys.miner_info(HEIGHT));
+    let script = (variant.script)(&keys, &document);
+    let (block, evidence) = identified_block::with_miner_info(&script, &keys.miner_id, |right| {
+        (variant.reference)(&keys, right)
+    });
+    verify(&block, &evidence)
+}
+
+fn of_document(variant: &SpoiltDocument) -> Report {
+    let keys = Keys::first();
+    let document = (variant.document)(&keys, keys.document(HEIGHT).to_json());
+    let block = identified_block::with_output(&(variant.script)(&keys, &document));
+    verify(&block, &Evidence::default())
+}
+
+fn valid_miner_info() -> (Keys, BlockProof, Evidence) {
+    let keys = Keys::first();
+    let script = signed(&keys, &keys.miner_info(HEIGHT).to_json());
+    let (block, evidence) =
+        identified_block::with_miner_info(&script, &keys.miner_id, |right| right.to_script());
+    (keys, block, evidence)
+}
+
+#[test]
+fn of_each_spoilt_miner_info_just_what_is_spoilt_fails() {
+    let variants = documents::all();
+    assert!(variants.len() >= 50, "{}", variants.len());
+    for variant in variants {
+        check_verdict(variant.name, variant.fail, variant.node, &of_miner_info(&variant));
+    }
+}
+
+#[test]
+fn of_each_spoilt_coinbase_document_just_what_is_spoilt_fails() {
+    let variants = coinbase_documents::all();
+    assert!(variants.len() >= 20, "{}", variants.len());
+    for variant in variants {
+        check_verdict(variant.name, variant.fail, variant.node, &of_document(&variant));
+    }
+}
+
+#[test]
+fn what_every_identity_announces_is_found() {
+    let first = Keys::first();
+    for keys in [first.clone(), first.rotated(), first.rolled(), first.rotated().rolled()] {
+        let script = signed(&keys, &keys.miner_info(HEIGHT).to_json());
+        let (block, evidence) =
+            identified_block::with_miner_info(&script, &keys.miner_id, |right| right.to_script());
+        let report = verify(&block, &evidence);
+        assert_eq!(report.verdict(), Verdict::Valid, "{report:#?}");
+        assert_eq!((report.passes_node(), report.height), (Some(true), Some(HEIGHT)));
+        let identity = report.identity().unwrap();
+        assert_eq!(identity.miner_id, keys.miner_id.public_key());
+        assert_eq!(identity.previous_miner_id, keys.previous_miner_id.public_key());
+        let revocation_keys = identity.revocation_keys.unwrap();
+        assert_eq!(revocation_keys.current, keys.revocation_key.public_key());
+        assert_eq!(revocation_keys.previous, keys.previous_revocation_key.public_key());
+        assert_eq!(identity.name.as_deref(), Some("a pool"));
+        assert_eq!(identity.compromised_miner_id, None);
+    }
+}
+
+#[test]
+fn revocations_hold() {
+    let first = Keys::first();
+    for keys in [first.clone(), first.rotated()] {
+        let mut document = keys.miner_info(HEIGHT);
+        let compromised = first.miner_id.public_key();
+        document.revocation =
+            Some(Revocation::sign(compromised, &keys.revocation_key, &keys.previous_miner_id));
+        let script = signed(&keys, &document.to_json());
+        let (block, evidence) =
+            identified_block::with_miner_info(&script, &keys.miner_id, |right| right.to_script());
+        let report = verify(&block, &evidence);
+        assert_eq!(report.verdict(), Verdict::Valid, "{report:#?}");
+        let identity = report.identity().unwrap();
+        assert_eq!(identity.compromised_miner_id, Some(compromised.to_string()));
+    }
+}
+
+#[test]
+fn the_state_of_a_vctx_decides_where_it_is_known() {
+    let keys = Keys::first().rotated();
+    let script = keys.sign(&keys.document(HEIGHT).to_json());
+    let block = identified_block::with_output(&script);
+    let with_state = |state| {
+        let vctxs = [(VCTX, state)].into();
+        verify(&block, &Evidence { vctxs, ..Evidence::default() })
+    };
+    let report = with_state(VctxState::Unspent);
+    assert_eq!((report.verdict(), failing(&report)), (Verdict::Valid, vec![]), "{report:#?}");
+    assert_eq!(report.identity().unwrap().vctx, Some(VCTX));
+    let report = with_state(VctxState::Spent);
+    assert_eq!((report.verdict(), report.passes_node()), (Verdict::Invalid, Some(true)));
+    assert_eq!(failing(&report), [Check::Vctx]);
+    let report = verify(&block, &Evidence::default());
+    assert_eq!(report.verdict(), Verdict::Valid, "{report:#?}");
+    let vctx = report.candidates[0].findings.iter().find(|finding| finding.check == Check::Vctx);
+    assert!(matches!(vctx.unwrap().outcome, Outcome::Unchecked(_)));
+}
+
+/// What can be wrong with the block and with what is at hand.
+#[test]
+fn a_proof_that_proves_nothing_is_noticed() {
+    type Spoil = fn(&mut BlockProof, &mut Evidence);
+    type Case = (&'static str, &'static [Check], Verdict, Option<bool>, Spoil);
+    let cases: [Case; 10] = [
+        ("no proof of work", &[Check::ProofOfWork], Verdict::Invalid, Some(false), |block, _| {
+            block.header.bits = 0x1d00_ffff;
+        }),
+        (
+            "another Merkle root",
+            &[Check::CoinbaseInclusion, Check::MinerInfoInclusion],
+            Verdict::Invalid,
+            Some(false),
+            |block, _| block.header.merkle_root = MerkleRoot::from_bytes([1; 32]),
+        ),
+        (
+            "another block before",
+            &[Check::BlockBinding],
+            Verdict::Invalid,
+            Some(false),
+            |block, _| block.header.previous_block = BlockHash::from_bytes([1; 32]),
+        ),
+        (
+            "coinbase in another place",
+            &[Check::CoinbaseInclusion, Check::BlockBinding],
+            Verdict::Invalid,
+            Some(false),
+            |block, _| block.branch.position = 1,
+        ),
+        (
+            "no coinbase transaction",
+            &[Check::CoinbaseInclusion],
+            Verdict::Invalid,
+            Some(false),
+            |block, _| {
+                block.coinbase.inputs[0].previous_output.txid = Txid::from_bytes([1; 32]);
+            },
+        ),
+        ("another height", &[Check::Height], Verdict::Invalid, Some(true), |block, _| {
+            block.height = Some(HEIGHT - 1);
+        }),
+        ("no miner-info transaction", &[], Verdict::Undecided, None, |_, evidence| {
+            evidence.miner_info = MinerInfoEvidence::Unknown;
+        }),
+        (
+            "miner-info transaction elsewhere",
+            &[Check::MinerInfoInclusion],
+            Verdict::Invalid,
+            Some(false),
+            |_, evidence| evidence.miner_info = MinerInfoEvidence::NotInBlock,
+        ),
+        ("no branch of it", &[], Verdict::Undecided, None, |_, evidence| {
+            let MinerInfoEvidence::Found { branch, .. } = &mut evidence.miner_info else {
+                panic!()
+            };
+            *branch = None;
+        }),
+        (
+            "another branch of it",
+            &[Check::MinerInfoInclusion],
+            Verdict::Invalid,
+            None,
+            |_, evidence| {
+                let MinerInfoEvidence::Found { branch: Some(branch), .. } =
+                    &mut evidence.miner_info
+                else {
+                    panic!()
+                };
+                branch.position = 3;
+            },
+        ),
+    ];
+    for (name, fail, verdict, passes_node, spoil) in cases {
+        let (_, mut block, mut evidence) = valid_miner_info();
+        spoil(&mut block, &mut evidence);
+        // Only where the header itself is what is spoilt it has no proof of work any more.
+        if fail != [Check::ProofOfWork] {
+            block.header = identified_block::solve_again(block.header);
+        }
+        let report = verify(&block, &evidence);
+        let fails: Vec<_> = failing(&report);
+        assert!(fail.iter().all(|check| fails.contains(check)), "{name}: {report:#?}");
+        assert_eq!((report.verdict(), report.passes_node()), (verdict, passes_node), "{name}");
+        assert_eq!(report.identity(), None, "{name}");
+    }
+}
+
+#[test]
+fn a_block_without_an_identity_output_has_none() {
+    for script in ["", "6a", "006a04ac1eed88", "006a04ac1eed88ac", "006a4c04ac1eed880101"] {
+        let block = identified_block::with_output(&Script::from_hex(script).unwrap());
+        let report = verify(&block, &Evidence::default());
+        assert_eq!(report.verdict(), Verdict::NoIdentity, "{script}");
+        assert_eq!((report.passes_node(), report.candidates.len()), (Some(false), 0));
+    }
+}
+
+/// Nodes take the first valid output, and look no further after a broken one of generation 1.0.
+#[test]
+fn outputs_count_in_their_order() {
+    let (keys, other) = (Keys::first(), Keys::first());
+    let sign = |keys: &Keys| keys.sign(&keys.document(HEIGHT).to_json());
+    let (right, second) = (sign(&keys), sign(&other));
+    let wrong = keys.sign(&keys.document(HEIGHT + 1).to_json());
+    let broken = Script::from_hex("006a04601dface00").unwrap();
+    for (scripts, outputs, found) in [
+        ([&right, &second], vec![1], Some(&keys)),
+        ([&wrong, &second], vec![1, 2], Some(&other)),
+        ([&broken, &second], vec![1], None),
+        ([&wrong, &broken], vec![1, 2], None),
+        ([&right, &broken], vec![1], Some(&keys)),
+    ] {
+        let block = identified_block::with_outputs(&scripts.map(Clone::clone));
+        let report = verify(&block, &Evidence::default());
+        let seen: Vec<_> = report.candidates.iter().map(|candidate| candidate.output).collect();
+        assert_eq!(seen, outputs, "{report:#?}");
+        let identity = report.identity().map(|identity| identity.miner_id);
+        assert_eq!(identity, found.map(|keys| keys.miner_id.public_key()), "{report:#?}");
+    }
+}

@@ -1,0 +1,138 @@
+//! The same verdicts next to a real node's.
+
+use bsv_minerid::{
+    Coinbase2, CoinbaseReference, GatheredBlock, MinerInfo, Report, Verdict, gather, verify,
+};
+use bsv_network::NodeRpc;
+use bsv_tests::identified_block::Keys;
+use bsv_tests::{Node, Template, miner_info};
+use bsv_tx::{BlockHash, PrivateKey, Script, Transaction, TxOut, Txid};
+use serde_json::json;
+use tokio::runtime::Runtime;
+
+use crate::blocks::check_verdict;
+use crate::spoilt::{coinbase_documents, documents};
+
+/// A node that mines, and a way to ask it as everybody else does.
+pub(crate) struct Chain {
+    pub(crate) node: Node,
+    runtime: Runtime,
+    rpc: NodeRpc,
+}
+
+impl Chain {
+    pub(crate) fn start() -> Self {
+        let node = Node::start();
+        node.mine(101);
+        let rpc = NodeRpc::new(node.settings());
+        Self { node, runtime: Runtime::new().unwrap(), rpc }
+    }
+
+    pub(crate) fn gather(&self, block: &BlockHash) -> GatheredBlock {
+        self.runtime.block_on(gather(&self.rpc, block)).unwrap().unwrap()
+    }
+
+    pub(crate) fn verify(&self, block: &BlockHash) -> Report {
+        let GatheredBlock { proof, evidence, .. } = self.gather(block);
+        verify(&proof, &evidence)
+    }
+
+    pub(crate) fn next_height(&self) -> u32 {
+        Template::of(&self.node, 1).height()
+    }
+
+    /// Mines a block with `script` in an output of its coinbase transaction.
+    pub(crate) fn mine_output(&self, script: &Script) -> BlockHash {
+        let template = Template::of(&self.node, 1);
+        let coinbase2 = hex::decode(&template.coinbase2).unwrap();
+        let coinbase2 = Coinbase2::parse(&coinbase2).unwrap().with_output(script).unwrap();
+        template.mine(&self.node, &hex::encode(coinbase2))
+    }
+
+    /// Mines a block with `miner_info` in a transaction, whatever it is, to which the script that
+    /// `reference` answers refers; it is given a right reference, signed by `key`.
+    pub(crate) fn mine_miner_info(
+        &self,
+        miner_info: &Script,
+        key: &PrivateKey,
+        reference: impl FnOnce(CoinbaseReference) -> Script,
+    ) -> BlockHash {
+        let txid = self.send(miner_info);
+        let template = miner_info::template_with_all(&self.node);
+        let coinbase2 = hex::decode(&template.coinbase2).unwrap();
+        let coinbase2 = Coinbase2::parse(&coinbase2).unwrap();
+        let (previous, branch) = (template.previous_block(), template.merkle_branch());
+        let right = CoinbaseReference::sign(key, txid, &coinbase2, &previous, &branch);
+        let coinbase2 = coinbase2.with_output(&reference(right)).unwrap();
+        template.mine(&self.node, &hex::encode(coinbase2))
+    }
+
+    /// Mines a block with a document of these keys.
+    pub(crate) fn mine_document(&self, keys: &Keys, document: &MinerInfo) -> BlockHash {
+        let script = document.sign(&keys.miner_id).to_script();
+        self.mine_miner_info(&script, &keys.miner_id, |right| right.to_script())
+    }
+
+    /// Mines a block with the next document of these keys.
+    pub(crate) fn announce(&self, keys: &Keys) -> BlockHash {
+        self.mine_document(keys, &keys.miner_info(self.next_height()))
+    }
+
+    /// Puts a script into a transaction of the next block. The node's own calls for it would refuse
+    /// what is spoilt.
+    fn send(&self, script: &Script) -> Txid {
+        let outputs = vec![TxOut { satoshis: 0, locking_script: script.clone() }];
+        let bare = Transaction { version: 1, inputs: vec![], outputs, lock_time: 0 };
+        let funded = self.node.call("fundrawtransaction", json!([bare.to_hex()]));
+        let signed = self.node.call("signrawtransaction", json!([funded["hex"]]));
+        let txid = self.node.call("sendrawtransaction", json!([signed["hex"]]));
+        txid.as_str().unwrap().parse().unwrap()
+    }
+
+    /// Whether the node has taken an identity from the block, its newest.
+    pub(crate) fn is_taken(&self, block: &BlockHash) -> bool {
+        let dump = self.node.call("dumpminerids", json!([]));
+        let miners = dump["miners"].as_array().unwrap();
+        miners.iter().any(|miner| miner["latestblock"] == block.to_string())
+    }
+}
+
+#[test]
+fn of_each_spoilt_miner_info_the_node_says_the_same() {
+    let chain = Chain::start();
+    let first = Keys::first();
+    let block = chain.announce(&first);
+    assert!(chain.is_taken(&block), "{}", chain.node.log());
+    assert_eq!(chain.verify(&block).verdict(), Verdict::Valid, "{:#?}", chain.verify(&block));
+    for variant in documents::all() {
+        let keys = (variant.keys)(&first);
+        let document = (variant.document)(&keys, keys.miner_info(chain.next_height()));
+        let script = (variant.script)(&keys, &document);
+        let block = chain
+            .mine_miner_info(&script, &keys.miner_id, |right| (variant.reference)(&keys, right));
+        let report = chain.verify(&block);
+        check_verdict(variant.name, variant.fail, variant.node, &report);
+        let is_taken = chain.is_taken(&block);
+        assert_eq!(report.passes_node(), Some(is_taken), "{}: {}", variant.name, chain.node.log());
+    }
+    let id = first.miner_id.public_key().to_string();
+    assert_eq!(miner_info::states(&chain.node), [[(id, "CURRENT".to_owned())]]);
+}
+
+#[test]
+fn of_each_spoilt_coinbase_document_the_node_says_the_same() {
+    let chain = Chain::start();
+    let keys = Keys::first();
+    let document = |keys: &Keys| keys.document(chain.next_height()).to_json();
+    let block = chain.mine_output(&keys.sign(&document(&keys)));
+    assert!(chain.is_taken(&block), "{}", chain.node.log());
+    assert_eq!(chain.verify(&block).verdict(), Verdict::Valid, "{:#?}", chain.verify(&block));
+    for variant in coinbase_documents::all() {
+        let text = (variant.document)(&keys, document(&keys));
+        let block = chain.mine_output(&(variant.script)(&keys, &text));
+        let report = chain.verify(&block);
+        check_verdict(variant.name, variant.fail, variant.node, &report);
+        let is_taken = chain.is_taken(&block);
+        assert_eq!(report.passes_node(), Some(is_taken), "{}: {}", variant.name, chain.node.log());
+    }
+}
