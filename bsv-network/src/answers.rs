@@ -3,7 +3,7 @@ use std::fmt::Display;
 use std::str::FromStr;
 
 use bsv_tx::{
-    BlockHash, BlockHeader, MerkleBranch, MerkleRoot, Script, Sibling, Transaction, Txid,
+    BlockHash, BlockHeader, MerkleBranch, MerkleRoot, PublicKey, Script, Sibling, Transaction, Txid,
 };
 use serde::{Deserialize, Deserializer, de};
 use serde_json::value::RawValue;
@@ -134,6 +134,22 @@ pub(crate) struct CoinbaseInfo {
 pub(crate) struct TransactionHex {
     #[serde(deserialize_with = "transaction")]
     pub(crate) hex: Transaction,
+}
+
+/// `getmineridinfo`: nothing where the node does not know the miner id. Keys that it does not have
+/// are null or empty.
+#[derive(Deserialize)]
+pub(crate) struct MinerIdJson {
+    #[serde(rename = "minerId")]
+    pub(crate) miner_id: Option<Parsed<PublicKey>>,
+    #[serde(rename = "minerIdState")]
+    pub(crate) state: Option<String>,
+    #[serde(rename = "prevMinerId")]
+    pub(crate) previous_miner_id: Option<String>,
+    #[serde(rename = "revocationKey")]
+    pub(crate) revocation_key: Option<String>,
+    #[serde(rename = "prevRevocationKey")]
+    pub(crate) previous_revocation_key: Option<String>,
 }
 
 /// `fundrawtransaction`.

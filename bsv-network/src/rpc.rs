@@ -1,4 +1,5 @@
 mod chain;
+mod miner_ids;
 mod node_wallet;
 
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use crate::answers::{
 use crate::error::NodeError;
 use crate::transport::{NodeSettings, Repeatable, Transport};
 pub use chain::{BlockCoinbase, BlockInfo, MinedIn};
+pub use miner_ids::{MinerIdInfo, MinerIdRevocation, MinerIdState};
 
 /// How long a call may take unless [`NodeRpc::with_timeout`] says otherwise.
 const TIMEOUT: Duration = Duration::from_secs(10);

@@ -109,6 +109,11 @@ enum DataKey {
 }
 
 impl Keystore {
+    /// Whether there is a keystore in `dir`.
+    pub fn is_in(dir: &Path) -> bool {
+        dir.join(DATA_KEY_FILE).is_file()
+    }
+
     /// Opens the keystore in `dir`, which is made if it does not exist: sealed if there is a
     /// passphrase, in clear otherwise. `program` is what others are told who find it locked.
     pub fn open(
