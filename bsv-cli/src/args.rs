@@ -3,15 +3,13 @@ use std::path::PathBuf;
 use bsv_invoicing::{InvoiceDraft, InvoiceId, InvoiceState, MAX_SATOSHIS, Timestamp, UserDraft};
 use bsv_minerid::Alias;
 use bsv_server::{ConfigSources, Grant};
-use bsv_tx::OutPoint;
+use bsv_tx::{OutPoint, PublicKey};
 use clap::builder::TypedValueParser;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use crate::invoices::InvoiceList;
 use crate::operation::Operation;
-use crate::scan::ScanArguments;
-use crate::verification::{Source, VerifyArguments};
 
 /// Sets up and operates the Bitcoin SV wallet and miner identity service.
 ///
@@ -20,7 +18,7 @@ use crate::verification::{Source, VerifyArguments};
 #[command(
     version,
     arg_required_else_help = true,
-    after_help = "Exit codes: 0 done, 1 refused, failed or not valid, 2 wrong usage.\n\
+    after_help = "Exit codes: 0 done, 1 refused or failed, 2 wrong usage.\n\
                   Without a command, --height N --name ALIAS is short for opreturn."
 )]
 pub(crate) struct Arguments {
@@ -42,7 +40,7 @@ pub(crate) struct Arguments {
     command: Option<Command>,
 }
 
-pub(crate) fn height() -> impl TypedValueParser<Value = u32> {
+fn height() -> impl TypedValueParser<Value = u32> {
     clap::value_parser!(u32).range(1..=i64::from(i32::MAX))
 }
 
@@ -50,7 +48,15 @@ pub(crate) fn height() -> impl TypedValueParser<Value = u32> {
 enum Command {
     /// Begin an identity: make its first key
     #[command(name = "generateminerid")]
-    Generate(Name),
+    Generate {
+        #[command(flatten)]
+        name: Name,
+        /// The generation of the protocol: 0.2, with a VCTx, or 1.0, with a revocation key
+        #[arg(long, value_name = "VERSION", default_value = "0.2", value_parser = ["0.2", "1.0"])]
+        protocol: String,
+        #[command(flatten)]
+        revocation_keystore: RevocationKeystoreArgument,
+    },
     /// Set up the validity check transaction (VCTx) of an identity
     ///
     /// On regtest the node's wallet funds it, and blocks are mined to confirm it. On other networks
@@ -65,7 +71,82 @@ enum Command {
     },
     /// Give an identity a new key
     #[command(name = "rotateminerid")]
-    Rotate(Name),
+    Rotate {
+        #[command(flatten)]
+        name: Name,
+        /// Rotate even if no block was seen to show the last new key, which is then passed over (1.0)
+        #[arg(long)]
+        force: bool,
+    },
+    /// Give an identity a new revocation key (1.0)
+    #[command(name = "rotaterevocationkey")]
+    RollRevocationKey {
+        #[command(flatten)]
+        name: Name,
+        #[command(flatten)]
+        revocation_keystore: RevocationKeystoreArgument,
+    },
+    /// Revoke the current key and those before it back to a compromised one, and go on with a new key
+    /// (1.0)
+    ///
+    /// Documents announce it, and the node is told, which tells others. Where the node cannot be told
+    /// this fails; the same command again tells it.
+    #[command(name = "revokemineridpartially")]
+    RevokePartially {
+        #[command(flatten)]
+        name: Name,
+        /// The oldest key that is compromised
+        #[arg(long = "minerid", short, value_name = "KEY")]
+        miner_id: PublicKey,
+        #[command(flatten)]
+        revocation_keystore: RevocationKeystoreArgument,
+    },
+    /// Revoke all keys of an identity, which ends it (1.0)
+    ///
+    /// Documents announce it until a block was seen to show it; from then on there are none. The node
+    /// is told, which tells others. Where it cannot be told this fails; the same command again tells
+    /// it.
+    #[command(name = "revokemineridcompletely")]
+    RevokeCompletely {
+        #[command(flatten)]
+        name: Name,
+        #[command(flatten)]
+        revocation_keystore: RevocationKeystoreArgument,
+    },
+    /// Revoke an identity by spending its VCTx, which ends it (0.2)
+    #[command(name = "revokeminerid")]
+    Revoke(Name),
+    /// Take all that an identity announces for seen in a block, where no node tells (1.0)
+    #[command(name = "confirmminerid")]
+    Confirm(Name),
+    /// Turn an identity of protocol 0.2 into one of 1.0, with a revocation key
+    #[command(name = "upgrademinerid")]
+    Upgrade {
+        #[command(flatten)]
+        name: Name,
+        /// The first key of the identity [default: the key numbered 1]
+        #[arg(long = "firstminerid", short, value_name = "KEY")]
+        first: Option<PublicKey>,
+        #[command(flatten)]
+        revocation_keystore: RevocationKeystoreArgument,
+    },
+    /// Set the extensions of documents (1.0)
+    Extensions {
+        #[command(flatten)]
+        name: Name,
+        /// A JSON object
+        #[arg(value_parser = file_text)]
+        file: String,
+    },
+    /// Set the data that documents refer to (1.0)
+    #[command(name = "datarefs")]
+    DataRefs {
+        #[command(flatten)]
+        name: Name,
+        /// JSON: {"dataRefs":{"refs":[{"brfcIds":[…],"data":{…},"vout":N}]}}
+        #[arg(value_parser = file_text)]
+        file: String,
+    },
     /// Print the current key of an identity
     #[command(name = "getcurrentminerid")]
     GetCurrent(Name),
@@ -88,24 +169,15 @@ enum Command {
     /// Take over all identities of an older generator's home directory
     #[command(name = "importminerid")]
     Import {
-        /// The directory that holds .minerid-client and .keystore
+        /// The directory that holds .minerid-client, .keystore and perhaps .revocationkeystore
         #[arg(long, value_name = "HOME")]
         from: PathBuf,
+        #[command(flatten)]
+        revocation_keystore: RevocationKeystoreArgument,
     },
     /// List all identities
     #[command(name = "listminerids")]
     List,
-    /// Verify the miner identity that a block carries, whoever mined it
-    ///
-    /// Says line by line what holds, what does not, and what could not be checked, and whether nodes
-    /// take the identity. Exit code 0 if it is valid, 1 if it is not, cannot be told or is not there.
-    #[command(name = "verifyminerid")]
-    Verify(Box<VerifyArguments>),
-    /// Walk the node's chain and print who mined what, following rotations and revocations
-    ///
-    /// Interrupted, it goes on where it was when it is run again.
-    #[command(name = "scanminerids")]
-    Scan(ScanArguments),
     /// Create, show, list and delete invoices
     #[command(subcommand)]
     Invoice(InvoiceCommand),
@@ -272,6 +344,14 @@ struct Name {
 }
 
 #[derive(Debug, Args)]
+struct RevocationKeystoreArgument {
+    /// The keystore of revocation keys, which may lie on a disk that is connected for this command
+    /// alone [default: revocation in the keystore]
+    #[arg(long = "revocation-keystore", value_name = "DIR")]
+    dir: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
 struct ContactArguments {
     /// The alias of the identity
     #[arg(long, short, value_name = "ALIAS")]
@@ -286,8 +366,6 @@ pub(crate) enum Task {
     CheckConfig,
     ListInvoices(InvoiceList),
     Operate(Operation),
-    Verify(Source),
-    Scan(ScanArguments),
 }
 
 impl Arguments {
@@ -311,11 +389,53 @@ impl Arguments {
 impl Command {
     fn task(&self) -> Task {
         Task::Operate(match self {
-            Self::Generate(Name { name }) => Operation::Generate { alias: name.clone() },
+            Self::Generate { name: Name { name }, protocol, revocation_keystore } => {
+                Operation::Generate {
+                    alias: name.clone(),
+                    protocol: protocol.clone(),
+                    revocation_keystore: revocation_keystore.dir.clone(),
+                }
+            }
             Self::GenerateVctx { name: Name { name }, outpoint } => {
                 Operation::SetUpVctx { alias: name.clone(), funding: *outpoint }
             }
-            Self::Rotate(Name { name }) => Operation::Rotate { alias: name.clone() },
+            Self::Rotate { name: Name { name }, force } => {
+                Operation::Rotate { alias: name.clone(), force: *force }
+            }
+            Self::RollRevocationKey { name: Name { name }, revocation_keystore } => {
+                Operation::RollRevocationKey {
+                    alias: name.clone(),
+                    revocation_keystore: revocation_keystore.dir.clone(),
+                }
+            }
+            Self::RevokePartially { name: Name { name }, miner_id, revocation_keystore } => {
+                Operation::RevokePartially {
+                    alias: name.clone(),
+                    miner_id: *miner_id,
+                    revocation_keystore: revocation_keystore.dir.clone(),
+                }
+            }
+            Self::RevokeCompletely { name: Name { name }, revocation_keystore } => {
+                Operation::RevokeCompletely {
+                    alias: name.clone(),
+                    revocation_keystore: revocation_keystore.dir.clone(),
+                }
+            }
+            Self::Revoke(Name { name }) => Operation::Revoke { alias: name.clone() },
+            Self::Confirm(Name { name }) => Operation::Confirm { alias: name.clone() },
+            Self::Upgrade { name: Name { name }, first, revocation_keystore } => {
+                Operation::Upgrade {
+                    alias: name.clone(),
+                    first: *first,
+                    revocation_keystore: revocation_keystore.dir.clone(),
+                }
+            }
+            Self::Extensions { name: Name { name }, file } => {
+                Operation::SetExtensions { alias: name.clone(), json: file.clone() }
+            }
+            Self::DataRefs { name: Name { name }, file } => {
+                Operation::SetData { alias: name.clone(), json: file.clone() }
+            }
             Self::GetCurrent(Name { name }) => Operation::GetCurrent { alias: name.clone() },
             Self::OpReturn { name: Name { name }, height } => {
                 Operation::OpReturn { alias: name.clone(), height: *height }
@@ -325,10 +445,11 @@ impl Command {
                 let Some(alias) = name.clone() else { usage_error("config needs --name ALIAS") };
                 Operation::SetContact { alias, pairs: pairs.clone() }
             }
-            Self::Import { from } => Operation::Import { from: from.clone() },
+            Self::Import { from, revocation_keystore } => Operation::Import {
+                from: from.clone(),
+                revocation_keystore: revocation_keystore.dir.clone(),
+            },
             Self::List => Operation::List,
-            Self::Verify(arguments) => return Task::Verify(arguments.source()),
-            Self::Scan(arguments) => return Task::Scan(arguments.clone()),
             Self::Invoice(command) => return command.task(),
             Self::User(command) => command.operation(),
             Self::Balance => Operation::Balance,
@@ -403,6 +524,10 @@ fn token_id(text: &str) -> Result<String, String> {
     } else {
         Err("expected 8 hexadecimal digits".to_owned())
     }
+}
+
+fn file_text(path: &str) -> Result<String, String> {
+    std::fs::read_to_string(path).map_err(|error| error.to_string())
 }
 
 fn key_value(text: &str) -> Result<(String, String), String> {

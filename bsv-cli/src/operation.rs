@@ -1,9 +1,9 @@
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use bsv_invoicing::{InvoiceDraft, InvoiceId, Timestamp, UserDraft};
 use bsv_minerid::{Alias, MinerContact};
 use bsv_server::{Config, Grant};
-use bsv_tx::OutPoint;
+use bsv_tx::{OutPoint, PublicKey};
 use hyper::Method;
 use serde_json::{Value, json};
 
@@ -13,13 +13,21 @@ use crate::{invoices, output};
 /// One thing that the service is asked to do.
 #[derive(Debug)]
 pub(crate) enum Operation {
-    Generate { alias: Alias },
+    Generate { alias: Alias, protocol: String, revocation_keystore: Option<PathBuf> },
     SetUpVctx { alias: Alias, funding: Option<OutPoint> },
-    Rotate { alias: Alias },
+    Rotate { alias: Alias, force: bool },
+    RollRevocationKey { alias: Alias, revocation_keystore: Option<PathBuf> },
+    RevokePartially { alias: Alias, miner_id: PublicKey, revocation_keystore: Option<PathBuf> },
+    RevokeCompletely { alias: Alias, revocation_keystore: Option<PathBuf> },
+    Revoke { alias: Alias },
+    Confirm { alias: Alias },
+    Upgrade { alias: Alias, first: Option<PublicKey>, revocation_keystore: Option<PathBuf> },
+    SetExtensions { alias: Alias, json: String },
+    SetData { alias: Alias, json: String },
     GetCurrent { alias: Alias },
     OpReturn { alias: Alias, height: u32 },
     SetContact { alias: Alias, pairs: Vec<(String, String)> },
-    Import { from: PathBuf },
+    Import { from: PathBuf, revocation_keystore: Option<PathBuf> },
     List,
     CreateInvoice(InvoiceDraft),
     GetInvoice { id: InvoiceId },
@@ -60,6 +68,14 @@ impl Operation {
             Self::Generate { .. }
             | Self::SetUpVctx { .. }
             | Self::Rotate { .. }
+            | Self::RollRevocationKey { .. }
+            | Self::RevokePartially { .. }
+            | Self::RevokeCompletely { .. }
+            | Self::Revoke { .. }
+            | Self::Confirm { .. }
+            | Self::Upgrade { .. }
+            | Self::SetExtensions { .. }
+            | Self::SetData { .. }
             | Self::GetCurrent { .. }
             | Self::OpReturn { .. }
             | Self::SetContact { .. }
@@ -92,14 +108,56 @@ impl Operation {
             body: Some(body.to_string()),
         };
         match self {
-            Self::Generate { alias } => {
-                post("/control/minerids".to_owned(), json!({ "alias": alias.as_str() }))
+            Self::Generate { alias, protocol, revocation_keystore } => {
+                let body = json!({
+                    "alias": alias.as_str(),
+                    "protocol": protocol,
+                    "revocationKeystore": absolute(revocation_keystore.as_deref()),
+                });
+                post("/control/minerids".to_owned(), body)
             }
             Self::SetUpVctx { alias, funding } => post(
                 format!("/control/minerids/{alias}/vctx"),
                 json!({ "outpoint": funding.map(|outpoint| outpoint.to_string()) }),
             ),
-            Self::Rotate { alias } => post(format!("/control/minerids/{alias}/rotate"), json!({})),
+            Self::Rotate { alias, force } => {
+                post(format!("/control/minerids/{alias}/rotate"), json!({ "force": force }))
+            }
+            Self::RollRevocationKey { alias, revocation_keystore: keys } => post(
+                format!("/control/minerids/{alias}/revocation-key"),
+                json!({ "revocationKeystore": absolute(keys.as_deref()) }),
+            ),
+            Self::RevokePartially { alias, miner_id, revocation_keystore: keys } => post(
+                format!("/control/minerids/{alias}/revoke-partially"),
+                json!({
+                    "minerId": miner_id.to_string(),
+                    "revocationKeystore": absolute(keys.as_deref()),
+                }),
+            ),
+            Self::RevokeCompletely { alias, revocation_keystore: keys } => post(
+                format!("/control/minerids/{alias}/revoke-completely"),
+                json!({ "revocationKeystore": absolute(keys.as_deref()) }),
+            ),
+            Self::Revoke { alias } => post(format!("/control/minerids/{alias}/revoke"), json!({})),
+            Self::Confirm { alias } => {
+                post(format!("/control/minerids/{alias}/confirm"), json!({}))
+            }
+            Self::Upgrade { alias, first, revocation_keystore: keys } => post(
+                format!("/control/minerids/{alias}/upgrade"),
+                json!({
+                    "firstMinerId": first.map(|key| key.to_string()),
+                    "revocationKeystore": absolute(keys.as_deref()),
+                }),
+            ),
+            // Order and spelling enter documents.
+            Self::SetExtensions { alias, json } => {
+                let path = format!("/control/minerids/{alias}/extensions");
+                Request { method: Method::POST, path, body: Some(json.clone()) }
+            }
+            Self::SetData { alias, json } => {
+                let path = format!("/control/minerids/{alias}/data");
+                Request { method: Method::POST, path, body: Some(json.clone()) }
+            }
             Self::GetCurrent { alias } => get(format!("/minerid/{alias}")),
             Self::OpReturn { alias, height } => get(format!("/opreturn/{alias}/{height}")),
             Self::SetContact { alias, pairs } => {
@@ -108,10 +166,12 @@ impl Operation {
                 let contact: MinerContact = pairs.iter().cloned().collect();
                 Request { method: Method::POST, path, body: Some(contact.to_json()) }
             }
-            Self::Import { from } => {
-                // The server has another working directory.
-                let from = std::path::absolute(from).unwrap_or_else(|_| from.clone());
-                post("/control/import".to_owned(), json!({ "from": from }))
+            Self::Import { from, revocation_keystore: keys } => {
+                let body = json!({
+                    "from": absolute(Some(from)),
+                    "revocationKeystore": absolute(keys.as_deref()),
+                });
+                post("/control/import".to_owned(), body)
             }
             Self::List => get("/control/minerids".to_owned()),
             Self::CreateInvoice(InvoiceDraft { satoshis, description, reference, expires_at }) => {
@@ -187,10 +247,42 @@ impl Operation {
         let member = |name: &str| value[name].as_str().unwrap_or_default();
         match self {
             Self::GetCurrent { .. } | Self::OpReturn { .. } => format!("{answer}\n"),
-            Self::Generate { alias } => {
+            Self::Generate { alias, .. } => {
                 format!("Alias \"{alias}\" has the new miner id {}\n", member("minerId"))
+                    + &output::field("revocation key", &value["revocationKey"])
             }
-            Self::Rotate { alias } => format!(
+            Self::RollRevocationKey { alias, .. } => format!(
+                "Alias \"{alias}\" now has the revocation key {}\n\
+                 The next block that carries it announces the new key.\n",
+                member("revocationKey")
+            ),
+            Self::RevokePartially { alias, .. } => format!(
+                "The miner ids of alias \"{alias}\" are revoked back to {}, and the node has been told\n\
+                 It now has the miner id {}\n\
+                 The next block that carries it announces the revocation.\n",
+                member("compromisedMinerId"),
+                member("minerId")
+            ),
+            Self::RevokeCompletely { alias, .. } => format!(
+                "All miner ids of alias \"{alias}\" are revoked, and the node has been told\n\
+                 Documents announce the revocation until a block was seen to show it.\n"
+            ),
+            Self::Revoke { alias } => format!(
+                "Alias \"{alias}\" is revoked\nIts VCTx {} is spent by transaction {}\n",
+                value["vctx"]["outpoint"].as_str().unwrap_or_default(),
+                value["vctx"]["txid"].as_str().unwrap_or_default()
+            ),
+            Self::Confirm { alias } => {
+                format!("All that alias \"{alias}\" announced counts as seen in a block\n")
+            }
+            Self::Upgrade { alias, .. } => format!(
+                "Alias \"{alias}\" is of protocol 1.0 now, with the revocation key {}\n",
+                member("revocationKey")
+            ),
+            Self::SetExtensions { alias, .. } | Self::SetData { alias, .. } => {
+                format!("Documents of alias \"{alias}\" change accordingly\n")
+            }
+            Self::Rotate { alias, .. } => format!(
                 "Alias \"{alias}\" now has the miner id {}\n\
                  The next block that carries it announces the rotation.\n",
                 member("minerId")
@@ -227,4 +319,9 @@ impl Operation {
             Self::RevokeToken { id } => format!("Token {id} is revoked\n"),
         }
     }
+}
+
+/// The same path for the server, which has another working directory.
+fn absolute(path: Option<&Path>) -> Option<PathBuf> {
+    path.map(|path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned()))
 }

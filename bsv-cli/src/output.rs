@@ -162,13 +162,27 @@ pub(crate) fn identities(identities: &Value) -> String {
     }
     let mut table = Table::new();
     table.load_style(UTF8_HORIZONTAL_ONLY);
-    table.set_header(["alias", "protocol", "miner id", "keys", "VCTx"]);
+    table.set_header([
+        "alias",
+        "protocol",
+        "miner id",
+        "keys",
+        "VCTx or revocation key",
+        "announced",
+    ]);
     for identity in identities {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let vctx = &identity["vctx"];
-        let vctx = match vctx["outpoint"].as_str() {
-            Some(outpoint) => format!("{} {outpoint}", text(&vctx["state"])),
-            None => text(&vctx["state"]),
+        let vctx = match (vctx["outpoint"].as_str(), identity["revocationKey"].as_str()) {
+            (Some(outpoint), _) => format!("{} {outpoint}", text(&vctx["state"])),
+            (None, Some(revocation_key)) => revocation_key.to_owned(),
+            (None, None) => text(&vctx["state"]),
+        };
+        let announced = identity["announced"].as_array().into_iter().flatten();
+        let announced: Vec<_> = announced.filter_map(Value::as_str).map(announcement).collect();
+        let announced = match identity["state"].as_str() {
+            Some("closed") => "closed".to_owned(),
+            _ => announced.join("\n"),
         };
         let keys = identity["minerIds"].as_array().map_or(0, Vec::len);
         table.add_row([
@@ -177,7 +191,17 @@ pub(crate) fn identities(identities: &Value) -> String {
             text(&identity["minerId"]),
             keys.to_string(),
             vctx,
+            announced,
         ]);
     }
     format!("{table}\n")
+}
+
+fn announcement(name: &str) -> &str {
+    match name {
+        "rotation" => "rotation",
+        "revocationKey" => "new revocation key",
+        "partialRevocation" | "completeRevocation" => "revocation",
+        other => other,
+    }
 }

@@ -2,12 +2,13 @@ use std::path::PathBuf;
 
 use bsv_network::NodeError;
 use bsv_store::{KeystoreError, StoreError};
-use bsv_tx::{KeyError, OutPoint};
+use bsv_tx::{KeyError, OutPoint, PublicKey};
 use thiserror::Error;
 
 use crate::alias::Alias;
 use crate::coinbase2::Coinbase2Error;
-use crate::store::IdentityStoreError;
+use crate::operator_members::OperatorMembersError;
+use crate::store::{Announcement, IdentityStoreError};
 
 /// Why an operation on miner identities failed. What failed has left nothing behind, unless it is
 /// [`Unsettled`](Self::Unsettled).
@@ -34,6 +35,64 @@ pub enum Error {
         /// The output that is spent.
         outpoint: OutPoint,
     },
+    /// All miner ids of the identity are revoked, and a block has shown it.
+    #[error("alias \"{0}\" is closed: all its miner ids are revoked")]
+    Closed(Alias),
+    /// What was asked for is there in the other generation of the protocol only.
+    #[error("alias \"{alias}\" is of protocol {protocol}, which has no such thing")]
+    OtherProtocol {
+        /// The identity.
+        alias: Alias,
+        /// The generation that it is of.
+        protocol: &'static str,
+    },
+    /// Documents can announce one thing at a time.
+    #[error(
+        "{} of alias \"{alias}\" has not been seen in a block yet: \
+         until then nothing else can be announced", announcement.in_words()
+    )]
+    Unseen {
+        /// The identity.
+        alias: Alias,
+        /// What is announced.
+        announcement: Announcement,
+    },
+    /// The operator publishes no data that a document could refer to.
+    #[error("alias \"{0}\" has no data to refer to: set it with datarefs")]
+    NoData(Alias),
+    /// Miner ids cannot be revoked like this.
+    #[error("miner id {miner_id} of alias \"{alias}\" cannot be revoked: {reason}")]
+    NotRevocable {
+        /// The identity.
+        alias: Alias,
+        /// The miner id.
+        miner_id: PublicKey,
+        /// Why not.
+        reason: &'static str,
+    },
+    /// A key is not one of the identity's.
+    #[error("{key} is no key of alias \"{alias}\"")]
+    ForeignKey {
+        /// The identity.
+        alias: Alias,
+        /// The key.
+        key: PublicKey,
+    },
+    /// A revocation is recorded, and the node has not taken it.
+    #[error(
+        "the revocation of alias \"{alias}\" is recorded, and its documents announce it, \
+         but the node was not told: {source}; the same command again tells it"
+    )]
+    RevocationUntold {
+        /// The identity.
+        alias: Alias,
+        /// Why not.
+        #[source]
+        source: NodeError,
+    },
+    /// What the operator would add to documents cannot be added.
+    #[error(transparent)]
+    Operator(#[from] OperatorMembersError),
     /// An identity output cannot be added to a coinbase2.
     #[error(transparent)]
     Coinbase2(#[from] Coinbase2Error),
@@ -74,6 +133,9 @@ pub enum Error {
         /// What does not fit.
         reason: &'static str,
     },
+    /// Revocation keys would be taken over, and there is no keystore for them.
+    #[error("the home directory holds revocation keys, and no keystore is given for them")]
+    NoRevocationKeystore,
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -84,8 +146,8 @@ pub enum Error {
     /// The node cannot be reached, or refuses.
     #[error(transparent)]
     Node(#[from] NodeError),
-    /// The output named for funding is unknown, spent, or not the identity's.
-    #[error("{outpoint} cannot fund the VCTx: {reason}")]
+    /// The output to be spent is unknown, spent already, or not the identity's.
+    #[error("{outpoint} cannot be spent: {reason}")]
     BadFunding {
         /// The output.
         outpoint: OutPoint,

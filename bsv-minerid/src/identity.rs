@@ -1,15 +1,20 @@
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
-use bsv_tx::{OutPoint, PrivateKey, PublicKey, Script, Signature, sha256};
+use bsv_tx::{OutPoint, PrivateKey, PublicKey, Script, Signature, Txid, sha256};
 
 use crate::alias::Alias;
+use crate::coinbase_reference::CoinbaseReference;
 use crate::coinbase2::Coinbase2;
+use crate::data_refs::OperatorDataRefs;
 use crate::document::{Document, Extensions, succession_digest};
 use crate::error::Error;
-use crate::job_data::JobData;
+use crate::job_data::{BlockBindJob, JobData};
+use crate::miner_info::MinerInfo;
 use crate::output_script;
-use crate::store::{IdentityRecord, Vctx};
+use crate::store::{IdentityRecord, MinerInfoRecord, Protocol, Vctx};
+use crate::succession::Succession;
 use crate::template_cache::{TemplateCache, TemplateKey};
 
 /// One miner identity, ready to sign. Nothing here does any I/O.
@@ -29,15 +34,24 @@ pub(crate) struct State {
     pub(crate) current_key: Arc<PrivateKey>,
     pub(crate) previous_key: Arc<PrivateKey>,
     /// What all documents have in common, or why there are none.
-    common: Result<Document, Obstacle>,
+    common: Result<Common, Obstacle>,
     handed_out: AtomicBool,
     answers: TemplateCache,
+}
+
+#[derive(Clone, Debug)]
+enum Common {
+    /// Generation 0.2.
+    Document(Box<Document>),
+    /// Generation 1.0.
+    MinerInfo(Box<MinerInfo>),
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Obstacle {
     NoVctx,
     Revoked(OutPoint),
+    Closed,
 }
 
 impl State {
@@ -46,23 +60,11 @@ impl State {
         current_key: Arc<PrivateKey>,
         previous_key: Arc<PrivateKey>,
     ) -> Self {
-        let common = match &record.vctx {
-            Vctx::Recorded(outpoint, view) if view.is_spent => Err(Obstacle::Revoked(*outpoint)),
-            Vctx::Recorded(outpoint, _) => {
-                let previous_miner_id = record.previous_key().public_key;
-                let miner_id = record.current_key().public_key;
-                let succession = succession_digest(&previous_miner_id, &miner_id, &outpoint.txid);
-                Ok(Document {
-                    height: 0,
-                    previous_miner_id,
-                    previous_miner_id_signature: previous_key.sign(&succession),
-                    miner_id,
-                    vctx: *outpoint,
-                    miner_contact: record.contact.clone(),
-                    extensions: Extensions::default(),
-                })
+        let common = match &record.protocol {
+            Protocol::Vctx(vctx) => common_document(&record, vctx, &previous_key),
+            Protocol::MinerInfo(miner_info) => {
+                common_miner_info(&record, miner_info, &previous_key)
             }
-            _ => Err(Obstacle::NoVctx),
         };
         let handed_out = AtomicBool::new(record.handed_out);
         let answers = TemplateCache::default();
@@ -73,24 +75,74 @@ impl State {
     fn with_record(&self, record: IdentityRecord) -> Self {
         let (current_key, previous_key) = (&self.current_key, &self.previous_key);
         let state = Self::new(record, Arc::clone(current_key), Arc::clone(previous_key));
-        state.handed_out.fetch_or(self.handed_out.load(Ordering::Relaxed), Ordering::Relaxed);
+        state.keep_hand_out(self);
         state
     }
 
-    fn document(&self, alias: &Alias, height: u32) -> Result<Document, Error> {
-        match &self.common {
-            Ok(common) => Ok(Document { height, ..common.clone() }),
-            Err(Obstacle::NoVctx) => Err(Error::NoVctx(alias.clone())),
-            Err(Obstacle::Revoked(outpoint)) => {
-                Err(Error::Revoked { alias: alias.clone(), outpoint: *outpoint })
+    /// Takes over that a document was handed out, which may not have been noted on the disk yet.
+    pub(crate) fn keep_hand_out(&self, before: &Self) {
+        self.handed_out.fetch_or(before.handed_out.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+
+    fn common(&self, alias: &Alias) -> Result<&Common, Error> {
+        self.common.as_ref().map_err(|obstacle| match obstacle {
+            Obstacle::NoVctx => Error::NoVctx(alias.clone()),
+            Obstacle::Revoked(outpoint) => {
+                Error::Revoked { alias: alias.clone(), outpoint: *outpoint }
             }
-        }
+            Obstacle::Closed => Error::Closed(alias.clone()),
+        })
     }
 
     fn sign(&self, document: &Document) -> Script {
         let json = document.to_json();
         output_script::signed(&json, &self.current_key.sign(&sha256(json.as_bytes())))
     }
+}
+
+fn common_document(
+    record: &IdentityRecord,
+    vctx: &Vctx,
+    previous_key: &PrivateKey,
+) -> Result<Common, Obstacle> {
+    let outpoint = match vctx {
+        Vctx::Recorded(outpoint, view) if view.is_spent => {
+            return Err(Obstacle::Revoked(*outpoint));
+        }
+        Vctx::Revoking(outpoint, _) => return Err(Obstacle::Revoked(*outpoint)),
+        Vctx::Recorded(outpoint, _) => outpoint,
+        _ => return Err(Obstacle::NoVctx),
+    };
+    let previous_miner_id = record.previous_key().public_key;
+    let miner_id = record.current_key().public_key;
+    let succession = succession_digest(&previous_miner_id, &miner_id, &outpoint.txid);
+    Ok(Common::Document(Box::new(Document {
+        height: 0,
+        previous_miner_id,
+        previous_miner_id_signature: previous_key.sign(&succession),
+        miner_id,
+        vctx: *outpoint,
+        miner_contact: record.contact(),
+        extensions: Extensions::default(),
+    })))
+}
+
+fn common_miner_info(
+    record: &IdentityRecord,
+    miner_info: &MinerInfoRecord,
+    previous_key: &PrivateKey,
+) -> Result<Common, Obstacle> {
+    if miner_info.is_closed {
+        return Err(Obstacle::Closed);
+    }
+    Ok(Common::MinerInfo(Box::new(MinerInfo {
+        height: 0,
+        miner_id: Succession::sign(previous_key, record.current_key().public_key),
+        revocation_key: miner_info.revocation_key,
+        revocation: miner_info.revocation.map(|revocation| revocation.message),
+        operator: record.operator.clone(),
+        data_refs: miner_info.data_refs.clone(),
+    })))
 }
 
 impl Identity {
@@ -124,20 +176,42 @@ impl Identity {
         (state.record.current_key().public_key, state.current_key.sign(digest))
     }
 
-    /// The locking script of an output, of zero satoshis, that carries the identity in the coinbase
-    /// transaction of the block at `height`.
+    /// The locking script of an output, of zero satoshis, that carries the identity of the block at
+    /// `height`: in its coinbase transaction, or in generation 1.0 in its miner-info transaction, as
+    /// the first output.
     pub fn output_script(&self, height: u32) -> Result<Arc<[u8]>, Error> {
-        self.hand_out(|state| self.output_script_from(state, height))
+        self.hand_out(|state| self.output_script_from(state, height, None))
     }
 
     /// The answer of [`output_script`](Self::output_script), which does not count as handed out.
     pub fn preview_output_script(&self, height: u32) -> Result<Arc<[u8]>, Error> {
-        self.output_script_from(&self.state(), height)
+        self.output_script_from(&self.state(), height, None)
+    }
+
+    /// The output script of a document, of generation 1.0, that says that the operator's data stands
+    /// in the transaction `data_txid`.
+    /// [`MinerIds::output_script_with_data`](crate::MinerIds::output_script_with_data) makes later
+    /// documents say so too.
+    pub fn preview_output_script_with_data(
+        &self,
+        height: u32,
+        data_txid: Txid,
+    ) -> Result<Arc<[u8]>, Error> {
+        self.output_script_from(&self.state(), height, Some(data_txid))
+    }
+
+    pub(crate) fn output_script_with_data(
+        &self,
+        height: u32,
+        data_txid: Txid,
+    ) -> Result<Arc<[u8]>, Error> {
+        self.hand_out(|state| self.output_script_from(state, height, Some(data_txid)))
     }
 
     /// `coinbase2`, the second part of a coinbase transaction as the stratum protocol splits it,
-    /// with one output more, which carries the identity in the block at `height`. All else is byte
-    /// for byte as it was. What `job_data` tells enters the document's extensions.
+    /// with one output more, which carries the identity, of generation 0.2, in the block at
+    /// `height`. All else is byte for byte as it was. What `job_data` tells enters the document's
+    /// extensions.
     pub fn coinbase2(
         &self,
         height: u32,
@@ -145,30 +219,100 @@ impl Identity {
         job_data: &JobData,
     ) -> Result<Arc<[u8]>, Error> {
         check_height(height)?;
-        let key = TemplateKey { height, coinbase2: Some((coinbase2, job_data)) };
+        let key = TemplateKey::Document {
+            height,
+            coinbase2: coinbase2.into(),
+            job_data: Cow::Borrowed(job_data),
+        };
         self.hand_out(|state| {
             state.answers.get_or_make(&key, || {
                 let coinbase2 = Coinbase2::parse(coinbase2)?;
-                let mut document = state.document(&self.alias, height)?;
-                document.extensions = Extensions::new(job_data, &coinbase2);
+                let Common::Document(common) = state.common(&self.alias)? else {
+                    return Err(self.other_protocol("1.0"));
+                };
+                let extensions = Extensions::new(job_data, &coinbase2);
+                let document = Document { height, extensions, ..*common.clone() };
                 Ok(coinbase2.with_output(&state.sign(&document))?)
             })
         })
     }
 
-    /// Whether a document has been handed out since the last rotation, so that the key a caller
-    /// sees is the one that blocks announce (the older generator's `isvalid`).
+    /// `coinbase2` with one output more, which refers to the miner-info transaction, of generation
+    /// 1.0, and binds it to the block that `job` tells the place of. All else is byte for byte as it
+    /// was.
+    pub fn coinbase2_with_reference(
+        &self,
+        miner_info_txid: Txid,
+        coinbase2: &[u8],
+        job: &BlockBindJob,
+    ) -> Result<Arc<[u8]>, Error> {
+        let key = TemplateKey::Reference {
+            miner_info_txid,
+            coinbase2: coinbase2.into(),
+            job: Cow::Borrowed(job),
+        };
+        let state = self.state();
+        state.answers.get_or_make(&key, || {
+            let coinbase2 = Coinbase2::parse(coinbase2)?;
+            let Common::MinerInfo(_) = state.common(&self.alias)? else {
+                return Err(self.other_protocol("0.2"));
+            };
+            let reference = CoinbaseReference::sign(
+                &state.current_key,
+                miner_info_txid,
+                &coinbase2,
+                &job.previous_block,
+                &job.merkle_branch,
+            );
+            Ok(coinbase2.with_output(&reference.to_script())?)
+        })
+    }
+
+    /// The scripts of the outputs that carry the operator's data, which documents of generation 1.0
+    /// can refer to.
+    pub fn data_scripts(&self) -> Vec<Script> {
+        let state = self.state();
+        let data = state.record.miner_info().map(|record| &record.data);
+        let refs = data.into_iter().flat_map(OperatorDataRefs::iter);
+        refs.map(|data_ref| data_ref.script().to_script()).collect()
+    }
+
+    /// Whether a document has been handed out since the last change of keys or revocation, so that
+    /// what a caller sees is what blocks announce (the older generator's `isvalid`).
     pub fn is_valid(&self) -> bool {
         self.state().handed_out.load(Ordering::Relaxed)
     }
 
-    fn output_script_from(&self, state: &State, height: u32) -> Result<Arc<[u8]>, Error> {
+    fn output_script_from(
+        &self,
+        state: &State,
+        height: u32,
+        data_txid: Option<Txid>,
+    ) -> Result<Arc<[u8]>, Error> {
         check_height(height)?;
-        let key = TemplateKey { height, coinbase2: None };
-        state.answers.get_or_make(&key, || {
-            let document = state.document(&self.alias, height)?;
-            Ok(state.sign(&document).into_bytes())
+        state.answers.get_or_make(&TemplateKey::Script { height, data_txid }, || {
+            let script = match (state.common(&self.alias)?, data_txid) {
+                (Common::Document(common), None) => {
+                    state.sign(&Document { height, ..*common.clone() })
+                }
+                (Common::Document(_), Some(_)) => return Err(self.other_protocol("0.2")),
+                (Common::MinerInfo(common), data_txid) => {
+                    let mut document = MinerInfo { height, ..*common.clone() };
+                    if let Some(txid) = data_txid {
+                        let data = state.record.miner_info().map(|record| &record.data);
+                        let data = data.filter(|data| !data.is_empty());
+                        let data = data.ok_or_else(|| Error::NoData(self.alias.clone()))?;
+                        document.data_refs = data.references(txid);
+                    }
+                    document.sign(&state.current_key).to_script()
+                }
+            };
+            Ok(script.into_bytes())
         })
+    }
+
+    fn other_protocol(&self, protocol: &'static str) -> Error {
+        Error::OtherProtocol { alias: self.alias.clone(), protocol }
     }
 
     fn hand_out<T>(&self, make: impl FnOnce(&State) -> Result<T, Error>) -> Result<T, Error> {
@@ -203,6 +347,14 @@ impl Identity {
         *state = state.with_record(record);
     }
 
+    /// The same keys as seen from another place in their history.
+    pub(crate) fn continue_with(&self, state: State) {
+        let mut before = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        state.keep_hand_out(&before);
+        *before = state;
+    }
+
+    /// Other keys, of which no document was handed out.
     pub(crate) fn replace_state(&self, state: State) {
         *self.state.write().unwrap_or_else(PoisonError::into_inner) = state;
     }

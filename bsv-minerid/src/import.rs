@@ -1,3 +1,7 @@
+//! Home directories of the older generator.
+
+mod miner_info;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -7,35 +11,37 @@ use zeroize::Zeroizing;
 
 use crate::alias::Alias;
 use crate::error::Error;
-use crate::json_object::MinerContact;
-use crate::store::{IdentityRecord, KeyRecord, Vctx, VctxView};
+use crate::operator_members::{CONTACT, OperatorMembers};
+use crate::store::{IdentityRecord, KeyRecord, MinerInfoRecord, Protocol, Vctx, VctxView};
 
-/// The home directory of an older generator of protocol 0.2: `.minerid-client/<alias>/` with the
-/// files `aliases`, `vctx` and `config`, and `.keystore/<alias>_<n>.key`.
+/// The home directory of an older generator: `.minerid-client/<alias>/` with what is known of each
+/// alias, `.keystore/<alias>_<n>.key`, and for aliases of generation 1.0
+/// `.revocationkeystore/<alias>_<n>.key`.
 pub(crate) struct OlderHome {
     pub(crate) identities: Vec<OlderIdentity>,
 }
 
 pub(crate) struct OlderIdentity {
     pub(crate) alias: Alias,
-    /// The numbers and keys, the current one last. Never empty.
-    pub(crate) keys: Vec<(u32, ExtendedPrivateKey)>,
-    pub(crate) vctx: Option<(PrivateKey, Txid)>,
-    pub(crate) contact: MinerContact,
+    /// The current one last. Never empty.
+    keys: Vec<NumberedKey>,
+    handed_out: bool,
+    operator: OperatorMembers,
+    protocol: OlderProtocol,
+}
+
+type NumberedKey = (u32, ExtendedPrivateKey);
+
+enum OlderProtocol {
+    Vctx(Option<(PrivateKey, Txid)>),
+    MinerInfo { record: Box<MinerInfoRecord>, revocation_keys: Vec<NumberedKey> },
 }
 
 impl OlderIdentity {
     /// What the keystore has to hold: names and secrets.
     pub(crate) fn secrets(&self, network: Network) -> Vec<(String, Zeroizing<Vec<u8>>)> {
-        let mut secrets: Vec<_> = self
-            .keys
-            .iter()
-            .map(|(number, key)| {
-                let name = IdentityRecord::key_name(&self.alias, *number);
-                (name, Zeroizing::new(key.as_text().as_bytes().to_vec()))
-            })
-            .collect();
-        if let Some((key, _)) = &self.vctx {
+        let mut secrets = self.named(&self.keys);
+        if let OlderProtocol::Vctx(Some((key, _))) = &self.protocol {
             let wif = key.to_wif(network);
             let name = IdentityRecord::vctx_key_name(&self.alias);
             secrets.push((name, Zeroizing::new(wif.as_bytes().to_vec())));
@@ -43,24 +49,42 @@ impl OlderIdentity {
         secrets
     }
 
+    /// What the keystore of revocation keys has to hold.
+    pub(crate) fn revocation_secrets(&self) -> Vec<(String, Zeroizing<Vec<u8>>)> {
+        match &self.protocol {
+            OlderProtocol::Vctx(_) => Vec::new(),
+            OlderProtocol::MinerInfo { revocation_keys, .. } => self.named(revocation_keys),
+        }
+    }
+
+    fn named(&self, keys: &[NumberedKey]) -> Vec<(String, Zeroizing<Vec<u8>>)> {
+        let named = keys.iter().map(|(number, key)| {
+            let name = IdentityRecord::key_name(&self.alias, *number);
+            (name, Zeroizing::new(key.as_text().as_bytes().to_vec()))
+        });
+        named.collect()
+    }
+
     /// The older generator never records which output its VCTx is, and takes it to be the first.
     pub(crate) fn to_record(&self) -> IdentityRecord {
-        let keys = self.keys.iter().map(|(number, key)| KeyRecord {
-            number: *number,
-            public_key: key.private_key().public_key(),
-        });
         IdentityRecord {
-            keys: keys.collect(),
-            handed_out: true,
-            contact: self.contact.clone(),
-            vctx: match &self.vctx {
-                None => Vctx::None,
-                Some((_, txid)) => {
-                    Vctx::Recorded(OutPoint { txid: *txid, vout: 0 }, VctxView::default())
+            keys: self.keys.iter().map(key_record).collect(),
+            handed_out: self.handed_out,
+            operator: self.operator.clone(),
+            protocol: match &self.protocol {
+                OlderProtocol::Vctx(None) => Protocol::Vctx(Vctx::None),
+                OlderProtocol::Vctx(Some((_, txid))) => {
+                    let outpoint = OutPoint { txid: *txid, vout: 0 };
+                    Protocol::Vctx(Vctx::Recorded(outpoint, VctxView::default()))
                 }
+                OlderProtocol::MinerInfo { record, .. } => Protocol::MinerInfo(record.clone()),
             },
         }
     }
+}
+
+fn key_record((number, key): &NumberedKey) -> KeyRecord {
+    KeyRecord { number: *number, public_key: key.private_key().public_key() }
 }
 
 #[derive(Deserialize)]
@@ -99,13 +123,14 @@ impl OlderHome {
 fn read_identity(dir: &Path, keystore: &Path) -> Result<OlderIdentity, Error> {
     let name = dir.file_name().unwrap_or_default().to_string_lossy();
     let alias: Alias = name.parse().map_err(|error| fault(dir, error))?;
-    if dir.join("minerIdAliases").exists() {
-        return Err(fault(dir, "it is of protocol 1.0, only 0.2 can be imported"));
+    if dir.join(miner_info::KEY_NAMES).exists() {
+        return miner_info::read_identity(alias, dir, keystore);
     }
     Ok(OlderIdentity {
         keys: read_keys(&alias, &dir.join("aliases"), keystore)?,
-        vctx: read_vctx(&dir.join("vctx"))?,
-        contact: read_contact(&dir.join("config"))?,
+        handed_out: true,
+        operator: read_contact(&dir.join("config"))?,
+        protocol: OlderProtocol::Vctx(read_vctx(&dir.join("vctx"))?),
         alias,
     })
 }
@@ -113,17 +138,13 @@ fn read_identity(dir: &Path, keystore: &Path) -> Result<OlderIdentity, Error> {
 /// Leaves room for more rotations than there can be.
 const MAX_KEY_NUMBER: u32 = 1 << 31;
 
-fn read_keys(
-    alias: &Alias,
-    path: &Path,
-    keystore: &Path,
-) -> Result<Vec<(u32, ExtendedPrivateKey)>, Error> {
+fn read_keys(alias: &Alias, path: &Path, keystore: &Path) -> Result<Vec<NumberedKey>, Error> {
     let text = read(path)?.ok_or_else(|| fault(path, "it is missing"))?;
     let names: Vec<KeyNameJson> = parse(path, &text)?;
     if names.is_empty() {
         return Err(fault(path, "it names no key"));
     }
-    let mut keys: Vec<(u32, ExtendedPrivateKey)> = Vec::new();
+    let mut keys: Vec<NumberedKey> = Vec::new();
     for KeyNameJson { name } in names {
         let number = name
             .strip_prefix(alias.as_str())
@@ -151,10 +172,11 @@ fn read_vctx(path: &Path) -> Result<Option<(PrivateKey, Txid)>, Error> {
     Ok(Some((key, txid)))
 }
 
-fn read_contact(path: &Path) -> Result<MinerContact, Error> {
-    match read(path)? {
-        None => Ok(MinerContact::default()),
-        Some(text) => MinerContact::from_json(&text).map_err(|error| fault(path, error)),
+fn read_contact(path: &Path) -> Result<OperatorMembers, Error> {
+    match read(path)?.as_deref().map(|text| text.trim()) {
+        None | Some("{}") => Ok(OperatorMembers::default()),
+        Some(text) => OperatorMembers::from_json(&format!(r#"{{"{CONTACT}":{text}}}"#))
+            .map_err(|error| fault(path, error)),
     }
 }
 

@@ -196,19 +196,29 @@ fn previous_block(value: &RawValue) -> Result<BlockHash, JobDataError> {
 }
 
 fn merkle_branch(value: &RawValue) -> Result<Vec<[u8; 32]>, JobDataError> {
-    let name = "jobData.miningCandidate.merkleProof";
-    let expected = "must be an array of strings of 64 hexadecimal characters";
-    let texts: Vec<String> = member(name, expected, value)?;
-    if texts.len() > MAX_MERKLE_BRANCHES {
-        return Err(invalid(name, "has more branches than a block can have"));
+    BlockBindJob::merkle_branch_from_json("jobData.miningCandidate.merkleProof", value.get())
+}
+
+impl BlockBindJob {
+    /// Reads the Merkle branch of a coinbase transaction, an array of hashes in display order. `name`
+    /// is what the error calls it.
+    pub fn merkle_branch_from_json(
+        name: &'static str,
+        text: &str,
+    ) -> Result<Vec<[u8; 32]>, JobDataError> {
+        let expected = "must be an array of strings of 64 hexadecimal characters";
+        let texts: Vec<String> = serde_json::from_str(text).map_err(|_| invalid(name, expected))?;
+        if texts.len() > MAX_MERKLE_BRANCHES {
+            return Err(invalid(name, "has more branches than a block can have"));
+        }
+        let branch = |text: &String| {
+            let mut bytes = [0; 32];
+            hex::decode_to_slice(text, &mut bytes).map_err(|_| invalid(name, expected))?;
+            bytes.reverse();
+            Ok(bytes)
+        };
+        texts.iter().map(branch).collect()
     }
-    let branch = |text: &String| {
-        let mut bytes = [0; 32];
-        hex::decode_to_slice(text, &mut bytes).map_err(|_| invalid(name, expected))?;
-        bytes.reverse();
-        Ok(bytes)
-    };
-    texts.iter().map(branch).collect()
 }
 
 #[cfg(test)]

@@ -52,6 +52,7 @@ mod miner_ids;
 mod miner_info;
 mod operator_members;
 mod output_script;
+mod revocation;
 mod store;
 mod succession;
 mod template_cache;
@@ -71,16 +72,18 @@ pub use job_data::{BlockBindJob, BlockInfo, JobData, JobDataError, MinerParams};
 pub use json::{CanonicalJson, JsonError};
 pub use json_object::{JsonObject, MinerContact};
 pub use ledger::{Entry, Event, Key, KeyState, Ledger, Miner, Refusal};
-pub use miner_ids::MinerIds;
+pub use miner_ids::{MinerIds, RevokedMinerIds};
 pub use miner_info::{MinerInfo, MinerInfoError, MinerInfoScript, Revocation};
 pub use operator_members::{OperatorMembers, OperatorMembersError};
 pub use output_script::{IdentityScript, IdentityScriptError, MinerInfoScriptError};
+pub use revocation::{observe_miner_ids, revoke_miner_ids};
 pub use store::{
-    IdentityRecord, IdentityStore, IdentityStoreError, KeyRecord, OpenStoreError,
-    RedbIdentityStore, Vctx, VctxView,
+    Announcement, IdentityRecord, IdentityStore, IdentityStoreError, KeyRecord, MinerIdView,
+    MinerInfoChange, MinerInfoRecord, OpenStoreError, Protocol, RedbIdentityStore,
+    RevocationRecord, Vctx, VctxView,
 };
 pub use succession::Succession;
-pub use vctx::{VctxSetup, observe_vctxs, set_up_vctx};
+pub use vctx::{VctxSetup, observe_vctxs, revoke_vctx, set_up_vctx};
 pub use verify::{
     BlockProof, Candidate, Check, Claim, Evidence, Finding, GatheredBlock, Generation,
     MinerInfoEvidence, Outcome, Report, RevocationKeys, VctxState, Verdict, gather, verify,

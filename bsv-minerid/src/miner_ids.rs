@@ -12,10 +12,18 @@ use crate::alias::Alias;
 use crate::error::Error;
 use crate::identity::{Identity, State};
 use crate::import::OlderHome;
+use crate::json::CanonicalJson;
 use crate::json_object::MinerContact;
+use crate::operator_members::{CONTACT, EXTENSIONS, OperatorMembers, OperatorMembersError};
 use crate::store::{
-    IdentityRecord, IdentityStore, IdentityStoreError, KeyRecord, RedbIdentityStore, Vctx, VctxView,
+    Announcement, IdentityRecord, IdentityStore, IdentityStoreError, KeyRecord, Protocol,
+    RedbIdentityStore, Vctx, VctxView,
 };
+
+mod miner_info;
+
+pub use miner_info::RevokedMinerIds;
+pub(crate) use miner_info::{begun_revocation, check_revocable};
 
 /// All miner identities of a service: their store and their keys.
 ///
@@ -72,37 +80,41 @@ impl<S: IdentityStore> MinerIds<S> {
         identities.values().cloned().collect()
     }
 
-    /// Begins an identity with a new key, and answers the key.
+    /// Begins an identity of generation 0.2 with a new key, and answers the key.
     pub fn generate(&self, alias: &Alias) -> Result<PublicKey, Error> {
         let _changes = self.begin_change();
-        if self.get(alias.as_str()).is_ok() {
-            return Err(Error::AliasExists(alias.clone()));
-        }
+        self.check_new(alias)?;
         let (key, private_key) = self.make_key(alias, 1)?;
-        match self.store.create(alias, key) {
-            Ok(record) => {
-                let state = State::new(record, Arc::clone(&private_key), private_key);
-                self.add(alias.clone(), state);
-            }
-            Err(error) => return Err(self.failed(alias, error)),
-        }
+        let record = IdentityRecord::new(key, Protocol::Vctx(Vctx::None));
+        self.create(alias, record, private_key)?;
         Ok(key.public_key)
     }
 
     /// Gives an identity a new key, which the one until now vouches for, and answers the new key.
+    ///
+    /// One of generation 1.0 announces one new key at a time: until a block was seen to show it, the
+    /// next is refused with [`Error::Unseen`].
     pub fn rotate(&self, alias: &Alias) -> Result<PublicKey, Error> {
+        self.rotate_unless(alias, &[Announcement::Rotation])
+    }
+
+    /// Gives an identity a new key even if no block was seen to show the last one. Documents of
+    /// generation 1.0 then pass over that one: the last key that was seen vouches for the new one.
+    /// If it turns out that a block has shown it, they go on from there.
+    pub fn rotate_again(&self, alias: &Alias) -> Result<PublicKey, Error> {
+        self.rotate_unless(alias, &[])
+    }
+
+    fn rotate_unless(&self, alias: &Alias, unseen: &[Announcement]) -> Result<PublicKey, Error> {
         let _changes = self.begin_change();
         let identity = self.get(alias.as_str())?;
-        let (from, last, previous_key) = {
-            let state = identity.state();
-            let last = state.record.keys.iter().map(|key| key.number).max().unwrap_or_default();
-            (state.record.current_key().number, last, Arc::clone(&state.current_key))
-        };
-        let (key, private_key) = self.make_key(alias, last + 1)?;
-        match self.store.rotate(alias, from, key) {
-            Ok(record) => identity.replace_state(State::new(record, private_key, previous_key)),
-            Err(error) => return Err(self.failed(alias, error)),
-        }
+        let record = identity.record();
+        let revocations = [Announcement::PartialRevocation, Announcement::CompleteRevocation];
+        check_open(alias, &record)?;
+        check_seen(alias, &record, &[&revocations, unseen].concat())?;
+        let (key, _) = self.make_key(alias, record.last_key_number() + 1)?;
+        let from = record.current_key().number;
+        self.follow_to_new_keys(&identity, self.store.rotate(alias, from, key))?;
         Ok(key.public_key)
     }
 
@@ -112,32 +124,70 @@ impl<S: IdentityStore> MinerIds<S> {
         alias: &Alias,
         changes: &MinerContact,
     ) -> Result<MinerContact, Error> {
-        let _changes = self.begin_change();
-        let identity = self.get(alias.as_str())?;
-        let mut contact = identity.state().record.contact.clone();
-        contact.merge(changes);
-        self.follow(&identity, self.store.set_contact(alias, &contact))?;
+        let mut contact = MinerContact::default();
+        self.change_operator(alias, |record, operator| {
+            contact = record.contact();
+            contact.merge(changes);
+            let json = CanonicalJson::from_text(&contact.to_json());
+            Ok(operator.set(CONTACT, json.map_err(OperatorMembersError::Json)?)?)
+        })?;
         Ok(contact)
     }
 
+    /// Sets the extensions of documents of generation 1.0, a JSON object.
+    pub fn set_extensions(&self, alias: &Alias, extensions: CanonicalJson) -> Result<(), Error> {
+        self.change_operator(alias, |record, operator| {
+            // Those of generation 0.2 come with each job.
+            if let Protocol::Vctx(_) = record.protocol {
+                return Err(Error::OtherProtocol { alias: alias.clone(), protocol: "0.2" });
+            }
+            Ok(operator.set(EXTENSIONS, extensions)?)
+        })
+    }
+
+    fn change_operator(
+        &self,
+        alias: &Alias,
+        change: impl FnOnce(&IdentityRecord, &mut OperatorMembers) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let _changes = self.begin_change();
+        let identity = self.get(alias.as_str())?;
+        let record = identity.record();
+        let mut operator = record.operator.clone();
+        change(&record, &mut operator)?;
+        self.follow(&identity, self.store.set_operator(alias, &operator))
+    }
+
     /// Takes over all identities of an older generator's home directory, or none of them, and
-    /// answers their aliases.
-    pub fn import(&self, home: &Path) -> Result<Vec<Alias>, Error> {
+    /// answers their aliases. Identities of generation 1.0 have revocation keys, which go into a
+    /// keystore of their own.
+    pub fn import(
+        &self,
+        home: &Path,
+        revocation_keys: Option<&Keystore>,
+    ) -> Result<Vec<Alias>, Error> {
         let home = OlderHome::read(home)?;
         let _changes = self.begin_change();
         for older in &home.identities {
-            if self.get(older.alias.as_str()).is_ok() {
-                return Err(Error::AliasExists(older.alias.clone()));
+            self.check_new(&older.alias)?;
+        }
+        let mut secrets = Vec::new();
+        for older in &home.identities {
+            let keys = older.secrets(self.network);
+            secrets.extend(keys.into_iter().map(|(name, secret)| (&*self.keystore, name, secret)));
+            let keys = older.revocation_secrets();
+            if keys.is_empty() {
+                continue;
             }
+            let keystore = revocation_keys.ok_or(Error::NoRevocationKeystore)?;
+            secrets.extend(keys.into_iter().map(|(name, secret)| (keystore, name, secret)));
         }
-        let secrets: Vec<_> =
-            home.identities.iter().flat_map(|older| older.secrets(self.network)).collect();
         // First all are looked at, so that a refusal leaves no key behind.
-        for (name, secret) in &secrets {
-            self.holds_secret(name, secret)?;
+        for (keystore, name, secret) in &secrets {
+            holds_secret(keystore, name, secret)?;
         }
-        for (name, secret) in &secrets {
-            self.take_over_secret(name, secret)?;
+        for (keystore, name, secret) in &secrets {
+            take_over_secret(keystore, name, secret)?;
         }
         let records: Vec<_> =
             home.identities.iter().map(|older| (older.alias.clone(), older.to_record())).collect();
@@ -145,7 +195,7 @@ impl<S: IdentityStore> MinerIds<S> {
             .iter()
             .map(|(alias, record)| self.load_state(alias, record.clone()))
             .collect::<Result<_, _>>()?;
-        if let Err(error) = self.store.import(&records) {
+        if let Err(error) = self.store.create(&records) {
             let aliases: Vec<_> = records.iter().map(|(alias, _)| alias).collect();
             return Err(self.all_failed(&aliases, error));
         }
@@ -167,7 +217,7 @@ impl<S: IdentityStore> MinerIds<S> {
         let _changes = self.begin_change();
         let identity = self.get(alias.as_str())?;
         let name = IdentityRecord::vctx_key_name(alias);
-        self.take_over_secret(&name, key.to_wif(self.network).as_bytes())?;
+        take_over_secret(&self.keystore, &name, key.to_wif(self.network).as_bytes())?;
         self.follow(&identity, self.store.record_vctx(alias, outpoint))
     }
 
@@ -214,7 +264,7 @@ impl<S: IdentityStore> MinerIds<S> {
 
     pub(crate) fn vctx_key(&self, alias: &Alias) -> Result<PrivateKey, Error> {
         let name = IdentityRecord::vctx_key_name(alias);
-        self.read_key(&name, |text| PrivateKey::from_wif(text, self.network))
+        read_key(&self.keystore, &name, |text| PrivateKey::from_wif(text, self.network))
     }
 
     pub(crate) fn begin_vctx(&self, alias: &Alias, transaction: &Transaction) -> Result<(), Error> {
@@ -235,6 +285,12 @@ impl<S: IdentityStore> MinerIds<S> {
         self.follow(&identity, self.store.record_vctx(alias, outpoint))
     }
 
+    pub(crate) fn revoke_vctx(&self, alias: &Alias, spending: &Transaction) -> Result<(), Error> {
+        let _changes = self.begin_change();
+        let identity = self.get(alias.as_str())?;
+        self.follow(&identity, self.store.revoke_vctx(alias, spending))
+    }
+
     /// Notes what the chain shows of validity check outputs, and stops or resumes documents
     /// accordingly.
     pub(crate) fn note_vctx_views(
@@ -246,7 +302,7 @@ impl<S: IdentityStore> MinerIds<S> {
         for (alias, outpoint, view) in views {
             let identity = self.get(alias.as_str())?;
             let mut record = identity.record();
-            if let Vctx::Recorded(recorded, known) = &mut record.vctx
+            if let Protocol::Vctx(Vctx::Recorded(recorded, known)) = &mut record.protocol
                 && recorded == outpoint
             {
                 *known = *view;
@@ -260,6 +316,26 @@ impl<S: IdentityStore> MinerIds<S> {
         let changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
         self.unsettled().retain(|alias| !self.settle(alias));
         changes
+    }
+
+    fn check_new(&self, alias: &Alias) -> Result<(), Error> {
+        if self.get(alias.as_str()).is_ok() {
+            return Err(Error::AliasExists(alias.clone()));
+        }
+        Ok(())
+    }
+
+    fn create(
+        &self,
+        alias: &Alias,
+        record: IdentityRecord,
+        key: Arc<PrivateKey>,
+    ) -> Result<(), Error> {
+        if let Err(error) = self.store.create(&[(alias.clone(), record.clone())]) {
+            return Err(self.failed(alias, error));
+        }
+        self.add(alias.clone(), State::new(record, Arc::clone(&key), key));
+        Ok(())
     }
 
     fn add(&self, alias: Alias, state: State) {
@@ -277,6 +353,34 @@ impl<S: IdentityStore> MinerIds<S> {
         match changed {
             Ok(record) => identity.replace_record(record),
             Err(error) => return Err(self.failed(identity.alias(), error)),
+        }
+        Ok(())
+    }
+
+    /// Makes an identity follow a change of its keys, after which no document was handed out yet.
+    fn follow_to_new_keys(
+        &self,
+        identity: &Identity,
+        changed: Result<IdentityRecord, IdentityStoreError>,
+    ) -> Result<(), Error> {
+        self.follow_with(identity, changed, Identity::replace_state)
+    }
+
+    fn follow_with(
+        &self,
+        identity: &Identity,
+        changed: Result<IdentityRecord, IdentityStoreError>,
+        follow: impl FnOnce(&Identity, State),
+    ) -> Result<(), Error> {
+        let alias = identity.alias();
+        let record = changed.map_err(|error| self.failed(alias, error))?;
+        match self.load_state(alias, record) {
+            Ok(state) => follow(identity, state),
+            Err(error) => {
+                // It goes on as it is until the next change finds its keys.
+                self.unsettled().insert(alias.clone());
+                return Err(error);
+            }
         }
         Ok(())
     }
@@ -311,6 +415,7 @@ impl<S: IdentityStore> MinerIds<S> {
         let identity = self.get(alias.as_str()).ok();
         if let Some(identity) = &identity
             && identity.record().keys == record.keys
+            && identity.record().previous_key() == record.previous_key()
         {
             identity.replace_record(record);
             return true;
@@ -339,56 +444,81 @@ impl<S: IdentityStore> MinerIds<S> {
 
     fn load_key(&self, alias: &Alias, key: &KeyRecord) -> Result<Arc<PrivateKey>, Error> {
         let name = IdentityRecord::key_name(alias, key.number);
-        let private_key = self.read_extended_key(&name)?.private_key().clone();
-        if private_key.public_key() != key.public_key {
-            return Err(Error::OtherKey(name));
-        }
-        Ok(Arc::new(private_key))
+        load_key(&self.keystore, name, &key.public_key).map(Arc::new)
     }
 
-    /// Makes a key and reads it back from the disk. A key of that number that is there already was
-    /// made by an attempt that went no further, and is used.
     fn make_key(&self, alias: &Alias, number: u32) -> Result<(KeyRecord, Arc<PrivateKey>), Error> {
         let name = IdentityRecord::key_name(alias, number);
-        let made = ExtendedPrivateKey::generate(self.network)?;
-        match self.keystore.insert(&name, made.as_text().as_bytes()) {
-            Ok(()) | Err(KeystoreError::Exists(_)) => {}
-            Err(error) => return Err(error.into()),
-        }
-        let private_key = self.read_extended_key(&name)?.private_key().clone();
+        let private_key = make_key(&self.keystore, &name, self.network)?;
         let key = KeyRecord { number, public_key: private_key.public_key() };
         Ok((key, Arc::new(private_key)))
     }
+}
 
-    fn take_over_secret(&self, name: &str, secret: &[u8]) -> Result<(), Error> {
-        if !self.holds_secret(name, secret)? {
-            self.keystore.insert(name, secret)?;
-        }
-        Ok(())
+fn take_over_secret(keystore: &Keystore, name: &str, secret: &[u8]) -> Result<(), Error> {
+    if !holds_secret(keystore, name, secret)? {
+        keystore.insert(name, secret)?;
     }
+    Ok(())
+}
 
-    /// Whether the keystore holds this very secret; an error if it holds another of that name.
-    fn holds_secret(&self, name: &str, secret: &[u8]) -> Result<bool, Error> {
-        match self.keystore.get(name) {
-            Ok(present) if *present == secret => Ok(true),
-            Ok(_) => Err(Error::KeyTaken(name.to_owned())),
-            Err(KeystoreError::Missing(_)) => Ok(false),
-            Err(error) => Err(error.into()),
-        }
+/// Whether the keystore holds this very secret; an error if it holds another of that name.
+fn holds_secret(keystore: &Keystore, name: &str, secret: &[u8]) -> Result<bool, Error> {
+    match keystore.get(name) {
+        Ok(present) if *present == secret => Ok(true),
+        Ok(_) => Err(Error::KeyTaken(name.to_owned())),
+        Err(KeystoreError::Missing(_)) => Ok(false),
+        Err(error) => Err(error.into()),
     }
+}
 
-    fn read_extended_key(&self, name: &str) -> Result<ExtendedPrivateKey, Error> {
-        self.read_key(name, str::parse)
+fn read_key<K>(
+    keystore: &Keystore,
+    name: &str,
+    parse: impl FnOnce(&str) -> Result<K, KeyError>,
+) -> Result<K, Error> {
+    let secret = keystore.get(name)?;
+    let text = std::str::from_utf8(&secret).unwrap_or_default();
+    parse(text).map_err(|source| Error::BadKey { name: name.to_owned(), source })
+}
+
+/// The private key of that name, whose public half is on record.
+fn load_key(keystore: &Keystore, name: String, on_record: &PublicKey) -> Result<PrivateKey, Error> {
+    let key = read_key(keystore, &name, str::parse::<ExtendedPrivateKey>)?.private_key().clone();
+    if key.public_key() != *on_record {
+        return Err(Error::OtherKey(name));
     }
+    Ok(key)
+}
 
-    fn read_key<K>(
-        &self,
-        name: &str,
-        parse: impl FnOnce(&str) -> Result<K, KeyError>,
-    ) -> Result<K, Error> {
-        let secret = self.keystore.get(name)?;
-        let text = std::str::from_utf8(&secret).unwrap_or_default();
-        parse(text).map_err(|source| Error::BadKey { name: name.to_owned(), source })
+/// Makes a key and reads it back from the disk. A key of that name that is there already was made
+/// by an attempt that went no further, and is used.
+fn make_key(keystore: &Keystore, name: &str, network: Network) -> Result<PrivateKey, Error> {
+    let made = ExtendedPrivateKey::generate(network)?;
+    match keystore.insert(name, made.as_text().as_bytes()) {
+        Ok(()) | Err(KeystoreError::Exists(_)) => {}
+        Err(error) => return Err(error.into()),
+    }
+    Ok(read_key(keystore, name, str::parse::<ExtendedPrivateKey>)?.private_key().clone())
+}
+
+fn check_open(alias: &Alias, record: &IdentityRecord) -> Result<(), Error> {
+    match record.miner_info() {
+        Some(miner_info) if miner_info.is_closed => Err(Error::Closed(alias.clone())),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses while any of these is announced and not seen in a block.
+fn check_seen(
+    alias: &Alias,
+    record: &IdentityRecord,
+    announcements: &[Announcement],
+) -> Result<(), Error> {
+    let unseen = record.announcements().into_iter().find(|unseen| announcements.contains(unseen));
+    match unseen {
+        Some(announcement) => Err(Error::Unseen { alias: alias.clone(), announcement }),
+        None => Ok(()),
     }
 }
 

@@ -1,7 +1,9 @@
 //! Where identities are kept: the records, the changes that can happen to them, and the trait that
 //! a back end implements.
 
+mod miner_info_record;
 mod record;
+mod record_json;
 mod redb;
 
 use bsv_store::StoreError;
@@ -9,9 +11,12 @@ use bsv_tx::{OutPoint, Transaction};
 use thiserror::Error;
 
 use crate::alias::Alias;
-use crate::json_object::MinerContact;
+use crate::operator_members::OperatorMembers;
 
-pub use self::record::{IdentityRecord, KeyRecord, Vctx, VctxView};
+pub use self::miner_info_record::{
+    Announcement, MinerIdView, MinerInfoChange, MinerInfoRecord, RevocationRecord,
+};
+pub use self::record::{IdentityRecord, KeyRecord, Protocol, Vctx, VctxView};
 pub use self::redb::{OpenStoreError, RedbIdentityStore};
 
 /// Why a change was not made. Nothing of it is left behind.
@@ -47,11 +52,8 @@ pub trait IdentityStore: Send + Sync + 'static {
     /// One identity.
     fn identity(&self, alias: &Alias) -> Result<IdentityRecord, IdentityStoreError>;
 
-    /// Begins an identity with its first key.
-    fn create(&self, alias: &Alias, key: KeyRecord) -> Result<IdentityRecord, IdentityStoreError>;
-
-    /// Takes over identities that exist elsewhere: all of them or none.
-    fn import(&self, identities: &[(Alias, IdentityRecord)]) -> Result<(), IdentityStoreError>;
+    /// Begins identities, new ones or such as exist elsewhere: all of them or none.
+    fn create(&self, identities: &[(Alias, IdentityRecord)]) -> Result<(), IdentityStoreError>;
 
     /// Makes `key` the current key, provided that the key numbered `from` is it until then.
     fn rotate(
@@ -61,11 +63,11 @@ pub trait IdentityStore: Send + Sync + 'static {
         key: KeyRecord,
     ) -> Result<IdentityRecord, IdentityStoreError>;
 
-    /// Replaces what the identity tells about its miner.
-    fn set_contact(
+    /// Replaces what the operator adds to documents.
+    fn set_operator(
         &self,
         alias: &Alias,
-        contact: &MinerContact,
+        operator: &OperatorMembers,
     ) -> Result<IdentityRecord, IdentityStoreError>;
 
     /// Notes that the key of the validity check output is on the disk and its address waits for
@@ -87,6 +89,20 @@ pub trait IdentityStore: Send + Sync + 'static {
         &self,
         alias: &Alias,
         outpoint: OutPoint,
+    ) -> Result<IdentityRecord, IdentityStoreError>;
+
+    /// Notes the transaction that spends the validity check output, which is about to be broadcast.
+    fn revoke_vctx(
+        &self,
+        alias: &Alias,
+        spending: &Transaction,
+    ) -> Result<IdentityRecord, IdentityStoreError>;
+
+    /// Changes an identity of generation 1.0, or makes one of generation 0.2 into one.
+    fn change_miner_info(
+        &self,
+        alias: &Alias,
+        change: &MinerInfoChange,
     ) -> Result<IdentityRecord, IdentityStoreError>;
 
     /// Notes what the chain shows of validity check outputs. Those that are not the identity's

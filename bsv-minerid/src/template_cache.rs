@@ -1,15 +1,21 @@
+use std::borrow::Cow;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::job_data::JobData;
+use bsv_tx::Txid;
 
-/// What a document was asked for.
-#[derive(PartialEq, Eq, Hash)]
-pub(crate) struct TemplateKey<'a> {
-    pub(crate) height: u32,
-    /// The coinbase2 to be rewritten; `None` asks for the output script alone.
-    pub(crate) coinbase2: Option<(&'a [u8], &'a JobData)>,
+use crate::job_data::{BlockBindJob, JobData};
+
+/// What was asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum TemplateKey<'a> {
+    /// The script that carries a document, which refers to data in a transaction.
+    Script { height: u32, data_txid: Option<Txid> },
+    /// A coinbase2 with a document of generation 0.2.
+    Document { height: u32, coinbase2: Cow<'a, [u8]>, job_data: Cow<'a, JobData> },
+    /// A coinbase2 with a reference of generation 1.0.
+    Reference { miner_info_txid: Txid, coinbase2: Cow<'a, [u8]>, job: Cow<'a, BlockBindJob> },
 }
 
 /// Remembers the latest answers of one identity, so that a pool which asks again for each of its
@@ -23,15 +29,31 @@ pub(crate) struct TemplateCache {
 #[derive(Debug)]
 struct Entry {
     hash: u64,
-    height: u32,
-    coinbase2: Option<(Vec<u8>, JobData)>,
+    key: TemplateKey<'static>,
     answer: Arc<[u8]>,
+}
+
+impl TemplateKey<'_> {
+    fn to_owned(&self) -> TemplateKey<'static> {
+        match self.clone() {
+            Self::Script { height, data_txid } => TemplateKey::Script { height, data_txid },
+            Self::Document { height, coinbase2, job_data } => TemplateKey::Document {
+                height,
+                coinbase2: Cow::Owned(coinbase2.into_owned()),
+                job_data: Cow::Owned(job_data.into_owned()),
+            },
+            Self::Reference { miner_info_txid, coinbase2, job } => TemplateKey::Reference {
+                miner_info_txid,
+                coinbase2: Cow::Owned(coinbase2.into_owned()),
+                job: Cow::Owned(job.into_owned()),
+            },
+        }
+    }
 }
 
 impl Entry {
     fn fits(&self, hash: u64, key: &TemplateKey<'_>) -> bool {
-        let coinbase2 = self.coinbase2.as_ref().map(|(bytes, data)| (bytes.as_slice(), data));
-        self.hash == hash && self.height == key.height && coinbase2 == key.coinbase2
+        self.hash == hash && self.key == *key
     }
 }
 
@@ -70,12 +92,7 @@ impl TemplateCache {
     }
 
     fn remember(&self, hash: u64, key: &TemplateKey<'_>, answer: &Arc<[u8]>) {
-        let entry = Entry {
-            hash,
-            height: key.height,
-            coinbase2: key.coinbase2.map(|(bytes, data)| (bytes.to_vec(), data.clone())),
-            answer: Arc::clone(answer),
-        };
+        let entry = Entry { hash, key: key.to_owned(), answer: Arc::clone(answer) };
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         if entries.len() == Self::MAX_ENTRIES {
             entries.remove(0);
@@ -95,8 +112,15 @@ mod tests {
     fn the_same_question_is_answered_once_until_many_others_were_asked() {
         let cache = TemplateCache::default();
         let made = Cell::new(0);
-        let ask = |height, coinbase2| {
-            let key = TemplateKey { height, coinbase2 };
+        let ask = |height, document: Option<(&'static [u8], &JobData)>| {
+            let key = match document {
+                None => TemplateKey::Script { height, data_txid: None },
+                Some((coinbase2, job_data)) => TemplateKey::Document {
+                    height,
+                    coinbase2: coinbase2.into(),
+                    job_data: Cow::Borrowed(job_data),
+                },
+            };
             let answer = cache.get_or_make(&key, || {
                 made.set(made.get() + 1);
                 Ok::<_, Infallible>(height.to_le_bytes().to_vec())
@@ -128,7 +152,7 @@ mod tests {
     #[test]
     fn large_answers_are_not_kept() {
         let cache = TemplateCache::default();
-        let key = TemplateKey { height: 1, coinbase2: None };
+        let key = TemplateKey::Script { height: 1, data_txid: None };
         let large = vec![0; TemplateCache::MAX_ANSWER_LEN + 1];
         cache.get_or_make(&key, || Ok::<_, Infallible>(large)).unwrap();
         assert!(cache.entries.lock().unwrap().is_empty());

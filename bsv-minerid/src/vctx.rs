@@ -2,7 +2,7 @@
 //! the only parts of this crate that talk to a node.
 
 use bsv_network::{Broadcast, ChainTip, Coin, Mempool, NodeError, NodeRpc};
-use bsv_tx::{Address, Network, OutPoint, Transaction, TxIn, TxOut, sign_p2pkh};
+use bsv_tx::{Address, Network, OutPoint, PrivateKey, Transaction, TxIn, TxOut, Txid, sign_p2pkh};
 
 use crate::alias::Alias;
 use crate::error::Error;
@@ -46,8 +46,8 @@ pub async fn set_up_vctx<S: IdentityStore>(
     alias: &Alias,
     funding: Option<OutPoint>,
 ) -> Result<VctxSetup, Error> {
-    match ids.get(alias.as_str())?.record().vctx {
-        Vctx::Recorded(outpoint, VctxView { is_spent: true, .. }) => {
+    match vctx_of(ids, alias)? {
+        Vctx::Recorded(outpoint, VctxView { is_spent: true, .. }) | Vctx::Revoking(outpoint, _) => {
             return Err(Error::Revoked { alias: alias.clone(), outpoint });
         }
         Vctx::Recorded(outpoint, _) => return Ok(VctxSetup::Done(outpoint)),
@@ -67,14 +67,59 @@ pub async fn set_up_vctx<S: IdentityStore>(
         return Ok(VctxSetup::FundingNeeded { address, least_satoshis, found_satoshis });
     }
     let key = ids.vctx_key(alias)?;
-    let mut transaction = unsigned_vctx(&coins, &address, found_satoshis - fee);
-    for (index, coin) in coins.iter().enumerate() {
-        let script = sign_p2pkh(&transaction, index, &coin.output, &key)
-            .expect("the transaction has an input for each coin");
-        transaction.inputs[index].unlocking_script = script;
-    }
+    let transaction = signed_vctx(&coins, &address, found_satoshis - fee, &key);
     ids.begin_vctx(alias, &transaction)?;
     broadcast(ids, node, alias, transaction).await
+}
+
+/// Revokes an identity of generation 0.2: spends its validity check output to that output's own
+/// address, and answers the transaction. From then on it makes no documents. It can be repeated at
+/// any time, also after a crash: the same transaction is sent again.
+pub async fn revoke_vctx<S: IdentityStore>(
+    ids: &MinerIds<S>,
+    node: &NodeRpc,
+    alias: &Alias,
+) -> Result<Txid, Error> {
+    let spending = match vctx_of(ids, alias)? {
+        Vctx::Revoking(_, spending) => spending,
+        Vctx::Recorded(outpoint, VctxView { is_spent: true, .. }) => {
+            return Err(Error::Revoked { alias: alias.clone(), outpoint });
+        }
+        Vctx::Recorded(outpoint, _) => {
+            let spending = signed_revocation(ids, node, alias, outpoint).await?;
+            ids.revoke_vctx(alias, &spending)?;
+            spending
+        }
+        _ => return Err(Error::NoVctx(alias.clone())),
+    };
+    let txid = spending.txid();
+    match node.send_transaction(&spending).await {
+        Ok(Broadcast::Accepted | Broadcast::AlreadyKnown) => Ok(txid),
+        // A mined transaction whose output is spent is refused as if it were a double spend.
+        Err(NodeError::Rejected { .. }) if node.transaction(&txid).await?.is_some() => Ok(txid),
+        Err(source) => Err(Error::RevocationUntold { alias: alias.clone(), source }),
+    }
+}
+
+async fn signed_revocation<S: IdentityStore>(
+    ids: &MinerIds<S>,
+    node: &NodeRpc,
+    alias: &Alias,
+    outpoint: OutPoint,
+) -> Result<Transaction, Error> {
+    let key = ids.vctx_key(alias)?;
+    let address = Address::p2pkh(&key.public_key(), ids.network());
+    let coin = named_coin(node, outpoint, &address).await?;
+    let fee = vctx_fee(1, node.least_fee_rate().await?.max(USUAL_FEE_RATE));
+    let left = coin.output.satoshis.checked_sub(fee).filter(|satoshis| *satoshis > 0);
+    let reason = "it holds too little for the fee of spending it";
+    let satoshis = left.ok_or(Error::BadFunding { outpoint, reason })?;
+    Ok(signed_vctx(&[coin], &address, satoshis, &key))
+}
+
+fn vctx_of<S: IdentityStore>(ids: &MinerIds<S>, alias: &Alias) -> Result<Vctx, Error> {
+    let vctx = ids.get(alias.as_str())?.record().vctx().cloned();
+    vctx.ok_or_else(|| Error::OtherProtocol { alias: alias.clone(), protocol: "1.0" })
 }
 
 /// Asks the node once which validity check outputs are unspent, and stops or resumes documents
@@ -103,7 +148,8 @@ async fn look_at_vctxs<S: IdentityStore>(
 ) -> Result<Vec<(Alias, OutPoint, VctxView)>, Error> {
     let mut changed = Vec::new();
     for identity in ids.all() {
-        let Vctx::Recorded(outpoint, view) = identity.record().vctx else { continue };
+        let record = identity.record();
+        let Some(&Vctx::Recorded(outpoint, view)) = record.vctx() else { continue };
         let is_unspent = node.unspent_output(&outpoint, Mempool::Ignore).await?.is_some();
         let seen = view.observe(tip.height, is_unspent);
         warn_about(identity.alias(), outpoint, view, seen);
@@ -196,6 +242,17 @@ fn vctx_fee(inputs: usize, satoshis_per_1000_bytes: u64) -> u64 {
     const OUTPUT: u64 = 8 + 1 + 25;
     let bytes = OVERHEAD + INPUT * inputs as u64 + OUTPUT;
     bytes.saturating_mul(satoshis_per_1000_bytes).div_ceil(1000)
+}
+
+/// A transaction of coins that `key` owns to one output.
+fn signed_vctx(coins: &[Coin], address: &Address, satoshis: u64, key: &PrivateKey) -> Transaction {
+    let mut transaction = unsigned_vctx(coins, address, satoshis);
+    for (index, coin) in coins.iter().enumerate() {
+        let script = sign_p2pkh(&transaction, index, &coin.output, key)
+            .expect("the transaction has an input for each coin");
+        transaction.inputs[index].unlocking_script = script;
+    }
+    transaction
 }
 
 fn unsigned_vctx(coins: &[Coin], address: &Address, satoshis: u64) -> Transaction {

@@ -5,8 +5,8 @@
 mod store_conformance;
 
 use bsv_minerid::{
-    IdentityRecord, IdentityStore, IdentityStoreError, KeyRecord, MinerContact, RedbIdentityStore,
-    Vctx, VctxView,
+    IdentityRecord, IdentityStore, IdentityStoreError, KeyRecord, OperatorMembers, Protocol,
+    RedbIdentityStore, Vctx, VctxView,
 };
 use bsv_store::StoreError;
 use bsv_tx::Transaction;
@@ -58,11 +58,12 @@ fn store_of(records: &[(&str, &str)]) -> (RedbPlace, RedbIdentityStore) {
 
 fn record_text(vctx: &str) -> String {
     let keys = format!(r#"[{{"number":1,"publicKey":"{KEY}"}}]"#);
-    let contact = r#"{\"name\":\"pool\"}"#;
-    format!(r#"{{"keys":{keys},"handedOut":false,"contact":"{contact}","vctx":{vctx}}}"#)
+    let operator = r#"{\"minerContact\":{\"name\":\"pool\"}}"#;
+    let protocol = format!(r#"{{"vctx":{vctx}}}"#);
+    format!(r#"{{"keys":{keys},"handedOut":false,"operator":"{operator}","protocol":{protocol}}}"#)
 }
 
-/// The form of schema version 1: a change of it takes a migration.
+/// The form of schema version 2: a change of it takes a migration.
 #[test]
 fn records_are_read_as_earlier_versions_wrote_them() {
     let outpoint = OUTPOINT.parse().unwrap();
@@ -86,12 +87,12 @@ fn records_are_read_as_earlier_versions_wrote_them() {
         let record = IdentityRecord {
             keys: vec![KeyRecord { number: 1, public_key: KEY.parse().unwrap() }],
             handed_out: false,
-            contact: MinerContact::from_json(r#"{"name":"pool"}"#).unwrap(),
-            vctx,
+            operator: OperatorMembers::from_json(r#"{"minerContact":{"name":"pool"}}"#).unwrap(),
+            protocol: Protocol::Vctx(vctx),
         };
         let pool = "pool".parse().unwrap();
         assert_eq!(store.identity(&pool).unwrap(), record);
-        store.set_contact(&pool, &record.contact).unwrap();
+        store.set_operator(&pool, &record.operator).unwrap();
         drop(store);
         let database = Database::open(place.0.path().join("minerid.redb")).unwrap();
         let table = redb::ReadableDatabase::begin_read(&database).unwrap();
@@ -114,6 +115,7 @@ fn a_damaged_record_is_an_error_and_never_another_identity() {
         right.replace("handedOut", "handed_out"),
         right.replace(r#""keys""#, r#""more":1,"keys""#),
         right.replace(r#"pool\"}"#, r#"pool\""#),
+        right.replace(r#"\"minerContact\""#, r#"\"version\""#),
         record_text(r#"{"state":"broadcasting","transaction":"00"}"#),
     ] {
         let (_place, store) = store_of(&[("other", &right), ("pool", &damaged)]);

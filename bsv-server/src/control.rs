@@ -1,5 +1,6 @@
 //! The control socket, and what only it offers: setting up identities.
 
+mod identities;
 mod set_up;
 mod socket;
 mod tokens;

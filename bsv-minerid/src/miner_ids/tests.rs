@@ -90,7 +90,7 @@ fn the_steps_to_a_vctx_can_be_repeated_after_reopening() {
     ids.begin_vctx(&pool, &transaction()).unwrap();
     drop(ids);
     let ids = open(&dir);
-    let vctx = || ids.get("pool").unwrap().record().vctx;
+    let vctx = || ids.get("pool").unwrap().record().vctx().cloned().unwrap();
     assert_eq!(vctx(), Vctx::Broadcasting(transaction()));
     assert!(matches!(ids.await_vctx_funding(&pool), Err(Error::Conflict { .. })));
     ids.abandon_vctx(&pool).unwrap();

@@ -1,19 +1,32 @@
 use bsv_tx::{OutPoint, PublicKey, Transaction};
 
 use crate::alias::Alias;
+use crate::json::CanonicalJson;
 use crate::json_object::MinerContact;
+use crate::operator_members::{CONTACT, OperatorMembers};
+use crate::store::MinerInfoRecord;
 
 /// What is stored of an identity. Private keys are not: they lie in the keystore.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdentityRecord {
     /// All keys there have been, the current one last. Never empty.
     pub keys: Vec<KeyRecord>,
-    /// Whether a document has been handed out since the last rotation.
+    /// Whether a document has been handed out since the last rotation, roll of the revocation key,
+    /// or revocation.
     pub handed_out: bool,
-    /// What the identity tells about its miner.
-    pub contact: MinerContact,
-    /// The validity check output.
-    pub vctx: Vctx,
+    /// What the operator adds to documents. Generation 0.2 has room for `minerContact` alone.
+    pub operator: OperatorMembers,
+    /// What else there is, which depends on the generation of the protocol.
+    pub protocol: Protocol,
+}
+
+/// The generation of the protocol that an identity is of, and what is stored for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// Generation 0.2: the validity check output.
+    Vctx(Vctx),
+    /// Generation 1.0.
+    MinerInfo(Box<MinerInfoRecord>),
 }
 
 /// One key of an identity. Its private half lies in the keystore as `<alias>_<number>`.
@@ -36,6 +49,8 @@ pub enum Vctx {
     Broadcasting(Transaction),
     /// It is on the network.
     Recorded(OutPoint, VctxView),
+    /// Its owner spends it with this transaction, which may or may not have reached the network.
+    Revoking(OutPoint, Transaction),
 }
 
 /// What the chain has shown of a validity check output.
@@ -74,14 +89,41 @@ impl VctxView {
     }
 }
 
+impl Protocol {
+    /// The generation, as people call it.
+    pub fn version(&self) -> &'static str {
+        match self {
+            Self::Vctx(_) => "0.2",
+            Self::MinerInfo(_) => "1.0",
+        }
+    }
+}
+
 impl IdentityRecord {
     /// A new identity.
-    pub fn new(key: KeyRecord) -> Self {
-        Self {
-            keys: vec![key],
-            handed_out: true,
-            contact: MinerContact::default(),
-            vctx: Vctx::None,
+    pub fn new(key: KeyRecord, protocol: Protocol) -> Self {
+        Self { keys: vec![key], handed_out: true, operator: OperatorMembers::default(), protocol }
+    }
+
+    /// What the identity tells about its miner.
+    pub fn contact(&self) -> MinerContact {
+        let contact = self.operator.get(CONTACT).map(CanonicalJson::as_str);
+        contact.and_then(|text| MinerContact::from_json(text).ok()).unwrap_or_default()
+    }
+
+    /// The validity check output, which identities of generation 0.2 have.
+    pub fn vctx(&self) -> Option<&Vctx> {
+        match &self.protocol {
+            Protocol::Vctx(vctx) => Some(vctx),
+            Protocol::MinerInfo(_) => None,
+        }
+    }
+
+    /// What identities of generation 1.0 have.
+    pub fn miner_info(&self) -> Option<&MinerInfoRecord> {
+        match &self.protocol {
+            Protocol::Vctx(_) => None,
+            Protocol::MinerInfo(record) => Some(record),
         }
     }
 
@@ -90,12 +132,26 @@ impl IdentityRecord {
         self.keys.last().expect("an identity begins with a key, and keys are only added")
     }
 
-    /// The key before the current one; the current one where it is the first.
+    /// The key that documents name as the previous one. In generation 0.2 it is the key before the
+    /// current one, if there is one; in 1.0 the last that was seen in a block, which is the current
+    /// one once that was.
     pub fn previous_key(&self) -> &KeyRecord {
-        self.keys.iter().rev().nth(1).unwrap_or(self.current_key())
+        let previous = match &self.protocol {
+            Protocol::Vctx(_) => self.keys.iter().rev().nth(1),
+            Protocol::MinerInfo(record) => {
+                self.keys.iter().find(|key| key.number == record.acknowledged)
+            }
+        };
+        previous.unwrap_or(self.current_key())
     }
 
-    /// The name under which the keystore holds a key of the identity.
+    /// The greatest number that a key has.
+    pub(crate) fn last_key_number(&self) -> u32 {
+        self.keys.iter().map(|key| key.number).max().unwrap_or_default()
+    }
+
+    /// The name under which the keystore holds a key of the identity, and the keystore of revocation
+    /// keys a revocation key.
     pub fn key_name(alias: &Alias, number: u32) -> String {
         format!("{alias}_{number}")
     }
@@ -116,46 +172,61 @@ impl IdentityRecord {
     }
 
     pub(super) fn await_vctx_funding(&mut self) -> Result<(), &'static str> {
-        match self.vctx {
-            Vctx::None | Vctx::AwaitingFunds => {
-                self.vctx = Vctx::AwaitingFunds;
-                Ok(())
-            }
-            _ => Err("its VCTx is made already"),
+        match self.vctx_mut()? {
+            vctx @ (Vctx::None | Vctx::AwaitingFunds) => *vctx = Vctx::AwaitingFunds,
+            _ => return Err("its VCTx is made already"),
         }
+        Ok(())
     }
 
     pub(super) fn begin_vctx(&mut self, transaction: &Transaction) -> Result<(), &'static str> {
-        if self.vctx != Vctx::AwaitingFunds {
-            return Err("its VCTx does not wait for funds");
+        match self.vctx_mut()? {
+            vctx @ Vctx::AwaitingFunds => *vctx = Vctx::Broadcasting(transaction.clone()),
+            _ => return Err("its VCTx does not wait for funds"),
         }
-        self.vctx = Vctx::Broadcasting(transaction.clone());
         Ok(())
     }
 
     pub(super) fn abandon_vctx(&mut self) -> Result<(), &'static str> {
-        if !matches!(self.vctx, Vctx::Broadcasting(_)) {
-            return Err("its VCTx is not being broadcast");
+        match self.vctx_mut()? {
+            vctx @ Vctx::Broadcasting(_) => *vctx = Vctx::AwaitingFunds,
+            _ => return Err("its VCTx is not being broadcast"),
         }
-        self.vctx = Vctx::AwaitingFunds;
         Ok(())
     }
 
     pub(super) fn record_vctx(&mut self, outpoint: OutPoint) -> Result<(), &'static str> {
-        match self.vctx {
-            Vctx::Recorded(recorded, _) if recorded == outpoint => Ok(()),
-            Vctx::Recorded(..) => Err("it has another VCTx"),
-            _ => {
-                self.vctx = Vctx::Recorded(outpoint, VctxView::default());
-                Ok(())
-            }
+        match self.vctx_mut()? {
+            Vctx::Recorded(recorded, _) if *recorded == outpoint => {}
+            Vctx::Recorded(..) => return Err("it has another VCTx"),
+            Vctx::Revoking(..) => return Err("its VCTx is being spent"),
+            vctx => *vctx = Vctx::Recorded(outpoint, VctxView::default()),
         }
+        Ok(())
+    }
+
+    pub(super) fn revoke_vctx(&mut self, spending: &Transaction) -> Result<(), &'static str> {
+        let vctx = self.vctx_mut()?;
+        let Vctx::Recorded(outpoint, _) = *vctx else {
+            return Err("it has no VCTx that can be spent");
+        };
+        *vctx = Vctx::Revoking(outpoint, spending.clone());
+        Ok(())
     }
 
     pub(super) fn note_vctx_view(&mut self, seen: OutPoint, seen_view: VctxView) {
-        match &mut self.vctx {
-            Vctx::Recorded(outpoint, view) if *outpoint == seen => *view = seen_view,
+        match &mut self.protocol {
+            Protocol::Vctx(Vctx::Recorded(outpoint, view)) if *outpoint == seen => {
+                *view = seen_view;
+            }
             _ => {}
+        }
+    }
+
+    fn vctx_mut(&mut self) -> Result<&mut Vctx, &'static str> {
+        match &mut self.protocol {
+            Protocol::Vctx(vctx) => Ok(vctx),
+            Protocol::MinerInfo(_) => Err("it is of protocol 1.0"),
         }
     }
 }

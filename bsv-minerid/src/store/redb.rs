@@ -3,23 +3,39 @@ use std::path::Path;
 use bsv_store::{Database, DatabaseOptions, DirLock, LockError, Schema, StoreError};
 use bsv_tx::{OutPoint, Transaction};
 use redb::{ReadableTable, Table, TableDefinition, WriteTransaction};
-use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::alias::Alias;
-use crate::json_object::MinerContact;
-use crate::store::{IdentityRecord, IdentityStore, IdentityStoreError, KeyRecord, Vctx, VctxView};
+use crate::operator_members::OperatorMembers;
+use crate::store::record_json::{decode, encode, protocol_added};
+use crate::store::{
+    IdentityRecord, IdentityStore, IdentityStoreError, KeyRecord, MinerInfoChange, VctxView,
+};
 
 /// Alias to record, as JSON.
 const IDENTITIES: TableDefinition<'_, &str, &str> = TableDefinition::new("identities");
 
-const SCHEMA: Schema = Schema { name: "minerid", migrations: &[create_tables] };
+const SCHEMA: Schema = Schema { name: "minerid", migrations: &[create_tables, add_protocol] };
 
 /// Identities are few and small.
 const CACHE_BYTES: usize = 1 << 20;
 
 fn create_tables(transaction: &WriteTransaction) -> Result<(), StoreError> {
     transaction.open_table(IDENTITIES)?;
+    Ok(())
+}
+
+/// Version 2 tells generations of the protocol apart.
+fn add_protocol(transaction: &WriteTransaction) -> Result<(), StoreError> {
+    let mut table = transaction.open_table(IDENTITIES)?;
+    let mut records = Vec::new();
+    for entry in table.iter()? {
+        let (alias, record) = entry?;
+        records.push((alias.value().to_owned(), protocol_added(record.value())?));
+    }
+    for (alias, record) in records {
+        table.insert(alias.as_str(), record.as_str())?;
+    }
     Ok(())
 }
 
@@ -100,13 +116,7 @@ impl IdentityStore for RedbIdentityStore {
         record.ok_or_else(|| IdentityStoreError::Unknown(alias.clone()))
     }
 
-    fn create(&self, alias: &Alias, key: KeyRecord) -> Result<IdentityRecord, IdentityStoreError> {
-        let record = IdentityRecord::new(key);
-        self.import(&[(alias.clone(), record.clone())])?;
-        Ok(record)
-    }
-
-    fn import(&self, identities: &[(Alias, IdentityRecord)]) -> Result<(), IdentityStoreError> {
+    fn create(&self, identities: &[(Alias, IdentityRecord)]) -> Result<(), IdentityStoreError> {
         self.write(|table| {
             for (alias, record) in identities {
                 if get(table, alias)?.is_some() {
@@ -127,13 +137,13 @@ impl IdentityStore for RedbIdentityStore {
         self.update(alias, |record| record.rotate(from, key))
     }
 
-    fn set_contact(
+    fn set_operator(
         &self,
         alias: &Alias,
-        contact: &MinerContact,
+        operator: &OperatorMembers,
     ) -> Result<IdentityRecord, IdentityStoreError> {
         self.update(alias, |record| {
-            record.contact = contact.clone();
+            record.operator = operator.clone();
             Ok(())
         })
     }
@@ -160,6 +170,22 @@ impl IdentityStore for RedbIdentityStore {
         outpoint: OutPoint,
     ) -> Result<IdentityRecord, IdentityStoreError> {
         self.update(alias, |record| record.record_vctx(outpoint))
+    }
+
+    fn revoke_vctx(
+        &self,
+        alias: &Alias,
+        spending: &Transaction,
+    ) -> Result<IdentityRecord, IdentityStoreError> {
+        self.update(alias, |record| record.revoke_vctx(spending))
+    }
+
+    fn change_miner_info(
+        &self,
+        alias: &Alias,
+        change: &MinerInfoChange,
+    ) -> Result<IdentityRecord, IdentityStoreError> {
+        self.update(alias, |record| record.change(change))
     }
 
     fn note_vctx_views(
@@ -206,90 +232,4 @@ fn put(
 ) -> Result<(), StoreError> {
     table.insert(alias.as_str(), encode(record).as_str())?;
     Ok(())
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct RecordJson {
-    keys: Vec<KeyJson>,
-    handed_out: bool,
-    contact: String,
-    vctx: VctxJson,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct KeyJson {
-    number: u32,
-    public_key: String,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(
-    tag = "state",
-    rename_all = "camelCase",
-    rename_all_fields = "camelCase",
-    deny_unknown_fields
-)]
-enum VctxJson {
-    None {},
-    AwaitingFunds {},
-    Broadcasting { transaction: String },
-    Recorded { outpoint: String, last_seen: Option<u32>, gone_since: Option<u32>, is_spent: bool },
-}
-
-fn encode(record: &IdentityRecord) -> String {
-    let json = RecordJson {
-        keys: record
-            .keys
-            .iter()
-            .map(|key| KeyJson { number: key.number, public_key: key.public_key.to_string() })
-            .collect(),
-        handed_out: record.handed_out,
-        contact: record.contact.to_json(),
-        vctx: match &record.vctx {
-            Vctx::None => VctxJson::None {},
-            Vctx::AwaitingFunds => VctxJson::AwaitingFunds {},
-            Vctx::Broadcasting(transaction) => {
-                VctxJson::Broadcasting { transaction: transaction.to_hex() }
-            }
-            Vctx::Recorded(outpoint, VctxView { last_seen, gone_since, is_spent }) => {
-                VctxJson::Recorded {
-                    outpoint: outpoint.to_string(),
-                    last_seen: *last_seen,
-                    gone_since: *gone_since,
-                    is_spent: *is_spent,
-                }
-            }
-        },
-    };
-    serde_json::to_string(&json).expect("numbers and strings always serialise")
-}
-
-fn decode(text: &str) -> Result<IdentityRecord, StoreError> {
-    let json: RecordJson = serde_json::from_str(text).map_err(StoreError::damaged)?;
-    let key = |key: &KeyJson| {
-        let public_key = key.public_key.parse().map_err(StoreError::damaged)?;
-        Ok(KeyRecord { number: key.number, public_key })
-    };
-    let keys: Vec<_> = json.keys.iter().map(key).collect::<Result<_, StoreError>>()?;
-    if keys.is_empty() {
-        return Err(StoreError::damaged("an identity without a key"));
-    }
-    Ok(IdentityRecord {
-        keys,
-        handed_out: json.handed_out,
-        contact: MinerContact::from_json(&json.contact).map_err(StoreError::damaged)?,
-        vctx: match json.vctx {
-            VctxJson::None {} => Vctx::None,
-            VctxJson::AwaitingFunds {} => Vctx::AwaitingFunds,
-            VctxJson::Broadcasting { transaction } => Vctx::Broadcasting(
-                Transaction::from_hex(&transaction).map_err(StoreError::damaged)?,
-            ),
-            VctxJson::Recorded { outpoint, last_seen, gone_since, is_spent } => Vctx::Recorded(
-                outpoint.parse().map_err(StoreError::damaged)?,
-                VctxView { last_seen, gone_since, is_spent },
-            ),
-        },
-    })
 }

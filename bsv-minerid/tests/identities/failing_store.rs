@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use bsv_minerid::{
     Alias, CanonicalJson, Error, IdentityRecord, IdentityStore, IdentityStoreError, KeyRecord,
-    MinerContact, MinerIds, Network, RedbIdentityStore, Vctx, VctxView,
+    MinerContact, MinerIds, MinerInfoChange, Network, OperatorMembers, RedbIdentityStore, Vctx,
+    VctxView,
 };
 use bsv_store::StoreError;
 use bsv_tx::{OutPoint, PrivateKey, Transaction};
@@ -76,12 +77,8 @@ impl IdentityStore for FailingStore {
         self.read(|store| store.identity(alias))
     }
 
-    fn create(&self, alias: &Alias, key: KeyRecord) -> Result<IdentityRecord, IdentityStoreError> {
-        self.change(|store| store.create(alias, key))
-    }
-
-    fn import(&self, identities: &[(Alias, IdentityRecord)]) -> Result<(), IdentityStoreError> {
-        self.change(|store| store.import(identities))
+    fn create(&self, identities: &[(Alias, IdentityRecord)]) -> Result<(), IdentityStoreError> {
+        self.change(|store| store.create(identities))
     }
 
     fn rotate(
@@ -93,12 +90,28 @@ impl IdentityStore for FailingStore {
         self.change(|store| store.rotate(alias, from, key))
     }
 
-    fn set_contact(
+    fn set_operator(
         &self,
         alias: &Alias,
-        contact: &MinerContact,
+        operator: &OperatorMembers,
     ) -> Result<IdentityRecord, IdentityStoreError> {
-        self.change(|store| store.set_contact(alias, contact))
+        self.change(|store| store.set_operator(alias, operator))
+    }
+
+    fn revoke_vctx(
+        &self,
+        alias: &Alias,
+        spending: &Transaction,
+    ) -> Result<IdentityRecord, IdentityStoreError> {
+        self.change(|store| store.revoke_vctx(alias, spending))
+    }
+
+    fn change_miner_info(
+        &self,
+        alias: &Alias,
+        change: &MinerInfoChange,
+    ) -> Result<IdentityRecord, IdentityStoreError> {
+        self.change(|store| store.change_miner_info(alias, change))
     }
 
     fn await_vctx_funding(&self, alias: &Alias) -> Result<IdentityRecord, IdentityStoreError> {
@@ -237,7 +250,7 @@ fn a_vctx_that_could_not_be_noted_is_noted_later() {
         assert_eq!(ids.get("pool").unwrap().output_script(1).is_ok(), fault == Fault::After);
         switch.set(Fault::None);
         ids.adopt_vctx(&pool, vctx(), &key).unwrap();
-        assert!(matches!(ids.get("pool").unwrap().record().vctx, Vctx::Recorded(..)));
+        assert!(matches!(ids.get("pool").unwrap().record().vctx(), Some(Vctx::Recorded(..))));
         named_keys(&ids, "pool");
     }
 }
@@ -250,14 +263,14 @@ fn an_import_that_failed_is_there_if_the_disk_has_it() {
         let keys = write_home(&home).map(|key| key.private_key().public_key());
         let (ids, switch) = open(&place);
         switch.set(fault);
-        assert!(ids.import(&home).unwrap_err().is_out_of_space());
+        assert!(ids.import(&home, None).unwrap_err().is_out_of_space());
         assert_eq!(ids.all().len(), if fault == Fault::After { 2 } else { 0 });
         switch.set(Fault::None);
         if fault == Fault::AfterAndBlind {
             // The one that is there after all, with the keys that it has.
             assert!(matches!(ids.generate(&alias("b")), Err(Error::AliasExists(_))));
         } else {
-            assert_eq!(ids.import(&home).is_ok(), fault == Fault::Before);
+            assert_eq!(ids.import(&home, None).is_ok(), fault == Fault::Before);
         }
         assert_eq!(named_keys(&ids, "b"), [keys[1], keys[2]]);
         drop(ids);

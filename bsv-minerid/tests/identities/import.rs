@@ -47,18 +47,20 @@ fn a_home_is_taken_over_once() {
     let home = place.path("home");
     let keys = write_home(&home).map(|key| public_key(&key));
     let ids = place.open();
-    assert_eq!(ids.import(&home).unwrap(), [alias("a"), alias("b")]);
+    assert_eq!(ids.import(&home, None).unwrap(), [alias("a"), alias("b")]);
     let check = |ids: &MinerIds| {
         assert_eq!(named_keys(ids, "a"), [keys[0], keys[0]]);
         assert_eq!(named_keys(ids, "b"), [keys[1], keys[2]]);
         let b = ids.get("b").unwrap();
         assert!(b.is_valid());
-        assert_eq!(b.record().contact.to_json(), r#"{"name":"b"}"#);
+        assert_eq!(b.record().contact().to_json(), r#"{"name":"b"}"#);
         let outpoint = format!("{TXID}:0").parse().unwrap();
-        assert!(matches!(b.record().vctx, Vctx::Recorded(recorded, _) if recorded == outpoint));
+        assert!(
+            matches!(b.record().vctx(), Some(Vctx::Recorded(recorded, _)) if *recorded == outpoint)
+        );
     };
     check(&ids);
-    let again = ids.import(&home).unwrap_err();
+    let again = ids.import(&home, None).unwrap_err();
     assert!(matches!(again, Error::AliasExists(_)), "{again}");
     drop(ids);
     let ids = place.open();
@@ -74,7 +76,7 @@ fn an_import_cut_short_after_its_keys_is_repeated() {
     let keys = write_home(&home);
     place.keystore().insert("b_2", keys[2].as_text().as_bytes()).unwrap();
     let ids = place.open();
-    ids.import(&home).unwrap();
+    ids.import(&home, None).unwrap();
     assert_eq!(named_keys(&ids, "b"), [public_key(&keys[1]), public_key(&keys[2])]);
 }
 
@@ -86,7 +88,7 @@ fn nothing_is_imported_where_one_alias_or_key_is_taken() {
     place.keystore().insert("b_2", extended_key().as_text().as_bytes()).unwrap();
     let taken = fs::read(place.key_file("b_2")).unwrap();
     let ids = place.open();
-    let error = ids.import(&home).unwrap_err();
+    let error = ids.import(&home, None).unwrap_err();
     assert!(matches!(&error, Error::KeyTaken(name) if name == "b_2"), "{error}");
     assert_eq!(fs::read(place.key_file("b_2")).unwrap(), taken);
     assert!(ids.all().is_empty());
@@ -95,7 +97,7 @@ fn nothing_is_imported_where_one_alias_or_key_is_taken() {
     let other_place = Place::new();
     let ids = other_place.open();
     let key = begin(&ids, "b");
-    let error = ids.import(&home).unwrap_err();
+    let error = ids.import(&home, None).unwrap_err();
     assert!(matches!(&error, Error::AliasExists(name) if *name == alias("b")), "{error}");
     assert!(!other_place.key_file("a_1").exists());
     assert_eq!(aliases(&ids), ["b"]);
@@ -114,7 +116,7 @@ fn what_a_home_has_beside_its_aliases_is_passed_over() {
     write(&home, ".keystore/other_1.key", "not a key");
     fs::remove_file(home.join(".minerid-client/a/vctx")).unwrap();
     let ids = place.open();
-    ids.import(&home).unwrap();
+    ids.import(&home, None).unwrap();
     assert_eq!(aliases(&ids), ["a", "b"]);
     let error = ids.get("a").unwrap().output_script(1).unwrap_err();
     assert!(matches!(error, Error::NoVctx(_)), "{error}");
@@ -147,7 +149,11 @@ fn the_file_of_a_home_that_is_not_as_it_should_be_is_named() {
         (b_vctx, Some(vctx(WIF, &TXID.replace('6', "g"))), b_vctx),
         (config, Some("[]".to_owned()), config),
         (config, Some(r#"{"name":"\ud800"}"#.to_owned()), config),
-        (".minerid-client/b/minerIdAliases", Some("[]".to_owned()), ".minerid-client/b"),
+        (
+            ".minerid-client/b/minerIdAliases",
+            Some("[]".to_owned()),
+            ".minerid-client/b/minerIdAliases",
+        ),
         (".minerid-client/b c/aliases", Some("[]".to_owned()), ".minerid-client/b c"),
         (".minerid-client/.b/aliases", Some("[]".to_owned()), ".minerid-client/.b"),
     ];
@@ -178,7 +184,7 @@ fn the_file_of_a_home_that_is_not_as_it_should_be_is_named() {
             Some(content) => write(&home, path, content),
             None => fs::remove_file(home.join(path)).unwrap(),
         }
-        let imported = ids.import(&home);
+        let imported = ids.import(&home, None);
         let is_named =
             matches!(&imported, Err(Error::Import { path, .. }) if *path == home.join(named));
         assert!(is_named, "{path} {content:?}: {imported:?}");
@@ -194,7 +200,7 @@ fn a_directory_that_is_no_home_is_named() {
     let home = place.path("home");
     for made in ["", ".minerid-client"] {
         fs::create_dir_all(home.join(made)).unwrap();
-        let error = ids.import(&home).unwrap_err();
+        let error = ids.import(&home, None).unwrap_err();
         let is_named = matches!(&error, Error::Import { path, .. } if path.starts_with(&home));
         assert!(is_named, "{error}");
     }

@@ -124,7 +124,7 @@ fn a_vctx_made_elsewhere_is_adopted_once() {
     assert!(matches!(&taken, Error::KeyTaken(name) if name == "pool_vctx"), "{taken}");
     drop(ids);
     let record = place.open().get("pool").unwrap().record();
-    assert!(matches!(record.vctx, Vctx::Recorded(outpoint, _) if outpoint == vctx()));
+    assert!(matches!(record.vctx(), Some(Vctx::Recorded(outpoint, _)) if *outpoint == vctx()));
 }
 
 #[test]

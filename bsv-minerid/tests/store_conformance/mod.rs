@@ -5,8 +5,9 @@
 use std::fmt::Debug;
 
 use bsv_minerid::{
-    Alias, CanonicalJson, IdentityRecord, IdentityStore, IdentityStoreError, KeyRecord,
-    MinerContact, Vctx, VctxView,
+    Alias, Announcement, CanonicalJson, IdentityRecord, IdentityStore, IdentityStoreError,
+    KeyRecord, MinerInfoChange, MinerInfoRecord, OperatorDataRefs, OperatorMembers, Protocol,
+    Revocation, RevocationRecord, Succession, Vctx, VctxView,
 };
 use bsv_tx::{OutPoint, PrivateKey, Script, Transaction, TxIn, TxOut, Txid};
 
@@ -29,12 +30,12 @@ type Scenario<S> = (&'static str, fn(&S));
 pub(crate) fn run<P: Place>() {
     let scenarios: [Scenario<P::Store>; 9] = [
         ("nothing is known of an alias before it is created", unknown),
-        ("a created identity is there, and cannot be created again", create),
         ("a rotation adds the current key, and a stale one is a conflict", rotate),
-        ("the contact is replaced as a whole", contact),
+        ("what the operator adds is replaced as a whole", operator),
         ("the VCTx goes through its states, and every other change is refused", vctx_states),
         ("what the chain shows is noted for the recorded VCTx alone", vctx_views),
-        ("an import takes over all or none", import),
+        ("identities are begun all or none, and once", create),
+        ("identities of generation 1.0 change in one step each", miner_info),
         ("a hand-out is noted for the current key alone", hand_outs),
         ("records of every form are kept as they are", every_form),
     ];
@@ -84,8 +85,20 @@ fn transaction() -> Transaction {
     }
 }
 
-fn contact_of(json: &str) -> MinerContact {
-    MinerContact::from_json(json).unwrap()
+fn operator_of(contact: &str) -> OperatorMembers {
+    OperatorMembers::from_json(&format!(r#"{{"minerContact":{contact},"x":1.0}}"#)).unwrap()
+}
+
+/// An identity of generation 0.2.
+fn identity(vctx: Vctx) -> IdentityRecord {
+    IdentityRecord::new(key(1), Protocol::Vctx(vctx))
+}
+
+/// Begins an identity of generation 0.2 with this key.
+fn begin(store: &impl IdentityStore, alias: &Alias, key: KeyRecord) -> IdentityRecord {
+    let record = IdentityRecord::new(key, Protocol::Vctx(Vctx::None));
+    store.create(&[(alias.clone(), record.clone())]).unwrap();
+    record
 }
 
 #[track_caller]
@@ -107,34 +120,22 @@ fn unknown(store: &impl IdentityStore) {
     assert_eq!(identities(store), []);
     assert_unknown(store.identity(&a));
     assert_unknown(store.rotate(&a, 1, key(2)));
-    assert_unknown(store.set_contact(&a, &MinerContact::default()));
+    assert_unknown(store.set_operator(&a, &OperatorMembers::default()));
     assert_unknown(store.await_vctx_funding(&a));
     assert_unknown(store.begin_vctx(&a, &transaction()));
     assert_unknown(store.abandon_vctx(&a));
     assert_unknown(store.record_vctx(&a, outpoint(1)));
+    assert_unknown(store.revoke_vctx(&a, &transaction()));
+    assert_unknown(store.change_miner_info(&a, &MinerInfoChange::Confirm));
     store.note_vctx_views(&[(a.clone(), outpoint(1), VctxView::default())]).unwrap();
     store.note_handed_out(&[(a, 1)]).unwrap();
     assert_eq!(identities(store), []);
 }
 
-fn create(store: &impl IdentityStore) {
-    let (first, second) = (key(1), key(1));
-    let record = store.create(&alias("b"), first).unwrap();
-    assert_eq!(record, IdentityRecord::new(first));
-    store.create(&alias("a"), second).unwrap();
-    for taken in [alias("a"), alias("b")] {
-        let error = store.create(&taken, key(1)).unwrap_err();
-        assert!(matches!(&error, IdentityStoreError::Exists(name) if *name == taken), "{error}");
-    }
-    let expected =
-        [(alias("a"), IdentityRecord::new(second)), (alias("b"), IdentityRecord::new(first))];
-    assert_eq!(identities(store), expected);
-}
-
 fn rotate(store: &impl IdentityStore) {
     let (a, first, second, third) = (alias("a"), key(1), key(2), key(3));
-    store.create(&a, first).unwrap();
-    store.create(&alias("b"), key(1)).unwrap();
+    begin(store, &a, first);
+    begin(store, &alias("b"), key(1));
     let other = store.identity(&alias("b")).unwrap();
     assert_conflict(&a, store.rotate(&a, 2, second));
     let record = store.rotate(&a, 1, second).unwrap();
@@ -147,15 +148,15 @@ fn rotate(store: &impl IdentityStore) {
     assert_eq!(store.identity(&alias("b")).unwrap(), other);
 }
 
-fn contact(store: &impl IdentityStore) {
-    let (a, first) = (alias("a"), key(1));
-    store.create(&a, first).unwrap();
-    let full = contact_of(r#"{"z":"\u0000\"😀","a":{"deep":[1.0,{}]},"":null}"#);
-    let record = store.set_contact(&a, &full).unwrap();
-    assert_eq!(record, IdentityRecord { contact: full, ..IdentityRecord::new(first) });
-    let mut less = MinerContact::default();
-    less.set("only", CanonicalJson::string("this"));
-    assert_eq!(store.set_contact(&a, &less).unwrap().contact, less);
+fn operator(store: &impl IdentityStore) {
+    let a = alias("a");
+    let before = begin(store, &a, key(1));
+    let full = operator_of(r#"{"z":"\u0000\"😀","a":{"deep":[1.0,{}]},"":null}"#);
+    let record = store.set_operator(&a, &full).unwrap();
+    assert_eq!(record, IdentityRecord { operator: full, ..before });
+    let mut less = OperatorMembers::default();
+    less.set("only", CanonicalJson::string("this")).unwrap();
+    assert_eq!(store.set_operator(&a, &less).unwrap().operator, less);
 }
 
 type Change<'a> = &'a dyn Fn(&Alias) -> Result<IdentityRecord, IdentityStoreError>;
@@ -168,33 +169,37 @@ fn vctx_states(store: &impl IdentityStore) {
     let recorded = &Vctx::Recorded(made, seen);
     let made_now = Some(&Vctx::Recorded(made, VctxView::default()));
     let other_now = Some(&Vctx::Recorded(other, VctxView::default()));
-    let changes: [Change<'_>; 5] = [
+    let revoking = &Vctx::Revoking(made, transaction.clone());
+    let changes: [Change<'_>; 6] = [
         &|alias| store.await_vctx_funding(alias),
         &|alias| store.begin_vctx(alias, &transaction),
         &|alias| store.abandon_vctx(alias),
         &|alias| store.record_vctx(alias, made),
         &|alias| store.record_vctx(alias, other),
+        &|alias| store.revoke_vctx(alias, &transaction),
     ];
     // What each change leads to, if it is not refused.
     for (row, (state, outcomes)) in [
-        (none, [Some(awaiting), None, None, made_now, other_now]),
-        (awaiting, [Some(awaiting), Some(broadcasting), None, made_now, other_now]),
-        (broadcasting, [None, None, Some(awaiting), made_now, other_now]),
-        (recorded, [None, None, None, Some(recorded), None]),
+        (none, [Some(awaiting), None, None, made_now, other_now, None]),
+        (awaiting, [Some(awaiting), Some(broadcasting), None, made_now, other_now, None]),
+        (broadcasting, [None, None, Some(awaiting), made_now, other_now, None]),
+        (recorded, [None, None, None, Some(recorded), None, Some(revoking)]),
+        (revoking, [None, None, None, None, None, None]),
     ]
     .into_iter()
     .enumerate()
     {
         for (column, (change, outcome)) in changes.iter().zip(outcomes).enumerate() {
             let alias = alias(&format!("a{row}{column}"));
-            let before = IdentityRecord { vctx: state.clone(), ..IdentityRecord::new(key(1)) };
-            store.import(&[(alias.clone(), before.clone())]).unwrap();
+            let before = identity(state.clone());
+            store.create(&[(alias.clone(), before.clone())]).unwrap();
             let vctx = outcome.unwrap_or(state).clone();
             match outcome {
                 None => assert_conflict(&alias, change(&alias)),
-                Some(_) => assert_eq!(change(&alias).unwrap().vctx, vctx),
+                Some(_) => assert_eq!(change(&alias).unwrap().vctx(), Some(&vctx)),
             }
-            assert_eq!(store.identity(&alias).unwrap(), IdentityRecord { vctx, ..before });
+            let after = IdentityRecord { protocol: Protocol::Vctx(vctx), ..before };
+            assert_eq!(store.identity(&alias).unwrap(), after);
         }
     }
 }
@@ -202,8 +207,8 @@ fn vctx_states(store: &impl IdentityStore) {
 fn vctx_views(store: &impl IdentityStore) {
     let view = |height| VctxView { last_seen: Some(height), ..VctxView::default() };
     let (a, b) = (alias("a"), alias("b"));
-    store.create(&a, key(1)).unwrap();
-    store.create(&b, key(1)).unwrap();
+    begin(store, &a, key(1));
+    begin(store, &b, key(1));
     store.record_vctx(&a, outpoint(1)).unwrap();
     store.await_vctx_funding(&b).unwrap();
     let before = store.identity(&b).unwrap();
@@ -214,26 +219,101 @@ fn vctx_views(store: &impl IdentityStore) {
         (a.clone(), outpoint(2), view(7)),
     ];
     store.note_vctx_views(&views).unwrap();
-    assert_eq!(store.identity(&a).unwrap().vctx, Vctx::Recorded(outpoint(1), view(6)));
+    let seen = Vctx::Recorded(outpoint(1), view(6));
+    assert_eq!(store.identity(&a).unwrap().vctx(), Some(&seen));
     assert_eq!(store.identity(&b).unwrap(), before);
 }
 
-fn import(store: &impl IdentityStore) {
-    let record = |name: &str| (alias(name), IdentityRecord::new(key(1)));
+fn create(store: &impl IdentityStore) {
+    let record = |name: &str| (alias(name), identity(Vctx::None));
     let (first, second, third) = (record("a"), record("b"), record("c"));
-    store.import(&[]).unwrap();
-    store.import(std::slice::from_ref(&second)).unwrap();
-    let error = store.import(&[first.clone(), second.clone(), third.clone()]).unwrap_err();
+    store.create(&[]).unwrap();
+    store.create(std::slice::from_ref(&second)).unwrap();
+    let error = store.create(&[first.clone(), second.clone(), third.clone()]).unwrap_err();
     assert!(matches!(&error, IdentityStoreError::Exists(name) if *name == alias("b")), "{error}");
     assert_eq!(identities(store), std::slice::from_ref(&second));
-    store.import(&[third.clone(), first.clone()]).unwrap();
+    store.create(&[third.clone(), first.clone()]).unwrap();
     assert_eq!(identities(store), [first, second, third]);
+}
+
+fn succession() -> Succession {
+    Succession::sign(&PrivateKey::generate().unwrap(), key(1).public_key)
+}
+
+fn message() -> Revocation {
+    let [revocation_key, miner_id] = [(); 2].map(|()| PrivateKey::generate().unwrap());
+    Revocation::sign(key(1).public_key, &revocation_key, &miner_id)
+}
+
+fn data() -> OperatorDataRefs {
+    OperatorDataRefs::from_json(
+        r#"{"dataRefs":{"refs":[{"brfcIds":["62b21572ca46"],"data":{"62b21572ca46":{"n":1.0}},"vout":3,"compress":"é"}]}}"#,
+    )
+    .unwrap()
+}
+
+fn miner_info(store: &impl IdentityStore) {
+    let (a, first, second) = (alias("a"), key(1), key(2));
+    begin(store, &a, first);
+    store.rotate(&a, 1, second).unwrap();
+    let change = |change: MinerInfoChange| store.change_miner_info(&a, &change);
+    assert_conflict(&a, change(MinerInfoChange::Confirm));
+    let upgraded = MinerInfoRecord::new(&first, 1, succession());
+    let upgrade = || MinerInfoChange::Upgrade(Box::new(upgraded.clone()));
+    let record = change(upgrade()).unwrap();
+    assert_eq!(record.miner_info(), Some(&upgraded));
+    assert!(record.handed_out);
+    assert_eq!((record.previous_key(), record.current_key()), (&first, &second));
+    assert_eq!(record.announcements(), [Announcement::Rotation]);
+    assert_conflict(&a, change(upgrade()));
+    assert_conflict(&a, store.await_vctx_funding(&a));
+
+    let record = change(MinerInfoChange::Confirm).unwrap();
+    assert_eq!(record.previous_key(), &second);
+    assert_eq!(record.announcements(), []);
+
+    change(MinerInfoChange::SetData(data())).unwrap();
+    let txid = Txid::from_bytes([9; 32]);
+    let record = change(MinerInfoChange::ReferToData(txid)).unwrap();
+    assert_eq!(record.miner_info().unwrap().data_refs, data().references(txid));
+
+    let (announced, acknowledged) = (succession(), succession());
+    let roll =
+        |from| MinerInfoChange::RollRevocationKey { from, number: 2, announced, acknowledged };
+    assert_conflict(&a, change(roll(2)));
+    let record = change(roll(1)).unwrap();
+    assert_eq!(record.miner_info().unwrap().revocation_key, announced);
+    assert_eq!(record.announcements(), [Announcement::RevocationKey]);
+    assert!(!record.handed_out);
+    let record = change(MinerInfoChange::Confirm).unwrap();
+    assert_eq!(record.miner_info().unwrap().revocation_key, acknowledged);
+
+    let (third, message) = (key(3), message());
+    let revoke = |from, key| MinerInfoChange::BeginRevocation { from, key, message };
+    assert_conflict(&a, change(revoke(1, Some(third))));
+    let record = change(revoke(2, Some(third))).unwrap();
+    assert_eq!((record.previous_key(), record.current_key()), (&second, &third));
+    assert_eq!(record.announcements(), [Announcement::PartialRevocation]);
+    let is_told =
+        |record: &IdentityRecord| record.miner_info().unwrap().revocation.unwrap().is_told;
+    assert!(!is_told(&record));
+    let record = change(MinerInfoChange::NoteRevocationTold(message)).unwrap();
+    assert!(is_told(&record));
+    let record = change(MinerInfoChange::Confirm).unwrap();
+    assert_eq!((record.miner_info().unwrap().revocation, record.previous_key()), (None, &third));
+
+    let record = change(revoke(3, None)).unwrap();
+    assert_eq!(record.keys, [first, second, third]);
+    assert_eq!(record.announcements(), [Announcement::CompleteRevocation]);
+    let record = change(MinerInfoChange::Confirm).unwrap();
+    assert!(record.miner_info().unwrap().is_closed);
+    assert_eq!(record.announcements(), []);
 }
 
 fn hand_outs(store: &impl IdentityStore) {
     let (a, b) = (alias("a"), alias("b"));
     for alias in [&a, &b] {
-        store.create(alias, key(1)).unwrap();
+        begin(store, alias, key(1));
         store.rotate(alias, 1, key(2)).unwrap();
     }
     let is_handed_out = |alias| store.identity(alias).unwrap().handed_out;
@@ -252,17 +332,35 @@ fn every_form(store: &impl IdentityStore) {
         VctxView::default(),
         VctxView { last_seen: Some(0), gone_since: Some(u32::MAX), is_spent: true },
     ];
-    let vctxs = [Vctx::None, Vctx::AwaitingFunds, Vctx::Broadcasting(transaction())];
+    let revoking = Vctx::Revoking(outpoint(3), transaction());
+    let vctxs = [Vctx::None, Vctx::AwaitingFunds, Vctx::Broadcasting(transaction()), revoking];
     let vctxs = vctxs.into_iter().chain(views.map(|view| Vctx::Recorded(outpoint(255), view)));
     let records: Vec<_> = vctxs
         .enumerate()
         .map(|(place, vctx)| {
-            let contact = contact_of(r#"{"name":"\u007f","large":123456789012345678901234567890}"#);
+            let operator =
+                operator_of(r#"{"name":"\u007f","large":123456789012345678901234567890}"#);
             let keys = vec![key(1), key(7), key(u32::MAX)];
             let handed_out = place % 2 == 0;
-            (alias(&format!("a{place}")), IdentityRecord { keys, handed_out, contact, vctx })
+            let protocol = match place {
+                0 => Protocol::MinerInfo(Box::new(miner_info_of_every_form())),
+                _ => Protocol::Vctx(vctx),
+            };
+            (alias(&format!("a{place}")), IdentityRecord { keys, handed_out, operator, protocol })
         })
         .collect();
-    store.import(&records).unwrap();
+    store.create(&records).unwrap();
     assert_eq!(identities(store), records);
+}
+
+fn miner_info_of_every_form() -> MinerInfoRecord {
+    MinerInfoRecord {
+        acknowledged: 7,
+        acknowledged_revocation_key: Some(succession()),
+        revocation: Some(RevocationRecord { message: message(), is_complete: true, is_told: true }),
+        data: data(),
+        data_refs: data().references(Txid::from_bytes([8; 32])),
+        is_closed: true,
+        ..MinerInfoRecord::new(&key(1), u32::MAX, succession())
+    }
 }

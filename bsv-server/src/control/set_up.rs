@@ -2,9 +2,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use bsv_invoicing::{OutgoingPayment, Wallet, faucet};
-use bsv_minerid::{
-    Alias, Error, Identity, MinerContact, MinerIds, Vctx, VctxSetup, VctxView, set_up_vctx,
-};
+use bsv_minerid::{Alias, Error, MinerContact, MinerIds, VctxSetup, set_up_vctx};
 use bsv_network::NodeRpc;
 use bsv_tx::{Network, OutPoint, Txid};
 use bytes::Bytes;
@@ -13,8 +11,12 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use super::identities::{
+    self, RevocationKeys, WithRevocationKeys, contact_json, describe, no_node,
+};
 use super::tokens;
 use crate::access::Tokens;
+use crate::config::KeystoreConfig;
 use crate::http::{Answer, Problem, answer};
 use crate::minerid::Refusal;
 
@@ -23,9 +25,17 @@ use crate::minerid::Refusal;
 /// | method and path | body | answer |
 /// | --- | --- | --- |
 /// | `GET /control/minerids` | | the identities |
-/// | `POST /control/minerids` | `{"alias"}` | the new identity |
+/// | `POST /control/minerids` | `{"alias", "protocol"?}` | the new identity |
 /// | `GET /control/minerids/{alias}` | | the identity |
-/// | `POST /control/minerids/{alias}/rotate` | | the identity |
+/// | `POST /control/minerids/{alias}/rotate` | `{"force"?}` | the identity |
+/// | `POST /control/minerids/{alias}/revocation-key` | | the identity, with a new revocation key |
+/// | `POST /control/minerids/{alias}/revoke-partially` | `{"minerId"}` | the identity |
+/// | `POST /control/minerids/{alias}/revoke-completely` | | the identity |
+/// | `POST /control/minerids/{alias}/revoke` | | the identity, its VCTx spent |
+/// | `POST /control/minerids/{alias}/confirm` | | the identity |
+/// | `POST /control/minerids/{alias}/upgrade` | `{"firstMinerId"?}` | the identity |
+/// | `POST /control/minerids/{alias}/extensions` | an object | the identity |
+/// | `POST /control/minerids/{alias}/data` | the operator's data | the identity |
 /// | `POST /control/minerids/{alias}/vctx` | `{"outpoint"?}` | what was done, or has to be |
 /// | `POST /control/minerids/{alias}/contact` | an object of strings | the whole contact |
 /// | `POST /control/import` | `{"from"}`, an absolute path | the aliases |
@@ -36,9 +46,13 @@ use crate::minerid::Refusal;
 /// | `POST /control/tokens` | `{"label"?, "scopes", "expiresAt"?}` | the token, with its text |
 /// | `DELETE /control/tokens/{id}` | | the token that is not accepted any more |
 /// | `POST /control/faucet` | `{"url"}` | `{"txid"}`, of the node's wallet (regtest) |
+///
+/// Where revocation keys are needed, `"revocationKeystore"` names the directory of their keystore, an
+/// absolute path.
 #[derive(Debug)]
 pub(crate) struct SetUp {
     ids: Option<Arc<MinerIds>>,
+    revocation_keys: RevocationKeys,
     wallet: Option<Arc<Wallet>>,
     tokens: Arc<Tokens>,
     node: Option<NodeRpc>,
@@ -52,9 +66,16 @@ struct FaucetJson {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct GenerateJson {
     alias: String,
+    protocol: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RotateJson {
+    #[serde(default)]
+    force: bool,
 }
 
 #[derive(Deserialize)]
@@ -64,7 +85,6 @@ struct VctxJson {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct ImportJson {
     from: PathBuf,
 }
@@ -76,8 +96,10 @@ impl SetUp {
         tokens: Arc<Tokens>,
         node: Option<NodeRpc>,
         network: Network,
+        keystore: (&KeystoreConfig, &str),
     ) -> Self {
-        Self { ids, wallet, tokens, node, network }
+        let revocation_keys = RevocationKeys::new(keystore.0, keystore.1);
+        Self { ids, revocation_keys, wallet, tokens, node, network }
     }
 
     /// Answers a request if its path is one of these.
@@ -154,10 +176,20 @@ impl SetUp {
         match (method.as_str(), segments.as_slice()) {
             ("GET", ["minerids"]) => ok(ids.all().iter().map(|id| describe(id)).collect()),
             ("POST", ["minerids"]) => {
-                let GenerateJson { alias } = parse(body)?;
+                let WithRevocationKeys { revocation_keystore, request } = parse(body)?;
+                let GenerateJson { alias, protocol } = request;
                 let alias = named(&alias)?;
                 let made = alias.clone();
-                on_disk(ids, move |ids| ids.generate(&made)).await?;
+                match protocol.as_deref() {
+                    None | Some("0.2") => {
+                        on_disk(ids, move |ids| ids.generate(&made)).await?;
+                    }
+                    Some("1.0") => {
+                        let keys = self.revocation_keys.open(revocation_keystore.as_deref())?;
+                        on_disk(ids, move |ids| ids.generate_miner_info(&made, &keys)).await?;
+                    }
+                    Some(_) => return Err(Refusal::bad_request("the protocol is 0.2 or 1.0")),
+                }
                 let identity = ids.get(alias.as_str())?;
                 Ok(answer::json(StatusCode::CREATED, &describe(&identity)))
             }
@@ -165,7 +197,9 @@ impl SetUp {
             ("POST", ["minerids", alias, "rotate"]) => {
                 let alias = named(alias)?;
                 let rotated = alias.clone();
-                on_disk(ids, move |ids| ids.rotate(&rotated)).await?;
+                let RotateJson { force } = parse(body)?;
+                let rotate = if force { MinerIds::rotate_again } else { MinerIds::rotate };
+                on_disk(ids, move |ids| rotate(ids, &rotated)).await?;
                 ok(describe(&*ids.get(alias.as_str())?))
             }
             ("POST", ["minerids", alias, "vctx"]) => {
@@ -179,10 +213,23 @@ impl SetUp {
                 ok(contact_json(&whole))
             }
             ("POST", ["import"]) => {
-                let ImportJson { from } = parse(body)?;
-                let aliases = on_disk(ids, move |ids| ids.import(&from)).await?;
+                let WithRevocationKeys { revocation_keystore, request } = parse(body)?;
+                let ImportJson { from } = request;
+                let keys = match from.join(REVOCATION_KEYS).is_dir() {
+                    true => Some(self.revocation_keys.open(revocation_keystore.as_deref())?),
+                    false => None,
+                };
+                let aliases = on_disk(ids, move |ids| ids.import(&from, keys.as_ref())).await?;
                 let aliases: Vec<_> = aliases.iter().map(Alias::as_str).collect();
                 ok(json!({ "aliases": aliases }))
+            }
+            ("POST", ["minerids", alias, action]) => {
+                let alias = named(alias)?;
+                let (node, keys) = (self.node.as_ref(), &self.revocation_keys);
+                match identities::act(ids, node, keys, &alias, action, body).await? {
+                    true => ok(describe(&*ids.get(alias.as_str())?)),
+                    false => Err(Refusal::not_found()),
+                }
             }
             _ => Err(Refusal::not_found()),
         }
@@ -198,9 +245,7 @@ impl SetUp {
             .map(str::parse)
             .transpose()
             .map_err(|error| Refusal::bad_request(format!("{error}")))?;
-        let node = self.node.as_ref().ok_or_else(|| {
-            Refusal::unprocessable("no node is configured: set rpcUser and rpcPassword")
-        })?;
+        let node = self.node.as_ref().ok_or_else(no_node)?;
         Ok(match set_up_vctx(ids, node, alias, outpoint).await? {
             VctxSetup::Done(outpoint) => {
                 json!({ "state": "done", "outpoint": outpoint.to_string() })
@@ -215,8 +260,11 @@ impl SetUp {
     }
 }
 
+/// Where the older generator keeps the revocation keys of identities of generation 1.0.
+const REVOCATION_KEYS: &str = ".revocationkeystore";
+
 /// Runs a change that waits for the disk.
-async fn on_disk<T: Send + 'static>(
+pub(super) async fn on_disk<T: Send + 'static>(
     ids: &Arc<MinerIds>,
     change: impl FnOnce(&MinerIds) -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Refusal> {
@@ -256,47 +304,11 @@ fn named(alias: &str) -> Result<Alias, Refusal> {
     alias.parse().map_err(|error| Refusal::bad_request(format!("{error}")))
 }
 
-fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refusal> {
+pub(super) fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refusal> {
     serde_json::from_slice(body).map_err(|error| Refusal::bad_request(error.to_string()))
 }
 
 fn contact(body: &Bytes) -> Result<MinerContact, Refusal> {
     let text = std::str::from_utf8(body).unwrap_or_default();
     MinerContact::from_json(text).map_err(|error| Refusal::bad_request(error.to_string()))
-}
-
-fn contact_json(contact: &MinerContact) -> Value {
-    serde_json::from_str(&contact.to_json()).unwrap_or_default()
-}
-
-fn describe(identity: &Identity) -> Value {
-    let record = identity.record();
-    let keys: Vec<_> = record.keys.iter().map(|key| key.public_key.to_string()).collect();
-    json!({
-        "alias": identity.alias().as_str(),
-        "protocol": "0.2",
-        "minerId": record.current_key().public_key.to_string(),
-        "minerIds": keys,
-        "vctx": vctx_json(&record.vctx),
-        "minerContact": contact_json(&record.contact),
-    })
-}
-
-fn vctx_json(vctx: &Vctx) -> Value {
-    match vctx {
-        Vctx::None => json!({ "state": "none" }),
-        Vctx::AwaitingFunds => json!({ "state": "awaitingFunds" }),
-        Vctx::Broadcasting(transaction) => {
-            json!({ "state": "broadcasting", "txid": transaction.txid().to_string() })
-        }
-        Vctx::Recorded(outpoint, view) => {
-            let state = match view {
-                VctxView { is_spent: true, .. } => "spent",
-                VctxView { gone_since: Some(_), .. } => "beingSpent",
-                VctxView { last_seen: Some(_), .. } => "unspent",
-                _ => "notSeen",
-            };
-            json!({ "state": state, "outpoint": outpoint.to_string() })
-        }
-    }
 }

@@ -1,7 +1,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use bsv_minerid::{Alias, Identity, MinerIds};
+use bsv_minerid::{Alias, Error, Identity, MinerIds};
+use bsv_tx::{Script, Txid};
 use bytes::Bytes;
 use hyper::{Method, Request, StatusCode};
 use matchit::{Params, Router};
@@ -10,7 +11,7 @@ use percent_encoding::percent_decode_str;
 use super::coinbase2;
 use super::refusal::{Refusal, deny};
 use crate::access::{Caller, Scope};
-use crate::http::{Answer, answer, check_unsafe_get};
+use crate::http::{Answer, answer};
 
 /// Answers the requests of the miner identity specification.
 #[derive(Debug)]
@@ -22,6 +23,8 @@ pub(crate) struct MinerIdApi {
 #[derive(Clone, Copy, Debug)]
 enum Route {
     OutputScript,
+    OutputScriptWithData,
+    DataScripts,
     IsValid,
     Rotate,
     Coinbase2,
@@ -35,6 +38,8 @@ impl MinerIdApi {
         let mut routes = Router::new();
         for (path, route) in [
             ("/opreturn/{alias}/{height}", Route::OutputScript),
+            ("/opreturn/{alias}/{height}/{txid}", Route::OutputScriptWithData),
+            ("/datarefs/{alias}/opreturns", Route::DataScripts),
             ("/opreturn/{alias}/isvalid", Route::IsValid),
             ("/opreturn/{alias}/rotate", Route::Rotate),
             ("/coinbase2", Route::Coinbase2),
@@ -69,12 +74,6 @@ impl MinerIdApi {
         if !methods.split(", ").any(|method| method == request.method().as_str()) {
             return answer::method_not_allowed(methods);
         }
-        if matches!(matched.value, Route::Rotate)
-            && request.method() == Method::GET
-            && let Err(reason) = check_unsafe_get(request.headers())
-        {
-            return answer::text(StatusCode::FORBIDDEN, reason);
-        }
         self.call(*matched.value, &matched.params, &request)
             .await
             .unwrap_or_else(Refusal::into_text)
@@ -97,6 +96,26 @@ impl MinerIdApi {
                     _ => identity.output_script(height)?,
                 };
                 Ok(answer::hexadecimal(&script))
+            }
+            Route::OutputScriptWithData => {
+                let height = height(&param(params, "height")?)?;
+                let alias = alias()?;
+                let identity = self.identity(&alias)?;
+                let txid = data_txid(&param(params, "txid")?)?;
+                let script = match *request.method() {
+                    Method::HEAD => identity.preview_output_script_with_data(height, txid)?,
+                    _ => {
+                        let alias = alias.into_owned();
+                        self.on_disk(move |ids| ids.output_script_with_data(&alias, height, txid))
+                            .await?
+                    }
+                };
+                Ok(answer::hexadecimal(&script))
+            }
+            Route::DataScripts => {
+                let scripts = self.identity(&alias()?)?.data_scripts();
+                let scripts: Vec<_> = scripts.iter().map(Script::to_hex).collect();
+                Ok(ok(serde_json::Value::from(scripts).to_string()))
             }
             Route::IsValid => Ok(ok(self.identity(&alias()?)?.is_valid().to_string())),
             Route::Rotate => self.rotate(&alias()?).await,
@@ -123,12 +142,18 @@ impl MinerIdApi {
 
     async fn rotate(&self, alias: &str) -> Result<Answer, Refusal> {
         let alias: Alias = alias.parse().map_err(|_| Refusal::unknown_alias(alias))?;
-        let ids = Arc::clone(&self.ids);
-        // Waits for the disk.
-        tokio::task::spawn_blocking(move || ids.rotate(&alias))
-            .await
-            .expect("rotating does not panic, and is not cancelled")?;
+        self.on_disk(move |ids| ids.rotate(&alias)).await?;
         Ok(answer::text(StatusCode::OK, "OK"))
+    }
+
+    /// Makes a change, which waits for the disk.
+    async fn on_disk<T: Send + 'static>(
+        &self,
+        change: impl FnOnce(&MinerIds) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Refusal> {
+        let ids = Arc::clone(&self.ids);
+        let changed = tokio::task::spawn_blocking(move || change(&ids)).await;
+        Ok(changed.expect("changes do not panic, and are not cancelled")?)
     }
 
     fn identity(&self, alias: &str) -> Result<Arc<Identity>, Refusal> {
@@ -141,9 +166,12 @@ impl Route {
     /// signatures are worth what was signed.
     fn scope(self) -> Scope {
         match self {
-            Self::OutputScript | Self::IsValid | Self::Coinbase2 | Self::MinerId => {
-                Scope::MinerIdRead
-            }
+            Self::OutputScript
+            | Self::OutputScriptWithData
+            | Self::DataScripts
+            | Self::IsValid
+            | Self::Coinbase2
+            | Self::MinerId => Scope::MinerIdRead,
             Self::Sign | Self::PkSign => Scope::MinerIdSign,
             Self::Rotate => Scope::MinerIdRotate,
         }
@@ -179,7 +207,12 @@ fn height(text: &str) -> Result<u32, Refusal> {
     text.parse()
         .ok()
         .filter(|height| (1..=i32::MAX.cast_unsigned()).contains(height))
-        .ok_or_else(|| bsv_minerid::Error::InvalidHeight.into())
+        .ok_or_else(|| Error::InvalidHeight.into())
+}
+
+fn data_txid(text: &str) -> Result<Txid, Refusal> {
+    let wrong = "Data refs txid must be a 64-characters hexadecimal string";
+    text.parse().map_err(|_| Refusal::unprocessable(wrong))
 }
 
 fn digest(text: &str) -> Result<[u8; 32], Refusal> {

@@ -1,15 +1,17 @@
 use std::borrow::Cow;
+use std::str::FromStr;
 use std::sync::Arc;
 
-use bsv_minerid::{JobData, MinerIds};
+use bsv_minerid::{BlockBindJob, Identity, JobData, JobDataError, MinerIds};
+use bsv_tx::{BlockHash, Txid};
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::refusal::Refusal;
+use super::refusal::{Refusal, capitalise};
 
 /// The members of the request, each still unread, so that the first mistake is the one that is
-/// told.
+/// told. Those of generation 1.0 tell it from one of 0.2.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct RequestJson<'a> {
@@ -21,29 +23,76 @@ struct RequestJson<'a> {
     coinbase2: Option<&'a RawValue>,
     #[serde(borrow)]
     job_data: Option<&'a RawValue>,
+    #[serde(borrow)]
+    miner_info_tx_id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    prevhash: Option<&'a RawValue>,
+    #[serde(borrow)]
+    merkle_proof: Option<&'a RawValue>,
 }
 
 /// The answer of `POST /coinbase2`: the coinbase2 with the identity output.
 pub(super) fn rewrite(ids: &MinerIds, body: &Bytes) -> Result<Arc<[u8]>, Refusal> {
     let request = parse(body)?;
+    let is_1_0 = [request.miner_info_tx_id, request.prevhash, request.merkle_proof];
+    if is_1_0.iter().any(Option::is_some) {
+        return refer(ids, &request);
+    }
     let height = height(request.block_height)?;
-    let identity = match text(request.alias) {
-        Member::Missing => return Err(Refusal::bad_request("Alias must be supplied")),
-        Member::NotText => return Err(Refusal::unprocessable("Alias must be a string")),
-        Member::Text(alias) => ids.get(&alias)?,
-    };
-    let invalid = || Refusal::unprocessable("Invalid Coinbase 2");
-    let coinbase2 = match text(request.coinbase2) {
-        Member::Missing => return Err(Refusal::bad_request("Coinbase 2 must be supplied")),
-        Member::NotText => return Err(invalid()),
-        Member::Text(coinbase2) => hex::decode(&*coinbase2).map_err(|_| invalid())?,
-    };
+    let identity = identity(ids, request.alias)?;
+    let coinbase2 = coinbase2(request.coinbase2)?;
     let job_data = match request.job_data {
         None => JobData::default(),
         Some(job_data) => JobData::from_json(job_data.get())
             .map_err(|error| Refusal::unprocessable(capitalise(&error.to_string())))?,
     };
     Ok(identity.coinbase2(height, &coinbase2, &job_data)?)
+}
+
+/// The answer of generation 1.0.
+fn refer(ids: &MinerIds, request: &RequestJson<'_>) -> Result<Arc<[u8]>, Refusal> {
+    let identity = identity(ids, request.alias)?;
+    let txid: Txid = hash("Miner-info txid", request.miner_info_tx_id)?;
+    let previous_block: BlockHash = hash("Prevhash", request.prevhash)?;
+    let merkle_branch = merkle_branch(request.merkle_proof)?;
+    let coinbase2 = coinbase2(request.coinbase2)?;
+    let job = BlockBindJob { previous_block, merkle_branch };
+    Ok(identity.coinbase2_with_reference(txid, &coinbase2, &job)?)
+}
+
+fn identity(ids: &MinerIds, alias: Option<&RawValue>) -> Result<Arc<Identity>, Refusal> {
+    match text(alias) {
+        Member::Missing => Err(Refusal::bad_request("Alias must be supplied")),
+        Member::NotText => Err(Refusal::unprocessable("Alias must be a string")),
+        Member::Text(alias) => Ok(ids.get(&alias)?),
+    }
+}
+
+fn coinbase2(value: Option<&RawValue>) -> Result<Vec<u8>, Refusal> {
+    let invalid = || Refusal::unprocessable("Invalid Coinbase 2");
+    match text(value) {
+        Member::Missing => Err(Refusal::bad_request("Coinbase 2 must be supplied")),
+        Member::NotText => Err(invalid()),
+        Member::Text(coinbase2) => hex::decode(&*coinbase2).map_err(|_| invalid()),
+    }
+}
+
+fn hash<T: FromStr>(name: &str, value: Option<&RawValue>) -> Result<T, Refusal> {
+    let text = match text(value) {
+        Member::Missing => return Err(Refusal::bad_request(format!("{name} must be supplied"))),
+        Member::NotText => None,
+        Member::Text(text) => text.parse().ok(),
+    };
+    let wrong = || format!("{name} must be a 64-characters hexadecimal string");
+    text.ok_or_else(|| Refusal::unprocessable(wrong()))
+}
+
+fn merkle_branch(value: Option<&RawValue>) -> Result<Vec<[u8; 32]>, Refusal> {
+    let Some(value) = value else {
+        return Err(Refusal::bad_request("Merkle proof must be supplied"));
+    };
+    let invalid = |error: JobDataError| Refusal::unprocessable(capitalise(&error.to_string()));
+    BlockBindJob::merkle_branch_from_json("merkleProof", value.get()).map_err(invalid)
 }
 
 /// The alias that a request names, if it names one.
@@ -100,9 +149,4 @@ fn text(value: Option<&RawValue>) -> Member<'_> {
         Ok(text) => Member::Text(text),
         Err(_) => Member::NotText,
     }
-}
-
-fn capitalise(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }

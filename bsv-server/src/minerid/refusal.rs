@@ -1,6 +1,7 @@
 use std::borrow::Cow;
 
 use bsv_minerid::{Coinbase2Error, Error};
+use bsv_store::KeystoreError;
 use hyper::StatusCode;
 use hyper::header::WWW_AUTHENTICATE;
 
@@ -61,6 +62,15 @@ impl From<Error> for Refusal {
             Error::Revoked { alias, outpoint } => Self::unprocessable(format!(
                 "Alias \"{alias}\" is revoked: its VCTx {outpoint} is spent"
             )),
+            Error::Closed(alias) => Self::unprocessable(format!(
+                "Alias \"{alias}\" is closed: all its miner ids are revoked"
+            )),
+            Error::OtherProtocol { alias, protocol } => Self::unprocessable(format!(
+                "Alias \"{alias}\" is of protocol {protocol}, which has no such thing"
+            )),
+            Error::NoData(alias) => Self::unprocessable(format!(
+                "Alias \"{alias}\" has no data to refer to, set it with datarefs"
+            )),
             Error::Coinbase2(Coinbase2Error::Malformed(_)) => {
                 Self::unprocessable("Invalid Coinbase 2")
             }
@@ -70,13 +80,20 @@ impl From<Error> for Refusal {
             Error::Coinbase2(Coinbase2Error::AlreadyIdentified) => {
                 Self::unprocessable("Invalid Coinbase 2: it holds an identity output already")
             }
+            Error::Unseen { .. } => {
+                Self { status: StatusCode::CONFLICT, text: capitalise(&error.to_string()).into() }
+            }
             Error::AliasExists(_) | Error::Conflict { .. } | Error::KeyTaken(_) => {
                 Self { status: StatusCode::CONFLICT, text: error.to_string().into() }
             }
-            Error::Import { .. } | Error::BadFunding { .. } => {
-                Self::unprocessable(error.to_string())
-            }
-            Error::Node(_) => {
+            Error::Import { .. }
+            | Error::BadFunding { .. }
+            | Error::NotRevocable { .. }
+            | Error::ForeignKey { .. }
+            | Error::Operator(_)
+            | Error::NoRevocationKeystore => Self::unprocessable(error.to_string()),
+            Error::Keystore(KeystoreError::Missing(_)) => Self::unprocessable(error.to_string()),
+            Error::Node(_) | Error::RevocationUntold { .. } => {
                 Self { status: StatusCode::SERVICE_UNAVAILABLE, text: error.to_string().into() }
             }
             Error::Store(_) | Error::Keystore(_) | Error::Unsettled(_) => {
@@ -102,4 +119,10 @@ impl From<Error> for Refusal {
             }
         }
     }
+}
+
+/// A sentence of an error's words.
+pub(super) fn capitalise(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }

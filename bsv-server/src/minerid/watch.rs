@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bsv_minerid::{Error, MinerIds, observe_vctxs};
+use bsv_minerid::{Error, MinerIds, observe_miner_ids, observe_vctxs};
 use bsv_network::NodeRpc;
 use bsv_tx::BlockHash;
 use tokio::time::sleep;
@@ -10,17 +10,16 @@ use tokio::time::sleep;
 const PERIOD: Duration = Duration::from_secs(2);
 
 /// Keeps identities up to date for as long as it is polled: notes on the disk which have handed out
-/// documents, and asks the node about validity check outputs once per tip. While the node is away,
-/// what was last known holds.
+/// documents, and asks the node once per tip about validity check outputs and about what was announced.
+/// While the node is away, what was last known holds.
 pub(crate) async fn watch(ids: Arc<MinerIds>, node: Option<NodeRpc>) {
-    let mut observed = None;
+    let mut observed = Observed::default();
     let mut is_node_away = false;
     loop {
         record_hand_outs(&ids).await;
         if let Some(node) = &node {
-            match observe_new_tip(&ids, node, observed).await {
-                Ok(tip) => {
-                    observed = Some(tip);
+            match observe(&ids, node, &mut observed).await {
+                Ok(()) => {
                     if is_node_away {
                         tracing::info!("the node answers again");
                     }
@@ -28,7 +27,7 @@ pub(crate) async fn watch(ids: Arc<MinerIds>, node: Option<NodeRpc>) {
                 }
                 Err(error) => {
                     if !is_node_away {
-                        tracing::warn!("VCTxs cannot be checked: {error}");
+                        tracing::warn!("the node cannot be asked about miner ids: {error}");
                     }
                     is_node_away = true;
                 }
@@ -38,16 +37,26 @@ pub(crate) async fn watch(ids: Arc<MinerIds>, node: Option<NodeRpc>) {
     }
 }
 
-async fn observe_new_tip(
-    ids: &MinerIds,
-    node: &NodeRpc,
-    observed: Option<BlockHash>,
-) -> Result<BlockHash, Error> {
+/// What the node was asked about.
+#[derive(Default)]
+struct Observed {
+    tip: Option<BlockHash>,
+    /// A node enters a block into its list of miner ids after it has made it its tip, so it is asked
+    /// about announcements once more a moment later.
+    is_settled: bool,
+}
+
+async fn observe(ids: &MinerIds, node: &NodeRpc, observed: &mut Observed) -> Result<(), Error> {
     let tip = node.tip().await?.hash;
-    if observed == Some(tip) {
-        return Ok(tip);
+    if observed.tip != Some(tip) {
+        observe_miner_ids(ids, node).await?;
+        let tip = observe_vctxs(ids, node).await?.hash;
+        *observed = Observed { tip: Some(tip), is_settled: false };
+    } else if !observed.is_settled {
+        observe_miner_ids(ids, node).await?;
+        observed.is_settled = true;
     }
-    Ok(observe_vctxs(ids, node).await?.hash)
+    Ok(())
 }
 
 async fn record_hand_outs(ids: &Arc<MinerIds>) {

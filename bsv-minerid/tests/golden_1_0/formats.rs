@@ -1,9 +1,4 @@
-//! The formats of generation 1.0, against what the older generator wrote.
-
-#![allow(clippy::unwrap_used)]
-
-use std::fs;
-use std::path::Path;
+//! The formats alone.
 
 use bsv_minerid::{
     Coinbase2, CoinbaseReference, DataScript, MinerInfo, MinerInfoScript, OperatorDataRefs,
@@ -15,15 +10,7 @@ use bsv_tx::{
 };
 use serde_json::Value;
 
-fn scenarios() -> Vec<Value> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/vectors/minerid-1.0.json");
-    let vectors: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
-    vectors["scenarios"].as_array().unwrap().clone()
-}
-
-fn steps(scenario: &Value) -> &[Value] {
-    scenario["steps"].as_array().unwrap()
-}
+use crate::{scenarios, steps};
 
 fn private_key(scenario: &Value, public_key: &PublicKey) -> PrivateKey {
     let keys = scenario["keys"].as_object().unwrap().values();

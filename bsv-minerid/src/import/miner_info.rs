@@ -1,0 +1,197 @@
+//! Aliases of generation 1.0 in a home directory of the older generator.
+
+use std::path::Path;
+
+use bsv_tx::PublicKey;
+use serde::Deserialize;
+
+use super::{
+    NumberedKey, OlderIdentity, OlderProtocol, fault, key_record, parse, read, read_contact,
+    read_keys,
+};
+use crate::alias::Alias;
+use crate::data_refs::{DataRef, OperatorDataRefs};
+use crate::error::Error;
+use crate::miner_info::Revocation;
+use crate::operator_members::OperatorMembers;
+use crate::store::{MinerInfoRecord, RevocationRecord};
+use crate::succession::Succession;
+
+/// Names the keys of an alias of generation 1.0.
+pub(super) const KEY_NAMES: &str = "minerIdAliases";
+
+/// `minerIdData`. The last two are there once a document was made.
+#[derive(Deserialize)]
+struct MinerIdDataJson {
+    #[serde(rename = "first_minerId")]
+    first_miner_id: Option<String>,
+    #[serde(rename = "opreturn_status")]
+    handed_out: Option<bool>,
+    #[serde(rename = "prevMinerId")]
+    previous_miner_id: Option<String>,
+}
+
+/// `revocationKeyData`.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RevocationKeyDataJson {
+    #[serde(flatten)]
+    announced: SuccessionJson,
+    next_doc_data: Option<SuccessionJson>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct SuccessionJson {
+    prev_revocation_key: String,
+    revocation_key: String,
+    prev_revocation_key_sig: String,
+}
+
+/// `minerIdRevocationData`.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RevocationJson {
+    #[serde(rename = "complete_revocation")]
+    is_complete: bool,
+    revocation_message: MessageJson,
+    revocation_message_sig: SignaturesJson,
+}
+
+#[derive(Deserialize)]
+struct MessageJson {
+    #[serde(rename = "compromised_minerId")]
+    compromised: String,
+}
+
+#[derive(Deserialize)]
+struct SignaturesJson {
+    sig1: String,
+    sig2: String,
+}
+
+/// `dataRefs`.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct DataRefsJson<'a> {
+    #[serde(borrow)]
+    data_refs: &'a serde_json::value::RawValue,
+}
+
+pub(super) fn read_identity(
+    alias: Alias,
+    dir: &Path,
+    keystore: &Path,
+) -> Result<OlderIdentity, Error> {
+    let keys = read_keys(&alias, &dir.join(KEY_NAMES), keystore)?;
+    let revocation_keystore = keystore.with_file_name(".revocationkeystore");
+    let names = dir.join("revocationKeyAliases");
+    let revocation_keys = read_keys(&alias, &names, &revocation_keystore)?;
+    let path = dir.join("minerIdData");
+    let text = read(&path)?.ok_or_else(|| fault(&path, "it is missing"))?;
+    let data: MinerIdDataJson = parse(&path, &text)?;
+
+    let path = dir.join("minerIdOptionalData");
+    let operator = match read(&path)? {
+        Some(text) => OperatorMembers::from_json(&text).map_err(|error| fault(&path, error))?,
+        None => read_contact(&dir.join("config"))?,
+    };
+    Ok(OlderIdentity {
+        handed_out: data.handed_out.unwrap_or(true),
+        operator,
+        protocol: OlderProtocol::MinerInfo {
+            record: Box::new(read_record(dir, &data, &keys, &revocation_keys)?),
+            revocation_keys,
+        },
+        keys,
+        alias,
+    })
+}
+
+fn read_record(
+    dir: &Path,
+    data: &MinerIdDataJson,
+    keys: &[NumberedKey],
+    revocation_keys: &[NumberedKey],
+) -> Result<MinerInfoRecord, Error> {
+    let path = dir.join("minerIdData");
+    let one_of_these = |name: &str, text: &str| {
+        let public_key: PublicKey =
+            text.parse().map_err(|error| fault(&path, format!("{name}: {error}")))?;
+        let key = keys.iter().map(key_record).find(|key| key.public_key == public_key);
+        key.ok_or_else(|| fault(&path, format!("{name} is no key of the alias")))
+    };
+    let first = match &data.first_miner_id {
+        Some(text) => one_of_these("first_minerId", text)?,
+        None => key_record(&keys[0]),
+    };
+    // An upgraded alias that has made no document yet announces its last rotation.
+    let acknowledged = match &data.previous_miner_id {
+        Some(text) => one_of_these("prevMinerId", text)?,
+        None => key_record(keys.iter().rev().nth(1).unwrap_or(&keys[0])),
+    };
+    let (revocation_key, acknowledged_revocation_key) = read_revocation_key(dir, revocation_keys)?;
+    let (data, data_refs) = read_data(dir)?;
+    let number = revocation_keys.last().map(|(number, _)| *number).unwrap_or_default();
+    Ok(MinerInfoRecord {
+        acknowledged: acknowledged.number,
+        acknowledged_revocation_key,
+        revocation: read_revocation(dir)?,
+        data,
+        data_refs,
+        ..MinerInfoRecord::new(&first, number, revocation_key)
+    })
+}
+
+fn read_revocation_key(
+    dir: &Path,
+    keys: &[NumberedKey],
+) -> Result<(Succession, Option<Succession>), Error> {
+    let path = dir.join("revocationKeyData");
+    let text = read(&path)?.ok_or_else(|| fault(&path, "it is missing"))?;
+    let json: RevocationKeyDataJson = parse(&path, &text)?;
+    let succession = |json: &SuccessionJson| {
+        let wrong = |error: bsv_tx::KeyError| fault(&path, error);
+        let succession = Succession {
+            previous: json.prev_revocation_key.parse().map_err(wrong)?,
+            current: json.revocation_key.parse().map_err(wrong)?,
+            signature: json.prev_revocation_key_sig.parse().map_err(wrong)?,
+        };
+        let is_current = keys
+            .last()
+            .is_some_and(|(_, key)| key.private_key().public_key() == succession.current);
+        match (is_current, succession.holds()) {
+            (false, _) => Err(fault(&path, "its revocationKey is not the last of the alias")),
+            (_, false) => Err(fault(&path, "its signature is not of its prevRevocationKey")),
+            _ => Ok(succession),
+        }
+    };
+    Ok((succession(&json.announced)?, json.next_doc_data.as_ref().map(succession).transpose()?))
+}
+
+fn read_revocation(dir: &Path) -> Result<Option<RevocationRecord>, Error> {
+    let path = dir.join("minerIdRevocationData");
+    let Some(text) = read(&path)? else { return Ok(None) };
+    let json: RevocationJson = parse(&path, &text)?;
+    let wrong = |error: bsv_tx::KeyError| fault(&path, error);
+    let message = Revocation {
+        compromised: json.revocation_message.compromised.parse().map_err(wrong)?,
+        revocation_key_signature: json.revocation_message_sig.sig1.parse().map_err(wrong)?,
+        miner_id_signature: json.revocation_message_sig.sig2.parse().map_err(wrong)?,
+    };
+    // The older generator takes it to be told even if that failed.
+    Ok(Some(RevocationRecord { message, is_complete: json.is_complete, is_told: false }))
+}
+
+fn read_data(dir: &Path) -> Result<(OperatorDataRefs, Vec<DataRef>), Error> {
+    let path = dir.join("dataRefsTxData");
+    let data = match read(&path)? {
+        Some(text) => OperatorDataRefs::from_json(&text).map_err(|error| fault(&path, error))?,
+        None => OperatorDataRefs::default(),
+    };
+    let path = dir.join("dataRefs");
+    let Some(text) = read(&path)? else { return Ok((data, Vec::new())) };
+    let json: DataRefsJson<'_> = parse(&path, &text)?;
+    let refs = DataRef::all_from_json(json.data_refs.get()).map_err(|error| fault(&path, error))?;
+    Ok((data, refs))
+}

@@ -1,0 +1,77 @@
+//! Files that earlier versions wrote: `fixtures/README.md` tells of them.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
+
+use std::fs;
+use std::path::Path;
+
+use bsv_minerid::{Keystore, MinerContact, MinerIds, Network, PlainKeys, RedbIdentityStore};
+use redb::{ReadableDatabase, TableDefinition};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+fn copy_of(fixture: &str) -> TempDir {
+    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(fixture);
+    let copy = tempfile::tempdir().unwrap();
+    fs::create_dir(copy.path().join("keystore")).unwrap();
+    for dir in ["", "keystore"] {
+        for entry in fs::read_dir(from.join(dir)).unwrap().map(Result::unwrap) {
+            if entry.file_type().unwrap().is_file() {
+                fs::copy(entry.path(), copy.path().join(dir).join(entry.file_name())).unwrap();
+            }
+        }
+    }
+    copy
+}
+
+fn open(dir: &Path) -> MinerIds {
+    let keystore = Keystore::open(&dir.join("keystore"), None, PlainKeys::Allowed, "test").unwrap();
+    MinerIds::open(RedbIdentityStore::open(dir, "test").unwrap(), keystore, Network::Regtest)
+        .unwrap()
+}
+
+fn version(dir: &Path) -> u64 {
+    const SCHEMA_VERSIONS: TableDefinition<'_, &str, u64> = TableDefinition::new("schema_version");
+    let database = redb::Database::open(dir.join("minerid.redb")).unwrap();
+    let table = database.begin_read().unwrap().open_table(SCHEMA_VERSIONS).unwrap();
+    table.get("minerid").unwrap().unwrap().value()
+}
+
+/// All that there is to know of the identities, in the form of `expected.json`.
+fn known(ids: &MinerIds) -> Value {
+    let known = |identity: std::sync::Arc<bsv_minerid::Identity>| {
+        let record = identity.record();
+        let keys: Vec<_> =
+            record.keys.iter().map(|key| json!([key.number, key.public_key.to_string()])).collect();
+        let script = match identity.preview_output_script(7) {
+            Ok(script) => hex::encode(&*script),
+            Err(error) => error.to_string(),
+        };
+        json!({
+            "alias": identity.alias().as_str(),
+            "keys": keys,
+            "handedOut": record.handed_out,
+            "minerContact": record.contact().to_json(),
+            "vctx": format!("{:?}", record.vctx().unwrap()),
+            "outputScript": script,
+        })
+    };
+    ids.all().into_iter().map(known).collect()
+}
+
+#[test]
+fn all_that_version_1_wrote_is_found() {
+    let copy = copy_of("version-1");
+    let dir = copy.path();
+    let written = fs::read(dir.join("expected.json")).unwrap();
+    let written: Value = serde_json::from_slice(&written).unwrap();
+    assert_eq!(version(dir), 1);
+    assert_eq!(known(&open(dir)), written);
+    assert_eq!(version(dir), 2);
+    let ids = open(dir);
+    assert_eq!(known(&ids), written);
+    let pool = "pool".parse().unwrap();
+    let more = MinerContact::from_json(r#"{"more":1}"#).unwrap();
+    let contact = ids.set_contact(&pool, &more).unwrap();
+    assert!(contact.to_json().ends_with(r#","none":{},"more":1}"#), "{}", contact.to_json());
+}
