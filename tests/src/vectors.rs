@@ -9,7 +9,16 @@ use crate::build::workspace;
 
 /// Generation 0.2.
 pub fn minerid_0_2() -> Value {
-    let path = workspace().join("tests/vectors/minerid-0.2.json");
+    read("minerid-0.2.json")
+}
+
+/// Generation 1.0.
+pub fn minerid_1_0() -> Value {
+    read("minerid-1.0.json")
+}
+
+fn read(name: &str) -> Value {
+    let path = workspace().join("tests/vectors").join(name);
     serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
 }
 

@@ -2,4 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod answers;
 mod formats;
+mod history;
+mod revocation;
+mod scene;

@@ -3,7 +3,5 @@
 #![allow(clippy::unwrap_used)]
 
 mod blocks;
-mod command_line;
 mod node;
-mod scan;
 mod spoilt;
