@@ -10,6 +10,8 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use crate::invoices::InvoiceList;
 use crate::operation::Operation;
+use crate::scan::ScanArguments;
+use crate::verification::{Source, VerifyArguments};
 
 /// Sets up and operates the Bitcoin SV wallet and miner identity service.
 ///
@@ -18,7 +20,7 @@ use crate::operation::Operation;
 #[command(
     version,
     arg_required_else_help = true,
-    after_help = "Exit codes: 0 done, 1 refused or failed, 2 wrong usage.\n\
+    after_help = "Exit codes: 0 done, 1 refused, failed or not valid, 2 wrong usage.\n\
                   Without a command, --height N --name ALIAS is short for opreturn."
 )]
 pub(crate) struct Arguments {
@@ -40,7 +42,7 @@ pub(crate) struct Arguments {
     command: Option<Command>,
 }
 
-fn height() -> impl TypedValueParser<Value = u32> {
+pub(crate) fn height() -> impl TypedValueParser<Value = u32> {
     clap::value_parser!(u32).range(1..=i64::from(i32::MAX))
 }
 
@@ -178,6 +180,17 @@ enum Command {
     /// List all identities
     #[command(name = "listminerids")]
     List,
+    /// Verify the miner identity that a block carries, whoever mined it
+    ///
+    /// Says line by line what holds, what does not, and what could not be checked, and whether nodes
+    /// take the identity. Exit code 0 if it is valid, 1 if it is not, cannot be told or is not there.
+    #[command(name = "verifyminerid")]
+    Verify(Box<VerifyArguments>),
+    /// Walk the node's chain and print who mined what, following rotations and revocations
+    ///
+    /// Interrupted, it goes on where it was when it is run again.
+    #[command(name = "scanminerids")]
+    Scan(ScanArguments),
     /// Create, show, list and delete invoices
     #[command(subcommand)]
     Invoice(InvoiceCommand),
@@ -366,6 +379,8 @@ pub(crate) enum Task {
     CheckConfig,
     ListInvoices(InvoiceList),
     Operate(Operation),
+    Verify(Source),
+    Scan(ScanArguments),
 }
 
 impl Arguments {
@@ -450,6 +465,8 @@ impl Command {
                 revocation_keystore: revocation_keystore.dir.clone(),
             },
             Self::List => Operation::List,
+            Self::Verify(arguments) => return Task::Verify(arguments.source()),
+            Self::Scan(arguments) => return Task::Scan(arguments.clone()),
             Self::Invoice(command) => return command.task(),
             Self::User(command) => command.operation(),
             Self::Balance => Operation::Balance,

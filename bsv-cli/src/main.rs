@@ -1,19 +1,25 @@
 //! Sets up and operates the Bitcoin SV wallet and miner identity service.
 //!
 //! Every operation is a request to the service: over the control socket when a server runs on the
-//! data directory, answered in this process when none does.
+//! data directory, answered in this process when none does. Only what reads nothing but the chain
+//! (verifying identities) asks the node itself.
 //!
-//! Exit codes: 0 done, 1 refused or failed (the reason is on standard error), 2 wrong usage.
+//! Exit codes: 0 done, 1 refused or failed (the reason is on standard error) or not valid, 2 wrong
+//! usage.
 
 mod args;
 mod invoices;
 mod operation;
 mod output;
 mod reach;
+mod scan;
+mod verification;
 
 use std::process::ExitCode;
 
+use bsv_network::NodeError;
 use bsv_server::{Config, ConfigError};
+use bsv_tx::BlockHash;
 use clap::Parser;
 use thiserror::Error;
 
@@ -21,6 +27,7 @@ use crate::args::{Arguments, Task};
 use crate::invoices::InvoiceList;
 use crate::operation::Operation;
 use crate::reach::{Answer, ReachError, Request, Service};
+use crate::scan::ScanError;
 
 /// Why an operation was not done.
 #[derive(Debug, Error)]
@@ -34,6 +41,16 @@ enum CliError {
     /// What the service says.
     #[error("{0}")]
     Refused(String),
+    #[error("no node is configured: set rpcUser and rpcPassword")]
+    NoNode,
+    #[error(transparent)]
+    Node(#[from] NodeError),
+    #[error("the node does not know block {0}")]
+    UnknownBlock(BlockHash),
+    #[error("the node's chain ends before height {0}")]
+    BeyondTip(u32),
+    #[error(transparent)]
+    Scan(#[from] ScanError),
     #[error("cannot write the result: {0}")]
     Output(#[from] std::io::Error),
 }
@@ -42,7 +59,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     bsv_server::log_to_stderr("error");
     match run(&arguments) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(CliError::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
             ExitCode::SUCCESS
         }
@@ -53,14 +70,22 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(arguments: &Arguments) -> Result<(), CliError> {
-    let config = Config::load(&arguments.sources())?;
-    let text = match arguments.task() {
-        Task::CheckConfig if arguments.json => format!("{}\n", config.to_json()),
-        Task::CheckConfig => output::settings(&config.to_json()),
-        Task::ListInvoices(list) => return list_invoices(config, list, arguments.json),
-        Task::Operate(operation) => return operate(config, &operation, arguments.json),
-    };
+fn run(arguments: &Arguments) -> Result<ExitCode, CliError> {
+    let is_json = arguments.json;
+    let load = || Config::load(&arguments.sources());
+    match arguments.task() {
+        Task::CheckConfig => check_config(&load()?, is_json)?,
+        Task::ListInvoices(list) => list_invoices(load()?, list, is_json)?,
+        Task::Operate(operation) => operate(load()?, &operation, is_json)?,
+        Task::Verify(source) => return verification::run(source, load, is_json),
+        Task::Scan(arguments) => scan::run(&arguments, &load()?, is_json)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn check_config(config: &Config, is_json: bool) -> Result<(), CliError> {
+    let json = config.to_json();
+    let text = if is_json { format!("{json}\n") } else { output::settings(&json) };
     Ok(output::print(&text)?)
 }
 

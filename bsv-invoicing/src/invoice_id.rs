@@ -5,6 +5,8 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use sha2::block_api::compress256;
 
@@ -73,6 +75,37 @@ pub(crate) struct IdCipher {
     inner: [u32; 8],
     /// The same after its outer block.
     outer: [u32; 8],
+    found: Arc<FoundNumbers>,
+}
+
+/// Numbers that were found for the first halves of ids: one that is asked for often is found once.
+///
+/// Place and content of an entry together are the half of the id and its number, in one word, so
+/// that whoever reads while another writes reads one or the other. None needs to be forgotten.
+struct FoundNumbers(Box<[AtomicU64]>);
+
+/// As the base-2 logarithm: 128 KiB.
+const FOUND_PLACES: u32 = 14;
+/// The first half of an id, and a number, is less than 2 to this power.
+const HALF_ID_BITS: u32 = 36;
+
+impl FoundNumbers {
+    fn new() -> Self {
+        Self((0..1 << FOUND_PLACES).map(|_| AtomicU64::new(0)).collect())
+    }
+
+    fn get_or_find(&self, half_id: u64, find: impl FnOnce() -> u64) -> u64 {
+        let place = &self.0[(half_id % (1 << FOUND_PLACES)) as usize];
+        let tag = (half_id >> FOUND_PLACES) << HALF_ID_BITS;
+        // There is no invoice 0: an entry of that number is an empty one.
+        let known = place.load(Ordering::Relaxed) ^ tag;
+        if (1..1 << HALF_ID_BITS).contains(&known) {
+            return known;
+        }
+        let number = find();
+        place.store(tag | number, Ordering::Relaxed);
+        number
+    }
 }
 
 /// A Feistel network of four rounds can be told from a random permutation by who chooses some
@@ -90,7 +123,7 @@ impl IdCipher {
             compress256(&mut state, &[block]);
             state
         };
-        Self { inner: keyed(0x36), outer: keyed(0x5c) }
+        Self { inner: keyed(0x36), outer: keyed(0x5c), found: Arc::new(FoundNumbers::new()) }
     }
 
     /// The id of the invoice of this number, with six characters made of `random`.
@@ -108,11 +141,13 @@ impl IdCipher {
     /// The number of the invoice that has this id, if there is one.
     pub(crate) fn number(&self, id: &InvoiceId) -> u64 {
         let permuted = read_digits(&id.0[..6]);
-        let (mut left, mut right) = (permuted / HALF, permuted % HALF);
-        for round in (0..ROUNDS).rev() {
-            (left, right) = ((right + HALF - self.round(round, left)) % HALF, left);
-        }
-        left * HALF + right
+        self.found.get_or_find(permuted, || {
+            let (mut left, mut right) = (permuted / HALF, permuted % HALF);
+            for round in (0..ROUNDS).rev() {
+                (left, right) = ((right + HALF - self.round(round, left)) % HALF, left);
+            }
+            left * HALF + right
+        })
     }
 
     /// HMAC-SHA-256 of the round and the half, of which the first eight bytes count.
@@ -182,6 +217,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use hmac::{Hmac, KeyInit, Mac};
+    use proptest::collection::vec;
     use proptest::prelude::*;
     use sha2::Sha256;
 
@@ -240,6 +276,19 @@ mod tests {
             let id = cipher.id(number, random);
             prop_assert_eq!(cipher.number(&id), number);
             prop_assert_eq!(id.as_str().parse::<InvoiceId>().unwrap(), id);
+        }
+
+        #[test]
+        fn what_was_found_before_leads_to_the_same_numbers(
+            numbers in vec((0..8_u64, 0..WHOLE >> FOUND_PLACES), 1..50),
+        ) {
+            // Few places, so that entries take each other's.
+            let found = FoundNumbers::new();
+            for (low, high) in numbers.into_iter().flat_map(|number| [number; 2]) {
+                let half_id = high << FOUND_PLACES | low;
+                let number = half_id.wrapping_mul(0x9e37_79b9) % WHOLE;
+                prop_assert_eq!(found.get_or_find(half_id, || number), number);
+            }
         }
 
         #[test]

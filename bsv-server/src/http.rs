@@ -3,14 +3,17 @@
 pub mod answer;
 mod answer_body;
 mod body;
+mod connections;
 mod guard;
 mod patient;
+mod peers;
 mod problem;
 mod serve;
 
 pub use answer_body::{AnswerBody, BrokenOff};
 pub(crate) use body::{LargeBodies, collect};
-pub(crate) use guard::check_origin;
+pub(crate) use guard::{check_origin, check_unsafe_get};
+pub(crate) use peers::Peers;
 pub(crate) use problem::Problem;
 pub(crate) use serve::{Limits, Listener, serve, serve_stream};
 

@@ -1,4 +1,6 @@
+use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use bsv_invoicing::dpp::MAX_MESSAGE_LEN;
 use bsv_invoicing::{OpenWalletStoreError, RedbWalletStore, Wallet, WalletSettings};
@@ -7,13 +9,14 @@ use bsv_network::NodeRpc;
 use bsv_store::{DatabaseOptions, DirLock, Keystore, KeystoreError, LockError};
 use bytes::Bytes;
 use hyper::body::Body;
+use hyper::header::RETRY_AFTER;
 use hyper::{Request, StatusCode};
 use thiserror::Error;
 
 use crate::access::{Access, Caller, Denied, TokenFileError, Tokens};
 use crate::config::{Config, WalletConfig};
 use crate::control::SetUp;
-use crate::http::{self, Answer, LargeBodies, Problem, answer};
+use crate::http::{self, Answer, LargeBodies, Peers, Problem, answer};
 use crate::minerid::{self, MinerIdApi};
 use crate::payments::PaymentsApi;
 use crate::wallet::{self, WalletApi};
@@ -28,6 +31,8 @@ pub struct Instance {
     payments: Option<PaymentsApi>,
     access: Access,
     large_bodies: LargeBodies,
+    /// What strangers take.
+    pub(crate) payers: Arc<Peers>,
     /// Strangers who fill these places keep nobody else out.
     large_payments: LargeBodies,
     set_up: SetUp,
@@ -116,6 +121,8 @@ impl Instance {
         let minerid = ids.map(MinerIdApi::new);
         let payments = wallet.clone().map(PaymentsApi::new);
         let wallet = wallet.map(WalletApi::new);
+        let peers = config.wallet.as_ref().map(|wallet| wallet.payments.peers.clone());
+        let payers = Peers::new(peers.unwrap_or_default());
         let [large_bodies, large_payments] = [(); 2].map(|()| LargeBodies::new());
         Ok(Self {
             config,
@@ -125,10 +132,29 @@ impl Instance {
             payments,
             access,
             large_bodies,
+            payers,
             large_payments,
             set_up,
             _lock: lock,
         })
+    }
+
+    /// Answers a request that came from an address, unless too many come from there.
+    pub(crate) async fn answer_peer<B>(
+        &self,
+        surface: Surface,
+        address: Option<IpAddr>,
+        request: Request<B>,
+    ) -> Answer
+    where
+        B: Body<Data = Bytes> + Unpin,
+    {
+        if let (Surface::Payments, Some(address)) = (surface, address)
+            && let Err(wait) = self.payers.admit(address, request.headers(), Instant::now())
+        {
+            return too_many_requests(wait);
+        }
+        self.answer(surface, request).await
     }
 
     /// Answers a request.
@@ -224,6 +250,14 @@ impl Service {
             Self::Wallet | Self::Payments => wallet::deny(denied),
         }
     }
+}
+
+fn too_many_requests(wait: Duration) -> Answer {
+    let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+    let detail = format!("too many requests come from your address: wait for {seconds} s");
+    let mut answer = Problem::of_status(StatusCode::TOO_MANY_REQUESTS, detail).into_answer();
+    answer.headers_mut().insert(RETRY_AFTER, seconds.into());
+    answer
 }
 
 fn open_keystore(config: &Config, program: &str) -> Result<Keystore, KeystoreError> {

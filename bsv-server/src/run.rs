@@ -1,5 +1,5 @@
 use std::io::{self, IsTerminal, Write};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::Parser;
 use hyper::Request;
 use hyper::body::Incoming;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpSocket};
@@ -94,9 +95,13 @@ pub fn log_to_stderr(level: &str) {
 /// How many threads wait for the disk or read pages of lists. Each keeps memory of its own.
 const BLOCKING_THREADS: usize = 8;
 
+/// The connections of all listeners, and the files of the stores.
+const DESCRIPTORS: u64 = 4 * 1024 + 100;
+
 fn start(arguments: Arguments) -> Result<(), StartError> {
     let Arguments { config: file, data_dir } = arguments;
     let config = Config::load(&ConfigSources { file, data_dir })?;
+    raise_descriptor_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .max_blocking_threads(BLOCKING_THREADS)
@@ -113,6 +118,25 @@ fn start(arguments: Arguments) -> Result<(), StartError> {
         };
         run(config, told_to_stop).await
     })
+}
+
+/// Lets the process have as many files and connections as it may have at all: the usual limit is less
+/// than what the listeners take, and who fills it would keep keys from being written too.
+fn raise_descriptor_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    if limit.current != limit.maximum
+        && let Err(error) = setrlimit(Resource::Nofile, raised)
+    {
+        tracing::warn!("the limit of open files cannot be raised: {error}");
+    }
+    if let Some(maximum) = limit.maximum
+        && maximum < DESCRIPTORS
+    {
+        tracing::warn!(
+            "only {maximum} files and connections can be open, and {DESCRIPTORS} may be needed"
+        );
+    }
 }
 
 /// Makes a write beyond a limit on the size of files fail, instead of ending the process. Called
@@ -203,8 +227,8 @@ where
     C: AsyncRead + AsyncWrite + Unpin + 'static,
 {
     let door = Door { instance: Arc::clone(instance), surface };
-    let answer = move |request| door.clone().answer(request);
-    if let Err(error) = serve_stream(stream, Limits::default(), answer).await {
+    let answer = move |request| door.clone().answer(None, request);
+    if let Err(error) = serve_stream(stream, &Limits::default(), answer).await {
         tracing::debug!("a connection ended: {error}");
     }
 }
@@ -215,17 +239,22 @@ async fn serve_surface<L: Listener>(
     listener: L,
     mut stopped: watch::Receiver<()>,
 ) {
+    let mut limits = Limits::default();
+    match (surface, &instance.config.wallet) {
+        // The command line may wait for its user between two requests.
+        (Surface::Control, _) => limits.head_timeout = Duration::from_secs(24 * 60 * 60),
+        (Surface::Payments, Some(wallet)) => {
+            limits.connections = wallet.payments.connections;
+            limits.peers = Some(Arc::clone(&instance.payers));
+        }
+        _ => {}
+    }
     let door = Door { instance, surface };
-    let answer = move |request| door.clone().answer(request);
+    let answer = move |address, request| door.clone().answer(address, request);
     let shutdown = async move {
         // Ends when the sender is dropped.
         let _ = stopped.changed().await;
     };
-    let mut limits = Limits::default();
-    if surface == Surface::Control {
-        // The command line may wait for its user between two requests.
-        limits.head_timeout = Duration::from_secs(24 * 60 * 60);
-    }
     serve(listener, limits, answer, shutdown).await;
 }
 
@@ -237,8 +266,8 @@ struct Door {
 }
 
 impl Door {
-    async fn answer(self, request: Request<Incoming>) -> Answer {
-        self.instance.answer(self.surface, request).await
+    async fn answer(self, address: Option<IpAddr>, request: Request<Incoming>) -> Answer {
+        self.instance.answer_peer(self.surface, address, request).await
     }
 }
 

@@ -1,14 +1,15 @@
 use std::net::IpAddr;
 
 use hyper::HeaderMap;
-use hyper::header::{HOST, HeaderName, ORIGIN};
+use hyper::header::{HOST, HeaderName, HeaderValue, ORIGIN, REFERER, USER_AGENT};
 
+const FOREIGN_PAGE: &str = "Forbidden: the request comes from a web page of another origin";
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// Refuses, with the reason, what a web page of another origin makes a browser on this machine
 /// send: a local service without credentials would obey it.
 ///
-/// A rebound domain name shows in `Host`, a foreign page in `Origin` or `Sec-Fetch-Site`.
+/// A rebound domain name shows in `Host`, a foreign page in `Origin`, `Referer` or `Sec-Fetch-Site`.
 pub(crate) fn check_origin(
     headers: &HeaderMap,
     allowed_hosts: &[String],
@@ -20,17 +21,33 @@ pub(crate) fn check_origin(
         return Err("Forbidden: the Host header must be an IP address, localhost, or a name that \
                     allowedHosts lists");
     }
-    if let Some(origin) = headers.get(ORIGIN) {
-        let origin = origin.to_str().unwrap_or_default();
-        let authority = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+    for page in [headers.get(ORIGIN), headers.get(REFERER)].into_iter().flatten() {
+        let authority = authority(page.to_str().unwrap_or_default());
         if authority.is_none() || authority != host {
-            return Err("Forbidden: the request comes from a web page of another origin");
+            return Err(FOREIGN_PAGE);
         }
     }
-    match headers.get(SEC_FETCH_SITE).map(hyper::header::HeaderValue::as_bytes) {
+    match headers.get(SEC_FETCH_SITE).map(HeaderValue::as_bytes) {
         None | Some(b"same-origin" | b"none") => Ok(()),
-        Some(_) => Err("Forbidden: the request comes from a web page of another origin"),
+        Some(_) => Err(FOREIGN_PAGE),
     }
+}
+
+/// Refuses, with the reason, a GET that changes something and that a browser sends which does not say
+/// for whom. Browsers before 2023, and all over plain HTTP to an address that is not of this machine,
+/// send an image's request without any of the headers that [`check_origin`] looks at.
+pub(crate) fn check_unsafe_get(headers: &HeaderMap) -> Result<(), &'static str> {
+    let agent = headers.get(USER_AGENT).map(HeaderValue::as_bytes).unwrap_or_default();
+    if agent.starts_with(b"Mozilla/") && !headers.contains_key(SEC_FETCH_SITE) {
+        return Err("Forbidden: the browser does not say which page the request comes from");
+    }
+    Ok(())
+}
+
+/// Host and port of a web page or an origin.
+fn authority(url: &str) -> Option<&str> {
+    let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"))?;
+    rest.split('/').next()
 }
 
 fn is_allowed(host: &str, allowed_hosts: &[String]) -> bool {
@@ -69,6 +86,7 @@ mod tests {
             &[("host", "localhost:9002"), ("origin", "http://localhost:9002")],
             &[("host", "localhost:9002"), ("sec-fetch-site", "none")],
             &[("host", "localhost:9002"), ("sec-fetch-site", "same-origin")],
+            &[("host", "localhost:9002"), ("referer", "http://localhost:9002/x?y=//z")],
         ] {
             assert!(check(headers), "{headers:?}");
         }
@@ -85,6 +103,8 @@ mod tests {
             &[("host", "127.0.0.1:9002"), ("origin", "http://evil.example")],
             &[("host", "127.0.0.1:9002"), ("origin", "http://127.0.0.1:8000")],
             &[("host", "127.0.0.1:9002"), ("origin", "null")],
+            &[("host", "127.0.0.1:9002"), ("referer", "http://evil.example/127.0.0.1:9002")],
+            &[("host", "127.0.0.1:9002"), ("referer", "http://127.0.0.1:9002@evil.example/")],
             &[("host", "127.0.0.1:9002"), ("sec-fetch-site", "cross-site")],
             &[("host", "127.0.0.1:9002"), ("sec-fetch-site", "same-site")],
         ] {

@@ -1,22 +1,26 @@
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
+use super::connections::Activity;
+
 /// A connection that is broken off when its peer takes nothing of an answer for a while.
-pub(crate) struct Patient<C> {
+pub(super) struct Patient<C> {
     connection: C,
     patience: Duration,
+    activity: Arc<Activity>,
     /// Runs while something waits to be written.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
 impl<C> Patient<C> {
-    pub(crate) fn new(connection: C, patience: Duration) -> Self {
-        Self { connection, patience, stalled: None }
+    pub(super) fn new(connection: C, patience: Duration, activity: Arc<Activity>) -> Self {
+        Self { connection, patience, activity, stalled: None }
     }
 
     /// Passes on what became of writing, or that it has waited for too long.
@@ -26,11 +30,16 @@ impl<C> Patient<C> {
         written: Poll<io::Result<T>>,
     ) -> Poll<io::Result<T>> {
         if written.is_ready() {
-            self.stalled = None;
+            if self.stalled.take().is_some() {
+                self.activity.set_stalled(false);
+            }
             return written;
         }
-        let patience = self.patience;
-        let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(patience)));
+        let (patience, activity) = (self.patience, &self.activity);
+        let stalled = self.stalled.get_or_insert_with(|| {
+            activity.set_stalled(true);
+            Box::pin(sleep(patience))
+        });
         ready!(stalled.as_mut().poll(context));
         // Polled again, it is to end at once again.
         stalled.as_mut().reset(Instant::now());
@@ -86,10 +95,15 @@ mod tests {
 
     use super::*;
 
+    fn patient<C>(connection: C) -> Patient<C> {
+        let activity = Activity::since(std::time::Instant::now());
+        Patient::new(connection, Duration::from_secs(30), activity)
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_peer_that_takes_nothing_for_long_is_given_up() {
         let (server, _client) = duplex(8);
-        let mut server = Patient::new(server, Duration::from_secs(30));
+        let mut server = patient(server);
         let started = Instant::now();
         let error = server.write_all(&[0; 9]).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
@@ -99,7 +113,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_peer_that_takes_a_little_now_and_then_is_served() {
         let (server, mut client) = duplex(8);
-        let mut server = Patient::new(server, Duration::from_secs(30));
+        let mut server = patient(server);
         let reader = tokio::spawn(async move {
             for _ in 0..10 {
                 sleep(Duration::from_secs(29)).await;

@@ -33,6 +33,7 @@ impl Problem {
             StatusCode::PAYLOAD_TOO_LARGE => "too-large",
             StatusCode::UNSUPPORTED_MEDIA_TYPE => "not-json",
             StatusCode::UNPROCESSABLE_ENTITY => "unprocessable",
+            StatusCode::TOO_MANY_REQUESTS => "too-many-requests",
             StatusCode::SERVICE_UNAVAILABLE => "unavailable",
             _ => "internal-error",
         };

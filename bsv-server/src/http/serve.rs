@@ -1,7 +1,7 @@
-use std::convert::Infallible;
 use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hyper::Request;
 use hyper::body::Incoming;
@@ -9,19 +9,24 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::{GracefulConnection, GracefulShutdown};
+use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{sleep, timeout};
 
 use super::Answer;
+use super::connections::{Activity, BusyBody, Connections};
 use super::patient::Patient;
+use super::peers::Peers;
 
 /// What a stranger can make a listener hold.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Limits {
-    /// Connections at once; further ones wait to be accepted.
-    pub(crate) connections: usize,
+    /// Connections at once. One that is idle makes room for a further one, which waits where none is.
+    pub(crate) connections: u32,
+    /// What each peer may take, where strangers ask.
+    pub(crate) peers: Option<Arc<Peers>>,
     /// For how long the head of a request may arrive, also on an idle connection.
     pub(crate) head_timeout: Duration,
     /// For how long a peer may take nothing of its answer.
@@ -34,6 +39,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 1024,
+            peers: None,
             head_timeout: Duration::from_secs(10),
             answer_patience: Duration::from_secs(30),
             head_len: 16 << 10,
@@ -44,39 +50,62 @@ impl Default for Limits {
 /// For how long requests in flight may go on after a shutdown has begun.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// How often a connection that can make room is looked for.
+const ROOM_INTERVAL: Duration = Duration::from_millis(50);
+
 /// Something that accepts connections.
 pub(crate) trait Listener: Send + 'static {
     /// A connection.
     type Connection: AsyncRead + AsyncWrite + Unpin + Send + 'static;
 
-    /// Waits for the next connection.
-    fn accept(&self) -> impl Future<Output = io::Result<Self::Connection>> + Send;
+    /// Waits for the next connection, and tells the address that it comes from, if it has one.
+    fn accept(&self)
+    -> impl Future<Output = io::Result<(Self::Connection, Option<IpAddr>)>> + Send;
 }
 
 impl Listener for TcpListener {
     type Connection = tokio::net::TcpStream;
 
-    async fn accept(&self) -> io::Result<Self::Connection> {
-        let (stream, _) = TcpListener::accept(self).await?;
+    async fn accept(&self) -> io::Result<(Self::Connection, Option<IpAddr>)> {
+        let (stream, address) = TcpListener::accept(self).await?;
         stream.set_nodelay(true)?;
-        Ok(stream)
+        Ok((stream, Some(address.ip())))
     }
 }
 
 impl Listener for UnixListener {
     type Connection = tokio::net::UnixStream;
 
-    async fn accept(&self) -> io::Result<Self::Connection> {
-        Ok(UnixListener::accept(self).await?.0)
+    async fn accept(&self) -> io::Result<(Self::Connection, Option<IpAddr>)> {
+        Ok((UnixListener::accept(self).await?.0, None))
     }
 }
 
-/// Answers the requests that come over one connection.
+/// A request came when its connection had just been given up.
+#[derive(Clone, Copy, Debug, Error)]
+#[error("the connection made room for another one")]
+struct GivenUp;
+
+/// Answers the requests that come over one connection, which is alone.
 pub(crate) fn serve_stream<C, H, F>(
     stream: C,
-    limits: Limits,
+    limits: &Limits,
     handler: H,
 ) -> impl GracefulConnection<Error = hyper::Error>
+where
+    C: AsyncRead + AsyncWrite + Unpin + 'static,
+    H: Fn(Request<Incoming>) -> F,
+    F: Future<Output = Answer>,
+{
+    serve_one(stream, limits, Activity::since(Instant::now()), handler)
+}
+
+fn serve_one<C, H, F>(
+    stream: C,
+    limits: &Limits,
+    activity: Arc<Activity>,
+    handler: H,
+) -> impl GracefulConnection<Error = hyper::Error> + use<C, H, F>
 where
     C: AsyncRead + AsyncWrite + Unpin + 'static,
     H: Fn(Request<Incoming>) -> F,
@@ -88,15 +117,20 @@ where
         // Nearly all answers are small: to copy one costs less than to gather its parts.
         .writev(false)
         .max_header_size(limits.head_len);
+    let stream = Patient::new(stream, limits.answer_patience, Arc::clone(&activity));
     let service = service_fn(move |request| {
+        let busy = activity.begin();
         let answer = handler(request);
-        async { Ok::<_, Infallible>(answer.await) }
+        async {
+            let busy = busy.ok_or(GivenUp)?;
+            Ok::<_, GivenUp>(answer.await.map(|body| BusyBody::new(body, busy)))
+        }
     });
-    let stream = Patient::new(stream, limits.answer_patience);
     http.serve_connection(TokioIo::new(stream), service)
 }
 
-/// Answers requests until `shutdown` completes, then finishes those in flight.
+/// Answers requests until `shutdown` completes, then finishes those in flight. `handler` is told the
+/// address that a request comes from.
 pub(crate) async fn serve<L, H, F>(
     listener: L,
     limits: Limits,
@@ -104,23 +138,20 @@ pub(crate) async fn serve<L, H, F>(
     shutdown: impl Future<Output = ()>,
 ) where
     L: Listener,
-    H: Fn(Request<Incoming>) -> F + Clone + Send + 'static,
+    H: Fn(Option<IpAddr>, Request<Incoming>) -> F + Clone + Send + 'static,
     F: Future<Output = Answer> + Send + 'static,
 {
-    let places = Arc::new(Semaphore::new(limits.connections));
+    let places = Arc::new(Semaphore::new(limits.connections as usize));
+    let connections = Connections::new();
     let graceful = GracefulShutdown::new();
     tokio::pin!(shutdown);
-    loop {
-        let accepted = async {
-            let place = Arc::clone(&places).acquire_owned().await.ok()?;
-            Some((place, listener.accept().await))
-        };
-        let (place, connection) = tokio::select! {
-            Some(accepted) = accepted => accepted,
+    for number in 0.. {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
             () = &mut shutdown => break,
         };
-        let stream = match connection {
-            Ok(stream) => stream,
+        let (stream, address) = match accepted {
+            Ok(accepted) => accepted,
             Err(error) => {
                 // A peer that gave up, or no more file descriptors: the latter takes a moment.
                 tracing::debug!("cannot accept a connection: {error}");
@@ -128,16 +159,51 @@ pub(crate) async fn serve<L, H, F>(
                 continue;
             }
         };
-        let connection = graceful.watch(serve_stream(stream, limits, handler.clone()));
+        let peer_place = match limits.peers.as_ref().zip(address) {
+            Some((peers, address)) => match peers.connect(address) {
+                Some(place) => Some(place),
+                // Closed.
+                None => continue,
+            },
+            None => None,
+        };
+        let place = tokio::select! {
+            place = place(&places, &connections) => place,
+            () = &mut shutdown => break,
+        };
+        let entry = connections.enter(number);
+        let handler = handler.clone();
+        let activity = Arc::clone(&entry.activity);
+        let answer = move |request| handler(address, request);
+        let connection = graceful.watch(serve_one(stream, &limits, activity, answer));
         tokio::spawn(async move {
-            if let Err(error) = connection.await {
-                tracing::debug!("a connection ended: {error}");
+            tokio::select! {
+                ended = connection => {
+                    if let Err(error) = ended {
+                        tracing::debug!("a connection ended: {error}");
+                    }
+                }
+                () = entry.activity.given_up() => {}
             }
-            drop(place);
+            drop((place, peer_place, entry));
         });
     }
     drop(listener);
     if timeout(DRAIN_TIMEOUT, graceful.shutdown()).await.is_err() {
         tracing::warn!("some requests did not end in time and are broken off");
+    }
+}
+
+/// Waits for a place, if need be that of a connection that is idle.
+async fn place(places: &Arc<Semaphore>, connections: &Connections) -> OwnedSemaphorePermit {
+    loop {
+        if let Ok(place) = Arc::clone(places).try_acquire_owned() {
+            return place;
+        }
+        connections.give_up_idlest();
+        let waited = timeout(ROOM_INTERVAL, Arc::clone(places).acquire_owned()).await;
+        if let Ok(place) = waited {
+            return place.expect("the places are never closed");
+        }
     }
 }

@@ -11,7 +11,7 @@ use percent_encoding::percent_decode_str;
 use super::coinbase2;
 use super::refusal::{Refusal, deny};
 use crate::access::{Caller, Scope};
-use crate::http::{Answer, answer};
+use crate::http::{Answer, answer, check_unsafe_get};
 
 /// Answers the requests of the miner identity specification.
 #[derive(Debug)]
@@ -73,6 +73,12 @@ impl MinerIdApi {
         let methods = matched.value.methods();
         if !methods.split(", ").any(|method| method == request.method().as_str()) {
             return answer::method_not_allowed(methods);
+        }
+        if matches!(matched.value, Route::Rotate)
+            && request.method() == Method::GET
+            && let Err(reason) = check_unsafe_get(request.headers())
+        {
+            return answer::text(StatusCode::FORBIDDEN, reason);
         }
         self.call(*matched.value, &matched.params, &request)
             .await

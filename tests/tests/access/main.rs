@@ -2,8 +2,11 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod browsers;
+mod crowd;
 mod guarded;
 mod jwt;
+mod payers;
 mod routes;
 mod token_file;
 mod tokens;

@@ -3,5 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod blocks;
+mod command_line;
 mod node;
+mod scan;
 mod spoilt;

@@ -1,0 +1,252 @@
+//! Walking a node's chain, block by block, for the identities of its miners.
+
+mod lines;
+mod progress;
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use bsv_minerid::{GatheredBlock, gather, verify};
+use bsv_network::{NodeError, NodeRpc};
+use bsv_server::Config;
+use bsv_store::FileError;
+use bsv_tx::BlockHash;
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use thiserror::Error;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinHandle;
+
+use self::progress::{Progress, ProgressFile, Seen};
+use crate::args::height;
+use crate::{CliError, output, verification};
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ScanArguments {
+    /// The height of the first block
+    #[arg(long, value_name = "H", value_parser = height())]
+    from: u32,
+    /// The height of the last block [default: the last of the chain]
+    #[arg(long, value_name = "H", value_parser = height())]
+    to: Option<u32>,
+    /// Where to keep what was seen, so that a later scan to a greater height goes on from there
+    /// [default: a file in the data directory, until the scan is done]
+    #[arg(long, value_name = "FILE")]
+    progress: Option<PathBuf>,
+    /// Begin anew, whatever was seen before
+    #[arg(long)]
+    restart: bool,
+}
+
+/// Why a scan came to no end.
+#[derive(Debug, Error)]
+pub(crate) enum ScanError {
+    #[error("--to {to} is less than --from {from}")]
+    NothingToScan { from: u32, to: u32 },
+    #[error("what was seen before goes on to height {seen}, beyond {to}; --restart begins anew")]
+    SeenMore { seen: u32, to: u32 },
+    #[error(
+        "the node keeps no index of transactions, in which identities are: run it with txindex=1"
+    )]
+    NoIndex,
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error("{}: {reason}; --restart begins anew", path.display())]
+    Progress { path: PathBuf, reason: String },
+    #[error(
+        "the chain has changed further back than the last {0} blocks: begin anew with --restart"
+    )]
+    DeepReorganisation(usize),
+    #[error("{source} (before height {next}; run it again to go on from there)")]
+    Node { next: u32, source: NodeError },
+    #[error("interrupted before height {next}; run it again to go on from there")]
+    Interrupted { next: u32 },
+    #[error("the node has block {0}, but not all of its identity")]
+    Incomplete(BlockHash),
+}
+
+/// How many blocks are fetched ahead.
+const AHEAD: usize = 8;
+
+/// How often progress reaches the disk. What is found in between is found again after a crash.
+const SAVE_EVERY: Duration = Duration::from_secs(1);
+
+/// Scans and prints.
+pub(crate) fn run(
+    arguments: &ScanArguments,
+    config: &Config,
+    is_json: bool,
+) -> Result<(), CliError> {
+    if let Some(to) = arguments.to.filter(|to| *to < arguments.from) {
+        return Err(ScanError::NothingToScan { from: arguments.from, to }.into());
+    }
+    let node = verification::node(config)?;
+    let runtime = tokio::runtime::Runtime::new()?;
+    runtime.block_on(async {
+        let tip = node.tip().await?.height;
+        let to = arguments.to.unwrap_or(tip);
+        if to > tip || arguments.from > to {
+            return Err(CliError::BeyondTip(to.max(arguments.from)));
+        }
+        if !node.has_transaction_index().await? {
+            return Err(ScanError::NoIndex.into());
+        }
+        let file = ProgressFile::open(arguments, config)?;
+        let progress = file.read(arguments, config.network)?;
+        if let Some(last) = progress.recent.last().filter(|last| last.height > to) {
+            return Err(ScanError::SeenMore { seen: last.height, to }.into());
+        }
+        Scan::new(node, to, file, progress, is_json).run().await
+    })
+}
+
+struct Scan {
+    node: NodeRpc,
+    to: u32,
+    file: ProgressFile,
+    progress: Progress,
+    saved: Instant,
+    ahead: VecDeque<JoinHandle<Result<Option<GatheredBlock>, NodeError>>>,
+    bar: ProgressBar,
+    is_json: bool,
+}
+
+impl Scan {
+    fn new(node: NodeRpc, to: u32, file: ProgressFile, progress: Progress, is_json: bool) -> Self {
+        let bar = ProgressBar::new(u64::from(to - progress.from) + 1).with_style(
+            ProgressStyle::with_template("{bar:40} {pos}/{len} blocks, {eta} left")
+                .expect("the template names only what there is"),
+        );
+        let (saved, ahead) = (Instant::now(), VecDeque::new());
+        Self { node, to, file, progress, saved, ahead, bar, is_json }
+    }
+
+    async fn run(mut self) -> Result<(), CliError> {
+        if self.progress.next() > self.progress.from {
+            let next = self.progress.next();
+            self.bar.suspend(|| eprintln!("bsv-cli: going on from height {next}"));
+        }
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let mut terminate = signal(SignalKind::terminate())?;
+        let result = tokio::select! {
+            result = self.walk() => result,
+            _ = interrupt.recv() => Err(self.interrupted()),
+            _ = terminate.recv() => Err(self.interrupted()),
+        };
+        self.bar.finish_and_clear();
+        match result {
+            Ok(()) => {
+                self.file.finish(&self.progress)?;
+                self.print(&lines::summary(&self.progress.ledger, self.is_json))
+            }
+            Err(error) => {
+                self.file.write(&self.progress)?;
+                Err(error)
+            }
+        }
+    }
+
+    fn interrupted(&self) -> CliError {
+        ScanError::Interrupted { next: self.progress.next() }.into()
+    }
+
+    async fn walk(&mut self) -> Result<(), CliError> {
+        self.leave_orphans().await?;
+        while self.progress.next() <= self.to {
+            self.fetch_ahead();
+            let Some(fetched) = self.ahead.front_mut() else { break };
+            let block = fetched.await.map_err(std::io::Error::other)?;
+            self.ahead.pop_front();
+            let block = block.map_err(|source| self.node_failed(source))?;
+            match block {
+                Some(block) if self.progress.is_followed_by(&block.proof.header) => {
+                    self.take(&block)?;
+                }
+                // The chain has changed meanwhile.
+                _ => {
+                    self.forget_fetched();
+                    self.leave_orphans().await?;
+                    let next = self.progress.next();
+                    let hash = self.node.block_hash(next).await;
+                    if hash.map_err(|source| self.node_failed(source))?.is_none() {
+                        return Err(CliError::BeyondTip(self.to));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn fetch_ahead(&mut self) {
+        let first = self.progress.next();
+        while self.ahead.len() < AHEAD {
+            let height = first + self.ahead.len() as u32;
+            if height > self.to {
+                break;
+            }
+            let node = self.node.clone();
+            self.ahead.push_back(tokio::spawn(async move {
+                match node.block_hash(height).await? {
+                    Some(hash) => gather(&node, &hash).await,
+                    None => Ok(None),
+                }
+            }));
+        }
+    }
+
+    fn forget_fetched(&mut self) {
+        for fetched in self.ahead.drain(..) {
+            fetched.abort();
+        }
+    }
+
+    /// Goes back to the last block that is still in the chain.
+    async fn leave_orphans(&mut self) -> Result<(), CliError> {
+        let mut kept = self.progress.recent.len();
+        while let Some(seen) = self.progress.recent[..kept].last() {
+            let hash = self.node.block_hash(seen.height).await;
+            if hash.map_err(|source| self.node_failed(source))? == Some(seen.hash) {
+                break;
+            }
+            kept -= 1;
+        }
+        let is_all = kept == 0;
+        if is_all
+            && self.progress.recent.first().is_some_and(|seen| seen.height > self.progress.from)
+        {
+            return Err(ScanError::DeepReorganisation(self.progress.recent.len()).into());
+        }
+        let orphans = self.progress.disconnect(kept);
+        if !orphans.is_empty() {
+            self.print(&lines::reorganisation(&orphans, self.is_json))?;
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, block: &GatheredBlock) -> Result<(), CliError> {
+        let report = verify(&block.proof, &block.evidence);
+        let seen = Seen { height: self.progress.next(), hash: report.block };
+        let claim = match report.passes_node() {
+            Some(true) => report.claim(),
+            Some(false) => None,
+            None => return Err(ScanError::Incomplete(seen.hash).into()),
+        };
+        let entry = self.progress.connect(seen, claim);
+        self.print(&lines::block(seen, &report, &entry, self.is_json))?;
+        self.bar.set_position(u64::from(self.progress.next() - self.progress.from));
+        if self.saved.elapsed() >= SAVE_EVERY {
+            self.file.write(&self.progress)?;
+            self.saved = Instant::now();
+        }
+        Ok(())
+    }
+
+    fn print(&self, text: &str) -> Result<(), CliError> {
+        Ok(self.bar.suspend(|| output::print(text))?)
+    }
+
+    fn node_failed(&self, source: NodeError) -> CliError {
+        ScanError::Node { next: self.progress.next(), source }.into()
+    }
+}

@@ -1,0 +1,170 @@
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use bsv_minerid::{Claim, Entry, Ledger};
+use bsv_server::Config;
+use bsv_store::{create_private_dir, write_atomically};
+use bsv_tx::{BlockHash, BlockHeader, Network};
+use serde::{Deserialize, Serialize};
+
+use super::{ScanArguments, ScanError};
+
+/// How many of the last blocks are remembered, to notice that the chain has changed.
+pub(super) const MOST_RECENT: usize = 1000;
+
+/// The form of the file; another one is not read.
+const VERSION: u32 = 1;
+
+/// What was seen so far.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Progress {
+    version: u32,
+    network: String,
+    pub(super) from: u32,
+    /// The last blocks, the newest last.
+    pub(super) recent: Vec<Seen>,
+    pub(super) ledger: Ledger,
+}
+
+/// A block that was seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Seen {
+    pub(super) height: u32,
+    #[serde(with = "as_text")]
+    pub(super) hash: BlockHash,
+}
+
+impl Progress {
+    fn new(from: u32, network: Network) -> Self {
+        Self {
+            version: VERSION,
+            network: network.name().to_owned(),
+            from,
+            recent: Vec::new(),
+            ledger: Ledger::new(),
+        }
+    }
+
+    /// The height of the next block.
+    pub(super) fn next(&self) -> u32 {
+        self.recent.last().map_or(self.from, |seen| seen.height + 1)
+    }
+
+    /// Whether a block is a successor of the last one.
+    pub(super) fn is_followed_by(&self, header: &BlockHeader) -> bool {
+        self.recent.last().is_none_or(|seen| seen.hash == header.previous_block)
+    }
+
+    pub(super) fn connect(&mut self, seen: Seen, claim: Option<&Claim>) -> Entry {
+        self.recent.push(seen);
+        if self.recent.len() > 2 * MOST_RECENT {
+            self.recent.drain(..MOST_RECENT);
+        }
+        self.ledger.connect(seen.hash, seen.height, claim)
+    }
+
+    /// Leaves the blocks after the first `kept` of the recent ones, and answers them, the newest
+    /// first.
+    pub(super) fn disconnect(&mut self, kept: usize) -> Vec<Seen> {
+        let orphans: Vec<_> = self.recent.drain(kept..).rev().collect();
+        for orphan in &orphans {
+            self.ledger.disconnect(orphan.hash);
+        }
+        orphans
+    }
+}
+
+/// Where progress is kept.
+pub(super) struct ProgressFile {
+    dir: PathBuf,
+    name: String,
+    /// Whether it stays when the scan is done.
+    stays: bool,
+}
+
+impl ProgressFile {
+    pub(super) fn open(arguments: &ScanArguments, config: &Config) -> Result<Self, ScanError> {
+        let Some(path) = &arguments.progress else {
+            create_private_dir(&config.network_dir)?;
+            let name = format!("scanminerids-{}.json", arguments.from);
+            return Ok(Self { dir: config.network_dir.clone(), name, stays: false });
+        };
+        let no_name = || ScanError::Progress {
+            path: path.clone(),
+            reason: "not the name of a file".to_owned(),
+        };
+        let name = path.file_name().and_then(|name| name.to_str()).ok_or_else(no_name)?.to_owned();
+        let dir = match path.parent() {
+            Some(dir) if dir != Path::new("") => dir.to_owned(),
+            _ => PathBuf::from("."),
+        };
+        Ok(Self { dir, name, stays: true })
+    }
+
+    /// What an earlier scan has left, or a beginning.
+    pub(super) fn read(
+        &self,
+        arguments: &ScanArguments,
+        network: Network,
+    ) -> Result<Progress, ScanError> {
+        let path = self.dir.join(&self.name);
+        let failed = |reason: String| ScanError::Progress { path: path.clone(), reason };
+        let beginning = Progress::new(arguments.from, network);
+        if arguments.restart {
+            return Ok(beginning);
+        }
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(beginning),
+            Err(error) => return Err(failed(error.to_string())),
+        };
+        let progress: Progress =
+            serde_json::from_str(&text).map_err(|error| failed(error.to_string()))?;
+        if (progress.version, progress.network.as_str()) != (VERSION, network.name()) {
+            return Err(failed("of another version or network".to_owned()));
+        }
+        if progress.from != arguments.from {
+            return Err(failed(format!("of a scan from height {}", progress.from)));
+        }
+        Ok(progress)
+    }
+
+    pub(super) fn write(&self, progress: &Progress) -> Result<(), ScanError> {
+        let text = serde_json::to_vec(progress).expect("heights and texts are JSON");
+        Ok(write_atomically(&self.dir, &self.name, &text)?)
+    }
+
+    /// The scan is done.
+    pub(super) fn finish(&self, progress: &Progress) -> Result<(), ScanError> {
+        if self.stays {
+            return self.write(progress);
+        }
+        match fs::remove_file(self.dir.join(&self.name)) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(ScanError::Progress {
+                path: self.dir.join(&self.name),
+                reason: error.to_string(),
+            }),
+            _ => Ok(()),
+        }
+    }
+}
+
+mod as_text {
+    use bsv_tx::BlockHash;
+    use serde::{Deserialize, Deserializer, Serializer, de};
+
+    pub(super) fn serialize<S: Serializer>(
+        hash: &BlockHash,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(hash)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<BlockHash, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+    }
+}

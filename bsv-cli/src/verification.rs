@@ -1,0 +1,201 @@
+//! Verifying the miner identity in one block.
+
+use std::process::ExitCode;
+
+use bsv_minerid::{
+    BlockProof, Candidate, Claim, Evidence, Finding, GatheredBlock, MinerInfoEvidence, Outcome,
+    Report, Verdict, gather, verify,
+};
+use bsv_network::NodeRpc;
+use bsv_server::{Config, ConfigError};
+use bsv_tx::{BlockHash, BlockHeader, MerkleBranch, Sibling, Transaction};
+use clap::{ArgGroup, Args};
+
+use crate::CliError;
+use crate::args::height;
+use crate::output::{self, printable};
+
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("source").required(true)))]
+pub(crate) struct VerifyArguments {
+    /// The block of this hash, from the node
+    #[arg(long, value_name = "HASH", group = "source")]
+    block: Option<BlockHash>,
+    /// The block at this height, from the node
+    #[arg(long, value_name = "N", value_parser = height(), group = "source")]
+    height: Option<u32>,
+    /// This coinbase transaction; no node is asked
+    #[arg(long, value_name = "HEX", value_parser = transaction, group = "source", requires = "header")]
+    coinbase: Option<Transaction>,
+    /// The header of its block
+    #[arg(long, value_name = "HEX", value_parser = header, requires = "coinbase")]
+    header: Option<BlockHeader>,
+    /// Its Merkle branch: hashes from the bottom, in display order; none in a block without other
+    /// transactions
+    #[arg(long, value_name = "HASH", value_delimiter = ',', num_args = 0.., requires = "coinbase")]
+    branch: Vec<Sibling>,
+    /// The miner-info transaction that it refers to
+    #[arg(long, value_name = "HEX", value_parser = transaction, requires = "coinbase")]
+    minerinfo_tx: Option<Transaction>,
+    /// The Merkle branch of that; * stands for a duplicate
+    #[arg(long, value_name = "HASH", value_delimiter = ',', num_args = 1.., requires = "minerinfo_index")]
+    minerinfo_branch: Vec<Sibling>,
+    /// The index of that in the block
+    #[arg(long, value_name = "N", requires_all = ["minerinfo_tx", "minerinfo_branch"])]
+    minerinfo_index: Option<u64>,
+    /// A transaction that its document's dataRefs lead to
+    #[arg(long, value_name = "HEX", value_parser = transaction, requires = "minerinfo_tx")]
+    dataref_tx: Vec<Transaction>,
+}
+
+/// Where a block comes from.
+pub(crate) enum Source {
+    Hash(BlockHash),
+    Height(u32),
+    Given(Box<BlockProof>, Evidence),
+}
+
+impl VerifyArguments {
+    pub(crate) fn source(&self) -> Source {
+        match (self.block, self.height, &self.coinbase, self.header) {
+            (Some(hash), ..) => Source::Hash(hash),
+            (_, Some(height), ..) => Source::Height(height),
+            (_, _, Some(coinbase), Some(header)) => self.given(coinbase.clone(), header),
+            _ => unreachable!(
+                "the command line demands one of the three, and a header with the last"
+            ),
+        }
+    }
+
+    fn given(&self, coinbase: Transaction, header: BlockHeader) -> Source {
+        let branch = MerkleBranch { position: 0, siblings: self.branch.clone() };
+        let proof = BlockProof { header, height: None, coinbase, branch };
+        let miner_info = match self.minerinfo_tx.clone() {
+            None => MinerInfoEvidence::Unknown,
+            Some(transaction) => {
+                let siblings = self.minerinfo_branch.clone();
+                let branch = |position| MerkleBranch { position, siblings };
+                MinerInfoEvidence::Found { transaction, branch: self.minerinfo_index.map(branch) }
+            }
+        };
+        let data = self.dataref_tx.clone();
+        Source::Given(Box::new(proof), Evidence { miner_info, data, ..Evidence::default() })
+    }
+}
+
+fn transaction(text: &str) -> Result<Transaction, String> {
+    Transaction::from_hex(text).map_err(|error| error.to_string())
+}
+
+fn header(text: &str) -> Result<BlockHeader, String> {
+    let bytes = hex::decode(text).map_err(|_| "not hexadecimal")?;
+    BlockHeader::from_bytes(&bytes).map_err(|error| error.to_string())
+}
+
+/// Verifies and prints. Only a valid identity is a success.
+pub(crate) fn run(
+    source: Source,
+    config: impl FnOnce() -> Result<Config, ConfigError>,
+    is_json: bool,
+) -> Result<ExitCode, CliError> {
+    let (proof, evidence, in_main_chain) = match source {
+        Source::Given(proof, evidence) => (*proof, evidence, None),
+        from_node => {
+            let node = node(&config()?)?;
+            let runtime = tokio::runtime::Runtime::new()?;
+            let GatheredBlock { proof, evidence, in_main_chain } =
+                runtime.block_on(fetch(&node, &from_node))?;
+            (proof, evidence, Some(in_main_chain))
+        }
+    };
+    let report = verify(&proof, &evidence);
+    output::print(&if is_json {
+        let json = report.to_json();
+        let in_main_chain = serde_json::Value::from(in_main_chain);
+        format!("{},\"inMainChain\":{in_main_chain}}}\n", json.trim_end_matches('}'))
+    } else {
+        describe(&report, in_main_chain)
+    })?;
+    Ok(match report.verdict() {
+        Verdict::Valid => ExitCode::SUCCESS,
+        Verdict::Invalid | Verdict::Undecided | Verdict::NoIdentity => ExitCode::FAILURE,
+    })
+}
+
+/// The node of the configuration.
+pub(crate) fn node(config: &Config) -> Result<NodeRpc, CliError> {
+    config.node.clone().map(NodeRpc::new).ok_or(CliError::NoNode)
+}
+
+async fn fetch(node: &NodeRpc, source: &Source) -> Result<GatheredBlock, CliError> {
+    let hash = match source {
+        Source::Height(height) => {
+            node.block_hash(*height).await?.ok_or(CliError::BeyondTip(*height))?
+        }
+        Source::Hash(hash) => *hash,
+        Source::Given(proof, _) => proof.header.block_hash(),
+    };
+    gather(node, &hash).await?.ok_or(CliError::UnknownBlock(hash))
+}
+
+/// The report for people.
+fn describe(report: &Report, in_main_chain: Option<bool>) -> String {
+    let height = report.height.map(|height| format!(" at height {height}")).unwrap_or_default();
+    let mut text = format!("Block {}{height}: {}\n", report.block, in_words(report));
+    if in_main_chain == Some(false) {
+        text.push_str("The block is not in the main chain.\n");
+    }
+    if let Some(claim) = report.claim() {
+        text.push_str(&claimed(claim));
+    }
+    text.push_str(match report.passes_node() {
+        _ if report.verdict() == Verdict::NoIdentity => "",
+        Some(true) => "Nodes take it.\n",
+        Some(false) => "Nodes do not take it.\n",
+        None => "Whether nodes take it cannot be told.\n",
+    });
+    text.extend(report.findings.iter().map(line));
+    for candidate in &report.candidates {
+        let Candidate { output, generation, .. } = candidate;
+        text.push_str(&format!("output {output}, protocol {generation}\n"));
+        text.extend(candidate.findings.iter().map(line));
+    }
+    text
+}
+
+fn in_words(report: &Report) -> &'static str {
+    match report.verdict() {
+        Verdict::Valid => "a valid miner identity",
+        Verdict::Invalid => "no valid miner identity",
+        Verdict::Undecided => "a miner identity of which not all could be checked",
+        Verdict::NoIdentity => "no miner identity",
+    }
+}
+
+fn claimed(claim: &Claim) -> String {
+    let mut text = format!("miner id               {}\n", claim.miner_id);
+    let mut field = |name: &str, value: Option<String>| {
+        if let Some(value) = value {
+            text.push_str(&format!("{name:<23}{}\n", printable(&value)));
+        }
+    };
+    let is_rotation = claim.previous_miner_id != claim.miner_id;
+    field("previous miner id", is_rotation.then(|| claim.previous_miner_id.to_string()));
+    field("name", claim.name.clone());
+    if let Some(keys) = claim.revocation_keys {
+        field("revocation key", Some(keys.current.to_string()));
+        field("previous one", keys.is_roll().then(|| keys.previous.to_string()));
+    }
+    field("revokes back to", claim.compromised_miner_id.clone());
+    field("VCTx", claim.vctx.map(|vctx| vctx.to_string()));
+    text
+}
+
+fn line(finding: &Finding) -> String {
+    let outcome = match &finding.outcome {
+        Outcome::Holds => "holds".to_owned(),
+        Outcome::Fails(reason) => format!("FAILS: {}", printable(reason)),
+        Outcome::Unchecked(reason) => format!("not checked: {}", printable(reason)),
+    };
+    format!("  {:<27}{outcome}\n", finding.check)
+}

@@ -1,0 +1,66 @@
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+
+use bsv_tests::repetitions;
+use serde_json::json;
+
+use crate::Guarded;
+
+/// Connects so many times. Every other connection says nothing, the rest begin with a request.
+fn crowd(address: &str, count: usize) -> Vec<TcpStream> {
+    let connect = |number: usize| {
+        let mut stream = TcpStream::connect(address).unwrap();
+        if number % 2 == 1 {
+            stream
+                .write_all(b"GET /minerid/first HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ")
+                .unwrap();
+        }
+        stream.set_nonblocking(true).unwrap();
+        stream
+    };
+    (0..count).map(connect).collect()
+}
+
+fn is_open(stream: &mut TcpStream) -> bool {
+    matches!(stream.read(&mut [0]), Err(error) if error.kind() == ErrorKind::WouldBlock)
+}
+
+#[test]
+fn those_who_connect_and_say_nothing_keep_nobody_out() {
+    let guarded = Guarded::start_with(json!({}));
+    let count = repetitions("idle and slow connections per listener", 2000, 1100);
+    let listeners = [
+        (guarded.server.address(), "/minerid/first", 200),
+        (guarded.server.wallet().address(), "/api/v1/balance", 200),
+        (guarded.server.payments().address(), "/api/v1/payment/x", 404),
+    ];
+    for (address, path, status) in listeners {
+        let client = bsv_tests::Client::new(address);
+        let mut crowd = crowd(address, count);
+        // A connection that is used now and then is not the idlest.
+        for _ in 0..100 {
+            assert_eq!(client.get(path).status, status, "{path}");
+        }
+        crowd.retain_mut(is_open);
+        // As many as fit, but for those that made room.
+        assert!((700..=1024).contains(&crowd.len()), "{} are left", crowd.len());
+    }
+}
+
+#[test]
+fn an_answer_under_way_is_not_given_up_for_newcomers() {
+    let guarded = Guarded::start_with(json!({}));
+    let address = guarded.server.address();
+    let mut stream = TcpStream::connect(address).unwrap();
+    // A request whose body is still to come is under way.
+    let head = "POST /coinbase2 HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 2\r\n\
+                Connection: close\r\n\r\n{";
+    stream.write_all(head.as_bytes()).unwrap();
+    let crowd = crowd(address, 1100);
+    assert_eq!(guarded.server.get("/minerid/first").status, 200);
+    stream.write_all(b"}").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.ends_with("Block height must be supplied"), "{answer}");
+    drop(crowd);
+}
