@@ -18,7 +18,7 @@ mod verification;
 use std::process::ExitCode;
 
 use bsv_network::NodeError;
-use bsv_server::{Config, ConfigError};
+use bsv_server::{Config, ConfigError, LogForm};
 use bsv_tx::BlockHash;
 use clap::Parser;
 use thiserror::Error;
@@ -57,7 +57,7 @@ enum CliError {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    bsv_server::log_to_stderr("error");
+    bsv_server::log_to_stderr("error", LogForm::Text);
     match run(&arguments) {
         Ok(code) => code,
         Err(CliError::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {

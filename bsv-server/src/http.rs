@@ -8,6 +8,7 @@ mod guard;
 mod patient;
 mod peers;
 mod problem;
+mod routes;
 mod serve;
 
 pub use answer_body::{AnswerBody, BrokenOff};
@@ -15,6 +16,7 @@ pub(crate) use body::{LargeBodies, collect};
 pub(crate) use guard::{check_origin, check_unsafe_get};
 pub(crate) use peers::Peers;
 pub(crate) use problem::Problem;
+pub(crate) use routes::Routes;
 pub(crate) use serve::{Limits, Listener, serve, serve_stream};
 
 /// An answer.

@@ -16,6 +16,7 @@ use thiserror::Error;
 use crate::access::{Access, Caller, Denied, TokenFileError, Tokens};
 use crate::config::{Config, WalletConfig};
 use crate::control::SetUp;
+use crate::health::Health;
 use crate::http::{self, Answer, LargeBodies, Peers, Problem, answer};
 use crate::minerid::{self, MinerIdApi};
 use crate::payments::PaymentsApi;
@@ -30,6 +31,7 @@ pub struct Instance {
     pub(crate) wallet: Option<WalletApi>,
     payments: Option<PaymentsApi>,
     access: Access,
+    health: Health,
     large_bodies: LargeBodies,
     /// What strangers take.
     pub(crate) payers: Arc<Peers>,
@@ -50,6 +52,18 @@ pub enum Surface {
     Payments,
     /// The control socket, or this very process: those routes, and setting up.
     Control,
+}
+
+impl Surface {
+    /// Its name, as the line says that tells where it is.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::MinerId => "minerid",
+            Self::Wallet => "wallet",
+            Self::Payments => "payments",
+            Self::Control => "control",
+        }
+    }
 }
 
 /// Why a data directory could not be opened.
@@ -118,6 +132,7 @@ impl Instance {
             (&config.keystore, program),
         );
         let access = Access::new(config.access.clone(), tokens);
+        let health = Health::new(&config, node.clone());
         let minerid = ids.map(MinerIdApi::new);
         let payments = wallet.clone().map(PaymentsApi::new);
         let wallet = wallet.map(WalletApi::new);
@@ -131,6 +146,7 @@ impl Instance {
             wallet,
             payments,
             access,
+            health,
             large_bodies,
             payers,
             large_payments,
@@ -162,19 +178,17 @@ impl Instance {
     where
         B: Body<Data = Bytes> + Unpin,
     {
-        let service = match surface {
-            Surface::MinerId => Service::MinerId,
-            Surface::Wallet => Service::Wallet,
-            Surface::Payments => Service::Payments,
-            Surface::Control if request.uri().path().starts_with("/api/") => Service::Wallet,
-            Surface::Control => Service::MinerId,
-        };
+        let service = Service::of(surface, request.uri().path());
         // Strangers use the payments listener, from wherever they are.
         let is_for_owner = matches!(surface, Surface::MinerId | Surface::Wallet);
         if is_for_owner
             && let Err(reason) = http::check_origin(request.headers(), &self.config.allowed_hosts)
         {
             return service.refuse(StatusCode::FORBIDDEN, reason);
+        }
+        let (method, path) = (request.method(), request.uri().path());
+        if let Some(answer) = self.health.answer(surface, method, path).await {
+            return answer;
         }
         let caller = match is_for_owner {
             true => self.access.identify(request.headers()),
@@ -217,6 +231,22 @@ impl Instance {
         }
     }
 
+    /// The pattern that a path fits, such as `/minerid/{alias}`: what can be told of a request without
+    /// telling what stands in it.
+    pub(crate) fn pattern(&self, surface: Surface, path: &str) -> Option<&'static str> {
+        if let Some(pattern) = Health::pattern(path) {
+            return Some(pattern);
+        }
+        if surface == Surface::Control && path.starts_with("/control/") {
+            return Some("/control/{*operation}");
+        }
+        match Service::of(surface, path) {
+            Service::MinerId => self.minerid.as_ref()?.pattern(path),
+            Service::Wallet => self.wallet.as_ref()?.pattern(path),
+            Service::Payments => self.payments.as_ref()?.pattern(path),
+        }
+    }
+
     /// Notes on the disk which identities have handed out documents; the last thing to do before an
     /// instance is dropped.
     pub fn record_hand_outs(&self) {
@@ -237,6 +267,16 @@ enum Service {
 }
 
 impl Service {
+    fn of(surface: Surface, path: &str) -> Self {
+        match surface {
+            Surface::MinerId => Self::MinerId,
+            Surface::Wallet => Self::Wallet,
+            Surface::Payments => Self::Payments,
+            Surface::Control if path.starts_with("/api/") => Self::Wallet,
+            Surface::Control => Self::MinerId,
+        }
+    }
+
     fn refuse(self, status: StatusCode, reason: &str) -> Answer {
         match self {
             Self::MinerId => answer::text(status, reason.to_owned()),

@@ -8,6 +8,7 @@
 mod access;
 pub mod config;
 pub mod control;
+mod health;
 pub mod http;
 mod instance;
 mod minerid;
@@ -18,4 +19,6 @@ mod wallet;
 pub use access::{AccessConfig, Grant, GrantParseError, JwtKey, Scope, TokenFileError, WeakJwtKey};
 pub use config::{Config, ConfigError, ConfigSources};
 pub use instance::{Instance, OpenError, Surface};
-pub use run::{StartError, log_to_stderr, main, run, serve_connection, survive_file_size_limit};
+pub use run::{
+    LogForm, StartError, log_to_stderr, main, run, serve_connection, survive_file_size_limit,
+};

@@ -3,11 +3,11 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use clap::Parser;
-use hyper::Request;
+use clap::{Parser, ValueEnum};
 use hyper::body::Incoming;
+use hyper::{Method, Request};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -39,6 +39,18 @@ struct Arguments {
     /// The directory for all data [default: $XDG_DATA_HOME/bsv-server or ~/.local/share/bsv-server]
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
+    /// How the log is written to standard error
+    #[arg(long, value_enum, value_name = "FORM", default_value_t = LogForm::Text)]
+    log: LogForm,
+}
+
+/// How a log is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogForm {
+    /// Lines for people.
+    Text,
+    /// A JSON object per line.
+    Json,
 }
 
 /// Why the server could not start.
@@ -69,7 +81,7 @@ pub enum StartError {
 /// SIGINT), and answers 0, or 1 with the reason on standard error.
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    log_to_stderr("info");
+    log_to_stderr("info", arguments.log);
     match start(arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -81,15 +93,17 @@ pub fn main() -> ExitCode {
 
 /// Logs to standard error what the environment variable BSV_LOG asks for, or else what is at least
 /// of `level`.
-pub fn log_to_stderr(level: &str) {
+pub fn log_to_stderr(level: &str, form: LogForm) {
     let filter = EnvFilter::try_from_env("BSV_LOG").unwrap_or_else(|_| EnvFilter::new(level));
-    tracing_subscriber::fmt()
+    let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
         // A log that cannot be written, on a full disk too, is no reason to end.
         .log_internal_errors(false)
-        .with_ansi(io::stderr().is_terminal())
-        .with_writer(io::stderr)
-        .init();
+        .with_writer(io::stderr);
+    match form {
+        LogForm::Text => log.with_ansi(io::stderr().is_terminal()).init(),
+        LogForm::Json => log.json().flatten_event(true).init(),
+    }
 }
 
 /// How many threads wait for the disk or read pages of lists. Each keeps memory of its own.
@@ -99,7 +113,7 @@ const BLOCKING_THREADS: usize = 8;
 const DESCRIPTORS: u64 = 4 * 1024 + 100;
 
 fn start(arguments: Arguments) -> Result<(), StartError> {
-    let Arguments { config: file, data_dir } = arguments;
+    let Arguments { config: file, data_dir, log: _ } = arguments;
     let config = Config::load(&ConfigSources { file, data_dir })?;
     raise_descriptor_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -165,12 +179,12 @@ pub async fn run(config: Config, shutdown: impl Future<Output = ()>) -> Result<(
     let (stop, stopped) = watch::channel(());
     let mut listeners = JoinSet::new();
     let mut tcp_listeners = Vec::new();
-    for (surface, name, address) in local_listeners(&instance.config) {
-        tcp_listeners.push((surface, name, bind_tcp(address)?));
+    for (surface, address) in local_listeners(&instance.config) {
+        tcp_listeners.push((surface, bind_tcp(address)?));
     }
-    tcp_listeners.extend(payments.map(|listener| (Surface::Payments, "payments", listener)));
-    for (surface, name, listener) in tcp_listeners {
-        say(&format!("listening {name} http://{}", listener.local_addr()?));
+    tcp_listeners.extend(payments.map(|listener| (Surface::Payments, listener)));
+    for (surface, listener) in tcp_listeners {
+        say(&format!("listening {} http://{}", surface.name(), listener.local_addr()?));
         listeners.spawn(serve_surface(Arc::clone(&instance), surface, listener, stopped.clone()));
     }
     say(&format!("listening control {control_path}"));
@@ -189,11 +203,11 @@ pub async fn run(config: Config, shutdown: impl Future<Output = ()>) -> Result<(
     Ok(())
 }
 
-fn local_listeners(config: &Config) -> Vec<(Surface, &'static str, SocketAddr)> {
+fn local_listeners(config: &Config) -> Vec<(Surface, SocketAddr)> {
     let minerid = config.minerid.as_ref();
     let wallet = config.wallet.as_ref();
-    let minerid = minerid.map(|minerid| (Surface::MinerId, "minerid", minerid.address));
-    let wallet = wallet.map(|wallet| (Surface::Wallet, "wallet", wallet.address));
+    let minerid = minerid.map(|minerid| (Surface::MinerId, minerid.address));
+    let wallet = wallet.map(|wallet| (Surface::Wallet, wallet.address));
     minerid.into_iter().chain(wallet).collect()
 }
 
@@ -267,8 +281,32 @@ struct Door {
 
 impl Door {
     async fn answer(self, address: Option<IpAddr>, request: Request<Incoming>) -> Answer {
-        self.instance.answer_peer(self.surface, address, request).await
+        let Self { instance, surface } = self;
+        if !instance.config.log_requests {
+            return instance.answer_peer(surface, address, request).await;
+        }
+        let begun = Instant::now();
+        // Neither path nor query, which may hold what is not for the log.
+        let route = instance.pattern(surface, request.uri().path()).unwrap_or("none");
+        let method = known_method(request.method());
+        let answer = instance.answer_peer(surface, address, request).await;
+        tracing::info!(
+            target: "bsv_server::requests",
+            listener = surface.name(),
+            method,
+            route,
+            status = answer.status().as_u16(),
+            micros = begun.elapsed().as_micros() as u64,
+            "request"
+        );
+        answer
     }
+}
+
+/// A method that may stand in the log: strangers can send any word.
+fn known_method(method: &Method) -> &'static str {
+    let known = ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"];
+    known.into_iter().find(|known| *known == method.as_str()).unwrap_or("other")
 }
 
 /// How much of an answer waits in the system for its reader, in bytes. Of a larger buffer, a slow reader

@@ -210,7 +210,7 @@ impl Database {
         &self,
         command: impl FnOnce(&WriteTransaction) -> Result<Result<T, R>, StoreError>,
     ) -> Result<Result<T, R>, StoreError> {
-        self.check_free_space()?;
+        check_free_space(self.dir(), self.options.free_space_reserve)?;
         self.leave_read_only();
         let outcome = self.with_engine(|engine| {
             let transaction = engine.begin_write()?;
@@ -266,18 +266,22 @@ impl Database {
             }
         }
     }
+}
 
-    fn check_free_space(&self) -> Result<(), StoreError> {
-        let dir = self.dir();
-        let space = rustix::fs::statvfs(dir)
-            .map_err(|error| FileError::new("look at the free space of", dir)(error.into()))?;
-        let free = space.f_bavail.saturating_mul(space.f_frsize);
-        let reserve = self.options.free_space_reserve;
-        if free < reserve {
-            return Err(StoreError::NoSpace { dir: dir.to_owned(), free, reserve });
-        }
-        Ok(())
+/// Checks that a database in `dir`, of the usual options, could be written to now.
+pub fn check_writable(dir: &Path) -> Result<(), StoreError> {
+    check_free_space(dir, DatabaseOptions::default().free_space_reserve)?;
+    Ok(files::probe(dir)?)
+}
+
+fn check_free_space(dir: &Path, reserve: u64) -> Result<(), StoreError> {
+    let space = rustix::fs::statvfs(dir)
+        .map_err(|error| FileError::new("look at the free space of", dir)(error.into()))?;
+    let free = space.f_bavail.saturating_mul(space.f_frsize);
+    if free < reserve {
+        return Err(StoreError::NoSpace { dir: dir.to_owned(), free, reserve });
     }
+    Ok(())
 }
 
 impl Engine {

@@ -63,6 +63,14 @@ pub fn write_atomically(dir: &Path, name: &str, contents: &[u8]) -> Result<(), F
     written
 }
 
+/// Checks that a file in `dir` can reach the disk, by writing one and removing it again.
+pub(crate) fn probe(dir: &Path) -> Result<(), FileError> {
+    let path = dir.join(".probe");
+    write_synced(&path, b"?")
+        .and_then(|()| fs::remove_file(&path))
+        .map_err(FileError::new("write", &path))
+}
+
 fn write_synced(path: &Path, contents: &[u8]) -> io::Result<()> {
     let mut file =
         OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;

@@ -16,7 +16,9 @@ mod lazy_table;
 mod lock;
 mod overlay;
 
-pub use database::{Database, DatabaseOptions, Migration, Schema, StoreError, View};
+pub use database::{
+    Database, DatabaseOptions, Migration, Schema, StoreError, View, check_writable,
+};
 pub use files::{FileError, create_private_dir, write_atomically};
 pub use group_writer::{GroupWriter, Tables};
 pub use keystore::{Keystore, KeystoreError, PlainKeys};

@@ -122,6 +122,19 @@ impl Site {
         Server::wait_until_listening(child, started)
     }
 
+    /// Starts the server with these arguments too, so that it logs to a file, and waits until it
+    /// listens.
+    ///
+    /// # Panics
+    /// If it does not.
+    pub fn server_logging_to(&self, log: &Path, arguments: &[&str]) -> Server {
+        let started = Instant::now();
+        let mut command = self.server_command();
+        command.args(arguments).stdout(Stdio::piped()).stderr(fs::File::create(log).unwrap());
+        Server::wait_until_listening(command.spawn().unwrap(), started)
+            .unwrap_or_else(|_| panic!("the server did not start, see {}", log.display()))
+    }
+
     /// The command that starts the server.
     pub fn server_command(&self) -> Command {
         self.command(server_program(), &[])

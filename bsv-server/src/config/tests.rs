@@ -109,3 +109,20 @@ fn one_passphrase_and_not_an_empty_one() {
     assert!(one_passphrase(None, Some(SecretString::from(""))).is_err());
     assert!(one_passphrase(Some(&dir.path().join("missing")), None).is_err());
 }
+
+#[tokio::test]
+async fn an_instance_shows_no_secret() {
+    let dir = tempfile::tempdir().unwrap();
+    let settings = json!({
+        "rpcUser": "me", "rpcPassword": "hidden-password",
+        "auth": {"requireToken": true, "jwtKey": "hidden-key of 32 bytes or even more"},
+    });
+    let settings = Settings::read("test", settings).unwrap();
+    let passphrase = Some(SecretString::from("hidden-passphrase"));
+    let config = Config::new(settings, dir.path(), passphrase).unwrap();
+    let instance = crate::Instance::open(config, "test").await.unwrap();
+    let words = instance.wallet.as_ref().unwrap().wallet().seed().unwrap();
+    let shown = format!("{instance:?}");
+    assert!(!shown.contains("hidden"), "{shown}");
+    assert!(!shown.contains(words.words().as_str()) && !shown.is_empty(), "{shown}");
+}

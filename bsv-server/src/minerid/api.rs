@@ -5,19 +5,19 @@ use bsv_minerid::{Alias, Error, Identity, MinerIds};
 use bsv_tx::{Script, Txid};
 use bytes::Bytes;
 use hyper::{Method, Request, StatusCode};
-use matchit::{Params, Router};
+use matchit::Params;
 use percent_encoding::percent_decode_str;
 
 use super::coinbase2;
 use super::refusal::{Refusal, deny};
 use crate::access::{Caller, Scope};
-use crate::http::{Answer, answer, check_unsafe_get};
+use crate::http::{Answer, Routes, answer, check_unsafe_get};
 
 /// Answers the requests of the miner identity specification.
 #[derive(Debug)]
 pub(crate) struct MinerIdApi {
     ids: Arc<MinerIds>,
-    routes: Router<Route>,
+    routes: Routes<Route>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -35,8 +35,7 @@ enum Route {
 
 impl MinerIdApi {
     pub(crate) fn new(ids: Arc<MinerIds>) -> Self {
-        let mut routes = Router::new();
-        for (path, route) in [
+        let routes = Routes::new([
             ("/opreturn/{alias}/{height}", Route::OutputScript),
             ("/opreturn/{alias}/{height}/{txid}", Route::OutputScriptWithData),
             ("/datarefs/{alias}/opreturns", Route::DataScripts),
@@ -46,9 +45,7 @@ impl MinerIdApi {
             ("/minerid/{alias}", Route::MinerId),
             ("/minerid/{alias}/sign/{hash}", Route::Sign),
             ("/minerid/{alias}/pksign/{hash}", Route::PkSign),
-        ] {
-            routes.insert(path, route).expect("the paths do not contradict each other");
-        }
+        ]);
         Self { ids, routes }
     }
 
@@ -56,33 +53,34 @@ impl MinerIdApi {
         &self.ids
     }
 
+    /// The pattern that a path fits, if there is something.
+    pub(crate) fn pattern(&self, path: &str) -> Option<&'static str> {
+        self.routes.pattern(without_slash(path))
+    }
+
     pub(crate) async fn answer(&self, request: Request<Bytes>, caller: &Caller) -> Answer {
-        let path = request.uri().path();
-        // The older generator takes no notice of a slash at the end.
-        let path = path.strip_suffix('/').unwrap_or(path);
-        let Ok(matched) = self.routes.at(path) else {
+        let path = without_slash(request.uri().path());
+        let Some((route, params)) = self.routes.at(path) else {
             return Refusal::not_found().into_text();
         };
-        let alias = || match matched.value {
+        let alias = || match route {
             Route::Coinbase2 => coinbase2::alias(request.body()),
-            _ => param(&matched.params, "alias").ok(),
+            _ => param(&params, "alias").ok(),
         };
-        if let Err(denied) = caller.require(matched.value.scope(), alias) {
+        if let Err(denied) = caller.require(route.scope(), alias) {
             return deny(&denied);
         }
-        let methods = matched.value.methods();
+        let methods = route.methods();
         if !methods.split(", ").any(|method| method == request.method().as_str()) {
             return answer::method_not_allowed(methods);
         }
-        if matches!(matched.value, Route::Rotate)
+        if matches!(route, Route::Rotate)
             && request.method() == Method::GET
             && let Err(reason) = check_unsafe_get(request.headers())
         {
             return answer::text(StatusCode::FORBIDDEN, reason);
         }
-        self.call(*matched.value, &matched.params, &request)
-            .await
-            .unwrap_or_else(Refusal::into_text)
+        self.call(route, &params, &request).await.unwrap_or_else(Refusal::into_text)
     }
 
     async fn call(
@@ -198,6 +196,11 @@ impl Route {
 struct PkSignJson {
     public_key: String,
     signature: String,
+}
+
+/// The older generator takes no notice of a slash at the end.
+fn without_slash(path: &str) -> &str {
+    path.strip_suffix('/').unwrap_or(path)
 }
 
 fn param<'p>(params: &Params<'_, 'p>, name: &str) -> Result<Cow<'p, str>, Refusal> {

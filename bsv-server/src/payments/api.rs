@@ -7,16 +7,15 @@ use hyper::header::{
     ACCEPT, ALLOW, AUTHORIZATION, CONTENT_TYPE, ETAG, HeaderValue, WWW_AUTHENTICATE,
 };
 use hyper::{Method, Request, StatusCode};
-use matchit::Router;
 use serde::Deserialize;
 
-use crate::http::{Answer, Problem, answer};
+use crate::http::{Answer, Problem, Routes, answer};
 
 /// Answers payers.
 #[derive(Debug)]
 pub(crate) struct PaymentsApi {
     wallet: Arc<Wallet>,
-    routes: Router<Route>,
+    routes: Routes<Route>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -29,26 +28,28 @@ enum Route {
 
 impl PaymentsApi {
     pub(crate) fn new(wallet: Arc<Wallet>) -> Self {
-        let mut routes = Router::new();
-        for (path, route) in [
+        let routes = Routes::new([
             ("/dpp/api/v1/payment/{id}", Route::Payment(Dialect::GoDpp)),
             ("/api/v1/payment/{id}", Route::Payment(Dialect::Brc)),
             ("/api/v1/channel/{id}", Route::Channel),
             ("/api/v1/channel/{id}/{sequence}", Route::Message),
-        ] {
-            routes.insert(path, route).expect("the paths do not contradict each other");
-        }
+        ]);
         Self { wallet, routes }
+    }
+
+    /// The pattern that a path fits, if there is something.
+    pub(crate) fn pattern(&self, path: &str) -> Option<&'static str> {
+        self.routes.pattern(path)
     }
 
     pub(crate) async fn answer(&self, request: &Request<Bytes>) -> Answer {
         let path = request.uri().path();
-        let Ok(matched) = self.routes.at(path) else {
+        let Some((route, params)) = self.routes.at(path) else {
             let detail = format!("there is nothing at {path}");
             return Problem::of_status(StatusCode::NOT_FOUND, detail).into_answer();
         };
-        let param = |name| matched.params.get(name).unwrap_or_default();
-        let answered = match (*matched.value, request.method()) {
+        let param = |name| params.get(name).unwrap_or_default();
+        let answered = match (route, request.method()) {
             (Route::Payment(dialect), &Method::GET | &Method::HEAD) => {
                 self.terms(param("id"), asked_dialect(request, dialect)).await
             }

@@ -6,13 +6,12 @@ use bsv_invoicing::{
 use bytes::Bytes;
 use hyper::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, LINK, LOCATION};
 use hyper::{HeaderMap, Method, Request, StatusCode};
-use matchit::Router;
 use tokio::sync::Semaphore;
 
 use super::list::{self, Listing, MAX_STREAMS};
 use super::refusal::deny;
 use crate::access::{Caller, Scope};
-use crate::http::{Answer, Problem, answer};
+use crate::http::{Answer, Problem, Routes, answer};
 
 /// Answers the requests of the wallet specification.
 #[derive(Debug)]
@@ -20,7 +19,7 @@ pub(crate) struct WalletApi {
     wallet: Arc<Wallet>,
     /// The places of lists that are streamed.
     streams: Arc<Semaphore>,
-    routes: Router<Route>,
+    routes: Routes<Route>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -49,8 +48,7 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 impl WalletApi {
     pub(crate) fn new(wallet: Arc<Wallet>) -> Self {
-        let mut routes = Router::new();
-        for (path, route) in [
+        let routes = Routes::new([
             ("/api/v1/invoices", Route::Invoices),
             ("/api/v1/invoices/{id}", Route::Invoice),
             ("/api/v1/invoices/{id}/payments", Route::Payments),
@@ -58,9 +56,7 @@ impl WalletApi {
             ("/api/v1/users", Route::Users),
             ("/api/v1/users/{id}", Route::User),
             ("/api/v1/balance", Route::Balance),
-        ] {
-            routes.insert(path, route).expect("the paths do not contradict each other");
-        }
+        ]);
         let streams = Arc::new(Semaphore::new(MAX_STREAMS));
         Self { wallet, streams, routes }
     }
@@ -69,18 +65,23 @@ impl WalletApi {
         &self.wallet
     }
 
+    /// The pattern that a path fits, if there is something.
+    pub(crate) fn pattern(&self, path: &str) -> Option<&'static str> {
+        self.routes.pattern(path)
+    }
+
     pub(crate) async fn answer(&self, request: &Request<Bytes>, caller: &Caller) -> Answer {
         let path = request.uri().path();
-        let Ok(matched) = self.routes.at(path) else {
+        let Some((route, params)) = self.routes.at(path) else {
             let detail = format!("there is nothing at {path}");
             return Problem::of_status(StatusCode::NOT_FOUND, detail).into_answer();
         };
-        let scope = matched.value.scope(request.method());
+        let scope = route.scope(request.method());
         if let Err(denied) = caller.require(scope, || None::<&str>) {
             return deny(&denied);
         }
-        let id = matched.params.get("id").unwrap_or_default();
-        self.call(*matched.value, id, request).await.unwrap_or_else(Problem::into_answer)
+        let id = params.get("id").unwrap_or_default();
+        self.call(route, id, request).await.unwrap_or_else(Problem::into_answer)
     }
 
     async fn call(

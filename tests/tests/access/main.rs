@@ -5,9 +5,12 @@
 mod browsers;
 mod crowd;
 mod guarded;
+mod health;
 mod jwt;
+mod logs;
 mod payers;
 mod routes;
+mod secrets;
 mod token_file;
 mod tokens;
 

@@ -7,8 +7,10 @@ use serde_json::{Value, json};
 
 const PATH: &str = "/api/v1/payment/x";
 
-fn start(payments: Value) -> Server {
-    Site::with(json!({"payments": payments, "minerid": {"enabled": false}})).server()
+/// A server with these settings of the payments listener, and the data directory that it needs.
+fn start(payments: Value) -> (Server, Site) {
+    let site = Site::with(json!({"payments": payments, "minerid": {"enabled": false}}));
+    (site.server(), site)
 }
 
 fn is_refused(reply: &Reply) -> bool {
@@ -26,7 +28,7 @@ fn is_refused(reply: &Reply) -> bool {
 #[test]
 fn who_asks_too_often_is_told_when_to_ask_again() {
     let limited = json!({"requestsPerSecond": 1, "requestBurst": 20, "limitLoopback": true});
-    let server = start(limited);
+    let (server, _site) = start(limited);
     let payments = server.payments();
     let refused: Vec<_> = (0..30).map(|_| is_refused(&payments.get(PATH))).collect();
     assert!(refused[..20].iter().all(|refused| !refused), "{refused:?}");
@@ -41,7 +43,8 @@ fn who_asks_too_often_is_told_when_to_ask_again() {
 
 #[test]
 fn this_machine_is_exempt_unless_configured() {
-    let server = start(json!({"requestsPerSecond": 1, "requestBurst": 1, "connectionsPerPeer": 1}));
+    let (server, _site) =
+        start(json!({"requestsPerSecond": 1, "requestBurst": 1, "connectionsPerPeer": 1}));
     for _ in 0..20 {
         assert!(!is_refused(&server.payments().get(PATH)));
     }
@@ -53,7 +56,7 @@ fn this_machine_is_exempt_unless_configured() {
 
 #[test]
 fn peers_behind_a_front_end_are_told_apart() {
-    let server = start(json!({
+    let (server, _site) = start(json!({
         "requestsPerSecond": 1, "requestBurst": 5, "trustedProxies": ["127.0.0.1", "10.0.0.0/8"],
     }));
     let ask = |forwarded: &[&str]| {
@@ -75,7 +78,8 @@ fn peers_behind_a_front_end_are_told_apart() {
 
 #[test]
 fn whom_nobody_trusts_cannot_name_another_peer() {
-    let server = start(json!({"requestsPerSecond": 1, "requestBurst": 5, "limitLoopback": true}));
+    let (server, _site) =
+        start(json!({"requestsPerSecond": 1, "requestBurst": 5, "limitLoopback": true}));
     let refused = (0..20).filter(|n| {
         let forwarded = format!("198.51.100.{n}");
         let headers = [("X-Forwarded-For", forwarded.as_str())];
@@ -86,7 +90,7 @@ fn whom_nobody_trusts_cannot_name_another_peer() {
 
 #[test]
 fn a_peer_has_a_share_of_the_connections() {
-    let server = start(json!({"connectionsPerPeer": 3, "limitLoopback": true}));
+    let (server, _site) = start(json!({"connectionsPerPeer": 3, "limitLoopback": true}));
     let connect = || TcpStream::connect(server.payments().address()).unwrap();
     let mut held: Vec<_> = (0..3).map(|_| connect()).collect();
     // Those that are held have been accepted, as they wait in front of this one.
@@ -107,7 +111,7 @@ fn a_peer_has_a_share_of_the_connections() {
 
 #[test]
 fn a_listener_may_have_few_connections() {
-    let server = start(json!({"connections": 2}));
+    let (server, _site) = start(json!({"connections": 2}));
     let held: Vec<_> =
         (0..10).map(|_| TcpStream::connect(server.payments().address()).unwrap()).collect();
     for _ in 0..5 {

@@ -197,12 +197,14 @@ fn others_reach_a_service_only_where_tokens_or_a_front_end_protect_it() {
         }
         let mut behind = open.clone();
         behind["allowUnauthenticated"] = json!(true);
-        let server = host(behind).server();
+        let site = host(behind);
+        let server = site.server();
         assert_eq!(server.wallet().get("/api/v1/balance").status, 200);
         let mut guarded = open;
         guarded["auth"] = json!({"requireToken": true});
         guarded["port"] = json!(free_port());
-        let server = host(guarded.clone()).server();
+        let site = host(guarded.clone());
+        let server = site.server();
         assert_eq!(server.wallet().get("/api/v1/balance").status, 401);
         assert_eq!(server.get("/minerid/x").status, 401);
         guarded["allowUnauthenticated"] = json!(true);

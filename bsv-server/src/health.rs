@@ -1,0 +1,144 @@
+//! Whether the service is alive, and ready to work.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use bsv_network::NodeRpc;
+use bsv_store::check_writable;
+use hyper::{Method, StatusCode};
+use serde::Serialize;
+use tokio::sync::Mutex;
+
+use crate::config::Config;
+use crate::http::{Answer, answer};
+use crate::instance::Surface;
+
+/// Answers `/healthz` and `/readyz`, which need no token and tell nothing secret.
+#[derive(Debug)]
+pub(crate) struct Health {
+    /// Where the stores lie that are open.
+    store_dirs: Vec<PathBuf>,
+    node: Option<NodeRpc>,
+    /// What was found last, and when. Held while somebody looks, so that others wait for that.
+    found: Mutex<Option<(Instant, Found)>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+struct Found {
+    store: StoreState,
+    node: NodeState,
+    /// Whether the node keeps an index of all transactions, if that is known.
+    txindex: Option<bool>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum StoreState {
+    Writable,
+    NotWritable,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum NodeState {
+    /// None is configured.
+    None,
+    Reachable,
+    Away,
+}
+
+/// All that strangers are told.
+#[derive(Serialize)]
+struct ReadyJson {
+    ready: bool,
+    #[serde(flatten)]
+    found: Option<Found>,
+}
+
+/// For how long it counts what was found: whoever asks more often causes no more work.
+const LOOK_INTERVAL: Duration = Duration::from_secs(2);
+/// For how long the node is waited for.
+const NODE_TIMEOUT: Duration = Duration::from_secs(3);
+
+impl Health {
+    pub(crate) fn new(config: &Config, node: Option<NodeRpc>) -> Self {
+        let minerid_dir = config.minerid.iter().map(|minerid| minerid.data_dir.clone());
+        let wallet_dir = config.wallet.iter().map(|_| config.network_dir.clone());
+        Self {
+            store_dirs: minerid_dir.chain(wallet_dir).collect(),
+            node: node.map(|node| node.with_timeout(NODE_TIMEOUT)),
+            found: Mutex::default(),
+        }
+    }
+
+    /// The patterns of its paths, which are the paths.
+    pub(crate) fn pattern(path: &str) -> Option<&'static str> {
+        ["/healthz", "/readyz"].into_iter().find(|pattern| *pattern == path)
+    }
+
+    /// Answers a request if its path is one of these.
+    pub(crate) async fn answer(
+        &self,
+        surface: Surface,
+        method: &Method,
+        path: &str,
+    ) -> Option<Answer> {
+        let pattern = Self::pattern(path)?;
+        if !matches!(*method, Method::GET | Method::HEAD) {
+            return Some(answer::method_not_allowed("GET, HEAD"));
+        }
+        if pattern == "/healthz" {
+            return Some(answer::text(StatusCode::OK, "ok"));
+        }
+        let found = self.look().await;
+        let is_ready = found.is_ready_for(surface);
+        let status = if is_ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+        // Payers need not know about the node.
+        let found = (surface != Surface::Payments).then_some(found);
+        Some(answer::json(status, &ReadyJson { ready: is_ready, found }))
+    }
+
+    async fn look(&self) -> Found {
+        let mut found = self.found.lock().await;
+        if let Some((at, found)) = *found
+            && at.elapsed() < LOOK_INTERVAL
+        {
+            return found;
+        }
+        let now = self.look_anew().await;
+        *found = Some((Instant::now(), now));
+        now
+    }
+
+    async fn look_anew(&self) -> Found {
+        let dirs = self.store_dirs.clone();
+        let written = tokio::task::spawn_blocking(move || {
+            dirs.iter().try_for_each(|dir| check_writable(dir))
+        });
+        let store = match written.await.expect("it does not panic, and is not cancelled") {
+            Ok(()) => StoreState::Writable,
+            Err(error) => {
+                tracing::warn!("not ready: {error}");
+                StoreState::NotWritable
+            }
+        };
+        let Some(node) = &self.node else {
+            return Found { store, node: NodeState::None, txindex: None };
+        };
+        match node.has_transaction_index().await {
+            Ok(txindex) => Found { store, node: NodeState::Reachable, txindex: Some(txindex) },
+            Err(error) => {
+                tracing::debug!("not ready: {error}");
+                Found { store, node: NodeState::Away, txindex: None }
+            }
+        }
+    }
+}
+
+impl Found {
+    /// Documents are made without the node. Payments need it, and its index, where one is configured.
+    fn is_ready_for(self, surface: Surface) -> bool {
+        let is_node_ready = self.node == NodeState::None || self.txindex == Some(true);
+        self.store == StoreState::Writable && (is_node_ready || surface == Surface::MinerId)
+    }
+}

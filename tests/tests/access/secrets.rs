@@ -1,0 +1,174 @@
+use std::fs;
+use std::path::Path;
+
+use bsv_minerid::{Keystore, PlainKeys};
+use bsv_tests::{Bill, Client, Node, Purse, Site};
+use bsv_tx::{ExtendedPrivateKey, Network};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+const PASSPHRASE: &str = "a passphrase that nobody may see";
+const JWT_KEY: &str = "0f1e2d3c4b5a69788796a5b4c3d2e1f0";
+const MADE_UP_JWT: &str = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJ1c2VybmFtZSI6Im1hZGUgdXAifQ.\
+                           c2lnbmF0dXJlIG9mIG5vYm9keSBhdCBhbGwsIDMyIGI";
+
+/// Gathers what the world sees of a service, and at the end looks for secrets in it.
+#[derive(Default)]
+struct Seen(Vec<(String, String)>);
+
+impl Seen {
+    fn add(&mut self, what: &str, text: impl Into<String>) {
+        self.0.push((what.to_owned(), text.into()));
+    }
+
+    fn check(&self, name: &str, secret: &str) {
+        assert!(secret.len() >= 8, "{name} is too short to be looked for");
+        for (what, text) in &self.0 {
+            assert!(!text.contains(secret), "{name} is shown by {what}");
+        }
+    }
+}
+
+#[test]
+fn no_secret_is_shown_by_logs_errors_or_settings() {
+    let node = Node::start();
+    node.mine(102);
+    let mut site = Site::with(json!({
+        "rpcPort": node.port, "rpcUser": node.user, "rpcPassword": node.password,
+        "auth": {"requireToken": true, "jwtKey": JWT_KEY}, "log": {"requests": true},
+    }));
+    site.set_env("BSV_LOG", "trace");
+    site.set_env("BSV_KEYSTORE_PASSPHRASE", PASSPHRASE);
+    let logs = TempDir::new().unwrap();
+    let log = logs.path().join("log");
+    let mut seen = Seen::default();
+    let mut secrets = vec![
+        ("the passphrase", PASSPHRASE.to_owned()),
+        ("the key of JSON Web Tokens", JWT_KEY.to_owned()),
+        ("a JSON Web Token", MADE_UP_JWT.to_owned()),
+    ];
+
+    let server = site.server_logging_to(&log, &[]);
+    let mut cli = |arguments: &[&str]| {
+        let done = site.cli(arguments);
+        seen.add(&format!("bsv-cli {arguments:?}"), done.stdout.clone() + &done.stderr);
+        done
+    };
+    for arguments in [
+        &["generateminerid", "--name", "pool"][..],
+        &["generatevctx", "--name", "pool"],
+        &["rotateminerid", "--name", "pool"],
+        &["generateminerid", "--name", "pool"],
+        &["listminerids"],
+        &["config", "check"],
+        &["config", "check", "--json"],
+        &["importminerid", "--from", "/nowhere"],
+        &["pay", "http://127.0.0.1:1/x"],
+    ] {
+        cli(arguments);
+    }
+    let shown_on_purpose = |arguments: &[&str]| site.cli(arguments).stdout;
+    let token = shown_on_purpose(&["token", "create", "--scope", "wallet:read", "--json"]);
+    let token: Value = serde_json::from_str(&token).unwrap();
+    let token = token["token"].as_str().unwrap().to_owned();
+    let words = shown_on_purpose(&["wallet", "backup-words", "--yes"]);
+    let words = words.trim().to_owned();
+    assert_eq!(words.split(' ').count(), 24);
+    cli(&["token", "list"]);
+    cli(&["token", "list", "--json"]);
+
+    // A payment, whose channel has a token; and requests of all listeners that are refused.
+    let invoice = site.cli_json(&["invoice", "create", "--satoshis", "5000"]);
+    let url = invoice["paymentUrl"].as_str().unwrap();
+    let purse = Purse::filled(&node, 1, 100_000);
+    let bill = Bill::at(url);
+    let paid = bill.post(&purse.transaction_for(&bill));
+    let acknowledgement: Value = serde_json::from_str(&paid.body).unwrap();
+    let channel = &acknowledgement["peer_channel"];
+    let channel_token = channel["token"].as_str().unwrap().to_owned();
+    let channel_path = format!("/api/v1/channel/{}", channel["channel_id"].as_str().unwrap());
+    let minerid = Client::new(server.address());
+    for client in [&minerid, server.wallet(), server.payments()] {
+        for secret in [token.as_str(), &channel_token, MADE_UP_JWT, PASSPHRASE, JWT_KEY] {
+            let authorization = format!("Bearer {secret}");
+            let headers =
+                [("Authorization", authorization.as_str()), ("Content-Type", "application/json")];
+            for (method, path) in [
+                ("GET", "/minerid/pool"),
+                ("GET", "/minerid/pool/sign/00"),
+                ("GET", "/opreturn/pool/rotate"),
+                ("POST", "/coinbase2"),
+                ("POST", "/api/v1/invoices"),
+                ("POST", "/api/v1/pay"),
+                ("GET", "/api/v1/balance"),
+                ("GET", "/api/v1/payment/x"),
+                ("GET", channel_path.as_str()),
+                ("POST", &format!("{channel_path}/1")),
+                ("GET", "/readyz"),
+                ("BREW", "/"),
+            ] {
+                let reply = client.send(method, path, &headers, b"{\"x\":");
+                seen.add(&format!("{method} {path}"), format!("{reply:?}"));
+            }
+        }
+    }
+    assert_eq!(server.stop(), 0);
+
+    // What goes wrong at the start.
+    let key_files = site.network_dir().join("keystore");
+    for (name, value) in [("BSV_KEYSTORE_PASSPHRASE", "another passphrase"), ("BSV_CONFIG", "{")] {
+        let mut command = site.server_command();
+        let output = command.env(name, value).output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        seen.add("a server that does not start", String::from_utf8(output.stderr).unwrap());
+    }
+    let log = fs::read_to_string(&log).unwrap();
+    assert!(log.contains("TRACE") && log.contains("/opreturn/{alias}/rotate"), "{log}");
+    seen.add("the log", log);
+
+    for (name, file) in private_files(&site.network_dir()) {
+        seen.add(&name, file);
+    }
+    for key in private_keys(&key_files) {
+        let extended: ExtendedPrivateKey = key.parse().unwrap();
+        let wif = extended.private_key().to_wif(Network::Regtest);
+        secrets.push(("a private key", wif.to_string()));
+        secrets.push(("an extended private key", key));
+    }
+    assert!(secrets.len() >= 3 + 4, "the identity has two keys");
+    secrets.push(("a token", token[13..].to_owned()));
+    secrets.push(("the words", words.clone()));
+    secrets.push(("the first words", words.split(' ').take(4).collect::<Vec<_>>().join(" ")));
+    secrets.push(("the password of the node", node.password.clone()));
+    secrets.push(("the token of a channel", channel_token));
+    for (name, secret) in &secrets {
+        seen.check(name, secret);
+    }
+}
+
+/// All files of a directory, as text.
+fn private_files(dir: &Path) -> Vec<(String, String)> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(dir).unwrap() {
+        let entry = entry.unwrap();
+        let kind = entry.file_type().unwrap();
+        if kind.is_dir() {
+            files.extend(private_files(&entry.path()));
+        } else if kind.is_file() {
+            let bytes = fs::read(entry.path()).unwrap();
+            let text = String::from_utf8_lossy(&bytes).into_owned();
+            files.push((entry.path().display().to_string(), text));
+        }
+    }
+    files
+}
+
+/// The extended private keys of the identity.
+fn private_keys(dir: &Path) -> Vec<String> {
+    let passphrase = PASSPHRASE.into();
+    let keystore = Keystore::open(dir, Some(&passphrase), PlainKeys::Refused, "a test").unwrap();
+    ["pool_1", "pool_2"]
+        .map(|name| String::from_utf8(keystore.get(name).unwrap().to_vec()).unwrap())
+        .map(|text| text.trim().to_owned())
+        .to_vec()
+}
