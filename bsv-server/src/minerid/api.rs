@@ -74,7 +74,7 @@ impl MinerIdApi {
         if !methods.split(", ").any(|method| method == request.method().as_str()) {
             return answer::method_not_allowed(methods);
         }
-        if matches!(route, Route::Rotate)
+        if matches!(route, Route::Rotate | Route::OutputScriptWithData)
             && request.method() == Method::GET
             && let Err(reason) = check_unsafe_get(request.headers())
         {

@@ -87,10 +87,12 @@ fn what_browsers_send_for_foreign_pages_changes_nothing() {
             assert_eq!(reply.header("access-control-allow-origin"), None);
         }
     }
-    // The only change that such a page can ask for with a GET.
+    // What such a page can ask for with a GET that changes something.
     let head = local(OLD_SAFARI, OLD_SILENT_IMAGE);
-    let reply = send(server, &head, "GET", "/opreturn/first/rotate", "");
-    assert_eq!(reply.status, 403, "{}", reply.body);
+    for path in ["/opreturn/first/rotate", &format!("/opreturn/first/5/{}", "00".repeat(32))] {
+        let reply = send(server, &head, "GET", path, "");
+        assert_eq!(reply.status, 403, "{}", reply.body);
+    }
     assert_eq!(state(site, server, id), before);
     // Who types an address, and programs, may.
     let typed = "Sec-Fetch-Site: none\r\nSec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: document\r\n";

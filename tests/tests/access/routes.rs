@@ -50,6 +50,9 @@ fn routes() -> Vec<Route> {
         route("GET", "/opreturn/first/1000", "", "minerid:read", 200),
         route("GET", "/opreturn/first/1000/", "", "minerid:read", 200),
         route("GET", "/opreturn/first/isvalid", "", "minerid:read", 200),
+        // The identity is of the older generation, which has no such data.
+        route("GET", &format!("/opreturn/first/1000/{HASH}"), "", "minerid:read", 422),
+        route("GET", "/datarefs/first/opreturns", "", "minerid:read", 200),
         route("POST", "/coinbase2", COINBASE2, "minerid:read", 200),
         route("GET", "/opreturn/first/rotate", "", "minerid:rotate", 200),
         route("POST", "/opreturn/first/rotate", "", "minerid:rotate", 200),
