@@ -11,8 +11,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bsv_benches::{ALIAS, Job, Table, median, verdict};
-use bsv_minerid::{Identity, JobData, Keystore, MinerIds, Network, PlainKeys, RedbIdentityStore};
+use bsv_minerid::{
+    Identity, JobData, Keystore, MinerContact, MinerIds, Network, PlainKeys, RedbIdentityStore,
+};
 use bsv_tests::{build, vectors};
+use bsv_tx::Txid;
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion, SamplingMode};
 use secp256k1::{Message, SecretKey, ecdsa};
@@ -52,6 +55,22 @@ fn measure(criterion: &mut Criterion) -> Table<6> {
         .add("coinbase2, new", Some(1.6), || identity.coinbase2(next(), &coinbase2, &job_data));
     comparison
         .add("coinbase2, again", Some(1.0 / 25.0), || identity.coinbase2(1, &coinbase2, &job_data));
+    let miner_info = miner_info_identity(home.path());
+    let block = job_data.block_bind.clone().unwrap();
+    assert_eq!(block.merkle_branch.len(), 12);
+    let txid = |number: u32| {
+        let mut bytes = [0; 32];
+        bytes[..4].copy_from_slice(&number.to_le_bytes());
+        Txid::from_bytes(bytes)
+    };
+    comparison.add("1.0: script, new", Some(1.3), || miner_info.output_script(next()));
+    comparison.add("1.0: script, again", Some(1.0 / 50.0), || miner_info.output_script(1));
+    comparison.add("1.0: coinbase2, new", Some(1.5), || {
+        miner_info.coinbase2_with_reference(txid(next()), &coinbase2, &block)
+    });
+    comparison.add("1.0: coinbase2, again", Some(1.0 / 25.0), || {
+        miner_info.coinbase2_with_reference(txid(1), &coinbase2, &block)
+    });
     comparison.add("job data from JSON", None, || JobData::from_json(black_box(&json)));
     comparison.add("sign", None, || Ok::<_, ()>(identity.sign(black_box(&[7; 32]))));
     comparison.table
@@ -63,6 +82,20 @@ fn identity(dir: &Path) -> Arc<Identity> {
     let store = RedbIdentityStore::open(&dir.join("minerid"), owner).unwrap();
     let ids = MinerIds::open(store, keystore, Network::Regtest).unwrap();
     ids.import(&vectors::write_home(&vectors::minerid_0_2(), dir), None).unwrap();
+    ids.get(ALIAS).unwrap()
+}
+
+/// One of generation 1.0.
+fn miner_info_identity(dir: &Path) -> Arc<Identity> {
+    let owner = "benchmark";
+    let open =
+        |name: &str| Keystore::open(&dir.join(name), None, PlainKeys::Allowed, owner).unwrap();
+    let store = RedbIdentityStore::open(&dir.join("minerid-1.0"), owner).unwrap();
+    let ids = MinerIds::open(store, open("keystore-1.0"), Network::Regtest).unwrap();
+    let alias = ALIAS.parse().unwrap();
+    ids.generate_miner_info(&alias, &open("revocation-1.0")).unwrap();
+    let contact = MinerContact::from_json(r#"{"name":"a pool","email":"ops@pool.example"}"#);
+    ids.set_contact(&alias, &contact.unwrap()).unwrap();
     ids.get(ALIAS).unwrap()
 }
 

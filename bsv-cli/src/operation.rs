@@ -248,8 +248,12 @@ impl Operation {
         match self {
             Self::GetCurrent { .. } | Self::OpReturn { .. } => format!("{answer}\n"),
             Self::Generate { alias, .. } => {
-                format!("Alias \"{alias}\" has the new miner id {}\n", member("minerId"))
-                    + &output::field("revocation key", &value["revocationKey"])
+                let made =
+                    format!("Alias \"{alias}\" has the new miner id {}\n", member("minerId"));
+                match value["revocationKey"].as_str() {
+                    Some(key) => format!("{made}Its revocation key is {key}\n"),
+                    None => made,
+                }
             }
             Self::RollRevocationKey { alias, .. } => format!(
                 "Alias \"{alias}\" now has the revocation key {}\n\

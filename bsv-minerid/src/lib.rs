@@ -1,12 +1,14 @@
-//! Miner identities, generation 0.2: what mining pool software embeds to put its identity into the
-//! coinbase transactions of its blocks.
+//! Miner identities of both generations of the protocol: what mining pool software embeds to put its
+//! identity into its blocks, and what anybody uses to verify the identities in blocks.
 //!
-//! An identity is selected by an [`Alias`]. It has a key, which can be rotated, and a validity
-//! check transaction (VCTx), whose output must stay unspent. For each block it makes a [`Document`]
-//! and the output script that carries it.
+//! An identity is selected by an [`Alias`] and has a key, which can be rotated. In generation 0.2 a
+//! validity check transaction (VCTx), whose output must stay unspent, goes with it, and each coinbase
+//! transaction carries a [`Document`]. In generation 1.0 a revocation key goes with it; a miner-info
+//! transaction carries a [`MinerInfo`] document, and the coinbase transaction a [`CoinbaseReference`].
 //!
 //! Building and signing are synchronous and do no I/O. Changes are on the disk when they are
-//! acknowledged. Only [`set_up_vctx`] and [`observe_vctxs`] talk to a node.
+//! acknowledged. Only [`set_up_vctx`], [`revoke_vctx`], [`revoke_miner_ids`], [`observe_vctxs`],
+//! [`observe_miner_ids`] and [`gather`] talk to a node.
 //!
 //! ```
 //! use bsv_minerid::{JobData, Keystore, MinerIds, Network, PlainKeys, RedbIdentityStore};
@@ -26,6 +28,9 @@
 //! let alias = "pool".parse()?;
 //! ids.generate(&alias)?;
 //! ids.adopt_vctx(&alias, vctx, &key)?; // or set_up_vctx(&ids, &node, &alias, None).await?
+//!
+//! // or, in generation 1.0, with a keystore of its own for revocation keys:
+//! // ids.generate_miner_info(&alias, &revocation_keys)?;
 //!
 //! let pool = ids.get("pool")?;
 //! let script = pool.output_script(800_000)?;

@@ -128,6 +128,9 @@ impl<S: IdentityStore> MinerIds<S> {
         self.change_operator(alias, |record, operator| {
             contact = record.contact();
             contact.merge(changes);
+            if contact.is_empty() {
+                return Ok(());
+            }
             let json = CanonicalJson::from_text(&contact.to_json());
             Ok(operator.set(CONTACT, json.map_err(OperatorMembersError::Json)?)?)
         })?;

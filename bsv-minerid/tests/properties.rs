@@ -5,8 +5,9 @@
 use std::sync::{Arc, LazyLock};
 
 use bsv_minerid::{
-    BlockBind, BlockInfo, CanonicalJson, Coinbase2, Document, Extensions, Identity, IdentityScript,
-    JobData, Keystore, MinerContact, MinerIds, MinerParams, Network, PlainKeys, RedbIdentityStore,
+    BlockBind, BlockBindJob, BlockInfo, CanonicalJson, Coinbase2, Document, Extensions, Identity,
+    IdentityScript, JobData, Keystore, MinerContact, MinerIds, MinerParams, Network, PlainKeys,
+    RedbIdentityStore,
 };
 use bsv_tx::{
     BlockHash, MerkleRoot, OutPoint, PrivateKey, PublicKey, Script, Signature, Txid, sha256,
@@ -288,10 +289,31 @@ impl Job {
 }
 
 fn modified_merkle_root(parts: &Parts, branches: &[[u8; 32]]) -> [u8; 32] {
+    modified_root(&parts.with_output(&[0x00, 0x6a]), branches)
+}
+
+/// The Merkle root of a block whose coinbase transaction ends with `parts`, and has zeros for an
+/// unlocking script.
+fn modified_root(parts: &Parts, branches: &[[u8; 32]]) -> [u8; 32] {
     let start = format!("0100000001{}ffffffff08{}", "00".repeat(32), "00".repeat(8));
-    let end = parts.with_output(&[0x00, 0x6a]).write();
+    let end = parts.write();
     let txid = sha256d(&[hex::decode(start).unwrap(), end].concat());
     branches.iter().fold(txid, |hash, branch| sha256d(&[hash, *branch].concat()))
+}
+
+/// An identity of generation 1.0.
+fn miner_info_identity() -> Arc<Identity> {
+    static SERVICE: LazyLock<(tempfile::TempDir, MinerIds)> = LazyLock::new(|| {
+        let dir = tempfile::tempdir().unwrap();
+        let keystore = |name: &str| {
+            Keystore::open(&dir.path().join(name), None, PlainKeys::Allowed, "test").unwrap()
+        };
+        let store = RedbIdentityStore::open(&dir.path().join("minerid"), "test").unwrap();
+        let ids = MinerIds::open(store, keystore("keystore"), Network::Regtest).unwrap();
+        ids.generate_miner_info(&"pool".parse().unwrap(), &keystore("revocation")).unwrap();
+        (dir, ids)
+    });
+    SERVICE.1.get("pool").unwrap()
 }
 
 /// An identity that was rotated once and tells its miner's name, with its two keys.
@@ -425,6 +447,35 @@ proptest! {
             job.extensions(&parts)
         );
         prop_assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn a_reference_is_one_output_more_and_binds_to_the_block(
+        parts in parts(),
+        txid in any::<[u8; 32]>(),
+        previous_block in any::<[u8; 32]>(),
+        merkle_branch in vec(any::<[u8; 32]>(), 0..13),
+    ) {
+        let identity = miner_info_identity();
+        let bytes = parts.write();
+        let previous = BlockHash::from_bytes(previous_block);
+        let job = BlockBindJob { previous_block: previous, merkle_branch };
+        let ask = || identity.coinbase2_with_reference(Txid::from_bytes(txid), &bytes, &job);
+        let answer = ask().unwrap();
+        prop_assert_eq!(&ask().unwrap(), &answer);
+        let (satoshis, script) = Parts::read(&answer).outputs.pop().unwrap();
+        prop_assert_eq!(satoshis, 0);
+        prop_assert_eq!(answer.to_vec(), parts.with_output(&script).write());
+
+        let rest = script.strip_prefix(&[0x00, 0x6a, 0x04, 0x60, 0x1d, 0xfa, 0xce]).unwrap();
+        let pushes = read_pushes(rest);
+        let [version, named, bind, signature] = pushes[..] else { panic!("{pushes:?}") };
+        prop_assert_eq!((version, named), (&[0][..], &txid[..]));
+        let root = modified_root(&parts.with_output(&script[..42]), &job.merkle_branch);
+        let expected = sha256(&[root, previous_block].concat());
+        prop_assert_eq!(bind, expected);
+        let signature = Signature::from_der(signature).unwrap();
+        prop_assert!(identity.public_key().verify(&expected, &signature));
     }
 
     #[test]

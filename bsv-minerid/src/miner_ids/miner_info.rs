@@ -13,7 +13,7 @@ use crate::identity::Identity;
 use crate::miner_info::Revocation;
 use crate::store::{
     Announcement, IdentityRecord, IdentityStore, MinerIdView, MinerInfoChange, MinerInfoRecord,
-    Protocol, RevocationRecord,
+    Protocol, RevocationRecord, Vctx, VctxView,
 };
 use crate::succession::Succession;
 
@@ -59,8 +59,15 @@ impl<S: IdentityStore> MinerIds<S> {
         let _changes = self.begin_change();
         let identity = self.get(alias.as_str())?;
         let record = identity.record();
-        if record.miner_info().is_some() {
-            return Err(Error::OtherProtocol { alias: alias.clone(), protocol: "1.0" });
+        match &record.protocol {
+            Protocol::MinerInfo(_) => {
+                return Err(Error::OtherProtocol { alias: alias.clone(), protocol: "1.0" });
+            }
+            Protocol::Vctx(
+                Vctx::Revoking(outpoint, _)
+                | Vctx::Recorded(outpoint, VctxView { is_spent: true, .. }),
+            ) => return Err(Error::Revoked { alias: alias.clone(), outpoint: *outpoint }),
+            Protocol::Vctx(_) => {}
         }
         let first = match first {
             Some(first) => record

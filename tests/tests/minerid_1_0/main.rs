@@ -5,5 +5,6 @@
 mod answers;
 mod formats;
 mod history;
+mod kills;
 mod revocation;
 mod scene;

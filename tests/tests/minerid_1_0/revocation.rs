@@ -157,6 +157,8 @@ fn an_identity_of_0_2_ends_when_its_vctx_is_spent() {
     let (txid, index) = outpoint.split_once(':').unwrap();
     let unspent = json!([txid, index.parse::<u32>().unwrap(), true]);
     assert_eq!(node.call("gettxout", unspent), json!(null));
+    let refused = site.cli(&["upgrademinerid", "--name", "pool"]);
+    assert_eq!((refused.code, refused.stderr.contains("is revoked")), (1, true), "{refused:?}");
     // Repeated, before and after a block holds it.
     site.cli_ok(&["revokeminerid", "--name", "pool"]);
     node.mine(1);
