@@ -1,38 +1,31 @@
 //! What an identity's work takes, in multiples of one bare ECDSA signature.
-//!
-//! The machine may be busy with other things, so every sample of the work is followed by bare
-//! signatures for as long, and the median of the samples' ratios counts.
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails a measurement")]
+
+mod comparison;
 
 use std::hint::black_box;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
-use bsv_benches::{ALIAS, Job, Table, median, verdict};
+use bsv_benches::{ALIAS, Job};
 use bsv_minerid::{
     Identity, JobData, Keystore, MinerContact, MinerIds, Network, PlainKeys, RedbIdentityStore,
 };
-use bsv_tests::{build, vectors};
+use bsv_tests::vectors;
 use bsv_tx::Txid;
-use criterion::measurement::WallTime;
-use criterion::{BenchmarkGroup, Criterion, SamplingMode};
+use comparison::Comparison;
 use secp256k1::{Message, SecretKey, ecdsa};
 
 fn main() {
-    let mut criterion = Criterion::default()
-        .output_directory(&build::target_dir().join("criterion"))
-        .without_plots()
-        .warm_up_time(Duration::from_secs(1))
-        .measurement_time(Duration::from_secs(2))
-        .configure_from_args();
-    let table = measure(&mut criterion);
-    criterion.final_summary();
-    println!("\n{table}");
+    let key = SecretKey::from_secret_bytes([7; 32]).unwrap();
+    let sign = || {
+        black_box(ecdsa::sign(Message::from_digest(black_box([7; 32])), &key));
+    };
+    comparison::run("minerid", ("bare signature", sign), measure);
 }
 
-fn measure(criterion: &mut Criterion) -> Table<6> {
+fn measure(comparison: &mut Comparison<'_>) {
     let home = tempfile::tempdir().unwrap();
     let identity = identity(home.path());
     let job = Job::recorded();
@@ -41,12 +34,6 @@ fn measure(criterion: &mut Criterion) -> Table<6> {
     assert!(job_data.block_bind.is_some() && job_data.block_info.is_some());
     assert!(job_data.fee_spec.is_some() && job_data.miner_params.is_some());
 
-    let mut group = criterion.benchmark_group("minerid");
-    group.sampling_mode(SamplingMode::Flat);
-    let mut comparison = Comparison {
-        group,
-        table: Table::new(["", "time", "bare signature", "multiple", "at most", ""]),
-    };
     let mut heights = 1..;
     let mut next = || heights.next().unwrap();
     comparison.add("output script, new", Some(1.3), || identity.output_script(next()));
@@ -73,7 +60,6 @@ fn measure(criterion: &mut Criterion) -> Table<6> {
     });
     comparison.add("job data from JSON", None, || JobData::from_json(black_box(&json)));
     comparison.add("sign", None, || Ok::<_, ()>(identity.sign(black_box(&[7; 32]))));
-    comparison.table
 }
 
 fn identity(dir: &Path) -> Arc<Identity> {
@@ -97,71 +83,4 @@ fn miner_info_identity(dir: &Path) -> Arc<Identity> {
     let contact = MinerContact::from_json(r#"{"name":"a pool","email":"ops@pool.example"}"#);
     ids.set_contact(&alias, &contact.unwrap()).unwrap();
     ids.get(ALIAS).unwrap()
-}
-
-struct Comparison<'a> {
-    group: BenchmarkGroup<'a, WallTime>,
-    table: Table<6>,
-}
-
-/// Seconds per call.
-struct Sample {
-    work: f64,
-    bare: f64,
-}
-
-impl Comparison<'_> {
-    /// Measures `work`, which may take `bar` signatures of time.
-    fn add<T, E: std::fmt::Debug>(
-        &mut self,
-        name: &str,
-        bar: Option<f64>,
-        mut work: impl FnMut() -> Result<T, E>,
-    ) {
-        let key = SecretKey::from_secret_bytes([7; 32]).unwrap();
-        let mut samples = Vec::new();
-        self.group.bench_function(name, |bencher| {
-            bencher.iter_custom(|count| {
-                let started = Instant::now();
-                for _ in 0..count {
-                    black_box(work().unwrap());
-                }
-                let spent = started.elapsed();
-                let bare = time_of_signature(&key, spent);
-                samples.push(Sample { work: spent.as_secs_f64() / count as f64, bare });
-                spent
-            });
-        });
-        // A filter on the command line may leave it out.
-        if !samples.is_empty() {
-            self.table.row(row(name, bar, &samples));
-        }
-    }
-}
-
-/// Signs for at least `duration`.
-fn time_of_signature(key: &SecretKey, duration: Duration) -> f64 {
-    let started = Instant::now();
-    let mut count = 0;
-    loop {
-        black_box(ecdsa::sign(Message::from_digest(black_box([7; 32])), key));
-        count += 1;
-        let spent = started.elapsed();
-        if spent >= duration {
-            return spent.as_secs_f64() / f64::from(count);
-        }
-    }
-}
-
-fn row(name: &str, bar: Option<f64>, samples: &[Sample]) -> [String; 6] {
-    let microseconds = |seconds: f64| format!("{:.2} us", seconds * 1e6);
-    let multiple = median(samples.iter().map(|sample| sample.work / sample.bare));
-    [
-        name.to_owned(),
-        microseconds(median(samples.iter().map(|sample| sample.work))),
-        microseconds(median(samples.iter().map(|sample| sample.bare))),
-        format!("{multiple:.4}"),
-        bar.map(|bar| format!("{bar:.4}")).unwrap_or_default(),
-        bar.map(|bar| verdict(multiple <= bar)).unwrap_or_default(),
-    ]
 }

@@ -23,7 +23,7 @@ use wire::as_text;
 ///
 /// The ledger serialises, so that a scan of the chain can go on another day.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", try_from = "wire::Unchecked")]
 pub struct Ledger {
     miners: Vec<Miner>,
     #[serde(with = "wire::keys")]

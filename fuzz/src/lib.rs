@@ -1,5 +1,7 @@
 //! What the targets share that send whole requests.
 
+pub mod blocks;
+
 use std::sync::Arc;
 
 use bsv_server::config::Config;

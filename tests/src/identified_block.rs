@@ -1,8 +1,9 @@
 //! Blocks that carry miner identities, made in memory.
 
 use bsv_minerid::{
-    BlockProof, Coinbase2, CoinbaseReference, Document, Evidence, Extensions, IdentityScript,
-    MinerContact, MinerInfo, MinerInfoEvidence, OperatorMembers, Succession, succession_digest,
+    BlockBindJob, BlockProof, Coinbase2, CoinbaseReference, Document, Evidence, Extensions,
+    IdentityScript, JobData, MinerContact, MinerInfo, MinerInfoEvidence, OperatorMembers,
+    Succession, succession_digest,
 };
 use bsv_tx::{
     BlockHash, BlockHeader, MerkleBranch, OutPoint, PrivateKey, Script, ScriptBuilder, Sibling,
@@ -19,6 +20,9 @@ const LEVELS: u8 = 12;
 
 /// The block before.
 const PREVIOUS_BLOCK: BlockHash = BlockHash::from_bytes([0xbb; 32]);
+
+/// The id of the second transaction in blocks without a miner-info transaction.
+const NO_MINER_INFO: [u8; 32] = [0xdd; 32];
 
 /// A validity check output.
 pub const VCTX: OutPoint = {
@@ -121,6 +125,16 @@ pub fn coinbase2() -> Vec<u8> {
     bytes
 }
 
+/// A document of generation 0.2 that is bound to the block which [`with_output`] puts it into.
+pub fn bound(document: Document) -> Document {
+    let end = coinbase2();
+    let job =
+        BlockBindJob { previous_block: PREVIOUS_BLOCK, merkle_branch: siblings(NO_MINER_INFO) };
+    let job = JobData { block_bind: Some(job), ..JobData::default() };
+    let extensions = Extensions::new(&job, &Coinbase2::parse(&end).unwrap());
+    Document { extensions, ..document }
+}
+
 /// A block with `script` in an output of its coinbase transaction.
 pub fn with_output(script: &Script) -> BlockProof {
     with_outputs(std::slice::from_ref(script))
@@ -128,7 +142,7 @@ pub fn with_output(script: &Script) -> BlockProof {
 
 /// A block with these scripts in outputs of its coinbase transaction, after the one that pays.
 pub fn with_outputs(scripts: &[Script]) -> BlockProof {
-    block(scripts, [0xdd; 32])
+    block(scripts, NO_MINER_INFO)
 }
 
 /// The header with a proof of work for what is in it now.

@@ -47,6 +47,15 @@ impl Progress {
         }
     }
 
+    /// Whether the blocks are a row of heights that blocks can have.
+    fn is_consistent(&self) -> bool {
+        let is_row = |blocks: &[Seen]| blocks[0].height.checked_add(1) == Some(blocks[1].height);
+        let is_height = |seen: &Seen| i32::try_from(seen.height).is_ok();
+        self.recent.windows(2).all(is_row)
+            && self.recent.last().is_none_or(is_height)
+            && self.recent.first().is_none_or(|first| first.height >= self.from)
+    }
+
     /// The height of the next block.
     pub(super) fn next(&self) -> u32 {
         self.recent.last().map_or(self.from, |seen| seen.height + 1)
@@ -127,6 +136,9 @@ impl ProgressFile {
         }
         if progress.from != arguments.from {
             return Err(failed(format!("of a scan from height {}", progress.from)));
+        }
+        if !progress.is_consistent() {
+            return Err(failed("its blocks are no row from there".to_owned()));
         }
         Ok(progress)
     }

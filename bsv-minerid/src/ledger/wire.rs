@@ -1,5 +1,34 @@
 //! Hashes and keys as texts, for serde.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use bsv_tx::{BlockHash, PublicKey};
+use serde::Deserialize;
+
+use super::{Key, Ledger, Miner};
+
+/// A ledger as it was written, or as somebody has changed it.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Unchecked {
+    miners: Vec<Miner>,
+    #[serde(with = "keys")]
+    keys: BTreeMap<PublicKey, Key>,
+    #[serde(with = "hashes")]
+    orphans: BTreeSet<BlockHash>,
+}
+
+impl TryFrom<Unchecked> for Ledger {
+    type Error = &'static str;
+
+    fn try_from(Unchecked { miners, keys, orphans }: Unchecked) -> Result<Self, Self::Error> {
+        if keys.values().any(|key| key.miner >= miners.len()) {
+            return Err("a miner id is of a miner that is not there");
+        }
+        Ok(Self { miners, keys, orphans })
+    }
+}
+
 /// A field that is written as text.
 pub(super) mod as_text {
     use std::borrow::Cow;

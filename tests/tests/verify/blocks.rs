@@ -126,6 +126,25 @@ fn the_state_of_a_vctx_decides_where_it_is_known() {
     assert!(matches!(vctx.unwrap().outcome, Outcome::Unchecked(_)));
 }
 
+#[test]
+fn a_block_binding_of_generation_0_2_holds_for_its_block_alone() {
+    let keys = Keys::first();
+    let script = keys.sign(&identified_block::bound(keys.document(HEIGHT)).to_json());
+    let mut block = identified_block::with_output(&script);
+    let report = verify(&block, &Evidence::default());
+    assert_eq!(report.verdict(), Verdict::Valid, "{report:#?}");
+    let findings = &report.candidates[0].findings;
+    let binding = findings.iter().find(|finding| finding.check == Check::BlockBinding);
+    assert_eq!(binding.unwrap().outcome, Outcome::Holds);
+
+    block.coinbase.outputs[0].satoshis -= 1;
+    block.header.merkle_root = block.branch.root(&block.coinbase.txid()).unwrap();
+    block.header = identified_block::solve_again(block.header);
+    let report = verify(&block, &Evidence::default());
+    assert_eq!(failing(&report), [Check::BlockBinding]);
+    assert_eq!(report.passes_node(), Some(true));
+}
+
 /// What can be wrong with the block and with what is at hand.
 #[test]
 fn a_proof_that_proves_nothing_is_noticed() {
