@@ -168,9 +168,20 @@ impl Transaction {
 
     /// The encoded transaction.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = Vec::new();
+        let mut bytes = Vec::with_capacity(self.estimated_len());
         self.encode(&mut bytes);
         bytes
+    }
+
+    /// The length of the encoded transaction, or a little more, unless a script is very long.
+    fn estimated_len(&self) -> usize {
+        const INPUT: usize = OutPoint::ENCODED_LEN + 3 + 4;
+        const OUTPUT: usize = 8 + 3;
+        let input = |input: &TxIn| INPUT + input.unlocking_script.as_bytes().len();
+        let output = |output: &TxOut| OUTPUT + output.locking_script.as_bytes().len();
+        let inputs: usize = self.inputs.iter().map(input).sum();
+        let outputs: usize = self.outputs.iter().map(output).sum();
+        4 + 3 + inputs + 3 + outputs + 4
     }
 
     /// The encoded transaction as lower-case hexadecimal text.

@@ -1,3 +1,5 @@
+use std::borrow::Cow;
+
 use bsv_tx::opcode::{OP_0, OP_RETURN};
 use bsv_tx::{BlockHash, MerkleRoot, OutPoint, PublicKey, Script, sha256};
 
@@ -46,7 +48,7 @@ struct StaticDocument<'a> {
     /// The text in the script.
     text: &'a str,
     /// The text as nodes print it again and verify it.
-    printed: CanonicalJson,
+    printed: Cow<'a, str>,
     signature: &'a [u8],
     dynamic: Option<DynamicDocument<'a>>,
     succession: Succession,
@@ -179,7 +181,7 @@ impl<'a> StaticDocument<'a> {
     fn check_signature(&self, findings: &mut Findings) -> bool {
         let digest = |text: &str| sha256(text.as_bytes());
         let standing = |text| Standing::of(&self.claim.miner_id, &digest(text), self.signature);
-        let printed = self.printed.as_str();
+        let printed = &*self.printed;
         let found = standing(printed);
         if found == Standing::Bad && self.text != printed && standing(self.text) != Standing::Bad {
             let reason = "the signature is over a spelling that nodes do not reproduce";
@@ -276,8 +278,7 @@ impl DynamicDocument<'_> {
         }
         let key = members.text("dynamicMinerId").ok_or("there is no dynamicMinerId")?;
         let key: PublicKey = key.parse().map_err(|_| "dynamicMinerId is not a public key")?;
-        let signed =
-            [before.printed.as_str().as_bytes(), before.signature, printed.as_str().as_bytes()];
+        let signed = [before.printed.as_bytes(), before.signature, printed.as_bytes()];
         match Standing::of(&key, &sha256(&signed.concat()), signature) {
             Standing::Good | Standing::Lax => Ok(()),
             Standing::Bad => Err("the signature is not by dynamicMinerId"),
@@ -288,9 +289,24 @@ impl DynamicDocument<'_> {
 /// The versions that nodes let a dynamic document state.
 const VERSIONS_OF_NODES: [&str; 3] = ["0.1", "0.2", "0.3"];
 
-/// The text as nodes print it, or why it is none.
-fn printed(text: &str) -> Result<CanonicalJson, String> {
-    CanonicalJson::from_text(text).map_err(|error| error.to_string())
+/// The text as nodes print it, or why it is none. That a text which is taken as it stands is JSON is
+/// left to who reads it.
+fn printed(text: &str) -> Result<Cow<'_, str>, String> {
+    if is_printed(text) {
+        return Ok(Cow::Borrowed(text));
+    }
+    let printed = CanonicalJson::from_text(text).map_err(|error| error.to_string())?;
+    Ok(Cow::Owned(printed.as_str().to_owned()))
+}
+
+/// Whether a text, if it is JSON, is surely what nodes print: nothing in it is escaped or has to be,
+/// and white space is in strings alone. Nearly all documents are like that.
+fn is_printed(text: &str) -> bool {
+    let mut is_in_string = false;
+    text.bytes().all(|byte| {
+        is_in_string ^= byte == b'"';
+        !matches!(byte, b'\\' | 0x7f) && (is_in_string || !byte.is_ascii_whitespace())
+    })
 }
 
 /// What a document says; an error where a node would not read it.
@@ -352,6 +368,23 @@ fn leading_integer(text: &str) -> Option<i32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_taken_as_it_stands_is_what_would_be_printed() {
+        for (text, is_taken) in [
+            (r#"{"a":[1.0,-0e5],"b c":"é /"}"#, true),
+            ("{}", true),
+            (r#"{"a": 1}"#, false),
+            ("{\"a\":1}\n", false),
+            (r#"{"a":"\/"}"#, false),
+            (r#"{"a":"\"", "b":1}"#, false),
+            ("{\"a\":\"\u{7f}\"}", false),
+        ] {
+            assert_eq!(is_printed(text), is_taken, "{text}");
+            let printed = CanonicalJson::from_text(text).unwrap();
+            assert_eq!(printed.as_str() == text, is_taken, "{text}");
+        }
+    }
 
     #[test]
     fn a_number_at_the_start_of_a_text_is_read_as_nodes_read_it() {
