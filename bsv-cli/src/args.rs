@@ -1,6 +1,9 @@
 use std::path::PathBuf;
 
-use bsv_invoicing::{InvoiceDraft, InvoiceId, InvoiceState, MAX_SATOSHIS, Timestamp, UserDraft};
+use bsv_invoicing::{
+    DEFAULT_LOOKAHEAD, InvoiceDraft, InvoiceId, InvoiceState, MAX_SATOSHIS, Timestamp, UserDraft,
+    Walk,
+};
 use bsv_minerid::Alias;
 use bsv_server::{ConfigSources, Grant};
 use bsv_tx::{OutPoint, PublicKey};
@@ -9,6 +12,7 @@ use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use crate::invoices::InvoiceList;
+use crate::keeping::KeepingTask;
 use crate::operation::Operation;
 use crate::scan::ScanArguments;
 use crate::verification::{Source, VerifyArguments};
@@ -216,6 +220,50 @@ enum Command {
     /// Look after the wallet itself
     #[command(subcommand)]
     Wallet(WalletCommand),
+    /// Change the passphrase of the keys, or prove that all of them can be read
+    #[command(subcommand)]
+    Keystore(KeystoreCommand),
+    /// Prove that the balance is what the transactions make it
+    #[command(subcommand)]
+    Books(BooksCommand),
+    /// List what happened to keys, or prove that nothing of that was changed
+    #[command(subcommand)]
+    Audit(AuditCommand),
+    /// Write all keys, identities and the wallet to a sealed file
+    ///
+    /// The file has a passphrase of its own: from --passphrase-file, the environment variable
+    /// BSV_BACKUP_PASSPHRASE, or typed in. The keys in it keep the passphrase that they have.
+    Backup {
+        /// The file, which must not exist
+        file: PathBuf,
+        /// A file that holds the passphrase of the backup
+        #[arg(long, value_name = "FILE")]
+        passphrase_file: Option<PathBuf>,
+    },
+    /// Put back a backup, or a wallet from its 24 words, where there is nothing yet
+    ///
+    /// The words are read from standard input. Invoices and users are not found with them, coins are:
+    /// with a node, which is asked for all blocks from --from-height on.
+    Restore {
+        /// The backup
+        #[arg(required_unless_present = "words", conflicts_with = "words")]
+        file: Option<PathBuf>,
+        /// A file that holds the passphrase of the backup; else the environment variable
+        /// BSV_BACKUP_PASSPHRASE counts, or it is typed in
+        #[arg(long, value_name = "FILE", conflicts_with = "words")]
+        passphrase_file: Option<PathBuf>,
+        /// Restore the wallet from its 24 words
+        #[arg(long)]
+        words: bool,
+        /// The height of a block from before the wallet received anything
+        #[arg(long, value_name = "HEIGHT", default_value_t = 0, requires = "words",
+              value_parser = clap::value_parser!(u32).range(0..=i64::from(i32::MAX)))]
+        from_height: u32,
+        /// How many invoices in a row may have stayed unpaid
+        #[arg(long, value_name = "N", default_value_t = DEFAULT_LOOKAHEAD, requires = "words",
+              value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
+        lookahead: u32,
+    },
     /// Make, list and revoke the tokens that callers show where auth.requireToken is set
     #[command(subcommand)]
     Token(TokenCommand),
@@ -318,6 +366,38 @@ enum WalletCommand {
 }
 
 #[derive(Debug, Subcommand)]
+enum KeystoreCommand {
+    /// Seal the keys with another passphrase, or for the first time
+    ///
+    /// The new passphrase comes from --new-passphrase-file, the environment variable
+    /// BSV_NEW_KEYSTORE_PASSPHRASE, or is typed in. Set it as keystorePassphraseFile or
+    /// BSV_KEYSTORE_PASSPHRASE before the next start.
+    Passphrase {
+        /// A file that holds the new passphrase
+        #[arg(long, value_name = "FILE")]
+        new_passphrase_file: Option<PathBuf>,
+    },
+    /// Prove that every key can be read
+    Verify,
+}
+
+#[derive(Debug, Subcommand)]
+enum BooksCommand {
+    /// Add up the coins anew from the stored transactions and their proofs
+    ///
+    /// With a node, the blocks of the proofs are looked up in its main chain. Changes nothing.
+    Verify,
+}
+
+#[derive(Debug, Subcommand)]
+enum AuditCommand {
+    /// List what happened to keys
+    List,
+    /// Prove that each entry carries the hash of the one before
+    Verify,
+}
+
+#[derive(Debug, Subcommand)]
 enum TokenCommand {
     /// Make a token and print it, which is the only time that it is shown
     Create {
@@ -378,6 +458,7 @@ struct ContactArguments {
 pub(crate) enum Task {
     CheckConfig,
     ListInvoices(InvoiceList),
+    Keep(KeepingTask),
     Operate(Operation),
     Verify(Source),
     Scan(ScanArguments),
@@ -478,6 +559,35 @@ impl Command {
             Self::Faucet { url } => Operation::Faucet { url: url.clone() },
             Self::Wallet(WalletCommand::BackupWords { yes }) => {
                 Operation::BackupWords { is_confirmed: *yes }
+            }
+            Self::Keystore(KeystoreCommand::Passphrase { new_passphrase_file }) => {
+                return Task::Keep(KeepingTask::ChangePassphrase {
+                    file: new_passphrase_file.clone(),
+                });
+            }
+            Self::Keystore(KeystoreCommand::Verify) => {
+                return Task::Keep(KeepingTask::VerifyKeystore);
+            }
+            Self::Books(BooksCommand::Verify) => return Task::Keep(KeepingTask::VerifyBooks),
+            Self::Audit(AuditCommand::List) => return Task::Keep(KeepingTask::ListAudit),
+            Self::Audit(AuditCommand::Verify) => return Task::Keep(KeepingTask::VerifyAudit),
+            Self::Backup { file, passphrase_file } => {
+                return Task::Keep(KeepingTask::Backup {
+                    to: file.clone(),
+                    passphrase_file: passphrase_file.clone(),
+                });
+            }
+            Self::Restore { file: Some(file), passphrase_file, .. } => {
+                return Task::Keep(KeepingTask::Restore {
+                    from: file.clone(),
+                    passphrase_file: passphrase_file.clone(),
+                });
+            }
+            Self::Restore { file: None, from_height, lookahead, .. } => {
+                return Task::Keep(KeepingTask::RestoreWords(Walk {
+                    from_height: *from_height,
+                    lookahead: *lookahead,
+                }));
             }
             Self::Token(TokenCommand::Create { scopes, label, expires_at }) => {
                 Operation::CreateToken {

@@ -9,6 +9,7 @@
 
 mod args;
 mod invoices;
+mod keeping;
 mod operation;
 mod output;
 mod reach;
@@ -18,7 +19,8 @@ mod verification;
 use std::process::ExitCode;
 
 use bsv_network::NodeError;
-use bsv_server::{Config, ConfigError, LogForm};
+use bsv_server::{Config, ConfigError, LogForm, RestoreError};
+use bsv_store::{ArchiveError, FileError};
 use bsv_tx::BlockHash;
 use clap::Parser;
 use thiserror::Error;
@@ -38,6 +40,18 @@ enum CliError {
     Reach(#[from] ReachError),
     #[error("not confirmed, so that nothing was printed")]
     NotConfirmed,
+    /// A check has found something.
+    #[error("{0}")]
+    Found(String),
+    /// A secret cannot be had.
+    #[error("{0}")]
+    Secret(String),
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error("the backup cannot be read again: {0}")]
+    Archive(#[from] ArchiveError),
+    #[error("nothing was restored: {0}")]
+    Restore(#[from] RestoreError),
     /// What the service says.
     #[error("{0}")]
     Refused(String),
@@ -76,6 +90,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode, CliError> {
     match arguments.task() {
         Task::CheckConfig => check_config(&load()?, is_json)?,
         Task::ListInvoices(list) => list_invoices(load()?, list, is_json)?,
+        Task::Keep(task) => task.run(load()?, is_json)?,
         Task::Operate(operation) => operate(load()?, &operation, is_json)?,
         Task::Verify(source) => return verification::run(source, load, is_json),
         Task::Scan(arguments) => scan::run(&arguments, &load()?, is_json)?,

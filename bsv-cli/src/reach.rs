@@ -6,6 +6,7 @@ use bsv_server::{Config, Instance, OpenError, Surface, control};
 use bsv_store::LockError;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
+use hyper::body::Body;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper::header::{CONTENT_TYPE, HeaderValue, LINK};
 use hyper::http::response::Parts;
@@ -78,6 +79,25 @@ impl Service {
         }
     }
 
+    /// Asks it for something that may be long, which is handed to `take` piece by piece. A refusal is
+    /// answered whole.
+    pub(crate) async fn ask_for_bytes(
+        &mut self,
+        request: &Request,
+        take: impl FnMut(&[u8]) -> io::Result<()>,
+    ) -> Result<Option<Answer>, ReachError> {
+        match self {
+            Self::Here(instance) => {
+                let answer = instance.answer(Surface::Control, request.to_http()).await;
+                hand_over(answer, take).await
+            }
+            Self::Server(sender) => {
+                sender.ready().await?;
+                hand_over(sender.send_request(request.to_http()).await?, take).await
+            }
+        }
+    }
+
     /// Asks it for something.
     pub(crate) async fn ask(&mut self, request: &Request) -> Result<Answer, ReachError> {
         match self {
@@ -95,6 +115,24 @@ impl Service {
             }
         }
     }
+}
+
+async fn hand_over<B>(
+    answer: hyper::Response<B>,
+    mut take: impl FnMut(&[u8]) -> io::Result<()>,
+) -> Result<Option<Answer>, ReachError>
+where
+    B: Body<Data = Bytes> + Unpin,
+    ReachError: From<B::Error>,
+{
+    let (head, mut body) = answer.into_parts();
+    if !head.status.is_success() {
+        return Ok(Some(Answer::new(&head, &body.collect().await?.to_bytes())));
+    }
+    while let Some(frame) = body.frame().await {
+        take(frame?.data_ref().map_or(&[], |bytes| bytes))?;
+    }
+    Ok(None)
 }
 
 impl Request {

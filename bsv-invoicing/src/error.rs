@@ -135,7 +135,7 @@ pub enum Error {
     #[error(transparent)]
     Keystore(#[from] KeystoreError),
     /// The store belongs to a wallet whose seed is missing from the keystore.
-    #[error("the keystore has no seed for this wallet: restore it from a backup")]
+    #[error("the keystore has no seed for this wallet (wallet.seed.key): restore it from a backup")]
     SeedMissing,
     /// The store is new, and the seed had another one before.
     #[error(
@@ -149,6 +149,12 @@ pub enum Error {
     /// The seed in the keystore is not 24 words of BIP39.
     #[error("the seed in the keystore is damaged: it is not 24 BIP39 words")]
     BadSeed,
+    /// These are not the words of a wallet.
+    #[error("these are not 24 words of BIP39 whose checksum is right")]
+    BadWords,
+    /// A walk of the chain found what does not fit.
+    #[error("the chain cannot be walked: {0}")]
+    BadChain(String),
     /// The store's writer cannot be started.
     #[error(transparent)]
     File(#[from] FileError),

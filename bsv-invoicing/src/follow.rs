@@ -172,7 +172,7 @@ impl<S: WalletStore> Wallet<S> {
     fn is_busy(&self, purpose: Purpose) -> bool {
         match purpose {
             Purpose::Incoming(invoice) => self.broadcasts.get(&invoice).is_some(),
-            Purpose::Outgoing(_) | Purpose::Cancellation(_) => false,
+            Purpose::Outgoing(_) | Purpose::Cancellation(_) | Purpose::Recovered => false,
         }
     }
 
@@ -193,8 +193,8 @@ impl<S: WalletStore> Wallet<S> {
                 following.talk(async move { wallet.resume(payment).await });
                 Ok(())
             }
-            // Done together with the payment that it cancels.
-            Purpose::Cancellation(_) => Ok(()),
+            // The first is done together with the payment that it cancels, the other was never on its way.
+            Purpose::Cancellation(_) | Purpose::Recovered => Ok(()),
         }
     }
 

@@ -24,6 +24,7 @@
 //! # }
 //! ```
 
+mod books;
 mod coin;
 pub mod dpp;
 mod error;
@@ -36,6 +37,7 @@ mod invoice_id;
 mod pay;
 mod payment;
 mod receive;
+mod recover;
 mod running;
 mod seed;
 mod store;
@@ -43,6 +45,9 @@ mod time;
 mod user;
 mod wallet;
 
+pub use books::{
+    BooksCheck, LedgerCoin, LedgerItem, LedgerSpend, LedgerSpender, LedgerTotals, LedgerTransaction,
+};
 pub use coin::{Chain, Coin, KeyPath, Spending};
 pub use error::Error;
 pub use event::{Event, EventKind};
@@ -58,8 +63,10 @@ pub use invoice_id::InvoiceId;
 pub use pay::{PayDraft, faucet};
 pub use payment::{
     Begun, BlockPlace, Followed, FoundProof, IncomingPayment, IncomingState, NewIncoming,
-    NewOutgoing, OutgoingPayment, OutgoingState, Proof, Purpose, Selection, TransactionState,
+    NewOutgoing, OutgoingPayment, OutgoingState, Proof, Purpose, Recovered, Selection,
+    TransactionState, UsedNumbers,
 };
+pub use recover::{DEFAULT_LOOKAHEAD, Recovery, Walk};
 pub use seed::WalletSeed;
 pub use store::{
     NewInvoice, OpenWalletStoreError, RedbWalletStore, UserRecord, WalletStore, WalletStoreError,

@@ -2,7 +2,7 @@
 
 use bsv_tx::{BlockHash, MerkleBranch, Transaction, TxOut, Txid};
 
-use crate::coin::Coin;
+use crate::coin::{Coin, KeyPath};
 use crate::dpp::PeerChannel;
 use crate::idempotency::IdempotencyKey;
 use crate::time::Timestamp;
@@ -223,6 +223,36 @@ pub enum Purpose {
     Outgoing(u64),
     /// It takes a coin back from the payment by the wallet of this number.
     Cancellation(u64),
+    /// It was found in the chain with the words of the wallet alone, so that nobody knows what for.
+    Recovered,
+}
+
+/// A transaction that was found with the words of the wallet alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recovered {
+    /// Its number: those that are found are numbered from 1 on without a gap.
+    pub number: u64,
+    /// The transaction.
+    pub transaction: Transaction,
+    /// That it is in a block; none while it is in the mempool.
+    pub proof: Option<Proof>,
+    /// Its outputs that are the wallet's, and their keys.
+    pub coins: Vec<(u32, KeyPath)>,
+    /// The numbers of transactions, and indexes of outputs, of the wallet's coins that it spends.
+    pub spends: Vec<(u64, u32)>,
+    /// When it was mined, or found.
+    pub at: Timestamp,
+}
+
+/// Which numbers of keys are not to be given out, since somebody may know the keys.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UsedNumbers {
+    /// Those of invoices up to this.
+    pub invoices: u32,
+    /// Those of users up to this.
+    pub users: u32,
+    /// How many of change.
+    pub change: u32,
 }
 
 /// Where a transaction stands.

@@ -11,12 +11,12 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use zeroize::Zeroizing;
 
-use crate::coin::KeyPath;
+use crate::coin::{Chain, KeyPath};
 use crate::error::Error;
 use crate::invoice_id::IdCipher;
 
 /// The seed's name in the keystore.
-const NAME: &str = "wallet.seed";
+pub(crate) const NAME: &str = "wallet.seed";
 /// Names the fact that a store belongs to the seed.
 const ADOPTED: &str = "wallet.adopted";
 /// Purpose 44' (BIP44), coin 236' (Bitcoin SV, SLIP-0044), the first account.
@@ -28,6 +28,24 @@ const USERS_CHAIN: &str = "m/2";
 pub struct WalletSeed(Mnemonic);
 
 impl WalletSeed {
+    /// Reads 24 words of BIP39, in lower case or not, with any white space between and around them.
+    pub fn from_words(words: &str) -> Result<Self, Error> {
+        let mut normal = Zeroizing::new(String::with_capacity(words.len()));
+        for word in words.split_whitespace() {
+            if !normal.is_empty() {
+                normal.push(' ');
+            }
+            normal.push_str(word);
+        }
+        normal.make_ascii_lowercase();
+        Self::parse(&normal).ok_or(Error::BadWords)
+    }
+
+    fn parse(words: &str) -> Option<Self> {
+        let mnemonic = Mnemonic::parse_normalized(words).ok()?;
+        (mnemonic.word_count() == 24).then_some(Self(mnemonic))
+    }
+
     /// Makes a new one.
     pub(crate) fn generate() -> Result<Self, KeyError> {
         let mut entropy = Zeroizing::new([0; 32]);
@@ -43,15 +61,11 @@ impl WalletSeed {
             Err(error) => return Err(error.into()),
         };
         let words = std::str::from_utf8(&words).map_err(|_| Error::BadSeed)?;
-        let mnemonic = Mnemonic::parse_normalized(words).map_err(|_| Error::BadSeed)?;
-        if mnemonic.word_count() != 24 {
-            return Err(Error::BadSeed);
-        }
-        Ok(Some(Self(mnemonic)))
+        Self::parse(words).map(Some).ok_or(Error::BadSeed)
     }
 
-    /// Puts it into the keystore, durably.
-    pub(crate) fn save(&self, keystore: &Keystore) -> Result<(), KeystoreError> {
+    /// Puts it into a keystore that has none, durably.
+    pub fn save(&self, keystore: &Keystore) -> Result<(), KeystoreError> {
         keystore.insert(NAME, self.words().as_bytes())
     }
 
@@ -94,6 +108,7 @@ impl WalletSeed {
             users: account.derive(USERS_CHAIN)?.public()?,
             ids: IdCipher::new(&id_key),
             receive: account.derive("m/0")?.public()?,
+            change: account.derive("m/1")?.public()?,
             tokens: Hmac::new_from_slice(token_key.as_ref()).expect("any key will do"),
             account,
         })
@@ -123,6 +138,8 @@ pub(crate) struct WalletKeys {
     pub(crate) ids: IdCipher,
     /// Makes what invoices are paid to.
     receive: ExtendedPublicKey,
+    /// Makes what change goes to.
+    change: ExtendedPublicKey,
     /// Makes the tokens of channels.
     tokens: Hmac<Sha256>,
     account: ExtendedPrivateKey,
@@ -137,7 +154,19 @@ impl WalletKeys {
     /// The script that locks what is paid to the invoice of this number.
     pub(crate) fn destination(&self, invoice: u64) -> Result<Script, KeyError> {
         let index = u32::try_from(invoice).map_err(|_| KeyError::DerivationPath)?;
-        Ok(Script::p2pkh(&self.receive.child(index)?.hash()))
+        Ok(Script::p2pkh(&self.coin_hash(KeyPath { chain: Chain::Receive, index })?))
+    }
+
+    /// The hash of the public key of a coin.
+    pub(crate) fn coin_hash(
+        &self,
+        KeyPath { chain, index }: KeyPath,
+    ) -> Result<[u8; 20], KeyError> {
+        let chain = match chain {
+            Chain::Receive => &self.receive,
+            Chain::Change => &self.change,
+        };
+        Ok(chain.child(index)?.hash())
     }
 
     /// The key of a coin.

@@ -5,10 +5,11 @@ mod redb;
 
 use std::time::Duration;
 
-use bsv_store::StoreError;
+use bsv_store::{AuditCheck, AuditEntry, KeyEvent, StoreError};
 use bsv_tx::{KeyError, Transaction};
 use thiserror::Error;
 
+use crate::books::LedgerItem;
 use crate::coin::Spending;
 use crate::dpp::PeerChannel;
 use crate::event::Event;
@@ -17,7 +18,7 @@ use crate::invoice::{Invoice, InvoiceDraft, InvoicePage, InvoiceQuery};
 use crate::invoice_id::InvoiceId;
 use crate::payment::{
     Begun, BlockPlace, Followed, FoundProof, IncomingPayment, NewIncoming, NewOutgoing,
-    OutgoingPayment, OutgoingState, Proof, Selection,
+    OutgoingPayment, OutgoingState, Proof, Recovered, Selection, UsedNumbers,
 };
 use crate::time::Timestamp;
 use crate::user::UserDraft;
@@ -104,10 +105,12 @@ pub trait WalletStore: Send + Sync + 'static {
     /// The fingerprint of the wallet that this store belongs to, once it belongs to one.
     fn owner(&self) -> impl Future<Output = Result<Option<[u8; 20]>, WalletStoreError>> + Send;
 
-    /// Makes the store belong to the wallet of this fingerprint, if it belongs to no other.
+    /// Makes the store belong to the wallet of this fingerprint, if it belongs to no other. The first
+    /// time, the audit log tells where the seed comes from.
     fn adopt(
         &self,
         fingerprint: [u8; 20],
+        origin: KeyEvent,
     ) -> impl Future<Output = Result<(), WalletStoreError>> + Send;
 
     /// Creates an invoice of the next number, from which `id` makes its id.
@@ -328,6 +331,44 @@ pub trait WalletStore: Send + Sync + 'static {
         after: u64,
         limit: usize,
     ) -> impl Future<Output = Result<Vec<Event>, WalletStoreError>> + Send;
+
+    /// Adds to the audit log what happens to a key.
+    fn note_key_event(
+        &self,
+        event: KeyEvent,
+        subject: String,
+    ) -> impl Future<Output = Result<(), WalletStoreError>> + Send;
+
+    /// Up to `limit` entries of the audit log after the one of this number, in order.
+    fn audit_log(
+        &self,
+        after: u64,
+        limit: usize,
+    ) -> impl Future<Output = Result<Vec<AuditEntry>, WalletStoreError>> + Send;
+
+    /// Reads the audit log from its beginning, off the disk.
+    fn verify_audit_log(&self)
+    -> impl Future<Output = Result<AuditCheck, WalletStoreError>> + Send;
+
+    /// Hands all that there is about money to `step`, off the disk and as of one moment, after which it
+    /// answers what `step` has made of it.
+    fn fold_ledger<A: Send + 'static>(
+        &self,
+        start: A,
+        step: impl FnMut(&mut A, LedgerItem) + Send + 'static,
+    ) -> impl Future<Output = Result<A, WalletStoreError>> + Send;
+
+    /// Takes over transactions that were found in the chain, in the order of their numbers.
+    fn recover(
+        &self,
+        found: Vec<Recovered>,
+    ) -> impl Future<Output = Result<(), WalletStoreError>> + Send;
+
+    /// Notes which numbers of keys are not to be given out.
+    fn pass_over(
+        &self,
+        used: UsedNumbers,
+    ) -> impl Future<Output = Result<(), WalletStoreError>> + Send;
 
     /// The time of the last event, or the beginning of 1970.
     fn last_event_at(&self) -> impl Future<Output = Result<Timestamp, WalletStoreError>> + Send;

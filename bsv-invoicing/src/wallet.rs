@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use bsv_network::NodeRpc;
-use bsv_store::Keystore;
+use bsv_store::{AuditCheck, AuditEntry, KeyEvent, Keystore};
 use bsv_tx::{KeyError, Network};
 
 use crate::dpp::Merchant;
@@ -19,7 +19,7 @@ use crate::invoice_id::InvoiceId;
 use crate::pay::{Payee, Paying};
 use crate::receive::Broadcast;
 use crate::running::Running;
-use crate::seed::{WalletKeys, WalletSeed};
+use crate::seed::{self, WalletKeys, WalletSeed};
 use crate::store::{NewInvoice, RedbWalletStore, UserRecord, WalletStore, WalletStoreError};
 use crate::time::{Clock, Timestamp};
 use crate::user::{User, UserDraft};
@@ -94,6 +94,16 @@ impl<S: WalletStore> Wallet<S> {
         keystore: impl Into<Arc<Keystore>>,
         settings: WalletSettings,
     ) -> Result<Self, Error> {
+        Self::open_of(store, keystore, settings, KeyEvent::Made).await
+    }
+
+    /// Opens the wallet, of whose seed the audit log of a new store tells that it was made or imported.
+    pub async fn open_of(
+        store: S,
+        keystore: impl Into<Arc<Keystore>>,
+        settings: WalletSettings,
+        origin: KeyEvent,
+    ) -> Result<Self, Error> {
         let keystore = keystore.into();
         let seed = match WalletSeed::load(&keystore)? {
             Some(seed) => seed,
@@ -109,7 +119,7 @@ impl<S: WalletStore> Wallet<S> {
             Some(_) => return Err(Error::OtherSeed),
             // An empty store would give the keys of earlier invoices to new ones.
             None if WalletSeed::is_adopted(&keystore)? => return Err(Error::StoreMissing),
-            None => store.adopt(keys.fingerprint).await?,
+            None => store.adopt(keys.fingerprint, origin).await?,
         }
         if !WalletSeed::is_adopted(&keystore)? {
             WalletSeed::note_adopted(&keystore)?;
@@ -236,9 +246,31 @@ impl<S: WalletStore> Wallet<S> {
         Ok(self.store.events(after, limit).await?)
     }
 
-    /// The seed: whoever has its words has the money.
-    pub fn seed(&self) -> Result<WalletSeed, Error> {
-        WalletSeed::load(&self.keystore)?.ok_or(Error::SeedMissing)
+    /// The seed: whoever has its words has the money. The audit log tells of it first.
+    pub async fn export_seed(&self) -> Result<WalletSeed, Error> {
+        let seed = WalletSeed::load(&self.keystore)?.ok_or(Error::SeedMissing)?;
+        self.note_key_event(KeyEvent::Exported, seed::NAME).await?;
+        Ok(seed)
+    }
+
+    /// Adds to the audit log what happens to keys that the wallet has a part in.
+    pub async fn note_key_event(&self, event: KeyEvent, subject: &str) -> Result<(), Error> {
+        Ok(self.store.note_key_event(event, subject.to_owned()).await?)
+    }
+
+    /// Up to `limit` entries of the audit log after the one of this number, in order.
+    pub async fn audit_log(&self, after: u64, limit: usize) -> Result<Vec<AuditEntry>, Error> {
+        Ok(self.store.audit_log(after, limit).await?)
+    }
+
+    /// Reads the audit log from its beginning, off the disk, and looks whether its entries fit.
+    pub async fn verify_audit_log(&self) -> Result<AuditCheck, Error> {
+        Ok(self.store.verify_audit_log().await?)
+    }
+
+    /// Where the wallet keeps what it knows.
+    pub fn store(&self) -> &S {
+        &self.store
     }
 
     async fn invoice_even_deleted(&self, id: &str) -> Result<Invoice, Error> {

@@ -118,7 +118,7 @@ async fn all_that_version_1_wrote_is_found() {
         assert_as_written(&wallet, &copy).await;
         wallet.events(0, 99).await.unwrap()
     };
-    assert_eq!(copy.version(), 3);
+    assert_eq!(copy.version(), 4);
     let mut written: Vec<_> = copy
         .expected("invoices")
         .iter()

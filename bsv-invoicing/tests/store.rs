@@ -9,7 +9,7 @@ use bsv_invoicing::{
     NewInvoice, OpenWalletStoreError, RedbWalletStore, Timestamp, UserDraft, WalletStore,
     WalletStoreError,
 };
-use bsv_store::{DatabaseOptions, DirLock, StoreError};
+use bsv_store::{DatabaseOptions, DirLock, KeyEvent, StoreError};
 use redb::{Database, ReadableTable, ReadableTableMetadata, TableDefinition, WriteTransaction};
 use store_conformance::Place;
 use tempfile::TempDir;
@@ -183,7 +183,7 @@ async fn a_damaged_fingerprint_belongs_to_no_wallet() {
         })
         .await;
         assert_damaged(store.owner().await);
-        let refused = store.adopt([1; 20]).await.unwrap_err();
+        let refused = store.adopt([1; 20], KeyEvent::Made).await.unwrap_err();
         assert!(matches!(refused, WalletStoreError::OtherWallet), "{refused}");
     }
 }
@@ -193,12 +193,12 @@ async fn files_of_newer_versions_and_of_others_are_refused() {
     let place = RedbPlace::fresh();
     drop(place.open());
     place.write(|transaction| {
-        transaction.open_table(SCHEMA_VERSIONS).unwrap().insert("wallet", 4).unwrap();
+        transaction.open_table(SCHEMA_VERSIONS).unwrap().insert("wallet", 5).unwrap();
     });
     let newer = place.try_open().unwrap_err();
     let is_newer = matches!(
         newer,
-        OpenWalletStoreError::Store(StoreError::NewerSchema { found: 4, known: 3, .. })
+        OpenWalletStoreError::Store(StoreError::NewerSchema { found: 5, known: 4, .. })
     );
     assert!(is_newer, "{newer}");
     place.write(|transaction| {

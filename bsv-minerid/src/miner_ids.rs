@@ -63,6 +63,26 @@ impl<S: IdentityStore> MinerIds<S> {
         Ok(ids)
     }
 
+    /// Where the identities are kept.
+    pub fn store(&self) -> &S {
+        &self.store
+    }
+
+    /// The names under which the keystore must hold keys.
+    pub fn key_names(&self) -> Vec<String> {
+        let names_of = |identity: Arc<Identity>| {
+            let (alias, record) = (identity.alias(), identity.record());
+            let numbers = record.keys.iter().map(|key| key.number);
+            let mut names: Vec<_> =
+                numbers.map(|number| IdentityRecord::key_name(alias, number)).collect();
+            if record.vctx().is_some_and(|vctx| *vctx != Vctx::None) {
+                names.push(IdentityRecord::vctx_key_name(alias));
+            }
+            names
+        };
+        self.all().into_iter().flat_map(names_of).collect()
+    }
+
     /// The network whose forms of keys and addresses are used.
     pub fn network(&self) -> Network {
         self.network

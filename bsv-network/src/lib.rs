@@ -11,7 +11,8 @@ mod transport;
 
 pub use error::NodeError;
 pub use rpc::{
-    BlockCoinbase, BlockInfo, Broadcast, ChainTip, Coin, Mempool, MinedIn, MinerIdInfo,
-    MinerIdRevocation, MinerIdState, NodeRpc, OutputState, TransactionPlace, UnspentOutput,
+    BlockCoinbase, BlockInfo, BlockStream, Broadcast, ChainTip, Coin, Mempool, MinedIn,
+    MinerIdInfo, MinerIdRevocation, MinerIdState, NodeRpc, OutputState, TransactionPlace,
+    UnspentOutput,
 };
 pub use transport::NodeSettings;

@@ -1,3 +1,4 @@
+mod block;
 mod chain;
 mod miner_ids;
 mod node_wallet;
@@ -18,6 +19,7 @@ use crate::answers::{
 };
 use crate::error::NodeError;
 use crate::transport::{NodeSettings, Repeatable, Transport};
+pub use block::BlockStream;
 pub use chain::{BlockCoinbase, BlockInfo, MinedIn};
 pub use miner_ids::{MinerIdInfo, MinerIdRevocation, MinerIdState};
 

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::header::{CONTENT_TYPE, HeaderValue};
-use reqwest::{Client, StatusCode, redirect};
+use reqwest::{Client, Response, StatusCode, redirect};
 use rustls::crypto::ring;
 use rustls::{ClientConfig, RootCertStore};
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::error::NodeError;
 
@@ -41,7 +41,7 @@ impl NodeSettings {
 
 /// The longest answer that is read: far above any block's hashes and any transaction of policy
 /// size, far below what would exhaust the machine.
-const MOST_ANSWER_BYTES: usize = 64 << 20;
+pub(crate) const MOST_ANSWER_BYTES: usize = 64 << 20;
 
 /// A node runs 4 calls at once and queues 16 more, refusing the rest (its `rpcthreads` and
 /// `rpcworkqueue`). Calls above this number wait here, where nothing is lost.
@@ -104,6 +104,32 @@ impl Transport {
         }
     }
 
+    /// Makes one call that does no harm when it is made twice and whose result is a string, which is read
+    /// as it arrives; `timeout` covers each wait for more of it.
+    pub(crate) async fn open(
+        &self,
+        method: &str,
+        params: &impl Serialize,
+        timeout: Duration,
+    ) -> Result<AnswerStream<'_>, NodeError> {
+        let request = Request { jsonrpc: "1.0", id: "bsv", method, params };
+        let body = serde_json::to_vec(&request).expect("parameters are plain values");
+        let turn = self.turns.acquire().await.ok();
+        let sent = tokio::time::timeout(timeout, self.send(body, Repeatable::Yes)).await;
+        let late = |_| self.unreachable(format!("none within {timeout:?}"));
+        let response = sent.map_err(late)?.map_err(|error| self.failed(method, &error))?;
+        let mut stream = AnswerStream {
+            transport: self,
+            method: method.to_owned(),
+            timeout,
+            response,
+            text: Vec::new(),
+            _turn: turn,
+        };
+        stream.find_result().await?;
+        Ok(stream)
+    }
+
     /// Makes one call; `timeout` covers all of it. The result is JSON as the node spelled it,
     /// `null` included.
     pub(crate) async fn call(
@@ -138,18 +164,7 @@ impl Transport {
         body: Vec<u8>,
         repeatable: Repeatable,
     ) -> Result<(StatusCode, Vec<u8>), reqwest::Error> {
-        let NodeSettings { user, password, .. } = &self.settings;
-        let request = self
-            .client
-            .post(&self.url)
-            .basic_auth(user, Some(password.expose_secret()))
-            .header(CONTENT_TYPE, HeaderValue::from_static("application/json"))
-            .body(body);
-        let again = request.try_clone().filter(|_| repeatable == Repeatable::Yes);
-        let mut response = match (request.send().await, again) {
-            (Err(error), Some(again)) if is_hang_up(&error) => again.send().await?,
-            (response, _) => response?,
-        };
+        let mut response = self.send(body, repeatable).await?;
         let mut answer = Vec::new();
         while let Some(chunk) = response.chunk().await? {
             answer.extend_from_slice(&chunk);
@@ -158,6 +173,25 @@ impl Transport {
             }
         }
         Ok((response.status(), answer))
+    }
+
+    async fn send(
+        &self,
+        body: Vec<u8>,
+        repeatable: Repeatable,
+    ) -> Result<Response, reqwest::Error> {
+        let NodeSettings { user, password, .. } = &self.settings;
+        let request = self
+            .client
+            .post(&self.url)
+            .basic_auth(user, Some(password.expose_secret()))
+            .header(CONTENT_TYPE, HeaderValue::from_static("application/json"))
+            .body(body);
+        let again = request.try_clone().filter(|_| repeatable == Repeatable::Yes);
+        match (request.send().await, again) {
+            (Err(error), Some(again)) if is_hang_up(&error) => again.send().await,
+            (response, _) => response,
+        }
     }
 
     /// What an answer means. Errors of a call come with status 500, or 404 for an unknown method,
@@ -204,6 +238,78 @@ impl Transport {
 
     fn unreachable(&self, reason: String) -> NodeError {
         NodeError::Unreachable { address: self.settings.address(), reason }
+    }
+}
+
+/// The result of a call, a string that is read as it arrives.
+#[derive(Debug)]
+pub(crate) struct AnswerStream<'a> {
+    transport: &'a Transport,
+    method: String,
+    timeout: Duration,
+    response: Response,
+    /// What has arrived and was not handed on.
+    text: Vec<u8>,
+    _turn: Option<SemaphorePermit<'a>>,
+}
+
+impl AnswerStream<'_> {
+    /// Reads up to where the string begins; an answer without one is an error, in the node's words if it
+    /// has some.
+    async fn find_result(&mut self) -> Result<(), NodeError> {
+        const NAME: &[u8] = br#"{"result":"#;
+        let status = self.response.status();
+        let beginning = loop {
+            // Nodes put a space before the string, or do not.
+            let value = self.text.strip_prefix(NAME).map(<[u8]>::trim_ascii_start);
+            if let Some([first, ..]) = value.filter(|_| status == StatusCode::OK) {
+                let left = value.map_or(0, <[u8]>::len) - 1;
+                break (*first == b'"').then(|| self.text.len() - left);
+            }
+            if !self.more().await? || self.text.len() > MOST_ANSWER_BYTES {
+                self.transport.read(&self.method, status, &self.text)?;
+                break None;
+            }
+        };
+        let not_string = || {
+            let reason = "the answer does not begin with a string".to_owned();
+            NodeError::unexpected(&self.method, reason)
+        };
+        self.text.drain(..beginning.ok_or_else(not_string)?);
+        Ok(())
+    }
+
+    /// Appends more of a string of hexadecimal digits to `out`, decoded. Answers whether there was more.
+    pub(crate) async fn read_hex(&mut self, out: &mut Vec<u8>) -> Result<bool, NodeError> {
+        loop {
+            let end = self.text.iter().position(|byte| *byte == b'"');
+            let digits = end.unwrap_or(self.text.len());
+            let whole = digits - digits % 2;
+            if whole > 0 {
+                let from = out.len();
+                out.resize(from + whole / 2, 0);
+                let not_hex = |_| NodeError::unexpected(&self.method, "not hexadecimal".to_owned());
+                hex::decode_to_slice(&self.text[..whole], &mut out[from..]).map_err(not_hex)?;
+                self.text.drain(..whole);
+                return Ok(true);
+            }
+            if end.is_some() {
+                return Ok(false);
+            }
+            if !self.more().await? {
+                let reason = "the answer breaks off".to_owned();
+                return Err(NodeError::unexpected(&self.method, reason));
+            }
+        }
+    }
+
+    async fn more(&mut self) -> Result<bool, NodeError> {
+        let chunk = tokio::time::timeout(self.timeout, self.response.chunk()).await;
+        let late = |_| self.transport.unreachable(format!("no more within {:?}", self.timeout));
+        let failed = |error| self.transport.failed(&self.method, &error);
+        let chunk = chunk.map_err(late)?.map_err(failed)?;
+        self.text.extend_from_slice(chunk.as_deref().unwrap_or_default());
+        Ok(chunk.is_some())
     }
 }
 

@@ -14,7 +14,9 @@ use hyper::{HeaderMap, StatusCode};
 pub use jwt::{JwtKey, WeakJwtKey};
 pub use scope::{Grant, GrantParseError, Scope};
 pub use tokens::TokenFileError;
-pub(crate) use tokens::{ChangeError, IssuedToken, TokenDraft, Tokens};
+pub(crate) use tokens::{
+    ChangeError, FILE_NAME as TOKENS_FILE_NAME, IssuedToken, TokenDraft, Tokens,
+};
 
 use jwt::JwtError;
 use tokens::TokenError;

@@ -1,10 +1,12 @@
-//! The control socket, and what only it offers: setting up identities.
+//! The control socket, and what only it offers: setting up identities, and keeping keys and money.
 
 mod identities;
+mod keeping;
 mod set_up;
 mod socket;
 mod tokens;
 
+pub(crate) use keeping::Keeping;
 pub(crate) use set_up::SetUp;
 pub(crate) use socket::bind;
 pub use socket::{connect, socket_path};

@@ -6,7 +6,7 @@ use bsv_invoicing::dpp::MAX_MESSAGE_LEN;
 use bsv_invoicing::{OpenWalletStoreError, RedbWalletStore, Wallet, WalletSettings};
 use bsv_minerid::{MinerIds, OpenStoreError, RedbIdentityStore};
 use bsv_network::NodeRpc;
-use bsv_store::{DatabaseOptions, DirLock, Keystore, KeystoreError, LockError};
+use bsv_store::{DatabaseOptions, DirLock, KeyEvent, Keystore, KeystoreError, LockError};
 use bytes::Bytes;
 use hyper::body::Body;
 use hyper::header::RETRY_AFTER;
@@ -15,7 +15,7 @@ use thiserror::Error;
 
 use crate::access::{Access, Caller, Denied, TokenFileError, Tokens};
 use crate::config::{Config, WalletConfig};
-use crate::control::SetUp;
+use crate::control::{Keeping, SetUp};
 use crate::health::Health;
 use crate::http::{self, Answer, LargeBodies, Peers, Problem, answer};
 use crate::minerid::{self, MinerIdApi};
@@ -114,19 +114,28 @@ impl Instance {
             }
             None => None,
         };
-        let wallet = match config.wallet.as_ref().zip(keystore) {
+        let wallet = match config.wallet.as_ref().zip(keystore.clone()) {
             Some((wallet, keystore)) => {
                 let node = node.clone();
                 Some(Arc::new(
-                    open_wallet(&config, wallet, node, Arc::clone(&lock), keystore).await?,
+                    open_wallet(&config, wallet, node, Arc::clone(&lock), keystore, KeyEvent::Made)
+                        .await?,
                 ))
             }
             None => None,
         };
+        let keeping = Keeping::new(
+            config.network,
+            config.network_dir.clone(),
+            ids.clone(),
+            wallet.clone(),
+            keystore,
+        );
         let set_up = SetUp::new(
             ids.clone(),
             wallet.clone(),
             Arc::clone(&tokens),
+            keeping,
             node.clone(),
             config.network,
             (&config.keystore, program),
@@ -247,6 +256,11 @@ impl Instance {
         }
     }
 
+    /// What keeps keys and money.
+    pub(crate) fn keeping(&self) -> &Keeping {
+        self.set_up.keeping()
+    }
+
     /// Notes on the disk which identities have handed out documents; the last thing to do before an
     /// instance is dropped.
     pub fn record_hand_outs(&self) {
@@ -312,12 +326,14 @@ fn open_keystore(config: &Config, program: &str) -> Result<Keystore, KeystoreErr
     Ok(keystore)
 }
 
-async fn open_wallet(
+/// Opens the wallet. If its store is new, `origin` says where the seed comes from.
+pub(crate) async fn open_wallet(
     config: &Config,
     wallet: &WalletConfig,
     node: Option<NodeRpc>,
     lock: Arc<DirLock>,
     keystore: Arc<Keystore>,
+    origin: KeyEvent,
 ) -> Result<Wallet, OpenError> {
     let options = DatabaseOptions { cache_bytes: wallet.cache_bytes, ..DatabaseOptions::default() };
     let store = RedbWalletStore::open(lock, options)?;
@@ -330,7 +346,7 @@ async fn open_wallet(
         max_fee_rate: wallet.max_fee_rate,
         pay_limit: wallet.pay_limit,
     };
-    let opened = Wallet::open(store, keystore, settings).await?;
+    let opened = Wallet::open_of(store, keystore, settings, origin).await?;
     Ok(match node {
         Some(node) => opened.with_node(node),
         None => opened,

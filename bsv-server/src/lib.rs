@@ -6,6 +6,7 @@
 //! server runs, and over the [control socket](control) when one does.
 
 mod access;
+mod backup;
 pub mod config;
 pub mod control;
 mod health;
@@ -13,12 +14,14 @@ pub mod http;
 mod instance;
 mod minerid;
 mod payments;
+mod restore;
 mod run;
 mod wallet;
 
 pub use access::{AccessConfig, Grant, GrantParseError, JwtKey, Scope, TokenFileError, WeakJwtKey};
 pub use config::{Config, ConfigError, ConfigSources};
 pub use instance::{Instance, OpenError, Surface};
+pub use restore::{RestoreError, Restored, restore_backup, restore_words};
 pub use run::{
     LogForm, StartError, log_to_stderr, main, run, serve_connection, survive_file_size_limit,
 };

@@ -1,14 +1,19 @@
+mod copy;
+
 use std::any::Any;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
 use redb::{ReadTransaction, ReadableDatabase, TableDefinition, WriteTransaction};
 use thiserror::Error;
 
 use crate::files::{self, FileError};
 use crate::overlay::Overlay;
+
+use self::copy::Checks;
+pub use self::copy::DatabaseCopy;
 
 /// One step of a schema: makes or changes tables. It runs in the transaction that raises the
 /// version.
@@ -31,11 +36,14 @@ pub struct DatabaseOptions {
     pub cache_bytes: usize,
     /// The room that must be left on the disk for a write to be tried, in bytes.
     pub free_space_reserve: u64,
+    /// Up to which length, in bytes, a file is compared with its checksums whenever it is opened. That
+    /// reads all of it; of a longer one, a [copy](Database::copy) is.
+    pub checked_len: u64,
 }
 
 impl Default for DatabaseOptions {
     fn default() -> Self {
-        Self { cache_bytes: 48 << 20, free_space_reserve: 4 << 20 }
+        Self { cache_bytes: 48 << 20, free_space_reserve: 4 << 20, checked_len: 4 << 20 }
     }
 }
 
@@ -74,6 +82,14 @@ pub enum StoreError {
         free: u64,
         /// What must be left.
         reserve: u64,
+    },
+    /// The file is not as it was written.
+    #[error("{} is damaged ({reason}): restore it from a backup", path.display())]
+    DamagedFile {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
     },
     /// A stored record does not decode.
     #[error("a stored record is damaged: {0}")]
@@ -141,6 +157,8 @@ pub struct Database {
     options: DatabaseOptions,
     /// `None` between a failed write and a successful reopening.
     engine: RwLock<Option<Engine>>,
+    /// Held while the file is copied, which has one place for that.
+    copying: Mutex<()>,
 }
 
 /// An open file. Both parts go together: what is left of a snapshot would keep the file locked.
@@ -185,7 +203,12 @@ impl Database {
         }
         let engine = open_engine(path, options)?;
         migrate(&engine, path, schema)?;
-        Ok(Self { path: path.to_owned(), options, engine: RwLock::new(Some(engine)) })
+        Ok(Self {
+            path: path.to_owned(),
+            options,
+            engine: RwLock::new(Some(engine)),
+            copying: Mutex::default(),
+        })
     }
 
     /// Runs `query` on a consistent view, which does not wait for writers.
@@ -230,6 +253,24 @@ impl Database {
             *self.engine.write().unwrap_or_else(PoisonError::into_inner) = None;
         }
         outcome
+    }
+
+    /// Copies the file as of the last commit, and reads all of the copy, whose pages carry checksums.
+    /// Writers wait while the file is copied, readers do not. Takes as much room on the disk as the
+    /// file, for as long as the copy is there.
+    pub fn copy(&self) -> Result<DatabaseCopy, StoreError> {
+        let path = self.path.with_extension("redb.copy");
+        let len = fs::metadata(&self.path).map_err(FileError::new("look at", &self.path))?.len();
+        let reserve = self.options.free_space_reserve;
+        check_free_space(self.dir(), reserve.saturating_add(len))?;
+        let _copying = self.copying.lock().unwrap_or_else(PoisonError::into_inner);
+        self.with_engine(|engine| {
+            // Nothing is written as long as this one is not ended.
+            let transaction = engine.begin_write()?;
+            copy::copy_file(&self.path, &path)?;
+            Ok(transaction.abort()?)
+        })?;
+        DatabaseCopy::open(path, self.options)
     }
 
     /// The directory of the file.
@@ -371,16 +412,19 @@ fn builder(options: DatabaseOptions) -> redb::Builder {
 
 /// Opens the file for writing or, on a disk that does not take what that writes, for reading.
 fn open_engine(path: &Path, options: DatabaseOptions) -> Result<Engine, StoreError> {
-    let error: redb::Error = match builder(options).open(path) {
+    let len = fs::metadata(path).map_err(FileError::new("look at", path))?.len();
+    let checks = if len <= options.checked_len { Checks::All } else { Checks::None };
+    let error = match copy::open_checked(path, options, checks) {
         Ok(database) => return Ok(Engine::new(Handle::Writable(database))),
-        Err(error) => error.into(),
+        Err(StoreError::Open { source, .. }) => source,
+        Err(error) => return Err(error),
     };
-    let overlay = match &error {
+    let overlay = match &*error {
         redb::Error::Io(_) => Overlay::open(path).ok(),
         _ => None,
     };
     let read_only = overlay.and_then(|overlay| builder(options).create_with_backend(overlay).ok());
-    let error = StoreError::Open { path: path.to_owned(), source: Arc::new(error) };
+    let error = StoreError::Open { path: path.to_owned(), source: error };
     match read_only {
         Some(database) => Ok(Engine::new(Handle::ReadOnly(database, error))),
         None => Err(error),

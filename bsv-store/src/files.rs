@@ -1,3 +1,4 @@
+use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -69,6 +70,77 @@ pub(crate) fn probe(dir: &Path) -> Result<(), FileError> {
     write_synced(&path, b"?")
         .and_then(|()| fs::remove_file(&path))
         .map_err(FileError::new("write", &path))
+}
+
+/// A file that is written under a temporary name beside the one that it is to have, and is readable by
+/// its owner only. Unless it is finished, nothing is left of it.
+#[derive(Debug)]
+pub struct NewFile {
+    file: File,
+    temporary: PathBuf,
+    path: PathBuf,
+    is_finished: bool,
+}
+
+impl NewFile {
+    /// Begins a file where there is none.
+    pub fn create(path: &Path) -> Result<Self, FileError> {
+        let create = FileError::new("create", path);
+        match path.symlink_metadata() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(create(error)),
+            Ok(_) => return Err(create(io::ErrorKind::AlreadyExists.into())),
+        }
+        let Some(name) = path.file_name() else {
+            return Err(create(io::ErrorKind::IsADirectory.into()));
+        };
+        let mut hidden = OsString::from(".");
+        hidden.push(name);
+        hidden.push(format!(".{}.tmp", std::process::id()));
+        let temporary = path.with_file_name(hidden);
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(true).mode(0o600);
+        let file = options.open(&temporary).map_err(create)?;
+        Ok(Self { file, temporary, path: path.to_owned(), is_finished: false })
+    }
+
+    /// The open file.
+    pub fn file(&mut self) -> &mut File {
+        &mut self.file
+    }
+
+    /// Gives the file its name, durably. One that has come there meanwhile is not replaced.
+    pub fn finish(mut self) -> Result<(), FileError> {
+        self.file.sync_all().map_err(FileError::new("write", &self.path))?;
+        rename_to_new(&self.temporary, &self.path).map_err(FileError::new("create", &self.path))?;
+        self.is_finished = true;
+        match self.path.parent() {
+            Some(dir) if !dir.as_os_str().is_empty() => sync_dir(dir),
+            _ => sync_dir(Path::new(".")),
+        }
+    }
+}
+
+impl Drop for NewFile {
+    fn drop(&mut self) {
+        if !self.is_finished {
+            // Best effort: what is left has a name that tells what it is.
+            let _ = fs::remove_file(&self.temporary);
+        }
+    }
+}
+
+/// Renames a file, unless there is one of the new name.
+fn rename_to_new(from: &Path, to: &Path) -> io::Result<()> {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+        // Not all file systems can do it in one step.
+        Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => match to.try_exists()? {
+            true => Err(io::ErrorKind::AlreadyExists.into()),
+            false => fs::rename(from, to),
+        },
+        renamed => Ok(renamed?),
+    }
 }
 
 fn write_synced(path: &Path, contents: &[u8]) -> io::Result<()> {

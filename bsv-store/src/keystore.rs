@@ -1,20 +1,20 @@
+mod data_key;
+
 use std::fmt;
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use argon2::{Algorithm, Argon2, Params, Version};
-use chacha20poly1305::aead::{Aead, KeyInit, Payload};
-use chacha20poly1305::{XChaCha20Poly1305, XNonce};
-use secrecy::{ExposeSecret, SecretString};
-use serde::{Deserialize, Serialize};
+use secrecy::SecretString;
 use thiserror::Error;
 use zeroize::Zeroizing;
 
+use self::data_key::DataKey;
 use crate::files::{self, FileError};
 use crate::lock::{DirLock, LockError};
+use crate::seal::{self, KEY_LEN};
 
 /// A directory of sealed secrets, one file each, held by one process at a time.
 ///
@@ -24,11 +24,36 @@ use crate::lock::{DirLock, LockError};
 /// owner only, and are written whole, synced and renamed, before this type says that they are there.
 pub struct Keystore {
     dir: PathBuf,
-    data_key: Zeroizing<[u8; 32]>,
-    is_plain: bool,
+    data_key: Zeroizing<[u8; KEY_LEN]>,
+    wrapping: Mutex<Wrapping>,
     /// Held while a file is made, so that two secrets of one name cannot both find it free.
     inserting: Mutex<()>,
     _lock: DirLock,
+}
+
+/// How the data key lies on the disk.
+struct Wrapping {
+    /// In clear.
+    is_plain: bool,
+    /// In a file of this hash.
+    file_hash: [u8; 32],
+}
+
+/// What was found when all secrets were read.
+#[derive(Debug)]
+pub struct KeystoreCheck {
+    /// The names of those that can be read, in order.
+    pub readable: Vec<String>,
+    /// What is wrong with others, or with the file of the data key; each names its file.
+    pub faults: Vec<KeystoreError>,
+}
+
+/// A file of a keystore.
+pub struct KeystoreFile {
+    /// Its name.
+    pub name: String,
+    /// What it holds.
+    pub contents: Zeroizing<Vec<u8>>,
 }
 
 /// Whether a keystore may keep its data key in clear when there is no passphrase.
@@ -82,36 +107,27 @@ pub enum KeystoreError {
     /// A name that could not be a file name.
     #[error("a key's name consists of the characters A-Z a-z 0-9 . _ -, not \"{0}\"")]
     BadName(String),
+    /// A passphrase without characters protects nothing.
+    #[error("a passphrase must not be empty")]
+    EmptyPassphrase,
+    /// `keystore.json` is not what it was when the keystore was opened.
+    #[error("{} has changed since it was opened, or is gone: restore it from a backup", .0.display())]
+    DataKeyChanged(PathBuf),
+    /// The passphrase was changed, but the disk does not say that it keeps it.
+    #[error("the new passphrase is in place, but a crash may bring the old one back: {0}")]
+    NotDurable(FileError),
     /// The operating system gives no random numbers.
     #[error("the operating system gives no random numbers: {0}")]
-    NoRandomness(getrandom::Error),
+    NoRandomness(#[from] getrandom::Error),
 }
 
-const DATA_KEY_FILE: &str = "keystore.json";
-const FORMAT_VERSION: u32 = 1;
 /// Starts every key file, and names the version of its form.
 const KEY_FILE_MAGIC: &[u8; 8] = b"bsvkey\x00\x01";
-const NONCE_LEN: usize = 24;
-
-/// The contents of `keystore.json`.
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct DataKeyFile {
-    version: u32,
-    data_key: DataKey,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", rename_all_fields = "camelCase", deny_unknown_fields)]
-enum DataKey {
-    Plain(String),
-    Wrapped { memory_kib: u32, iterations: u32, parallelism: u32, salt: String, sealed: String },
-}
 
 impl Keystore {
     /// Whether there is a keystore in `dir`.
     pub fn is_in(dir: &Path) -> bool {
-        dir.join(DATA_KEY_FILE).is_file()
+        dir.join(data_key::FILE_NAME).is_file()
     }
 
     /// Opens the keystore in `dir`, which is made if it does not exist: sealed if there is a
@@ -128,18 +144,87 @@ impl Keystore {
         if passphrase.is_none() && plain_keys == PlainKeys::Refused {
             return Err(KeystoreError::PlainRefused(dir.to_owned()));
         }
-        let data_key = match read_data_key_file(dir)? {
-            Some(file) => unwrap_data_key(dir, &file.data_key, passphrase)?,
-            None => make_data_key(dir, passphrase)?,
+        let DataKey { key, file_hash } = match data_key::read(dir, passphrase)? {
+            Some(data_key) => data_key,
+            None if !secret_names(dir)?.is_empty() => {
+                return Err(KeystoreError::DataKeyMissing(dir.join(data_key::FILE_NAME)));
+            }
+            None => {
+                let key = data_key::generate()?;
+                let file_hash = data_key::write(dir, &key, passphrase)?;
+                DataKey { key, file_hash }
+            }
         };
-        let is_plain = passphrase.is_none();
-        let inserting = Mutex::default();
-        Ok(Self { dir: dir.to_owned(), data_key, is_plain, inserting, _lock: lock })
+        Ok(Self {
+            dir: dir.to_owned(),
+            data_key: key,
+            wrapping: Mutex::new(Wrapping { is_plain: passphrase.is_none(), file_hash }),
+            inserting: Mutex::default(),
+            _lock: lock,
+        })
     }
 
     /// Whether the data key lies on the disk in clear.
     pub fn is_plain(&self) -> bool {
-        self.is_plain
+        self.wrapping().is_plain
+    }
+
+    /// Seals the data key with another passphrase, or with the first one. Only `keystore.json` is
+    /// replaced, in one step: whenever that is cut short, either passphrase opens the keystore.
+    pub fn change_passphrase(&self, new: &SecretString) -> Result<(), KeystoreError> {
+        let mut wrapping = self.wrapping();
+        match data_key::write(&self.dir, &self.data_key, Some(new)) {
+            Ok(file_hash) => {
+                *wrapping = Wrapping { is_plain: false, file_hash };
+                Ok(())
+            }
+            Err(KeystoreError::File(error)) => {
+                let on_disk = data_key::hash_on_disk(&self.dir)?;
+                match on_disk.filter(|on_disk| *on_disk != wrapping.file_hash) {
+                    None => Err(error.into()),
+                    Some(file_hash) => {
+                        *wrapping = Wrapping { is_plain: false, file_hash };
+                        Err(KeystoreError::NotDurable(error))
+                    }
+                }
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Reads all secrets, and looks whether `keystore.json` is as it was.
+    pub fn check(&self) -> Result<KeystoreCheck, KeystoreError> {
+        let mut check = KeystoreCheck { readable: Vec::new(), faults: Vec::new() };
+        let file_hash = self.wrapping().file_hash;
+        if data_key::hash_on_disk(&self.dir)? != Some(file_hash) {
+            let path = self.dir.join(data_key::FILE_NAME);
+            check.faults.push(KeystoreError::DataKeyChanged(path));
+        }
+        for name in secret_names(&self.dir)? {
+            match self.get(&name) {
+                Ok(_) => check.readable.push(name),
+                Err(fault) => check.faults.push(fault),
+            }
+        }
+        Ok(check)
+    }
+
+    /// Whether a file of this name can be one of a keystore.
+    pub fn is_file_name(name: &str) -> bool {
+        name == data_key::FILE_NAME || name.strip_suffix(".key").is_some_and(is_name)
+    }
+
+    /// The files that the keystore consists of: those of the secrets that are there now, and that of the
+    /// data key. They are as safe as they are on the disk.
+    pub fn files(&self) -> Result<Vec<KeystoreFile>, KeystoreError> {
+        let names = secret_names(&self.dir)?.into_iter().map(|name| file_name(&name));
+        let names = names.chain([data_key::FILE_NAME.to_owned()]);
+        let read = |name: String| {
+            let path = self.dir.join(&name);
+            let contents = fs::read(&path).map_err(FileError::new("read", &path))?;
+            Ok(KeystoreFile { name, contents: Zeroizing::new(contents) })
+        };
+        names.map(read).collect()
     }
 
     /// The directory.
@@ -158,7 +243,7 @@ impl Keystore {
             return Err(KeystoreError::Exists(path));
         }
         let mut contents = KEY_FILE_MAGIC.to_vec();
-        contents.extend(seal(&self.data_key, name.as_bytes(), secret)?);
+        contents.extend(seal::seal(&self.data_key, name.as_bytes(), secret)?);
         Ok(files::write_atomically(&self.dir, &file_name(name), &contents)?)
     }
 
@@ -177,13 +262,16 @@ impl Keystore {
         let sealed = contents
             .strip_prefix(KEY_FILE_MAGIC)
             .ok_or_else(|| damaged("it does not begin as a key file does"))?;
-        open_sealed(&self.data_key, name.as_bytes(), sealed)
+        seal::open(&self.data_key, name.as_bytes(), sealed)
             .ok_or_else(|| damaged("it does not open with this keystore's data key"))
     }
 
+    fn wrapping(&self) -> MutexGuard<'_, Wrapping> {
+        self.wrapping.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn path_of(&self, name: &str) -> Result<PathBuf, KeystoreError> {
-        let is_allowed = |c: u8| c.is_ascii_alphanumeric() || b"._-".contains(&c);
-        if name.is_empty() || name.starts_with('.') || !name.bytes().all(is_allowed) {
+        if !is_name(name) {
             return Err(KeystoreError::BadName(name.to_owned()));
         }
         Ok(self.dir.join(file_name(name)))
@@ -196,143 +284,27 @@ impl fmt::Debug for Keystore {
     }
 }
 
+/// Whether a secret can have this name.
+fn is_name(name: &str) -> bool {
+    let is_allowed = |c: u8| c.is_ascii_alphanumeric() || b"._-".contains(&c);
+    !name.is_empty() && !name.starts_with('.') && name.bytes().all(is_allowed)
+}
+
 fn file_name(name: &str) -> String {
     format!("{name}.key")
 }
 
-fn read_data_key_file(dir: &Path) -> Result<Option<DataKeyFile>, KeystoreError> {
-    let path = dir.join(DATA_KEY_FILE);
-    let text = match fs::read(&path) {
-        Ok(text) => Zeroizing::new(text),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(FileError::new("read", &path)(error).into()),
-    };
-    let damaged = |reason: String| KeystoreError::Damaged { path: path.clone(), reason };
-    let file: DataKeyFile = serde_json::from_slice(&text).map_err(|e| damaged(e.to_string()))?;
-    if file.version != FORMAT_VERSION {
-        return Err(damaged(format!("it has version {}", file.version)));
-    }
-    Ok(Some(file))
-}
-
-fn make_data_key(
-    dir: &Path,
-    passphrase: Option<&SecretString>,
-) -> Result<Zeroizing<[u8; 32]>, KeystoreError> {
-    if holds_keys(dir)? {
-        return Err(KeystoreError::DataKeyMissing(dir.join(DATA_KEY_FILE)));
-    }
-    let data_key = Zeroizing::new(random::<32>()?);
-    let stored = match passphrase {
-        None => DataKey::Plain(hex::encode(*data_key)),
-        Some(passphrase) => {
-            let salt = random::<16>()?;
-            let params = Params::DEFAULT;
-            let wrapping_key = stretch(passphrase, &salt, &params);
-            DataKey::Wrapped {
-                memory_kib: params.m_cost(),
-                iterations: params.t_cost(),
-                parallelism: params.p_cost(),
-                salt: hex::encode(salt),
-                sealed: hex::encode(seal(
-                    &wrapping_key,
-                    DATA_KEY_FILE.as_bytes(),
-                    data_key.as_ref(),
-                )?),
-            }
-        }
-    };
-    let file = DataKeyFile { version: FORMAT_VERSION, data_key: stored };
-    let text = Zeroizing::new(
-        serde_json::to_vec_pretty(&file).expect("numbers and strings always serialise"),
-    );
-    files::write_atomically(dir, DATA_KEY_FILE, &text)?;
-    Ok(data_key)
-}
-
-fn unwrap_data_key(
-    dir: &Path,
-    stored: &DataKey,
-    passphrase: Option<&SecretString>,
-) -> Result<Zeroizing<[u8; 32]>, KeystoreError> {
-    let path = dir.join(DATA_KEY_FILE);
-    let damaged =
-        |reason: &str| KeystoreError::Damaged { path: path.clone(), reason: reason.to_owned() };
-    let bytes = match (stored, passphrase) {
-        (DataKey::Plain(_), Some(_)) => return Err(KeystoreError::NotSealed(dir.to_owned())),
-        (DataKey::Wrapped { .. }, None) => {
-            return Err(KeystoreError::PassphraseMissing(dir.to_owned()));
-        }
-        (DataKey::Plain(key), None) => Zeroizing::new(
-            hex::decode(key).map_err(|_| damaged("its data key is not hexadecimal"))?,
-        ),
-        (DataKey::Wrapped { memory_kib, iterations, parallelism, salt, sealed }, Some(given)) => {
-            let params = Some((*memory_kib, *iterations, *parallelism))
-                .filter(|(memory, iterations, parallelism)| {
-                    *memory <= 1 << 20 && *iterations <= 100 && *parallelism <= 16
-                })
-                .and_then(|(memory, iterations, parallelism)| {
-                    Params::new(memory, iterations, parallelism, Some(32)).ok()
-                })
-                .ok_or_else(|| damaged("its Argon2id parameters are out of bounds"))?;
-            let decode = |text: &str| {
-                hex::decode(text).map_err(|_| damaged("its salt or data key is not hexadecimal"))
-            };
-            let salt = decode(salt)?;
-            if !(8..=64).contains(&salt.len()) {
-                return Err(damaged("its salt has a wrong length"));
-            }
-            let wrapping_key = stretch(given, &salt, &params);
-            open_sealed(&wrapping_key, DATA_KEY_FILE.as_bytes(), &decode(sealed)?)
-                .ok_or_else(|| KeystoreError::WrongPassphrase(path.clone()))?
-        }
-    };
-    let key: &[u8; 32] =
-        bytes.as_slice().try_into().map_err(|_| damaged("its data key has a wrong length"))?;
-    Ok(Zeroizing::new(*key))
-}
-
-fn holds_keys(dir: &Path) -> Result<bool, FileError> {
-    let entries = fs::read_dir(dir).map_err(FileError::new("list", dir))?;
-    for entry in entries {
+/// The names of the secrets in a directory, in order.
+fn secret_names(dir: &Path) -> Result<Vec<String>, FileError> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(dir).map_err(FileError::new("list", dir))? {
         let name = entry.map_err(FileError::new("list", dir))?.file_name();
-        if Path::new(&name).extension().is_some_and(|extension| extension == "key") {
-            return Ok(true);
-        }
+        // Beginning with a dot, they are what a write cut short has left.
+        let name = name.to_str().and_then(|name| name.strip_suffix(".key"));
+        names.extend(name.filter(|name| !name.starts_with('.')).map(str::to_owned));
     }
-    Ok(false)
-}
-
-/// The wrapping key that a passphrase and a salt of 8 to 64 bytes make.
-fn stretch(passphrase: &SecretString, salt: &[u8], params: &Params) -> Zeroizing<[u8; 32]> {
-    let mut key = Zeroizing::new([0; 32]);
-    Argon2::new(Algorithm::Argon2id, Version::V0x13, params.clone())
-        .hash_password_into(passphrase.expose_secret().as_bytes(), salt, key.as_mut())
-        .expect("the lengths of salt and key are within Argon2's bounds");
-    key
-}
-
-/// A random nonce, followed by the ciphertext.
-fn seal(key: &[u8; 32], associated: &[u8], secret: &[u8]) -> Result<Vec<u8>, KeystoreError> {
-    let nonce = random::<NONCE_LEN>()?;
-    let payload = Payload { msg: secret, aad: associated };
-    let ciphertext = XChaCha20Poly1305::new(key.into())
-        .encrypt(&XNonce::from(nonce), payload)
-        .expect("a secret is far shorter than the cipher's limit");
-    Ok([nonce.as_slice(), &ciphertext].concat())
-}
-
-fn open_sealed(key: &[u8; 32], associated: &[u8], sealed: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
-    let (nonce, ciphertext) = sealed.split_first_chunk::<NONCE_LEN>()?;
-    let payload = Payload { msg: ciphertext, aad: associated };
-    let secret = XChaCha20Poly1305::new(key.into()).decrypt(&XNonce::from(*nonce), payload).ok()?;
-    Some(Zeroizing::new(secret))
-}
-
-fn random<const N: usize>() -> Result<[u8; N], KeystoreError> {
-    let mut bytes = [0; N];
-    getrandom::fill(&mut bytes).map_err(KeystoreError::NoRandomness)?;
-    Ok(bytes)
+    names.sort();
+    Ok(names)
 }
 
 #[cfg(test)]

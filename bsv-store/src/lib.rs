@@ -5,9 +5,13 @@
 //!   after a failed write.
 //! - [`GroupWriter`]: many commands, one commit.
 //! - [`Keystore`]: a directory of sealed key files.
+//! - [`ArchiveWriter`], [`ArchiveReader`]: a sealed file of any length.
+//! - [`AuditEntry`]: a log of what happened to keys, whose entries are chained by hashes.
 //!
 //! What one of these has acknowledged has reached the disk.
 
+mod archive;
+mod audit;
 mod database;
 mod files;
 mod group_writer;
@@ -15,12 +19,18 @@ mod keystore;
 mod lazy_table;
 mod lock;
 mod overlay;
+mod seal;
 
-pub use database::{
-    Database, DatabaseOptions, Migration, Schema, StoreError, View, check_writable,
+pub use archive::{ArchiveError, ArchiveReader, ArchiveWriter};
+pub use audit::{
+    AuditCheck, AuditEntry, KeyEvent, append_to_audit_log, create_audit_log, read_audit_log,
+    verify_audit_log,
 };
-pub use files::{FileError, create_private_dir, write_atomically};
+pub use database::{
+    Database, DatabaseCopy, DatabaseOptions, Migration, Schema, StoreError, View, check_writable,
+};
+pub use files::{FileError, NewFile, create_private_dir, write_atomically};
 pub use group_writer::{GroupWriter, Tables};
-pub use keystore::{Keystore, KeystoreError, PlainKeys};
+pub use keystore::{Keystore, KeystoreCheck, KeystoreError, KeystoreFile, PlainKeys};
 pub use lazy_table::{LazyReadTable, LazyTable};
 pub use lock::{DirLock, LockError};

@@ -60,6 +60,21 @@ impl MerkleBranch {
         Self { position: 0, siblings }
     }
 
+    /// The branch of the transaction at `position` among all of a block, or `None` where there are fewer.
+    pub fn of_transaction(txids: &[Txid], position: usize) -> Option<Self> {
+        txids.get(position)?;
+        let mut level: Vec<[u8; 32]> = txids.iter().map(|txid| *txid.as_bytes()).collect();
+        let (mut place, mut siblings) = (position, Vec::new());
+        while level.len() > 1 {
+            let sibling = level.get(place ^ 1);
+            siblings.push(sibling.map_or(Sibling::Duplicate, |hash| Sibling::Hash(*hash)));
+            let pairs = level.chunks(2);
+            level = pairs.map(|pair| parent(&pair[0], pair.last().unwrap_or(&pair[0]))).collect();
+            place /= 2;
+        }
+        Some(Self { position: position as u64, siblings })
+    }
+
     /// The Merkle root of a block that holds `txid` at this branch's position.
     ///
     /// Answers `None` if the position does not fit the branch: there are more levels of position
@@ -146,32 +161,21 @@ mod tests {
         level[0]
     }
 
-    /// The branch of the leaf at `position`, by the definition.
-    fn branch_of(mut level: Vec<[u8; 32]>, position: usize) -> MerkleBranch {
-        let mut siblings = Vec::new();
-        let mut place = position;
-        while level.len() > 1 {
-            siblings.push(level.get(place ^ 1).map_or(Sibling::Duplicate, |h| Sibling::Hash(*h)));
-            level = level.chunks(2).map(|pair| parent(&pair[0], pair.last().unwrap())).collect();
-            place /= 2;
-        }
-        MerkleBranch { position: position as u64, siblings }
-    }
-
     #[test]
     fn every_leaf_of_small_trees_leads_to_the_root() {
         for count in 1..=17u8 {
             let leaves: Vec<_> = (0..count).map(|n| sha256d(&[n])).collect();
             let root = MerkleRoot::from_bytes(root_of(leaves.clone()));
-            for position in 0..leaves.len() {
-                let branch = branch_of(leaves.clone(), position);
-                let txid = Txid::from_bytes(leaves[position]);
-                assert_eq!(branch.root(&txid), Some(root), "{position} of {count}");
+            let txids: Vec<_> = leaves.into_iter().map(Txid::from_bytes).collect();
+            assert_eq!(MerkleBranch::of_transaction(&txids, txids.len()), None);
+            for (position, txid) in txids.iter().enumerate() {
+                let branch = MerkleBranch::of_transaction(&txids, position).unwrap();
+                assert_eq!(branch.root(txid), Some(root), "{position} of {count}");
                 let deeper = MerkleBranch {
                     position: branch.position + (1 << branch.siblings.len()),
                     ..branch
                 };
-                assert_eq!(deeper.root(&txid), None);
+                assert_eq!(deeper.root(txid), None);
             }
         }
     }

@@ -352,7 +352,10 @@ fn the_help_names_every_command_and_the_exit_codes() {
             assert!(own.contains(flag), "{command} {flag}: {own}");
         }
     }
-    assert!(help.contains("Exit codes: 0 done, 1 refused or failed, 2 wrong usage."), "{help}");
+    assert!(
+        help.contains("Exit codes: 0 done, 1 refused, failed or not valid, 2 wrong usage."),
+        "{help}"
+    );
     assert!(site.cli_ok(&["config", "--help"]).contains("check"));
     assert!(site.cli_ok(&["-h"]).contains("listminerids"));
     assert_eq!(site.cli_ok(&["--version"]), concat!("bsv-cli ", env!("CARGO_PKG_VERSION")));

@@ -5,7 +5,10 @@ use std::fmt;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use bsv_store::{Database, DatabaseOptions, DirLock, FileError, GroupWriter, StoreError};
+use bsv_store::{
+    AuditCheck, AuditEntry, Database, DatabaseCopy, DatabaseOptions, DirLock, FileError,
+    GroupWriter, KeyEvent, StoreError, read_audit_log, verify_audit_log,
+};
 use bsv_tx::{BlockHash, KeyError, Transaction};
 use redb::{AccessGuard, ReadTransaction, StorageError};
 use thiserror::Error;
@@ -14,6 +17,7 @@ use self::tables::{
     EVENTS, FINGERPRINT, INVOICES, InvoiceRow, OpenTables, PaymentLinks, ReadTables, SCHEMA,
     WalletTables,
 };
+use crate::books::LedgerItem;
 use crate::coin::Spending;
 use crate::dpp::PeerChannel;
 use crate::event::Event;
@@ -22,7 +26,7 @@ use crate::invoice::{Invoice, InvoicePage, InvoiceQuery, MAX_LOOKED_AT, MAX_PAGE
 use crate::invoice_id::InvoiceId;
 use crate::payment::{
     Begun, BlockPlace, Followed, FoundProof, IncomingPayment, NewIncoming, NewOutgoing,
-    OutgoingPayment, Proof, Selection,
+    OutgoingPayment, Proof, Recovered, Selection, UsedNumbers,
 };
 use crate::store::{NewInvoice, UserRecord, WalletStore, WalletStoreError};
 use crate::time::Timestamp;
@@ -87,6 +91,23 @@ impl RedbWalletStore {
         self.view(|tables| Ok(tables.figures.get(name)?.map_or(0, |figure| figure.value())))
     }
 
+    /// Copies the file, on a thread that may wait for that.
+    pub async fn copy(&self) -> Result<DatabaseCopy, StoreError> {
+        let database = Arc::clone(&self.database);
+        let copied = tokio::task::spawn_blocking(move || database.copy()).await;
+        copied.map_err(|_| StoreError::Panicked)?
+    }
+
+    /// Reads all of a table or more, out of a copy that is proved to be as it was written.
+    async fn read_copy<T: Send + 'static>(
+        &self,
+        query: impl FnOnce(&ReadTransaction) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, WalletStoreError> {
+        let database = Arc::clone(&self.database);
+        let read = tokio::task::spawn_blocking(move || database.copy()?.read(query)).await;
+        Ok(read.map_err(|_| StoreError::Panicked)??)
+    }
+
     /// Reads many pages, on a thread that may wait for them.
     async fn read_many<T: Send + 'static>(
         &self,
@@ -106,8 +127,8 @@ impl WalletStore for RedbWalletStore {
         })
     }
 
-    async fn adopt(&self, fingerprint: [u8; 20]) -> Result<(), WalletStoreError> {
-        self.change(move |tables| tables.adopt(fingerprint)).await
+    async fn adopt(&self, fingerprint: [u8; 20], origin: KeyEvent) -> Result<(), WalletStoreError> {
+        self.change(move |tables| tables.adopt(fingerprint, origin)).await
     }
 
     async fn create_invoice(
@@ -374,6 +395,50 @@ impl WalletStore for RedbWalletStore {
                     tables::event(number.value(), row.value(), &invoices)
                 })
                 .collect()
+        })
+        .await
+    }
+
+    async fn note_key_event(
+        &self,
+        event: KeyEvent,
+        subject: String,
+    ) -> Result<(), WalletStoreError> {
+        self.change(move |tables| tables.note_key_event(event, &subject).map(Ok)).await
+    }
+
+    async fn audit_log(
+        &self,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<AuditEntry>, WalletStoreError> {
+        self.read_many(move |transaction| read_audit_log(transaction, after, limit)).await
+    }
+
+    async fn verify_audit_log(&self) -> Result<AuditCheck, WalletStoreError> {
+        self.read_copy(verify_audit_log).await
+    }
+
+    async fn fold_ledger<A: Send + 'static>(
+        &self,
+        mut start: A,
+        mut step: impl FnMut(&mut A, LedgerItem) + Send + 'static,
+    ) -> Result<A, WalletStoreError> {
+        self.read_copy(move |transaction| {
+            money::read_ledger(transaction, &mut |item| step(&mut start, item))?;
+            Ok(start)
+        })
+        .await
+    }
+
+    async fn recover(&self, found: Vec<Recovered>) -> Result<(), WalletStoreError> {
+        self.change(move |tables| tables.recover(&found).map(Ok)).await
+    }
+
+    async fn pass_over(&self, used: UsedNumbers) -> Result<(), WalletStoreError> {
+        self.change(move |tables| {
+            tables.pass_over(used);
+            Ok(Ok(()))
         })
         .await
     }

@@ -4,6 +4,7 @@ use bsv_invoicing::{
     EventKind, Invoice, InvoiceDraft, InvoicePage, InvoiceQuery, MAX_SATOSHIS, NewInvoice,
     Timestamp, UserDraft, WalletStore, WalletStoreError,
 };
+use bsv_store::KeyEvent;
 
 use super::*;
 
@@ -184,9 +185,9 @@ pub(super) async fn users(store: &impl WalletStore) {
 
 pub(super) async fn adopt(store: &impl WalletStore) {
     assert_eq!(store.owner().await.unwrap(), None);
-    store.adopt([1; 20]).await.unwrap();
-    store.adopt([1; 20]).await.unwrap();
-    let refused = store.adopt([2; 20]).await.unwrap_err();
+    store.adopt([1; 20], KeyEvent::Made).await.unwrap();
+    store.adopt([1; 20], KeyEvent::Made).await.unwrap();
+    let refused = store.adopt([2; 20], KeyEvent::Made).await.unwrap_err();
     assert!(matches!(refused, WalletStoreError::OtherWallet), "{refused}");
     assert_eq!(store.owner().await.unwrap(), Some([1; 20]));
     assert_eq!(events(store).await, []);

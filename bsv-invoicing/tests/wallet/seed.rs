@@ -15,14 +15,14 @@ const WORDS: &str = "legal winner thank year wave sausage worth useful legal win
 async fn a_seed_is_made_once() {
     let place = Place::new();
     let wallet = place.open().await;
-    let words = wallet.seed().unwrap().words();
+    let words = wallet.export_seed().await.unwrap().words();
     let file = fs::read(place.seed_file()).unwrap();
     drop(wallet);
     for _ in 0..2 {
-        assert_eq!(*place.open().await.seed().unwrap().words(), *words);
+        assert_eq!(*place.open().await.export_seed().await.unwrap().words(), *words);
     }
     assert_eq!(fs::read(place.seed_file()).unwrap(), file);
-    let other = Place::new().open().await.seed().unwrap();
+    let other = Place::new().open().await.export_seed().await.unwrap();
     assert_ne!(*other.words(), *words);
 }
 
@@ -31,7 +31,7 @@ async fn a_seed_that_is_there_already_is_used() {
     let place = Place::new();
     place.keystore().insert(SEED, WORDS.as_bytes()).unwrap();
     let wallet = place.open().await;
-    assert_eq!(*wallet.seed().unwrap().words(), WORDS);
+    assert_eq!(*wallet.export_seed().await.unwrap().words(), WORDS);
     drop(wallet);
     place.open().await;
 }
@@ -83,7 +83,7 @@ async fn a_wallet_does_not_open_without_its_seed() {
     let wallet = place.open().await;
     let invoice = wallet.create_invoice(draft(1), None).await.unwrap();
     fs::rename(place.seed_file(), place.path("away")).unwrap();
-    let missing = wallet.seed().unwrap_err();
+    let missing = wallet.export_seed().await.unwrap_err();
     assert!(matches!(missing, Error::SeedMissing), "{missing}");
     drop(wallet);
     for _ in 0..2 {
@@ -155,7 +155,7 @@ async fn no_secret_is_ever_printed() {
     let place = Place::new();
     place.keystore().insert(SEED, WORDS.as_bytes()).unwrap();
     let wallet = place.open().await;
-    let seed = wallet.seed().unwrap();
+    let seed = wallet.export_seed().await.unwrap();
     for printed in [format!("{wallet:?} {seed:?}"), format!("{wallet:#?} {seed:#?}")] {
         assert!(printed.contains("WalletSeed"), "{printed}");
         let words = printed.split(|c: char| !c.is_alphanumeric());

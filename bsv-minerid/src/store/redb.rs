@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use bsv_store::{Database, DatabaseOptions, DirLock, LockError, Schema, StoreError};
+use bsv_store::{Database, DatabaseCopy, DatabaseOptions, DirLock, LockError, Schema, StoreError};
 use bsv_tx::{OutPoint, Transaction};
 use redb::{ReadableTable, Table, TableDefinition, WriteTransaction};
 use thiserror::Error;
@@ -59,13 +59,21 @@ pub enum OpenStoreError {
 }
 
 impl RedbIdentityStore {
+    /// The file's name in its directory.
+    pub const FILE_NAME: &'static str = "minerid.redb";
+
     /// Opens the store in `dir`; both are made where they do not exist. `program` is what others
     /// are told who find the directory locked.
     pub fn open(dir: &Path, program: &str) -> Result<Self, OpenStoreError> {
         let lock = DirLock::acquire(dir, program)?;
         let options = DatabaseOptions { cache_bytes: CACHE_BYTES, ..DatabaseOptions::default() };
-        let database = Database::open(&dir.join("minerid.redb"), &SCHEMA, options)?;
+        let database = Database::open(&dir.join(Self::FILE_NAME), &SCHEMA, options)?;
         Ok(Self { database, _lock: lock })
+    }
+
+    /// Copies the file, and proves the copy.
+    pub fn copy(&self) -> Result<DatabaseCopy, StoreError> {
+        self.database.copy()
     }
 
     /// Applies `change` to one record and stores the result.

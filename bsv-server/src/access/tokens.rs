@@ -110,7 +110,7 @@ pub(super) enum TokenError {
     Expired,
 }
 
-const FILE_NAME: &str = "tokens.json";
+pub(crate) const FILE_NAME: &str = "tokens.json";
 const VERSION: u64 = 1;
 /// What all tokens start with, so that they are found where they do not belong.
 const PREFIX: &str = "bsv_";

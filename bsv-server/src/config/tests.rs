@@ -121,7 +121,7 @@ async fn an_instance_shows_no_secret() {
     let passphrase = Some(SecretString::from("hidden-passphrase"));
     let config = Config::new(settings, dir.path(), passphrase).unwrap();
     let instance = crate::Instance::open(config, "test").await.unwrap();
-    let words = instance.wallet.as_ref().unwrap().wallet().seed().unwrap();
+    let words = instance.wallet.as_ref().unwrap().wallet().export_seed().await.unwrap();
     let shown = format!("{instance:?}");
     assert!(!shown.contains("hidden"), "{shown}");
     assert!(!shown.contains(words.words().as_str()) && !shown.is_empty(), "{shown}");

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::identities::{
     self, RevocationKeys, WithRevocationKeys, contact_json, describe, no_node,
 };
-use super::tokens;
+use super::{Keeping, tokens};
 use crate::access::Tokens;
 use crate::config::KeystoreConfig;
 use crate::http::{Answer, Problem, answer};
@@ -55,6 +55,7 @@ pub(crate) struct SetUp {
     revocation_keys: RevocationKeys,
     wallet: Option<Arc<Wallet>>,
     tokens: Arc<Tokens>,
+    keeping: Keeping,
     node: Option<NodeRpc>,
     network: Network,
 }
@@ -94,12 +95,18 @@ impl SetUp {
         ids: Option<Arc<MinerIds>>,
         wallet: Option<Arc<Wallet>>,
         tokens: Arc<Tokens>,
+        keeping: Keeping,
         node: Option<NodeRpc>,
         network: Network,
         keystore: (&KeystoreConfig, &str),
     ) -> Self {
         let revocation_keys = RevocationKeys::new(keystore.0, keystore.1);
-        Self { ids, revocation_keys, wallet, tokens, node, network }
+        Self { ids, revocation_keys, wallet, tokens, keeping, node, network }
+    }
+
+    /// What keeps keys and money.
+    pub(crate) fn keeping(&self) -> &Keeping {
+        &self.keeping
     }
 
     /// Answers a request if its path is one of these.
@@ -107,6 +114,10 @@ impl SetUp {
         let path = request.uri().path().strip_prefix("/control/")?;
         if path == "tokens" || path.starts_with("tokens/") {
             let answer = tokens::answer(&self.tokens, request, path).await;
+            return Some(answer.unwrap_or_else(Problem::into_answer));
+        }
+        if Keeping::has(path) {
+            let answer = self.keeping.answer(request, path).await;
             return Some(answer.unwrap_or_else(Problem::into_answer));
         }
         if path == "faucet" || path.starts_with("wallet/") {
@@ -126,7 +137,7 @@ impl SetUp {
         let segments: Vec<_> = path.split('/').collect();
         match (request.method().as_str(), segments.as_slice()) {
             ("POST", ["wallet", "backup-words"]) => {
-                let seed = wallet.seed()?;
+                let seed = wallet.export_seed().await?;
                 Ok(answer::json(StatusCode::OK, &json!({ "words": *seed.words() })))
             }
             ("GET", ["wallet", "payments"]) => {

@@ -40,6 +40,11 @@ pub fn json_stream(parts: mpsc::Receiver<Option<Bytes>>) -> Answer {
     with_body(StatusCode::OK, JSON, AnswerBody::Stream(parts))
 }
 
+/// A success in bytes that come in parts.
+pub fn bytes_stream(parts: mpsc::Receiver<Option<Bytes>>) -> Answer {
+    with_body(StatusCode::OK, "application/octet-stream", AnswerBody::Stream(parts))
+}
+
 /// A success without a body.
 pub fn no_content() -> Answer {
     let mut answer = answer(StatusCode::NO_CONTENT, JSON, Bytes::new());

@@ -63,7 +63,7 @@ fn keys_in_clear_are_made_only_where_allowed() {
     let dir = tempfile::tempdir().unwrap();
     let refused = Keystore::open(dir.path(), None, PlainKeys::Refused, "test").unwrap_err();
     assert!(matches!(refused, KeystoreError::PlainRefused(_)), "{refused}");
-    assert!(!dir.path().join(DATA_KEY_FILE).exists());
+    assert!(!dir.path().join(data_key::FILE_NAME).exists());
     drop(open(dir.path(), None).unwrap());
     let refused = Keystore::open(dir.path(), None, PlainKeys::Refused, "test").unwrap_err();
     assert!(matches!(refused, KeystoreError::PlainRefused(_)), "{refused}");
@@ -75,10 +75,10 @@ fn keys_in_clear_are_made_only_where_allowed() {
 fn a_new_data_key_is_never_made_beside_keys_that_need_the_old_one() {
     let dir = tempfile::tempdir().unwrap();
     open(dir.path(), None).unwrap().insert("pool_1", b"secret").unwrap();
-    fs::remove_file(dir.path().join(DATA_KEY_FILE)).unwrap();
+    fs::remove_file(dir.path().join(data_key::FILE_NAME)).unwrap();
     let error = open(dir.path(), None).unwrap_err();
     assert!(matches!(error, KeystoreError::DataKeyMissing(_)), "{error}");
-    assert!(!dir.path().join(DATA_KEY_FILE).exists());
+    assert!(!dir.path().join(data_key::FILE_NAME).exists());
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn a_key_file_does_not_open_under_another_name() {
 #[test]
 fn a_damaged_data_key_file_is_refused_and_kept() {
     let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join(DATA_KEY_FILE);
+    let path = dir.path().join(data_key::FILE_NAME);
     let plain_key = "11".repeat(32);
     let wrapped = |memory: u64, salt: &str| {
         format!(
@@ -196,4 +196,69 @@ fn a_directory_that_others_could_enter_is_closed_to_them() {
     fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let _keystore = open(dir.path(), None).unwrap();
     assert_eq!(mode(dir.path()), 0o700);
+}
+
+#[test]
+fn the_passphrase_changes_and_the_secrets_stay_as_they_are() {
+    for first in [None, Some(passphrase("first"))] {
+        let dir = tempfile::tempdir().unwrap();
+        let keystore = open(dir.path(), first.as_ref()).unwrap();
+        keystore.insert("pool_1", b"secret").unwrap();
+        let key_file = fs::read(dir.path().join("pool_1.key")).unwrap();
+        let empty = keystore.change_passphrase(&passphrase(""));
+        assert!(matches!(empty, Err(KeystoreError::EmptyPassphrase)));
+        assert_eq!(keystore.is_plain(), first.is_none());
+        keystore.change_passphrase(&passphrase("second")).unwrap();
+        assert!(!keystore.is_plain());
+        keystore.insert("pool_2", b"later").unwrap();
+        assert!(keystore.check().unwrap().faults.is_empty());
+        drop(keystore);
+
+        assert!(open(dir.path(), first.as_ref()).is_err());
+        let keystore = open(dir.path(), Some(&passphrase("second"))).unwrap();
+        assert_eq!(keystore.get("pool_1").unwrap().as_slice(), b"secret");
+        assert_eq!(keystore.get("pool_2").unwrap().as_slice(), b"later");
+        assert_eq!(fs::read(dir.path().join("pool_1.key")).unwrap(), key_file);
+        assert_eq!(mode(&dir.path().join(data_key::FILE_NAME)), 0o600);
+    }
+}
+
+#[test]
+fn a_check_names_every_file_that_cannot_be_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let keystore = open(dir.path(), Some(&passphrase("x"))).unwrap();
+    for name in ["pool_1", "pool_2", "wallet.seed"] {
+        keystore.insert(name, b"secret").unwrap();
+    }
+    let check = keystore.check().unwrap();
+    assert_eq!((check.readable.len(), check.faults.len()), (3, 0));
+    fs::write(dir.path().join("pool_2.key"), "damaged").unwrap();
+    fs::write(dir.path().join(data_key::FILE_NAME), "{}").unwrap();
+    let check = keystore.check().unwrap();
+    assert_eq!(check.readable, ["pool_1", "wallet.seed"]);
+    let faults: Vec<_> = check.faults.iter().map(ToString::to_string).collect();
+    assert_eq!(faults.len(), 2, "{faults:?}");
+    assert!(faults[0].contains("keystore.json"), "{faults:?}");
+    assert!(faults[1].contains("pool_2.key"), "{faults:?}");
+}
+
+#[test]
+fn every_flipped_byte_and_every_truncation_of_the_data_key_file_is_found() {
+    let dir = tempfile::tempdir().unwrap();
+    let right_passphrase = passphrase("x");
+    open(dir.path(), Some(&right_passphrase)).unwrap().insert("pool_1", b"secret").unwrap();
+    let path = dir.path().join(data_key::FILE_NAME);
+    let right = fs::read(&path).unwrap();
+    // White space between members carries nothing. Each try stretches the passphrase.
+    let places = (0..right.len()).filter(|place| !right[*place].is_ascii_whitespace());
+    for place in places.step_by(7) {
+        let mut contents = right.clone();
+        contents[place] ^= 1;
+        fs::write(&path, &contents).unwrap();
+        let opened = open(dir.path(), Some(&right_passphrase));
+        assert!(opened.is_err(), "byte {place}: {}", String::from_utf8_lossy(&contents));
+        assert_eq!(fs::read(&path).unwrap(), contents);
+        fs::write(&path, &right[..place]).unwrap();
+        assert!(open(dir.path(), Some(&right_passphrase)).is_err(), "cut at {place}");
+    }
 }

@@ -5,6 +5,7 @@
 //! settled spends it. It can be spent while, besides, no transaction is in flight that spends it.
 
 mod changes;
+mod ledger;
 mod records;
 
 use std::collections::HashMap;
@@ -15,6 +16,7 @@ use bsv_store::{LazyReadTable, LazyTable, StoreError};
 use bsv_tx::{OutPoint, Transaction, Txid};
 use redb::{ReadTransaction, TableDefinition, WriteTransaction};
 
+pub(super) use self::ledger::read_ledger;
 use self::records::{OutgoingRecord, TransactionRecord, chain_of};
 pub(super) use self::records::{found_proof, url_hash};
 use crate::coin::{Coin, KeyPath, Spending, bucket};

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use bsv_store::{LazyReadTable, LazyTable, Migration, Schema, StoreError, Tables, View};
+use bsv_store::{
+    KeyEvent, LazyReadTable, LazyTable, Migration, Schema, StoreError, Tables, View,
+    append_to_audit_log, create_audit_log,
+};
 use redb::{ReadOnlyTable, ReadTransaction, ReadableTable, TableDefinition, WriteTransaction};
 
 use super::money::{self, IN_FLIGHT, MoneyTables, REFUNDS, ReadMoney};
@@ -10,6 +13,7 @@ use crate::event::{Event, EventKind};
 use crate::idempotency::{IDEMPOTENCY_PERIOD, IdempotencyKey};
 use crate::invoice::Invoice;
 use crate::invoice_id::InvoiceId;
+use crate::seed::NAME as SEED_NAME;
 use crate::store::{NewInvoice, UserRecord, WalletStoreError};
 use crate::time::Timestamp;
 use crate::user::UserDraft;
@@ -71,7 +75,7 @@ const MAX_NUMBER: u64 = (1 << 31) - 1;
 pub(super) const SCHEMA: Schema = Schema { name: "wallet", migrations: MIGRATIONS };
 
 const MIGRATIONS: &[Migration] =
-    &[create_tables, add_expiries_and_idempotency, money::create_tables];
+    &[create_tables, add_expiries_and_idempotency, money::create_tables, create_audit_log];
 
 fn create_tables(transaction: &WriteTransaction) -> Result<(), StoreError> {
     transaction.open_table(INVOICES)?;
@@ -98,6 +102,7 @@ fn add_expiries_and_idempotency(transaction: &WriteTransaction) -> Result<(), St
 
 /// The tables, opened for a batch of commands.
 pub(super) struct OpenTables<'t> {
+    transaction: &'t WriteTransaction,
     pub(super) money: MoneyTables<'t>,
     pub(super) invoices: LazyTable<'t, u64, InvoiceRow<'static>>,
     users: LazyTable<'t, u64, UserRow<'static>>,
@@ -165,10 +170,18 @@ pub(super) struct Figures {
 }
 
 impl Figures {
-    fn read(table: &LazyTable<'_, &'static str, u64>) -> Result<Self, StoreError> {
+    /// As they are stored.
+    pub(super) fn of(transaction: &ReadTransaction) -> Result<Self, StoreError> {
+        let table = transaction.open_table(FIGURES)?;
+        Self::read(|name| Ok(table.get(name)?.map(|row| row.value())))
+    }
+
+    fn read(
+        figure_of: impl Fn(&'static str) -> Result<Option<u64>, StoreError>,
+    ) -> Result<Self, StoreError> {
         let mut figures = Self::default();
         for (name, figure) in figures.named() {
-            *figure = table.get(name)?.map_or(0, |row| row.value());
+            *figure = figure_of(name)?.unwrap_or(0);
         }
         Ok(figures)
     }
@@ -194,8 +207,9 @@ impl Tables for WalletTables {
 
     fn open(transaction: &WriteTransaction) -> Result<OpenTables<'_>, StoreError> {
         let figures_table = LazyTable::new(transaction, FIGURES);
-        let figures = Figures::read(&figures_table)?;
+        let figures = Figures::read(|name| Ok(figures_table.get(name)?.map(|row| row.value())))?;
         Ok(OpenTables {
+            transaction,
             money: MoneyTables::new(transaction),
             invoices: LazyTable::new(transaction, INVOICES),
             users: LazyTable::new(transaction, USERS),
@@ -228,16 +242,25 @@ pub(super) struct NothingDue;
 pub(super) type Outcome<T> = Result<Result<T, WalletStoreError>, StoreError>;
 
 impl<'t> OpenTables<'t> {
-    pub(super) fn adopt(&mut self, fingerprint: [u8; 20]) -> Outcome<()> {
+    pub(super) fn adopt(&mut self, fingerprint: [u8; 20], origin: KeyEvent) -> Outcome<()> {
         let owner = self.wallet.get(FINGERPRINT)?.map(|owner| owner.value().to_vec());
         Ok(match owner {
             None => {
                 self.wallet.insert(FINGERPRINT, fingerprint.as_slice())?;
+                self.note_key_event(origin, SEED_NAME)?;
                 Ok(())
             }
             Some(owner) if owner == fingerprint => Ok(()),
             Some(_) => Err(WalletStoreError::OtherWallet),
         })
+    }
+
+    pub(super) fn note_key_event(
+        &mut self,
+        event: KeyEvent,
+        subject: &str,
+    ) -> Result<(), StoreError> {
+        append_to_audit_log(self.transaction, [(event, subject)])
     }
 
     pub(super) fn create_invoice(

@@ -9,7 +9,7 @@ use crate::idempotency::IdempotencyKey;
 use crate::invoice::InvoiceState;
 use crate::payment::{
     Begun, BlockPlace, NewIncoming, NewOutgoing, OutgoingPayment, OutgoingState, Proof, Purpose,
-    Selection, TransactionState,
+    Recovered, Selection, TransactionState, UsedNumbers,
 };
 use crate::store::WalletStoreError;
 use crate::store::redb::tables::{
@@ -358,6 +358,7 @@ impl OpenTables<'_> {
                 self.append_event(at, PAYMENT_SETTLED, payment)
             }
             Purpose::Cancellation(payment) => self.append_event(at, PAYMENT_CANCELLED, payment),
+            Purpose::Recovered => Ok(()),
         }
     }
 
@@ -490,7 +491,7 @@ impl OpenTables<'_> {
                 self.append_event(at, PAYMENT_DISPLACED, payment)
             }
             // What takes its place says what becomes of the payment.
-            Purpose::Cancellation(_) => Ok(()),
+            Purpose::Cancellation(_) | Purpose::Recovered => Ok(()),
         }
     }
 
@@ -591,6 +592,45 @@ impl OpenTables<'_> {
         };
         proofs.insert((number, sequence), (height, hash, at, is_read, branch.as_slice()))?;
         Ok(true)
+    }
+
+    /// Takes over transactions that were found in the chain, in the order of their numbers.
+    pub(in crate::store::redb) fn recover(
+        &mut self,
+        found: &[Recovered],
+    ) -> Result<(), StoreError> {
+        for Recovered { number, transaction, proof, coins, spends, at } in found {
+            if *number != self.figures.last_transaction + 1 {
+                return Err(StoreError::damaged("transactions are recovered out of their order"));
+            }
+            let amount = |vout: u32| transaction.outputs.get(vout as usize).map(|it| it.satoshis);
+            let amounts = coins.iter().map(|(vout, _)| amount(*vout));
+            let amounts: Option<Vec<_>> = amounts.collect();
+            let amounts = amounts.ok_or_else(|| StoreError::damaged("a coin without an output"))?;
+            let satoshis = amounts.iter().sum();
+            let record = self.insert_transaction(transaction, Purpose::Recovered, satoshis, *at)?;
+            let money = &mut self.money;
+            for ((vout, key), satoshis) in coins.iter().zip(amounts) {
+                let coin = (satoshis, key.chain as u8, key.index, None);
+                money.coins.insert((record.number, *vout), coin)?;
+            }
+            for (maker, vout) in spends {
+                money.spent.insert((record.number, *maker, *vout), ())?;
+            }
+            match proof {
+                Some(proof) => self.prove(record.number, proof, *at)?,
+                None => self.settle(record.number, *at)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes which numbers of keys are not to be given out.
+    pub(in crate::store::redb) fn pass_over(&mut self, used: UsedNumbers) {
+        let figures = &mut self.figures;
+        figures.last_invoice = figures.last_invoice.max(used.invoices.into());
+        figures.last_user = figures.last_user.max(used.users.into());
+        figures.last_change = figures.last_change.max(used.change.into());
     }
 
     fn insert_transaction(

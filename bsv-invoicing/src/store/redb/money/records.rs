@@ -36,6 +36,7 @@ impl TransactionRecord {
                 1 => Purpose::Incoming(subject),
                 2 => Purpose::Outgoing(subject),
                 3 => Purpose::Cancellation(subject),
+                4 => Purpose::Recovered,
                 _ => return Err(StoreError::damaged("a transaction of an unknown purpose")),
             },
             state: match state {
@@ -57,6 +58,7 @@ impl TransactionRecord {
             Purpose::Incoming(invoice) => (1, invoice),
             Purpose::Outgoing(payment) => (2, payment),
             Purpose::Cancellation(payment) => (3, payment),
+            Purpose::Recovered => (4, 0),
         };
         let state = match self.state {
             TransactionState::InFlight => 1,

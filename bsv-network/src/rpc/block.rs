@@ -1,0 +1,117 @@
+use bsv_tx::{BlockHash, BlockHeader, DecodeError, MerkleBranch, Reader, Transaction, Txid};
+
+use super::NodeRpc;
+use crate::answers::Parsed;
+use crate::error::NodeError;
+use crate::transport::{AnswerStream, MOST_ANSWER_BYTES};
+
+const METHOD: &str = "getblock";
+
+/// A block that is read off a node transaction by transaction, so that one of any size takes little
+/// memory: that of its largest transaction, and of the ids.
+#[derive(Debug)]
+pub struct BlockStream<'a> {
+    /// The header, which is the one that was asked for.
+    pub header: BlockHeader,
+    source: Source<'a>,
+    /// How many transactions are still to come.
+    left: u64,
+    /// Those that were read.
+    txids: Vec<Txid>,
+}
+
+/// The largest transaction that is read, in bytes; also the most that is read ahead.
+const MOST_TRANSACTION_BYTES: usize = 1 << 30;
+
+impl NodeRpc {
+    /// Begins to read a block (`getblock`), or answers `None` if the node does not have it.
+    pub async fn block(&self, hash: &BlockHash) -> Result<Option<BlockStream<'_>>, NodeError> {
+        let params = (hash.to_string(), 0);
+        let answer = match self.transport.open(METHOD, &params, self.timeout).await {
+            Err(NodeError::Rejected { code: super::code::NOT_FOUND, .. }) => return Ok(None),
+            answer => answer?,
+        };
+        let mut source = Source { answer, bytes: Vec::new() };
+        let beginning = source.read(|reader| Ok((BlockHeader::read(reader)?, reader.var_int()?)));
+        let (header, left) = beginning.await?;
+        if header.block_hash() != *hash {
+            let reason = format!("it is block {}, not {hash}", header.block_hash());
+            return Err(NodeError::unexpected(METHOD, reason));
+        }
+        Ok(Some(BlockStream { header, source, left, txids: Vec::new() }))
+    }
+
+    /// The transactions that the node knows of and that are in no block (`getrawmempool`).
+    pub async fn mempool(&self) -> Result<Vec<Txid>, NodeError> {
+        let txids: Vec<Parsed<Txid>> = self.ask("getrawmempool", &super::NONE).await?;
+        Ok(txids.into_iter().map(|Parsed(txid)| txid).collect())
+    }
+}
+
+impl BlockStream<'_> {
+    /// The next transaction. After the last one, `None` says that all together are those of the header.
+    pub async fn next(&mut self) -> Result<Option<Transaction>, NodeError> {
+        if self.left == 0 {
+            let root = self.branch(0).and_then(|branch| branch.root(self.txids.first()?));
+            if !self.source.is_at_end().await? || root != Some(self.header.merkle_root) {
+                let reason = "its transactions are not those of its header".to_owned();
+                return Err(NodeError::unexpected(METHOD, reason));
+            }
+            return Ok(None);
+        }
+        let transaction = self.source.read(Transaction::read).await?;
+        self.left -= 1;
+        self.txids.push(transaction.txid());
+        Ok(Some(transaction))
+    }
+
+    /// The way from a transaction, by its place in the block, to the root, once all were read.
+    pub fn branch(&self, position: usize) -> Option<MerkleBranch> {
+        MerkleBranch::of_transaction(&self.txids, position)
+    }
+}
+
+/// The bytes of a block as they arrive.
+#[derive(Debug)]
+struct Source<'a> {
+    answer: AnswerStream<'a>,
+    /// What was read and not decoded yet.
+    bytes: Vec<u8>,
+}
+
+impl Source<'_> {
+    async fn is_at_end(&mut self) -> Result<bool, NodeError> {
+        Ok(self.bytes.is_empty() && !self.answer.read_hex(&mut self.bytes).await?)
+    }
+
+    async fn read<T>(
+        &mut self,
+        decode: impl Fn(&mut Reader<'_>) -> Result<T, DecodeError>,
+    ) -> Result<T, NodeError> {
+        loop {
+            let mut reader = Reader::new(&self.bytes);
+            let missing = match decode(&mut reader) {
+                Ok(value) => {
+                    let read_len = self.bytes.len() - reader.remaining();
+                    self.bytes.drain(..read_len);
+                    return Ok(value);
+                }
+                Err(DecodeError::UnexpectedEnd { missing }) => missing,
+                Err(error) => return Err(NodeError::unexpected(METHOD, error.to_string())),
+            };
+            // What a long list announces is not all that is missing: twice as much is tried then.
+            let missing = usize::try_from(missing).unwrap_or(usize::MAX).max(self.bytes.len());
+            let wanted = self.bytes.len().saturating_add(missing);
+            if wanted > MOST_TRANSACTION_BYTES.max(MOST_ANSWER_BYTES) {
+                let reason = format!("a transaction is longer than {MOST_TRANSACTION_BYTES} bytes");
+                return Err(NodeError::unexpected(METHOD, reason));
+            }
+            let had = self.bytes.len();
+            while self.bytes.len() < wanted && self.answer.read_hex(&mut self.bytes).await? {}
+            if self.bytes.len() == had {
+                let reason = "it ends before all of its transactions".to_owned();
+                return Err(NodeError::unexpected(METHOD, reason));
+            }
+        }
+    }
+}

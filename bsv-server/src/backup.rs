@@ -1,0 +1,184 @@
+//! What a backup holds, and how it is written: see `docs/adr/0019-backups.md`.
+
+use std::fs::{self, File};
+use std::io::{self, Cursor, ErrorKind, Read, Write};
+use std::path::Path;
+
+use bsv_invoicing::{RedbWalletStore, Timestamp, Wallet};
+use bsv_minerid::{MinerIds, RedbIdentityStore};
+use bsv_store::{ArchiveError, ArchiveReader, ArchiveWriter, Keystore, KeystoreError, StoreError};
+use bsv_tx::Network;
+use secrecy::SecretString;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::access::TOKENS_FILE_NAME;
+
+/// What stands at the beginning of a sealed backup, after its own length in four bytes, little-endian.
+/// The contents of the files follow one after the other.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Manifest {
+    version: u32,
+    pub(crate) network: String,
+    pub(crate) created_at: String,
+    pub(crate) files: Vec<BackedUpFile>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct BackedUpFile {
+    pub(crate) place: Place,
+    pub(crate) name: String,
+    pub(crate) len: u64,
+}
+
+/// The directory that a file belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Place {
+    /// That of the network's data.
+    Data,
+    /// That of the identities.
+    MinerId,
+    /// That of the keys.
+    Keystore,
+}
+
+const VERSION: u32 = 1;
+const MAX_MANIFEST_LEN: u32 = 64 << 20;
+
+/// Why a backup was not made.
+#[derive(Debug, Error)]
+pub(crate) enum BackupError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Keystore(#[from] KeystoreError),
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
+    #[error("cannot read {path}: {source}")]
+    Read { path: String, source: io::Error },
+    #[error("{0} has another length than it had before")]
+    Changed(String),
+}
+
+/// What will be in a backup, as of one moment.
+pub(crate) struct Contents {
+    manifest: Manifest,
+    sources: Vec<Box<dyn Read + Send>>,
+}
+
+impl Contents {
+    /// Takes copies of the stores, and then the keys: a key is on the disk before a store tells of it, so
+    /// that none is missing.
+    pub(crate) async fn collect(
+        network: Network,
+        network_dir: &Path,
+        wallet: Option<&Wallet>,
+        ids: Option<&MinerIds>,
+        keystore: &Keystore,
+    ) -> Result<Self, BackupError> {
+        let manifest = Manifest {
+            version: VERSION,
+            network: network.name().to_owned(),
+            created_at: Timestamp::of_system().to_string(),
+            files: Vec::new(),
+        };
+        let mut contents = Self { manifest, sources: Vec::new() };
+        if let Some(wallet) = wallet {
+            let file = wallet.store().copy().await?.into_file()?;
+            contents.add_file(Place::Data, RedbWalletStore::FILE_NAME, file)?;
+        }
+        if let Some(ids) = ids {
+            let file = ids.store().copy()?.into_file()?;
+            contents.add_file(Place::MinerId, RedbIdentityStore::FILE_NAME, file)?;
+        }
+        let tokens = network_dir.join(TOKENS_FILE_NAME);
+        match fs::read(&tokens) {
+            Ok(tokens) => contents.add_bytes(Place::Data, TOKENS_FILE_NAME, tokens),
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(source) => {
+                return Err(BackupError::Read { path: tokens.display().to_string(), source });
+            }
+        }
+        for file in keystore.files()? {
+            contents.add_bytes(Place::Keystore, &file.name, file.contents);
+        }
+        Ok(contents)
+    }
+
+    fn add_file(&mut self, place: Place, name: &str, file: File) -> Result<(), BackupError> {
+        let len = file.metadata().map(|metadata| metadata.len());
+        let len = len.map_err(|source| BackupError::Read { path: name.to_owned(), source })?;
+        self.manifest.files.push(BackedUpFile { place, name: name.to_owned(), len });
+        self.sources.push(Box::new(file));
+        Ok(())
+    }
+
+    fn add_bytes(&mut self, place: Place, name: &str, bytes: impl AsRef<[u8]> + Send + 'static) {
+        let len = bytes.as_ref().len() as u64;
+        self.manifest.files.push(BackedUpFile { place, name: name.to_owned(), len });
+        self.sources.push(Box::new(Cursor::new(bytes)));
+    }
+
+    /// Writes all of it, sealed.
+    pub(crate) fn write(
+        self,
+        out: impl Write,
+        passphrase: &SecretString,
+    ) -> Result<(), BackupError> {
+        let mut archive = ArchiveWriter::new(out, passphrase)?;
+        let Self { manifest, sources } = self;
+        let text = serde_json::to_vec(&manifest).expect("texts and numbers always serialise");
+        let len = u32::try_from(text.len()).ok().filter(|len| *len <= MAX_MANIFEST_LEN);
+        let len = len.ok_or_else(|| BackupError::Changed("the list of files".to_owned()))?;
+        archive.write_all(&len.to_le_bytes()).map_err(ArchiveError::Io)?;
+        archive.write_all(&text).map_err(ArchiveError::Io)?;
+        for (file, mut source) in manifest.files.iter().zip(sources) {
+            let copied = io::copy(&mut source, &mut archive).map_err(ArchiveError::Io)?;
+            if copied != file.len {
+                return Err(BackupError::Changed(file.name.clone()));
+            }
+        }
+        archive.finish()?;
+        Ok(())
+    }
+}
+
+impl Manifest {
+    /// Reads the beginning of a backup, of which no name can lead out of its directory.
+    pub(crate) fn read<R: Read>(archive: &mut ArchiveReader<R>) -> Result<Self, String> {
+        let mut len = [0; 4];
+        archive.read_exact(&mut len).map_err(|error| error.to_string())?;
+        let len = u32::from_le_bytes(len);
+        if len > MAX_MANIFEST_LEN {
+            return Err("its list of files is too long".to_owned());
+        }
+        let mut text = vec![0; len as usize];
+        archive.read_exact(&mut text).map_err(|error| error.to_string())?;
+        let manifest: Self = serde_json::from_slice(&text)
+            .map_err(|error| format!("its list of files cannot be read: {error}"))?;
+        if manifest.version != VERSION {
+            return Err(format!(
+                "its contents have version {}, this program knows version {VERSION}",
+                manifest.version
+            ));
+        }
+        match manifest.files.iter().find(|file| !file.is_known()) {
+            Some(file) => Err(format!("it holds a file that is not known here: {:?}", file.name)),
+            None => Ok(manifest),
+        }
+    }
+}
+
+impl BackedUpFile {
+    fn is_known(&self) -> bool {
+        let name = self.name.as_str();
+        match self.place {
+            Place::Data => [RedbWalletStore::FILE_NAME, TOKENS_FILE_NAME].contains(&name),
+            Place::MinerId => name == RedbIdentityStore::FILE_NAME,
+            Place::Keystore => Keystore::is_file_name(name),
+        }
+    }
+}

@@ -1,0 +1,295 @@
+//! Putting back what was lost, into an empty data directory: out of a backup, or out of the 24 words.
+//!
+//! All is made ready in directories beside the ones that it belongs to, opened there as a server would,
+//! and then put in place by renaming them.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bsv_invoicing::{Recovery, UsedNumbers, Walk, WalletSeed, WalletStore};
+use bsv_network::NodeRpc;
+use bsv_store::{
+    ArchiveError, ArchiveReader, DirLock, FileError, KeyEvent, Keystore, KeystoreError, LockError,
+    create_private_dir,
+};
+use secrecy::SecretString;
+use thiserror::Error;
+
+use crate::backup::{Manifest, Place};
+use crate::config::Config;
+use crate::instance::{Instance, OpenError, open_wallet};
+
+/// Why nothing was restored. Nothing of it is left behind.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum RestoreError {
+    /// There is something already.
+    #[error("{} is not empty: what is there is not overwritten", .0.display())]
+    NotEmpty(PathBuf),
+    /// A server or another command works there.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// The backup does not open.
+    #[error("{}: {source}", path.display())]
+    Archive {
+        /// The backup.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: ArchiveError,
+    },
+    /// The backup holds what does not go together with the settings, or with this version.
+    #[error("{}: {reason}", path.display())]
+    Contents {
+        /// The backup.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A file cannot be read or written.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io {
+        /// What could not be done.
+        action: &'static str,
+        /// The file or directory.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// A directory cannot be made.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The keys cannot be opened, or written.
+    #[error("{0}; the keys have the passphrase that they had then")]
+    Keystore(#[from] KeystoreError),
+    /// What was restored cannot be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The wallet cannot be recovered.
+    #[error(transparent)]
+    Wallet(#[from] bsv_invoicing::Error),
+    /// The wallet is disabled by the settings.
+    #[error("the wallet is disabled, and so cannot be restored")]
+    WalletDisabled,
+    /// The audit log could not be written.
+    #[error("cannot write the audit log: {0}")]
+    Audit(String),
+}
+
+/// What was restored out of a backup.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Restored {
+    /// When the backup was made.
+    pub created_at: String,
+    /// How many files it held.
+    pub files: usize,
+    /// How many keys of them.
+    pub keys: usize,
+}
+
+/// Restores a backup, which has a passphrase of its own, where the settings say.
+pub async fn restore_backup(
+    config: &Config,
+    path: &Path,
+    passphrase: &SecretString,
+) -> Result<Restored, RestoreError> {
+    let stage = Stage::prepare(config)?;
+    let of_backup = |source| RestoreError::Archive { path: path.to_owned(), source };
+    let contents = |reason| RestoreError::Contents { path: path.to_owned(), reason };
+    let file = File::open(path).map_err(io_error("open", path))?;
+    let reader = io::BufReader::with_capacity(1 << 20, file);
+    let mut archive = ArchiveReader::open(reader, passphrase).map_err(of_backup)?;
+    let manifest = Manifest::read(&mut archive).map_err(contents)?;
+    if manifest.network != config.network.name() {
+        let (of, set) = (&manifest.network, config.network.name());
+        return Err(contents(format!("it is of the network {of}, and the settings say {set}")));
+    }
+    for file in &manifest.files {
+        let dir = stage.dir_of(file.place).ok_or_else(|| {
+            contents("it holds identities, and the miner identity service is disabled".to_owned())
+        })?;
+        create_private_dir(dir)?;
+        extract(&mut archive, &dir.join(&file.name), file.len).map_err(|error| match error {
+            RestoreError::Io { source, .. } if source.kind() == ErrorKind::InvalidData => {
+                contents(source.to_string())
+            }
+            error => error,
+        })?;
+    }
+    match archive.read(&mut [0]) {
+        Ok(0) => {}
+        Ok(_) => return Err(contents("it goes on after its last file".to_owned())),
+        Err(error) => return Err(contents(error.to_string())),
+    }
+    let keys = check_keys(&stage.config)?;
+    let instance = Instance::open(stage.config.clone(), "bsv-cli").await?;
+    let origin = format!("backup of {}", manifest.created_at);
+    let noted = instance.keeping().note(KeyEvent::Imported, &origin).await;
+    noted.map_err(|problem| RestoreError::Audit(problem.detail().to_owned()))?;
+    stage.put_in_place()?;
+    Ok(Restored { created_at: manifest.created_at, files: manifest.files.len(), keys })
+}
+
+/// Restores a wallet out of its words. With a node, its coins are looked for as `walk` says, and
+/// `progress` is told the height that was read, and the last one.
+pub async fn restore_words(
+    config: &Config,
+    seed: &WalletSeed,
+    walk: Walk,
+    progress: impl FnMut(u32, u32),
+) -> Result<Option<Recovery>, RestoreError> {
+    let stage = Stage::prepare(&Config { minerid: None, ..config.clone() })?;
+    let config = &stage.config;
+    let wallet = config.wallet.as_ref().ok_or(RestoreError::WalletDisabled)?;
+    let keys = &config.keystore;
+    let keystore = Keystore::open(&keys.dir, keys.passphrase.as_ref(), keys.plain_keys, "bsv-cli")?;
+    seed.save(&keystore)?;
+    let lock = Arc::new(DirLock::acquire(&config.network_dir, "bsv-cli")?);
+    let node = config.node.clone().map(NodeRpc::new);
+    let keystore = Arc::new(keystore);
+    let wallet = open_wallet(config, wallet, node, lock, keystore, KeyEvent::Imported).await?;
+    let recovery = match wallet.has_node() {
+        true => Some(wallet.recover(walk, progress).await?),
+        false => {
+            let used = UsedNumbers {
+                invoices: walk.lookahead,
+                users: walk.lookahead,
+                change: walk.lookahead,
+            };
+            wallet.store().pass_over(used).await.map_err(bsv_invoicing::Error::from)?;
+            None
+        }
+    };
+    stage.put_in_place()?;
+    Ok(recovery)
+}
+
+/// Opens every key, and answers how many there are.
+fn check_keys(config: &Config) -> Result<usize, RestoreError> {
+    let keys = &config.keystore;
+    let keystore = Keystore::open(&keys.dir, keys.passphrase.as_ref(), keys.plain_keys, "bsv-cli")?;
+    let check = keystore.check()?;
+    match check.faults.into_iter().next() {
+        Some(fault) => Err(fault.into()),
+        None => Ok(check.readable.len()),
+    }
+}
+
+/// Writes the next `len` bytes of a backup to a file.
+fn extract(archive: &mut impl Read, path: &Path, len: u64) -> Result<(), RestoreError> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(0o600);
+    let mut file = options.open(path).map_err(io_error("create", path))?;
+    let copied = io::copy(&mut archive.by_ref().take(len), &mut file);
+    let copied = copied.map_err(io_error("write", path))?;
+    if copied != len {
+        let short = io::Error::new(ErrorKind::InvalidData, "it ends before its last file does");
+        return Err(io_error("write", path)(short));
+    }
+    file.flush().and_then(|()| file.sync_all()).map_err(io_error("write", path))
+}
+
+/// Directories that are made ready beside the ones that they are to become.
+struct Stage {
+    /// The settings, with the directories that are made ready.
+    config: Config,
+    /// What is renamed to what: the directory of the data comes last.
+    moves: Vec<(PathBuf, PathBuf)>,
+}
+
+impl Stage {
+    fn prepare(config: &Config) -> Result<Self, RestoreError> {
+        let mut staged = config.clone();
+        staged.network_dir = beside(&config.network_dir);
+        let mut moves = Vec::new();
+        let mut stage_dir = |dir: &Path| match dir.strip_prefix(&config.network_dir) {
+            Ok(below) => staged.network_dir.join(below),
+            Err(_) => {
+                moves.push((beside(dir), dir.to_owned()));
+                beside(dir)
+            }
+        };
+        staged.keystore.dir = stage_dir(&config.keystore.dir);
+        if let (Some(staged), Some(minerid)) = (&mut staged.minerid, &config.minerid) {
+            staged.data_dir = stage_dir(&minerid.data_dir);
+        }
+        moves.push((staged.network_dir.clone(), config.network_dir.clone()));
+        for (_, target) in &moves {
+            check_empty(target)?;
+        }
+        for (stage, _) in &moves {
+            // What an attempt has left that was cut short, unless that still goes on.
+            drop(DirLock::acquire(stage, "bsv-cli")?);
+            fs::remove_dir_all(stage).map_err(io_error("remove", stage))?;
+            create_private_dir(stage)?;
+        }
+        Ok(Self { config: staged, moves })
+    }
+
+    fn dir_of(&self, place: Place) -> Option<&Path> {
+        match place {
+            Place::Data => Some(&self.config.network_dir),
+            Place::Keystore => Some(&self.config.keystore.dir),
+            Place::MinerId => {
+                self.config.minerid.as_ref().map(|minerid| minerid.data_dir.as_path())
+            }
+        }
+    }
+
+    /// Renames what is ready, of which the caller holds the locks.
+    fn put_in_place(mut self) -> Result<(), RestoreError> {
+        for (stage, target) in std::mem::take(&mut self.moves) {
+            // Fails if somebody has made something there meanwhile.
+            let _ = fs::remove_file(target.join(DirLock::FILE_NAME));
+            fs::rename(&stage, &target).map_err(io_error("create", &target))?;
+            let parent = target.parent().unwrap_or(Path::new("/"));
+            let synced = File::open(parent).and_then(|parent| parent.sync_all());
+            synced.map_err(io_error("sync", parent))?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        for (stage, _) in &self.moves {
+            // Best effort: the next attempt removes what is left.
+            let _ = fs::remove_dir_all(stage);
+        }
+    }
+}
+
+fn beside(dir: &Path) -> PathBuf {
+    let mut name = dir.file_name().unwrap_or_default().to_owned();
+    name.push(".restoring");
+    dir.with_file_name(name)
+}
+
+/// Checks that a directory holds nothing but the lock that a program has left that ended.
+fn check_empty(dir: &Path) -> Result<(), RestoreError> {
+    let entries = match fs::read_dir(dir) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        entries => entries.map_err(io_error("list", dir))?,
+    };
+    let mut has_lock = false;
+    for entry in entries {
+        let entry = entry.map_err(io_error("list", dir))?;
+        if entry.file_name() != DirLock::FILE_NAME {
+            return Err(RestoreError::NotEmpty(dir.to_owned()));
+        }
+        has_lock = true;
+    }
+    if has_lock {
+        drop(DirLock::acquire(dir, "bsv-cli")?);
+    }
+    Ok(())
+}
+
+fn io_error(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> RestoreError {
+    let path = path.to_owned();
+    move |source| RestoreError::Io { action, path, source }
+}

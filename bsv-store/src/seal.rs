@@ -1,0 +1,64 @@
+//! Secrets sealed with XChaCha20-Poly1305, under a key or under what Argon2id makes of a passphrase.
+
+use argon2::{Algorithm, Argon2, Params, Version};
+use chacha20poly1305::aead::{Aead, KeyInit, Payload};
+use chacha20poly1305::{XChaCha20Poly1305, XNonce};
+use secrecy::{ExposeSecret, SecretString};
+use zeroize::Zeroizing;
+
+/// The length of a key, in bytes.
+pub(crate) const KEY_LEN: usize = 32;
+const NONCE_LEN: usize = 24;
+
+/// Argon2id parameters that somebody wrote down: memory in KiB, iterations and lanes. `None` where
+/// they would take a machine's memory or time.
+pub(crate) fn checked_params(memory_kib: u32, iterations: u32, lanes: u32) -> Option<Params> {
+    let is_bearable = memory_kib <= 1 << 20 && iterations <= 100 && lanes <= 16;
+    let params = is_bearable.then(|| Params::new(memory_kib, iterations, lanes, Some(KEY_LEN)));
+    params?.ok()
+}
+
+/// The key that a passphrase and a salt of 8 to 64 bytes make.
+pub(crate) fn stretch(
+    passphrase: &SecretString,
+    salt: &[u8],
+    params: &Params,
+) -> Zeroizing<[u8; KEY_LEN]> {
+    let mut key = Zeroizing::new([0; KEY_LEN]);
+    Argon2::new(Algorithm::Argon2id, Version::V0x13, params.clone())
+        .hash_password_into(passphrase.expose_secret().as_bytes(), salt, key.as_mut())
+        .expect("the lengths of salt and key are within Argon2's bounds");
+    key
+}
+
+/// A random nonce, followed by the ciphertext.
+pub(crate) fn seal(
+    key: &[u8; KEY_LEN],
+    associated: &[u8],
+    secret: &[u8],
+) -> Result<Vec<u8>, getrandom::Error> {
+    let nonce = random::<NONCE_LEN>()?;
+    let payload = Payload { msg: secret, aad: associated };
+    let ciphertext = XChaCha20Poly1305::new(key.into())
+        .encrypt(&XNonce::from(nonce), payload)
+        .expect("a secret is far shorter than the cipher's limit");
+    Ok([nonce.as_slice(), &ciphertext].concat())
+}
+
+/// What was sealed, if key and associated data are the same.
+pub(crate) fn open(
+    key: &[u8; KEY_LEN],
+    associated: &[u8],
+    sealed: &[u8],
+) -> Option<Zeroizing<Vec<u8>>> {
+    let (nonce, ciphertext) = sealed.split_first_chunk::<NONCE_LEN>()?;
+    let payload = Payload { msg: ciphertext, aad: associated };
+    let secret = XChaCha20Poly1305::new(key.into()).decrypt(&XNonce::from(*nonce), payload).ok()?;
+    Some(Zeroizing::new(secret))
+}
+
+pub(crate) fn random<const N: usize>() -> Result<[u8; N], getrandom::Error> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes)?;
+    Ok(bytes)
+}

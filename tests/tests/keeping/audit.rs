@@ -1,0 +1,90 @@
+use std::fs;
+
+use bsv_tests::Site;
+use bsv_tests::clock::{Clock, DAY};
+use redb::{Database, ReadableTable, TableDefinition};
+use serde_json::{Value, json};
+
+use crate::scene::sealed_site;
+
+const AUDIT: TableDefinition<'_, u64, (u64, &str, &str, [u8; 32])> = TableDefinition::new("audit");
+
+/// What a log tells: events and subjects.
+fn told(log: &Value) -> Vec<(String, String)> {
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let entries = log.as_array().unwrap().iter();
+    entries.map(|entry| (text(&entry["event"]), text(&entry["subject"]))).collect()
+}
+
+fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
+    expected.iter().map(|(event, subject)| (event.to_string(), subject.to_string())).collect()
+}
+
+#[test]
+fn whatever_happens_to_keys_is_told_in_order() {
+    let mut site = sealed_site(None);
+    site.cli_ok(&["generateminerid", "--name", "pool"]);
+    let server = site.server();
+    site.cli_ok(&["rotateminerid", "--name", "pool"]);
+    site.cli_ok(&["wallet", "backup-words", "--yes"]);
+    site.set_env("BSV_NEW_KEYSTORE_PASSPHRASE", "new");
+    site.cli_ok(&["keystore", "passphrase"]);
+    site.set_env("BSV_BACKUP_PASSPHRASE", "of the backup");
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("backup");
+    site.cli_ok(&["backup", file.to_str().unwrap()]);
+    assert_eq!(server.get("/opreturn/pool/rotate").status, 200);
+    let logs = site.cli_json(&["audit", "list"]);
+    let common = [("passphrase-changed", "keystore"), ("backed-up", "keystore")];
+    let wallet = [&[("made", "wallet.seed"), ("exported", "wallet.seed")], &common[..]].concat();
+    assert_eq!(told(&logs["wallet"]), pairs(&wallet));
+    let check = site.cli_json(&["audit", "verify"]);
+    assert_eq!(check["wallet"]["entries"], json!(4));
+}
+
+#[test]
+fn an_entry_that_was_changed_is_named() {
+    let site = sealed_site(None);
+    (0..3).for_each(|_| drop(site.cli_ok(&["wallet", "backup-words", "--yes"])));
+    let path = site.network_dir().join("wallet.redb");
+    let right = fs::read(&path).unwrap();
+    change(&site, |table| {
+        let row = table.get(2).unwrap().unwrap();
+        let (at, _, subject, previous) = row.value();
+        let subject = subject.to_owned();
+        drop(row);
+        table.insert(2, (at, "made", subject.as_str(), previous)).unwrap();
+    });
+    let done = site.cli(&["audit", "verify"]);
+    assert_eq!(done.code, 1);
+    let expected = "entry 3 does not carry the hash of the one before it";
+    assert!(done.stderr.contains(expected), "{}", done.stderr);
+    fs::write(&path, right).unwrap();
+    change(&site, |table| drop(table.remove(1).unwrap()));
+    let done = site.cli(&["audit", "verify"]);
+    assert_eq!(done.code, 1);
+    assert!(done.stderr.contains("entry 1 is missing"), "{}", done.stderr);
+}
+
+type AuditTable<'t> = redb::Table<'t, u64, (u64, &'static str, &'static str, [u8; 32])>;
+
+fn change(site: &Site, change: impl FnOnce(&mut AuditTable<'_>)) {
+    let database = Database::open(site.network_dir().join("wallet.redb")).unwrap();
+    let transaction = database.begin_write().unwrap();
+    change(&mut transaction.open_table(AUDIT).unwrap());
+    transaction.commit().unwrap();
+}
+
+#[test]
+fn a_clock_that_is_set_back_and_forth_leaves_the_log_in_order() {
+    let mut site = sealed_site(None);
+    let clock = Clock::install(&mut site);
+    for shift in [0, -DAY, 3 * DAY, -30 * DAY, 0] {
+        clock.shift(shift);
+        site.cli_ok(&["wallet", "backup-words", "--yes"]);
+    }
+    assert_eq!(site.cli_json(&["audit", "verify"])["wallet"]["entries"], 6);
+    let logs = site.cli_json(&["audit", "list"]);
+    let times: Vec<_> = logs["wallet"].as_array().unwrap().iter().map(|it| &it["at"]).collect();
+    assert!(times.is_sorted_by_key(|at| at.as_str()), "{times:?}");
+}

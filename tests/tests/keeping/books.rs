@@ -1,0 +1,188 @@
+use std::fs;
+use std::thread;
+
+use bsv_invoicing::RedbWalletStore;
+use bsv_tests::{Node, Site};
+use redb::{Database, ReadableTable, Table, TableDefinition, WriteTransaction};
+use serde_json::{Value, json};
+
+use crate::scene::{balance, create_invoice, fill, pay, sealed_site, wait_for_proofs};
+
+/// Changes the wallet's file behind its back.
+fn tamper(site: &Site, change: impl FnOnce(&WriteTransaction)) {
+    let path = site.network_dir().join(RedbWalletStore::FILE_NAME);
+    let database = Database::open(path).unwrap();
+    let transaction = database.begin_write().unwrap();
+    change(&transaction);
+    transaction.commit().unwrap();
+}
+
+type CoinKey = (u64, u32);
+type CoinRow = (u64, u8, u32, Option<u64>);
+type ProofRow<'a> = (u32, [u8; 32], u64, bool, &'a [u8]);
+
+const FIGURES: TableDefinition<'_, &str, u64> = TableDefinition::new("figures");
+const COINS: TableDefinition<'_, CoinKey, CoinRow> = TableDefinition::new("coins");
+const SPENDABLE: TableDefinition<'_, (u8, u64, u32), u64> = TableDefinition::new("spendable");
+const SPENT: TableDefinition<'_, (u64, u64, u32), ()> = TableDefinition::new("spent");
+const RAW: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("raw transactions");
+const PROOFS: TableDefinition<'_, (u64, u32), ProofRow<'static>> = TableDefinition::new("proofs");
+const MINED: TableDefinition<'_, (u32, u64), [u8; 32]> = TableDefinition::new("mined");
+
+#[test]
+fn the_books_add_up_while_the_wallet_works_and_after() {
+    let node = Node::start();
+    node.mine(101);
+    let (site, other) = (sealed_site(Some(&node)), sealed_site(Some(&node)));
+    let (server, payee) = (site.server(), other.server());
+    for satoshis in [50_000, 70_000, 90_000] {
+        fill(&site, &server, satoshis);
+    }
+    node.mine(1);
+    pay(&server, &payee, 60_000);
+    create_invoice(server.wallet(), 1);
+    thread::scope(|scope| {
+        scope.spawn(|| (0..5).for_each(|_| pay(&server, &payee, 1_000)));
+        for _ in 0..5 {
+            let books = site.cli_json(&["books", "verify"]);
+            assert_eq!(books["balance"], books["recomputed"], "{books}");
+        }
+    });
+    node.mine(1);
+    wait_for_proofs(&site, 9);
+    let kept = balance(&server);
+    let books = site.cli_json(&["books", "verify"]);
+    assert_eq!(books["recomputed"], kept);
+    assert_eq!((&books["blocks"], &books["blocksInChain"]), (&json!(2), &json!(2)));
+    let text = site.cli_ok(&["books", "verify"]);
+    assert!(text.contains("the node has 2 in its main chain"), "{text}");
+    assert_eq!(server.stop(), 0);
+    assert_eq!(site.cli_json(&["books", "verify"]), books);
+
+    // Another chain takes the place of the last block: what was in it is no longer proved.
+    let tip = node.call("getbestblockhash", json!([]));
+    node.call("invalidateblock", json!([tip]));
+    let books = site.cli(&["books", "verify"]);
+    assert_eq!(books.code, 1);
+    assert!(books.stdout.contains("is not in the main chain"), "{}", books.stdout);
+}
+
+/// A change of the file, and what is said of it.
+type Tampering = (&'static str, fn(&WriteTransaction), &'static str);
+
+const TAMPERINGS: [Tampering; 8] = [
+    (
+        "the balance",
+        |transaction| {
+            transaction.open_table(FIGURES).unwrap().insert("balance", 1).unwrap();
+        },
+        "the balance is kept as 1 satoshis",
+    ),
+    (
+        "an amount",
+        |transaction| {
+            let mut coins = transaction.open_table(COINS).unwrap();
+            let (_, chain, index, spender) = coins
+                .get((1, 0))
+                .unwrap()
+                .map_or_else(|| coins.get((1, 1)).unwrap().unwrap().value(), |row| row.value());
+            let key = coins.iter().unwrap().next().unwrap().unwrap().0.value();
+            coins.insert(key, (1, chain, index, spender)).unwrap();
+        },
+        "is not 1 satoshis to the wallet's key",
+    ),
+    (
+        "a key",
+        |transaction| {
+            let mut coins = transaction.open_table(COINS).unwrap();
+            let (key, row) = first(&coins);
+            coins.insert(key, (row.0, row.1, row.2 + 1, row.3)).unwrap();
+        },
+        "to the wallet's key",
+    ),
+    (
+        "a coin",
+        |transaction| {
+            let mut coins = transaction.open_table(COINS).unwrap();
+            let (key, _) = first(&coins);
+            coins.remove(key).unwrap();
+        },
+        "what it pays or spends is not what is on record",
+    ),
+    (
+        "what can be chosen",
+        |transaction| {
+            transaction.open_table(SPENDABLE).unwrap().insert((3, 99, 0), 8).unwrap();
+        },
+        "coins that can be chosen are stored",
+    ),
+    (
+        "what is spent",
+        |transaction| {
+            let mut spent = transaction.open_table(SPENT).unwrap();
+            let key = spent.iter().unwrap().next().unwrap().unwrap().0.value();
+            spent.remove(key).unwrap();
+        },
+        "which does not list it",
+    ),
+    (
+        "the bytes of a transaction",
+        |transaction| {
+            let mut raw = transaction.open_table(RAW).unwrap();
+            let other = raw.get(2).unwrap().unwrap().value().to_vec();
+            raw.insert(1, other.as_slice()).unwrap();
+        },
+        "its bytes are those of",
+    ),
+    (
+        "a proof",
+        |transaction| {
+            let mut proofs = transaction.open_table(PROOFS).unwrap();
+            let row = proofs.get((1, 1)).unwrap().unwrap();
+            let (height, hash, at, read, branch) = row.value();
+            let mut branch = branch.to_vec();
+            drop(row);
+            *branch.last_mut().unwrap() ^= 1;
+            proofs.insert((1, 1), (height, hash, at, read, branch.as_slice())).unwrap();
+        },
+        "prove different roots",
+    ),
+];
+
+fn first(coins: &Table<'_, CoinKey, CoinRow>) -> (CoinKey, CoinRow) {
+    let (key, row) = coins.iter().unwrap().next().unwrap().unwrap();
+    (key.value(), row.value())
+}
+
+#[test]
+fn whatever_is_changed_in_the_file_is_told() {
+    let node = Node::start();
+    node.mine(101);
+    let (site, other) = (sealed_site(Some(&node)), sealed_site(Some(&node)));
+    let (server, payee) = (site.server(), other.server());
+    fill(&site, &server, 50_000);
+    fill(&site, &server, 60_000);
+    pay(&server, &payee, 55_000);
+    node.mine(1);
+    wait_for_proofs(&site, 3);
+    assert_eq!(server.stop(), 0);
+    let path = site.network_dir().join(RedbWalletStore::FILE_NAME);
+    let right = fs::read(&path).unwrap();
+    for (what, change, expected) in TAMPERINGS {
+        tamper(&site, change);
+        let done = site.cli(&["books", "verify"]);
+        assert_eq!(done.code, 1, "{what}: {}", done.stdout);
+        assert!(done.stdout.contains(expected), "{what}: {}", done.stdout);
+        fs::write(&path, &right).unwrap();
+    }
+    tamper(&site, |transaction| {
+        let mut mined = transaction.open_table(MINED).unwrap();
+        let key = mined.iter().unwrap().next().unwrap().unwrap().0.value();
+        mined.remove(key).unwrap();
+    });
+    let books: Value =
+        serde_json::from_str(&site.cli(&["books", "verify", "--json"]).stdout).unwrap();
+    assert_eq!(books["differences"].as_array().unwrap().len(), 1, "{books}");
+    fs::write(&path, &right).unwrap();
+    site.cli_ok(&["books", "verify"]);
+}

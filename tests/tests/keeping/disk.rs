@@ -1,0 +1,102 @@
+use std::fs;
+use std::thread;
+use std::time::Duration;
+
+use bsv_tests::faults::{Fault, Faults};
+use bsv_tests::purse::{Bill, Purse};
+use bsv_tests::{Node, is_full_run};
+use serde_json::json;
+
+use crate::scene::{balance, create_invoice, payment_url, sealed_site};
+
+/// The steps that are tried: all in a full run.
+fn steps() -> impl Iterator<Item = u64> {
+    (0..).step_by(if is_full_run() { 1 } else { 4 })
+}
+
+#[test]
+fn whatever_write_of_a_payment_fails_the_books_add_up() {
+    let node = Node::start();
+    node.mine(101);
+    let purse = Purse::filled(&node, 60, 10_000);
+    let mut site = sealed_site(Some(&node));
+    site.set_env("BSV_LOG", "off");
+    let faults = Faults::install(&mut site);
+    let server = site.server();
+    let (mut paid, mut hits) = (0, 0);
+    for kind in [Fault::FULL, Fault::BROKEN] {
+        for first in steps() {
+            let id = create_invoice(server.wallet(), 3_000);
+            let bill = Bill::at(&payment_url(&server, &id));
+            let transaction = purse.transaction_for(&bill);
+            faults.begin(Fault { first, ..kind });
+            let reply = bill.post(&transaction);
+            let is_hit = faults.count(kind.operations) > first;
+            faults.end();
+            assert!([201, 503].contains(&reply.status), "{first}: {}", reply.body);
+            let mut again = bill.post(&transaction);
+            while again.status == 503 {
+                again = bill.post(&transaction);
+            }
+            assert_eq!(again.status, 201, "{first}: {}", again.body);
+            paid += 3_000;
+            hits += u32::from(is_hit);
+            let books = site.cli_json(&["books", "verify"]);
+            assert_eq!((&books["balance"], &books["recomputed"]), (&json!(paid), &json!(paid)));
+            if !is_hit {
+                break;
+            }
+        }
+    }
+    eprintln!("{hits} writes failed while payments were settled (BSV_TEST_FULL=1 tries each)");
+    assert!(hits >= 3 && balance(&server) == paid);
+}
+
+#[test]
+fn whatever_write_of_a_backup_fails_there_is_no_half_of_one() {
+    let mut site = sealed_site(None);
+    site.set_env("BSV_LOG", "off");
+    site.set_env("BSV_BACKUP_PASSPHRASE", "of the backup");
+    let faults = Faults::install(&mut site);
+    site.cli_ok(&["generateminerid", "--name", "pool"]);
+    let server = site.server();
+    // Where the faults reach it.
+    let dir = site.data_dir().join("backups");
+    fs::create_dir(&dir).unwrap();
+    let file = dir.join("backup");
+    let mut hits = 0;
+    for kind in [Fault::FULL, Fault::BROKEN] {
+        for first in steps() {
+            faults.begin(Fault { first, ..kind });
+            let done = site.cli(&["backup", file.to_str().unwrap()]);
+            let is_hit = faults.count(kind.operations) > first;
+            faults.end();
+            assert_eq!(file.exists(), done.code == 0, "{first}: {}", done.stderr);
+            let left: Vec<_> = fs::read_dir(&dir).unwrap().map(|it| it.unwrap().path()).collect();
+            assert!(left.iter().all(|path| *path == file), "{first}: {left:?}");
+            if done.code == 0 {
+                fs::remove_file(&file).unwrap();
+            } else {
+                assert_eq!(done.code, 1, "{first}: {}", done.stderr);
+                assert!(done.stderr.contains("bsv-cli: "), "{}", done.stderr);
+            }
+            if !is_hit {
+                break;
+            }
+            hits += 1;
+        }
+    }
+    eprintln!("{hits} writes failed while backups were made (BSV_TEST_FULL=1 tries each)");
+    assert!(hits >= 3);
+    // After failures in a row, writing is left alone for a moment.
+    thread::sleep(Duration::from_secs(2));
+    create_invoice(server.wallet(), 1);
+    site.cli_ok(&["backup", file.to_str().unwrap()]);
+    site.cli_ok(&["audit", "verify"]);
+    let names: Vec<_> = fs::read_dir(site.network_dir())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.contains("copy") || name.contains("tmp"))
+        .collect();
+    assert!(names.is_empty(), "{names:?}");
+}

@@ -1,0 +1,168 @@
+use std::fs;
+use std::path::PathBuf;
+
+use bsv_tests::killer::Killer;
+use bsv_tests::{Site, is_full_run};
+use serde_json::json;
+
+use crate::scene::{PASSPHRASE, sealed_site};
+
+const NEW: &str = "another one";
+
+fn keystore_json(site: &Site) -> PathBuf {
+    site.network_dir().join("keystore/keystore.json")
+}
+
+/// The command that changes the passphrase to [`NEW`], with a file.
+fn change(site: &Site) -> bsv_tests::Done {
+    let file = site.data_dir().join("new-passphrase");
+    fs::write(&file, format!("{NEW}\n")).unwrap();
+    site.cli(&["keystore", "passphrase", "--new-passphrase-file", file.to_str().unwrap()])
+}
+
+#[test]
+fn the_passphrase_is_changed_with_and_without_a_server() {
+    let mut site = sealed_site(None);
+    site.cli_ok(&["generateminerid", "--name", "pool"]);
+    let words = site.cli_ok(&["wallet", "backup-words", "--yes"]);
+    let server = site.server();
+    let done = change(&site);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    assert!(!done.stdout.contains(NEW) && !done.stderr.contains(NEW));
+    assert_eq!(site.cli_json(&["keystore", "verify"])["faults"], json!([]));
+    server.kill();
+    let old = site.cli(&["balance"]);
+    assert_eq!(old.code, 1);
+    assert!(old.stderr.contains("the passphrase does not open"), "{}", old.stderr);
+
+    site.set_env("BSV_KEYSTORE_PASSPHRASE", NEW);
+    assert_eq!(site.cli_ok(&["wallet", "backup-words", "--yes"]), words);
+    site.set_env("BSV_NEW_KEYSTORE_PASSPHRASE", PASSPHRASE);
+    site.cli_ok(&["keystore", "passphrase"]);
+    assert_eq!(site.cli(&["balance"]).code, 1);
+    site.set_env("BSV_KEYSTORE_PASSPHRASE", PASSPHRASE);
+    let readable = site.cli_json(&["keystore", "verify"])["readable"].clone();
+    assert_eq!(readable, json!(["pool_1", "wallet.adopted", "wallet.seed"]));
+}
+
+#[test]
+fn keys_in_clear_are_sealed_and_then_need_the_passphrase() {
+    let mut site = Site::new();
+    site.cli_ok(&["balance"]);
+    assert!(fs::read_to_string(keystore_json(&site)).unwrap().contains("plain"));
+    let server = site.server();
+    assert_eq!(change(&site).code, 0);
+    assert!(!fs::read_to_string(keystore_json(&site)).unwrap().contains("plain"));
+    assert_eq!(server.stop(), 0);
+    let done = site.cli(&["balance"]);
+    assert!(done.stderr.contains("is sealed, and no passphrase is configured"), "{}", done.stderr);
+    site.set_env("BSV_KEYSTORE_PASSPHRASE", NEW);
+    site.cli_ok(&["balance"]);
+}
+
+#[test]
+fn livenet_refuses_keys_in_clear() {
+    let site = Site::with(json!({ "network": "livenet" }));
+    let done = site.cli(&["balance"]);
+    assert_eq!(done.code, 1);
+    assert!(done.stderr.contains("has no passphrase, which is refused here"), "{}", done.stderr);
+    assert!(!site.network_dir().join("keystore/keystore.json").exists());
+}
+
+#[test]
+fn without_a_new_passphrase_nothing_is_changed() {
+    let site = sealed_site(None);
+    site.cli_ok(&["balance"]);
+    let before = fs::read(keystore_json(&site)).unwrap();
+    let empty = site.data_dir().join("empty");
+    fs::write(&empty, "\n").unwrap();
+    let missing = site.data_dir().join("missing");
+    for (file, reason) in [(&empty, "is empty"), (&missing, "cannot be read from")] {
+        let file = file.to_str().unwrap();
+        let done = site.cli(&["keystore", "passphrase", "--new-passphrase-file", file]);
+        assert_eq!(done.code, 1);
+        assert!(done.stderr.contains(reason), "{}", done.stderr);
+    }
+    assert_eq!(fs::read(keystore_json(&site)).unwrap(), before);
+}
+
+/// Every file of the keystore, damaged in every way: a command names it, and leaves it as it is.
+#[test]
+fn damaged_files_are_named_and_left_as_they_are() {
+    let site = sealed_site(None);
+    site.cli_ok(&["generateminerid", "--name", "pool"]);
+    site.cli_ok(&["rotateminerid", "--name", "pool"]);
+    site.cli_ok(&["balance"]);
+    let dir = site.network_dir().join("keystore");
+    for name in ["keystore.json", "pool_1.key", "pool_2.key", "wallet.seed.key"] {
+        let path = dir.join(name);
+        let right = fs::read(&path).unwrap();
+        let last = right.len() - 3;
+        let flipped = |place: usize| {
+            let mut contents = right.clone();
+            contents[place] ^= 1;
+            contents
+        };
+        let of_another_version = match name {
+            "keystore.json" => {
+                String::from_utf8_lossy(&right).replace("\"version\": 1", "\"version\": 2").into()
+            }
+            _ => flipped(7),
+        };
+        for damaged in
+            [flipped(last), right[..right.len() / 2].to_vec(), of_another_version, Vec::new()]
+        {
+            fs::write(&path, &damaged).unwrap();
+            let done = site.cli(&["keystore", "verify"]);
+            assert_eq!(done.code, 1, "{name}: {}", done.stdout);
+            let said = done.stdout + &done.stderr;
+            assert!(said.contains(name), "{said}");
+            assert!(!said.contains(PASSPHRASE), "{said}");
+            assert_eq!(fs::read(&path).unwrap(), damaged);
+        }
+        fs::remove_file(&path).unwrap();
+        let done = site.cli(&["keystore", "verify"]);
+        assert_eq!(done.code, 1, "{name}");
+        assert!((done.stdout + &done.stderr).contains(name));
+        assert!(!path.exists());
+        fs::write(&path, &right).unwrap();
+    }
+    site.cli_ok(&["keystore", "verify"]);
+}
+
+#[test]
+fn whenever_a_change_is_killed_one_of_both_passphrases_opens_the_keys() {
+    let mut site = sealed_site(None);
+    let killer = Killer::install(&mut site);
+    let words = site.cli_ok(&["wallet", "backup-words", "--yes"]);
+    let stride = if is_full_run() { 1 } else { 4 };
+    let (mut old, mut new, mut kills) = (0, 0, 0);
+    for step in (1..).step_by(stride) {
+        site.set_env("BSV_KEYSTORE_PASSPHRASE", PASSPHRASE);
+        killer.kill_at(step);
+        let done = change(&site);
+        killer.spare();
+        kills += u32::from(done.code == -1);
+        let opened_by_old = site.cli(&["wallet", "backup-words", "--yes"]);
+        site.set_env("BSV_KEYSTORE_PASSPHRASE", NEW);
+        let opened_by_new = site.cli(&["wallet", "backup-words", "--yes"]);
+        match (opened_by_old.code, opened_by_new.code) {
+            (0, 1) => old += 1,
+            (1, 0) => new += 1,
+            codes => panic!("step {step}: {codes:?} {}", opened_by_new.stderr),
+        }
+        let opened = [opened_by_old, opened_by_new];
+        assert!(opened.iter().any(|done| done.stdout.trim() == words));
+        if opened[1].code == 0 {
+            site.set_env("BSV_NEW_KEYSTORE_PASSPHRASE", PASSPHRASE);
+            site.cli_ok(&["keystore", "passphrase"]);
+        }
+        if done.code == 0 {
+            break;
+        }
+    }
+    site.set_env("BSV_KEYSTORE_PASSPHRASE", PASSPHRASE);
+    site.cli_ok(&["audit", "verify"]);
+    eprintln!("{kills} kills: {old} times the old passphrase, {new} times the new one");
+    assert!(kills >= 3 && new >= 1);
+}

@@ -1,0 +1,13 @@
+//! Keeping keys and money: passphrases, checks, backups, and what is restored of them.
+
+#![allow(clippy::unwrap_used)]
+
+mod audit;
+mod backup;
+mod books;
+mod damage;
+mod disk;
+mod keystore;
+mod scene;
+mod soak;
+mod words;

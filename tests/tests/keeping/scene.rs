@@ -1,0 +1,70 @@
+//! A wallet with identities beside it, that has been paid and has paid.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bsv_tests::{Client, Node, Server, Site};
+use serde_json::{Value, json};
+
+/// What the keys are sealed with.
+pub(crate) const PASSPHRASE: &str = "keys of the keeper";
+
+/// A site whose keys are sealed.
+pub(crate) fn sealed_site(node: Option<&Node>) -> Site {
+    let mut site = node.map_or_else(Site::new, Site::on);
+    site.set_env("BSV_LOG", "error");
+    site.set_env("BSV_KEYSTORE_PASSPHRASE", PASSPHRASE);
+    site
+}
+
+pub(crate) fn member(body: &str, name: &str) -> String {
+    let body: Value = serde_json::from_str(body).unwrap();
+    body[name].as_str().unwrap_or_else(|| panic!("{name} in {body}")).to_owned()
+}
+
+pub(crate) fn create_invoice(wallet: &Client, satoshis: u64) -> String {
+    let body = json!({ "satoshis": satoshis }).to_string();
+    let headers = [("Content-Type", "application/json")];
+    let reply = wallet.try_send("POST", "/api/v1/invoices", &headers, body.as_bytes()).unwrap();
+    assert_eq!(reply.status, 201, "{}", reply.body);
+    member(&reply.body, "id")
+}
+
+/// Where an invoice is paid.
+pub(crate) fn payment_url(server: &Server, id: &str) -> String {
+    format!("http://{}/dpp/api/v1/payment/{id}", server.payments().address())
+}
+
+/// Has the faucet pay a new invoice.
+pub(crate) fn fill(site: &Site, server: &Server, satoshis: u64) {
+    let id = create_invoice(server.wallet(), satoshis);
+    site.cli_ok(&["faucet", &payment_url(server, &id)]);
+}
+
+/// Pays a new invoice of another wallet.
+pub(crate) fn pay(payer: &Server, payee: &Server, satoshis: u64) {
+    let id = create_invoice(payee.wallet(), satoshis);
+    let body = json!({ "payToURL": payment_url(payee, &id) }).to_string();
+    let headers = [("Content-Type", "application/json")];
+    let reply = payer.wallet().try_send("POST", "/api/v1/pay", &headers, body.as_bytes()).unwrap();
+    assert_eq!(reply.status, 200, "{}", reply.body);
+}
+
+pub(crate) fn balance(server: &Server) -> u64 {
+    let reply = server.wallet().get("/api/v1/balance");
+    let body: Value = serde_json::from_str(&reply.body).unwrap();
+    body["satoshis"].as_u64().unwrap()
+}
+
+/// Waits until the wallet has a proof for each of so many transactions.
+pub(crate) fn wait_for_proofs(site: &Site, count: u64) {
+    let started = Instant::now();
+    loop {
+        let books = site.cli_json(&["books", "verify"]);
+        if books["proofs"] == count {
+            return;
+        }
+        assert!(started.elapsed() < Duration::from_secs(30), "{books}");
+        thread::sleep(Duration::from_millis(100));
+    }
+}
