@@ -144,7 +144,7 @@ enum Command {
         #[arg(value_parser = file_text)]
         file: String,
     },
-    /// Set the data that documents refer to (1.0)
+    /// Set the data that documents refer to; an empty list of refs takes it away (1.0)
     #[command(name = "datarefs")]
     DataRefs {
         #[command(flatten)]

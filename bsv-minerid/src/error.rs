@@ -80,8 +80,8 @@ pub enum Error {
     },
     /// A revocation is recorded, and the node has not taken it.
     #[error(
-        "the revocation of alias \"{alias}\" is recorded, and its documents announce it, \
-         but the node was not told: {source}; the same command again tells it"
+        "the revocation of alias \"{alias}\" is recorded, but the node was not told: {source}; \
+         the same command again tells it"
     )]
     RevocationUntold {
         /// The identity.

@@ -87,6 +87,11 @@ pub async fn observe_miner_ids<S: IdentityStore>(
         if announcements.contains(&Announcement::CompleteRevocation) {
             view.shows_complete_revocation = ends_with(node, &tip, &record).await?;
         }
+        let mut after = record.clone();
+        after.acknowledge(&view);
+        if after == record {
+            continue;
+        }
         ids.acknowledge(identity.alias(), view)?;
         for seen in announcements {
             if !identity.record().announcements().contains(&seen) {

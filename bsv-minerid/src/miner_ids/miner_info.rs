@@ -115,7 +115,8 @@ impl<S: IdentityStore> MinerIds<S> {
     }
 
     /// Sets the data that the operator publishes. Documents go on referring to what was published
-    /// before until [`output_script_with_data`](Self::output_script_with_data) names a transaction.
+    /// before until [`output_script_with_data`](Self::output_script_with_data) names a transaction;
+    /// without any data they refer to none.
     pub fn set_data(&self, alias: &Alias, data: OperatorDataRefs) -> Result<(), Error> {
         self.change_miner_info(alias, MinerInfoChange::SetData(data))
     }

@@ -72,7 +72,7 @@ pub struct MinerIdView {
 pub enum MinerInfoChange {
     /// An identity of generation 0.2 becomes one of 1.0, as this says.
     Upgrade(Box<MinerInfoRecord>),
-    /// The operator publishes other data.
+    /// The operator publishes other data, or none any more, which takes the references away too.
     SetData(OperatorDataRefs),
     /// The operator's data stands in this transaction.
     ReferToData(Txid),
@@ -177,7 +177,12 @@ impl IdentityRecord {
         };
         match change {
             MinerInfoChange::Upgrade(_) => {}
-            MinerInfoChange::SetData(data) => record.data = data.clone(),
+            MinerInfoChange::SetData(data) => {
+                record.data = data.clone();
+                if data.is_empty() {
+                    record.data_refs.clear();
+                }
+            }
             MinerInfoChange::ReferToData(txid) => record.data_refs = record.data.references(*txid),
             MinerInfoChange::RollRevocationKey { from, number, announced, acknowledged } => {
                 if record.revocation_key_number != *from {
@@ -221,7 +226,7 @@ impl IdentityRecord {
 
     /// A rotation was seen if the node calls the new key current and names the same previous key; a
     /// roll if it names the new and the old revocation key. Any other answer changes nothing.
-    fn acknowledge(&mut self, view: &MinerIdView) {
+    pub(crate) fn acknowledge(&mut self, view: &MinerIdView) {
         let keys = self.unacknowledged_keys().to_vec();
         let current = *self.current_key();
         let Protocol::MinerInfo(record) = &mut self.protocol else { return };

@@ -276,6 +276,8 @@ fn miner_info(store: &impl IdentityStore) {
     let txid = Txid::from_bytes([9; 32]);
     let record = change(MinerInfoChange::ReferToData(txid)).unwrap();
     assert_eq!(record.miner_info().unwrap().data_refs, data().references(txid));
+    let record = change(MinerInfoChange::SetData(OperatorDataRefs::default())).unwrap();
+    assert_eq!(record.miner_info().unwrap().data_refs, []);
 
     let (announced, acknowledged) = (succession(), succession());
     let roll =

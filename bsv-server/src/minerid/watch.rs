@@ -49,9 +49,9 @@ struct Observed {
 async fn observe(ids: &MinerIds, node: &NodeRpc, observed: &mut Observed) -> Result<(), Error> {
     let tip = node.tip().await?.hash;
     if observed.tip != Some(tip) {
-        observe_miner_ids(ids, node).await?;
         let tip = observe_vctxs(ids, node).await?.hash;
         *observed = Observed { tip: Some(tip), is_settled: false };
+        observe_miner_ids(ids, node).await?;
     } else if !observed.is_settled {
         observe_miner_ids(ids, node).await?;
         observed.is_settled = true;
