@@ -177,7 +177,7 @@ pub fn with_miner_info(
 }
 
 /// A transaction that has an output of `script`.
-fn carrying(script: &Script) -> Transaction {
+pub fn carrying(script: &Script) -> Transaction {
     let input = TxIn {
         previous_output: OutPoint { txid: Txid::from_bytes([1; 32]), vout: 0 },
         unlocking_script: Script::default(),

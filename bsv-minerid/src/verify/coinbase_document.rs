@@ -15,31 +15,19 @@ use crate::json_object::Members;
 
 /// Checks an output of generation 0.2.
 pub(super) fn examine(block: &BlockProof, output: usize, evidence: &Evidence) -> Candidate {
-    let mut candidate = Candidate {
+    let mut findings = Findings::default();
+    let mut document = StaticDocument::read(block, output, &mut findings);
+    let ends_scan = document
+        .as_mut()
+        .is_some_and(|document| document.check(block, output, evidence, &mut findings));
+    Candidate {
         output,
         generation: Generation::V0_2,
         miner_info: None,
-        claim: None,
-        findings: Vec::new(),
-        ends_scan: false,
-    };
-    let mut findings = Findings::default();
-    candidate.ends_scan = match StaticDocument::read(block, output, &mut findings) {
-        Ok(mut document) => {
-            let ends_scan = document.check(block, output, evidence, &mut findings);
-            candidate.claim = Some(document.claim);
-            ends_scan
-        }
-        Err(Unreadable { ends_scan }) => ends_scan,
-    };
-    candidate.findings = findings.0;
-    candidate
-}
-
-/// A document that cannot be read, as the last finding says.
-struct Unreadable {
-    /// Whether nodes give up looking for identities in the block.
-    ends_scan: bool,
+        claim: document.map(|document| document.claim),
+        findings: findings.0,
+        ends_scan,
+    }
 }
 
 /// The document that is always there, which a dynamic one may follow.
@@ -69,12 +57,7 @@ struct Succession {
 }
 
 impl<'a> StaticDocument<'a> {
-    fn read(
-        block: &'a BlockProof,
-        output: usize,
-        findings: &mut Findings,
-    ) -> Result<Self, Unreadable> {
-        const GO_ON: Unreadable = Unreadable { ends_scan: false };
+    fn read(block: &'a BlockProof, output: usize, findings: &mut Findings) -> Option<Self> {
         let mut pushes = Pushes::after_prefix(&block.coinbase.outputs[output].locking_script);
         let is_there = |push: &&[u8]| !push.is_empty();
         let (Some(text), Some(signature)) =
@@ -82,7 +65,7 @@ impl<'a> StaticDocument<'a> {
         else {
             let reason = "a document and a signature must follow the prefix, each as a push";
             findings.refused(Check::OutputScript, reason);
-            return Err(GO_ON);
+            return None;
         };
         let dynamic = pushes.next().map(|text| DynamicDocument { text, signature: pushes.next() });
         match pushes.next() {
@@ -97,10 +80,7 @@ impl<'a> StaticDocument<'a> {
                 let (succession, claim) = claims(&members)?;
                 Ok(Self { members, text, printed, signature, dynamic, succession, claim })
             });
-        read.map_err(|reason| {
-            findings.refused(Check::Document, reason);
-            GO_ON
-        })
+        read.map_err(|reason| findings.refused(Check::Document, reason)).ok()
     }
 
     /// Enters all that is found. Answers whether nodes, should they refuse the identity, look for no

@@ -271,7 +271,9 @@ impl Report {
     /// block alone; its database may still refuse what does not go with what it has seen before
     /// ([`Ledger`](crate::Ledger)). `None` where not all is at hand that a node looks at.
     ///
-    /// The rules are those of node 1.2.
+    /// The rules are those of node 1.2, but for two things that nobody does: keys of 0.2 documents that
+    /// are not compressed, and white space or escapes in documents that are nested deeper than 64
+    /// levels, count as refused.
     pub fn passes_node(&self) -> Option<bool> {
         let block = all(self.findings.iter().map(|finding| finding.passes_node));
         let candidate = self.chosen().map_or(Some(false), Candidate::passes_node);

@@ -1,8 +1,8 @@
 //! Blocks made in memory.
 
 use bsv_minerid::{
-    BlockProof, Check, Evidence, MinerInfoEvidence, Outcome, Report, Revocation, VctxState,
-    Verdict, verify,
+    BlockProof, Check, DataRef, DataScript, Evidence, MinerInfoEvidence, Outcome, Report,
+    Revocation, VctxState, Verdict, verify,
 };
 use bsv_tests::identified_block::{self, HEIGHT, Keys, VCTX};
 use bsv_tx::{BlockHash, MerkleRoot, Script, Txid};
@@ -143,6 +143,57 @@ fn a_block_binding_of_generation_0_2_holds_for_its_block_alone() {
     let report = verify(&block, &Evidence::default());
     assert_eq!(failing(&report), [Check::BlockBinding]);
     assert_eq!(report.passes_node(), Some(true));
+}
+
+#[test]
+fn references_to_data_are_followed_where_the_data_is_at_hand() {
+    const ID: &str = "62b21572ca46";
+    let right = format!(r#"{{"{ID}":{{"alpha":1}}}}"#);
+    let script = |data: &str| DataScript { data: data.as_bytes().to_vec() }.to_script();
+    let twelve_digits = "the data must have 12 hexadecimal characters for names, and objects";
+    for (script, vout, compress, fails) in [
+        (script(&right), 0, None, None),
+        (script(&right), 1, None, Some("there is no such output")),
+        (script("[]"), 0, None, Some("the data is not a JSON object")),
+        (script(&right.replace("46", "4")), 0, None, Some(twelve_digits)),
+        (script(&right.replace(r#"{"alpha":1}"#, "1")), 0, None, Some(twelve_digits)),
+        (script(&right.replace("46", "47")), 0, None, Some("the data lacks a brfcId")),
+        (Script::p2pkh(&[0; 20]), 0, None, Some("the output is not a script of miner info")),
+        (script("\u{1f}\u{8b}"), 0, Some("gzip"), None),
+    ] {
+        let data = identified_block::carrying(&script);
+        let keys = Keys::first();
+        let mut document = keys.miner_info(HEIGHT);
+        document.data_refs = vec![DataRef {
+            brfc_ids: vec![ID.to_owned()],
+            txid: data.txid(),
+            vout,
+            compress: compress.map(str::to_owned),
+        }];
+        let script = signed(&keys, &document.to_json());
+        let (block, mut evidence) =
+            identified_block::with_miner_info(&script, &keys.miner_id, |right| right.to_script());
+        let report = verify(&block, &evidence);
+        assert_eq!(report.verdict(), Verdict::Valid, "{report:#?}");
+        assert_eq!(report.identity().unwrap().data_refs, document.data_refs);
+        let outcome = |report: &Report| {
+            let mut findings = report.candidates[0].findings.iter();
+            findings.find(|finding| finding.check == Check::DataRefs).unwrap().outcome.clone()
+        };
+        assert!(matches!(outcome(&report), Outcome::Unchecked(_)), "{report:#?}");
+
+        evidence.data = vec![data];
+        let report = verify(&block, &evidence);
+        assert_eq!(report.passes_node(), Some(true), "nodes do not look at the data");
+        match (outcome(&report), fails) {
+            (Outcome::Holds, None) => assert_eq!(report.verdict(), Verdict::Valid),
+            (Outcome::Fails(reason), Some(expected)) => {
+                assert!(reason.contains(expected), "{reason}");
+                assert_eq!(report.verdict(), Verdict::Invalid);
+            }
+            (outcome, expected) => panic!("{outcome:?}, not {expected:?}"),
+        }
+    }
 }
 
 /// What can be wrong with the block and with what is at hand.
