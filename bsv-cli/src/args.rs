@@ -9,7 +9,7 @@ use bsv_server::{ConfigSources, Grant};
 use bsv_tx::{OutPoint, PublicKey};
 use clap::builder::TypedValueParser;
 use clap::error::ErrorKind;
-use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 use crate::invoices::InvoiceList;
 use crate::keeping::KeepingTask;
@@ -171,6 +171,15 @@ enum Command {
         check: Option<ConfigCommand>,
         #[command(flatten)]
         contact: ContactArguments,
+    },
+    /// Let an identity sign any hash that it is asked to sign (sign, pksign), or documents only
+    #[command(name = "blindsigning")]
+    BlindSigning {
+        #[command(flatten)]
+        name: Name,
+        /// Whether it does
+        #[arg(value_enum)]
+        switch: Switch,
     },
     /// Take over all identities of an older generator's home directory
     #[command(name = "importminerid")]
@@ -429,6 +438,12 @@ enum ConfigCommand {
     Check,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Switch {
+    On,
+    Off,
+}
+
 #[derive(Debug, Args)]
 struct Name {
     /// The alias of the identity
@@ -540,6 +555,9 @@ impl Command {
             Self::Config { check: None, contact: ContactArguments { name, pairs } } => {
                 let Some(alias) = name.clone() else { usage_error("config needs --name ALIAS") };
                 Operation::SetContact { alias, pairs: pairs.clone() }
+            }
+            Self::BlindSigning { name: Name { name }, switch } => {
+                Operation::SetBlindSigning { alias: name.clone(), is_on: *switch == Switch::On }
             }
             Self::Import { from, revocation_keystore } => Operation::Import {
                 from: from.clone(),

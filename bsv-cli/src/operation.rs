@@ -27,6 +27,7 @@ pub(crate) enum Operation {
     GetCurrent { alias: Alias },
     OpReturn { alias: Alias, height: u32 },
     SetContact { alias: Alias, pairs: Vec<(String, String)> },
+    SetBlindSigning { alias: Alias, is_on: bool },
     Import { from: PathBuf, revocation_keystore: Option<PathBuf> },
     List,
     CreateInvoice(InvoiceDraft),
@@ -79,6 +80,7 @@ impl Operation {
             | Self::GetCurrent { .. }
             | Self::OpReturn { .. }
             | Self::SetContact { .. }
+            | Self::SetBlindSigning { .. }
             | Self::Import { .. }
             | Self::List => Asked::MinerId,
             Self::CreateInvoice(_)
@@ -165,6 +167,10 @@ impl Operation {
                 // Their order enters documents.
                 let contact: MinerContact = pairs.iter().cloned().collect();
                 Request { method: Method::POST, path, body: Some(contact.to_json()) }
+            }
+            Self::SetBlindSigning { alias, is_on } => {
+                let path = format!("/control/minerids/{alias}/blind-signing");
+                post(path, json!({ "on": is_on }))
             }
             Self::Import { from, revocation_keystore: keys } => {
                 let body = json!({
@@ -303,6 +309,12 @@ impl Operation {
                 value["foundSatoshis"]
             ),
             Self::SetContact { .. } => format!("{value:#}\n"),
+            Self::SetBlindSigning { alias, is_on: true } => {
+                format!("Alias \"{alias}\" signs any hash that it is asked to sign\n")
+            }
+            Self::SetBlindSigning { alias, is_on: false } => {
+                format!("Alias \"{alias}\" signs documents only\n")
+            }
             Self::Import { .. } => output::imported(&value),
             Self::List => output::identities(&value),
             Self::CreateInvoice(_) | Self::GetInvoice { .. } => {

@@ -21,6 +21,9 @@ pub enum Error {
     /// There is such an alias already.
     #[error("alias \"{0}\" exists already")]
     AliasExists(Alias),
+    /// The identity signs nothing but documents.
+    #[error("blind signing is off for alias \"{0}\"")]
+    BlindSigningOff(Alias),
     /// A height that no block can have: 0, or beyond 2,147,483,647.
     #[error("the height must be from 1 to 2147483647")]
     InvalidHeight,

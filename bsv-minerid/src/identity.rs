@@ -165,15 +165,19 @@ impl Identity {
         self.state().record.clone()
     }
 
-    /// Signs a 32-byte digest as it stands with the current key. It signs anything.
-    pub fn sign(&self, digest: &[u8; 32]) -> Signature {
-        self.sign_and_name_key(digest).1
+    /// Signs a 32-byte digest as it stands with the current key. It signs anything, and refuses where
+    /// that is switched off ([`MinerIds::set_blind_signing`](crate::MinerIds::set_blind_signing)).
+    pub fn sign(&self, digest: &[u8; 32]) -> Result<Signature, Error> {
+        Ok(self.sign_and_name_key(digest)?.1)
     }
 
     /// Signs like [`sign`](Self::sign), and tells the key that signed.
-    pub fn sign_and_name_key(&self, digest: &[u8; 32]) -> (PublicKey, Signature) {
+    pub fn sign_and_name_key(&self, digest: &[u8; 32]) -> Result<(PublicKey, Signature), Error> {
         let state = self.state();
-        (state.record.current_key().public_key, state.current_key.sign(digest))
+        if !state.record.blind_signing {
+            return Err(Error::BlindSigningOff(self.alias.clone()));
+        }
+        Ok((state.record.current_key().public_key, state.current_key.sign(digest)))
     }
 
     /// The locking script of an output, of zero satoshis, that carries the identity of the block at

@@ -70,6 +70,7 @@ impl OlderIdentity {
         IdentityRecord {
             keys: self.keys.iter().map(key_record).collect(),
             handed_out: self.handed_out,
+            blind_signing: true,
             operator: self.operator.clone(),
             protocol: match &self.protocol {
                 OlderProtocol::Vctx(None) => Protocol::Vctx(Vctx::None),

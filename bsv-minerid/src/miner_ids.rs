@@ -157,6 +157,13 @@ impl<S: IdentityStore> MinerIds<S> {
         Ok(contact)
     }
 
+    /// Switches on or off that an identity signs any digest. It signs documents in any case.
+    pub fn set_blind_signing(&self, alias: &Alias, is_on: bool) -> Result<(), Error> {
+        let _changes = self.begin_change();
+        let identity = self.get(alias.as_str())?;
+        self.follow(&identity, self.store.set_blind_signing(alias, is_on))
+    }
+
     /// Sets the extensions of documents of generation 1.0, a JSON object.
     pub fn set_extensions(&self, alias: &Alias, extensions: CanonicalJson) -> Result<(), Error> {
         self.change_operator(alias, |record, operator| {

@@ -70,6 +70,13 @@ pub trait IdentityStore: Send + Sync + 'static {
         operator: &OperatorMembers,
     ) -> Result<IdentityRecord, IdentityStoreError>;
 
+    /// Switches on or off that the identity signs any digest.
+    fn set_blind_signing(
+        &self,
+        alias: &Alias,
+        is_on: bool,
+    ) -> Result<IdentityRecord, IdentityStoreError>;
+
     /// Notes that the key of the validity check output is on the disk and its address waits for
     /// coins. Repeating it changes nothing.
     fn await_vctx_funding(&self, alias: &Alias) -> Result<IdentityRecord, IdentityStoreError>;

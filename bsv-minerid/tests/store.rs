@@ -87,6 +87,7 @@ fn records_are_read_as_earlier_versions_wrote_them() {
         let record = IdentityRecord {
             keys: vec![KeyRecord { number: 1, public_key: KEY.parse().unwrap() }],
             handed_out: false,
+            blind_signing: true,
             operator: OperatorMembers::from_json(r#"{"minerContact":{"name":"pool"}}"#).unwrap(),
             protocol: Protocol::Vctx(vctx),
         };

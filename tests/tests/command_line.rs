@@ -58,7 +58,7 @@ fn check(done: &Done, code: i32, text: &str, what: &[&str]) {
 fn setting_up_reads_the_same_with_a_server_and_without_one() {
     let identity = |alias: &str, keys: &str, contact: &str| {
         format!(
-            "{{\"alias\":\"{alias}\",\"minerContact\":{contact},\"minerId\":\"KEY\",\
+            "{{\"alias\":\"{alias}\",\"blindSigning\":true,\"minerContact\":{contact},\"minerId\":\"KEY\",\
              \"minerIds\":[{keys}],\"protocol\":\"0.2\",\"vctx\":{{\"state\":\"none\"}}}}"
         )
     };

@@ -14,6 +14,8 @@ pub struct IdentityRecord {
     /// Whether a document has been handed out since the last rotation, roll of the revocation key,
     /// or revocation.
     pub handed_out: bool,
+    /// Whether the identity signs any digest that it is asked to sign, besides documents.
+    pub blind_signing: bool,
     /// What the operator adds to documents. Generation 0.2 has room for `minerContact` alone.
     pub operator: OperatorMembers,
     /// What else there is, which depends on the generation of the protocol.
@@ -102,7 +104,13 @@ impl Protocol {
 impl IdentityRecord {
     /// A new identity.
     pub fn new(key: KeyRecord, protocol: Protocol) -> Self {
-        Self { keys: vec![key], handed_out: true, operator: OperatorMembers::default(), protocol }
+        Self {
+            keys: vec![key],
+            handed_out: true,
+            blind_signing: true,
+            operator: OperatorMembers::default(),
+            protocol,
+        }
     }
 
     /// What the identity tells about its miner.

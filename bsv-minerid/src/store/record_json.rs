@@ -21,6 +21,9 @@ use crate::succession::Succession;
 struct RecordJson {
     keys: Vec<KeyJson>,
     handed_out: bool,
+    /// Written only where it is.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    blind_signing_off: bool,
     /// JSON, as it stands in documents.
     operator: String,
     protocol: ProtocolJson,
@@ -112,6 +115,7 @@ pub(super) fn encode(record: &IdentityRecord) -> String {
             .map(|key| KeyJson { number: key.number, public_key: key.public_key.to_string() })
             .collect(),
         handed_out: record.handed_out,
+        blind_signing_off: !record.blind_signing,
         operator: record.operator.to_json(),
         protocol: match &record.protocol {
             Protocol::Vctx(vctx) => ProtocolJson::Vctx(encode_vctx(vctx)),
@@ -190,6 +194,7 @@ pub(super) fn decode(text: &str) -> Result<IdentityRecord, StoreError> {
     Ok(IdentityRecord {
         keys,
         handed_out: json.handed_out,
+        blind_signing: !json.blind_signing_off,
         operator: OperatorMembers::from_json(&json.operator).map_err(StoreError::damaged)?,
         protocol: match json.protocol {
             ProtocolJson::Vctx(vctx) => Protocol::Vctx(decode_vctx(&vctx)?),

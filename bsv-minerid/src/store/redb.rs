@@ -156,6 +156,17 @@ impl IdentityStore for RedbIdentityStore {
         })
     }
 
+    fn set_blind_signing(
+        &self,
+        alias: &Alias,
+        is_on: bool,
+    ) -> Result<IdentityRecord, IdentityStoreError> {
+        self.update(alias, |record| {
+            record.blind_signing = is_on;
+            Ok(())
+        })
+    }
+
     fn await_vctx_funding(&self, alias: &Alias) -> Result<IdentityRecord, IdentityStoreError> {
         self.update(alias, IdentityRecord::await_vctx_funding)
     }

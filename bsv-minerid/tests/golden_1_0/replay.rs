@@ -108,7 +108,7 @@ fn get(ids: &MinerIds, path: &str) -> (u16, String) {
         ["minerid", alias] => ids.get(alias).unwrap().public_key().to_string(),
         ["minerid", alias, "sign", hash] => {
             let digest: [u8; 32] = hex::decode(hash).unwrap().try_into().unwrap();
-            ids.get(alias).unwrap().sign(&digest).to_string()
+            ids.get(alias).unwrap().sign(&digest).unwrap().to_string()
         }
         ["opreturn", alias, "isvalid"] => ids.get(alias).unwrap().is_valid().to_string(),
         ["opreturn", alias, "rotate"] => {

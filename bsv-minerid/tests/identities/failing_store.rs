@@ -98,6 +98,14 @@ impl IdentityStore for FailingStore {
         self.change(|store| store.set_operator(alias, operator))
     }
 
+    fn set_blind_signing(
+        &self,
+        alias: &Alias,
+        is_on: bool,
+    ) -> Result<IdentityRecord, IdentityStoreError> {
+        self.change(|store| store.set_blind_signing(alias, is_on))
+    }
+
     fn revoke_vctx(
         &self,
         alias: &Alias,

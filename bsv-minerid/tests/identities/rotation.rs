@@ -22,7 +22,7 @@ fn each_key_is_vouched_for_by_the_one_before_until_the_next_rotation() {
         assert_eq!(identity.public_key(), current);
         assert_eq!(identity.record().current_key().number, number);
         let digest = [7; 32];
-        let (key, signature) = identity.sign_and_name_key(&digest);
+        let (key, signature) = identity.sign_and_name_key(&digest).unwrap();
         assert_eq!(key, current);
         assert!(key.verify(&digest, &signature));
     }
@@ -47,7 +47,7 @@ fn an_identity_is_valid_unless_its_rotation_was_not_handed_out_yet() {
         let identity = ids.get("pool").unwrap();
         assert!(!is_valid());
         identity.preview_output_script(1).unwrap();
-        identity.sign(&[1; 32]);
+        identity.sign(&[1; 32]).unwrap();
         assert!(matches!(identity.output_script(0), Err(Error::InvalidHeight)));
         assert!(matches!(identity.output_script(1 << 31), Err(Error::InvalidHeight)));
         assert!(identity.coinbase2(1, &[], &job).is_err());
@@ -100,7 +100,7 @@ fn without_a_vctx_there_are_signatures_but_no_documents() {
     ] {
         assert_eq!(error.to_string(), r#"alias "pool" has no VCTx, run generatevctx"#);
     }
-    assert!(key.verify(&[1; 32], &identity.sign(&[1; 32])));
+    assert!(key.verify(&[1; 32], &identity.sign(&[1; 32]).unwrap()));
     assert!(matches!(ids.rotate(&alias("pool")), Ok(next) if next != key));
 }
 

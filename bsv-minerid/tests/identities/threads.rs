@@ -44,7 +44,7 @@ fn documents_built_during_rotations_name_exactly_the_key_that_signed_them() {
                         if seen.last() != Some(&keys) {
                             seen.push(keys);
                         }
-                        let (key, signature) = identity.sign_and_name_key(&[1; 32]);
+                        let (key, signature) = identity.sign_and_name_key(&[1; 32]).unwrap();
                         assert!(key.verify(&[1; 32], &signature));
                         if is_over.load(Ordering::Relaxed) {
                             return seen;

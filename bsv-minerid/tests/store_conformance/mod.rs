@@ -28,10 +28,11 @@ type Scenario<S> = (&'static str, fn(&S));
 /// Runs all scenarios, each in a fresh place, and compares what the store holds after each with
 /// what it holds when it is opened again.
 pub(crate) fn run<P: Place>() {
-    let scenarios: [Scenario<P::Store>; 9] = [
+    let scenarios: [Scenario<P::Store>; 10] = [
         ("nothing is known of an alias before it is created", unknown),
         ("a rotation adds the current key, and a stale one is a conflict", rotate),
         ("what the operator adds is replaced as a whole", operator),
+        ("blind signing is switched, and nothing else with it", blind_signing),
         ("the VCTx goes through its states, and every other change is refused", vctx_states),
         ("what the chain shows is noted for the recorded VCTx alone", vctx_views),
         ("identities are begun all or none, and once", create),
@@ -121,6 +122,7 @@ fn unknown(store: &impl IdentityStore) {
     assert_unknown(store.identity(&a));
     assert_unknown(store.rotate(&a, 1, key(2)));
     assert_unknown(store.set_operator(&a, &OperatorMembers::default()));
+    assert_unknown(store.set_blind_signing(&a, false));
     assert_unknown(store.await_vctx_funding(&a));
     assert_unknown(store.begin_vctx(&a, &transaction()));
     assert_unknown(store.abandon_vctx(&a));
@@ -157,6 +159,16 @@ fn operator(store: &impl IdentityStore) {
     let mut less = OperatorMembers::default();
     less.set("only", CanonicalJson::string("this")).unwrap();
     assert_eq!(store.set_operator(&a, &less).unwrap().operator, less);
+}
+
+fn blind_signing(store: &impl IdentityStore) {
+    let a = alias("a");
+    let before = begin(store, &a, key(1));
+    assert!(before.blind_signing);
+    let off = store.set_blind_signing(&a, false).unwrap();
+    assert_eq!(off, IdentityRecord { blind_signing: false, ..before.clone() });
+    assert!(!store.rotate(&a, 1, key(2)).unwrap().blind_signing);
+    assert!(store.set_blind_signing(&a, true).unwrap().blind_signing);
 }
 
 type Change<'a> = &'a dyn Fn(&Alias) -> Result<IdentityRecord, IdentityStoreError>;
@@ -348,7 +360,10 @@ fn every_form(store: &impl IdentityStore) {
                 0 => Protocol::MinerInfo(Box::new(miner_info_of_every_form())),
                 _ => Protocol::Vctx(vctx),
             };
-            (alias(&format!("a{place}")), IdentityRecord { keys, handed_out, operator, protocol })
+            (
+                alias(&format!("a{place}")),
+                IdentityRecord { keys, handed_out, blind_signing: handed_out, operator, protocol },
+            )
         })
         .collect();
     store.create(&records).unwrap();

@@ -163,6 +163,7 @@ pub(super) fn describe(identity: &Identity) -> Value {
     let keys: Vec<_> = record.keys.iter().map(|key| key.public_key.to_string()).collect();
     let mut description = json!({
         "alias": identity.alias().as_str(),
+        "blindSigning": record.blind_signing,
         "protocol": record.protocol.version(),
         "minerId": record.current_key().public_key.to_string(),
         "minerIds": keys,

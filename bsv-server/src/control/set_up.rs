@@ -38,6 +38,7 @@ use crate::minerid::Refusal;
 /// | `POST /control/minerids/{alias}/data` | the operator's data | the identity |
 /// | `POST /control/minerids/{alias}/vctx` | `{"outpoint"?}` | what was done, or has to be |
 /// | `POST /control/minerids/{alias}/contact` | an object of strings | the whole contact |
+/// | `POST /control/minerids/{alias}/blind-signing` | `{"on"}` | the identity |
 /// | `POST /control/import` | `{"from"}`, an absolute path | the aliases |
 /// | `POST /control/wallet/backup-words` | | `{"words"}`: whoever has them has the money |
 /// | `GET /control/wallet/payments?before=N` | | payments by the wallet, the newest first |
@@ -83,6 +84,12 @@ struct RotateJson {
 #[serde(deny_unknown_fields)]
 struct VctxJson {
     outpoint: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BlindSigningJson {
+    on: bool,
 }
 
 #[derive(Deserialize)]
@@ -222,6 +229,13 @@ impl SetUp {
                 let contact = contact(body)?;
                 let whole = on_disk(ids, move |ids| ids.set_contact(&alias, &contact)).await?;
                 ok(contact_json(&whole))
+            }
+            ("POST", ["minerids", alias, "blind-signing"]) => {
+                let alias = named(alias)?;
+                let BlindSigningJson { on } = parse(body)?;
+                let changed = alias.clone();
+                on_disk(ids, move |ids| ids.set_blind_signing(&changed, on)).await?;
+                ok(describe(&*ids.get(alias.as_str())?))
             }
             ("POST", ["import"]) => {
                 let WithRevocationKeys { revocation_keystore, request } = parse(body)?;

@@ -131,12 +131,12 @@ impl MinerIdApi {
             Route::Sign => {
                 let identity = self.identity(&alias()?)?;
                 let digest = digest(&param(params, "hash")?)?;
-                Ok(ok(identity.sign(&digest).to_string()))
+                Ok(ok(identity.sign(&digest)?.to_string()))
             }
             Route::PkSign => {
                 let identity = self.identity(&alias()?)?;
                 let digest = digest(&param(params, "hash")?)?;
-                let (key, signature) = identity.sign_and_name_key(&digest);
+                let (key, signature) = identity.sign_and_name_key(&digest)?;
                 let body =
                     PkSignJson { public_key: key.to_string(), signature: signature.to_string() };
                 Ok(answer::json(StatusCode::OK, &body))

@@ -55,6 +55,10 @@ impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
         match &error {
             Error::UnknownAlias(alias) => Self::unknown_alias(alias),
+            Error::BlindSigningOff(alias) => Self {
+                status: StatusCode::FORBIDDEN,
+                text: format!("Blind signing is off for alias \"{alias}\"").into(),
+            },
             Error::InvalidHeight => Self::unprocessable("Must enter a valid height"),
             Error::NoVctx(alias) => {
                 Self::unprocessable(format!("Alias \"{alias}\" has no VCTx, run generatevctx"))

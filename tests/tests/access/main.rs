@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod blind_signing;
 mod browsers;
 mod crowd;
 mod guarded;
