@@ -207,7 +207,9 @@ async fn verify_books(config: Config, is_json: bool) -> Result<(), CliError> {
 
 /// The names of the audit logs that the settings leave open.
 fn audit_logs(config: &Config) -> Vec<&'static str> {
-    config.wallet.as_ref().map(|_| "wallet").into_iter().collect()
+    let wallet = config.wallet.as_ref().map(|_| "wallet");
+    let minerid = config.minerid.as_ref().map(|_| "minerid");
+    wallet.into_iter().chain(minerid).collect()
 }
 
 async fn list_audit(config: Config, is_json: bool) -> Result<(), CliError> {

@@ -3,7 +3,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-use bsv_store::{Keystore, KeystoreError};
+use bsv_store::{AuditCheck, AuditEntry, KeyEvent, Keystore, KeystoreError};
 use bsv_tx::{
     Address, ExtendedPrivateKey, KeyError, Network, OutPoint, PrivateKey, PublicKey, Transaction,
 };
@@ -66,6 +66,21 @@ impl<S: IdentityStore> MinerIds<S> {
     /// Where the identities are kept.
     pub fn store(&self) -> &S {
         &self.store
+    }
+
+    /// Adds to the audit log what happens to keys that the identities have a part in.
+    pub fn note_key_event(&self, event: KeyEvent, subject: &str) -> Result<(), Error> {
+        Ok(self.store.note_key_event(event, subject)?)
+    }
+
+    /// Up to `limit` entries of the audit log after the one of this number, in order.
+    pub fn audit_log(&self, after: u64, limit: usize) -> Result<Vec<AuditEntry>, Error> {
+        Ok(self.store.audit_log(after, limit)?)
+    }
+
+    /// Reads the audit log from its beginning, off the disk, and looks whether its entries fit.
+    pub fn verify_audit_log(&self) -> Result<AuditCheck, Error> {
+        Ok(self.store.verify_audit_log()?)
     }
 
     /// The names under which the keystore must hold keys.
@@ -225,7 +240,7 @@ impl<S: IdentityStore> MinerIds<S> {
             .iter()
             .map(|(alias, record)| self.load_state(alias, record.clone()))
             .collect::<Result<_, _>>()?;
-        if let Err(error) = self.store.create(&records) {
+        if let Err(error) = self.store.create(&records, KeyEvent::Imported) {
             let aliases: Vec<_> = records.iter().map(|(alias, _)| alias).collect();
             return Err(self.all_failed(&aliases, error));
         }
@@ -361,7 +376,7 @@ impl<S: IdentityStore> MinerIds<S> {
         record: IdentityRecord,
         key: Arc<PrivateKey>,
     ) -> Result<(), Error> {
-        if let Err(error) = self.store.create(&[(alias.clone(), record.clone())]) {
+        if let Err(error) = self.store.create(&[(alias.clone(), record.clone())], KeyEvent::Made) {
             return Err(self.failed(alias, error));
         }
         self.add(alias.clone(), State::new(record, Arc::clone(&key), key));

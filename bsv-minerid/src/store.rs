@@ -1,12 +1,13 @@
 //! Where identities are kept: the records, the changes that can happen to them, and the trait that
 //! a back end implements.
 
+mod key_events;
 mod miner_info_record;
 mod record;
 mod record_json;
 mod redb;
 
-use bsv_store::StoreError;
+use bsv_store::{AuditCheck, AuditEntry, KeyEvent, StoreError};
 use bsv_tx::{OutPoint, Transaction};
 use thiserror::Error;
 
@@ -52,8 +53,13 @@ pub trait IdentityStore: Send + Sync + 'static {
     /// One identity.
     fn identity(&self, alias: &Alias) -> Result<IdentityRecord, IdentityStoreError>;
 
-    /// Begins identities, new ones or such as exist elsewhere: all of them or none.
-    fn create(&self, identities: &[(Alias, IdentityRecord)]) -> Result<(), IdentityStoreError>;
+    /// Begins identities, whose keys were made or, as `origin` may say too, imported: all of them or
+    /// none. As with all that changes keys, the audit log tells of it.
+    fn create(
+        &self,
+        identities: &[(Alias, IdentityRecord)],
+        origin: KeyEvent,
+    ) -> Result<(), IdentityStoreError>;
 
     /// Makes `key` the current key, provided that the key numbered `from` is it until then.
     fn rotate(
@@ -118,6 +124,15 @@ pub trait IdentityStore: Send + Sync + 'static {
         &self,
         views: &[(Alias, OutPoint, VctxView)],
     ) -> Result<(), IdentityStoreError>;
+
+    /// Adds to the audit log what happens to a key besides.
+    fn note_key_event(&self, event: KeyEvent, subject: &str) -> Result<(), IdentityStoreError>;
+
+    /// Up to `limit` entries of the audit log after the one of this number, in order.
+    fn audit_log(&self, after: u64, limit: usize) -> Result<Vec<AuditEntry>, IdentityStoreError>;
+
+    /// Reads the audit log from its beginning, off the disk.
+    fn verify_audit_log(&self) -> Result<AuditCheck, IdentityStoreError>;
 
     /// Notes that documents of these key numbers have been handed out since their rotation.
     fn note_handed_out(&self, keys: &[(Alias, u32)]) -> Result<(), IdentityStoreError>;

@@ -67,7 +67,7 @@ fn all_that_version_1_wrote_is_found() {
     let written: Value = serde_json::from_slice(&written).unwrap();
     assert_eq!(version(dir), 1);
     assert_eq!(known(&open(dir)), written);
-    assert_eq!(version(dir), 2);
+    assert_eq!(version(dir), 3);
     let ids = open(dir);
     assert_eq!(known(&ids), written);
     let pool = "pool".parse().unwrap();

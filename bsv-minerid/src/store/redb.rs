@@ -1,12 +1,17 @@
 use std::path::Path;
 
-use bsv_store::{Database, DatabaseCopy, DatabaseOptions, DirLock, LockError, Schema, StoreError};
+use bsv_store::{
+    AuditCheck, AuditEntry, Database, DatabaseCopy, DatabaseOptions, DirLock, KeyEvent, LockError,
+    Migration, Schema, StoreError, append_to_audit_log, create_audit_log, read_audit_log,
+    verify_audit_log,
+};
 use bsv_tx::{OutPoint, Transaction};
 use redb::{ReadableTable, Table, TableDefinition, WriteTransaction};
 use thiserror::Error;
 
 use crate::alias::Alias;
 use crate::operator_members::OperatorMembers;
+use crate::store::key_events::key_events;
 use crate::store::record_json::{decode, encode, protocol_added};
 use crate::store::{
     IdentityRecord, IdentityStore, IdentityStoreError, KeyRecord, MinerInfoChange, VctxView,
@@ -15,7 +20,8 @@ use crate::store::{
 /// Alias to record, as JSON.
 const IDENTITIES: TableDefinition<'_, &str, &str> = TableDefinition::new("identities");
 
-const SCHEMA: Schema = Schema { name: "minerid", migrations: &[create_tables, add_protocol] };
+const MIGRATIONS: &[Migration] = &[create_tables, add_protocol, create_audit_log];
+const SCHEMA: Schema = Schema { name: "minerid", migrations: MIGRATIONS };
 
 /// Identities are few and small.
 const CACHE_BYTES: usize = 1 << 20;
@@ -82,16 +88,40 @@ impl RedbIdentityStore {
         alias: &Alias,
         change: impl FnOnce(&mut IdentityRecord) -> Result<(), &'static str>,
     ) -> Result<IdentityRecord, IdentityStoreError> {
-        self.write(|table| {
-            let Some(mut record) = get(table, alias)? else {
+        self.write_with_events(|table| {
+            let Some(before) = get(table, alias)? else {
                 return Ok(Err(IdentityStoreError::Unknown(alias.clone())));
             };
+            let mut record = before.clone();
             if let Err(reason) = change(&mut record) {
                 return Ok(Err(IdentityStoreError::Conflict { alias: alias.clone(), reason }));
             }
             put(table, alias, &record)?;
-            Ok(Ok(record))
+            let events = key_events(alias, Some(&before), &record, KeyEvent::Made);
+            Ok(Ok((record, events)))
         })
+    }
+
+    /// Runs a command that answers what happens to keys, too.
+    fn write_with_events<T>(
+        &self,
+        command: impl FnOnce(
+            &mut Table<'_, &'static str, &'static str>,
+        ) -> Result<
+            Result<(T, Vec<(KeyEvent, String)>), IdentityStoreError>,
+            StoreError,
+        >,
+    ) -> Result<T, IdentityStoreError> {
+        self.database.write(|transaction| {
+            let done = command(&mut transaction.open_table(IDENTITIES)?)?;
+            let (value, events) = match done {
+                Ok(done) => done,
+                Err(refusal) => return Ok(Err(refusal)),
+            };
+            let entries = events.iter().map(|(event, subject)| (*event, subject.as_str()));
+            append_to_audit_log(transaction, entries)?;
+            Ok(Ok(value))
+        })?
     }
 
     fn write<T>(
@@ -124,15 +154,21 @@ impl IdentityStore for RedbIdentityStore {
         record.ok_or_else(|| IdentityStoreError::Unknown(alias.clone()))
     }
 
-    fn create(&self, identities: &[(Alias, IdentityRecord)]) -> Result<(), IdentityStoreError> {
-        self.write(|table| {
+    fn create(
+        &self,
+        identities: &[(Alias, IdentityRecord)],
+        origin: KeyEvent,
+    ) -> Result<(), IdentityStoreError> {
+        self.write_with_events(|table| {
+            let mut events = Vec::new();
             for (alias, record) in identities {
                 if get(table, alias)?.is_some() {
                     return Ok(Err(IdentityStoreError::Exists(alias.clone())));
                 }
                 put(table, alias, record)?;
+                events.extend(key_events(alias, None, record, origin));
             }
-            Ok(Ok(()))
+            Ok(Ok(((), events)))
         })
     }
 
@@ -220,6 +256,21 @@ impl IdentityStore for RedbIdentityStore {
             }
             Ok(Ok(()))
         })
+    }
+
+    fn note_key_event(&self, event: KeyEvent, subject: &str) -> Result<(), IdentityStoreError> {
+        self.database.write(|transaction| {
+            append_to_audit_log(transaction, [(event, subject)])?;
+            Ok(Ok(()))
+        })?
+    }
+
+    fn audit_log(&self, after: u64, limit: usize) -> Result<Vec<AuditEntry>, IdentityStoreError> {
+        Ok(self.database.read(|transaction| read_audit_log(transaction, after, limit))?)
+    }
+
+    fn verify_audit_log(&self) -> Result<AuditCheck, IdentityStoreError> {
+        Ok(self.database.copy()?.read(verify_audit_log)?)
     }
 
     fn note_handed_out(&self, keys: &[(Alias, u32)]) -> Result<(), IdentityStoreError> {

@@ -7,7 +7,7 @@ use bsv_minerid::{
     MinerContact, MinerIds, MinerInfoChange, Network, OperatorMembers, RedbIdentityStore, Vctx,
     VctxView,
 };
-use bsv_store::StoreError;
+use bsv_store::{AuditCheck, AuditEntry, KeyEvent, StoreError};
 use bsv_tx::{OutPoint, PrivateKey, Transaction};
 
 use crate::import::write_home;
@@ -77,8 +77,12 @@ impl IdentityStore for FailingStore {
         self.read(|store| store.identity(alias))
     }
 
-    fn create(&self, identities: &[(Alias, IdentityRecord)]) -> Result<(), IdentityStoreError> {
-        self.change(|store| store.create(identities))
+    fn create(
+        &self,
+        identities: &[(Alias, IdentityRecord)],
+        origin: KeyEvent,
+    ) -> Result<(), IdentityStoreError> {
+        self.change(|store| store.create(identities, origin))
     }
 
     fn rotate(
@@ -151,6 +155,18 @@ impl IdentityStore for FailingStore {
         views: &[(Alias, OutPoint, VctxView)],
     ) -> Result<(), IdentityStoreError> {
         self.change(|store| store.note_vctx_views(views))
+    }
+
+    fn note_key_event(&self, event: KeyEvent, subject: &str) -> Result<(), IdentityStoreError> {
+        self.change(|store| store.note_key_event(event, subject))
+    }
+
+    fn audit_log(&self, after: u64, limit: usize) -> Result<Vec<AuditEntry>, IdentityStoreError> {
+        self.store.audit_log(after, limit)
+    }
+
+    fn verify_audit_log(&self) -> Result<AuditCheck, IdentityStoreError> {
+        self.store.verify_audit_log()
     }
 
     fn note_handed_out(&self, keys: &[(Alias, u32)]) -> Result<(), IdentityStoreError> {

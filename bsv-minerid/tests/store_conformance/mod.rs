@@ -9,6 +9,7 @@ use bsv_minerid::{
     KeyRecord, MinerInfoChange, MinerInfoRecord, OperatorDataRefs, OperatorMembers, Protocol,
     Revocation, RevocationRecord, Succession, Vctx, VctxView,
 };
+use bsv_store::KeyEvent;
 use bsv_tx::{OutPoint, PrivateKey, Script, Transaction, TxIn, TxOut, Txid};
 
 /// Where a store lies that can be closed and opened again.
@@ -98,7 +99,7 @@ fn identity(vctx: Vctx) -> IdentityRecord {
 /// Begins an identity of generation 0.2 with this key.
 fn begin(store: &impl IdentityStore, alias: &Alias, key: KeyRecord) -> IdentityRecord {
     let record = IdentityRecord::new(key, Protocol::Vctx(Vctx::None));
-    store.create(&[(alias.clone(), record.clone())]).unwrap();
+    store.create(&[(alias.clone(), record.clone())], KeyEvent::Made).unwrap();
     record
 }
 
@@ -204,7 +205,7 @@ fn vctx_states(store: &impl IdentityStore) {
         for (column, (change, outcome)) in changes.iter().zip(outcomes).enumerate() {
             let alias = alias(&format!("a{row}{column}"));
             let before = identity(state.clone());
-            store.create(&[(alias.clone(), before.clone())]).unwrap();
+            store.create(&[(alias.clone(), before.clone())], KeyEvent::Made).unwrap();
             let vctx = outcome.unwrap_or(state).clone();
             match outcome {
                 None => assert_conflict(&alias, change(&alias)),
@@ -239,12 +240,13 @@ fn vctx_views(store: &impl IdentityStore) {
 fn create(store: &impl IdentityStore) {
     let record = |name: &str| (alias(name), identity(Vctx::None));
     let (first, second, third) = (record("a"), record("b"), record("c"));
-    store.create(&[]).unwrap();
-    store.create(std::slice::from_ref(&second)).unwrap();
-    let error = store.create(&[first.clone(), second.clone(), third.clone()]).unwrap_err();
+    store.create(&[], KeyEvent::Made).unwrap();
+    store.create(std::slice::from_ref(&second), KeyEvent::Made).unwrap();
+    let error =
+        store.create(&[first.clone(), second.clone(), third.clone()], KeyEvent::Made).unwrap_err();
     assert!(matches!(&error, IdentityStoreError::Exists(name) if *name == alias("b")), "{error}");
     assert_eq!(identities(store), std::slice::from_ref(&second));
-    store.create(&[third.clone(), first.clone()]).unwrap();
+    store.create(&[third.clone(), first.clone()], KeyEvent::Made).unwrap();
     assert_eq!(identities(store), [first, second, third]);
 }
 
@@ -366,7 +368,7 @@ fn every_form(store: &impl IdentityStore) {
             )
         })
         .collect();
-    store.create(&records).unwrap();
+    store.create(&records, KeyEvent::Made).unwrap();
     assert_eq!(identities(store), records);
 }
 

@@ -17,6 +17,7 @@ use tokio::sync::{Mutex, mpsc};
 
 use crate::backup::{BackupError, Contents};
 use crate::http::{Answer, Problem, answer};
+use crate::minerid::Refusal;
 
 /// | method and path | body | answer |
 /// | --- | --- | --- |
@@ -110,6 +111,8 @@ impl Keeping {
         if let Some(wallet) = &self.wallet {
             wallet.note_key_event(event, subject).await?;
         }
+        let subject = subject.to_owned();
+        self.on_identities(move |ids| ids.note_key_event(event, &subject)).await?;
         Ok(())
     }
 
@@ -152,6 +155,10 @@ impl Keeping {
     async fn audit_log(&self, log: &str, after: u64) -> Result<Vec<AuditEntry>, Problem> {
         match log {
             "wallet" => Ok(self.wallet()?.audit_log(after, PAGE).await?),
+            "minerid" => {
+                let read = self.on_identities(move |ids| ids.audit_log(after, PAGE)).await?;
+                read.ok_or_else(no_identities)
+            }
             _ => Err(unknown_log(log)),
         }
     }
@@ -159,8 +166,25 @@ impl Keeping {
     async fn check_audit(&self, log: &str) -> Result<AuditCheck, Problem> {
         match log {
             "wallet" => Ok(self.wallet()?.verify_audit_log().await?),
+            "minerid" => {
+                self.on_identities(MinerIds::verify_audit_log).await?.ok_or_else(no_identities)
+            }
             _ => Err(unknown_log(log)),
         }
+    }
+
+    /// Runs what waits for the disk, if there are identities.
+    async fn on_identities<T: Send + 'static>(
+        &self,
+        run: impl FnOnce(&MinerIds) -> Result<T, bsv_minerid::Error> + Send + 'static,
+    ) -> Result<Option<T>, Problem> {
+        let Some(ids) = self.ids.clone() else { return Ok(None) };
+        let done = tokio::task::spawn_blocking(move || run(&ids)).await;
+        let done = done.expect("it does not panic, and is not cancelled");
+        done.map(Some).map_err(|error| {
+            let Refusal { status, text } = error.into();
+            Problem::of_status(status, text)
+        })
     }
 
     /// Begins to send a backup, once its contents are there.
@@ -223,6 +247,10 @@ fn after(query: Option<&str>) -> Result<u64, Problem> {
     let Some(query) = query else { return Ok(0) };
     let number = query.strip_prefix("after=").and_then(|number| number.parse().ok());
     number.ok_or_else(|| Problem::of_status(StatusCode::BAD_REQUEST, "after must be a number"))
+}
+
+fn no_identities() -> Problem {
+    Problem::of_status(StatusCode::NOT_FOUND, "the miner identity service is disabled")
 }
 
 fn unknown_log(log: &str) -> Problem {

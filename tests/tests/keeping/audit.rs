@@ -38,8 +38,14 @@ fn whatever_happens_to_keys_is_told_in_order() {
     let common = [("passphrase-changed", "keystore"), ("backed-up", "keystore")];
     let wallet = [&[("made", "wallet.seed"), ("exported", "wallet.seed")], &common[..]].concat();
     assert_eq!(told(&logs["wallet"]), pairs(&wallet));
+    let minerid = [
+        &[("made", "pool_1"), ("made", "pool_2"), ("rotated", "pool_1")],
+        &common[..],
+        &[("made", "pool_3"), ("rotated", "pool_2")],
+    ];
+    assert_eq!(told(&logs["minerid"]), pairs(&minerid.concat()));
     let check = site.cli_json(&["audit", "verify"]);
-    assert_eq!(check["wallet"]["entries"], json!(4));
+    assert_eq!((&check["wallet"]["entries"], &check["minerid"]["entries"]), (&json!(4), &json!(7)));
 }
 
 #[test]

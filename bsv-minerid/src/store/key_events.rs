@@ -1,0 +1,68 @@
+//! What a change of an identity does to keys, for the audit log.
+
+use bsv_store::KeyEvent;
+
+use crate::alias::Alias;
+use crate::store::{IdentityRecord, MinerInfoRecord, Vctx};
+
+/// What has happened to the keys of an identity that was `before` and is `after`. Where it is new,
+/// `origin` says whether its keys were made or imported.
+pub(super) fn key_events(
+    alias: &Alias,
+    before: Option<&IdentityRecord>,
+    after: &IdentityRecord,
+    origin: KeyEvent,
+) -> Vec<(KeyEvent, String)> {
+    let mut events = Vec::new();
+    let is_known =
+        |number| before.is_some_and(|before| before.keys.iter().any(|key| key.number == number));
+    for key in after.keys.iter().filter(|key| !is_known(key.number)) {
+        events.push((origin, IdentityRecord::key_name(alias, key.number)));
+    }
+    if let Some(before) = before {
+        let old = before.current_key().number;
+        if old != after.current_key().number {
+            events.push((KeyEvent::Rotated, IdentityRecord::key_name(alias, old)));
+        }
+    }
+    let vctx = |record: &IdentityRecord| record.vctx().cloned().unwrap_or(Vctx::None);
+    let vctx_key = IdentityRecord::vctx_key_name(alias);
+    match (before.map_or(Vctx::None, vctx), vctx(after)) {
+        (Vctx::None, Vctx::AwaitingFunds) => events.push((KeyEvent::Made, vctx_key)),
+        (Vctx::None, Vctx::Recorded(..)) => events.push((KeyEvent::Imported, vctx_key)),
+        (Vctx::Recorded(..), Vctx::Revoking(..)) => {
+            events.push((KeyEvent::Revoked, alias.to_string()));
+        }
+        _ => {}
+    }
+    let before = before.and_then(IdentityRecord::miner_info);
+    if let Some(after) = after.miner_info() {
+        events.extend(miner_info_events(alias, before, after, origin));
+    }
+    events
+}
+
+fn miner_info_events(
+    alias: &Alias,
+    before: Option<&MinerInfoRecord>,
+    after: &MinerInfoRecord,
+    origin: KeyEvent,
+) -> Vec<(KeyEvent, String)> {
+    let revocation_key = |number| format!("revocation {}", IdentityRecord::key_name(alias, number));
+    let mut events = Vec::new();
+    let old = before.map(|before| before.revocation_key_number);
+    if old != Some(after.revocation_key_number) {
+        events.push((origin, revocation_key(after.revocation_key_number)));
+        events.extend(old.map(|old| (KeyEvent::Rotated, revocation_key(old))));
+    }
+    if before.and_then(|before| before.revocation).is_none()
+        && let Some(revocation) = &after.revocation
+    {
+        let subject = match revocation.is_complete {
+            true => alias.to_string(),
+            false => format!("{alias} from {} on", revocation.message.compromised),
+        };
+        events.push((KeyEvent::Revoked, subject));
+    }
+    events
+}
