@@ -385,6 +385,10 @@ enum KeystoreCommand {
         /// A file that holds the new passphrase
         #[arg(long, value_name = "FILE")]
         new_passphrase_file: Option<PathBuf>,
+        /// A keystore of revocation keys elsewhere that gets the passphrase too, as the one in the
+        /// keystore's directory does anyway
+        #[arg(long, value_name = "DIR")]
+        revocation_keystore: Option<PathBuf>,
     },
     /// Prove that every key can be read
     Verify,
@@ -578,9 +582,13 @@ impl Command {
             Self::Wallet(WalletCommand::BackupWords { yes }) => {
                 Operation::BackupWords { is_confirmed: *yes }
             }
-            Self::Keystore(KeystoreCommand::Passphrase { new_passphrase_file }) => {
+            Self::Keystore(KeystoreCommand::Passphrase {
+                new_passphrase_file,
+                revocation_keystore,
+            }) => {
                 return Task::Keep(KeepingTask::ChangePassphrase {
                     file: new_passphrase_file.clone(),
+                    revocation_keystore: revocation_keystore.clone(),
                 });
             }
             Self::Keystore(KeystoreCommand::Verify) => {

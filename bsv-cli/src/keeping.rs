@@ -13,6 +13,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
+use crate::operation::absolute;
 use crate::output::{self, printable};
 use crate::reach::{ReachError, Request, Service};
 use crate::{CliError, ask};
@@ -20,7 +21,7 @@ use crate::{CliError, ask};
 /// What is to be done to keep keys and money.
 #[derive(Debug)]
 pub(crate) enum KeepingTask {
-    ChangePassphrase { file: Option<PathBuf> },
+    ChangePassphrase { file: Option<PathBuf>, revocation_keystore: Option<PathBuf> },
     VerifyKeystore,
     VerifyBooks,
     ListAudit,
@@ -34,7 +35,9 @@ impl KeepingTask {
     pub(crate) fn run(self, config: Config, is_json: bool) -> Result<(), CliError> {
         tokio::runtime::Runtime::new()?.block_on(async {
             match self {
-                Self::ChangePassphrase { file } => change_passphrase(config, file, is_json).await,
+                Self::ChangePassphrase { file, revocation_keystore: keys } => {
+                    change_passphrase(config, file.as_deref(), keys.as_deref(), is_json).await
+                }
                 Self::VerifyKeystore => verify_keystore(config, is_json).await,
                 Self::VerifyBooks => verify_books(config, is_json).await,
                 Self::ListAudit => list_audit(config, is_json).await,
@@ -110,18 +113,22 @@ impl SecretSource<'_> {
 
 async fn change_passphrase(
     config: Config,
-    file: Option<PathBuf>,
+    file: Option<&Path>,
+    revocation_keystore: Option<&Path>,
     is_json: bool,
 ) -> Result<(), CliError> {
     let passphrase = SecretSource {
         name: "new passphrase of the keys",
-        file: file.as_deref(),
+        file,
         variable: "BSV_NEW_KEYSTORE_PASSPHRASE",
         is_new: true,
     };
     let passphrase = passphrase.read()?;
     let mut service = Service::reach(config).await?;
-    let body = json!({ "passphrase": passphrase.expose_secret() });
+    let body = json!({
+        "passphrase": passphrase.expose_secret(),
+        "revocationKeystore": absolute(revocation_keystore),
+    });
     ask(&mut service, &post("/control/keystore/passphrase", &body)).await?;
     print(is_json, &json!({ "changed": true }), || {
         "The keys have the new passphrase. Set it as keystorePassphraseFile or \

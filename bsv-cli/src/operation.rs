@@ -338,6 +338,6 @@ impl Operation {
 }
 
 /// The same path for the server, which has another working directory.
-fn absolute(path: Option<&Path>) -> Option<PathBuf> {
+pub(crate) fn absolute(path: Option<&Path>) -> Option<PathBuf> {
     path.map(|path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned()))
 }

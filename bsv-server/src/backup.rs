@@ -43,6 +43,8 @@ pub(crate) enum Place {
     MinerId,
     /// That of the keys.
     Keystore,
+    /// That of the revocation keys, unless they lie elsewhere.
+    Revocation,
 }
 
 const VERSION: u32 = 1;
@@ -78,6 +80,7 @@ impl Contents {
         wallet: Option<&Wallet>,
         ids: Option<&MinerIds>,
         keystore: &Keystore,
+        revocation_dir: &Path,
     ) -> Result<Self, BackupError> {
         let manifest = Manifest {
             version: VERSION,
@@ -104,6 +107,11 @@ impl Contents {
         }
         for file in keystore.files()? {
             contents.add_bytes(Place::Keystore, &file.name, file.contents);
+        }
+        if Keystore::is_in(revocation_dir) {
+            for file in Keystore::files_in(revocation_dir)? {
+                contents.add_bytes(Place::Revocation, &file.name, file.contents);
+            }
         }
         Ok(contents)
     }
@@ -178,7 +186,7 @@ impl BackedUpFile {
         match self.place {
             Place::Data => [RedbWalletStore::FILE_NAME, TOKENS_FILE_NAME].contains(&name),
             Place::MinerId => name == RedbIdentityStore::FILE_NAME,
-            Place::Keystore => Keystore::is_file_name(name),
+            Place::Keystore | Place::Revocation => Keystore::is_file_name(name),
         }
     }
 }

@@ -70,6 +70,13 @@ pub struct KeystoreConfig {
     pub plain_keys: PlainKeys,
 }
 
+impl KeystoreConfig {
+    /// The directory of the keystore of revocation keys, unless a command names another.
+    pub fn revocation_dir(&self) -> PathBuf {
+        self.dir.join("revocation")
+    }
+}
+
 /// The miner identity service.
 #[derive(Clone, Debug)]
 pub struct MinerIdConfig {

@@ -15,7 +15,7 @@ use thiserror::Error;
 
 use crate::access::{Access, Caller, Denied, TokenFileError, Tokens};
 use crate::config::{Config, WalletConfig};
-use crate::control::{Keeping, SetUp};
+use crate::control::{Keeping, RevocationKeys, SetUp};
 use crate::health::Health;
 use crate::http::{self, Answer, LargeBodies, Peers, Problem, answer};
 use crate::minerid::{self, MinerIdApi};
@@ -124,12 +124,14 @@ impl Instance {
             }
             None => None,
         };
+        let revocation_keys = Arc::new(RevocationKeys::new(&config.keystore, program));
         let keeping = Keeping::new(
             config.network,
             config.network_dir.clone(),
             ids.clone(),
             wallet.clone(),
             keystore,
+            Arc::clone(&revocation_keys),
         );
         let set_up = SetUp::new(
             ids.clone(),
@@ -138,7 +140,7 @@ impl Instance {
             keeping,
             node.clone(),
             config.network,
-            (&config.keystore, program),
+            revocation_keys,
         );
         let access = Access::new(config.access.clone(), tokens);
         let health = Health::new(&config, node.clone());

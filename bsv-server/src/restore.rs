@@ -112,7 +112,7 @@ pub async fn restore_backup(
         let dir = stage.dir_of(file.place).ok_or_else(|| {
             contents("it holds identities, and the miner identity service is disabled".to_owned())
         })?;
-        create_private_dir(dir)?;
+        create_private_dir(&dir)?;
         extract(&mut archive, &dir.join(&file.name), file.len).map_err(|error| match error {
             RestoreError::Io { source, .. } if source.kind() == ErrorKind::InvalidData => {
                 contents(source.to_string())
@@ -171,12 +171,17 @@ pub async fn restore_words(
 /// Opens every key, and answers how many there are.
 fn check_keys(config: &Config) -> Result<usize, RestoreError> {
     let keys = &config.keystore;
-    let keystore = Keystore::open(&keys.dir, keys.passphrase.as_ref(), keys.plain_keys, "bsv-cli")?;
-    let check = keystore.check()?;
-    match check.faults.into_iter().next() {
-        Some(fault) => Err(fault.into()),
-        None => Ok(check.readable.len()),
+    let revocation_dir = Some(keys.revocation_dir()).filter(|dir| Keystore::is_in(dir));
+    let mut count = 0;
+    for dir in [keys.dir.clone()].into_iter().chain(revocation_dir) {
+        let keystore = Keystore::open(&dir, keys.passphrase.as_ref(), keys.plain_keys, "bsv-cli")?;
+        let check = keystore.check()?;
+        if let Some(fault) = check.faults.into_iter().next() {
+            return Err(fault.into());
+        }
+        count += check.readable.len();
     }
+    Ok(count)
 }
 
 /// Writes the next `len` bytes of a backup to a file.
@@ -230,13 +235,12 @@ impl Stage {
         Ok(Self { config: staged, moves })
     }
 
-    fn dir_of(&self, place: Place) -> Option<&Path> {
+    fn dir_of(&self, place: Place) -> Option<PathBuf> {
         match place {
-            Place::Data => Some(&self.config.network_dir),
-            Place::Keystore => Some(&self.config.keystore.dir),
-            Place::MinerId => {
-                self.config.minerid.as_ref().map(|minerid| minerid.data_dir.as_path())
-            }
+            Place::Data => Some(self.config.network_dir.clone()),
+            Place::Keystore => Some(self.config.keystore.dir.clone()),
+            Place::Revocation => Some(self.config.keystore.revocation_dir()),
+            Place::MinerId => self.config.minerid.as_ref().map(|minerid| minerid.data_dir.clone()),
         }
     }
 

@@ -217,10 +217,15 @@ impl Keystore {
     /// The files that the keystore consists of: those of the secrets that are there now, and that of the
     /// data key. They are as safe as they are on the disk.
     pub fn files(&self) -> Result<Vec<KeystoreFile>, KeystoreError> {
-        let names = secret_names(&self.dir)?.into_iter().map(|name| file_name(&name));
+        Self::files_in(&self.dir)
+    }
+
+    /// The [`files`](Self::files) of the keystore in `dir`, which need not be open.
+    pub fn files_in(dir: &Path) -> Result<Vec<KeystoreFile>, KeystoreError> {
+        let names = secret_names(dir)?.into_iter().map(|name| file_name(&name));
         let names = names.chain([data_key::FILE_NAME.to_owned()]);
         let read = |name: String| {
-            let path = self.dir.join(&name);
+            let path = dir.join(&name);
             let contents = fs::read(&path).map_err(FileError::new("read", &path))?;
             Ok(KeystoreFile { name, contents: Zeroizing::new(contents) })
         };

@@ -1,31 +1,21 @@
 //! Setting up identities of generation 1.0, and what is told of identities.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use bsv_minerid::{
-    Alias, Announcement, CanonicalJson, Identity, Keystore, MinerContact, MinerIds,
-    MinerInfoRecord, OperatorDataRefs, Protocol, RevokedMinerIds, Vctx, VctxView, revoke_miner_ids,
-    revoke_vctx,
+    Alias, Announcement, CanonicalJson, Identity, MinerContact, MinerIds, MinerInfoRecord,
+    OperatorDataRefs, Protocol, RevokedMinerIds, Vctx, VctxView, revoke_miner_ids, revoke_vctx,
 };
 use bsv_network::NodeRpc;
-use bsv_store::KeystoreError;
 use bsv_tx::PublicKey;
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::revocation_keys::RevocationKeys;
 use super::set_up::{on_disk, parse};
-use crate::config::KeystoreConfig;
 use crate::minerid::Refusal;
-
-/// Where revocation keys lie and how they are protected. They are looked for when a command needs
-/// them, and are let go of after it.
-#[derive(Debug)]
-pub(super) struct RevocationKeys {
-    keystore: KeystoreConfig,
-    program: String,
-}
 
 /// A request that needs revocation keys, and what else it says.
 #[derive(Deserialize)]
@@ -50,40 +40,6 @@ struct MinerIdJson {
 #[serde(rename_all = "camelCase")]
 struct UpgradeJson {
     first_miner_id: Option<String>,
-}
-
-impl RevocationKeys {
-    pub(super) fn new(keystore: &KeystoreConfig, program: &str) -> Self {
-        // Inside the directory of the keys that sign, unless a command names another.
-        let dir = keystore.dir.join("revocation");
-        Self { keystore: KeystoreConfig { dir, ..keystore.clone() }, program: program.to_owned() }
-    }
-
-    /// Opens the keystore, which is made where it is not there.
-    pub(super) fn open(&self, dir: Option<&Path>) -> Result<Keystore, Refusal> {
-        let KeystoreConfig { dir: default, passphrase, plain_keys } = &self.keystore;
-        let dir = dir.unwrap_or(default);
-        Keystore::open(dir, passphrase.as_ref(), *plain_keys, &self.program)
-            .map_err(|error| refuse_keystore(&error))
-    }
-
-    /// Opens the keystore, which must be there.
-    fn open_existing(&self, dir: Option<&Path>) -> Result<Keystore, Refusal> {
-        let named = dir.unwrap_or(&self.keystore.dir);
-        if !Keystore::is_in(named) {
-            let text = format!(
-                "there is no keystore of revocation keys in {}: connect the disk that holds it, or \
-                 name its directory with --revocation-keystore",
-                named.display()
-            );
-            return Err(Refusal::unprocessable(text));
-        }
-        self.open(dir)
-    }
-}
-
-fn refuse_keystore(error: &KeystoreError) -> Refusal {
-    Refusal::unprocessable(format!("the keystore of revocation keys cannot be opened: {error}"))
 }
 
 /// Does what `action` says with an identity, and answers whether there is such an action.

@@ -10,11 +10,13 @@ use bsv_store::{AuditCheck, AuditEntry, KeyEvent, Keystore, KeystoreError};
 use bsv_tx::Network;
 use bytes::Bytes;
 use hyper::{Request, StatusCode};
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, mpsc};
 
+use super::revocation_keys::RevocationKeys;
 use crate::backup::{BackupError, Contents};
 use crate::http::{Answer, Problem, answer};
 use crate::minerid::Refusal;
@@ -22,7 +24,7 @@ use crate::minerid::Refusal;
 /// | method and path | body | answer |
 /// | --- | --- | --- |
 /// | `GET /control/keystore` | | `{"readable", "faults"}` |
-/// | `POST /control/keystore/passphrase` | `{"passphrase"}` | `{}` |
+/// | `POST /control/keystore/passphrase` | `{"passphrase", "revocationKeystore"?}` | `{}` |
 /// | `GET /control/books` | | what was found when the wallet's books were added up |
 /// | `GET /control/audit/{log}?after=N` | | up to 1000 entries of the log `wallet` or `minerid` |
 /// | `GET /control/audit/{log}/check` | | `{"entries", "head", "fault"}` |
@@ -34,6 +36,7 @@ pub(crate) struct Keeping {
     ids: Option<Arc<MinerIds>>,
     wallet: Option<Arc<Wallet>>,
     keystore: Option<Arc<Keystore>>,
+    revocation_keys: Arc<RevocationKeys>,
     /// Held while a backup is made: each takes room on the disk.
     backing_up: Arc<Mutex<()>>,
 }
@@ -42,6 +45,14 @@ pub(crate) struct Keeping {
 #[serde(deny_unknown_fields)]
 struct PassphraseJson {
     passphrase: SecretString,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct NewPassphraseJson {
+    passphrase: SecretString,
+    /// An absolute path.
+    revocation_keystore: Option<PathBuf>,
 }
 
 /// How many entries of a log are answered at once.
@@ -56,8 +67,10 @@ impl Keeping {
         ids: Option<Arc<MinerIds>>,
         wallet: Option<Arc<Wallet>>,
         keystore: Option<Arc<Keystore>>,
+        revocation_keys: Arc<RevocationKeys>,
     ) -> Self {
-        Self { network, network_dir, ids, wallet, keystore, backing_up: Arc::default() }
+        let backing_up = Arc::default();
+        Self { network, network_dir, ids, wallet, keystore, revocation_keys, backing_up }
     }
 
     /// Whether a path below `/control/` is one of these.
@@ -76,8 +89,7 @@ impl Keeping {
         match (request.method().as_str(), segments.as_slice()) {
             ("GET", ["keystore"]) => ok(self.check_keystore().await?),
             ("POST", ["keystore", "passphrase"]) => {
-                let PassphraseJson { passphrase } = parse(request.body())?;
-                self.change_passphrase(passphrase).await?;
+                self.change_passphrase(parse(request.body())?).await?;
                 ok(json!({}))
             }
             ("GET", ["books"]) => ok(describe_books(&self.wallet()?.verify_books().await?)),
@@ -117,26 +129,53 @@ impl Keeping {
     }
 
     /// The log tells of it before it happens, so that it never happens unseen.
-    async fn change_passphrase(&self, passphrase: SecretString) -> Result<(), Problem> {
-        let keystore = Arc::clone(self.keystore()?);
-        self.note(KeyEvent::PassphraseChanged, ALL_KEYS).await?;
-        let changed =
-            tokio::task::spawn_blocking(move || keystore.change_passphrase(&passphrase)).await;
-        match changed.expect("it does not panic, and is not cancelled") {
-            Ok(()) => Ok(()),
-            Err(error) => {
-                if !matches!(error, KeystoreError::NotDurable(_)) {
-                    self.note(KeyEvent::Failed, "passphrase-changed").await?;
-                }
-                Err(keystore_problem(&error))
-            }
+    ///
+    /// Revocation keys come first: cut short after them, the command is repeated with the passphrase
+    /// that the keystore still has.
+    async fn change_passphrase(&self, new: NewPassphraseJson) -> Result<(), Problem> {
+        let NewPassphraseJson { passphrase, revocation_keystore } = new;
+        if passphrase.expose_secret().is_empty() {
+            return Err(keystore_problem(&KeystoreError::EmptyPassphrase));
         }
+        let keystore = Arc::clone(self.keystore()?);
+        let revocation_keys = Arc::clone(&self.revocation_keys);
+        self.note(KeyEvent::PassphraseChanged, ALL_KEYS).await?;
+        let changed = tokio::task::spawn_blocking(move || {
+            revocation_keys.change_passphrase(revocation_keystore.as_deref(), &passphrase)?;
+            let changed = keystore.change_passphrase(&passphrase);
+            if matches!(changed, Ok(()) | Err(KeystoreError::NotDurable(_))) {
+                revocation_keys.set_passphrase(passphrase);
+            }
+            Ok(changed)
+        });
+        let problem = match changed.await.expect("it does not panic, and is not cancelled") {
+            Ok(Ok(())) => return Ok(()),
+            Ok(Err(error @ KeystoreError::NotDurable(_))) => return Err(keystore_problem(&error)),
+            Ok(Err(error)) => keystore_problem(&error),
+            Err(Refusal { status, text }) => Problem::of_status(status, text),
+        };
+        self.note(KeyEvent::Failed, "passphrase-changed").await?;
+        Err(problem)
     }
 
     async fn check_keystore(&self) -> Result<Value, Problem> {
         let keystore = Arc::clone(self.keystore()?);
-        let check = tokio::task::spawn_blocking(move || keystore.check()).await;
-        let check = check.expect("it does not panic, and is not cancelled");
+        let revocation_keys = Arc::clone(&self.revocation_keys);
+        let check = tokio::task::spawn_blocking(move || {
+            let mut check = keystore.check()?;
+            match revocation_keys.open_default().map(|opened| opened?.check()) {
+                None => {}
+                Some(Ok(others)) => {
+                    let names = others.readable.iter().map(|name| format!("revocation/{name}"));
+                    check.readable.extend(names);
+                    check.readable.sort();
+                    check.faults.extend(others.faults);
+                }
+                Some(Err(fault)) => check.faults.push(fault),
+            }
+            Ok(check)
+        });
+        let check = check.await.expect("it does not panic, and is not cancelled");
         let check = check.map_err(|error| keystore_problem(&error))?;
         let mut faults: Vec<_> = check.faults.iter().map(ToString::to_string).collect();
         let needed = self.ids.iter().flat_map(|ids| ids.key_names());
@@ -195,8 +234,16 @@ impl Keeping {
         })?;
         self.note(KeyEvent::BackedUp, ALL_KEYS).await?;
         let (wallet, ids) = (self.wallet.as_deref(), self.ids.as_deref());
-        let contents =
-            Contents::collect(self.network, &self.network_dir, wallet, ids, keystore).await;
+        let revocation_dir = self.revocation_keys.dir();
+        let contents = Contents::collect(
+            self.network,
+            &self.network_dir,
+            wallet,
+            ids,
+            keystore,
+            revocation_dir,
+        )
+        .await;
         let contents = match contents {
             Ok(contents) => contents,
             Err(error) => {
@@ -236,7 +283,7 @@ impl Write for Parts<'_> {
     }
 }
 
-fn parse(body: &[u8]) -> Result<PassphraseJson, Problem> {
+fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
     // What is wrong is not quoted: it may be the passphrase.
     serde_json::from_slice(body).map_err(|_| {
         Problem::of_status(StatusCode::BAD_REQUEST, "the body must be {\"passphrase\": \"…\"}")

@@ -11,12 +11,9 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::identities::{
-    self, RevocationKeys, WithRevocationKeys, contact_json, describe, no_node,
-};
-use super::{Keeping, tokens};
+use super::identities::{self, WithRevocationKeys, contact_json, describe, no_node};
+use super::{Keeping, RevocationKeys, tokens};
 use crate::access::Tokens;
-use crate::config::KeystoreConfig;
 use crate::http::{Answer, Problem, answer};
 use crate::minerid::Refusal;
 
@@ -53,7 +50,7 @@ use crate::minerid::Refusal;
 #[derive(Debug)]
 pub(crate) struct SetUp {
     ids: Option<Arc<MinerIds>>,
-    revocation_keys: RevocationKeys,
+    revocation_keys: Arc<RevocationKeys>,
     wallet: Option<Arc<Wallet>>,
     tokens: Arc<Tokens>,
     keeping: Keeping,
@@ -105,9 +102,8 @@ impl SetUp {
         keeping: Keeping,
         node: Option<NodeRpc>,
         network: Network,
-        keystore: (&KeystoreConfig, &str),
+        revocation_keys: Arc<RevocationKeys>,
     ) -> Self {
-        let revocation_keys = RevocationKeys::new(keystore.0, keystore.1);
         Self { ids, revocation_keys, wallet, tokens, keeping, node, network }
     }
 

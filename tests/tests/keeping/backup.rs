@@ -45,6 +45,7 @@ fn a_backup_of_a_running_server_restores_answers_keys_and_balance_elsewhere() {
     source.cli_ok(&["generateminerid", "--name", "pool"]);
     source.cli_ok(&["rotateminerid", "--name", "pool"]);
     source.cli_ok(&["generatevctx", "--name", "pool"]);
+    source.cli_ok(&["generateminerid", "--name", "new", "--protocol", "1.0"]);
     source.cli_ok(&["user", "create", "--name", "Ada"]);
     source.cli_ok(&["token", "create", "--scope", "wallet:read", "--label", "till"]);
     let invoice = create_invoice(server.wallet(), 42_000);
@@ -79,6 +80,7 @@ fn a_backup_of_a_running_server_restores_answers_keys_and_balance_elsewhere() {
     let server = target.server();
     assert_eq!(balance(&server), 52_000);
     assert_eq!(answers(&target, &server, &invoice), expected);
+    target.cli_ok(&["rotaterevocationkey", "--name", "new"]);
     create_invoice(server.wallet(), 7);
 
     // All of it stays as it is when a restore is refused.

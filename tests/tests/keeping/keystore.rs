@@ -45,6 +45,45 @@ fn the_passphrase_is_changed_with_and_without_a_server() {
     assert_eq!(readable, json!(["pool_1", "wallet.adopted", "wallet.seed"]));
 }
 
+/// Revocation keys are sealed like the others, wherever they lie, and are backed up where they lie by
+/// default.
+#[test]
+fn revocation_keys_get_the_new_passphrase_too() {
+    let mut site = sealed_site(None);
+    let away = site.data_dir().join("removable disk");
+    let away = away.to_str().unwrap();
+    site.cli_ok(&["generateminerid", "--name", "here", "--protocol", "1.0"]);
+    let elsewhere = ["--protocol", "1.0", "--revocation-keystore", away];
+    site.cli_ok(&[&["generateminerid", "--name", "away"], &elsewhere[..]].concat());
+    let file = site.data_dir().join("new-passphrase");
+    fs::write(&file, format!("{NEW}\n")).unwrap();
+    let file = file.to_str().unwrap();
+    let change = ["keystore", "passphrase", "--new-passphrase-file", file];
+    let roll = ["rotaterevocationkey", "--name"];
+    let server = site.server();
+    let unplugged = [&change[..], &["--revocation-keystore", "/nowhere"]].concat();
+    let refused = site.cli(&unplugged);
+    assert_eq!(refused.code, 1);
+    assert!(refused.stderr.contains("no keystore of revocation keys"), "{}", refused.stderr);
+    site.cli_ok(&[&change[..], &["--revocation-keystore", away]].concat());
+    site.cli_ok(&[&roll[..], &["here"]].concat());
+    site.cli_ok(&[&roll[..], &["away", "--revocation-keystore", away]].concat());
+    server.kill();
+
+    site.set_env("BSV_KEYSTORE_PASSPHRASE", NEW);
+    let readable = site.cli_json(&["keystore", "verify"])["readable"].to_string();
+    assert!(readable.contains(r#""revocation/here_1","revocation/here_2""#), "{readable}");
+    // Cut short after the revocation keys, the command is repeated.
+    let keystore_json = keystore_json(&site);
+    let before = fs::read(&keystore_json).unwrap();
+    fs::write(file, format!("{PASSPHRASE}\n")).unwrap();
+    site.cli_ok(&change);
+    fs::write(&keystore_json, before).unwrap();
+    site.cli_ok(&change);
+    site.set_env("BSV_KEYSTORE_PASSPHRASE", PASSPHRASE);
+    assert_eq!(site.cli_json(&["keystore", "verify"])["faults"], json!([]));
+}
+
 #[test]
 fn keys_in_clear_are_sealed_and_then_need_the_passphrase() {
     let mut site = Site::new();
