@@ -171,9 +171,16 @@ fn a_store_that_is_damaged_is_named_and_left_alone() {
     let path = site.network_dir().join("wallet.redb");
     let whole = fs::read(&path).unwrap();
     let garbage = vec![0x5a; whole.len()];
-    for damaged in [&whole[..1000], &whole[..whole.len() / 2], &[], &garbage] {
+    let is_damaged = format!("{} is damaged", path.display());
+    let cannot_open = format!("cannot open {}: ", path.display());
+    for (damaged, reason) in [
+        (&whole[..1000], &is_damaged),
+        (&whole[..whole.len() / 2], &is_damaged),
+        (&[], &cannot_open),
+        (&garbage, &cannot_open),
+    ] {
         fs::write(&path, damaged).unwrap();
-        check_refused(&site, &[&format!("cannot open {}: ", path.display())]);
+        check_refused(&site, &[reason]);
         assert!(fs::read(&path).unwrap() == damaged, "it was changed");
     }
     fs::write(&path, &whole).unwrap();
@@ -218,7 +225,8 @@ fn a_seed_that_is_lost_or_of_another_wallet_is_not_replaced() {
     let kept = fs::read(&seed).unwrap();
 
     fs::remove_file(&seed).unwrap();
-    let missing = "the keystore has no seed for this wallet: restore it from a backup";
+    let missing =
+        "the keystore has no seed for this wallet (wallet.seed.key): restore it from a backup";
     for _ in 0..2 {
         check_refused(&site, &[missing]);
         let done = site.cli(&["balance"]);
@@ -336,6 +344,8 @@ fn config_check_shows_the_settings_of_the_wallet() {
     assert_eq!(shown["wallet"], wallet);
     let payments = json!({
         "host": "127.0.0.1", "port": 0, "publicUrl": "http://127.0.0.1:0", "feeRate": 100,
+        "connections": 1024, "connectionsPerPeer": 64, "requestsPerSecond": 20,
+        "requestBurst": 100, "limitLoopback": false, "trustedProxies": [],
     });
     assert_eq!(shown["payments"], payments);
     let merchant = json!({
@@ -348,6 +358,8 @@ fn config_check_shows_the_settings_of_the_wallet() {
     });
     let payments = json!({
         "host": "127.0.0.3", "port": 8, "publicUrl": "https://pay.example.com/shop", "feeRate": 3,
+        "connections": 100, "connectionsPerPeer": 7, "requestsPerSecond": 2,
+        "requestBurst": 5, "limitLoopback": true, "trustedProxies": ["10.0.0.0/8"],
     });
     let site = Site::with(json!({"wallet": wallet, "payments": payments}));
     let shown = site.cli_json(&["config", "check"]);
