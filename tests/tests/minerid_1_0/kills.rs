@@ -16,25 +16,33 @@ const SKIPPED: u64 = 5;
 fn seen(site: &Site) -> Value {
     let list = site.cli_json(&["listminerids"]);
     let Some(identity) = list.get(0) else { return Value::Null };
-    let mut seen = json!({
+    let mut seen = outline(identity);
+    if identity["protocol"] == "1.0" && identity["state"] == "open" {
+        let server = site.server();
+        let document = check_document(&server.text("/opreturn/pool/7"), identity);
+        seen["extensions"] = json!(document.operator.get("extensions").is_some());
+        seen["data"] = json!(server.text("/datarefs/pool/opreturns"));
+    }
+    seen
+}
+
+/// What the command line tells of an identity, apart from what its keys are and whether the node was
+/// told of a revocation.
+pub(crate) fn outline(identity: &Value) -> Value {
+    json!({
         "protocol": identity["protocol"],
+        "minerContact": identity["minerContact"],
         "keys": identity["minerIds"].as_array().unwrap().len(),
         "isPreviousItself": identity["prevMinerId"] == identity["minerId"],
         "isRevocationKeyItself": identity["prevRevocationKey"] == identity["revocationKey"],
         "announced": identity["announced"],
         "state": identity["state"],
-    });
-    if identity["protocol"] == "1.0" && identity["state"] == "open" {
-        seen["extensions"] =
-            json!(check_document(site, identity).operator.get("extensions").is_some());
-    }
-    seen
+    })
 }
 
-/// A document whose every signature holds, and which says what the list says.
-fn check_document(site: &Site, identity: &Value) -> MinerInfo {
-    let script = site.cli_ok(&["opreturn", "--name", "pool", "--height", "7"]);
-    let script = MinerInfoScript::parse(&Script::from_hex(&script).unwrap()).unwrap();
+/// The document in a script: its every signature holds, and it says what the list says.
+pub(crate) fn check_document(script: &str, identity: &Value) -> MinerInfo {
+    let script = MinerInfoScript::parse(&Script::from_hex(script).unwrap()).unwrap();
     let document = MinerInfo::from_json(std::str::from_utf8(&script.document).unwrap()).unwrap();
     assert!(document.miner_id.holds() && document.revocation_key.holds());
     let signature = Signature::from_der(&script.signature).unwrap();
@@ -47,18 +55,23 @@ fn check_document(site: &Site, identity: &Value) -> MinerInfo {
     document
 }
 
+pub(crate) fn silent(mut site: Site) -> Site {
+    site.set_env("BSV_LOG", "off");
+    site
+}
+
 /// Kills a command at one step after the other, each time on a copy of the site: what is there
 /// afterwards is what was before or what the command leaves, and the command can be repeated.
 fn kill_at_every_step(site: &Site, command: &[&str], codes: &[i32]) {
     let before = seen(site);
-    let whole = site.copy();
+    let whole = silent(site.copy());
     assert!(codes.contains(&whole.cli(command).code), "{command:?}");
     let after = seen(&whole);
     assert_ne!(before, after, "{command:?}");
     let stride = if is_full_run() { 1 } else { SKIPPED + 1 };
     let (mut kills, mut made) = (0, 0);
     for step in (1..).step_by(stride as usize) {
-        let mut copy = site.copy();
+        let mut copy = silent(site.copy());
         let killer = Killer::install(&mut copy);
         killer.kill_at(step);
         let done = copy.cli(command);
@@ -86,18 +99,22 @@ fn kill_at_every_step(site: &Site, command: &[&str], codes: &[i32]) {
 #[test]
 fn a_command_killed_at_any_step_leaves_the_old_state_or_the_new_one() {
     // Nothing answers there, so that the node is not told of a revocation, which is recorded first.
-    let mut site = Site::with(json!({
+    let site = silent(Site::with(json!({
         "rpcPort": free_port(), "rpcUser": "nobody", "rpcPassword": "nothing",
-    }));
-    site.set_env("BSV_LOG", "off");
-    let file = site.data_dir().join("extensions.json");
-    fs::write(&file, r#"{"x":1}"#).unwrap();
+    })));
+    let extensions = site.data_dir().join("extensions.json");
+    fs::write(&extensions, r#"{"x":1}"#).unwrap();
+    let data = site.data_dir().join("data.json");
+    let refs = r#"[{"brfcIds":["62b21572ca46"],"data":{"62b21572ca46":{"alpha":1}},"vout":0}]"#;
+    fs::write(&data, format!(r#"{{"dataRefs":{{"refs":{refs}}}}}"#)).unwrap();
     let kill = |command: &[&str]| {
         kill_at_every_step(&site, command, &[0]);
         site.cli_ok(command);
     };
     kill(&["generateminerid", "--name", "pool", "--protocol", "1.0"]);
-    kill(&["extensions", "--name", "pool", file.to_str().unwrap()]);
+    kill(&["config", "--name", "pool", "name=a pool", "email=a@pool.example"]);
+    kill(&["extensions", "--name", "pool", extensions.to_str().unwrap()]);
+    kill(&["datarefs", "--name", "pool", data.to_str().unwrap()]);
     kill(&["rotateminerid", "--name", "pool"]);
     kill(&["rotaterevocationkey", "--name", "pool"]);
     kill(&["confirmminerid", "--name", "pool"]);
@@ -106,14 +123,12 @@ fn a_command_killed_at_any_step_leaves_the_old_state_or_the_new_one() {
 
 #[test]
 fn an_upgrade_and_an_import_killed_at_any_step_are_whole_or_not_there() {
-    let mut site = Site::new();
-    site.set_env("BSV_LOG", "off");
+    let site = silent(Site::new());
     site.cli_ok(&["generateminerid", "--name", "pool"]);
     site.cli_ok(&["rotateminerid", "--name", "pool"]);
     kill_at_every_step(&site, &["upgrademinerid", "--name", "pool"], &[0]);
 
-    let mut site = Site::new();
-    site.set_env("BSV_LOG", "off");
+    let site = silent(Site::new());
     let home = site.data_dir().join("home");
     let vectors = vectors::minerid_1_0();
     for step in &vectors["scenarios"][1]["steps"].as_array().unwrap()[..3] {
