@@ -1,4 +1,4 @@
-//! Killing a server at a chosen step: before or after it waits for the disk or talks to somebody.
+//! Killing a program at a chosen step: before or after it waits for the disk or talks to somebody.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -42,6 +42,13 @@ impl Killer {
     /// Kills nothing any more.
     pub fn spare(&self) {
         self.kill_at(u64::MAX);
+    }
+
+    /// How many steps were taken since they were last counted from 1.
+    pub fn steps(&self) -> u64 {
+        let mut count = [0; 8];
+        self.control.read_exact_at(&mut count, 8).unwrap();
+        u64::from_ne_bytes(count)
     }
 
     fn set(&self, word: u64, value: u64) {

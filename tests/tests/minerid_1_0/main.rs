@@ -7,4 +7,5 @@ mod formats;
 mod history;
 mod kills;
 mod revocation;
+mod revocation_kills;
 mod scene;

@@ -1,0 +1,237 @@
+//! Revocations that are killed before or after each time that they wait for the disk or for the node.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bsv_tests::killer::Killer;
+use bsv_tests::{Gate, Hold, Node, Site, Template, is_full_run, miner_info};
+use serde_json::{Value, json};
+
+use crate::kills::{check_document, outline, silent};
+use crate::scene::{assert_all_taken, await_acknowledgement, identity, node};
+
+/// How often each command is killed in reduced runs, at most.
+const KILLS: u64 = 3;
+
+/// A node, and a site whose commands are killed while they talk to it.
+struct Scene {
+    node: Node,
+    gate: Gate,
+    site: Site,
+    killer: Killer,
+}
+
+/// A command that may have been killed.
+struct Attempt {
+    /// How many steps it took.
+    steps: u64,
+    /// Whether it had recorded the revocation.
+    is_recorded: bool,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let node = node();
+        let gate = Gate::before(&node);
+        let mut site = silent(gate.site());
+        let killer = Killer::install(&mut site);
+        Self { node, gate, site, killer }
+    }
+
+    /// Lets `attempt` do its command unharmed, and then with a kill at one step after the other, each
+    /// time for an alias of its own: in reduced runs at some that lie equally far apart.
+    fn kill_at_steps(&self, command: &str, attempt: impl Fn(&str, u64) -> Attempt) {
+        let unharmed = attempt(&format!("{command}-unharmed"), u64::MAX);
+        assert!(unharmed.is_recorded);
+        let steps = unharmed.steps;
+        let stride = if is_full_run() { 1 } else { steps.div_ceil(KILLS) };
+        let mut random = [0; 8];
+        getrandom::fill(&mut random).unwrap();
+        let first = 1 + u64::from_ne_bytes(random) % stride;
+        let (mut killed, mut recorded) = (Vec::new(), 0);
+        for step in (first..=steps).step_by(stride as usize) {
+            let attempt = attempt(&format!("{command}-{step}"), step);
+            // Not every run reads what the node says in as many pieces.
+            if attempt.steps >= step {
+                killed.push(step);
+                recorded += usize::from(attempt.is_recorded);
+            }
+        }
+        eprintln!(
+            "{command}: killed at {killed:?} of {steps} steps (BSV_TEST_FULL=1 tries all), \
+             {recorded} times when it was recorded"
+        );
+        assert!(!killed.is_empty(), "{command}");
+    }
+
+    /// Runs a command that is killed at `step`, and answers how many steps it took. It was done if
+    /// those are fewer.
+    fn run_until(&self, step: u64, command: &[&str]) -> u64 {
+        self.killer.kill_at(step);
+        let done = self.site.cli(command);
+        let steps = self.killer.steps();
+        self.killer.spare();
+        assert_eq!(done.code, if steps < step { 0 } else { -1 }, "{command:?} at {step}: {done:?}");
+        self.site.cli_ok(&["keystore", "verify"]);
+        self.site.cli_ok(&["audit", "verify"]);
+        steps
+    }
+
+    /// Mines a block whose document holds and says what `identity` says, and which the service does
+    /// not see, so that what is announced stays so.
+    fn mine(&self, identity: &Value) {
+        self.gate.shut("getmineridinfo", Hold::Call);
+        let server = self.site.server();
+        let alias = identity["alias"].as_str().unwrap();
+        let height = Template::of(&self.node, 1).height();
+        check_document(&server.text(&format!("/opreturn/{alias}/{height}")), identity);
+        miner_info::mine_from(&self.node, &server, alias);
+        drop(server);
+        self.gate.open();
+    }
+
+    /// Makes an alias of protocol 1.0 that has mined a block with each of so many keys.
+    fn generate_mined(&self, alias: &str, keys: usize) {
+        self.site.cli_ok(&["generateminerid", "--name", alias, "--protocol", "1.0"]);
+        let server = self.site.server();
+        miner_info::mine_from(&self.node, &server, alias);
+        for _ in 1..keys {
+            self.site.cli_ok(&["rotateminerid", "--name", alias]);
+            miner_info::mine_from(&self.node, &server, alias);
+            self.site.cli_ok(&["confirmminerid", "--name", alias]);
+        }
+    }
+
+    fn state(&self, miner_id: &Value) -> Value {
+        miner_info::known(&self.node, miner_id.as_str().unwrap())["minerIdState"].clone()
+    }
+
+    /// Waits until the node, which takes up a block's identity a moment after the block, has the
+    /// current miner id of an identity in this state.
+    fn await_state(&self, identity: &Value, state: &str) {
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while self.state(&identity["minerId"]) != state {
+            assert!(Instant::now() < deadline, "not {state}: {identity:#}");
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Revokes keys of a new alias, which has so many, with a kill at `step`.
+    fn revoke_miner_ids(&self, command: &str, alias: &str, keys: usize, step: u64) -> Attempt {
+        self.generate_mined(alias, keys);
+        let before = identity(&self.site, alias);
+        let compromised = before["minerId"].as_str().unwrap();
+        let back_to = ["--minerid", compromised];
+        let is_partial = keys > 1;
+        let command = [command, "--name", alias];
+        let command = [&command[..], if is_partial { &back_to } else { &[] }].concat();
+        let steps = self.run_until(step, &command);
+
+        let now = identity(&self.site, alias);
+        let is_recorded = now != before;
+        assert!(is_recorded || steps >= step, "{command:?}");
+        if is_recorded {
+            check_recorded(&before, &now, is_partial);
+        }
+        if now["revocationTold"] == json!(true) {
+            assert_eq!(self.state(&before["minerId"]), "REVOKED", "{command:?} killed at {step}");
+        }
+        self.mine(&now);
+        let is_current = !is_recorded || is_partial;
+        self.await_state(&now, if is_current { "CURRENT" } else { "REVOKED" });
+
+        self.site.cli_ok(&command);
+        let after = identity(&self.site, alias);
+        check_recorded(&before, &after, is_partial);
+        assert_eq!(after["revocationTold"], json!(true));
+        assert!(!is_recorded || after["minerIds"] == now["minerIds"], "{now:#} {after:#}");
+        assert_eq!(self.state(&before["minerId"]), "REVOKED");
+        self.mine(&after);
+        self.await_state(&after, if is_partial { "CURRENT" } else { "REVOKED" });
+        let _server = self.site.server();
+        await_acknowledgement(&self.site, alias);
+        Attempt { steps, is_recorded }
+    }
+}
+
+/// Checks that the identity `before` announces a revocation `now`, and has changed in nothing else.
+fn check_recorded(before: &Value, now: &Value, is_partial: bool) {
+    let mut expected = outline(before);
+    if is_partial {
+        expected["keys"] = json!(before["minerIds"].as_array().unwrap().len() + 1);
+        expected["isPreviousItself"] = json!(false);
+        expected["announced"] = json!(["partialRevocation"]);
+        assert_eq!(now["prevMinerId"], before["minerId"]);
+        assert_eq!(now["compromisedMinerId"], before["minerId"]);
+    } else {
+        expected["announced"] = json!(["completeRevocation"]);
+        assert_eq!(now["minerId"], before["minerId"]);
+        assert_eq!(now["compromisedMinerId"], before["firstMinerId"]);
+    }
+    assert_eq!(outline(now), expected);
+}
+
+#[test]
+fn a_revocation_killed_at_any_step_is_recorded_or_not_and_can_be_repeated() {
+    let scene = Scene::new();
+    for (command, keys) in [("revokemineridpartially", 2), ("revokemineridcompletely", 1)] {
+        scene.kill_at_steps(command, |alias, step| {
+            scene.revoke_miner_ids(command, alias, keys, step)
+        });
+    }
+    assert_all_taken(&scene.node);
+}
+
+#[test]
+fn a_revocation_of_0_2_killed_at_any_step_is_recorded_or_not_and_can_be_repeated() {
+    let scene = Scene::new();
+    let Scene { node, site, .. } = &scene;
+    scene.kill_at_steps("revokeminerid", |alias, step| {
+        site.cli_ok(&["generateminerid", "--name", alias]);
+        site.cli_ok(&["generatevctx", "--name", alias]);
+        let before = identity(site, alias);
+        let command = ["revokeminerid", "--name", alias];
+        let steps = scene.run_until(step, &command);
+
+        let now = identity(site, alias);
+        let server = site.server();
+        if now == before {
+            assert!(steps >= step);
+            let template = miner_info::template_with_all(node);
+            let request = template.coinbase2_request(node, alias).to_string();
+            let reply = server.post("/coinbase2", request);
+            assert_eq!(reply.status, 200, "{}", reply.body);
+            template.mine(node, &reply.body);
+            scene.await_state(&now, "CURRENT");
+            assert_ne!(unspent(node, &now), json!(null), "killed at {step}");
+        } else {
+            check_ended(&before, &now);
+            let refused = server.get(&format!("/opreturn/{alias}/200"));
+            assert_eq!((refused.status, refused.body.contains("is revoked")), (422, true));
+        }
+        drop(server);
+
+        site.cli_ok(&command);
+        let after = identity(site, alias);
+        check_ended(&before, &after);
+        assert!(now == before || after == now, "{now:#} {after:#}");
+        assert_eq!(unspent(node, &after), json!(null));
+        Attempt { steps, is_recorded: now != before }
+    });
+}
+
+/// What the node tells of the output of an identity's VCTx, null if that is spent.
+fn unspent(node: &Node, identity: &Value) -> Value {
+    let outpoint = identity["vctx"]["outpoint"].as_str().unwrap();
+    let (txid, index) = outpoint.split_once(':').unwrap();
+    node.call("gettxout", json!([txid, index.parse::<u32>().unwrap(), true]))
+}
+
+/// Checks that the identity `now` is `before` with its VCTx spent.
+fn check_ended(before: &Value, now: &Value) {
+    let mut expected = before.clone();
+    expected["vctx"]["state"] = json!("revoked");
+    expected["vctx"]["txid"] = now["vctx"]["txid"].clone();
+    assert_eq!(*now, expected);
+    assert!(now["vctx"]["txid"].is_string());
+}
