@@ -24,7 +24,8 @@ const MOST_LOOK_UPS: usize = 64;
 /// the block.
 ///
 /// Miner-info transactions and data come from the node's index of transactions (`txindex=1`); without
-/// one they are missing.
+/// one they are missing. So are data that no block of the main chain has, such as those of a block
+/// that has left it.
 pub async fn gather(node: &NodeRpc, block: &BlockHash) -> Result<Option<GatheredBlock>, NodeError> {
     let Some(found) = node.block_coinbase(block).await? else { return Ok(None) };
     let proof = BlockProof {
@@ -46,7 +47,7 @@ pub async fn gather(node: &NodeRpc, block: &BlockHash) -> Result<Option<Gathered
     let vctxs = claims.iter().filter_map(|claim| claim.vctx);
     evidence.vctxs = vctx_states(node, vctxs.take(MOST_LOOK_UPS)).await?;
     let data = claims.iter().flat_map(|claim| &claim.data_refs).map(|reference| reference.txid);
-    evidence.data = transactions(node, data.take(MOST_LOOK_UPS)).await?;
+    evidence.data = mined_transactions(node, data.take(MOST_LOOK_UPS)).await?;
     let in_main_chain = found.info.in_main_chain;
     Ok(Some(GatheredBlock { proof, evidence, in_main_chain }))
 }
@@ -89,7 +90,7 @@ async fn mined_transaction(node: &NodeRpc, txid: &Txid) -> Result<Option<Transac
     }
 }
 
-async fn transactions(
+async fn mined_transactions(
     node: &NodeRpc,
     txids: impl Iterator<Item = Txid>,
 ) -> Result<Vec<Transaction>, NodeError> {
@@ -100,7 +101,7 @@ async fn transactions(
             continue;
         }
         asked.push(txid);
-        found.extend(node.transaction(&txid).await?);
+        found.extend(mined_transaction(node, &txid).await?);
     }
     Ok(found)
 }
