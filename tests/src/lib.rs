@@ -12,6 +12,7 @@ pub mod http;
 pub mod identified_block;
 pub mod identities;
 pub mod killer;
+pub mod known_miners;
 pub mod miner_info;
 pub mod node;
 pub mod payee;

@@ -101,6 +101,14 @@ pub fn mine_from(node: &Node, server: &Server, alias: &str) -> MinedInfo {
     })
 }
 
+/// Mines the next block with the document of generation 0.2 that `POST /coinbase2` makes for `alias`.
+pub fn mine_coinbase_document(node: &Node, server: &Server, alias: &str) -> BlockHash {
+    let template = template_with_all(node);
+    let reply = server.post("/coinbase2", template.coinbase2_request(node, alias).to_string());
+    assert_eq!(reply.status, 200, "{}", reply.body);
+    template.mine(node, &reply.body)
+}
+
 /// Mines the next block with `document`, whatever it says, signed by `key`.
 pub fn mine_document(node: &Node, document: &MinerInfo, key: &PrivateKey) -> MinedInfo {
     mine(node, &document.sign(key).to_script(), |template, txid| {

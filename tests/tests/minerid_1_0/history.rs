@@ -1,7 +1,11 @@
 //! What a node believes of an identity after each of its changes.
 
-use bsv_tests::{Node, Server, Site, miner_info};
-use serde_json::json;
+use std::collections::BTreeMap;
+
+use bsv_tests::known_miners::{KnownMiners, await_rebuilt, of_node, of_scan};
+use bsv_tests::{Node, Server, Site, Template, miner_info};
+use bsv_tx::{BlockHash, Txid};
+use serde_json::{Value, json};
 
 use crate::scene::{assert_all_taken, await_acknowledgement, identity, miner_id, node, state};
 
@@ -16,107 +20,255 @@ fn mine(node: &Node, server: &Server) {
     miner_info::mine_from(node, server, "pool");
 }
 
-/// Twelve blocks: a first id, which continues, a rotation, a roll of the revocation key, a block that
-/// is given up for another, both at once, data, and a partial revocation.
+/// A chain whose every block is judged by its node and by a scan that follows it.
+struct History {
+    node: Node,
+    site: Site,
+    server: Server,
+    /// The height at which the scan began.
+    from: String,
+    /// The blocks since then that are in the chain, each with what it came to.
+    blocks: Vec<(BlockHash, String)>,
+}
+
+impl History {
+    /// A chain in which "pool" has not shown its identity of generation 1.0 yet, nor "old" its one of
+    /// generation 0.2.
+    fn begin() -> Self {
+        let node = node();
+        let site = Site::on(&node);
+        let server = site.server();
+        site.cli_ok(&["generateminerid", "--name", "pool", "--protocol", "1.0"]);
+        site.cli_ok(&["config", "--name", "pool", "name=Pool \"é\" \u{7f}"]);
+        site.cli_ok(&["generateminerid", "--name", "old"]);
+        site.cli_ok(&["generatevctx", "--name", "old"]);
+        let from = Template::of(&node, 1).height().to_string();
+        Self { node, site, server, from, blocks: Vec::new() }
+    }
+
+    fn run(&self, command: &[&str]) {
+        self.site.cli_ok(command);
+    }
+
+    /// The last key that an alias was given: `minerId` or `revocationKey`.
+    fn key(&self, alias: &str, name: &str) -> String {
+        identity(&self.site, alias)[name].as_str().unwrap().to_owned()
+    }
+
+    /// Mines the next block with an identity, which must come to `event` for the node and for the
+    /// scan, and leave the node with these keys for the last ones: each as it is and as it was.
+    fn mine(
+        &mut self,
+        alias: &str,
+        event: &str,
+        [miner_id, previous_miner_id]: [&str; 2],
+        [revocation_key, previous_revocation_key]: [&str; 2],
+    ) -> BlockHash {
+        let block = match identity(&self.site, alias)["protocol"].as_str().unwrap() {
+            "0.2" => miner_info::mine_coinbase_document(&self.node, &self.server, alias),
+            _ => miner_info::mine_from(&self.node, &self.server, alias).block,
+        };
+        self.blocks.push((block, event.to_owned()));
+        let known = of_node(&self.node);
+        assert_eq!(known[miner_id]["latestBlock"], block.to_string(), "{}", self.node.log());
+        let expected = json!({
+            "minerId": miner_id,
+            "minerIdState": if event == "revoked-completely" { "REVOKED" } else { "CURRENT" },
+            "prevMinerId": previous_miner_id,
+            "revocationKey": revocation_key,
+            "prevRevocationKey": previous_revocation_key,
+        });
+        assert_eq!(miner_info::known(&self.node, miner_id), expected, "{event}");
+        let (lines, followed) = self.follow();
+        let line = lines.last().unwrap();
+        assert_eq!((&line["hash"], &line["event"]), (&json!(block.to_string()), &json!(event)));
+        assert_eq!((&line["verdict"], &line["acceptedByNode"]), (&json!("valid"), &json!(true)));
+        assert_eq!((&line["minerId"], &line["refusal"]), (&json!(miner_id), &Value::Null));
+        assert_eq!(followed, known, "{event}");
+        block
+    }
+
+    /// Takes a block and all after it out of the chain, in which somebody without an identity mines
+    /// more in their place.
+    fn replace(&mut self, first: BlockHash) {
+        self.node.call("invalidateblock", json!([first.to_string()]));
+        let index = self.blocks.iter().position(|(block, _)| *block == first).unwrap();
+        let left = self.blocks.split_off(index);
+        let others = self.node.mine(left.len() as u32 + 1);
+        self.blocks.extend(others.into_iter().map(|block| (block, "no-identity".to_owned())));
+        let (lines, followed) = self.follow();
+        let said = lines[0]["disconnected"].as_array().unwrap().iter().rev();
+        let said: Vec<_> = said.map(|block| block["hash"].as_str().unwrap()).collect();
+        assert_eq!(said, left.iter().map(|(block, _)| block.to_string()).collect::<Vec<_>>());
+        assert_eq!(followed, of_node(&self.node));
+    }
+
+    /// Has the scan that follows the chain go on: what it says of it since, and of all miners.
+    fn follow(&self) -> (Vec<Value>, KnownMiners) {
+        let followed = self.site.data_dir().join("followed");
+        self.scan(&["--progress", followed.to_str().unwrap()])
+    }
+
+    /// What a scan says of the chain, line by line, and of all miners.
+    fn scan(&self, arguments: &[&str]) -> (Vec<Value>, KnownMiners) {
+        let scan = ["scanminerids", "--json", "--from", &self.from];
+        let text = self.site.cli_ok(&[&scan, arguments].concat());
+        let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
+        let mut lines: Vec<Value> = lines.collect();
+        let known = of_scan(&lines.pop().unwrap());
+        (lines, known)
+    }
+
+    /// Scans the chain as somebody who has not seen what left it: what each block came to, and what
+    /// is known in the end.
+    fn scan_anew(&self) -> (Vec<(BlockHash, String)>, KnownMiners) {
+        let (lines, known) = self.scan(&[]);
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        let event = |line: &Value| (text(&line["hash"]).parse().unwrap(), text(&line["event"]));
+        (lines.iter().map(event).collect(), known)
+    }
+
+    /// Puts data into a transaction of the next block, to which documents of `alias` then refer.
+    fn refer_to_data(&self, alias: &str, number: u32) -> Txid {
+        let file = self.site.data_dir().join("data.json");
+        let id = "62b21572ca46";
+        let reference = json!({ "brfcIds": [id], "data": { id: { "number": number } }, "vout": 0 });
+        let data = json!({ "dataRefs": { "refs": [reference] } });
+        std::fs::write(&file, data.to_string()).unwrap();
+        self.site.cli_ok(&["datarefs", "--name", alias, file.to_str().unwrap()]);
+        let scripts = self.server.text(&format!("/datarefs/{alias}/opreturns"));
+        let scripts: Vec<String> = serde_json::from_str(&scripts).unwrap();
+        let txid = miner_info::publish_data(&self.node, &scripts);
+        let height = Template::of(&self.node, 1).height();
+        let path = format!("/opreturn/{alias}/{height}/{txid}");
+        let head = self.server.request("HEAD", &path, b"");
+        assert_eq!(head.status, 200);
+        let without = self.server.text(&format!("/opreturn/{alias}/{height}"));
+        let script = self.server.text(&path);
+        assert_ne!(script, without);
+        assert_eq!(self.server.text(&format!("/opreturn/{alias}/{height}")), script);
+        txid
+    }
+
+    /// Checks that the document of a block refers to data, and what that is found to be.
+    fn assert_refers_to(&self, block: BlockHash, data: Txid, outcome: &str) {
+        let report = self.site.cli_json(&["verifyminerid", "--block", &block.to_string()]);
+        assert_eq!(report["identity"]["dataRefs"][0]["txid"], data.to_string(), "{report:#}");
+        let checks = report["outputs"][0]["checks"].as_array().unwrap();
+        let check = checks.iter().find(|check| check["check"] == "data-refs").unwrap();
+        assert_eq!(check["outcome"], outcome, "{report:#}");
+    }
+}
+
+/// A miner that begins with generation 1.0, and one that upgrades to it: twenty blocks with an
+/// identity, three of which leave the chain.
 #[test]
-fn a_node_follows_an_identity_through_all_its_changes() {
-    let node = node();
-    let site = Site::on(&node);
-    let server = site.server();
-    site.cli_ok(&["generateminerid", "--name", "pool", "--protocol", "1.0"]);
-    site.cli_ok(&["config", "--name", "pool", "name=Pool \"é\" \u{7f}"]);
-    let first = miner_id(&server, "pool");
-    let first_revocation_key = identity(&site, "pool")["revocationKey"].clone();
+fn a_node_and_a_scan_follow_identities_through_all_their_changes() {
+    let mut history = History::begin();
+    let (p1, r1) = (history.key("pool", "minerId"), history.key("pool", "revocationKey"));
+    let o1 = history.key("old", "minerId");
 
-    mine(&node, &server);
-    mine(&node, &server);
-    assert_eq!(states(&node), [state(&first, "CURRENT")]);
-    assert_eq!(miner_info::known(&node, &first)["revocationKey"], first_revocation_key);
+    history.mine("pool", "first", [&p1, &p1], [&r1, &r1]);
+    history.mine("old", "first", [&o1, &o1], ["", ""]);
+    history.mine("pool", "continued", [&p1, &p1], [&r1, &r1]);
 
-    // A rotation is announced in one block, and once more in the next.
-    assert_eq!(server.text("/opreturn/pool/rotate"), "OK");
-    let second = miner_id(&server, "pool");
-    assert_eq!(identity(&site, "pool")["announced"], json!(["rotation"]));
-    let refused = server.get("/opreturn/pool/rotate");
+    // A rotation is announced until the service has seen it, and nothing else meanwhile.
+    assert_eq!(history.server.text("/opreturn/pool/rotate"), "OK");
+    let p2 = history.key("pool", "minerId");
+    assert_eq!(identity(&history.site, "pool")["announced"], json!(["rotation"]));
+    assert_refuses_to_rotate(&history);
+    history.mine("pool", "rotated", [&p2, &p1], [&r1, &r1]);
+    assert_eq!(history.server.text("/opreturn/old/rotate"), "OK");
+    let o2 = history.key("old", "minerId");
+    history.mine("old", "rotated", [&o2, &o1], ["", ""]);
+    await_acknowledgement(&history.site, "pool");
+    history.mine("pool", "continued", [&p2, &p2], [&r1, &r1]);
+
+    history.run(&["rotaterevocationkey", "--name", "pool"]);
+    let r2 = history.key("pool", "revocationKey");
+    history.run(&["upgrademinerid", "--name", "old"]);
+    let s1 = history.key("old", "revocationKey");
+    history.mine("pool", "continued", [&p2, &p2], [&r2, &r1]);
+    await_acknowledgement(&history.site, "pool");
+    await_acknowledgement(&history.site, "old");
+    history.mine("old", "continued", [&o2, &o2], [&s1, &s1]);
+
+    history.run(&["rotateminerid", "--name", "pool"]);
+    history.run(&["rotaterevocationkey", "--name", "pool"]);
+    let (p3, r3) = (history.key("pool", "minerId"), history.key("pool", "revocationKey"));
+    history.mine("pool", "rotated", [&p3, &p2], [&r3, &r2]);
+    await_acknowledgement(&history.site, "pool");
+    history.mine("old", "continued", [&o2, &o2], [&s1, &s1]);
+
+    // The blocks with the data leave the chain, and no other has the data until they are given anew.
+    let data = history.refer_to_data("pool", 1);
+    let left = history.mine("pool", "continued", [&p3, &p3], [&r3, &r3]);
+    history.assert_refers_to(left, data, "holds");
+    let block = history.mine("pool", "continued", [&p3, &p3], [&r3, &r3]);
+    history.assert_refers_to(block, data, "holds");
+    history.replace(left);
+    history.mine("old", "continued", [&o2, &o2], [&s1, &s1]);
+    let block = history.mine("pool", "continued", [&p3, &p3], [&r3, &r3]);
+    history.assert_refers_to(block, data, "unchecked");
+    let data = history.refer_to_data("pool", 2);
+    let block = history.mine("pool", "continued", [&p3, &p3], [&r3, &r3]);
+    history.assert_refers_to(block, data, "holds");
+    let indexed = history.node.call("datarefindexdump", json!([]));
+    assert!(indexed.to_string().contains(&data.to_string()), "{indexed:#}");
+
+    // A partial revocation leaves the keys before the compromised one as they were.
+    history.run(&["revokemineridpartially", "--name", "pool", "--minerid", &p3]);
+    assert_eq!(miner_info::known(&history.node, &p3)["minerIdState"], "REVOKED");
+    let p4 = history.key("pool", "minerId");
+    history.mine("pool", "revoked-partially", [&p4, &p3], [&r3, &r3]);
+    await_acknowledgement(&history.site, "pool");
+    history.run(&["revokemineridcompletely", "--name", "old"]);
+    history.mine("old", "revoked-completely", [&o2, &o2], [&s1, &s1]);
+    await_acknowledgement(&history.site, "old");
+    assert_eq!(identity(&history.site, "old")["state"], "closed");
+    history.mine("pool", "continued", [&p4, &p4], [&r3, &r3]);
+
+    let known = of_node(&history.node);
+    let state = |known: &Value| known["state"].as_str().unwrap().to_owned();
+    let states: BTreeMap<_, _> = known.iter().map(|(id, known)| (id, state(known))).collect();
+    let expected = [
+        (&p1, "ROTATED"),
+        (&p2, "ROTATED"),
+        (&p3, "REVOKED"),
+        (&p4, "CURRENT"),
+        (&o1, "REVOKED"),
+        (&o2, "REVOKED"),
+    ];
+    assert_eq!(states, expected.map(|(id, state)| (id, state.to_owned())).into());
+    let (events, known_anew) = history.scan_anew();
+    assert_eq!(events, history.blocks);
+    assert_eq!(known_anew, known);
+    lose_a_revocation_key(&mut history, &p4, &r3);
+}
+
+fn assert_refuses_to_rotate(history: &History) {
+    let refused = history.server.get("/opreturn/pool/rotate");
     assert_eq!(refused.status, 409, "{}", refused.body);
     let expected = "The rotation of alias \"pool\" has not been seen in a block yet: until then nothing else can be announced";
     assert_eq!(refused.body, expected);
-    let refused = site.cli(&["rotateminerid", "--name", "pool"]);
+    let refused = history.site.cli(&["rotateminerid", "--name", "pool"]);
     assert_eq!((refused.code, refused.stderr.contains("has not been seen")), (1, true));
-    mine(&node, &server);
-    assert_eq!(states(&node), [state(&second, "CURRENT"), state(&first, "ROTATED")]);
-    assert_eq!(miner_info::known(&node, &second)["prevMinerId"], json!(first));
-    await_acknowledgement(&site, "pool");
-    mine(&node, &server);
-    assert_eq!(miner_info::known(&node, &second)["prevMinerId"], json!(second));
-
-    site.cli_ok(&["rotaterevocationkey", "--name", "pool"]);
-    let second_revocation_key = identity(&site, "pool")["revocationKey"].clone();
-    mine(&node, &server);
-    let known = miner_info::known(&node, &second);
-    assert_eq!(known["revocationKey"], second_revocation_key);
-    assert_eq!(known["prevRevocationKey"], first_revocation_key);
-    await_acknowledgement(&site, "pool");
-
-    // The block that showed the new revocation key leaves the chain, and another takes its place.
-    let tip = node.call("getbestblockhash", json!([]));
-    node.call("invalidateblock", json!([tip]));
-    node.mine(2);
-    mine(&node, &server);
-    let known = miner_info::known(&node, &second);
-    assert_eq!(known["prevRevocationKey"], second_revocation_key);
-
-    // Both at once.
-    site.cli_ok(&["rotateminerid", "--name", "pool"]);
-    site.cli_ok(&["rotaterevocationkey", "--name", "pool"]);
-    let third = miner_id(&server, "pool");
-    mine(&node, &server);
-    assert_eq!(states(&node)[0], state(&third, "CURRENT"));
-    let revocation_key = identity(&site, "pool")["revocationKey"].clone();
-    assert_eq!(miner_info::known(&node, &third)["revocationKey"], revocation_key);
-    await_acknowledgement(&site, "pool");
-    mine(&node, &server);
-
-    mine_with_data(&node, &site, &server);
-
-    // A partial revocation leaves the keys before the compromised one as they were.
-    site.cli_ok(&["revokemineridpartially", "--name", "pool", "--minerid", &third]);
-    let fourth = miner_id(&server, "pool");
-    assert_eq!(miner_info::known(&node, &third)["minerIdState"], "REVOKED");
-    mine(&node, &server);
-    let after = states(&node);
-    assert_eq!(after[0], state(&fourth, "CURRENT"));
-    for expected in [state(&third, "REVOKED"), state(&second, "ROTATED"), state(&first, "ROTATED")]
-    {
-        assert!(after.contains(&expected), "{after:#?}");
-    }
-    await_acknowledgement(&site, "pool");
-    mine(&node, &server);
-    assert_eq!(states(&node), after);
-    assert_all_taken(&node);
 }
 
-/// Data in a transaction of its own, to which the document refers.
-fn mine_with_data(node: &Node, site: &Site, server: &Server) {
-    let file = site.data_dir().join("data.json");
-    let data = r#"{"dataRefs":{"refs":[{"brfcIds":["62b21572ca46"],"data":{"62b21572ca46":{"alpha":1}},"vout":0}]}}"#;
-    std::fs::write(&file, data).unwrap();
-    site.cli_ok(&["datarefs", "--name", "pool", file.to_str().unwrap()]);
-    let scripts = server.text("/datarefs/pool/opreturns");
-    let scripts: Vec<String> = serde_json::from_str(&scripts).unwrap();
-    let txid = miner_info::publish_data(node, &scripts);
-    let height = bsv_tests::Template::of(node, 1).height();
-    let path = format!("/opreturn/pool/{height}/{txid}");
-    let head = server.request("HEAD", &path, b"");
-    assert_eq!(head.status, 200);
-    let without = server.text(&format!("/opreturn/pool/{height}"));
-    let script = server.text(&path);
-    assert_ne!(script, without);
-    assert_eq!(server.text(&format!("/opreturn/pool/{height}")), script);
-    miner_info::mine_from(node, server, "pool");
-    let found = node.call("datarefindexdump", json!([]));
-    let is_indexed = found.to_string().contains(&txid.to_string());
-    assert!(is_indexed, "{found:#}");
+/// The block that showed a new revocation key leaves the chain. Who has seen it goes on from there;
+/// who has not takes the identity no more, be it a scan or a node that begins anew.
+fn lose_a_revocation_key(history: &mut History, id: &str, revocation_key: &str) {
+    history.run(&["rotaterevocationkey", "--name", "pool"]);
+    let next = history.key("pool", "revocationKey");
+    let left = history.mine("pool", "continued", [id, id], [&next, revocation_key]);
+    await_acknowledgement(&history.site, "pool");
+    history.replace(left);
+    history.mine("pool", "continued", [id, id], [&next, &next]);
+    assert_all_taken(&history.node);
+    let (mut events, known_anew) = history.scan_anew();
+    assert_eq!(events.pop().unwrap().1, "refused");
+    assert_eq!(events, history.blocks[..history.blocks.len() - 1]);
+    await_rebuilt(&history.node, &known_anew);
 }
 
 #[test]
@@ -128,13 +280,7 @@ fn an_upgraded_identity_goes_on_as_the_same_miner() {
     site.cli_ok(&["config", "--name", "pool", "name=a pool"]);
     site.cli_ok(&["generatevctx", "--name", "pool"]);
     let first = miner_id(&server, "pool");
-    let mine_0_2 = || {
-        let template = miner_info::template_with_all(&node);
-        let request = template.coinbase2_request(&node, "pool").to_string();
-        let reply = server.post("/coinbase2", request);
-        assert_eq!(reply.status, 200, "{}", reply.body);
-        template.mine(&node, &reply.body);
-    };
+    let mine_0_2 = || miner_info::mine_coinbase_document(&node, &server, "pool");
     mine_0_2();
     assert_eq!(server.text("/opreturn/pool/rotate"), "OK");
     mine_0_2();

@@ -5,7 +5,7 @@ use bsv_minerid::{
 };
 use bsv_network::NodeRpc;
 use bsv_tests::identified_block::Keys;
-use bsv_tests::{Node, Template, miner_info};
+use bsv_tests::{Node, Template, known_miners, miner_info};
 use bsv_tx::{BlockHash, PrivateKey, Script, Transaction, TxOut, Txid};
 use serde_json::json;
 use tokio::runtime::Runtime;
@@ -91,9 +91,8 @@ impl Chain {
 
     /// Whether the node has taken an identity from the block, its newest.
     pub(crate) fn is_taken(&self, block: &BlockHash) -> bool {
-        let dump = self.node.call("dumpminerids", json!([]));
-        let miners = dump["miners"].as_array().unwrap();
-        miners.iter().any(|miner| miner["latestblock"] == block.to_string())
+        let known = known_miners::of_node(&self.node);
+        known.values().any(|miner_id| miner_id["latestBlock"] == block.to_string())
     }
 }
 

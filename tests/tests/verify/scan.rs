@@ -1,15 +1,15 @@
 //! `bsv-cli scanminerids`, next to the database of a real node.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bsv_minerid::Revocation;
 use bsv_tests::identified_block::Keys;
+use bsv_tests::known_miners::{await_rebuilt, of_node, of_scan};
 use bsv_tests::{Site, Template};
 use bsv_tx::{BlockHash, PrivateKey};
 use serde_json::{Value, json};
@@ -23,49 +23,6 @@ fn id(key: &PrivateKey) -> String {
 
 fn lines(text: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-}
-
-/// What the node and a scan both say of every miner id.
-type Known = BTreeMap<String, Value>;
-
-fn of_node(chain: &Chain) -> Known {
-    let dump = chain.node.call("dumpminerids", json!([]));
-    known(
-        &dump,
-        ["minerids", "minerid", "prevminerid", "nextminerid"],
-        ["firstblock", "latestblock", "creationblock"],
-    )
-}
-
-fn of_scan(summary: &Value) -> Known {
-    known(
-        summary,
-        ["minerIds", "minerId", "previousMinerId", "nextMinerId"],
-        ["firstBlock", "latestBlock", "creationBlock"],
-    )
-}
-
-fn known(
-    list: &Value,
-    [ids, id, previous, next]: [&str; 4],
-    [first, latest, creation]: [&str; 3],
-) -> Known {
-    let mut known = Known::new();
-    for miner in list["miners"].as_array().unwrap() {
-        for key in miner[ids].as_array().unwrap() {
-            let entry = json!([
-                key["state"],
-                key["version"],
-                key[previous],
-                key[next],
-                miner[first],
-                miner[latest],
-                key[creation],
-            ]);
-            known.insert(key[id].as_str().unwrap().to_owned(), entry);
-        }
-    }
-    known
 }
 
 /// A chain with all that identities do.
@@ -171,7 +128,7 @@ fn a_scan_follows_what_the_node_follows_also_through_a_reorganisation() {
         .map(|block| (block["height"].as_u64().unwrap() as u32, block["event"].as_str().unwrap()))
         .collect();
     assert_eq!(events, history.events);
-    assert_eq!(of_scan(&summary), of_node(&history.chain), "{:#}", history.chain.node.log());
+    assert_eq!(of_scan(&summary), of_node(&history.chain.node), "{:#}", history.chain.node.log());
     assert!(summary["miners"][0]["minerIds"].as_array().unwrap().len() >= 4);
 
     // A rotation, and then another in its place in a longer chain.
@@ -179,7 +136,7 @@ fn a_scan_follows_what_the_node_follows_also_through_a_reorganisation() {
     let left = history.announce("rotated", &orphaned);
     let (blocks, summary) = scan(&["--from", &first, "--progress", file]);
     assert_eq!((blocks.len(), &blocks[0]["event"]), (1, &json!("rotated")));
-    assert_eq!(of_scan(&summary), of_node(&history.chain));
+    assert_eq!(of_scan(&summary), of_node(&history.chain.node));
     history.chain.node.call("invalidateblock", json!([left.to_string()]));
     // The transaction of the block that has left waits to be mined again, alone.
     Template::of(&history.chain.node, 1).mine_alone(&history.chain.node);
@@ -190,16 +147,11 @@ fn a_scan_follows_what_the_node_follows_also_through_a_reorganisation() {
     assert_eq!(blocks[0]["disconnected"][0]["hash"], left.to_string());
     let events: Vec<_> = blocks[1..].iter().map(|block| block["event"].clone()).collect();
     assert_eq!(events, ["no-identity", "refused", "continued"], "{blocks:#?}");
-    assert_eq!(of_scan(&summary), of_node(&history.chain), "{}", history.chain.node.log());
+    assert_eq!(of_scan(&summary), of_node(&history.chain.node), "{}", history.chain.node.log());
 
     // Who has not seen the other chain knows less of it, as a node that begins anew.
     let (_, summary) = scan(&["--from", &first]);
-    history.chain.node.call("rebuildminerids", json!([true]));
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while of_scan(&summary) != of_node(&history.chain) {
-        assert!(Instant::now() < deadline, "{:#?}", of_node(&history.chain));
-        thread::sleep(Duration::from_millis(100));
-    }
+    await_rebuilt(&history.chain.node, &of_scan(&summary));
     let done = site.cli(&["scanminerids", "--from", &first, "--to", &first, "--progress", file]);
     assert!(done.code == 1 && done.stderr.contains("beyond"), "{}", done.stderr);
 }
@@ -211,7 +163,7 @@ fn a_scan_that_was_killed_or_interrupted_goes_on() {
     let site = history.site();
     let whole = lines(&site.cli_ok(&["scanminerids", "--from", "1", "--json"]));
     let (summary, blocks) = whole.split_last().unwrap();
-    assert_eq!(of_scan(summary), of_node(&history.chain));
+    assert_eq!(of_scan(summary), of_node(&history.chain.node));
     let signals = ["KILL", "INT", "TERM"];
     let count = bsv_tests::repetitions("signals that end a scan", signals.len(), 2);
     for signal in &signals[..count] {
