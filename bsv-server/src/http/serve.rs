@@ -178,6 +178,7 @@ pub(crate) async fn serve<L, H, F>(
         let connection = graceful.watch(serve_one(stream, &limits, activity, answer));
         tokio::spawn(async move {
             tokio::select! {
+                biased;
                 ended = connection => {
                     if let Err(error) = ended {
                         tracing::debug!("a connection ended: {error}");

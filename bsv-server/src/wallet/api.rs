@@ -110,7 +110,7 @@ impl WalletApi {
                 let payments: Vec<_> = payments.iter().map(PaymentJson::new).collect();
                 Ok(answer::json(StatusCode::OK, &payments))
             }
-            (Route::Pay, &Method::POST) => self.pay(request).await,
+            (Route::Pay, &Method::POST) => Box::pin(self.pay(request)).await,
             (Route::Users, &Method::POST) => self.create_user(request).await,
             (Route::User, &Method::GET | &Method::HEAD) => {
                 let unknown = || {
