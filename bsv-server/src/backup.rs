@@ -1,4 +1,4 @@
-//! What a backup holds, and how it is written: see `docs/adr/0019-backups.md`.
+//! What a backup holds, and how it is written: see `docs/adr/0017-backups.md`.
 
 use std::fs::{self, File};
 use std::io::{self, Cursor, ErrorKind, Read, Write};
