@@ -5,6 +5,7 @@
 
 mod amount;
 mod answers;
+mod connection;
 mod error;
 mod rpc;
 mod transport;

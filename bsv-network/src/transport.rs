@@ -1,17 +1,21 @@
 use std::error::Error;
 use std::io::{self, ErrorKind};
-use std::sync::Arc;
 use std::time::Duration;
 
-use reqwest::header::{CONTENT_TYPE, HeaderValue};
-use reqwest::{Client, Response, StatusCode, redirect};
-use rustls::crypto::ring;
-use rustls::{ClientConfig, RootCertStore};
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
+use hyper::{Request, Response, StatusCode};
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
+use crate::connection::Connector;
 use crate::error::NodeError;
 
 /// Where a node answers RPC, and as whom to ask it: `rpcHost`, `rpcPort`, `rpcUser` and
@@ -60,9 +64,11 @@ const STARTING: i64 = -28;
 /// HTTP connections to one node.
 #[derive(Debug)]
 pub(crate) struct Transport {
-    client: Client,
+    client: Client<Connector, Full<Bytes>>,
     url: String,
-    settings: NodeSettings,
+    /// The user name and the password.
+    authorization: HeaderValue,
+    address: String,
     turns: Semaphore,
 }
 
@@ -73,8 +79,11 @@ pub(crate) enum Repeatable {
     No,
 }
 
+/// Why there is no answer.
+type Failure = Box<dyn Error + Send + Sync>;
+
 #[derive(Serialize)]
-struct Request<'a, P> {
+struct Call<'a, P> {
     jsonrpc: &'static str,
     id: &'static str,
     method: &'a str,
@@ -96,10 +105,17 @@ struct AnswerError {
 
 impl Transport {
     pub(crate) fn new(settings: NodeSettings) -> Self {
+        let address = settings.address();
+        let client = Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(IDLE_TIMEOUT)
+            .pool_max_idle_per_host(MOST_CALLS_AT_ONCE)
+            .build(Connector::new(address.clone()));
         Self {
-            client: plain_http_client(),
-            url: format!("http://{}/", settings.address()),
-            settings,
+            client,
+            url: format!("http://{address}/"),
+            authorization: authorization(&settings),
+            address,
             turns: Semaphore::new(MOST_CALLS_AT_ONCE),
         }
     }
@@ -112,17 +128,18 @@ impl Transport {
         params: &impl Serialize,
         timeout: Duration,
     ) -> Result<AnswerStream<'_>, NodeError> {
-        let request = Request { jsonrpc: "1.0", id: "bsv", method, params };
-        let body = serde_json::to_vec(&request).expect("parameters are plain values");
+        let call = Call { jsonrpc: "1.0", id: "bsv", method, params };
+        let body = serde_json::to_vec(&call).expect("parameters are plain values");
         let turn = self.turns.acquire().await.ok();
-        let sent = tokio::time::timeout(timeout, self.send(body, Repeatable::Yes)).await;
+        let sent = tokio::time::timeout(timeout, self.send(body.into(), Repeatable::Yes)).await;
         let late = |_| self.unreachable(format!("none within {timeout:?}"));
-        let response = sent.map_err(late)?.map_err(|error| self.failed(method, &error))?;
+        let response = sent.map_err(late)?.map_err(|error| self.failed(method, &*error))?;
         let mut stream = AnswerStream {
             transport: self,
             method: method.to_owned(),
             timeout,
-            response,
+            status: response.status(),
+            body: response.into_body(),
             text: Vec::new(),
             _turn: turn,
         };
@@ -139,16 +156,16 @@ impl Transport {
         timeout: Duration,
         repeatable: Repeatable,
     ) -> Result<Box<RawValue>, NodeError> {
-        let request = Request { jsonrpc: "1.0", id: "bsv", method, params };
-        let body = serde_json::to_vec(&request).expect("parameters are plain values");
+        let call = Call { jsonrpc: "1.0", id: "bsv", method, params };
+        let body = serde_json::to_vec(&call).expect("parameters are plain values");
         let exchange = async {
             // The semaphore is never closed; a closed one would only stop the counting.
             let _turn = self.turns.acquire().await;
-            self.post(body, repeatable).await
+            self.post(body.into(), repeatable).await
         };
         let (status, body) = match tokio::time::timeout(timeout, exchange).await {
             Ok(Ok(answer)) => answer,
-            Ok(Err(error)) => return Err(self.failed(method, &error)),
+            Ok(Err(error)) => return Err(self.failed(method, &*error)),
             Err(_) => return Err(self.unreachable(format!("none within {timeout:?}"))),
         };
         if body.len() > MOST_ANSWER_BYTES {
@@ -161,37 +178,40 @@ impl Transport {
     /// Stops reading where the answer is too long.
     async fn post(
         &self,
-        body: Vec<u8>,
+        body: Bytes,
         repeatable: Repeatable,
-    ) -> Result<(StatusCode, Vec<u8>), reqwest::Error> {
-        let mut response = self.send(body, repeatable).await?;
+    ) -> Result<(StatusCode, Vec<u8>), Failure> {
+        let response = self.send(body, repeatable).await?;
+        let status = response.status();
+        let mut body = response.into_body();
         let mut answer = Vec::new();
-        while let Some(chunk) = response.chunk().await? {
+        while let Some(chunk) = next_chunk(&mut body).await? {
             answer.extend_from_slice(&chunk);
             if answer.len() > MOST_ANSWER_BYTES {
                 break;
             }
         }
-        Ok((response.status(), answer))
+        Ok((status, answer))
     }
 
     async fn send(
         &self,
-        body: Vec<u8>,
+        body: Bytes,
         repeatable: Repeatable,
-    ) -> Result<Response, reqwest::Error> {
-        let NodeSettings { user, password, .. } = &self.settings;
-        let request = self
-            .client
-            .post(&self.url)
-            .basic_auth(user, Some(password.expose_secret()))
-            .header(CONTENT_TYPE, HeaderValue::from_static("application/json"))
-            .body(body);
-        let again = request.try_clone().filter(|_| repeatable == Repeatable::Yes);
-        match (request.send().await, again) {
-            (Err(error), Some(again)) if is_hang_up(&error) => again.send().await,
-            (response, _) => response,
+    ) -> Result<Response<Incoming>, Failure> {
+        match self.client.request(self.request(body.clone())?).await {
+            Err(error) if repeatable == Repeatable::Yes && is_hang_up(&error) => {
+                Ok(self.client.request(self.request(body)?).await?)
+            }
+            response => Ok(response?),
         }
+    }
+
+    fn request(&self, body: Bytes) -> Result<Request<Full<Bytes>>, Failure> {
+        let request = Request::post(&self.url)
+            .header(AUTHORIZATION, &self.authorization)
+            .header(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        Ok(request.body(Full::new(body))?)
     }
 
     /// What an answer means. Errors of a call come with status 500, or 404 for an unknown method,
@@ -227,7 +247,7 @@ impl Transport {
         }
     }
 
-    fn failed(&self, method: &str, error: &reqwest::Error) -> NodeError {
+    fn failed(&self, method: &str, error: &(dyn Error + 'static)) -> NodeError {
         let reason = innermost(error).to_string();
         if causes_of::<hyper::Error>(error).any(hyper::Error::is_parse) {
             NodeError::unexpected(method, format!("not HTTP, {reason}"))
@@ -237,7 +257,7 @@ impl Transport {
     }
 
     fn unreachable(&self, reason: String) -> NodeError {
-        NodeError::Unreachable { address: self.settings.address(), reason }
+        NodeError::Unreachable { address: self.address.clone(), reason }
     }
 }
 
@@ -247,7 +267,8 @@ pub(crate) struct AnswerStream<'a> {
     transport: &'a Transport,
     method: String,
     timeout: Duration,
-    response: Response,
+    status: StatusCode,
+    body: Incoming,
     /// What has arrived and was not handed on.
     text: Vec<u8>,
     _turn: Option<SemaphorePermit<'a>>,
@@ -258,16 +279,15 @@ impl AnswerStream<'_> {
     /// has some.
     async fn find_result(&mut self) -> Result<(), NodeError> {
         const NAME: &[u8] = br#"{"result":"#;
-        let status = self.response.status();
         let beginning = loop {
             // Nodes put a space before the string, or do not.
             let value = self.text.strip_prefix(NAME).map(<[u8]>::trim_ascii_start);
-            if let Some([first, ..]) = value.filter(|_| status == StatusCode::OK) {
+            if let Some([first, ..]) = value.filter(|_| self.status == StatusCode::OK) {
                 let left = value.map_or(0, <[u8]>::len) - 1;
                 break (*first == b'"').then(|| self.text.len() - left);
             }
             if !self.more().await? || self.text.len() > MOST_ANSWER_BYTES {
-                self.transport.read(&self.method, status, &self.text)?;
+                self.transport.read(&self.method, self.status, &self.text)?;
                 break None;
             }
         };
@@ -304,37 +324,39 @@ impl AnswerStream<'_> {
     }
 
     async fn more(&mut self) -> Result<bool, NodeError> {
-        let chunk = tokio::time::timeout(self.timeout, self.response.chunk()).await;
+        let chunk = tokio::time::timeout(self.timeout, next_chunk(&mut self.body)).await;
         let late = |_| self.transport.unreachable(format!("no more within {:?}", self.timeout));
-        let failed = |error| self.transport.failed(&self.method, &error);
+        let failed = |error: hyper::Error| self.transport.failed(&self.method, &error);
         let chunk = chunk.map_err(late)?.map_err(failed)?;
         self.text.extend_from_slice(chunk.as_deref().unwrap_or_default());
         Ok(chunk.is_some())
     }
 }
 
-/// RPC is plain HTTP, but the HTTP client wants to be ready for TLS. Giving it a configuration
-/// that trusts nobody saves loading the system's certificates, and works whether or not the
-/// process has installed a cryptography provider.
-fn plain_http_client() -> Client {
-    let tls = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .expect("ring speaks every version of TLS that rustls does")
-        .with_root_certificates(RootCertStore::empty())
-        .with_no_client_auth();
-    Client::builder()
-        .tls_backend_preconfigured(tls)
-        .no_proxy()
-        .redirect(redirect::Policy::none())
-        .pool_idle_timeout(IDLE_TIMEOUT)
-        .pool_max_idle_per_host(MOST_CALLS_AT_ONCE)
-        .build()
-        .expect("a client without proxies, files and names to resolve is built from constants")
+/// The value of the `Authorization` header. `Debug` does not show it.
+fn authorization(settings: &NodeSettings) -> HeaderValue {
+    let NodeSettings { user, password, .. } = settings;
+    let credentials = BASE64_STANDARD.encode(format!("{user}:{}", password.expose_secret()));
+    let mut value = HeaderValue::try_from(format!("Basic {credentials}"))
+        .expect("base64 has no characters that a header may not have");
+    value.set_sensitive(true);
+    value
+}
+
+/// More of a body, or nothing at its end.
+async fn next_chunk(body: &mut Incoming) -> Result<Option<Bytes>, hyper::Error> {
+    while let Some(frame) = body.frame().await {
+        // Others are trailers.
+        if let Ok(chunk) = frame?.into_data() {
+            return Ok(Some(chunk));
+        }
+    }
+    Ok(None)
 }
 
 /// Whether the node closed the connection instead of answering. That happens to the first call
 /// after a node's restart, if it is made before the end of the old connection was noticed.
-fn is_hang_up(error: &reqwest::Error) -> bool {
+fn is_hang_up(error: &(dyn Error + 'static)) -> bool {
     let mut of_http = causes_of::<hyper::Error>(error);
     let mut of_io = causes_of::<io::Error>(error).map(io::Error::kind);
     of_http.any(hyper::Error::is_incomplete_message)
