@@ -9,6 +9,7 @@ use bsv_network::{
     Broadcast, ChainTip, Mempool, MinedIn, NodeError, NodeRpc, OutputState, TransactionPlace,
 };
 use bsv_tx::{BlockHash, MerkleBranch, Transaction, Txid};
+use futures_util::{StreamExt, stream};
 use reqwest::Url;
 use tokio::task::JoinSet;
 
@@ -52,6 +53,9 @@ pub(crate) const NO_INDEX: &str = "the node does not find all mined transactions
                                    txindex=1, without which it is not known what became of some";
 /// How many transactions are read at once.
 const PAGE: usize = 100;
+/// How many of them are looked for at once: as many calls as a node runs at once (`rpcthreads`). Their
+/// proofs share commits.
+const LOOKS_AT_ONCE: usize = 4;
 
 impl<S: WalletStore> Wallet<S> {
     /// Looks after the wallet's transactions: settles what is on its way, finds proofs, and notices
@@ -78,13 +82,11 @@ impl<S: WalletStore> Wallet<S> {
             let page = self.store.followed(after, PAGE).await?;
             let Some(last) = page.last() else { break };
             after = last.number;
-            for followed in page {
-                if followed.state != TransactionState::Settled {
-                    unsettled.insert(followed.number);
-                }
-                if is_new_tip || following.is_due(&followed) {
-                    self.look_after(node, &followed, tip, following).await?;
-                }
+            let is_open = |followed: &&Followed| followed.state != TransactionState::Settled;
+            unsettled.extend(page.iter().filter(is_open).map(|followed| followed.number));
+            let due = page.iter().filter(|followed| is_new_tip || following.is_due(followed));
+            for (followed, place) in self.places(node, due).await {
+                self.look_after(node, followed, place, tip, following).await?;
             }
         }
         following.retries.retain(|number, _| unsettled.contains(number));
@@ -114,14 +116,37 @@ impl<S: WalletStore> Wallet<S> {
         Ok(())
     }
 
+    /// Where the network has transactions. Of those that are in a block the proof is stored.
+    async fn places<'a>(
+        &self,
+        node: &NodeRpc,
+        due: impl Iterator<Item = &'a Followed>,
+    ) -> Vec<(&'a Followed, Result<TransactionPlace, Error>)> {
+        let looks = due.map(|followed| async move { (followed, self.place(node, followed).await) });
+        stream::iter(looks).buffered(LOOKS_AT_ONCE).collect().await
+    }
+
+    async fn place(&self, node: &NodeRpc, followed: &Followed) -> Result<TransactionPlace, Error> {
+        let place = node.transaction_place(&followed.txid).await.map_err(away)?;
+        if let TransactionPlace::Block(_) = place {
+            self.find_proof(node, followed.number, &followed.txid).await?;
+        }
+        Ok(place)
+    }
+
     async fn look_after(
         self: &Arc<Self>,
         node: &NodeRpc,
         followed: &Followed,
+        place: Result<TransactionPlace, Error>,
         tip: ChainTip,
         following: &mut Following,
     ) -> Result<(), Error> {
-        match self.look(node, followed, tip, following).await {
+        let seen_to = match place {
+            Ok(place) => self.see_to(node, followed, place, tip, following).await,
+            Err(error) => Err(error),
+        };
+        match seen_to {
             Err(error @ (Error::NetworkAway(_) | Error::Store(_))) => return Err(error),
             // Others can be looked after while this one has to wait.
             Err(error) => tracing::debug!("transaction {}: {error}", followed.txid),
@@ -133,21 +158,21 @@ impl<S: WalletStore> Wallet<S> {
         Ok(())
     }
 
-    async fn look(
+    async fn see_to(
         self: &Arc<Self>,
         node: &NodeRpc,
         followed: &Followed,
+        place: TransactionPlace,
         tip: ChainTip,
         following: &mut Following,
     ) -> Result<(), Error> {
-        let Followed { number, txid, purpose, state, until } = *followed;
-        let place = node.transaction_place(&txid).await.map_err(away)?;
+        let Followed { number, purpose, state, until, .. } = *followed;
         if place != TransactionPlace::Nowhere {
             following.orphans.remove(&number);
         }
         match (place, state) {
-            (TransactionPlace::Block(_), _) => self.find_proof(node, number, &txid).await,
-            (TransactionPlace::Mempool, TransactionState::Settled) => Ok(()),
+            (TransactionPlace::Block(_), _)
+            | (TransactionPlace::Mempool, TransactionState::Settled) => Ok(()),
             (TransactionPlace::Mempool, _) if self.is_busy(purpose) => Ok(()),
             (TransactionPlace::Mempool, _) => Ok(self.store.settle(number, self.now()).await?),
             (TransactionPlace::Nowhere, TransactionState::Settled) => {
