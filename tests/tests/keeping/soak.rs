@@ -1,20 +1,30 @@
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use bsv_tests::{Client, Node, Server, Site, free_port, http, repetitions};
-use serde_json::{Value, json};
+use bsv_tests::{Client, Node, Server, Site, free_port, is_full_run, repetitions};
+use serde_json::json;
 
-use crate::scene::{PASSPHRASE, create_invoice, fill, payment_url, sealed_site};
+use crate::scene::{PASSPHRASE, create_invoice, fill, member, payment_url, sealed_site};
 
 /// What stays where it is while servers are killed.
 struct Soak {
     site: Site,
     wallet: Client,
     payments: String,
-    minerid: String,
+    minerid: Client,
     is_over: AtomicBool,
-    done: AtomicU64,
+    /// How often what was done.
+    done: Mutex<BTreeMap<String, u64>>,
+}
+
+/// The ids of tokens whose making, or revocation, was acknowledged.
+#[derive(Default)]
+struct Tokens {
+    made: BTreeSet<String>,
+    revoked: BTreeSet<String>,
 }
 
 impl Soak {
@@ -31,51 +41,175 @@ impl Soak {
             site,
             wallet: Client::new(&format!("127.0.0.1:{wallet}")),
             payments: format!("http://127.0.0.1:{payments}/dpp/api/v1/payment"),
-            minerid: format!("127.0.0.1:{minerid}"),
+            minerid: Client::new(&format!("127.0.0.1:{minerid}")),
             is_over: AtomicBool::new(false),
-            done: AtomicU64::new(0),
+            done: Mutex::default(),
         }
     }
 
-    /// Posts to the wallet; nothing if it is being killed.
-    fn post(&self, path: &str, body: &Value) -> Option<Value> {
-        let headers = [("Content-Type", "application/json")];
-        let reply = self.wallet.try_send("POST", path, &headers, body.to_string().as_bytes());
-        let reply = reply.ok().filter(|reply| reply.status < 300)?;
-        self.done.fetch_add(1, Ordering::Relaxed);
-        serde_json::from_str(&reply.body).ok()
+    /// Starts the server. A command may have the data directory at that moment.
+    fn start(&self) -> Server {
+        loop {
+            match self.site.try_server() {
+                Ok(server) => return server,
+                Err(done) => assert!(done.stderr.contains("is in use by"), "{}", done.stderr),
+            }
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Relaxed)
+    }
+
+    fn note(&self, what: &str) {
+        *self.done.lock().unwrap().entry(what.to_owned()).or_default() += 1;
     }
 
     /// Does something again and again until it is over.
     fn repeat(&self, mut work: impl FnMut()) {
-        while !self.is_over.load(Ordering::Relaxed) {
+        while !self.is_over() {
             work();
             thread::sleep(Duration::from_millis(5));
         }
     }
 
-    fn is_paid(&self, other: &Server) {
-        let Some(invoice) = self.post("/api/v1/invoices", &json!({ "satoshis": 2_000 })) else {
-            return;
-        };
-        let url = format!("{}/{}", self.payments, invoice["id"].as_str().unwrap());
-        let body = json!({ "payToURL": url }).to_string();
+    /// Asks, and gives the body of a success, which is noted. There may be no answer if the server is
+    /// killed meanwhile.
+    fn ask(&self, client: &Client, what: &str, path: &str, body: &str) -> Result<String, u16> {
+        let method = if body.is_empty() { "GET" } else { "POST" };
         let headers = [("Content-Type", "application/json")];
-        // It may be refused, or stay open: the payer looks after it.
-        let _ = other.wallet().try_send("POST", "/api/v1/pay", &headers, body.as_bytes());
+        let reply = client.try_send(method, path, &headers, body.as_bytes()).map_err(|_| 0_u16)?;
+        assert_ne!(reply.status, 500, "{path}: {}", reply.body);
+        if reply.status >= 300 {
+            self.note(&format!("{what}: answered {}", reply.status));
+            return Err(reply.status);
+        }
+        self.note(what);
+        Ok(reply.body)
     }
 
-    fn pays(&self, other: &Server) {
-        let url = payment_url(other, &create_invoice(other.wallet(), 1_500));
-        self.post("/api/v1/pay", &json!({ "payToURL": url }));
+    /// Has a wallet pay, and asks again until it has: a payment that stays open keeps its coins.
+    fn pay(&self, payer: &Client, what: &str, url: &str) -> bool {
+        let body = json!({ "payToURL": url }).to_string();
+        while !self.is_over() {
+            match self.ask(payer, what, "/api/v1/pay", &body) {
+                Ok(_) => return true,
+                Err(422) => return false,
+                Err(_) => thread::sleep(Duration::from_millis(50)),
+            }
+        }
+        false
+    }
+
+    fn is_paid(&self, other: &Server, received: &mut Vec<String>) {
+        let body = json!({ "satoshis": 200 }).to_string();
+        let Ok(invoice) = self.ask(&self.wallet, "create an invoice", "/api/v1/invoices", &body)
+        else {
+            return;
+        };
+        let id = member(&invoice, "id");
+        if self.pay(other.wallet(), "receive a payment", &format!("{}/{id}", self.payments)) {
+            received.push(id);
+        }
+    }
+
+    fn pays(&self, other: &Server, paid: &mut Vec<String>) {
+        let id = create_invoice(other.wallet(), 190);
+        if self.pay(&self.wallet, "pay", &payment_url(other, &id)) {
+            paid.push(id);
+        }
     }
 
     fn uses_identities(&self) {
-        for path in ["/opreturn/pool/rotate", "/opreturn/pool/700000"] {
-            let reply = http::request(&self.minerid, "GET", path, b"");
-            self.done.fetch_add(u64::from(reply.is_ok()), Ordering::Relaxed);
+        let hash = "5d".repeat(32);
+        let (sign, pksign) =
+            (format!("/minerid/pool/sign/{hash}"), format!("/minerid/pool/pksign/{hash}"));
+        let uses =
+            [("make a document", "/opreturn/pool/700000"), ("sign", &sign), ("sign", &pksign)];
+        let _ = self.ask(&self.minerid, "rotate", "/opreturn/pool/rotate", "");
+        for (what, path) in uses.iter().cycle().take(30) {
+            let _ = self.ask(&self.minerid, what, path, "");
+            thread::sleep(Duration::from_millis(10));
         }
+    }
+
+    fn lists(&self) {
+        for path in ["/api/v1/invoices?limit=200&order=desc", "/api/v1/invoices", "/api/v1/balance"]
+        {
+            let _ = self.ask(&self.wallet, "read a list or the balance", path, "");
+        }
+        let user = json!({ "name": "Ada" }).to_string();
+        let _ = self.ask(&self.wallet, "create a user", "/api/v1/users", &user);
         thread::sleep(Duration::from_millis(100));
+    }
+
+    /// Makes a token and revokes another, with commands that may find no server.
+    fn changes_tokens(&self, tokens: &mut Tokens) {
+        let made = self.site.cli(&["token", "create", "--scope", "wallet:read", "--json"]);
+        if made.code == 0 {
+            self.note("make a token");
+            tokens.made.insert(member(&made.stdout, "id"));
+        }
+        if tokens.made.len() > 5
+            && let Some(id) = tokens.made.pop_first()
+            && self.site.cli(&["token", "revoke", &id]).code == 0
+        {
+            self.note("revoke a token");
+            tokens.revoked.insert(id);
+        }
+        thread::sleep(Duration::from_millis(200));
+    }
+
+    /// Kills the server and starts it again, so often and every so many milliseconds.
+    fn kill_again_and_again(&self, server: Server, node: &Node, kills: usize, period: Duration) {
+        let _over = Over(&self.is_over);
+        let started = Instant::now();
+        let mut server = server;
+        for kill in 1..=kills {
+            let at = started + period * u32::try_from(kill).unwrap();
+            thread::sleep(at.saturating_duration_since(Instant::now()));
+            server.kill();
+            server = self.start();
+            if kill % 5 == 0 {
+                node.mine(1);
+            }
+        }
+        server.kill();
+        eprintln!("{kills} kills in {:.0} s of load", started.elapsed().as_secs_f64());
+    }
+
+    fn check_all(&self, other: &Site) {
+        for command in [["audit", "verify"], ["books", "verify"], ["keystore", "verify"]] {
+            self.site.cli_ok(&command);
+        }
+        other.cli_ok(&["books", "verify"]);
+        let logs = self.site.cli_json(&["audit", "list"]);
+        assert_eq!(logs["wallet"][0]["event"], "made");
+    }
+
+    fn check_tokens(&self, tokens: &Tokens) {
+        let listed = self.site.cli_json(&["token", "list"]);
+        let listed = listed.as_array().unwrap().iter().map(|token| token["id"].as_str().unwrap());
+        let listed: BTreeSet<_> = listed.map(str::to_owned).collect();
+        assert!(!tokens.made.is_empty() && tokens.made.is_subset(&listed), "{listed:?}");
+        assert!(tokens.revoked.is_disjoint(&listed), "{listed:?}");
+    }
+}
+
+/// Says that it is over when it is dropped: by a failure, too, nobody is left waiting.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+fn are_paid(wallet: &Client, ids: &[String]) {
+    assert!(!ids.is_empty());
+    for id in ids {
+        let invoice = wallet.get(&format!("/api/v1/invoices/{id}"));
+        assert_eq!(member(&invoice.body, "state"), "paid", "{id}");
     }
 }
 
@@ -83,6 +217,7 @@ impl Soak {
 #[test]
 fn books_and_logs_hold_after_kills_under_load() {
     let kills = repetitions("kills in a soak of mixed load", 200, 5);
+    let period = Duration::from_millis(if is_full_run() { 3_000 } else { 700 });
     let node = Node::start();
     node.mine(101);
     let (soak, other) = (Soak::on(&node), sealed_site(Some(&node)));
@@ -90,37 +225,28 @@ fn books_and_logs_hold_after_kills_under_load() {
     let server = soak.site.server();
     soak.site.cli_ok(&["generateminerid", "--name", "pool"]);
     soak.site.cli_ok(&["generatevctx", "--name", "pool"]);
-    for _ in 0..4 {
+    for _ in 0..6 {
         fill(&soak.site, &server, 100_000);
         fill(&other, &payer, 100_000);
     }
     node.mine(1);
+    let (mut received, mut paid, mut tokens) = (Vec::new(), Vec::new(), Tokens::default());
     thread::scope(|scope| {
-        scope.spawn(|| soak.repeat(|| soak.is_paid(&payer)));
-        scope.spawn(|| soak.repeat(|| soak.pays(&payer)));
+        scope.spawn(|| soak.repeat(|| soak.is_paid(&payer, &mut received)));
+        scope.spawn(|| soak.repeat(|| soak.pays(&payer, &mut paid)));
         scope.spawn(|| soak.repeat(|| soak.uses_identities()));
-        scope.spawn(|| soak.repeat(|| drop(soak.post("/api/v1/users", &json!({ "name": "Ada" })))));
-        let mut running = Some(server);
-        for kill in 0..kills {
-            thread::sleep(Duration::from_millis(if kills > 5 { 2_700 } else { 700 }));
-            running.take().into_iter().for_each(Server::kill);
-            running = Some(soak.site.server());
-            if kill % 5 == 0 {
-                node.mine(1);
-            }
-        }
-        soak.is_over.store(true, Ordering::Relaxed);
-        running.take().into_iter().for_each(Server::kill);
+        scope.spawn(|| soak.repeat(|| soak.lists()));
+        scope.spawn(|| soak.repeat(|| soak.changes_tokens(&mut tokens)));
+        soak.kill_again_and_again(server, &node, kills, period);
     });
-    eprintln!("{} things were done between the kills", soak.done.load(Ordering::Relaxed));
-    for command in [["audit", "verify"], ["books", "verify"], ["keystore", "verify"]] {
-        soak.site.cli_ok(&command);
-    }
-    other.cli_ok(&["books", "verify"]);
-    let logs = soak.site.cli_json(&["audit", "list"]);
-    assert_eq!(logs["wallet"][0]["event"], "made");
+    eprintln!("{:#?}", soak.done.lock().unwrap());
+    assert!(soak.done.lock().unwrap().contains_key("sign"));
+    soak.check_all(&other);
     // What was left open is seen to, and then the books hold as well.
     let server = soak.site.server();
+    are_paid(server.wallet(), &received);
+    are_paid(payer.wallet(), &paid);
+    soak.check_tokens(&tokens);
     node.mine(1);
     thread::sleep(Duration::from_secs(2));
     soak.site.cli_ok(&["books", "verify"]);
