@@ -57,6 +57,8 @@ pub struct Config {
     pub access: AccessConfig,
     /// Whether every request is logged.
     pub log_requests: bool,
+    /// From one check of the stores that are too long to be checked at a start to the next.
+    pub check_period: Duration,
 }
 
 /// Where private keys lie and how they are protected.
@@ -264,6 +266,8 @@ impl Config {
                 ));
             }
         };
+        let check_hours =
+            in_range("stores.checkHours", settings.stores.check_hours, 24, 1..=MAX_CHECK_HOURS)?;
         Ok(Self {
             network,
             network_dir,
@@ -274,6 +278,7 @@ impl Config {
             allowed_hosts: settings.allowed_hosts,
             access,
             log_requests: settings.log.requests,
+            check_period: Duration::from_secs(u64::from(check_hours) * 3600),
         })
     }
 
@@ -301,6 +306,7 @@ impl Config {
                 "jwtKey": if self.access.jwt_key.is_some() { "set" } else { "none" },
             },
             "log": { "requests": self.log_requests },
+            "stores": { "checkHours": self.check_period.as_secs() / 3600 },
             "minerid": { "enabled": minerid.is_some() },
             "wallet": {
                 "enabled": wallet.is_some(),
@@ -475,6 +481,7 @@ const DEFAULT_FEE_RATE: u64 = 100;
 const DEFAULT_MAX_FEE_RATE: u64 = 1000;
 const MAX_EXPIRY_HOURS: u32 = 87_600;
 const MAX_CACHE_MEGABYTES: u32 = 1 << 16;
+const MAX_CHECK_HOURS: u32 = 8760;
 
 /// Whether payment URLs can begin with this, and stand in headers as they are.
 fn is_public_url(url: &str) -> bool {

@@ -1,8 +1,11 @@
 //! Whether the service is alive, and ready to work.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bsv_invoicing::Wallet;
+use bsv_minerid::MinerIds;
 use bsv_network::NodeRpc;
 use bsv_store::check_writable;
 use hyper::{Method, StatusCode};
@@ -16,16 +19,21 @@ use crate::instance::Surface;
 /// Answers `/healthz` and `/readyz`, which need no token and tell nothing secret.
 #[derive(Debug)]
 pub(crate) struct Health {
-    /// Where the stores lie that are open.
+    ids: Option<Arc<MinerIds>>,
+    wallet: Option<Arc<Wallet>>,
+    /// Where their stores lie.
     store_dirs: Vec<PathBuf>,
     node: Option<NodeRpc>,
     /// What was found last, and when. Held while somebody looks, so that others wait for that.
     found: Mutex<Option<(Instant, Found)>>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 struct Found {
     store: StoreState,
+    /// The names of the stores that are found to be damaged.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    damaged: Vec<&'static str>,
     node: NodeState,
     /// Whether the node keeps an index of all transactions, if that is known.
     txindex: Option<bool>,
@@ -61,10 +69,17 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(2);
 const NODE_TIMEOUT: Duration = Duration::from_secs(3);
 
 impl Health {
-    pub(crate) fn new(config: &Config, node: Option<NodeRpc>) -> Self {
+    pub(crate) fn new(
+        config: &Config,
+        ids: Option<Arc<MinerIds>>,
+        wallet: Option<Arc<Wallet>>,
+        node: Option<NodeRpc>,
+    ) -> Self {
         let minerid_dir = config.minerid.iter().map(|minerid| minerid.data_dir.clone());
         let wallet_dir = config.wallet.iter().map(|_| config.network_dir.clone());
         Self {
+            ids,
+            wallet,
             store_dirs: minerid_dir.chain(wallet_dir).collect(),
             node: node.map(|node| node.with_timeout(NODE_TIMEOUT)),
             found: Mutex::default(),
@@ -100,13 +115,13 @@ impl Health {
 
     async fn look(&self) -> Found {
         let mut found = self.found.lock().await;
-        if let Some((at, found)) = *found
+        if let Some((at, found)) = &*found
             && at.elapsed() < LOOK_INTERVAL
         {
-            return found;
+            return found.clone();
         }
         let now = self.look_anew().await;
-        *found = Some((Instant::now(), now));
+        *found = Some((Instant::now(), now.clone()));
         now
     }
 
@@ -122,14 +137,24 @@ impl Health {
                 StoreState::NotWritable
             }
         };
-        let Some(node) = &self.node else {
-            return Found { store, node: NodeState::None, txindex: None };
-        };
+        let (node, txindex) = self.look_at_node().await;
+        Found { store, damaged: self.damaged_stores(), node, txindex }
+    }
+
+    fn damaged_stores(&self) -> Vec<&'static str> {
+        let ids = self.ids.as_ref().and_then(|ids| ids.store().damage());
+        let wallet = self.wallet.as_ref().and_then(|wallet| wallet.store().damage());
+        let stores = [(ids, Surface::MinerId), (wallet, Surface::Wallet)];
+        stores.into_iter().filter_map(|(damage, of)| damage.map(|_| of.name())).collect()
+    }
+
+    async fn look_at_node(&self) -> (NodeState, Option<bool>) {
+        let Some(node) = &self.node else { return (NodeState::None, None) };
         match node.has_transaction_index().await {
-            Ok(txindex) => Found { store, node: NodeState::Reachable, txindex: Some(txindex) },
+            Ok(txindex) => (NodeState::Reachable, Some(txindex)),
             Err(error) => {
                 tracing::debug!("not ready: {error}");
-                Found { store, node: NodeState::Away, txindex: None }
+                (NodeState::Away, None)
             }
         }
     }
@@ -137,8 +162,16 @@ impl Health {
 
 impl Found {
     /// Documents are made without the node. Payments need it, and its index, where one is configured.
-    fn is_ready_for(self, surface: Surface) -> bool {
+    fn is_ready_for(&self, surface: Surface) -> bool {
         let is_node_ready = self.node == NodeState::None || self.txindex == Some(true);
-        self.store == StoreState::Writable && (is_node_ready || surface == Surface::MinerId)
+        let is_intact = |name| !self.damaged.contains(&name);
+        self.store == StoreState::Writable
+            && match surface {
+                Surface::MinerId => is_intact(Surface::MinerId.name()),
+                Surface::Wallet | Surface::Payments => {
+                    is_node_ready && is_intact(Surface::Wallet.name())
+                }
+                Surface::Control => is_node_ready && self.damaged.is_empty(),
+            }
     }
 }

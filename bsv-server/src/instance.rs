@@ -143,7 +143,7 @@ impl Instance {
             revocation_keys,
         );
         let access = Access::new(config.access.clone(), tokens);
-        let health = Health::new(&config, node.clone());
+        let health = Health::new(&config, ids.clone(), wallet.clone(), node.clone());
         let minerid = ids.map(MinerIdApi::new);
         let payments = wallet.clone().map(PaymentsApi::new);
         let wallet = wallet.map(WalletApi::new);

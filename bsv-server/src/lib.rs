@@ -16,6 +16,7 @@ mod minerid;
 mod payments;
 mod restore;
 mod run;
+mod store_check;
 mod wallet;
 
 pub use access::{AccessConfig, Grant, GrantParseError, JwtKey, Scope, TokenFileError, WeakJwtKey};

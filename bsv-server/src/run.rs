@@ -22,6 +22,7 @@ use crate::control;
 use crate::http::{Answer, Limits, Listener, serve, serve_stream};
 use crate::instance::{Instance, OpenError, Surface};
 use crate::minerid;
+use crate::store_check::check_stores;
 use crate::wallet;
 
 /// The server of the Bitcoin SV wallet and miner identity service.
@@ -232,7 +233,7 @@ async fn keep_up_to_date(instance: &Instance) {
             tokio::join!(wallet::sweep(Arc::clone(wallet)), wallet::follow(Arc::clone(wallet)));
         }
     };
-    tokio::join!(identities, wallet, std::future::pending::<()>());
+    tokio::join!(identities, wallet, check_stores(instance));
 }
 
 /// Answers the requests that come over one connection of any kind, until it ends.

@@ -12,8 +12,8 @@ use thiserror::Error;
 use crate::files::{self, FileError};
 use crate::overlay::Overlay;
 
-use self::copy::Checks;
 pub use self::copy::DatabaseCopy;
+use self::copy::{Checks, Copying};
 
 /// One step of a schema: makes or changes tables. It runs in the transaction that raises the
 /// version.
@@ -37,7 +37,8 @@ pub struct DatabaseOptions {
     /// The room that must be left on the disk for a write to be tried, in bytes.
     pub free_space_reserve: u64,
     /// Up to which length, in bytes, a file is compared with its checksums whenever it is opened. That
-    /// reads all of it; of a longer one, a [copy](Database::copy) is.
+    /// reads all of it; a longer one is when it is [checked](Database::check) or
+    /// [copied](Database::copy).
     pub checked_len: u64,
 }
 
@@ -134,6 +135,11 @@ impl StoreError {
             _ => false,
         }
     }
+
+    /// Whether the reason is that the file is not as it was written.
+    pub fn is_damage(&self) -> bool {
+        matches!(self, Self::DamagedFile { .. })
+    }
 }
 
 macro_rules! from_engine_errors {
@@ -152,12 +158,16 @@ from_engine_errors!(StorageError, TableError, TransactionError, DatabaseError);
 /// After a failed write, redb refuses all that follows on the same handle; this type then reopens
 /// the file, so that writing works again as soon as its cause (a full disk) is gone. Until then the
 /// file is open for reading only.
+///
+/// Once a file is found to be damaged, nothing is read from it or written to it any more.
 pub struct Database {
     path: PathBuf,
     options: DatabaseOptions,
     /// `None` between a failed write and a successful reopening.
     engine: RwLock<Option<Engine>>,
-    /// Held while the file is copied, which has one place for that.
+    /// What is wrong with the file, if that was found.
+    damage: OnceLock<StoreError>,
+    /// Held while the file is copied: each copy takes room on the disk.
     copying: Mutex<()>,
 }
 
@@ -188,6 +198,9 @@ pub trait View: Sized + Send + Sync + 'static {
     fn open(transaction: &Arc<ReadTransaction>) -> Result<Self, StoreError>;
 }
 
+/// Each page is read once.
+const CHECK_CACHE_BYTES: usize = 4 << 20;
+
 const SCHEMA_VERSIONS: TableDefinition<'_, &str, u64> = TableDefinition::new("schema_version");
 
 impl Database {
@@ -207,6 +220,7 @@ impl Database {
             path: path.to_owned(),
             options,
             engine: RwLock::new(Some(engine)),
+            damage: OnceLock::new(),
             copying: Mutex::default(),
         })
     }
@@ -259,18 +273,64 @@ impl Database {
     /// Writers wait while the file is copied, readers do not. Takes as much room on the disk as the
     /// file, for as long as the copy is there.
     pub fn copy(&self) -> Result<DatabaseCopy, StoreError> {
-        let path = self.path.with_extension("redb.copy");
-        let len = fs::metadata(&self.path).map_err(FileError::new("look at", &self.path))?.len();
-        let reserve = self.options.free_space_reserve;
-        check_free_space(self.dir(), reserve.saturating_add(len))?;
+        self.copy_with(|copying| copying.open(self.options))
+    }
+
+    /// Compares a file that is too long for that when it is opened with its checksums, in a
+    /// [copy](Self::copy) that is read with low priority. Answers its length in bytes, or `None` if it
+    /// is not so long.
+    pub fn check(&self) -> Result<Option<u64>, StoreError> {
+        let len = self.file_len()?;
+        if len <= self.options.checked_len {
+            return Ok(None);
+        }
+        let options = DatabaseOptions { cache_bytes: CHECK_CACHE_BYTES, ..self.options };
+        self.copy_with(|copying| copying.open_unhurried(options))?;
+        Ok(Some(len))
+    }
+
+    /// What is wrong with the file, if that was found since it was opened.
+    pub fn damage(&self) -> Option<&StoreError> {
+        self.damage.get()
+    }
+
+    fn copy_with(
+        &self,
+        open: impl Fn(Copying<'_>) -> Result<DatabaseCopy, StoreError>,
+    ) -> Result<DatabaseCopy, StoreError> {
         let _copying = self.copying.lock().unwrap_or_else(PoisonError::into_inner);
+        let copied = self.copy_file().and_then(&open);
+        match copied {
+            // It may be the copy that is.
+            Err(error) if error.is_damage() => {
+                let copied = self.copy_file().and_then(&open);
+                copied.inspect_err(|error| self.note_damage(error))
+            }
+            copied => copied,
+        }
+    }
+
+    fn copy_file(&self) -> Result<Copying<'_>, StoreError> {
+        let reserve = self.options.free_space_reserve;
+        check_free_space(self.dir(), reserve.saturating_add(self.file_len()?))?;
         self.with_engine(|engine| {
             // Nothing is written as long as this one is not ended.
             let transaction = engine.begin_write()?;
-            copy::copy_file(&self.path, &path)?;
-            Ok(transaction.abort()?)
-        })?;
-        DatabaseCopy::open(path, self.options)
+            let copying = Copying::of(&self.path)?;
+            transaction.abort()?;
+            Ok(copying)
+        })
+    }
+
+    fn file_len(&self) -> Result<u64, FileError> {
+        Ok(fs::metadata(&self.path).map_err(FileError::new("look at", &self.path))?.len())
+    }
+
+    fn note_damage(&self, error: &StoreError) {
+        if error.is_damage() {
+            // Who comes second has found the same.
+            let _ = self.damage.set(error.clone());
+        }
     }
 
     /// The directory of the file.
@@ -283,6 +343,9 @@ impl Database {
         operation: impl FnOnce(&Engine) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         loop {
+            if let Some(damage) = self.damage.get() {
+                return Err(damage.clone());
+            }
             let engine = self.engine.read().unwrap_or_else(PoisonError::into_inner);
             if let Some(engine) = engine.as_ref() {
                 return operation(engine);
@@ -290,7 +353,8 @@ impl Database {
             drop(engine);
             let mut engine = self.engine.write().unwrap_or_else(PoisonError::into_inner);
             if engine.is_none() {
-                *engine = Some(open_engine(&self.path, self.options)?);
+                let opened = open_engine(&self.path, self.options);
+                *engine = Some(opened.inspect_err(|error| self.note_damage(error))?);
             }
         }
     }
@@ -414,7 +478,7 @@ fn builder(options: DatabaseOptions) -> redb::Builder {
 fn open_engine(path: &Path, options: DatabaseOptions) -> Result<Engine, StoreError> {
     let len = fs::metadata(path).map_err(FileError::new("look at", path))?.len();
     let checks = if len <= options.checked_len { Checks::All } else { Checks::None };
-    let error = match copy::open_checked(path, options, checks) {
+    let error = match copy::open_checked(path, path, options, checks) {
         Ok(database) => return Ok(Engine::new(Handle::Writable(database))),
         Err(StoreError::Open { source, .. }) => source,
         Err(error) => return Err(error),

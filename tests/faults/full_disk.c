@@ -124,6 +124,13 @@ ssize_t writev(int fd, const struct iovec *parts, int count) {
     return is_file_below(fd) && fails(&control->space) ? -1 : REAL(writev)(fd, parts, count);
 }
 
+ssize_t copy_file_range(int from, off64_t *from_offset, int to, off64_t *to_offset, size_t len,
+                        unsigned flags) {
+    if (is_file_below(to) && fails(&control->space))
+        return -1;
+    return REAL(copy_file_range)(from, from_offset, to, to_offset, len, flags);
+}
+
 static int grows(int fd, off_t len) {
     struct stat file;
     return is_file_below(fd) && !fstat(fd, &file) && len > file.st_size;

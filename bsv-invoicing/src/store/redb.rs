@@ -91,6 +91,17 @@ impl RedbWalletStore {
         self.view(|tables| Ok(tables.figures.get(name)?.map_or(0, |figure| figure.value())))
     }
 
+    /// Compares a file that is too long for that when it is opened with its checksums: see
+    /// [`Database::check`].
+    pub fn check(&self) -> Result<Option<u64>, StoreError> {
+        self.database.check()
+    }
+
+    /// What is wrong with the file, if that was found.
+    pub fn damage(&self) -> Option<&StoreError> {
+        self.database.damage()
+    }
+
     /// Copies the file, on a thread that may wait for that.
     pub async fn copy(&self) -> Result<DatabaseCopy, StoreError> {
         let database = Arc::clone(&self.database);

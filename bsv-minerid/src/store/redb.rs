@@ -77,6 +77,17 @@ impl RedbIdentityStore {
         Ok(Self { database, _lock: lock })
     }
 
+    /// Compares a file that is too long for that when it is opened with its checksums: see
+    /// [`Database::check`].
+    pub fn check(&self) -> Result<Option<u64>, StoreError> {
+        self.database.check()
+    }
+
+    /// What is wrong with the file, if that was found.
+    pub fn damage(&self) -> Option<&StoreError> {
+        self.database.damage()
+    }
+
     /// Copies the file, and proves the copy.
     pub fn copy(&self) -> Result<DatabaseCopy, StoreError> {
         self.database.copy()

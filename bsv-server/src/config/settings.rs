@@ -33,6 +33,7 @@ pub(super) struct Settings {
     pub(super) payments: PaymentsSettings,
     pub(super) auth: AuthSettings,
     pub(super) log: LogSettings,
+    pub(super) stores: StoresSettings,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -47,6 +48,12 @@ pub(super) struct AuthSettings {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(super) struct LogSettings {
     pub(super) requests: bool,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct StoresSettings {
+    pub(super) check_hours: Option<u32>,
 }
 
 #[derive(Debug, Deserialize)]

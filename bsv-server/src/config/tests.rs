@@ -57,6 +57,7 @@ fn mistakes_are_named() {
         (json!({"prot": 1}), "unknown field `prot`"),
         (json!({"minerid": {"on": true}}), "minerid.on: unknown field `on`"),
         (json!({"port": 65536}), "port: "),
+        (json!({"stores": {"checkHours": 0}}), "stores.checkHours must be from 1 to 8760"),
         (json!({"port": "9002"}), "port: "),
         (json!({"network": "mainnet"}), "network: unknown network \"mainnet\""),
         (json!({"host": "example.com"}), "host: "),

@@ -1,7 +1,7 @@
 use std::borrow::Cow;
 
 use bsv_minerid::{Coinbase2Error, Error};
-use bsv_store::KeystoreError;
+use bsv_store::{KeystoreError, StoreError};
 use hyper::StatusCode;
 use hyper::header::WWW_AUTHENTICATE;
 
@@ -102,10 +102,12 @@ impl From<Error> for Refusal {
             }
             Error::Store(_) | Error::Keystore(_) | Error::Unsettled(_) => {
                 tracing::error!("{error}");
-                let cause = if error.is_out_of_space() {
-                    "No space left on the disk"
-                } else {
-                    "The disk cannot be written"
+                let cause = match &error {
+                    Error::Store(StoreError::DamagedFile { .. } | StoreError::Damaged(_)) => {
+                        "The store is damaged, as the log of the server tells"
+                    }
+                    _ if error.is_out_of_space() => "No space left on the disk",
+                    _ => "The disk cannot be written",
                 };
                 let effect = match error {
                     Error::Unsettled(_) => "the change may or may not have been made",

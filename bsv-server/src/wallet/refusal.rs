@@ -66,7 +66,9 @@ impl From<&Error> for Problem {
                 | StoreError::File(_)
                 | StoreError::Open { .. }
                 | StoreError::Engine(_)
-                | StoreError::Commit(_),
+                | StoreError::Commit(_)
+                | StoreError::DamagedFile { .. }
+                | StoreError::Damaged(_),
             )
             | Error::File(_)
             | Error::Keystore(_) => disk_failure(error),
@@ -91,10 +93,12 @@ fn away(code: &'static str, text: String) -> Problem {
 
 fn disk_failure(error: &Error) -> Problem {
     tracing::error!("{error}");
-    let (code, cause) = if error.is_out_of_space() {
-        ("disk-full", "no space is left on the disk")
-    } else {
-        ("disk-failed", "the disk cannot be read or written")
+    let (code, cause) = match error {
+        Error::Store(StoreError::DamagedFile { .. } | StoreError::Damaged(_)) => {
+            ("store-damaged", "the store is damaged, as the log of the server tells")
+        }
+        _ if error.is_out_of_space() => ("disk-full", "no space is left on the disk"),
+        _ => ("disk-failed", "the disk cannot be read or written"),
     };
     let effect = match error {
         Error::Store(StoreError::Commit(_)) => {

@@ -1,12 +1,15 @@
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread;
 
 use redb::{ReadTransaction, ReadableDatabase};
+use rustix::process::setpriority_process;
 
 use super::{DatabaseOptions, StoreError, builder};
 use crate::files::FileError;
@@ -19,16 +22,66 @@ pub struct DatabaseCopy {
     path: PathBuf,
 }
 
-impl DatabaseCopy {
-    /// Opens and reads the file at `path`, whose name is removed.
-    pub(super) fn open(path: PathBuf, options: DatabaseOptions) -> Result<Self, StoreError> {
-        let opened = File::open(&path).map_err(FileError::new("open", &path));
-        let opened = opened.map(|file| (open_checked(&path, options, Checks::All), file));
-        fs::remove_file(&path).map_err(FileError::new("remove", &path))?;
-        let (engine, file) = opened?;
-        Ok(Self { engine: engine?, file, path })
+/// A copy of a database file that is still to be compared with its checksums.
+pub(super) struct Copying<'a> {
+    /// Without a name, so that a crash leaves nothing on the disk.
+    file: File,
+    /// The file that it was made of.
+    original: &'a Path,
+}
+
+impl<'a> Copying<'a> {
+    /// Copies a file to one that only its owner could read.
+    pub(super) fn of(original: &'a Path) -> Result<Self, FileError> {
+        let path = original.with_extension("redb.copy");
+        let copy = || {
+            let mut source = File::open(original)?;
+            let mut options = OpenOptions::new();
+            let mut file = options
+                .read(true)
+                .write(true)
+                .create(true)
+                .truncate(true)
+                .mode(0o600)
+                .open(&path)?;
+            fs::remove_file(&path)?;
+            io::copy(&mut source, &mut file)?;
+            Ok(file)
+        };
+        let file = copy().map_err(FileError::new("write", &path))?;
+        Ok(Self { file, original })
     }
 
+    /// Opens and reads it.
+    pub(super) fn open(self, options: DatabaseOptions) -> Result<DatabaseCopy, StoreError> {
+        let Self { file, original } = self;
+        let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+        let engine = open_checked(Path::new(&path), original, options, Checks::All)?;
+        Ok(DatabaseCopy { engine, file, path: original.to_owned() })
+    }
+
+    /// Opens and reads it on a thread that leaves the processors to others.
+    pub(super) fn open_unhurried(
+        self,
+        options: DatabaseOptions,
+    ) -> Result<DatabaseCopy, StoreError> {
+        let start_error = FileError::new("start a thread that reads a copy of", self.original);
+        let open = || {
+            // Of a thread, on Linux; that it hurries is no reason not to check.
+            let _ = setpriority_process(None, LOWEST_PRIORITY);
+            self.open(options)
+        };
+        thread::scope(|scope| {
+            let thread = thread::Builder::new().name("store check".to_owned());
+            let thread = thread.spawn_scoped(scope, open).map_err(start_error)?;
+            thread.join().unwrap_or(Err(StoreError::Panicked))
+        })
+    }
+}
+
+const LOWEST_PRIORITY: i32 = 19;
+
+impl DatabaseCopy {
     /// Runs `query` on it.
     pub fn read<T>(
         &self,
@@ -52,22 +105,6 @@ impl fmt::Debug for DatabaseCopy {
     }
 }
 
-/// Copies a file to one that only its owner can read.
-pub(super) fn copy_file(from: &Path, to: &Path) -> Result<(), FileError> {
-    let copy = || {
-        let mut source = File::open(from)?;
-        let mut target =
-            OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(to)?;
-        io::copy(&mut source, &mut target)
-    };
-    let copied = copy().map_err(FileError::new("write", to));
-    if copied.is_err() {
-        // Best effort: it takes room on a disk that may be full.
-        let _ = fs::remove_file(to);
-    }
-    copied.map(drop)
-}
-
 /// What of a file is compared with its checksums when it is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Checks {
@@ -77,16 +114,19 @@ pub(super) enum Checks {
     All,
 }
 
-/// Opens a database file.
+/// Opens a database file, which errors call by the path of another if it is a copy of that.
 ///
 /// The engine trusts what it reads of a page that is damaged, and may panic.
 pub(super) fn open_checked(
     path: &Path,
+    original: &Path,
     options: DatabaseOptions,
     checks: Checks,
 ) -> Result<redb::Database, StoreError> {
-    let damaged =
-        |reason: &str| StoreError::DamagedFile { path: path.to_owned(), reason: reason.to_owned() };
+    let damaged = |reason: &str| StoreError::DamagedFile {
+        path: original.to_owned(),
+        reason: reason.to_owned(),
+    };
     let check = || {
         let mut engine = builder(options).open(path)?;
         let is_intact = checks == Checks::None || engine.check_integrity()?;
@@ -100,7 +140,7 @@ pub(super) fn open_checked(
         }
         Ok(Err(error)) => {
             let source = Arc::new(redb::Error::from(error));
-            Err(StoreError::Open { path: path.to_owned(), source })
+            Err(StoreError::Open { path: original.to_owned(), source })
         }
         Err(_) => Err(damaged("it cannot be read")),
     }
@@ -147,7 +187,7 @@ mod tests {
         let database = open(&dir.path().join("rows.redb")).unwrap();
         let expected = database.read(|transaction| rows(transaction)).unwrap();
         let is_over = std::sync::atomic::AtomicBool::new(false);
-        std::thread::scope(|scope| {
+        thread::scope(|scope| {
             scope.spawn(|| {
                 for number in COUNT.. {
                     if is_over.load(std::sync::atomic::Ordering::Relaxed) {
@@ -177,6 +217,61 @@ mod tests {
             restored.read(|transaction| rows(transaction)).unwrap(),
             database.read(|transaction| rows(transaction)).unwrap()
         );
+    }
+
+    /// Flips a bit of the last value that is stored, which the engine does not notice.
+    fn flip_a_value(path: &Path) {
+        let mut bytes = fs::read(path).unwrap();
+        let text = format!("the value of row {}", COUNT - 1);
+        let places = bytes.windows(text.len()).enumerate();
+        let places: Vec<_> =
+            places.filter(|(_, part)| *part == text.as_bytes()).map(|(at, _)| at).collect();
+        assert!(!places.is_empty());
+        for place in places {
+            bytes[place] ^= 1;
+        }
+        fs::write(path, bytes).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_is_found_damaged_is_used_no_more() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("rows.redb");
+        drop(open(&path).unwrap());
+        let options = DatabaseOptions { checked_len: 1000, ..DatabaseOptions::default() };
+        let long = || Database::open(&path, &SCHEMA, options).unwrap();
+        assert_eq!(long().check().unwrap(), Some(fs::metadata(&path).unwrap().len()));
+        assert_eq!(open(&path).unwrap().check().unwrap(), None);
+        flip_a_value(&path);
+        let database = long();
+        let last = |database: &Database| database.read(|tx| Ok(rows(tx)?.pop().unwrap().1));
+        assert_eq!(last(&database).unwrap(), format!("uhe value of row {}", COUNT - 1));
+        assert!(database.damage().is_none());
+        let found = database.check().unwrap_err();
+        assert!(found.is_damage() && found.to_string().contains("rows.redb is damaged"), "{found}");
+        let written = database.write(|_| Ok(Ok::<_, ()>(()))).unwrap_err();
+        let refusals = [last(&database).unwrap_err(), written, database.copy().unwrap_err()];
+        for refusal in refusals.iter().chain(database.damage()) {
+            assert_eq!(refusal.to_string(), found.to_string());
+        }
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_disk_without_room_for_a_copy_is_no_damage() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("rows.redb");
+        drop(open(&path).unwrap());
+        let space = rustix::fs::statvfs(dir.path()).unwrap();
+        // Enough for a write, as long as nobody else fills the disk, and not for a copy.
+        let free_space_reserve = space.f_bavail * space.f_frsize - (100 << 10);
+        let options =
+            DatabaseOptions { free_space_reserve, checked_len: 0, ..DatabaseOptions::default() };
+        let database = Database::open(&path, &SCHEMA, options).unwrap();
+        let error = database.check().unwrap_err();
+        assert!(error.is_out_of_space() && !error.is_damage(), "{error}");
+        assert!(database.damage().is_none());
+        assert!(database.read(|transaction| rows(transaction)).is_ok());
     }
 
     /// Whatever one byte becomes: the file does not open, or its copy is refused, or all is as it was.

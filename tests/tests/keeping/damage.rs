@@ -1,17 +1,21 @@
 use std::fs;
 use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
 
-use bsv_tests::{Done, Site, repetitions};
+use bsv_tests::faults::{Fault, Faults};
+use bsv_tests::{Client, Done, Reply, Server, Site, repetitions};
+use serde_json::{Value, json};
 
-use crate::scene::sealed_site;
+use crate::scene::{member, sealed_site};
 
-/// A way to damage a file, chosen by random numbers.
-fn damage(contents: &[u8], random: u64) -> Vec<u8> {
+/// One of four ways to damage a file, at a random place.
+fn damage(contents: &[u8], way: usize, random: u64) -> Vec<u8> {
     let mut damaged = contents.to_vec();
     // Where redb keeps pages that are in use, most of the time.
     let used = contents.iter().rposition(|byte| *byte != 0).unwrap_or_default() + 1;
     let place = (random >> 8) as usize % used;
-    match random % 4 {
+    match way % 4 {
         0 => damaged.truncate(place),
         1 => {
             let end = damaged.len().min(place + 512);
@@ -45,8 +49,8 @@ fn told_of(site: &Site, path: &Path, commands: &[&[&str]]) -> usize {
     let right = fs::read(path).unwrap();
     let before: Vec<_> = commands.iter().map(|command| site.cli(command).stdout).collect();
     let mut told = 0;
-    for _ in 0..count {
-        let damaged = damage(&right, random());
+    for number in 0..count {
+        let damaged = damage(&right, number, random());
         for (command, before) in commands.iter().zip(&before) {
             fs::write(path, &damaged).unwrap();
             told += usize::from(has_told(&site.cli(command), before));
@@ -80,4 +84,111 @@ fn a_damaged_store_of_identities_never_answers_wrongly() {
     let path = site.network_dir().join("minerid/minerid.redb");
     let told = told_of(&site, &path, &[&["listminerids"]]);
     assert!(told > 0);
+}
+
+/// Creates more invoices than fit into a store that is compared with its checksums at a start, and gives
+/// the id of the last.
+fn fill_beyond_checks(wallet: &Client) -> String {
+    let body = json!({ "satoshis": 7, "description": "x".repeat(1000) }).to_string();
+    let headers = [("Content-Type", "application/json")];
+    let create = || wallet.send("POST", "/api/v1/invoices", &headers, body.as_bytes());
+    thread::scope(|scope| {
+        for _ in 0..16 {
+            scope.spawn(|| (0..300).for_each(|_| assert_eq!(create().status, 201)));
+        }
+    });
+    let last = json!({ "satoshis": 7, "description": "the last cup of coffee" }).to_string();
+    member(&wallet.send("POST", "/api/v1/invoices", &headers, last.as_bytes()).body, "id")
+}
+
+/// Waits until a log tells of something.
+fn wait_for_line(log: &Path, text: &str) -> String {
+    let started = Instant::now();
+    loop {
+        let lines = fs::read_to_string(log).unwrap();
+        if let Some(line) = lines.lines().find(|line| line.contains(text)) {
+            return line.to_owned();
+        }
+        assert!(started.elapsed() < Duration::from_secs(30), "{lines}");
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn readiness(listener: &Client) -> (u16, Value) {
+    let reply = listener.get("/readyz");
+    (reply.status, serde_json::from_str(&reply.body).unwrap())
+}
+
+fn assert_refused(reply: &Reply) {
+    assert_eq!((reply.status, member(&reply.body, "code").as_str()), (503, "store-damaged"));
+}
+
+/// A long store is not read through when it is opened, but a moment after the start.
+#[test]
+fn a_flipped_bit_in_a_long_store_is_found_by_a_server_that_runs() {
+    let mut site = sealed_site(None);
+    site.set_env("BSV_LOG", "info");
+    let faults = Faults::install(&mut site);
+    site.cli_ok(&["generateminerid", "--name", "pool"]);
+    // Where the faults do not reach it.
+    let logs = tempfile::tempdir().unwrap();
+    let (path, log) = (site.network_dir().join("wallet.redb"), logs.path().join("log"));
+    let start = || site.server_logging_to(&log, &[]);
+    let server = start();
+    let id = fill_beyond_checks(server.wallet());
+    assert_eq!(server.stop(), 0);
+    let right = fs::read(&path).unwrap();
+    assert!(right.len() > 4 << 20, "{}", right.len());
+
+    let server = start();
+    wait_for_line(&log, "the wallet store of");
+    assert_eq!(readiness(server.wallet()).0, 200);
+    assert_eq!(server.stop(), 0);
+
+    let server = start();
+    faults.begin(Fault::FULL);
+    wait_for_line(&log, "the wallet store cannot be checked, which is tried again");
+    faults.end();
+    assert_eq!(server.wallet().get(&format!("/api/v1/invoices/{id}")).status, 200);
+    assert_eq!(server.stop(), 0);
+
+    let mut damaged = right.clone();
+    let places = right.windows(22).enumerate();
+    for (place, _) in places.filter(|(_, part)| *part == b"the last cup of coffee") {
+        damaged[place + 4] ^= 0x40;
+    }
+    fs::write(&path, &damaged).unwrap();
+    let server = start();
+    let line = wait_for_line(&log, "wallet.redb is damaged");
+    assert!(line.contains("ERROR") && line.contains("bsv-cli restore"), "{line}");
+    refuses_all_but_identities(&server, &id);
+    let told = site.cli(&["books", "verify"]);
+    assert!(told.code == 1 && told.stderr.contains("damaged"), "{told:?}");
+    assert_eq!(server.stop(), 0);
+    assert!(!fs::exists(path.with_extension("redb.copy")).unwrap());
+
+    fs::write(&path, &right).unwrap();
+    let server = start();
+    let invoice = server.wallet().get(&format!("/api/v1/invoices/{id}"));
+    assert_eq!(member(&invoice.body, "description"), "the last cup of coffee");
+    assert_eq!(readiness(server.wallet()).0, 200);
+}
+
+fn refuses_all_but_identities(server: &Server, id: &str) {
+    let wallet = server.wallet();
+    let headers = [("Content-Type", "application/json")];
+    let invoice = json!({ "satoshis": 7 }).to_string();
+    assert_refused(&wallet.send("POST", "/api/v1/invoices", &headers, invoice.as_bytes()));
+    assert_refused(&wallet.get(&format!("/api/v1/invoices/{id}")));
+    assert_refused(&wallet.get("/api/v1/balance"));
+    assert_refused(&server.payments().get(&format!("/api/v1/payment/{id}")));
+    for listener in [wallet, server.payments()] {
+        let (status, told) = readiness(listener);
+        assert_eq!((status, &told["ready"]), (503, &json!(false)), "{told}");
+    }
+    assert_eq!(readiness(wallet).1["damaged"], json!(["wallet"]));
+    let (status, told) = readiness(&Client::new(server.address()));
+    assert_eq!((status, &told["damaged"]), (200, &json!(["wallet"])), "{told}");
+    assert_eq!(server.text("/opreturn/pool/rotate"), "OK");
+    assert_eq!(server.get("/healthz").status, 200);
 }
