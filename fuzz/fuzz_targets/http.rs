@@ -6,6 +6,7 @@
 use std::fs;
 use std::path::Path;
 use std::sync::LazyLock;
+use std::time::Duration;
 
 use bsv_minerid::{Keystore, MinerIds, Network, PlainKeys, RedbIdentityStore};
 use bsv_server::config::{Config, KeystoreConfig, MinerIdConfig};
@@ -21,6 +22,7 @@ static SITE: LazyLock<(Service, TempDir)> = LazyLock::new(|| {
     let config = Config {
         network: Network::Regtest,
         network_dir: dir.path().to_owned(),
+        check_period: Duration::from_secs(24 * 3600),
         keystore: KeystoreConfig {
             dir: dir.path().join("keystore"),
             passphrase: None,

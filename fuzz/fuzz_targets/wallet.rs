@@ -22,6 +22,7 @@ static SITE: LazyLock<(Service, TempDir)> = LazyLock::new(|| {
     let config = Config {
         network: Network::Regtest,
         network_dir: dir.path().to_owned(),
+        check_period: Duration::from_secs(24 * 3600),
         keystore: KeystoreConfig {
             dir: dir.path().join("keystore"),
             passphrase: None,
