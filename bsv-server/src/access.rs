@@ -13,10 +13,8 @@ use hyper::{HeaderMap, StatusCode};
 
 pub use jwt::{JwtKey, WeakJwtKey};
 pub use scope::{Grant, GrantParseError, Scope};
-pub use tokens::TokenFileError;
-pub(crate) use tokens::{
-    ChangeError, FILE_NAME as TOKENS_FILE_NAME, IssuedToken, TokenDraft, Tokens,
-};
+pub(crate) use tokens::{ChangeError, FILE_NAME as TOKENS_FILE_NAME, IssuedToken, TokenDraft};
+pub use tokens::{TokenFileError, Tokens};
 
 use jwt::JwtError;
 use tokens::TokenError;
@@ -32,14 +30,14 @@ pub struct AccessConfig {
 
 /// Tells callers apart.
 #[derive(Debug)]
-pub(crate) struct Access {
+pub struct Access {
     config: AccessConfig,
     tokens: Arc<Tokens>,
 }
 
 /// Who asks.
 #[derive(Clone, Debug)]
-pub(crate) enum Caller {
+pub enum Caller {
     /// Somebody who may do everything: the control socket's owner, or anybody where no token is
     /// demanded.
     Trusted,
@@ -49,7 +47,7 @@ pub(crate) enum Caller {
 
 /// Why a caller is turned away.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Denied {
+pub enum Denied {
     /// There is no token.
     Missing,
     /// The token is not one that was made, or has been revoked.
@@ -61,12 +59,17 @@ pub(crate) enum Denied {
 }
 
 impl Access {
-    pub(crate) fn new(config: AccessConfig, tokens: Arc<Tokens>) -> Self {
+    /// With these settings and tokens.
+    pub fn new(config: AccessConfig, tokens: Arc<Tokens>) -> Self {
         Self { config, tokens }
     }
 
     /// Who sent these headers to a listener that may demand a token.
-    pub(crate) fn identify(&self, headers: &HeaderMap) -> Result<Caller, Denied> {
+    ///
+    /// # Errors
+    ///
+    /// [`Denied`] if a token is demanded and they hold none that is accepted.
+    pub fn identify(&self, headers: &HeaderMap) -> Result<Caller, Denied> {
         if !self.config.require_token {
             return Ok(Caller::Trusted);
         }
@@ -93,7 +96,11 @@ impl Access {
 impl Caller {
     /// Checks that the caller may do what `scope` is about, with the alias that `alias` names where
     /// it is about one.
-    pub(crate) fn require<A: Into<String> + AsRef<str>>(
+    ///
+    /// # Errors
+    ///
+    /// [`Denied::OutOfScope`] if its token is not for that.
+    pub fn require<A: Into<String> + AsRef<str>>(
         &self,
         scope: Scope,
         alias: impl FnOnce() -> Option<A>,

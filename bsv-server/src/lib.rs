@@ -19,7 +19,10 @@ mod run;
 mod store_check;
 mod wallet;
 
-pub use access::{AccessConfig, Grant, GrantParseError, JwtKey, Scope, TokenFileError, WeakJwtKey};
+pub use access::{
+    Access, AccessConfig, Caller, Denied, Grant, GrantParseError, JwtKey, Scope, TokenFileError,
+    Tokens, WeakJwtKey,
+};
 pub use config::{Config, ConfigError, ConfigSources};
 pub use instance::{Instance, OpenError, Surface};
 pub use restore::{RestoreError, Restored, restore_backup, restore_words};

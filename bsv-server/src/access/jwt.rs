@@ -107,11 +107,13 @@ impl fmt::Debug for JwtKey {
 
 fn decode<T: for<'de> Deserialize<'de>>(part: &str) -> Result<T, JwtError> {
     let text = URL_SAFE_NO_PAD.decode(part).map_err(|_| JwtError::Invalid)?;
+    // Members that are passed over would pass in any bytes.
+    let text = String::from_utf8(text).map_err(|_| JwtError::Invalid)?;
     // An array would pass for an object: serde reads both into a struct.
-    if !text.starts_with(b"{") {
+    if !text.starts_with('{') {
         return Err(JwtError::Invalid);
     }
-    serde_json::from_slice(&text).map_err(|_| JwtError::Invalid)
+    serde_json::from_str(&text).map_err(|_| JwtError::Invalid)
 }
 
 #[cfg(test)]
@@ -125,8 +127,9 @@ mod tests {
         JwtKey::new(KEY.into()).unwrap()
     }
 
-    fn token(header: &str, claims: &str) -> String {
-        let signed = [header, claims].map(|part| URL_SAFE_NO_PAD.encode(part)).join(".");
+    fn token(header: &str, claims: impl AsRef<[u8]>) -> String {
+        let parts = [header.as_bytes(), claims.as_ref()];
+        let signed = parts.map(|part| URL_SAFE_NO_PAD.encode(part)).join(".");
         let mut mac = Hmac::<Sha256>::new_from_slice(KEY.as_bytes()).unwrap();
         mac.update(signed.as_bytes());
         format!("{signed}.{}", URL_SAFE_NO_PAD.encode(mac.finalize().into_bytes()))
@@ -160,8 +163,10 @@ mod tests {
         for claims in ["", "[]", "[null,null]", r#"{"exp":"never"}"#, r#"{"nbf":1800000001}"#] {
             assert_eq!(key().check(&token(HS256, claims), NOW), Err(JwtError::Invalid), "{claims}");
         }
+        let not_text = token(HS256, b"{\"username\":\"\x8d\"}");
+        assert_eq!(key().check(&not_text, NOW), Err(JwtError::Invalid));
         for exp in ["1800000000", "0", "-1", "1799999999.5"] {
-            let token = token(HS256, &format!(r#"{{"exp":{exp}}}"#));
+            let token = token(HS256, format!(r#"{{"exp":{exp}}}"#));
             assert_eq!(key().check(&token, NOW), Err(JwtError::Expired), "{exp}");
         }
         let good = token(HS256, "{}");

@@ -18,7 +18,7 @@ use super::scope::Grant;
 /// The tokens that have been made and not revoked, as the file `tokens.json` in the directory of the
 /// network holds them: never themselves, only their hashes.
 #[derive(Debug)]
-pub(crate) struct Tokens {
+pub struct Tokens {
     dir: PathBuf,
     by_id: RwLock<Arc<BTreeMap<String, IssuedToken>>>,
     /// Held while the file is replaced.
@@ -141,7 +141,11 @@ struct TokenJson {
 
 impl Tokens {
     /// Reads the file in `dir`, if there is one. The caller holds the lock on the directory.
-    pub(crate) fn open(dir: &Path) -> Result<Self, TokenFileError> {
+    ///
+    /// # Errors
+    ///
+    /// [`TokenFileError`] if it cannot be used; it is left as it is.
+    pub fn open(dir: &Path) -> Result<Self, TokenFileError> {
         let path = dir.join(FILE_NAME);
         let by_id = match read(&path) {
             Ok(text) => parse(&text, &path)?,
