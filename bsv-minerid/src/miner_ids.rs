@@ -85,16 +85,7 @@ impl<S: IdentityStore> MinerIds<S> {
 
     /// The names under which the keystore must hold keys.
     pub fn key_names(&self) -> Vec<String> {
-        let names_of = |identity: Arc<Identity>| {
-            let (alias, record) = (identity.alias(), identity.record());
-            let numbers = record.keys.iter().map(|key| key.number);
-            let mut names: Vec<_> =
-                numbers.map(|number| IdentityRecord::key_name(alias, number)).collect();
-            if record.vctx().is_some_and(|vctx| *vctx != Vctx::None) {
-                names.push(IdentityRecord::vctx_key_name(alias));
-            }
-            names
-        };
+        let names_of = |identity: Arc<Identity>| identity.record().key_names(identity.alias());
         self.all().into_iter().flat_map(names_of).collect()
     }
 

@@ -37,6 +37,13 @@ fn version(dir: &Path) -> u64 {
     table.get("minerid").unwrap().unwrap().value()
 }
 
+/// The subjects of the audit log, which begins with the keys that were there before it.
+fn found_keys(ids: &MinerIds) -> Vec<String> {
+    let entries = ids.audit_log(0, 99).unwrap();
+    assert!(entries.iter().all(|entry| entry.event == "found"), "{entries:?}");
+    entries.into_iter().map(|entry| entry.subject).collect()
+}
+
 /// All that there is to know of the identities, in the form of `expected.json`.
 fn known(ids: &MinerIds) -> Value {
     let known = |identity: std::sync::Arc<bsv_minerid::Identity>| {
@@ -70,6 +77,7 @@ fn all_that_version_1_wrote_is_found() {
     assert_eq!(version(dir), 3);
     let ids = open(dir);
     assert_eq!(known(&ids), written);
+    assert_eq!(found_keys(&ids), ids.key_names());
     let pool = "pool".parse().unwrap();
     let more = MinerContact::from_json(r#"{"more":1}"#).unwrap();
     let contact = ids.set_contact(&pool, &more).unwrap();

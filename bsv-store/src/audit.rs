@@ -1,4 +1,4 @@
-//! A log of what happened to keys, to which entries are only added, and each of which carries the hash
+//! A log of what happened to keys and to who may use them, to which entries are only added, and each of which carries the hash
 //! of the one before.
 
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -11,13 +11,15 @@ use crate::database::StoreError;
 /// Number to entry: when, what, to what, and the hash of the entry before.
 const AUDIT: TableDefinition<'_, u64, (u64, &str, &str, [u8; 32])> = TableDefinition::new("audit");
 
-/// What can happen to a key.
+/// What can happen to a key, or to who may use it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum KeyEvent {
     /// It was made.
     Made,
     /// It was taken over from elsewhere.
     Imported,
+    /// It was there before the log.
+    Found,
     /// Another key takes its place.
     Rotated,
     /// It is declared to be no longer valid.
@@ -28,6 +30,14 @@ pub enum KeyEvent {
     BackedUp,
     /// The passphrase that seals all keys changes.
     PassphraseChanged,
+    /// An identity signs any hash from now on.
+    BlindSigningOn,
+    /// An identity signs its documents only from now on.
+    BlindSigningOff,
+    /// A token is made, whose bearer may use keys.
+    TokenMade,
+    /// A token is not accepted any more.
+    TokenRevoked,
     /// What was announced by the entry before did not happen.
     Failed,
 }
@@ -38,11 +48,16 @@ impl KeyEvent {
         match self {
             Self::Made => "made",
             Self::Imported => "imported",
+            Self::Found => "found",
             Self::Rotated => "rotated",
             Self::Revoked => "revoked",
             Self::Exported => "exported",
             Self::BackedUp => "backed-up",
             Self::PassphraseChanged => "passphrase-changed",
+            Self::BlindSigningOn => "blind-signing-on",
+            Self::BlindSigningOff => "blind-signing-off",
+            Self::TokenMade => "token-made",
+            Self::TokenRevoked => "token-revoked",
             Self::Failed => "failed",
         }
     }

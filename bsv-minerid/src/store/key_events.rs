@@ -1,4 +1,4 @@
-//! What a change of an identity does to keys, for the audit log.
+//! What a change of an identity does to keys and to who may use them, for the audit log.
 
 use bsv_store::KeyEvent;
 
@@ -25,6 +25,13 @@ pub(super) fn key_events(
             events.push((KeyEvent::Rotated, IdentityRecord::key_name(alias, old)));
         }
     }
+    if let Some(before) = before.filter(|before| before.blind_signing != after.blind_signing) {
+        let event = match before.blind_signing {
+            true => KeyEvent::BlindSigningOff,
+            false => KeyEvent::BlindSigningOn,
+        };
+        events.push((event, alias.to_string()));
+    }
     let vctx = |record: &IdentityRecord| record.vctx().cloned().unwrap_or(Vctx::None);
     let vctx_key = IdentityRecord::vctx_key_name(alias);
     match (before.map_or(Vctx::None, vctx), vctx(after)) {
@@ -42,13 +49,25 @@ pub(super) fn key_events(
     events
 }
 
+/// The keys of an identity from before the log.
+pub(super) fn found_keys(alias: &Alias, record: &IdentityRecord) -> Vec<(KeyEvent, String)> {
+    let names = record.key_names(alias);
+    let revocation_key = record.miner_info().map(|info| info.revocation_key_number);
+    let revocation_key = revocation_key.map(|number| revocation_key_name(alias, number));
+    names.into_iter().chain(revocation_key).map(|name| (KeyEvent::Found, name)).collect()
+}
+
+fn revocation_key_name(alias: &Alias, number: u32) -> String {
+    format!("revocation {}", IdentityRecord::key_name(alias, number))
+}
+
 fn miner_info_events(
     alias: &Alias,
     before: Option<&MinerInfoRecord>,
     after: &MinerInfoRecord,
     origin: KeyEvent,
 ) -> Vec<(KeyEvent, String)> {
-    let revocation_key = |number| format!("revocation {}", IdentityRecord::key_name(alias, number));
+    let revocation_key = |number| revocation_key_name(alias, number);
     let mut events = Vec::new();
     let old = before.map(|before| before.revocation_key_number);
     if old != Some(after.revocation_key_number) {

@@ -169,6 +169,14 @@ impl IdentityRecord {
         format!("{alias}_vctx")
     }
 
+    /// The names under which the keystore holds the keys of the identity, without those of revocation.
+    pub fn key_names(&self, alias: &Alias) -> Vec<String> {
+        let of_vctx = self.vctx().filter(|vctx| **vctx != Vctx::None);
+        let numbers = self.keys.iter().map(|key| key.number);
+        let names = numbers.map(|number| Self::key_name(alias, number));
+        names.chain(of_vctx.map(|_| Self::vctx_key_name(alias))).collect()
+    }
+
     /// The changes below answer why they cannot be made from this state.
     pub(super) fn rotate(&mut self, from: u32, key: KeyRecord) -> Result<(), &'static str> {
         if self.current_key().number != from {

@@ -11,7 +11,7 @@ use thiserror::Error;
 
 use crate::alias::Alias;
 use crate::operator_members::OperatorMembers;
-use crate::store::key_events::key_events;
+use crate::store::key_events::{found_keys, key_events};
 use crate::store::record_json::{decode, encode, protocol_added};
 use crate::store::{
     IdentityRecord, IdentityStore, IdentityStoreError, KeyRecord, MinerInfoChange, VctxView,
@@ -20,7 +20,7 @@ use crate::store::{
 /// Alias to record, as JSON.
 const IDENTITIES: TableDefinition<'_, &str, &str> = TableDefinition::new("identities");
 
-const MIGRATIONS: &[Migration] = &[create_tables, add_protocol, create_audit_log];
+const MIGRATIONS: &[Migration] = &[create_tables, add_protocol, begin_audit_log];
 const SCHEMA: Schema = Schema { name: "minerid", migrations: MIGRATIONS };
 
 /// Identities are few and small.
@@ -43,6 +43,16 @@ fn add_protocol(transaction: &WriteTransaction) -> Result<(), StoreError> {
         table.insert(alias.as_str(), record.as_str())?;
     }
     Ok(())
+}
+
+/// Version 3 has an audit log, which begins with the keys that there are.
+fn begin_audit_log(transaction: &WriteTransaction) -> Result<(), StoreError> {
+    create_audit_log(transaction)?;
+    let mut found = Vec::new();
+    for (alias, record) in all(&transaction.open_table(IDENTITIES)?)? {
+        found.extend(found_keys(&alias, &record));
+    }
+    append_to_audit_log(transaction, found.iter().map(|(event, key)| (*event, key.as_str())))
 }
 
 /// The identity store in a redb file, `minerid.redb` in a directory that it locks.
@@ -147,16 +157,7 @@ impl RedbIdentityStore {
 
 impl IdentityStore for RedbIdentityStore {
     fn identities(&self) -> Result<Vec<(Alias, IdentityRecord)>, IdentityStoreError> {
-        Ok(self.database.read(|transaction| {
-            let table = transaction.open_table(IDENTITIES)?;
-            let mut identities = Vec::new();
-            for entry in table.iter()? {
-                let (alias, record) = entry?;
-                let alias: Alias = alias.value().parse().map_err(StoreError::damaged)?;
-                identities.push((alias, decode(record.value())?));
-            }
-            Ok(identities)
-        })?)
+        Ok(self.database.read(|transaction| all(&transaction.open_table(IDENTITIES)?))?)
     }
 
     fn identity(&self, alias: &Alias) -> Result<IdentityRecord, IdentityStoreError> {
@@ -297,6 +298,18 @@ impl IdentityStore for RedbIdentityStore {
             Ok(Ok(()))
         })
     }
+}
+
+fn all(
+    table: &impl ReadableTable<&'static str, &'static str>,
+) -> Result<Vec<(Alias, IdentityRecord)>, StoreError> {
+    let mut identities = Vec::new();
+    for entry in table.iter()? {
+        let (alias, record) = entry?;
+        let alias: Alias = alias.value().parse().map_err(StoreError::damaged)?;
+        identities.push((alias, decode(record.value())?));
+    }
+    Ok(identities)
 }
 
 fn get(

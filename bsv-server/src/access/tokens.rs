@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -95,6 +96,8 @@ pub(crate) enum ChangeError {
     ExpiryPassed,
     #[error("there are {MAX_TOKENS} tokens already: revoke some")]
     TooMany,
+    #[error("another token has the same id by chance: ask once more")]
+    IdTaken,
     #[error("there is no token {0}")]
     Unknown(String),
     #[error("the operating system gives no random numbers: {0}")]
@@ -161,46 +164,23 @@ impl Tokens {
         Arc::clone(&self.by_id.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Makes a token that is valid as soon as this returns. Its text is nowhere else.
-    pub(crate) fn create(
-        &self,
-        draft: TokenDraft,
-    ) -> Result<(Zeroizing<String>, IssuedToken), ChangeError> {
-        let TokenDraft { label, grants, expires_at } = draft;
-        if grants.is_empty() {
-            return Err(ChangeError::NoScope);
-        }
-        if label.chars().count() > MAX_LABEL_LEN || label.chars().any(char::is_control) {
-            return Err(ChangeError::BadLabel);
-        }
-        let created_at = Timestamp::of_system();
-        if expires_at.is_some_and(|at| at <= created_at) {
-            return Err(ChangeError::ExpiryPassed);
-        }
-        let mut grants = grants;
-        grants.sort();
-        grants.dedup();
+    /// Takes in a token, which is valid as soon as this returns.
+    pub(crate) fn issue(&self, token: IssuedToken) -> Result<(), ChangeError> {
         self.change(|tokens| {
             if tokens.len() >= MAX_TOKENS {
                 return Err(ChangeError::TooMany);
             }
-            let (id, text) = loop {
-                let (id, text) = new_token().map_err(ChangeError::NoRandomness)?;
-                if !tokens.contains_key(&id) {
-                    break (id, text);
-                }
-            };
-            let token = IssuedToken {
-                id,
-                label,
-                grants: grants.into(),
-                created_at,
-                expires_at,
-                hash: hash(&text),
-            };
-            tokens.insert(token.id.clone(), token.clone());
-            Ok((text, token))
+            match tokens.entry(token.id.clone()) {
+                Entry::Vacant(place) => drop(place.insert(token)),
+                Entry::Occupied(_) => return Err(ChangeError::IdTaken),
+            }
+            Ok(())
         })
+    }
+
+    /// What is known of a token.
+    pub(crate) fn get(&self, id: &str) -> Result<IssuedToken, ChangeError> {
+        self.all().get(id).cloned().ok_or_else(|| ChangeError::Unknown(id.to_owned()))
     }
 
     /// Revokes a token, which is not accepted any more as soon as this returns.
@@ -233,6 +213,28 @@ impl Tokens {
         write_atomically(&self.dir, FILE_NAME, &encode(&tokens))?;
         *self.by_id.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(tokens);
         Ok(result)
+    }
+}
+
+impl TokenDraft {
+    /// Makes a token, which is not valid yet. Its text is nowhere else.
+    pub(crate) fn make(self) -> Result<(Zeroizing<String>, IssuedToken), ChangeError> {
+        let Self { label, mut grants, expires_at } = self;
+        if grants.is_empty() {
+            return Err(ChangeError::NoScope);
+        }
+        if label.chars().count() > MAX_LABEL_LEN || label.chars().any(char::is_control) {
+            return Err(ChangeError::BadLabel);
+        }
+        let created_at = Timestamp::of_system();
+        if expires_at.is_some_and(|at| at <= created_at) {
+            return Err(ChangeError::ExpiryPassed);
+        }
+        grants.sort();
+        grants.dedup();
+        let (id, text) = new_token().map_err(ChangeError::NoRandomness)?;
+        let (grants, hash) = (grants.into(), hash(&text));
+        Ok((text, IssuedToken { id, label, grants, created_at, expires_at, hash }))
     }
 }
 

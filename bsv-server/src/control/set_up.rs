@@ -116,7 +116,7 @@ impl SetUp {
     pub(crate) async fn answer(&self, request: &Request<Bytes>) -> Option<Answer> {
         let path = request.uri().path().strip_prefix("/control/")?;
         if path == "tokens" || path.starts_with("tokens/") {
-            let answer = tokens::answer(&self.tokens, request, path).await;
+            let answer = tokens::answer(&self.tokens, &self.keeping, request, path).await;
             return Some(answer.unwrap_or_else(Problem::into_answer));
         }
         if Keeping::has(path) {

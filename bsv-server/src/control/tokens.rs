@@ -1,11 +1,13 @@
 use std::sync::Arc;
 
 use bsv_invoicing::Timestamp;
+use bsv_store::KeyEvent;
 use bytes::Bytes;
 use hyper::{Request, StatusCode};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::Keeping;
 use crate::access::{ChangeError, Grant, IssuedToken, TokenDraft, Tokens};
 use crate::http::{Answer, Problem, answer};
 
@@ -19,8 +21,11 @@ struct TokenJson {
 }
 
 /// Makes, lists and revokes tokens.
+///
+/// The audit log tells of a change before it happens, as it does of a new passphrase.
 pub(super) async fn answer(
     tokens: &Arc<Tokens>,
+    keeping: &Keeping,
     request: &Request<Bytes>,
     path: &str,
 ) -> Result<Answer, Problem> {
@@ -32,14 +37,21 @@ pub(super) async fn answer(
         }
         ("POST", ["tokens"]) => {
             let draft = parse(request.body()).map_err(bad_request)?;
-            let (text, token) = on_disk(tokens, move |tokens| tokens.create(draft)).await?;
+            let (text, token) = draft.make()?;
             let mut body = describe(&token);
             body["token"] = text.as_str().into();
+            let scopes: Vec<_> = token.grants.iter().map(ToString::to_string).collect();
+            let subject = format!("{} with {}", token.id, scopes.join(", "));
+            keeping.note(KeyEvent::TokenMade, &subject).await?;
+            let issued = on_disk(tokens, move |tokens| tokens.issue(token)).await;
+            noted(keeping, KeyEvent::TokenMade, issued).await?;
             Ok(answer::json(StatusCode::CREATED, &body))
         }
         ("DELETE", ["tokens", id]) => {
-            let id = (*id).to_owned();
-            let token = on_disk(tokens, move |tokens| tokens.revoke(&id)).await?;
+            let id = tokens.get(id)?.id;
+            keeping.note(KeyEvent::TokenRevoked, &id).await?;
+            let revoked = on_disk(tokens, move |tokens| tokens.revoke(&id)).await;
+            let token = noted(keeping, KeyEvent::TokenRevoked, revoked).await?;
             Ok(answer::json(StatusCode::OK, &describe(&token)))
         }
         _ => Err(Problem::of_status(StatusCode::NOT_FOUND, "there is nothing here")),
@@ -50,10 +62,22 @@ pub(super) async fn answer(
 async fn on_disk<T: Send + 'static>(
     tokens: &Arc<Tokens>,
     change: impl FnOnce(&Tokens) -> Result<T, ChangeError> + Send + 'static,
-) -> Result<T, Problem> {
+) -> Result<T, ChangeError> {
     let tokens = Arc::clone(tokens);
     let changed = tokio::task::spawn_blocking(move || change(&tokens)).await;
-    Ok(changed.expect("changes do not panic, and are not cancelled")?)
+    changed.expect("changes do not panic, and are not cancelled")
+}
+
+/// Notes that a change did not happen which the audit log tells of, unless it may have happened.
+async fn noted<T>(
+    keeping: &Keeping,
+    event: KeyEvent,
+    changed: Result<T, ChangeError>,
+) -> Result<T, Problem> {
+    if matches!(&changed, Err(error) if !matches!(error, ChangeError::File(_))) {
+        keeping.note(KeyEvent::Failed, event.name()).await?;
+    }
+    Ok(changed?)
 }
 
 fn parse(body: &[u8]) -> Result<TokenDraft, String> {
@@ -87,7 +111,7 @@ impl From<ChangeError> for Problem {
                 StatusCode::BAD_REQUEST
             }
             ChangeError::Unknown(_) => StatusCode::NOT_FOUND,
-            ChangeError::TooMany => StatusCode::CONFLICT,
+            ChangeError::TooMany | ChangeError::IdTaken => StatusCode::CONFLICT,
             ChangeError::NoRandomness(_) | ChangeError::File(_) => {
                 tracing::error!("{error}");
                 StatusCode::SERVICE_UNAVAILABLE

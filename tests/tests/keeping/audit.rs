@@ -34,18 +34,37 @@ fn whatever_happens_to_keys_is_told_in_order() {
     let file = dir.path().join("backup");
     site.cli_ok(&["backup", file.to_str().unwrap()]);
     assert_eq!(server.get("/opreturn/pool/rotate").status, 200);
+    for switch in ["off", "off", "on"] {
+        site.cli_ok(&["blindsigning", "--name", "pool", switch]);
+    }
+    let scopes = ["--scope", "wallet:pay", "--scope", "minerid:read:pool"];
+    let token = site.cli_json(&[&["token", "create", "--label", "x"], &scopes[..]].concat());
+    let [id, text] = ["id", "token"].map(|name| token[name].as_str().unwrap());
+    site.cli_ok(&["token", "revoke", id]);
+    // What is refused did not happen.
+    assert_eq!(site.cli(&["token", "revoke", id]).code, 1);
+    assert_eq!(site.cli(&["token", "create", "--scope", "wallet:sing"]).code, 2);
     let logs = site.cli_json(&["audit", "list"]);
+    assert!(!logs.to_string().contains(&text[13..]), "the token itself is told: {logs}");
     let common = [("passphrase-changed", "keystore"), ("backed-up", "keystore")];
-    let wallet = [&[("made", "wallet.seed"), ("exported", "wallet.seed")], &common[..]].concat();
+    let made = format!("{id} with wallet:pay, minerid:read:pool");
+    let tokens = [("token-made", made.as_str()), ("token-revoked", id)];
+    let wallet =
+        [&[("made", "wallet.seed"), ("exported", "wallet.seed")], &common[..], &tokens].concat();
     assert_eq!(told(&logs["wallet"]), pairs(&wallet));
     let minerid = [
         &[("made", "pool_1"), ("made", "pool_2"), ("rotated", "pool_1")],
         &common[..],
         &[("made", "pool_3"), ("rotated", "pool_2")],
+        &[("blind-signing-off", "pool"), ("blind-signing-on", "pool")],
+        &tokens,
     ];
     assert_eq!(told(&logs["minerid"]), pairs(&minerid.concat()));
     let check = site.cli_json(&["audit", "verify"]);
-    assert_eq!((&check["wallet"]["entries"], &check["minerid"]["entries"]), (&json!(4), &json!(7)));
+    assert_eq!(
+        (&check["wallet"]["entries"], &check["minerid"]["entries"]),
+        (&json!(6), &json!(11))
+    );
 }
 
 #[test]

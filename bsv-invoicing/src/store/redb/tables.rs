@@ -75,7 +75,7 @@ const MAX_NUMBER: u64 = (1 << 31) - 1;
 pub(super) const SCHEMA: Schema = Schema { name: "wallet", migrations: MIGRATIONS };
 
 const MIGRATIONS: &[Migration] =
-    &[create_tables, add_expiries_and_idempotency, money::create_tables, create_audit_log];
+    &[create_tables, add_expiries_and_idempotency, money::create_tables, begin_audit_log];
 
 fn create_tables(transaction: &WriteTransaction) -> Result<(), StoreError> {
     transaction.open_table(INVOICES)?;
@@ -98,6 +98,13 @@ fn add_expiries_and_idempotency(transaction: &WriteTransaction) -> Result<(), St
         }
     }
     Ok(())
+}
+
+/// The log begins with the seed, if there is one.
+fn begin_audit_log(transaction: &WriteTransaction) -> Result<(), StoreError> {
+    create_audit_log(transaction)?;
+    let has_seed = transaction.open_table(WALLET)?.get(FINGERPRINT)?.is_some();
+    append_to_audit_log(transaction, has_seed.then_some((KeyEvent::Found, SEED_NAME)))
 }
 
 /// The tables, opened for a batch of commands.
