@@ -8,6 +8,7 @@ mod books;
 mod damage;
 mod disk;
 mod keystore;
+mod older_versions;
 mod scene;
 mod soak;
 mod words;

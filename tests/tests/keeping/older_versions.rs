@@ -1,0 +1,78 @@
+//! Directories that earlier versions of the server wrote: `bsv-invoicing/tests/fixtures/README.md`
+//! tells of them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use bsv_tests::build::workspace;
+use bsv_tests::{Client, Site};
+use serde_json::{Value, json};
+
+fn fixture(version: u32) -> PathBuf {
+    workspace().join(format!("bsv-invoicing/tests/fixtures/version-{version}"))
+}
+
+fn copy_dir(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let to = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy_dir(&entry.path(), &to);
+        } else {
+            fs::copy(entry.path(), to).unwrap();
+        }
+    }
+}
+
+/// Asks for all that was answered then.
+fn assert_as_written(site: &Site, written: &Value) {
+    let server = site.server();
+    for (path, body) in written["wallet"].as_object().unwrap() {
+        let found: Value = serde_json::from_str(&server.wallet().get(path).body).unwrap();
+        assert_eq!(found, *body, "{path}");
+    }
+    let minerid = Client::new(server.address());
+    for (path, body) in written["minerid"].as_object().into_iter().flatten() {
+        assert_eq!(minerid.get(path).body, body.as_str().unwrap(), "{path}");
+    }
+    if let Some(payments) = written.get("payments") {
+        assert_eq!(site.cli_json(&["payment", "list"]), *payments);
+    }
+    let books = site.cli_json(&["books", "verify"]);
+    assert_eq!(books["differences"], json!([]));
+    assert_eq!(books["balance"], written["wallet"]["/api/v1/balance"]["satoshis"]);
+    assert_eq!(site.cli_json(&["keystore", "verify"])["faults"], json!([]));
+    assert_eq!(server.stop(), 0);
+}
+
+/// What the audit log of a service tells, if each entry is of a key from before the log.
+fn found_keys(site: &Site, log: &str) -> Vec<String> {
+    let logs = site.cli_json(&["audit", "list"]);
+    let entries = logs[log].as_array().unwrap();
+    assert!(entries.iter().all(|entry| entry["event"] == "found"), "{logs}");
+    entries.iter().map(|entry| entry["subject"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn older_directories_say_the_same_as_ever() {
+    let of_identities =
+        ["modern_1", "revocation modern_2", "pool_1", "pool_2", "pool_vctx"].map(str::to_owned);
+    for (version, identities) in [(2, &[][..]), (3, &of_identities)] {
+        let mut site = Site::new();
+        site.set_env("BSV_LOG", "error");
+        copy_dir(&fixture(version), &site.network_dir());
+        let written = fs::read(site.network_dir().join("expected.json")).unwrap();
+        let written = serde_json::from_slice(&written).unwrap();
+        // The first start migrates, and the second finds nothing to migrate.
+        for _ in 0..2 {
+            assert_as_written(&site, &written);
+            assert_eq!(found_keys(&site, "wallet"), ["wallet.seed"]);
+            assert_eq!(found_keys(&site, "minerid"), identities);
+        }
+        site.cli_ok(&["audit", "verify"]);
+        // New numbers go on after the old ones.
+        site.cli_ok(&["invoice", "create", "--satoshis", "4"]);
+        let user = site.cli_json(&["user", "create", "--name", "Grace"]);
+        assert_eq!(user["id"], 2);
+    }
+}
