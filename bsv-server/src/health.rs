@@ -87,8 +87,11 @@ impl Health {
     }
 
     /// The patterns of its paths, which are the paths.
+    pub(crate) const PATTERNS: [&str; 2] = ["/healthz", "/readyz"];
+
+    /// The pattern that a path fits.
     pub(crate) fn pattern(path: &str) -> Option<&'static str> {
-        ["/healthz", "/readyz"].into_iter().find(|pattern| *pattern == path)
+        Self::PATTERNS.into_iter().find(|pattern| *pattern == path)
     }
 
     /// Answers a request if its path is one of these.

@@ -55,6 +55,21 @@ pub enum Surface {
 }
 
 impl Surface {
+    /// The patterns of all paths that have an answer, such as `/minerid/{alias}`.
+    pub fn patterns(self) -> Vec<&'static str> {
+        let mut patterns = Health::PATTERNS.to_vec();
+        match self {
+            Self::MinerId => patterns.extend(MinerIdApi::patterns()),
+            Self::Wallet => patterns.extend(WalletApi::patterns()),
+            Self::Payments => patterns.extend(PaymentsApi::patterns()),
+            Self::Control => {
+                patterns.extend(MinerIdApi::patterns().chain(WalletApi::patterns()));
+                patterns.push(CONTROL_PATTERN);
+            }
+        }
+        patterns
+    }
+
     /// Its name, as the line says that tells where it is.
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -92,6 +107,9 @@ pub enum OpenError {
     #[error(transparent)]
     MinerId(#[from] bsv_minerid::Error),
 }
+
+/// All that only the control socket carries.
+const CONTROL_PATTERN: &str = "/control/{*operation}";
 
 /// The largest request body, in bytes.
 const MAX_BODY_LEN: usize = 1 << 20;
@@ -252,7 +270,7 @@ impl Instance {
             return Some(pattern);
         }
         if surface == Surface::Control && path.starts_with("/control/") {
-            return Some("/control/{*operation}");
+            return Some(CONTROL_PATTERN);
         }
         match Service::of(surface, path) {
             Service::MinerId => self.minerid.as_ref()?.pattern(path),

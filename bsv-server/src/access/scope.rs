@@ -17,7 +17,7 @@ pub enum Scope {
     MinerIdRead,
     /// Have any hash signed by an identity.
     MinerIdSign,
-    /// Give an identity a new key.
+    /// Change what later documents of an identity hold: give it a new key, or data to refer to.
     MinerIdRotate,
 }
 

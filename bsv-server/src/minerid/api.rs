@@ -33,24 +33,31 @@ enum Route {
     PkSign,
 }
 
+const ROUTES: [(&str, Route); 9] = [
+    ("/opreturn/{alias}/{height}", Route::OutputScript),
+    ("/opreturn/{alias}/{height}/{txid}", Route::OutputScriptWithData),
+    ("/datarefs/{alias}/opreturns", Route::DataScripts),
+    ("/opreturn/{alias}/isvalid", Route::IsValid),
+    ("/opreturn/{alias}/rotate", Route::Rotate),
+    ("/coinbase2", Route::Coinbase2),
+    ("/minerid/{alias}", Route::MinerId),
+    ("/minerid/{alias}/sign/{hash}", Route::Sign),
+    ("/minerid/{alias}/pksign/{hash}", Route::PkSign),
+];
+
 impl MinerIdApi {
     pub(crate) fn new(ids: Arc<MinerIds>) -> Self {
-        let routes = Routes::new([
-            ("/opreturn/{alias}/{height}", Route::OutputScript),
-            ("/opreturn/{alias}/{height}/{txid}", Route::OutputScriptWithData),
-            ("/datarefs/{alias}/opreturns", Route::DataScripts),
-            ("/opreturn/{alias}/isvalid", Route::IsValid),
-            ("/opreturn/{alias}/rotate", Route::Rotate),
-            ("/coinbase2", Route::Coinbase2),
-            ("/minerid/{alias}", Route::MinerId),
-            ("/minerid/{alias}/sign/{hash}", Route::Sign),
-            ("/minerid/{alias}/pksign/{hash}", Route::PkSign),
-        ]);
+        let routes = Routes::new(ROUTES);
         Self { ids, routes }
     }
 
     pub(crate) fn ids(&self) -> &Arc<MinerIds> {
         &self.ids
+    }
+
+    /// The patterns of all paths.
+    pub(crate) fn patterns() -> impl Iterator<Item = &'static str> {
+        ROUTES.iter().map(|(pattern, _)| *pattern)
     }
 
     /// The pattern that a path fits, if there is something.
@@ -167,17 +174,16 @@ impl MinerIdApi {
 
 impl Route {
     /// What a token must allow. Documents go into blocks, and are worth nothing anywhere else; other
-    /// signatures are worth what was signed.
+    /// signatures are worth what was signed. Later documents hold what is changed.
     fn scope(self) -> Scope {
         match self {
             Self::OutputScript
-            | Self::OutputScriptWithData
             | Self::DataScripts
             | Self::IsValid
             | Self::Coinbase2
             | Self::MinerId => Scope::MinerIdRead,
             Self::Sign | Self::PkSign => Scope::MinerIdSign,
-            Self::Rotate => Scope::MinerIdRotate,
+            Self::OutputScriptWithData | Self::Rotate => Scope::MinerIdRotate,
         }
     }
 

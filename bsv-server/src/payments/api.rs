@@ -26,15 +26,22 @@ enum Route {
     Message,
 }
 
+const ROUTES: [(&str, Route); 4] = [
+    ("/dpp/api/v1/payment/{id}", Route::Payment(Dialect::GoDpp)),
+    ("/api/v1/payment/{id}", Route::Payment(Dialect::Brc)),
+    ("/api/v1/channel/{id}", Route::Channel),
+    ("/api/v1/channel/{id}/{sequence}", Route::Message),
+];
+
 impl PaymentsApi {
     pub(crate) fn new(wallet: Arc<Wallet>) -> Self {
-        let routes = Routes::new([
-            ("/dpp/api/v1/payment/{id}", Route::Payment(Dialect::GoDpp)),
-            ("/api/v1/payment/{id}", Route::Payment(Dialect::Brc)),
-            ("/api/v1/channel/{id}", Route::Channel),
-            ("/api/v1/channel/{id}/{sequence}", Route::Message),
-        ]);
+        let routes = Routes::new(ROUTES);
         Self { wallet, routes }
+    }
+
+    /// The patterns of all paths.
+    pub(crate) fn patterns() -> impl Iterator<Item = &'static str> {
+        ROUTES.iter().map(|(pattern, _)| *pattern)
     }
 
     /// The pattern that a path fits, if there is something.

@@ -33,6 +33,16 @@ enum Route {
     Balance,
 }
 
+const ROUTES: [(&str, Route); 7] = [
+    ("/api/v1/invoices", Route::Invoices),
+    ("/api/v1/invoices/{id}", Route::Invoice),
+    ("/api/v1/invoices/{id}/payments", Route::Payments),
+    ("/api/v1/pay", Route::Pay),
+    ("/api/v1/users", Route::Users),
+    ("/api/v1/users/{id}", Route::User),
+    ("/api/v1/balance", Route::Balance),
+];
+
 impl Route {
     /// What a token must allow.
     fn scope(self, method: &Method) -> Scope {
@@ -48,21 +58,18 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 impl WalletApi {
     pub(crate) fn new(wallet: Arc<Wallet>) -> Self {
-        let routes = Routes::new([
-            ("/api/v1/invoices", Route::Invoices),
-            ("/api/v1/invoices/{id}", Route::Invoice),
-            ("/api/v1/invoices/{id}/payments", Route::Payments),
-            ("/api/v1/pay", Route::Pay),
-            ("/api/v1/users", Route::Users),
-            ("/api/v1/users/{id}", Route::User),
-            ("/api/v1/balance", Route::Balance),
-        ]);
+        let routes = Routes::new(ROUTES);
         let streams = Arc::new(Semaphore::new(MAX_STREAMS));
         Self { wallet, streams, routes }
     }
 
     pub(crate) fn wallet(&self) -> &Arc<Wallet> {
         &self.wallet
+    }
+
+    /// The patterns of all paths.
+    pub(crate) fn patterns() -> impl Iterator<Item = &'static str> {
+        ROUTES.iter().map(|(pattern, _)| *pattern)
     }
 
     /// The pattern that a path fits, if there is something.

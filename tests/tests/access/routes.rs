@@ -1,8 +1,10 @@
+use std::fs;
 use std::thread::sleep;
 use std::time::Duration;
 
 use bsv_invoicing::Timestamp;
-use bsv_tests::Reply;
+use bsv_server::Surface;
+use bsv_tests::{Client, Reply};
 
 use crate::Guarded;
 use crate::guarded::create;
@@ -10,7 +12,11 @@ use crate::guarded::create;
 const HASH: &str = "70f5701644897c92b60e98dbbfe72e1cfd7a2728c6fa3a29c4b4f6e986b0ccaa";
 const COINBASE2: &str = r#"{"blockHeight":1000,"alias":"first","coinbase2":"ffffffff0100f2052a010000001976a9145deb9155942e7d38febc15de8870222fd24d080e88ac00000000"}"#;
 
+const COINBASE2_1_0: &str = r#"{"alias":"modern","minerInfoTxId":"70f5701644897c92b60e98dbbfe72e1cfd7a2728c6fa3a29c4b4f6e986b0ccaa","prevhash":"70f5701644897c92b60e98dbbfe72e1cfd7a2728c6fa3a29c4b4f6e986b0ccaa","merkleProof":[],"coinbase2":"ffffffff0100f2052a010000001976a9145deb9155942e7d38febc15de8870222fd24d080e88ac00000000"}"#;
+const DATA: &str = r#"{"dataRefs":{"refs":[{"brfcIds":["62b21572ca46"],"data":{"62b21572ca46":{"alpha":1}},"vout":0}]}}"#;
+
 /// A request, the scope that it needs, and its status with that.
+#[derive(Clone)]
 struct Route {
     method: &'static str,
     path: String,
@@ -21,48 +27,171 @@ struct Route {
 
 const SCOPES: [&str; 6] =
     ["wallet:read", "wallet:write", "wallet:pay", "minerid:read", "minerid:sign", "minerid:rotate"];
+const PAY: &str = r#"{"payToURL":"ftp://127.0.0.1/1"}"#;
 
 /// All routes of the two listeners, those that change nothing first.
 fn routes() -> Vec<Route> {
-    let route = |method, path: &str, body, scope, status| Route {
-        method,
-        path: path.to_owned(),
-        body,
-        scope,
-        status,
-    };
-    let invoice = r#"{"satoshis":1}"#;
-    let pay = r#"{"payToURL":"ftp://127.0.0.1/1"}"#;
-    let mut routes = vec![
-        route("GET", "/api/v1/invoices", "", "wallet:read", 200),
-        route("HEAD", "/api/v1/invoices", "", "wallet:read", 200),
-        route("GET", "/api/v1/invoices/000000000000", "", "wallet:read", 404),
-        route("GET", "/api/v1/invoices/000000000000/payments", "", "wallet:read", 404),
-        route("GET", "/api/v1/users/1", "", "wallet:read", 404),
-        route("GET", "/api/v1/balance", "", "wallet:read", 200),
-        route("DELETE", "/api/v1/invoices/000000000000", "", "wallet:write", 404),
-        route("POST", "/api/v1/pay", pay, "wallet:pay", 400),
-        route("POST", "/api/v1/invoices", invoice, "wallet:write", 201),
-        route("POST", "/api/v1/users", r#"{"name":"Ada"}"#, "wallet:write", 201),
-        route("GET", "/minerid/first", "", "minerid:read", 200),
-        route("HEAD", "/minerid/first", "", "minerid:read", 200),
-        route("GET", "/minerid/%66irst", "", "minerid:read", 200),
-        route("GET", "/opreturn/first/1000", "", "minerid:read", 200),
-        route("GET", "/opreturn/first/1000/", "", "minerid:read", 200),
-        route("GET", "/opreturn/first/isvalid", "", "minerid:read", 200),
+    let with_hash = |path: &str| format!("{path}/{HASH}");
+    let [sign, pksign] =
+        ["sign", "pksign"].map(|name| with_hash(&format!("/minerid/first/{name}")));
+    let [data_of_first, data] =
+        ["first", "modern"].map(|it| with_hash(&format!("/opreturn/{it}/9")));
+    let rows = [
+        ("GET", "/api/v1/invoices", "", "wallet:read", 200),
+        ("GET", "/api/v1/invoices/000000000000", "", "wallet:read", 404),
+        ("GET", "/api/v1/invoices/000000000000/payments", "", "wallet:read", 404),
+        ("GET", "/api/v1/users/1", "", "wallet:read", 404),
+        ("GET", "/api/v1/balance", "", "wallet:read", 200),
+        ("DELETE", "/api/v1/invoices/000000000000", "", "wallet:write", 404),
+        ("POST", "/api/v1/pay", PAY, "wallet:pay", 400),
+        ("GET", "/minerid/first", "", "minerid:read", 200),
+        ("GET", "/minerid/%66irst", "", "minerid:read", 200),
+        ("GET", "/opreturn/first/1000", "", "minerid:read", 200),
+        ("GET", "/opreturn/first/1000/", "", "minerid:read", 200),
+        ("GET", "/opreturn/modern/1000", "", "minerid:read", 200),
+        ("GET", "/opreturn/first/isvalid", "", "minerid:read", 200),
+        ("GET", "/datarefs/modern/opreturns", "", "minerid:read", 200),
+        ("POST", "/coinbase2", COINBASE2, "minerid:read", 200),
+        ("POST", "/coinbase2", COINBASE2_1_0, "minerid:read", 200),
+        ("GET", &sign, "", "minerid:sign", 200),
+        ("GET", &pksign, "", "minerid:sign", 200),
         // The identity is of the older generation, which has no such data.
-        route("GET", &format!("/opreturn/first/1000/{HASH}"), "", "minerid:read", 422),
-        route("GET", "/datarefs/first/opreturns", "", "minerid:read", 200),
-        route("POST", "/coinbase2", COINBASE2, "minerid:read", 200),
-        route("GET", "/opreturn/first/rotate", "", "minerid:rotate", 200),
-        route("POST", "/opreturn/first/rotate", "", "minerid:rotate", 200),
+        ("GET", &data_of_first, "", "minerid:rotate", 422),
+        ("GET", &data, "", "minerid:rotate", 200),
+        ("GET", "/opreturn/first/rotate", "", "minerid:rotate", 200),
+        ("POST", "/opreturn/first/rotate", "", "minerid:rotate", 200),
+        ("POST", "/api/v1/invoices", r#"{"satoshis":1}"#, "wallet:write", 201),
+        ("POST", "/api/v1/users", r#"{"name":"Ada"}"#, "wallet:write", 201),
     ];
-    for name in ["sign", "pksign"] {
-        let path = format!("/minerid/first/{name}/{HASH}");
-        routes.push(route("GET", &path, "", "minerid:sign", 200));
-        routes.push(route("HEAD", &path, "", "minerid:sign", 200));
+    let rows = rows.into_iter().flat_map(|(method, path, body, scope, status)| {
+        let route = Route { method, path: path.to_owned(), body, scope, status };
+        // What is got can be asked for its head, unless that would change something.
+        let has_head = method == "GET" && !path.ends_with("rotate");
+        let head = has_head.then(|| Route { method: "HEAD", ..route.clone() });
+        [Some(route), head].into_iter().flatten()
+    });
+    rows.collect()
+}
+
+impl Route {
+    fn alias(&self) -> &'static str {
+        match (self.path.as_str(), self.body) {
+            (_, COINBASE2_1_0) => "modern",
+            (path, _) if path.contains("/modern") => "modern",
+            _ => "first",
+        }
     }
-    routes
+}
+
+/// A server that demands tokens, whose identity of generation 1.0 has data.
+fn start() -> Guarded {
+    let guarded = Guarded::start();
+    guarded.site.cli_ok(&["generateminerid", "--name", "modern", "--protocol", "1.0"]);
+    let file = guarded.site.data_dir().join("data.json");
+    fs::write(&file, DATA).unwrap();
+    guarded.site.cli_ok(&["datarefs", "--name", "modern", file.to_str().unwrap()]);
+    guarded
+}
+
+/// Whether a path fits a pattern such as `/minerid/{alias}`.
+fn fits(pattern: &str, path: &str) -> bool {
+    let (pattern, path): (Vec<_>, Vec<_>) =
+        (pattern.split('/').collect(), path.split('/').collect());
+    let mut pairs = pattern.iter().zip(&path);
+    pattern.len() == path.len() && pairs.all(|(part, given)| part.starts_with('{') || part == given)
+}
+
+/// Checks that `asked` names every method of every path that the listener answers.
+fn check_complete(
+    surface: Surface,
+    client: &Client,
+    token: &str,
+    asked: &[(&'static str, String)],
+) {
+    let patterns = surface.patterns();
+    // Of patterns that fit, the one with most fixed parts counts.
+    let pattern_of = |path: &str| {
+        let fitting = patterns.iter().filter(|pattern| fits(pattern, path));
+        fitting.min_by_key(|pattern| pattern.matches('{').count()).copied()
+    };
+    let authorization = format!("Bearer {token}");
+    for pattern in &patterns {
+        let path = pattern.replace(['{', '}'], "");
+        let reply = client.send("PATCH", &path, &[("Authorization", authorization.as_str())], b"");
+        assert_eq!(reply.status, 405, "{pattern}: {}", reply.body);
+        for allowed in reply.header("allow").unwrap().split(", ") {
+            let is_asked = |(method, path): &(&str, String)| {
+                *method == allowed && pattern_of(path) == Some(pattern)
+            };
+            assert!(asked.iter().any(is_asked), "the table lacks {allowed} {pattern}");
+        }
+    }
+}
+
+/// What everybody is told, on all listeners.
+fn about_health() -> Vec<(&'static str, String)> {
+    let paths = ["/healthz", "/readyz"];
+    paths.iter().flat_map(|path| [("GET", path.to_string()), ("HEAD", path.to_string())]).collect()
+}
+
+#[test]
+fn the_table_names_every_route() {
+    let guarded = start();
+    let token = guarded.token(&SCOPES);
+    let of_owner: Vec<_> = routes().into_iter().map(|route| (route.method, route.path)).collect();
+    let of_owner = [of_owner, about_health()].concat();
+    let (wallet, minerid) = (guarded.server.wallet(), guarded.minerid());
+    check_complete(Surface::Wallet, wallet, &token, &of_owner);
+    check_complete(Surface::MinerId, &minerid, &token, &of_owner);
+    let of_payers: Vec<_> =
+        payers_routes().into_iter().map(|(method, path, ..)| (method, path.to_owned())).collect();
+    let of_payers = [of_payers, about_health()].concat();
+    check_complete(Surface::Payments, guarded.server.payments(), &token, &of_payers);
+    for client in [wallet, &minerid, guarded.server.payments()] {
+        for (method, path) in about_health() {
+            assert_eq!(client.send(method, &path, &[], b"").status, 200, "{method} {path}");
+        }
+    }
+}
+
+const BODY: &[u8] = br#"{"read":true}"#;
+
+/// What payers may ask for, with the status without a token and with any.
+fn payers_routes() -> [(&'static str, &'static str, u16, u16); 9] {
+    [
+        ("GET", "/dpp/api/v1/payment/000000000000", 404, 404),
+        ("HEAD", "/dpp/api/v1/payment/000000000000", 404, 404),
+        ("POST", "/dpp/api/v1/payment/000000000000", 400, 400),
+        ("GET", "/api/v1/payment/000000000000", 404, 404),
+        ("HEAD", "/api/v1/payment/000000000000", 404, 404),
+        ("POST", "/api/v1/payment/000000000000", 400, 400),
+        // Channels have tokens of their own.
+        ("GET", "/api/v1/channel/x", 401, 404),
+        ("HEAD", "/api/v1/channel/x", 401, 404),
+        ("POST", "/api/v1/channel/x/1", 401, 404),
+    ]
+}
+
+#[test]
+fn no_token_of_the_owner_opens_more_to_payers() {
+    let guarded = start();
+    let soon = Timestamp::of_system().after(Duration::from_millis(1500)).to_string();
+    let (expired, _) = create(&guarded.site, &SCOPES, Some(&soon));
+    let all = guarded.token(&SCOPES);
+    let tokens = ["bsv_".to_owned(), expired, guarded.token(&["minerid:read:rot"]), all];
+    sleep(Duration::from_secs(2));
+    let payments = guarded.server.payments();
+    for (method, path, without, with) in payers_routes() {
+        let json = ("Content-Type", "application/json");
+        let reply = payments.send(method, path, &[json], BODY);
+        assert_eq!(reply.status, without, "{method} {path}: {}", reply.body);
+        for token in &tokens {
+            let authorization = format!("Bearer {token}");
+            let headers = [json, ("Authorization", authorization.as_str())];
+            let reply = payments.send(method, path, &headers, BODY);
+            assert_eq!(reply.status, with, "{method} {path}: {}", reply.body);
+        }
+    }
 }
 
 /// Checks the status, form and challenge of a refusal, and that it says `what`.
@@ -80,7 +209,7 @@ fn check_denied(reply: &Reply, route: &Route, status: u16, challenge: &str, what
 
 #[test]
 fn every_route_asks_for_its_scope() {
-    let guarded = Guarded::start();
+    let guarded = start();
     let in_a_second = Timestamp::of_system().after(Duration::from_millis(1500)).to_string();
     let all = SCOPES.as_slice();
     let (expired, _) = create(&guarded.site, all, Some(&in_a_second));
@@ -101,7 +230,7 @@ fn every_route_asks_for_its_scope() {
             false => String::new(),
         })
     };
-    let (of_first, of_other) = (of_alias("first"), of_alias("rot"));
+    let [of_first, of_modern, of_other] = ["first", "modern", "rot"].map(of_alias);
     sleep(Duration::from_secs(2));
 
     let before = state(&guarded, &token);
@@ -121,7 +250,7 @@ fn every_route_asks_for_its_scope() {
         let lacks = format!("lacks the scope {scope}");
         check_denied(&send(Some(&but[number])), route, 403, &challenge, &lacks);
         if scope.starts_with("minerid") {
-            let lacks = format!("{lacks} for alias \"first\"");
+            let lacks = format!("{lacks} for alias \"{}\"", route.alias());
             check_denied(&send(Some(&of_other[number])), route, 403, &challenge, &lacks);
         }
     }
@@ -132,19 +261,23 @@ fn every_route_asks_for_its_scope() {
         let number = SCOPES.iter().position(|known| known == scope).unwrap();
         let mut right = vec![&token, &only[number]];
         if scope.starts_with("minerid") {
-            right.push(&of_first[number]);
+            right.push(match route.alias() {
+                "modern" => &of_modern[number],
+                _ => &of_first[number],
+            });
         }
         for token in right {
             let reply = guarded.send(method, path, body, Some(token));
             assert_eq!(reply.status, *status, "{method} {path}: {}", reply.body);
         }
     }
-    assert_ne!(state(&guarded, &token), before);
+    let changed = state(&guarded, &token);
+    assert!(changed.iter().zip(&before).all(|(after, before)| after != before), "{changed:?}");
 }
 
 /// What the requests of the table change.
 fn state(guarded: &Guarded, token: &str) -> Vec<String> {
-    ["/minerid/first", "/api/v1/invoices", "/api/v1/users/1"]
+    ["/minerid/first", "/opreturn/modern/7", "/api/v1/invoices", "/api/v1/users/1"]
         .map(|path| guarded.send("GET", path, "", Some(token)).body)
         .to_vec()
 }
