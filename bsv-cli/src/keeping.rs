@@ -11,6 +11,7 @@ use hyper::Method;
 use indicatif::{ProgressBar, ProgressStyle};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
+use tokio::signal::unix::{SignalKind, signal};
 use zeroize::Zeroizing;
 
 use crate::operation::absolute;
@@ -76,7 +77,14 @@ struct SecretSource<'a> {
     is_new: bool,
 }
 
+/// The exit code of a program that Ctrl-C has ended, as shells tell it.
+const INTERRUPTED: i32 = 130;
+
 impl SecretSource<'_> {
+    /// Reads the secret in a runtime.
+    ///
+    /// While it is typed in, Ctrl-C is an error like others: a signal that ended the program would
+    /// leave a terminal behind which shows nothing that is typed.
     fn read(&self) -> Result<SecretString, CliError> {
         let Self { name, file, variable, is_new } = *self;
         let failed = |reason: String| CliError::Secret(format!("the {name} {reason}"));
@@ -92,9 +100,18 @@ impl SecretSource<'_> {
         } else {
             let ask = |prompt: String| {
                 rpassword::prompt_password(prompt).map(SecretString::from).map_err(|error| {
-                    failed(format!("cannot be typed in ({error}): give a file, or {variable}"))
+                    match error.kind() {
+                        // Ctrl-C or Ctrl-D.
+                        io::ErrorKind::Interrupted | io::ErrorKind::UnexpectedEof => {
+                            failed("was not typed in".to_owned())
+                        }
+                        _ => failed(format!(
+                            "cannot be typed in ({error}): give a file, or {variable}"
+                        )),
+                    }
                 })
             };
+            let mut interrupts = signal(SignalKind::interrupt())?;
             let typed = ask(format!("The {name}: "))?;
             if is_new {
                 let again = ask("Once more: ".to_owned())?;
@@ -102,6 +119,10 @@ impl SecretSource<'_> {
                     return Err(failed("was typed in two ways".to_owned()));
                 }
             }
+            tokio::spawn(async move {
+                interrupts.recv().await;
+                std::process::exit(INTERRUPTED);
+            });
             typed
         };
         if secret.expose_secret().is_empty() {

@@ -19,6 +19,7 @@ pub mod payee;
 pub mod pool;
 pub mod purse;
 pub mod site;
+pub mod terminal;
 pub mod vectors;
 pub mod wallet;
 

@@ -9,6 +9,7 @@ mod damage;
 mod disk;
 mod keystore;
 mod older_versions;
+mod prompts;
 mod scene;
 mod soak;
 mod words;

@@ -1,0 +1,119 @@
+//! A terminal before which a program runs, as before a person.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::process::{Child, Command};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{Mode, OFlags, open};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{LocalModes, tcgetattr};
+
+use crate::site::Site;
+
+/// The end of a pseudo-terminal that a person has: what they type, and what they see.
+#[derive(Debug)]
+pub struct Terminal {
+    keyboard: File,
+    /// The end that the program has, kept so that its state can be looked at afterwards.
+    line: OwnedFd,
+    shown: Receiver<Vec<u8>>,
+    screen: String,
+    program: Child,
+}
+
+/// How long a program may take until it shows what is waited for.
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+impl Terminal {
+    /// Starts the command line of a site, with `setsid` of util-linux.
+    pub fn start(site: &Site, arguments: &[&str]) -> Self {
+        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY;
+        let keyboard = openpt(flags).unwrap();
+        grantpt(&keyboard).unwrap();
+        unlockpt(&keyboard).unwrap();
+        let name = ptsname(&keyboard, Vec::new()).unwrap();
+        let line = open(&name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap();
+        let end = || line.try_clone().unwrap();
+        let command = site.cli_command(arguments);
+        // The program of a session of its own, whose terminal this is.
+        let mut session = Command::new("setsid");
+        session.args(["--ctty", "--wait"]).arg(command.get_program()).args(command.get_args());
+        for (name, value) in command.get_envs() {
+            match value {
+                Some(value) => session.env(name, value),
+                None => session.env_remove(name),
+            };
+        }
+        let program = session.stdin(end()).stdout(end()).stderr(end()).spawn().unwrap();
+        let keyboard = File::from(keyboard);
+        let mut screen = keyboard.try_clone().unwrap();
+        let (sender, shown) = mpsc::channel();
+        thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            // Fails once the other end is closed.
+            while let Ok(count @ 1..) = screen.read(&mut bytes) {
+                if sender.send(bytes[..count].to_vec()).is_err() {
+                    break;
+                }
+            }
+        });
+        Self { keyboard, line, shown, screen: String::new(), program }
+    }
+
+    /// Waits until the program shows a text, and forgets what it has shown up to there.
+    ///
+    /// # Panics
+    /// If it does not.
+    pub fn wait_for(&mut self, text: &str) {
+        let deadline = Instant::now() + TIMEOUT;
+        loop {
+            if let Some(place) = self.screen.find(text) {
+                self.screen.drain(..place + text.len());
+                return;
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            let Ok(bytes) = self.shown.recv_timeout(left) else {
+                panic!("{text:?} is not shown, but {:?}", self.screen);
+            };
+            self.screen.push_str(&String::from_utf8_lossy(&bytes));
+        }
+    }
+
+    /// Waits until the program asks for a secret: shows a text and takes what is typed unseen.
+    ///
+    /// # Panics
+    /// If it does not.
+    pub fn wait_for_secret_prompt(&mut self, text: &str) {
+        self.wait_for(text);
+        let deadline = Instant::now() + TIMEOUT;
+        while self.echoes() {
+            assert!(Instant::now() < deadline, "what is typed after {text:?} would be seen");
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Types something; `\r` is the enter key.
+    pub fn type_in(&mut self, keys: &str) {
+        self.keyboard.write_all(keys.as_bytes()).unwrap();
+    }
+
+    /// Whether what is typed is shown, line by line, and keys such as Ctrl-C have an effect.
+    pub fn echoes(&self) -> bool {
+        let modes = tcgetattr(&self.line).unwrap().local_modes;
+        modes.contains(LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG)
+    }
+
+    /// Waits until the program ends. Answers its exit code (-1 if a signal ended it), what it has
+    /// shown since the last text that was waited for, and whether it leaves a terminal that echoes.
+    pub fn end(mut self) -> (i32, String, bool) {
+        let status = self.program.wait().unwrap();
+        let echoes = self.echoes();
+        drop(self.line);
+        self.shown.iter().for_each(|bytes| self.screen.push_str(&String::from_utf8_lossy(&bytes)));
+        (status.code().unwrap_or(-1), self.screen, echoes)
+    }
+}
