@@ -1,13 +1,17 @@
 use std::fs;
 use std::path::Path;
 
+use bip39::Mnemonic;
 use bsv_minerid::{Keystore, PlainKeys};
-use bsv_tests::{Bill, Client, Node, Purse, Site};
-use bsv_tx::{ExtendedPrivateKey, Network};
+use bsv_server::{Config, ConfigSources, Instance};
+use bsv_tests::{Bill, Client, Done, Node, Purse, Site};
+use bsv_tx::{ExtendedPrivateKey, Network, PrivateKey};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 const PASSPHRASE: &str = "a passphrase that nobody may see";
+const NEW_PASSPHRASE: &str = "the next passphrase that nobody may see";
+const OF_BACKUP: &str = "of the backup, that nobody may see either";
 const JWT_KEY: &str = "0f1e2d3c4b5a69788796a5b4c3d2e1f0";
 const MADE_UP_JWT: &str = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJ1c2VybmFtZSI6Im1hZGUgdXAifQ.\
                            c2lnbmF0dXJlIG9mIG5vYm9keSBhdCBhbGwsIDMyIGI";
@@ -39,16 +43,22 @@ fn no_secret_is_shown_by_logs_errors_or_settings() {
     }));
     site.set_env("BSV_LOG", "trace");
     site.set_env("BSV_KEYSTORE_PASSPHRASE", PASSPHRASE);
+    site.set_env("BSV_NEW_KEYSTORE_PASSPHRASE", NEW_PASSPHRASE);
+    site.set_env("BSV_BACKUP_PASSPHRASE", OF_BACKUP);
     let logs = TempDir::new().unwrap();
     let log = logs.path().join("log");
     let mut seen = Seen::default();
     let mut secrets = vec![
         ("the passphrase", PASSPHRASE.to_owned()),
+        ("the new passphrase", NEW_PASSPHRASE.to_owned()),
+        ("the passphrase of the backup", OF_BACKUP.to_owned()),
         ("the key of JSON Web Tokens", JWT_KEY.to_owned()),
         ("a JSON Web Token", MADE_UP_JWT.to_owned()),
     ];
 
     let server = site.server_logging_to(&log, &[]);
+    let backup = logs.path().join("backup");
+    let backup = backup.to_str().unwrap();
     let mut cli = |arguments: &[&str]| {
         let done = site.cli(arguments);
         seen.add(&format!("bsv-cli {arguments:?}"), done.stdout.clone() + &done.stderr);
@@ -64,6 +74,16 @@ fn no_secret_is_shown_by_logs_errors_or_settings() {
         &["config", "check", "--json"],
         &["importminerid", "--from", "/nowhere"],
         &["pay", "http://127.0.0.1:1/x"],
+        &["generateminerid", "--name", "modern", "--protocol", "1.0"],
+        &["rotaterevocationkey", "--name", "modern"],
+        &["revokemineridcompletely", "--name", "modern"],
+        &["blindsigning", "--name", "pool", "off"],
+        &["backup", backup],
+        &["backup", backup],
+        &["restore", backup],
+        &["keystore", "verify"],
+        &["books", "verify"],
+        &["audit", "verify"],
     ] {
         cli(arguments);
     }
@@ -76,6 +96,8 @@ fn no_secret_is_shown_by_logs_errors_or_settings() {
     assert_eq!(words.split(' ').count(), 24);
     cli(&["token", "list"]);
     cli(&["token", "list", "--json"]);
+    cli(&["token", "revoke", &token]);
+    cli(&["audit", "list"]);
 
     // A payment, whose channel has a token; and requests of all listeners that are refused.
     let invoice = site.cli_json(&["invoice", "create", "--satoshis", "5000"]);
@@ -129,13 +151,49 @@ fn no_secret_is_shown_by_logs_errors_or_settings() {
     for (name, file) in private_files(&site.network_dir()) {
         seen.add(&name, file);
     }
-    for key in private_keys(&key_files) {
-        let extended: ExtendedPrivateKey = key.parse().unwrap();
-        let wif = extended.private_key().to_wif(Network::Regtest);
-        secrets.push(("a private key", wif.to_string()));
-        secrets.push(("an extended private key", key));
+    // What is done without a server, here and where a backup is restored.
+    let words_file = logs.path().join("words");
+    fs::write(&words_file, &words).unwrap();
+    let debug = debug_of_instance(&site, &node);
+    assert!(debug.contains("Wallet") && debug.contains("MinerIds"), "{debug}");
+    seen.add("what Debug writes of an instance", debug);
+    let mut run = |site: &Site, arguments: &[&str]| {
+        let mut command = site.cli_command(arguments);
+        let done = Done::of(command.stdin(fs::File::open(&words_file).unwrap()));
+        seen.add(&format!("bsv-cli {arguments:?}"), done.stdout + &done.stderr);
+        done.code
+    };
+    assert_eq!(run(&site, &["keystore", "passphrase"]), 0);
+    assert_eq!(run(&site, &["listminerids"]), 1);
+    for (arguments, passphrase, code) in [
+        (&["restore", backup][..], "another passphrase", 1),
+        (&["restore", backup], OF_BACKUP, 0),
+        (&["restore", "--words"], OF_BACKUP, 0),
+    ] {
+        let mut elsewhere = Site::new();
+        elsewhere.set_env("BSV_LOG", "trace");
+        elsewhere.set_env("BSV_KEYSTORE_PASSPHRASE", PASSPHRASE);
+        elsewhere.set_env("BSV_BACKUP_PASSPHRASE", passphrase);
+        assert_eq!(run(&elsewhere, arguments), code, "{arguments:?}");
+        for arguments in [&["listminerids"][..], &["balance"], &["audit", "list"]] {
+            run(&elsewhere, arguments);
+        }
     }
-    assert!(secrets.len() >= 3 + 4, "the identity has two keys");
+
+    let revocation_keys = key_files.join("revocation");
+    let extended = [
+        private_keys(&key_files, &["pool_1", "pool_2", "modern_1"]),
+        private_keys(&revocation_keys, &["modern_1", "modern_2"]),
+        wallet_keys(&words, &mut secrets),
+    ];
+    for key in extended.concat() {
+        let extended: ExtendedPrivateKey = key.parse().unwrap();
+        secrets.push(("an extended private key", key));
+        secrets.extend(forms(extended.private_key()));
+    }
+    let of_vctx = keystore(&key_files).get("pool_vctx").unwrap();
+    let of_vctx = std::str::from_utf8(&of_vctx).unwrap().trim();
+    secrets.extend(forms(&PrivateKey::from_wif(of_vctx, Network::Regtest).unwrap()));
     secrets.push(("a token", token[13..].to_owned()));
     secrets.push(("the words", words.clone()));
     secrets.push(("the first words", words.split(' ').take(4).collect::<Vec<_>>().join(" ")));
@@ -163,12 +221,52 @@ fn private_files(dir: &Path) -> Vec<(String, String)> {
     files
 }
 
-/// The extended private keys of the identity.
-fn private_keys(dir: &Path) -> Vec<String> {
-    let passphrase = PASSPHRASE.into();
-    let keystore = Keystore::open(dir, Some(&passphrase), PlainKeys::Refused, "a test").unwrap();
-    ["pool_1", "pool_2"]
-        .map(|name| String::from_utf8(keystore.get(name).unwrap().to_vec()).unwrap())
-        .map(|text| text.trim().to_owned())
-        .to_vec()
+fn keystore(dir: &Path) -> Keystore {
+    let passphrase = NEW_PASSPHRASE.into();
+    Keystore::open(dir, Some(&passphrase), PlainKeys::Refused, "a test").unwrap()
+}
+
+/// The extended private keys of these names.
+fn private_keys(dir: &Path, names: &[&str]) -> Vec<String> {
+    let keystore = keystore(dir);
+    let text = |name: &&str| String::from_utf8(keystore.get(name).unwrap().to_vec()).unwrap();
+    names.iter().map(text).map(|text| text.trim().to_owned()).collect()
+}
+
+/// The ways to write a private key.
+fn forms(key: &PrivateKey) -> [(&'static str, String); 2] {
+    let wif = key.to_wif(Network::Regtest).to_string();
+    let bytes = bs58::decode(&wif).into_vec().unwrap();
+    [("a private key", wif), ("a private key in hexadecimal", hex::encode(&bytes[1..33]))]
+}
+
+/// Some of the extended private keys of a wallet; the bytes that they come from are secrets too.
+fn wallet_keys(words: &str, secrets: &mut Vec<(&'static str, String)>) -> Vec<String> {
+    let words: Mnemonic = words.parse().unwrap();
+    let seed = words.to_seed("");
+    secrets.push(("the bytes of the words", hex::encode(words.to_entropy())));
+    secrets.push(("the seed", hex::encode(seed)));
+    let master = ExtendedPrivateKey::from_seed(&seed, Network::Regtest).unwrap();
+    let derive = |path: &str| master.derive(path).unwrap().as_text().to_owned();
+    let paths = ["m/44'/236'/0'", "m/44'/236'/0'/0", "m/44'/236'/0'/0/1", "m/44'/236'/0'/2/1"];
+    [vec![master.as_text().to_owned()], paths.map(derive).to_vec()].concat()
+}
+
+/// What `Debug` writes of a service with all that it holds, and of its settings.
+fn debug_of_instance(site: &Site, node: &Node) -> String {
+    let dir = TempDir::new().unwrap();
+    let [file, passphrase] = ["settings.toml", "passphrase"].map(|name| dir.path().join(name));
+    fs::write(&passphrase, PASSPHRASE).unwrap();
+    let settings = format!(
+        "keystorePassphraseFile = {passphrase:?}\nrpcPort = {}\nrpcUser = {:?}\n\
+         rpcPassword = {:?}\n[auth]\nrequireToken = true\njwtKey = {JWT_KEY:?}\n",
+        node.port, node.user, node.password
+    );
+    fs::write(&file, settings).unwrap();
+    let data_dir = Some(site.data_dir().to_owned());
+    let config = Config::load(&ConfigSources { file: Some(file), data_dir }).unwrap();
+    let of_config = format!("{config:#?}");
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let instance = runtime.block_on(Instance::open(config, "a test")).unwrap();
+    of_config + &format!("{instance:#?}")
 }
