@@ -40,15 +40,28 @@ fn base64(bytes: &[u8]) -> String {
     text
 }
 
-#[test]
-fn the_proof_of_a_payee_is_taken_if_it_holds() {
-    // A node that keeps no index does not find a transaction again of which nothing is unspent.
+/// A shop that has coins, and a payee who asks it for most of them.
+struct Scene {
+    /// It keeps no index, so that it does not find a transaction again of which nothing is unspent.
+    node: Node,
+    purse: Purse,
+    shop: Merchant,
+    payee: Payee,
+}
+
+fn scene() -> Scene {
     let node = Node::start_with(&["txindex=0"]);
     node.mine(110);
     let purse = Purse::filled(&node, 1, 100_000);
     let shop = buyer_with(&node, json!({}), &[10_000]);
     let asked = TxOut { satoshis: 9_990, locking_script: purse.script() };
     let payee = Payee::asking(&go_dpp_terms(&[asked]));
+    Scene { node, purse, shop, payee }
+}
+
+#[test]
+fn the_proof_of_a_payee_is_taken_if_it_holds() {
+    let Scene { node, purse, shop, payee } = scene();
     let address = payee.address();
     payee.on_post(move |request| {
         let txid = request.transaction().txid().to_string();
@@ -87,12 +100,7 @@ fn the_proof_of_a_payee_is_taken_if_it_holds() {
 
 #[test]
 fn a_node_without_an_index_does_not_say_that_a_payment_is_displaced() {
-    let node = Node::start_with(&["txindex=0"]);
-    node.mine(110);
-    let purse = Purse::filled(&node, 1, 100_000);
-    let shop = buyer_with(&node, json!({}), &[10_000]);
-    let asked = TxOut { satoshis: 9_990, locking_script: purse.script() };
-    let payee = Payee::asking(&go_dpp_terms(&[asked]));
+    let Scene { node, purse, shop, payee } = scene();
     shop.pay_ok(&payee.url());
     let paid = payee.paid_with();
     send(&node, &purse.spend(&purse.coins_of(&paid), Vec::new(), FEE));
