@@ -335,7 +335,8 @@ impl Server {
     }
 }
 
-fn copy_dir(from: &Path, to: &Path) {
+/// Copies a directory with all files in it, without sockets.
+pub fn copy_dir(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();

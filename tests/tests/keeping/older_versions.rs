@@ -2,26 +2,15 @@
 //! tells of them.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use bsv_tests::build::workspace;
+use bsv_tests::site::copy_dir;
 use bsv_tests::{Client, Site};
 use serde_json::{Value, json};
 
 fn fixture(version: u32) -> PathBuf {
     workspace().join(format!("bsv-invoicing/tests/fixtures/version-{version}"))
-}
-
-fn copy_dir(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
-        let to = to.join(entry.file_name());
-        if entry.file_type().unwrap().is_dir() {
-            copy_dir(&entry.path(), &to);
-        } else {
-            fs::copy(entry.path(), to).unwrap();
-        }
-    }
 }
 
 /// Asks for all that was answered then.
