@@ -235,7 +235,7 @@ enum Command {
     /// Prove that the balance is what the transactions make it
     #[command(subcommand)]
     Books(BooksCommand),
-    /// List what happened to keys, or prove that nothing of that was changed
+    /// List what happened to keys and to who may use them, or prove that nothing of that was changed
     #[command(subcommand)]
     Audit(AuditCommand),
     /// Write all keys, identities and the wallet to a sealed file
@@ -404,7 +404,7 @@ enum BooksCommand {
 
 #[derive(Debug, Subcommand)]
 enum AuditCommand {
-    /// List what happened to keys
+    /// List what happened to keys and to who may use them
     List,
     /// Prove that each entry carries the hash of the one before
     Verify,

@@ -22,7 +22,8 @@ struct TokenJson {
 
 /// Makes, lists and revokes tokens.
 ///
-/// The audit log tells of a change before it happens, as it does of a new passphrase.
+/// The audit log tells of a change before it happens, as it does of a new passphrase. Where it cannot,
+/// no token is made, but a token is revoked all the same.
 pub(super) async fn answer(
     tokens: &Arc<Tokens>,
     keeping: &Keeping,
@@ -44,14 +45,20 @@ pub(super) async fn answer(
             let subject = format!("{} with {}", token.id, scopes.join(", "));
             keeping.note(KeyEvent::TokenMade, &subject).await?;
             let issued = on_disk(tokens, move |tokens| tokens.issue(token)).await;
-            noted(keeping, KeyEvent::TokenMade, issued).await?;
+            // After an error of the disk it may be there.
+            if matches!(&issued, Err(error) if !matches!(error, ChangeError::File(_))) {
+                keeping.note(KeyEvent::Failed, KeyEvent::TokenMade.name()).await?;
+            }
+            issued?;
             Ok(answer::json(StatusCode::CREATED, &body))
         }
         ("DELETE", ["tokens", id]) => {
             let id = tokens.get(id)?.id;
-            keeping.note(KeyEvent::TokenRevoked, &id).await?;
-            let revoked = on_disk(tokens, move |tokens| tokens.revoke(&id)).await;
-            let token = noted(keeping, KeyEvent::TokenRevoked, revoked).await?;
+            if let Err(problem) = keeping.note(KeyEvent::TokenRevoked, &id).await {
+                let reason = problem.detail();
+                tracing::error!("no audit log tells that token {id} is revoked: {reason}");
+            }
+            let token = on_disk(tokens, move |tokens| tokens.revoke(&id)).await?;
             Ok(answer::json(StatusCode::OK, &describe(&token)))
         }
         _ => Err(Problem::of_status(StatusCode::NOT_FOUND, "there is nothing here")),
@@ -66,18 +73,6 @@ async fn on_disk<T: Send + 'static>(
     let tokens = Arc::clone(tokens);
     let changed = tokio::task::spawn_blocking(move || change(&tokens)).await;
     changed.expect("changes do not panic, and are not cancelled")
-}
-
-/// Notes that a change did not happen which the audit log tells of, unless it may have happened.
-async fn noted<T>(
-    keeping: &Keeping,
-    event: KeyEvent,
-    changed: Result<T, ChangeError>,
-) -> Result<T, Problem> {
-    if matches!(&changed, Err(error) if !matches!(error, ChangeError::File(_))) {
-        keeping.note(KeyEvent::Failed, event.name()).await?;
-    }
-    Ok(changed?)
 }
 
 fn parse(body: &[u8]) -> Result<TokenDraft, String> {

@@ -157,6 +157,7 @@ fn a_flipped_bit_in_a_long_store_is_found_by_a_server_that_runs() {
     for (place, _) in places.filter(|(_, part)| *part == b"the last cup of coffee") {
         damaged[place + 4] ^= 0x40;
     }
+    let token = site.cli_json(&["token", "create", "--scope", "wallet:read"]);
     fs::write(&path, &damaged).unwrap();
     let server = start();
     let line = wait_for_line(&log, "wallet.redb is damaged");
@@ -164,6 +165,10 @@ fn a_flipped_bit_in_a_long_store_is_found_by_a_server_that_runs() {
     refuses_all_but_identities(&server, &id);
     let told = site.cli(&["books", "verify"]);
     assert!(told.code == 1 && told.stderr.contains("damaged"), "{told:?}");
+    // Nobody gets a token of which no log could tell, and nobody keeps one.
+    assert_eq!(site.cli(&["token", "create", "--scope", "wallet:read"]).code, 1);
+    site.cli_ok(&["token", "revoke", token["id"].as_str().unwrap()]);
+    assert_eq!(site.cli_json(&["token", "list"]), json!([]));
     assert_eq!(server.stop(), 0);
     assert!(!fs::exists(path.with_extension("redb.copy")).unwrap());
 
