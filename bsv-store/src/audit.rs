@@ -1,5 +1,5 @@
-//! A log of what happened to keys and to who may use them, to which entries are only added, and each of which carries the hash
-//! of the one before.
+//! A log of what happened to keys and to who may use them, to which entries are only added, and each of
+//! which carries the hash of the one before.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
