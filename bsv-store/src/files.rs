@@ -114,10 +114,15 @@ impl NewFile {
         self.file.sync_all().map_err(FileError::new("write", &self.path))?;
         rename_to_new(&self.temporary, &self.path).map_err(FileError::new("create", &self.path))?;
         self.is_finished = true;
-        match self.path.parent() {
+        let synced = match self.path.parent() {
             Some(dir) if !dir.as_os_str().is_empty() => sync_dir(dir),
             _ => sync_dir(Path::new(".")),
+        };
+        if synced.is_err() {
+            // Best effort: who is told that it failed can try again under the same name.
+            let _ = fs::remove_file(&self.path);
         }
+        synced
     }
 }
 
