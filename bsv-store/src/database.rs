@@ -1,4 +1,5 @@
 mod copy;
+mod tracked_file;
 
 use std::any::Any;
 use std::fmt;
@@ -14,6 +15,7 @@ use crate::overlay::Overlay;
 
 pub use self::copy::DatabaseCopy;
 use self::copy::{Checks, Copying};
+use self::tracked_file::{Changes, TrackedFile};
 
 /// One step of a schema: makes or changes tables. It runs in the transaction that raises the
 /// version.
@@ -169,6 +171,8 @@ pub struct Database {
     damage: OnceLock<StoreError>,
     /// Held while the file is copied: each copy takes room on the disk.
     copying: Mutex<()>,
+    /// Where the file is written to while it is copied.
+    changes: Arc<Changes>,
 }
 
 /// An open file. Both parts go together: what is left of a snapshot would keep the file locked.
@@ -198,6 +202,8 @@ pub trait View: Sized + Send + Sync + 'static {
     fn open(transaction: &Arc<ReadTransaction>) -> Result<Self, StoreError>;
 }
 
+/// How often a copy follows what is written, before writers wait for it.
+const CATCHING_UP: usize = 3;
 /// Each page is read once.
 const CHECK_CACHE_BYTES: usize = 4 << 20;
 
@@ -214,7 +220,8 @@ impl Database {
         if !path.try_exists().map_err(FileError::new("look for", path))? {
             create(path, schema, options)?;
         }
-        let engine = open_engine(path, options)?;
+        let changes = Arc::default();
+        let engine = open_engine(path, options, &changes)?;
         migrate(&engine, path, schema)?;
         Ok(Self {
             path: path.to_owned(),
@@ -222,6 +229,7 @@ impl Database {
             engine: RwLock::new(Some(engine)),
             damage: OnceLock::new(),
             copying: Mutex::default(),
+            changes,
         })
     }
 
@@ -270,8 +278,8 @@ impl Database {
     }
 
     /// Copies the file as of the last commit, and reads all of the copy, whose pages carry checksums.
-    /// Writers wait while the file is copied, readers do not. Takes as much room on the disk as the
-    /// file, for as long as the copy is there.
+    /// Writers wait only while what they have just written is copied once more, readers do not. Takes
+    /// as much room on the disk as the file, for as long as the copy is there.
     pub fn copy(&self) -> Result<DatabaseCopy, StoreError> {
         self.copy_with(|copying| copying.open(self.options))
     }
@@ -313,13 +321,20 @@ impl Database {
     fn copy_file(&self) -> Result<Copying<'_>, StoreError> {
         let reserve = self.options.free_space_reserve;
         check_free_space(self.dir(), reserve.saturating_add(self.file_len()?))?;
+        let copying = Copying::begin(&self.path)?;
+        let tracking = self.changes.track();
+        copying.copy_all(|| check_free_space(self.dir(), reserve))?;
+        for _ in 0..CATCHING_UP {
+            copying.copy_again(&tracking.take())?;
+        }
         self.with_engine(|engine| {
             // Nothing is written as long as this one is not ended.
             let transaction = engine.begin_write()?;
-            let copying = Copying::of(&self.path)?;
-            transaction.abort()?;
-            Ok(copying)
-        })
+            copying.copy_again(&tracking.take())?;
+            copying.cut()?;
+            Ok(transaction.abort()?)
+        })?;
+        Ok(copying)
     }
 
     fn file_len(&self) -> Result<u64, FileError> {
@@ -353,7 +368,7 @@ impl Database {
             drop(engine);
             let mut engine = self.engine.write().unwrap_or_else(PoisonError::into_inner);
             if engine.is_none() {
-                let opened = open_engine(&self.path, self.options);
+                let opened = open_engine(&self.path, self.options, &self.changes);
                 *engine = Some(opened.inspect_err(|error| self.note_damage(error))?);
             }
         }
@@ -475,10 +490,15 @@ fn builder(options: DatabaseOptions) -> redb::Builder {
 }
 
 /// Opens the file for writing or, on a disk that does not take what that writes, for reading.
-fn open_engine(path: &Path, options: DatabaseOptions) -> Result<Engine, StoreError> {
+fn open_engine(
+    path: &Path,
+    options: DatabaseOptions,
+    changes: &Arc<Changes>,
+) -> Result<Engine, StoreError> {
     let len = fs::metadata(path).map_err(FileError::new("look at", path))?.len();
     let checks = if len <= options.checked_len { Checks::All } else { Checks::None };
-    let error = match copy::open_checked(path, path, options, checks) {
+    let open = || builder(options).create_with_backend(TrackedFile::open(path, changes)?);
+    let error = match copy::open_checked(path, checks, open) {
         Ok(database) => return Ok(Engine::new(Handle::Writable(database))),
         Err(StoreError::Open { source, .. }) => source,
         Err(error) => return Err(error),

@@ -1,6 +1,7 @@
+use std::collections::BTreeSet;
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Seek};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,6 +12,7 @@ use std::thread;
 use redb::{ReadTransaction, ReadableDatabase};
 use rustix::process::setpriority_process;
 
+use super::tracked_file::BLOCK_LEN;
 use super::{DatabaseOptions, StoreError, builder};
 use crate::files::FileError;
 
@@ -26,37 +28,75 @@ pub struct DatabaseCopy {
 pub(super) struct Copying<'a> {
     /// Without a name, so that a crash leaves nothing on the disk.
     file: File,
-    /// The file that it was made of.
+    /// What it is made of.
+    source: File,
+    /// Its path.
     original: &'a Path,
 }
 
+/// How much is copied before it is looked again whether there is room, in bytes.
+const PART_LEN: u64 = 16 << 20;
+
 impl<'a> Copying<'a> {
-    /// Copies a file to one that only its owner could read.
-    pub(super) fn of(original: &'a Path) -> Result<Self, FileError> {
+    /// Makes a file, still empty, that only its owner could read.
+    pub(super) fn begin(original: &'a Path) -> Result<Self, FileError> {
         let path = original.with_extension("redb.copy");
-        let copy = || {
-            let mut source = File::open(original)?;
+        let source = File::open(original).map_err(FileError::new("read", original))?;
+        let create = || {
             let mut options = OpenOptions::new();
-            let mut file = options
-                .read(true)
-                .write(true)
-                .create(true)
-                .truncate(true)
-                .mode(0o600)
-                .open(&path)?;
+            options.read(true).write(true).create(true).truncate(true).mode(0o600);
+            let file = options.open(&path)?;
             fs::remove_file(&path)?;
-            io::copy(&mut source, &mut file)?;
             Ok(file)
         };
-        let file = copy().map_err(FileError::new("write", &path))?;
-        Ok(Self { file, original })
+        let file = create().map_err(FileError::new("create", &path))?;
+        Ok(Self { file, source, original })
+    }
+
+    /// Copies all that is there, as long as there is room.
+    pub(super) fn copy_all(
+        &self,
+        check_room: impl Fn() -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        let mut offset = 0;
+        loop {
+            check_room()?;
+            match self.copy_part(offset, PART_LEN)? {
+                0 => return Ok(()),
+                len => offset += len,
+            }
+        }
+    }
+
+    /// Copies some blocks once more.
+    pub(super) fn copy_again(&self, blocks: &BTreeSet<u64>) -> Result<(), FileError> {
+        blocks.iter().try_for_each(|block| {
+            self.copy_part(block.saturating_mul(BLOCK_LEN), BLOCK_LEN).map(drop)
+        })
+    }
+
+    /// Gives the copy the length that the original has.
+    pub(super) fn cut(&self) -> Result<(), FileError> {
+        let cut = || self.file.set_len(self.source.metadata()?.len());
+        cut().map_err(FileError::new("copy", self.original))
+    }
+
+    /// Copies bytes, and tells how many: fewer at the end of the file.
+    fn copy_part(&self, offset: u64, len: u64) -> Result<u64, FileError> {
+        let (mut source, mut target) = (&self.source, &self.file);
+        let mut copy = || {
+            source.seek(SeekFrom::Start(offset))?;
+            target.seek(SeekFrom::Start(offset))?;
+            io::copy(&mut source.take(len), &mut target)
+        };
+        copy().map_err(FileError::new("copy", self.original))
     }
 
     /// Opens and reads it.
     pub(super) fn open(self, options: DatabaseOptions) -> Result<DatabaseCopy, StoreError> {
-        let Self { file, original } = self;
+        let Self { file, original, .. } = self;
         let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-        let engine = open_checked(Path::new(&path), original, options, Checks::All)?;
+        let engine = open_checked(original, Checks::All, || builder(options).open(path))?;
         Ok(DatabaseCopy { engine, file, path: original.to_owned() })
     }
 
@@ -114,21 +154,18 @@ pub(super) enum Checks {
     All,
 }
 
-/// Opens a database file, which errors call by the path of another if it is a copy of that.
+/// Opens the database file at `path`, or a copy of it, and looks whether it is as it was written.
 ///
 /// The engine trusts what it reads of a page that is damaged, and may panic.
 pub(super) fn open_checked(
     path: &Path,
-    original: &Path,
-    options: DatabaseOptions,
     checks: Checks,
+    open: impl FnOnce() -> Result<redb::Database, redb::DatabaseError>,
 ) -> Result<redb::Database, StoreError> {
-    let damaged = |reason: &str| StoreError::DamagedFile {
-        path: original.to_owned(),
-        reason: reason.to_owned(),
-    };
+    let damaged =
+        |reason: &str| StoreError::DamagedFile { path: path.to_owned(), reason: reason.to_owned() };
     let check = || {
-        let mut engine = builder(options).open(path)?;
+        let mut engine = open()?;
         let is_intact = checks == Checks::None || engine.check_integrity()?;
         Ok((engine, is_intact))
     };
@@ -140,7 +177,7 @@ pub(super) fn open_checked(
         }
         Ok(Err(error)) => {
             let source = Arc::new(redb::Error::from(error));
-            Err(StoreError::Open { path: original.to_owned(), source })
+            Err(StoreError::Open { path: path.to_owned(), source })
         }
         Err(_) => Err(damaged("it cannot be read")),
     }
@@ -186,6 +223,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let database = open(&dir.path().join("rows.redb")).unwrap();
         let expected = database.read(|transaction| rows(transaction)).unwrap();
+        let more = "more".repeat(2_000);
         let is_over = std::sync::atomic::AtomicBool::new(false);
         thread::scope(|scope| {
             scope.spawn(|| {
@@ -194,19 +232,22 @@ mod tests {
                         return;
                     }
                     let written = database.write(|transaction| {
-                        transaction.open_table(ROWS)?.insert(number, "more")?;
+                        transaction.open_table(ROWS)?.insert(number, more.as_str())?;
                         Ok(Ok::<_, ()>(()))
                     });
                     assert_eq!(written.unwrap(), Ok(()));
                 }
             });
-            for _ in 0..20 {
-                let copy = database.copy().unwrap().read(rows).unwrap();
+            // At once: a copy that does not hold together is not made a second time.
+            let copy = || database.copy_file()?.open(DatabaseOptions::default())?.read(rows);
+            let copies: Vec<_> = (0..20).map(|_| copy()).collect();
+            is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+            for copy in copies {
+                let copy = copy.unwrap();
                 assert_eq!(copy[..expected.len()], expected);
                 let numbers: Vec<_> = copy.iter().map(|(number, _)| *number).collect();
                 assert_eq!(numbers, (0..copy.len() as u64).collect::<Vec<_>>());
             }
-            is_over.store(true, std::sync::atomic::Ordering::Relaxed);
         });
         let mut bytes = Vec::new();
         database.copy().unwrap().into_file().unwrap().read_to_end(&mut bytes).unwrap();
