@@ -507,11 +507,13 @@ fn open_engine(
         redb::Error::Io(_) => Overlay::open(path).ok(),
         _ => None,
     };
-    let read_only = overlay.and_then(|overlay| builder(options).create_with_backend(overlay).ok());
     let error = StoreError::Open { path: path.to_owned(), source: error };
-    match read_only {
-        Some(database) => Ok(Engine::new(Handle::ReadOnly(database, error))),
-        None => Err(error),
+    let Some(overlay) = overlay else { return Err(error) };
+    let open = || builder(options).create_with_backend(overlay);
+    match copy::open_checked(path, checks, open) {
+        Ok(database) => Ok(Engine::new(Handle::ReadOnly(database, error))),
+        Err(damage) if damage.is_damage() => Err(damage),
+        Err(_) => Err(error),
     }
 }
 
