@@ -25,11 +25,12 @@ pub struct Terminal {
     program: Child,
 }
 
-/// How long a program may take until it shows what is waited for.
+/// How long a program may take until it shows what is waited for, or ends.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 impl Terminal {
-    /// Starts the command line of a site, with `setsid` of util-linux.
+    /// Starts the command line of a site, with `setsid` of util-linux, and with `env` of coreutils: whoever
+    /// runs the tests may ignore what Ctrl-C sends, and children would too.
     pub fn start(site: &Site, arguments: &[&str]) -> Self {
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY;
         let keyboard = openpt(flags).unwrap();
@@ -41,7 +42,8 @@ impl Terminal {
         let command = site.cli_command(arguments);
         // The program of a session of its own, whose terminal this is.
         let mut session = Command::new("setsid");
-        session.args(["--ctty", "--wait"]).arg(command.get_program()).args(command.get_args());
+        session.args(["--ctty", "--wait", "env", "--default-signal=INT"]);
+        session.arg(command.get_program()).args(command.get_args());
         for (name, value) in command.get_envs() {
             match value {
                 Some(value) => session.env(name, value),
@@ -109,8 +111,21 @@ impl Terminal {
 
     /// Waits until the program ends. Answers its exit code (-1 if a signal ended it), what it has
     /// shown since the last text that was waited for, and whether it leaves a terminal that echoes.
+    ///
+    /// # Panics
+    /// If it does not.
     pub fn end(mut self) -> (i32, String, bool) {
-        let status = self.program.wait().unwrap();
+        let deadline = Instant::now() + TIMEOUT;
+        let status = loop {
+            if let Some(status) = self.program.try_wait().unwrap() {
+                break status;
+            }
+            if Instant::now() > deadline {
+                self.program.kill().unwrap();
+                panic!("the program does not end");
+            }
+            thread::sleep(Duration::from_millis(5));
+        };
         let echoes = self.echoes();
         drop(self.line);
         self.shown.iter().for_each(|bytes| self.screen.push_str(&String::from_utf8_lossy(&bytes)));
