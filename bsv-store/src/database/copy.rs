@@ -2,13 +2,13 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
+use redb::backends::FileBackend;
 use redb::{ReadTransaction, ReadableDatabase};
 use rustix::process::setpriority_process;
 
@@ -95,8 +95,11 @@ impl<'a> Copying<'a> {
     /// Opens and reads it.
     pub(super) fn open(self, options: DatabaseOptions) -> Result<DatabaseCopy, StoreError> {
         let Self { file, original, .. } = self;
-        let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-        let engine = open_checked(original, Checks::All, || builder(options).open(path))?;
+        let open = || {
+            let backend = FileBackend::new(file.try_clone()?)?;
+            builder(options).create_with_backend(backend)
+        };
+        let engine = open_checked(original, Checks::All, open)?;
         Ok(DatabaseCopy { engine, file, path: original.to_owned() })
     }
 
