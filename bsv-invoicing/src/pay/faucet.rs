@@ -1,5 +1,5 @@
-use bsv_network::NodeRpc;
-use bsv_tx::{Network, Txid};
+use bsv_network::{Mempool, NodeError, NodeRpc, OutputState, TransactionPlace};
+use bsv_tx::{Network, Transaction, Txid};
 
 use super::{Payee, payment_url, terms_outputs};
 use crate::dpp::{Acknowledgement, AnswerError};
@@ -8,6 +8,10 @@ use crate::receive::away;
 
 /// The most that a faucet pays at once (wallet specification, Limits), in satoshis.
 const FAUCET_LIMIT: u64 = 100_000;
+
+/// How often a payment is made out of other coins. A node locks coins only after it has chosen them:
+/// two who ask it at once may be given the same.
+const ATTEMPTS: u32 = 5;
 
 /// Pays to a payment URL out of the wallet of a regtest node, at most 100,000 satoshis, as the faucet of
 /// the test network does. Answers the transaction.
@@ -19,16 +23,35 @@ pub async fn faucet(node: &NodeRpc, url: &str) -> Result<Txid, Error> {
     if asked > FAUCET_LIMIT {
         return Err(Error::OverLimit { asked, limit: FAUCET_LIMIT });
     }
-    let transaction = node.wallet_transaction(&terms_outputs(&terms)).await.map_err(away)?;
-    let message = terms.payment(&transaction, "from the faucet");
-    let (status, body) = payee.post(&url, terms.dialect(), message).await?;
-    let txid = transaction.txid();
-    match Acknowledgement::from_answer(terms.dialect(), status, &body, &txid) {
-        Ok(_) => Ok(txid),
-        Err(AnswerError::Refused(reason)) => {
-            node.unlock_coins(&transaction).await.map_err(away)?;
-            Err(Error::PayeeRefuses(format!("the payee refuses the payment: {reason}")))
+    let outputs = terms_outputs(&terms);
+    let mut attempt = 1;
+    loop {
+        let transaction = node.wallet_transaction(&outputs).await.map_err(away)?;
+        let message = terms.payment(&transaction, "from the faucet");
+        let (status, body) = payee.post(&url, terms.dialect(), message).await?;
+        let txid = transaction.txid();
+        match Acknowledgement::from_answer(terms.dialect(), status, &body, &txid) {
+            Ok(_) => return Ok(txid),
+            Err(AnswerError::Refused(reason)) => {
+                node.unlock_coins(&transaction).await.map_err(away)?;
+                let others_were_first = has_lost_a_coin(node, &transaction).await.map_err(away)?;
+                if !others_were_first || attempt == ATTEMPTS {
+                    let reason = format!("the payee refuses the payment: {reason}");
+                    return Err(Error::PayeeRefuses(reason));
+                }
+                attempt += 1;
+            }
+            Err(error) => return Err(Error::OutcomeUnknown(error.to_string())),
         }
-        Err(error) => Err(Error::OutcomeUnknown(error.to_string())),
     }
+}
+
+/// Whether something else has spent a coin of a transaction.
+async fn has_lost_a_coin(node: &NodeRpc, transaction: &Transaction) -> Result<bool, NodeError> {
+    let coins: Vec<_> = transaction.inputs.iter().map(|input| input.previous_output).collect();
+    let states = node.outputs(&coins, Mempool::Include).await?;
+    let is_lost = |state: &OutputState| !matches!(state, OutputState::Unspent { .. });
+    // A payee may refuse what it has broadcast.
+    Ok(states.iter().any(is_lost)
+        && node.transaction_place(&transaction.txid()).await? == TransactionPlace::Nowhere)
 }

@@ -13,7 +13,7 @@ impl NodeRpc {
     ///
     /// The coins are locked: the wallet spends them in nothing else until
     /// [`NodeRpc::unlock_coins`] or the node's restart. After [`NodeError::Unreachable`] coins may
-    /// be locked too.
+    /// be locked too. The wallet chooses before it locks: two calls at once may be given the same.
     ///
     /// Fails with [`NodeError::Rejected`] where the wallet has too little, is locked or absent, or
     /// there are no outputs.

@@ -1,7 +1,10 @@
 //! Paying on the command line, with a server and without one.
 
-use bsv_tests::payee::{Answer, Payee, go_dpp_terms, output};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use bsv_tests::payee::{Answer, Payee, Request, go_dpp_terms, output};
 use bsv_tests::{Done, Server, Site};
+use bsv_tx::{Script, Transaction};
 use serde_json::{Value, json};
 
 use super::merchant::{Merchant, wait_until};
@@ -161,6 +164,53 @@ fn the_faucet_pays_up_to_its_limit() {
         assert_eq!(site.cli_ok(&["balance"]), "50000 satoshis");
         assert_eq!(site.cli_json(&["payment", "list"]), json!([]));
     }
+}
+
+/// Has the node's wallet spend the coins of a transaction in another one.
+fn spend_otherwise(transaction: &Transaction) {
+    let mut other = transaction.clone();
+    for input in &mut other.inputs {
+        input.unlocking_script = Script::default();
+    }
+    other.outputs.truncate(1);
+    other.outputs[0].satoshis -= 1;
+    let signed = node().call("signrawtransaction", json!([other.to_hex()]));
+    node().call("sendrawtransaction", json!([signed["hex"], true, true]));
+}
+
+#[test]
+fn the_faucet_takes_other_coins_where_somebody_was_quicker_with_the_first() {
+    let site = site_with(node(), json!({}));
+    let refusal = Answer::text(422, r#"{"detail":"258: txn-mempool-conflict"}"#);
+    let (shop, late) = (payee(1_000), AtomicU32::new(2));
+    shop.on_post(move |request| {
+        if late.fetch_sub(1, Ordering::SeqCst) == 0 {
+            return Answer::accept(request);
+        }
+        spend_otherwise(&request.transaction());
+        refusal.clone()
+    });
+    let txid = site.cli_json(&["faucet", &shop.url()])["txid"].clone();
+    let paid: Vec<_> = shop.requests("POST").iter().map(Request::transaction).collect();
+    let [first, second, third] = &paid[..] else { panic!("{} payments", paid.len()) };
+    assert_eq!(txid, third.txid().to_string());
+    assert!([first, second].iter().all(|lost| lost.inputs != third.inputs));
+
+    let sly = payee(1_000);
+    sly.on_post(|request| {
+        broadcast(&request.transaction());
+        Answer::text(422, r#"{"detail":"no"}"#)
+    });
+    check_refused(&site, &["faucet", &sly.url()], "the payee refuses the payment: no");
+    assert_eq!(sly.requests("POST").len(), 1);
+
+    let unlucky = payee(1_000);
+    unlucky.on_post(|request| {
+        spend_otherwise(&request.transaction());
+        Answer::text(409, r#"{"detail":"gone"}"#)
+    });
+    check_refused(&site, &["faucet", &unlucky.url()], "the payee refuses the payment: gone");
+    assert_eq!(unlucky.requests("POST").len(), 5);
 }
 
 #[test]
