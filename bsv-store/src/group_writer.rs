@@ -37,6 +37,9 @@ pub struct GroupWriter<T: Tables> {
 
 /// How many commands may wait; further callers wait for a place.
 const QUEUE_LEN: usize = 1024;
+/// For how long the thread looks out for another command before it sleeps, about as long as a commit
+/// takes.
+const ATTENTION: Duration = Duration::from_micros(500);
 /// For how long writing is not tried after a second failure in a row; it doubles with each further.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
@@ -150,9 +153,24 @@ fn write_batches<T: Tables>(database: &Database, mut commands: mpsc::Receiver<Bo
                 committed
             }
         };
+        let was_alone = batch.len() == 1;
         for command in batch.drain(..) {
             command.answer(committed.clone());
         }
+        if was_alone {
+            look_out(&commands);
+        }
+    }
+}
+
+/// Looks out for another command, without sleeping. A caller who is alone waits for each switch of
+/// threads, longest for one that has to be waked, and what it does with an answer often ends in the next
+/// command.
+fn look_out<T: Tables>(commands: &mpsc::Receiver<Box<dyn Queued<T>>>) {
+    let since = Instant::now();
+    while commands.is_empty() && since.elapsed() < ATTENTION {
+        // Whoever has something to do comes first.
+        thread::yield_now();
     }
 }
 
