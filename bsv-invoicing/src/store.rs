@@ -129,7 +129,7 @@ pub trait WalletStore: Send + Sync + 'static {
 
     /// Tells by events which invoices have expired at `now`, and forgets idempotency keys that are
     /// older than [`IDEMPOTENCY_PERIOD`](crate::IDEMPOTENCY_PERIOD): up to `limit` of both. Answers
-    /// how many there were.
+    /// how many it has looked at, of which some may have been paid in time.
     fn sweep(
         &self,
         now: Timestamp,

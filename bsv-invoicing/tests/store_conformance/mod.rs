@@ -63,6 +63,8 @@ pub(crate) async fn run<P: Place>() {
     check::<P>("an invoice is paid once, by what is in flight for it", payments::received).await;
     check::<P>("what the network refuses leaves nothing behind", payments::refused).await;
     check::<P>("an invoice whose payment is displaced is unpaid", payments::displaced).await;
+    check::<P>("what expires after its payment is displaced is told", payments::displaced_late)
+        .await;
     check::<P>("coins are reserved, and spent once they are", payments::paid_out).await;
     check::<P>("a payment with a key is made once", payments::paid_once_with_a_key).await;
     check::<P>("an open payment is cancelled once", payments::cancelled).await;

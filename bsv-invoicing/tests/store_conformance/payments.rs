@@ -38,7 +38,8 @@ pub(super) async fn received(store: &impl WalletStore) {
     assert!(matches!(refused, WalletStoreError::Paid(1)), "{refused}");
     store.settle(first.number, at(5)).await.unwrap();
     assert_eq!(store.balance().await.unwrap(), SATOSHIS, "settled once");
-    assert_eq!(store.sweep(at(7200), 9).await.unwrap(), 0, "what is paid does not expire");
+    store.sweep(at(7200), 9).await.unwrap();
+    assert_eq!(happened(store, 2).await, [], "what is paid does not expire");
 }
 
 pub(super) async fn refused(store: &impl WalletStore) {
@@ -46,7 +47,8 @@ pub(super) async fn refused(store: &impl WalletStore) {
     let first = begin(store, 1, 1, at(1)).await;
     let refusal = store.delete_invoice(1, at(2)).await.unwrap_err();
     assert!(matches!(refusal, WalletStoreError::InFlight(1)), "{refusal}");
-    assert_eq!(store.sweep(at(3600), 9).await.unwrap(), 0, "it does not expire meanwhile");
+    store.sweep(at(3600), 9).await.unwrap();
+    assert_eq!(happened(store, 1).await, [], "it does not expire meanwhile");
     let invoice = store.invoice(1).await.unwrap().unwrap();
     assert_eq!((invoice.in_flight, invoice.state(at(7200))), (true, InvoiceState::Pending));
     store.refuse_payment(first.number).await.unwrap();
@@ -57,6 +59,7 @@ pub(super) async fn refused(store: &impl WalletStore) {
     assert!(second.number > first.number);
     store.refuse_payment(second.number).await.unwrap();
     assert_eq!(store.sweep(at(3600), 9).await.unwrap(), 1);
+    assert_eq!(happened(store, 1).await, [(at(3600), EventKind::InvoiceExpired(id(1)))]);
     let late = store.begin_payment(incoming(1, 3, at(3601))).await.unwrap_err();
     assert!(matches!(late, WalletStoreError::Expired(1)), "{late}");
     assert_unknown(2, store.begin_payment(incoming(2, 1, at(3))).await);
@@ -85,6 +88,20 @@ pub(super) async fn displaced(store: &impl WalletStore) {
     store.settle(first.number, at(8)).await.unwrap();
     assert_eq!(store.balance().await.unwrap(), 2 * SATOSHIS);
     assert_eq!(happened(store, 4).await, [], "it was paid already");
+}
+
+pub(super) async fn displaced_late(store: &impl WalletStore) {
+    let payment = paid_invoice(store, 1).await;
+    store.sweep(at(7200), 9).await.unwrap();
+    store.displace(payment.number, at(7201)).await.unwrap();
+    for later in [7202, 7203] {
+        store.sweep(at(later), 9).await.unwrap();
+    }
+    let told = [
+        (at(7201), EventKind::InvoicePaymentDisplaced(id(1))),
+        (at(7202), EventKind::InvoiceExpired(id(1))),
+    ];
+    assert_eq!(happened(store, 2).await, told);
 }
 
 pub(super) async fn paid_out(store: &impl WalletStore) {

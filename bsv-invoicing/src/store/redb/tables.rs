@@ -11,7 +11,7 @@ use redb::{ReadOnlyTable, ReadTransaction, ReadableTable, TableDefinition, Write
 use super::money::{self, IN_FLIGHT, MoneyTables, REFUNDS, ReadMoney};
 use crate::event::{Event, EventKind};
 use crate::idempotency::{IDEMPOTENCY_PERIOD, IdempotencyKey};
-use crate::invoice::Invoice;
+use crate::invoice::{Invoice, InvoiceState};
 use crate::invoice_id::InvoiceId;
 use crate::seed::NAME as SEED_NAME;
 use crate::store::{NewInvoice, UserRecord, WalletStoreError};
@@ -25,8 +25,8 @@ pub(super) const INVOICES: TableDefinition<'_, u64, InvoiceRow<'static>> =
 const USERS: TableDefinition<'_, u64, UserRow<'static>> = TableDefinition::new("users");
 /// Number to event.
 pub(super) const EVENTS: TableDefinition<'_, u64, EventRow> = TableDefinition::new("events");
-/// The time at which an invoice expires, and its number: those that are neither paid nor deleted, and
-/// whose expiry no event has told of yet.
+/// The time at which an invoice expires, and its number: those that a sweep has to look at then. That
+/// an invoice is paid changes nothing here, which spares who pays it the pages.
 const EXPIRIES: TableDefinition<'_, (u64, u64), ()> = TableDefinition::new("expiries");
 /// Route and key to the hash of the request, the number of what it created, and the time.
 const IDEMPOTENCY: TableDefinition<'_, (u8, &str), ([u8; 32], u64, u64)> =
@@ -348,13 +348,22 @@ impl<'t> OpenTables<'t> {
             expired.map(|row| Ok(row?.0.value())).collect::<Result<Vec<_>, StoreError>>()?;
         for expiry in &expired {
             self.expiries.remove(expiry)?;
-            self.append_event(at, INVOICE_EXPIRED, expiry.1)?;
+            // What is being paid is looked at again if that fails.
+            if self.is_expired(expiry.1, at)? {
+                self.append_event(at, INVOICE_EXPIRED, expiry.1)?;
+            }
         }
         let forgotten = self.forget_keys(at, limit - expired.len())?;
         Ok(match expired.len() + forgotten {
             0 => Err(NothingDue),
             count => Ok(count),
         })
+    }
+
+    /// Whether an invoice has expired that was due. One that cannot be read cannot be paid either.
+    fn is_expired(&mut self, number: u64, at: Timestamp) -> Result<bool, StoreError> {
+        let invoice = self.invoice(number)?.ok().flatten();
+        Ok(invoice.is_none_or(|invoice| invoice.state(at) == InvoiceState::Expired))
     }
 
     pub(super) fn create_user(

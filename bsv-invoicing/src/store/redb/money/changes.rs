@@ -59,7 +59,6 @@ impl OpenTables<'_> {
         }
         let coin = (invoice.satoshis, Chain::Receive as u8, index, None);
         money.coins.insert((record.number, vout), coin)?;
-        self.expiries.remove((invoice.expires_at.as_micros(), number))?;
         Ok(Ok(Begun::InFlight(record.incoming())))
     }
 
@@ -92,7 +91,7 @@ impl OpenTables<'_> {
         Ok(Ok(()))
     }
 
-    /// Lets an invoice expire again that nothing pays.
+    /// Has an invoice that nothing pays looked at when it expires: it may have been before.
     fn make_payable(&mut self, number: u64) -> Result<(), StoreError> {
         let invoice = self.invoice(number)?.map_err(StoreError::damaged)?;
         if let Some(invoice) = invoice.filter(|invoice| invoice.deleted_at.is_none()) {
@@ -379,7 +378,6 @@ impl OpenTables<'_> {
             // Another transaction has paid it since this one was displaced.
             return Ok(());
         }
-        self.expiries.remove((invoice.expires_at.as_micros(), number))?;
         invoice.payment_received_at = Some(at);
         self.invoices.insert(number, invoice_row(&invoice))?;
         self.append_event(at, INVOICE_PAID, number)
