@@ -17,15 +17,19 @@ use crate::wallet::BareCommits;
 /// How many coins are few.
 const FEW: u64 = 1_000;
 const PAYERS: usize = 64;
+/// How often one connection is measured in a round, in turn with few, with many and with bare commits: what
+/// else the machine does changes from second to second.
+const SLICES: u32 = 6;
 /// How many payments are measured at a time, with one connection and with many.
-const ALONE: usize = 600;
+const ALONE: usize = 100;
 const TOGETHER: usize = 6_000;
 
 /// Measures everything and prints the medians over the rounds.
 pub(crate) fn measure(rounds: Rounds, many: u64) {
     let node = YesNode::start();
     eprintln!("storing {many} invoices and as many coins");
-    let count = rounds.rounds as usize * (ALONE + TOGETHER);
+    let per_round = SLICES as usize * ALONE + TOGETHER;
+    let count = rounds.rounds as usize * per_round;
     let large = fill(&node, many, count);
     let large_server = large.site.server();
     let mut large_payments = large.payments.iter();
@@ -34,7 +38,7 @@ pub(crate) fn measure(rounds: Rounds, many: u64) {
     let duration = Duration::from_secs_f64(rounds.seconds);
     for round in 1..=rounds.rounds {
         eprintln!("round {round} of {}", rounds.rounds);
-        let small = fill(&node, FEW, ALONE + TOGETHER);
+        let small = fill(&node, FEW, per_round);
         let server = small.site.server();
         let mut payments = small.payments.iter();
         let pay =
@@ -42,34 +46,41 @@ pub(crate) fn measure(rounds: Rounds, many: u64) {
                 let texts: Vec<_> = payments.take(count).cloned().collect();
                 send_all(server.payments().address(), texts, at_once)
             };
-        let before = commits.rate(duration);
-        let alone = pay(&server, &mut payments, ALONE, 1);
-        let bare = (before + commits.rate(duration)) / 2.0;
-        let alone_many = pay(&large_server, &mut large_payments, ALONE, 1);
+        for _ in 0..SLICES {
+            let before = commits.rate(duration / SLICES);
+            let alone = pay(&server, &mut payments, ALONE, 1);
+            let alone_many = pay(&large_server, &mut large_payments, ALONE, 1);
+            let bare = (before + commits.rate(duration / SLICES)) / 2.0;
+            note_alone(&mut report, bare, [&alone, &alone_many]);
+        }
+        let bare = commits.rate(duration);
         let together = pay(&server, &mut payments, TOGETHER, PAYERS);
         let together_many = pay(&large_server, &mut large_payments, TOGETHER, PAYERS);
-        note(&mut report, bare, [&alone, &alone_many], [&together, &together_many]);
+        note_together(&mut report, bare, [&together, &together_many]);
         balances(&server, &large_server, duration, &mut report);
     }
     hanging(&node, &large, &large_server, duration, &mut report);
     println!("\nmany = {many} coins, few = {FEW}\n\n{}", report.table());
 }
 
-fn note(report: &mut Report, bare: f64, alone: [&Load; 2], together: [&Load; 2]) {
+fn note_alone(report: &mut Report, bare: f64, loads: [&Load; 2]) {
     report.figure("bare durable commits: per second", bare);
-    let [few, many] = alone.map(|load| load.quantile(0.5));
+    let [few, many] = loads.map(|load| load.quantile(0.5));
     report.figure("one payment alone, few: ms", few);
     report.figure("one payment alone, many: ms", many);
     report.compare("one payment alone, few: bare commits", few / 1e3 * bare, Bar::AtMost(4.0));
-    for (name, load) in ["few", "many"].into_iter().zip(together) {
+    report.compare("one payment alone: time with many / few", many / few, Bar::AtMost(1.3));
+}
+
+fn note_together(report: &mut Report, bare: f64, loads: [&Load; 2]) {
+    for (name, load) in ["few", "many"].into_iter().zip(loads) {
         report.figure(format!("64 paying, {name}: per second"), load.rate);
         let what = format!("64 paying, {name}: times bare commits");
         report.compare(what, load.rate / bare, Bar::AtLeast(1.0));
         let what = format!("64 paying, {name}: p99 in ms");
         report.compare(what, load.quantile(0.99), Bar::AtMost(60.0));
     }
-    report.compare("one payment alone: time with many / few", many / few, Bar::AtMost(1.3));
-    let ratio = together[0].rate / together[1].rate;
+    let ratio = loads[0].rate / loads[1].rate;
     report.compare("64 paying: rate with few / many", ratio, Bar::AtMost(1.3));
 }
 

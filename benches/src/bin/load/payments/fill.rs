@@ -3,11 +3,12 @@ use std::sync::Arc;
 use bsv_invoicing::dpp::ReceivedTerms;
 use bsv_invoicing::dpp::{Destination, Dialect};
 use bsv_invoicing::{
-    Begun, InvoiceDraft, NewIncoming, RedbWalletStore, Wallet, WalletSettings, WalletStore,
+    Begun, BlockPlace, InvoiceDraft, NewIncoming, Proof, RedbWalletStore, Wallet, WalletSettings,
+    WalletStore,
 };
 use bsv_store::{DatabaseOptions, DirLock, Keystore, PlainKeys};
 use bsv_tests::Site;
-use bsv_tx::{Network, OutPoint, Script, Transaction, TxIn, TxOut, Txid};
+use bsv_tx::{BlockHash, MerkleBranch, Network, OutPoint, Script, Transaction, TxIn, TxOut, Txid};
 use tokio::task::JoinSet;
 
 use super::node::{HANGING, YesNode};
@@ -96,11 +97,16 @@ async fn pay_share(store: Arc<RedbWalletStore>, caller: u64, count: u64) {
         let Begun::InFlight(payment) = store.begin_payment(new).await.unwrap() else {
             panic!("it was not there before")
         };
-        store.settle(payment.number, now).await.unwrap();
         // Mined long ago: nobody looks after it any more.
-        store.unfollow(payment.number).await.unwrap();
+        store.prove(payment.number, proof(payment.txid), now).await.unwrap();
         invoice += CALLERS;
     }
+}
+
+/// That a transaction is the only one of a block far below the tip.
+fn proof(txid: Txid) -> Proof {
+    let block = BlockPlace { hash: BlockHash::from_bytes([0x22; 32]), height: 1 };
+    Proof { block, branch: MerkleBranch::of_transaction(&[txid], 0).unwrap() }
 }
 
 /// The request that pays an invoice.

@@ -21,6 +21,9 @@ use tokio::time::sleep;
 /// A transaction of this lock time is not answered until told.
 pub(super) const HANGING: u32 = 7;
 
+/// How many blocks the chain has.
+const TIP_HEIGHT: u32 = 10_000;
+
 /// Stands in for a node that takes every transaction at once, so that what is measured is not a node.
 #[derive(Debug)]
 pub(super) struct YesNode {
@@ -107,11 +110,15 @@ async fn answer(body: &[u8], (hanging, let_go): &Flags) -> String {
         }
         "getsettings" => r#"{"minminingtxfee":0.00000001}"#.to_owned(),
         "getblockchaininfo" => {
-            format!(r#"{{"blocks":1,"bestblockhash":"{}"}}"#, "11".repeat(32))
+            format!(r#"{{"blocks":{TIP_HEIGHT},"bestblockhash":"{}"}}"#, "11".repeat(32))
         }
-        // All is in the mempool, where there is nothing to prove.
         "getrawtransaction" => {
             let (txid, _): (String, bool) = serde_json::from_str(params).unwrap();
+            if txid == "00".repeat(32) {
+                let message = "No such mempool or blockchain transaction";
+                return format!(r#"{{"result":null,"error":{{"code":-5,"message":"{message}"}}}}"#);
+            }
+            // All is in the mempool, where there is nothing to prove.
             format!(r#"{{"txid":"{txid}"}}"#)
         }
         method => panic!("the wallet does not need {method} here"),
