@@ -1,6 +1,6 @@
 //! Following transactions until a Merkle proof is stored, and when their blocks leave the chain.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -25,6 +25,12 @@ use crate::wallet::Wallet;
 #[derive(Debug, Default)]
 pub struct Following {
     tip: Option<ChainTip>,
+    /// When all that is followed was read last.
+    read_through: Option<Instant>,
+    /// What was not settled at the last look.
+    open: BTreeSet<u64>,
+    /// The number up to which it was read.
+    last: u64,
     /// When what may change without a block is looked at again.
     retries: HashMap<u64, Retry>,
     /// The height at which a transaction was found first that spends what the network does not know.
@@ -41,6 +47,9 @@ struct Retry {
 
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// How often all that is followed is read through while there is no new block: what was settled seldom is
+/// undone without one, and there may be much of it.
+const READ_THROUGH_PERIOD: Duration = Duration::from_secs(10);
 /// How deep a block is when it is taken to stay in the chain.
 const DEEP: u32 = 100;
 /// For how many blocks the network must not have known what a transaction spends until that is taken
@@ -76,21 +85,43 @@ impl<S: WalletStore> Wallet<S> {
             tracing::warn!("{NO_INDEX}");
         }
         while following.talks.try_join_next().is_some() {}
-        let mut unsettled = HashSet::new();
-        let mut after = 0;
-        loop {
-            let page = self.store.followed(after, PAGE).await?;
-            let Some(last) = page.last() else { break };
-            after = last.number;
-            let is_open = |followed: &&Followed| followed.state != TransactionState::Settled;
-            unsettled.extend(page.iter().filter(is_open).map(|followed| followed.number));
-            let due = page.iter().filter(|followed| is_new_tip || following.is_due(followed));
-            for (followed, place) in self.places(node, due).await {
-                self.look_after(node, followed, place, tip, following).await?;
-            }
+        let is_read_through = is_new_tip || following.is_to_be_read_through();
+        if is_read_through {
+            following.open.clear();
+            following.last = 0;
+            following.read_through = Some(Instant::now());
         }
-        following.retries.retain(|number, _| unsettled.contains(number));
+        for number in std::mem::take(&mut following.open) {
+            let row = self.store.followed(number.saturating_sub(1), 1).await?;
+            let same = row.into_iter().filter(|followed| followed.number == number);
+            self.look_after_all(node, same.collect(), tip, is_new_tip, following).await?;
+        }
+        loop {
+            let page = self.store.followed(following.last, PAGE).await?;
+            let Some(last) = page.last() else { break };
+            following.last = last.number;
+            self.look_after_all(node, page, tip, is_new_tip, following).await?;
+        }
+        let open = &following.open;
+        following.retries.retain(|number, _| open.contains(number));
         following.tip = Some(tip);
+        Ok(())
+    }
+
+    async fn look_after_all(
+        self: &Arc<Self>,
+        node: &NodeRpc,
+        page: Vec<Followed>,
+        tip: ChainTip,
+        is_new_tip: bool,
+        following: &mut Following,
+    ) -> Result<(), Error> {
+        let is_open = |followed: &&Followed| followed.state != TransactionState::Settled;
+        following.open.extend(page.iter().filter(is_open).map(|followed| followed.number));
+        let due = page.iter().filter(|followed| is_new_tip || following.is_due(followed));
+        for (followed, place) in self.places(node, due).await {
+            self.look_after(node, followed, place, tip, following).await?;
+        }
         Ok(())
     }
 
@@ -346,6 +377,10 @@ impl<S: WalletStore> Wallet<S> {
 }
 
 impl Following {
+    fn is_to_be_read_through(&self) -> bool {
+        self.read_through.is_none_or(|at| at.elapsed() >= READ_THROUGH_PERIOD)
+    }
+
     fn is_due(&self, followed: &Followed) -> bool {
         let retry = self.retries.get(&followed.number);
         followed.state != TransactionState::Settled
