@@ -25,12 +25,12 @@ use crate::wallet::Wallet;
 #[derive(Debug, Default)]
 pub struct Following {
     tip: Option<ChainTip>,
-    /// When all that is followed was read last.
-    read_through: Option<Instant>,
+    /// When all that is followed was read from the beginning.
+    began: Option<Instant>,
+    /// The number up to which it has been read since.
+    last: u64,
     /// What was not settled at the last look.
     open: BTreeSet<u64>,
-    /// The number up to which it was read.
-    last: u64,
     /// When what may change without a block is looked at again.
     retries: HashMap<u64, Retry>,
     /// The height at which a transaction was found first that spends what the network does not know.
@@ -47,9 +47,9 @@ struct Retry {
 
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-/// How often all that is followed is read through while there is no new block: what was settled seldom is
-/// undone without one, and there may be much of it.
-const READ_THROUGH_PERIOD: Duration = Duration::from_secs(10);
+/// How often all that is followed is read while there is no new block: what is settled is seldom undone
+/// without one, and there may be much of it.
+const READING_PERIOD: Duration = Duration::from_secs(10);
 /// How deep a block is when it is taken to stay in the chain.
 const DEEP: u32 = 100;
 /// For how many blocks the network must not have known what a transaction spends until that is taken
@@ -85,16 +85,13 @@ impl<S: WalletStore> Wallet<S> {
             tracing::warn!("{NO_INDEX}");
         }
         while following.talks.try_join_next().is_some() {}
-        let is_read_through = is_new_tip || following.is_to_be_read_through();
-        if is_read_through {
-            following.open.clear();
-            following.last = 0;
-            following.read_through = Some(Instant::now());
+        if is_new_tip || following.is_old() {
+            following.begin_anew();
         }
         for number in std::mem::take(&mut following.open) {
             let row = self.store.followed(number.saturating_sub(1), 1).await?;
-            let same = row.into_iter().filter(|followed| followed.number == number);
-            self.look_after_all(node, same.collect(), tip, is_new_tip, following).await?;
+            let still_there = row.into_iter().filter(|followed| followed.number == number);
+            self.look_after_all(node, still_there.collect(), tip, is_new_tip, following).await?;
         }
         loop {
             let page = self.store.followed(following.last, PAGE).await?;
@@ -377,8 +374,15 @@ impl<S: WalletStore> Wallet<S> {
 }
 
 impl Following {
-    fn is_to_be_read_through(&self) -> bool {
-        self.read_through.is_none_or(|at| at.elapsed() >= READ_THROUGH_PERIOD)
+    fn is_old(&self) -> bool {
+        self.began.is_none_or(|began| began.elapsed() >= READING_PERIOD)
+    }
+
+    /// Has all that is followed read once more.
+    fn begin_anew(&mut self) {
+        self.began = Some(Instant::now());
+        self.last = 0;
+        self.open.clear();
     }
 
     fn is_due(&self, followed: &Followed) -> bool {
