@@ -1,14 +1,16 @@
 //! Paying on the command line, with a server and without one.
 
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use bsv_tests::payee::{Answer, Payee, Request, go_dpp_terms, output};
-use bsv_tests::{Done, Server, Site};
+use bsv_tests::purse::send;
+use bsv_tests::{Done, Node, Server, Site};
 use bsv_tx::{Script, Transaction};
 use serde_json::{Value, json};
 
 use super::merchant::{Merchant, wait_until};
-use super::paying_scene::{broadcast, buyer, node, site_with};
+use super::paying_scene::{broadcast, buyer, node, rich_node, site_with};
 
 fn check_refused(site: &Site, arguments: &[&str], complaint: &str) {
     let Done { code, stdout, stderr } = site.cli(arguments);
@@ -166,7 +168,13 @@ fn the_faucet_pays_up_to_its_limit() {
     }
 }
 
-/// Has the node's wallet spend the coins of a transaction in another one.
+/// A node whose coins no other test takes.
+fn own_node() -> &'static Node {
+    static NODE: LazyLock<Node> = LazyLock::new(rich_node);
+    &NODE
+}
+
+/// Has that node's wallet spend the coins of a transaction in another one.
 fn spend_otherwise(transaction: &Transaction) {
     let mut other = transaction.clone();
     for input in &mut other.inputs {
@@ -174,13 +182,13 @@ fn spend_otherwise(transaction: &Transaction) {
     }
     other.outputs.truncate(1);
     other.outputs[0].satoshis -= 1;
-    let signed = node().call("signrawtransaction", json!([other.to_hex()]));
-    node().call("sendrawtransaction", json!([signed["hex"], true, true]));
+    let signed = own_node().call("signrawtransaction", json!([other.to_hex()]));
+    own_node().call("sendrawtransaction", json!([signed["hex"], true, true]));
 }
 
 #[test]
 fn the_faucet_takes_other_coins_where_somebody_was_quicker_with_the_first() {
-    let site = site_with(node(), json!({}));
+    let site = site_with(own_node(), json!({}));
     let refusal = Answer::text(422, r#"{"detail":"258: txn-mempool-conflict"}"#);
     let (shop, late) = (payee(1_000), AtomicU32::new(2));
     shop.on_post(move |request| {
@@ -198,7 +206,7 @@ fn the_faucet_takes_other_coins_where_somebody_was_quicker_with_the_first() {
 
     let sly = payee(1_000);
     sly.on_post(|request| {
-        broadcast(&request.transaction());
+        send(own_node(), &request.transaction());
         Answer::text(422, r#"{"detail":"no"}"#)
     });
     check_refused(&site, &["faucet", &sly.url()], "the payee refuses the payment: no");

@@ -9,12 +9,15 @@ use super::merchant::{Merchant, json_of};
 
 /// A node that many tests share, none of which mines, stops it or needs it to itself.
 pub(crate) fn node() -> &'static Node {
-    static NODE: LazyLock<Node> = LazyLock::new(|| {
-        let node = Node::start();
-        node.mine(150);
-        node
-    });
+    static NODE: LazyLock<Node> = LazyLock::new(rich_node);
     &NODE
+}
+
+/// A node whose wallet has 50 coins.
+pub(crate) fn rich_node() -> Node {
+    let node = Node::start();
+    node.mine(150);
+    node
 }
 
 /// A wallet on the shared node, with a coin of each of these amounts.
