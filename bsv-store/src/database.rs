@@ -3,7 +3,8 @@ mod tracked_file;
 
 use std::any::Any;
 use std::fmt;
-use std::fs;
+use std::fs::{self, Metadata};
+use std::os::unix::fs::MetadataExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
@@ -15,7 +16,7 @@ use crate::files::{self, FileError};
 use crate::overlay::Overlay;
 
 pub use self::copy::DatabaseCopy;
-use self::copy::{Checks, Copying};
+use self::copy::{Checks, Copying, Pace};
 use self::tracked_file::{Changes, TrackedFile};
 
 /// One step of a schema: makes or changes tables. It runs in the transaction that raises the
@@ -289,11 +290,11 @@ impl Database {
     /// Writers wait only while what they have just written is copied once more, readers do not. Takes
     /// as much room on the disk as the file, for as long as the copy is there.
     pub fn copy(&self) -> Result<DatabaseCopy, StoreError> {
-        self.copy_with(|copying| copying.open(self.options))
+        self.copy_with(self.options, Pace::Hurried)
     }
 
     /// Compares a file that is too long for that when it is opened with its checksums, in a
-    /// [copy](Self::copy) that is read with low priority. Answers its length in bytes, or `None` if it
+    /// [copy](Self::copy) that is made and read with low priority. Answers its length in bytes, or `None` if it
     /// is not so long.
     pub fn check(&self) -> Result<Option<u64>, StoreError> {
         let len = self.file_len()?;
@@ -301,7 +302,7 @@ impl Database {
             return Ok(None);
         }
         let options = DatabaseOptions { cache_bytes: CHECK_CACHE_BYTES, ..self.options };
-        self.copy_with(|copying| copying.open_unhurried(options))?;
+        self.copy_with(options, Pace::Unhurried)?;
         Ok(Some(len))
     }
 
@@ -310,28 +311,25 @@ impl Database {
         self.damage.get()
     }
 
-    fn copy_with(
-        &self,
-        open: impl Fn(Copying<'_>) -> Result<DatabaseCopy, StoreError>,
-    ) -> Result<DatabaseCopy, StoreError> {
+    fn copy_with(&self, options: DatabaseOptions, pace: Pace) -> Result<DatabaseCopy, StoreError> {
         let _copying = self.copying.lock().unwrap_or_else(PoisonError::into_inner);
-        let copied = self.copy_file().and_then(&open);
-        match copied {
+        let copy = || {
+            let copying = self.copy_file(pace)?;
+            pace.run(&self.path, || copying.open(options))
+        };
+        match copy() {
             // It may be the copy that is.
-            Err(error) if error.is_damage() => {
-                let copied = self.copy_file().and_then(&open);
-                copied.inspect_err(|error| self.note_damage(error))
-            }
+            Err(error) if error.is_damage() => copy().inspect_err(|error| self.note_damage(error)),
             copied => copied,
         }
     }
 
-    fn copy_file(&self) -> Result<Copying<'_>, StoreError> {
+    fn copy_file(&self, pace: Pace) -> Result<Copying<'_>, StoreError> {
         let reserve = self.options.free_space_reserve;
-        check_free_space(self.dir(), reserve.saturating_add(self.file_len()?))?;
+        check_free_space(self.dir(), reserve.saturating_add(self.room_taken()?))?;
         let copying = Copying::begin(&self.path)?;
         let tracking = self.changes.track();
-        copying.copy_all(|| check_free_space(self.dir(), reserve))?;
+        pace.run(&self.path, || copying.copy_all(|| check_free_space(self.dir(), reserve)))?;
         for _ in 0..CATCHING_UP {
             copying.copy_again(&tracking.take())?;
         }
@@ -346,7 +344,16 @@ impl Database {
     }
 
     fn file_len(&self) -> Result<u64, FileError> {
-        Ok(fs::metadata(&self.path).map_err(FileError::new("look at", &self.path))?.len())
+        Ok(self.metadata()?.len())
+    }
+
+    /// The room that the file takes on the disk, in bytes: less than its length if there are holes in it.
+    fn room_taken(&self) -> Result<u64, FileError> {
+        Ok(self.metadata()?.blocks().saturating_mul(512))
+    }
+
+    fn metadata(&self) -> Result<Metadata, FileError> {
+        fs::metadata(&self.path).map_err(FileError::new("look at", &self.path))
     }
 
     fn note_damage(&self, error: &StoreError) {

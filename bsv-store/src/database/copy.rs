@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -34,8 +34,8 @@ pub(super) struct Copying<'a> {
     original: &'a Path,
 }
 
-/// How much is copied before it is looked again whether there is room, in bytes.
-const PART_LEN: u64 = 16 << 20;
+/// How much is read at once, in bytes, and copied before it is looked again whether there is room.
+const PART_LEN: u64 = 1 << 20;
 
 impl<'a> Copying<'a> {
     /// Makes a file, still empty, that only its owner could read.
@@ -53,43 +53,61 @@ impl<'a> Copying<'a> {
         Ok(Self { file, source, original })
     }
 
-    /// Copies all that is there, as long as there is room.
+    /// Copies all that is there, as long as there is room. Blocks of zeros, which are half of a file that
+    /// has just grown, take none.
     pub(super) fn copy_all(
         &self,
         check_room: impl Fn() -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
+        let mut part = Vec::new();
         let mut offset = 0;
         loop {
             check_room()?;
-            match self.copy_part(offset, PART_LEN)? {
-                0 => return Ok(()),
-                len => offset += len,
+            self.read(offset, PART_LEN, &mut part)?;
+            if part.is_empty() {
+                return Ok(());
+            }
+            for block in part.chunks(BLOCK_LEN as usize) {
+                if block.iter().any(|byte| *byte != 0) {
+                    self.write(offset, block)?;
+                }
+                offset += block.len() as u64;
             }
         }
     }
 
     /// Copies some blocks once more.
     pub(super) fn copy_again(&self, blocks: &BTreeSet<u64>) -> Result<(), FileError> {
-        blocks.iter().try_for_each(|block| {
-            self.copy_part(block.saturating_mul(BLOCK_LEN), BLOCK_LEN).map(drop)
-        })
+        let mut bytes = Vec::new();
+        for block in blocks {
+            let offset = block.saturating_mul(BLOCK_LEN);
+            self.read(offset, BLOCK_LEN, &mut bytes)?;
+            self.write(offset, &bytes)?;
+        }
+        Ok(())
     }
 
     /// Gives the copy the length that the original has.
     pub(super) fn cut(&self) -> Result<(), FileError> {
         let cut = || self.file.set_len(self.source.metadata()?.len());
-        cut().map_err(FileError::new("copy", self.original))
+        cut().map_err(self.failure())
     }
 
-    /// Copies bytes, and tells how many: fewer at the end of the file.
-    fn copy_part(&self, offset: u64, len: u64) -> Result<u64, FileError> {
-        let (mut source, mut target) = (&self.source, &self.file);
-        let mut copy = || {
-            source.seek(SeekFrom::Start(offset))?;
-            target.seek(SeekFrom::Start(offset))?;
-            io::copy(&mut source.take(len), &mut target)
-        };
-        copy().map_err(FileError::new("copy", self.original))
+    /// Reads bytes of the original: fewer at its end.
+    fn read(&self, offset: u64, len: u64, bytes: &mut Vec<u8>) -> Result<(), FileError> {
+        bytes.clear();
+        let mut source = &self.source;
+        source.seek(SeekFrom::Start(offset)).map_err(self.failure())?;
+        source.take(len).read_to_end(bytes).map_err(self.failure())?;
+        Ok(())
+    }
+
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), FileError> {
+        self.file.write_all_at(bytes, offset).map_err(self.failure())
+    }
+
+    fn failure(&self) -> impl FnOnce(io::Error) -> FileError {
+        FileError::new("copy", self.original)
     }
 
     /// Opens and reads it.
@@ -102,21 +120,35 @@ impl<'a> Copying<'a> {
         let engine = open_checked(original, Checks::All, open)?;
         Ok(DatabaseCopy { engine, file, path: original.to_owned() })
     }
+}
 
-    /// Opens and reads it on a thread that leaves the processors to others.
-    pub(super) fn open_unhurried(
+/// Whether a copy is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pace {
+    Hurried,
+    /// The processors are left to others.
+    Unhurried,
+}
+
+impl Pace {
+    /// Runs a part of the work on the file at `path` that holds up nobody.
+    pub(super) fn run<T: Send>(
         self,
-        options: DatabaseOptions,
-    ) -> Result<DatabaseCopy, StoreError> {
-        let start_error = FileError::new("start a thread that reads a copy of", self.original);
-        let open = || {
-            // Of a thread, on Linux; that it hurries is no reason not to check.
+        path: &Path,
+        work: impl FnOnce() -> Result<T, StoreError> + Send,
+    ) -> Result<T, StoreError> {
+        if self == Self::Hurried {
+            return work();
+        }
+        let work = || {
+            // Of a thread, on Linux; that it hurries is no reason not to do it.
             let _ = setpriority_process(None, LOWEST_PRIORITY);
-            self.open(options)
+            work()
         };
         thread::scope(|scope| {
             let thread = thread::Builder::new().name("store check".to_owned());
-            let thread = thread.spawn_scoped(scope, open).map_err(start_error)?;
+            let start_error = FileError::new("start a thread that reads", path);
+            let thread = thread.spawn_scoped(scope, work).map_err(start_error)?;
             thread.join().unwrap_or(Err(StoreError::Panicked))
         })
     }
@@ -188,9 +220,10 @@ pub(super) fn open_checked(
 
 #[cfg(test)]
 mod tests {
-    use std::io::Read;
+    use std::os::unix::fs::MetadataExt;
 
     use redb::{ReadableTable, TableDefinition, WriteTransaction};
+    use rustix::process::getpriority_process;
 
     use super::*;
     use crate::{Database, Schema};
@@ -242,8 +275,10 @@ mod tests {
                 }
             });
             // At once: a copy that does not hold together is not made a second time.
-            let copy = || database.copy_file()?.open(DatabaseOptions::default())?.read(rows);
-            let copies: Vec<_> = (0..20).map(|_| copy()).collect();
+            let copy =
+                |pace| database.copy_file(pace)?.open(DatabaseOptions::default())?.read(rows);
+            let paces = [Pace::Hurried, Pace::Unhurried].into_iter().cycle();
+            let copies: Vec<_> = paces.take(20).map(copy).collect();
             is_over.store(true, std::sync::atomic::Ordering::Relaxed);
             for copy in copies {
                 let copy = copy.unwrap();
@@ -261,6 +296,34 @@ mod tests {
             restored.read(|transaction| rows(transaction)).unwrap(),
             database.read(|transaction| rows(transaction)).unwrap()
         );
+    }
+
+    #[test]
+    fn a_copy_takes_no_room_for_what_is_empty() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("rows.redb");
+        let database = open(&path).unwrap();
+        let more = "more".repeat(2_000_000);
+        let grow = |transaction: &WriteTransaction| {
+            transaction.open_table(ROWS)?.insert(COUNT, more.as_str())?;
+            Ok(Ok::<_, ()>(()))
+        };
+        database.write(grow).unwrap().unwrap();
+        let original = fs::metadata(&path).unwrap();
+        let room = |metadata: fs::Metadata| metadata.blocks() * 512;
+        assert!(room(original.clone()) + (4 << 20) < original.len(), "{original:?}");
+        let copy = database.copy().unwrap().into_file().unwrap().metadata().unwrap();
+        assert_eq!(copy.len(), original.len());
+        assert!(room(copy.clone()) < room(original) + (1 << 20), "{copy:?}");
+    }
+
+    #[test]
+    fn only_what_is_unhurried_has_a_low_priority() {
+        let priority = || getpriority_process(None).unwrap();
+        let before = priority();
+        let run = |pace: Pace| pace.run(Path::new("rows.redb"), || Ok(priority())).unwrap();
+        assert_eq!(run(Pace::Unhurried), LOWEST_PRIORITY);
+        assert_eq!([run(Pace::Hurried), priority()], [before; 2]);
     }
 
     /// Flips a bit of the last value that is stored, which the engine does not notice.
