@@ -18,10 +18,10 @@ use crate::wallet::BareCommits;
 const FEW: u64 = 1_000;
 const PAYERS: usize = 64;
 /// How often one connection is measured in a round, in turn with few, with many and with bare commits: what
-/// else the machine does changes from second to second.
-const SLICES: u32 = 6;
+/// else the machine does changes from moment to moment.
+const SLICES: u32 = 20;
 /// How many payments are measured at a time, with one connection and with many.
-const ALONE: usize = 100;
+const ALONE: usize = 50;
 const TOGETHER: usize = 6_000;
 
 /// Measures everything and prints the medians over the rounds.
