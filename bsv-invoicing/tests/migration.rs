@@ -118,7 +118,7 @@ async fn all_that_version_1_wrote_is_found() {
         assert_as_written(&wallet, &copy).await;
         wallet.events(0, 99).await.unwrap()
     };
-    assert_eq!(copy.version(), 4);
+    assert_eq!(copy.version(), 5);
     let mut written: Vec<_> = copy
         .expected("invoices")
         .iter()
@@ -183,4 +183,36 @@ async fn what_is_new_continues_the_numbers_of_version_1() {
         EventKind::InvoiceDeleted(deleted),
     ];
     assert_eq!(new, expected);
+}
+
+/// What the transactions say that pay the invoices of a copy: in which block they are, by their txids.
+async fn blocks_of_payments(store: &RedbWalletStore) -> Vec<(u32, String)> {
+    let mut blocks = Vec::new();
+    for invoice in store.invoices(ALL, BOTH_EXPIRED.parse().unwrap()).await.unwrap().invoices {
+        for payment in store.incoming(invoice.number).await.unwrap() {
+            blocks.extend(payment.block.map(|block| (block.height, block.hash.to_string())));
+        }
+    }
+    blocks
+}
+
+#[tokio::test]
+async fn blocks_of_earlier_versions_can_leave_the_chain() {
+    let [first, second] = [
+        (102, "68db1e85841f8810498cedf955aad3144c628ff08f3091d273051ccd21f575a9".to_owned()),
+        (103, "0eb6b14e3e576d8420171bcf8f5d4c9f1cfdb7a9537941ebd5cfeb58b38050e1".to_owned()),
+    ];
+    for fixture in ["version-3", "version-4"] {
+        let copy = Copy::of(fixture);
+        let store = copy.store();
+        assert_eq!(blocks_of_payments(&store).await, [first.clone(), first.clone()]);
+        let blocks = store.blocks(0).await.unwrap();
+        let told = blocks.iter().map(|block| (block.height, block.hash.to_string()));
+        assert!(told.eq([first.clone(), second.clone()]), "{blocks:?}");
+        let followed = store.followed(0, 9).await.unwrap().len();
+        store.forget_block(blocks[0]).await.unwrap();
+        assert_eq!(store.blocks(0).await.unwrap(), blocks[1..]);
+        assert_eq!(blocks_of_payments(&store).await, []);
+        assert_eq!(store.followed(0, 9).await.unwrap().len(), followed + 2);
+    }
 }

@@ -193,12 +193,12 @@ async fn files_of_newer_versions_and_of_others_are_refused() {
     let place = RedbPlace::fresh();
     drop(place.open());
     place.write(|transaction| {
-        transaction.open_table(SCHEMA_VERSIONS).unwrap().insert("wallet", 5).unwrap();
+        transaction.open_table(SCHEMA_VERSIONS).unwrap().insert("wallet", 6).unwrap();
     });
     let newer = place.try_open().unwrap_err();
     let is_newer = matches!(
         newer,
-        OpenWalletStoreError::Store(StoreError::NewerSchema { found: 5, known: 4, .. })
+        OpenWalletStoreError::Store(StoreError::NewerSchema { found: 6, known: 5, .. })
     );
     assert!(is_newer, "{newer}");
     place.write(|transaction| {

@@ -9,7 +9,7 @@ use bsv_store::{
     AuditCheck, AuditEntry, Database, DatabaseCopy, DatabaseOptions, DirLock, FileError,
     GroupWriter, KeyEvent, StoreError, read_audit_log, verify_audit_log,
 };
-use bsv_tx::{BlockHash, KeyError, Transaction};
+use bsv_tx::{KeyError, Transaction};
 use redb::{AccessGuard, ReadTransaction, StorageError};
 use thiserror::Error;
 
@@ -367,11 +367,11 @@ impl WalletStore for RedbWalletStore {
 
     async fn blocks(&self, from: u32) -> Result<Vec<BlockPlace>, WalletStoreError> {
         self.read_many(move |transaction| {
+            let transactions = money::ReadMoney::new(transaction);
             let mut blocks = Vec::new();
             for row in transaction.open_table(money::MINED)?.range((from, 0)..)? {
-                let (key, hash) = row?;
-                let hash = BlockHash::from_bytes(hash.value());
-                let place = BlockPlace { hash, height: key.value().0 };
+                let (_, number) = row?.0.value();
+                let place = transactions.block_of(number)?;
                 if blocks.last() != Some(&place) {
                     blocks.push(place);
                 }

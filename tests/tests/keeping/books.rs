@@ -27,7 +27,7 @@ const SPENDABLE: TableDefinition<'_, (u8, u64, u32), u64> = TableDefinition::new
 const SPENT: TableDefinition<'_, (u64, u64, u32), ()> = TableDefinition::new("spent");
 const RAW: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("raw transactions");
 const PROOFS: TableDefinition<'_, (u64, u32), ProofRow<'static>> = TableDefinition::new("proofs");
-const MINED: TableDefinition<'_, (u32, u64), [u8; 32]> = TableDefinition::new("mined");
+const MINED: TableDefinition<'_, (u32, u64), ()> = TableDefinition::new("mined at");
 
 #[test]
 fn the_books_add_up_while_the_wallet_works_and_after() {

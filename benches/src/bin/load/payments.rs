@@ -22,7 +22,7 @@ const PAYERS: usize = 64;
 const SLICES: u32 = 20;
 /// How many payments are measured at a time, with one connection and with many.
 const ALONE: usize = 50;
-const TOGETHER: usize = 6_000;
+const TOGETHER: usize = 3_000;
 
 /// Measures everything and prints the medians over the rounds.
 pub(crate) fn measure(rounds: Rounds, many: u64) {

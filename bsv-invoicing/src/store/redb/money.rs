@@ -14,13 +14,13 @@ use std::time::Duration;
 
 use bsv_store::{LazyReadTable, LazyTable, StoreError};
 use bsv_tx::{OutPoint, Transaction, Txid};
-use redb::{ReadTransaction, TableDefinition, WriteTransaction};
+use redb::{ReadTransaction, ReadableTable, TableDefinition, WriteTransaction};
 
 pub(super) use self::ledger::read_ledger;
 use self::records::{OutgoingRecord, TransactionRecord, chain_of};
 pub(super) use self::records::{found_proof, url_hash};
 use crate::coin::{Coin, KeyPath, Spending, bucket};
-use crate::payment::{OutgoingPayment, TransactionState};
+use crate::payment::{BlockPlace, OutgoingPayment, TransactionState};
 
 /// Number to transaction.
 pub(super) const TRANSACTIONS: TableDefinition<'_, u64, TransactionRow> =
@@ -55,8 +55,10 @@ const FOR_EVER: u64 = u64::MAX;
 /// Number of a transaction, and numbers from 1 on, to proofs.
 pub(super) const PROOFS: TableDefinition<'_, (u64, u32), ProofRow<'static>> =
     TableDefinition::new("proofs");
-/// Height, and number of a transaction that is in a block there, to the hash of the block.
-pub(super) const MINED: TableDefinition<'_, (u32, u64), [u8; 32]> = TableDefinition::new("mined");
+/// Height, and number of a transaction that is in a block there. In which one, the transaction tells.
+pub(super) const MINED: TableDefinition<'_, (u32, u64), ()> = TableDefinition::new("mined at");
+/// The same with the hash of the block, as versions 3 and 4 kept it.
+const MINED_WITH_HASHES: TableDefinition<'_, (u32, u64), [u8; 32]> = TableDefinition::new("mined");
 
 /// Txid, purpose and number of the invoice or payment, state, satoshis, when it came, and height and
 /// hash of its block.
@@ -95,7 +97,16 @@ pub(super) fn create_tables(transaction: &WriteTransaction) -> Result<(), StoreE
     transaction.open_table(OUTGOING_BY_URL)?;
     transaction.open_table(FOLLOWED)?;
     transaction.open_table(PROOFS)?;
-    transaction.open_table(MINED)?;
+    transaction.open_table(MINED_WITH_HASHES)?;
+    Ok(())
+}
+
+pub(super) fn forget_hashes_of_mined(transaction: &WriteTransaction) -> Result<(), StoreError> {
+    let mut mined = transaction.open_table(MINED)?;
+    for row in transaction.open_table(MINED_WITH_HASHES)?.iter()? {
+        mined.insert(row?.0.value(), ())?;
+    }
+    transaction.delete_table(MINED_WITH_HASHES)?;
     Ok(())
 }
 
@@ -114,7 +125,7 @@ pub(super) struct MoneyTables<'t> {
     outgoing_by_url: LazyTable<'t, [u8; 32], u64>,
     followed: LazyTable<'t, u64, u64>,
     proofs: LazyTable<'t, (u64, u32), ProofRow<'static>>,
-    mined: LazyTable<'t, (u32, u64), [u8; 32]>,
+    mined: LazyTable<'t, (u32, u64), ()>,
 }
 
 impl<'t> MoneyTables<'t> {
@@ -414,6 +425,14 @@ impl ReadMoney {
         let row = self.transactions.get(number)?;
         let row = row.ok_or_else(|| StoreError::damaged("a transaction is missing"))?;
         TransactionRecord::from_row(number, row.value())
+    }
+
+    /// The block of a transaction that is in one.
+    pub(super) fn block_of(&self, number: u64) -> Result<BlockPlace, StoreError> {
+        let block = self.transaction(number)?.block;
+        block.ok_or_else(|| {
+            StoreError::damaged("a transaction is in no block that is listed as mined")
+        })
     }
 
     pub(super) fn payment(&self, number: u64) -> Result<Option<OutgoingPayment>, StoreError> {

@@ -74,8 +74,13 @@ const MAX_NUMBER: u64 = (1 << 31) - 1;
 
 pub(super) const SCHEMA: Schema = Schema { name: "wallet", migrations: MIGRATIONS };
 
-const MIGRATIONS: &[Migration] =
-    &[create_tables, add_expiries_and_idempotency, money::create_tables, begin_audit_log];
+const MIGRATIONS: &[Migration] = &[
+    create_tables,
+    add_expiries_and_idempotency,
+    money::create_tables,
+    begin_audit_log,
+    money::forget_hashes_of_mined,
+];
 
 fn create_tables(transaction: &WriteTransaction) -> Result<(), StoreError> {
     transaction.open_table(INVOICES)?;

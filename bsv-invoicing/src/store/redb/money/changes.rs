@@ -529,7 +529,7 @@ impl OpenTables<'_> {
             money.mined.remove((old.height, number))?;
         }
         money.put_transaction(&record)?;
-        money.mined.insert((block.height, number), *block.hash.as_bytes())?;
+        money.mined.insert((block.height, number), ())?;
         money.followed.remove(number)?;
         Ok(())
     }
@@ -542,19 +542,16 @@ impl OpenTables<'_> {
         let money = &mut self.money;
         let height = block.height;
         let rows = money.mined.range((height, 0)..=(height, u64::MAX))?;
-        let mut gone = Vec::new();
-        for row in rows {
-            let (key, hash) = row?;
-            if hash.value() == *block.hash.as_bytes() {
-                gone.push(key.value().1);
+        let numbers = rows.map(|row| Ok(row?.0.value().1));
+        let numbers = numbers.collect::<Result<Vec<_>, StoreError>>()?;
+        for number in numbers {
+            let mut record = money.transaction(number)?;
+            if record.block == Some(*block) {
+                record.block = None;
+                money.put_transaction(&record)?;
+                money.mined.remove((height, number))?;
+                money.followed.insert(number, FOR_EVER)?;
             }
-        }
-        for number in &gone {
-            money.mined.remove((height, *number))?;
-            let mut record = money.transaction(*number)?;
-            record.block = None;
-            money.put_transaction(&record)?;
-            money.followed.insert(*number, FOR_EVER)?;
         }
         Ok(())
     }

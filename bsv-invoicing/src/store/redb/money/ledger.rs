@@ -48,7 +48,7 @@ struct LedgerTables {
     outgoing: ReadOnlyTable<u64, OutgoingRow<'static>>,
     followed: ReadOnlyTable<u64, u64>,
     proofs: ReadOnlyTable<(u64, u32), ProofRow<'static>>,
-    mined: ReadOnlyTable<(u32, u64), [u8; 32]>,
+    mined: ReadOnlyTable<(u32, u64), ()>,
     invoices: ReadOnlyTable<u64, InvoiceRow<'static>>,
 }
 
@@ -82,10 +82,7 @@ impl LedgerTables {
             _ => true,
         };
         let is_listed_as_mined = match record.block {
-            Some(block) => {
-                let row = self.mined.get((block.height, number))?;
-                row.is_some_and(|row| row.value() == *block.hash.as_bytes())
-            }
+            Some(block) => self.mined.get((block.height, number))?.is_some(),
             None => false,
         };
         Ok(LedgerTransaction {
