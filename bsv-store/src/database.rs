@@ -294,8 +294,8 @@ impl Database {
     }
 
     /// Compares a file that is too long for that when it is opened with its checksums, in a
-    /// [copy](Self::copy) that is made and read with low priority. Answers its length in bytes, or `None` if it
-    /// is not so long.
+    /// [copy](Self::copy) that is made and read with low priority. Answers its length in bytes, or
+    /// `None` if it is not so long.
     pub fn check(&self) -> Result<Option<u64>, StoreError> {
         let len = self.file_len()?;
         if len <= self.options.checked_len {
