@@ -185,7 +185,7 @@ async fn what_is_new_continues_the_numbers_of_version_1() {
     assert_eq!(new, expected);
 }
 
-/// What the transactions say that pay the invoices of a copy: in which block they are, by their txids.
+/// Heights and hashes of the blocks that the payments of invoices are in.
 async fn blocks_of_payments(store: &RedbWalletStore) -> Vec<(u32, String)> {
     let mut blocks = Vec::new();
     for invoice in store.invoices(ALL, BOTH_EXPIRED.parse().unwrap()).await.unwrap().invoices {
