@@ -18,12 +18,14 @@ mod received;
 mod terms;
 
 pub(crate) use acknowledgement::refusal;
-pub use acknowledgement::{Acknowledgement, AnswerError, MAX_WORDS_LEN, PeerChannel};
+pub use acknowledgement::{Acknowledgement, AnswerError, MAX_WORDS_LEN};
 pub use channel::ChannelMessage;
 pub use payment::{MAX_REFUND_TO_LEN, Payment, PaymentError};
 pub use proof::{MerkleProof, ProofError};
 pub use received::{MAX_DESTINATIONS, ReceivedTerms, TermsError};
 pub use terms::{Destination, FeeRate, Fees, Merchant, Terms};
+
+pub use crate::model::payment::PeerChannel;
 
 /// The most bytes of terms and of a payment (BRC-55).
 pub const MAX_MESSAGE_LEN: usize = 10_000_000;

@@ -2,9 +2,11 @@ use bsv_store::{FileError, KeystoreError, StoreError};
 use bsv_tx::{KeyError, OutPoint};
 use thiserror::Error;
 
-use crate::fields::FieldErrors;
-use crate::invoice::NOT_IN_THE_FUTURE;
-use crate::payment::OutgoingState;
+use crate::model::fields::{BodyError, FieldErrors};
+use crate::model::idempotency::BadIdempotencyKey;
+use crate::model::invoice::NOT_IN_THE_FUTURE;
+use crate::model::invoice_id::InvoiceIdParseError;
+use crate::model::payment::OutgoingState;
 use crate::store::WalletStoreError;
 
 /// Why the wallet did not do what it was asked for. Nothing of it is left behind, unless the store
@@ -120,8 +122,8 @@ pub enum Error {
     #[error("payment {0} is {name}", name = .1.name())]
     NotOpen(u64, OutgoingState),
     /// An idempotency key is empty, too long, or not printable ASCII.
-    #[error("an idempotency key has from 1 to 255 printable ASCII characters")]
-    BadIdempotencyKey,
+    #[error(transparent)]
+    BadIdempotencyKey(#[from] BadIdempotencyKey),
     /// An idempotency key came with another request before.
     #[error("this idempotency key came with another request before")]
     KeyReused,
@@ -173,6 +175,21 @@ impl Error {
             }
             _ => false,
         }
+    }
+}
+
+impl From<BodyError> for Error {
+    fn from(error: BodyError) -> Self {
+        match error {
+            BodyError::Malformed(reason) => Self::Malformed(reason),
+            BodyError::Invalid(errors) => Self::Invalid(errors),
+        }
+    }
+}
+
+impl From<InvoiceIdParseError> for Error {
+    fn from(InvoiceIdParseError(id): InvoiceIdParseError) -> Self {
+        Self::UnknownInvoice(id)
     }
 }
 

@@ -24,53 +24,38 @@
 //! # }
 //! ```
 
-mod books;
-mod coin;
 pub mod dpp;
 mod error;
-mod event;
-mod fields;
-mod follow;
-mod idempotency;
-mod invoice;
-mod invoice_id;
-mod pay;
-mod payment;
-mod receive;
-mod recover;
-mod running;
-mod seed;
+mod model;
 mod store;
-mod time;
-mod user;
 mod wallet;
 
-pub use books::{
-    BooksCheck, LedgerCoin, LedgerItem, LedgerSpend, LedgerSpender, LedgerTotals, LedgerTransaction,
-};
-pub use coin::{Chain, Coin, KeyPath, Spending};
 pub use error::Error;
-pub use event::{Event, EventKind};
-pub use fields::FieldErrors;
-pub use follow::Following;
-pub use idempotency::{IDEMPOTENCY_PERIOD, IdempotencyKey, MAX_KEY_LEN};
-pub use invoice::{
+pub use model::coin::{Chain, Coin, KeyPath, Spending};
+pub use model::event::{Event, EventKind};
+pub use model::fields::{BodyError, FieldErrors};
+pub use model::idempotency::{BadIdempotencyKey, IDEMPOTENCY_PERIOD, IdempotencyKey, MAX_KEY_LEN};
+pub use model::invoice::{
     DEFAULT_EXPIRY, Invoice, InvoiceDraft, InvoicePage, InvoiceQuery, InvoiceState,
     InvoiceStateParseError, MAX_DESCRIPTION_LEN, MAX_LOOKED_AT, MAX_PAGE_TEXT, MAX_REFERENCE_LEN,
     MAX_SATOSHIS,
 };
-pub use invoice_id::InvoiceId;
-pub use pay::{PayDraft, faucet};
-pub use payment::{
+pub use model::invoice_id::{InvoiceId, InvoiceIdParseError};
+pub use model::payment::{
     Begun, BlockPlace, Followed, FoundProof, IncomingPayment, IncomingState, NewIncoming,
     NewOutgoing, OutgoingPayment, OutgoingState, Proof, Purpose, Recovered, Selection,
     TransactionState, UsedNumbers,
 };
-pub use recover::{DEFAULT_LOOKAHEAD, Recovery, Walk};
-pub use seed::WalletSeed;
+pub use model::time::{Timestamp, TimestampParseError};
+pub use model::user::{MAX_NAME_LEN, MAX_USER_FIELD_LEN, User, UserDraft};
 pub use store::{
     NewInvoice, OpenWalletStoreError, RedbWalletStore, UserRecord, WalletStore, WalletStoreError,
 };
-pub use time::{Timestamp, TimestampParseError};
-pub use user::{MAX_NAME_LEN, MAX_USER_FIELD_LEN, User, UserDraft};
+pub use wallet::books::{
+    BooksCheck, LedgerCoin, LedgerItem, LedgerSpend, LedgerSpender, LedgerTotals, LedgerTransaction,
+};
+pub use wallet::follow::Following;
+pub use wallet::pay::{PayDraft, faucet};
+pub use wallet::recover::{DEFAULT_LOOKAHEAD, Recovery, Walk};
+pub use wallet::seed::WalletSeed;
 pub use wallet::{Wallet, WalletSettings};

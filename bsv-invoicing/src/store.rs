@@ -9,19 +9,19 @@ use bsv_store::{AuditCheck, AuditEntry, KeyEvent, StoreError};
 use bsv_tx::{KeyError, Transaction};
 use thiserror::Error;
 
-use crate::books::LedgerItem;
-use crate::coin::Spending;
 use crate::dpp::PeerChannel;
-use crate::event::Event;
-use crate::idempotency::IdempotencyKey;
-use crate::invoice::{Invoice, InvoiceDraft, InvoicePage, InvoiceQuery};
-use crate::invoice_id::InvoiceId;
-use crate::payment::{
+use crate::model::coin::Spending;
+use crate::model::event::Event;
+use crate::model::idempotency::IdempotencyKey;
+use crate::model::invoice::{Invoice, InvoiceDraft, InvoicePage, InvoiceQuery};
+use crate::model::invoice_id::InvoiceId;
+use crate::model::payment::{
     Begun, BlockPlace, Followed, FoundProof, IncomingPayment, NewIncoming, NewOutgoing,
     OutgoingPayment, OutgoingState, Proof, Recovered, Selection, UsedNumbers,
 };
-use crate::time::Timestamp;
-use crate::user::UserDraft;
+use crate::model::time::Timestamp;
+use crate::model::user::UserDraft;
+use crate::wallet::books::LedgerItem;
 
 pub use self::redb::{OpenWalletStoreError, RedbWalletStore};
 

@@ -1,3 +1,13 @@
+//! The use cases: what somebody can do with a wallet.
+
+pub(crate) mod books;
+pub(crate) mod follow;
+pub(crate) mod pay;
+pub(crate) mod receive;
+pub(crate) mod recover;
+mod running;
+pub(crate) mod seed;
+
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -9,20 +19,20 @@ use bsv_tx::{KeyError, Network};
 
 use crate::dpp::Merchant;
 use crate::error::Error;
-use crate::event::Event;
-use crate::fields::FieldErrors;
-use crate::idempotency::IdempotencyKey;
-use crate::invoice::{
+use crate::model::event::Event;
+use crate::model::fields::FieldErrors;
+use crate::model::idempotency::IdempotencyKey;
+use crate::model::invoice::{
     DEFAULT_EXPIRY, Invoice, InvoiceDraft, InvoicePage, InvoiceQuery, MAX_SATOSHIS,
 };
-use crate::invoice_id::InvoiceId;
-use crate::pay::{Payee, Paying};
-use crate::receive::Broadcast;
-use crate::running::Running;
-use crate::seed::{self, WalletKeys, WalletSeed};
+use crate::model::invoice_id::InvoiceId;
+use crate::model::time::{Clock, Timestamp};
+use crate::model::user::{User, UserDraft};
 use crate::store::{NewInvoice, RedbWalletStore, UserRecord, WalletStore, WalletStoreError};
-use crate::time::{Clock, Timestamp};
-use crate::user::{User, UserDraft};
+use crate::wallet::pay::{Payee, Paying};
+use crate::wallet::receive::Broadcast;
+use crate::wallet::running::Running;
+use crate::wallet::seed::{WalletKeys, WalletSeed};
 
 /// How a wallet works.
 #[derive(Clone, Debug)]

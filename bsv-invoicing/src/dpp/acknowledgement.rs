@@ -1,12 +1,11 @@
-use std::fmt;
-
 use bsv_tx::Txid;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use thiserror::Error;
 
 use super::json::{self, displayed};
 use super::{Dialect, HYBRID_MODE};
+use crate::model::payment::PeerChannel;
 
 /// How much of what a payee says is kept, in characters.
 pub const MAX_WORDS_LEN: usize = 1024;
@@ -25,22 +24,6 @@ pub struct Acknowledgement {
     /// Where the payer finds the Merkle proof later. BIP270 has no place for it, and payers that
     /// speak go-dpp cannot do without.
     pub peer_channel: Option<PeerChannel>,
-}
-
-/// Where a payee leaves messages for a payer, to be had with
-/// `GET {scheme}://{host}{path}/api/v1/channel/{channel_id}` and the token. `Debug` does not show the
-/// token.
-#[derive(Clone, PartialEq, Eq, Deserialize, Serialize)]
-pub struct PeerChannel {
-    /// The host, and the port where it is not the scheme's own.
-    pub host: String,
-    /// What goes before `/api`; mostly empty.
-    #[serde(default, deserialize_with = "text_or_null")]
-    pub path: String,
-    /// The channel.
-    pub channel_id: String,
-    /// What `Authorization: Bearer` is to show.
-    pub token: String,
 }
 
 /// Why a payee's answer to a payment is no acknowledgement. The texts hold the payee's words, cut
@@ -139,23 +122,12 @@ impl PeerChannel {
     }
 }
 
-impl fmt::Debug for PeerChannel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { host, path, channel_id, token: _ } = self;
-        write!(f, "PeerChannel({host}{path}, {channel_id})")
-    }
-}
-
 fn words(text: Option<String>) -> String {
     let mut text = text.unwrap_or_default();
     if let Some((end, _)) = text.char_indices().nth(MAX_WORDS_LEN) {
         text.truncate(end);
     }
     text
-}
-
-fn text_or_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    Option::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
 /// Why a payee refuses, in its own words if it has any.

@@ -4,7 +4,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::ProofError;
 use super::json::{self, parsed};
-use crate::time::Timestamp;
+use crate::model::time::Timestamp;
 
 /// A message in a peer channel.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]

@@ -13,7 +13,7 @@ use self::wire::{
     GoDppPayment, GoDppTerms, Keys, MerchantData, NoCallbacks, Output, UnixSeconds,
 };
 use super::{Destination, Dialect, Fees, HYBRID_MODE, Merchant, Terms, json};
-use crate::invoice::MAX_SATOSHIS;
+use crate::model::invoice::MAX_SATOSHIS;
 
 /// The most outputs that a payer makes for one payee.
 pub const MAX_DESTINATIONS: usize = 1000;

@@ -2,7 +2,7 @@ use bsv_tx::{Network, Script};
 use serde::{Serialize, Serializer};
 
 use super::{Dialect, json};
-use crate::time::Timestamp;
+use crate::model::time::Timestamp;
 
 /// What a payee asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]

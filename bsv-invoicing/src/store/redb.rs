@@ -17,20 +17,20 @@ use self::tables::{
     EVENTS, FINGERPRINT, INVOICES, InvoiceRow, OpenTables, PaymentLinks, ReadTables, SCHEMA,
     WalletTables,
 };
-use crate::books::LedgerItem;
-use crate::coin::Spending;
 use crate::dpp::PeerChannel;
-use crate::event::Event;
-use crate::idempotency::IdempotencyKey;
-use crate::invoice::{Invoice, InvoicePage, InvoiceQuery, MAX_LOOKED_AT, MAX_PAGE_TEXT};
-use crate::invoice_id::InvoiceId;
-use crate::payment::{
+use crate::model::coin::Spending;
+use crate::model::event::Event;
+use crate::model::idempotency::IdempotencyKey;
+use crate::model::invoice::{Invoice, InvoicePage, InvoiceQuery, MAX_LOOKED_AT, MAX_PAGE_TEXT};
+use crate::model::invoice_id::InvoiceId;
+use crate::model::payment::{
     Begun, BlockPlace, Followed, FoundProof, IncomingPayment, NewIncoming, NewOutgoing,
     OutgoingPayment, Proof, Recovered, Selection, UsedNumbers,
 };
+use crate::model::time::Timestamp;
+use crate::model::user::UserDraft;
 use crate::store::{NewInvoice, UserRecord, WalletStore, WalletStoreError};
-use crate::time::Timestamp;
-use crate::user::UserDraft;
+use crate::wallet::books::LedgerItem;
 
 /// The wallet's store in a redb file, `wallet.redb` in a directory that is locked.
 ///

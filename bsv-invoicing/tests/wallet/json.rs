@@ -1,14 +1,14 @@
-use bsv_invoicing::{Error, InvoiceDraft, Timestamp, UserDraft};
+use bsv_invoicing::{BodyError, InvoiceDraft, Timestamp, UserDraft};
 
 use crate::support::field_errors;
 
 const NOW: &str = "2026-11-21T08:48:56Z";
 
-fn invoice(json: &str) -> Result<InvoiceDraft, Error> {
+fn invoice(json: &str) -> Result<InvoiceDraft, BodyError> {
     InvoiceDraft::from_json(json.as_bytes(), NOW.parse().unwrap())
 }
 
-fn user(json: &str) -> Result<UserDraft, Error> {
+fn user(json: &str) -> Result<UserDraft, BodyError> {
     UserDraft::from_json(json.as_bytes())
 }
 
@@ -217,8 +217,8 @@ fn what_is_not_one_json_object_is_malformed() {
     ] {
         let text = String::from_utf8_lossy(&body[..body.len().min(40)]);
         let refused = InvoiceDraft::from_json(body, NOW.parse().unwrap());
-        assert!(matches!(refused, Err(Error::Malformed(_))), "{text}");
+        assert!(matches!(refused, Err(BodyError::Malformed(_))), "{text}");
         let refused = UserDraft::from_json(body);
-        assert!(matches!(refused, Err(Error::Malformed(_))), "{text}");
+        assert!(matches!(refused, Err(BodyError::Malformed(_))), "{text}");
     }
 }

@@ -65,8 +65,8 @@ pub(crate) fn key(name: &str, request: &str) -> Option<IdempotencyKey> {
 
 /// What is wrong with the fields, if that is the reason.
 #[track_caller]
-pub(crate) fn field_errors(error: Error) -> String {
-    match error {
+pub(crate) fn field_errors(error: impl Into<Error>) -> String {
+    match error.into() {
         Error::Invalid(errors) => errors.to_string(),
         error => panic!("the fields are not what is wrong: {error}"),
     }

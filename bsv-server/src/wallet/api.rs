@@ -1,7 +1,8 @@
 use std::sync::Arc;
 
 use bsv_invoicing::{
-    Error, IdempotencyKey, IncomingPayment, Invoice, InvoiceDraft, PayDraft, UserDraft, Wallet,
+    BadIdempotencyKey, Error, IdempotencyKey, IncomingPayment, Invoice, InvoiceDraft, PayDraft,
+    UserDraft, Wallet,
 };
 use bytes::Bytes;
 use hyper::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, LINK, LOCATION};
@@ -235,7 +236,7 @@ fn idempotency_key(request: &Request<Bytes>) -> Result<Option<IdempotencyKey>, E
     let mut keys = request.headers().get_all(IDEMPOTENCY_KEY).iter();
     let Some(key) = keys.next() else { return Ok(None) };
     let key = key.to_str().ok().filter(|_| keys.next().is_none());
-    IdempotencyKey::new(key.ok_or(Error::BadIdempotencyKey)?, request.body()).map(Some)
+    Ok(Some(IdempotencyKey::new(key.ok_or(BadIdempotencyKey)?, request.body())?))
 }
 
 /// A number as the service writes it.

@@ -1,4 +1,4 @@
-use bsv_invoicing::Error;
+use bsv_invoicing::{BodyError, Error};
 use bsv_store::StoreError;
 use hyper::StatusCode;
 use hyper::header::WWW_AUTHENTICATE;
@@ -20,6 +20,12 @@ impl From<Error> for Problem {
     }
 }
 
+impl From<BodyError> for Problem {
+    fn from(error: BodyError) -> Self {
+        Self::from(Error::from(error))
+    }
+}
+
 impl From<&Error> for Problem {
     fn from(error: &Error) -> Self {
         let text = error.to_string();
@@ -31,7 +37,7 @@ impl From<&Error> for Problem {
                     .iter()
                     .fold(problem, |problem, (field, messages)| problem.with_field(field, messages))
             }
-            Error::BadIdempotencyKey => {
+            Error::BadIdempotencyKey(_) => {
                 Self::new(StatusCode::BAD_REQUEST, "bad-idempotency-key", text)
             }
             Error::UnknownInvoice(_) => Self::new(StatusCode::NOT_FOUND, "unknown-invoice", text),

@@ -10,8 +10,8 @@ use serde_json::value::RawValue;
 use crate::dpp::json::{HexBytes, parsed};
 use crate::dpp::terms::NO_GO_TIME;
 use crate::dpp::{FeeRate, Fees, Merchant};
-use crate::invoice::MAX_SATOSHIS;
-use crate::time::Timestamp;
+use crate::model::invoice::MAX_SATOSHIS;
+use crate::model::time::Timestamp;
 
 /// By what the dialects are told apart.
 #[derive(Deserialize)]

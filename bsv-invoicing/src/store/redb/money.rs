@@ -19,8 +19,8 @@ use redb::{ReadTransaction, ReadableTable, TableDefinition, WriteTransaction};
 pub(super) use self::ledger::read_ledger;
 use self::records::{OutgoingRecord, TransactionRecord, chain_of};
 pub(super) use self::records::{found_proof, url_hash};
-use crate::coin::{Coin, KeyPath, Spending, bucket};
-use crate::payment::{BlockPlace, OutgoingPayment, TransactionState};
+use crate::model::coin::{Coin, KeyPath, Spending, bucket};
+use crate::model::payment::{BlockPlace, OutgoingPayment, TransactionState};
 
 /// Number to transaction.
 pub(super) const TRANSACTIONS: TableDefinition<'_, u64, TransactionRow> =

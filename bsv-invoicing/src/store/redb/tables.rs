@@ -9,14 +9,14 @@ use bsv_store::{
 use redb::{ReadOnlyTable, ReadTransaction, ReadableTable, TableDefinition, WriteTransaction};
 
 use super::money::{self, IN_FLIGHT, MoneyTables, REFUNDS, ReadMoney};
-use crate::event::{Event, EventKind};
-use crate::idempotency::{IDEMPOTENCY_PERIOD, IdempotencyKey};
-use crate::invoice::{Invoice, InvoiceState};
-use crate::invoice_id::InvoiceId;
-use crate::seed::NAME as SEED_NAME;
+use crate::model::event::{Event, EventKind};
+use crate::model::idempotency::{IDEMPOTENCY_PERIOD, IdempotencyKey};
+use crate::model::invoice::{Invoice, InvoiceState};
+use crate::model::invoice_id::InvoiceId;
+use crate::model::time::Timestamp;
+use crate::model::user::UserDraft;
 use crate::store::{NewInvoice, UserRecord, WalletStoreError};
-use crate::time::Timestamp;
-use crate::user::UserDraft;
+use crate::wallet::seed::NAME as SEED_NAME;
 
 /// Number to invoice.
 pub(super) const INVOICES: TableDefinition<'_, u64, InvoiceRow<'static>> =

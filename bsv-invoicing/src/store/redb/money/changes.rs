@@ -3,20 +3,20 @@ use bsv_tx::{KeyError, Transaction};
 
 use super::records::{OutgoingRecord, TransactionRecord, url_hash};
 use super::{AFTERCARE, FOR_EVER, MAX_CHANGE, MoneyTables};
-use crate::coin::{Chain, Spending, encoded_len};
 use crate::dpp::PeerChannel;
-use crate::idempotency::IdempotencyKey;
-use crate::invoice::InvoiceState;
-use crate::payment::{
+use crate::model::coin::{Chain, Spending, encoded_len};
+use crate::model::idempotency::IdempotencyKey;
+use crate::model::invoice::InvoiceState;
+use crate::model::payment::{
     Begun, BlockPlace, NewIncoming, NewOutgoing, OutgoingPayment, OutgoingState, Proof, Purpose,
     Recovered, Selection, TransactionState, UsedNumbers,
 };
+use crate::model::time::Timestamp;
 use crate::store::WalletStoreError;
 use crate::store::redb::tables::{
     INVOICE_PAID, INVOICE_PAYMENT_DISPLACED, OpenTables, Outcome, PAYMENT_CANCELLED,
     PAYMENT_DISPLACED, PAYMENT_REFUSED, PAYMENT_SETTLED, PAYMENT_STARTED, Route, invoice_row,
 };
-use crate::time::Timestamp;
 
 impl OpenTables<'_> {
     /// Notes a payment that is going to be broadcast.

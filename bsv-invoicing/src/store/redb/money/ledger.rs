@@ -9,12 +9,12 @@ use super::{
     COINS, CoinRow, FOLLOWED, INCOMING, MINED, OUTGOING, OutgoingRow, PROOFS, ProofRow, RAW,
     SPENDABLE, SPENT, TRANSACTIONS, TransactionRow,
 };
-use crate::books::{
+use crate::model::coin::{KeyPath, bucket};
+use crate::model::payment::{Proof, Purpose, TransactionState};
+use crate::store::redb::tables::{Figures, INVOICES, InvoiceRow};
+use crate::wallet::books::{
     LedgerCoin, LedgerItem, LedgerSpend, LedgerSpender, LedgerTotals, LedgerTransaction,
 };
-use crate::coin::{KeyPath, bucket};
-use crate::payment::{Proof, Purpose, TransactionState};
-use crate::store::redb::tables::{Figures, INVOICES, InvoiceRow};
 
 /// Hands over transactions in the order of their numbers, then invoices that are paid, then the totals.
 pub(in crate::store::redb) fn read_ledger(

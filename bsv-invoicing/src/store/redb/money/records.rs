@@ -3,13 +3,13 @@ use bsv_tx::{BlockHash, MerkleBranch, Txid};
 use sha2::{Digest, Sha256};
 
 use super::{FOR_EVER, OutgoingRow, ProofRow, TransactionRow};
-use crate::coin::Chain;
 use crate::dpp::PeerChannel;
-use crate::payment::{
+use crate::model::coin::Chain;
+use crate::model::payment::{
     BlockPlace, Followed, FoundProof, IncomingPayment, IncomingState, OutgoingPayment,
     OutgoingState, Proof, Purpose, TransactionState,
 };
-use crate::time::Timestamp;
+use crate::model::time::Timestamp;
 
 /// A row of [`TRANSACTIONS`](super::TRANSACTIONS).
 pub(in crate::store::redb) struct TransactionRecord {

@@ -4,10 +4,9 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::error::Error;
-use crate::fields::{FieldErrors, Members};
-use crate::invoice_id::InvoiceId;
-use crate::time::Timestamp;
+use crate::model::fields::{BodyError, FieldErrors, Members};
+use crate::model::invoice_id::InvoiceId;
+use crate::model::time::Timestamp;
 
 /// The most that an invoice can ask for: all satoshis that there will ever be.
 pub const MAX_SATOSHIS: u64 = 2_100_000_000_000_000;
@@ -37,7 +36,7 @@ impl InvoiceDraft {
     ///
     /// That the invoice would have expired is no error by itself here: the body may be sent again,
     /// with an idempotency key.
-    pub fn from_json(body: &[u8], now: Timestamp) -> Result<Self, Error> {
+    pub fn from_json(body: &[u8], now: Timestamp) -> Result<Self, BodyError> {
         let mut members = Members::parse(body)?;
         let satoshis = members.integer("satoshis");
         let draft = Self {

@@ -1,5 +1,5 @@
-use crate::invoice_id::InvoiceId;
-use crate::time::Timestamp;
+use crate::model::invoice_id::InvoiceId;
+use crate::model::time::Timestamp;
 
 /// Something that happened in the wallet.
 ///

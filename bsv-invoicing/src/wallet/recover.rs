@@ -5,13 +5,13 @@ use std::collections::{HashMap, HashSet};
 use bsv_network::NodeRpc;
 use bsv_tx::{BlockHash, OutPoint, Transaction, Txid};
 
-use crate::coin::{Chain, KeyPath};
 use crate::error::Error;
-use crate::payment::{BlockPlace, Proof, Recovered, UsedNumbers};
-use crate::receive::away;
+use crate::model::coin::{Chain, KeyPath};
+use crate::model::payment::{BlockPlace, Proof, Recovered, UsedNumbers};
+use crate::model::time::Timestamp;
 use crate::store::WalletStore;
-use crate::time::Timestamp;
 use crate::wallet::Wallet;
+use crate::wallet::receive::away;
 
 /// How many keys in a row may be unused before the next used one.
 pub const DEFAULT_LOOKAHEAD: u32 = 100_000;

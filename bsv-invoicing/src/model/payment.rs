@@ -1,11 +1,14 @@
 //! Payments to the wallet and by it.
 
+use std::fmt;
+
 use bsv_tx::{BlockHash, MerkleBranch, Transaction, TxOut, Txid};
 
-use crate::coin::{Coin, KeyPath};
-use crate::dpp::PeerChannel;
-use crate::idempotency::IdempotencyKey;
-use crate::time::Timestamp;
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::model::coin::{Coin, KeyPath};
+use crate::model::idempotency::IdempotencyKey;
+use crate::model::time::Timestamp;
 
 /// The block that a transaction is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,6 +149,33 @@ impl OutgoingState {
     pub(crate) fn lasts(self) -> bool {
         self.is_open() || self == Self::Settled
     }
+}
+
+/// Where a payee leaves messages for a payer, to be had with
+/// `GET {scheme}://{host}{path}/api/v1/channel/{channel_id}` and the token. `Debug` does not show the
+/// token.
+#[derive(Clone, PartialEq, Eq, Deserialize, Serialize)]
+pub struct PeerChannel {
+    /// The host, and the port where it is not the scheme's own.
+    pub host: String,
+    /// What goes before `/api`; mostly empty.
+    #[serde(default, deserialize_with = "text_or_null")]
+    pub path: String,
+    /// The channel.
+    pub channel_id: String,
+    /// What `Authorization: Bearer` is to show.
+    pub token: String,
+}
+
+impl fmt::Debug for PeerChannel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { host, path, channel_id, token: _ } = self;
+        write!(f, "PeerChannel({host}{path}, {channel_id})")
+    }
+}
+
+fn text_or_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    Option::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
 /// A payment that has arrived and is to be broadcast.

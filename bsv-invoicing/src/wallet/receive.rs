@@ -12,8 +12,8 @@ use crate::dpp::{
     Terms,
 };
 use crate::error::Error;
-use crate::invoice::{Invoice, InvoiceState};
-use crate::payment::{Begun, FoundProof, IncomingPayment, IncomingState, NewIncoming};
+use crate::model::invoice::{Invoice, InvoiceState};
+use crate::model::payment::{Begun, FoundProof, IncomingPayment, IncomingState, NewIncoming};
 use crate::store::{WalletStore, WalletStoreError};
 use crate::wallet::Wallet;
 
@@ -383,7 +383,7 @@ fn read_transaction(bytes: &[u8]) -> Result<Transaction, Error> {
     }
     let amounts = transaction.outputs.iter().map(|output| output.satoshis);
     let total = amounts.fold(0_u64, u64::saturating_add);
-    if total > crate::invoice::MAX_SATOSHIS {
+    if total > crate::model::invoice::MAX_SATOSHIS {
         return Err(bad("its outputs are worth more than there is"));
     }
     Ok(transaction)

@@ -13,18 +13,18 @@ use reqwest::Url;
 use tokio::sync::watch;
 
 use self::payee::outcome_unclear;
-use crate::coin::{Chain, Coin, KeyPath, Spending, encoded_len, fee};
 use crate::dpp::{Acknowledgement, AnswerError, FeeRate, Payment, ReceivedTerms, TermsError};
 use crate::error::Error;
-use crate::fields::{FieldErrors, Members};
-use crate::follow::NO_INDEX;
-use crate::idempotency::IdempotencyKey;
-use crate::payment::{NewOutgoing, OutgoingPayment, OutgoingState, Selection};
-use crate::receive::{away, unknown};
-use crate::running::Place;
-use crate::seed::WalletKeys;
+use crate::model::coin::{Chain, Coin, KeyPath, Spending, encoded_len, fee};
+use crate::model::fields::{FieldErrors, Members};
+use crate::model::idempotency::IdempotencyKey;
+use crate::model::payment::{NewOutgoing, OutgoingPayment, OutgoingState, Selection};
 use crate::store::WalletStore;
 use crate::wallet::Wallet;
+use crate::wallet::follow::NO_INDEX;
+use crate::wallet::receive::{away, unknown};
+use crate::wallet::running::Place;
+use crate::wallet::seed::WalletKeys;
 
 pub use self::faucet::faucet;
 pub(crate) use self::payee::Payee;

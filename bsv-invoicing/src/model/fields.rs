@@ -7,8 +7,6 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::error::Error;
-
 /// What is wrong with the fields of a request, all of them at once: field to messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldErrors(BTreeMap<&'static str, Vec<String>>);
@@ -43,8 +41,8 @@ impl FieldErrors {
     }
 
     /// Fails if something is wrong.
-    pub(crate) fn into_result(self) -> Result<(), Error> {
-        if self.is_empty() { Ok(()) } else { Err(Error::Invalid(self)) }
+    pub(crate) fn into_result(self) -> Result<(), BodyError> {
+        if self.is_empty() { Ok(()) } else { Err(BodyError::Invalid(self)) }
     }
 }
 
@@ -61,6 +59,17 @@ impl fmt::Display for FieldErrors {
     }
 }
 
+/// Why the body of a request cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BodyError {
+    /// It is not a JSON object.
+    #[error("{0}")]
+    Malformed(String),
+    /// Fields are not as they should be.
+    #[error("{0}")]
+    Invalid(FieldErrors),
+}
+
 /// The members of a JSON object, whose fields are then read one by one. What cannot be read is
 /// noted; members that nobody asks for are ignored.
 pub(crate) struct Members<'a> {
@@ -69,14 +78,17 @@ pub(crate) struct Members<'a> {
 }
 
 impl<'a> Members<'a> {
-    pub(crate) fn parse(json: &'a [u8]) -> Result<Self, Error> {
+    pub(crate) fn parse(json: &'a [u8]) -> Result<Self, BodyError> {
         let text = std::str::from_utf8(json)
-            .map_err(|error| Error::Malformed(format!("the body is not UTF-8: {error}")))?;
+            .map_err(|error| BodyError::Malformed(format!("the body is not UTF-8: {error}")))?;
         if text.trim_ascii().is_empty() {
-            return Err(Error::Malformed("the body is empty, it must be a JSON object".to_owned()));
+            return Err(BodyError::Malformed(
+                "the body is empty, it must be a JSON object".to_owned(),
+            ));
         }
-        let Object(members) = serde_json::from_str(text)
-            .map_err(|error| Error::Malformed(format!("the body is not a JSON object: {error}")))?;
+        let Object(members) = serde_json::from_str(text).map_err(|error| {
+            BodyError::Malformed(format!("the body is not a JSON object: {error}"))
+        })?;
         Ok(Self { members, errors: FieldErrors::default() })
     }
 
@@ -235,10 +247,10 @@ mod tests {
             &nested,
         ] {
             let refused = Members::parse(json.as_bytes());
-            assert!(matches!(refused, Err(Error::Malformed(_))), "{json:.20}");
+            assert!(matches!(refused, Err(BodyError::Malformed(_))), "{json:.20}");
         }
         let nested = format!(r#"{{"x": {nested}{}}}"#, "]".repeat(100_000));
         assert!(Members::parse(nested.as_bytes()).is_ok());
-        assert!(matches!(Members::parse(b"{\"a\": \"\xff\"}"), Err(Error::Malformed(_))));
+        assert!(matches!(Members::parse(b"{\"a\": \"\xff\"}"), Err(BodyError::Malformed(_))));
     }
 }

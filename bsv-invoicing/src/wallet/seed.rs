@@ -11,9 +11,9 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use zeroize::Zeroizing;
 
-use crate::coin::{Chain, KeyPath};
 use crate::error::Error;
-use crate::invoice_id::IdCipher;
+use crate::model::coin::{Chain, KeyPath};
+use crate::model::invoice_id::IdCipher;
 
 /// The seed's name in the keystore.
 pub(crate) const NAME: &str = "wallet.seed";

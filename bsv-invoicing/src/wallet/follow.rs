@@ -15,10 +15,12 @@ use tokio::task::JoinSet;
 
 use crate::dpp::{ChannelMessage, MerkleProof, PeerChannel};
 use crate::error::Error;
-use crate::payment::{BlockPlace, Followed, OutgoingPayment, Proof, Purpose, TransactionState};
-use crate::receive::away;
+use crate::model::payment::{
+    BlockPlace, Followed, OutgoingPayment, Proof, Purpose, TransactionState,
+};
 use crate::store::WalletStore;
 use crate::wallet::Wallet;
+use crate::wallet::receive::away;
 
 /// What is known between two looks at the chain. It need not be kept: a new one has everything looked
 /// at again.

@@ -1,8 +1,7 @@
 use bsv_tx::PublicKey;
 use serde::Serialize;
 
-use crate::error::Error;
-use crate::fields::{FieldErrors, Members};
+use crate::model::fields::{BodyError, FieldErrors, Members};
 
 /// The longest field of a user, in characters.
 pub const MAX_USER_FIELD_LEN: usize = 1024;
@@ -28,7 +27,7 @@ pub struct UserDraft {
 impl UserDraft {
     /// Reads the body of `POST /api/v1/users`. All that is wrong with its fields is told at once.
     /// Members that the specification does not have are ignored.
-    pub fn from_json(body: &[u8]) -> Result<Self, Error> {
+    pub fn from_json(body: &[u8]) -> Result<Self, BodyError> {
         let mut members = Members::parse(body)?;
         let name = members.text("name");
         let has_name = name.is_some();

@@ -2,8 +2,6 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
-use crate::error::Error;
-
 /// For how long a key is remembered.
 pub const IDEMPOTENCY_PERIOD: Duration = Duration::from_secs(24 * 60 * 60);
 /// The longest key, in characters.
@@ -17,12 +15,17 @@ pub struct IdempotencyKey {
     pub(crate) request_hash: [u8; 32],
 }
 
+/// An idempotency key is empty, too long, or not printable ASCII.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("an idempotency key has from 1 to {MAX_KEY_LEN} printable ASCII characters")]
+pub struct BadIdempotencyKey;
+
 impl IdempotencyKey {
     /// A key of 1 to [`MAX_KEY_LEN`] printable ASCII characters, and the body of the request.
-    pub fn new(key: &str, request: &[u8]) -> Result<Self, Error> {
+    pub fn new(key: &str, request: &[u8]) -> Result<Self, BadIdempotencyKey> {
         let is_printable = key.bytes().all(|c| (b' '..=b'~').contains(&c));
         if !(1..=MAX_KEY_LEN).contains(&key.len()) || !is_printable {
-            return Err(Error::BadIdempotencyKey);
+            return Err(BadIdempotencyKey);
         }
         Ok(Self { key: key.to_owned(), request_hash: Sha256::digest(request).into() })
     }
@@ -39,7 +42,7 @@ mod tests {
         }
         for key in ["", &"k".repeat(256), "a\u{7f}", "a\nb", "é"] {
             let refused = IdempotencyKey::new(key, b"{}");
-            assert!(matches!(refused, Err(Error::BadIdempotencyKey)), "{key}");
+            assert!(matches!(refused, Err(BadIdempotencyKey)), "{key}");
         }
     }
 }

@@ -10,8 +10,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use sha2::block_api::compress256;
 
-use crate::error::Error;
-
 /// The id of an invoice: 12 characters of `A-Z a-z 0-9`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct InvoiceId([u8; 12]);
@@ -52,15 +50,20 @@ impl fmt::Debug for InvoiceId {
     }
 }
 
-impl FromStr for InvoiceId {
-    type Err = Error;
+/// Text that is not an invoice's id, so that no invoice has it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no invoice {0}")]
+pub struct InvoiceIdParseError(pub String);
 
-    fn from_str(text: &str) -> Result<Self, Error> {
+impl FromStr for InvoiceId {
+    type Err = InvoiceIdParseError;
+
+    fn from_str(text: &str) -> Result<Self, InvoiceIdParseError> {
         text.as_bytes()
             .try_into()
             .ok()
             .and_then(|bytes| Self::from_bytes(bytes).ok())
-            .ok_or_else(|| Error::UnknownInvoice(text.to_owned()))
+            .ok_or_else(|| InvoiceIdParseError(text.to_owned()))
     }
 }
 
@@ -255,7 +258,7 @@ mod tests {
             "../../../../.",
             "aaaaaa-aaaaa",
         ] {
-            assert!(matches!(text.parse::<InvoiceId>(), Err(Error::UnknownInvoice(_))), "{text}");
+            assert!(matches!(text.parse::<InvoiceId>(), Err(InvoiceIdParseError(_))), "{text}");
         }
     }
 

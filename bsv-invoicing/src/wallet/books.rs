@@ -8,13 +8,13 @@ use std::sync::Arc;
 use bsv_network::NodeRpc;
 use bsv_tx::{BlockHash, MerkleRoot, OutPoint, Script, Transaction, Txid};
 
-use crate::coin::{Chain, KeyPath};
 use crate::error::Error;
-use crate::payment::{BlockPlace, Proof, Purpose, TransactionState};
-use crate::receive::away;
-use crate::seed::WalletKeys;
+use crate::model::coin::{Chain, KeyPath};
+use crate::model::payment::{BlockPlace, Proof, Purpose, TransactionState};
 use crate::store::WalletStore;
 use crate::wallet::Wallet;
+use crate::wallet::receive::away;
+use crate::wallet::seed::WalletKeys;
 
 /// Something that a store knows about money.
 #[derive(Debug)]

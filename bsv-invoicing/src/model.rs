@@ -1,0 +1,11 @@
+//! What the wallet knows, as values: no rules of money, no I/O, no storage.
+
+pub(crate) mod coin;
+pub(crate) mod event;
+pub(crate) mod fields;
+pub(crate) mod idempotency;
+pub(crate) mod invoice;
+pub(crate) mod invoice_id;
+pub(crate) mod payment;
+pub(crate) mod time;
+pub(crate) mod user;
