@@ -89,7 +89,7 @@ impl Node {
              rpcuser={user}\nrpcpassword={password}\nrpcport={port}\n\
              rpcallowip={host}\nrpcbind={host}\nbind={host}:{}\n\
              maxstackmemoryusageconsensus=0\nexcessiveblocksize=10000000000\n\
-             minminingtxfee=0.00000001\ndebug=minerid\n",
+             minminingtxfee=0.00000001\ngenesisactivationheight=1\ndebug=minerid\n",
             settings.join("\n"),
             free_port(),
         );
