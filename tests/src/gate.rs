@@ -67,7 +67,7 @@ impl Gate {
         Site::with(self.settings.clone())
     }
 
-    /// Holds up the calls of a method from now on.
+    /// Holds up the calls of a method from now on, and the batches that hold one.
     pub fn shut(&self, method: &'static str, hold: Hold) {
         self.bar.lock().shut = Some((method, hold));
     }
@@ -102,20 +102,23 @@ impl Bar {
     }
 
     fn pass_call(&self, mut caller: TcpStream, node: &(String, u16)) -> io::Result<()> {
-        let (call, method) = read_call(&mut BufReader::new(&caller))?;
-        self.pass(&method, Hold::Call)?;
+        let (call, methods) = read_call(&mut BufReader::new(&caller))?;
+        self.pass(&methods, Hold::Call)?;
         let mut node = TcpStream::connect(node)?;
         node.write_all(&call)?;
         let mut answer = Vec::new();
         node.read_to_end(&mut answer)?;
-        self.pass(&method, Hold::Answer)?;
+        self.pass(&methods, Hold::Answer)?;
         caller.write_all(&answer)
     }
 
-    fn pass(&self, method: &str, hold: Hold) -> io::Result<()> {
+    fn pass(&self, methods: &[String], hold: Hold) -> io::Result<()> {
         let mut state = self.lock();
         let cuts = state.cuts;
-        let is_shut = |state: &mut State| state.shut == Some((method, hold)) && state.cuts == cuts;
+        let is_shut = |state: &mut State| {
+            let is_held = |(method, held)| held == hold && methods.iter().any(|m| m == method);
+            state.shut.is_some_and(is_held) && state.cuts == cuts
+        };
         if is_shut(&mut state) {
             state.waiting += 1;
             self.changed.notify_all();
@@ -126,8 +129,9 @@ impl Bar {
     }
 }
 
-/// Reads a call and makes it the last one of its connection. Answers also its method.
-fn read_call(stream: &mut impl BufRead) -> io::Result<(Vec<u8>, String)> {
+/// Reads a call, or a batch of them, and makes it the last one of its connection. Answers also the
+/// methods.
+fn read_call(stream: &mut impl BufRead) -> io::Result<(Vec<u8>, Vec<String>)> {
     let mut call = Vec::new();
     let mut len = 0;
     loop {
@@ -146,6 +150,10 @@ fn read_call(stream: &mut impl BufRead) -> io::Result<(Vec<u8>, String)> {
     let mut body = vec![0; len];
     stream.read_exact(&mut body)?;
     call.extend_from_slice(&body);
-    let body: Value = serde_json::from_slice(&body)?;
-    Ok((call, body["method"].as_str().unwrap_or_default().to_owned()))
+    let calls = match serde_json::from_slice(&body)? {
+        Value::Array(calls) => calls,
+        call => vec![call],
+    };
+    let method = |call: &Value| call["method"].as_str().unwrap_or_default().to_owned();
+    Ok((call, calls.iter().map(method).collect()))
 }

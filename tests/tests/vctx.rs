@@ -204,7 +204,7 @@ fn relay(
     loop {
         // Requests are small: each comes in one piece, or its body comes in a second one.
         let mut request = Vec::new();
-        while !request.ends_with(b"}") {
+        while !request.ends_with(b"}") && !request.ends_with(b"]") {
             let len = client.read(&mut buffer)?;
             if len == 0 {
                 return Ok(());

@@ -34,6 +34,8 @@ pub(super) struct YesNode {
 
 #[derive(Deserialize)]
 struct Call<'a> {
+    #[serde(borrow)]
+    id: &'a RawValue,
     method: String,
     #[serde(borrow)]
     params: &'a RawValue,
@@ -89,9 +91,20 @@ async fn serve(listener: TcpListener, flags: Flags) {
     }
 }
 
-async fn answer(body: &[u8], (hanging, let_go): &Flags) -> String {
-    let call: Call<'_> = serde_json::from_slice(body).unwrap();
-    let params = call.params.get();
+async fn answer(body: &[u8], flags: &Flags) -> String {
+    if body.starts_with(b"[") {
+        let calls: Vec<Call<'_>> = serde_json::from_slice(body).unwrap();
+        let mut answers = Vec::with_capacity(calls.len());
+        for call in &calls {
+            answers.push(answer_call(call, flags).await);
+        }
+        return format!("[{}]", answers.join(","));
+    }
+    answer_call(&serde_json::from_slice(body).unwrap(), flags).await
+}
+
+async fn answer_call(call: &Call<'_>, (hanging, let_go): &Flags) -> String {
+    let (id, params) = (call.id.get(), call.params.get());
     let result = match call.method.as_str() {
         "gettxouts" => {
             let (outpoints, ..): (Vec<BTreeMap<String, Value>>, Value, bool) =
@@ -108,20 +121,24 @@ async fn answer(body: &[u8], (hanging, let_go): &Flags) -> String {
             }
             format!("\"{}\"", transaction.txid())
         }
+        // One for all, with a fee that is enough for any.
+        "getmempoolentry" => r#"{"fee":0.01000000,"size":226,"depends":[]}"#.to_owned(),
         "getsettings" => r#"{"minminingtxfee":0.00000001}"#.to_owned(),
         "getblockchaininfo" => {
-            format!(r#"{{"blocks":{TIP_HEIGHT},"bestblockhash":"{}"}}"#, "11".repeat(32))
+            let hash = "11".repeat(32);
+            let time = 1_700_000_000;
+            format!(r#"{{"blocks":{TIP_HEIGHT},"bestblockhash":"{hash}","mediantime":{time}}}"#)
         }
         "getrawtransaction" => {
             let (txid, _): (String, bool) = serde_json::from_str(params).unwrap();
             if txid == "00".repeat(32) {
-                let message = "No such mempool or blockchain transaction";
-                return format!(r#"{{"result":null,"error":{{"code":-5,"message":"{message}"}}}}"#);
+                let error = r#"{"code":-5,"message":"No such mempool or blockchain transaction"}"#;
+                return format!(r#"{{"result":null,"error":{error},"id":{id}}}"#);
             }
             // All is in the mempool, where there is nothing to prove.
             format!(r#"{{"txid":"{txid}"}}"#)
         }
         method => panic!("the wallet does not need {method} here"),
     };
-    format!(r#"{{"result":{result},"error":null,"id":"1"}}"#)
+    format!(r#"{{"result":{result},"error":null,"id":{id}}}"#)
 }
