@@ -17,6 +17,7 @@ pub(crate) struct BlockchainInfo {
     pub(crate) blocks: u32,
     #[serde(deserialize_with = "parsed")]
     pub(crate) bestblockhash: BlockHash,
+    pub(crate) mediantime: u32,
 }
 
 /// `gettxout`, where the output exists.
@@ -68,10 +69,12 @@ pub(crate) struct TransactionInfo {
     pub(crate) confirmations: i64,
 }
 
-/// `getmempoolentry`.
+/// `getmempoolentry`, and what `getmempoolancestors` says of each.
 #[derive(Deserialize)]
-pub(crate) struct MempoolEntry {
+pub(crate) struct MempoolInfo {
     pub(crate) fee: Amount,
+    pub(crate) size: u64,
+    pub(crate) depends: Vec<Parsed<Txid>>,
 }
 
 /// `getmerkleproof2`.
@@ -188,7 +191,7 @@ pub(crate) struct Settings {
 }
 
 /// A string that holds a hash or the like.
-#[derive(Deserialize)]
+#[derive(Deserialize, PartialEq, Eq, PartialOrd, Ord)]
 #[serde(bound = "T: FromStr<Err: Display>", transparent)]
 pub(crate) struct Parsed<T>(#[serde(deserialize_with = "parsed")] pub(crate) T);
 

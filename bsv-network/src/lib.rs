@@ -12,8 +12,8 @@ mod transport;
 
 pub use error::NodeError;
 pub use rpc::{
-    BlockCoinbase, BlockInfo, BlockStream, Broadcast, ChainTip, Coin, Mempool, MinedIn,
-    MinerIdInfo, MinerIdRevocation, MinerIdState, NodeRpc, OutputState, TransactionPlace,
-    UnspentOutput,
+    BlockCoinbase, BlockInfo, BlockStream, Broadcast, ChainTip, Coin, Mempool, MempoolEntry,
+    MinedIn, MinerIdInfo, MinerIdRevocation, MinerIdState, NodeRpc, OutputState, Submitted,
+    TransactionPlace, UnspentOutput,
 };
 pub use transport::NodeSettings;

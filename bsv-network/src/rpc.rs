@@ -1,5 +1,6 @@
 mod block;
 mod chain;
+mod mempool;
 mod miner_ids;
 mod node_wallet;
 
@@ -14,13 +15,13 @@ use serde_json::{Value, json};
 
 use crate::amount::Amount;
 use crate::answers::{
-    BlockchainInfo, MempoolEntry, Parsed, Settings, TransactionInfo, TxOutInfo, TxOutItem, TxOuts,
-    Unspent, read,
+    BlockchainInfo, Parsed, Settings, TransactionInfo, TxOutInfo, TxOutItem, TxOuts, Unspent, read,
 };
 use crate::error::NodeError;
 use crate::transport::{NodeSettings, Repeatable, Transport};
 pub use block::BlockStream;
 pub use chain::{BlockCoinbase, BlockInfo, MinedIn};
+pub use mempool::{MempoolEntry, Submitted};
 pub use miner_ids::{MinerIdInfo, MinerIdRevocation, MinerIdState};
 
 /// How long a call may take unless [`NodeRpc::with_timeout`] says otherwise.
@@ -66,6 +67,10 @@ pub struct ChainTip {
     pub height: u32,
     /// Its hash.
     pub hash: BlockHash,
+    /// Its median time past: the median of the times of the last eleven blocks, itself included, in
+    /// seconds since 1970. The lock times of transactions in the next block are compared with it
+    /// (BIP113).
+    pub median_time: u32,
 }
 
 /// Whether transactions count that are not in a block yet.
@@ -109,20 +114,21 @@ pub enum OutputState {
 /// Where a node has a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransactionPlace {
-    /// Neither in the mempool nor in the main chain. A block off the main chain may have it.
+    /// Neither in the final mempool nor in the main chain. A block off the main chain may have it, or
+    /// the pool of what is time-locked.
     Nowhere,
-    /// In the mempool.
+    /// In the final mempool: what may be mined at once.
     Mempool,
     /// In this block of the main chain.
     Block(BlockHash),
 }
 
-/// What became of a transaction that was sent and not refused.
+/// What a node answered to a transaction that it did not refuse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Broadcast {
-    /// It is in the node's mempool now.
+    /// Its id. It may be time-locked.
     Accepted,
-    /// It already was in the mempool or in a block.
+    /// That it had heard of it before.
     AlreadyKnown,
 }
 
@@ -160,7 +166,7 @@ impl NodeRpc {
     /// The tip of the main chain (`getblockchaininfo`).
     pub async fn tip(&self) -> Result<ChainTip, NodeError> {
         let info: BlockchainInfo = self.ask("getblockchaininfo", &NONE).await?;
-        Ok(ChainTip { height: info.blocks, hash: info.bestblockhash })
+        Ok(ChainTip { height: info.blocks, hash: info.bestblockhash, median_time: info.mediantime })
     }
 
     /// The output at `outpoint`, or `None` if it is spent or was never made (`gettxout`).
@@ -229,6 +235,10 @@ impl NodeRpc {
 
     /// Where the node has the transaction `txid` (`getrawtransaction`). A node without `txindex=1`
     /// knows few mined transactions.
+    ///
+    /// A transaction that is not final yet is [`TransactionPlace::Nowhere`], although the node keeps
+    /// it: `getrawtransaction` of node 1.0.13 does not look where `getrawnonfinalmempool` does. It
+    /// stays there for up to ten minutes after it has become final (`checknonfinalfreq`).
     pub async fn transaction_place(&self, txid: &Txid) -> Result<TransactionPlace, NodeError> {
         let method = "getrawtransaction";
         let info: TransactionInfo = match self.ask(method, &(txid.to_string(), true)).await {
@@ -245,16 +255,8 @@ impl NodeRpc {
         })
     }
 
-    /// The fee of the transaction `txid`, in satoshis, or `None` if it is not in the mempool
-    /// (`getmempoolentry`).
-    pub async fn mempool_fee(&self, txid: &Txid) -> Result<Option<u64>, NodeError> {
-        match self.ask("getmempoolentry", &[txid.to_string()]).await {
-            Err(NodeError::Rejected { code: code::NOT_FOUND, .. }) => Ok(None),
-            result => result.map(|MempoolEntry { fee: Amount(fee) }| Some(fee)),
-        }
-    }
-
-    /// Gives the node a transaction to pass on (`sendrawtransaction`).
+    /// Gives the node a transaction to pass on (`sendrawtransaction`). That it is not refused proves
+    /// nothing: see [`NodeRpc::submit_transaction`].
     ///
     /// Fails with [`NodeError::Rejected`] where the node refuses it. After
     /// [`NodeError::Unreachable`] the node may have it nevertheless. Code -25 and a message that
@@ -263,9 +265,7 @@ impl NodeRpc {
     pub async fn send_transaction(&self, tx: &Transaction) -> Result<Broadcast, NodeError> {
         let method = "sendrawtransaction";
         let Parsed(txid) = match self.ask(method, &[tx.to_hex()]).await {
-            Err(NodeError::Rejected { code, message, .. }) if is_known(code, &message) => {
-                return Ok(Broadcast::AlreadyKnown);
-            }
+            Err(error) if is_known(&error) => return Ok(Broadcast::AlreadyKnown),
             result => result?,
         };
         same_txid(method, &txid, &tx.txid())?;
@@ -385,9 +385,13 @@ fn output_state(item: TxOutItem) -> Option<OutputState> {
     }
 }
 
-/// Whether a refusal says that the node has the transaction, in its mempool or in a block.
-fn is_known(code: i64, message: &str) -> bool {
-    code == code::ALREADY_KNOWN || (code == code::REFUSED && message.starts_with("257:"))
+/// Whether a refusal says that the node has heard of the transaction before.
+fn is_known(error: &NodeError) -> bool {
+    match error {
+        NodeError::Rejected { code: code::ALREADY_KNOWN, .. } => true,
+        NodeError::Rejected { code: code::REFUSED, message, .. } => message.starts_with("257:"),
+        _ => false,
+    }
 }
 
 fn same_txid(method: &str, answered: &Txid, asked: &Txid) -> Result<(), NodeError> {

@@ -85,9 +85,16 @@ type Failure = Box<dyn Error + Send + Sync>;
 #[derive(Serialize)]
 struct Call<'a, P> {
     jsonrpc: &'static str,
-    id: &'static str,
+    /// The place in a batch, from 0.
+    id: usize,
     method: &'a str,
     params: &'a P,
+}
+
+impl<'a, P> Call<'a, P> {
+    fn new(id: usize, method: &'a str, params: &'a P) -> Self {
+        Self { jsonrpc: "1.0", id, method, params }
+    }
 }
 
 #[derive(Deserialize)]
@@ -95,6 +102,7 @@ struct Answer {
     /// `null` included.
     result: Box<RawValue>,
     error: Option<AnswerError>,
+    id: Option<Box<RawValue>>,
 }
 
 #[derive(Deserialize)]
@@ -128,10 +136,9 @@ impl Transport {
         params: &impl Serialize,
         timeout: Duration,
     ) -> Result<AnswerStream<'_>, NodeError> {
-        let call = Call { jsonrpc: "1.0", id: "bsv", method, params };
-        let body = serde_json::to_vec(&call).expect("parameters are plain values");
+        let body = encode(&Call::new(0, method, params));
         let turn = self.turns.acquire().await.ok();
-        let sent = tokio::time::timeout(timeout, self.send(body.into(), Repeatable::Yes)).await;
+        let sent = tokio::time::timeout(timeout, self.send(body, Repeatable::Yes)).await;
         let late = |_| self.unreachable(format!("none within {timeout:?}"));
         let response = sent.map_err(late)?.map_err(|error| self.failed(method, &*error))?;
         let mut stream = AnswerStream {
@@ -156,23 +163,51 @@ impl Transport {
         timeout: Duration,
         repeatable: Repeatable,
     ) -> Result<Box<RawValue>, NodeError> {
-        let call = Call { jsonrpc: "1.0", id: "bsv", method, params };
-        let body = serde_json::to_vec(&call).expect("parameters are plain values");
+        let body = encode(&Call::new(0, method, params));
+        let (status, answer) = self.exchange(method, body, timeout, repeatable).await?;
+        self.read(method, status, &answer)
+    }
+
+    /// Makes several calls in one HTTP request, a method and its parameters each. A node makes them in
+    /// this order and answers each of them. `timeout` covers all; `repeatable` is about all of them
+    /// together.
+    pub(crate) async fn batch<const N: usize>(
+        &self,
+        calls: [(&str, &impl Serialize); N],
+        timeout: Duration,
+        repeatable: Repeatable,
+    ) -> Result<[Result<Box<RawValue>, NodeError>; N], NodeError> {
+        let methods = calls.map(|(method, _)| method);
+        let calls = calls.iter().enumerate();
+        let calls: Vec<_> =
+            calls.map(|(id, (method, params))| Call::new(id, method, *params)).collect();
+        let name = methods.join(", ");
+        let (status, answer) = self.exchange(&name, encode(&calls), timeout, repeatable).await?;
+        self.read_batch(methods, status, &answer)
+    }
+
+    async fn exchange(
+        &self,
+        method: &str,
+        body: Bytes,
+        timeout: Duration,
+        repeatable: Repeatable,
+    ) -> Result<(StatusCode, Vec<u8>), NodeError> {
         let exchange = async {
             // The semaphore is never closed; a closed one would only stop the counting.
             let _turn = self.turns.acquire().await;
-            self.post(body.into(), repeatable).await
+            self.post(body, repeatable).await
         };
-        let (status, body) = match tokio::time::timeout(timeout, exchange).await {
+        let (status, answer) = match tokio::time::timeout(timeout, exchange).await {
             Ok(Ok(answer)) => answer,
             Ok(Err(error)) => return Err(self.failed(method, &*error)),
             Err(_) => return Err(self.unreachable(format!("none within {timeout:?}"))),
         };
-        if body.len() > MOST_ANSWER_BYTES {
+        if answer.len() > MOST_ANSWER_BYTES {
             let reason = format!("longer than {MOST_ANSWER_BYTES} bytes");
             return Err(NodeError::unexpected(method, reason));
         }
-        self.read(method, status, &body)
+        Ok((status, answer))
     }
 
     /// Stops reading where the answer is too long.
@@ -222,28 +257,61 @@ impl Transport {
         status: StatusCode,
         body: &[u8],
     ) -> Result<Box<RawValue>, NodeError> {
-        match status {
-            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-                return Err(NodeError::Unauthorized);
-            }
-            StatusCode::SERVICE_UNAVAILABLE => {
-                return Err(self.unreachable("the node is stopping".to_owned()));
-            }
-            _ if body.starts_with(BUSY.as_bytes()) => {
-                return Err(self.unreachable("the node is too busy".to_owned()));
-            }
-            _ => {}
-        }
+        self.check_served(status, body)?;
         let answer: Answer = serde_json::from_slice(body).map_err(|error| {
             NodeError::unexpected(method, format!("HTTP status {status}, {error}"))
         })?;
-        match answer.error {
-            None if status == StatusCode::OK => Ok(answer.result),
-            None => Err(NodeError::unexpected(method, format!("HTTP status {status}, no error"))),
-            Some(AnswerError { code: STARTING, .. }) => Err(NodeError::Starting),
-            Some(AnswerError { code, message }) => {
-                Err(NodeError::Rejected { method: method.to_owned(), code, message })
+        match outcome(method, answer) {
+            Ok(_) if status != StatusCode::OK => {
+                Err(NodeError::unexpected(method, format!("HTTP status {status}, no error")))
             }
+            outcome => outcome,
+        }
+    }
+
+    /// What the answer to a batch means. It comes with status 200, whatever became of the calls; each
+    /// has its own result or error.
+    fn read_batch<const N: usize>(
+        &self,
+        methods: [&str; N],
+        status: StatusCode,
+        body: &[u8],
+    ) -> Result<[Result<Box<RawValue>, NodeError>; N], NodeError> {
+        self.check_served(status, body)?;
+        let name = methods.join(", ");
+        let Ok(answers) = serde_json::from_slice::<Vec<Answer>>(body) else {
+            // The node's words, if it refused the batch as a whole.
+            self.read(&name, status, body)?;
+            return Err(NodeError::unexpected(&name, "one answer to several calls".to_owned()));
+        };
+        let is_of = |(id, answer): (usize, &Answer)| {
+            answer.id.as_deref().is_some_and(|answered| answered.get() == id.to_string())
+        };
+        let in_order = answers.iter().enumerate().all(is_of);
+        let answers: Result<[Answer; N], _> = answers.try_into();
+        match answers {
+            Ok(answers) if in_order && status == StatusCode::OK => {
+                let mut methods = methods.into_iter();
+                Ok(answers.map(|answer| outcome(methods.next().unwrap_or_default(), answer)))
+            }
+            _ => {
+                let reason = format!("HTTP status {status}, not one answer to each call");
+                Err(NodeError::unexpected(&name, reason))
+            }
+        }
+    }
+
+    /// Whether the node has looked at the call at all.
+    fn check_served(&self, status: StatusCode, body: &[u8]) -> Result<(), NodeError> {
+        match status {
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Err(NodeError::Unauthorized),
+            StatusCode::SERVICE_UNAVAILABLE => {
+                Err(self.unreachable("the node is stopping".to_owned()))
+            }
+            _ if body.starts_with(BUSY.as_bytes()) => {
+                Err(self.unreachable("the node is too busy".to_owned()))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -330,6 +398,21 @@ impl AnswerStream<'_> {
         let chunk = chunk.map_err(late)?.map_err(failed)?;
         self.text.extend_from_slice(chunk.as_deref().unwrap_or_default());
         Ok(chunk.is_some())
+    }
+}
+
+fn encode(calls: &impl Serialize) -> Bytes {
+    serde_json::to_vec(calls).expect("parameters are plain values").into()
+}
+
+/// The result of one call, or the node's refusal.
+fn outcome(method: &str, answer: Answer) -> Result<Box<RawValue>, NodeError> {
+    match answer.error {
+        None => Ok(answer.result),
+        Some(AnswerError { code: STARTING, .. }) => Err(NodeError::Starting),
+        Some(AnswerError { code, message }) => {
+            Err(NodeError::Rejected { method: method.to_owned(), code, message })
+        }
     }
 }
 
@@ -440,6 +523,77 @@ mod tests {
         assert_eq!(read(403, ""), Err(NodeError::Unauthorized));
         for (status, body) in [(503, ""), (500, "Work queue depth exceeded\r\n")] {
             assert!(matches!(read(status, body), Err(NodeError::Unreachable { .. })));
+        }
+    }
+
+    fn read_batch(
+        status: u16,
+        body: &str,
+    ) -> Result<[Result<Box<RawValue>, NodeError>; 2], NodeError> {
+        let status = StatusCode::from_u16(status).unwrap();
+        Transport::new(settings("localhost")).read_batch(
+            ["getinfo", "stop"],
+            status,
+            body.as_bytes(),
+        )
+    }
+
+    #[test]
+    fn each_call_of_a_batch_has_its_own_answer() {
+        let result = r#"{"result":7,"error":null,"id":0}"#;
+        let error = r#"{"result":null,"error":{"code":-5,"message":"none"},"id":1}"#;
+        let [first, second] = read_batch(200, &format!("[{result},{error}]")).unwrap();
+        assert_eq!(first.unwrap().get(), "7");
+        let rejected =
+            NodeError::Rejected { method: "stop".to_owned(), code: -5, message: "none".to_owned() };
+        assert_eq!(second.unwrap_err(), rejected);
+        let starting = error.replace("-5", "-28");
+        let [_, second] = read_batch(200, &format!("[{result},{starting}]")).unwrap();
+        assert_eq!(second.unwrap_err(), NodeError::Starting);
+    }
+
+    #[test]
+    fn a_batch_that_is_refused_as_a_whole_has_one_error() {
+        let error = r#"{"result":null,"error":{"code":-32700,"message":"Parse error"},"id":null}"#;
+        let rejected = NodeError::Rejected {
+            method: "getinfo, stop".to_owned(),
+            code: -32700,
+            message: "Parse error".to_owned(),
+        };
+        assert_eq!(read_batch(500, error).unwrap_err(), rejected);
+        let starting = error.replace("-32700", "-28");
+        assert_eq!(read_batch(500, &starting).unwrap_err(), NodeError::Starting);
+        assert_eq!(read_batch(401, "").unwrap_err(), NodeError::Unauthorized);
+        for (status, body) in [(503, ""), (500, "Work queue depth exceeded\r\n")] {
+            let error = read_batch(status, body).unwrap_err();
+            assert!(matches!(error, NodeError::Unreachable { .. }), "{error}");
+        }
+    }
+
+    #[test]
+    fn nonsense_in_answer_to_a_batch_is_unexpected() {
+        let answer = |id: &str| format!(r#"{{"result":7,"error":null,"id":{id}}}"#);
+        let batch = |ids: &[&str]| {
+            let answers: Vec<_> = ids.iter().map(|id| answer(id)).collect();
+            format!("[{}]", answers.join(","))
+        };
+        assert!(read_batch(200, &batch(&["0", "1"])).is_ok());
+        for (status, body) in [
+            (200, String::new()),
+            (200, "[]".to_owned()),
+            (200, answer("0")),
+            (200, batch(&["0"])),
+            (200, batch(&["0", "1", "2"])),
+            (200, batch(&["1", "0"])),
+            (200, batch(&["0", "0"])),
+            (200, batch(&["0", "null"])),
+            (200, format!(r#"[{},{{"result":7,"error":null}}]"#, answer("0"))),
+            (200, format!("[{},7]", answer("0"))),
+            (200, format!("[{},", answer("0"))),
+            (500, batch(&["0", "1"])),
+        ] {
+            let error = read_batch(status, &body).unwrap_err();
+            assert!(matches!(error, NodeError::Unexpected { .. }), "{body}: {error}");
         }
     }
 

@@ -13,8 +13,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bsv_network::{
-    BlockInfo, Broadcast, ChainTip, Mempool, MinedIn, NodeError, NodeRpc, NodeSettings,
-    OutputState, TransactionPlace,
+    BlockInfo, Broadcast, ChainTip, Mempool, MempoolEntry, MinedIn, NodeError, NodeRpc,
+    NodeSettings, OutputState, Submitted, TransactionPlace,
 };
 use bsv_tests::Node;
 use bsv_tx::{
@@ -58,7 +58,7 @@ impl Payee {
         receiver: &Self,
         fee: u64,
     ) -> Transaction {
-        let mut transaction = Transaction {
+        let transaction = Transaction {
             version: 1,
             inputs: vec![TxIn {
                 previous_output: *outpoint,
@@ -71,9 +71,21 @@ impl Payee {
             }],
             lock_time: 0,
         };
+        self.sign(transaction, output)
+    }
+
+    /// Signs the only input, which spends `spent`.
+    fn sign(&self, mut transaction: Transaction, spent: &TxOut) -> Transaction {
         transaction.inputs[0].unlocking_script =
-            sign_p2pkh(&transaction, 0, output, &self.key).unwrap();
+            sign_p2pkh(&transaction, 0, spent, &self.key).unwrap();
         transaction
+    }
+
+    /// The same payment, locked until `lock_time`.
+    fn lock(&self, mut payment: Transaction, spent: &TxOut, lock_time: u32) -> Transaction {
+        payment.lock_time = lock_time;
+        payment.inputs[0].sequence = 0;
+        self.sign(payment, spent)
     }
 }
 
@@ -91,20 +103,38 @@ fn code_of(error: &NodeError) -> i64 {
     }
 }
 
+fn place_of(tip: &ChainTip) -> (u32, BlockHash) {
+    (tip.height, tip.hash)
+}
+
 #[tokio::test]
 async fn the_tip_follows_mining() {
     let node = Node::start();
     let rpc = node.rpc();
     let genesis = "0f9188f13cb7b2c71f2a335e3a4fc328bf5beb436012afca590b1a11466e2206";
-    let start = ChainTip { height: 0, hash: genesis.parse().unwrap() };
+    let start = ChainTip { height: 0, hash: genesis.parse().unwrap(), median_time: 1_296_688_602 };
     assert_eq!(rpc.tip().await, Ok(start));
     let hashes = rpc.generate(3).await.unwrap();
-    assert_eq!(rpc.tip().await, Ok(ChainTip { height: 3, hash: hashes[2] }));
+    assert_eq!(place_of(&rpc.tip().await.unwrap()), (3, hashes[2]));
     assert_eq!(rpc.wallet_balance().await, Ok(0));
     rpc.generate(98).await.unwrap();
     assert_eq!(rpc.wallet_balance().await, Ok(50 * BSV));
     let header = node.call("getblockheader", json!([hashes[0].to_string()]));
     assert_eq!(header["confirmations"], 101);
+}
+
+#[tokio::test]
+async fn the_median_time_is_that_of_the_last_eleven_blocks() {
+    let node = Node::start();
+    let start = node.call("getblockchaininfo", json!([]))["mediantime"].as_u64().unwrap();
+    assert_eq!(start, 1_296_688_602);
+    let now = u32::try_from(start).unwrap() + 600_000_000;
+    for minute in 0..15 {
+        node.call("setmocktime", json!([now + 60 * minute]));
+        node.mine(1);
+    }
+    let tip = node.rpc().tip().await.unwrap();
+    assert_eq!((tip.height, tip.median_time), (15, now + 60 * 9));
 }
 
 #[tokio::test]
@@ -253,6 +283,158 @@ async fn a_senseless_transaction_is_refused() {
     assert!(matches!(error, NodeError::Rejected { .. }), "{error}");
     let error = node.try_call("sendrawtransaction", json!(["00"])).unwrap_err();
     assert_eq!(code_of(&error), -22, "{error}");
+}
+
+fn shown(fee: u64, transaction: &Transaction, parents: &[Txid]) -> MempoolEntry {
+    MempoolEntry { fee, size: transaction.to_bytes().len() as u64, parents: parents.to_vec() }
+}
+
+#[tokio::test]
+async fn what_is_submitted_is_in_the_mempool_or_not_shown() {
+    let node = rich_node();
+    let rpc = node.rpc();
+    let (payee, other) = (Payee::new(), Payee::new());
+    let coin = payee.receive(rpc, BSV).await;
+    node.mine(1);
+    let payment = payee.pay(&coin, &other, 500);
+    let txid = payment.txid();
+    assert_eq!(rpc.mempool_entry(&txid).await, Ok(None));
+    for what in ["new", "already in the mempool"] {
+        let entry = shown(500, &payment, &[]);
+        let submitted = rpc.submit_transaction(&payment).await;
+        assert_eq!(submitted, Ok(Submitted::InMempool(entry.clone())), "{what}");
+        assert_eq!(rpc.mempool_entry(&txid).await, Ok(Some(entry)), "{what}");
+    }
+    let block = node.mine(1)[0];
+    assert_eq!(rpc.submit_transaction(&payment).await, Ok(Submitted::NotShown), "mined");
+    assert_eq!(rpc.transaction_place(&txid).await, Ok(TransactionPlace::Block(block)));
+    assert_eq!(rpc.mempool_entry(&txid).await, Ok(None));
+}
+
+#[tokio::test]
+async fn what_is_time_locked_is_taken_but_is_nowhere() {
+    // By itself the node looks every ten minutes for what has become final.
+    let node = Node::start_with(&["checknonfinalfreq=200"]);
+    node.mine(110);
+    let rpc = node.rpc();
+    let (payee, other) = (Payee::new(), Payee::new());
+    let coin = payee.receive(rpc, BSV).await;
+    node.mine(1);
+    let height = rpc.tip().await.unwrap().height;
+    let payment = payee.lock(payee.pay(&coin, &other, 500), &coin.1, height + 2);
+    let txid = payment.txid();
+    assert_eq!(rpc.send_transaction(&payment).await, Ok(Broadcast::Accepted));
+    assert_eq!(rpc.send_transaction(&payment).await, Ok(Broadcast::AlreadyKnown));
+    assert_eq!(node.call("getrawnonfinalmempool", json!([])), json!([txid.to_string()]));
+
+    assert_eq!(rpc.submit_transaction(&payment).await, Ok(Submitted::NotShown));
+    assert_eq!(rpc.transaction_place(&txid).await, Ok(TransactionPlace::Nowhere));
+    assert_eq!(rpc.transaction(&txid).await, Ok(None));
+    assert_eq!(rpc.mempool_entry(&txid).await, Ok(None));
+    assert_eq!(rpc.mempool_ancestors(&txid).await, Ok(None));
+    assert_eq!(rpc.mempool().await, Ok(vec![]));
+    let unspent = OutputState::Unspent { satoshis: BSV, confirmations: 1 };
+    assert_eq!(rpc.outputs(&[coin.0], Mempool::Include).await, Ok(vec![unspent]));
+
+    node.mine(1);
+    assert_eq!(rpc.transaction_place(&txid).await, Ok(TransactionPlace::Nowhere), "a block early");
+    node.mine(1);
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while rpc.transaction_place(&txid).await != Ok(TransactionPlace::Mempool) {
+        assert!(Instant::now() < deadline, "it is final and not in the mempool");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let entry = shown(500, &payment, &[]);
+    assert_eq!(rpc.submit_transaction(&payment).await, Ok(Submitted::InMempool(entry)));
+}
+
+#[tokio::test]
+async fn what_is_refused_when_submitted_is_told_in_the_nodes_words() {
+    let node = rich_node();
+    let rpc = node.rpc();
+    let (payee, other) = (Payee::new(), Payee::new());
+    let coin = payee.receive(rpc, BSV).await;
+    node.mine(1);
+    let payment = payee.pay(&coin, &other, 500);
+    let mut spoilt = payment.clone();
+    spoilt.outputs[0].satoshis -= 1;
+    let error = rpc.submit_transaction(&spoilt).await.unwrap_err();
+    assert_eq!(code_of(&error), -26, "{error}");
+    assert!(
+        error.to_string().starts_with(
+            "the node refused sendrawtransaction: 16: mandatory-script-verify-flag-failed"
+        ),
+        "{error}"
+    );
+    let empty = Transaction { version: 1, inputs: vec![], outputs: vec![], lock_time: 0 };
+    let error = rpc.submit_transaction(&empty).await.unwrap_err();
+    assert!(matches!(error, NodeError::Rejected { .. }), "{error}");
+
+    rpc.submit_transaction(&payment).await.unwrap();
+    let rival = payee.pay(&coin, &payee, 700);
+    let error = rpc.submit_transaction(&rival).await.unwrap_err();
+    assert!(error.to_string().contains("258: txn-mempool-conflict"), "{error}");
+    node.mine(1);
+    rpc.submit_transaction(&other.pay(&other.coin_in(&payment), &payee, 500)).await.unwrap();
+    node.mine(1);
+    let error = rpc.submit_transaction(&payment).await.unwrap_err();
+    assert_eq!(code_of(&error), -25, "mined and all its outputs spent: {error}");
+}
+
+#[tokio::test]
+async fn ancestors_in_the_mempool_have_fees_and_sizes() {
+    const LONG: usize = 300;
+    let node = rich_node();
+    let rpc = node.rpc();
+    let payee = Payee::new();
+    let mut coin = payee.receive(rpc, BSV).await;
+    node.mine(1);
+    let mut expected = Vec::new();
+    let mut parents = Vec::new();
+    for generation in 0..LONG {
+        let fee = 400 + generation as u64;
+        let payment = payee.pay(&coin, &payee, fee);
+        let (txid, entry) = (payment.txid(), shown(fee, &payment, &parents));
+        let submitted = rpc.submit_transaction(&payment).await;
+        assert_eq!(submitted, Ok(Submitted::InMempool(entry.clone())), "{generation}");
+        if [0, 1, 2, LONG - 1].contains(&generation) {
+            let mut ancestors = rpc.mempool_ancestors(&txid).await.unwrap().unwrap();
+            ancestors.sort_by_key(|(_, entry)| entry.fee);
+            assert_eq!(ancestors, expected, "{generation}");
+        }
+        expected.push((txid, entry));
+        parents = vec![txid];
+        coin = payee.coin_in(&payment);
+    }
+    let unknown = Txid::from_bytes([7; 32]);
+    assert_eq!(rpc.mempool_ancestors(&unknown).await, Ok(None));
+    node.mine(1);
+    assert_eq!(rpc.mempool_ancestors(&parents[0]).await, Ok(None), "mined");
+}
+
+#[tokio::test]
+async fn the_calls_of_a_batch_are_made_in_their_order() {
+    let node = rich_node();
+    let rpc = node.rpc();
+    let payee = Payee::new();
+    let mut coin = payee.receive(rpc, BSV).await;
+    for _ in 0..200 {
+        let payment = payee.pay(&coin, &payee, 500);
+        let submitted = rpc.submit_transaction(&payment).await.unwrap();
+        assert!(matches!(submitted, Submitted::InMempool(_)), "{submitted:?}");
+        coin = payee.coin_in(&payment);
+    }
+}
+
+#[tokio::test]
+async fn a_node_that_cannot_be_used_is_given_no_transaction() {
+    let mut node = Node::start();
+    let empty = Transaction { version: 1, inputs: vec![], outputs: vec![], lock_time: 0 };
+    let stranger = NodeRpc::new(NodeSettings { password: "wrong".into(), ..node.settings() });
+    assert_eq!(stranger.submit_transaction(&empty).await, Err(NodeError::Unauthorized));
+    node.stop();
+    let error = node.rpc().submit_transaction(&empty).await.unwrap_err();
+    assert!(matches!(error, NodeError::Unreachable { .. }), "{error}");
 }
 
 #[tokio::test]
@@ -462,9 +644,9 @@ async fn a_node_that_cannot_be_used_is_told_from_one_that_refuses() {
     let NodeError::Unreachable { address, .. } = &error else { panic!("{error}") };
     assert_eq!(*address, format!("{}:{}", node.host, node.port));
     node.restart();
-    assert_eq!(node.rpc().tip().await, Ok(ChainTip { height: 1, hash: tip }));
+    assert_eq!(place_of(&node.rpc().tip().await.unwrap()), (1, tip));
     node.restart();
-    assert_eq!(node.rpc().tip().await, Ok(ChainTip { height: 1, hash: tip }));
+    assert_eq!(place_of(&node.rpc().tip().await.unwrap()), (1, tip));
 }
 
 #[tokio::test]
@@ -524,9 +706,11 @@ async fn only_harmless_calls_are_repeated_after_a_hang_up() {
         counter.fetch_add(1, Ordering::SeqCst);
     });
     let payee = Payee::new();
+    let nothing = Transaction { version: 1, inputs: vec![], outputs: vec![], lock_time: 0 };
     let mut total = 0;
     for (error, expected) in [
         (rpc.tip().await.unwrap_err(), 2),
+        (rpc.submit_transaction(&nothing).await.unwrap_err(), 2),
         (rpc.send_to_address(&payee.address, 1).await.unwrap_err(), 1),
         (rpc.generate(1).await.unwrap_err(), 1),
         (rpc.call("getinfo", &[]).await.unwrap_err(), 1),
@@ -561,7 +745,11 @@ async fn an_answer_that_no_node_gives_is_unexpected() {
 
 /// A client of a stand-in for a node that answers `result` to everything.
 fn client_told(result: String) -> NodeRpc {
-    let body = format!(r#"{{"result":{result},"error":null,"id":"bsv"}}"#);
+    client_answered(&format!(r#"{{"result":{result},"error":null,"id":0}}"#))
+}
+
+/// A client of a stand-in for a node that answers `body` to everything.
+fn client_answered(body: &str) -> NodeRpc {
     let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len());
     client_of(move |mut stream| {
         let _ = stream.read(&mut [0; 4096]);
@@ -600,6 +788,54 @@ async fn outputs_that_make_no_sense_are_noticed() {
     ] {
         let rpc = client_told(format!(r#"{{"txouts":[{items}]}}"#));
         let given = reason_of(rpc.outputs(&[outpoint], Mempool::Include).await);
+        assert!(given.contains(reason), "{given}");
+    }
+}
+
+#[tokio::test]
+async fn what_the_mempool_shows_of_a_submitted_transaction_counts() {
+    let transaction = Transaction { version: 1, inputs: vec![], outputs: vec![], lock_time: 0 };
+    let txid = format!("\"{}\"", transaction.txid());
+    let entry = format!(r#"{{"fee":1e-06,"size":10,"depends":["{}"]}}"#, "07".repeat(32));
+    let taken = |result: &str| format!(r#""result":{result},"error":null"#);
+    let refused = |code: i64, message: &str| {
+        format!(r#""result":null,"error":{{"code":{code},"message":"{message}"}}"#)
+    };
+    let submit = async |sent: &str, shown: &str| {
+        let rpc = client_answered(&format!(r#"[{{{sent},"id":0}},{{{shown},"id":1}}]"#));
+        rpc.submit_transaction(&transaction).await
+    };
+    let parent = Txid::from_bytes([7; 32]);
+    let shown = Submitted::InMempool(MempoolEntry { fee: 100, size: 10, parents: vec![parent] });
+    let missing = refused(-5, "Transaction not in mempool");
+    for sent in [
+        taken(&txid),
+        refused(-27, "Transaction already in the mempool"),
+        refused(-26, "257: txn-already-known"),
+    ] {
+        assert_eq!(submit(&sent, &taken(&entry)).await, Ok(shown.clone()), "{sent}");
+        assert_eq!(submit(&sent, &missing).await, Ok(Submitted::NotShown), "{sent}");
+        let failed = submit(&sent, &refused(-28, "Loading")).await;
+        assert_eq!(failed, Err(NodeError::Starting), "{sent}");
+    }
+    // It came from elsewhere between the two calls.
+    let refusal = refused(-25, "Missing inputs");
+    assert_eq!(submit(&refusal, &taken(&entry)).await, Ok(shown));
+    assert_eq!(code_of(&submit(&refusal, &missing).await.unwrap_err()), -25);
+    let starting = refused(-28, "Loading");
+    assert_eq!(submit(&starting, &missing).await, Err(NodeError::Starting));
+
+    let another = format!("\"{parent}\"");
+    for (sent, shown, reason) in [
+        (taken(&another), taken(&entry), "is about transaction"),
+        (taken("7"), taken(&entry), "invalid type"),
+        (taken(&txid), taken("null"), "invalid type: null"),
+        (taken(&txid), taken(&entry.replace("1e-06", "-1")), "negative"),
+        (taken(&txid), taken(&entry.replace("10", "-10")), "expected u64"),
+        (taken(&txid), taken(&entry.replace("0707", "07")), "64 hexadecimal characters"),
+        (taken(&txid), taken(r#"{"fee":0,"size":10}"#), "missing field `depends`"),
+    ] {
+        let given = reason_of(submit(&sent, &shown).await);
         assert!(given.contains(reason), "{given}");
     }
 }
@@ -720,7 +956,7 @@ async fn a_block_is_mined_with_a_coinbase_of_our_own() {
         let coinbase = coinbase_for(&candidate, &payee);
         let hash = node.submit_block(&candidate, &coinbase).unwrap();
         let height = u32::try_from(candidate["height"].as_u64().unwrap()).unwrap();
-        assert_eq!(node.rpc().tip().await, Ok(ChainTip { height, hash }));
+        assert_eq!(place_of(&node.rpc().tip().await.unwrap()), (height, hash));
         let block = node.call("getblock", json!([hash.to_string()]));
         assert_eq!(block["tx"][0], coinbase.txid().to_string());
         assert_eq!(block["tx"].as_array().unwrap().len() as u64, 1 + payments);

@@ -338,7 +338,10 @@ async fn fee(node: &NodeRpc, transaction: &Transaction) -> Result<Option<u64>, E
                 // It may be on its way already, by whoever.
                 return match node.transaction_place(&txid).await.map_err(away)? {
                     TransactionPlace::Nowhere => Err(Error::UnknownInput { index, outpoint }),
-                    TransactionPlace::Mempool => node.mempool_fee(&txid).await.map_err(away),
+                    TransactionPlace::Mempool => {
+                        let entry = node.mempool_entry(&txid).await.map_err(away)?;
+                        Ok(entry.map(|entry| entry.fee))
+                    }
                     TransactionPlace::Block(_) => Ok(None),
                 };
             }

@@ -1,7 +1,6 @@
 use bsv_tx::{BlockHash, BlockHeader, DecodeError, MerkleBranch, Reader, Transaction, Txid};
 
 use super::NodeRpc;
-use crate::answers::Parsed;
 use crate::error::NodeError;
 use crate::transport::{AnswerStream, MOST_ANSWER_BYTES};
 
@@ -39,12 +38,6 @@ impl NodeRpc {
             return Err(NodeError::unexpected(METHOD, reason));
         }
         Ok(Some(BlockStream { header, source, left, txids: Vec::new() }))
-    }
-
-    /// The transactions that the node knows of and that are in no block (`getrawmempool`).
-    pub async fn mempool(&self) -> Result<Vec<Txid>, NodeError> {
-        let txids: Vec<Parsed<Txid>> = self.ask("getrawmempool", &super::NONE).await?;
-        Ok(txids.into_iter().map(|Parsed(txid)| txid).collect())
     }
 }
 

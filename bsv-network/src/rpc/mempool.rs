@@ -1,0 +1,113 @@
+use std::collections::BTreeMap;
+
+use bsv_tx::{Transaction, Txid};
+use serde_json::value::RawValue;
+
+use super::{NodeRpc, code, is_known, same_txid};
+use crate::amount::Amount;
+use crate::answers::{MempoolInfo, Parsed, read};
+use crate::error::NodeError;
+use crate::transport::Repeatable;
+
+const ENTRY: &str = "getmempoolentry";
+
+/// A transaction in the node's final mempool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MempoolEntry {
+    /// What it leaves to the miner, in satoshis.
+    pub fee: u64,
+    /// The length of the encoded transaction, in bytes.
+    pub size: u64,
+    /// The transactions of the mempool whose outputs it spends (`depends`), each of them once.
+    pub parents: Vec<Txid>,
+}
+
+/// Where a transaction is after it was sent and not refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Submitted {
+    /// In the node's final mempool.
+    InMempool(MempoolEntry),
+    /// The node has heard of it, but its final mempool does not show it. It may be in a block, which
+    /// [`NodeRpc::transaction_place`] tells; or it is time-locked, or still being validated.
+    NotShown,
+}
+
+impl NodeRpc {
+    /// The transactions of the final mempool (`getrawmempool`).
+    pub async fn mempool(&self) -> Result<Vec<Txid>, NodeError> {
+        let txids: Vec<Parsed<Txid>> = self.ask("getrawmempool", &super::NONE).await?;
+        Ok(txids.into_iter().map(|Parsed(txid)| txid).collect())
+    }
+
+    /// What the final mempool has of the transaction `txid`, or `None` if it is not there
+    /// (`getmempoolentry`).
+    pub async fn mempool_entry(&self, txid: &Txid) -> Result<Option<MempoolEntry>, NodeError> {
+        let params = [txid.to_string()];
+        let call = self.transport.call(ENTRY, &params, self.timeout, Repeatable::Yes);
+        read_entry(call.await)
+    }
+
+    /// All transactions of the final mempool that `txid` builds on, its parents and theirs, in no
+    /// particular order and without itself; or `None` if `txid` is not there
+    /// (`getmempoolancestors`).
+    ///
+    /// The node answers them all: a transaction has fewer than 10,000 where the node is not set
+    /// otherwise (`limitancestorcount`), which take it 0.2 seconds. Fails with
+    /// [`NodeError::Unexpected`] where that is more than 64 MiB of text: 10,000 with a hundred parents
+    /// each.
+    pub async fn mempool_ancestors(
+        &self,
+        txid: &Txid,
+    ) -> Result<Option<Vec<(Txid, MempoolEntry)>>, NodeError> {
+        let params = (txid.to_string(), true);
+        let found: BTreeMap<Parsed<Txid>, MempoolInfo> =
+            match self.ask("getmempoolancestors", &params).await {
+                Err(NodeError::Rejected { code: code::NOT_FOUND, .. }) => return Ok(None),
+                result => result?,
+            };
+        Ok(Some(found.into_iter().map(|(Parsed(txid), info)| (txid, info.into())).collect()))
+    }
+
+    /// Gives the node a transaction to pass on (`sendrawtransaction`), and asks in the same request
+    /// whether its final mempool shows it (`getmempoolentry`). What it shows counts, whatever the node
+    /// has answered before.
+    ///
+    /// That the node answers the transaction's id, or code -27, or a message that starts with `257:`
+    /// does not say so much: it also does for what is time-locked, and code 257 for what waits for
+    /// its validation (node 1.0.13).
+    ///
+    /// Fails with [`NodeError::Rejected`] where the node refuses it. After
+    /// [`NodeError::Unreachable`] the node may have it nevertheless. Code -25 and a message that
+    /// starts with `258:` do not prove that a transaction sent before is unknown: a mined one
+    /// whose outputs are all spent is answered like that.
+    pub async fn submit_transaction(&self, tx: &Transaction) -> Result<Submitted, NodeError> {
+        let method = "sendrawtransaction";
+        let txid = tx.txid();
+        let calls = [(method, &[tx.to_hex()]), (ENTRY, &[txid.to_string()])];
+        let [sent, shown] = self.transport.batch(calls, self.timeout, Repeatable::Yes).await?;
+        if let Ok(result) = &sent {
+            let Parsed(answered) = read(method, result)?;
+            same_txid(method, &answered, &txid)?;
+        }
+        match (sent, read_entry(shown)) {
+            (_, Ok(Some(entry))) => Ok(Submitted::InMempool(entry)),
+            (Err(error), _) if !is_known(&error) => Err(error),
+            (_, shown) => shown.map(|_| Submitted::NotShown),
+        }
+    }
+}
+
+impl From<MempoolInfo> for MempoolEntry {
+    fn from(MempoolInfo { fee: Amount(fee), size, depends }: MempoolInfo) -> Self {
+        Self { fee, size, parents: depends.into_iter().map(|Parsed(txid)| txid).collect() }
+    }
+}
+
+fn read_entry(answer: Result<Box<RawValue>, NodeError>) -> Result<Option<MempoolEntry>, NodeError> {
+    let result = match answer {
+        Err(NodeError::Rejected { code: code::NOT_FOUND, .. }) => return Ok(None),
+        result => result?,
+    };
+    let info: MempoolInfo = read(ENTRY, &result)?;
+    Ok(Some(info.into()))
+}
