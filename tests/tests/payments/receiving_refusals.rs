@@ -199,8 +199,10 @@ fn what_is_not_final_never_comes_later_either() {
         ("years early", u32::MAX, u32::MAX - 1),
     ] {
         let transaction = not_yet(lock_time, sequence);
-        let detail = refusals.refuse(422, "refused-by-network", what, &transaction);
+        let detail = refusals.refuse(422, "not-final", what, &transaction);
         assert!(detail.contains("final"), "{detail}");
+        // There the node would keep it until its time, and mine it then.
+        assert_eq!(node.call("getrawnonfinalmempool", json!([])), json!([]), "{what}");
     }
     node.mine(5);
     assert_eq!(refusals.counter.mempool(), json!([]));
@@ -371,9 +373,7 @@ fn what_is_too_large() {
 
 #[test]
 fn a_payment_of_almost_10_mb_is_taken() {
-    // Before that height a transaction has at most 1 MB.
-    let node = Node::start_with(&["genesisactivationheight=1"]);
-    let counter = Counter::on(node, 0, Site::on);
+    let counter = Counter::new(0);
     let rich = Purse::filled(&counter.node, 1, 10_000_000);
     let (id, bill) = counter.bill();
     let data = [&[0x00, 0x6a][..], &[1; 4_999_000]].concat();
@@ -390,7 +390,7 @@ fn a_payment_of_almost_10_mb_is_taken() {
 /// answer many.
 #[test]
 fn a_payment_that_spends_large_scripts_is_taken() {
-    let node = Node::start_with(&["genesisactivationheight=1", "maxscriptsizepolicy=0"]);
+    let node = Node::start_with(&["maxscriptsizepolicy=0"]);
     let counter = Counter::on(node, 0, Site::on);
     let rich = Purse::filled(&counter.node, 4, 10_000_000);
     // Pushes a million bytes, drops them, and is content.
