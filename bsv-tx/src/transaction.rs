@@ -16,7 +16,8 @@ pub struct Transaction {
     pub inputs: Vec<TxIn>,
     /// What is made.
     pub outputs: Vec<TxOut>,
-    /// The height (below 500,000,000) or Unix time before which the transaction is not final.
+    /// The height (below 500,000,000) or Unix time up to which the transaction is not final, unless all
+    /// inputs are; see [`Transaction::is_final_at`].
     pub lock_time: u32,
 }
 
@@ -189,6 +190,18 @@ impl Transaction {
         hex::encode(self.to_bytes())
     }
 
+    /// Whether a block at `height` may hold the transaction, if `median_time` is the median time past
+    /// of the block before it, in seconds since 1970 (the rule of nodes since the first one, with the
+    /// clock of BIP113).
+    pub fn is_final_at(&self, height: u32, median_time: u32) -> bool {
+        /// From here on a lock time is a time (`LOCKTIME_THRESHOLD`).
+        const FIRST_TIME: u32 = 500_000_000;
+        let reached = if self.lock_time < FIRST_TIME { height } else { median_time };
+        self.lock_time == 0
+            || self.lock_time < reached
+            || self.inputs.iter().all(|input| input.sequence == u32::MAX)
+    }
+
     /// The transaction id.
     pub fn txid(&self) -> Txid {
         Txid::from_bytes(sha256d(&self.to_bytes()))
@@ -227,6 +240,48 @@ mod tests {
         }
         let longer = [bytes.as_slice(), &[0]].concat();
         assert_eq!(Transaction::from_bytes(&longer), Err(DecodeError::TrailingBytes(1)));
+    }
+
+    #[test]
+    fn a_transaction_is_final_when_its_lock_time_is_over_or_all_its_inputs_are() {
+        const FINAL: u32 = u32::MAX;
+        const TIME: u32 = 500_000_000;
+        let unlocked = [0].as_slice();
+        for (lock_time, sequences, height, median_time, expected) in [
+            (0, unlocked, 0, 0, true),
+            (0, unlocked, 1, 0, true),
+            (1, unlocked, 0, u32::MAX, false),
+            (1, unlocked, 1, u32::MAX, false),
+            (1, unlocked, 2, 0, true),
+            (800_000, unlocked, 799_999, u32::MAX, false),
+            (800_000, unlocked, 800_000, u32::MAX, false),
+            (800_000, unlocked, 800_001, 0, true),
+            (TIME - 1, unlocked, TIME - 1, u32::MAX, false),
+            (TIME - 1, unlocked, TIME, 0, true),
+            (TIME, unlocked, u32::MAX, TIME - 1, false),
+            (TIME, unlocked, u32::MAX, TIME, false),
+            (TIME, unlocked, 0, TIME + 1, true),
+            (u32::MAX, unlocked, u32::MAX, u32::MAX - 1, false),
+            (u32::MAX, unlocked, u32::MAX, u32::MAX, false),
+            (u32::MAX, &[FINAL], 0, 0, true),
+            (u32::MAX, &[FINAL - 1], 0, 0, false),
+            (u32::MAX, &[FINAL, FINAL], 0, 0, true),
+            (u32::MAX, &[FINAL, FINAL - 1], 0, 0, false),
+            (u32::MAX, &[0, FINAL], 0, 0, false),
+        ] {
+            let input = |sequence: &u32| TxIn {
+                previous_output: OutPoint { txid: Txid::from_bytes([7; 32]), vout: 0 },
+                unlocking_script: Script::default(),
+                sequence: *sequence,
+            };
+            let inputs = sequences.iter().map(input).collect();
+            let transaction = Transaction { version: 1, inputs, outputs: Vec::new(), lock_time };
+            assert_eq!(
+                transaction.is_final_at(height, median_time),
+                expected,
+                "lock time {lock_time}, sequences {sequences:?}, at {height} and {median_time}"
+            );
+        }
     }
 
     #[test]

@@ -81,10 +81,16 @@ impl Payee {
         transaction
     }
 
-    /// The same payment, locked until `lock_time`.
-    fn lock(&self, mut payment: Transaction, spent: &TxOut, lock_time: u32) -> Transaction {
+    /// The same payment with another lock time and sequence number.
+    fn lock(
+        &self,
+        mut payment: Transaction,
+        spent: &TxOut,
+        lock_time: u32,
+        sequence: u32,
+    ) -> Transaction {
         payment.lock_time = lock_time;
-        payment.inputs[0].sequence = 0;
+        payment.inputs[0].sequence = sequence;
         self.sign(payment, spent)
     }
 }
@@ -321,7 +327,7 @@ async fn what_is_time_locked_is_taken_but_is_nowhere() {
     let coin = payee.receive(rpc, BSV).await;
     node.mine(1);
     let height = rpc.tip().await.unwrap().height;
-    let payment = payee.lock(payee.pay(&coin, &other, 500), &coin.1, height + 2);
+    let payment = payee.lock(payee.pay(&coin, &other, 500), &coin.1, height + 2, 0);
     let txid = payment.txid();
     assert_eq!(rpc.send_transaction(&payment).await, Ok(Broadcast::Accepted));
     assert_eq!(rpc.send_transaction(&payment).await, Ok(Broadcast::AlreadyKnown));
@@ -346,6 +352,35 @@ async fn what_is_time_locked_is_taken_but_is_nowhere() {
     }
     let entry = shown(500, &payment, &[]);
     assert_eq!(rpc.submit_transaction(&payment).await, Ok(Submitted::InMempool(entry)));
+}
+
+#[tokio::test]
+async fn a_node_and_the_rule_agree_on_what_is_final() {
+    let node = rich_node();
+    let rpc = node.rpc();
+    let payee = Payee::new();
+    let ChainTip { height, median_time, .. } = rpc.tip().await.unwrap();
+    for (lock_time, sequence, is_final) in [
+        (0, 0, true),
+        (height, 0, true),
+        (height + 1, 0, false),
+        (height + 1, u32::MAX - 1, false),
+        (height + 1, u32::MAX, true),
+        (499_999_999, 0, false),
+        (500_000_000, 0, true),
+        (median_time - 1, 0, true),
+        (median_time, 0, false),
+        (u32::MAX, 0, false),
+        (u32::MAX, u32::MAX, true),
+    ] {
+        let coin = payee.receive(rpc, BSV / 100).await;
+        let payment = payee.pay(&coin, &payee, 500);
+        let payment = payee.lock(payment, &coin.1, lock_time, sequence);
+        let what = format!("lock time {lock_time}, sequence {sequence}");
+        assert_eq!(payment.is_final_at(height + 1, median_time), is_final, "{what}");
+        let submitted = rpc.submit_transaction(&payment).await.unwrap();
+        assert_eq!(matches!(submitted, Submitted::InMempool(_)), is_final, "{what}");
+    }
 }
 
 #[tokio::test]
