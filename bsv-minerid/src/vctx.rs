@@ -2,7 +2,9 @@
 //! the only parts of this crate that talk to a node.
 
 use bsv_network::{Broadcast, ChainTip, Coin, Mempool, NodeError, NodeRpc};
-use bsv_tx::{Address, Network, OutPoint, PrivateKey, Transaction, TxIn, TxOut, Txid, sign_p2pkh};
+use bsv_tx::{
+    Address, Network, OutPoint, PrivateKey, SighashCache, Transaction, TxIn, TxOut, Txid,
+};
 
 use crate::alias::Alias;
 use crate::error::Error;
@@ -247,10 +249,15 @@ fn vctx_fee(inputs: usize, satoshis_per_1000_bytes: u64) -> u64 {
 /// A transaction of coins that `key` owns to one output.
 fn signed_vctx(coins: &[Coin], address: &Address, satoshis: u64, key: &PrivateKey) -> Transaction {
     let mut transaction = unsigned_vctx(coins, address, satoshis);
-    for (index, coin) in coins.iter().enumerate() {
-        let script = sign_p2pkh(&transaction, index, &coin.output, key)
-            .expect("the transaction has an input for each coin");
-        transaction.inputs[index].unlocking_script = script;
+    let cache = SighashCache::new(&transaction);
+    let sign = |(index, coin): (usize, &Coin)| {
+        cache
+            .sign_p2pkh(index, &coin.output, key)
+            .expect("the transaction has an input for each coin")
+    };
+    let scripts: Vec<_> = coins.iter().enumerate().map(sign).collect();
+    for (input, script) in transaction.inputs.iter_mut().zip(scripts) {
+        input.unlocking_script = script;
     }
     transaction
 }

@@ -28,5 +28,5 @@ pub use keys::{KeyError, PrivateKey, PublicKey, Signature};
 pub use merkle::{MerkleBranch, Sibling};
 pub use network::{Network, NetworkParseError};
 pub use script::{Instruction, Instructions, Script, ScriptBuilder, ScriptError, opcode};
-pub use sighash::{SighashError, SighashType, sighash, sign_p2pkh};
+pub use sighash::{SighashCache, SighashError, SighashType};
 pub use transaction::{OutPoint, OutPointParseError, Transaction, TxIn, TxOut};

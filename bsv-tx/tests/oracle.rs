@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use bsv_tx::{
     Address, ExtendedPrivateKey, Instruction, MerkleBranch, Network, PrivateKey, PublicKey, Script,
-    ScriptBuilder, Sibling, SighashType, Signature, Transaction, TxOut, Txid, sighash, sign_p2pkh,
+    ScriptBuilder, Sibling, SighashCache, SighashType, Signature, Transaction, TxOut, Txid,
 };
 use serde::Deserialize;
 
@@ -160,8 +160,9 @@ fn signature_hashes_of_every_type_agree() {
             satoshis: vector.satoshis.parse().unwrap(),
             locking_script: Script::from_bytes(repeat(&vector.script_seed, vector.script_length)),
         };
+        let cache = SighashCache::new(&transaction);
         for (sighash_type, digest) in TYPES.into_iter().zip(&vector.digests) {
-            let ours = sighash(&transaction, vector.input, &spent, sighash_type).unwrap();
+            let ours = cache.sighash(vector.input, &spent, sighash_type).unwrap();
             assert_eq!(
                 hex::encode(ours),
                 *digest,
@@ -210,10 +211,11 @@ fn p2pkh_unlocking_scripts_are_the_same_to_the_byte() {
             satoshis: vector.satoshis.parse().unwrap(),
             locking_script: Script::p2pkh(&key.public_key().hash()),
         };
-        let signed = sign_p2pkh(&transaction, vector.input, &spent, &key).unwrap();
+        let cache = SighashCache::new(&transaction);
+        let signed = cache.sign_p2pkh(vector.input, &spent, &key).unwrap();
         assert_eq!(signed.to_hex(), vector.unlocking[0]);
         for (sighash_type, unlocking) in TYPES.into_iter().zip(&vector.unlocking) {
-            let digest = sighash(&transaction, vector.input, &spent, sighash_type).unwrap();
+            let digest = cache.sighash(vector.input, &spent, sighash_type).unwrap();
             let mut signature = key.sign(&digest).to_der();
             signature.push(sighash_type.to_byte());
             let ours = ScriptBuilder::new()

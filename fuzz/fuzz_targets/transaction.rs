@@ -3,7 +3,7 @@
 
 #![no_main]
 
-use bsv_tx::{BlockHeader, Script, SighashType, Transaction, TxOut, sighash};
+use bsv_tx::{BlockHeader, Script, SighashCache, SighashType, Transaction, TxOut};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -21,11 +21,12 @@ fuzz_target!(|bytes: &[u8]| {
 
 fn sign_inputs(transaction: &Transaction) {
     let spent = TxOut { satoshis: 1, locking_script: Script::p2pkh(&[0; 20]) };
+    let cache = SighashCache::new(transaction);
     let count = transaction.inputs.len();
     for index in [0, count / 2, count] {
         for base in [SighashType::ALL, SighashType::NONE, SighashType::SINGLE] {
             for sighash_type in [base, base.anyone_can_pay()] {
-                let digest = sighash(transaction, index, &spent, sighash_type);
+                let digest = cache.sighash(index, &spent, sighash_type);
                 assert_eq!(digest.is_ok(), index < count);
             }
         }

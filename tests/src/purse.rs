@@ -5,7 +5,7 @@ use std::sync::Mutex;
 
 use bsv_invoicing::dpp::{Dialect, ReceivedTerms};
 use bsv_network::NodeRpc;
-use bsv_tx::{Network, OutPoint, PrivateKey, Script, Transaction, TxIn, TxOut, sign_p2pkh};
+use bsv_tx::{Network, OutPoint, PrivateKey, Script, SighashCache, Transaction, TxIn, TxOut};
 use serde_json::json;
 use tokio::runtime::Runtime;
 
@@ -96,10 +96,14 @@ impl Purse {
 
     /// Signs a transaction as it stands, whose inputs spend these coins in this order.
     pub fn sign(&self, transaction: &mut Transaction, coins: &[Coin]) {
-        for (index, coin) in coins.iter().enumerate() {
+        let cache = SighashCache::new(transaction);
+        let sign = |(index, coin): (usize, &Coin)| {
             let spent = TxOut { satoshis: coin.satoshis, locking_script: self.script() };
-            let script = sign_p2pkh(transaction, index, &spent, &self.key).unwrap();
-            transaction.inputs[index].unlocking_script = script;
+            cache.sign_p2pkh(index, &spent, &self.key).unwrap()
+        };
+        let scripts: Vec<_> = coins.iter().enumerate().map(sign).collect();
+        for (input, script) in transaction.inputs.iter_mut().zip(scripts) {
+            input.unlocking_script = script;
         }
     }
 

@@ -19,7 +19,7 @@ use bsv_network::{
 use bsv_tests::Node;
 use bsv_tx::{
     Address, BlockHash, BlockHeader, MerkleBranch, Network, OutPoint, PrivateKey, Script,
-    ScriptBuilder, Transaction, TxIn, TxOut, Txid, sign_p2pkh,
+    ScriptBuilder, SighashCache, Transaction, TxIn, TxOut, Txid,
 };
 use serde_json::json;
 
@@ -76,8 +76,8 @@ impl Payee {
 
     /// Signs the only input, which spends `spent`.
     fn sign(&self, mut transaction: Transaction, spent: &TxOut) -> Transaction {
-        transaction.inputs[0].unlocking_script =
-            sign_p2pkh(&transaction, 0, spent, &self.key).unwrap();
+        let script = SighashCache::new(&transaction).sign_p2pkh(0, spent, &self.key);
+        transaction.inputs[0].unlocking_script = script.unwrap();
         transaction
     }
 

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use bsv_minerid::{Document, IdentityScript};
 use bsv_tests::{Node, Server, Site, Template};
 use bsv_tx::{
-    Address, ExtendedPrivateKey, Network, OutPoint, PrivateKey, Script, Transaction, TxIn, TxOut,
-    Txid, sign_p2pkh,
+    Address, ExtendedPrivateKey, Network, OutPoint, PrivateKey, Script, SighashCache, Transaction,
+    TxIn, TxOut, Txid,
 };
 use serde_json::{Value, json};
 
@@ -267,7 +267,8 @@ fn spend(node: &Node, coin: OutPoint, key: &PrivateKey, satoshis: u64) -> OutPoi
         outputs: vec![TxOut { satoshis, locking_script: spent.locking_script.clone() }],
         lock_time: 0,
     };
-    spending.inputs[0].unlocking_script = sign_p2pkh(&spending, 0, &spent, key).unwrap();
+    let script = SighashCache::new(&spending).sign_p2pkh(0, &spent, key);
+    spending.inputs[0].unlocking_script = script.unwrap();
     node.call("sendrawtransaction", json!([spending.to_hex()]));
     OutPoint { txid: spending.txid(), vout: 0 }
 }

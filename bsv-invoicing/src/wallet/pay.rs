@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bsv_network::{NodeError, TransactionPlace};
-use bsv_tx::{KeyError, Script, Transaction, TxIn, TxOut, sign_p2pkh};
+use bsv_tx::{KeyError, Script, SighashCache, Transaction, TxIn, TxOut};
 use reqwest::Url;
 use tokio::sync::watch;
 
@@ -418,12 +418,13 @@ fn sign(
     };
     let inputs = selection.coins.iter().map(input).collect();
     let mut transaction = Transaction { version: 1, inputs, outputs, lock_time: 0 };
+    let cache = SighashCache::new(&transaction);
     let mut scripts = Vec::with_capacity(selection.coins.len());
     for (index, coin) in selection.coins.iter().enumerate() {
         let key = keys.coin(coin.key)?;
         let locking_script = Script::p2pkh(&key.public_key().hash());
         let spent = TxOut { satoshis: coin.satoshis, locking_script };
-        let script = sign_p2pkh(&transaction, index, &spent, &key);
+        let script = cache.sign_p2pkh(index, &spent, &key);
         scripts.push(script.expect("there is an input for each coin"));
     }
     for (input, script) in transaction.inputs.iter_mut().zip(scripts) {
