@@ -317,7 +317,8 @@ impl Service {
     fn refuse(self, status: StatusCode, reason: &str) -> Answer {
         match self {
             Self::MinerId => answer::text(status, reason.to_owned()),
-            Self::Wallet | Self::Payments => Problem::of_status(status, reason).into_answer(),
+            Self::Wallet => Problem::of_status(status, reason).into_answer(),
+            Self::Payments => Problem::of_status(status, reason).into_answer_for_payer(),
         }
     }
 
@@ -332,7 +333,7 @@ impl Service {
 fn too_many_requests(wait: Duration) -> Answer {
     let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
     let detail = format!("too many requests come from your address: wait for {seconds} s");
-    let mut answer = Problem::of_status(StatusCode::TOO_MANY_REQUESTS, detail).into_answer();
+    let mut answer = Problem::of_status(StatusCode::TOO_MANY_REQUESTS, detail).into_answer_for_payer();
     answer.headers_mut().insert(RETRY_AFTER, seconds.into());
     answer
 }

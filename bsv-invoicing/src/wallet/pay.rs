@@ -135,10 +135,12 @@ impl<S: WalletStore> Wallet<S> {
         if expires_at <= now {
             return Err(Error::PayeeRefuses(format!("the payment terms expired at {expires_at}")));
         }
-        let quoted =
-            terms.fees.map_or(0, |fees| per_kilobyte(fees.standard).max(per_kilobyte(fees.data)));
-        let fee_rate = quoted.max(self.fee_floor.load(Ordering::Relaxed));
         let limit = self.settings.max_fee_rate;
+        // A payee that quotes nothing may want what we do.
+        let quoted = terms.fees.map_or(self.settings.fee_rate.min(limit), |fees| {
+            per_kilobyte(fees.standard).max(per_kilobyte(fees.data))
+        });
+        let fee_rate = quoted.max(self.fee_floor.load(Ordering::Relaxed));
         if fee_rate > limit {
             return Err(Error::FeeTooHigh { asked: fee_rate, limit });
         }
