@@ -9,8 +9,8 @@ use serde_json::value::RawValue;
 use thiserror::Error;
 
 use self::wire::{
-    Bip270Payment, Bip270Terms, Bip274FeeRate, BrcFees, BrcMode, BrcOption, BrcPayment, BrcTerms, BrcTransaction,
-    GoDppPayment, GoDppTerms, Keys, MerchantData, NoCallbacks, Output, UnixSeconds,
+    Bip270Payment, Bip270Terms, Bip274FeeRate, BrcFees, BrcMode, BrcOption, BrcPayment, BrcTerms,
+    BrcTransaction, GoDppPayment, GoDppTerms, Keys, MerchantData, NoCallbacks, Output, UnixSeconds,
 };
 use super::{Destination, Dialect, Fees, HYBRID_MODE, Merchant, Terms, json};
 use crate::model::invoice::MAX_SATOSHIS;

@@ -318,16 +318,11 @@ const PAY_TO_URL: &str = "payToURL";
 
 /// Reads a URL that can be paid to.
 fn payment_url(text: &str) -> Result<Url, Error> {
-    let bad = |reason: String| {
-        let mut errors = FieldErrors::default();
-        errors.add(PAY_TO_URL, reason);
-        Error::Invalid(errors)
-    };
     if text.len() > MAX_URL_LEN {
-        return Err(bad(format!("must have at most {MAX_URL_LEN} bytes")));
+        return Err(bad_url(format!("must have at most {MAX_URL_LEN} bytes")));
     }
     let mut url = Url::parse(text).map_err(|error| {
-        bad(format!("must be a URL such as https://shop.example/api/v1/payment/id: {error}"))
+        bad_url(format!("must be a URL such as https://shop.example/api/v1/payment/id: {error}"))
     })?;
     // Payees never see it.
     url.set_fragment(None);
@@ -340,7 +335,13 @@ fn payment_url(text: &str) -> Result<Url, Error> {
     } else {
         return Ok(url);
     };
-    Err(bad(problem.to_owned()))
+    Err(bad_url(problem.to_owned()))
+}
+
+fn bad_url(reason: String) -> Error {
+    let mut errors = FieldErrors::default();
+    errors.add(PAY_TO_URL, reason);
+    Error::Invalid(errors)
 }
 
 /// The last segment of a payment URL: what the payee knows the payment by.
