@@ -55,6 +55,7 @@ pub use wallet::books::{
     BooksCheck, LedgerCoin, LedgerItem, LedgerSpend, LedgerSpender, LedgerTotals, LedgerTransaction,
 };
 pub use wallet::follow::Following;
+pub use wallet::outbound::OwnListeners;
 pub use wallet::pay::{PayDraft, faucet};
 pub use wallet::recover::{DEFAULT_LOOKAHEAD, Recovery, Walk};
 pub use wallet::seed::WalletSeed;

@@ -2,6 +2,7 @@
 
 pub(crate) mod books;
 pub(crate) mod follow;
+pub(crate) mod outbound;
 pub(crate) mod pay;
 pub(crate) mod receive;
 pub(crate) mod recover;
@@ -29,6 +30,7 @@ use crate::model::invoice_id::InvoiceId;
 use crate::model::time::{Clock, Timestamp};
 use crate::model::user::{User, UserDraft};
 use crate::store::{NewInvoice, RedbWalletStore, UserRecord, WalletStore, WalletStoreError};
+use crate::wallet::outbound::OwnListeners;
 use crate::wallet::pay::{Payee, Paying};
 use crate::wallet::receive::Broadcast;
 use crate::wallet::running::Running;
@@ -51,11 +53,14 @@ pub struct WalletSettings {
     pub max_fee_rate: u64,
     /// The most that the wallet pays at once, in satoshis.
     pub pay_limit: u64,
+    /// Where this process listens: no payee may have the wallet ask there.
+    pub own_listeners: OwnListeners,
 }
 
 impl WalletSettings {
     /// The defaults on a network: invoices expire after 24 hours, payers are asked for 100 satoshis per
-    /// 1000 bytes, and the wallet pays any amount, at no more than 1000 satoshis per 1000 bytes.
+    /// 1000 bytes, and the wallet pays any amount, at no more than 1000 satoshis per 1000 bytes. No
+    /// listeners are known.
     pub fn new(network: Network) -> Self {
         Self {
             network,
@@ -70,6 +75,7 @@ impl WalletSettings {
             fee_rate: 100,
             max_fee_rate: 1000,
             pay_limit: MAX_SATOSHIS,
+            own_listeners: OwnListeners::default(),
         }
     }
 }
@@ -145,10 +151,10 @@ impl<S: WalletStore> Wallet<S> {
             store,
             keystore,
             keys: Arc::new(keys),
+            payee: Payee::new(settings.own_listeners.clone()),
             settings,
             clock: Clock::new(last_event_at),
             node: None,
-            payee: Payee::new(),
             fee_floor: AtomicU64::new(0),
             broadcasts: Running::default(),
             paying: Running::default(),

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bsv_invoicing::dpp::MAX_MESSAGE_LEN;
-use bsv_invoicing::{OpenWalletStoreError, RedbWalletStore, Wallet, WalletSettings};
+use bsv_invoicing::{OpenWalletStoreError, OwnListeners, RedbWalletStore, Wallet, WalletSettings};
 use bsv_minerid::{MinerIds, OpenStoreError, RedbIdentityStore};
 use bsv_network::NodeRpc;
 use bsv_store::{DatabaseOptions, DirLock, KeyEvent, Keystore, KeystoreError, LockError};
@@ -317,7 +317,8 @@ impl Service {
     fn refuse(self, status: StatusCode, reason: &str) -> Answer {
         match self {
             Self::MinerId => answer::text(status, reason.to_owned()),
-            Self::Wallet | Self::Payments => Problem::of_status(status, reason).into_answer(),
+            Self::Wallet => Problem::of_status(status, reason).into_answer(),
+            Self::Payments => Problem::of_status(status, reason).into_answer_for_payer(),
         }
     }
 
@@ -332,7 +333,8 @@ impl Service {
 fn too_many_requests(wait: Duration) -> Answer {
     let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
     let detail = format!("too many requests come from your address: wait for {seconds} s");
-    let mut answer = Problem::of_status(StatusCode::TOO_MANY_REQUESTS, detail).into_answer();
+    let mut answer =
+        Problem::of_status(StatusCode::TOO_MANY_REQUESTS, detail).into_answer_for_payer();
     answer.headers_mut().insert(RETRY_AFTER, seconds.into());
     answer
 }
@@ -368,6 +370,15 @@ pub(crate) async fn open_wallet(
         fee_rate: wallet.payments.fee_rate,
         max_fee_rate: wallet.max_fee_rate,
         pay_limit: wallet.pay_limit,
+        own_listeners: OwnListeners {
+            payments: Some(wallet.payments.address),
+            others: config
+                .minerid
+                .iter()
+                .map(|minerid| minerid.address)
+                .chain([wallet.address])
+                .collect(),
+        },
     };
     let opened = Wallet::open_of(store, keystore, settings, origin).await?;
     Ok(match node {

@@ -169,21 +169,17 @@ pub fn survive_file_size_limit() -> io::Result<()> {
 /// that accepts connections.
 pub async fn run(config: Config, shutdown: impl Future<Output = ()>) -> Result<(), StartError> {
     let mut config = config;
-    // Before the wallet is opened, which tells payers where they reach it; but that another process
-    // has the data directory is worth more to know than that it has the port as well.
-    let payments = bind_payments(&mut config);
+    // Before the wallet is opened, which tells payers where they reach it, and pays nobody who leads it
+    // to itself; but that another process has the data directory is worth more to know than that it
+    // has a port as well.
+    let tcp_listeners = bind_listeners(&mut config);
     let instance = Arc::new(Instance::open(config, "bsv-server").await?);
-    let payments = payments?;
+    let tcp_listeners = tcp_listeners?;
     let network_dir = &instance.config.network_dir;
     let control_path = control::socket_path(network_dir).display().to_string();
     let control = control::bind(network_dir).map_err(listen_error(&control_path))?;
     let (stop, stopped) = watch::channel(());
     let mut listeners = JoinSet::new();
-    let mut tcp_listeners = Vec::new();
-    for (surface, address) in local_listeners(&instance.config) {
-        tcp_listeners.push((surface, bind_tcp(address)?));
-    }
-    tcp_listeners.extend(payments.map(|listener| (Surface::Payments, listener)));
     for (surface, listener) in tcp_listeners {
         say(&format!("listening {} http://{}", surface.name(), listener.local_addr()?));
         listeners.spawn(serve_surface(Arc::clone(&instance), surface, listener, stopped.clone()));
@@ -204,20 +200,22 @@ pub async fn run(config: Config, shutdown: impl Future<Output = ()>) -> Result<(
     Ok(())
 }
 
-fn local_listeners(config: &Config) -> Vec<(Surface, SocketAddr)> {
-    let minerid = config.minerid.as_ref();
-    let wallet = config.wallet.as_ref();
-    let minerid = minerid.map(|minerid| (Surface::MinerId, minerid.address));
-    let wallet = wallet.map(|wallet| (Surface::Wallet, wallet.address));
-    minerid.into_iter().chain(wallet).collect()
-}
-
-/// Listens for payers. A port that the system chooses enters the configuration.
-fn bind_payments(config: &mut Config) -> Result<Option<TcpListener>, StartError> {
-    let Some(wallet) = &mut config.wallet else { return Ok(None) };
-    let listener = bind_tcp(wallet.payments.address)?;
-    wallet.payments.address = listener.local_addr()?;
-    Ok(Some(listener))
+/// Listens at all addresses. Ports that the system chooses enter the configuration.
+fn bind_listeners(config: &mut Config) -> Result<Vec<(Surface, TcpListener)>, StartError> {
+    let mut addresses = Vec::new();
+    if let Some(minerid) = &mut config.minerid {
+        addresses.push((Surface::MinerId, &mut minerid.address));
+    }
+    if let Some(wallet) = &mut config.wallet {
+        addresses.push((Surface::Wallet, &mut wallet.address));
+        addresses.push((Surface::Payments, &mut wallet.payments.address));
+    }
+    let bind = |(surface, address): (Surface, &mut SocketAddr)| {
+        let listener = bind_tcp(*address)?;
+        *address = listener.local_addr()?;
+        Ok((surface, listener))
+    };
+    addresses.into_iter().map(bind).collect()
 }
 
 /// Does what time and the chain make due, for as long as it is polled.

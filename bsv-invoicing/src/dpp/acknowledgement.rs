@@ -104,12 +104,13 @@ impl Acknowledgement {
         if !is_right_kind {
             return Err(AnswerError::Nonsense("it is no acknowledgement".to_owned()));
         }
-        let peer_channel = answer.peer_channel.or(answer.brc_peer_channel);
+        let go_dpp = answer.peer_channel.and_then(PeerChannel::read);
+        let brc = || answer.brc_peer_channel.and_then(PeerChannel::read).map(PeerChannel::split);
         Ok(Self {
             reference: words(answer.id),
             txid: *txid,
             memo: words(answer.memo),
-            peer_channel: peer_channel.and_then(PeerChannel::read),
+            peer_channel: go_dpp.or_else(brc),
         })
     }
 }
@@ -119,6 +120,15 @@ impl PeerChannel {
         let channel: Self = json::read_text(raw.get()).ok()?;
         let members = [&channel.host, &channel.path, &channel.channel_id, &channel.token];
         members.iter().all(|member| member.len() <= MAX_WORDS_LEN).then_some(channel)
+    }
+
+    /// BRC-27 has no member for the path, which stands after the host.
+    fn split(mut self) -> Self {
+        if let Some(end) = self.host.find('/') {
+            self.path.insert_str(0, &self.host[end..]);
+            self.host.truncate(end);
+        }
+        self
     }
 }
 

@@ -1,9 +1,12 @@
+mod refund_to;
+
 use std::fmt;
 
 use serde::de::{self, Deserialize, Deserializer, IgnoredAny, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use thiserror::Error;
 
+use self::refund_to::RefundTo;
 use super::json::{self, HexBytes};
 use super::{Dialect, HYBRID_MODE};
 
@@ -20,7 +23,8 @@ pub struct Payment {
     /// The payer's words, of any length. Empty where there are none.
     pub memo: String,
     /// Where the payer wants refunds: a paymail, or with BRC-27 an address or a script, of at most
-    /// [`MAX_REFUND_TO_LEN`] characters.
+    /// [`MAX_REFUND_TO_LEN`] characters. Of a list of outputs (BIP270) it is the first script that is
+    /// no longer, in hexadecimal digits of lower case; amounts are not kept.
     pub refund_to: Option<String>,
     /// What the terms named as the payment's reference, as far as the payer repeats it.
     pub reference: Option<String>,
@@ -39,10 +43,11 @@ pub enum PaymentError {
          (BRC-27) and transaction (BIP270)"
     )]
     NoTransaction,
-    /// It is written in several dialects at once.
+    /// It is written in several dialects at once. Only BRC-27 (1.2) allows that: the deprecated
+    /// `transaction` beside `mode`, if it is the same one.
     #[error(
         "the payment must have one of the members rawTx (go-dpp), mode (BRC-27) and transaction \
-         (BIP270), not several"
+         (BIP270), not several, unless mode and transaction hold the same transaction"
     )]
     SeveralDialects,
     /// It is of a payment mode that the terms do not offer.
@@ -61,6 +66,9 @@ impl Payment {
         let (dialect, transaction) = match transactions {
             (Some(transaction), None, None) => (Dialect::GoDpp, transaction),
             (None, Some(mode), None) => (Dialect::Brc, mode.transactions.0),
+            (None, Some(mode), Some(deprecated)) if mode.transactions.0 == deprecated => {
+                (Dialect::Brc, deprecated)
+            }
             (None, None, Some(transaction)) => (Dialect::Bip270, transaction),
             (None, None, None) => return Err(PaymentError::NoTransaction),
             _ => return Err(PaymentError::SeveralDialects),
@@ -69,7 +77,7 @@ impl Payment {
             return Err(PaymentError::UnknownMode);
         }
         let refund_to = match dialect {
-            Dialect::GoDpp | Dialect::Bip270 => body.refund_to,
+            Dialect::GoDpp | Dialect::Bip270 => body.refund_to.and_then(|RefundTo(place)| place),
             Dialect::Brc => body.originator.and_then(Originator::refund_to),
         };
         let refund_to = refund_to.filter(|text| !text.is_empty());
@@ -109,7 +117,7 @@ struct Body<'a> {
     #[serde(default)]
     transaction: TransactionText,
     memo: Option<String>,
-    refund_to: Option<String>,
+    refund_to: Option<RefundTo>,
     originator: Option<Originator>,
     #[serde(borrow)]
     merchant_data: Option<&'a RawValue>,

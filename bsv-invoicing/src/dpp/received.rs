@@ -9,8 +9,8 @@ use serde_json::value::RawValue;
 use thiserror::Error;
 
 use self::wire::{
-    Bip270Payment, Bip270Terms, BrcFees, BrcMode, BrcOption, BrcPayment, BrcTerms, BrcTransaction,
-    GoDppPayment, GoDppTerms, Keys, MerchantData, NoCallbacks, Output, UnixSeconds,
+    Bip270Payment, Bip270Terms, Bip274FeeRate, BrcFees, BrcMode, BrcOption, BrcPayment, BrcTerms,
+    BrcTransaction, GoDppPayment, GoDppTerms, Keys, MerchantData, NoCallbacks, Output, UnixSeconds,
 };
 use super::{Destination, Dialect, Fees, HYBRID_MODE, Merchant, Terms, json};
 use crate::model::invoice::MAX_SATOSHIS;
@@ -170,6 +170,8 @@ impl ReceivedTerms {
         };
         check_network(terms.network, known, ours)?;
         let reference = terms.merchant_data.and_then(|raw| json::read_text(raw.get()).ok());
+        let fee_rate: Option<Bip274FeeRate> =
+            terms.fee_rate.and_then(|raw| json::read_text(raw.get()).ok());
         Ok(Self {
             terms: Terms {
                 network: ours,
@@ -180,7 +182,7 @@ impl ReceivedTerms {
                 memo: terms.memo.unwrap_or_default(),
                 merchant: Merchant::default(),
                 reference: reference.unwrap_or_default(),
-                fees: None,
+                fees: fee_rate.and_then(Bip274FeeRate::into_fees),
             },
             echo: Echo::Bip270 { merchant_data: terms.merchant_data.map(ToOwned::to_owned) },
         })

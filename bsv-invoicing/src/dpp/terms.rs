@@ -23,8 +23,8 @@ pub struct Terms {
     pub merchant: Merchant,
     /// What the payee knows the payment by: here the invoice's id. Empty where it says nothing.
     pub reference: String,
-    /// What the payer has to leave for the miner, where the payee says so. BIP270 has no place for
-    /// it, go-dpp demands it.
+    /// What the payer has to leave for the miner, where the payee says so. go-dpp demands it; BIP270
+    /// has one rate for all bytes (the `feeRate` of BIP274), which is that of most of them.
     pub fees: Option<Fees>,
 }
 
@@ -159,6 +159,9 @@ impl Terms {
             memo: &self.memo,
             payment_url: &self.payment_url,
             merchant_data: &self.reference,
+            fee_rate: self.fees.map(|fees| Bip274FeeRate {
+                satoshis_per_byte: fees.standard.satoshis as f64 / fees.standard.bytes as f64,
+            }),
         }
     }
 
@@ -341,4 +344,13 @@ struct Bip270Terms<'a> {
     memo: &'a str,
     payment_url: &'a str,
     merchant_data: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fee_rate: Option<Bip274FeeRate>,
+}
+
+/// What BIP274 adds to the terms of BIP270.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Bip274FeeRate {
+    satoshis_per_byte: f64,
 }

@@ -10,14 +10,11 @@ use bsv_network::{
 };
 use bsv_tx::{BlockHash, MerkleBranch, Transaction, Txid};
 use futures_util::{StreamExt, stream};
-use reqwest::Url;
 use tokio::task::JoinSet;
 
-use crate::dpp::{ChannelMessage, MerkleProof, PeerChannel};
+use crate::dpp::{ChannelMessage, MerkleProof};
 use crate::error::Error;
-use crate::model::payment::{
-    BlockPlace, Followed, OutgoingPayment, Proof, Purpose, TransactionState,
-};
+use crate::model::payment::{BlockPlace, Followed, Proof, Purpose, TransactionState};
 use crate::store::WalletStore;
 use crate::wallet::Wallet;
 use crate::wallet::receive::away;
@@ -352,12 +349,8 @@ impl<S: WalletStore> Wallet<S> {
         txid: &Txid,
     ) -> Result<Option<Proof>, Error> {
         let payment = self.outgoing_payment(payment).await?;
-        let Some((url, token)) = channel_url(&payment) else { return Ok(None) };
-        let messages = match self.payee.messages(url, &token).await {
-            Ok(body) => ChannelMessage::list_from_json(&body).unwrap_or_default(),
-            // The payee may never answer.
-            Err(_) => return Ok(None),
-        };
+        let Some(body) = self.payee.messages(&payment).await else { return Ok(None) };
+        let messages = ChannelMessage::list_from_json(&body).unwrap_or_default();
         for message in messages.iter().rev() {
             let Ok(claim) = MerkleProof::from_envelope(&message.payload) else { continue };
             if claim.txid == *txid
@@ -422,14 +415,6 @@ async fn check_proof(
     let root = branch.root(txid);
     let block = block.filter(|block| block.in_main_chain && root == Some(block.header.merkle_root));
     Ok(block.map(|block| Proof { block: BlockPlace { hash, height: block.height }, branch }))
-}
-
-/// Where the payer of a payment reads its channel, and the token for that.
-fn channel_url(payment: &OutgoingPayment) -> Option<(Url, String)> {
-    let PeerChannel { host, path, channel_id, token } = payment.channel.as_ref()?;
-    let scheme = payment.url.split_once("://")?.0;
-    let url = format!("{scheme}://{host}{path}/api/v1/channel/{channel_id}?unread=true");
-    Some((url.parse().ok()?, token.clone()))
 }
 
 async fn is_in_main_chain(node: &NodeRpc, block: &BlockHash) -> Result<bool, Error> {

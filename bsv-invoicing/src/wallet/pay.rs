@@ -135,10 +135,12 @@ impl<S: WalletStore> Wallet<S> {
         if expires_at <= now {
             return Err(Error::PayeeRefuses(format!("the payment terms expired at {expires_at}")));
         }
-        let quoted =
-            terms.fees.map_or(0, |fees| per_kilobyte(fees.standard).max(per_kilobyte(fees.data)));
-        let fee_rate = quoted.max(self.fee_floor.load(Ordering::Relaxed));
         let limit = self.settings.max_fee_rate;
+        // A payee that quotes nothing may want what we do.
+        let quoted = terms.fees.map_or(self.settings.fee_rate.min(limit), |fees| {
+            per_kilobyte(fees.standard).max(per_kilobyte(fees.data))
+        });
+        let fee_rate = quoted.max(self.fee_floor.load(Ordering::Relaxed));
         if fee_rate > limit {
             return Err(Error::FeeTooHigh { asked: fee_rate, limit });
         }
@@ -316,16 +318,11 @@ const PAY_TO_URL: &str = "payToURL";
 
 /// Reads a URL that can be paid to.
 fn payment_url(text: &str) -> Result<Url, Error> {
-    let bad = |reason: String| {
-        let mut errors = FieldErrors::default();
-        errors.add(PAY_TO_URL, reason);
-        Error::Invalid(errors)
-    };
     if text.len() > MAX_URL_LEN {
-        return Err(bad(format!("must have at most {MAX_URL_LEN} bytes")));
+        return Err(bad_url(format!("must have at most {MAX_URL_LEN} bytes")));
     }
     let mut url = Url::parse(text).map_err(|error| {
-        bad(format!("must be a URL such as https://shop.example/api/v1/payment/id: {error}"))
+        bad_url(format!("must be a URL such as https://shop.example/api/v1/payment/id: {error}"))
     })?;
     // Payees never see it.
     url.set_fragment(None);
@@ -338,7 +335,13 @@ fn payment_url(text: &str) -> Result<Url, Error> {
     } else {
         return Ok(url);
     };
-    Err(bad(problem.to_owned()))
+    Err(bad_url(problem.to_owned()))
+}
+
+fn bad_url(reason: String) -> Error {
+    let mut errors = FieldErrors::default();
+    errors.add(PAY_TO_URL, reason);
+    Error::Invalid(errors)
 }
 
 /// The last segment of a payment URL: what the payee knows the payment by.

@@ -72,8 +72,6 @@ fn what_is_written_is_read() {
         }
         if dialect == Dialect::Brc {
             expected.memo.clear();
-            let channel = expected.peer_channel.as_mut().unwrap();
-            channel.host.push_str(&std::mem::take(&mut channel.path));
         }
         if dialect == Dialect::Bip270 {
             expected.peer_channel = None;

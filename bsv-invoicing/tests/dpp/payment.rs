@@ -91,6 +91,54 @@ fn refunds_go_to_the_first_place_that_is_named() {
     assert_eq!(read(&json(&(longest + "x"))), Err(PaymentError::RefundToTooLong));
 }
 
+/// ElectrumSV always sends such a list, as BIP270 first had it.
+#[test]
+fn refunds_go_to_the_first_output_of_a_list_whose_script_can_be_kept() {
+    let p2pkh = format!("76a914{}88ac", "11".repeat(20));
+    let other = "22".repeat(50);
+    let output = |script: &str| format!(r#"{{"amount":5,"script":"{script}","description":"d"}}"#);
+    let upper = output(&p2pkh.to_uppercase());
+    for (list, expected) in [
+        (format!("[{}]", output(&p2pkh)), Some(&p2pkh)),
+        (format!(r#"[{{"amount":null,"script":"{p2pkh}"}}]"#), Some(&p2pkh)),
+        (format!(r#"[{{"script":"{p2pkh}"}}]"#), Some(&p2pkh)),
+        (format!("[{upper}]"), Some(&p2pkh)),
+        (format!("[{},{}]", output(&p2pkh), output(&other)), Some(&p2pkh)),
+        (format!("[{},{}]", output(&other), output(&p2pkh)), Some(&other)),
+        (format!("[{},{}]", output(&"22".repeat(51)), output(&p2pkh)), Some(&p2pkh)),
+        (format!("[{},{},{upper}]", output(""), output("0x51")), Some(&p2pkh)),
+        (format!(r#"[7,null,[],{{}},"51",{{"script":7}},{upper}]"#), Some(&p2pkh)),
+        (format!("[{}{upper}]", "1,".repeat(15)), Some(&p2pkh)),
+        (format!("[{}{upper}]", "1,".repeat(16)), None),
+        (format!("[{}]", output(&"22".repeat(51))), None),
+        ("[]".to_owned(), None),
+    ] {
+        for transaction in ["transaction", "rawTx"] {
+            let json = format!(r#"{{"refundTo":{list},"{transaction}":"01ab"}}"#);
+            assert_eq!(read(&json).unwrap().refund_to.as_ref(), expected, "{list}");
+        }
+    }
+    let many = format!("[{}{upper}]", "1,".repeat(1_000_000));
+    assert_eq!(read(&format!(r#"{{"refundTo":{many},"rawTx":"00"}}"#)).unwrap().refund_to, None);
+    let escaped = r#"{"refundTo":"\u0061da@example.com","transaction":"00"}"#;
+    assert_eq!(read(escaped).unwrap().refund_to.as_deref(), Some("ada@example.com"));
+}
+
+#[test]
+fn the_deprecated_transaction_may_stand_beside_the_mode() {
+    let json = |deprecated: &str| {
+        format!(
+            r#"{{"modeId":"ef63d9775da5","mode":{{"optionId":"choiceID0","transactions":["01ab"]}},"transaction":"{deprecated}"}}"#
+        )
+    };
+    for same in ["01ab", "01AB", ""] {
+        assert_eq!(read(&json(same)), Ok(payment(Dialect::Brc)), "{same}");
+    }
+    for other in ["01ac", "01ab00", "01"] {
+        assert_eq!(read(&json(other)), Err(PaymentError::SeveralDialects), "{other}");
+    }
+}
+
 #[test]
 fn every_wrong_member_is_noticed_and_named() {
     for (json, reason) in [
@@ -139,8 +187,9 @@ fn every_wrong_member_is_noticed_and_named() {
     let mode = r#""modeId":"ef63d9775da5","mode":{"transactions":["00"]}"#;
     for json in [
         r#"{"rawTx":"00","transaction":"00"}"#.to_owned(),
-        format!(r#"{{{mode},"transaction":"00"}}"#),
+        format!(r#"{{{mode},"transaction":"01"}}"#),
         format!(r#"{{{mode},"rawTx":"00"}}"#),
+        format!(r#"{{{mode},"rawTx":"00","transaction":"00"}}"#),
     ] {
         assert_eq!(read(&json), Err(PaymentError::SeveralDialects), "{json}");
     }

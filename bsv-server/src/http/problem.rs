@@ -68,11 +68,21 @@ impl Problem {
     }
 
     pub(crate) fn into_answer(self) -> Answer {
+        self.write(false)
+    }
+
+    /// The same with the detail as `message` too: wallets of go-dpp show their users only that.
+    pub(crate) fn into_answer_for_payer(self) -> Answer {
+        self.write(true)
+    }
+
+    fn write(self, is_for_payer: bool) -> Answer {
         let body = ProblemJson {
             kind: "about:blank",
             title: self.status.canonical_reason().unwrap_or_default(),
             status: self.status.as_u16(),
             detail: &self.detail,
+            message: is_for_payer.then_some(&self.detail),
             code: self.code,
             errors: &self.errors,
         };
@@ -92,6 +102,8 @@ struct ProblemJson<'a> {
     title: &'static str,
     status: u16,
     detail: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<&'a str>,
     code: &'static str,
     #[serde(skip_serializing_if = "Map::is_empty")]
     errors: &'a Map<String, Value>,

@@ -53,7 +53,7 @@ impl PaymentsApi {
         let path = request.uri().path();
         let Some((route, params)) = self.routes.at(path) else {
             let detail = format!("there is nothing at {path}");
-            return Problem::of_status(StatusCode::NOT_FOUND, detail).into_answer();
+            return Problem::of_status(StatusCode::NOT_FOUND, detail).into_answer_for_payer();
         };
         let param = |name| params.get(name).unwrap_or_default();
         let answered = match (route, request.method()) {
@@ -68,7 +68,7 @@ impl PaymentsApi {
             }
             (route, method) => Err(method_not_allowed(route, method)),
         };
-        answered.unwrap_or_else(Problem::into_answer)
+        answered.unwrap_or_else(Problem::into_answer_for_payer)
     }
 
     async fn terms(&self, id: &str, dialect: Dialect) -> Result<Answer, Problem> {

@@ -67,7 +67,8 @@ fn terms_are_what_each_dialect_has_them_be() {
     );
     let bip270 = format!(
         "{{\"network\":\"test\",\"outputs\":{outputs},{times},\"memo\":{memo},\
-         \"paymentUrl\":\"{url}\",\"merchantData\":\"{id}\"}}"
+         \"paymentUrl\":\"{url}\",\"merchantData\":\"{id}\",\
+         \"feeRate\":{{\"satoshisPerByte\":0.1}}}}"
     );
     let many = format!("application/json;q=0.5, {REQUEST} ; q=0.9");
     let loud = REQUEST.to_uppercase();
@@ -180,11 +181,12 @@ fn who_repeats_a_payment_in_another_dialect_is_answered_in_that() {
 
 #[test]
 fn the_invoice_says_where_refunds_go_and_when_it_was_paid() {
-    let counter = Counter::new(6);
+    let counter = Counter::new(8);
     let hundred = "é".repeat(100);
     let mode = |hex: &str| json!({ "optionId": "choiceID0", "transactions": [hex] });
     type Body<'a> = &'a dyn Fn(&str) -> Value;
-    let bodies: [(Body<'_>, Value); 6] = [
+    let script = "76a914222222222222222222222222222222222222222288ac";
+    let bodies: [(Body<'_>, Value); 8] = [
         (&|hex| json!({ "rawTx": hex, "refundTo": "a@b.example" }), json!("a@b.example")),
         (&|hex| json!({ "rawTx": hex, "refundTo": hundred }), json!(hundred)),
         (&|hex| json!({ "rawTx": hex, "refundTo": null }), Value::Null),
@@ -197,6 +199,14 @@ fn the_invoice_says_where_refunds_go_and_when_it_was_paid() {
             json!("mxyz"),
         ),
         (&|hex| json!({ "transaction": hex, "refundTo": "x\"y" }), json!("x\"y")),
+        (
+            &|hex| json!({ "transaction": hex, "refundTo": [{ "amount": 7, "script": script }] }),
+            json!(script),
+        ),
+        (
+            &|hex| json!({ "modeId": "ef63d9775da5", "mode": mode(hex), "transaction": hex }),
+            Value::Null,
+        ),
     ];
     for (body, refund_to) in bodies {
         let (id, bill) = counter.bill();
@@ -223,9 +233,9 @@ fn the_invoice_says_where_refunds_go_and_when_it_was_paid() {
     }
     let unpaid = counter.shop.invoice(PRICE);
     let list = |state: &str| counter.shop.get(&format!("/api/v1/invoices?state={state}"));
-    assert_eq!(list("paid").as_array().unwrap().len(), 6);
+    assert_eq!(list("paid").as_array().unwrap().len(), 8);
     assert_eq!(list("pending")[0]["id"], unpaid);
-    assert_eq!(counter.shop.balance(), 6 * PRICE);
+    assert_eq!(counter.shop.balance(), 8 * PRICE);
 }
 
 #[test]

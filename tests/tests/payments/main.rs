@@ -9,6 +9,7 @@ mod channel;
 mod counter;
 mod dialects;
 mod flow;
+mod guard;
 mod merchant;
 mod node_away;
 mod pay_command_line;

@@ -137,7 +137,7 @@ fn a_brc_payee_is_paid_in_its_words() {
 }
 
 #[test]
-fn a_bip270_payee_is_paid_in_its_words_at_the_rate_of_the_node() {
+fn a_bip270_payee_is_paid_in_its_words_at_its_rate_or_at_ours() {
     let buyer = buyer(&[50_000]);
     let asked = [output(20_000)];
     let payee = Payee::asking(&bip270_terms(&asked));
@@ -158,7 +158,14 @@ fn a_bip270_payee_is_paid_in_its_words_at_the_rate_of_the_node() {
     });
     assert_eq!(result, expected);
     let fee = 50_000 - amounts(&transaction.outputs).iter().sum::<u64>();
-    check_fee(fee, 1, &transaction);
+    check_fee(fee, 100, &transaction);
+
+    let mut terms = bip270_terms(&asked);
+    terms["feeRate"] = json!({ "satoshisPerByte": 0.25 });
+    let payee = Payee::asking(&terms);
+    let before = buyer.balance();
+    buyer.pay_ok(&payee.url());
+    check_fee(before - 20_000 - buyer.balance(), 250, &the_post(&payee).transaction());
 }
 
 #[test]

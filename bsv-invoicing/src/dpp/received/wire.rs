@@ -203,6 +203,27 @@ pub(super) struct Bip270Terms<'a> {
     pub(super) memo: Option<String>,
     #[serde(borrow)]
     pub(super) merchant_data: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) fee_rate: Option<&'a RawValue>,
+}
+
+/// The fee rate of BIP274. Payees may price otherwise some day, which is as good as no price.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Bip274FeeRate {
+    satoshis_per_byte: f64,
+}
+
+impl Bip274FeeRate {
+    pub(super) fn into_fees(self) -> Option<Fees> {
+        const BYTES: u64 = 1_000_000;
+        let satoshis = (self.satoshis_per_byte * BYTES as f64).round();
+        if !(0.0..=MAX_SATOSHIS as f64).contains(&satoshis) {
+            return None;
+        }
+        let rate = FeeRate { satoshis: satoshis as u64, bytes: BYTES };
+        Some(Fees { standard: rate, data: rate })
+    }
 }
 
 /// A time in seconds since the beginning of 1970.

@@ -17,7 +17,7 @@ const ATTEMPTS: u32 = 5;
 /// the test network does. Answers the transaction.
 pub async fn faucet(node: &NodeRpc, url: &str) -> Result<Txid, Error> {
     let url = payment_url(url)?;
-    let payee = Payee::new();
+    let payee = Payee::default();
     let terms = payee.terms(&url, Network::Regtest).await?;
     let asked = terms.terms.satoshis();
     if asked > FAUCET_LIMIT {

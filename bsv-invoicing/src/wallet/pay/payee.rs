@@ -1,35 +1,33 @@
-use std::sync::OnceLock;
 use std::time::Duration;
 
 use bsv_tx::Network;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
-use reqwest::{Client, ClientBuilder, RequestBuilder, Url, redirect};
-use rustls::crypto::ring;
-use rustls::{ClientConfig, RootCertStore};
+use reqwest::{RequestBuilder, Url};
 use tokio::time::timeout;
 
+use super::bad_url;
 use crate::dpp::{Dialect, MAX_ACKNOWLEDGEMENT_LEN, MAX_MESSAGE_LEN, ReceivedTerms, refusal};
 use crate::error::Error;
+use crate::model::payment::OutgoingPayment;
+use crate::wallet::outbound::{Outbound, OwnListeners, Reach, channel_url, is_blocked};
 
 /// For how long a payee may take to answer, from the first byte sent to the last byte received.
 const TIMEOUT: Duration = Duration::from_secs(10);
-const MAX_REDIRECTS: usize = 5;
 
 /// Talks to payees, whom nobody has to trust.
 #[derive(Debug, Default)]
-pub(crate) struct Payee {
-    /// Made when first needed: it loads the system's certificates.
-    client: OnceLock<Client>,
-}
+pub(crate) struct Payee(Outbound);
 
 impl Payee {
-    pub(crate) fn new() -> Self {
-        Self::default()
+    /// For a process that listens there.
+    pub(crate) fn new(own: OwnListeners) -> Self {
+        Self(Outbound::new(own))
     }
 
     /// Asks for the terms of a payment.
     pub(crate) async fn terms(&self, url: &Url, network: Network) -> Result<ReceivedTerms, Error> {
-        let request = self.client().get(url.clone()).header(ACCEPT, "application/json");
+        let client = self.0.client(url, Reach::Chosen).map_err(|_| leads_to_us())?;
+        let request = client.get(url.clone()).header(ACCEPT, "application/json");
         let (status, body) = exchange(request, MAX_MESSAGE_LEN).await.map_err(Error::from)?;
         match status {
             200 => Ok(ReceivedTerms::from_json(&body, network)?),
@@ -49,8 +47,8 @@ impl Payee {
         dialect: Dialect,
         message: Vec<u8>,
     ) -> Result<(u16, Vec<u8>), Error> {
-        let request = self
-            .client()
+        let client = self.0.client(url, Reach::Chosen).map_err(|_| leads_to_us())?;
+        let request = client
             .post(url.clone())
             .header(CONTENT_TYPE, dialect.payment_type())
             .header(ACCEPT, dialect.acknowledgement_type())
@@ -61,51 +59,23 @@ impl Payee {
         })
     }
 
-    /// Reads the messages in a channel of a payee.
-    pub(crate) async fn messages(&self, url: Url, token: &str) -> Result<Vec<u8>, Error> {
-        let request = self.client().get(url).header(AUTHORIZATION, format!("Bearer {token}"));
-        let (status, body) = exchange(request, MAX_MESSAGE_LEN).await.map_err(Error::from)?;
-        match status {
-            200 => Ok(body),
-            _ => Err(Error::PayeeAway(refusal(status, &body))),
+    /// Reads the messages in the channel that a payee has named, if there is one that can be read.
+    pub(crate) async fn messages(&self, payment: &OutgoingPayment) -> Option<Vec<u8>> {
+        let channel = payment.channel.as_ref()?;
+        let (url, reach) = channel_url(&payment.url, channel)?;
+        let client = self.0.client(&url, reach).ok()?;
+        let token = format!("Bearer {}", channel.token);
+        let request = client.get(url).header(AUTHORIZATION, token);
+        match exchange(request, MAX_MESSAGE_LEN).await {
+            Ok((200, body)) => Some(body),
+            // The payee may never answer.
+            _ => None,
         }
     }
-
-    fn client(&self) -> &Client {
-        self.client.get_or_init(|| {
-            // Fails if the process has one already, which will do.
-            let _ = ring::default_provider().install_default();
-            client().build().unwrap_or_else(|error| {
-                let reason = innermost(&error);
-                tracing::warn!("payees cannot be paid over https, no certificates: {reason}");
-                client()
-                    .tls_backend_preconfigured(trusts_nobody())
-                    .build()
-                    .expect("a client that loads nothing is built from constants")
-            })
-        })
-    }
 }
 
-fn client() -> ClientBuilder {
-    Client::builder().redirect(redirect::Policy::custom(follow)).connect_timeout(TIMEOUT)
-}
-
-fn trusts_nobody() -> ClientConfig {
-    ClientConfig::builder().with_root_certificates(RootCertStore::empty()).with_no_client_auth()
-}
-
-/// Redirects lead to the same scheme only, so that nobody is sent out of TLS or to a file.
-fn follow(attempt: redirect::Attempt<'_>) -> redirect::Action {
-    let is_same_scheme =
-        attempt.previous().iter().all(|url| url.scheme() == attempt.url().scheme());
-    if !is_same_scheme {
-        attempt.error("it redirects to another scheme")
-    } else if attempt.previous().len() > MAX_REDIRECTS {
-        attempt.error("it redirects too often")
-    } else {
-        attempt.follow()
-    }
+fn leads_to_us() -> Error {
+    bad_url("must not lead to where this service answers its owner".to_owned())
 }
 
 /// Why there is no answer to read.
@@ -127,7 +97,8 @@ impl From<Failure> for Error {
 
 impl From<reqwest::Error> for Failure {
     fn from(error: reqwest::Error) -> Self {
-        let kind = if error.is_redirect() { Self::Nonsense } else { Self::Away };
+        let is_nonsense = error.is_redirect() || is_blocked(&error);
+        let kind = if is_nonsense { Self::Nonsense } else { Self::Away };
         kind(innermost(&error))
     }
 }

@@ -1,0 +1,216 @@
+//! Requests to places that strangers name: where they may lead.
+//!
+//! Names are looked up at every connection, and what they stand for then is what counts: a name can
+//! be made to stand for something else at any time. Nothing of the environment has a say, such as
+//! proxies, and nothing is kept, such as cookies.
+
+mod channel;
+mod listeners;
+mod networks;
+
+use std::error::Error;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use reqwest::{Client, Url, redirect};
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::{ClientConfig, RootCertStore};
+use rustls_platform_verifier::BuilderVerifierExt;
+use thiserror::Error;
+use tokio::net::lookup_host;
+
+pub(crate) use self::channel::channel_url;
+pub use self::listeners::OwnListeners;
+use self::networks::{is_of_this_machine, is_special};
+
+/// For how long a connection may take.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+const MAX_REDIRECTS: usize = 5;
+
+/// How far a request may lead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// The owner chose the URL: it may lead anywhere but to where the owner is answered. Redirects lead
+    /// to internal addresses only if it led to one itself, and never to a listener of ours.
+    Chosen,
+    /// A stranger chose the URL, beside one that is internal: not to a listener of ours.
+    Anywhere,
+    /// A stranger chose the URL: to public addresses only, and not to a listener of ours.
+    Public,
+}
+
+/// A place that a request may not lead to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("it leads to an internal address, where it must not")]
+pub(crate) struct BlockedAddress;
+
+/// Makes clients for requests.
+#[derive(Debug, Default)]
+pub(crate) struct Outbound {
+    own: Arc<OwnListeners>,
+    /// Made when first needed: it loads the system's certificates.
+    tls: OnceLock<ClientConfig>,
+}
+
+/// Decides about the addresses of one exchange.
+#[derive(Debug)]
+struct Guard {
+    own: Arc<OwnListeners>,
+    hop: Mutex<Hop>,
+}
+
+/// The request that an exchange has come to.
+#[derive(Clone, Copy, Debug)]
+struct Hop {
+    /// The port, which is not told with a name that is looked up.
+    port: u16,
+    reach: Reach,
+    /// Whether the URL that the owner chose turned out to be internal.
+    began_internal: bool,
+}
+
+impl Outbound {
+    /// For a process that listens there.
+    pub(crate) fn new(own: OwnListeners) -> Self {
+        Self { own: Arc::new(own), tls: OnceLock::new() }
+    }
+
+    /// A client for one request to `url` and where that is redirected to: at most 5 times, within the
+    /// same scheme. No other URL is to be asked with it.
+    pub(crate) fn client(&self, url: &Url, reach: Reach) -> Result<Client, BlockedAddress> {
+        let hop = Hop { port: port(url), reach, began_internal: false };
+        let guard = Arc::new(Guard { own: Arc::clone(&self.own), hop: Mutex::new(hop) });
+        guard.check_literal(url)?;
+        let resolver = Resolver(Arc::clone(&guard));
+        let client = Client::builder()
+            .no_proxy()
+            .referer(false)
+            .redirect(redirect::Policy::custom(move |attempt| guard.follow(attempt)))
+            .dns_resolver(resolver)
+            .connect_timeout(CONNECT_TIMEOUT)
+            .tls_backend_preconfigured(self.tls.get_or_init(tls).clone());
+        Ok(client.build().expect("a client that loads nothing is built from constants"))
+    }
+}
+
+fn tls() -> ClientConfig {
+    // Fails if the process has one already, which will do.
+    let _ = ring::default_provider().install_default();
+    let provider = CryptoProvider::get_default().expect("one was installed");
+    let builder = || {
+        ClientConfig::builder_with_provider(Arc::clone(provider))
+            .with_safe_default_protocol_versions()
+            .expect("providers support a version of TLS")
+    };
+    match builder().with_platform_verifier() {
+        Ok(builder) => builder.with_no_client_auth(),
+        Err(error) => {
+            tracing::warn!("nobody can be asked over https, no certificates: {error}");
+            builder().with_root_certificates(RootCertStore::empty()).with_no_client_auth()
+        }
+    }
+}
+
+impl Guard {
+    /// The addresses of those that the present hop may connect to. Internal ones count only if all are:
+    /// what has a public address too is not internal.
+    fn admit(&self, addresses: &[IpAddr]) -> Result<Vec<SocketAddr>, BlockedAddress> {
+        let mut hop = self.hop.lock().unwrap_or_else(PoisonError::into_inner);
+        let (internal, public): (Vec<_>, Vec<_>) =
+            addresses.iter().copied().partition(|address| is_internal(*address));
+        let is_internal = public.is_empty() && !internal.is_empty();
+        let admitted = match (is_internal, hop.reach) {
+            (false, _) => public,
+            (true, Reach::Chosen | Reach::Anywhere) => internal,
+            (true, Reach::Public) => Vec::new(),
+        };
+        let is_own = |address: &SocketAddr| match hop.reach {
+            Reach::Chosen => self.own.is_owners(*address),
+            Reach::Anywhere | Reach::Public => self.own.has(*address),
+        };
+        let admitted = admitted.into_iter().map(|address| SocketAddr::new(address, hop.port));
+        let admitted: Vec<_> = admitted.filter(|address| !is_own(address)).collect();
+        if admitted.is_empty() && !addresses.is_empty() {
+            return Err(BlockedAddress);
+        }
+        hop.began_internal |= is_internal && hop.reach == Reach::Chosen;
+        Ok(admitted)
+    }
+
+    /// Addresses in URLs are not looked up, so that nobody else would ask.
+    fn check_literal(&self, url: &Url) -> Result<(), BlockedAddress> {
+        literal(url).map_or(Ok(()), |address| self.admit(&[address]).map(drop))
+    }
+
+    fn follow(&self, attempt: redirect::Attempt<'_>) -> redirect::Action {
+        let to = attempt.url();
+        if attempt.previous().iter().any(|url| url.scheme() != to.scheme()) {
+            return attempt.error("it redirects to another scheme");
+        }
+        if attempt.previous().len() > MAX_REDIRECTS {
+            return attempt.error("it redirects too often");
+        }
+        self.go_on_to(to);
+        match self.check_literal(to) {
+            Ok(()) => attempt.follow(),
+            Err(blocked) => attempt.error(blocked),
+        }
+    }
+
+    fn go_on_to(&self, url: &Url) {
+        let mut hop = self.hop.lock().unwrap_or_else(PoisonError::into_inner);
+        hop.port = port(url);
+        hop.reach = match hop.reach {
+            Reach::Chosen if hop.began_internal => Reach::Anywhere,
+            Reach::Chosen => Reach::Public,
+            reach => reach,
+        };
+    }
+}
+
+/// Looks names up, and tells only addresses that may be connected to.
+struct Resolver(Arc<Guard>);
+
+impl Resolve for Resolver {
+    fn resolve(&self, name: Name) -> Resolving {
+        let guard = Arc::clone(&self.0);
+        Box::pin(async move {
+            let found = lookup_host((name.as_str(), 0)).await?;
+            let found: Vec<_> = found.map(|address| address.ip()).collect();
+            let admitted = guard.admit(&found)?;
+            Ok(Box::new(admitted.into_iter()) as Addrs)
+        })
+    }
+}
+
+/// Whether a request failed because of where it led.
+pub(crate) fn is_blocked(error: &(dyn Error + 'static)) -> bool {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if error.is::<BlockedAddress>() {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}
+
+/// Whether an address is none of the public Internet, or one of this machine.
+fn is_internal(address: IpAddr) -> bool {
+    is_special(address) || is_of_this_machine(address)
+}
+
+/// The address that stands in a URL itself, however it was spelt there.
+fn literal(url: &Url) -> Option<IpAddr> {
+    let host = url.host_str()?;
+    host.trim_start_matches('[').trim_end_matches(']').parse().ok()
+}
+
+fn port(url: &Url) -> u16 {
+    url.port_or_known_default().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,115 @@
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
+
+/// Networks of IPv4 that are not of the public Internet (IANA's special-purpose registry, multicast
+/// and reserved ones): the first address, and how many bits name the network.
+const V4: [(Ipv4Addr, u32); 15] = [
+    (Ipv4Addr::new(0, 0, 0, 0), 8),
+    (Ipv4Addr::new(10, 0, 0, 0), 8),
+    (Ipv4Addr::new(100, 64, 0, 0), 10),
+    (Ipv4Addr::new(127, 0, 0, 0), 8),
+    (Ipv4Addr::new(169, 254, 0, 0), 16),
+    (Ipv4Addr::new(172, 16, 0, 0), 12),
+    (Ipv4Addr::new(192, 0, 0, 0), 24),
+    (Ipv4Addr::new(192, 0, 2, 0), 24),
+    (Ipv4Addr::new(192, 88, 99, 0), 24),
+    (Ipv4Addr::new(192, 168, 0, 0), 16),
+    (Ipv4Addr::new(198, 18, 0, 0), 15),
+    (Ipv4Addr::new(198, 51, 100, 0), 24),
+    (Ipv4Addr::new(203, 0, 113, 0), 24),
+    (Ipv4Addr::new(224, 0, 0, 0), 4),
+    (Ipv4Addr::new(240, 0, 0, 0), 4),
+];
+
+/// The same of IPv6. Some of them stand for addresses of IPv4, of any network.
+const V6: [(Ipv6Addr, u32); 12] = [
+    (Ipv6Addr::UNSPECIFIED, 128),
+    (Ipv6Addr::LOCALHOST, 128),
+    (Ipv6Addr::new(0xff00, 0, 0, 0, 0, 0, 0, 0), 8),
+    (Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0), 10),
+    (Ipv6Addr::new(0xfc00, 0, 0, 0, 0, 0, 0, 0), 7),
+    (Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0), 32),
+    (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20),
+    (Ipv6Addr::new(0x100, 0, 0, 0, 0, 0, 0, 0), 64),
+    (Ipv6Addr::new(0x2002, 0, 0, 0, 0, 0, 0, 0), 16),
+    (Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0, 0), 96),
+    (Ipv6Addr::new(0x64, 0xff9b, 1, 0, 0, 0, 0, 0), 48),
+    (Ipv6Addr::new(0x5f00, 0, 0, 0, 0, 0, 0, 0), 16),
+];
+
+/// Whether an address is in a network that is not of the public Internet.
+pub(super) fn is_special(address: IpAddr) -> bool {
+    match address.to_canonical() {
+        IpAddr::V4(address) => V4
+            .iter()
+            .any(|(network, len)| (address.to_bits() ^ network.to_bits()).leading_zeros() >= *len),
+        IpAddr::V6(address) => V6
+            .iter()
+            .any(|(network, len)| (address.to_bits() ^ network.to_bits()).leading_zeros() >= *len),
+    }
+}
+
+/// Whether an address is one of this machine: only those can be bound to. Nothing is sent.
+pub(super) fn is_of_this_machine(address: IpAddr) -> bool {
+    UdpSocket::bind((address.to_canonical(), 0)).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_edges_of_every_network_are_right() {
+        for (first, last) in [
+            ("0.0.0.0", "0.255.255.255"),
+            ("10.0.0.0", "10.255.255.255"),
+            ("100.64.0.0", "100.127.255.255"),
+            ("127.0.0.0", "127.255.255.255"),
+            ("169.254.0.0", "169.254.255.255"),
+            ("172.16.0.0", "172.31.255.255"),
+            ("192.0.0.0", "192.0.0.255"),
+            ("192.0.2.0", "192.0.2.255"),
+            ("192.88.99.0", "192.88.99.255"),
+            ("192.168.0.0", "192.168.255.255"),
+            ("198.18.0.0", "198.19.255.255"),
+            ("198.51.100.0", "198.51.100.255"),
+            ("203.0.113.0", "203.0.113.255"),
+            ("224.0.0.0", "255.255.255.255"),
+        ] {
+            let [first, last]: [Ipv4Addr; 2] = [first, last].map(|text| text.parse().unwrap());
+            let special = |bits: u32| is_special(Ipv4Addr::from_bits(bits).into());
+            assert!(special(first.to_bits()) && special(last.to_bits()), "{first}");
+            assert!(first.to_bits() == 0 || !special(first.to_bits() - 1), "{first}");
+            assert!(last.to_bits() == u32::MAX || !special(last.to_bits() + 1), "{last}");
+            assert!(is_special(first.to_ipv6_mapped().into()), "{first}");
+        }
+        for (first, last) in [
+            ("::", "::1"),
+            ("64:ff9b::", "64:ff9b::ffff:ffff"),
+            ("64:ff9b:1::", "64:ff9b:1:ffff:ffff:ffff:ffff:ffff"),
+            ("100::", "100::ffff:ffff:ffff:ffff"),
+            ("2001:db8::", "2001:db8:ffff:ffff:ffff:ffff:ffff:ffff"),
+            ("2002::", "2002:ffff:ffff:ffff:ffff:ffff:ffff:ffff"),
+            ("3fff::", "3fff:fff:ffff:ffff:ffff:ffff:ffff:ffff"),
+            ("5f00::", "5f00:ffff:ffff:ffff:ffff:ffff:ffff:ffff"),
+            ("fc00::", "fdff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"),
+            ("fe80::", "febf:ffff:ffff:ffff:ffff:ffff:ffff:ffff"),
+            ("ff00::", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"),
+        ] {
+            let [first, last]: [Ipv6Addr; 2] = [first, last].map(|text| text.parse().unwrap());
+            let special = |bits: u128| is_special(Ipv6Addr::from_bits(bits).into());
+            assert!(special(first.to_bits()) && special(last.to_bits()), "{first}");
+            assert!(first.to_bits() == 0 || !special(first.to_bits() - 1), "{first}");
+            assert!(last.to_bits() == u128::MAX || !special(last.to_bits() + 1), "{last}");
+        }
+    }
+
+    #[test]
+    fn addresses_of_this_machine_are_told() {
+        for address in ["127.0.0.1", "127.9.9.9", "::ffff:127.0.0.1"] {
+            assert!(is_of_this_machine(address.parse().unwrap()), "{address}");
+        }
+        for address in ["8.8.8.8", "192.0.2.1", "2606:4700::1111", "::ffff:8.8.8.8"] {
+            assert!(!is_of_this_machine(address.parse().unwrap()), "{address}");
+        }
+    }
+}
