@@ -2,6 +2,7 @@ use bsv_store::{FileError, KeystoreError, StoreError};
 use bsv_tx::{KeyError, OutPoint};
 use thiserror::Error;
 
+use crate::ledger::Refusal;
 use crate::model::fields::{BodyError, FieldErrors};
 use crate::model::idempotency::BadIdempotencyKey;
 use crate::model::invoice::NOT_IN_THE_FUTURE;
@@ -64,6 +65,32 @@ pub enum Error {
         /// What it must pay.
         needed: u64,
     },
+    /// A transaction builds on too many that are in no block.
+    #[error("the transaction builds on more than {limit} that are in no block yet")]
+    TooManyAncestors {
+        /// How many it may build on.
+        limit: usize,
+    },
+    /// A transaction is time-locked: until its time, another one can take its place.
+    #[error(
+        "the transaction is not final: its lock time, {lock_time}, is not reached, and not all of \
+         its sequence numbers are final"
+    )]
+    NotFinal {
+        /// Its lock time: a height, or from 500,000,000 on a time.
+        lock_time: u32,
+    },
+    /// The network has a payment, which leaves something of the invoice unpaid.
+    #[error("the payment is noted, and {due} satoshis of the invoice are still due")]
+    Underpaid {
+        /// What is still due, in satoshis.
+        due: u64,
+    },
+    /// The network has a payment whose fee is too low for it to count before it is mined.
+    #[error(
+        "the payment is noted, and counts once it is mined: its fee is too low for it to be sure"
+    )]
+    Waiting,
     /// The network refuses a transaction.
     #[error("the network refuses the transaction: {0}")]
     RefusedByNetwork(String),
@@ -91,6 +118,16 @@ pub enum Error {
     /// The payee refuses to be paid, or wants what this wallet does not do.
     #[error("{0}")]
     PayeeRefuses(String),
+    /// The payee asks for outputs that our own node would not take.
+    #[error("the terms cannot be paid: {0}")]
+    UnpayableTerms(String),
+    /// An earlier payment to the same URL can still be mined, and no coin is free that would keep both from
+    /// being mined.
+    #[error(
+        "payment {0} to the same URL can still be mined, and none of its coins is free: try again \
+         after the next block"
+    )]
+    EarlierAttempt(u64),
     /// The payee asks for more than may be paid at once.
     #[error("the payee asks for {asked} satoshis, and the limit is {limit}")]
     OverLimit {
@@ -196,27 +233,38 @@ impl From<InvoiceIdParseError> for Error {
 impl From<WalletStoreError> for Error {
     fn from(error: WalletStoreError) -> Self {
         match error {
-            WalletStoreError::UnknownInvoice(number) => Self::UnknownInvoice(number.to_string()),
-            WalletStoreError::Paid(number) => Self::Paid(number.to_string()),
-            WalletStoreError::AlreadyExpired => {
+            WalletStoreError::Refused(refusal) => refusal.into(),
+            WalletStoreError::Store(error) => Self::Store(error),
+        }
+    }
+}
+
+impl From<Refusal> for Error {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::UnknownInvoice(number) => Self::UnknownInvoice(number.to_string()),
+            Refusal::Paid(number) => Self::Paid(number.to_string()),
+            Refusal::AlreadyExpired => {
                 let mut errors = FieldErrors::default();
                 errors.add("expiresAt", NOT_IN_THE_FUTURE);
                 Self::Invalid(errors)
             }
-            WalletStoreError::Expired(number) => Self::Expired(number.to_string()),
-            WalletStoreError::InFlight(number) => Self::InFlight(number.to_string()),
-            WalletStoreError::NotInFlight(number) => Self::NotInFlight(number),
-            WalletStoreError::UnknownTransaction(number) => Self::UnknownTransaction(number),
-            WalletStoreError::UnknownPayment(number) => Self::UnknownPayment(number),
-            WalletStoreError::NotOpen(number, state) => Self::NotOpen(number, state),
-            WalletStoreError::InsufficientFunds { needed, spendable } => {
+            Refusal::Expired(number) => Self::Expired(number.to_string()),
+            Refusal::InFlight(number) => Self::InFlight(number.to_string()),
+            Refusal::NotInFlight(number) => Self::NotInFlight(number),
+            Refusal::UnknownTransaction(number) => Self::UnknownTransaction(number),
+            Refusal::UnknownPayment(number) => Self::UnknownPayment(number),
+            Refusal::NotOpen(number, state) => Self::NotOpen(number, state),
+            Refusal::InsufficientFunds { needed, spendable } => {
                 Self::InsufficientFunds { needed, spendable }
             }
-            WalletStoreError::Key(error) => Self::Key(error),
-            WalletStoreError::KeyReused => Self::KeyReused,
-            WalletStoreError::Full(count) => Self::Full(count),
-            WalletStoreError::OtherWallet => Self::OtherSeed,
-            WalletStoreError::Store(error) => Self::Store(error),
+            Refusal::EarlierAttempt(number) => Self::EarlierAttempt(number),
+            Refusal::NotReserved(_) => Self::PaymentRunning,
+            Refusal::Key(error) => Self::Key(error),
+            Refusal::KeyReused => Self::KeyReused,
+            Refusal::Full(count) => Self::Full(count),
+            Refusal::OtherWallet => Self::OtherSeed,
+            refusal @ Refusal::NothingDue => Self::Malformed(refusal.to_string()),
         }
     }
 }

@@ -26,12 +26,13 @@
 
 pub mod dpp;
 mod error;
+pub mod ledger;
 mod model;
 mod store;
 mod wallet;
 
 pub use error::Error;
-pub use model::coin::{Chain, Coin, KeyPath, Spending};
+pub use model::coin::{Chain, Change, Coin, KeyPath, Selection, Spending};
 pub use model::event::{Event, EventKind};
 pub use model::fields::{BodyError, FieldErrors};
 pub use model::idempotency::{BadIdempotencyKey, IDEMPOTENCY_PERIOD, IdempotencyKey, MAX_KEY_LEN};
@@ -40,20 +41,19 @@ pub use model::invoice::{
     InvoiceStateParseError, MAX_DESCRIPTION_LEN, MAX_LOOKED_AT, MAX_PAGE_TEXT, MAX_REFERENCE_LEN,
     MAX_SATOSHIS,
 };
-pub use model::invoice_id::{InvoiceId, InvoiceIdParseError};
+pub use model::invoice_id::{IdCipher, InvoiceId, InvoiceIdParseError, NewId};
 pub use model::payment::{
-    Begun, BlockPlace, Followed, FoundProof, IncomingPayment, IncomingState, NewIncoming,
-    NewOutgoing, OutgoingPayment, OutgoingState, Proof, Purpose, Recovered, Selection,
-    TransactionState, UsedNumbers,
+    IncomingPayment, IncomingState, OutgoingPayment, OutgoingRecord, OutgoingState,
 };
+pub use model::receipt::{Receipt, ReceiptKey};
 pub use model::time::{Timestamp, TimestampParseError};
+pub use model::transaction::{
+    BlockPlace, Followed, FollowedUntil, FoundProof, Proof, Purpose, TransactionRecord,
+    TransactionState,
+};
 pub use model::user::{MAX_NAME_LEN, MAX_USER_FIELD_LEN, User, UserDraft};
-pub use store::{
-    NewInvoice, OpenWalletStoreError, RedbWalletStore, UserRecord, WalletStore, WalletStoreError,
-};
-pub use wallet::books::{
-    BooksCheck, LedgerCoin, LedgerItem, LedgerSpend, LedgerSpender, LedgerTotals, LedgerTransaction,
-};
+pub use store::{OpenWalletStoreError, RedbWalletStore, WalletStore, WalletStoreError};
+pub use wallet::books::BooksCheck;
 pub use wallet::follow::Following;
 pub use wallet::outbound::OwnListeners;
 pub use wallet::pay::{PayDraft, faucet};

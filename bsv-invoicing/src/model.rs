@@ -7,5 +7,7 @@ pub(crate) mod idempotency;
 pub(crate) mod invoice;
 pub(crate) mod invoice_id;
 pub(crate) mod payment;
+pub(crate) mod receipt;
 pub(crate) mod time;
+pub(crate) mod transaction;
 pub(crate) mod user;

@@ -1,35 +1,35 @@
 //! The use cases: what somebody can do with a wallet.
 
 pub(crate) mod books;
+mod channel;
 pub(crate) mod follow;
+mod invoices;
 pub(crate) mod outbound;
 pub(crate) mod pay;
 pub(crate) mod receive;
 pub(crate) mod recover;
 mod running;
 pub(crate) mod seed;
+mod shown;
+mod terms;
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use bsv_network::NodeRpc;
+use bsv_network::{NodeError, NodeRpc};
 use bsv_store::{AuditCheck, AuditEntry, KeyEvent, Keystore};
-use bsv_tx::{KeyError, Network};
+use bsv_tx::Network;
 
 use crate::dpp::Merchant;
 use crate::error::Error;
+use crate::ledger::queries::{GetAccounts, GetBalance, GetEvents, GetLastEventAt, GetOwner};
+use crate::ledger::{Adopt, BeginAccount, NoteKeyEvent, ReleaseAll, SEED_NAME};
 use crate::model::event::Event;
-use crate::model::fields::FieldErrors;
-use crate::model::idempotency::IdempotencyKey;
-use crate::model::invoice::{
-    DEFAULT_EXPIRY, Invoice, InvoiceDraft, InvoicePage, InvoiceQuery, MAX_SATOSHIS,
-};
-use crate::model::invoice_id::InvoiceId;
+use crate::model::invoice::{DEFAULT_EXPIRY, MAX_SATOSHIS};
 use crate::model::time::{Clock, Timestamp};
-use crate::model::user::{User, UserDraft};
-use crate::store::{NewInvoice, RedbWalletStore, UserRecord, WalletStore, WalletStoreError};
+use crate::store::{RedbWalletStore, WalletStore};
 use crate::wallet::outbound::OwnListeners;
 use crate::wallet::pay::{Payee, Paying};
 use crate::wallet::receive::Broadcast;
@@ -80,9 +80,6 @@ impl WalletSettings {
     }
 }
 
-/// How much is swept in one step, so that others do not wait long for it.
-const MAX_SWEPT: usize = 250;
-
 /// A wallet: its invoices, its users and its balance.
 ///
 /// A change is on the disk when it is acknowledged. Reading goes on while changes wait for the disk.
@@ -123,24 +120,27 @@ impl<S: WalletStore> Wallet<S> {
         let keystore = keystore.into();
         let seed = match WalletSeed::load(&keystore)? {
             Some(seed) => seed,
-            None if store.owner().await?.is_some() => return Err(Error::SeedMissing),
+            None if store.get(GetOwner).await?.is_some() => return Err(Error::SeedMissing),
             None => {
                 WalletSeed::generate()?.save(&keystore)?;
                 WalletSeed::load(&keystore)?.ok_or(Error::SeedMissing)?
             }
         };
         let keys = seed.keys(settings.network)?;
-        match store.owner().await? {
+        match store.get(GetOwner).await? {
             Some(owner) if owner == keys.fingerprint => {}
             Some(_) => return Err(Error::OtherSeed),
             // An empty store would give the keys of earlier invoices to new ones.
             None if WalletSeed::is_adopted(&keystore)? => return Err(Error::StoreMissing),
-            None => store.adopt(keys.fingerprint, origin).await?,
+            None => store.execute(Adopt { fingerprint: keys.fingerprint, origin }).await?,
         }
         if !WalletSeed::is_adopted(&keystore)? {
             WalletSeed::note_adopted(&keystore)?;
         }
-        let last_event_at = store.last_event_at().await?;
+        // Whoever reserved coins, and recorded nothing, is gone: one process has the store.
+        store.execute(ReleaseAll).await?;
+        let keys = keys.with_accounts(store.list(GetAccounts).await?)?;
+        let last_event_at = store.get(GetLastEventAt).await?;
         if last_event_at > Timestamp::of_system().after(Duration::from_secs(60)) {
             tracing::warn!(
                 "the clock shows an earlier time than the last event of the wallet, {last_event_at}, \
@@ -178,100 +178,27 @@ impl<S: WalletStore> Wallet<S> {
         self.clock.now()
     }
 
-    /// Creates an invoice, or answers the one that was created first with the same key: as it was
-    /// then, it is `to_json(created_at)`.
-    pub async fn create_invoice(
-        &self,
-        draft: InvoiceDraft,
-        idempotency: Option<IdempotencyKey>,
-    ) -> Result<Invoice, Error> {
-        let now = self.now();
-        let mut errors = FieldErrors::default();
-        draft.check(&mut errors);
-        errors.into_result()?;
-        let mut random = [0; 8];
-        getrandom::fill(&mut random).map_err(KeyError::NoRandomness)?;
-        let ids = self.keys.ids.clone();
-        let id = move |number| ids.id(number, u64::from_le_bytes(random));
-        let invoice = NewInvoice { draft, expiry: self.settings.expiry, now, idempotency };
-        Ok(self.store.create_invoice(invoice, id).await?)
-    }
-
-    /// The invoice of this id.
-    pub async fn invoice(&self, id: &str) -> Result<Invoice, Error> {
-        let invoice = self.invoice_even_deleted(id).await?;
-        if invoice.deleted_at.is_some() {
-            return Err(Error::UnknownInvoice(id.to_owned()));
-        }
-        Ok(invoice)
-    }
-
-    /// The number of the invoice of this id, which may be deleted.
-    pub async fn invoice_number(&self, id: &str) -> Result<u64, Error> {
-        Ok(self.invoice_even_deleted(id).await?.number)
-    }
-
-    /// Invoices in the order of their creation, or the other way round.
-    pub async fn invoices(&self, query: InvoiceQuery) -> Result<InvoicePage, Error> {
-        Ok(self.store.invoices(query, self.now()).await?)
-    }
-
-    /// Deletes an invoice that is not paid: nobody is shown it any more.
-    pub async fn delete_invoice(&self, id: &str) -> Result<(), Error> {
-        let invoice = self.invoice(id).await?;
-        let deleted = self.store.delete_invoice(invoice.number, self.now()).await;
-        deleted.map_err(|error| match error {
-            WalletStoreError::UnknownInvoice(_) => Error::UnknownInvoice(id.to_owned()),
-            WalletStoreError::Paid(_) => Error::Paid(id.to_owned()),
-            WalletStoreError::InFlight(_) => Error::InFlight(id.to_owned()),
-            error => error.into(),
-        })
-    }
-
-    /// Does what time makes due: tells by events which invoices have expired, and forgets old
-    /// idempotency keys. Answers whether there may be more to do at once. To be called every second
-    /// or so, in a process that runs for long.
-    pub async fn sweep(&self) -> Result<bool, Error> {
-        Ok(self.store.sweep(self.now(), MAX_SWEPT).await? == MAX_SWEPT)
-    }
-
-    /// Creates a user, or answers the one that was created first with the same key.
-    pub async fn create_user(
-        &self,
-        details: UserDraft,
-        idempotency: Option<IdempotencyKey>,
-    ) -> Result<User, Error> {
-        let mut errors = FieldErrors::default();
-        details.check(&mut errors);
-        errors.into_result()?;
-        self.user_of(self.store.create_user(details, self.now(), idempotency).await?)
-    }
-
-    /// The user of this id.
-    pub async fn user(&self, id: u64) -> Result<User, Error> {
-        self.user_of(self.store.user(id).await?.ok_or(Error::UnknownUser(id))?)
-    }
-
     /// The balance, in satoshis.
     pub async fn balance(&self) -> Result<u64, Error> {
-        Ok(self.store.balance().await?)
+        Ok(self.store.get(GetBalance).await?)
     }
 
     /// Up to `limit` events after the one of this number, in order.
     pub async fn events(&self, after: u64, limit: usize) -> Result<Vec<Event>, Error> {
-        Ok(self.store.events(after, limit).await?)
+        Ok(self.store.list(GetEvents(after, limit)).await?)
     }
 
     /// The seed: whoever has its words has the money. The audit log tells of it first.
     pub async fn export_seed(&self) -> Result<WalletSeed, Error> {
         let seed = WalletSeed::load(&self.keystore)?.ok_or(Error::SeedMissing)?;
-        self.note_key_event(KeyEvent::Exported, seed::NAME).await?;
+        self.note_key_event(KeyEvent::Exported, SEED_NAME).await?;
         Ok(seed)
     }
 
     /// Adds to the audit log what happens to keys that the wallet has a part in.
     pub async fn note_key_event(&self, event: KeyEvent, subject: &str) -> Result<(), Error> {
-        Ok(self.store.note_key_event(event, subject.to_owned()).await?)
+        let subject = subject.to_owned();
+        Ok(self.store.execute(NoteKeyEvent { event, subject }).await?)
     }
 
     /// Up to `limit` entries of the audit log after the one of this number, in order.
@@ -284,21 +211,27 @@ impl<S: WalletStore> Wallet<S> {
         Ok(self.store.verify_audit_log().await?)
     }
 
+    /// Gives out keys of a new account from now on. To be called where the store is a copy of some
+    /// earlier day, before the wallet is opened again: somebody may know keys that were given out since.
+    pub async fn begin_account(&self) -> Result<u32, Error> {
+        let account = seed::account_of(Timestamp::of_system());
+        Ok(self.store.execute(BeginAccount { account }).await?)
+    }
+
+    /// The node, if there is one.
+    pub(crate) fn node(&self) -> Result<&NodeRpc, Error> {
+        let none = || Error::NetworkAway("no node is configured".to_owned());
+        self.node.as_ref().ok_or_else(none)
+    }
+
+    /// The fee rate that payers are asked for, in satoshis per 1000 bytes.
+    pub(crate) fn quoted_fee_rate(&self) -> u64 {
+        self.settings.fee_rate.max(self.fee_floor.load(Ordering::Relaxed))
+    }
+
     /// Where the wallet keeps what it knows.
     pub fn store(&self) -> &S {
         &self.store
-    }
-
-    async fn invoice_even_deleted(&self, id: &str) -> Result<Invoice, Error> {
-        let parsed: InvoiceId = id.parse()?;
-        let invoice = self.store.invoice(self.keys.ids.number(&parsed)).await?;
-        invoice
-            .filter(|invoice| invoice.id == parsed)
-            .ok_or_else(|| Error::UnknownInvoice(id.to_owned()))
-    }
-
-    fn user_of(&self, (id, details): UserRecord) -> Result<User, Error> {
-        Ok(User { id, details, pki: self.keys.user(id)? })
     }
 }
 
@@ -306,4 +239,14 @@ impl<S: fmt::Debug> fmt::Debug for Wallet<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Wallet").field("store", &self.store).finish_non_exhaustive()
     }
+}
+
+/// That nothing was changed because the node cannot be used.
+pub(crate) fn away(error: NodeError) -> Error {
+    Error::NetworkAway(error.to_string())
+}
+
+/// That it is not known what became of a payment, because the node cannot be used.
+pub(crate) fn unknown(error: NodeError) -> Error {
+    Error::OutcomeUnknown(error.to_string())
 }

@@ -62,7 +62,7 @@ pub async fn set_up_vctx<S: IdentityStore>(
         None => coins_at(node, &address, ids.network()).await?,
     };
     let found_satoshis = coins.iter().map(|coin| coin.output.satoshis).sum();
-    let fee_rate = node.least_fee_rate().await?.max(USUAL_FEE_RATE);
+    let fee_rate = node.policy().await?.mining_fee_rate.max(USUAL_FEE_RATE);
     let fee = vctx_fee(coins.len().max(1), fee_rate);
     let least_satoshis = fee.saturating_add(LEAST_VCTX_SATOSHIS);
     if found_satoshis < least_satoshis {
@@ -112,7 +112,7 @@ async fn signed_revocation<S: IdentityStore>(
     let key = ids.vctx_key(alias)?;
     let address = Address::p2pkh(&key.public_key(), ids.network());
     let coin = named_coin(node, outpoint, &address).await?;
-    let fee = vctx_fee(1, node.least_fee_rate().await?.max(USUAL_FEE_RATE));
+    let fee = vctx_fee(1, node.policy().await?.mining_fee_rate.max(USUAL_FEE_RATE));
     let left = coin.output.satoshis.checked_sub(fee).filter(|satoshis| *satoshis > 0);
     let reason = "it holds too little for the fee of spending it";
     let satoshis = left.ok_or(Error::BadFunding { outpoint, reason })?;

@@ -184,10 +184,13 @@ pub(crate) struct Unspent {
     pub(crate) confirmations: u32,
 }
 
-/// The one member of `getsettings` that is of use here.
+/// The members of `getsettings` that are of use here.
 #[derive(Deserialize)]
 pub(crate) struct Settings {
     pub(crate) minminingtxfee: Amount,
+    pub(crate) maxtxsizepolicy: u64,
+    pub(crate) datacarriersize: u64,
+    pub(crate) datacarrier: bool,
 }
 
 /// A string that holds a hash or the like.

@@ -13,7 +13,7 @@ mod transport;
 pub use error::NodeError;
 pub use rpc::{
     BlockCoinbase, BlockInfo, BlockStream, Broadcast, ChainTip, Coin, Mempool, MempoolEntry,
-    MinedIn, MinerIdInfo, MinerIdRevocation, MinerIdState, NodeRpc, OutputState, Submitted,
+    MinedIn, MinerIdInfo, MinerIdRevocation, MinerIdState, NodeRpc, OutputState, Policy, Submitted,
     TransactionPlace, UnspentOutput,
 };
 pub use transport::NodeSettings;

@@ -132,6 +132,17 @@ pub enum Broadcast {
     AlreadyKnown,
 }
 
+/// What a node takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// The fee that a transaction must pay to be mined, in satoshis per 1000 bytes (`minminingtxfee`).
+    pub mining_fee_rate: u64,
+    /// The most bytes of a transaction (`maxtxsizepolicy`).
+    pub max_transaction_size: u64,
+    /// The most bytes of a script that carries data only (`datacarriersize`; 0 without `datacarrier`).
+    pub max_data_size: u64,
+}
+
 /// An unspent output of an address that the node's wallet watches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Coin {
@@ -347,11 +358,14 @@ impl NodeRpc {
         Ok(hashes.into_iter().map(|Parsed(hash)| hash).collect())
     }
 
-    /// The fee that a transaction must pay for the node to mine it, in satoshis per 1000 bytes
-    /// (`minminingtxfee` of `getsettings`).
-    pub async fn least_fee_rate(&self) -> Result<u64, NodeError> {
+    /// What the node takes (`getsettings`).
+    pub async fn policy(&self) -> Result<Policy, NodeError> {
         let settings: Settings = self.ask("getsettings", &NONE).await?;
-        Ok(settings.minminingtxfee.0)
+        Ok(Policy {
+            mining_fee_rate: settings.minminingtxfee.0,
+            max_transaction_size: settings.maxtxsizepolicy,
+            max_data_size: if settings.datacarrier { settings.datacarriersize } else { 0 },
+        })
     }
 
     /// A call that does no harm when it is made twice.

@@ -9,7 +9,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use bsv_invoicing::{Recovery, UsedNumbers, Walk, WalletSeed, WalletStore};
+use bsv_invoicing::{Recovery, Walk, WalletSeed};
 use bsv_network::NodeRpc;
 use bsv_store::{
     ArchiveError, ArchiveReader, DirLock, FileError, KeyEvent, Keystore, KeystoreError, LockError,
@@ -130,6 +130,7 @@ pub async fn restore_backup(
     let origin = format!("backup of {}", manifest.created_at);
     let noted = instance.keeping().note(KeyEvent::Imported, &origin).await;
     noted.map_err(|problem| RestoreError::Audit(problem.detail().to_owned()))?;
+    instance.keeping().begin_account().await?;
     stage.put_in_place()?;
     Ok(Restored { created_at: manifest.created_at, files: manifest.files.len(), keys })
 }
@@ -155,12 +156,7 @@ pub async fn restore_words(
     let recovery = match wallet.has_node() {
         true => Some(wallet.recover(walk, progress).await?),
         false => {
-            let used = UsedNumbers {
-                invoices: walk.lookahead,
-                users: walk.lookahead,
-                change: walk.lookahead,
-            };
-            wallet.store().pass_over(used).await.map_err(bsv_invoicing::Error::from)?;
+            wallet.skip_keys(walk.lookahead).await?;
             None
         }
     };

@@ -109,18 +109,21 @@ pub enum StoreError {
         path: PathBuf,
         /// Why.
         #[source]
-        source: Arc<redb::Error>,
+        source: EngineError,
     },
     /// The storage engine failed.
     #[error("the store failed: {0}")]
-    Engine(Arc<redb::Error>),
+    Engine(EngineError),
     /// The storage engine failed to commit a change, which may have reached the disk all the same.
     #[error("the store failed to commit: {0}")]
-    Commit(Arc<redb::Error>),
-    /// A command panicked. Nothing of its batch was written.
+    Commit(EngineError),
+    /// A command panicked. Nothing of it was written.
     #[error("the write was given up, because of a fault in the software")]
     Panicked,
 }
+
+/// What the storage engine says, whichever it is.
+pub type EngineError = Arc<dyn std::error::Error + Send + Sync>;
 
 impl StoreError {
     /// A stored record that does not decode, and why.
@@ -134,7 +137,8 @@ impl StoreError {
             Self::NoSpace { .. } => true,
             Self::File(error) => error.is_out_of_space(),
             Self::Engine(error) | Self::Commit(error) | Self::Open { source: error, .. } => {
-                matches!(&**error, redb::Error::Io(error) if files::is_out_of_space(error))
+                let error = error.downcast_ref::<redb::Error>();
+                matches!(error, Some(redb::Error::Io(error)) if files::is_out_of_space(error))
             }
             _ => false,
         }
@@ -150,7 +154,7 @@ macro_rules! from_engine_errors {
     ($($error:ident),*) => {
         $(impl From<redb::$error> for StoreError {
             fn from(error: redb::$error) -> Self {
-                Self::Engine(Arc::new(error.into()))
+                Self::Engine(Arc::new(redb::Error::from(error)))
             }
         })*
     };
@@ -518,8 +522,8 @@ fn open_engine(
         Err(StoreError::Open { source, .. }) => source,
         Err(error) => return Err(error),
     };
-    let overlay = match &*error {
-        redb::Error::Io(_) => Overlay::open(path).ok(),
+    let overlay = match error.downcast_ref() {
+        Some(redb::Error::Io(_)) => Overlay::open(path).ok(),
         _ => None,
     };
     let error = StoreError::Open { path: path.to_owned(), source: error };
@@ -551,7 +555,7 @@ fn migrate(engine: &Engine, path: &Path, schema: &Schema) -> Result<(), StoreErr
 }
 
 fn commit(transaction: WriteTransaction) -> Result<(), StoreError> {
-    transaction.commit().map_err(|error| StoreError::Commit(Arc::new(error.into())))
+    transaction.commit().map_err(|error| StoreError::Commit(Arc::new(redb::Error::from(error))))
 }
 
 /// The version of the file, 0 if it is empty; `None` if it belongs to another schema.

@@ -26,9 +26,10 @@ pub trait Tables: 'static {
 /// commits once, durably, and only then answers each.
 ///
 /// A command checks before it writes: one that refuses has written nothing, and does not disturb
-/// those that share its commit. A storage error undoes the whole batch, and all its callers are
-/// told. After repeated failures of the disk, commands are refused without trying for a while, up
-/// to two seconds.
+/// those that share its commit. One that comes upon a damaged record, or panics, fails alone: what was
+/// done is undone, and the others run once more. A storage error undoes the whole batch, and all its
+/// callers are told. After repeated failures of the disk, commands are refused without trying for a
+/// while, up to two seconds.
 pub struct GroupWriter<T: Tables> {
     /// `None` only while being dropped.
     queue: Option<mpsc::Sender<Box<dyn Queued<T>>>>,
@@ -56,18 +57,18 @@ impl<T: Tables> GroupWriter<T> {
         Ok(Self { queue: Some(queue), thread: Some(thread) })
     }
 
-    /// Runs `command`. Its outcome has reached the disk when it is answered. A command whose caller
-    /// stops waiting runs all the same.
+    /// Runs `command`, which may run several times: what it did before is undone. Its outcome has reached
+    /// the disk when it is answered. A command whose caller stops waiting runs all the same.
     pub async fn run<V, R>(
         &self,
-        command: impl FnOnce(&mut T::Open<'_>) -> Result<Result<V, R>, StoreError> + Send + 'static,
+        command: impl FnMut(&mut T::Open<'_>) -> Result<Result<V, R>, StoreError> + Send + 'static,
     ) -> Result<Result<V, R>, StoreError>
     where
         V: Send + 'static,
         R: Send + 'static,
     {
         let (caller, answer) = oneshot::channel();
-        let command = Command { command: Some(command), outcome: None, caller };
+        let command = Command { command, outcome: None, caller };
         let queue = self.queue.as_ref().expect("the queue is there until this is dropped");
         queue
             .send(Box::new(command))
@@ -96,43 +97,62 @@ impl<T: Tables> fmt::Debug for GroupWriter<T> {
 
 /// A command, whatever it answers.
 trait Queued<T: Tables>: Send {
-    /// Runs it, and tells whether it has written something.
-    fn run(&mut self, tables: &mut T::Open<'_>) -> Result<bool, StoreError>;
+    /// Runs it, unless it has failed by itself before.
+    fn run(&mut self, tables: &mut T::Open<'_>) -> Ran;
 
     /// Tells its caller the outcome.
     fn answer(self: Box<Self>, committed: Result<(), StoreError>);
 }
 
+/// What a command did.
+enum Ran {
+    /// It has written something.
+    Wrote,
+    /// It has written nothing.
+    WroteNothing,
+    /// It has failed by itself, and may have written something.
+    FailedAlone,
+    /// The store has failed.
+    StoreFailed(StoreError),
+}
+
 struct Command<F, V, R> {
-    /// `None` once it has run.
-    command: Option<F>,
-    outcome: Option<Result<V, R>>,
+    command: F,
+    /// What came of it when it ran last, unless the store has failed.
+    outcome: Option<Result<Result<V, R>, StoreError>>,
     caller: oneshot::Sender<Result<Result<V, R>, StoreError>>,
 }
 
 impl<T, F, V, R> Queued<T> for Command<F, V, R>
 where
     T: Tables,
-    F: FnOnce(&mut T::Open<'_>) -> Result<Result<V, R>, StoreError> + Send,
+    F: FnMut(&mut T::Open<'_>) -> Result<Result<V, R>, StoreError> + Send,
     V: Send,
     R: Send,
 {
-    fn run(&mut self, tables: &mut T::Open<'_>) -> Result<bool, StoreError> {
-        let Some(command) = self.command.take() else { return Ok(false) };
+    fn run(&mut self, tables: &mut T::Open<'_>) -> Ran {
+        if let Some(Err(_)) = self.outcome {
+            return Ran::WroteNothing;
+        }
         // Caught here, a panic does not pass through the engine's transaction, which would count the file
         // as in need of repair.
-        let outcome = catch_unwind(AssertUnwindSafe(|| command(tables)));
-        let outcome = outcome.map_err(|_| StoreError::Panicked)??;
-        let has_written = outcome.is_ok();
+        let outcome = catch_unwind(AssertUnwindSafe(|| (self.command)(tables)));
+        let outcome = outcome.unwrap_or(Err(StoreError::Panicked));
+        let ran = match &outcome {
+            Ok(Ok(_)) => Ran::Wrote,
+            Ok(Err(_)) => Ran::WroteNothing,
+            Err(StoreError::Damaged(_) | StoreError::Panicked) => Ran::FailedAlone,
+            Err(error) => return Ran::StoreFailed(error.clone()),
+        };
         self.outcome = Some(outcome);
-        Ok(has_written)
+        ran
     }
 
     fn answer(self: Box<Self>, committed: Result<(), StoreError>) {
-        let outcome = match (committed, self.outcome) {
-            (Ok(()), Some(outcome)) => Ok(outcome),
-            (Ok(()), None) => Err(StoreError::Panicked),
-            (Err(error), _) => Err(error),
+        let outcome = match (self.outcome, committed) {
+            (Some(Err(error)), _) | (_, Err(error)) => Err(error),
+            (Some(outcome), Ok(())) => outcome,
+            (None, Ok(())) => Err(StoreError::Panicked),
         };
         // The caller may have gone.
         let _ = self.caller.send(outcome);
@@ -174,20 +194,35 @@ fn look_out<T: Tables>(commands: &mpsc::Receiver<Box<dyn Queued<T>>>) {
     }
 }
 
-/// A batch in which nothing was written is not committed.
-struct NothingWritten;
+/// Why a batch is not committed.
+enum NotCommitted {
+    /// Nothing was written.
+    NothingWritten,
+    /// A command has failed alone: the others are to run once more.
+    RunAgain,
+}
 
 fn write<T: Tables>(database: &Database, batch: &mut Batch<T>) -> Result<(), StoreError> {
-    let written = database.write(|transaction| {
-        let mut tables = T::open(transaction)?;
-        let mut has_written = false;
-        for command in batch {
-            has_written |= command.run(&mut tables)?;
+    loop {
+        let written = database.write(|transaction| {
+            let mut tables = T::open(transaction)?;
+            let mut has_written = false;
+            for command in &mut *batch {
+                match command.run(&mut tables) {
+                    Ran::Wrote => has_written = true,
+                    Ran::WroteNothing => {}
+                    Ran::FailedAlone => return Ok(Err(NotCommitted::RunAgain)),
+                    Ran::StoreFailed(error) => return Err(error),
+                }
+            }
+            T::close(tables)?;
+            Ok(if has_written { Ok(()) } else { Err(NotCommitted::NothingWritten) })
+        })?;
+        // Each time at least one command fails that runs no more.
+        if !matches!(written, Err(NotCommitted::RunAgain)) {
+            return Ok(());
         }
-        T::close(tables)?;
-        Ok(if has_written { Ok(()) } else { Err(NothingWritten) })
-    });
-    written.map(|_| ())
+    }
 }
 
 /// Failures of the disk in a row.

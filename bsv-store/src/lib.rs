@@ -27,7 +27,8 @@ pub use audit::{
     verify_audit_log,
 };
 pub use database::{
-    Database, DatabaseCopy, DatabaseOptions, Migration, Schema, StoreError, View, check_writable,
+    Database, DatabaseCopy, DatabaseOptions, EngineError, Migration, Schema, StoreError, View,
+    check_writable,
 };
 pub use files::{FileError, NewFile, create_private_dir, write_atomically};
 pub use group_writer::{GroupWriter, Tables};

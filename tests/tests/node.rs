@@ -656,10 +656,13 @@ async fn amounts_are_exact() {
 }
 
 #[tokio::test]
-async fn the_fee_floor_is_what_the_node_is_set_to() {
-    assert_eq!(Node::start().rpc().least_fee_rate().await, Ok(1));
-    let node = Node::start_with(&["minminingtxfee=0.00000500"]);
-    assert_eq!(node.rpc().least_fee_rate().await, Ok(500));
+async fn what_a_node_takes_is_what_it_is_set_to() {
+    let policy = Node::start().rpc().policy().await.unwrap();
+    assert_eq!(policy.mining_fee_rate, 1);
+    assert_eq!((policy.max_transaction_size, policy.max_data_size), (10_000_000, u32::MAX.into()));
+    let node = Node::start_with(&["minminingtxfee=0.00000500", "datacarrier=0"]);
+    let policy = node.rpc().policy().await.unwrap();
+    assert_eq!((policy.mining_fee_rate, policy.max_data_size), (500, 0));
 }
 
 #[tokio::test]

@@ -1,17 +1,19 @@
 use bsv_tx::{OutPoint, TxOut};
 
-/// A chain of keys of the wallet's account: `m/44'/236'/0'/<chain>`.
+/// A chain of keys of an account: `m/44'/236'/<account>'/<chain>`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Chain {
-    /// Keys that invoices are paid to; the index is the invoice's number.
+    /// Keys that invoices are paid to; the index counts the invoices of the account.
     Receive = 0,
     /// Keys that change goes to.
     Change = 1,
 }
 
-/// Where the key of a coin is.
+/// Where the key of a coin is: `m/44'/236'/<account>'/<chain>/<index>`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct KeyPath {
+    /// The account: 0, or after a restore the days from the beginning of 2026 to that day.
+    pub account: u32,
     /// The chain.
     pub chain: Chain,
     /// The number of the key in its chain.
@@ -40,7 +42,7 @@ pub(crate) fn fee(rate: u64, bytes: u64) -> u64 {
 const FRAME_LEN: u64 = 4 + 4 + 3 + 3;
 /// An input that spends a P2PKH output: outpoint, sequence number, and a script with a signature of
 /// at most 72 bytes and a compressed key.
-const INPUT_LEN: u64 = 36 + 4 + 1 + (1 + 72 + 1) + (1 + 33);
+pub(crate) const INPUT_LEN: u64 = 36 + 4 + 1 + (1 + 72 + 1) + (1 + 33);
 /// A P2PKH output.
 const CHANGE_LEN: u64 = 8 + 1 + 25;
 /// What miners commonly ask for, in satoshis per 1000 bytes. Who asks for less today may not be who
@@ -83,10 +85,22 @@ pub(crate) fn encoded_len(outputs: &[TxOut]) -> u64 {
     bytes.len() as u64
 }
 
-/// Coins of similar worth share a bucket: those of `2^bucket` satoshis and more, but less than twice
-/// as much.
-pub(crate) fn bucket(satoshis: u64) -> u8 {
-    u8::try_from(satoshis.max(1).ilog2()).expect("a u64 has 64 bits")
+/// The coins that a transaction spends, and what comes back of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Selection {
+    /// The coins.
+    pub coins: Vec<Coin>,
+    /// What comes back, if anything does.
+    pub change: Option<Change>,
+}
+
+/// What comes back of the coins that a transaction spends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// The amount.
+    pub satoshis: u64,
+    /// The key that it goes to.
+    pub key: KeyPath,
 }
 
 #[cfg(test)]
@@ -111,11 +125,5 @@ mod tests {
         assert_eq!(SPENDING.change(1, 999), None);
         let cheap = Spending { fee_rate: 0, ..SPENDING };
         assert_eq!([1015, 1016].map(|total| cheap.change(1, total)), [None, Some(16)]);
-    }
-
-    #[test]
-    fn a_bucket_holds_coins_of_similar_worth() {
-        assert_eq!([1, 2, 3, 4, 1023, 1024].map(bucket), [0, 1, 1, 2, 9, 10]);
-        assert_eq!(bucket(u64::MAX), 63);
     }
 }

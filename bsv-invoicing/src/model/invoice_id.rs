@@ -73,12 +73,28 @@ impl FromStr for InvoiceId {
 /// It is the larger part of what a look-up costs, so it goes to the compression function directly: to
 /// copy a hasher and to finish it costs half as much again.
 #[derive(Clone)]
-pub(crate) struct IdCipher {
+pub struct IdCipher {
     /// The state of SHA-256 after the key's inner block.
     inner: [u32; 8],
     /// The same after its outer block.
     outer: [u32; 8],
     found: Arc<FoundNumbers>,
+}
+
+/// What the id of a new invoice is made of, besides its number.
+#[derive(Clone, Debug)]
+pub struct NewId {
+    /// Hides the number.
+    pub cipher: IdCipher,
+    /// Makes the half of the id that cannot be guessed.
+    pub random: u64,
+}
+
+impl NewId {
+    /// The id of the invoice of this number.
+    pub(crate) fn of(&self, number: u64) -> InvoiceId {
+        self.cipher.id(number, self.random)
+    }
 }
 
 /// Numbers that were found for the first halves of ids: one that is asked for often is found once.
@@ -116,7 +132,8 @@ impl FoundNumbers {
 const ROUNDS: u8 = 6;
 
 impl IdCipher {
-    pub(crate) fn new(key: &[u8; 32]) -> Self {
+    /// The cipher of a key.
+    pub fn new(key: &[u8; 32]) -> Self {
         let keyed = |pad: u8| {
             let mut block = [pad; 64];
             for (byte, key) in block.iter_mut().zip(key) {

@@ -2,44 +2,11 @@
 
 use std::fmt;
 
-use bsv_tx::{BlockHash, MerkleBranch, Transaction, TxOut, Txid};
-
+use bsv_tx::Txid;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::model::coin::{Coin, KeyPath};
-use crate::model::idempotency::IdempotencyKey;
 use crate::model::time::Timestamp;
-
-/// The block that a transaction is in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BlockPlace {
-    /// Its hash.
-    pub hash: BlockHash,
-    /// Its height.
-    pub height: u32,
-}
-
-/// That a transaction is in a block of the main chain, checked against the block's header.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Proof {
-    /// The block.
-    pub block: BlockPlace,
-    /// The way from the transaction to the Merkle root of the block.
-    pub branch: MerkleBranch,
-}
-
-/// A proof as the payer can read it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FoundProof {
-    /// Its number among the transaction's proofs, from 1 on.
-    pub sequence: u32,
-    /// The proof.
-    pub proof: Proof,
-    /// When it was found.
-    pub found_at: Timestamp,
-    /// Whether the payer has read it.
-    pub is_read: bool,
-}
+use crate::model::transaction::{BlockPlace, TransactionRecord, TransactionState};
 
 /// A payment towards an invoice.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,27 +25,71 @@ pub struct IncomingPayment {
     pub block: Option<BlockPlace>,
 }
 
+impl IncomingPayment {
+    /// What the transaction of this number pays, as the API tells it.
+    pub(crate) fn of(number: u64, record: &TransactionRecord, satoshis: u64) -> Self {
+        Self {
+            number,
+            txid: record.txid,
+            satoshis,
+            state: IncomingState::of(record.state),
+            received_at: record.at,
+            block: record.state.block(),
+        }
+    }
+}
+
 /// Where a payment to the wallet stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum IncomingState {
     /// It is not known yet whether the network takes it.
     InFlight,
+    /// It is in the mempool, but its fee may be too low for it to be mined.
+    Waiting,
     /// The network has taken it.
     Accepted,
     /// It is in a block.
     Mined,
+    /// The network had taken it, and does not show it any more.
+    Contested,
     /// Another transaction has taken its place.
     Displaced,
+    /// The network has refused it at several tips in a row.
+    Invalid,
+    /// The network did not take it.
+    Refused,
 }
 
 impl IncomingState {
+    /// Whether it counts to what is paid.
+    pub fn counts(self) -> bool {
+        matches!(self, Self::Accepted | Self::Mined | Self::Contested)
+    }
+
+    fn of(state: TransactionState) -> Self {
+        match state {
+            TransactionState::Offered | TransactionState::Unseen => Self::InFlight,
+            TransactionState::Waiting => Self::Waiting,
+            TransactionState::Seen => Self::Accepted,
+            TransactionState::Mined(_) => Self::Mined,
+            TransactionState::Contested { .. } => Self::Contested,
+            TransactionState::Displaced | TransactionState::Cancelled => Self::Displaced,
+            TransactionState::Invalid => Self::Invalid,
+            TransactionState::Refused => Self::Refused,
+        }
+    }
+
     /// The name that the API uses.
     pub fn name(self) -> &'static str {
         match self {
             Self::InFlight => "in-flight",
+            Self::Waiting => "waiting",
             Self::Accepted => "accepted",
             Self::Mined => "mined",
+            Self::Contested => "contested",
             Self::Displaced => "displaced",
+            Self::Invalid => "invalid",
+            Self::Refused => "refused",
         }
     }
 }
@@ -117,37 +128,114 @@ pub enum OutgoingState {
     Open,
     /// One of its coins is being spent otherwise.
     Cancelling,
-    /// The payee has accepted it, or the network knows it.
+    /// The payee has agreed, and the network does not show it.
+    Unseen,
+    /// It is in the mempool, but its fee may be too low for it to be mined.
+    Waiting,
+    /// The network has taken it.
     Settled,
+    /// The network had taken it, and does not show it any more.
+    Contested,
     /// The payee has refused it.
     Refused,
     /// One of its coins was spent otherwise.
     Cancelled,
     /// Another transaction has taken its place.
     Displaced,
+    /// The network has refused it at several tips in a row.
+    Invalid,
 }
 
 impl OutgoingState {
+    fn of(state: TransactionState, is_being_cancelled: bool) -> Self {
+        match state {
+            TransactionState::Offered | TransactionState::Unseen if is_being_cancelled => {
+                Self::Cancelling
+            }
+            TransactionState::Offered => Self::Open,
+            TransactionState::Unseen => Self::Unseen,
+            TransactionState::Waiting => Self::Waiting,
+            TransactionState::Seen | TransactionState::Mined(_) => Self::Settled,
+            TransactionState::Contested { .. } => Self::Contested,
+            TransactionState::Displaced => Self::Displaced,
+            TransactionState::Invalid => Self::Invalid,
+            TransactionState::Refused => Self::Refused,
+            TransactionState::Cancelled => Self::Cancelled,
+        }
+    }
+
     /// The name that the API uses.
     pub fn name(self) -> &'static str {
         match self {
             Self::Open => "open",
             Self::Cancelling => "cancelling",
+            Self::Unseen => "unseen",
+            Self::Waiting => "waiting",
             Self::Settled => "settled",
+            Self::Contested => "contested",
             Self::Refused => "refused",
             Self::Cancelled => "cancelled",
             Self::Displaced => "displaced",
+            Self::Invalid => "invalid",
         }
     }
 
-    /// Whether its outcome is not known.
-    pub fn is_open(self) -> bool {
-        matches!(self, Self::Open | Self::Cancelling)
+    /// Whether it can be cancelled: the network has not shown it.
+    pub fn can_be_cancelled(self) -> bool {
+        matches!(self, Self::Open | Self::Cancelling | Self::Unseen)
     }
 
-    /// Whether the payee is paid, or may be.
-    pub(crate) fn lasts(self) -> bool {
-        self.is_open() || self == Self::Settled
+    /// Whether the payee is paid, or may be: no other payment is made for the same purpose.
+    pub fn lasts(self) -> bool {
+        !matches!(self, Self::Refused | Self::Cancelled | Self::Displaced | Self::Invalid)
+    }
+}
+
+/// A payment by the wallet as it is stored. Where it stands, its transaction says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutgoingRecord {
+    /// The number of its transaction.
+    pub transaction: u64,
+    /// The number of the transaction that takes one of its coins back.
+    pub cancellation: Option<u64>,
+    /// The payment to the same URL that was made before.
+    pub previous: Option<u64>,
+    /// The payment URL.
+    pub url: String,
+    /// What the payee gets, in satoshis.
+    pub satoshis: u64,
+    /// What the miner gets, in satoshis.
+    pub fee: u64,
+    /// When it began.
+    pub created_at: Timestamp,
+    /// Until when the payee takes it.
+    pub expires_at: Timestamp,
+    /// What the payee says.
+    pub memo: String,
+    /// Where the payee offers the proof.
+    pub channel: Option<PeerChannel>,
+}
+
+impl OutgoingRecord {
+    pub(crate) fn into_payment(
+        self,
+        number: u64,
+        transaction: &TransactionRecord,
+        is_being_cancelled: bool,
+    ) -> OutgoingPayment {
+        OutgoingPayment {
+            number,
+            txid: transaction.txid,
+            url: self.url,
+            satoshis: self.satoshis,
+            fee: self.fee,
+            state: OutgoingState::of(transaction.state, is_being_cancelled),
+            created_at: self.created_at,
+            expires_at: self.expires_at,
+            memo: self.memo,
+            channel: self.channel,
+            block: transaction.state.block(),
+        }
     }
 }
 
@@ -176,124 +264,4 @@ impl fmt::Debug for PeerChannel {
 
 fn text_or_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     Option::deserialize(deserializer).map(Option::unwrap_or_default)
-}
-
-/// A payment that has arrived and is to be broadcast.
-#[derive(Clone, Debug)]
-pub struct NewIncoming {
-    /// The number of the invoice.
-    pub invoice: u64,
-    /// The transaction.
-    pub transaction: Transaction,
-    /// Which of its outputs pays the invoice.
-    pub vout: u32,
-    /// Where the payer wants refunds.
-    pub refund_to: Option<String>,
-    /// The time.
-    pub now: Timestamp,
-}
-
-/// What became of a payment that was to begin.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Begun {
-    /// It has begun, or is under way: it has to be broadcast.
-    InFlight(IncomingPayment),
-    /// It was accepted before.
-    Before(IncomingPayment),
-}
-
-/// A payment that is to be made.
-#[derive(Clone, Debug)]
-pub struct NewOutgoing {
-    /// The payment URL.
-    pub url: String,
-    /// What the payee asks for.
-    pub outputs: Vec<TxOut>,
-    /// The fee rate, in satoshis per 1000 bytes.
-    pub fee_rate: u64,
-    /// Until when the payee takes it.
-    pub expires_at: Timestamp,
-    /// The time.
-    pub now: Timestamp,
-    /// If this is known already, the payment that was made first is answered.
-    pub idempotency: Option<IdempotencyKey>,
-}
-
-/// The coins that a transaction spends, and what comes back of them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Selection {
-    /// The coins.
-    pub coins: Vec<Coin>,
-    /// What comes back, and the number of its key among those for change.
-    pub change: Option<(u64, u32)>,
-}
-
-/// A transaction of the wallet that has to be looked after: it is not known yet whether the network
-/// takes it, or there is no proof yet that it is in a block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Followed {
-    /// The number of the transaction.
-    pub number: u64,
-    /// The transaction.
-    pub txid: Txid,
-    /// What it is for.
-    pub purpose: Purpose,
-    /// Where it stands.
-    pub state: TransactionState,
-    /// Until when it is looked after, if not for as long as it takes.
-    pub until: Option<Timestamp>,
-}
-
-/// What a transaction is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Purpose {
-    /// It pays the invoice of this number.
-    Incoming(u64),
-    /// It is the payment by the wallet of this number.
-    Outgoing(u64),
-    /// It takes a coin back from the payment by the wallet of this number.
-    Cancellation(u64),
-    /// It was found in the chain with the words of the wallet alone, so that nobody knows what for.
-    Recovered,
-}
-
-/// A transaction that was found with the words of the wallet alone.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Recovered {
-    /// Its number: those that are found are numbered from 1 on without a gap.
-    pub number: u64,
-    /// The transaction.
-    pub transaction: Transaction,
-    /// That it is in a block; none while it is in the mempool.
-    pub proof: Option<Proof>,
-    /// Its outputs that are the wallet's, and their keys.
-    pub coins: Vec<(u32, KeyPath)>,
-    /// The numbers of transactions, and indexes of outputs, of the wallet's coins that it spends.
-    pub spends: Vec<(u64, u32)>,
-    /// When it was mined, or found.
-    pub at: Timestamp,
-}
-
-/// Which numbers of keys are not to be given out, since somebody may know the keys.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct UsedNumbers {
-    /// Those of invoices up to this.
-    pub invoices: u32,
-    /// Those of users up to this.
-    pub users: u32,
-    /// How many of change.
-    pub change: u32,
-}
-
-/// Where a transaction stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum TransactionState {
-    /// It is not known whether the network takes it.
-    InFlight,
-    /// The network has taken it.
-    Settled,
-    /// Another transaction has taken its place.
-    Displaced,
-    /// It was given up before the network took it.
-    Dropped,
 }

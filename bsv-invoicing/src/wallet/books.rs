@@ -5,127 +5,19 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use bsv_network::NodeRpc;
-use bsv_tx::{BlockHash, MerkleRoot, OutPoint, Script, Transaction, Txid};
+use bsv_network::{Mempool, NodeRpc, OutputState};
+use bsv_tx::{BlockHash, MerkleRoot, OutPoint, Script, Transaction};
+use tokio::sync::mpsc;
 
 use crate::error::Error;
-use crate::model::coin::{Chain, KeyPath};
-use crate::model::payment::{BlockPlace, Proof, Purpose, TransactionState};
+use crate::ledger::items::{
+    FoldLedger, LedgerCoin, LedgerItem, LedgerSpend, LedgerSpender, LedgerTotals, LedgerTransaction,
+};
+use crate::model::coin::Chain;
+use crate::model::transaction::{Purpose, TransactionState};
 use crate::store::WalletStore;
-use crate::wallet::Wallet;
-use crate::wallet::receive::away;
 use crate::wallet::seed::WalletKeys;
-
-/// Something that a store knows about money.
-#[derive(Debug)]
-pub enum LedgerItem {
-    /// A transaction, in the order of the numbers.
-    Transaction(Box<LedgerTransaction>),
-    /// An invoice that is paid.
-    PaidInvoice {
-        /// Its number.
-        number: u64,
-        /// Whether there is a settled payment of it.
-        has_payment: bool,
-    },
-    /// What is kept of them all; the last item.
-    Totals(LedgerTotals),
-}
-
-/// A transaction, and all that is stored with it.
-#[derive(Debug)]
-pub struct LedgerTransaction {
-    /// Its number.
-    pub number: u64,
-    /// The id that is on record.
-    pub txid: Txid,
-    /// The transaction, if its bytes are there and can be read.
-    pub transaction: Option<Transaction>,
-    /// What it is for.
-    pub purpose: Purpose,
-    /// Where it stands.
-    pub state: TransactionState,
-    /// What is on record as paid by it.
-    pub satoshis: u64,
-    /// What is on record as its fee, of a payment by the wallet.
-    pub fee: Option<u64>,
-    /// The block that it is said to be in.
-    pub block: Option<BlockPlace>,
-    /// The proof of that.
-    pub proof: Option<Proof>,
-    /// Whether the list of what is in blocks has it there.
-    pub is_listed_as_mined: bool,
-    /// Whether it is looked after.
-    pub is_followed: bool,
-    /// Whether the invoice that it is for is paid, or deleted; true where it is for none.
-    pub is_invoice_paid: bool,
-    /// The coins that it makes.
-    pub coins: Vec<LedgerCoin>,
-    /// The coins that it spends.
-    pub spends: Vec<LedgerSpend>,
-}
-
-/// A coin, with the transaction that makes it.
-#[derive(Debug)]
-pub struct LedgerCoin {
-    /// The index of the output.
-    pub vout: u32,
-    /// The amount.
-    pub satoshis: u64,
-    /// The key.
-    pub key: KeyPath,
-    /// What spends it, or is to.
-    pub spender: Option<LedgerSpender>,
-    /// Whether it is listed as one that can be chosen.
-    pub is_spendable: bool,
-}
-
-/// What spends a coin.
-#[derive(Debug)]
-pub struct LedgerSpender {
-    /// The number of the transaction.
-    pub number: u64,
-    /// Where that stands, if it is there.
-    pub state: Option<TransactionState>,
-    /// Whether it is listed there that it spends the coin.
-    pub is_listed: bool,
-}
-
-/// A coin, with a transaction that spends it.
-#[derive(Debug)]
-pub struct LedgerSpend {
-    /// Where it is, if the transaction is there that makes it.
-    pub outpoint: Option<OutPoint>,
-    /// The amount; 0 where the coin is missing.
-    pub satoshis: u64,
-    /// The number of the transaction that is on record as spending it.
-    pub spender: Option<u64>,
-}
-
-/// What is kept of all transactions.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LedgerTotals {
-    /// The balance, in satoshis.
-    pub balance: u64,
-    /// The last number that a transaction was given.
-    pub last_transaction: u64,
-    /// How many keys for change were given out.
-    pub last_change: u64,
-    /// Whether an invoice has a number that was not given out.
-    pub is_invoice_beyond_last: bool,
-    /// How many transactions there are.
-    pub transactions: u64,
-    /// How many of them with their bytes.
-    pub raw: u64,
-    /// How many coins.
-    pub coins: u64,
-    /// How many of them are listed as ones that can be chosen.
-    pub spendable: u64,
-    /// How many times a transaction is listed as spending one.
-    pub spends: u64,
-    /// How many transactions are listed as being in blocks.
-    pub mined: u64,
-}
+use crate::wallet::{Wallet, away};
 
 /// What was found when the books were read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -169,21 +61,96 @@ impl<S: WalletStore> Wallet<S> {
     /// Nothing is changed.
     pub async fn verify_books(&self) -> Result<BooksCheck, Error> {
         let keys = Arc::clone(&self.keys);
-        let books = self.store.fold_ledger(Books::default(), move |books, item| match item {
-            LedgerItem::Transaction(transaction) => books.add(&transaction, &keys),
+        let (sender, coins) = mpsc::channel(COINS_IN_QUEUE);
+        let mut coins_to_ask = self.node.is_some().then(|| CoinsToAsk::new(sender));
+        let step = move |books: &mut Books, item| match item {
+            LedgerItem::Transaction(transaction) => {
+                books.add(&transaction, &keys);
+                if let Some(coins) = &mut coins_to_ask {
+                    coins.add(&transaction);
+                }
+            }
             LedgerItem::PaidInvoice { has_payment: true, .. } => {}
             LedgerItem::PaidInvoice { number, .. } => {
-                let difference = format!("invoice {number} is paid, but by no settled transaction");
+                let difference = format!("invoice {number} is paid, but by nothing that counts");
                 books.check.differ(difference);
             }
-            LedgerItem::Totals(totals) => books.compare(&totals),
-        });
-        let Books { mut check, blocks, .. } = books.await?;
+            LedgerItem::Totals(totals) => {
+                books.compare(&totals);
+                if let Some(mut coins) = coins_to_ask.take() {
+                    coins.send();
+                }
+            }
+        };
+        let read = self.store.verify(FoldLedger { start: Books::default(), step });
+        let (books, asked) = tokio::join!(read, self.ask_about_coins(coins));
+        let Books { mut check, blocks, .. } = books?;
         check.blocks = blocks.len() as u64;
         if let Some(node) = &self.node {
+            asked?.into_iter().for_each(|difference| check.differ(difference));
             check.blocks_in_chain = Some(count_in_chain(node, &blocks, &mut check).await?);
         }
         Ok(check)
+    }
+
+    /// Asks the node about coins, and answers what it has otherwise.
+    async fn ask_about_coins(
+        &self,
+        mut coins: mpsc::Receiver<Vec<(u64, OutPoint)>>,
+    ) -> Result<Vec<String>, Error> {
+        let mut differences = Vec::new();
+        while let Some(coins) = coins.recv().await {
+            let outpoints: Vec<_> = coins.iter().map(|(_, outpoint)| *outpoint).collect();
+            let states = self.node()?.outputs(&outpoints, Mempool::Include).await.map_err(away)?;
+            for ((number, outpoint), state) in coins.into_iter().zip(states) {
+                let fault = match state {
+                    OutputState::Unspent { .. } => continue,
+                    OutputState::Spent { by } => format!("is spent by {by} in the mempool"),
+                    OutputState::Missing => "is spent, or was never made".to_owned(),
+                };
+                let vout = outpoint.vout;
+                differences.push(format!(
+                    "transaction {number} ({}): its coin {vout} {fault}, as the node says",
+                    outpoint.txid
+                ));
+            }
+        }
+        Ok(differences)
+    }
+}
+
+/// How many coins the node is asked about at once.
+const COINS_AT_ONCE: usize = 1000;
+/// How many such questions wait, while the books are read on.
+const COINS_IN_QUEUE: usize = 4;
+
+/// Coins that the node is to be asked about, besides reading the books.
+struct CoinsToAsk {
+    coins: Vec<(u64, OutPoint)>,
+    sender: mpsc::Sender<Vec<(u64, OutPoint)>>,
+}
+
+impl CoinsToAsk {
+    fn new(sender: mpsc::Sender<Vec<(u64, OutPoint)>>) -> Self {
+        Self { coins: Vec::new(), sender }
+    }
+
+    /// Adds the coins of a transaction that nothing spends, and none that is reserved.
+    fn add(&mut self, it: &LedgerTransaction) {
+        if !it.state.counts() {
+            return;
+        }
+        for coin in it.coins.iter().filter(|coin| coin.spender.is_none()) {
+            self.coins.push((it.number, OutPoint { txid: it.txid, vout: coin.vout }));
+        }
+        if self.coins.len() >= COINS_AT_ONCE {
+            self.send();
+        }
+    }
+
+    fn send(&mut self) {
+        // Whoever asks may have given up.
+        let _ = self.sender.blocking_send(std::mem::take(&mut self.coins));
     }
 }
 
@@ -202,6 +169,8 @@ struct Books {
     check: BooksCheck,
     blocks: HashMap<BlockHash, ProvedBlock>,
     counted: LedgerTotals,
+    /// How many keys for change of each account are used.
+    last_change: HashMap<u32, u64>,
 }
 
 impl Books {
@@ -225,20 +194,21 @@ impl Books {
 
     fn add_coin(&mut self, maker: TransactionState, coin: &LedgerCoin) {
         let spender = coin.spender.as_ref();
-        let is_spent = spender.and_then(|it| it.state) == Some(TransactionState::Settled);
-        if maker == TransactionState::Settled && !is_spent {
+        let is_spent = spender.and_then(|it| it.state).is_some_and(TransactionState::spends);
+        if maker.counts() && !is_spent {
             self.check.coins += 1;
             self.check.recomputed = self.check.recomputed.saturating_add(coin.satoshis);
         }
         self.counted.spendable += u64::from(coin.is_spendable);
         if coin.key.chain == Chain::Change {
             let used = u64::from(coin.key.index) + 1;
-            self.counted.last_change = self.counted.last_change.max(used);
+            let last = self.last_change.entry(coin.key.account).or_default();
+            *last = used.max(*last);
         }
     }
 
     fn add_proof(&mut self, it: &LedgerTransaction) {
-        let (Some(block), Some(proof)) = (it.block, &it.proof) else { return };
+        let (Some(block), Some(proof)) = (it.state.block(), &it.proof) else { return };
         let Some(root) = proof.branch.root(&it.txid) else {
             let difference = format!("transaction {}: its proof leads to no root", it.number);
             return self.check.differ(difference);
@@ -255,7 +225,7 @@ impl Books {
     }
 
     fn compare(&mut self, kept: &LedgerTotals) {
-        let Self { check, counted, .. } = self;
+        let Self { check, counted, last_change, .. } = self;
         check.balance = kept.balance;
         if kept.balance != check.recomputed {
             let recomputed = check.recomputed;
@@ -278,7 +248,11 @@ impl Books {
         }
         for (what, last, used) in [
             ("transactions", kept.last_transaction, counted.last_transaction),
-            ("keys for change", kept.last_change, counted.last_change),
+            (
+                "keys for change",
+                kept.last_change,
+                last_change.get(&kept.account).copied().unwrap_or(0),
+            ),
         ] {
             if used > last {
                 check.differ(format!("{last} {what} were numbered, but number {used} is used"));
@@ -305,30 +279,31 @@ fn differences_of(it: &LedgerTransaction, keys: &WalletKeys) -> Vec<String> {
             found.extend(wrong_amounts(it, transaction));
         }
     }
-    let is_settled = it.state == TransactionState::Settled;
     for coin in &it.coins {
         let name = format!("its coin {} of {} satoshis", coin.vout, coin.satoshis);
-        if coin.is_spendable != (is_settled && coin.spender.is_none()) {
+        if coin.is_spendable != (it.state.can_be_spent() && coin.spender.is_none()) {
             let not = if coin.is_spendable { "" } else { "not " };
             found.push(format!("{name} is {not}listed as one that can be chosen"));
         }
-        if let Some(LedgerSpender { number, is_listed: false, .. }) = coin.spender {
+        // What it is reserved for may not be signed yet.
+        if let Some(LedgerSpender { number, is_listed: false, state: Some(_) }) = coin.spender {
             found.push(format!("{name} is spent by transaction {number}, which does not list it"));
         }
     }
-    let is_spender = is_settled
-        || (it.state == TransactionState::InFlight && matches!(it.purpose, Purpose::Outgoing(_)));
-    if is_spender && it.spends.iter().any(|spend| spend.spender != Some(it.number)) {
+    let holds_coins =
+        it.state.spends() || (it.state.is_open() && matches!(it.purpose, Purpose::Outgoing(_)));
+    if holds_coins && it.spends.iter().any(|spend| spend.spender != Some(it.number)) {
         found.push("a coin that it spends is on record as spent by another, or not".to_owned());
     }
-    if is_settled && !it.is_invoice_paid {
-        found.push("it is settled, and its invoice is not paid".to_owned());
-    }
-    if is_settled && it.block.is_none() && !it.is_followed {
+    let is_mined = it.state.block().is_some();
+    if !is_mined && !it.state.is_lost() && !it.is_followed {
         found.push("it is in no block, and nobody looks after it".to_owned());
     }
-    if it.block.is_some() && (it.proof.is_none() || !it.is_listed_as_mined) {
+    if is_mined && (it.proof.is_none() || !it.is_listed_as_mined) {
         found.push("it is said to be in a block, and that is not proved, or not listed".to_owned());
+    }
+    if matches!(it.state, TransactionState::Contested { .. }) {
+        found.push("the network had shown it, and does not show it any more".to_owned());
     }
     found
 }
@@ -365,7 +340,7 @@ fn wrong_amounts(it: &LedgerTransaction, transaction: &Transaction) -> Option<St
     let spent = sum(&mut it.spends.iter().map(|spend| spend.satoshis));
     let paid = sum(&mut transaction.outputs.iter().map(|output| output.satoshis));
     let is_right = match it.purpose {
-        Purpose::Incoming(_) => it.coins.len() == 1 && made == it.satoshis,
+        Purpose::Incoming(_) => made == it.satoshis,
         Purpose::Outgoing(_) => {
             it.spends.len() == transaction.inputs.len()
                 && spent.checked_sub(paid) == it.fee

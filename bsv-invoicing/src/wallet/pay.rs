@@ -1,31 +1,45 @@
 //! Paying: somebody's payment URL, from the wallet's coins.
+//!
+//! Coins are reserved, the transaction is signed and recorded, and only then posted. The payee's word makes
+//! nothing of it: what counts is what the network shows.
 
+mod cancel;
+mod draft;
 mod faucet;
+mod payable;
 mod payee;
+mod sign;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use bsv_network::{NodeError, TransactionPlace};
-use bsv_tx::{KeyError, Script, SighashCache, Transaction, TxIn, TxOut};
+use bsv_tx::{Transaction, TxOut};
 use reqwest::Url;
 use tokio::sync::watch;
 
+use self::draft::payment_url;
+use self::payable::check_payable_outputs;
 use self::payee::outcome_unclear;
+use self::sign::sign;
 use crate::dpp::{Acknowledgement, AnswerError, FeeRate, Payment, ReceivedTerms, TermsError};
 use crate::error::Error;
-use crate::model::coin::{Chain, Coin, KeyPath, Spending, encoded_len, fee};
-use crate::model::fields::{FieldErrors, Members};
+use crate::ledger::queries::{
+    GetOutgoing, GetOutgoingBefore, GetOutgoingTo, GetOutgoingTransaction,
+};
+use crate::ledger::{
+    Accept, FindPayment, Record, RefuseByPayee, Release, Reservation, Reserve, Reserved,
+};
+use crate::model::coin::{Spending, encoded_len, fee};
 use crate::model::idempotency::IdempotencyKey;
-use crate::model::payment::{NewOutgoing, OutgoingPayment, OutgoingState, Selection};
+use crate::model::payment::{OutgoingPayment, OutgoingState};
+use crate::model::time::Timestamp;
 use crate::store::WalletStore;
-use crate::wallet::Wallet;
 use crate::wallet::follow::NO_INDEX;
-use crate::wallet::receive::{away, unknown};
 use crate::wallet::running::Place;
-use crate::wallet::seed::WalletKeys;
+use crate::wallet::{Wallet, away, unknown};
 
+pub use self::draft::PayDraft;
 pub use self::faucet::faucet;
 pub(crate) use self::payee::Payee;
 
@@ -44,12 +58,20 @@ struct PlaceToPay {
     _end: watch::Sender<()>,
 }
 
-/// The longest payment URL, in bytes.
-const MAX_URL_LEN: usize = 2048;
 /// For how long after its terms have expired a payment may still be accepted.
 const GRACE: Duration = Duration::from_secs(60 * 60);
 /// For how long terms hold that do not say so.
 const DEFAULT_TERM: Duration = Duration::from_secs(60 * 60);
+
+/// A payment that terms ask for.
+struct Asked {
+    url: Url,
+    terms: ReceivedTerms,
+    outputs: Vec<TxOut>,
+    spending: Spending,
+    expires_at: Timestamp,
+    idempotency: Option<IdempotencyKey>,
+}
 
 impl<S: WalletStore> Wallet<S> {
     /// Pays to a payment URL. A URL that was paid is answered the same again; while the outcome is
@@ -76,30 +98,89 @@ impl<S: WalletStore> Wallet<S> {
         url: &Url,
         idempotency: Option<IdempotencyKey>,
     ) -> Result<OutgoingPayment, Error> {
-        let before = self.store.outgoing_to(url.as_str(), idempotency.clone(), self.now()).await?;
-        if let Some(payment) = before {
+        if let Some(payment) = self.payment_before(url, idempotency.clone()).await? {
             return self.go_on(payment).await;
         }
         // Without a node nobody could tell what becomes of a payment.
-        let floor = self.node()?.least_fee_rate().await.map_err(away)?;
-        self.fee_floor.store(floor, Ordering::Relaxed);
+        let policy = self.node()?.policy().await.map_err(away)?;
+        self.fee_floor.store(policy.mining_fee_rate, Ordering::Relaxed);
         let terms = self.payee.terms(url, self.settings.network).await?;
-        let new = self.payment_of(url, &terms, idempotency)?;
-        let keys = Arc::clone(&self.keys);
-        let build = move |selection: &Selection| {
-            let transaction = sign(&keys, &terms_outputs(&terms), selection)?;
-            let message = terms.payment(&transaction, "");
-            Ok((transaction, message))
+        let asked = self.asked(url, terms, idempotency)?;
+        check_payable_outputs(&asked.outputs, &policy)?;
+        match self.reserve(&asked).await? {
+            Reserved::Before(payment) => self.go_on(payment).await,
+            Reserved::Now(reservation) => {
+                let payment = self.sign_and_record(asked, reservation).await?;
+                self.go_on(payment).await
+            }
+        }
+    }
+
+    async fn payment_before(
+        &self,
+        url: &Url,
+        idempotency: Option<IdempotencyKey>,
+    ) -> Result<Option<OutgoingPayment>, Error> {
+        let (url, now) = (url.to_string(), self.now());
+        if idempotency.is_none() {
+            return Ok(self.store.get(GetOutgoingTo(url)).await?);
+        }
+        Ok(self.store.execute(FindPayment { url, idempotency, now }).await?)
+    }
+
+    async fn reserve(&self, asked: &Asked) -> Result<Reserved, Error> {
+        let Asked { url, spending, idempotency, .. } = asked;
+        let (url, idempotency) = (url.to_string(), idempotency.clone());
+        let reserve = Reserve { url, spending: *spending, idempotency, now: self.now() };
+        Ok(self.store.execute(reserve).await?)
+    }
+
+    /// Signs for coins that are reserved, and records the payment. If that fails, they are released.
+    async fn sign_and_record(
+        &self,
+        asked: Asked,
+        reservation: Reservation,
+    ) -> Result<OutgoingPayment, Error> {
+        let number = reservation.number;
+        let recorded = match sign(&self.keys, &asked.outputs, &reservation.selection) {
+            Ok(transaction) => self.record(asked, reservation, transaction).await,
+            Err(error) => Err(error.into()),
         };
-        let payment = self.store.reserve_coins(new, build).await?;
-        self.go_on(payment).await
+        if recorded.is_err() {
+            self.store.execute(Release { reservation: number }).await?;
+        }
+        recorded
+    }
+
+    async fn record(
+        &self,
+        asked: Asked,
+        reservation: Reservation,
+        transaction: Transaction,
+    ) -> Result<OutgoingPayment, Error> {
+        let Asked { url, terms, spending, expires_at, idempotency, .. } = asked;
+        let message = terms.payment(&transaction, "");
+        let record = Record {
+            reservation,
+            transaction,
+            message,
+            url: url.to_string(),
+            satoshis: spending.satoshis,
+            expires_at,
+            idempotency,
+            now: self.now(),
+        };
+        Ok(self.store.execute(record).await?)
     }
 
     /// Goes on with a payment that has begun.
     async fn go_on(&self, payment: OutgoingPayment) -> Result<OutgoingPayment, Error> {
         match payment.state {
-            OutgoingState::Settled => Ok(payment),
             OutgoingState::Open => self.post(payment.number).await,
+            OutgoingState::Unseen => self.pass_on(payment.number).await,
+            OutgoingState::Settled | OutgoingState::Waiting | OutgoingState::Contested => {
+                Ok(payment)
+            }
             state => Err(Error::NotOpen(payment.number, state)),
         }
     }
@@ -123,38 +204,43 @@ impl<S: WalletStore> Wallet<S> {
     }
 
     /// The payment that terms ask for, if the wallet may make it.
-    fn payment_of(
+    fn asked(
         &self,
         url: &Url,
-        received: &ReceivedTerms,
+        received: ReceivedTerms,
         idempotency: Option<IdempotencyKey>,
-    ) -> Result<NewOutgoing, Error> {
+    ) -> Result<Asked, Error> {
         let terms = &received.terms;
         let now = self.now();
         let expires_at = terms.expires_at.unwrap_or_else(|| now.after(DEFAULT_TERM));
         if expires_at <= now {
             return Err(Error::PayeeRefuses(format!("the payment terms expired at {expires_at}")));
         }
+        let floor = self.fee_floor.load(Ordering::Relaxed);
+        let quoted = match terms.fees {
+            Some(fees) => per_kilobyte(fees.standard).max(per_kilobyte(fees.data)),
+            // A payee that states no fee may ask for what we ask for.
+            None => self.settings.fee_rate,
+        };
+        let fee_rate = quoted.max(floor);
         let limit = self.settings.max_fee_rate;
-        // A payee that quotes nothing may want what we do.
-        let quoted = terms.fees.map_or(self.settings.fee_rate.min(limit), |fees| {
-            per_kilobyte(fees.standard).max(per_kilobyte(fees.data))
-        });
-        let fee_rate = quoted.max(self.fee_floor.load(Ordering::Relaxed));
         if fee_rate > limit {
             return Err(Error::FeeTooHigh { asked: fee_rate, limit });
         }
-        let outputs = terms_outputs(received);
+        let outputs = terms_outputs(&received);
+        let output_bytes = encoded_len(&outputs);
         // By large outputs, a payee can make a payment of little dear.
-        let asked = terms.satoshis().max(fee(fee_rate, encoded_len(&outputs)));
+        let asked = terms.satoshis().max(fee(fee_rate, output_bytes));
         let limit = self.settings.pay_limit;
         if asked > limit {
             return Err(Error::OverLimit { asked, limit });
         }
-        Ok(NewOutgoing { url: url.to_string(), outputs, fee_rate, expires_at, now, idempotency })
+        let spending = Spending { satoshis: terms.satoshis(), output_bytes, fee_rate };
+        let (url, terms) = (url.clone(), received);
+        Ok(Asked { url, terms, outputs, spending, expires_at, idempotency })
     }
 
-    /// Posts an open payment to its payee, and notes the outcome.
+    /// Posts an open payment to its payee, and notes what comes of it.
     async fn post(&self, number: u64) -> Result<OutgoingPayment, Error> {
         let (payment, message) = self.outgoing_with_message(number).await?;
         let url = payment_url(&payment.url)?;
@@ -164,10 +250,10 @@ impl<S: WalletStore> Wallet<S> {
         let (status, answer) = self.payee.post(&url, dialect, message).await?;
         match Acknowledgement::from_answer(dialect, status, &answer, &payment.txid) {
             Ok(Acknowledgement { memo, peer_channel, .. }) => {
-                let answer = Some((memo, peer_channel));
-                let payment = self.store.settle_outgoing(number, answer, self.now()).await?;
-                self.pass_on(number).await;
-                Ok(payment)
+                let now = self.now();
+                let accept = Accept { payment: number, memo, channel: peer_channel, now };
+                self.store.execute(accept).await?;
+                self.pass_on(number).await
             }
             Err(AnswerError::Refused(reason)) => self.refused(&payment, &reason).await,
             Err(error @ AnswerError::Unavailable(_)) => {
@@ -177,45 +263,49 @@ impl<S: WalletStore> Wallet<S> {
         }
     }
 
-    /// The payee has refused a payment. That is believed unless the network knows the transaction.
+    /// The payee has refused a payment. That is believed unless the network has the transaction.
     async fn refused(
         &self,
         payment: &OutgoingPayment,
         reason: &str,
     ) -> Result<OutgoingPayment, Error> {
         let number = payment.number;
-        let now = self.now();
         let node = self.node()?;
-        match node.transaction_place(&payment.txid).await.map_err(unknown)? {
-            TransactionPlace::Nowhere
-                if !node.has_transaction_index().await.map_err(unknown)? =>
-            {
-                Err(Error::OutcomeUnknown(NO_INDEX.to_owned()))
-            }
-            TransactionPlace::Nowhere => {
-                self.store.refuse_outgoing(number, reason.to_owned(), now).await?;
-                Err(Error::PayeeRefuses(format!("the payee refuses the payment: {reason}")))
-            }
-            TransactionPlace::Mempool | TransactionPlace::Block(_) => {
-                Ok(self.store.settle_outgoing(number, None, now).await?)
-            }
+        let (transaction, _) = self.store.get(GetOutgoingTransaction(number)).await?;
+        let is_there = self.look(node, transaction, &payment.txid).await;
+        if is_there.map_err(|error| Error::OutcomeUnknown(error.to_string()))? {
+            return self.outgoing_payment(number).await;
         }
+        if !node.has_transaction_index().await.map_err(unknown)? {
+            return Err(Error::OutcomeUnknown(NO_INDEX.to_owned()));
+        }
+        let now = self.now();
+        let refuse = RefuseByPayee { payment: number, reason: reason.to_owned(), now };
+        self.store.execute(refuse).await?;
+        Err(Error::PayeeRefuses(format!("the payee refuses the payment: {reason}")))
     }
 
-    /// Gives the node a transaction that the payee has accepted, and may have kept for itself. If that
-    /// fails, it is tried again when transactions are followed.
-    async fn pass_on(&self, payment: u64) {
-        let sent = async {
-            let transaction = self.store.outgoing_transaction(payment).await?;
-            self.node()?.send_transaction(&transaction).await.map_err(away)?;
-            Ok::<_, Error>(())
+    /// Gives the node a transaction that the payee has agreed to, and may have kept for itself. If the node
+    /// does not show it, the payment stays unseen, and that is tried again when transactions are followed.
+    async fn pass_on(&self, payment: u64) -> Result<OutgoingPayment, Error> {
+        let passed_on = async {
+            let (number, transaction) = self.store.get(GetOutgoingTransaction(payment)).await?;
+            self.show_and_note(self.node()?, number, &transaction).await
         };
-        if let Err(error) = sent.await {
-            tracing::warn!("payment {payment} could not be passed on to the network: {error}");
+        match passed_on.await {
+            Ok(None) => {}
+            Ok(Some(reason)) => tracing::warn!(
+                "payment {payment}: the payee has agreed to it, and the network refuses it: {reason}"
+            ),
+            Err(error @ Error::Store(_)) => return Err(error),
+            Err(error) => {
+                tracing::warn!("payment {payment} could not be passed on to the network: {error}");
+            }
         }
+        self.outgoing_payment(payment).await
     }
 
-    /// Sees what becomes of an open payment whose transaction the network does not know.
+    /// Sees what becomes of a payment that the network has not shown.
     pub(crate) async fn resume(&self, number: u64) -> Result<(), Error> {
         let url = self.outgoing_payment(number).await?.url;
         let Ok(_place) = self.begin_paying(&url, false) else { return Ok(()) };
@@ -225,48 +315,10 @@ impl<S: WalletStore> Wallet<S> {
                 self.cancel_alone(number).await.map(drop)
             }
             OutgoingState::Open => self.post(number).await.map(drop),
+            OutgoingState::Unseen => self.pass_on(number).await.map(drop),
             OutgoingState::Cancelling => self.cancel_alone(number).await.map(drop),
             _ => Ok(()),
         }
-    }
-
-    /// Cancels an open payment: one of its coins is spent otherwise. Answers the payment, cancelled, or
-    /// settled if the network knew it already.
-    pub async fn cancel_payment(&self, number: u64) -> Result<OutgoingPayment, Error> {
-        let url = self.outgoing_payment(number).await?.url;
-        let _place = self.place_to_pay(&url).await?;
-        let payment = self.outgoing_payment(number).await?;
-        match payment.state.is_open() {
-            true => self.cancel_alone(number).await,
-            false => Err(Error::NotOpen(number, payment.state)),
-        }
-    }
-
-    async fn cancel_alone(&self, number: u64) -> Result<OutgoingPayment, Error> {
-        let node = self.node()?;
-        let payment = self.outgoing_payment(number).await?;
-        if node.transaction_place(&payment.txid).await.map_err(away)? != TransactionPlace::Nowhere {
-            return Ok(self.store.settle_outgoing(number, None, self.now()).await?);
-        }
-        let rate = self.settings.fee_rate.max(node.least_fee_rate().await.map_err(away)?);
-        let spending = Spending { satoshis: 0, output_bytes: 0, fee_rate: rate };
-        let keys = Arc::clone(&self.keys);
-        let build = move |selection: &Selection| sign(&keys, &[], selection);
-        let now = self.now();
-        let cancellation = self.store.begin_cancellation(number, spending, now, build).await?;
-        let transaction = self.transaction(cancellation).await?;
-        match node.send_transaction(&transaction).await {
-            Ok(_) => self.store.settle(cancellation, self.now()).await?,
-            Err(NodeError::Rejected { message, .. }) => {
-                let place = node.transaction_place(&payment.txid).await.map_err(unknown)?;
-                if place == TransactionPlace::Nowhere {
-                    return Err(Error::RefusedByNetwork(message));
-                }
-                self.store.settle_outgoing(number, None, self.now()).await?;
-            }
-            Err(error) => return Err(unknown(error)),
-        }
-        self.outgoing_payment(number).await
     }
 
     /// A payment by the wallet.
@@ -280,110 +332,15 @@ impl<S: WalletStore> Wallet<S> {
         before: u64,
         limit: usize,
     ) -> Result<Vec<OutgoingPayment>, Error> {
-        Ok(self.store.outgoing_before(before, limit).await?)
+        Ok(self.store.get(GetOutgoingBefore(before, limit)).await?)
     }
 
     async fn outgoing_with_message(
         &self,
         number: u64,
     ) -> Result<(OutgoingPayment, Vec<u8>), Error> {
-        self.store.outgoing(number).await?.ok_or(Error::UnknownPayment(number))
+        self.store.get(GetOutgoing(number)).await?.ok_or(Error::UnknownPayment(number))
     }
-}
-
-/// A request to pay.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PayDraft {
-    /// The payment URL.
-    pub pay_to_url: String,
-}
-
-impl PayDraft {
-    /// Reads the body of `POST /api/v1/pay`. Members that the specification does not have are ignored.
-    pub fn from_json(body: &[u8]) -> Result<Self, Error> {
-        let mut members = Members::parse(body)?;
-        let url = members.text(PAY_TO_URL);
-        let mut errors = members.into_errors();
-        if url.is_none() && !errors.has(PAY_TO_URL) {
-            errors.add(PAY_TO_URL, "is required");
-        }
-        errors.into_result()?;
-        let draft = Self { pay_to_url: url.unwrap_or_default() };
-        payment_url(&draft.pay_to_url)?;
-        Ok(draft)
-    }
-}
-
-const PAY_TO_URL: &str = "payToURL";
-
-/// Reads a URL that can be paid to.
-fn payment_url(text: &str) -> Result<Url, Error> {
-    if text.len() > MAX_URL_LEN {
-        return Err(bad_url(format!("must have at most {MAX_URL_LEN} bytes")));
-    }
-    let mut url = Url::parse(text).map_err(|error| {
-        bad_url(format!("must be a URL such as https://shop.example/api/v1/payment/id: {error}"))
-    })?;
-    // Payees never see it.
-    url.set_fragment(None);
-    let problem = if !matches!(url.scheme(), "http" | "https") {
-        "must begin with http:// or https://"
-    } else if !url.username().is_empty() || url.password().is_some() {
-        "must not hold a user name or a password"
-    } else if reference(&url).is_empty() {
-        "must end with the id of what is paid"
-    } else {
-        return Ok(url);
-    };
-    Err(bad_url(problem.to_owned()))
-}
-
-fn bad_url(reason: String) -> Error {
-    let mut errors = FieldErrors::default();
-    errors.add(PAY_TO_URL, reason);
-    Error::Invalid(errors)
-}
-
-/// The last segment of a payment URL: what the payee knows the payment by.
-fn reference(url: &Url) -> &str {
-    url.path_segments().and_then(|mut segments| segments.next_back()).unwrap_or_default()
-}
-
-impl OutgoingPayment {
-    /// The payment as the wallet specification writes the result of `POST /api/v1/pay`.
-    pub fn to_json(&self) -> String {
-        let url = Url::parse(&self.url).ok();
-        let scheme = url.as_ref().map_or("https", Url::scheme);
-        let empty = PeerChannelJson { host: String::new(), path: "", id: "", token: "" };
-        let result = PaymentResultJson {
-            id: url.as_ref().map(reference).unwrap_or_default(),
-            tx_id: self.txid.to_string(),
-            memo: &self.memo,
-            peer_channel: self.channel.as_ref().map_or(empty, |channel| PeerChannelJson {
-                host: format!("{scheme}://{}", channel.host),
-                path: &channel.path,
-                id: &channel.channel_id,
-                token: &channel.token,
-            }),
-        };
-        serde_json::to_string(&result).expect("texts always serialise")
-    }
-}
-
-#[derive(serde::Serialize)]
-struct PaymentResultJson<'a> {
-    id: &'a str,
-    tx_id: String,
-    memo: &'a str,
-    peer_channel: PeerChannelJson<'a>,
-}
-
-#[derive(serde::Serialize)]
-struct PeerChannelJson<'a> {
-    host: String,
-    path: &'a str,
-    id: &'a str,
-    token: &'a str,
 }
 
 fn terms_outputs(received: &ReceivedTerms) -> Vec<TxOut> {
@@ -400,40 +357,6 @@ fn terms_outputs(received: &ReceivedTerms) -> Vec<TxOut> {
 fn per_kilobyte(rate: FeeRate) -> u64 {
     let satoshis = u128::from(rate.satoshis) * 1000;
     u64::try_from(satoshis.div_ceil(u128::from(rate.bytes.max(1)))).unwrap_or(u64::MAX)
-}
-
-/// The transaction that makes these outputs of the chosen coins, and the change after them.
-fn sign(
-    keys: &WalletKeys,
-    outputs: &[TxOut],
-    selection: &Selection,
-) -> Result<Transaction, KeyError> {
-    let mut outputs = outputs.to_vec();
-    if let Some((satoshis, index)) = selection.change {
-        let path = KeyPath { chain: Chain::Change, index };
-        let locking_script = Script::p2pkh(&keys.coin(path)?.public_key().hash());
-        outputs.push(TxOut { satoshis, locking_script });
-    }
-    let input = |coin: &Coin| TxIn {
-        previous_output: coin.outpoint,
-        unlocking_script: Script::from_bytes([]),
-        sequence: u32::MAX,
-    };
-    let inputs = selection.coins.iter().map(input).collect();
-    let mut transaction = Transaction { version: 1, inputs, outputs, lock_time: 0 };
-    let cache = SighashCache::new(&transaction);
-    let mut scripts = Vec::with_capacity(selection.coins.len());
-    for (index, coin) in selection.coins.iter().enumerate() {
-        let key = keys.coin(coin.key)?;
-        let locking_script = Script::p2pkh(&key.public_key().hash());
-        let spent = TxOut { satoshis: coin.satoshis, locking_script };
-        let script = cache.sign_p2pkh(index, &spent, &key);
-        scripts.push(script.expect("there is an input for each coin"));
-    }
-    for (input, script) in transaction.inputs.iter_mut().zip(scripts) {
-        input.unlocking_script = script;
-    }
-    Ok(transaction)
 }
 
 impl From<TermsError> for Error {

@@ -1,20 +1,26 @@
 //! Finding a wallet's coins with nothing but its words: by walking the chain.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use bsv_network::NodeRpc;
 use bsv_tx::{BlockHash, OutPoint, Transaction, Txid};
 
 use crate::error::Error;
+use crate::ledger::{BeginAccount, Recover, Recovered, SkipNumbers};
 use crate::model::coin::{Chain, KeyPath};
-use crate::model::payment::{BlockPlace, Proof, Recovered, UsedNumbers};
+use crate::model::receipt::ReceiptKey;
 use crate::model::time::Timestamp;
+use crate::model::transaction::{BlockPlace, Proof};
 use crate::store::WalletStore;
-use crate::wallet::Wallet;
-use crate::wallet::receive::away;
+use crate::wallet::seed::{Account, WalletKeys, account_of};
+use crate::wallet::{Wallet, away};
 
 /// How many keys in a row may be unused before the next used one.
 pub const DEFAULT_LOOKAHEAD: u32 = 100_000;
+
+/// How many keys of each account are looked for besides, that a restore on some day may have begun, until one
+/// of them is found to be used: of invoices, and of change, whose keys are used one after the other.
+const TRIED_KEYS: [(Chain, u32); 2] = [(Chain::Receive, 1_000), (Chain::Change, 20)];
 
 /// How a wallet is looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +56,7 @@ impl<S: WalletStore> Wallet<S> {
         mut progress: impl FnMut(u32, u32),
     ) -> Result<Recovery, Error> {
         let node = self.node()?;
-        let mut search = Search::new(self, walk.lookahead)?;
+        let mut search = Search::new(&self.keys, walk.lookahead)?;
         let mut tip = node.tip().await.map_err(away)?;
         if walk.from_height > tip.height {
             let (from, last) = (walk.from_height, tip.height);
@@ -62,7 +68,7 @@ impl<S: WalletStore> Wallet<S> {
             progress(height, tip.height);
             let found = search.read_block(node, height, &mut last).await?;
             if !found.is_empty() {
-                self.store.recover(found).await?;
+                self.store.execute(Recover { found }).await?;
             }
             height += 1;
             if height > tip.height {
@@ -70,8 +76,11 @@ impl<S: WalletStore> Wallet<S> {
             }
         }
         let unconfirmed = search.read_mempool(node, self.now()).await?;
-        self.store.recover(unconfirmed).await?;
-        self.store.pass_over(search.used_numbers(walk.lookahead)).await?;
+        self.store.execute(Recover { found: unconfirmed }).await?;
+        self.store.execute(search.used_numbers(walk.lookahead)).await?;
+        let last_used = search.used_accounts().max().unwrap_or(0);
+        let account = account_of(Timestamp::of_system()).max(last_used + 1);
+        self.store.execute(BeginAccount { account }).await?;
         Ok(Recovery {
             height: height - 1,
             transactions: search.last_number,
@@ -81,17 +90,33 @@ impl<S: WalletStore> Wallet<S> {
     }
 }
 
+impl<S: WalletStore> Wallet<S> {
+    /// Has the first keys of a new wallet not given out, whose seed was used before, and of which nothing can
+    /// be found without a node.
+    pub async fn skip_keys(&self, lookahead: u32) -> Result<(), Error> {
+        let skip = SkipNumbers { invoices: lookahead, users: lookahead, change: lookahead };
+        self.store.execute(skip).await?;
+        self.begin_account().await.map(drop)
+    }
+}
+
 /// What is known on the way.
-struct Search<'w, S> {
-    wallet: &'w Wallet<S>,
+struct Search {
     lookahead: u32,
     /// Hashes of public keys that outputs may pay to.
     keys: HashMap<[u8; 20], KeyPath>,
-    receive: Window,
-    change: Window,
+    /// The accounts that may have been begun.
+    accounts: BTreeMap<u32, SearchedAccount>,
     /// What was found and not spent yet: the number of the transaction that makes it.
     coins: HashMap<OutPoint, u64>,
     last_number: u64,
+}
+
+/// An account whose keys are looked for.
+struct SearchedAccount {
+    keys: Account,
+    receive: Window,
+    change: Window,
 }
 
 /// The keys of a chain that are looked for.
@@ -103,43 +128,98 @@ struct Window {
     used_end: u32,
 }
 
-impl Window {
-    /// Takes note of a key that is used.
-    fn note(&mut self, index: u32) {
-        self.used_end = self.used_end.max(index + 1);
-    }
-}
-
 /// Keys are derived for numbers below this.
 const KEYS_END: u32 = 1 << 31;
 
-impl<'w, S: WalletStore> Search<'w, S> {
-    fn new(wallet: &'w Wallet<S>, lookahead: u32) -> Result<Self, Error> {
+impl SearchedAccount {
+    fn window(&mut self, chain: Chain) -> &mut Window {
+        match chain {
+            Chain::Receive => &mut self.receive,
+            Chain::Change => &mut self.change,
+        }
+    }
+
+    fn is_used(&self) -> bool {
+        self.receive.used_end > 0 || self.change.used_end > 0
+    }
+}
+
+impl Search {
+    fn new(keys: &WalletKeys, lookahead: u32) -> Result<Self, Error> {
         let mut search = Self {
-            wallet,
             lookahead,
             keys: HashMap::new(),
-            receive: Window::default(),
-            change: Window::default(),
+            accounts: BTreeMap::new(),
             coins: HashMap::new(),
             last_number: 0,
         };
-        search.extend_windows()?;
+        // The tip may be of tomorrow already where it is.
+        for number in 0..=account_of(Timestamp::of_system()) + 1 {
+            let keys = keys.account(number)?;
+            let (receive, change) = (Window::default(), Window::default());
+            search.accounts.insert(number, SearchedAccount { keys, receive, change });
+        }
+        search.derive_first_keys()?;
         Ok(search)
     }
 
-    /// Derives keys up to the lookahead beyond those that are used.
-    fn extend_windows(&mut self) -> Result<(), Error> {
-        let Self { wallet, lookahead, keys, receive, change, .. } = self;
-        for (chain, window) in [(Chain::Receive, receive), (Chain::Change, change)] {
-            let end = window.used_end.saturating_add(*lookahead).min(KEYS_END);
-            for index in window.end..end {
-                let path = KeyPath { chain, index };
-                keys.insert(wallet.keys.coin_hash(path)?, path);
+    /// Derives the keys of all accounts that are looked for before any is found, on all processors.
+    fn derive_first_keys(&mut self) -> Result<(), Error> {
+        let mut ranges = Vec::new();
+        for (number, account) in &mut self.accounts {
+            for (chain, tried) in TRIED_KEYS {
+                let end = if *number == 0 { self.lookahead } else { tried.min(self.lookahead) };
+                account.window(chain).end = end;
+                ranges.push((*number, chain, end));
             }
+        }
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let accounts = &self.accounts;
+        let derive = |ranges: &[(u32, Chain, u32)]| -> Result<Vec<_>, Error> {
+            let mut derived = Vec::new();
+            for &(account, chain, end) in ranges {
+                for index in 0..end {
+                    let hash = accounts[&account].keys.hash(chain, index)?;
+                    derived.push((hash, KeyPath { account, chain, index }));
+                }
+            }
+            Ok(derived)
+        };
+        let derive = &derive;
+        let parts = ranges.chunks(ranges.len().div_ceil(threads));
+        let derived = std::thread::scope(|scope| {
+            let parts: Vec<_> = parts.map(|part| scope.spawn(move || derive(part))).collect();
+            let join = |part: std::thread::ScopedJoinHandle<'_, _>| {
+                part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            };
+            parts.into_iter().map(join).collect::<Result<Vec<_>, _>>()
+        })?;
+        self.keys.extend(derived.into_iter().flatten());
+        Ok(())
+    }
+
+    /// Takes note of a key that is used, and derives keys up to the lookahead beyond it.
+    fn note_used(&mut self, KeyPath { account, chain, index }: KeyPath) -> Result<(), Error> {
+        let Some(searched) = self.accounts.get_mut(&account) else { return Ok(()) };
+        for other in [Chain::Receive, Chain::Change] {
+            let window = searched.window(other);
+            if other == chain {
+                window.used_end = window.used_end.max(index + 1);
+            }
+            let end = window.used_end.saturating_add(self.lookahead).min(KEYS_END);
+            let new = window.end..end;
             window.end = window.end.max(end);
+            for index in new {
+                let hash = searched.keys.hash(other, index)?;
+                self.keys.insert(hash, KeyPath { account, chain: other, index });
+            }
         }
         Ok(())
+    }
+
+    /// The accounts of which keys were found.
+    fn used_accounts(&self) -> impl Iterator<Item = u32> {
+        self.accounts.iter().filter(|(_, account)| account.is_used()).map(|(number, _)| *number)
     }
 
     /// Reads the block of the main chain at a height, after the one of the hash `last`.
@@ -228,20 +308,21 @@ impl<'w, S: WalletStore> Search<'w, S> {
     ) -> Result<Option<Recovered>, Error> {
         let spent = transaction.inputs.iter().filter_map(|input| {
             let outpoint = input.previous_output;
-            self.coins.remove(&outpoint).map(|maker| (maker, outpoint.vout))
+            let maker = self.coins.remove(&outpoint)?;
+            Some(ReceiptKey { maker, vout: outpoint.vout })
         });
         let spends: Vec<_> = spent.collect();
-        let coins = self.own_outputs(&transaction)?;
-        if spends.is_empty() && coins.is_empty() {
+        let receipts = self.own_outputs(&transaction)?;
+        if spends.is_empty() && receipts.is_empty() {
             return Ok(None);
         }
         self.last_number += 1;
         let txid = transaction.txid();
-        for (vout, _) in &coins {
+        for (vout, _) in &receipts {
             self.coins.insert(OutPoint { txid, vout: *vout }, self.last_number);
         }
         let number = self.last_number;
-        Ok(Some(Recovered { number, transaction, proof: None, coins, spends, at }))
+        Ok(Some(Recovered { number, transaction, proof: None, receipts, spends, at }))
     }
 
     /// The outputs that pay to keys of the wallet, which are noted as used.
@@ -251,23 +332,18 @@ impl<'w, S: WalletStore> Search<'w, S> {
             let hash = p2pkh_hash(output.locking_script.as_bytes());
             let Some(path) = hash.and_then(|hash| self.keys.get(hash).copied()) else { continue };
             own.push((vout, path));
-            match path.chain {
-                Chain::Receive => self.receive.note(path.index),
-                Chain::Change => self.change.note(path.index),
-            }
-        }
-        if !own.is_empty() {
-            self.extend_windows()?;
+            self.note_used(path)?;
         }
         Ok(own)
     }
 
-    fn used_numbers(&self, lookahead: u32) -> UsedNumbers {
+    fn used_numbers(&self, lookahead: u32) -> SkipNumbers {
         let beyond = |used_end: u32| used_end.saturating_add(lookahead).min(KEYS_END - 1);
-        UsedNumbers {
-            invoices: beyond(self.receive.used_end),
+        let first = &self.accounts[&0];
+        SkipNumbers {
+            invoices: beyond(first.receive.used_end),
             users: beyond(0),
-            change: self.change.used_end,
+            change: first.change.used_end,
         }
     }
 }

@@ -12,17 +12,20 @@ use sha2::Sha256;
 use zeroize::Zeroizing;
 
 use crate::error::Error;
+use crate::ledger::SEED_NAME;
+use crate::ledger::rows::AccountStart;
 use crate::model::coin::{Chain, KeyPath};
 use crate::model::invoice_id::IdCipher;
+use crate::model::time::Timestamp;
 
-/// The seed's name in the keystore.
-pub(crate) const NAME: &str = "wallet.seed";
 /// Names the fact that a store belongs to the seed.
 const ADOPTED: &str = "wallet.adopted";
-/// Purpose 44' (BIP44), coin 236' (Bitcoin SV, SLIP-0044), the first account.
-const ACCOUNT: &str = "m/44'/236'/0'";
-/// Of the account's chains, after those of [`Chain`]: the users' keys.
-const USERS_CHAIN: &str = "m/2";
+/// Purpose 44' (BIP44), coin 236' (Bitcoin SV, SLIP-0044).
+const COIN_TYPE: &str = "m/44'/236'";
+/// The beginning of 2026 in microseconds since 1970: accounts after the first one are numbered by days
+/// since then.
+const FIRST_DAY: u64 = 1_767_225_600_000_000;
+const DAY: u64 = 24 * 60 * 60 * 1_000_000;
 
 /// A wallet's seed: 24 words of BIP39, wiped when dropped and never printed.
 pub struct WalletSeed(Mnemonic);
@@ -55,7 +58,7 @@ impl WalletSeed {
 
     /// Reads the one in the keystore, if there is one.
     pub(crate) fn load(keystore: &Keystore) -> Result<Option<Self>, Error> {
-        let words = match keystore.get(NAME) {
+        let words = match keystore.get(SEED_NAME) {
             Ok(words) => words,
             Err(KeystoreError::Missing(_)) => return Ok(None),
             Err(error) => return Err(error.into()),
@@ -66,7 +69,7 @@ impl WalletSeed {
 
     /// Puts it into a keystore that has none, durably.
     pub fn save(&self, keystore: &Keystore) -> Result<(), KeystoreError> {
-        keystore.insert(NAME, self.words().as_bytes())
+        keystore.insert(SEED_NAME, self.words().as_bytes())
     }
 
     /// Whether a store was made for the seed in the keystore.
@@ -99,18 +102,18 @@ impl WalletSeed {
     /// The keys that come from it.
     pub(crate) fn keys(&self, network: Network) -> Result<WalletKeys, KeyError> {
         let seed = Zeroizing::new(self.0.to_seed_normalized(""));
-        let account = ExtendedPrivateKey::from_seed(&seed, network)?.derive(ACCOUNT)?;
+        let coin_type = ExtendedPrivateKey::from_seed(&seed, network)?.derive(COIN_TYPE)?;
         let [id_key, token_key] =
             [&b"bsv-invoicing: invoice ids"[..], b"bsv-invoicing: channel tokens"]
                 .map(|purpose| secret(&seed, purpose));
+        let start = AccountStart { last_invoice_before: 0, last_user_before: 0 };
+        let first = Account::derive(&coin_type, 0, start)?;
         Ok(WalletKeys {
-            fingerprint: account.private_key().public_key().hash(),
-            users: account.derive(USERS_CHAIN)?.public()?,
+            fingerprint: coin_type.derive("m/0'")?.private_key().public_key().hash(),
             ids: IdCipher::new(&id_key),
-            receive: account.derive("m/0")?.public()?,
-            change: account.derive("m/1")?.public()?,
             tokens: Hmac::new_from_slice(token_key.as_ref()).expect("any key will do"),
-            account,
+            accounts: vec![first],
+            coin_type,
         })
     }
 }
@@ -128,51 +131,116 @@ fn secret(seed: &[u8; 64], purpose: &[u8]) -> Zeroizing<[u8; 32]> {
     Zeroizing::new(mac.finalize().into_bytes().into())
 }
 
+/// The account that is begun at a time.
+pub(crate) fn account_of(time: Timestamp) -> u32 {
+    let days = time.as_micros().saturating_sub(FIRST_DAY) / DAY;
+    u32::try_from(days).expect("the last moment is less than three million days after")
+}
+
 /// What a wallet derives from its seed.
 pub(crate) struct WalletKeys {
-    /// Tells wallets apart: the hash of the account's public key.
+    /// Tells wallets apart: the hash of the first account's public key.
     pub(crate) fingerprint: [u8; 20],
-    /// Makes the users' keys.
-    users: ExtendedPublicKey,
     /// Makes the ids of invoices.
     pub(crate) ids: IdCipher,
+    /// Makes the tokens of channels.
+    tokens: Hmac<Sha256>,
+    /// Those whose keys were given out, in their order.
+    accounts: Vec<Account>,
+    coin_type: ExtendedPrivateKey,
+}
+
+/// The keys of an account: `m/44'/236'/<number>'`.
+pub(crate) struct Account {
+    number: u32,
+    start: AccountStart,
     /// Makes what invoices are paid to.
     receive: ExtendedPublicKey,
     /// Makes what change goes to.
     change: ExtendedPublicKey,
-    /// Makes the tokens of channels.
-    tokens: Hmac<Sha256>,
-    account: ExtendedPrivateKey,
+    /// Makes the users' keys.
+    users: ExtendedPublicKey,
 }
 
-impl WalletKeys {
-    /// The key of a user.
-    pub(crate) fn user(&self, id: u64) -> Result<PublicKey, KeyError> {
-        self.users.child(u32::try_from(id).map_err(|_| KeyError::DerivationPath)?)
+impl Account {
+    fn derive(
+        coin_type: &ExtendedPrivateKey,
+        number: u32,
+        start: AccountStart,
+    ) -> Result<Self, KeyError> {
+        let account = coin_type.derive(&format!("m/{number}'"))?;
+        let chain = |chain: &str| account.derive(chain)?.public();
+        let (receive, change, users) = (chain("m/0")?, chain("m/1")?, chain("m/2")?);
+        Ok(Self { number, start, receive, change, users })
     }
 
-    /// The script that locks what is paid to the invoice of this number.
-    pub(crate) fn destination(&self, invoice: u64) -> Result<Script, KeyError> {
-        let index = u32::try_from(invoice).map_err(|_| KeyError::DerivationPath)?;
-        Ok(Script::p2pkh(&self.coin_hash(KeyPath { chain: Chain::Receive, index })?))
-    }
-
-    /// The hash of the public key of a coin.
-    pub(crate) fn coin_hash(
-        &self,
-        KeyPath { chain, index }: KeyPath,
-    ) -> Result<[u8; 20], KeyError> {
+    /// The hash of the public key of this index in a chain.
+    pub(crate) fn hash(&self, chain: Chain, index: u32) -> Result<[u8; 20], KeyError> {
         let chain = match chain {
             Chain::Receive => &self.receive,
             Chain::Change => &self.change,
         };
         Ok(chain.child(index)?.hash())
     }
+}
+
+impl WalletKeys {
+    /// The same keys with further accounts, in their order.
+    pub(crate) fn with_accounts(
+        mut self,
+        accounts: Vec<(u32, AccountStart)>,
+    ) -> Result<Self, KeyError> {
+        for (number, start) in accounts {
+            self.accounts.push(Account::derive(&self.coin_type, number, start)?);
+        }
+        Ok(self)
+    }
+
+    /// An account, whether keys of it were given out or not.
+    pub(crate) fn account(&self, number: u32) -> Result<Account, KeyError> {
+        let start = AccountStart { last_invoice_before: 0, last_user_before: 0 };
+        Account::derive(&self.coin_type, number, start)
+    }
+
+    /// The account of a number that was given out, and the index of its key.
+    fn place(
+        &self,
+        number: u64,
+        last_before: impl Fn(&AccountStart) -> u64,
+    ) -> Result<(&Account, u32), KeyError> {
+        let account = self.accounts.iter().rfind(|account| last_before(&account.start) < number);
+        let account = account.ok_or(KeyError::DerivationPath)?;
+        let index = u32::try_from(number - last_before(&account.start));
+        Ok((account, index.map_err(|_| KeyError::DerivationPath)?))
+    }
+
+    /// The key of a user.
+    pub(crate) fn user(&self, id: u64) -> Result<PublicKey, KeyError> {
+        let (account, index) = self.place(id, |start| start.last_user_before)?;
+        account.users.child(index)
+    }
+
+    /// The script that locks what is paid to the invoice of this number, and its key.
+    pub(crate) fn destination(&self, invoice: u64) -> Result<(Script, KeyPath), KeyError> {
+        let (account, index) = self.place(invoice, |start| start.last_invoice_before)?;
+        let key = KeyPath { account: account.number, chain: Chain::Receive, index };
+        Ok((Script::p2pkh(&account.hash(key.chain, index)?), key))
+    }
+
+    /// The hash of the public key of a coin.
+    pub(crate) fn coin_hash(&self, path: KeyPath) -> Result<[u8; 20], KeyError> {
+        let KeyPath { account, chain, index } = path;
+        match self.accounts.iter().find(|known| known.number == account) {
+            Some(account) => account.hash(chain, index),
+            None => self.account(account)?.hash(chain, index),
+        }
+    }
 
     /// The key of a coin.
     pub(crate) fn coin(&self, path: KeyPath) -> Result<PrivateKey, KeyError> {
-        let path = format!("m/{}/{}", path.chain as u8, path.index);
-        Ok(self.account.derive(&path)?.private_key().clone())
+        let KeyPath { account, chain, index } = path;
+        let path = format!("m/{account}'/{}/{index}", chain as u8);
+        Ok(self.coin_type.derive(&path)?.private_key().clone())
     }
 
     /// The token that lets a payer read a channel.

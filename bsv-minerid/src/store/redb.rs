@@ -282,7 +282,7 @@ impl IdentityStore for RedbIdentityStore {
     }
 
     fn verify_audit_log(&self) -> Result<AuditCheck, IdentityStoreError> {
-        Ok(self.database.copy()?.read(verify_audit_log)?)
+        Ok(self.database.copy()?.read(|transaction| verify_audit_log(transaction))?)
     }
 
     fn note_handed_out(&self, keys: &[(Alias, u32)]) -> Result<(), IdentityStoreError> {

@@ -107,6 +107,14 @@ impl Keeping {
         }
     }
 
+    /// Has the wallet, if there is one, give out keys of a new account once it is opened again.
+    pub(crate) async fn begin_account(&self) -> Result<(), bsv_invoicing::Error> {
+        if let Some(wallet) = &self.wallet {
+            wallet.begin_account().await?;
+        }
+        Ok(())
+    }
+
     fn wallet(&self) -> Result<&Arc<Wallet>, Problem> {
         let disabled = || Problem::of_status(StatusCode::NOT_FOUND, "the wallet is disabled");
         self.wallet.as_ref().ok_or_else(disabled)

@@ -160,9 +160,9 @@ impl DatabaseCopy {
     /// Runs `query` on it.
     pub fn read<T>(
         &self,
-        query: impl FnOnce(&ReadTransaction) -> Result<T, StoreError>,
+        query: impl FnOnce(&Arc<ReadTransaction>) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        query(&self.engine.begin_read()?)
+        query(&Arc::new(self.engine.begin_read()?))
     }
 
     /// The bytes of the file.

@@ -4,7 +4,7 @@ use bsv_tx::{Network, Transaction, Txid};
 use super::{Payee, payment_url, terms_outputs};
 use crate::dpp::{Acknowledgement, AnswerError};
 use crate::error::Error;
-use crate::wallet::receive::away;
+use crate::wallet::away;
 
 /// The most that a faucet pays at once (wallet specification, Limits), in satoshis.
 const FAUCET_LIMIT: u64 = 100_000;

@@ -5,7 +5,7 @@ use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use reqwest::{RequestBuilder, Url};
 use tokio::time::timeout;
 
-use super::bad_url;
+use super::draft::bad_url;
 use crate::dpp::{Dialect, MAX_ACKNOWLEDGEMENT_LEN, MAX_MESSAGE_LEN, ReceivedTerms, refusal};
 use crate::error::Error;
 use crate::model::payment::OutgoingPayment;

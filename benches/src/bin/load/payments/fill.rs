@@ -2,8 +2,10 @@ use std::sync::Arc;
 
 use bsv_invoicing::dpp::ReceivedTerms;
 use bsv_invoicing::dpp::{Destination, Dialect};
+use bsv_invoicing::ledger::queries::GetLastEventAt;
+use bsv_invoicing::ledger::{Mine, NewReceipt, Offer, Offered};
 use bsv_invoicing::{
-    Begun, BlockPlace, InvoiceDraft, NewIncoming, Proof, RedbWalletStore, Wallet, WalletSettings,
+    BlockPlace, Chain, InvoiceDraft, KeyPath, Proof, RedbWalletStore, Wallet, WalletSettings,
     WalletStore,
 };
 use bsv_store::{DatabaseOptions, DirLock, Keystore, PlainKeys};
@@ -92,13 +94,25 @@ async fn pay_share(store: Arc<RedbWalletStore>, caller: u64, count: u64) {
     let mut invoice = caller + 1;
     while invoice <= count {
         let transaction = paying(&[], invoice as usize, 0);
-        let now = store.last_event_at().await.unwrap();
-        let new = NewIncoming { invoice, transaction, vout: 0, refund_to: None, now };
-        let Begun::InFlight(payment) = store.begin_payment(new).await.unwrap() else {
+        let now = store.get(GetLastEventAt).await.unwrap();
+        let index = u32::try_from(invoice).unwrap();
+        let key = KeyPath { account: 0, chain: Chain::Receive, index };
+        let receipts = vec![NewReceipt { vout: 0, satoshis: SATOSHIS, key }];
+        let offer = Offer {
+            invoice,
+            transaction,
+            receipts,
+            refund_to: None,
+            is_known: false,
+            now,
+            doubted_since: None,
+        };
+        let Offered::Now(payment) = store.execute(offer).await.unwrap() else {
             panic!("it was not there before")
         };
         // Mined long ago: nobody looks after it any more.
-        store.prove(payment.number, proof(payment.txid), now).await.unwrap();
+        let proof = proof(payment.txid);
+        store.execute(Mine { transaction: payment.number, proof, now }).await.unwrap();
         invoice += CALLERS;
     }
 }

@@ -123,7 +123,7 @@ async fn answer_call(call: &Call<'_>, (hanging, let_go): &Flags) -> String {
         }
         // One for all, with a fee that is enough for any.
         "getmempoolentry" => r#"{"fee":0.01000000,"size":226,"depends":[]}"#.to_owned(),
-        "getsettings" => r#"{"minminingtxfee":0.00000001}"#.to_owned(),
+        "getsettings" => r#"{"minminingtxfee":0.00000001,"maxtxsizepolicy":10000000,"datacarriersize":4294967295,"datacarrier":true}"#.to_owned(),
         "getblockchaininfo" => {
             let hash = "11".repeat(32);
             let time = 1_700_000_000;

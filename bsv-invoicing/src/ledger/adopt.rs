@@ -1,0 +1,51 @@
+//! Whose wallet it is, and what happens to its keys.
+
+use bsv_store::KeyEvent;
+
+use crate::ledger::rows::{Owner, Rows};
+use crate::ledger::{Books, Command, Refusal};
+
+/// The name of the seed in the keystore and in the audit log.
+pub(crate) const SEED_NAME: &str = "wallet.seed";
+
+/// Makes the store belong to the wallet of this fingerprint, if it belongs to no other. The first time,
+/// the audit log tells where the seed comes from.
+#[derive(Clone, Copy, Debug)]
+pub struct Adopt {
+    /// What tells the wallet apart.
+    pub fingerprint: [u8; 20],
+    /// Where the seed comes from.
+    pub origin: KeyEvent,
+}
+
+impl Command for Adopt {
+    type Answer = ();
+
+    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
+        match books.rows.get::<Owner>(&())? {
+            None => {
+                books.rows.put::<Owner>((), &self.fingerprint)?;
+                books.rows.append_audit(self.origin, SEED_NAME)
+            }
+            Some(owner) if owner == self.fingerprint => Ok(()),
+            Some(_) => Err(Refusal::OtherWallet.into()),
+        }
+    }
+}
+
+/// Adds to the audit log what happens to a key.
+#[derive(Clone, Debug)]
+pub struct NoteKeyEvent {
+    /// What happens.
+    pub event: KeyEvent,
+    /// The name of the key.
+    pub subject: String,
+}
+
+impl Command for NoteKeyEvent {
+    type Answer = ();
+
+    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
+        books.rows.append_audit(self.event, &self.subject)
+    }
+}

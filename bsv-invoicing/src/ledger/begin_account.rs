@@ -1,0 +1,32 @@
+//! Keys are given out of a new account.
+
+use crate::ledger::rows::{AccountStart, Accounts, Rows};
+use crate::ledger::{Books, Command};
+
+/// Gives out keys of another account from now on, as after a restore: somebody may know keys that were
+/// given out after the backup was made.
+#[derive(Clone, Copy, Debug)]
+pub struct BeginAccount {
+    /// The account that is asked for. If it was used, or a later one, the next is begun.
+    pub account: u32,
+}
+
+impl Command for BeginAccount {
+    /// The account that was begun.
+    type Answer = u32;
+
+    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<u32, R::Error> {
+        let used = u32::try_from(books.figures.account).unwrap_or(u32::MAX);
+        let account = self.account.max(used.saturating_add(1));
+        let last_invoice_before = books.figures.last_invoice;
+        let last_user_before = books.figures.last_user;
+        let start = AccountStart { last_invoice_before, last_user_before };
+        books.rows.put::<Accounts>(account, &start)?;
+        let figures = &mut books.figures;
+        figures.account = account.into();
+        figures.last_change = 0;
+        figures.last_invoice_before = last_invoice_before;
+        figures.last_user_before = last_user_before;
+        Ok(account)
+    }
+}

@@ -1,0 +1,150 @@
+//! A payment by the wallet is cancelled: one of its coins is spent otherwise. Only when the network shows
+//! that is it cancelled.
+
+use bsv_tx::Transaction;
+
+use crate::ledger::rows::{Damaged, Outgoing, ReadRows, Rows, Transactions};
+use crate::ledger::{Books, Command, Refusal};
+use crate::model::coin::{Change, Coin, Selection, Spending};
+use crate::model::payment::{OutgoingPayment, OutgoingRecord};
+use crate::model::receipt::{Receipt, ReceiptKey};
+use crate::model::time::Timestamp;
+use crate::model::transaction::{Purpose, TransactionState};
+
+/// Takes a key for what comes back of a payment by the wallet that the network has not shown.
+#[derive(Clone, Copy, Debug)]
+pub struct PrepareCancellation {
+    /// The number of the payment.
+    pub payment: u64,
+    /// What the cancellation costs.
+    pub spending: Spending,
+}
+
+/// How a payment is to be cancelled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PreparedCancellation {
+    /// By the transaction of this number, which was recorded before.
+    Before(u64),
+    /// By a transaction that spends this coin to this change. It has to be signed and recorded.
+    New(Selection),
+}
+
+impl Command for PrepareCancellation {
+    type Answer = PreparedCancellation;
+
+    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<PreparedCancellation, R::Error> {
+        let payment = books.cancellable(self.payment)?;
+        if let Some(number) = books.pending_cancellation(&payment)? {
+            return Ok(PreparedCancellation::Before(number));
+        }
+        let mut coins = Vec::new();
+        for key in books.spent_by(payment.transaction)? {
+            coins.push(books.coin(key)?);
+        }
+        let dearest = coins.into_iter().max_by_key(|coin| coin.satoshis);
+        let coin = dearest.ok_or_else(|| Damaged("a payment without coins".to_owned()))?;
+        let satoshis = self.spending.change(1, coin.satoshis).unwrap_or(1);
+        let key = books.take_change_key()?;
+        let change = Some(Change { satoshis, key });
+        Ok(PreparedCancellation::New(Selection { coins: vec![coin], change }))
+    }
+}
+
+/// Notes the transaction that cancels a payment by the wallet, before it is offered to the network.
+#[derive(Clone, Debug)]
+pub struct RecordCancellation {
+    /// The number of the payment.
+    pub payment: u64,
+    /// The transaction. It spends a coin of the payment to one output.
+    pub transaction: Transaction,
+    /// What comes back.
+    pub change: Change,
+    /// The time.
+    pub now: Timestamp,
+}
+
+impl Command for RecordCancellation {
+    /// The number of the transaction, or of one that was recorded before.
+    type Answer = u64;
+
+    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<u64, R::Error> {
+        let mut payment = books.cancellable(self.payment)?;
+        if let Some(number) = books.pending_cancellation(&payment)? {
+            return Ok(number);
+        }
+        let mut spent = None;
+        for key in books.spent_by(payment.transaction)? {
+            let outpoint = books.coin(key)?.outpoint;
+            let mut inputs = self.transaction.inputs.iter();
+            if inputs.any(|input| input.previous_output == outpoint) {
+                spent = Some(key);
+            }
+        }
+        let spent = spent.ok_or(Refusal::NotReserved(payment.transaction))?;
+        let at = books.next_event_at(self.now);
+        let Change { satoshis, key } = self.change;
+        let purpose = Purpose::Cancellation(self.payment);
+        let (number, _) = books.add_transaction(&self.transaction, purpose, satoshis, at)?;
+        let receipt = Receipt { satoshis, key, spender: None };
+        books.add_receipt(ReceiptKey { maker: number, vout: 0 }, &receipt)?;
+        // Until one of the two is seen, the coin stays reserved for the payment.
+        books.add_spend(number, spent)?;
+        payment.cancellation = Some(number);
+        books.rows.put::<Outgoing>(self.payment, &payment)?;
+        Ok(number)
+    }
+}
+
+impl<R: Rows> Books<R> {
+    /// The payment of this number, if the network has not shown it.
+    fn cancellable(&self, number: u64) -> Result<OutgoingRecord, R::Error> {
+        let payment = self.known_payment(number)?;
+        if self.transaction(payment.transaction)?.state.is_open() {
+            return Ok(payment);
+        }
+        let state = self.outgoing_payment(number)?.state;
+        Err(Refusal::NotOpen(number, state).into())
+    }
+
+    fn pending_cancellation(&self, payment: &OutgoingRecord) -> Result<Option<u64>, R::Error> {
+        pending_cancellation(&self.rows, payment)
+    }
+
+    pub(crate) fn is_being_cancelled(&self, payment: &OutgoingRecord) -> Result<bool, R::Error> {
+        Ok(self.pending_cancellation(payment)?.is_some())
+    }
+
+    /// The payment by the wallet of this number, as callers are told of it.
+    pub(crate) fn outgoing_payment(&self, number: u64) -> Result<OutgoingPayment, R::Error> {
+        outgoing_payment(&self.rows, number, self.payment(number)?)
+    }
+
+    /// The coin that a receipt is.
+    pub(crate) fn coin(&self, key: ReceiptKey) -> Result<Coin, R::Error> {
+        let Receipt { satoshis, key: path, .. } = self.receipt(key)?;
+        let txid = self.transaction(key.maker)?.txid;
+        let outpoint = bsv_tx::OutPoint { txid, vout: key.vout };
+        Ok(Coin { outpoint, satoshis, key: path })
+    }
+}
+
+/// The transaction that is to cancel a payment, while the network has shown neither.
+fn pending_cancellation<R: ReadRows>(
+    rows: &R,
+    payment: &OutgoingRecord,
+) -> Result<Option<u64>, R::Error> {
+    let Some(number) = payment.cancellation else { return Ok(None) };
+    let record = rows.get::<Transactions>(&number)?;
+    Ok(record.filter(|record| record.state == TransactionState::Offered).map(|_| number))
+}
+
+/// A payment by the wallet as callers are told of it.
+pub(crate) fn outgoing_payment<R: ReadRows>(
+    rows: &R,
+    number: u64,
+    record: OutgoingRecord,
+) -> Result<OutgoingPayment, R::Error> {
+    let transaction = super::effects::transaction(rows, record.transaction)?;
+    let is_being_cancelled = pending_cancellation(rows, &record)?.is_some();
+    Ok(record.into_payment(number, &transaction, is_being_cancelled))
+}

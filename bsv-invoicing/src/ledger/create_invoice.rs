@@ -1,0 +1,78 @@
+//! An invoice is created.
+
+use std::time::Duration;
+
+use crate::ledger::events::EventCode;
+use crate::ledger::figures::MAX_NUMBER;
+use crate::ledger::idempotency::Route;
+use crate::ledger::rows::{Damaged, Expiries, InFlight, Invoices, Rows};
+use crate::ledger::{Books, Command, Refusal};
+use crate::model::idempotency::IdempotencyKey;
+use crate::model::invoice::{Invoice, InvoiceDraft};
+use crate::model::invoice_id::NewId;
+use crate::model::time::Timestamp;
+
+/// Creates an invoice of the next number.
+#[derive(Clone, Debug)]
+pub struct CreateInvoice {
+    /// What it is made of.
+    pub draft: InvoiceDraft,
+    /// For how long it can be paid, if the draft does not say.
+    pub expiry: Duration,
+    /// What its id is made of, besides its number.
+    pub id: NewId,
+    /// If this is known already, the invoice that was created first is answered.
+    pub idempotency: Option<IdempotencyKey>,
+    /// The time. An invoice is never created before the last event.
+    pub now: Timestamp,
+}
+
+impl Command for CreateInvoice {
+    type Answer = Invoice;
+
+    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<Invoice, R::Error> {
+        let key = self.idempotency.as_ref();
+        if let Some(number) = books.first_answer(Route::Invoices, key, self.now)? {
+            let invoice = books.invoice(number)?;
+            return Ok(invoice.ok_or_else(|| Damaged::missing("an invoice"))?);
+        }
+        let last = books.figures.last_invoice;
+        if last - books.figures.last_invoice_before >= MAX_NUMBER {
+            return Err(Refusal::Full(last).into());
+        }
+        let created_at = books.next_event_at(self.now);
+        let expires_at = self.draft.expires_at.unwrap_or_else(|| created_at.after(self.expiry));
+        if expires_at <= created_at {
+            return Err(Refusal::AlreadyExpired.into());
+        }
+        let number = last + 1;
+        let invoice = Invoice {
+            number,
+            id: self.id.of(number),
+            satoshis: self.draft.satoshis,
+            description: self.draft.description.clone(),
+            reference: self.draft.reference.clone(),
+            created_at,
+            expires_at,
+            payment_received_at: None,
+            refund_to: None,
+            in_flight: false,
+            deleted_at: None,
+        };
+        books.figures.last_invoice = number;
+        books.rows.put::<Invoices>(number, &invoice)?;
+        books.rows.put::<Expiries>((expires_at, number), &())?;
+        books.append_event(created_at, EventCode::InvoiceCreated, number)?;
+        books.remember(Route::Invoices, key, number, self.now)?;
+        Ok(invoice)
+    }
+}
+
+impl<R: Rows> Books<R> {
+    /// The invoice of this number, also a deleted one, and whether it is being paid.
+    pub(crate) fn invoice(&self, number: u64) -> Result<Option<Invoice>, R::Error> {
+        let Some(invoice) = self.rows.get::<Invoices>(&number)? else { return Ok(None) };
+        let in_flight = self.rows.get::<InFlight>(&number)?.is_some();
+        Ok(Some(Invoice { in_flight, ..invoice }))
+    }
+}

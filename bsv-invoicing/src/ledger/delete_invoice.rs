@@ -1,0 +1,39 @@
+//! An invoice is deleted.
+
+use crate::ledger::events::EventCode;
+use crate::ledger::rows::{Expiries, Invoices, Rows};
+use crate::ledger::{Books, Command, Refusal};
+use crate::model::invoice::Invoice;
+use crate::model::time::Timestamp;
+
+/// Deletes an invoice that is not paid.
+#[derive(Clone, Copy, Debug)]
+pub struct DeleteInvoice {
+    /// Its number.
+    pub number: u64,
+    /// The time.
+    pub now: Timestamp,
+}
+
+impl Command for DeleteInvoice {
+    type Answer = ();
+
+    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
+        let number = self.number;
+        let invoice = books.invoice(number)?.filter(|invoice| invoice.deleted_at.is_none());
+        let invoice = invoice.ok_or(Refusal::UnknownInvoice(number))?;
+        if invoice.payment_received_at.is_some() {
+            return Err(Refusal::Paid(number).into());
+        }
+        if invoice.in_flight {
+            return Err(Refusal::InFlight(number).into());
+        }
+        let at = books.next_event_at(self.now);
+        let was_due = books.rows.remove::<Expiries>((invoice.expires_at, number))?;
+        if was_due && invoice.expires_at <= at {
+            books.append_event(at, EventCode::InvoiceExpired, number)?;
+        }
+        books.rows.put::<Invoices>(number, &Invoice { deleted_at: Some(at), ..invoice })?;
+        books.append_event(at, EventCode::InvoiceDeleted, number)
+    }
+}

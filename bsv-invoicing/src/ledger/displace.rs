@@ -1,0 +1,73 @@
+//! Another transaction has taken the place of one of the wallet, or the network will not have it.
+
+use crate::ledger::rows::{Damaged, Rows, Transactions};
+use crate::ledger::{Books, Command};
+use crate::model::time::Timestamp;
+use crate::model::transaction::TransactionState;
+
+/// Another transaction in the chain spends what this one spends. What it did is undone, after what the
+/// wallet's later transactions did with its receipts.
+#[derive(Clone, Copy, Debug)]
+pub struct Displace {
+    /// The number of the transaction.
+    pub transaction: u64,
+    /// The time.
+    pub now: Timestamp,
+}
+
+impl Command for Displace {
+    type Answer = ();
+
+    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
+        books.known_transaction(self.transaction)?;
+        let at = books.next_event_at(self.now);
+        books.lose(self.transaction, TransactionState::Displaced, at)
+    }
+}
+
+/// The network has refused a transaction for itself at several tips in a row.
+#[derive(Clone, Copy, Debug)]
+pub struct Invalidate {
+    /// The number of the transaction.
+    pub transaction: u64,
+    /// The time.
+    pub now: Timestamp,
+}
+
+impl Command for Invalidate {
+    type Answer = ();
+
+    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
+        books.known_transaction(self.transaction)?;
+        let at = books.next_event_at(self.now);
+        books.lose(self.transaction, TransactionState::Invalid, at)
+    }
+}
+
+impl<R: Rows> Books<R> {
+    /// Takes a transaction for lost, after all that spends its receipts.
+    pub(crate) fn lose(
+        &mut self,
+        number: u64,
+        state: TransactionState,
+        at: Timestamp,
+    ) -> Result<(), R::Error> {
+        let mut path = vec![number];
+        while let Some(&current) = path.last() {
+            let mut holders = self.made_by(current)?.into_iter().filter_map(|(_, it)| it.spender);
+            if let Some(holder) = holders.next() {
+                path.push(holder);
+                continue;
+            }
+            path.pop();
+            let state = if current == number { state } else { TransactionState::Displaced };
+            match self.rows.get::<Transactions>(&current)?.map(|record| record.state) {
+                None => self.release(current)?,
+                Some(was) if !was.is_lost() => self.change_state(current, state, at)?,
+                Some(_) if current == number => {}
+                Some(_) => return Err(Damaged("a lost transaction holds a coin".to_owned()).into()),
+            }
+        }
+        Ok(())
+    }
+}

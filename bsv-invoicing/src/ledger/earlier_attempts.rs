@@ -1,0 +1,110 @@
+//! Payments for a purpose that were made before, and failed. Their bytes have left, so that they may still
+//! be mined. A new payment spends what keeps both from being mined.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use crate::ledger::rows::{Damaged, OutgoingByUrl, RawTransactions, Rows, Transactions};
+use crate::ledger::{Books, Refusal};
+use crate::model::receipt::ReceiptKey;
+use crate::model::transaction::TransactionState;
+
+/// How many transactions that descend from a coin's spender are looked through for a free coin.
+const MAX_DESCENDANTS: usize = 100;
+/// How many earlier attempts are looked at. Whoever refuses more often is not paid.
+pub(crate) const MAX_ATTEMPTS: usize = 1000;
+
+impl<R: Rows> Books<R> {
+    /// Coins that a new payment to this URL has to spend, so that none of the earlier ones can be mined
+    /// besides.
+    pub(crate) fn coins_of_earlier_attempts(
+        &self,
+        url_hash: &[u8; 32],
+    ) -> Result<Vec<ReceiptKey>, R::Error> {
+        let mut coins = BTreeSet::new();
+        let mut attempt = self.rows.get::<OutgoingByUrl>(url_hash)?;
+        for _ in 0..MAX_ATTEMPTS {
+            let Some(number) = attempt else { return Ok(coins.into_iter().collect()) };
+            let payment = self.payment(number)?;
+            let rivals = self.rivals_of(payment.transaction)?;
+            match rivals {
+                Rivals::Void => {}
+                Rivals::Coins(free) if free.iter().any(|key| coins.contains(key)) => {}
+                Rivals::Coins(free) => {
+                    let first = free.first().ok_or(Refusal::EarlierAttempt(number))?;
+                    coins.insert(*first);
+                }
+            }
+            attempt = payment.previous;
+        }
+        Err(Refusal::EarlierAttempt(attempt.unwrap_or_default()).into())
+    }
+
+    /// What keeps a transaction from being mined, if a new one spends it.
+    fn rivals_of(&self, number: u64) -> Result<Rivals, R::Error> {
+        let mut free = Vec::new();
+        for key in self.in_order(number)? {
+            if self.transaction(key.maker)?.state.is_lost() {
+                return Ok(Rivals::Void);
+            }
+            match self.receipt(key)?.spender {
+                None if self.is_free(key)? => free.push(key),
+                None => {}
+                Some(holder) if holder == number => {}
+                Some(holder) if self.is_mined(holder)? => return Ok(Rivals::Void),
+                Some(holder) => free.extend(self.free_descendants(holder)?),
+            }
+        }
+        Ok(Rivals::Coins(free))
+    }
+
+    fn is_free(&self, key: ReceiptKey) -> Result<bool, R::Error> {
+        let is_held = self.receipt(key)?.spender.is_some();
+        Ok(!is_held && self.transaction(key.maker)?.state.can_be_spent())
+    }
+
+    fn is_mined(&self, number: u64) -> Result<bool, R::Error> {
+        let record = self.rows.get::<Transactions>(&number)?;
+        Ok(record.is_some_and(|it| matches!(it.state, TransactionState::Mined(_))))
+    }
+
+    /// Coins that can be spent only if a transaction is mined.
+    fn free_descendants(&self, number: u64) -> Result<Vec<ReceiptKey>, R::Error> {
+        let mut free = Vec::new();
+        let mut queue = VecDeque::from([number]);
+        let mut looked_at = 0;
+        while let Some(number) = queue.pop_front().filter(|_| looked_at < MAX_DESCENDANTS) {
+            looked_at += 1;
+            for (key, receipt) in self.made_by(number)? {
+                match receipt.spender {
+                    None if self.is_free(key)? => free.push(key),
+                    None => {}
+                    Some(holder) => queue.push_back(holder),
+                }
+            }
+        }
+        Ok(free)
+    }
+
+    /// The receipts that a transaction spends, in the order of its inputs.
+    fn in_order(&self, number: u64) -> Result<Vec<ReceiptKey>, R::Error> {
+        let bytes = self.rows.get::<RawTransactions>(&number)?;
+        let bytes = bytes.ok_or_else(|| Damaged::missing("a transaction"))?;
+        let transaction = bsv_tx::Transaction::from_bytes(&bytes)
+            .map_err(|error| Damaged(format!("a transaction: {error}")))?;
+        let mut keys = Vec::new();
+        for key in self.spent_by(number)? {
+            keys.push((self.coin(key)?.outpoint, key));
+        }
+        let inputs = transaction.inputs.iter().map(|input| input.previous_output);
+        let key_of = |spent| keys.iter().find(|(outpoint, _)| *outpoint == spent);
+        Ok(inputs.filter_map(|spent| key_of(spent).map(|(_, key)| *key)).collect())
+    }
+}
+
+/// What keeps a transaction from being mined.
+enum Rivals {
+    /// Something that is mined already, or that it descends from what is lost.
+    Void,
+    /// A transaction that spends any of these coins.
+    Coins(Vec<ReceiptKey>),
+}

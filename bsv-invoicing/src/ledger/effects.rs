@@ -1,0 +1,362 @@
+//! What a change of a transaction's state does to receipts, coins, the balance and invoices.
+
+use std::collections::BTreeSet;
+
+use crate::ledger::coin_choice::bucket;
+use crate::ledger::events::EventCode;
+use crate::ledger::rows::{
+    Damaged, Expiries, FollowedTransactions, InFlight, Incoming, Invoices, Messages, MinedAt,
+    Outgoing, ReadRows, Receipts, Refunds, Rows, Spendable, Spends, Transactions,
+};
+use crate::ledger::{AFTERCARE, Books, Refusal};
+use crate::model::coin::Chain;
+use crate::model::payment::OutgoingRecord;
+use crate::model::receipt::{Receipt, ReceiptKey};
+use crate::model::time::Timestamp;
+use crate::model::transaction::{FollowedUntil, Purpose, TransactionRecord, TransactionState};
+
+impl<R: Rows> Books<R> {
+    /// The transaction of this number, or a refusal.
+    pub(crate) fn known_transaction(&self, number: u64) -> Result<TransactionRecord, R::Error> {
+        let record = self.rows.get::<Transactions>(&number)?;
+        Ok(record.ok_or(Refusal::UnknownTransaction(number))?)
+    }
+
+    /// The transaction of this number, which other rows name.
+    pub(crate) fn transaction(&self, number: u64) -> Result<TransactionRecord, R::Error> {
+        transaction(&self.rows, number)
+    }
+
+    pub(crate) fn receipt(&self, key: ReceiptKey) -> Result<Receipt, R::Error> {
+        receipt(&self.rows, key)
+    }
+
+    /// The receipts that a transaction spends, or was to spend.
+    pub(crate) fn spent_by(&self, number: u64) -> Result<Vec<ReceiptKey>, R::Error> {
+        spent_by(&self.rows, number)
+    }
+
+    /// The receipts that a transaction makes.
+    pub(crate) fn made_by(&self, number: u64) -> Result<Vec<(ReceiptKey, Receipt)>, R::Error> {
+        self.rows.range::<Receipts>(ReceiptKey::all_of(number))
+    }
+
+    /// Brings a transaction into a state. Whoever calls sees to it that nothing else holds the coins that
+    /// it then holds, and that nothing spends receipts that are taken back.
+    pub(crate) fn change_state(
+        &mut self,
+        number: u64,
+        new: TransactionState,
+        at: Timestamp,
+    ) -> Result<(), R::Error> {
+        let before = self.transaction(number)?;
+        let mut after = TransactionRecord { state: new, ..before };
+        after.was_seen |= new.spends();
+        self.rows.put::<Transactions>(number, &after)?;
+        self.list_block(number, &before, &after)?;
+        self.follow_from(number, &after, at)?;
+        for (key, receipt) in self.made_by(number)? {
+            self.recount_receipt(key, receipt, &before, &after)?;
+        }
+        for key in self.spent_by(number)? {
+            self.recount_coin(number, key, &before, &after)?;
+        }
+        self.tell_change(number, after.purpose, before.was_seen, (before.state, new), at)?;
+        let was_in_flight = self.end_flight(number, &after)?;
+        if before.state.counts() != new.counts() {
+            for invoice in self.invoices_paid_by(number)? {
+                self.recount_invoice(invoice, at)?;
+            }
+        } else if let Some(invoice) = was_in_flight {
+            self.expect_payment(invoice)?;
+        }
+        if let Purpose::Outgoing(payment) = after.purpose {
+            self.close_payment(payment, new, at)?;
+        }
+        Ok(())
+    }
+
+    /// Notes that a payment is not being offered any more. Answers the invoice that it was offered for.
+    fn end_flight(
+        &mut self,
+        number: u64,
+        after: &TransactionRecord,
+    ) -> Result<Option<u64>, R::Error> {
+        let Purpose::Incoming(invoice) = after.purpose else { return Ok(None) };
+        if after.state.is_open() || self.rows.get::<InFlight>(&invoice)? != Some(number) {
+            return Ok(None);
+        }
+        self.rows.remove::<InFlight>(invoice)?;
+        Ok(Some(invoice))
+    }
+
+    /// Drops what is of use only while the outcome of a payment by the wallet is open.
+    fn close_payment(
+        &mut self,
+        payment: u64,
+        new: TransactionState,
+        at: Timestamp,
+    ) -> Result<(), R::Error> {
+        if new == TransactionState::Offered {
+            return Ok(());
+        }
+        self.rows.remove::<Messages>(payment)?;
+        if new.is_open() || new == TransactionState::Cancelled {
+            return Ok(());
+        }
+        let cancellation = self.payment(payment)?.cancellation;
+        if let Some(number) = cancellation
+            && self.transaction(number)?.state == TransactionState::Offered
+        {
+            self.change_state(number, TransactionState::Refused, at)?;
+        }
+        Ok(())
+    }
+
+    /// The payment by the wallet of this number, which other rows name.
+    pub(crate) fn payment(&self, number: u64) -> Result<OutgoingRecord, R::Error> {
+        let record = self.rows.get::<Outgoing>(&number)?;
+        Ok(record.ok_or_else(|| Damaged::missing("a payment"))?)
+    }
+
+    /// The payment by the wallet of this number, or a refusal.
+    pub(crate) fn known_payment(&self, number: u64) -> Result<OutgoingRecord, R::Error> {
+        let record = self.rows.get::<Outgoing>(&number)?;
+        Ok(record.ok_or(Refusal::UnknownPayment(number))?)
+    }
+
+    fn list_block(
+        &mut self,
+        number: u64,
+        before: &TransactionRecord,
+        after: &TransactionRecord,
+    ) -> Result<(), R::Error> {
+        let [old, new] = [before, after].map(|record| record.state.block());
+        if old == new {
+            return Ok(());
+        }
+        if let Some(block) = old {
+            self.rows.remove::<MinedAt>((block.height, number))?;
+        }
+        if let Some(block) = new {
+            self.rows.put::<MinedAt>((block.height, number), &())?;
+        }
+        Ok(())
+    }
+
+    /// Has a transaction looked after for as long as its state asks for.
+    fn follow_from(
+        &mut self,
+        number: u64,
+        after: &TransactionRecord,
+        at: Timestamp,
+    ) -> Result<(), R::Error> {
+        let until = match after.state {
+            TransactionState::Mined(_) => None,
+            state if state.is_lost() => Some(FollowedUntil::Time(at.after(AFTERCARE))),
+            _ => Some(FollowedUntil::Mined),
+        };
+        let followed = self.rows.get::<FollowedTransactions>(&number)?;
+        match until {
+            None => drop(self.rows.remove::<FollowedTransactions>(number)?),
+            until if until == followed => {}
+            Some(until) => self.rows.put::<FollowedTransactions>(number, &until)?,
+        }
+        Ok(())
+    }
+
+    /// Counts a receipt anew whose maker has changed.
+    fn recount_receipt(
+        &mut self,
+        key: ReceiptKey,
+        receipt: Receipt,
+        before: &TransactionRecord,
+        after: &TransactionRecord,
+    ) -> Result<(), R::Error> {
+        let is_spent = match receipt.spender {
+            Some(spender) => self.holder_spends(spender)?,
+            None => false,
+        };
+        if !is_spent {
+            self.move_balance(receipt.satoshis, before.state.counts(), after.state.counts())?;
+        }
+        self.list_spendable(key, &receipt, (before, after))
+    }
+
+    /// Counts a coin anew whose spender has changed.
+    fn recount_coin(
+        &mut self,
+        number: u64,
+        key: ReceiptKey,
+        before: &TransactionRecord,
+        after: &TransactionRecord,
+    ) -> Result<(), R::Error> {
+        let old = self.receipt(key)?;
+        let spender = match old.spender {
+            _ if after.holds_coins() => Some(number),
+            Some(holder) if holder == number => None,
+            other => other,
+        };
+        if old.spender.is_some_and(|holder| holder != number) && spender == old.spender {
+            // Something else holds it, whatever becomes of this one.
+            return Ok(());
+        }
+        let receipt = Receipt { spender, ..old };
+        if receipt != old {
+            self.rows.put::<Receipts>(key, &receipt)?;
+        }
+        let maker = self.transaction(key.maker)?;
+        if maker.state.counts() {
+            self.move_balance(receipt.satoshis, !before.state.spends(), !after.state.spends())?;
+        }
+        self.list_spendable(key, &receipt, (&maker, &maker))
+    }
+
+    fn move_balance(&mut self, satoshis: u64, old: bool, new: bool) -> Result<(), R::Error> {
+        let balance = self.figures.balance;
+        let moved = match (old, new) {
+            (false, true) => balance.checked_add(satoshis),
+            (true, false) => balance.checked_sub(satoshis),
+            _ => Some(balance),
+        };
+        let wrong = || Damaged("the balance is not the sum of the coins".to_owned());
+        self.figures.balance = moved.ok_or_else(wrong)?;
+        Ok(())
+    }
+
+    /// Lists a receipt among those that can be spent, or not, after its maker was changed.
+    fn list_spendable(
+        &mut self,
+        key: ReceiptKey,
+        receipt: &Receipt,
+        (before, after): (&TransactionRecord, &TransactionRecord),
+    ) -> Result<(), R::Error> {
+        let old_place = (bucket(receipt, before), key);
+        let place = (bucket(receipt, after), key);
+        if old_place != place {
+            self.rows.remove::<Spendable>(old_place)?;
+        }
+        if receipt.spender.is_none() && after.state.can_be_spent() {
+            self.rows.put::<Spendable>(place, &receipt.satoshis)
+        } else {
+            self.rows.remove::<Spendable>(place).map(drop)
+        }
+    }
+
+    /// Reserves a coin for a transaction, or frees it.
+    pub(crate) fn set_holder(
+        &mut self,
+        key: ReceiptKey,
+        holder: Option<u64>,
+    ) -> Result<(), R::Error> {
+        let receipt = Receipt { spender: holder, ..self.receipt(key)? };
+        self.rows.put::<Receipts>(key, &receipt)?;
+        let maker = self.transaction(key.maker)?;
+        self.list_spendable(key, &receipt, (&maker, &maker))
+    }
+
+    /// Whether what holds a coin has spent it. What it is reserved for may have no transaction yet.
+    fn holder_spends(&self, holder: u64) -> Result<bool, R::Error> {
+        let record = self.rows.get::<Transactions>(&holder)?;
+        Ok(record.is_some_and(|record| record.state.spends()))
+    }
+
+    /// The invoices whose scripts a transaction pays.
+    fn invoices_paid_by(&self, number: u64) -> Result<BTreeSet<u64>, R::Error> {
+        let mut invoices = BTreeSet::new();
+        for (_, receipt) in self.made_by(number)? {
+            invoices.extend(self.invoice_of(receipt.key)?);
+        }
+        Ok(invoices)
+    }
+
+    /// What counts of what was paid to an invoice, in satoshis.
+    fn paid_satoshis(&self, invoice: u64) -> Result<u64, R::Error> {
+        let mut sum = 0_u64;
+        for ((_, number), ()) in self.rows.range::<Incoming>((invoice, 0)..=(invoice, u64::MAX))? {
+            if !self.transaction(number)?.state.counts() {
+                continue;
+            }
+            for (_, receipt) in self.made_by(number)? {
+                if self.invoice_of(receipt.key)? == Some(invoice) {
+                    sum = sum.saturating_add(receipt.satoshis);
+                }
+            }
+        }
+        Ok(sum)
+    }
+
+    /// Notes that an invoice is paid, or is not any more.
+    fn recount_invoice(&mut self, number: u64, at: Timestamp) -> Result<(), R::Error> {
+        // Invoices that were found with the words alone are not there.
+        let Some(mut invoice) = self.rows.get::<Invoices>(&number)? else { return Ok(()) };
+        let is_paid = self.paid_satoshis(number)? >= invoice.satoshis.max(1);
+        match (invoice.payment_received_at, is_paid) {
+            (None, true) if invoice.deleted_at.is_none() => {
+                invoice.payment_received_at = Some(at);
+                self.rows.put::<Invoices>(number, &invoice)?;
+                self.append_event(at, EventCode::InvoicePaid, number)
+            }
+            (Some(_), false) => {
+                invoice.payment_received_at = None;
+                self.rows.put::<Invoices>(number, &invoice)?;
+                self.rows.remove::<Refunds>(number)?;
+                self.expect_payment(number)?;
+                self.append_event(at, EventCode::InvoiceUnpaid, number)
+            }
+            (None, false) => self.expect_payment(number),
+            _ => Ok(()),
+        }
+    }
+
+    /// Has an invoice looked at when it expires that nothing pays: it may have been looked at before.
+    fn expect_payment(&mut self, number: u64) -> Result<(), R::Error> {
+        let invoice = self.rows.get::<Invoices>(&number)?;
+        match invoice.filter(|it| it.deleted_at.is_none() && it.payment_received_at.is_none()) {
+            Some(invoice) => self.rows.put::<Expiries>((invoice.expires_at, number), &()),
+            None => Ok(()),
+        }
+    }
+
+    /// Stores a receipt that a new transaction makes, which does not count yet.
+    pub(crate) fn add_receipt(
+        &mut self,
+        key: ReceiptKey,
+        receipt: &Receipt,
+    ) -> Result<(), R::Error> {
+        self.rows.put::<Receipts>(key, receipt)?;
+        if receipt.key.chain == Chain::Receive
+            && let Some(invoice) = self.invoice_of(receipt.key)?
+        {
+            self.rows.put::<Incoming>((invoice, key.maker), &())?;
+        }
+        Ok(())
+    }
+
+    /// Notes that a transaction spends a coin, or is to.
+    pub(crate) fn add_spend(&mut self, number: u64, key: ReceiptKey) -> Result<(), R::Error> {
+        self.rows.put::<Spends>((number, key), &())
+    }
+}
+
+/// The transaction of this number, which other rows name.
+pub(crate) fn transaction<R: ReadRows>(
+    rows: &R,
+    number: u64,
+) -> Result<TransactionRecord, R::Error> {
+    let record = rows.get::<Transactions>(&number)?;
+    Ok(record.ok_or_else(|| Damaged::missing("a transaction"))?)
+}
+
+pub(crate) fn receipt<R: ReadRows>(rows: &R, key: ReceiptKey) -> Result<Receipt, R::Error> {
+    let receipt = rows.get::<Receipts>(&key)?;
+    Ok(receipt.ok_or_else(|| Damaged::missing("a receipt"))?)
+}
+
+/// The receipts that a transaction spends, or was to spend.
+pub(crate) fn spent_by<R: ReadRows>(rows: &R, number: u64) -> Result<Vec<ReceiptKey>, R::Error> {
+    let first = ReceiptKey { maker: 0, vout: 0 };
+    let last = ReceiptKey { maker: u64::MAX, vout: u32::MAX };
+    let spends = rows.range::<Spends>((number, first)..=(number, last))?;
+    Ok(spends.into_iter().map(|((_, key), ())| key).collect())
+}

@@ -1,0 +1,72 @@
+//! Figures that are kept up to date, and the numbers that are given out.
+
+use crate::ledger::rows::{AccountStart, Accounts, Damaged, Rows};
+use crate::ledger::{Books, Refusal};
+use crate::model::coin::{Chain, KeyPath};
+
+/// Figures that are kept up to date, in memory during a batch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Figures {
+    /// The number of the last invoice.
+    pub last_invoice: u64,
+    /// The id of the last user.
+    pub last_user: u64,
+    /// The number of the last event.
+    pub last_event: u64,
+    /// When it happened, in microseconds since 1970.
+    pub last_event_at: u64,
+    /// The number of the last transaction.
+    pub last_transaction: u64,
+    /// The number of the last payment by the wallet.
+    pub last_payment: u64,
+    /// How many keys for change of the account are used.
+    pub last_change: u64,
+    /// The sum of the receipts that count and are not spent by what counts, in satoshis.
+    pub balance: u64,
+    /// The account whose keys are given out.
+    pub account: u64,
+    /// The last invoice whose key is of an earlier account.
+    pub last_invoice_before: u64,
+    /// The last user whose key is of an earlier account.
+    pub last_user_before: u64,
+}
+
+/// Keys are derived for numbers up to this.
+pub(crate) const MAX_NUMBER: u64 = (1 << 31) - 1;
+
+impl<R: Rows> Books<R> {
+    /// The key of the next change.
+    pub(crate) fn take_change_key(&mut self) -> Result<KeyPath, R::Error> {
+        let figures = &mut self.figures;
+        let index = u32::try_from(figures.last_change).ok();
+        let index = index.filter(|index| u64::from(*index) < MAX_NUMBER);
+        let index = index.ok_or(Refusal::Full(MAX_NUMBER))?;
+        let account = u32::try_from(figures.account).map_err(|_| no_account())?;
+        figures.last_change += 1;
+        Ok(KeyPath { account, chain: Chain::Change, index })
+    }
+
+    /// The number of the invoice that a key is for.
+    pub(crate) fn invoice_of(&self, key: KeyPath) -> Result<Option<u64>, R::Error> {
+        if key.chain != Chain::Receive {
+            return Ok(None);
+        }
+        let start = self.account_start(key.account)?;
+        Ok(start.map(|start| start.last_invoice_before + u64::from(key.index)))
+    }
+
+    fn account_start(&self, account: u32) -> Result<Option<AccountStart>, R::Error> {
+        let Figures { last_invoice_before, last_user_before, .. } = self.figures;
+        if u64::from(account) == self.figures.account {
+            return Ok(Some(AccountStart { last_invoice_before, last_user_before }));
+        }
+        if account == 0 {
+            return Ok(Some(AccountStart { last_invoice_before: 0, last_user_before: 0 }));
+        }
+        self.rows.get::<Accounts>(&account)
+    }
+}
+
+fn no_account() -> Damaged {
+    Damaged("an account that keys cannot be derived for".to_owned())
+}

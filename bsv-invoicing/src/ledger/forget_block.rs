@@ -1,0 +1,30 @@
+//! A block has left the main chain.
+
+use crate::ledger::rows::{MinedAt, Rows};
+use crate::ledger::{Books, Command};
+use crate::model::time::Timestamp;
+use crate::model::transaction::{BlockPlace, TransactionState};
+
+/// A block is no longer in the main chain. What it held is contested until the network shows it again.
+#[derive(Clone, Copy, Debug)]
+pub struct ForgetBlock {
+    /// The block.
+    pub block: BlockPlace,
+    /// The time.
+    pub now: Timestamp,
+}
+
+impl Command for ForgetBlock {
+    type Answer = ();
+
+    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
+        let at = books.next_event_at(self.now);
+        let height = self.block.height;
+        for ((_, number), ()) in books.rows.range::<MinedAt>((height, 0)..=(height, u64::MAX))? {
+            if books.transaction(number)?.state == TransactionState::Mined(self.block) {
+                books.change_state(number, TransactionState::Contested { told: false }, at)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,325 @@
+//! All that the books hold about money, item by item.
+
+use bsv_tx::{OutPoint, Transaction, Txid};
+
+use crate::ledger::Query;
+use crate::ledger::coin_choice::bucket;
+use crate::ledger::effects::spent_by;
+use crate::ledger::rows::Order::{Ascending, Descending};
+use crate::ledger::rows::{
+    AllFigures, FollowedTransactions, Incoming, Invoices, Kind, MinedAt, Outgoing, Proofs,
+    RawTransactions, ReadRows, ReadTable, Receipts, RowsOf, Spendable, Spends, Transactions,
+};
+use crate::model::coin::KeyPath;
+use crate::model::receipt::{Receipt, ReceiptKey};
+use crate::model::transaction::{
+    BlockPlace, FoundProof, Proof, Purpose, TransactionRecord, TransactionState,
+};
+
+/// Something that a store knows about money.
+#[derive(Debug)]
+pub enum LedgerItem {
+    /// A transaction, in the order of the numbers.
+    Transaction(Box<LedgerTransaction>),
+    /// An invoice that is paid.
+    PaidInvoice {
+        /// Its number.
+        number: u64,
+        /// Whether a payment of it counts.
+        has_payment: bool,
+    },
+    /// What is kept of them all; the last item.
+    Totals(LedgerTotals),
+}
+
+/// A transaction, and all that is stored with it.
+#[derive(Debug)]
+pub struct LedgerTransaction {
+    /// Its number.
+    pub number: u64,
+    /// The id that is on record.
+    pub txid: Txid,
+    /// The transaction, if its bytes are there and can be read.
+    pub transaction: Option<Transaction>,
+    /// What it is for.
+    pub purpose: Purpose,
+    /// Where it stands.
+    pub state: TransactionState,
+    /// What is on record as paid by it.
+    pub satoshis: u64,
+    /// What is on record as its fee, of a payment by the wallet.
+    pub fee: Option<u64>,
+    /// The proof of that.
+    pub proof: Option<Proof>,
+    /// Whether the list of what is in blocks has it there.
+    pub is_listed_as_mined: bool,
+    /// Whether it is looked after.
+    pub is_followed: bool,
+    /// The coins that it makes.
+    pub coins: Vec<LedgerCoin>,
+    /// The coins that it spends.
+    pub spends: Vec<LedgerSpend>,
+}
+
+/// A coin, with the transaction that makes it.
+#[derive(Debug)]
+pub struct LedgerCoin {
+    /// The index of the output.
+    pub vout: u32,
+    /// The amount.
+    pub satoshis: u64,
+    /// The key.
+    pub key: KeyPath,
+    /// What spends it, or is to.
+    pub spender: Option<LedgerSpender>,
+    /// Whether it is listed as one that can be chosen.
+    pub is_spendable: bool,
+}
+
+/// What spends a coin.
+#[derive(Debug)]
+pub struct LedgerSpender {
+    /// The number of the transaction.
+    pub number: u64,
+    /// Where that stands, if it is there.
+    pub state: Option<TransactionState>,
+    /// Whether it is listed there that it spends the coin.
+    pub is_listed: bool,
+}
+
+/// A coin, with a transaction that spends it.
+#[derive(Debug)]
+pub struct LedgerSpend {
+    /// Where it is, if the transaction is there that makes it.
+    pub outpoint: Option<OutPoint>,
+    /// The amount; 0 where the coin is missing.
+    pub satoshis: u64,
+    /// The number of the transaction that is on record as spending it.
+    pub spender: Option<u64>,
+}
+
+/// What is kept of all transactions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LedgerTotals {
+    /// The balance, in satoshis.
+    pub balance: u64,
+    /// The last number that a transaction was given.
+    pub last_transaction: u64,
+    /// The account whose keys are given out.
+    pub account: u32,
+    /// How many of its keys for change were given out.
+    pub last_change: u64,
+    /// Whether an invoice has a number that was not given out.
+    pub is_invoice_beyond_last: bool,
+    /// How many transactions there are.
+    pub transactions: u64,
+    /// How many of them with their bytes.
+    pub raw: u64,
+    /// How many coins.
+    pub coins: u64,
+    /// How many of them are listed as ones that can be chosen.
+    pub spendable: u64,
+    /// How many times a transaction is listed as spending one.
+    pub spends: u64,
+    /// How many transactions are listed as being in blocks.
+    pub mined: u64,
+}
+
+/// Hands all items to `step`: transactions in the order of their numbers, then invoices that are paid,
+/// then the totals. Answers what `step` has made of them.
+#[derive(Debug)]
+pub struct FoldLedger<A, F> {
+    /// What `step` begins with.
+    pub start: A,
+    /// What is done with each item.
+    pub step: F,
+}
+
+impl<A, F> Query for FoldLedger<A, F>
+where
+    A: Send + 'static,
+    F: FnMut(&mut A, LedgerItem) + Send + 'static,
+{
+    type Answer = A;
+
+    fn run<R: ReadRows>(self, rows: &R) -> Result<A, R::Error> {
+        let Self { start: mut result, mut step } = self;
+        let mut counts = LedgerTotals::default();
+        each::<Transactions, _>(
+            rows,
+            0,
+            |number| number + 1,
+            |number, record| {
+                counts.transactions += 1;
+                let transaction = ledger_transaction(rows, number, &record)?;
+                step(&mut result, LedgerItem::Transaction(Box::new(transaction)));
+                Ok(())
+            },
+        )?;
+        let mut last_invoice = 0;
+        each::<Invoices, _>(
+            rows,
+            0,
+            |number| number + 1,
+            |number, invoice| {
+                last_invoice = number;
+                if invoice.payment_received_at.is_some() {
+                    let has_payment = has_payment(rows, number)?;
+                    step(&mut result, LedgerItem::PaidInvoice { number, has_payment });
+                }
+                Ok(())
+            },
+        )?;
+        let first = ReceiptKey { maker: 0, vout: 0 };
+        let next = |key: &ReceiptKey| match key.vout.checked_add(1) {
+            Some(vout) => ReceiptKey { vout, ..*key },
+            None => ReceiptKey { maker: key.maker + 1, vout: 0 },
+        };
+        counts.raw = count::<RawTransactions, _>(rows, 0, |number| number + 1)?;
+        counts.coins = count::<Receipts, _>(rows, first, next)?;
+        let next_place = |(bucket, key): &(u8, ReceiptKey)| (*bucket, next(key));
+        counts.spendable = count::<Spendable, _>(rows, (0, first), next_place)?;
+        let next_spend = |(number, key): &(u64, ReceiptKey)| (*number, next(key));
+        counts.spends = count::<Spends, _>(rows, (0, first), next_spend)?;
+        counts.mined = count::<MinedAt, _>(rows, (0, 0), |(height, number)| (*height, number + 1))?;
+        let figures = rows.get::<AllFigures>(&())?.unwrap_or_default();
+        step(
+            &mut result,
+            LedgerItem::Totals(LedgerTotals {
+                balance: figures.balance,
+                last_transaction: figures.last_transaction,
+                last_change: figures.last_change,
+                account: u32::try_from(figures.account).unwrap_or(u32::MAX),
+                is_invoice_beyond_last: last_invoice > figures.last_invoice,
+                ..counts
+            }),
+        );
+        Ok(result)
+    }
+}
+
+/// How many rows are read at once.
+const PAGE: usize = 1000;
+
+/// Hands all rows of a kind to `step`, page by page. `next` is the lowest key that may follow one.
+fn each<K: Kind, R: ReadTable<K>>(
+    rows: &R,
+    mut from: K::Key,
+    next: impl Fn(&K::Key) -> K::Key,
+    mut step: impl FnMut(K::Key, K::Row) -> Result<(), R::Error>,
+) -> Result<(), R::Error> {
+    loop {
+        let range = (std::ops::Bound::Included(&from), std::ops::Bound::Unbounded);
+        let page: RowsOf<K> = rows.scan(range, Ascending, PAGE)?;
+        let is_end = page.len() < PAGE;
+        if let Some((last, _)) = page.last() {
+            from = next(last);
+        }
+        for (key, row) in page {
+            step(key, row)?;
+        }
+        if is_end {
+            return Ok(());
+        }
+    }
+}
+
+fn count<K: Kind, R: ReadTable<K>>(
+    rows: &R,
+    from: K::Key,
+    next: impl Fn(&K::Key) -> K::Key,
+) -> Result<u64, R::Error> {
+    let mut count = 0;
+    each::<K, R>(rows, from, next, |_, _| {
+        count += 1;
+        Ok(())
+    })?;
+    Ok(count)
+}
+
+fn ledger_transaction<R: ReadRows>(
+    rows: &R,
+    number: u64,
+    record: &TransactionRecord,
+) -> Result<LedgerTransaction, R::Error> {
+    let raw = rows.get::<RawTransactions>(&number)?;
+    let block = record.state.block();
+    let fee = match record.purpose {
+        Purpose::Outgoing(payment) => rows.get::<Outgoing>(&payment)?.map(|it| it.fee),
+        _ => None,
+    };
+    let is_listed_as_mined = match block {
+        Some(block) => rows.get::<MinedAt>(&(block.height, number))?.is_some(),
+        None => false,
+    };
+    let receipts = rows.range::<Receipts>(ReceiptKey::all_of(number))?;
+    let receipts = receipts.into_iter();
+    let receipts = receipts.map(|(key, receipt)| ledger_coin(rows, key, &receipt, record));
+    let spends = spent_by(rows, number)?.into_iter().map(|key| ledger_spend(rows, key));
+    Ok(LedgerTransaction {
+        number,
+        txid: record.txid,
+        transaction: raw.and_then(|bytes| Transaction::from_bytes(&bytes).ok()),
+        purpose: record.purpose,
+        state: record.state,
+        satoshis: record.satoshis,
+        fee,
+        proof: proof(rows, number, block)?,
+        is_listed_as_mined,
+        is_followed: rows.get::<FollowedTransactions>(&number)?.is_some(),
+        coins: receipts.collect::<Result<_, _>>()?,
+        spends: spends.collect::<Result<_, _>>()?,
+    })
+}
+
+/// The proof that it is in the block that it is said to be in.
+fn proof<R: ReadRows>(
+    rows: &R,
+    number: u64,
+    block: Option<BlockPlace>,
+) -> Result<Option<Proof>, R::Error> {
+    let Some(block) = block else { return Ok(None) };
+    let all = (number, 0)..=(number, u32::MAX);
+    let proofs = rows.first::<Proofs>(all, Descending, usize::MAX)?;
+    let mut proofs = proofs.into_iter().map(|(_, FoundProof { proof, .. })| proof);
+    Ok(proofs.find(|proof| proof.block == block))
+}
+
+fn ledger_coin<R: ReadRows>(
+    rows: &R,
+    key: ReceiptKey,
+    receipt: &Receipt,
+    maker: &TransactionRecord,
+) -> Result<LedgerCoin, R::Error> {
+    let spender = match receipt.spender {
+        None => None,
+        Some(number) => Some(LedgerSpender {
+            number,
+            state: rows.get::<Transactions>(&number)?.map(|record| record.state),
+            is_listed: rows.get::<Spends>(&(number, key))?.is_some(),
+        }),
+    };
+    let place = (bucket(receipt, maker), key);
+    let is_spendable = rows.get::<Spendable>(&place)? == Some(receipt.satoshis);
+    let Receipt { satoshis, key: path, .. } = *receipt;
+    Ok(LedgerCoin { vout: key.vout, satoshis, key: path, spender, is_spendable })
+}
+
+fn ledger_spend<R: ReadRows>(rows: &R, key: ReceiptKey) -> Result<LedgerSpend, R::Error> {
+    let receipt = rows.get::<Receipts>(&key)?;
+    let maker = rows.get::<Transactions>(&key.maker)?;
+    Ok(LedgerSpend {
+        outpoint: maker.map(|maker| OutPoint { txid: maker.txid, vout: key.vout }),
+        satoshis: receipt.map_or(0, |receipt| receipt.satoshis),
+        spender: receipt.and_then(|receipt| receipt.spender),
+    })
+}
+
+fn has_payment<R: ReadRows>(rows: &R, invoice: u64) -> Result<bool, R::Error> {
+    for ((_, number), ()) in rows.range::<Incoming>((invoice, 0)..=(invoice, u64::MAX))? {
+        if rows.get::<Transactions>(&number)?.is_some_and(|record| record.state.counts()) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}

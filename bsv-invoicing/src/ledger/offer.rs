@@ -1,0 +1,166 @@
+//! A payment of an invoice has come, and is going to be offered to the network.
+
+use bsv_tx::Transaction;
+
+use crate::ledger::rows::{
+    FollowedTransactions, InFlight, Incoming, RawTransactions, Refunds, Rows, Transactions,
+};
+use crate::ledger::{Books, Command, Refusal};
+use crate::model::coin::KeyPath;
+use crate::model::invoice::InvoiceState;
+use crate::model::payment::IncomingPayment;
+use crate::model::receipt::{Receipt, ReceiptKey};
+use crate::model::time::Timestamp;
+use crate::model::transaction::{FollowedUntil, Purpose, TransactionRecord, TransactionState};
+
+/// Notes a payment of an invoice before it is offered to the network. At most one is offered at a time.
+#[derive(Clone, Debug)]
+pub struct Offer {
+    /// The number of the invoice.
+    pub invoice: u64,
+    /// The transaction.
+    pub transaction: Transaction,
+    /// Its outputs that pay scripts of the wallet.
+    pub receipts: Vec<NewReceipt>,
+    /// Where the payer wants refunds.
+    pub refund_to: Option<String>,
+    /// Whether the network has it already: then it is noted whatever it pays, and whenever it comes.
+    pub is_known: bool,
+    /// The time.
+    pub now: Timestamp,
+    /// While the clock is doubted: since when. Nothing expires after that.
+    pub doubted_since: Option<Timestamp>,
+}
+
+/// An output that pays a script of the wallet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NewReceipt {
+    /// The index of the output.
+    pub vout: u32,
+    /// The amount.
+    pub satoshis: u64,
+    /// The key that unlocks it.
+    pub key: KeyPath,
+}
+
+/// What became of a payment that was to be offered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Offered {
+    /// It is noted, or was: it has to be offered.
+    Now(IncomingPayment),
+    /// The network showed it before.
+    Before(IncomingPayment),
+}
+
+impl Command for Offer {
+    type Answer = Offered;
+
+    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<Offered, R::Error> {
+        let txid = self.transaction.txid();
+        let before = books.payment_with(self.invoice, &txid)?;
+        let payment = |(number, record): &(u64, TransactionRecord)| {
+            IncomingPayment::of(*number, record, record.satoshis)
+        };
+        match before.as_ref() {
+            Some(known) if known.1.state.spends() => return Ok(Offered::Before(payment(known))),
+            Some(known) if known.1.state.is_open() => return Ok(Offered::Now(payment(known))),
+            _ => {}
+        }
+        self.check(books)?;
+        let at = books.next_event_at(self.now);
+        let (number, record) = match before {
+            Some((number, lost)) => {
+                books.change_state(number, TransactionState::Offered, at)?;
+                (number, TransactionRecord { state: TransactionState::Offered, ..lost })
+            }
+            None => self.store(books, at)?,
+        };
+        books.rows.put::<InFlight>(self.invoice, &number)?;
+        if let Some(refund_to) = &self.refund_to {
+            books.rows.put::<Refunds>(self.invoice, refund_to)?;
+        }
+        Ok(Offered::Now(payment(&(number, record))))
+    }
+}
+
+impl Offer {
+    fn check<R: Rows>(&self, books: &Books<R>) -> Result<(), R::Error> {
+        let number = self.invoice;
+        let invoice = books.invoice(number)?.filter(|invoice| invoice.deleted_at.is_none());
+        let invoice = invoice.ok_or(Refusal::UnknownInvoice(number))?;
+        if invoice.in_flight {
+            return Err(Refusal::InFlight(number).into());
+        }
+        let now = books.next_event_at(self.now);
+        match invoice.state(self.doubted_since.map_or(now, |since| since.min(now))) {
+            InvoiceState::Pending => Ok(()),
+            _ if self.is_known => Ok(()),
+            InvoiceState::Paid => Err(Refusal::Paid(number).into()),
+            InvoiceState::Expired => Err(Refusal::Expired(number).into()),
+        }
+    }
+
+    fn store<R: Rows>(
+        &self,
+        books: &mut Books<R>,
+        at: Timestamp,
+    ) -> Result<(u64, TransactionRecord), R::Error> {
+        let purpose = Purpose::Incoming(self.invoice);
+        let satoshis = self.receipts.iter().map(|receipt| receipt.satoshis).sum();
+        let (number, record) = books.add_transaction(&self.transaction, purpose, satoshis, at)?;
+        for &NewReceipt { vout, satoshis, key } in &self.receipts {
+            let receipt = Receipt { satoshis, key, spender: None };
+            books.add_receipt(ReceiptKey { maker: number, vout }, &receipt)?;
+        }
+        books.rows.put::<Incoming>((self.invoice, number), &())?;
+        Ok((number, record))
+    }
+}
+
+impl<R: Rows> Books<R> {
+    /// The payment of an invoice with this transaction.
+    fn payment_with(
+        &self,
+        invoice: u64,
+        txid: &bsv_tx::Txid,
+    ) -> Result<Option<(u64, TransactionRecord)>, R::Error> {
+        for ((_, number), ()) in self.rows.range::<Incoming>((invoice, 0)..=(invoice, u64::MAX))? {
+            let record = self.transaction(number)?;
+            if record.txid == *txid {
+                return Ok(Some((number, record)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Stores a new transaction, which the network has not shown.
+    pub(crate) fn add_transaction(
+        &mut self,
+        transaction: &Transaction,
+        purpose: Purpose,
+        satoshis: u64,
+        at: Timestamp,
+    ) -> Result<(u64, TransactionRecord), R::Error> {
+        self.figures.last_transaction += 1;
+        let number = self.figures.last_transaction;
+        let record = self.put_transaction(number, transaction, purpose, satoshis, at)?;
+        Ok((number, record))
+    }
+
+    /// Stores a transaction under a number that was taken for it.
+    pub(crate) fn put_transaction(
+        &mut self,
+        number: u64,
+        transaction: &Transaction,
+        purpose: Purpose,
+        satoshis: u64,
+        at: Timestamp,
+    ) -> Result<TransactionRecord, R::Error> {
+        let (txid, state) = (transaction.txid(), TransactionState::Offered);
+        let record = TransactionRecord { txid, purpose, state, was_seen: false, satoshis, at };
+        self.rows.put::<Transactions>(number, &record)?;
+        self.rows.put::<RawTransactions>(number, &transaction.to_bytes())?;
+        self.rows.put::<FollowedTransactions>(number, &FollowedUntil::Mined)?;
+        Ok(record)
+    }
+}

@@ -1,0 +1,237 @@
+//! What can be asked of the books.
+
+use bsv_tx::Transaction;
+use sha2::{Digest, Sha256};
+
+use crate::ledger::cancel::outgoing_payment;
+use crate::ledger::earlier_attempts::MAX_ATTEMPTS;
+use crate::ledger::effects::transaction;
+use crate::ledger::events::event;
+use crate::ledger::rows::Order::{Ascending, Descending};
+use crate::ledger::rows::{
+    AccountStart, Accounts, AllFigures, Damaged, Events, FollowedBlock, FollowedTip,
+    FollowedTransactions, InFlight, Incoming, Invoices, Messages, MinedAt, Outgoing, OutgoingByUrl,
+    Owner, Proofs, RawTransactions, ReadRows, Receipts, Refunds, Transactions, Users,
+};
+use crate::ledger::{Query, Refusal, UserRecord};
+use crate::model::coin::Chain;
+use crate::model::event::Event;
+use crate::model::invoice::{Invoice, InvoicePage, InvoiceQuery, MAX_LOOKED_AT, MAX_PAGE_TEXT};
+use crate::model::payment::{IncomingPayment, OutgoingPayment};
+use crate::model::receipt::ReceiptKey;
+use crate::model::time::Timestamp;
+use crate::model::transaction::{
+    BlockPlace, Followed, FoundProof, TransactionRecord, TransactionState,
+};
+
+macro_rules! queries {
+    ($($(#[$doc:meta])* $name:ident $(($($field:ident: $type:ty),*))? => $answer:ty: |$rows:ident| $run:expr;)*) => {
+        $(
+            $(#[$doc])*
+            #[derive(Clone, Debug)]
+            pub struct $name $(($(pub $type),*))?;
+
+            impl Query for $name {
+                type Answer = $answer;
+
+                fn run<R: ReadRows>(self, $rows: &R) -> Result<$answer, R::Error> {
+                    let Self $(($($field),*))? = self;
+                    $run
+                }
+            }
+        )*
+    };
+}
+
+queries! {
+    /// The fingerprint of the wallet that the store belongs to, once it belongs to one.
+    GetOwner => Option<[u8; 20]>: |rows| rows.get::<Owner>(&());
+    /// The accounts whose keys were given out besides account 0, in their order.
+    GetAccounts => Vec<(u32, AccountStart)>: |rows| rows.range::<Accounts>(..);
+    /// The invoice of this number, also a deleted one.
+    GetInvoice(number: u64) => Option<Invoice>: |rows| {
+        rows.get::<Invoices>(&number)?.map(|invoice| with_payments(rows, invoice)).transpose()
+    };
+    /// A page of invoices, in their states at a time.
+    GetInvoices(query: InvoiceQuery, now: Timestamp) => InvoicePage: |rows| {
+        invoice_page(rows, query, now)
+    };
+    /// The user of this id.
+    GetUser(id: u64) => Option<UserRecord>: |rows| {
+        Ok(rows.get::<Users>(&id)?.map(|details| (id, details)))
+    };
+    /// The payments towards the invoice of this number, in the order in which they came. What the network
+    /// refused, and never showed, is none.
+    GetIncoming(invoice: u64) => Vec<IncomingPayment>: |rows| incoming(rows, invoice);
+    /// The payment by the wallet of this number, and the message to its payee while it is open.
+    GetOutgoing(number: u64) => Option<(OutgoingPayment, Vec<u8>)>: |rows| {
+        let Some(record) = rows.get::<Outgoing>(&number)? else { return Ok(None) };
+        let payment = outgoing_payment(rows, number, record)?;
+        Ok(Some((payment, rows.get::<Messages>(&number)?.unwrap_or_default())))
+    };
+    /// The number of the transaction of the payment by the wallet of this number.
+    GetOutgoingTransaction(payment: u64) => (u64, Transaction): |rows| {
+        let record = rows.get::<Outgoing>(&payment)?;
+        let number = record.ok_or(Refusal::UnknownPayment(payment))?.transaction;
+        let transaction = raw_transaction(rows, number)?;
+        Ok((number, transaction.ok_or_else(|| Damaged::missing("a transaction"))?))
+    };
+    /// The payment by the wallet to this URL that was not in vain.
+    GetOutgoingTo(url: String) => Option<OutgoingPayment>: |rows| lasting_attempt(rows, &url);
+    /// Up to `limit` payments by the wallet before the one of this number, the newest first.
+    GetOutgoingBefore(payment: u64, limit: usize) => Vec<OutgoingPayment>: |rows| {
+        let payments = rows.first::<Outgoing>(..payment, Descending, limit)?;
+        payments.into_iter().map(|(number, it)| outgoing_payment(rows, number, it)).collect()
+    };
+    /// Up to `limit` transactions after the one of this number that are to be looked after, in the order
+    /// of their numbers.
+    GetFollowed(after: u64, limit: usize) => Vec<Followed>: |rows| {
+        let from = after.saturating_add(1);
+        let followed = rows.first::<FollowedTransactions>(from.., Ascending, limit)?;
+        let followed = followed.into_iter().map(|(number, until)| {
+            Ok(Followed { number, record: transaction(rows, number)?, until })
+        });
+        followed.collect()
+    };
+    /// What is stored of the transaction of this number.
+    GetRecord(number: u64) => Option<TransactionRecord>: |rows| rows.get::<Transactions>(&number);
+    /// The transaction of this number.
+    GetTransaction(number: u64) => Option<Transaction>: |rows| raw_transaction(rows, number);
+    /// The blocks from this height on that hold transactions of the wallet.
+    GetBlocks(from: u32) => Vec<BlockPlace>: |rows| blocks(rows, from);
+    /// What proves that the transaction of this number is in a block: the proofs found so far, in that
+    /// order.
+    GetProofs(number: u64) => Vec<FoundProof>: |rows| {
+        let proofs = rows.range::<Proofs>((number, 0)..=(number, u32::MAX))?;
+        Ok(proofs.into_iter().map(|(_, found)| found).collect())
+    };
+    /// The block up to which the chain was followed.
+    GetFollowedTip => Option<FollowedBlock>: |rows| rows.get::<FollowedTip>(&());
+    /// The balance, in satoshis.
+    GetBalance => u64: |rows| Ok(rows.get::<AllFigures>(&())?.unwrap_or_default().balance);
+    /// The time of the last event, or the beginning of 1970.
+    GetLastEventAt => Timestamp: |rows| {
+        let figures = rows.get::<AllFigures>(&())?.unwrap_or_default();
+        Ok(Timestamp::from_micros(figures.last_event_at))
+    };
+    /// Up to `limit` events after the one of this number, in order.
+    GetEvents(after: u64, limit: usize) => Vec<Event>: |rows| {
+        let events = rows.first::<Events>(after.saturating_add(1).., Ascending, limit)?;
+        events.into_iter().map(|(number, row)| event(rows, number, row)).collect()
+    };
+}
+
+/// The invoice, with what payments add to it.
+fn with_payments<R: ReadRows>(rows: &R, mut invoice: Invoice) -> Result<Invoice, R::Error> {
+    if invoice.payment_received_at.is_some() {
+        invoice.refund_to = rows.get::<Refunds>(&invoice.number)?;
+    } else {
+        invoice.in_flight = rows.get::<InFlight>(&invoice.number)?.is_some();
+    }
+    Ok(invoice)
+}
+
+/// How many invoices are read at once.
+const INVOICES_AT_ONCE: usize = 100;
+
+fn invoice_page<R: ReadRows>(
+    rows: &R,
+    query: InvoiceQuery,
+    now: Timestamp,
+) -> Result<InvoicePage, R::Error> {
+    let mut invoices = Vec::with_capacity(query.limit.min(1000));
+    let (mut last, mut looked_at, mut text_len) = (None, 0, 0);
+    let mut after = query.after;
+    loop {
+        let read = match query.newest_first {
+            true => {
+                rows.first::<Invoices>(..after.unwrap_or(u64::MAX), Descending, INVOICES_AT_ONCE)
+            }
+            false => {
+                let from = after.map_or(0, |after| after.saturating_add(1));
+                rows.first::<Invoices>(from.., Ascending, INVOICES_AT_ONCE)
+            }
+        }?;
+        let is_end = read.len() < INVOICES_AT_ONCE;
+        for (number, invoice) in read {
+            let is_full = invoices.len() == query.limit || text_len >= MAX_PAGE_TEXT;
+            if is_full || looked_at == MAX_LOOKED_AT {
+                return Ok(InvoicePage { invoices, next: last, now });
+            }
+            looked_at += 1;
+            let invoice = with_payments(rows, invoice)?;
+            (last, after) = (Some((number, invoice.id)), Some(number));
+            let is_asked_for = query.state.is_none_or(|state| invoice.state(now) == state);
+            if invoice.deleted_at.is_none() && is_asked_for {
+                let texts = [&invoice.reference, &invoice.description];
+                text_len += texts.into_iter().flatten().map(String::len).sum::<usize>();
+                invoices.push(invoice);
+            }
+        }
+        if is_end {
+            return Ok(InvoicePage { invoices, next: None, now });
+        }
+    }
+}
+
+fn incoming<R: ReadRows>(rows: &R, invoice: u64) -> Result<Vec<IncomingPayment>, R::Error> {
+    let mut payments = Vec::new();
+    for ((_, number), ()) in rows.range::<Incoming>((invoice, 0)..=(invoice, u64::MAX))? {
+        let record = transaction(rows, number)?;
+        if record.state == TransactionState::Refused {
+            continue;
+        }
+        let mut satoshis = 0_u64;
+        for (_, receipt) in rows.range::<Receipts>(ReceiptKey::all_of(number))? {
+            if receipt.key.chain == Chain::Receive {
+                satoshis = satoshis.saturating_add(receipt.satoshis);
+            }
+        }
+        payments.push(IncomingPayment::of(number, &record, satoshis));
+    }
+    Ok(payments)
+}
+
+/// The payment to this URL that was not in vain. It need not be the last one: the network may have shown an
+/// earlier one after all.
+pub(crate) fn lasting_attempt<R: ReadRows>(
+    rows: &R,
+    url: &str,
+) -> Result<Option<OutgoingPayment>, R::Error> {
+    let mut attempt = rows.get::<OutgoingByUrl>(&url_hash(url))?;
+    for _ in 0..MAX_ATTEMPTS {
+        let Some(number) = attempt else { break };
+        let record = rows.get::<Outgoing>(&number)?;
+        let record = record.ok_or_else(|| Damaged::missing("a payment"))?;
+        attempt = record.previous;
+        let payment = outgoing_payment(rows, number, record)?;
+        if payment.state.lasts() {
+            return Ok(Some(payment));
+        }
+    }
+    Ok(None)
+}
+
+pub(crate) fn url_hash(url: &str) -> [u8; 32] {
+    Sha256::digest(url).into()
+}
+
+fn raw_transaction<R: ReadRows>(rows: &R, number: u64) -> Result<Option<Transaction>, R::Error> {
+    let Some(bytes) = rows.get::<RawTransactions>(&number)? else { return Ok(None) };
+    let transaction = Transaction::from_bytes(&bytes)
+        .map_err(|error| Damaged(format!("a transaction: {error}")))?;
+    Ok(Some(transaction))
+}
+
+fn blocks<R: ReadRows>(rows: &R, from: u32) -> Result<Vec<BlockPlace>, R::Error> {
+    let mut blocks = Vec::new();
+    for ((_, number), ()) in rows.range::<MinedAt>((from, 0)..)? {
+        let place = transaction(rows, number)?.state.block();
+        let no_block = || Damaged("what is listed as mined is in no block".to_owned());
+        let place = place.ok_or_else(no_block)?;
+        if blocks.last() != Some(&place) {
+            blocks.push(place);
+        }
+    }
+    Ok(blocks)
+}

@@ -1,0 +1,110 @@
+//! A payment was not taken: by the network, or by the payee.
+
+use crate::ledger::rows::{
+    FollowedTransactions, Incoming, Outgoing, RawTransactions, Receipts, Refunds, Rows,
+    Transactions,
+};
+use crate::ledger::{Books, Command, Refusal};
+use crate::model::payment::OutgoingPayment;
+use crate::model::time::Timestamp;
+use crate::model::transaction::{Purpose, TransactionState};
+
+/// The network refuses a payment to the wallet that is being offered: its invoice can be paid again.
+#[derive(Clone, Copy, Debug)]
+pub struct Refuse {
+    /// The number of the transaction.
+    pub transaction: u64,
+    /// The time.
+    pub now: Timestamp,
+}
+
+/// How many refused payments of an invoice are kept, in case that the network shows one after all.
+const MAX_REFUSED: usize = 4;
+/// The longest refused payment that is kept, in bytes. Who sends longer ones wants to fill the disk.
+const MAX_REFUSED_LEN: usize = 64 << 10;
+
+impl Command for Refuse {
+    type Answer = ();
+
+    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
+        let number = self.transaction;
+        let record = books.known_transaction(number)?;
+        let (TransactionState::Offered, Purpose::Incoming(invoice)) =
+            (record.state, record.purpose)
+        else {
+            return Err(Refusal::NotInFlight(number).into());
+        };
+        let at = books.next_event_at(self.now);
+        let state = match record.was_seen {
+            true => TransactionState::Displaced,
+            false => TransactionState::Refused,
+        };
+        books.rows.remove::<Refunds>(invoice)?;
+        books.change_state(number, state, at)?;
+        if state == TransactionState::Refused && !books.is_worth_keeping(invoice, number)? {
+            books.forget_refused(number)?;
+        }
+        Ok(())
+    }
+}
+
+/// The payee refuses a payment by the wallet, which the network does not show either: its coins can be
+/// spent again.
+#[derive(Clone, Debug)]
+pub struct RefuseByPayee {
+    /// The number of the payment.
+    pub payment: u64,
+    /// What the payee says.
+    pub reason: String,
+    /// The time.
+    pub now: Timestamp,
+}
+
+impl Command for RefuseByPayee {
+    type Answer = OutgoingPayment;
+
+    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<OutgoingPayment, R::Error> {
+        let mut payment = books.known_payment(self.payment)?;
+        let number = payment.transaction;
+        // A payee that has agreed may have the transaction mined at any time.
+        if books.transaction(number)?.state == TransactionState::Offered
+            && !books.is_being_cancelled(&payment)?
+        {
+            payment.memo.clone_from(&self.reason);
+            books.rows.put::<Outgoing>(self.payment, &payment)?;
+            let at = books.next_event_at(self.now);
+            books.lose(number, TransactionState::Refused, at)?;
+        }
+        books.outgoing_payment(self.payment)
+    }
+}
+
+impl<R: Rows> Books<R> {
+    fn is_worth_keeping(&self, invoice: u64, number: u64) -> Result<bool, R::Error> {
+        let raw = self.rows.get::<RawTransactions>(&number)?;
+        if raw.is_none_or(|raw| raw.len() > MAX_REFUSED_LEN) {
+            return Ok(false);
+        }
+        let mut refused = 0;
+        for ((_, other), ()) in self.rows.range::<Incoming>((invoice, 0)..=(invoice, u64::MAX))? {
+            refused += usize::from(self.transaction(other)?.state == TransactionState::Refused);
+        }
+        Ok(refused <= MAX_REFUSED)
+    }
+
+    /// Forgets a payment to the wallet that the network has never shown.
+    pub(crate) fn forget_refused(&mut self, number: u64) -> Result<(), R::Error> {
+        for (key, receipt) in self.made_by(number)? {
+            self.rows.remove::<Receipts>(key)?;
+            if let Some(invoice) = self.invoice_of(receipt.key)? {
+                self.rows.remove::<Incoming>((invoice, number))?;
+            }
+        }
+        if let Purpose::Incoming(invoice) = self.transaction(number)?.purpose {
+            self.rows.remove::<Incoming>((invoice, number))?;
+        }
+        self.rows.remove::<Transactions>(number)?;
+        self.rows.remove::<RawTransactions>(number)?;
+        self.rows.remove::<FollowedTransactions>(number).map(drop)
+    }
+}

@@ -1,0 +1,64 @@
+//! The network shows a transaction in its mempool.
+
+use crate::ledger::rows::{Rows, Transactions};
+use crate::ledger::{Books, Command};
+use crate::model::time::Timestamp;
+use crate::model::transaction::{Purpose, TransactionState};
+
+/// The network shows a transaction of the wallet in its mempool, whatever was known of it before: what
+/// it pays counts, what it spends is spent, and what contradicts it is lost.
+#[derive(Clone, Copy, Debug)]
+pub struct See {
+    /// The number of the transaction.
+    pub transaction: u64,
+    /// Whether its fee is sufficient. If not, what it pays does not count until it is mined, or seen
+    /// with a sufficient one.
+    pub is_fee_sufficient: bool,
+    /// The time.
+    pub now: Timestamp,
+}
+
+impl Command for See {
+    type Answer = ();
+
+    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
+        let record = books.known_transaction(self.transaction)?;
+        let new = match self.is_fee_sufficient || record.state.counts() {
+            true => TransactionState::Seen,
+            false => TransactionState::Waiting,
+        };
+        if record.state == new || record.state.block().is_some() {
+            return Ok(());
+        }
+        let at = books.next_event_at(self.now);
+        books.show(self.transaction, new, at)
+    }
+}
+
+impl<R: Rows> Books<R> {
+    /// Brings a transaction into a state in which the network has it. What else holds its coins is lost.
+    pub(crate) fn show(
+        &mut self,
+        number: u64,
+        new: TransactionState,
+        at: Timestamp,
+    ) -> Result<(), R::Error> {
+        let cancelled = match self.transaction(number)?.purpose {
+            Purpose::Cancellation(payment) => Some(self.payment(payment)?.transaction),
+            _ => None,
+        };
+        for key in self.spent_by(number)? {
+            let Some(rival) = self.receipt(key)?.spender.filter(|rival| *rival != number) else {
+                continue;
+            };
+            match self.rows.get::<Transactions>(&rival)? {
+                None => self.release(rival)?,
+                Some(_) if cancelled == Some(rival) => {
+                    self.lose(rival, TransactionState::Cancelled, at)?;
+                }
+                Some(_) => self.lose(rival, TransactionState::Displaced, at)?,
+            }
+        }
+        self.change_state(number, new, at)
+    }
+}

@@ -1,0 +1,44 @@
+//! What time makes due.
+
+use crate::ledger::events::EventCode;
+use crate::ledger::rows::Order::Ascending;
+use crate::ledger::rows::{Expiries, Rows};
+use crate::ledger::{Books, Command, Refusal};
+use crate::model::invoice::InvoiceState;
+use crate::model::time::Timestamp;
+
+/// Tells by events which invoices have expired, and forgets idempotency keys that are older than
+/// [`IDEMPOTENCY_PERIOD`](crate::IDEMPOTENCY_PERIOD).
+#[derive(Clone, Copy, Debug)]
+pub struct Sweep {
+    /// The time.
+    pub now: Timestamp,
+    /// While the clock is doubted: since when. Nothing expires after that.
+    pub doubted_since: Option<Timestamp>,
+    /// How many of both are looked at, at most.
+    pub limit: usize,
+}
+
+impl Command for Sweep {
+    /// How many were looked at, of which some may have been paid in time.
+    type Answer = usize;
+
+    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<usize, R::Error> {
+        let at = books.next_event_at(self.now);
+        let end = self.doubted_since.map_or(at, |since| since.min(at));
+        let due = books.rows.first::<Expiries>(..=(end, u64::MAX), Ascending, self.limit)?;
+        for (expiry, ()) in &due {
+            books.rows.remove::<Expiries>(*expiry)?;
+            // What is being paid is looked at again if that fails.
+            let invoice = books.invoice(expiry.1)?;
+            if invoice.is_none_or(|invoice| invoice.state(end) == InvoiceState::Expired) {
+                books.append_event(at, EventCode::InvoiceExpired, expiry.1)?;
+            }
+        }
+        let forgotten = books.forget_keys(at, self.limit - due.len())?;
+        match due.len() + forgotten {
+            0 => Err(Refusal::NothingDue.into()),
+            count => Ok(count),
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! The time is over for which a lost transaction was to be looked after.
+
+use crate::ledger::rows::{FollowedTransactions, Rows, Transactions};
+use crate::ledger::{AFTERCARE, Books, Command};
+use crate::model::transaction::{FollowedUntil, Purpose, TransactionState};
+
+/// Has a lost transaction looked after no longer, or for another while if it could still be mined.
+#[derive(Clone, Copy, Debug)]
+pub struct Unfollow {
+    /// The number of the transaction.
+    pub transaction: u64,
+}
+
+impl Command for Unfollow {
+    type Answer = ();
+
+    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
+        let number = self.transaction;
+        let until = books.rows.get::<FollowedTransactions>(&number)?;
+        let Some(FollowedUntil::Time(until)) = until else { return Ok(()) };
+        let record = books.transaction(number)?;
+        match record.purpose {
+            Purpose::Incoming(_) if record.state == TransactionState::Refused => {
+                books.forget_refused(number)
+            }
+            _ if books.is_void(number)? => {
+                books.rows.remove::<FollowedTransactions>(number).map(drop)
+            }
+            _ => {
+                let until = FollowedUntil::Time(until.after(AFTERCARE));
+                books.rows.put::<FollowedTransactions>(number, &until)
+            }
+        }
+    }
+}
+
+impl<R: Rows> Books<R> {
+    /// Whether a transaction cannot be mined any more that spends coins of the wallet: what is mined has
+    /// taken one of them, or one is lost itself. Of one that spends none, nothing more can be said.
+    fn is_void(&self, number: u64) -> Result<bool, R::Error> {
+        let keys = self.spent_by(number)?;
+        for key in &keys {
+            let spender = match self.receipt(*key)?.spender {
+                Some(spender) => self.rows.get::<Transactions>(&spender)?,
+                None => None,
+            };
+            let is_taken = spender.is_some_and(|it| it.state.block().is_some());
+            if is_taken || self.transaction(key.maker)?.state.is_lost() {
+                return Ok(true);
+            }
+        }
+        Ok(keys.is_empty())
+    }
+}

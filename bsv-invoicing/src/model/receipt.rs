@@ -1,0 +1,30 @@
+//! Receipts: outputs that pay scripts of the wallet, change included.
+
+use crate::model::coin::KeyPath;
+
+/// Which receipt: the number of the transaction that makes it, and the index of the output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ReceiptKey {
+    /// The number of the transaction.
+    pub maker: u64,
+    /// The index of the output.
+    pub vout: u32,
+}
+
+impl ReceiptKey {
+    /// The first and the last that a transaction could make.
+    pub(crate) fn all_of(maker: u64) -> std::ops::RangeInclusive<Self> {
+        Self { maker, vout: 0 }..=Self { maker, vout: u32::MAX }
+    }
+}
+
+/// An output that pays a script of the wallet. While it can be spent, it is a coin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Receipt {
+    /// The amount.
+    pub satoshis: u64,
+    /// The key that unlocks it.
+    pub key: KeyPath,
+    /// The number of the transaction that spends it, or for which it is reserved.
+    pub spender: Option<u64>,
+}

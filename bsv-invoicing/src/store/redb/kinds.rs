@@ -1,0 +1,439 @@
+//! What each kind of row looks like in its table. Times are microseconds since 1970.
+
+use bsv_tx::{BlockHash, MerkleBranch, Txid};
+use redb::TableDefinition;
+
+use super::rows::{Stored, StoredKind};
+use crate::ledger::events::{EventCode, EventRow};
+use crate::ledger::figures::Figures;
+use crate::ledger::idempotency::{Answered, Route};
+use crate::ledger::rows::{
+    AccountStart, Accounts, AllFigures, Damaged, Events, Expiries, FollowedBlock, FollowedTip,
+    FollowedTransactions, IdempotencyAges, IdempotentAnswers, InFlight, Incoming, Invoices,
+    Messages, MinedAt, Outgoing, OutgoingByUrl, Owner, Proofs, RawTransactions, Receipts, Refunds,
+    Reservations, Spendable, Spends, Transactions, Users,
+};
+use crate::model::coin::{Chain, KeyPath};
+use crate::model::invoice::Invoice;
+use crate::model::invoice_id::InvoiceId;
+use crate::model::payment::{OutgoingRecord, PeerChannel};
+use crate::model::receipt::{Receipt, ReceiptKey};
+use crate::model::time::Timestamp;
+use crate::model::transaction::{
+    BlockPlace, FollowedUntil, FoundProof, Proof, Purpose, TransactionRecord, TransactionState,
+};
+use crate::model::user::UserDraft;
+
+/// A kind whose keys, or rows, are stored as they are.
+macro_rules! stored_kind {
+    (
+        $kind:ident in $name:literal: $stored_key:ty => $stored_row:ty;
+        key $key:ident: $to_key:expr, $read_key:expr;
+        row $row:ident: $to_row:expr, |$of_key:ident, $read:ident| $read_row:expr;
+    ) => {
+        impl StoredKind for $kind {
+            type StoredKey = $stored_key;
+            type StoredRow = $stored_row;
+
+            const TABLE: TableDefinition<'static, $stored_key, $stored_row> =
+                TableDefinition::new($name);
+
+            fn store_key($key: &Self::Key) -> Stored<'_, Self::StoredKey> {
+                $to_key
+            }
+
+            fn read_key($key: Stored<'_, Self::StoredKey>) -> Result<Self::Key, Damaged> {
+                $read_key
+            }
+
+            fn store_row<T>(
+                $row: &Self::Row,
+                write: impl FnOnce(Stored<'_, Self::StoredRow>) -> T,
+            ) -> T {
+                write($to_row)
+            }
+
+            fn read_row(
+                $of_key: &Self::Key,
+                $read: Stored<'_, Self::StoredRow>,
+            ) -> Result<Self::Row, Damaged> {
+                $read_row
+            }
+        }
+    };
+}
+
+// Id, satoshis, when created, when it expires, when paid, when deleted, reference, description.
+stored_kind! {
+    Invoices in "invoices": u64 => (
+        [u8; 12], u64, u64, u64, Option<u64>, Option<u64>,
+        Option<&'static str>, Option<&'static str>,
+    );
+    key key: *key, Ok(key);
+    row row: (
+        *row.id.as_bytes(), row.satoshis, row.created_at.as_micros(), row.expires_at.as_micros(),
+        row.payment_received_at.map(Timestamp::as_micros),
+        row.deleted_at.map(Timestamp::as_micros),
+        row.reference.as_deref(), row.description.as_deref(),
+    ), |key, row| invoice(*key, row);
+}
+
+// Name, email, avatar, address, phone number.
+stored_kind! {
+    Users in "users": u64 =>
+        (&'static str, &'static str, &'static str, &'static str, &'static str);
+    key key: *key, Ok(key);
+    row row: (
+        row.name.as_str(), row.email.as_str(), row.avatar.as_str(), row.address.as_str(),
+        row.phone_number.as_str(),
+    ), |_key, row| {
+        let (name, email, avatar, address, phone_number) = row;
+        Ok(UserDraft {
+            name: name.to_owned(),
+            email: email.to_owned(),
+            avatar: avatar.to_owned(),
+            address: address.to_owned(),
+            phone_number: phone_number.to_owned(),
+        })
+    };
+}
+
+// When, what, and the number of what it happened to.
+stored_kind! {
+    Events in "events": u64 => (u64, u8, u64);
+    key key: *key, Ok(key);
+    row row: (row.at.as_micros(), row.code as u8, row.subject), |_key, row| {
+        let (at, code, subject) = row;
+        let code = EventCode::of_number(code)?;
+        Ok(EventRow { at: Timestamp::from_micros(at), code, subject })
+    };
+}
+
+stored_kind! {
+    Expiries in "expiries": (u64, u64) => ();
+    key key: (key.0.as_micros(), key.1), Ok((Timestamp::from_micros(key.0), key.1));
+    row _row: (), |_key, _row| Ok(());
+}
+
+// Route and key to the hash of the request, the number of what it created, and the time.
+stored_kind! {
+    IdempotentAnswers in "idempotency": (u8, &'static str) => ([u8; 32], u64, u64);
+    key key: (key.0 as u8, key.1.as_str()), Ok((route(key.0)?, key.1.to_owned()));
+    row row: (row.request_hash, row.number, row.at.as_micros()), |_key, row| {
+        let (request_hash, number, at) = row;
+        Ok(Answered { request_hash, number, at: Timestamp::from_micros(at) })
+    };
+}
+
+stored_kind! {
+    IdempotencyAges in "idempotency_ages": (u64, u8, &'static str) => ();
+    key key: (key.0.as_micros(), key.1 as u8, key.2.as_str()),
+        Ok((Timestamp::from_micros(key.0), route(key.1)?, key.2.to_owned()));
+    row _row: (), |_key, _row| Ok(());
+}
+
+// In the order of the members.
+stored_kind! {
+    AllFigures in "all figures": () => [u64; 11];
+    key _key: (), { let () = _key; Ok(()) };
+    row row: [
+        row.last_invoice, row.last_user, row.last_event, row.last_event_at, row.last_transaction,
+        row.last_payment, row.last_change, row.balance, row.account, row.last_invoice_before,
+        row.last_user_before,
+    ], |_key, row| {
+        let [
+            last_invoice, last_user, last_event, last_event_at, last_transaction, last_payment,
+            last_change, balance, account, last_invoice_before, last_user_before,
+        ] = row;
+        Ok(Figures {
+            last_invoice, last_user, last_event, last_event_at, last_transaction, last_payment,
+            last_change, balance, account, last_invoice_before, last_user_before,
+        })
+    };
+}
+
+stored_kind! {
+    Owner in "wallet": &'static str => &'static [u8];
+    key _key: "fingerprint", { let _: &str = _key; Ok(()) };
+    row row: row.as_slice(), |_key, row| row.try_into().map_err(|_| {
+        Damaged("a wallet's fingerprint of a wrong length".to_owned())
+    });
+}
+
+// Height and hash.
+stored_kind! {
+    FollowedTip in "followed tip": () => (u32, [u8; 32]);
+    key _key: (), { let () = _key; Ok(()) };
+    row row: (row.height, *row.hash.as_bytes()), |_key, row| {
+        Ok(FollowedBlock { height: row.0, hash: BlockHash::from_bytes(row.1) })
+    };
+}
+
+stored_kind! {
+    Accounts in "accounts": u32 => (u64, u64);
+    key key: *key, Ok(key);
+    row row: (row.last_invoice_before, row.last_user_before), |_key, row| {
+        Ok(AccountStart { last_invoice_before: row.0, last_user_before: row.1 })
+    };
+}
+
+// Txid, purpose and number of the invoice or payment, state, satoshis, when it came, and height and hash
+// of its block.
+stored_kind! {
+    Transactions in "transactions": u64 =>
+        ([u8; 32], u8, u64, u8, u64, u64, Option<(u32, [u8; 32])>);
+    key key: *key, Ok(key);
+    row row: transaction_row(row), |_key, row| transaction(row);
+}
+
+stored_kind! {
+    RawTransactions in "raw transactions": u64 => &'static [u8];
+    key key: *key, Ok(key);
+    row row: row.as_slice(), |_key, row| Ok(row.to_vec());
+}
+
+// Satoshis; account, chain and index of the key; the number of the transaction that spends it.
+stored_kind! {
+    Receipts in "receipts": (u64, u32) => (u64, u32, u8, u32, Option<u64>);
+    key key: (key.maker, key.vout), Ok(ReceiptKey { maker: key.0, vout: key.1 });
+    row row: (
+        row.satoshis, row.key.account, row.key.chain as u8, row.key.index, row.spender,
+    ), |_key, row| {
+        let (satoshis, account, chain, index, spender) = row;
+        Ok(Receipt { satoshis, key: KeyPath { account, chain: chain_of(chain)?, index }, spender })
+    };
+}
+
+stored_kind! {
+    Spendable in "spendable": (u8, u64, u32) => u64;
+    key key: (key.0, key.1.maker, key.1.vout),
+        Ok((key.0, ReceiptKey { maker: key.1, vout: key.2 }));
+    row row: *row, |_key, row| Ok(row);
+}
+
+stored_kind! {
+    Spends in "spent": (u64, u64, u32) => ();
+    key key: (key.0, key.1.maker, key.1.vout),
+        Ok((key.0, ReceiptKey { maker: key.1, vout: key.2 }));
+    row _row: (), |_key, _row| Ok(());
+}
+
+stored_kind! {
+    Incoming in "incoming": (u64, u64) => ();
+    key key: *key, Ok(key);
+    row _row: (), |_key, _row| Ok(());
+}
+
+stored_kind! {
+    InFlight in "in flight": u64 => u64;
+    key key: *key, Ok(key);
+    row row: *row, |_key, row| Ok(row);
+}
+
+stored_kind! {
+    Refunds in "refunds": u64 => &'static str;
+    key key: *key, Ok(key);
+    row row: row.as_str(), |_key, row| Ok(row.to_owned());
+}
+
+// Transaction, the one that cancels it, the payment to the same URL before, URL, satoshis, fee, when it
+// began, when it expires, memo, and the channel: host, path, id, token.
+stored_kind! {
+    Outgoing in "outgoing payments": u64 => (
+        u64, Option<u64>, Option<u64>, &'static str, u64, u64, u64, u64, &'static str,
+        Option<(&'static str, &'static str, &'static str, &'static str)>,
+    );
+    key key: *key, Ok(key);
+    row row: (
+        row.transaction, row.cancellation, row.previous, row.url.as_str(), row.satoshis, row.fee,
+        row.created_at.as_micros(), row.expires_at.as_micros(), row.memo.as_str(),
+        row.channel.as_ref().map(|it| {
+            (it.host.as_str(), it.path.as_str(), it.channel_id.as_str(), it.token.as_str())
+        }),
+    ), |_key, row| {
+        let (
+            transaction, cancellation, previous, url, satoshis, fee, created_at, expires_at, memo,
+            channel,
+        ) = row;
+        Ok(OutgoingRecord {
+            transaction,
+            cancellation,
+            previous,
+            url: url.to_owned(),
+            satoshis,
+            fee,
+            created_at: Timestamp::from_micros(created_at),
+            expires_at: Timestamp::from_micros(expires_at),
+            memo: memo.to_owned(),
+            channel: channel.map(|(host, path, id, token)| PeerChannel {
+                host: host.to_owned(),
+                path: path.to_owned(),
+                channel_id: id.to_owned(),
+                token: token.to_owned(),
+            }),
+        })
+    };
+}
+
+stored_kind! {
+    Messages in "messages": u64 => &'static [u8];
+    key key: *key, Ok(key);
+    row row: row.as_slice(), |_key, row| Ok(row.to_vec());
+}
+
+stored_kind! {
+    OutgoingByUrl in "outgoing by url": [u8; 32] => u64;
+    key key: *key, Ok(key);
+    row row: *row, |_key, row| Ok(row);
+}
+
+stored_kind! {
+    Reservations in "reservations": u64 => Vec<(u64, u32)>;
+    key key: *key, Ok(key);
+    row row: row.iter().map(|key| (key.maker, key.vout)).collect(), |_key, row| {
+        Ok(row.into_iter().map(|(maker, vout)| ReceiptKey { maker, vout }).collect())
+    };
+}
+
+/// Stands for a transaction that is looked after until it is mined.
+const UNTIL_MINED: u64 = u64::MAX;
+
+stored_kind! {
+    FollowedTransactions in "followed": u64 => u64;
+    key key: *key, Ok(key);
+    row row: match row {
+        FollowedUntil::Mined => UNTIL_MINED,
+        FollowedUntil::Time(until) => until.as_micros(),
+    }, |_key, row| Ok(match row {
+        UNTIL_MINED => FollowedUntil::Mined,
+        until => FollowedUntil::Time(Timestamp::from_micros(until)),
+    });
+}
+
+// Height and hash of the block, when it was found, whether the payer has read it, and the branch.
+stored_kind! {
+    Proofs in "proofs": (u64, u32) => (u32, [u8; 32], u64, bool, &'static [u8]);
+    key key: *key, Ok(key);
+    row row: (
+        row.proof.block.height, *row.proof.block.hash.as_bytes(), row.found_at.as_micros(),
+        row.is_read, encoded(&row.proof.branch).as_slice(),
+    ), |key, row| {
+        let (height, hash, found_at, is_read, branch) = row;
+        let branch = MerkleBranch::from_bytes(branch)
+            .map_err(|error| Damaged(format!("a Merkle branch: {error}")))?;
+        let block = BlockPlace { hash: BlockHash::from_bytes(hash), height };
+        let found_at = Timestamp::from_micros(found_at);
+        Ok(FoundProof { sequence: key.1, proof: Proof { block, branch }, found_at, is_read })
+    };
+}
+
+stored_kind! {
+    MinedAt in "mined at": (u32, u64) => ();
+    key key: *key, Ok(key);
+    row _row: (), |_key, _row| Ok(());
+}
+
+fn encoded(branch: &MerkleBranch) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    branch.encode(&mut bytes);
+    bytes
+}
+
+fn invoice(
+    number: u64,
+    row: Stored<'_, <Invoices as StoredKind>::StoredRow>,
+) -> Result<Invoice, Damaged> {
+    let (id, satoshis, created_at, expires_at, paid_at, deleted_at, reference, description) = row;
+    Ok(Invoice {
+        number,
+        id: InvoiceId::from_bytes(&id)
+            .map_err(|_| Damaged("an invoice id that is not one".to_owned()))?,
+        satoshis,
+        description: description.map(str::to_owned),
+        reference: reference.map(str::to_owned),
+        created_at: Timestamp::from_micros(created_at),
+        expires_at: Timestamp::from_micros(expires_at),
+        payment_received_at: paid_at.map(Timestamp::from_micros),
+        refund_to: None,
+        in_flight: false,
+        deleted_at: deleted_at.map(Timestamp::from_micros),
+    })
+}
+
+fn route(number: u8) -> Result<Route, Damaged> {
+    Route::of_number(number).ok_or_else(|| Damaged("a key of an unknown route".to_owned()))
+}
+
+fn chain_of(chain: u8) -> Result<Chain, Damaged> {
+    [Chain::Receive, Chain::Change]
+        .into_iter()
+        .find(|known| *known as u8 == chain)
+        .ok_or_else(|| Damaged("a coin of an unknown chain".to_owned()))
+}
+
+/// Is added to the number of a state where the network has shown the transaction at any time.
+pub(super) const WAS_SEEN: u8 = 0x80;
+
+type TransactionRow = <Transactions as StoredKind>::StoredRow;
+
+fn transaction_row(record: &TransactionRecord) -> Stored<'static, TransactionRow> {
+    let (purpose, subject) = match record.purpose {
+        Purpose::Incoming(invoice) => (1, invoice),
+        Purpose::Outgoing(payment) => (2, payment),
+        Purpose::Cancellation(payment) => (3, payment),
+        Purpose::Recovered => (4, 0),
+    };
+    let state = match record.state {
+        TransactionState::Offered => 1,
+        TransactionState::Seen | TransactionState::Mined(_) => 2,
+        TransactionState::Displaced => 3,
+        TransactionState::Refused => 4,
+        TransactionState::Unseen => 5,
+        TransactionState::Waiting => 6,
+        TransactionState::Contested { told: false } => 7,
+        TransactionState::Contested { told: true } => 8,
+        TransactionState::Invalid => 9,
+        TransactionState::Cancelled => 10,
+    };
+    let state = if record.was_seen { state | WAS_SEEN } else { state };
+    let block = record.state.block().map(|place| (place.height, *place.hash.as_bytes()));
+    let at = record.at.as_micros();
+    (*record.txid.as_bytes(), purpose, subject, state, record.satoshis, at, block)
+}
+
+fn transaction(row: Stored<'_, TransactionRow>) -> Result<TransactionRecord, Damaged> {
+    let (txid, purpose, subject, state, satoshis, at, block) = row;
+    let block =
+        block.map(|(height, hash)| BlockPlace { hash: BlockHash::from_bytes(hash), height });
+    let damaged = |what: &str| Damaged(format!("a transaction {what}"));
+    let was_seen = state & WAS_SEEN != 0;
+    let state = match (state & !WAS_SEEN, block) {
+        (1, None) => TransactionState::Offered,
+        (2, None) => TransactionState::Seen,
+        (2, Some(block)) => TransactionState::Mined(block),
+        (3, None) => TransactionState::Displaced,
+        (4, None) => TransactionState::Refused,
+        (5, None) => TransactionState::Unseen,
+        (6, None) => TransactionState::Waiting,
+        (7, None) => TransactionState::Contested { told: false },
+        (8, None) => TransactionState::Contested { told: true },
+        (9, None) => TransactionState::Invalid,
+        (10, None) => TransactionState::Cancelled,
+        (_, None) => return Err(damaged("in an unknown state")),
+        (_, Some(_)) => return Err(damaged("in a block, whose state says that it is in none")),
+    };
+    Ok(TransactionRecord {
+        txid: Txid::from_bytes(txid),
+        purpose: match purpose {
+            1 => Purpose::Incoming(subject),
+            2 => Purpose::Outgoing(subject),
+            3 => Purpose::Cancellation(subject),
+            4 => Purpose::Recovered,
+            _ => return Err(damaged("of an unknown purpose")),
+        },
+        state,
+        was_seen: was_seen || state.spends(),
+        satoshis,
+        at: Timestamp::from_micros(at),
+    })
+}

@@ -1,0 +1,263 @@
+//! What leads from one version of the wallet's file to the next. The tables of older versions are written
+//! out here as they were, whatever becomes of today's.
+
+use std::collections::HashMap;
+
+use bsv_store::{KeyEvent, Migration, Schema, StoreError, append_to_audit_log, create_audit_log};
+use redb::{ReadableTable, TableDefinition, WriteTransaction};
+
+use super::kinds::WAS_SEEN;
+use super::rows::create_tables;
+use crate::ledger::queries::url_hash;
+
+pub(super) const SCHEMA: Schema = Schema { name: "wallet", migrations: MIGRATIONS };
+
+const MIGRATIONS: &[Migration] = &[
+    create_tables_of_version_1,
+    add_expiries_and_idempotency,
+    add_money,
+    begin_audit_log,
+    forget_hashes_of_mined,
+    believe_only_the_network,
+];
+
+/// Id, satoshis, when created, when it expires, when paid, when deleted, reference, description.
+type InvoiceRow =
+    ([u8; 12], u64, u64, u64, Option<u64>, Option<u64>, Option<&'static str>, Option<&'static str>);
+const INVOICES: TableDefinition<'_, u64, InvoiceRow> = TableDefinition::new("invoices");
+type UserRow = (&'static str, &'static str, &'static str, &'static str, &'static str);
+const USERS: TableDefinition<'_, u64, UserRow> = TableDefinition::new("users");
+const EVENTS: TableDefinition<'_, u64, (u64, u8, u64)> = TableDefinition::new("events");
+const FIGURES: TableDefinition<'_, &str, u64> = TableDefinition::new("figures");
+const WALLET: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("wallet");
+
+fn create_tables_of_version_1(transaction: &WriteTransaction) -> Result<(), StoreError> {
+    transaction.open_table(INVOICES)?;
+    transaction.open_table(USERS)?;
+    transaction.open_table(EVENTS)?;
+    transaction.open_table(FIGURES)?;
+    transaction.open_table(WALLET)?;
+    Ok(())
+}
+
+const EXPIRIES: TableDefinition<'_, (u64, u64), ()> = TableDefinition::new("expiries");
+const IDEMPOTENCY: TableDefinition<'_, (u8, &str), ([u8; 32], u64, u64)> =
+    TableDefinition::new("idempotency");
+const IDEMPOTENCY_AGES: TableDefinition<'_, (u64, u8, &str), ()> =
+    TableDefinition::new("idempotency_ages");
+
+fn add_expiries_and_idempotency(transaction: &WriteTransaction) -> Result<(), StoreError> {
+    transaction.open_table(IDEMPOTENCY)?;
+    transaction.open_table(IDEMPOTENCY_AGES)?;
+    let mut expiries = transaction.open_table(EXPIRIES)?;
+    for row in transaction.open_table(INVOICES)?.iter()? {
+        let (number, row) = row?;
+        let (_, _, _, expires_at, paid_at, deleted_at, ..) = row.value();
+        if paid_at.is_none() && deleted_at.is_none() {
+            expiries.insert((expires_at, number.value()), ())?;
+        }
+    }
+    Ok(())
+}
+
+/// Txid, purpose and number of the invoice or payment, state, satoshis, when it came, and height and
+/// hash of its block. States were 1 in flight, 2 settled, 3 displaced and 4 dropped.
+type TransactionRow = ([u8; 32], u8, u64, u8, u64, u64, Option<(u32, [u8; 32])>);
+const TRANSACTIONS: TableDefinition<'_, u64, TransactionRow> = TableDefinition::new("transactions");
+const RAW: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("raw transactions");
+/// Satoshis, chain and index of the key, and the number of the transaction that spends it.
+type CoinRow = (u64, u8, u32, Option<u64>);
+const COINS: TableDefinition<'_, (u64, u32), CoinRow> = TableDefinition::new("coins");
+const SPENDABLE: TableDefinition<'_, (u8, u64, u32), u64> = TableDefinition::new("spendable");
+const SPENT: TableDefinition<'_, (u64, u64, u32), ()> = TableDefinition::new("spent");
+const INCOMING: TableDefinition<'_, (u64, u64), ()> = TableDefinition::new("incoming");
+const IN_FLIGHT: TableDefinition<'_, u64, u64> = TableDefinition::new("in flight");
+const REFUNDS: TableDefinition<'_, u64, &str> = TableDefinition::new("refunds");
+/// Transaction, the one that cancels it, URL, satoshis, fee, state, when it began, when it expires,
+/// memo, and the channel: host, path, id, token.
+type OutgoingRow = (
+    u64,
+    Option<u64>,
+    &'static str,
+    u64,
+    u64,
+    u8,
+    u64,
+    u64,
+    &'static str,
+    Option<(&'static str, &'static str, &'static str, &'static str)>,
+);
+const OUTGOING: TableDefinition<'_, u64, OutgoingRow> = TableDefinition::new("outgoing");
+const MESSAGES: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("messages");
+const OUTGOING_BY_URL: TableDefinition<'_, [u8; 32], u64> = TableDefinition::new("outgoing by url");
+const FOLLOWED: TableDefinition<'_, u64, u64> = TableDefinition::new("followed");
+type ProofRow = (u32, [u8; 32], u64, bool, &'static [u8]);
+const PROOFS: TableDefinition<'_, (u64, u32), ProofRow> = TableDefinition::new("proofs");
+/// Height and number of a transaction to the hash of its block.
+const MINED_WITH_HASHES: TableDefinition<'_, (u32, u64), [u8; 32]> = TableDefinition::new("mined");
+
+fn add_money(transaction: &WriteTransaction) -> Result<(), StoreError> {
+    transaction.open_table(TRANSACTIONS)?;
+    transaction.open_table(RAW)?;
+    transaction.open_table(COINS)?;
+    transaction.open_table(SPENDABLE)?;
+    transaction.open_table(SPENT)?;
+    transaction.open_table(INCOMING)?;
+    transaction.open_table(IN_FLIGHT)?;
+    transaction.open_table(REFUNDS)?;
+    transaction.open_table(OUTGOING)?;
+    transaction.open_table(MESSAGES)?;
+    transaction.open_table(OUTGOING_BY_URL)?;
+    transaction.open_table(FOLLOWED)?;
+    transaction.open_table(PROOFS)?;
+    transaction.open_table(MINED_WITH_HASHES)?;
+    Ok(())
+}
+
+/// The log begins with the seed, if there is one.
+fn begin_audit_log(transaction: &WriteTransaction) -> Result<(), StoreError> {
+    create_audit_log(transaction)?;
+    let has_seed = transaction.open_table(WALLET)?.get("fingerprint")?.is_some();
+    append_to_audit_log(transaction, has_seed.then_some((KeyEvent::Found, "wallet.seed")))
+}
+
+const MINED: TableDefinition<'_, (u32, u64), ()> = TableDefinition::new("mined at");
+
+fn forget_hashes_of_mined(transaction: &WriteTransaction) -> Result<(), StoreError> {
+    let mut mined = transaction.open_table(MINED)?;
+    for row in transaction.open_table(MINED_WITH_HASHES)?.iter()? {
+        mined.insert(row?.0.value(), ())?;
+    }
+    transaction.delete_table(MINED_WITH_HASHES)?;
+    Ok(())
+}
+
+/// The same with the payment to the same URL before, and without the state, which the transaction has.
+type OutgoingRow6 = (
+    u64,
+    Option<u64>,
+    Option<u64>,
+    &'static str,
+    u64,
+    u64,
+    u64,
+    u64,
+    &'static str,
+    Option<(&'static str, &'static str, &'static str, &'static str)>,
+);
+const OUTGOING_6: TableDefinition<'_, u64, OutgoingRow6> =
+    TableDefinition::new("outgoing payments");
+/// Satoshis; account, chain and index of the key; the number of the transaction that spends it.
+const RECEIPTS: TableDefinition<'_, (u64, u32), (u64, u32, u8, u32, Option<u64>)> =
+    TableDefinition::new("receipts");
+const FIGURES_6: TableDefinition<'_, (), [u64; 11]> = TableDefinition::new("all figures");
+
+const SETTLED: u8 = 2;
+const DISPLACED: u8 = 3;
+const CANCELLED: u8 = 10;
+/// The state of a payment by the wallet that was cancelled.
+const OUTGOING_CANCELLED: u8 = 5;
+const CHANGE: u8 = 1;
+/// What a bucket's number is raised by where its coins are the unconfirmed ones of strangers.
+const OF_STRANGERS: u8 = 64;
+/// A time that is over: what is looked after until then is looked at once.
+const ONCE: u64 = 1;
+
+/// Transactions may be in more states than before, which say what the network has shown.
+fn believe_only_the_network(transaction: &WriteTransaction) -> Result<(), StoreError> {
+    create_tables(transaction)?;
+    move_figures(transaction)?;
+    move_payments(transaction)?;
+    mark_what_was_seen(transaction)?;
+    move_coins(transaction)?;
+    transaction.delete_table(FIGURES)?;
+    transaction.delete_table(OUTGOING)?;
+    transaction.delete_table(COINS)?;
+    Ok(())
+}
+
+fn move_figures(transaction: &WriteTransaction) -> Result<(), StoreError> {
+    const NAMES: [&str; 8] = [
+        "last invoice",
+        "last user",
+        "last event",
+        "last event at",
+        "last transaction",
+        "last payment",
+        "last change",
+        "balance",
+    ];
+    let figures = transaction.open_table(FIGURES)?;
+    let mut moved = [0; 11];
+    for (figure, name) in moved.iter_mut().zip(NAMES) {
+        *figure = figures.get(name)?.map_or(0, |figure| figure.value());
+    }
+    transaction.open_table(FIGURES_6)?.insert((), moved)?;
+    Ok(())
+}
+
+fn move_payments(transaction: &WriteTransaction) -> Result<(), StoreError> {
+    let mut transactions = transaction.open_table(TRANSACTIONS)?;
+    let mut moved = transaction.open_table(OUTGOING_6)?;
+    let mut last = HashMap::new();
+    for row in transaction.open_table(OUTGOING)?.iter()? {
+        let (number, row) = row?;
+        let (of, cancellation, url, satoshis, fee, state, created_at, expires_at, memo, channel) =
+            row.value();
+        let previous = last.insert(url_hash(url), number.value());
+        moved.insert(
+            number.value(),
+            (of, cancellation, previous, url, satoshis, fee, created_at, expires_at, memo, channel),
+        )?;
+        let of_row = transactions.get(of)?.map(|row| row.value());
+        if let Some(mut row) =
+            of_row.filter(|row| state == OUTGOING_CANCELLED && row.3 == DISPLACED)
+        {
+            row.3 = CANCELLED;
+            transactions.insert(of, row)?;
+        }
+    }
+    Ok(())
+}
+
+/// Nodes were believed too early. So the network is asked once more about what it has not mined.
+fn mark_what_was_seen(transaction: &WriteTransaction) -> Result<(), StoreError> {
+    let mut transactions = transaction.open_table(TRANSACTIONS)?;
+    let mut followed = transaction.open_table(FOLLOWED)?;
+    let mut displaced = Vec::new();
+    for row in transactions.iter()? {
+        let (number, row) = row?;
+        if row.value().3 == DISPLACED {
+            displaced.push((number.value(), row.value()));
+        }
+    }
+    for (number, mut row) in displaced {
+        row.3 |= WAS_SEEN;
+        transactions.insert(number, row)?;
+        if followed.get(number)?.is_none() {
+            followed.insert(number, ONCE)?;
+        }
+    }
+    Ok(())
+}
+
+fn move_coins(transaction: &WriteTransaction) -> Result<(), StoreError> {
+    let transactions = transaction.open_table(TRANSACTIONS)?;
+    let mut receipts = transaction.open_table(RECEIPTS)?;
+    let mut spendable = transaction.open_table(SPENDABLE)?;
+    for row in transaction.open_table(COINS)?.iter()? {
+        let (key, row) = row?;
+        let (maker, vout) = key.value();
+        let (satoshis, chain, index, spender) = row.value();
+        receipts.insert((maker, vout), (satoshis, 0, chain, index, spender))?;
+        let of = transactions.get(maker)?.map(|row| row.value());
+        let is_unconfirmed = of.is_some_and(|row| row.3 == SETTLED && row.6.is_none());
+        if chain != CHANGE && is_unconfirmed && spender.is_none() {
+            let bucket = u8::try_from(satoshis.max(1).ilog2()).expect("a u64 has 64 bits");
+            if spendable.remove((bucket, maker, vout))?.is_some() {
+                spendable.insert((bucket + OF_STRANGERS, maker, vout), satoshis)?;
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,229 @@
+//! Rows in the tables of a redb file.
+
+use std::sync::Arc;
+
+use bsv_store::{KeyEvent, LazyReadTable, LazyTable, StoreError, View, append_to_audit_log};
+use redb::{Range, ReadTransaction, StorageError, TableDefinition, Value, WriteTransaction};
+
+use crate::ledger::rows::{
+    Accounts, AllFigures, AuditLog, Damaged, Engine, Events, Expiries, FollowedTip,
+    FollowedTransactions, IdempotencyAges, IdempotentAnswers, InFlight, Incoming, Invoices,
+    KeyRange, Kind, Messages, MinedAt, Order, Outgoing, OutgoingByUrl, Owner, Proofs,
+    RawTransactions, ReadTable, Receipts, Refunds, Reservations, RowsOf, Spendable, Spends, Table,
+    Transactions, Users,
+};
+use crate::store::WalletStoreError;
+
+/// What a key, or a row, looks like in a table.
+pub(super) type Stored<'v, V> = <V as Value>::SelfType<'v>;
+
+/// A kind of row that has a table.
+pub(super) trait StoredKind: Kind {
+    /// The keys of the table.
+    type StoredKey: redb::Key + 'static;
+    /// The values of the table.
+    type StoredRow: Value + 'static;
+
+    /// The table.
+    const TABLE: TableDefinition<'static, Self::StoredKey, Self::StoredRow>;
+
+    /// A key as it is stored.
+    fn store_key(key: &Self::Key) -> Stored<'_, Self::StoredKey>;
+
+    /// Reads a key.
+    fn read_key(key: Stored<'_, Self::StoredKey>) -> Result<Self::Key, Damaged>;
+
+    /// Hands a row to `write` as it is stored.
+    fn store_row<T>(row: &Self::Row, write: impl FnOnce(Stored<'_, Self::StoredRow>) -> T) -> T;
+
+    /// Reads a row.
+    fn read_row(key: &Self::Key, row: Stored<'_, Self::StoredRow>) -> Result<Self::Row, Damaged>;
+}
+
+/// Which table of all holds a kind.
+pub(super) trait Place: StoredKind {
+    fn to_write<'r, 't>(
+        rows: &'r RowsToWrite<'t>,
+    ) -> &'r LazyTable<'t, Self::StoredKey, Self::StoredRow>;
+    fn to_write_mut<'r, 't>(
+        rows: &'r mut RowsToWrite<'t>,
+    ) -> &'r mut LazyTable<'t, Self::StoredKey, Self::StoredRow>;
+    fn to_read(rows: &RowsToRead) -> &LazyReadTable<Self::StoredKey, Self::StoredRow>;
+}
+
+macro_rules! tables {
+    ($($table:ident: $kind:ident,)*) => {
+        /// The tables, as a batch of commands uses them.
+        pub(super) struct RowsToWrite<'t> {
+            transaction: &'t WriteTransaction,
+            $($table: LazyTable<
+                't,
+                <$kind as StoredKind>::StoredKey,
+                <$kind as StoredKind>::StoredRow,
+            >,)*
+        }
+
+        /// The tables, as queries use them.
+        pub(super) struct RowsToRead {
+            $($table: LazyReadTable<
+                <$kind as StoredKind>::StoredKey,
+                <$kind as StoredKind>::StoredRow,
+            >,)*
+        }
+
+        impl<'t> RowsToWrite<'t> {
+            pub(super) fn new(transaction: &'t WriteTransaction) -> Self {
+                Self { transaction, $($table: LazyTable::new(transaction, $kind::TABLE),)* }
+            }
+        }
+
+        impl RowsToRead {
+            pub(super) fn new(transaction: &Arc<ReadTransaction>) -> Self {
+                Self { $($table: LazyReadTable::new(transaction, $kind::TABLE),)* }
+            }
+        }
+
+        /// Creates the tables that are not there.
+        pub(super) fn create_tables(transaction: &WriteTransaction) -> Result<(), StoreError> {
+            $(transaction.open_table($kind::TABLE)?;)*
+            Ok(())
+        }
+
+        $(impl Place for $kind {
+            fn to_write<'r, 't>(
+                rows: &'r RowsToWrite<'t>,
+            ) -> &'r LazyTable<'t, Self::StoredKey, Self::StoredRow> {
+                &rows.$table
+            }
+
+            fn to_write_mut<'r, 't>(
+                rows: &'r mut RowsToWrite<'t>,
+            ) -> &'r mut LazyTable<'t, Self::StoredKey, Self::StoredRow> {
+                &mut rows.$table
+            }
+
+            fn to_read(rows: &RowsToRead) -> &LazyReadTable<Self::StoredKey, Self::StoredRow> {
+                &rows.$table
+            }
+        })*
+    };
+}
+
+tables! {
+    invoices: Invoices,
+    users: Users,
+    events: Events,
+    expiries: Expiries,
+    idempotent_answers: IdempotentAnswers,
+    idempotency_ages: IdempotencyAges,
+    figures: AllFigures,
+    owner: Owner,
+    followed_tip: FollowedTip,
+    accounts: Accounts,
+    transactions: Transactions,
+    raw_transactions: RawTransactions,
+    receipts: Receipts,
+    spendable: Spendable,
+    spends: Spends,
+    incoming: Incoming,
+    in_flight: InFlight,
+    refunds: Refunds,
+    outgoing: Outgoing,
+    messages: Messages,
+    outgoing_by_url: OutgoingByUrl,
+    reservations: Reservations,
+    followed: FollowedTransactions,
+    proofs: Proofs,
+    mined_at: MinedAt,
+}
+
+impl View for RowsToRead {
+    fn open(transaction: &Arc<ReadTransaction>) -> Result<Self, StoreError> {
+        Ok(Self::new(transaction))
+    }
+}
+
+impl Engine for RowsToWrite<'_> {
+    type Error = WalletStoreError;
+}
+
+impl Engine for RowsToRead {
+    type Error = WalletStoreError;
+}
+
+impl AuditLog for RowsToWrite<'_> {
+    fn append_audit(&mut self, event: KeyEvent, subject: &str) -> Result<(), WalletStoreError> {
+        Ok(append_to_audit_log(self.transaction, [(event, subject)])?)
+    }
+}
+
+impl<K: Place> ReadTable<K> for RowsToWrite<'_> {
+    fn read(&self, key: &K::Key) -> Result<Option<K::Row>, WalletStoreError> {
+        let row = K::to_write(self).get(K::store_key(key))?;
+        Ok(row.map(|row| K::read_row(key, row.value())).transpose()?)
+    }
+
+    fn scan(
+        &self,
+        (from, to): KeyRange<'_, K>,
+        order: Order,
+        limit: usize,
+    ) -> Result<RowsOf<K>, WalletStoreError> {
+        let range = (from.map(K::store_key), to.map(K::store_key));
+        collect::<K>(K::to_write(self).range::<Stored<'_, K::StoredKey>>(range)?, order, limit)
+    }
+}
+
+impl<K: Place> Table<K> for RowsToWrite<'_> {
+    fn write(&mut self, key: &K::Key, row: &K::Row) -> Result<(), WalletStoreError> {
+        let table = K::to_write_mut(self);
+        K::store_row(row, |row| table.insert(K::store_key(key), row).map(drop))?;
+        Ok(())
+    }
+
+    fn erase(&mut self, key: &K::Key) -> Result<bool, WalletStoreError> {
+        Ok(K::to_write_mut(self).remove(K::store_key(key))?.is_some())
+    }
+}
+
+impl<K: Place> ReadTable<K> for RowsToRead {
+    fn read(&self, key: &K::Key) -> Result<Option<K::Row>, WalletStoreError> {
+        let row = K::to_read(self).get(K::store_key(key))?;
+        Ok(row.map(|row| K::read_row(key, row.value())).transpose()?)
+    }
+
+    fn scan(
+        &self,
+        (from, to): KeyRange<'_, K>,
+        order: Order,
+        limit: usize,
+    ) -> Result<RowsOf<K>, WalletStoreError> {
+        let range = (from.map(K::store_key), to.map(K::store_key));
+        collect::<K>(K::to_read(self).range::<Stored<'_, K::StoredKey>>(range)?, order, limit)
+    }
+}
+
+fn collect<K: StoredKind>(
+    rows: Range<'_, K::StoredKey, K::StoredRow>,
+    order: Order,
+    limit: usize,
+) -> Result<RowsOf<K>, WalletStoreError> {
+    match order {
+        Order::Ascending => rows.take(limit).map(read_entry::<K>).collect(),
+        Order::Descending => rows.rev().take(limit).map(read_entry::<K>).collect(),
+    }
+}
+
+type Entry<'t, K> = (
+    redb::AccessGuard<'t, <K as StoredKind>::StoredKey>,
+    redb::AccessGuard<'t, <K as StoredKind>::StoredRow>,
+);
+
+fn read_entry<K: StoredKind>(
+    entry: Result<Entry<'_, K>, StorageError>,
+) -> Result<(K::Key, K::Row), WalletStoreError> {
+    let (key, row) = entry.map_err(StoreError::from)?;
+    let key = K::read_key(key.value())?;
+    let row = K::read_row(&key, row.value())?;
+    Ok((key, row))
+}

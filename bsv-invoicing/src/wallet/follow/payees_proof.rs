@@ -1,0 +1,49 @@
+//! What payees prove of payments by the wallet. The node may know too little: it may run without an index
+//! of transactions.
+
+use bsv_network::NodeRpc;
+use bsv_tx::Txid;
+
+use crate::dpp::{ChannelMessage, MerkleProof};
+use crate::error::Error;
+use crate::model::transaction::Proof;
+use crate::store::WalletStore;
+use crate::wallet::Wallet;
+use crate::wallet::shown::check_proof;
+
+impl<S: WalletStore> Wallet<S> {
+    /// Finds the proof of a payment by the wallet with its payee.
+    pub(super) async fn ask_payee(
+        &self,
+        number: u64,
+        payment: u64,
+        txid: &Txid,
+    ) -> Result<(), Error> {
+        let node = self.node()?;
+        match self.proof_of_payee(node, payment, txid).await? {
+            Some(proof) => self.note_mined(number, proof).await,
+            None => Ok(()),
+        }
+    }
+
+    /// The proof that the payee of a payment offers, if it holds.
+    async fn proof_of_payee(
+        &self,
+        node: &NodeRpc,
+        payment: u64,
+        txid: &Txid,
+    ) -> Result<Option<Proof>, Error> {
+        let payment = self.outgoing_payment(payment).await?;
+        let Some(body) = self.payee.messages(&payment).await else { return Ok(None) };
+        let messages = ChannelMessage::list_from_json(&body).unwrap_or_default();
+        for message in messages.iter().rev() {
+            let Ok(claim) = MerkleProof::from_envelope(&message.payload) else { continue };
+            if claim.txid == *txid
+                && let Some(proof) = check_proof(node, txid, claim.block_hash, claim.branch).await?
+            {
+                return Ok(Some(proof));
+            }
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,119 @@
+//! Invoices, users, and what time makes due.
+
+use bsv_tx::KeyError;
+
+use crate::error::Error;
+use crate::ledger::queries::{GetInvoice, GetInvoices, GetUser};
+use crate::ledger::{CreateInvoice, CreateUser, DeleteInvoice, Refusal, Sweep, UserRecord};
+use crate::model::fields::FieldErrors;
+use crate::model::idempotency::IdempotencyKey;
+use crate::model::invoice::{Invoice, InvoiceDraft, InvoicePage, InvoiceQuery};
+use crate::model::invoice_id::{InvoiceId, NewId};
+use crate::model::user::{User, UserDraft};
+use crate::store::{WalletStore, WalletStoreError};
+use crate::wallet::Wallet;
+
+/// How much is swept in one step, so that others do not wait long for it.
+const MAX_SWEPT: usize = 250;
+
+impl<S: WalletStore> Wallet<S> {
+    /// Creates an invoice, or answers the one that was created first with the same key: as it was
+    /// then, it is `to_json(created_at)`.
+    pub async fn create_invoice(
+        &self,
+        draft: InvoiceDraft,
+        idempotency: Option<IdempotencyKey>,
+    ) -> Result<Invoice, Error> {
+        let now = self.now();
+        let mut errors = FieldErrors::default();
+        draft.check(&mut errors);
+        errors.into_result()?;
+        let mut random = [0; 8];
+        getrandom::fill(&mut random).map_err(KeyError::NoRandomness)?;
+        let id = NewId { cipher: self.keys.ids.clone(), random: u64::from_le_bytes(random) };
+        let expiry = self.settings.expiry;
+        Ok(self.store.execute(CreateInvoice { draft, expiry, id, idempotency, now }).await?)
+    }
+
+    /// The invoice of this id.
+    pub async fn invoice(&self, id: &str) -> Result<Invoice, Error> {
+        let invoice = self.invoice_even_deleted(id).await?;
+        if invoice.deleted_at.is_some() {
+            return Err(Error::UnknownInvoice(id.to_owned()));
+        }
+        Ok(invoice)
+    }
+
+    /// The number of the invoice of this id, which may be deleted.
+    pub async fn invoice_number(&self, id: &str) -> Result<u64, Error> {
+        Ok(self.invoice_even_deleted(id).await?.number)
+    }
+
+    async fn invoice_even_deleted(&self, id: &str) -> Result<Invoice, Error> {
+        let parsed: InvoiceId = id.parse()?;
+        let invoice = self.store.get(GetInvoice(self.keys.ids.number(&parsed))).await?;
+        invoice
+            .filter(|invoice| invoice.id == parsed)
+            .ok_or_else(|| Error::UnknownInvoice(id.to_owned()))
+    }
+
+    /// Invoices in the order of their creation, or the other way round.
+    pub async fn invoices(&self, query: InvoiceQuery) -> Result<InvoicePage, Error> {
+        Ok(self.store.list(GetInvoices(query, self.now())).await?)
+    }
+
+    /// Deletes an invoice that is not paid: nobody is shown it any more.
+    pub async fn delete_invoice(&self, id: &str) -> Result<(), Error> {
+        let number = self.invoice(id).await?.number;
+        let deleted = self.store.execute(DeleteInvoice { number, now: self.now() }).await;
+        deleted.map_err(|error| of_invoice(id, error))
+    }
+
+    /// Does what time makes due: tells by events which invoices have expired, and forgets old
+    /// idempotency keys. Answers whether there may be more to do at once. To be called every second
+    /// or so, in a process that runs for long.
+    pub async fn sweep(&self) -> Result<bool, Error> {
+        let (now, doubted_since) = (self.now(), None);
+        let sweep = Sweep { now, doubted_since, limit: MAX_SWEPT };
+        match self.store.execute(sweep).await {
+            Ok(count) => Ok(count == MAX_SWEPT),
+            Err(WalletStoreError::Refused(Refusal::NothingDue)) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Creates a user, or answers the one that was created first with the same key.
+    pub async fn create_user(
+        &self,
+        details: UserDraft,
+        idempotency: Option<IdempotencyKey>,
+    ) -> Result<User, Error> {
+        let mut errors = FieldErrors::default();
+        details.check(&mut errors);
+        errors.into_result()?;
+        let create = CreateUser { details, idempotency, now: self.now() };
+        self.user_of(self.store.execute(create).await?)
+    }
+
+    /// The user of this id.
+    pub async fn user(&self, id: u64) -> Result<User, Error> {
+        self.user_of(self.store.get(GetUser(id)).await?.ok_or(Error::UnknownUser(id))?)
+    }
+
+    fn user_of(&self, (id, details): UserRecord) -> Result<User, Error> {
+        Ok(User { id, details, pki: self.keys.user(id)? })
+    }
+}
+
+/// Why something was not done to an invoice, which callers know by its id.
+pub(crate) fn of_invoice(id: &str, error: WalletStoreError) -> Error {
+    match error {
+        WalletStoreError::Refused(Refusal::UnknownInvoice(_)) => {
+            Error::UnknownInvoice(id.to_owned())
+        }
+        WalletStoreError::Refused(Refusal::Paid(_)) => Error::Paid(id.to_owned()),
+        WalletStoreError::Refused(Refusal::Expired(_)) => Error::Expired(id.to_owned()),
+        WalletStoreError::Refused(Refusal::InFlight(_)) => Error::InFlight(id.to_owned()),
+        error => error.into(),
+    }
+}

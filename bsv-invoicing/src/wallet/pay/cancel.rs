@@ -1,0 +1,58 @@
+//! Cancelling a payment that the network has not shown: one of its coins is spent to the wallet itself.
+
+use bsv_network::NodeRpc;
+
+use super::sign::sign;
+use crate::error::Error;
+use crate::ledger::queries::GetOutgoingTransaction;
+use crate::ledger::{PrepareCancellation, PreparedCancellation, RecordCancellation};
+use crate::model::coin::Spending;
+use crate::model::payment::OutgoingPayment;
+use crate::store::WalletStore;
+use crate::wallet::{Wallet, away};
+
+impl<S: WalletStore> Wallet<S> {
+    /// Cancels a payment that the network has not shown: one of its coins is spent otherwise. Answers the
+    /// payment, cancelled, or settled if the network has it.
+    pub async fn cancel_payment(&self, number: u64) -> Result<OutgoingPayment, Error> {
+        let url = self.outgoing_payment(number).await?.url;
+        let _place = self.place_to_pay(&url).await?;
+        let payment = self.outgoing_payment(number).await?;
+        match payment.state.can_be_cancelled() {
+            true => self.cancel_alone(number).await,
+            false => Err(Error::NotOpen(number, payment.state)),
+        }
+    }
+
+    pub(super) async fn cancel_alone(&self, number: u64) -> Result<OutgoingPayment, Error> {
+        let node = self.node()?;
+        let payment = self.outgoing_payment(number).await?;
+        let (transaction, _) = self.store.get(GetOutgoingTransaction(number)).await?;
+        if self.look(node, transaction, &payment.txid).await? {
+            return self.outgoing_payment(number).await;
+        }
+        let cancellation = self.cancellation(node, number).await?;
+        let rival = self.transaction(cancellation).await?;
+        if let Some(reason) = self.show_and_note(node, cancellation, &rival).await?
+            && !self.look(node, transaction, &payment.txid).await?
+        {
+            return Err(Error::RefusedByNetwork(reason));
+        }
+        self.outgoing_payment(number).await
+    }
+
+    /// The number of the transaction that cancels a payment, which is made if there is none.
+    async fn cancellation(&self, node: &NodeRpc, payment: u64) -> Result<u64, Error> {
+        let floor = node.policy().await.map_err(away)?.mining_fee_rate;
+        let fee_rate = self.settings.fee_rate.max(floor);
+        let spending = Spending { satoshis: 0, output_bytes: 0, fee_rate };
+        let selection = match self.store.execute(PrepareCancellation { payment, spending }).await? {
+            PreparedCancellation::Before(number) => return Ok(number),
+            PreparedCancellation::New(selection) => selection,
+        };
+        let transaction = sign(&self.keys, &[], &selection)?;
+        let change = selection.change.expect("what is taken back is the change");
+        let record = RecordCancellation { payment, transaction, change, now: self.now() };
+        Ok(self.store.execute(record).await?)
+    }
+}

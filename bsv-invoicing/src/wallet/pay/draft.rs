@@ -1,0 +1,105 @@
+//! What callers send and are answered.
+
+use reqwest::Url;
+
+use crate::error::Error;
+use crate::model::fields::{FieldErrors, Members};
+use crate::model::payment::OutgoingPayment;
+
+/// The longest payment URL, in bytes.
+const MAX_URL_LEN: usize = 2048;
+
+/// A request to pay.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PayDraft {
+    /// The payment URL.
+    pub pay_to_url: String,
+}
+
+impl PayDraft {
+    /// Reads the body of `POST /api/v1/pay`. Members that the specification does not have are ignored.
+    pub fn from_json(body: &[u8]) -> Result<Self, Error> {
+        let mut members = Members::parse(body)?;
+        let url = members.text(PAY_TO_URL);
+        let mut errors = members.into_errors();
+        if url.is_none() && !errors.has(PAY_TO_URL) {
+            errors.add(PAY_TO_URL, "is required");
+        }
+        errors.into_result()?;
+        let draft = Self { pay_to_url: url.unwrap_or_default() };
+        payment_url(&draft.pay_to_url)?;
+        Ok(draft)
+    }
+}
+
+const PAY_TO_URL: &str = "payToURL";
+
+/// Reads a URL that can be paid to.
+pub(super) fn payment_url(text: &str) -> Result<Url, Error> {
+    if text.len() > MAX_URL_LEN {
+        return Err(bad_url(format!("must have at most {MAX_URL_LEN} bytes")));
+    }
+    let mut url = Url::parse(text).map_err(|error| {
+        bad_url(format!("must be a URL such as https://shop.example/api/v1/payment/id: {error}"))
+    })?;
+    // Payees never see it.
+    url.set_fragment(None);
+    let problem = if !matches!(url.scheme(), "http" | "https") {
+        "must begin with http:// or https://"
+    } else if !url.username().is_empty() || url.password().is_some() {
+        "must not hold a user name or a password"
+    } else if reference(&url).is_empty() {
+        "must end with the id of what is paid"
+    } else {
+        return Ok(url);
+    };
+    Err(bad_url(problem.to_owned()))
+}
+
+pub(super) fn bad_url(reason: String) -> Error {
+    let mut errors = FieldErrors::default();
+    errors.add(PAY_TO_URL, reason);
+    Error::Invalid(errors)
+}
+
+/// The last segment of a payment URL: what the payee knows the payment by.
+fn reference(url: &Url) -> &str {
+    url.path_segments().and_then(|mut segments| segments.next_back()).unwrap_or_default()
+}
+
+impl OutgoingPayment {
+    /// The payment as the wallet specification writes the result of `POST /api/v1/pay`.
+    pub fn to_json(&self) -> String {
+        let url = Url::parse(&self.url).ok();
+        let scheme = url.as_ref().map_or("https", Url::scheme);
+        let empty = PeerChannelJson { host: String::new(), path: "", id: "", token: "" };
+        let result = PaymentResultJson {
+            id: url.as_ref().map(reference).unwrap_or_default(),
+            tx_id: self.txid.to_string(),
+            memo: &self.memo,
+            peer_channel: self.channel.as_ref().map_or(empty, |channel| PeerChannelJson {
+                host: format!("{scheme}://{}", channel.host),
+                path: &channel.path,
+                id: &channel.channel_id,
+                token: &channel.token,
+            }),
+        };
+        serde_json::to_string(&result).expect("texts always serialise")
+    }
+}
+
+#[derive(serde::Serialize)]
+struct PaymentResultJson<'a> {
+    id: &'a str,
+    tx_id: String,
+    memo: &'a str,
+    peer_channel: PeerChannelJson<'a>,
+}
+
+#[derive(serde::Serialize)]
+struct PeerChannelJson<'a> {
+    host: String,
+    path: &'a str,
+    id: &'a str,
+    token: &'a str,
+}

@@ -1,0 +1,72 @@
+//! Whether our own node would take the outputs that a payee asks for. If not, the payment could never be
+//! seen to arrive, and its coins would stay reserved.
+
+use bsv_network::Policy;
+use bsv_tx::{Script, TxOut};
+
+use crate::error::Error;
+use crate::model::coin::encoded_len;
+
+/// What a transaction of many coins takes besides the outputs that the payee asks for, in bytes.
+const ROOM_FOR_INPUTS: u64 = 100_000;
+
+pub(super) fn check_payable_outputs(outputs: &[TxOut], policy: &Policy) -> Result<(), Error> {
+    let bytes = encoded_len(outputs);
+    let most = policy.max_transaction_size.saturating_sub(ROOM_FOR_INPUTS);
+    if bytes > most {
+        let reason = format!("its outputs take {bytes} bytes, and our node takes {most}");
+        return Err(Error::UnpayableTerms(reason));
+    }
+    for (index, TxOut { locking_script, .. }) in outputs.iter().enumerate() {
+        let script = locking_script.as_bytes();
+        let reason = if is_p2sh(locking_script) {
+            "pays to a script hash (P2SH), which no node takes since 2020".to_owned()
+        } else if is_data(locking_script) && script.len() as u64 > policy.max_data_size {
+            let (len, most) = (script.len(), policy.max_data_size);
+            format!("carries {len} bytes of data, and our node takes {most}")
+        } else {
+            continue;
+        };
+        return Err(Error::UnpayableTerms(format!("output {index} of the terms {reason}")));
+    }
+    Ok(())
+}
+
+/// `OP_HASH160 <20 bytes> OP_EQUAL`, which the rules since Genesis (February 2020) forbid.
+fn is_p2sh(script: &Script) -> bool {
+    let script = script.as_bytes();
+    script.len() == 23 && script.starts_with(&[0xa9, 20]) && script.ends_with(&[0x87])
+}
+
+/// `OP_RETURN`, or `OP_FALSE OP_RETURN`.
+fn is_data(script: &Script) -> bool {
+    let script = script.as_bytes();
+    script.starts_with(&[0x6a]) || script.starts_with(&[0x00, 0x6a])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const POLICY: Policy =
+        Policy { mining_fee_rate: 1, max_transaction_size: 10_000_000, max_data_size: 100 };
+
+    fn check(script: &str) -> Result<(), String> {
+        let locking_script = Script::from_hex(script).unwrap();
+        check_payable_outputs(&[TxOut { satoshis: 1, locking_script }], &POLICY)
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn what_a_node_would_refuse_is_not_payable() {
+        let hash = "00".repeat(20);
+        check(&format!("76a914{hash}88ac")).unwrap();
+        check(&format!("006a{}", "00".repeat(98))).unwrap();
+        check(&format!("a914{hash}8787")).unwrap();
+        assert!(check(&format!("a914{hash}87")).unwrap_err().contains("P2SH"));
+        assert!(check(&format!("006a{}", "00".repeat(99))).unwrap_err().contains("101 bytes"));
+        assert!(check(&format!("6a{}", "00".repeat(100))).unwrap_err().contains("101 bytes"));
+        let large = "51".repeat(10_000_000);
+        assert!(check(&large).unwrap_err().contains("10000009 bytes"), "too large");
+    }
+}

@@ -1,0 +1,39 @@
+//! Signing, which happens between two steps of the store, in neither.
+
+use bsv_tx::{KeyError, Script, SighashCache, Transaction, TxIn, TxOut};
+
+use crate::model::coin::{Change, Coin, Selection};
+use crate::wallet::seed::WalletKeys;
+
+/// The transaction that makes these outputs of the chosen coins, and the change after them.
+pub(super) fn sign(
+    keys: &WalletKeys,
+    outputs: &[TxOut],
+    selection: &Selection,
+) -> Result<Transaction, KeyError> {
+    let mut outputs = outputs.to_vec();
+    if let Some(Change { satoshis, key }) = selection.change {
+        let locking_script = Script::p2pkh(&keys.coin_hash(key)?);
+        outputs.push(TxOut { satoshis, locking_script });
+    }
+    let input = |coin: &Coin| TxIn {
+        previous_output: coin.outpoint,
+        unlocking_script: Script::from_bytes([]),
+        sequence: u32::MAX,
+    };
+    let inputs = selection.coins.iter().map(input).collect();
+    let mut transaction = Transaction { version: 1, inputs, outputs, lock_time: 0 };
+    let cache = SighashCache::new(&transaction);
+    let mut scripts = Vec::with_capacity(selection.coins.len());
+    for (index, coin) in selection.coins.iter().enumerate() {
+        let key = keys.coin(coin.key)?;
+        let locking_script = Script::p2pkh(&key.public_key().hash());
+        let spent = TxOut { satoshis: coin.satoshis, locking_script };
+        let script = cache.sign_p2pkh(index, &spent, &key);
+        scripts.push(script.expect("there is an input for each coin"));
+    }
+    for (input, script) in transaction.inputs.iter_mut().zip(scripts) {
+        input.unlocking_script = script;
+    }
+    Ok(transaction)
+}

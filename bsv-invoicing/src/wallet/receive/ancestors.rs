@@ -1,0 +1,141 @@
+//! Whether a payment pays enough to be mined together with what it builds on.
+//!
+//! Miners take a transaction only with all its unconfirmed ancestors. An ancestor that reaches the rate
+//! together with its own ancestors not yet paid for is paid for, and so are they. What remains is the
+//! payment's to pay for.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bsv_network::{MempoolEntry, NodeRpc};
+use bsv_tx::Txid;
+
+use crate::dpp::FeeRate;
+use crate::error::Error;
+use crate::wallet::away;
+
+/// The most unconfirmed ancestors that a payment may have.
+const MAX_ANCESTORS: usize = 100;
+
+/// A payment, as far as its fee is concerned.
+pub(crate) struct Payment {
+    /// In satoshis.
+    pub(crate) fee: u64,
+    /// In bytes.
+    pub(crate) size: u64,
+    /// What it spends outputs of that is in no block.
+    pub(crate) parents: Vec<Txid>,
+}
+
+impl Payment {
+    /// Fails unless it reaches the rate, together with the unconfirmed ancestors that are not paid for.
+    pub(crate) async fn check(self, node: &NodeRpc, rate: FeeRate) -> Result<(), Error> {
+        let ancestors = match self.parents.is_empty() {
+            true => Ancestors::default(),
+            false => Ancestors::read(node, &self.parents).await?,
+        };
+        let (unpaid_fee, unpaid_size) = ancestors.unpaid(rate);
+        let paid = self.fee.saturating_add(unpaid_fee);
+        // Payers round down twice: for data, and for the rest.
+        let needed = rate.fee(self.size.saturating_add(unpaid_size)).saturating_sub(1);
+        match paid >= needed {
+            true => Ok(()),
+            false => Err(Error::FeeTooLow { paid, needed }),
+        }
+    }
+}
+
+/// The unconfirmed ancestors of a payment.
+#[derive(Default)]
+struct Ancestors(BTreeMap<Txid, MempoolEntry>);
+
+impl Ancestors {
+    async fn read(node: &NodeRpc, parents: &[Txid]) -> Result<Self, Error> {
+        let mut found = BTreeMap::new();
+        let mut queue: Vec<_> = parents.to_vec();
+        let mut asked: BTreeSet<_> = parents.iter().copied().collect();
+        while let Some(txid) = queue.pop() {
+            // What is not in the mempool has been mined meanwhile.
+            let Some(entry) = node.mempool_entry(&txid).await.map_err(away)? else { continue };
+            queue.extend(entry.parents.iter().filter(|parent| asked.insert(**parent)));
+            found.insert(txid, entry);
+            if asked.len() > MAX_ANCESTORS {
+                return Err(Error::TooManyAncestors { limit: MAX_ANCESTORS });
+            }
+        }
+        Ok(Self(found))
+    }
+
+    /// The fees and the bytes of those that are not paid for.
+    fn unpaid(mut self, rate: FeeRate) -> (u64, u64) {
+        while let Some(group) = self.paid_group(rate) {
+            self.0.retain(|txid, _| !group.contains(txid));
+        }
+        self.sums(&self.0.keys().copied().collect())
+    }
+
+    /// One that reaches the rate together with its own ancestors not yet paid for, and these.
+    fn paid_group(&self, rate: FeeRate) -> Option<BTreeSet<Txid>> {
+        let mut groups = self.0.keys().map(|txid| self.with_ancestors(*txid));
+        groups.find(|group| {
+            let (fee, size) = self.sums(group);
+            fee >= rate.fee(size).saturating_sub(1)
+        })
+    }
+
+    fn with_ancestors(&self, txid: Txid) -> BTreeSet<Txid> {
+        let mut group = BTreeSet::from([txid]);
+        let mut queue = vec![txid];
+        while let Some(entry) = queue.pop().and_then(|txid| self.0.get(&txid)) {
+            let unpaid = entry.parents.iter().filter(|parent| self.0.contains_key(parent));
+            queue.extend(unpaid.copied().filter(|parent| group.insert(*parent)));
+        }
+        group
+    }
+
+    fn sums(&self, group: &BTreeSet<Txid>) -> (u64, u64) {
+        let entries = group.iter().filter_map(|txid| self.0.get(txid));
+        entries.fold((0, 0), |(fee, size), entry| {
+            (fee.saturating_add(entry.fee), size.saturating_add(entry.size))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RATE: FeeRate = FeeRate { satoshis: 100, bytes: 1000 };
+
+    fn txid(number: u8) -> Txid {
+        Txid::from_bytes([number; 32])
+    }
+
+    /// Transactions of 1000 bytes: number, fee, parents.
+    fn unpaid(transactions: &[(u8, u64, &[u8])]) -> (u64, u64) {
+        let entry = |fee, parents: &[u8]| MempoolEntry {
+            fee,
+            size: 1000,
+            parents: parents.iter().copied().map(txid).collect(),
+        };
+        let entries = transactions.iter().map(|(number, fee, of)| (txid(*number), entry(*fee, of)));
+        Ancestors(entries.collect()).unpaid(RATE)
+    }
+
+    #[test]
+    fn who_pays_for_ancestors_is_told() {
+        // Each pays for itself.
+        assert_eq!(unpaid(&[(1, 100, &[]), (2, 100, &[1])]), (0, 0));
+        // A child pays for its parent.
+        assert_eq!(unpaid(&[(1, 0, &[]), (2, 200, &[1])]), (0, 0));
+        // Nobody does.
+        assert_eq!(unpaid(&[(1, 0, &[]), (2, 150, &[1])]), (150, 2000));
+        // A rich parent lends nothing to its children.
+        assert_eq!(unpaid(&[(1, 100_000, &[]), (2, 0, &[1]), (3, 0, &[2])]), (0, 2000));
+        // A rich uncle neither.
+        assert_eq!(unpaid(&[(1, 0, &[]), (2, 100_000, &[])]), (0, 1000));
+        // What one child pays for, another need not.
+        assert_eq!(unpaid(&[(1, 0, &[]), (2, 200, &[1]), (3, 100, &[1])]), (0, 0));
+        // A grandchild pays for all.
+        assert_eq!(unpaid(&[(1, 0, &[]), (2, 0, &[1]), (3, 300, &[2, 1])]), (0, 0));
+    }
+}

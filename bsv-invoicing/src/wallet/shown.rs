@@ -1,0 +1,157 @@
+//! What the network shows of a transaction: the only word that makes money.
+
+use std::time::Duration;
+
+use bsv_network::{MempoolEntry, MinedIn, NodeError, NodeRpc, Submitted, TransactionPlace};
+use bsv_tx::{BlockHash, MerkleBranch, Transaction, Txid};
+
+use crate::error::Error;
+use crate::ledger::{Mine, See};
+use crate::model::transaction::{BlockPlace, Proof};
+use crate::store::WalletStore;
+use crate::wallet::receive::ancestors::Payment;
+use crate::wallet::{Wallet, away, unknown};
+
+/// How long the node is waited for while it has heard of a transaction and does not show it, as while it
+/// validates one that came from another node. The wait doubles each time.
+const FIRST_WAIT: Duration = Duration::from_millis(20);
+const WAITS: u32 = 8;
+
+/// What the network shows of a transaction that was offered to it.
+#[derive(Debug)]
+pub(crate) enum Shown {
+    /// It is in the mempool.
+    InMempool(MempoolEntry),
+    /// It is in a block.
+    InBlock,
+    /// It is nowhere, and refused for this reason.
+    Refused(String),
+    /// It was heard of, and is not shown: it may be time-locked, or not validated yet.
+    Nowhere,
+}
+
+/// Offers a transaction to the network, and asks whether it is there.
+pub(crate) async fn show(node: &NodeRpc, transaction: &Transaction) -> Result<Shown, Error> {
+    let mut wait = FIRST_WAIT;
+    for _ in 0..WAITS {
+        let refusal = match node.submit_transaction(transaction).await {
+            Ok(Submitted::InMempool(entry)) => return Ok(Shown::InMempool(entry)),
+            Ok(Submitted::NotShown) => None,
+            Err(NodeError::Rejected { message, .. }) => Some(message),
+            Err(error) => return Err(unknown(error)),
+        };
+        // It may have been sent before, and be mined and spent meanwhile.
+        let place = node.transaction_place(&transaction.txid()).await.map_err(unknown)?;
+        match (place, refusal) {
+            (TransactionPlace::Block(_), _) => return Ok(Shown::InBlock),
+            (TransactionPlace::Nowhere, Some(reason)) => return Ok(Shown::Refused(reason)),
+            (TransactionPlace::Mempool | TransactionPlace::Nowhere, _) => {}
+        }
+        tokio::time::sleep(wait).await;
+        wait *= 2;
+    }
+    Ok(Shown::Nowhere)
+}
+
+/// That the node has heard of a transaction, and nobody knows what becomes of it.
+pub(crate) fn not_shown() -> Error {
+    let reason = "the node has heard of the transaction, and does not show it";
+    Error::OutcomeUnknown(reason.to_owned())
+}
+
+impl<S: WalletStore> Wallet<S> {
+    /// Looks where the network has a transaction, and notes it. Answers whether the network has it.
+    pub(crate) async fn look(
+        &self,
+        node: &NodeRpc,
+        number: u64,
+        txid: &Txid,
+    ) -> Result<bool, Error> {
+        match node.transaction_place(txid).await.map_err(away)? {
+            TransactionPlace::Nowhere => Ok(false),
+            TransactionPlace::Block(_) => {
+                self.find_proof(node, number, txid).await?;
+                Ok(true)
+            }
+            TransactionPlace::Mempool => {
+                let entry = node.mempool_entry(txid).await.map_err(away)?;
+                let is_there = entry.is_some();
+                if let Some(entry) = entry {
+                    self.note_in_mempool(node, number, entry).await?;
+                }
+                Ok(is_there)
+            }
+        }
+    }
+
+    /// Offers a transaction of the wallet to the network, and notes what the network shows. Answers why the
+    /// network refuses it, if it does.
+    pub(crate) async fn show_and_note(
+        &self,
+        node: &NodeRpc,
+        number: u64,
+        transaction: &Transaction,
+    ) -> Result<Option<String>, Error> {
+        match show(node, transaction).await? {
+            Shown::InMempool(entry) => self.note_in_mempool(node, number, entry).await?,
+            Shown::InBlock => self.find_proof(node, number, &transaction.txid()).await?,
+            Shown::Refused(reason) => return Ok(Some(reason)),
+            Shown::Nowhere => return Err(not_shown()),
+        }
+        Ok(None)
+    }
+
+    /// Notes that a transaction is in the mempool, and whether its fee is sufficient.
+    pub(crate) async fn note_in_mempool(
+        &self,
+        node: &NodeRpc,
+        number: u64,
+        MempoolEntry { fee, size, parents }: MempoolEntry,
+    ) -> Result<(), Error> {
+        let payment = Payment { fee, size, parents };
+        let is_fee_sufficient = match payment.check(node, self.rate_asked_for()).await {
+            Ok(()) => true,
+            Err(Error::FeeTooLow { .. } | Error::TooManyAncestors { .. }) => false,
+            Err(error) => return Err(error),
+        };
+        let see = See { transaction: number, is_fee_sufficient, now: self.now() };
+        Ok(self.store.execute(see).await?)
+    }
+
+    /// Finds the proof of a transaction that is in a block.
+    pub(crate) async fn find_proof(
+        &self,
+        node: &NodeRpc,
+        number: u64,
+        txid: &Txid,
+    ) -> Result<(), Error> {
+        let Some(MinedIn { block, branch }) = node.merkle_proof(txid).await.map_err(away)? else {
+            return Ok(());
+        };
+        match check_proof(node, txid, block, branch).await? {
+            Some(proof) => self.note_mined(number, proof).await,
+            None => {
+                tracing::warn!("the node's proof that {txid} is in block {block} is wrong");
+                Ok(())
+            }
+        }
+    }
+
+    pub(crate) async fn note_mined(&self, number: u64, proof: Proof) -> Result<(), Error> {
+        let mine = Mine { transaction: number, proof, now: self.now() };
+        Ok(self.store.execute(mine).await?)
+    }
+}
+
+/// Checks a proof against the header of a block of the main chain.
+pub(crate) async fn check_proof(
+    node: &NodeRpc,
+    txid: &Txid,
+    hash: BlockHash,
+    branch: MerkleBranch,
+) -> Result<Option<Proof>, Error> {
+    let block = node.block_header(&hash).await.map_err(away)?;
+    let root = branch.root(txid);
+    let block = block.filter(|block| block.in_main_chain && root == Some(block.header.merkle_root));
+    Ok(block.map(|block| Proof { block: BlockPlace { hash, height: block.height }, branch }))
+}

@@ -1,0 +1,46 @@
+//! What payers are asked for.
+
+use crate::dpp::{Destination, FeeRate, Fees, Terms};
+use crate::error::Error;
+use crate::model::invoice::{Invoice, InvoiceState};
+use crate::store::WalletStore;
+use crate::wallet::Wallet;
+
+impl<S: WalletStore> Wallet<S> {
+    /// What is asked for an invoice that can be paid.
+    pub async fn terms(&self, id: &str) -> Result<Terms, Error> {
+        let invoice = self.invoice(id).await?;
+        self.check_payable(&invoice)?;
+        let description = format!("invoice {id}");
+        let rate = FeeRate { satoshis: self.quoted_fee_rate(), bytes: 1000 };
+        Ok(Terms {
+            network: self.settings.network,
+            destinations: vec![Destination {
+                satoshis: invoice.satoshis,
+                script: self.keys.destination(invoice.number)?.0,
+                description: description.clone(),
+            }],
+            created_at: invoice.created_at,
+            expires_at: Some(invoice.expires_at),
+            payment_url: self.payment_url(id),
+            memo: invoice.description.unwrap_or(description),
+            merchant: self.settings.merchant.clone(),
+            reference: id.to_owned(),
+            fees: Some(Fees { standard: rate, data: rate }),
+        })
+    }
+
+    /// Where an invoice can be paid.
+    pub fn payment_url(&self, id: &str) -> String {
+        [&self.settings.public_url, "/dpp/api/v1/payment/", id].concat()
+    }
+
+    /// Fails unless an invoice waits for payment.
+    pub(crate) fn check_payable(&self, invoice: &Invoice) -> Result<(), Error> {
+        match invoice.state(self.now()) {
+            InvoiceState::Pending => Ok(()),
+            InvoiceState::Paid => Err(Error::Paid(invoice.id.to_string())),
+            InvoiceState::Expired => Err(Error::Expired(invoice.id.to_string())),
+        }
+    }
+}
