@@ -31,6 +31,7 @@ mod store;
 mod wallet;
 
 pub use error::Error;
+pub use model::clock::ClockDoubt;
 pub use model::coin::{Chain, Coin, KeyPath, Spending};
 pub use model::event::{Event, EventKind};
 pub use model::fields::{BodyError, FieldErrors};

@@ -20,6 +20,7 @@ use bsv_tx::{KeyError, Network};
 
 use crate::dpp::Merchant;
 use crate::error::Error;
+use crate::model::clock::{Clock, ClockDoubt};
 use crate::model::event::Event;
 use crate::model::fields::FieldErrors;
 use crate::model::idempotency::IdempotencyKey;
@@ -27,7 +28,7 @@ use crate::model::invoice::{
     DEFAULT_EXPIRY, Invoice, InvoiceDraft, InvoicePage, InvoiceQuery, MAX_SATOSHIS,
 };
 use crate::model::invoice_id::InvoiceId;
-use crate::model::time::{Clock, Timestamp};
+use crate::model::time::Timestamp;
 use crate::model::user::{User, UserDraft};
 use crate::store::{NewInvoice, RedbWalletStore, UserRecord, WalletStore, WalletStoreError};
 use crate::wallet::outbound::OwnListeners;
@@ -173,9 +174,34 @@ impl<S: WalletStore> Wallet<S> {
     }
 
     /// The time: what the system's clock shows, but never earlier than before, or than the last
-    /// event.
+    /// event. If that clock has jumped, it goes on from before ([`clock_doubt`](Self::clock_doubt)).
     pub fn now(&self) -> Timestamp {
         self.clock.now()
+    }
+
+    /// The time by which it is decided what has expired: [`now`](Self::now), but it stands still while
+    /// the system's clock is doubted.
+    pub fn expiry_time(&self) -> Timestamp {
+        self.clock.expiry_time()
+    }
+
+    /// Why the system's clock is doubted: it jumped by two hours or more, or is that far behind the
+    /// newest block. Nothing expires then, until it is right again or [`accept_clock`] is called.
+    ///
+    /// [`accept_clock`]: Self::accept_clock
+    pub fn clock_doubt(&self) -> Option<ClockDoubt> {
+        self.clock.doubt()
+    }
+
+    /// Believes the system's clock as it is, until it jumps again or has been right meanwhile and falls
+    /// behind. Answers what was doubted.
+    pub fn accept_clock(&self) -> Option<ClockDoubt> {
+        self.clock.accept()
+    }
+
+    /// Notes the time in the header of the node's newest block.
+    pub fn note_tip_time(&self, time: Timestamp) {
+        self.clock.note_tip_time(time);
     }
 
     /// Creates an invoice, or answers the one that was created first with the same key: as it was
@@ -213,7 +239,7 @@ impl<S: WalletStore> Wallet<S> {
 
     /// Invoices in the order of their creation, or the other way round.
     pub async fn invoices(&self, query: InvoiceQuery) -> Result<InvoicePage, Error> {
-        Ok(self.store.invoices(query, self.now()).await?)
+        Ok(self.store.invoices(query, self.expiry_time()).await?)
     }
 
     /// Deletes an invoice that is not paid: nobody is shown it any more.
@@ -232,7 +258,7 @@ impl<S: WalletStore> Wallet<S> {
     /// idempotency keys. Answers whether there may be more to do at once. To be called every second
     /// or so, in a process that runs for long.
     pub async fn sweep(&self) -> Result<bool, Error> {
-        Ok(self.store.sweep(self.now(), MAX_SWEPT).await? == MAX_SWEPT)
+        Ok(self.store.sweep(self.expiry_time(), MAX_SWEPT).await? == MAX_SWEPT)
     }
 
     /// Creates a user, or answers the one that was created first with the same key.

@@ -15,6 +15,7 @@ use tokio::task::JoinSet;
 use crate::dpp::{ChannelMessage, MerkleProof};
 use crate::error::Error;
 use crate::model::payment::{BlockPlace, Followed, Proof, Purpose, TransactionState};
+use crate::model::time::Timestamp;
 use crate::store::WalletStore;
 use crate::wallet::Wallet;
 use crate::wallet::receive::away;
@@ -78,6 +79,10 @@ impl<S: WalletStore> Wallet<S> {
         if is_new_tip {
             let floor = node.least_fee_rate().await.map_err(away)?;
             self.fee_floor.store(floor, Ordering::Relaxed);
+            if let Some(block) = node.block_header(&tip.hash).await.map_err(away)? {
+                let micros = u64::from(block.header.time) * 1_000_000;
+                self.note_tip_time(Timestamp::from_micros(micros));
+            }
             self.forget_lost_blocks(node, tip, last).await?;
         }
         if last.is_none() && !node.has_transaction_index().await.map_err(away)? {
@@ -212,7 +217,7 @@ impl<S: WalletStore> Wallet<S> {
                 TransactionPlace::Nowhere,
                 TransactionState::Displaced | TransactionState::Dropped,
             ) => {
-                if until.is_some_and(|until| until <= self.now()) {
+                if until.is_some_and(|until| until <= self.expiry_time()) {
                     self.store.unfollow(number).await?;
                 }
                 Ok(())

@@ -221,7 +221,7 @@ impl<S: WalletStore> Wallet<S> {
         let Ok(_place) = self.begin_paying(&url, false) else { return Ok(()) };
         let payment = self.outgoing_payment(number).await?;
         match payment.state {
-            OutgoingState::Open if payment.expires_at.after(GRACE) <= self.now() => {
+            OutgoingState::Open if payment.expires_at.after(GRACE) <= self.expiry_time() => {
                 self.cancel_alone(number).await.map(drop)
             }
             OutgoingState::Open => self.post(number).await.map(drop),

@@ -82,7 +82,7 @@ impl<S: WalletStore> Wallet<S> {
             None => {
                 let vout = self.check(&invoice, &transaction).await?;
                 let refund_to = payment.refund_to.clone();
-                let now = self.now();
+                let now = self.expiry_time();
                 let number = invoice.number;
                 let new = NewIncoming { invoice: number, transaction, vout, refund_to, now };
                 self.broadcast(id, new, txid)?
@@ -352,7 +352,7 @@ async fn fee(node: &NodeRpc, transaction: &Transaction) -> Result<Option<u64>, E
 }
 
 fn check_payable<S: WalletStore>(invoice: &Invoice, wallet: &Wallet<S>) -> Result<(), Error> {
-    match invoice.state(wallet.now()) {
+    match invoice.state(wallet.expiry_time()) {
         InvoiceState::Pending => Ok(()),
         InvoiceState::Paid => Err(Error::Paid(invoice.id.to_string())),
         InvoiceState::Expired => Err(Error::Expired(invoice.id.to_string())),

@@ -38,6 +38,7 @@ use crate::minerid::Refusal;
 /// | `POST /control/minerids/{alias}/blind-signing` | `{"on"}` | the identity |
 /// | `POST /control/import` | `{"from"}`, an absolute path | the aliases |
 /// | `POST /control/wallet/backup-words` | | `{"words"}`: whoever has them has the money |
+/// | `POST /control/wallet/accept-clock` | | `{"doubt"}`: what was doubted, or null |
 /// | `GET /control/wallet/payments?before=N` | | payments by the wallet, the newest first |
 /// | `POST /control/wallet/payments/{number}/cancel` | | the payment |
 /// | `GET /control/tokens` | | the tokens, without their texts |
@@ -142,6 +143,10 @@ impl SetUp {
             ("POST", ["wallet", "backup-words"]) => {
                 let seed = wallet.export_seed().await?;
                 Ok(answer::json(StatusCode::OK, &json!({ "words": *seed.words() })))
+            }
+            ("POST", ["wallet", "accept-clock"]) => {
+                let doubt = wallet.accept_clock().map(|doubt| doubt.to_string());
+                Ok(answer::json(StatusCode::OK, &json!({ "doubt": doubt })))
             }
             ("GET", ["wallet", "payments"]) => {
                 let before = before(request.uri().query())?;
