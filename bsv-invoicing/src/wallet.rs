@@ -168,6 +168,11 @@ impl<S: WalletStore> Wallet<S> {
         Self { node: Some(node), ..self }
     }
 
+    /// Where this process listens, as the settings say.
+    pub fn own_listeners(&self) -> &OwnListeners {
+        &self.settings.own_listeners
+    }
+
     /// Whether there is a node.
     pub fn has_node(&self) -> bool {
         self.node.is_some()

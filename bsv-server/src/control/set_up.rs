@@ -1,7 +1,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use bsv_invoicing::{OutgoingPayment, Wallet, faucet};
+use bsv_invoicing::{OutgoingPayment, OwnListeners, Wallet, faucet};
 use bsv_minerid::{Alias, Error, MinerContact, MinerIds, VctxSetup, set_up_vctx};
 use bsv_network::NodeRpc;
 use bsv_tx::{Network, OutPoint, Txid};
@@ -166,14 +166,15 @@ impl SetUp {
             ("POST", ["faucet"]) => {
                 let FaucetJson { url } = parse(request.body())
                     .map_err(|Refusal { status, text }| Problem::of_status(status, text))?;
-                let txid = self.faucet(&url).await?;
+                let own = wallet.own_listeners().clone();
+                let txid = self.faucet(&url, own).await?;
                 Ok(answer::json(StatusCode::OK, &json!({ "txid": txid.to_string() })))
             }
             _ => Err(Problem::of_status(StatusCode::NOT_FOUND, "there is nothing here")),
         }
     }
 
-    async fn faucet(&self, url: &str) -> Result<Txid, Problem> {
+    async fn faucet(&self, url: &str, own: OwnListeners) -> Result<Txid, Problem> {
         if self.network != Network::Regtest {
             let detail = "the faucet gives coins of a regtest node only";
             return Err(Problem::of_status(StatusCode::UNPROCESSABLE_ENTITY, detail));
@@ -182,7 +183,7 @@ impl SetUp {
             let detail = "no node is configured: set rpcUser and rpcPassword";
             return Err(Problem::of_status(StatusCode::SERVICE_UNAVAILABLE, detail));
         };
-        Ok(faucet(node, url).await?)
+        Ok(faucet(node, url, own).await?)
     }
 
     async fn call(&self, method: &Method, path: &str, body: &Bytes) -> Result<Answer, Refusal> {
