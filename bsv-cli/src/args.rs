@@ -372,6 +372,11 @@ enum WalletCommand {
         #[arg(long)]
         yes: bool,
     },
+    /// Have the running server believe the system's clock as it is
+    ///
+    /// A clock that jumped by two hours or more, or is that far behind the newest block, makes nothing
+    /// expire until it is right again or accepted.
+    AcceptClock,
 }
 
 #[derive(Debug, Subcommand)]
@@ -582,6 +587,7 @@ impl Command {
             Self::Wallet(WalletCommand::BackupWords { yes }) => {
                 Operation::BackupWords { is_confirmed: *yes }
             }
+            Self::Wallet(WalletCommand::AcceptClock) => Operation::AcceptClock,
             Self::Keystore(KeystoreCommand::Passphrase {
                 new_passphrase_file,
                 revocation_keystore,

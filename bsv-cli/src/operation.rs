@@ -41,6 +41,7 @@ pub(crate) enum Operation {
     CancelPayment { id: u64 },
     Faucet { url: String },
     BackupWords { is_confirmed: bool },
+    AcceptClock,
     CreateToken { label: String, grants: Vec<Grant>, expires_at: Option<Timestamp> },
     ListTokens,
     RevokeToken { id: String },
@@ -93,7 +94,8 @@ impl Operation {
             | Self::ListPayments { .. }
             | Self::CancelPayment { .. }
             | Self::Faucet { .. }
-            | Self::BackupWords { .. } => Asked::Wallet,
+            | Self::BackupWords { .. }
+            | Self::AcceptClock => Asked::Wallet,
             Self::CreateToken { .. } | Self::ListTokens | Self::RevokeToken { .. } => {
                 Asked::Neither
             }
@@ -213,6 +215,7 @@ impl Operation {
             }
             Self::Faucet { url } => post("/control/faucet".to_owned(), json!({ "url": url })),
             Self::BackupWords { .. } => post("/control/wallet/backup-words".to_owned(), json!({})),
+            Self::AcceptClock => post("/control/wallet/accept-clock".to_owned(), json!({})),
             Self::CreateToken { label, grants, expires_at } => {
                 let body = json!({
                     "label": label,
@@ -330,6 +333,10 @@ impl Operation {
                 format!("The faucet has paid to {url}\ntransaction {}\n", member("txid"))
             }
             Self::BackupWords { .. } => format!("{}\n", member("words")),
+            Self::AcceptClock => match value["doubt"].as_str() {
+                Some(doubt) => format!("The clock is accepted as it is: {doubt}\n"),
+                None => "The clock was not doubted\n".to_owned(),
+            },
             Self::CreateToken { .. } => output::new_token(&value),
             Self::ListTokens => output::tokens(&value),
             Self::RevokeToken { id } => format!("Token {id} is revoked\n"),

@@ -32,6 +32,7 @@ mod store;
 mod wallet;
 
 pub use error::Error;
+pub use model::clock::ClockDoubt;
 pub use model::coin::{Chain, Change, Coin, KeyPath, Selection, Spending};
 pub use model::event::{Event, EventKind};
 pub use model::fields::{BodyError, FieldErrors};

@@ -1,5 +1,6 @@
 //! What the wallet knows, as values: no rules of money, no I/O, no storage.
 
+pub(crate) mod clock;
 pub(crate) mod coin;
 pub(crate) mod event;
 pub(crate) mod fields;

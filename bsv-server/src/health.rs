@@ -37,6 +37,9 @@ struct Found {
     node: NodeState,
     /// Whether the node keeps an index of all transactions, if that is known.
     txindex: Option<bool>,
+    /// Why the system's clock is doubted, if it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    clock: Option<&'static str>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -141,7 +144,9 @@ impl Health {
             }
         };
         let (node, txindex) = self.look_at_node().await;
-        Found { store, damaged: self.damaged_stores(), node, txindex }
+        let clock = self.wallet.as_ref().and_then(|wallet| wallet.clock_doubt());
+        let clock = clock.map(|doubt| doubt.name());
+        Found { store, damaged: self.damaged_stores(), node, txindex, clock }
     }
 
     fn damaged_stores(&self) -> Vec<&'static str> {
@@ -165,6 +170,7 @@ impl Health {
 
 impl Found {
     /// Documents are made without the node. Payments need it, and its index, where one is configured.
+    /// While the clock is doubted, invoices do not expire.
     fn is_ready_for(&self, surface: Surface) -> bool {
         let is_node_ready = self.node == NodeState::None || self.txindex == Some(true);
         let is_intact = |name| !self.damaged.contains(&name);
@@ -172,9 +178,11 @@ impl Found {
             && match surface {
                 Surface::MinerId => is_intact(Surface::MinerId.name()),
                 Surface::Wallet | Surface::Payments => {
-                    is_node_ready && is_intact(Surface::Wallet.name())
+                    is_node_ready && is_intact(Surface::Wallet.name()) && self.clock.is_none()
                 }
-                Surface::Control => is_node_ready && self.damaged.is_empty(),
+                Surface::Control => {
+                    is_node_ready && self.damaged.is_empty() && self.clock.is_none()
+                }
             }
     }
 }

@@ -36,6 +36,13 @@ impl Clock {
         clock
     }
 
+    /// Sets the clock to so many seconds after the right time, or before it, and has the running server
+    /// believe it.
+    pub fn set(&self, site: &Site, seconds: i64) {
+        self.shift(seconds);
+        site.cli_ok(&["wallet", "accept-clock"]);
+    }
+
     /// Sets the clock to so many seconds after the right time, or before it.
     pub fn shift(&self, seconds: i64) {
         self.control.write_all_at(&seconds.to_ne_bytes(), 0).unwrap();

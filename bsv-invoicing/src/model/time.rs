@@ -1,6 +1,5 @@
 use std::fmt;
 use std::str::FromStr;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use jiff::fmt::temporal::DateTimePrinter;
@@ -163,23 +162,6 @@ fn is_rfc3339(text: &[u8]) -> bool {
     is_head && (1..=9).contains(&fraction.len()) && is_offset
 }
 
-/// The system's clock, which never goes back behind what it has shown.
-#[derive(Debug)]
-pub(crate) struct Clock(AtomicU64);
-
-impl Clock {
-    /// A clock that starts no earlier than `earliest`.
-    pub(crate) fn new(earliest: Timestamp) -> Self {
-        Self(AtomicU64::new(earliest.as_micros()))
-    }
-
-    pub(crate) fn now(&self) -> Timestamp {
-        let now = Timestamp::of_system();
-        let shown = self.0.fetch_max(now.as_micros(), Ordering::Relaxed);
-        Timestamp::from_micros(shown).max(now)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -248,16 +230,5 @@ mod tests {
         ] {
             assert_eq!(text.parse::<Timestamp>(), Err(TimestampParseError), "{text}");
         }
-    }
-
-    #[test]
-    fn the_clock_never_goes_back() {
-        let future = Timestamp::of_system().after(Duration::from_secs(3600));
-        let clock = Clock::new(future);
-        assert_eq!(clock.now(), future);
-        let clock = Clock::new(Timestamp::from_micros(0));
-        let first = clock.now();
-        assert!(first >= Timestamp::of_system().before(Duration::from_secs(60)));
-        assert!(clock.now() >= first);
     }
 }

@@ -18,6 +18,7 @@ use crate::error::Error;
 use crate::ledger::queries::{GetFollowed, GetTransaction};
 use crate::ledger::rows::{Damaged, FollowedBlock};
 use crate::ledger::{Contest, Displace, FollowTip, Invalidate, TellContested, Unfollow};
+use crate::model::time::Timestamp;
 use crate::model::transaction::{Followed, FollowedUntil, Purpose, TransactionState};
 use crate::store::{WalletStore, WalletStoreError};
 use crate::wallet::{Wallet, away};
@@ -47,6 +48,10 @@ impl<S: WalletStore> Wallet<S> {
         if is_new_tip {
             let floor = node.policy().await.map_err(away)?.mining_fee_rate;
             self.fee_floor.store(floor, Ordering::Relaxed);
+            if let Some(block) = node.block_header(&tip.hash).await.map_err(away)? {
+                let micros = u64::from(block.header.time) * 1_000_000;
+                self.note_tip_time(Timestamp::from_micros(micros));
+            }
             let followed_to = last.filter(|_| !following.is_other_chain);
             following.is_other_chain = self.forget_lost_blocks(node, tip, followed_to).await?;
         }
@@ -174,7 +179,7 @@ impl<S: WalletStore> Wallet<S> {
             | TransactionState::Invalid
             | TransactionState::Refused
             | TransactionState::Cancelled => {
-                if matches!(until, FollowedUntil::Time(until) if until <= self.now()) {
+                if matches!(until, FollowedUntil::Time(until) if until <= self.expiry_time()) {
                     self.store.execute(Unfollow { transaction: number }).await?;
                 }
                 Ok(())

@@ -59,7 +59,7 @@ impl<S: WalletStore> Wallet<S> {
 
     /// Invoices in the order of their creation, or the other way round.
     pub async fn invoices(&self, query: InvoiceQuery) -> Result<InvoicePage, Error> {
-        Ok(self.store.list(GetInvoices(query, self.now())).await?)
+        Ok(self.store.list(GetInvoices(query, self.expiry_time())).await?)
     }
 
     /// Deletes an invoice that is not paid: nobody is shown it any more.
@@ -73,7 +73,7 @@ impl<S: WalletStore> Wallet<S> {
     /// idempotency keys. Answers whether there may be more to do at once. To be called every second
     /// or so, in a process that runs for long.
     pub async fn sweep(&self) -> Result<bool, Error> {
-        let (now, doubted_since) = (self.now(), None);
+        let (now, doubted_since) = (self.now(), self.doubted_since());
         let sweep = Sweep { now, doubted_since, limit: MAX_SWEPT };
         match self.store.execute(sweep).await {
             Ok(count) => Ok(count == MAX_SWEPT),

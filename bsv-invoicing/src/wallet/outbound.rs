@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::{Client, Url, redirect};
-use rustls::crypto::{CryptoProvider, ring};
+use rustls::crypto::ring;
 use rustls::{ClientConfig, RootCertStore};
 use rustls_platform_verifier::BuilderVerifierExt;
 use thiserror::Error;
@@ -96,13 +96,10 @@ impl Outbound {
 }
 
 fn tls() -> ClientConfig {
-    // Fails if the process has one already, which will do.
-    let _ = ring::default_provider().install_default();
-    let provider = CryptoProvider::get_default().expect("one was installed");
     let builder = || {
-        ClientConfig::builder_with_provider(Arc::clone(provider))
+        ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
-            .expect("providers support a version of TLS")
+            .expect("the provider knows the versions of TLS")
     };
     match builder().with_platform_verifier() {
         Ok(builder) => builder.with_no_client_auth(),

@@ -220,7 +220,7 @@ impl<S: WalletStore> Wallet<S> {
         let quoted = match terms.fees {
             Some(fees) => per_kilobyte(fees.standard).max(per_kilobyte(fees.data)),
             // A payee that states no fee may ask for what we ask for.
-            None => self.settings.fee_rate,
+            None => self.settings.fee_rate.min(self.settings.max_fee_rate),
         };
         let fee_rate = quoted.max(floor);
         let limit = self.settings.max_fee_rate;
@@ -311,7 +311,7 @@ impl<S: WalletStore> Wallet<S> {
         let Ok(_place) = self.begin_paying(&url, false) else { return Ok(()) };
         let payment = self.outgoing_payment(number).await?;
         match payment.state {
-            OutgoingState::Open if payment.expires_at.after(GRACE) <= self.now() => {
+            OutgoingState::Open if payment.expires_at.after(GRACE) <= self.expiry_time() => {
                 self.cancel_alone(number).await.map(drop)
             }
             OutgoingState::Open => self.post(number).await.map(drop),

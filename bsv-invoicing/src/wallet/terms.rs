@@ -37,7 +37,7 @@ impl<S: WalletStore> Wallet<S> {
 
     /// Fails unless an invoice waits for payment.
     pub(crate) fn check_payable(&self, invoice: &Invoice) -> Result<(), Error> {
-        match invoice.state(self.now()) {
+        match invoice.state(self.expiry_time()) {
             InvoiceState::Pending => Ok(()),
             InvoiceState::Paid => Err(Error::Paid(invoice.id.to_string())),
             InvoiceState::Expired => Err(Error::Expired(invoice.id.to_string())),

@@ -1,7 +1,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use bsv_invoicing::{OutgoingPayment, Wallet, faucet};
+use bsv_invoicing::{OutgoingPayment, OwnListeners, Wallet, faucet};
 use bsv_minerid::{Alias, Error, MinerContact, MinerIds, VctxSetup, set_up_vctx};
 use bsv_network::NodeRpc;
 use bsv_tx::{Network, OutPoint, Txid};
@@ -38,6 +38,7 @@ use crate::minerid::Refusal;
 /// | `POST /control/minerids/{alias}/blind-signing` | `{"on"}` | the identity |
 /// | `POST /control/import` | `{"from"}`, an absolute path | the aliases |
 /// | `POST /control/wallet/backup-words` | | `{"words"}`: whoever has them has the money |
+/// | `POST /control/wallet/accept-clock` | | `{"doubt"}`: what was doubted, or null |
 /// | `GET /control/wallet/payments?before=N` | | payments by the wallet, the newest first |
 /// | `POST /control/wallet/payments/{number}/cancel` | | the payment |
 /// | `GET /control/tokens` | | the tokens, without their texts |
@@ -143,6 +144,10 @@ impl SetUp {
                 let seed = wallet.export_seed().await?;
                 Ok(answer::json(StatusCode::OK, &json!({ "words": *seed.words() })))
             }
+            ("POST", ["wallet", "accept-clock"]) => {
+                let doubt = wallet.accept_clock().map(|doubt| doubt.to_string());
+                Ok(answer::json(StatusCode::OK, &json!({ "doubt": doubt })))
+            }
             ("GET", ["wallet", "payments"]) => {
                 let before = before(request.uri().query())?;
                 let payments = wallet.outgoing_payments(before, MAX_PAYMENTS).await?;
@@ -161,14 +166,15 @@ impl SetUp {
             ("POST", ["faucet"]) => {
                 let FaucetJson { url } = parse(request.body())
                     .map_err(|Refusal { status, text }| Problem::of_status(status, text))?;
-                let txid = self.faucet(&url).await?;
+                let own = wallet.own_listeners().clone();
+                let txid = self.faucet(&url, own).await?;
                 Ok(answer::json(StatusCode::OK, &json!({ "txid": txid.to_string() })))
             }
             _ => Err(Problem::of_status(StatusCode::NOT_FOUND, "there is nothing here")),
         }
     }
 
-    async fn faucet(&self, url: &str) -> Result<Txid, Problem> {
+    async fn faucet(&self, url: &str, own: OwnListeners) -> Result<Txid, Problem> {
         if self.network != Network::Regtest {
             let detail = "the faucet gives coins of a regtest node only";
             return Err(Problem::of_status(StatusCode::UNPROCESSABLE_ENTITY, detail));
@@ -177,7 +183,7 @@ impl SetUp {
             let detail = "no node is configured: set rpcUser and rpcPassword";
             return Err(Problem::of_status(StatusCode::SERVICE_UNAVAILABLE, detail));
         };
-        Ok(faucet(node, url).await?)
+        Ok(faucet(node, url, own).await?)
     }
 
     async fn call(&self, method: &Method, path: &str, body: &Bytes) -> Result<Answer, Refusal> {

@@ -106,7 +106,7 @@ impl WalletApi {
             }
             (Route::Invoice, &Method::GET | &Method::HEAD) => {
                 let invoice = self.wallet.invoice(id).await?;
-                let body = invoice.to_json(self.wallet.now());
+                let body = invoice.to_json(self.wallet.expiry_time());
                 Ok(self.with_payment_url(answer::json_text(StatusCode::OK, body), &invoice))
             }
             (Route::Invoice, &Method::DELETE) => {

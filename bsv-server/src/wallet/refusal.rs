@@ -53,6 +53,14 @@ impl From<&Error> for Problem {
             Error::Expired(_) => impossible("invoice-expired", text),
             Error::UnknownInput { .. } => impossible("unknown-inputs", text),
             Error::FeeTooLow { .. } => impossible("fee-too-low", text),
+            Error::TooManyAncestors { .. } => impossible("too-many-ancestors", text),
+            Error::NotFinal { .. } => impossible("not-final", text),
+            Error::Underpaid { .. } => impossible("underpaid", text),
+            Error::Waiting => impossible("payment-waiting", text),
+            Error::UnpayableTerms(_) => impossible("unpayable-terms", text),
+            Error::EarlierAttempt(_) => {
+                Self::new(StatusCode::CONFLICT, "earlier-payment-open", text)
+            }
             Error::RefusedByNetwork(_) => impossible("refused-by-network", text),
             Error::PayeeRefuses(_) => impossible("refused-by-payee", text),
             Error::OverLimit { .. } => impossible("over-limit", text),

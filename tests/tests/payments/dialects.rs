@@ -277,6 +277,31 @@ fn bip270_refuses_in_its_own_words() {
     assert_eq!(counter.shop.balance(), PRICE);
 }
 
+/// Payers of go-dpp show only that.
+#[test]
+fn refusals_of_payers_carry_their_detail_as_a_message() {
+    let counter = Counter::new(0);
+    let id = counter.shop.invoice(PRICE);
+    let client = counter.shop.server.payments();
+    let path = |id: &str| format!("{}{id}", PATHS[0]);
+    let too_long = vec![b' '; 10_000_001];
+    for (reply, status) in [
+        (client.get("/nowhere"), 404),
+        (client.get(&path("000000000000")), 404),
+        (client.request("DELETE", &path(&id), b""), 405),
+        (client.post(&path(&id), "{}"), 400),
+        (client.post(&path(&id), r#"{"rawTx":"00"}"#), 400),
+        (client.post(&path(&id), &too_long), 413),
+        (client.get(&format!("/api/v1/channel/{id}")), 401),
+    ] {
+        let problem = json_of(&reply);
+        assert_eq!((reply.status, &problem["message"]), (status, &problem["detail"]));
+        assert!(problem["message"].is_string(), "{problem}");
+    }
+    let owners = counter.shop.server.wallet().get("/api/v1/invoices/000000000000");
+    assert!(json_of(&owners).get("message").is_none(), "{}", owners.body);
+}
+
 #[test]
 fn payers_are_not_told_where_the_node_is() {
     let mut counter = Counter::new(1);

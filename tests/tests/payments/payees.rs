@@ -246,7 +246,7 @@ fn terms_have_expired_by_the_clock_of_the_wallet() {
     let buyer = Merchant { server: site.server(), site };
     buyer.fill(10_000);
     let payee = Payee::asking(&go_dpp_terms(&[output(1_000)]));
-    clock.shift(25 * 60 * 60);
+    clock.set(&buyer.site, 25 * 60 * 60);
     let detail = check_problem(&buyer.pay(&payee.url()), 422, "refused-by-payee");
     assert!(detail.contains("expired"), "{detail}");
 }

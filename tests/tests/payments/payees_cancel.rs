@@ -149,7 +149,7 @@ fn a_payment_whose_terms_have_long_expired_is_cancelled_by_itself() {
     buyer.fill(30_000);
     let payee = evasive(10_000);
     let transaction = leave_open(&buyer, &payee);
-    clock.shift(DAY + 3_000);
+    clock.set(&buyer.site, DAY + 3_000);
     let posts = payee.requests("POST").len();
     wait_until("it is sent again", || payee.requests("POST").len() > posts);
     assert_eq!(buyer.outgoing_states(), ["open"]);

@@ -100,7 +100,7 @@ fn what_has_expired_is_shown_so_before_and_after_the_sweep() {
         times.iter().map(|time| expired(&create_until(&owner, time))).collect();
     invoices.push(expired(&owner.create(INVOICES, r#"{"satoshis":1}"#)));
     thread::sleep(SWEEP);
-    clock.shift(2 * DAY);
+    clock.set(&owner.site, 2 * DAY);
     check_expired(&owner, &invoices);
     thread::sleep(SWEEP);
     check_expired(&owner, &invoices);
@@ -115,14 +115,14 @@ fn a_clock_that_is_set_back_revives_nothing() {
         expired(&owner.create(INVOICES, r#"{"satoshis":1}"#)),
         expired(&create_until(&owner, &text(now() + HOUR))),
     ];
-    clock.shift(2 * DAY);
+    clock.set(&owner.site, 2 * DAY);
     check_expired(&owner, &invoices);
-    clock.shift(0);
+    clock.set(&owner.site, 0);
     check_expired(&owner, &invoices);
-    clock.shift(2 * DAY);
+    clock.set(&owner.site, 2 * DAY);
     thread::sleep(SWEEP);
     for shift in [DAY, 0, -DAY, -30 * 365 * DAY] {
-        clock.shift(shift);
+        clock.set(&owner.site, shift);
         check_expired(&owner, &invoices);
     }
     let restarts: [fn(Owner) -> Owner; 2] = [Owner::restart, Owner::restart_after_kill];
@@ -151,9 +151,9 @@ fn a_clock_that_is_set_back_revives_nothing() {
 #[test]
 fn after_a_clock_was_ahead_time_goes_on_from_the_last_event() {
     let (owner, clock) = with_clock();
-    clock.shift(DAY);
+    clock.set(&owner.site, DAY);
     let ahead = owner.create(INVOICES, r#"{"satoshis":1}"#);
-    clock.shift(0);
+    clock.set(&owner.site, 0);
     let owner = owner.restart();
     let back = owner.create(INVOICES, r#"{"satoshis":1}"#);
     let created_at = |text: &str| -> String {
@@ -161,7 +161,7 @@ fn after_a_clock_was_ahead_time_goes_on_from_the_last_event() {
         invoice["createdAt"].as_str().unwrap().to_owned()
     };
     assert_eq!(created_at(&back), created_at(&ahead));
-    clock.shift(DAY + 60);
+    clock.set(&owner.site, DAY + 60);
     let later = owner.create(INVOICES, r#"{"satoshis":1}"#);
     assert!(micros(&created_at(&later)) > micros(&created_at(&back)) + 50 * SECOND, "{later}");
     assert_eq!(owner.text(INVOICES), format!("[{ahead},{back},{later}]"));
@@ -171,7 +171,7 @@ fn after_a_clock_was_ahead_time_goes_on_from_the_last_event() {
 fn what_has_expired_can_be_deleted_before_and_after_the_sweep() {
     let (owner, clock) = with_clock();
     let ids = [1, 2].map(|_| id_of(&owner.create(INVOICES, r#"{"satoshis":1}"#)));
-    clock.shift(2 * DAY);
+    clock.set(&owner.site, 2 * DAY);
     for (id, left) in [(&ids[0], 1), (&ids[1], 0)] {
         assert_eq!(owner.invoice(id)["state"], "expired");
         assert_eq!(owner.delete(id).status, 204);
@@ -187,7 +187,7 @@ fn what_has_expired_can_be_deleted_before_and_after_the_sweep() {
 fn many_that_expire_at_once_are_shown_so_at_once() {
     let (owner, clock) = with_clock();
     owner.create_many(1200, "many");
-    clock.shift(2 * DAY);
+    clock.set(&owner.site, 2 * DAY);
     assert_eq!(owner.ids(&format!("{INVOICES}?state=expired")).len(), 1200);
     assert_eq!(owner.ids(&format!("{INVOICES}?state=pending")).len(), 0);
     thread::sleep(SWEEP);

@@ -179,7 +179,7 @@ fn an_invoice_that_has_expired_is_still_the_first_answer() {
     let owner = Owner::start_on(site);
     let body = format!(r#"{{"satoshis":1,"expiresAt":"{}"}}"#, text(now() + 600 * SECOND));
     let first = create(&owner, INVOICES, "key", &body);
-    clock.shift(DAY / 2);
+    clock.set(&owner.site, DAY / 2);
     assert_eq!(owner.invoice(&id_of(&first))["state"], "expired");
     assert_eq!(owner.post_with_key(INVOICES, "new", &body).status, 400);
     check_same(&owner, INVOICES, "key", &body, &first);
@@ -193,7 +193,7 @@ fn a_key_is_forgotten_after_a_day() {
     let mut owner = Owner::start_on(site);
     let firsts = ROUTES.map(|(path, body)| create(&owner, path, "key", body));
     for (is_restarted, shift) in [(false, DAY - 60), (true, DAY - 30)] {
-        clock.shift(shift);
+        clock.set(&owner.site, shift);
         if is_restarted {
             owner = owner.restart();
         }
@@ -201,7 +201,7 @@ fn a_key_is_forgotten_after_a_day() {
             check_same(&owner, path, "key", body, first);
         }
     }
-    clock.shift(DAY + 1);
+    clock.set(&owner.site, DAY + 1);
     for ((path, body), first) in ROUTES.iter().zip(&firsts) {
         let second = create(&owner, path, "key", body);
         assert_ne!(id_of(&second), id_of(first), "{path}");
@@ -209,7 +209,7 @@ fn a_key_is_forgotten_after_a_day() {
         let other = owner.post_with_key(path, "key", r#"{"satoshis":9,"name":"n"}"#);
         check_problem(&other, 409, "idempotency-key-reused", path);
     }
-    clock.shift(3 * DAY);
+    clock.set(&owner.site, 3 * DAY);
     // The sweep runs each second.
     thread::sleep(std::time::Duration::from_millis(1500));
     for (path, _) in ROUTES {

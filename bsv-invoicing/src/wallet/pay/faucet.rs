@@ -5,6 +5,7 @@ use super::{Payee, payment_url, terms_outputs};
 use crate::dpp::{Acknowledgement, AnswerError};
 use crate::error::Error;
 use crate::wallet::away;
+use crate::wallet::outbound::OwnListeners;
 
 /// The most that a faucet pays at once (wallet specification, Limits), in satoshis.
 const FAUCET_LIMIT: u64 = 100_000;
@@ -14,10 +15,11 @@ const FAUCET_LIMIT: u64 = 100_000;
 const ATTEMPTS: u32 = 5;
 
 /// Pays to a payment URL out of the wallet of a regtest node, at most 100,000 satoshis, as the faucet of
-/// the test network does. Answers the transaction.
-pub async fn faucet(node: &NodeRpc, url: &str) -> Result<Txid, Error> {
+/// the test network does. Answers the transaction. The payee leads to none of our `own` listeners but
+/// that for payers.
+pub async fn faucet(node: &NodeRpc, url: &str, own: OwnListeners) -> Result<Txid, Error> {
     let url = payment_url(url)?;
-    let payee = Payee::default();
+    let payee = Payee::new(own);
     let terms = payee.terms(&url, Network::Regtest).await?;
     let asked = terms.terms.satoshis();
     if asked > FAUCET_LIMIT {

@@ -15,7 +15,7 @@ use crate::wallet::outbound::{Outbound, OwnListeners, Reach, channel_url, is_blo
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Talks to payees, whom nobody has to trust.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Payee(Outbound);
 
 impl Payee {

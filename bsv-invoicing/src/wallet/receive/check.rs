@@ -35,7 +35,7 @@ impl<S: WalletStore> Wallet<S> {
                 true
             }
         };
-        let (invoice, now, doubted_since) = (invoice.number, self.now(), None);
+        let (invoice, now, doubted_since) = (invoice.number, self.now(), self.doubted_since());
         Ok(Offer { invoice, transaction, receipts, refund_to, is_known, now, doubted_since })
     }
 
