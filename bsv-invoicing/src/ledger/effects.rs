@@ -270,11 +270,12 @@ impl<R: Rows> Books<R> {
         Ok(invoices)
     }
 
-    /// What counts of what was paid to an invoice, in satoshis.
-    fn paid_satoshis(&self, invoice: u64) -> Result<u64, R::Error> {
+    /// What counts of what was paid to an invoice in time, in satoshis. What came late is held.
+    fn paid_satoshis(&self, invoice: u64, expires_at: Timestamp) -> Result<u64, R::Error> {
         let mut sum = 0_u64;
         for ((_, number), ()) in self.rows.range::<Incoming>((invoice, 0)..=(invoice, u64::MAX))? {
-            if !self.transaction(number)?.state.counts() {
+            let record = self.transaction(number)?;
+            if !record.state.counts() || record.at >= expires_at {
                 continue;
             }
             for (_, receipt) in self.made_by(number)? {
@@ -290,7 +291,8 @@ impl<R: Rows> Books<R> {
     fn recount_invoice(&mut self, number: u64, at: Timestamp) -> Result<(), R::Error> {
         // Invoices that were found with the words alone are not there.
         let Some(mut invoice) = self.rows.get::<Invoices>(&number)? else { return Ok(()) };
-        let is_paid = self.paid_satoshis(number)? >= invoice.satoshis.max(1);
+        let paid = self.paid_satoshis(number, invoice.expires_at)?;
+        let is_paid = paid >= invoice.satoshis.max(1);
         match (invoice.payment_received_at, is_paid) {
             (None, true) if invoice.deleted_at.is_none() => {
                 invoice.payment_received_at = Some(at);

@@ -41,6 +41,7 @@ impl<S: WalletStore> Wallet<S> {
     /// that runs for long; fails if the node cannot be used, and goes on with the next call.
     pub async fn follow(self: &Arc<Self>, following: &mut Following) -> Result<(), Error> {
         let node = self.node()?;
+        self.catch_up(node).await?;
         // Until the end, so that all is looked at again if something fails.
         let last = following.tip.take();
         let tip = node.tip().await.map_err(away)?;

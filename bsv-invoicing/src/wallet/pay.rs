@@ -84,6 +84,7 @@ impl<S: WalletStore> Wallet<S> {
         idempotency: Option<IdempotencyKey>,
     ) -> Result<OutgoingPayment, Error> {
         let url = payment_url(url)?;
+        self.check_caught_up().await?;
         let place = self.place_to_pay(url.as_str()).await?;
         let wallet = Arc::clone(self);
         let paid = tokio::spawn(async move {
