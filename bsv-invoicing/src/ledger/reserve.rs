@@ -46,7 +46,7 @@ pub struct Reserve {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reserved {
     /// It was made before.
-    Before(OutgoingPayment),
+    Before(Box<OutgoingPayment>),
     /// Coins are reserved for it.
     Now(Reservation),
 }
@@ -67,7 +67,7 @@ impl Command for Reserve {
     fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<Reserved, R::Error> {
         let key = self.idempotency.as_ref();
         if let Some(payment) = books.payment_before(&self.url, key, self.now)? {
-            return Ok(Reserved::Before(payment));
+            return Ok(Reserved::Before(Box::new(payment)));
         }
         let first = books.coins_of_earlier_attempts(&url_hash(&self.url))?;
         let choice = books.choose(&self.spending, &first)?.map_err(|spendable| {

@@ -11,6 +11,7 @@ use crate::ledger::items::{FoldLedger, LedgerItem, LedgerTransaction};
 use crate::ledger::queries::{GetAccounts, GetCatchUp, GetFigures, GetLastEventAt};
 use crate::model::coin::Chain;
 use crate::model::time::Timestamp;
+use crate::model::transaction::TransactionState;
 use crate::store::WalletStore;
 use crate::wallet::recover::DEFAULT_LOOKAHEAD;
 use crate::wallet::search::{KnownBooks, Search};
@@ -86,7 +87,7 @@ fn add(books: &mut KnownBooks, it: &LedgerTransaction) {
     for coin in &it.coins {
         let outpoint = bsv_tx::OutPoint { txid: it.txid, vout: coin.vout };
         let is_spent = coin.spender.as_ref().and_then(|spender| spender.state);
-        if it.state.counts() && !is_spent.is_some_and(|state| state.spends()) {
+        if it.state.counts() && !is_spent.is_some_and(TransactionState::spends) {
             books.coins.insert(outpoint, it.number);
         }
         if coin.key.chain == Chain::Change {

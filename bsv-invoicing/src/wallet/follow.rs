@@ -124,7 +124,10 @@ impl<S: WalletStore> Wallet<S> {
         following: &mut Following,
     ) -> Result<(), Error> {
         let seen_to = match place {
-            Ok(TransactionPlace::Block(_)) => Ok(following.forget(followed.number)),
+            Ok(TransactionPlace::Block(_)) => {
+                following.forget(followed.number);
+                Ok(())
+            }
             Ok(TransactionPlace::Mempool) => self.see_in_mempool(node, followed, following).await,
             Ok(TransactionPlace::Nowhere) => self.see_nowhere(node, followed, tip, following).await,
             Err(error) => Err(error),
