@@ -6,6 +6,7 @@
 mod checks;
 mod network;
 mod paying;
+mod regressions;
 mod rows;
 mod steps;
 mod told;

@@ -1,0 +1,56 @@
+//! Sequences that the rules have got wrong, as they were found and shrunk.
+
+use crate::steps::{Input, Parents, Showing, Step};
+use crate::world::World;
+
+/// In the mempool, at a sufficient fee.
+const SHOWN: Showing = Showing {
+    is_fee_sufficient: true,
+    is_mined: false,
+    may_lose_blocks: false,
+    are_blocks_told: true,
+    parents: Parents::First,
+};
+
+fn run(steps: &[Step]) {
+    let mut world = World::default();
+    steps.iter().for_each(|step| world.take(*step));
+}
+
+/// What was offered kept from being offered only what pays the invoice that it came for: of the other
+/// invoices that it pays, a second payment could be offered at once.
+#[test]
+fn what_pays_two_invoices_is_offered_for_both() {
+    run(&[
+        Step::CreateInvoice { satoshis: 1000, is_short: false },
+        Step::Fund { satoshis: 1000, showing: Showing { is_fee_sufficient: false, ..SHOWN } },
+        Step::Offer {
+            invoice: 0,
+            input: Input::Fresh,
+            more: 0,
+            also: Some(1),
+            is_joint: true,
+            is_known: false,
+        },
+    ]);
+}
+
+/// What was lost and came again for the second invoice that it pays was in flight for ever.
+#[test]
+fn what_pays_two_invoices_can_come_again_for_the_second() {
+    run(&[
+        Step::CreateInvoice { satoshis: 1000, is_short: false },
+        Step::CreateInvoice { satoshis: 1000, is_short: false },
+        Step::Offer {
+            invoice: 0,
+            input: Input::Fresh,
+            more: 0,
+            also: Some(1),
+            is_joint: true,
+            is_known: false,
+        },
+        Step::Refuse(0),
+        Step::OfferAgain { payment: 0, invoice: 1, is_known: false },
+        Step::Refuse(0),
+    ]);
+}
