@@ -142,6 +142,10 @@ impl World {
                     checks::check_one_per_url(&world.told, &world.network, payment.number);
                 }
                 Err(Refusal::NotReserved(_)) => assert!(!is_reserved),
+                Err(Refusal::EarlierAttempt(other)) => {
+                    assert!(Some(*other) != reservation.previous);
+                    assert_eq!(world.told.payments[other].url, to);
+                }
                 Err(refusal) => panic!("{refusal}"),
             }
         });

@@ -54,3 +54,15 @@ fn what_pays_two_invoices_can_come_again_for_the_second() {
         Step::Refuse(0),
     ]);
 }
+
+/// Coins that were reserved twice for payments to one URL made two payments that could both be mined.
+#[test]
+fn of_two_reservations_for_a_url_one_is_recorded() {
+    run(&[
+        Step::Fund { satoshis: 1329, showing: SHOWN },
+        Step::Fund { satoshis: 2577, showing: SHOWN },
+        Step::Reserve { url: 0, satoshis: 1000, fee_rate: 0 },
+        Step::Pay { url: 0, satoshis: 1000, fee_rate: 0 },
+        Step::Record { reservation: 0, to_invoice: None },
+    ]);
+}
