@@ -99,7 +99,9 @@ impl Network {
             }
         }
         self.by_txid.insert(*txid.as_bytes(), index);
-        let (place, was_buried) = (Place::Nowhere, false);
+        let place = Place::Nowhere;
+        let mut descended_from = ancestors.iter().filter(|it| **it != index);
+        let was_buried = descended_from.any(|it| self.transactions[*it].was_buried);
         self.transactions.push(NetworkTransaction {
             transaction,
             txid,
@@ -121,6 +123,11 @@ impl Network {
     pub(crate) fn contradict(&self, one: usize, other: usize) -> bool {
         let [one, other] = [one, other].map(|index| &self.transactions[index].lineage);
         one.iter().any(|(outpoint, spender)| other.get(outpoint).is_some_and(|it| it != spender))
+    }
+
+    /// Whether no transaction can spend all of these.
+    pub(crate) fn contradict_each_other(&self, outpoints: &[OutPoint]) -> bool {
+        self.clone().add(outpoints, &[1], Vec::new(), false).is_none()
     }
 
     fn rivals(&self, index: usize) -> Vec<usize> {

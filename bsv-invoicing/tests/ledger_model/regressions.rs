@@ -66,3 +66,17 @@ fn of_two_reservations_for_a_url_one_is_recorded() {
         Step::Record { reservation: 0, to_invoice: None },
     ]);
 }
+
+/// An attempt that descends from what is lost was taken for one that cannot be mined. But the network may
+/// still show both, unless the chain contradicts them.
+#[test]
+fn an_attempt_that_spends_what_is_lost_may_still_be_mined() {
+    run(&[
+        Step::Recover { spends: None, to_invoice: None, satoshis: 2921, is_mined: false },
+        Step::Drop(0),
+        Step::Pay { url: 0, satoshis: 1000, fee_rate: 0 },
+        Step::Invalidate(0),
+        Step::Recover { spends: None, to_invoice: None, satoshis: 3908, is_mined: false },
+        Step::Pay { url: 0, satoshis: 1000, fee_rate: 0 },
+    ]);
+}
