@@ -37,6 +37,8 @@ pub(crate) struct NetworkTransaction {
     lineage: BTreeMap<u32, usize>,
     /// Itself and its ancestors.
     ancestors: BTreeSet<usize>,
+    /// What no chain can hold besides it: they, or ancestors of theirs, spend the same output.
+    rivals: BTreeSet<usize>,
     /// Whether something in a block has contradicted it at any time.
     pub(crate) was_buried: bool,
 }
@@ -83,6 +85,39 @@ impl Network {
         };
         let txid = transaction.txid();
         let index = self.transactions.len();
+        let (lineage, ancestors) = self.lineage(inputs)?;
+        let contradicts = |other: &NetworkTransaction| {
+            let mut both = lineage.iter().filter_map(|(it, by)| Some((by, other.lineage.get(it)?)));
+            both.any(|(one, other)| one != other)
+        };
+        let all = self.transactions.iter().enumerate();
+        let rivals: BTreeSet<_> =
+            all.filter(|(_, it)| contradicts(it)).map(|(other, _)| other).collect();
+        for rival in &rivals {
+            self.transactions[*rival].rivals.insert(index);
+        }
+        self.by_txid.insert(*txid.as_bytes(), index);
+        let place = Place::Nowhere;
+        let mut descended_from = ancestors.iter().filter(|it| **it != index);
+        let was_buried = descended_from.any(|it| self.transactions[*it].was_buried);
+        self.transactions.push(NetworkTransaction {
+            transaction,
+            txid,
+            place,
+            pays,
+            is_of_stranger,
+            lineage,
+            ancestors,
+            rivals,
+            was_buried,
+        });
+        Some(index)
+    }
+
+    /// All outputs that the next transaction and its ancestors spend, and those ancestors, with itself.
+    /// Answers nothing if it contradicts itself.
+    fn lineage(&mut self, inputs: &[OutPoint]) -> Option<(BTreeMap<u32, usize>, BTreeSet<usize>)> {
+        let index = self.transactions.len();
         let (mut lineage, mut ancestors) = (BTreeMap::new(), BTreeSet::from([index]));
         for input in inputs {
             let next = u32::try_from(self.outpoints.len()).unwrap();
@@ -98,21 +133,7 @@ impl Network {
                 }
             }
         }
-        self.by_txid.insert(*txid.as_bytes(), index);
-        let place = Place::Nowhere;
-        let mut descended_from = ancestors.iter().filter(|it| **it != index);
-        let was_buried = descended_from.any(|it| self.transactions[*it].was_buried);
-        self.transactions.push(NetworkTransaction {
-            transaction,
-            txid,
-            place,
-            pays,
-            is_of_stranger,
-            lineage,
-            ancestors,
-            was_buried,
-        });
-        Some(index)
+        Some((lineage, ancestors))
     }
 
     pub(crate) fn place(&self, index: usize) -> Place {
@@ -121,23 +142,22 @@ impl Network {
 
     /// Whether no chain can hold both: they, or ancestors of theirs, spend the same output.
     pub(crate) fn contradict(&self, one: usize, other: usize) -> bool {
-        let [one, other] = [one, other].map(|index| &self.transactions[index].lineage);
-        one.iter().any(|(outpoint, spender)| other.get(outpoint).is_some_and(|it| it != spender))
+        self.transactions[one].rivals.contains(&other)
     }
 
     /// Whether no transaction can spend all of these.
-    pub(crate) fn contradict_each_other(&self, outpoints: &[OutPoint]) -> bool {
-        self.clone().add(outpoints, &[1], Vec::new(), false).is_none()
+    pub(crate) fn contradict_each_other(&mut self, outpoints: &[OutPoint]) -> bool {
+        self.lineage(outpoints).is_none()
     }
 
-    fn rivals(&self, index: usize) -> Vec<usize> {
-        let all = 0..self.transactions.len();
-        all.filter(|other| self.contradict(index, *other)).collect()
+    /// What no chain can hold besides a transaction.
+    pub(crate) fn rivals(&self, index: usize) -> &BTreeSet<usize> {
+        &self.transactions[index].rivals
     }
 
     /// The last block that holds what contradicts this transaction: the chain has to lose it first.
     pub(crate) fn rival_block(&self, index: usize) -> Option<BlockPlace> {
-        let blocks = self.rivals(index).into_iter().filter_map(|rival| match self.place(rival) {
+        let blocks = self.rivals(index).iter().filter_map(|rival| match self.place(*rival) {
             Place::Block(block) => Some(block),
             Place::Nowhere | Place::Mempool => None,
         });
@@ -157,7 +177,7 @@ impl Network {
     /// The network takes a transaction that nothing in a block contradicts, with the ancestors that it
     /// lacks. What contradicts them leaves the mempool. Answers what has a new place, ancestors first.
     pub(crate) fn show(&mut self, index: usize, place: Place) -> Vec<usize> {
-        for rival in self.rivals(index) {
+        for rival in self.rivals(index).clone() {
             assert!(!matches!(self.place(rival), Place::Block(_)), "contradictions in the chain");
             self.transactions[rival].place = Place::Nowhere;
             self.transactions[rival].was_buried |= matches!(place, Place::Block(_));
@@ -203,5 +223,8 @@ impl Network {
         assert_eq!(index + 1, self.transactions.len());
         let forgotten = self.transactions.pop().unwrap();
         self.by_txid.remove(forgotten.txid.as_bytes());
+        for rival in forgotten.rivals {
+            self.transactions[rival].rivals.remove(&index);
+        }
     }
 }

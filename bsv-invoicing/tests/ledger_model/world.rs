@@ -418,9 +418,7 @@ impl World {
     fn show_rival(&mut self, transaction: Pick, rival: Pick, showing: Showing) {
         let Some(number) = self.any(transaction, |_| true) else { return };
         let index = self.told.entries[&number].transaction;
-        let rivals: Vec<_> = (0..self.network.transactions.len())
-            .filter(|other| self.network.contradict(index, *other))
-            .collect();
+        let rivals: Vec<_> = self.network.rivals(index).iter().copied().collect();
         if let Some(rival) = pick(&rivals, rival) {
             self.show(rival, showing);
         }
