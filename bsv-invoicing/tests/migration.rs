@@ -6,9 +6,13 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
+use bsv_invoicing::ledger::queries::{
+    GetBlocks, GetEvents, GetFollowed, GetIncoming, GetInvoices, GetLastEventAt,
+};
+use bsv_invoicing::ledger::{ForgetBlock, Refusal, Sweep};
 use bsv_invoicing::{
     Event, EventKind, InvoiceDraft, InvoiceQuery, InvoiceState, RedbWalletStore, Timestamp,
-    UserDraft, Wallet, WalletSettings, WalletStore,
+    UserDraft, Wallet, WalletSettings, WalletStore, WalletStoreError,
 };
 use bsv_store::{DatabaseOptions, DirLock, Keystore, PlainKeys};
 use bsv_tx::Network;
@@ -118,7 +122,7 @@ async fn all_that_version_1_wrote_is_found() {
         assert_as_written(&wallet, &copy).await;
         wallet.events(0, 99).await.unwrap()
     };
-    assert_eq!(copy.version(), 5);
+    assert_eq!(copy.version(), 6);
     let mut written: Vec<_> = copy
         .expected("invoices")
         .iter()
@@ -134,26 +138,34 @@ async fn all_that_version_1_wrote_is_found() {
     assert_eq!(wallet.events(0, 99).await.unwrap(), events);
 }
 
+/// How much was due at a time.
+async fn swept(store: &RedbWalletStore, now: Timestamp) -> usize {
+    match store.execute(Sweep { now, doubted_since: None, limit: 9 }).await {
+        Err(WalletStoreError::Refused(Refusal::NothingDue)) => 0,
+        count => count.unwrap(),
+    }
+}
+
 #[tokio::test]
 async fn invoices_of_version_1_that_have_expired_meanwhile_are_told_once() {
     let copy = Copy::of("version-1");
     let store = copy.store();
     let now: Timestamp = BOTH_EXPIRED.parse().unwrap();
-    let invoices = store.invoices(ALL, now).await.unwrap().invoices;
-    let last_written = store.last_event_at().await.unwrap();
-    assert_eq!(store.sweep(last_written, 9).await.unwrap(), 0);
+    let invoices = store.list(GetInvoices(ALL, now)).await.unwrap().invoices;
+    let last_written = store.get(GetLastEventAt).await.unwrap();
+    assert_eq!(swept(&store, last_written).await, 0);
     let first_expiry = invoices[EXPIRING[0]].expires_at;
-    assert_eq!(store.sweep(first_expiry, 9).await.unwrap(), 1);
+    assert_eq!(swept(&store, first_expiry).await, 1);
     drop(store);
     let store = copy.store();
-    assert_eq!(store.sweep(now, 9).await.unwrap(), 1);
-    assert_eq!(store.sweep(now.after(Duration::from_secs(3600)), 9).await.unwrap(), 0);
-    let told: Vec<_> =
-        store.events(6, 9).await.unwrap().iter().map(|event| (event.at, event.kind)).collect();
+    assert_eq!(swept(&store, now).await, 1);
+    assert_eq!(swept(&store, now.after(Duration::from_secs(3600))).await, 0);
+    let told = store.list(GetEvents(6, 9)).await.unwrap();
+    let told: Vec<_> = told.iter().map(|event| (event.at, event.kind)).collect();
     let [first, second] = EXPIRING.map(|place| EventKind::InvoiceExpired(invoices[place].id));
     assert_eq!(told, [(first_expiry, first), (now, second)]);
     let expired = InvoiceQuery { state: Some(InvoiceState::Expired), ..ALL };
-    let expired = store.invoices(expired, now).await.unwrap().invoices;
+    let expired = store.list(GetInvoices(expired, now)).await.unwrap().invoices;
     assert_eq!(expired, EXPIRING.map(|place| invoices[place].clone()));
 }
 
@@ -188,8 +200,9 @@ async fn what_is_new_continues_the_numbers_of_version_1() {
 /// Heights and hashes of the blocks that the payments of invoices are in.
 async fn blocks_of_payments(store: &RedbWalletStore) -> Vec<(u32, String)> {
     let mut blocks = Vec::new();
-    for invoice in store.invoices(ALL, BOTH_EXPIRED.parse().unwrap()).await.unwrap().invoices {
-        for payment in store.incoming(invoice.number).await.unwrap() {
+    let all = GetInvoices(ALL, BOTH_EXPIRED.parse().unwrap());
+    for invoice in store.list(all).await.unwrap().invoices {
+        for payment in store.get(GetIncoming(invoice.number)).await.unwrap() {
             blocks.extend(payment.block.map(|block| (block.height, block.hash.to_string())));
         }
     }
@@ -206,13 +219,14 @@ async fn blocks_of_earlier_versions_can_leave_the_chain() {
         let copy = Copy::of(fixture);
         let store = copy.store();
         assert_eq!(blocks_of_payments(&store).await, [first.clone(), first.clone()]);
-        let blocks = store.blocks(0).await.unwrap();
+        let blocks = store.list(GetBlocks(0)).await.unwrap();
         let told = blocks.iter().map(|block| (block.height, block.hash.to_string()));
         assert!(told.eq([first.clone(), second.clone()]), "{blocks:?}");
-        let followed = store.followed(0, 9).await.unwrap().len();
-        store.forget_block(blocks[0]).await.unwrap();
-        assert_eq!(store.blocks(0).await.unwrap(), blocks[1..]);
+        let followed = store.list(GetFollowed(0, 9)).await.unwrap().len();
+        let now = store.get(GetLastEventAt).await.unwrap();
+        store.execute(ForgetBlock { block: blocks[0], now }).await.unwrap();
+        assert_eq!(store.list(GetBlocks(0)).await.unwrap(), blocks[1..]);
         assert_eq!(blocks_of_payments(&store).await, []);
-        assert_eq!(store.followed(0, 9).await.unwrap().len(), followed + 2);
+        assert_eq!(store.list(GetFollowed(0, 9)).await.unwrap().len(), followed + 2);
     }
 }
