@@ -6,14 +6,23 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
+use bsv_invoicing::ledger::items::{FoldLedger, LedgerItem};
+use bsv_invoicing::ledger::queries::{
+    GetBalance, GetBlocks, GetEvents, GetFollowed, GetIncoming, GetInvoices, GetLastEventAt,
+    GetOutgoing, GetOutgoingBefore, GetOutgoingTo,
+};
+use bsv_invoicing::ledger::{ForgetBlock, Refusal, See, Sweep};
 use bsv_invoicing::{
-    Event, EventKind, InvoiceDraft, InvoiceQuery, InvoiceState, RedbWalletStore, Timestamp,
-    UserDraft, Wallet, WalletSettings, WalletStore,
+    Event, EventKind, FollowedUntil, IncomingPayment, InvoiceDraft, InvoiceQuery, InvoiceState,
+    OutgoingPayment, OutgoingState, Purpose, RedbWalletStore, Timestamp, TransactionState,
+    UserDraft, Wallet, WalletSettings, WalletStore, WalletStoreError,
 };
 use bsv_store::{DatabaseOptions, DirLock, Keystore, PlainKeys};
 use bsv_tx::Network;
-use redb::{ReadableDatabase, TableDefinition};
-use serde_json::Value;
+use redb::{
+    Database, ReadTransaction, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction,
+};
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// A copy of a fixture, which can be opened again and again.
@@ -39,19 +48,36 @@ impl Copy {
         Wallet::open(self.store(), keystore, settings).await.unwrap()
     }
 
-    fn expected(&self, what: &str) -> Vec<Value> {
+    fn written(&self) -> Value {
         let text = fs::read(self.0.path().join("expected.json")).unwrap();
-        let expected: Value = serde_json::from_slice(&text).unwrap();
-        expected[what].as_array().unwrap().clone()
+        serde_json::from_slice(&text).unwrap()
+    }
+
+    fn expected(&self, what: &str) -> Vec<Value> {
+        self.written()[what].as_array().unwrap().clone()
+    }
+
+    fn database(&self) -> Database {
+        Database::open(self.0.path().join(RedbWalletStore::FILE_NAME)).unwrap()
+    }
+
+    fn read<T>(&self, read: impl FnOnce(&ReadTransaction) -> T) -> T {
+        read(&self.database().begin_read().unwrap())
+    }
+
+    fn write(&self, change: impl FnOnce(&WriteTransaction)) {
+        let transaction = self.database().begin_write().unwrap();
+        change(&transaction);
+        transaction.commit().unwrap();
     }
 
     fn version(&self) -> u64 {
         const SCHEMA_VERSIONS: TableDefinition<'_, &str, u64> =
             TableDefinition::new("schema_version");
-        let path = self.0.path().join(RedbWalletStore::FILE_NAME);
-        let database = redb::Database::open(path).unwrap();
-        let table = database.begin_read().unwrap().open_table(SCHEMA_VERSIONS).unwrap();
-        table.get("wallet").unwrap().unwrap().value()
+        self.read(|transaction| {
+            let table = transaction.open_table(SCHEMA_VERSIONS).unwrap();
+            table.get("wallet").unwrap().unwrap().value()
+        })
     }
 }
 
@@ -118,7 +144,7 @@ async fn all_that_version_1_wrote_is_found() {
         assert_as_written(&wallet, &copy).await;
         wallet.events(0, 99).await.unwrap()
     };
-    assert_eq!(copy.version(), 5);
+    assert_eq!(copy.version(), 6);
     let mut written: Vec<_> = copy
         .expected("invoices")
         .iter()
@@ -134,26 +160,34 @@ async fn all_that_version_1_wrote_is_found() {
     assert_eq!(wallet.events(0, 99).await.unwrap(), events);
 }
 
+/// How much was due at a time.
+async fn swept(store: &RedbWalletStore, now: Timestamp) -> usize {
+    match store.execute(Sweep { now, doubted_since: None, limit: 9 }).await {
+        Err(WalletStoreError::Refused(Refusal::NothingDue)) => 0,
+        count => count.unwrap(),
+    }
+}
+
 #[tokio::test]
 async fn invoices_of_version_1_that_have_expired_meanwhile_are_told_once() {
     let copy = Copy::of("version-1");
     let store = copy.store();
     let now: Timestamp = BOTH_EXPIRED.parse().unwrap();
-    let invoices = store.invoices(ALL, now).await.unwrap().invoices;
-    let last_written = store.last_event_at().await.unwrap();
-    assert_eq!(store.sweep(last_written, 9).await.unwrap(), 0);
+    let invoices = store.list(GetInvoices(ALL, now)).await.unwrap().invoices;
+    let last_written = store.get(GetLastEventAt).await.unwrap();
+    assert_eq!(swept(&store, last_written).await, 0);
     let first_expiry = invoices[EXPIRING[0]].expires_at;
-    assert_eq!(store.sweep(first_expiry, 9).await.unwrap(), 1);
+    assert_eq!(swept(&store, first_expiry).await, 1);
     drop(store);
     let store = copy.store();
-    assert_eq!(store.sweep(now, 9).await.unwrap(), 1);
-    assert_eq!(store.sweep(now.after(Duration::from_secs(3600)), 9).await.unwrap(), 0);
-    let told: Vec<_> =
-        store.events(6, 9).await.unwrap().iter().map(|event| (event.at, event.kind)).collect();
+    assert_eq!(swept(&store, now).await, 1);
+    assert_eq!(swept(&store, now.after(Duration::from_secs(3600))).await, 0);
+    let told = store.list(GetEvents(6, 9)).await.unwrap();
+    let told: Vec<_> = told.iter().map(|event| (event.at, event.kind)).collect();
     let [first, second] = EXPIRING.map(|place| EventKind::InvoiceExpired(invoices[place].id));
     assert_eq!(told, [(first_expiry, first), (now, second)]);
     let expired = InvoiceQuery { state: Some(InvoiceState::Expired), ..ALL };
-    let expired = store.invoices(expired, now).await.unwrap().invoices;
+    let expired = store.list(GetInvoices(expired, now)).await.unwrap().invoices;
     assert_eq!(expired, EXPIRING.map(|place| invoices[place].clone()));
 }
 
@@ -188,8 +222,9 @@ async fn what_is_new_continues_the_numbers_of_version_1() {
 /// Heights and hashes of the blocks that the payments of invoices are in.
 async fn blocks_of_payments(store: &RedbWalletStore) -> Vec<(u32, String)> {
     let mut blocks = Vec::new();
-    for invoice in store.invoices(ALL, BOTH_EXPIRED.parse().unwrap()).await.unwrap().invoices {
-        for payment in store.incoming(invoice.number).await.unwrap() {
+    let all = GetInvoices(ALL, BOTH_EXPIRED.parse().unwrap());
+    for invoice in store.list(all).await.unwrap().invoices {
+        for payment in store.get(GetIncoming(invoice.number)).await.unwrap() {
             blocks.extend(payment.block.map(|block| (block.height, block.hash.to_string())));
         }
     }
@@ -206,13 +241,234 @@ async fn blocks_of_earlier_versions_can_leave_the_chain() {
         let copy = Copy::of(fixture);
         let store = copy.store();
         assert_eq!(blocks_of_payments(&store).await, [first.clone(), first.clone()]);
-        let blocks = store.blocks(0).await.unwrap();
+        let blocks = store.list(GetBlocks(0)).await.unwrap();
         let told = blocks.iter().map(|block| (block.height, block.hash.to_string()));
         assert!(told.eq([first.clone(), second.clone()]), "{blocks:?}");
-        let followed = store.followed(0, 9).await.unwrap().len();
-        store.forget_block(blocks[0]).await.unwrap();
-        assert_eq!(store.blocks(0).await.unwrap(), blocks[1..]);
+        let followed = store.list(GetFollowed(0, 9)).await.unwrap().len();
+        let now = store.get(GetLastEventAt).await.unwrap();
+        store.execute(ForgetBlock { block: blocks[0], now }).await.unwrap();
+        assert_eq!(store.list(GetBlocks(0)).await.unwrap(), blocks[1..]);
         assert_eq!(blocks_of_payments(&store).await, []);
-        assert_eq!(store.followed(0, 9).await.unwrap().len(), followed + 2);
+        assert_eq!(store.list(GetFollowed(0, 9)).await.unwrap().len(), followed + 2);
     }
+}
+
+/// What was answered to a question about the wallet, of a version that wrote that down.
+async fn answer(wallet: &Wallet, path: &str) -> Value {
+    let words: Vec<_> = path.trim_start_matches("/api/v1/").split('/').collect();
+    let read = |json: String| serde_json::from_str(&json).unwrap();
+    match words[..] {
+        ["balance"] => json!({ "satoshis": wallet.balance().await.unwrap() }),
+        ["users", id] => read(wallet.user(id.parse().unwrap()).await.unwrap().to_json()),
+        ["invoices"] => {
+            let page = wallet.invoices(InvoiceQuery { limit: 99, ..ALL }).await.unwrap();
+            page.invoices.iter().map(|invoice| read(invoice.to_json(page.now))).collect()
+        }
+        ["invoices", id] => read(wallet.invoice(id).await.unwrap().to_json(wallet.now())),
+        ["invoices", id, "payments"] => {
+            let payments = wallet.payments(id).await.unwrap();
+            let payment = |it: &IncomingPayment| {
+                json!({
+                    "txid": it.txid.to_string(),
+                    "satoshis": it.satoshis,
+                    "state": it.state.name(),
+                    "receivedAt": it.received_at,
+                    "blockHash": it.block.map(|block| block.hash.to_string()),
+                    "blockHeight": it.block.map(|block| block.height),
+                })
+            };
+            payments.iter().map(payment).collect()
+        }
+        _ => panic!("{path}"),
+    }
+}
+
+async fn payments_by(wallet: &Wallet) -> Value {
+    let payments = wallet.store().list(GetOutgoingBefore(u64::MAX, 99)).await.unwrap();
+    let payment = |it: &OutgoingPayment| {
+        json!({
+            "id": it.number,
+            "txid": it.txid.to_string(),
+            "url": it.url,
+            "satoshis": it.satoshis,
+            "fee": it.fee,
+            "state": it.state.name(),
+            "createdAt": it.created_at,
+            "expiresAt": it.expires_at,
+            "memo": it.memo,
+            "blockHash": it.block.map(|block| block.hash.to_string()),
+            "blockHeight": it.block.map(|block| block.height),
+        })
+    };
+    payments.iter().map(payment).collect()
+}
+
+#[tokio::test]
+async fn later_versions_say_the_same_as_ever() {
+    for version in 2..=5 {
+        let copy = Copy::of(&format!("version-{version}"));
+        assert_eq!(copy.version(), version);
+        // The first time it is migrated, the second time there is nothing to migrate.
+        for _ in 0..2 {
+            let wallet = copy.wallet().await;
+            let written = copy.written();
+            for (path, answered) in written["wallet"].as_object().unwrap() {
+                assert_eq!(answer(&wallet, path).await, *answered, "{version}: {path}");
+            }
+            if let Some(payments) = written.get("payments") {
+                assert_eq!(payments_by(&wallet).await, *payments, "{version}");
+            }
+            drop(wallet);
+            assert_eq!(copy.version(), 6);
+        }
+    }
+}
+
+/// The sum of what can be spent, and of what is reserved, as the items of the books say.
+#[tokio::test]
+async fn the_books_of_all_versions_fit_together() {
+    for version in 1..=5 {
+        let copy = Copy::of(&format!("version-{version}"));
+        let store = copy.store();
+        let step = |counting: &mut u64, item| match item {
+            LedgerItem::Transaction(it) => {
+                assert_eq!(it.is_listed_as_mined, it.state.block().is_some(), "{it:?}");
+                assert_eq!(it.is_followed, it.state.block().is_none(), "{it:?}");
+                assert_eq!(it.proof.is_some(), it.state.block().is_some(), "{it:?}");
+                for coin in &it.coins {
+                    let spender = coin.spender.as_ref();
+                    let can_be_chosen = spender.is_none() && it.state.can_be_spent();
+                    assert_eq!(coin.is_spendable, can_be_chosen, "{it:?}");
+                    assert!(spender.is_none_or(|spender| spender.is_listed), "{it:?}");
+                    let is_spent = spender.and_then(|it| it.state).is_some_and(|it| it.spends());
+                    if it.state.counts() && !is_spent {
+                        *counting += coin.satoshis;
+                    }
+                }
+            }
+            LedgerItem::PaidInvoice { number, has_payment } => assert!(has_payment, "{number}"),
+            LedgerItem::Totals(totals) => {
+                assert_eq!(totals.balance, *counting);
+                assert_eq!((totals.transactions, totals.raw), (totals.raw, totals.transactions));
+                assert!(!totals.is_invoice_beyond_last && totals.account == 0);
+            }
+        };
+        store.verify(FoldLedger { start: 0, step }).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn events_of_version_5_are_told_as_before() {
+    use EventKind::*;
+    let copy = Copy::of("version-5");
+    let wallet = copy.wallet().await;
+    let ids = copy.written()["wallet"]["/api/v1/invoices"].clone();
+    let id = |place: usize| ids[place]["id"].as_str().unwrap().parse().unwrap();
+    let told: Vec<_> =
+        wallet.events(0, 999).await.unwrap().into_iter().map(|event| event.kind).collect();
+    let InvoiceDeleted(deleted) = told[10] else { panic!("{told:?}") };
+    let mut expected = vec![UserCreated(1)];
+    expected
+        .extend([0, 1, 2].map(id).into_iter().flat_map(|id| [InvoiceCreated(id), InvoicePaid(id)]));
+    expected.extend([3, 4].map(id).map(InvoiceCreated));
+    expected.extend([InvoiceCreated(deleted), InvoiceDeleted(deleted)]);
+    expected.extend([OutgoingStarted(1), OutgoingSettled(1)]);
+    expected.extend([OutgoingStarted(2), OutgoingRefused(2)]);
+    expected.extend([OutgoingStarted(3), OutgoingSettled(3)]);
+    expected.extend([OutgoingStarted(4), OutgoingCancelled(4)]);
+    expected.extend([OutgoingStarted(5), OutgoingSettled(5), OutgoingStarted(6)]);
+    expected.extend([InvoiceExpired(id(4)), InvoiceCreated(id(5)), InvoicePaid(id(5))]);
+    expected.extend([OutgoingStarted(7), OutgoingSettled(7), OutgoingDisplaced(7)]);
+    expected.extend([InvoiceUnpaid(id(5)), OutgoingStarted(8), OutgoingSettled(8)]);
+    expected.extend([InvoiceCreated(id(6)), InvoicePaid(id(6))]);
+    assert_eq!(told, expected);
+}
+
+const FOLLOWED: TableDefinition<'_, u64, u64> = TableDefinition::new("followed");
+
+/// Nodes were believed too early: they are asked once more about all that is in no block.
+#[tokio::test]
+async fn what_was_settled_in_no_block_or_displaced_is_followed_again() {
+    let copy = Copy::of("version-5");
+    // As if a day had gone by since.
+    copy.write(|transaction| {
+        transaction.open_table(FOLLOWED).unwrap().retain(|_, until| until == u64::MAX).unwrap();
+    });
+    let store = copy.store();
+    let followed = store.list(GetFollowed(0, 99)).await.unwrap();
+    let of = |state: TransactionState| {
+        let followed = followed.iter().filter(move |followed| followed.record.state == state);
+        followed.map(|followed| (followed.record.purpose, followed.until)).collect::<Vec<_>>()
+    };
+    let once = FollowedUntil::Time(Timestamp::from_micros(1));
+    assert_eq!(
+        of(TransactionState::Displaced),
+        [(Purpose::Incoming(7), once), (Purpose::Outgoing(7), once)]
+    );
+    assert_eq!(
+        of(TransactionState::Seen),
+        [Purpose::Outgoing(8), Purpose::Incoming(8)].map(|of| (of, FollowedUntil::Mined))
+    );
+    assert_eq!(of(TransactionState::Offered), [(Purpose::Outgoing(6), FollowedUntil::Mined)]);
+    // The network shows what it had displaced: it counts again.
+    let balance = store.get(GetBalance).await.unwrap();
+    let displaced = followed.iter().filter(|it| it.record.state == TransactionState::Displaced);
+    let now = store.get(GetLastEventAt).await.unwrap();
+    for number in displaced.map(|it| it.number) {
+        let see = See { transaction: number, is_fee_sufficient: true, now };
+        store.execute(see).await.unwrap();
+    }
+    let payment = store.get(GetOutgoing(7)).await.unwrap().unwrap().0;
+    assert_eq!(payment.state, OutgoingState::Settled);
+    let change = 9000 - payment.satoshis - payment.fee;
+    assert_eq!(store.get(GetBalance).await.unwrap(), balance + change);
+}
+
+/// A stranger can still have something else take the place of what is in no block.
+#[tokio::test]
+async fn unconfirmed_coins_of_strangers_have_buckets_of_their_own() {
+    const SPENDABLE: TableDefinition<'_, (u8, u64, u32), u64> = TableDefinition::new("spendable");
+    let listed = |copy: &Copy| {
+        copy.read(|transaction| {
+            let table = transaction.open_table(SPENDABLE).unwrap();
+            let rows = table.iter().unwrap().map(|row| row.unwrap());
+            rows.map(|(key, satoshis)| (key.value(), satoshis.value())).collect::<Vec<_>>()
+        })
+    };
+    let copy = Copy::of("version-5");
+    let before = listed(&copy);
+    assert!(before.iter().all(|((bucket, ..), satoshis)| u32::from(*bucket) == satoshis.ilog2()));
+    drop(copy.store());
+    let after = listed(&copy);
+    let (moved, mut others): (Vec<_>, Vec<_>) =
+        after.iter().partition(|((bucket, ..), _)| *bucket >= 64);
+    let [((76, maker, vout), 7000)] = moved[..] else { panic!("{after:?}") };
+    others.push(((12, maker, vout), 7000));
+    others.sort_unstable();
+    assert_eq!(others, before);
+}
+
+#[tokio::test]
+async fn earlier_attempts_to_one_url_are_linked() {
+    type Channel = Option<(&'static str, &'static str, &'static str, &'static str)>;
+    type Row =
+        (u64, Option<u64>, Option<u64>, &'static str, u64, u64, u64, u64, &'static str, Channel);
+    const OUTGOING: TableDefinition<'_, u64, Row> = TableDefinition::new("outgoing payments");
+    let copy = Copy::of("version-5");
+    let store = copy.store();
+    let mut lasting = Vec::new();
+    for number in 1..=8 {
+        let payment = store.get(GetOutgoing(number)).await.unwrap().unwrap().0;
+        let to_url = store.get(GetOutgoingTo(payment.url)).await.unwrap();
+        lasting.push(to_url.map(|payment| payment.number));
+    }
+    // The seventh was in vain.
+    let last = [Some(1), Some(3), Some(3), Some(5), Some(5), Some(6), None, Some(8)];
+    assert_eq!(lasting, last);
+    drop(store);
+    let previous: Vec<_> = copy.read(|transaction| {
+        let table = transaction.open_table(OUTGOING).unwrap();
+        (1..=8).map(|number| table.get(number).unwrap().unwrap().value().2).collect()
+    });
+    assert_eq!(previous, [None, None, Some(2), None, Some(4), None, None, None]);
 }

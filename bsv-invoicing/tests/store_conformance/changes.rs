@@ -1,8 +1,8 @@
 use std::time::Duration;
 
 use bsv_invoicing::{
-    EventKind, Invoice, InvoiceDraft, InvoicePage, InvoiceQuery, MAX_SATOSHIS, NewInvoice,
-    Timestamp, UserDraft, WalletStore, WalletStoreError,
+    EventKind, Invoice, InvoiceDraft, InvoicePage, InvoiceQuery, MAX_SATOSHIS, Timestamp,
+    UserDraft, WalletStore,
 };
 use bsv_store::KeyEvent;
 
@@ -12,7 +12,8 @@ pub(super) async fn nothing(store: &impl WalletStore) {
     for number in [0, 1, 1 << 40] {
         assert_eq!(store.invoice(number).await.unwrap(), None);
         assert_eq!(store.user(number).await.unwrap(), None);
-        assert_unknown(number, store.delete_invoice(number, at(0)).await);
+        let deleted = store.delete_invoice(number, at(0)).await;
+        assert_refused!(deleted, Refusal::UnknownInvoice(named) if named == number);
     }
     let query = InvoiceQuery { after: None, state: None, newest_first: false, limit: 10 };
     let page = store.invoices(query, at(0)).await.unwrap();
@@ -25,6 +26,10 @@ pub(super) async fn nothing(store: &impl WalletStore) {
         last_event_at: Timestamp::from_micros(0),
         balance: 0,
         owner: None,
+        accounts: Vec::new(),
+        followed: Vec::new(),
+        followed_tip: None,
+        outgoing: Vec::new(),
     };
     assert_eq!(Held::of(store).await, nothing);
 }
@@ -49,9 +54,8 @@ pub(super) async fn numbers(store: &impl WalletStore) {
         assert_eq!(store.invoice(number).await.unwrap(), Some(expected));
         let happened = happened(store, number as usize - 1).await;
         assert_eq!(happened, [(at(number), EventKind::InvoiceCreated(id(number)))]);
-        assert_already_expired(
-            store.create_invoice(new_invoice(at(number), Duration::ZERO), id).await,
-        );
+        let expired = store.create_invoice(new_invoice(at(number), Duration::ZERO)).await;
+        assert_refused!(expired, Refusal::AlreadyExpired);
     }
     assert_eq!(store.balance().await.unwrap(), 0);
 }
@@ -69,8 +73,8 @@ pub(super) async fn every_form(store: &impl WalletStore) {
                     reference: owned(reference),
                     expires_at,
                 };
-                let invoice = NewInvoice { draft, ..new_invoice(at(0), HOUR) };
-                let created = store.create_invoice(invoice, id).await.unwrap();
+                let invoice = CreateInvoice { draft, ..new_invoice(at(0), HOUR) };
+                let created = store.create_invoice(invoice).await.unwrap();
                 assert_eq!(created.satoshis, satoshis);
                 assert_eq!(created.description.as_deref(), description);
                 assert_eq!(created.reference.as_deref(), reference);
@@ -100,7 +104,7 @@ pub(super) async fn already_expired(store: &impl WalletStore) {
     let before = Held::of(store).await;
     let expiring_at = |expires_at, now| {
         let draft = InvoiceDraft { satoshis: 1, expires_at, ..InvoiceDraft::default() };
-        NewInvoice { draft, ..new_invoice(now, HOUR) }
+        CreateInvoice { draft, ..new_invoice(now, HOUR) }
     };
     for (expires_at, now) in [
         (at(200), at(200)),
@@ -110,22 +114,22 @@ pub(super) async fn already_expired(store: &impl WalletStore) {
         (at(60), at(50)),
         (at(100), at(50)),
     ] {
-        let refused = store.create_invoice(expiring_at(Some(expires_at), now), id).await;
-        assert_already_expired(refused);
+        let refused = store.create_invoice(expiring_at(Some(expires_at), now)).await;
+        assert_refused!(refused, Refusal::AlreadyExpired);
     }
     assert_eq!(Held::of(store).await, before);
     let soon = at(100).after(MICROSECOND);
-    let created = store.create_invoice(expiring_at(Some(soon), at(50)), id).await.unwrap();
+    let created = store.create_invoice(expiring_at(Some(soon), at(50))).await.unwrap();
     assert_eq!((created.number, created.created_at, created.expires_at), (2, at(100), soon));
 }
 
 pub(super) async fn delete(store: &impl WalletStore) {
     let [first, second] = [create(store, at(0), HOUR).await, create(store, at(0), HOUR).await];
-    assert_unknown(3, store.delete_invoice(3, at(10)).await);
+    assert_refused!(store.delete_invoice(3, at(10)).await, Refusal::UnknownInvoice(3));
     store.delete_invoice(2, at(10)).await.unwrap();
     let deleted = Invoice { deleted_at: Some(at(10)), ..second };
     assert_eq!(store.invoice(2).await.unwrap(), Some(deleted.clone()));
-    assert_unknown(2, store.delete_invoice(2, at(11)).await);
+    assert_refused!(store.delete_invoice(2, at(11)).await, Refusal::UnknownInvoice(2));
     assert_eq!(store.invoice(2).await.unwrap(), Some(deleted));
     assert_eq!(store.invoice(1).await.unwrap(), Some(first));
     assert_eq!(create(store, at(20), HOUR).await.number, 3);
@@ -187,8 +191,7 @@ pub(super) async fn adopt(store: &impl WalletStore) {
     assert_eq!(store.owner().await.unwrap(), None);
     store.adopt([1; 20], KeyEvent::Made).await.unwrap();
     store.adopt([1; 20], KeyEvent::Made).await.unwrap();
-    let refused = store.adopt([2; 20], KeyEvent::Made).await.unwrap_err();
-    assert!(matches!(refused, WalletStoreError::OtherWallet), "{refused}");
+    assert_refused!(store.adopt([2; 20], KeyEvent::Made).await, Refusal::OtherWallet);
     assert_eq!(store.owner().await.unwrap(), Some([1; 20]));
     assert_eq!(events(store).await, []);
 }

@@ -3,23 +3,40 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
 
 mod at_once;
+mod calls;
 mod changes;
 mod idempotency;
+mod ids;
+mod making;
 mod money;
 mod pages;
 mod payments;
 mod sweep;
 
-use std::fmt::Debug;
 use std::time::Duration;
 
+use bsv_invoicing::ledger::rows::{AccountStart, FollowedBlock};
+use bsv_invoicing::ledger::{CreateInvoice, Refusal, UserRecord};
 use bsv_invoicing::{
-    Event, EventKind, IdempotencyKey, Invoice, InvoiceDraft, InvoiceId, NewInvoice, Timestamp,
-    UserDraft, UserRecord, WalletStore, WalletStoreError,
+    Event, EventKind, Followed, IdempotencyKey, Invoice, InvoiceDraft, OutgoingPayment, Timestamp,
+    UserDraft, WalletStore, WalletStoreError,
 };
 
 pub(crate) use at_once::run_at_once;
+pub(crate) use calls::Calls;
+pub(crate) use ids::{id, new_id};
 pub(crate) use money::run_random_steps;
+
+/// That the rules refuse something, and why.
+macro_rules! assert_refused {
+    ($outcome:expr, $refusal:pat $(if $guard:expr)?) => {
+        match $outcome {
+            Err(WalletStoreError::Refused($refusal)) $(if $guard)? => {}
+            outcome => panic!("not refused for that: {outcome:?}"),
+        }
+    };
+}
+pub(crate) use assert_refused;
 
 /// Where a store lies that can be closed and opened again.
 pub(crate) trait Place {
@@ -61,13 +78,20 @@ pub(crate) async fn run<P: Place>() {
     check::<P>("pages hold the states of their time", pages::states).await;
     check::<P>("all pages together hold each invoice once", pages::walk).await;
     check::<P>("an invoice is paid once, by what is in flight for it", payments::received).await;
-    check::<P>("what the network refuses leaves nothing behind", payments::refused).await;
+    check::<P>("what the network refuses is shown to nobody", payments::refused).await;
+    check::<P>("what was refused counts if the network shows it", payments::refused_and_shown)
+        .await;
+    check::<P>("what was refused is forgotten in time", payments::refused_and_forgotten).await;
+    check::<P>("a payment with too low a fee counts once it is mined", payments::waiting).await;
     check::<P>("an invoice whose payment is displaced is unpaid", payments::displaced).await;
     check::<P>("what expires after its payment is displaced is told", payments::displaced_late)
+        .await;
+    check::<P>("what the network shows no more counts, and cannot be spent", payments::contested)
         .await;
     check::<P>("coins are reserved, and spent once they are", payments::paid_out).await;
     check::<P>("a payment with a key is made once", payments::paid_once_with_a_key).await;
     check::<P>("an open payment is cancelled once", payments::cancelled).await;
+    check::<P>("what is seen first counts: payment or cancellation", payments::not_cancelled).await;
     check::<P>("proofs are kept, and follow the chain", payments::proved).await;
 }
 
@@ -92,6 +116,10 @@ struct Held {
     last_event_at: Timestamp,
     balance: u64,
     owner: Option<[u8; 20]>,
+    accounts: Vec<(u32, AccountStart)>,
+    followed: Vec<Followed>,
+    followed_tip: Option<FollowedBlock>,
+    outgoing: Vec<OutgoingPayment>,
 }
 
 impl Held {
@@ -103,6 +131,10 @@ impl Held {
             last_event_at: store.last_event_at().await.unwrap(),
             balance: store.balance().await.unwrap(),
             owner: store.owner().await.unwrap(),
+            accounts: store.accounts().await.unwrap(),
+            followed: store.followed(0, 10_000).await.unwrap(),
+            followed_tip: store.followed_tip().await.unwrap(),
+            outgoing: store.outgoing_before(u64::MAX, 10_000).await.unwrap(),
         }
     }
 }
@@ -153,17 +185,13 @@ const MICROSECOND: Duration = Duration::from_micros(1);
 /// Later than all that scenarios wait for.
 const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
 
-fn id(number: u64) -> InvoiceId {
-    format!("{number:012}").parse().unwrap()
-}
-
-fn new_invoice(now: Timestamp, expiry: Duration) -> NewInvoice {
+fn new_invoice(now: Timestamp, expiry: Duration) -> CreateInvoice {
     let draft = InvoiceDraft { satoshis: 1000, ..InvoiceDraft::default() };
-    NewInvoice { draft, expiry, now, idempotency: None }
+    CreateInvoice { draft, expiry, id: new_id(), idempotency: None, now }
 }
 
-fn with_key(invoice: NewInvoice, key: IdempotencyKey) -> NewInvoice {
-    NewInvoice { idempotency: Some(key), ..invoice }
+fn with_key(invoice: CreateInvoice, key: IdempotencyKey) -> CreateInvoice {
+    CreateInvoice { idempotency: Some(key), ..invoice }
 }
 
 fn key(name: &str, request: &str) -> IdempotencyKey {
@@ -171,28 +199,9 @@ fn key(name: &str, request: &str) -> IdempotencyKey {
 }
 
 async fn create(store: &impl WalletStore, now: Timestamp, expiry: Duration) -> Invoice {
-    store.create_invoice(new_invoice(now, expiry), id).await.unwrap()
+    store.create_invoice(new_invoice(now, expiry)).await.unwrap()
 }
 
 fn user_named(name: &str) -> UserDraft {
     UserDraft { name: name.to_owned(), ..UserDraft::default() }
-}
-
-#[track_caller]
-fn assert_unknown<T: Debug>(number: u64, result: Result<T, WalletStoreError>) {
-    let error = result.unwrap_err();
-    let is_unknown = matches!(error, WalletStoreError::UnknownInvoice(named) if named == number);
-    assert!(is_unknown, "{error}");
-}
-
-#[track_caller]
-fn assert_already_expired<T: Debug>(result: Result<T, WalletStoreError>) {
-    let error = result.unwrap_err();
-    assert!(matches!(error, WalletStoreError::AlreadyExpired), "{error}");
-}
-
-#[track_caller]
-fn assert_key_reused<T: Debug>(result: Result<T, WalletStoreError>) {
-    let error = result.unwrap_err();
-    assert!(matches!(error, WalletStoreError::KeyReused), "{error}");
 }

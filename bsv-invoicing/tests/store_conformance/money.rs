@@ -1,35 +1,61 @@
 //! What payments do to coins and to the balance, whatever comes in which order: compared with a
 //! model that knows all coins and adds them up.
 
-use bsv_invoicing::{
-    Begun, NewIncoming, NewOutgoing, Selection, Spending, WalletStore, WalletStoreError,
-};
-use bsv_tx::{OutPoint, Script, Transaction, TxIn, TxOut, Txid};
+use bsv_invoicing::ledger::items::{FoldLedger, LedgerItem};
+use bsv_invoicing::ledger::{Offered, Reservation, Reserve, Reserved};
+use bsv_invoicing::{FollowedUntil, Spending, TransactionState, WalletStore};
+use bsv_tx::{OutPoint, Txid};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
+use super::making::*;
 use super::*;
 
 /// Something that happens. The numbers choose among what is there to choose from.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Receive { satoshis: u64 },
-    Pay { satoshis: u64, fee_rate: u64 },
+    OfferAgain(usize),
+    Reserve { satoshis: u64, fee_rate: u64 },
+    Record(usize),
+    Release(usize),
+    ReleaseAll,
+    Accept(usize),
     Cancel(usize),
-    Settle(usize),
+    See(usize),
+    SeeWaiting(usize),
+    Mine(usize, u8),
+    ForgetBlock(u8),
+    Contest(usize),
+    TellContested(usize),
     GiveUp(usize),
     Displace(usize),
+    Invalidate(usize),
+    Unfollow(usize),
 }
 
 fn step() -> impl Strategy<Value = Step> {
+    let any = any::<usize>;
     prop_oneof![
-        3 => (1_u64..100_000).prop_map(|satoshis| Step::Receive { satoshis }),
-        4 => (1_u64..60_000, 0_u64..200)
-            .prop_map(|(satoshis, fee_rate)| Step::Pay { satoshis, fee_rate }),
-        1 => any::<usize>().prop_map(Step::Cancel),
-        6 => any::<usize>().prop_map(Step::Settle),
-        2 => any::<usize>().prop_map(Step::GiveUp),
-        2 => any::<usize>().prop_map(Step::Displace),
+        6 => (1_u64..100_000).prop_map(|satoshis| Step::Receive { satoshis }),
+        1 => any().prop_map(Step::OfferAgain),
+        8 => (1_u64..60_000, 0_u64..200)
+            .prop_map(|(satoshis, fee_rate)| Step::Reserve { satoshis, fee_rate }),
+        8 => any().prop_map(Step::Record),
+        1 => any().prop_map(Step::Release),
+        1 => Just(Step::ReleaseAll),
+        2 => any().prop_map(Step::Accept),
+        3 => any().prop_map(Step::Cancel),
+        12 => any().prop_map(Step::See),
+        2 => any().prop_map(Step::SeeWaiting),
+        4 => (any(), 1_u8..5).prop_map(|(choice, height)| Step::Mine(choice, height)),
+        2 => (1_u8..5).prop_map(Step::ForgetBlock),
+        2 => any().prop_map(Step::Contest),
+        1 => any().prop_map(Step::TellContested),
+        4 => any().prop_map(Step::GiveUp),
+        3 => any().prop_map(Step::Displace),
+        1 => any().prop_map(Step::Invalidate),
+        1 => any().prop_map(Step::Unfollow),
     ]
 }
 
@@ -56,39 +82,61 @@ pub(crate) fn run_random_steps<P: Place>() {
         .unwrap();
 }
 
+/// Where a transaction stands, with what the store knows besides.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum State {
-    InFlight,
-    Settled,
-    Gone,
+    /// Coins are reserved for it.
+    Reserved,
+    /// Nobody knows of it any more, or it was never made.
+    Forgotten,
+    Known(TransactionState),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+const OFFERED: State = State::Known(TransactionState::Offered);
+
+impl State {
+    fn is(self, holds: impl Fn(TransactionState) -> bool) -> bool {
+        matches!(self, Self::Known(state) if holds(state))
+    }
+}
+
+#[derive(Clone, Debug)]
 enum Kind {
-    Incoming,
-    Outgoing {
-        payment: u64,
-    },
-    Cancellation {
-        of: usize,
-    },
-    /// It was refused, and nobody knows of it any more.
-    Forgotten,
+    Incoming { invoice: u64, satoshis: u64 },
+    Outgoing { payment: Option<u64>, made_of: Box<(Reserve, Reservation)> },
+    Cancellation { of: usize },
 }
 
 #[derive(Debug)]
 struct ModelTransaction {
     number: u64,
-    txid: Txid,
+    txid: Option<Txid>,
     kind: Kind,
     state: State,
+    was_seen: bool,
     inputs: Vec<usize>,
+}
+
+impl ModelTransaction {
+    fn is_outgoing(&self) -> bool {
+        matches!(self.kind, Kind::Outgoing { .. })
+    }
+
+    fn cancels(&self, payment: usize) -> bool {
+        matches!(self.kind, Kind::Cancellation { of } if of == payment)
+    }
+
+    /// Whether it keeps other transactions from spending its coins.
+    fn holds_coins(&self) -> bool {
+        let is_on_its_way = self.is_outgoing() && self.state.is(TransactionState::is_open);
+        self.state == State::Reserved || is_on_its_way || self.state.is(TransactionState::spends)
+    }
 }
 
 #[derive(Debug)]
 struct ModelCoin {
     maker: usize,
-    outpoint: OutPoint,
+    vout: u32,
     satoshis: u64,
     spender: Option<usize>,
 }
@@ -97,6 +145,10 @@ struct ModelCoin {
 struct Model {
     transactions: Vec<ModelTransaction>,
     coins: Vec<ModelCoin>,
+    balance: u64,
+    events: usize,
+    /// Where the cancellations stood before the last step. What happens to them has no events.
+    cancellations: Vec<State>,
 }
 
 impl Model {
@@ -104,23 +156,88 @@ impl Model {
         let now = at(index);
         match step {
             Step::Receive { satoshis } => self.receive(store, satoshis, now).await,
-            Step::Pay { satoshis, fee_rate } => self.pay(store, satoshis, fee_rate, now).await,
-            Step::Cancel(choice) => self.cancel(store, choice, now).await,
-            Step::Settle(choice) => {
-                let Some(chosen) =
-                    self.choose(choice, |transaction| transaction.kind != Kind::Forgotten)
-                else {
+            Step::OfferAgain(choice) => self.offer_again(store, choice, now).await,
+            Step::Reserve { satoshis, fee_rate } => {
+                self.reserve(store, satoshis, fee_rate, now).await;
+            }
+            Step::Record(choice) => self.record(store, choice).await,
+            Step::Release(choice) => {
+                let Some(chosen) = self.choose(choice, |it| it.state == State::Reserved) else {
                     return;
                 };
-                store.settle(self.transactions[chosen].number, now).await.unwrap();
-                self.settle(chosen);
+                store.release(self.transactions[chosen].number).await.unwrap();
+                self.set_state(chosen, State::Forgotten);
+            }
+            Step::ReleaseAll => {
+                store.release_all().await.unwrap();
+                for chosen in 0..self.transactions.len() {
+                    if self.transactions[chosen].state == State::Reserved {
+                        self.set_state(chosen, State::Forgotten);
+                    }
+                }
+            }
+            Step::Accept(choice) => self.accept(store, choice, now).await,
+            Step::Cancel(choice) => self.cancel(store, choice, now).await,
+            Step::See(choice) => {
+                let Some((chosen, number)) = self.choose_known(choice) else { return };
+                store.see(number, now).await.unwrap();
+                self.see(chosen, TransactionState::Seen);
+            }
+            Step::SeeWaiting(choice) => {
+                let Some((chosen, number)) = self.choose_known(choice) else { return };
+                store.see_waiting(number, now).await.unwrap();
+                let counts = self.transactions[chosen].state.is(TransactionState::counts);
+                let state = if counts { TransactionState::Seen } else { TransactionState::Waiting };
+                self.see(chosen, state);
+            }
+            Step::Mine(choice, height) => {
+                let Some((chosen, number)) = self.choose_known(choice) else { return };
+                let proof = proof(height);
+                store.mine(number, proof.clone(), now).await.unwrap();
+                self.show(chosen, TransactionState::Mined(proof.block));
+            }
+            Step::ForgetBlock(height) => {
+                let block = proof(height).block;
+                store.forget_block(block, now).await.unwrap();
+                for it in &mut self.transactions {
+                    if it.state == State::Known(TransactionState::Mined(block)) {
+                        it.state = State::Known(TransactionState::Contested { told: false });
+                    }
+                }
+            }
+            Step::Contest(choice) => {
+                let Some((chosen, number)) = self.choose_known(choice) else { return };
+                store.contest(number, now).await.unwrap();
+                self.change_if(chosen, TransactionState::Seen, false);
+            }
+            Step::TellContested(choice) => {
+                let Some((chosen, number)) = self.choose_known(choice) else { return };
+                store.tell_contested(number, now).await.unwrap();
+                self.change_if(chosen, TransactionState::Contested { told: false }, true);
             }
             Step::GiveUp(choice) => self.give_up(store, choice, now).await,
             Step::Displace(choice) => {
-                let settled = |transaction: &ModelTransaction| transaction.state == State::Settled;
-                let Some(chosen) = self.choose(choice, settled) else { return };
-                store.displace(self.transactions[chosen].number, now).await.unwrap();
-                self.give_way(chosen);
+                let Some((chosen, number)) = self.choose_known(choice) else { return };
+                store.displace(number, now).await.unwrap();
+                self.lose(chosen, TransactionState::Displaced);
+            }
+            Step::Invalidate(choice) => {
+                let Some((chosen, number)) = self.choose_known(choice) else { return };
+                store.invalidate(number, now).await.unwrap();
+                self.lose(chosen, TransactionState::Invalid);
+            }
+            Step::Unfollow(choice) => {
+                let Some((chosen, number)) = self.choose_known(choice) else { return };
+                store.unfollow(number).await.unwrap();
+                let it = &self.transactions[chosen];
+                let is_refused = it.state == State::Known(TransactionState::Refused);
+                if is_refused && matches!(it.kind, Kind::Incoming { .. }) {
+                    self.set_state(chosen, State::Forgotten);
+                    assert_refused!(
+                        store.see(number, now).await,
+                        Refusal::UnknownTransaction(unknown) if unknown == number
+                    );
+                }
             }
         }
     }
@@ -131,235 +248,367 @@ impl Model {
         (!there.is_empty()).then(|| there[choice % there.len()])
     }
 
-    fn add(&mut self, transaction: ModelTransaction, coin: Option<(u32, u64)>) {
-        let maker = self.transactions.len();
-        if let Some((vout, satoshis)) = coin {
-            let outpoint = OutPoint { txid: transaction.txid, vout };
-            self.coins.push(ModelCoin { maker, outpoint, satoshis, spender: None });
-        }
-        for input in &transaction.inputs {
-            let coin = &mut self.coins[*input];
-            coin.spender = coin.spender.or(Some(maker));
+    /// Any transaction that the store knows, and its number.
+    fn choose_known(&self, choice: usize) -> Option<(usize, u64)> {
+        let chosen = self.choose(choice, |it| matches!(it.state, State::Known(_)))?;
+        Some((chosen, self.transactions[chosen].number))
+    }
+
+    fn add(&mut self, transaction: ModelTransaction) -> usize {
+        let new = self.transactions.len();
+        if transaction.holds_coins() {
+            for input in &transaction.inputs {
+                self.coins[*input].spender = Some(new);
+            }
         }
         self.transactions.push(transaction);
+        new
     }
 
     async fn receive(&mut self, store: &impl WalletStore, satoshis: u64, now: Timestamp) {
         let draft = InvoiceDraft { satoshis, ..InvoiceDraft::default() };
-        let new = NewInvoice { draft, ..new_invoice(now, YEAR) };
-        let invoice = store.create_invoice(new, id).await.unwrap().number;
-        let transaction = paying(&[satoshis], self.transactions.len());
-        let txid = transaction.txid();
-        let new = NewIncoming { invoice, transaction, vout: 0, refund_to: None, now };
-        let Begun::InFlight(payment) = store.begin_payment(new).await.unwrap() else {
-            panic!("it was not there before")
-        };
-        let (kind, state) = (Kind::Incoming, State::InFlight);
-        let new = ModelTransaction { number: payment.number, txid, kind, state, inputs: vec![] };
-        self.add(new, Some((0, satoshis)));
+        let new = CreateInvoice { draft, ..new_invoice(now, YEAR) };
+        let invoice = store.create_invoice(new).await.unwrap().number;
+        let offer = offering(invoice, &[satoshis], self.transactions.len(), now);
+        let txid = Some(offer.transaction.txid());
+        let number = begin_with(store, offer).await.number;
+        let kind = Kind::Incoming { invoice, satoshis };
+        let (state, was_seen, inputs) = (OFFERED, false, vec![]);
+        let maker = self.add(ModelTransaction { number, txid, kind, state, was_seen, inputs });
+        self.coins.push(ModelCoin { maker, vout: 0, satoshis, spender: None });
     }
 
-    async fn pay(
+    async fn offer_again(&mut self, store: &impl WalletStore, choice: usize, now: Timestamp) {
+        let chosen = self.choose(choice, |it| {
+            it.state != State::Forgotten && matches!(it.kind, Kind::Incoming { .. })
+        });
+        let Some(chosen) = chosen else { return };
+        let Kind::Incoming { invoice, satoshis } = self.transactions[chosen].kind else { return };
+        let offered = store.offer(offering(invoice, &[satoshis], chosen, now)).await.unwrap();
+        let (Offered::Now(payment) | Offered::Before(payment)) = &offered;
+        assert_eq!(payment.number, self.transactions[chosen].number);
+        let is_shown = self.transactions[chosen].state.is(TransactionState::spends);
+        assert_eq!(matches!(offered, Offered::Before(_)), is_shown);
+        if self.transactions[chosen].state.is(TransactionState::is_lost) {
+            self.set_state(chosen, OFFERED);
+        }
+    }
+
+    async fn reserve(
         &mut self,
         store: &impl WalletStore,
         satoshis: u64,
         fee_rate: u64,
         now: Timestamp,
     ) {
+        // One that is worth less than the fee for its own input is not counted.
+        let own_fee = Spending { satoshis: 0, output_bytes: 0, fee_rate };
+        let own_fee = own_fee.needed(1) - own_fee.needed(0);
         let spendable = self.spendable();
-        let new = NewOutgoing {
-            url: format!("http://payee.example/{}", self.transactions.len()),
-            outputs: paying(&[satoshis], 0).outputs,
-            fee_rate,
-            expires_at: now.after(HOUR),
-            now,
-            idempotency: None,
-        };
-        let chosen = std::sync::Arc::new(std::sync::Mutex::new(None));
-        let told = std::sync::Arc::clone(&chosen);
-        let build = move |selection: &Selection| {
-            *told.lock().unwrap() = Some(selection.clone());
-            let change = selection.change.map(|(satoshis, _)| satoshis);
-            Ok((spending(selection, [Some(satoshis), change]), b"{}".to_vec()))
-        };
-        match store.reserve_coins(new, build).await {
-            Ok(payment) => {
-                let selection = chosen.lock().unwrap().take().unwrap();
-                let inputs: Vec<_> =
-                    selection.coins.iter().map(|coin| self.coin(&coin.outpoint)).collect();
+        let spending = Spending { satoshis, output_bytes: 34, fee_rate };
+        let url = format!("http://payee.example/{}", self.transactions.len());
+        let new = Reserve { url, spending, idempotency: None, now };
+        match store.reserve(new.clone()).await {
+            Ok(Reserved::Now(reservation)) => {
+                let coins = &reservation.selection.coins;
+                let inputs: Vec<_> = coins.iter().map(|coin| self.coin(&coin.outpoint)).collect();
                 assert!(
                     inputs.iter().all(|input| spendable.contains(input)),
                     "{inputs:?} {self:#?}"
                 );
                 let total: u64 = inputs.iter().map(|input| self.coins[*input].satoshis).sum();
-                let change = selection.change.map(|(satoshis, _)| satoshis);
-                assert_eq!(total, satoshis + payment.fee + change.unwrap_or(0));
-                let (kind, state) = (Kind::Outgoing { payment: payment.number }, State::InFlight);
-                let number = newest(store).await;
-                let txid = payment.txid;
-                let new = ModelTransaction { number, txid, kind, state, inputs };
-                self.add(new, change.map(|satoshis| (1, satoshis)));
+                let change = reservation.selection.change.map_or(0, |change| change.satoshis);
+                assert!(total >= spending.needed(inputs.len()), "the fee is paid");
+                assert!(total - satoshis >= change);
+                let number = reservation.number;
+                let kind = Kind::Outgoing { payment: None, made_of: Box::new((new, reservation)) };
+                let (txid, state, was_seen) = (None, State::Reserved, false);
+                self.add(ModelTransaction { number, txid, kind, state, was_seen, inputs });
             }
-            Err(WalletStoreError::InsufficientFunds { needed, spendable: told }) => {
-                let worth = spendable.iter().map(|index| self.coins[*index].satoshis).sum::<u64>();
-                assert_eq!(told, worth);
-                let inputs = spendable.len().max(1);
-                let spending = Spending { satoshis, output_bytes: 34, fee_rate };
+            Ok(Reserved::Before(payment)) => panic!("{payment:?}"),
+            Err(WalletStoreError::Refused(Refusal::InsufficientFunds {
+                needed,
+                spendable: told,
+            })) => {
+                let worth: Vec<_> =
+                    spendable.iter().map(|index| self.coins[*index].satoshis).collect();
+                let counted = worth.iter().filter(|satoshis| **satoshis > own_fee + 1);
+                let least: u64 = counted.clone().sum();
+                assert!((least..=worth.iter().sum()).contains(&told), "{told} {worth:?}");
                 assert!(needed > satoshis || fee_rate == 0);
-                assert!(worth < spending.needed(inputs), "{worth} would do");
+                let inputs = counted.count().max(1);
+                assert!(least < spending.needed(inputs), "{least} would do");
             }
             Err(error) => panic!("{error}"),
         }
     }
 
-    async fn cancel(&mut self, store: &impl WalletStore, choice: usize, now: Timestamp) {
-        let is_cancelled =
-            |of| self.transactions.iter().any(|other| other.kind == Kind::Cancellation { of });
-        let open = self.choose(choice, |transaction| {
-            matches!(transaction.kind, Kind::Outgoing { .. })
-                && transaction.state == State::InFlight
-        });
-        let Some(of) = open.filter(|of| !is_cancelled(*of)) else { return };
-        let Kind::Outgoing { payment } = self.transactions[of].kind else { return };
-        let spent = std::sync::Arc::new(std::sync::Mutex::new(None));
-        let told = std::sync::Arc::clone(&spent);
-        let build = move |selection: &Selection| {
-            *told.lock().unwrap() = Some(selection.clone());
-            Ok(spending(selection, [selection.change.map(|(satoshis, _)| satoshis), None]))
+    async fn record(&mut self, store: &impl WalletStore, choice: usize) {
+        let is_begun = |it: &ModelTransaction| {
+            it.is_outgoing() && matches!(it.state, State::Reserved | State::Forgotten)
         };
-        let whole = Spending { satoshis: 0, output_bytes: 0, fee_rate: 1 };
-        let number = store.begin_cancellation(payment, whole, now, build).await.unwrap();
-        let selection = spent.lock().unwrap().take().unwrap();
-        let change = selection.change.unwrap().0;
-        let txid = spending(&selection, [Some(change), None]).txid();
-        let inputs = vec![self.coin(&selection.coins[0].outpoint)];
-        let (kind, state) = (Kind::Cancellation { of }, State::InFlight);
-        self.add(ModelTransaction { number, txid, kind, state, inputs }, Some((0, change)));
-    }
-
-    /// The network, or the payee, refuses what is in flight.
-    async fn give_up(&mut self, store: &impl WalletStore, choice: usize, now: Timestamp) {
-        let Some(chosen) = self.choose(choice, |transaction| transaction.state == State::InFlight)
-        else {
-            return;
-        };
-        let ModelTransaction { number, kind, .. } = self.transactions[chosen];
-        match kind {
-            Kind::Incoming => {
-                store.refuse_payment(number).await.unwrap();
-                self.transactions[chosen].state = State::Gone;
-                self.transactions[chosen].kind = Kind::Forgotten;
-                let error = store.settle(number, now).await.unwrap_err();
-                assert!(matches!(error, WalletStoreError::UnknownTransaction(_)), "{error}");
+        let Some(chosen) = self.choose(choice, is_begun) else { return };
+        let is_reserved = self.transactions[chosen].state == State::Reserved;
+        let it = &mut self.transactions[chosen];
+        let Kind::Outgoing { payment, made_of } = &mut it.kind else { return };
+        let (new, reservation) = &**made_of;
+        let record = signed(new, reservation);
+        let txid = record.transaction.txid();
+        match store.record_payment(record).await {
+            Ok(recorded) => {
+                assert!(is_reserved);
+                let change = reservation.selection.change.map(|change| change.satoshis);
+                let total: u64 = it.inputs.iter().map(|input| self.coins[*input].satoshis).sum();
+                let paid = recorded.satoshis + recorded.fee + change.unwrap_or(0);
+                assert_eq!(total, paid);
+                *payment = Some(recorded.number);
+                (it.txid, it.state) = (Some(txid), OFFERED);
+                self.coins.extend(change.map(|satoshis| ModelCoin {
+                    maker: chosen,
+                    vout: 1,
+                    satoshis,
+                    spender: None,
+                }));
             }
-            Kind::Outgoing { payment } => {
-                let is_open = !self.transactions.iter().any(|other| {
-                    other.kind == Kind::Cancellation { of: chosen }
-                        && other.state == State::InFlight
-                });
-                store.refuse_outgoing(payment, "no".to_owned(), now).await.unwrap();
-                if is_open {
-                    self.transactions[chosen].state = State::Gone;
-                    self.release(chosen);
-                }
+            Err(WalletStoreError::Refused(Refusal::NotReserved(number))) => {
+                assert_eq!((number, is_reserved), (it.number, false));
             }
-            Kind::Cancellation { .. } | Kind::Forgotten => {}
+            Err(error) => panic!("{error}"),
         }
     }
 
-    fn settle(&mut self, chosen: usize) {
-        if self.transactions[chosen].state == State::Settled {
+    async fn accept(&mut self, store: &impl WalletStore, choice: usize, now: Timestamp) {
+        let Some((chosen, payment)) = self.choose_payment(choice) else { return };
+        store.accept(payment, "", now).await.unwrap();
+        if self.transactions[chosen].state == OFFERED {
+            self.set_state(chosen, State::Known(TransactionState::Unseen));
+        }
+    }
+
+    fn choose_payment(&self, choice: usize) -> Option<(usize, u64)> {
+        let payment = |it: &ModelTransaction| match it.kind {
+            Kind::Outgoing { payment, .. } => payment,
+            _ => None,
+        };
+        let chosen = self.choose(choice, |it| payment(it).is_some())?;
+        Some((chosen, payment(&self.transactions[chosen])?))
+    }
+
+    fn cancellation_of(&self, payment: usize) -> Option<usize> {
+        self.choose(0, |it| it.cancels(payment) && it.state == OFFERED)
+    }
+
+    async fn cancel(&mut self, store: &impl WalletStore, choice: usize, now: Timestamp) {
+        let Some((of, payment)) = self.choose_payment(choice) else { return };
+        let cancelled = take_back(store, payment, 1, now).await;
+        if !self.transactions[of].state.is(TransactionState::is_open) {
+            assert_refused!(cancelled, Refusal::NotOpen(number, _) if number == payment);
+            return;
+        }
+        let number = cancelled.unwrap();
+        if let Some(before) = self.cancellation_of(of) {
+            assert_eq!(number, self.transactions[before].number);
+            return;
+        }
+        let transaction = store.transaction(number).await.unwrap().unwrap();
+        let input = self.coin(&transaction.inputs[0].previous_output);
+        assert!(self.transactions[of].inputs.contains(&input));
+        let satoshis = transaction.outputs[0].satoshis;
+        let (kind, state, was_seen) = (Kind::Cancellation { of }, OFFERED, false);
+        let (txid, inputs) = (Some(transaction.txid()), vec![input]);
+        let maker = self.add(ModelTransaction { number, txid, kind, state, was_seen, inputs });
+        self.coins.push(ModelCoin { maker, vout: 0, satoshis, spender: None });
+    }
+
+    /// The network, or the payee, refuses what is offered.
+    async fn give_up(&mut self, store: &impl WalletStore, choice: usize, now: Timestamp) {
+        let Some(chosen) = self.choose(choice, |it| it.state.is(TransactionState::is_open)) else {
+            return;
+        };
+        let ModelTransaction { number, ref kind, was_seen, .. } = self.transactions[chosen];
+        match *kind {
+            Kind::Incoming { .. } => {
+                store.refuse(number, now).await.unwrap();
+                let state = match was_seen {
+                    true => TransactionState::Displaced,
+                    false => TransactionState::Refused,
+                };
+                self.set_state(chosen, State::Known(state));
+            }
+            Kind::Outgoing { payment, .. } => {
+                store.refuse_by_payee(payment.unwrap(), "no", now).await.unwrap();
+                let is_offered = self.transactions[chosen].state == OFFERED;
+                if is_offered && self.cancellation_of(chosen).is_none() {
+                    self.lose(chosen, TransactionState::Refused);
+                }
+            }
+            Kind::Cancellation { .. } => assert_refused!(
+                store.refuse(number, now).await,
+                Refusal::NotInFlight(open) if open == number
+            ),
+        }
+    }
+
+    fn change_if(&mut self, chosen: usize, old: TransactionState, told: bool) {
+        if self.transactions[chosen].state == State::Known(old) {
+            self.set_state(chosen, State::Known(TransactionState::Contested { told }));
+        }
+    }
+
+    fn see(&mut self, chosen: usize, state: TransactionState) {
+        if !self.transactions[chosen].state.is(|it| it.block().is_some()) {
+            self.show(chosen, state);
+        }
+    }
+
+    /// The network has it: what else holds its coins is lost.
+    fn show(&mut self, chosen: usize, state: TransactionState) {
+        if self.transactions[chosen].state == State::Known(state) {
             return;
         }
         for input in self.transactions[chosen].inputs.clone() {
-            if let Some(other) = self.coins[input].spender.filter(|other| *other != chosen) {
-                self.give_way(other);
-            }
-            self.coins[input].spender = Some(chosen);
+            let Some(other) = self.coins[input].spender.filter(|other| *other != chosen) else {
+                continue;
+            };
+            let is_cancelled = self.transactions[chosen].cancels(other);
+            self.lose(
+                other,
+                match is_cancelled {
+                    true => TransactionState::Cancelled,
+                    false => TransactionState::Displaced,
+                },
+            );
         }
-        self.transactions[chosen].state = State::Settled;
-        for other in 0..self.transactions.len() {
-            let ModelTransaction { kind, state, .. } = self.transactions[other];
-            if kind == (Kind::Cancellation { of: chosen }) && state == State::InFlight {
-                self.transactions[other].state = State::Gone;
-                self.release(other);
-            }
-        }
+        self.set_state(chosen, State::Known(state));
     }
 
-    fn give_way(&mut self, gone: usize) {
+    /// It is lost, after what spends its coins.
+    fn lose(&mut self, lost: usize, state: TransactionState) {
         for index in 0..self.coins.len() {
-            if self.coins[index].maker == gone
+            if self.coins[index].maker == lost
                 && let Some(spender) = self.coins[index].spender
             {
-                self.give_way(spender);
+                self.lose(spender, TransactionState::Displaced);
             }
         }
-        if self.transactions[gone].state != State::Gone {
-            self.transactions[gone].state = State::Gone;
-            self.release(gone);
+        if self.transactions[lost].state == State::Reserved {
+            self.set_state(lost, State::Forgotten);
+        } else if !self.transactions[lost].state.is(TransactionState::is_lost) {
+            self.set_state(lost, State::Known(state));
         }
     }
 
-    fn release(&mut self, gone: usize) {
-        self.coins.iter_mut().filter(|coin| coin.spender == Some(gone)).for_each(|coin| {
-            coin.spender = None;
-        });
+    fn set_state(&mut self, chosen: usize, state: State) {
+        let it = &mut self.transactions[chosen];
+        it.state = state;
+        it.was_seen |= state.is(TransactionState::spends);
+        let (holds_coins, is_outgoing) = (it.holds_coins(), it.is_outgoing());
+        for input in it.inputs.clone() {
+            let spender = &mut self.coins[input].spender;
+            if holds_coins {
+                *spender = Some(chosen);
+            } else if *spender == Some(chosen) {
+                *spender = None;
+            }
+        }
+        let is_over = state.is(|it| !it.is_open() && it != TransactionState::Cancelled);
+        if let Some(cancellation) = self.cancellation_of(chosen).filter(|_| is_outgoing && is_over)
+        {
+            self.set_state(cancellation, State::Known(TransactionState::Refused));
+        }
     }
 
     fn coin(&self, outpoint: &OutPoint) -> usize {
-        self.coins.iter().position(|coin| coin.outpoint == *outpoint).unwrap()
+        let is_there = |coin: &ModelCoin| {
+            self.transactions[coin.maker].txid == Some(outpoint.txid) && coin.vout == outpoint.vout
+        };
+        self.coins.iter().position(is_there).unwrap()
     }
 
-    fn has_settled(&self, transaction: usize) -> bool {
-        self.transactions.get(transaction).is_some_and(|there| there.state == State::Settled)
+    fn is_spendable(&self, coin: &ModelCoin) -> bool {
+        let maker = &self.transactions[coin.maker];
+        coin.spender.is_none() && maker.state.is(TransactionState::can_be_spent)
     }
 
     fn spendable(&self) -> Vec<usize> {
-        let is_spendable = |index: &usize| {
-            let coin = &self.coins[*index];
-            coin.spender.is_none() && self.has_settled(coin.maker)
-        };
-        (0..self.coins.len()).filter(is_spendable).collect()
+        (0..self.coins.len()).filter(|index| self.is_spendable(&self.coins[*index])).collect()
     }
 
-    async fn compare(&self, store: &impl WalletStore) {
+    async fn compare(&mut self, store: &impl WalletStore) {
+        let is = |transaction: usize, holds: fn(TransactionState) -> bool| {
+            self.transactions[transaction].state.is(holds)
+        };
         let counts = |coin: &&ModelCoin| {
-            let is_spent = coin.spender.is_some_and(|spender| self.has_settled(spender));
-            self.has_settled(coin.maker) && !is_spent
+            let is_spent =
+                coin.spender.is_some_and(|spender| is(spender, TransactionState::spends));
+            is(coin.maker, TransactionState::counts) && !is_spent
         };
         let balance: u64 = self.coins.iter().filter(counts).map(|coin| coin.satoshis).sum();
         assert_eq!(store.balance().await.unwrap(), balance, "{self:#?}");
+        let events = events(store).await.len();
+        let of_cancellations =
+            |it: &&ModelTransaction| matches!(it.kind, Kind::Cancellation { .. });
+        let cancellations = self.transactions.iter().filter(of_cancellations);
+        let cancellations: Vec<_> = cancellations.map(|it| it.state).collect();
+        let is_told = events > self.events || cancellations != self.cancellations;
+        assert!(balance == self.balance || is_told, "nothing tells of it: {self:#?}");
+        (self.balance, self.events, self.cancellations) = (balance, events, cancellations);
+        self.compare_transactions(store).await;
+        self.compare_coins(store).await;
     }
-}
 
-/// The number of the newest transaction.
-async fn newest(store: &impl WalletStore) -> u64 {
-    store.followed(0, 10_000).await.unwrap().last().unwrap().number
-}
-
-/// A transaction that makes these outputs of a coin of somebody else's, each time another one.
-pub(super) fn paying(amounts: &[u64], salt: usize) -> Transaction {
-    let script = Script::from_bytes(vec![0x51; 25]);
-    let output = |satoshis: &u64| TxOut { satoshis: *satoshis, locking_script: script.clone() };
-    let previous_output = OutPoint { txid: Txid::from_bytes([7; 32]), vout: salt as u32 };
-    Transaction {
-        version: 1,
-        inputs: vec![input(previous_output)],
-        outputs: amounts.iter().map(output).collect(),
-        lock_time: 0,
+    async fn compare_transactions(&self, store: &impl WalletStore) {
+        let followed = store.followed(0, 10_000).await.unwrap();
+        for it in &self.transactions {
+            let record = store.record(it.number).await.unwrap();
+            let State::Known(state) = it.state else {
+                assert_eq!(record, None);
+                continue;
+            };
+            let record = record.unwrap();
+            assert_eq!((record.state, record.was_seen), (state, it.was_seen), "{it:?} {self:#?}");
+            let until = followed.iter().find(|followed| followed.number == it.number);
+            let until = until.map(|followed| followed.until);
+            match state {
+                TransactionState::Mined(_) => assert_eq!(until, None),
+                // The time may be over.
+                state if state.is_lost() => assert_ne!(until, Some(FollowedUntil::Mined)),
+                _ => assert_eq!(until, Some(FollowedUntil::Mined), "{it:?}"),
+            }
+            if let Kind::Incoming { invoice, .. } = it.kind {
+                let invoice = store.invoice(invoice).await.unwrap().unwrap();
+                assert_eq!(invoice.payment_received_at.is_some(), state.counts());
+                assert_eq!(invoice.in_flight, state == TransactionState::Offered);
+            }
+        }
     }
-}
 
-/// The transaction that spends chosen coins.
-pub(super) fn spending(selection: &Selection, outputs: [Option<u64>; 2]) -> Transaction {
-    let amounts: Vec<_> = outputs.into_iter().flatten().collect();
-    let inputs = selection.coins.iter().map(|coin| input(coin.outpoint)).collect();
-    // As the keys for change do, this tells transactions of the same coins apart.
-    let lock_time = selection.change.map_or(0, |(_, index)| index);
-    Transaction { inputs, lock_time, ..paying(&amounts, 0) }
-}
-
-fn input(previous_output: OutPoint) -> TxIn {
-    TxIn { previous_output, unlocking_script: Script::from_bytes([]), sequence: u32::MAX }
+    /// Compares who spends which coins, and which can be chosen.
+    async fn compare_coins(&self, store: &impl WalletStore) {
+        let number_of = |transaction: usize| self.transactions[transaction].number;
+        let is_known = |coin: &&ModelCoin| self.transactions[coin.maker].state != State::Forgotten;
+        let held = |coin: &ModelCoin| {
+            let key = (number_of(coin.maker), coin.vout);
+            (key, coin.satoshis, coin.spender.map(number_of), self.is_spendable(coin))
+        };
+        let mut expected: Vec<_> = self.coins.iter().filter(is_known).map(held).collect();
+        expected.sort_unstable();
+        let step = |found: &mut Vec<_>, item| match item {
+            LedgerItem::Transaction(it) => {
+                assert!(it.spends.iter().all(|spend| spend.outpoint.is_some()));
+                found.extend(it.coins.iter().map(|coin| {
+                    let spender = coin.spender.as_ref().map(|spender| spender.number);
+                    ((it.number, coin.vout), coin.satoshis, spender, coin.is_spendable)
+                }));
+            }
+            LedgerItem::Totals(totals) => {
+                let listed = found.iter().filter(|(_, _, _, is_spendable)| *is_spendable).count();
+                assert_eq!((totals.coins, totals.spendable), (found.len() as u64, listed as u64));
+                assert_eq!(totals.raw, totals.transactions);
+            }
+            _ => {}
+        };
+        let found = store.list(FoldLedger { start: Vec::new(), step }).await.unwrap();
+        assert_eq!(found, expected, "{self:#?}");
+    }
 }

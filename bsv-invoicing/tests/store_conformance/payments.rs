@@ -1,68 +1,137 @@
 //! Payments, what they do to invoices, and what is known of them afterwards.
 
+use bsv_invoicing::ledger::{Offer, Offered, Reserve};
 use bsv_invoicing::{
-    Begun, BlockPlace, IncomingPayment, IncomingState, InvoiceState, NewIncoming, NewOutgoing,
-    OutgoingPayment, OutgoingState, Proof, Purpose, Selection, Spending, TransactionState,
-    WalletStore, WalletStoreError,
+    FollowedUntil, IncomingState, InvoiceState, OutgoingPayment, OutgoingState, Purpose,
+    TransactionState, WalletStore,
 };
-use bsv_tx::{BlockHash, MerkleBranch, Sibling, Transaction};
 
-use super::money::{paying, spending};
+use super::making::*;
 use super::*;
-
-const SATOSHIS: u64 = 1000;
 
 pub(super) async fn received(store: &impl WalletStore) {
     create(store, at(0), HOUR).await;
     let first = begin(store, 1, 1, at(1)).await;
     assert_eq!((first.state, first.received_at), (IncomingState::InFlight, at(1)));
     assert_eq!(begin(store, 1, 1, at(2)).await, first, "the same comes again");
-    let refused = store.begin_payment(incoming(1, 2, at(2))).await.unwrap_err();
-    assert!(matches!(refused, WalletStoreError::InFlight(1)), "{refused}");
+    assert_refused!(store.offer(incoming(1, 2, at(2))).await, Refusal::InFlight(1));
     assert_eq!(store.balance().await.unwrap(), 0);
 
-    store.settle(first.number, at(3)).await.unwrap();
+    store.see(first.number, at(3)).await.unwrap();
     let invoice = store.invoice(1).await.unwrap().unwrap();
     assert_eq!(invoice.state(at(9)), InvoiceState::Paid);
     assert_eq!((invoice.payment_received_at, invoice.in_flight), (Some(at(3)), false));
     assert_eq!(invoice.refund_to.as_deref(), Some("refund to 1"));
     assert_eq!(store.balance().await.unwrap(), SATOSHIS);
-    assert_eq!(happened(store, 1).await, [(at(3), EventKind::InvoicePaid(id(1)))]);
+    let told = [EventKind::PaymentReceived(first.number), EventKind::InvoicePaid(id(1))];
+    assert_eq!(happened(store, 1).await, told.map(|kind| (at(3), kind)));
 
-    let Begun::Before(before) = store.begin_payment(incoming(1, 1, at(4))).await.unwrap() else {
+    let Offered::Before(before) = store.offer(incoming(1, 1, at(4))).await.unwrap() else {
         panic!("it was accepted before")
     };
     assert_eq!((before.number, before.state), (first.number, IncomingState::Accepted));
     assert_eq!(store.incoming(1).await.unwrap(), [before]);
-    let refused = store.begin_payment(incoming(1, 2, at(4))).await.unwrap_err();
-    assert!(matches!(refused, WalletStoreError::Paid(1)), "{refused}");
-    store.settle(first.number, at(5)).await.unwrap();
-    assert_eq!(store.balance().await.unwrap(), SATOSHIS, "settled once");
+    assert_refused!(store.offer(incoming(1, 2, at(4))).await, Refusal::Paid(1));
+    store.see(first.number, at(5)).await.unwrap();
+    assert_eq!(store.balance().await.unwrap(), SATOSHIS, "seen once");
     store.sweep(at(7200), 9).await.unwrap();
-    assert_eq!(happened(store, 2).await, [], "what is paid does not expire");
+    assert_eq!(happened(store, 3).await, [], "what is paid does not expire");
 }
 
 pub(super) async fn refused(store: &impl WalletStore) {
     create(store, at(0), HOUR).await;
     let first = begin(store, 1, 1, at(1)).await;
-    let refusal = store.delete_invoice(1, at(2)).await.unwrap_err();
-    assert!(matches!(refusal, WalletStoreError::InFlight(1)), "{refusal}");
+    assert_refused!(store.delete_invoice(1, at(2)).await, Refusal::InFlight(1));
     store.sweep(at(3600), 9).await.unwrap();
     assert_eq!(happened(store, 1).await, [], "it does not expire meanwhile");
     let invoice = store.invoice(1).await.unwrap().unwrap();
     assert_eq!((invoice.in_flight, invoice.state(at(7200))), (true, InvoiceState::Pending));
-    store.refuse_payment(first.number).await.unwrap();
+    store.refuse(first.number, at(2)).await.unwrap();
     assert_eq!(store.incoming(1).await.unwrap(), []);
     let invoice = store.invoice(1).await.unwrap().unwrap();
     assert_eq!((invoice.in_flight, invoice.state(at(3599))), (false, InvoiceState::Pending));
     let second = begin(store, 1, 2, at(3)).await;
     assert!(second.number > first.number);
-    store.refuse_payment(second.number).await.unwrap();
+    store.refuse(second.number, at(4)).await.unwrap();
+    assert_refused!(
+        store.refuse(second.number, at(4)).await,
+        Refusal::NotInFlight(number) if number == second.number
+    );
     assert_eq!(store.sweep(at(3600), 9).await.unwrap(), 1);
     assert_eq!(happened(store, 1).await, [(at(3600), EventKind::InvoiceExpired(id(1)))]);
-    let late = store.begin_payment(incoming(1, 3, at(3601))).await.unwrap_err();
-    assert!(matches!(late, WalletStoreError::Expired(1)), "{late}");
-    assert_unknown(2, store.begin_payment(incoming(2, 1, at(3))).await);
+    assert_refused!(store.offer(incoming(1, 3, at(3601))).await, Refusal::Expired(1));
+    assert_refused!(store.offer(incoming(2, 1, at(3))).await, Refusal::UnknownInvoice(2));
+}
+
+/// What the network refused, and shows after all.
+pub(super) async fn refused_and_shown(store: &impl WalletStore) {
+    create(store, at(0), HOUR).await;
+    let payment = begin(store, 1, 1, at(1)).await;
+    store.refuse(payment.number, at(2)).await.unwrap();
+    let followed = store.followed(0, 9).await.unwrap();
+    assert_eq!(followed.len(), 1);
+    assert_eq!(followed[0].until, FollowedUntil::Time(at(2).after(HOUR * 24)));
+    assert_eq!(store.balance().await.unwrap(), 0);
+    store.see(payment.number, at(5)).await.unwrap();
+    assert_eq!(store.incoming(1).await.unwrap()[0].state, IncomingState::Accepted);
+    let invoice = store.invoice(1).await.unwrap().unwrap();
+    assert_eq!(invoice.payment_received_at, Some(at(5)));
+    assert_eq!(store.balance().await.unwrap(), SATOSHIS);
+    let told = [EventKind::PaymentReceived(payment.number), EventKind::InvoicePaid(id(1))];
+    assert_eq!(happened(store, 1).await, told.map(|kind| (at(5), kind)));
+}
+
+pub(super) async fn refused_and_forgotten(store: &impl WalletStore) {
+    create(store, at(0), HOUR).await;
+    let is_kept = async |number| store.record(number).await.unwrap().is_some();
+    let refuse = async |offer: Offer| {
+        let number = begin_with(store, offer).await.number;
+        store.refuse(number, at(2)).await.unwrap();
+        number
+    };
+    let mut long = incoming(1, 1, at(1));
+    let script = bsv_tx::Script::from_bytes(vec![0x6a; 64 << 10]);
+    long.transaction.outputs.push(bsv_tx::TxOut { satoshis: 0, locking_script: script });
+    assert!(!is_kept(refuse(long).await).await, "long ones are not kept");
+    let mut kept = Vec::new();
+    for salt in 2..6 {
+        kept.push(refuse(incoming(1, salt, at(1))).await);
+    }
+    assert!(!is_kept(refuse(incoming(1, 6, at(1))).await).await, "nor are many");
+    for number in &kept {
+        assert!(is_kept(*number).await);
+        store.unfollow(*number).await.unwrap();
+        assert!(!is_kept(*number).await, "its time is over");
+        assert_refused!(
+            store.see(*number, at(9)).await,
+            Refusal::UnknownTransaction(unknown) if unknown == *number
+        );
+    }
+    assert_eq!(store.followed(0, 9).await.unwrap(), []);
+    assert_eq!(happened(store, 1).await, []);
+}
+
+/// A fee that is too low for it to be sure that the payment is mined.
+pub(super) async fn waiting(store: &impl WalletStore) {
+    create(store, at(0), HOUR).await;
+    let payment = begin(store, 1, 1, at(1)).await;
+    store.see_waiting(payment.number, at(3)).await.unwrap();
+    let told = vec![(at(3), EventKind::PaymentWaiting(payment.number))];
+    assert_eq!(happened(store, 1).await, told);
+    let invoice = store.invoice(1).await.unwrap().unwrap();
+    assert_eq!((invoice.payment_received_at, invoice.in_flight), (None, false));
+    assert_eq!(store.incoming(1).await.unwrap()[0].state, IncomingState::Waiting);
+    assert_eq!(store.balance().await.unwrap(), 0);
+    assert_refused!(pay(store, outgoing("a", 1)).await, Refusal::InsufficientFunds { .. });
+    store.see_waiting(payment.number, at(4)).await.unwrap();
+    store.mine(payment.number, proof(7), at(5)).await.unwrap();
+    assert_eq!(store.balance().await.unwrap(), SATOSHIS);
+    let told = [
+        EventKind::PaymentReceived(payment.number),
+        EventKind::PaymentMined(payment.number),
+        EventKind::InvoicePaid(id(1)),
+    ];
+    assert_eq!(happened(store, 2).await, told.map(|kind| (at(5), kind)));
 }
 
 pub(super) async fn displaced(store: &impl WalletStore) {
@@ -73,21 +142,25 @@ pub(super) async fn displaced(store: &impl WalletStore) {
     assert_eq!(invoice.state(at(6)), InvoiceState::Pending);
     assert_eq!(store.balance().await.unwrap(), 0);
     let second = begin(store, 1, 2, at(6)).await;
-    store.settle(second.number, at(7)).await.unwrap();
+    store.see(second.number, at(7)).await.unwrap();
     let states: Vec<_> =
         store.incoming(1).await.unwrap().iter().map(|payment| payment.state).collect();
     assert_eq!(states, [IncomingState::Displaced, IncomingState::Accepted]);
     assert_eq!(store.balance().await.unwrap(), SATOSHIS);
     let told = [
+        (at(3), EventKind::PaymentReceived(first.number)),
         (at(3), EventKind::InvoicePaid(id(1))),
-        (at(5), EventKind::InvoicePaymentDisplaced(id(1))),
+        (at(5), EventKind::PaymentDisplaced(first.number)),
+        (at(5), EventKind::InvoiceUnpaid(id(1))),
+        (at(7), EventKind::PaymentReceived(second.number)),
         (at(7), EventKind::InvoicePaid(id(1))),
     ];
     assert_eq!(happened(store, 1).await, told);
     // The chain comes back that had the first one: both are money.
-    store.settle(first.number, at(8)).await.unwrap();
+    store.see(first.number, at(8)).await.unwrap();
     assert_eq!(store.balance().await.unwrap(), 2 * SATOSHIS);
-    assert_eq!(happened(store, 4).await, [], "it was paid already");
+    let told = vec![(at(8), EventKind::PaymentRestored(first.number))];
+    assert_eq!(happened(store, 7).await, told, "it was paid already");
 }
 
 pub(super) async fn displaced_late(store: &impl WalletStore) {
@@ -98,123 +171,176 @@ pub(super) async fn displaced_late(store: &impl WalletStore) {
         store.sweep(at(later), 9).await.unwrap();
     }
     let told = [
-        (at(7201), EventKind::InvoicePaymentDisplaced(id(1))),
+        (at(7201), EventKind::PaymentDisplaced(payment.number)),
+        (at(7201), EventKind::InvoiceUnpaid(id(1))),
         (at(7202), EventKind::InvoiceExpired(id(1))),
     ];
-    assert_eq!(happened(store, 2).await, told);
+    assert_eq!(happened(store, 3).await, told);
+}
+
+/// A payment that the network showed, and shows no more.
+pub(super) async fn contested(store: &impl WalletStore) {
+    let payment = paid_invoice(store, 1).await;
+    let state = async || store.record(payment.number).await.unwrap().unwrap().state;
+    store.contest(payment.number, at(5)).await.unwrap();
+    assert_eq!(state().await, TransactionState::Contested { told: false });
+    assert_eq!(store.incoming(1).await.unwrap()[0].state, IncomingState::Contested);
+    assert_eq!(store.invoice(1).await.unwrap().unwrap().payment_received_at, Some(at(3)));
+    assert_eq!(store.balance().await.unwrap(), SATOSHIS, "it counts");
+    let refused = pay(store, outgoing("a", 1)).await;
+    assert_refused!(refused, Refusal::InsufficientFunds { spendable: 0, .. });
+    assert_eq!(happened(store, 3).await, [], "it is not told at once");
+    for now in [65, 66] {
+        store.tell_contested(payment.number, at(now)).await.unwrap();
+    }
+    store.see(payment.number, at(70)).await.unwrap();
+    store.tell_contested(payment.number, at(71)).await.unwrap();
+    assert_eq!(state().await, TransactionState::Seen);
+    let told = [
+        (at(65), EventKind::PaymentContested(payment.number)),
+        (at(70), EventKind::PaymentRestored(payment.number)),
+    ];
+    assert_eq!(happened(store, 3).await, told);
+    pay(store, outgoing("a", 1)).await.unwrap();
+    store.invalidate(payment.number, at(80)).await.unwrap();
+    assert_eq!(store.balance().await.unwrap(), 0);
+    let states = async || {
+        let incoming = store.incoming(1).await.unwrap()[0].state;
+        (incoming, store.outgoing(1).await.unwrap().unwrap().0.state)
+    };
+    assert_eq!(states().await, (IncomingState::Invalid, OutgoingState::Displaced));
+    let told = [
+        (at(70), EventKind::OutgoingStarted(1)),
+        (at(80), EventKind::OutgoingDisplaced(1)),
+        (at(80), EventKind::PaymentInvalid(payment.number)),
+        (at(80), EventKind::InvoiceUnpaid(id(1))),
+    ];
+    assert_eq!(happened(store, 5).await, told);
 }
 
 pub(super) async fn paid_out(store: &impl WalletStore) {
-    let refusal = store.reserve_coins(outgoing("a", 1), build).await.unwrap_err();
-    let is_poor =
-        matches!(refusal, WalletStoreError::InsufficientFunds { needed: 1.., spendable: 0 });
-    assert!(is_poor, "{refusal}");
+    let refused = pay(store, outgoing("a", 1)).await;
+    assert_refused!(refused, Refusal::InsufficientFunds { needed: 1.., spendable: 0 });
     paid_invoice(store, 1).await;
-    let payment = store.reserve_coins(outgoing("a", 400), build).await.unwrap();
+    let payment = pay(store, outgoing("a", 400)).await.unwrap();
     assert_eq!((payment.number, payment.state), (1, OutgoingState::Open));
     assert_eq!((payment.satoshis, payment.fee), (400, 0));
     assert_eq!(store.balance().await.unwrap(), SATOSHIS, "reserved coins count");
-    let again = store.reserve_coins(outgoing("a", 400), never).await.unwrap();
+    let again = made_before(store, outgoing("a", 400)).await;
     assert_eq!(again, payment, "one payment to a URL at a time");
-    let refusal = store.reserve_coins(outgoing("b", 1), build).await.unwrap_err();
-    assert!(matches!(refusal, WalletStoreError::InsufficientFunds { .. }), "{refusal}");
+    assert_refused!(pay(store, outgoing("b", 1)).await, Refusal::InsufficientFunds { .. });
     assert_eq!(store.outgoing(1).await.unwrap(), Some((payment.clone(), b"message".to_vec())));
 
-    let answer = Some(("thanks".to_owned(), None));
-    let settled = store.settle_outgoing(1, answer, at(9)).await.unwrap();
+    let agreed = store.accept(1, "thanks", at(8)).await.unwrap();
+    assert_eq!((agreed.state, agreed.memo.as_str()), (OutgoingState::Unseen, "thanks"));
+    assert_eq!(store.balance().await.unwrap(), SATOSHIS, "the payee's word is no money");
+    assert_refused!(pay(store, outgoing("b", 1)).await, Refusal::InsufficientFunds { .. });
+    assert_eq!(store.outgoing(1).await.unwrap().unwrap().1, b"", "nothing is left to be sent");
+    let again = store.refuse_by_payee(1, "no", at(8)).await.unwrap();
+    assert_eq!(again, agreed, "what was agreed to may be mined");
+    store.see(transaction_of(store, 1).await, at(9)).await.unwrap();
+    let settled = store.outgoing(1).await.unwrap().unwrap().0;
     assert_eq!((settled.state, settled.memo.as_str()), (OutgoingState::Settled, "thanks"));
     assert_eq!(store.balance().await.unwrap(), SATOSHIS - 400);
-    assert_eq!(store.outgoing(1).await.unwrap().unwrap().1, b"", "nothing is left to be sent");
-    assert_eq!(store.outgoing_to(&payment.url, None, at(9)).await.unwrap(), Some(settled.clone()));
-    let again = store.refuse_outgoing(1, "no".to_owned(), at(10)).await.unwrap();
+    assert_eq!(store.outgoing_to(&payment.url).await.unwrap(), Some(settled.clone()));
+    let again = store.refuse_by_payee(1, "no", at(10)).await.unwrap();
     assert_eq!(again, settled, "what is settled stays so");
-    let change = store.reserve_coins(outgoing("b", 600), build).await.unwrap();
+    let change = pay(store, outgoing("b", 600)).await.unwrap();
     let newest_first: Vec<_> = numbers(&store.outgoing_before(u64::MAX, 9).await.unwrap());
     assert_eq!(newest_first, [2, 1]);
     assert_eq!(numbers(&store.outgoing_before(2, 9).await.unwrap()), [1]);
     assert_eq!(numbers(&store.outgoing_before(u64::MAX, 1).await.unwrap()), [2]);
 
-    store.refuse_outgoing(change.number, "no".to_owned(), at(11)).await.unwrap();
-    let anew = store.reserve_coins(outgoing("b", 600), build).await.unwrap();
+    store.refuse_by_payee(change.number, "no", at(11)).await.unwrap();
+    let anew = pay(store, outgoing("b", 600)).await.unwrap();
     assert_eq!((anew.number, anew.state), (3, OutgoingState::Open), "a new attempt");
-    let kinds: Vec<_> = happened(store, 2).await.into_iter().map(|(_, kind)| kind).collect();
+    let kinds: Vec<_> = happened(store, 3).await.into_iter().map(|(_, kind)| kind).collect();
     let told = [
-        EventKind::PaymentStarted(1),
-        EventKind::PaymentSettled(1),
-        EventKind::PaymentStarted(2),
-        EventKind::PaymentRefused(2),
-        EventKind::PaymentStarted(3),
+        EventKind::OutgoingStarted(1),
+        EventKind::OutgoingAccepted(1),
+        EventKind::OutgoingSettled(1),
+        EventKind::OutgoingStarted(2),
+        EventKind::OutgoingRefused(2),
+        EventKind::OutgoingStarted(3),
     ];
     assert_eq!(kinds, told);
-    let unknown = store.settle_outgoing(9, None, at(12)).await.unwrap_err();
-    assert!(matches!(unknown, WalletStoreError::UnknownPayment(9)), "{unknown}");
+    assert_refused!(store.accept(9, "", at(12)).await, Refusal::UnknownPayment(9));
 }
 
 pub(super) async fn paid_once_with_a_key(store: &impl WalletStore) {
     paid_invoice(store, 1).await;
-    let with_key = |url: &str, request: &str| NewOutgoing {
+    let with_key = |url: &str, request: &str| Reserve {
         idempotency: Some(key("k", request)),
         ..outgoing(url, 10)
     };
-    let payment = store.reserve_coins(with_key("a", "a"), build).await.unwrap();
-    store.settle_outgoing(payment.number, None, at(9)).await.unwrap();
-    let again = store.reserve_coins(with_key("a", "a"), never).await.unwrap();
+    let payment = pay(store, with_key("a", "a")).await.unwrap();
+    store.see(transaction_of(store, payment.number).await, at(9)).await.unwrap();
+    let again = made_before(store, with_key("a", "a")).await;
     assert_eq!((again.number, again.state), (payment.number, OutgoingState::Settled));
-    assert_key_reused(store.reserve_coins(with_key("b", "b"), never).await);
+    assert_refused!(store.reserve(with_key("b", "b")).await, Refusal::KeyReused);
 }
 
 pub(super) async fn cancelled(store: &impl WalletStore) {
     paid_invoice(store, 1).await;
-    let payment = store.reserve_coins(outgoing("a", 400), build).await.unwrap();
-    let take_back = async || {
-        let whole = Spending { satoshis: 0, output_bytes: 0, fee_rate: 0 };
-        let build = |selection: &Selection| {
-            let change = selection.change.map(|(satoshis, _)| satoshis);
-            Ok(spending(selection, [change, None]))
-        };
-        store.begin_cancellation(payment.number, whole, at(20), build).await
-    };
-    let cancellation = take_back().await.unwrap();
-    assert_eq!(take_back().await.unwrap(), cancellation, "there is one cancellation");
-    let state = store.outgoing(payment.number).await.unwrap().unwrap().0.state;
-    assert_eq!(state, OutgoingState::Cancelling);
+    let payment = pay(store, outgoing("a", 400)).await.unwrap();
+    let cancellation = take_back(store, payment.number, 0, at(20)).await.unwrap();
+    let again = take_back(store, payment.number, 0, at(20)).await.unwrap();
+    assert_eq!(again, cancellation, "there is one cancellation");
+    let state = async || store.outgoing(payment.number).await.unwrap().unwrap().0.state;
+    assert_eq!(state().await, OutgoingState::Cancelling);
     let followed = store.followed(0, 99).await.unwrap();
     let of_it = followed.iter().find(|followed| followed.number == cancellation).unwrap();
-    assert_eq!(of_it.purpose, Purpose::Cancellation(payment.number));
-    store.settle(cancellation, at(21)).await.unwrap();
-    let state = store.outgoing(payment.number).await.unwrap().unwrap().0.state;
-    assert_eq!(state, OutgoingState::Cancelled);
+    assert_eq!(of_it.record.purpose, Purpose::Cancellation(payment.number));
+    store.see(cancellation, at(21)).await.unwrap();
+    assert_eq!(state().await, OutgoingState::Cancelled);
     assert_eq!(store.balance().await.unwrap(), SATOSHIS);
-    let refusal = take_back().await.unwrap_err();
-    let is_over = matches!(refusal, WalletStoreError::NotOpen(1, OutgoingState::Cancelled));
-    assert!(is_over, "{refusal}");
-    let kinds: Vec<_> = happened(store, 2).await.into_iter().map(|(_, kind)| kind).collect();
-    assert_eq!(kinds, [EventKind::PaymentStarted(1), EventKind::PaymentCancelled(1)]);
+    let refused = take_back(store, payment.number, 0, at(22)).await;
+    assert_refused!(refused, Refusal::NotOpen(1, OutgoingState::Cancelled));
+    let kinds: Vec<_> = happened(store, 3).await.into_iter().map(|(_, kind)| kind).collect();
+    assert_eq!(kinds, [EventKind::OutgoingStarted(1), EventKind::OutgoingCancelled(1)]);
+}
+
+/// What is being cancelled is settled if the network shows that first, and what the payee has agreed to
+/// can be cancelled too.
+pub(super) async fn not_cancelled(store: &impl WalletStore) {
+    paid_invoice(store, 1).await;
+    let payment = pay(store, outgoing("a", 400)).await.unwrap();
+    store.accept(1, "", at(10)).await.unwrap();
+    let cancellation = take_back(store, payment.number, 0, at(20)).await.unwrap();
+    let state = async || store.outgoing(payment.number).await.unwrap().unwrap().0.state;
+    assert_eq!(state().await, OutgoingState::Cancelling);
+    store.see(transaction_of(store, 1).await, at(21)).await.unwrap();
+    assert_eq!(state().await, OutgoingState::Settled);
+    let of = store.record(cancellation).await.unwrap().unwrap().state;
+    assert_eq!(of, TransactionState::Refused);
+    assert_eq!(store.balance().await.unwrap(), SATOSHIS - 400);
+    // The chain changes its mind.
+    store.mine(cancellation, proof(9), at(22)).await.unwrap();
+    assert_eq!(state().await, OutgoingState::Cancelled);
+    assert_eq!(store.balance().await.unwrap(), SATOSHIS);
 }
 
 pub(super) async fn proved(store: &impl WalletStore) {
     let payment = paid_invoice(store, 1).await;
-    let proofs = [7, 8].map(|height| Proof {
-        block: BlockPlace { hash: BlockHash::from_bytes([height; 32]), height: height.into() },
-        branch: MerkleBranch { position: 0, siblings: vec![Sibling::Hash([height; 32])] },
-    });
-    let [first, second] = proofs;
-    store.prove(payment.number, first.clone(), at(10)).await.unwrap();
-    store.prove(payment.number, first.clone(), at(11)).await.unwrap();
+    let [first, second] = [7, 8].map(proof);
+    store.mine(payment.number, first.clone(), at(10)).await.unwrap();
+    store.mine(payment.number, first.clone(), at(11)).await.unwrap();
     let mined = &store.incoming(1).await.unwrap()[0];
     assert_eq!((mined.state, mined.block), (IncomingState::Mined, Some(first.block)));
     assert_eq!(store.blocks(0).await.unwrap(), [first.block]);
     assert_eq!(store.blocks(8).await.unwrap(), []);
     assert_eq!(store.followed(0, 9).await.unwrap(), [], "what is proved is left alone");
 
-    store.forget_block(second.block).await.unwrap();
+    store.forget_block(second.block, at(11)).await.unwrap();
     assert_eq!(store.blocks(0).await.unwrap(), [first.block], "another block is forgotten");
-    store.forget_block(first.block).await.unwrap();
+    store.forget_block(first.block, at(11)).await.unwrap();
     let again = &store.incoming(1).await.unwrap()[0];
-    assert_eq!((again.state, again.block), (IncomingState::Accepted, None));
+    assert_eq!((again.state, again.block), (IncomingState::Contested, None));
+    assert_eq!(store.balance().await.unwrap(), SATOSHIS, "it counts until something contradicts");
     let followed = store.followed(0, 9).await.unwrap();
-    assert_eq!(followed[0].state, TransactionState::Settled);
-    store.prove(payment.number, second.clone(), at(12)).await.unwrap();
+    assert_eq!(followed[0].record.state, TransactionState::Contested { told: false });
+    assert_eq!(followed[0].until, FollowedUntil::Mined);
+    store.mine(payment.number, second.clone(), at(12)).await.unwrap();
     let found = store.proofs(payment.number).await.unwrap();
     let [one, two] = &found[..] else { panic!("{found:?}") };
     assert_eq!((one.sequence, &one.proof, one.found_at), (1, &first, at(10)));
@@ -227,52 +353,12 @@ pub(super) async fn proved(store: &impl WalletStore) {
     let transaction = store.transaction(payment.number).await.unwrap().unwrap();
     assert_eq!(transaction.txid(), payment.txid);
     assert_eq!(store.transaction(99).await.unwrap(), None);
-}
-
-/// An invoice that is paid, 2 seconds after it was begun to be.
-async fn paid_invoice(store: &impl WalletStore, number: u64) -> IncomingPayment {
-    create(store, at(0), HOUR).await;
-    let payment = begin(store, number, 1, at(1)).await;
-    store.settle(payment.number, at(3)).await.unwrap();
-    payment
-}
-
-async fn begin(
-    store: &impl WalletStore,
-    invoice: u64,
-    salt: usize,
-    now: Timestamp,
-) -> IncomingPayment {
-    match store.begin_payment(incoming(invoice, salt, now)).await.unwrap() {
-        Begun::InFlight(payment) => payment,
-        Begun::Before(payment) => panic!("accepted before: {payment:?}"),
-    }
-}
-
-fn incoming(invoice: u64, salt: usize, now: Timestamp) -> NewIncoming {
-    let transaction = paying(&[SATOSHIS], salt);
-    let refund_to = Some(format!("refund to {salt}"));
-    NewIncoming { invoice, transaction, vout: 0, refund_to, now }
-}
-
-fn outgoing(payee: &str, satoshis: u64) -> NewOutgoing {
-    NewOutgoing {
-        url: format!("http://payee.example/{payee}"),
-        outputs: paying(&[satoshis], 0).outputs,
-        fee_rate: 0,
-        expires_at: at(600),
-        now: at(5),
-        idempotency: None,
-    }
-}
-
-fn build(selection: &Selection) -> Result<(Transaction, Vec<u8>), bsv_tx::KeyError> {
-    let change = selection.change.map(|(satoshis, _)| satoshis);
-    Ok((spending(selection, [Some(1), change]), b"message".to_vec()))
-}
-
-fn never(_: &Selection) -> Result<(Transaction, Vec<u8>), bsv_tx::KeyError> {
-    panic!("nothing new is made")
+    let told = [
+        (at(10), EventKind::PaymentMined(payment.number)),
+        (at(11), EventKind::PaymentUnmined(payment.number)),
+        (at(12), EventKind::PaymentMined(payment.number)),
+    ];
+    assert_eq!(happened(store, 3).await, told);
 }
 
 fn numbers(payments: &[OutgoingPayment]) -> Vec<u64> {

@@ -1,4 +1,4 @@
-use bsv_invoicing::{EventKind, IDEMPOTENCY_PERIOD, InvoiceDraft, NewInvoice, WalletStore};
+use bsv_invoicing::{EventKind, IDEMPOTENCY_PERIOD, InvoiceDraft, WalletStore};
 
 use super::*;
 
@@ -19,8 +19,8 @@ pub(super) async fn in_order(store: &impl WalletStore) {
     for expires_at in [50, 30, 30, 10, 99, 20] {
         let expires_at = Some(at(expires_at));
         let draft = InvoiceDraft { satoshis: 1, expires_at, ..InvoiceDraft::default() };
-        let invoice = NewInvoice { draft, ..new_invoice(at(0), HOUR) };
-        store.create_invoice(invoice, id).await.unwrap();
+        let invoice = CreateInvoice { draft, ..new_invoice(at(0), HOUR) };
+        store.create_invoice(invoice).await.unwrap();
     }
     assert_eq!(store.sweep(at(60), 0).await.unwrap(), 0);
     assert_eq!(happened(store, 6).await, []);
@@ -53,7 +53,7 @@ pub(super) async fn keys(store: &impl WalletStore) {
     let due = at(0).after(IDEMPOTENCY_PERIOD).after(MICROSECOND);
     for name in ["a", "b", "c"] {
         let invoice = with_key(new_invoice(at(0), HOUR), key(name, "{}"));
-        store.create_invoice(invoice, id).await.unwrap();
+        store.create_invoice(invoice).await.unwrap();
         store.create_user(user_named(name), at(0), Some(key(name, "{}"))).await.unwrap();
     }
     assert_eq!(store.sweep(at(3600), 2).await.unwrap(), 2);

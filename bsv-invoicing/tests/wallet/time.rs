@@ -1,7 +1,9 @@
 use std::time::Duration;
 
+use bsv_invoicing::ledger::{CreateInvoice, CreateUser};
 use bsv_invoicing::{
-    EventKind, InvoiceDraft, InvoiceQuery, InvoiceState, NewInvoice, Timestamp, Wallet, WalletStore,
+    EventKind, IdCipher, InvoiceDraft, InvoiceQuery, InvoiceState, NewId, Timestamp, Wallet,
+    WalletStore,
 };
 use tokio::time::sleep;
 
@@ -109,10 +111,11 @@ async fn a_sweep_says_whether_there_is_more_to_do() {
     let place = Place::new();
     let store = place.store();
     let now = Timestamp::from_micros(1_000_000);
+    let id = NewId { cipher: IdCipher::new(&[7; 32]), random: 1 };
     for _ in 0..251 {
-        let invoice = NewInvoice { draft: draft(1), expiry: SOON, now, idempotency: None };
-        let id = |number| format!("{number:012}").parse().unwrap();
-        store.create_invoice(invoice, id).await.unwrap();
+        let (draft, id) = (draft(1), id.clone());
+        let invoice = CreateInvoice { draft, expiry: SOON, id, idempotency: None, now };
+        store.execute(invoice).await.unwrap();
     }
     drop(store);
     let wallet = place.open().await;
@@ -126,7 +129,8 @@ async fn a_clock_that_was_set_back_revives_nothing() {
     let place = Place::new();
     let future = Timestamp::of_system().after(DAY * 365);
     let store = place.store();
-    store.create_user(crate::support::user_named("Ada"), future, None).await.unwrap();
+    let details = crate::support::user_named("Ada");
+    store.execute(CreateUser { details, idempotency: None, now: future }).await.unwrap();
     drop(store);
     let wallet = place.open().await;
     assert_eq!(wallet.now(), future);

@@ -156,7 +156,7 @@ const SETTLED: u8 = 2;
 const DISPLACED: u8 = 3;
 const CANCELLED: u8 = 10;
 /// The state of a payment by the wallet that was cancelled.
-const OUTGOING_CANCELLED: u8 = 5;
+const OUTGOING_CANCELLED: u8 = 4;
 const CHANGE: u8 = 1;
 /// What a bucket's number is raised by where its coins are the unconfirmed ones of strangers.
 const OF_STRANGERS: u8 = 64;

@@ -1,0 +1,132 @@
+//! What scenarios ask of a store, by name instead of by command and query.
+
+use std::future::Future;
+
+use bsv_invoicing::ledger::queries::{
+    GetAccounts, GetBalance, GetBlocks, GetEvents, GetFollowed, GetFollowedTip, GetIncoming,
+    GetInvoice, GetInvoices, GetLastEventAt, GetOutgoing, GetOutgoingBefore, GetOutgoingTo,
+    GetOutgoingTransaction, GetOwner, GetProofs, GetRecord, GetTransaction, GetUser,
+};
+use bsv_invoicing::ledger::rows::{AccountStart, FollowedBlock};
+use bsv_invoicing::ledger::{
+    Accept, Adopt, BeginAccount, Contest, CreateInvoice, CreateUser, DeleteInvoice, Displace,
+    FollowTip, ForgetBlock, Invalidate, MarkRead, Mine, Offer, Offered, PrepareCancellation,
+    PreparedCancellation, Record, RecordCancellation, Refusal, Refuse, RefuseByPayee, Release,
+    ReleaseAll, Reserve, Reserved, See, Sweep, TellContested, Unfollow, UserRecord,
+};
+use bsv_invoicing::{
+    BlockPlace, Event, Followed, FoundProof, IdempotencyKey, IncomingPayment, Invoice, InvoicePage,
+    InvoiceQuery, OutgoingPayment, Proof, Spending, Timestamp, TransactionRecord, UserDraft,
+    WalletStore, WalletStoreError,
+};
+use bsv_store::KeyEvent;
+use bsv_tx::Transaction;
+
+pub(crate) type Answer<T> = Result<T, WalletStoreError>;
+
+/// A call that answers what a command or a query does.
+macro_rules! calls {
+    ($($how:ident: $name:ident($($argument:ident: $type:ty),*) -> $answer:ty = $what:expr;)*) => {
+        /// The calls, on every store.
+        pub(crate) trait Calls: WalletStore {
+            $(
+                fn $name(
+                    &self,
+                    $($argument: $type),*
+                ) -> impl Future<Output = Answer<$answer>> + Send {
+                    self.$how($what)
+                }
+            )*
+
+            /// Does what time makes due. Answers how much that was, which may be nothing.
+            fn sweep(
+                &self,
+                now: Timestamp,
+                limit: usize,
+            ) -> impl Future<Output = Answer<usize>> + Send {
+                async move {
+                    match self.execute(Sweep { now, doubted_since: None, limit }).await {
+                        Err(WalletStoreError::Refused(Refusal::NothingDue)) => Ok(0),
+                        swept => swept,
+                    }
+                }
+            }
+
+            /// The network shows a transaction in its mempool, with a fee that is sufficient.
+            fn see(
+                &self,
+                transaction: u64,
+                now: Timestamp,
+            ) -> impl Future<Output = Answer<()>> + Send {
+                self.execute(See { transaction, is_fee_sufficient: true, now })
+            }
+
+            /// The same with a fee that is too low.
+            fn see_waiting(
+                &self,
+                transaction: u64,
+                now: Timestamp,
+            ) -> impl Future<Output = Answer<()>> + Send {
+                self.execute(See { transaction, is_fee_sufficient: false, now })
+            }
+        }
+
+        impl<S: WalletStore> Calls for S {}
+    };
+}
+
+calls! {
+    get: owner() -> Option<[u8; 20]> = GetOwner;
+    get: accounts() -> Vec<(u32, AccountStart)> = GetAccounts;
+    get: invoice(number: u64) -> Option<Invoice> = GetInvoice(number);
+    list: invoices(query: InvoiceQuery, now: Timestamp) -> InvoicePage = GetInvoices(query, now);
+    get: user(id: u64) -> Option<UserRecord> = GetUser(id);
+    get: incoming(invoice: u64) -> Vec<IncomingPayment> = GetIncoming(invoice);
+    get: outgoing(number: u64) -> Option<(OutgoingPayment, Vec<u8>)> = GetOutgoing(number);
+    get: outgoing_to(url: &str) -> Option<OutgoingPayment> = GetOutgoingTo(url.to_owned());
+    list: outgoing_before(payment: u64, limit: usize) -> Vec<OutgoingPayment> =
+        GetOutgoingBefore(payment, limit);
+    list: followed(after: u64, limit: usize) -> Vec<Followed> = GetFollowed(after, limit);
+    get: outgoing_transaction(payment: u64) -> (u64, Transaction) = GetOutgoingTransaction(payment);
+    get: record(number: u64) -> Option<TransactionRecord> = GetRecord(number);
+    get: transaction(number: u64) -> Option<Transaction> = GetTransaction(number);
+    list: blocks(from: u32) -> Vec<BlockPlace> = GetBlocks(from);
+    get: proofs(number: u64) -> Vec<FoundProof> = GetProofs(number);
+    get: followed_tip() -> Option<FollowedBlock> = GetFollowedTip;
+    get: balance() -> u64 = GetBalance;
+    get: last_event_at() -> Timestamp = GetLastEventAt;
+    list: events(after: u64, limit: usize) -> Vec<Event> = GetEvents(after, limit);
+
+    execute: adopt(fingerprint: [u8; 20], origin: KeyEvent) -> () = Adopt { fingerprint, origin };
+    execute: begin_account(account: u32) -> u32 = BeginAccount { account };
+    execute: create_invoice(invoice: CreateInvoice) -> Invoice = invoice;
+    execute: delete_invoice(number: u64, now: Timestamp) -> () = DeleteInvoice { number, now };
+    execute: create_user(
+        details: UserDraft, now: Timestamp, idempotency: Option<IdempotencyKey>
+    ) -> UserRecord = CreateUser { details, idempotency, now };
+    execute: offer(payment: Offer) -> Offered = payment;
+    execute: refuse(transaction: u64, now: Timestamp) -> () = Refuse { transaction, now };
+    execute: mine(transaction: u64, proof: Proof, now: Timestamp) -> () =
+        Mine { transaction, proof, now };
+    execute: forget_block(block: BlockPlace, now: Timestamp) -> () = ForgetBlock { block, now };
+    execute: contest(transaction: u64, now: Timestamp) -> () = Contest { transaction, now };
+    execute: tell_contested(transaction: u64, now: Timestamp) -> () =
+        TellContested { transaction, now };
+    execute: displace(transaction: u64, now: Timestamp) -> () = Displace { transaction, now };
+    execute: invalidate(transaction: u64, now: Timestamp) -> () = Invalidate { transaction, now };
+    execute: unfollow(transaction: u64) -> () = Unfollow { transaction };
+    execute: mark_read(transaction: u64, sequence: u32, is_read: bool) -> bool =
+        MarkRead { transaction, sequence, is_read };
+    execute: follow_tip(tip: FollowedBlock) -> () = FollowTip { tip };
+    execute: reserve(payment: Reserve) -> Reserved = payment;
+    execute: release(reservation: u64) -> () = Release { reservation };
+    execute: release_all() -> () = ReleaseAll;
+    execute: record_payment(payment: Record) -> OutgoingPayment = payment;
+    execute: accept(payment: u64, memo: &str, now: Timestamp) -> OutgoingPayment =
+        Accept { payment, memo: memo.to_owned(), channel: None, now };
+    execute: refuse_by_payee(payment: u64, reason: &str, now: Timestamp) -> OutgoingPayment =
+        RefuseByPayee { payment, reason: reason.to_owned(), now };
+    execute: prepare_cancellation(payment: u64, spending: Spending) -> PreparedCancellation =
+        PrepareCancellation { payment, spending };
+    execute: record_cancellation(cancellation: RecordCancellation) -> u64 = cancellation;
+}

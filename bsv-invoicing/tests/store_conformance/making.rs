@@ -1,0 +1,176 @@
+//! What scenarios offer, pay, cancel and prove.
+
+use bsv_invoicing::ledger::{
+    NewReceipt, Offer, Offered, PreparedCancellation, Record, RecordCancellation, Reservation,
+    Reserve, Reserved,
+};
+use bsv_invoicing::{
+    BlockPlace, Chain, IncomingPayment, KeyPath, OutgoingPayment, Proof, Selection, Spending,
+    WalletStore,
+};
+use bsv_tx::{BlockHash, MerkleBranch, OutPoint, Script, Sibling, Transaction, TxIn, TxOut, Txid};
+
+use super::calls::Answer;
+use super::*;
+
+/// What an invoice asks for, and most payments pay.
+pub(super) const SATOSHIS: u64 = 1000;
+
+/// A transaction that makes these outputs of a coin of somebody else's, each time another one.
+pub(super) fn paying(amounts: &[u64], salt: usize) -> Transaction {
+    let script = Script::from_bytes(vec![0x51; 25]);
+    let output = |satoshis: &u64| TxOut { satoshis: *satoshis, locking_script: script.clone() };
+    let previous_output = OutPoint { txid: Txid::from_bytes([7; 32]), vout: salt as u32 };
+    Transaction {
+        version: 1,
+        inputs: vec![input(previous_output)],
+        outputs: amounts.iter().map(output).collect(),
+        lock_time: 0,
+    }
+}
+
+/// The transaction that spends chosen coins.
+pub(super) fn spending(selection: &Selection, outputs: [Option<u64>; 2]) -> Transaction {
+    let amounts: Vec<_> = outputs.into_iter().flatten().collect();
+    let inputs = selection.coins.iter().map(|coin| input(coin.outpoint)).collect();
+    // As the keys for change do, this tells transactions of the same coins apart.
+    let lock_time = selection.change.map_or(0, |change| change.key.index);
+    Transaction { inputs, lock_time, ..paying(&amounts, 0) }
+}
+
+fn input(previous_output: OutPoint) -> TxIn {
+    TxIn { previous_output, unlocking_script: Script::from_bytes([]), sequence: u32::MAX }
+}
+
+/// The key of an invoice, as long as no further account was begun.
+pub(super) fn key_of(invoice: u64) -> KeyPath {
+    KeyPath { account: 0, chain: Chain::Receive, index: invoice as u32 }
+}
+
+/// A payment of an invoice, whose outputs all go to it.
+pub(super) fn offering(invoice: u64, amounts: &[u64], salt: usize, now: Timestamp) -> Offer {
+    let receipt = |(vout, satoshis): (u32, &u64)| NewReceipt {
+        vout,
+        satoshis: *satoshis,
+        key: key_of(invoice),
+    };
+    Offer {
+        invoice,
+        transaction: paying(amounts, salt),
+        receipts: (0..).zip(amounts).map(receipt).collect(),
+        refund_to: Some(format!("refund to {salt}")),
+        is_known: false,
+        now,
+        doubted_since: None,
+    }
+}
+
+/// A payment of what an invoice asks for.
+pub(super) fn incoming(invoice: u64, salt: usize, now: Timestamp) -> Offer {
+    offering(invoice, &[SATOSHIS], salt, now)
+}
+
+/// Begins to offer such a payment.
+pub(super) async fn begin(
+    store: &impl WalletStore,
+    invoice: u64,
+    salt: usize,
+    now: Timestamp,
+) -> IncomingPayment {
+    begin_with(store, incoming(invoice, salt, now)).await
+}
+
+pub(super) async fn begin_with(store: &impl WalletStore, offer: Offer) -> IncomingPayment {
+    match store.offer(offer).await.unwrap() {
+        Offered::Now(payment) => payment,
+        Offered::Before(payment) => panic!("shown before: {payment:?}"),
+    }
+}
+
+/// An invoice that is paid, 2 seconds after it was begun to be.
+pub(super) async fn paid_invoice(store: &impl WalletStore, number: u64) -> IncomingPayment {
+    create(store, at(0), HOUR).await;
+    let payment = begin(store, number, number as usize, at(1)).await;
+    store.see(payment.number, at(3)).await.unwrap();
+    payment
+}
+
+/// A payment to a payee, at no fee.
+pub(super) fn outgoing(payee: &str, satoshis: u64) -> Reserve {
+    let url = format!("http://payee.example/{payee}");
+    let spending = Spending { satoshis, output_bytes: 34, fee_rate: 0 };
+    Reserve { url, spending, idempotency: None, now: at(5) }
+}
+
+/// Reserves coins, which must not have been done before.
+pub(super) async fn reserve(store: &impl WalletStore, payment: Reserve) -> Reservation {
+    match store.reserve(payment).await.unwrap() {
+        Reserved::Now(reservation) => reservation,
+        Reserved::Before(payment) => panic!("made before: {payment:?}"),
+    }
+}
+
+/// The payment that was made before, for which nothing is reserved.
+pub(super) async fn made_before(store: &impl WalletStore, payment: Reserve) -> OutgoingPayment {
+    match store.reserve(payment).await.unwrap() {
+        Reserved::Before(payment) => payment,
+        Reserved::Now(reservation) => panic!("coins are reserved: {reservation:?}"),
+    }
+}
+
+/// What is recorded once reserved coins are signed for.
+pub(super) fn signed(payment: &Reserve, reservation: &Reservation) -> Record {
+    let satoshis = payment.spending.satoshis;
+    let change = reservation.selection.change.map(|change| change.satoshis);
+    Record {
+        reservation: reservation.clone(),
+        transaction: spending(&reservation.selection, [Some(satoshis), change]),
+        message: b"message".to_vec(),
+        url: payment.url.clone(),
+        satoshis,
+        expires_at: payment.now.after(HOUR),
+        idempotency: payment.idempotency.clone(),
+        now: payment.now,
+    }
+}
+
+/// Reserves coins, signs and records, unless that was done before.
+pub(super) async fn pay(store: &impl WalletStore, payment: Reserve) -> Answer<OutgoingPayment> {
+    match store.reserve(payment.clone()).await? {
+        Reserved::Before(payment) => Ok(payment),
+        Reserved::Now(reservation) => store.record_payment(signed(&payment, &reservation)).await,
+    }
+}
+
+/// The number of the transaction of a payment by the wallet.
+pub(super) async fn transaction_of(store: &impl WalletStore, payment: u64) -> u64 {
+    store.outgoing_transaction(payment).await.unwrap().0
+}
+
+/// Takes back a coin of a payment, signs and records that, unless it was done before. Answers the number
+/// of the transaction.
+pub(super) async fn take_back(
+    store: &impl WalletStore,
+    payment: u64,
+    fee_rate: u64,
+    now: Timestamp,
+) -> Answer<u64> {
+    let whole = Spending { satoshis: 0, output_bytes: 0, fee_rate };
+    match store.prepare_cancellation(payment, whole).await? {
+        PreparedCancellation::Before(number) => Ok(number),
+        PreparedCancellation::New(selection) => {
+            let change = selection.change.unwrap();
+            let transaction = spending(&selection, [Some(change.satoshis), None]);
+            let cancellation = RecordCancellation { payment, transaction, change, now };
+            store.record_cancellation(cancellation).await
+        }
+    }
+}
+
+/// A block of this height, and a proof that something is in it.
+pub(super) fn proof(height: u8) -> Proof {
+    Proof {
+        block: BlockPlace { hash: BlockHash::from_bytes([height; 32]), height: height.into() },
+        branch: MerkleBranch { position: 0, siblings: vec![Sibling::Hash([height; 32])] },
+    }
+}
