@@ -75,7 +75,7 @@ impl Command for Offer {
             }
             None => self.store(books, at)?,
         };
-        for invoice in books.invoices_paid_by(number)? {
+        for invoice in books.invoices_paid_by(&books.made_by(number)?)? {
             books.rows.put::<InFlight>(invoice, &number)?;
         }
         if let Some(refund_to) = &self.refund_to {

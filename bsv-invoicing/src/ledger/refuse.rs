@@ -38,7 +38,7 @@ impl Command for Refuse {
             true => TransactionState::Displaced,
             false => TransactionState::Refused,
         };
-        for invoice in books.invoices_paid_by(number)? {
+        for invoice in books.invoices_paid_by(&books.made_by(number)?)? {
             books.rows.remove::<Refunds>(invoice)?;
         }
         books.change_state(number, state, at)?;
