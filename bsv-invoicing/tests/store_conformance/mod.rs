@@ -2,15 +2,18 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
 
+mod accounts;
 mod at_once;
 mod calls;
 mod changes;
+mod coins;
 mod idempotency;
 mod ids;
 mod making;
 mod money;
 mod pages;
 mod payments;
+mod reservations;
 mod sweep;
 
 use std::time::Duration;
@@ -93,6 +96,23 @@ pub(crate) async fn run<P: Place>() {
     check::<P>("an open payment is cancelled once", payments::cancelled).await;
     check::<P>("what is seen first counts: payment or cancellation", payments::not_cancelled).await;
     check::<P>("proofs are kept, and follow the chain", payments::proved).await;
+    check::<P>("reserved coins are recorded, or released", reservations::reserved).await;
+    check::<P>("what was released is not recorded", reservations::recorded_too_late).await;
+    check::<P>("what is reserved is lost with its maker", reservations::displaced).await;
+    check::<P>("attempts for one purpose exclude each other", reservations::attempts).await;
+    check::<P>(
+        "an attempt waits for a coin of an earlier one",
+        reservations::attempt_without_a_coin,
+    )
+    .await;
+    reservations::crashed::<P>().await;
+    check::<P>("the smallest coin that suffices is spent", coins::smallest_single).await;
+    check::<P>("strangers' unconfirmed coins are spent last", coins::sure_ones_first).await;
+    check::<P>("what its own fee eats up is no coin", coins::dust).await;
+    check::<P>("a payment spends so many coins at most", coins::many).await;
+    check::<P>("accounts are begun once, in their order", accounts::begun).await;
+    check::<P>("keys begin anew in a new account", accounts::keys).await;
+    check::<P>("the followed block is remembered", accounts::followed_tip).await;
 }
 
 /// Runs a scenario, and compares what the store holds after it with what it holds when it is opened
