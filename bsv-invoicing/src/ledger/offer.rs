@@ -76,7 +76,8 @@ impl Command for Offer {
             None => self.store(books, at)?,
         };
         books.rows.put::<InFlight>(self.invoice, &number)?;
-        if let Some(refund_to) = &self.refund_to {
+        // Once the network shows a transaction, anybody can come with it.
+        if let Some(refund_to) = self.refund_to.as_ref().filter(|_| !self.is_known) {
             books.rows.put::<Refunds>(self.invoice, refund_to)?;
         }
         Ok(Offered::Now(payment(&(number, record))))

@@ -39,7 +39,10 @@ impl Command for Refuse {
             true => TransactionState::Displaced,
             false => TransactionState::Refused,
         };
-        books.rows.remove::<Refunds>(invoice)?;
+        // A paid invoice has refunds go where another payment of it says.
+        if books.invoice(invoice)?.is_none_or(|invoice| invoice.payment_received_at.is_none()) {
+            books.rows.remove::<Refunds>(invoice)?;
+        }
         books.change_state(number, state, at)?;
         if state == TransactionState::Refused && !books.is_worth_keeping(invoice, number)? {
             books.forget_refused(number)?;

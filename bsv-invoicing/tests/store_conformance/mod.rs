@@ -81,6 +81,7 @@ pub(crate) async fn run<P: Place>() {
     check::<P>("pages hold the states of their time", pages::states).await;
     check::<P>("all pages together hold each invoice once", pages::walk).await;
     check::<P>("an invoice is paid once, by what is in flight for it", payments::received).await;
+    check::<P>("only who pays first says where refunds go", payments::refunds).await;
     check::<P>("what the network refuses is shown to nobody", payments::refused).await;
     check::<P>("what was refused counts if the network shows it", payments::refused_and_shown)
         .await;
