@@ -69,6 +69,7 @@ pub(crate) async fn run<P: Place>() {
     check::<P>("expiries are told in their order, up to a limit", sweep::in_order).await;
     check::<P>("the expiry of a deleted invoice is not told", sweep::deleted).await;
     check::<P>("what is due is measured from the last event", sweep::clock_set_back).await;
+    check::<P>("nothing expires while the clock is doubted", sweep::doubted_clock).await;
     check::<P>("old keys and expiries share the limit", sweep::keys).await;
     check::<P>("a request that comes again is answered as first", idempotency::again).await;
     check::<P>("a key that comes with another request is refused", idempotency::reused).await;
