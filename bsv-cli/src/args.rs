@@ -403,8 +403,14 @@ enum KeystoreCommand {
 enum BooksCommand {
     /// Add up the coins anew from the stored transactions and their proofs
     ///
-    /// With a node, the blocks of the proofs are looked up in its main chain. Changes nothing.
-    Verify,
+    /// With a node, the blocks of the proofs are looked up in its main chain, and it is asked whether each
+    /// coin is still there. Changes nothing.
+    Verify {
+        /// Read the blocks from this height on, and the mempool, for what pays the wallet or spends its
+        /// coins, and is missing from the books
+        #[arg(long, value_name = "HEIGHT")]
+        from_height: Option<u32>,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -600,7 +606,9 @@ impl Command {
             Self::Keystore(KeystoreCommand::Verify) => {
                 return Task::Keep(KeepingTask::VerifyKeystore);
             }
-            Self::Books(BooksCommand::Verify) => return Task::Keep(KeepingTask::VerifyBooks),
+            Self::Books(BooksCommand::Verify { from_height }) => {
+                return Task::Keep(KeepingTask::VerifyBooks { from_height: *from_height });
+            }
             Self::Audit(AuditCommand::List) => return Task::Keep(KeepingTask::ListAudit),
             Self::Audit(AuditCommand::Verify) => return Task::Keep(KeepingTask::VerifyAudit),
             Self::Backup { file, passphrase_file } => {

@@ -24,7 +24,7 @@ use crate::{CliError, ask};
 pub(crate) enum KeepingTask {
     ChangePassphrase { file: Option<PathBuf>, revocation_keystore: Option<PathBuf> },
     VerifyKeystore,
-    VerifyBooks,
+    VerifyBooks { from_height: Option<u32> },
     ListAudit,
     VerifyAudit,
     Backup { to: PathBuf, passphrase_file: Option<PathBuf> },
@@ -40,7 +40,9 @@ impl KeepingTask {
                     change_passphrase(config, file.as_deref(), keys.as_deref(), is_json).await
                 }
                 Self::VerifyKeystore => verify_keystore(config, is_json).await,
-                Self::VerifyBooks => verify_books(config, is_json).await,
+                Self::VerifyBooks { from_height } => {
+                    verify_books(config, from_height, is_json).await
+                }
                 Self::ListAudit => list_audit(config, is_json).await,
                 Self::VerifyAudit => verify_audit(config, is_json).await,
                 Self::Backup { to, passphrase_file } => {
@@ -193,9 +195,17 @@ fn check_alone(config: &Config) -> Result<Value, CliError> {
     Ok(json!({ "readable": check.readable, "faults": faults }))
 }
 
-async fn verify_books(config: Config, is_json: bool) -> Result<(), CliError> {
+async fn verify_books(
+    config: Config,
+    from_height: Option<u32>,
+    is_json: bool,
+) -> Result<(), CliError> {
     let mut service = Service::reach(Config { minerid: None, ..config }).await?;
-    let check = ask_json(&mut service, &get("/control/books")).await?;
+    let path = match from_height {
+        Some(height) => format!("/control/books?fromHeight={height}"),
+        None => "/control/books".to_owned(),
+    };
+    let check = ask_json(&mut service, &get(path)).await?;
     let differences = check["differences"].as_array().cloned().unwrap_or_default();
     let further = check["furtherDifferences"].as_u64().unwrap_or_default();
     print(is_json, &check, || {

@@ -84,7 +84,7 @@ use thiserror::Error;
 pub use self::accept::Accept;
 pub(crate) use self::adopt::SEED_NAME;
 pub use self::adopt::{Adopt, NoteKeyEvent};
-pub use self::begin_account::BeginAccount;
+pub use self::begin_account::{BeginAccount, CaughtUp};
 pub use self::cancel::{PrepareCancellation, PreparedCancellation, RecordCancellation};
 pub use self::contest::{Contest, TellContested};
 pub use self::create_invoice::CreateInvoice;

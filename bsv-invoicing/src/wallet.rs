@@ -1,6 +1,7 @@
 //! The use cases: what somebody can do with a wallet.
 
 pub(crate) mod books;
+mod catch_up;
 mod channel;
 pub(crate) mod follow;
 mod invoices;
@@ -9,13 +10,14 @@ pub(crate) mod pay;
 pub(crate) mod receive;
 pub(crate) mod recover;
 mod running;
+pub(crate) mod search;
 pub(crate) mod seed;
 mod shown;
 mod terms;
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use bsv_network::{NodeError, NodeRpc};
@@ -94,6 +96,8 @@ pub struct Wallet<S = RedbWalletStore> {
     pub(crate) payee: Payee,
     /// What the node demands for mining, in satoshis per 1000 bytes, as last heard.
     pub(crate) fee_floor: AtomicU64,
+    /// Whether it is known that the books have caught up with the chain.
+    has_caught_up: AtomicBool,
     /// The payments that are being broadcast, by the numbers of their invoices.
     pub(crate) broadcasts: Running<u64, Broadcast>,
     /// The payments that are being made, by their URLs.
@@ -157,6 +161,7 @@ impl<S: WalletStore> Wallet<S> {
             clock: Clock::new(last_event_at),
             node: None,
             fee_floor: AtomicU64::new(0),
+            has_caught_up: AtomicBool::new(false),
             broadcasts: Running::default(),
             paying: Running::default(),
         })
@@ -251,7 +256,7 @@ impl<S: WalletStore> Wallet<S> {
     /// earlier day, before the wallet is opened again: somebody may know keys that were given out since.
     pub async fn begin_account(&self) -> Result<u32, Error> {
         let account = seed::account_of(Timestamp::of_system());
-        Ok(self.store.execute(BeginAccount { account }).await?)
+        Ok(self.store.execute(BeginAccount { account, is_behind: true }).await?)
     }
 
     /// The node, if there is one.

@@ -1,6 +1,6 @@
 //! Keys are given out of a new account.
 
-use crate::ledger::rows::{AccountStart, Accounts, Rows};
+use crate::ledger::rows::{AccountStart, Accounts, CatchUp, FollowedTip, Rows};
 use crate::ledger::{Books, Command};
 
 /// Gives out keys of another account from now on, as after a restore: somebody may know keys that were
@@ -9,6 +9,8 @@ use crate::ledger::{Books, Command};
 pub struct BeginAccount {
     /// The account that is asked for. If it was used, or a later one, the next is begun.
     pub account: u32,
+    /// Whether the books are a copy of some earlier day, so that they have to catch up with the chain.
+    pub is_behind: bool,
 }
 
 impl Command for BeginAccount {
@@ -22,11 +24,27 @@ impl Command for BeginAccount {
         let last_user_before = books.figures.last_user;
         let start = AccountStart { last_invoice_before, last_user_before };
         books.rows.put::<Accounts>(account, &start)?;
+        if self.is_behind {
+            let tip = books.rows.get::<FollowedTip>(&())?;
+            books.rows.put::<CatchUp>((), &tip.map(|tip| tip.height))?;
+        }
         let figures = &mut books.figures;
         figures.account = account.into();
         figures.last_change = 0;
         figures.last_invoice_before = last_invoice_before;
         figures.last_user_before = last_user_before;
         Ok(account)
+    }
+}
+
+/// Notes that the books have caught up with the chain.
+#[derive(Clone, Copy, Debug)]
+pub struct CaughtUp;
+
+impl Command for CaughtUp {
+    type Answer = ();
+
+    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
+        books.rows.remove::<CatchUp>(()).map(drop)
     }
 }

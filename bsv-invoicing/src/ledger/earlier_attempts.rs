@@ -10,6 +10,8 @@ use crate::model::transaction::TransactionState;
 
 /// How many transactions that descend from a coin's spender are looked through for a free coin.
 const MAX_DESCENDANTS: usize = 100;
+/// How many lost transactions that an attempt descends from are looked through as well.
+const MAX_ANCESTORS: usize = 100;
 /// How many earlier attempts are looked at. Whoever refuses more often is not paid.
 pub(crate) const MAX_ATTEMPTS: usize = 1000;
 
@@ -39,19 +41,32 @@ impl<R: Rows> Books<R> {
         Err(Refusal::EarlierAttempt(attempt.unwrap_or_default()).into())
     }
 
-    /// What keeps a transaction from being mined, if a new one spends it.
+    /// What keeps a transaction from being mined, if a new one spends it. Where it descends from what is
+    /// lost, what keeps that from being mined does as well: the network may still show both.
     fn rivals_of(&self, number: u64) -> Result<Rivals, R::Error> {
         let mut free = Vec::new();
-        for key in self.in_order(number)? {
-            if self.transaction(key.maker)?.state.is_lost() {
-                return Ok(Rivals::Void);
+        let mut queue = VecDeque::from([number]);
+        let mut looked_at = BTreeSet::new();
+        while let Some(number) = queue.pop_front().filter(|_| looked_at.len() < MAX_ANCESTORS) {
+            if !looked_at.insert(number) {
+                continue;
             }
-            match self.receipt(key)?.spender {
-                None if self.is_free(key)? => free.push(key),
-                None => {}
-                Some(holder) if holder == number => {}
-                Some(holder) if self.is_mined(holder)? => return Ok(Rivals::Void),
-                Some(holder) => free.extend(self.free_descendants(holder)?),
+            for key in self.in_order(number)? {
+                match self.receipt(key)?.spender {
+                    None if self.is_free(key)? => free.push(key),
+                    None => {}
+                    Some(holder) if holder == number => {}
+                    Some(holder) if self.is_mined(holder)? => return Ok(Rivals::Void),
+                    Some(holder) => free.extend(self.free_descendants(holder)?),
+                }
+                let maker = self.transaction(key.maker)?.state;
+                if maker == TransactionState::Displaced && self.spent_by(key.maker)?.is_empty() {
+                    // What a stranger has made is displaced by what is in the chain.
+                    return Ok(Rivals::Void);
+                }
+                if maker.is_lost() {
+                    queue.push_back(key.maker);
+                }
             }
         }
         Ok(Rivals::Coins(free))
@@ -103,7 +118,7 @@ impl<R: Rows> Books<R> {
 
 /// What keeps a transaction from being mined.
 enum Rivals {
-    /// Something that is mined already, or that it descends from what is lost.
+    /// Something that is in the chain already.
     Void,
     /// A transaction that spends any of these coins.
     Coins(Vec<ReceiptKey>),

@@ -62,13 +62,15 @@ impl<R: Rows> Books<R> {
             self.recount_coin(number, key, &before, &after)?;
         }
         self.tell_change(number, after.purpose, before.was_seen, (before.state, new), at)?;
-        let was_in_flight = self.end_flight(number, &after)?;
+        let were_in_flight = self.end_flight(number, &before, &after)?;
         if before.state.counts() != new.counts() {
             for invoice in self.invoices_paid_by(number)? {
                 self.recount_invoice(invoice, at)?;
             }
-        } else if let Some(invoice) = was_in_flight {
-            self.expect_payment(invoice)?;
+        } else {
+            for invoice in were_in_flight {
+                self.expect_payment(invoice)?;
+            }
         }
         if let Purpose::Outgoing(payment) = after.purpose {
             self.close_payment(payment, new, at)?;
@@ -76,18 +78,24 @@ impl<R: Rows> Books<R> {
         Ok(())
     }
 
-    /// Notes that a payment is not being offered any more. Answers the invoice that it was offered for.
+    /// Notes that a payment is not being offered any more. Answers the invoices that it was offered for.
     fn end_flight(
         &mut self,
         number: u64,
+        before: &TransactionRecord,
         after: &TransactionRecord,
-    ) -> Result<Option<u64>, R::Error> {
-        let Purpose::Incoming(invoice) = after.purpose else { return Ok(None) };
-        if after.state.is_open() || self.rows.get::<InFlight>(&invoice)? != Some(number) {
-            return Ok(None);
+    ) -> Result<Vec<u64>, R::Error> {
+        let mut ended = Vec::new();
+        if !before.state.is_open() || after.state.is_open() {
+            return Ok(ended);
         }
-        self.rows.remove::<InFlight>(invoice)?;
-        Ok(Some(invoice))
+        for invoice in self.invoices_paid_by(number)? {
+            if self.rows.get::<InFlight>(&invoice)? == Some(number) {
+                self.rows.remove::<InFlight>(invoice)?;
+                ended.push(invoice);
+            }
+        }
+        Ok(ended)
     }
 
     /// Drops what is of use only while the outcome of a payment by the wallet is open.
@@ -262,7 +270,7 @@ impl<R: Rows> Books<R> {
     }
 
     /// The invoices whose scripts a transaction pays.
-    fn invoices_paid_by(&self, number: u64) -> Result<BTreeSet<u64>, R::Error> {
+    pub(crate) fn invoices_paid_by(&self, number: u64) -> Result<BTreeSet<u64>, R::Error> {
         let mut invoices = BTreeSet::new();
         for (_, receipt) in self.made_by(number)? {
             invoices.extend(self.invoice_of(receipt.key)?);
@@ -270,11 +278,12 @@ impl<R: Rows> Books<R> {
         Ok(invoices)
     }
 
-    /// What counts of what was paid to an invoice, in satoshis.
-    fn paid_satoshis(&self, invoice: u64) -> Result<u64, R::Error> {
+    /// What counts of what was paid to an invoice in time, in satoshis. What came late is held.
+    fn paid_satoshis(&self, invoice: u64, expires_at: Timestamp) -> Result<u64, R::Error> {
         let mut sum = 0_u64;
         for ((_, number), ()) in self.rows.range::<Incoming>((invoice, 0)..=(invoice, u64::MAX))? {
-            if !self.transaction(number)?.state.counts() {
+            let record = self.transaction(number)?;
+            if !record.state.counts() || record.at >= expires_at {
                 continue;
             }
             for (_, receipt) in self.made_by(number)? {
@@ -290,7 +299,8 @@ impl<R: Rows> Books<R> {
     fn recount_invoice(&mut self, number: u64, at: Timestamp) -> Result<(), R::Error> {
         // Invoices that were found with the words alone are not there.
         let Some(mut invoice) = self.rows.get::<Invoices>(&number)? else { return Ok(()) };
-        let is_paid = self.paid_satoshis(number)? >= invoice.satoshis.max(1);
+        let paid = self.paid_satoshis(number, invoice.expires_at)?;
+        let is_paid = paid >= invoice.satoshis.max(1);
         match (invoice.payment_received_at, is_paid) {
             (None, true) if invoice.deleted_at.is_none() => {
                 invoice.payment_received_at = Some(at);

@@ -1,6 +1,6 @@
 //! Figures that are kept up to date, and the numbers that are given out.
 
-use crate::ledger::rows::{AccountStart, Accounts, Damaged, Rows};
+use crate::ledger::rows::{AccountStart, Accounts, Damaged, Order, Rows};
 use crate::ledger::{Books, Refusal};
 use crate::model::coin::{Chain, KeyPath};
 
@@ -51,8 +51,21 @@ impl<R: Rows> Books<R> {
         if key.chain != Chain::Receive {
             return Ok(None);
         }
-        let start = self.account_start(key.account)?;
-        Ok(start.map(|start| start.last_invoice_before + u64::from(key.index)))
+        let Some(start) = self.account_start(key.account)? else { return Ok(None) };
+        let number = start.last_invoice_before + u64::from(key.index);
+        // Further keys of an account that is over are no invoice's: they were given out after a backup.
+        let is_given_out = number <= self.last_invoice_of(key.account)?;
+        Ok(is_given_out.then_some(number))
+    }
+
+    /// The last invoice whose key is of an account, or of an earlier one.
+    fn last_invoice_of(&self, account: u32) -> Result<u64, R::Error> {
+        if u64::from(account) == self.figures.account {
+            return Ok(self.figures.last_invoice);
+        }
+        let next = self.rows.first::<Accounts>(account + 1.., Order::Ascending, 1)?;
+        let start = next.first().map(|(_, start)| start.last_invoice_before);
+        Ok(start.unwrap_or(self.figures.last_invoice_before))
     }
 
     fn account_start(&self, account: u32) -> Result<Option<AccountStart>, R::Error> {

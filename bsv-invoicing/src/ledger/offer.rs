@@ -75,7 +75,9 @@ impl Command for Offer {
             }
             None => self.store(books, at)?,
         };
-        books.rows.put::<InFlight>(self.invoice, &number)?;
+        for invoice in books.invoices_paid_by(number)? {
+            books.rows.put::<InFlight>(invoice, &number)?;
+        }
         // Once the network shows a transaction, anybody can come with it.
         if let Some(refund_to) = self.refund_to.as_ref().filter(|_| !self.is_known) {
             books.rows.put::<Refunds>(self.invoice, refund_to)?;
@@ -89,8 +91,12 @@ impl Offer {
         let number = self.invoice;
         let invoice = books.invoice(number)?.filter(|invoice| invoice.deleted_at.is_none());
         let invoice = invoice.ok_or(Refusal::UnknownInvoice(number))?;
-        if invoice.in_flight {
-            return Err(Refusal::InFlight(number).into());
+        for receipt in &self.receipts {
+            if let Some(paid) = books.invoice_of(receipt.key)?
+                && books.rows.get::<InFlight>(&paid)?.is_some()
+            {
+                return Err(Refusal::InFlight(paid).into());
+            }
         }
         let now = books.next_event_at(self.now);
         match invoice.state(self.doubted_since.map_or(now, |since| since.min(now))) {

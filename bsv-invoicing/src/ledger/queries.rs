@@ -7,9 +7,10 @@ use crate::ledger::cancel::outgoing_payment;
 use crate::ledger::earlier_attempts::MAX_ATTEMPTS;
 use crate::ledger::effects::transaction;
 use crate::ledger::events::event;
+use crate::ledger::figures::Figures;
 use crate::ledger::rows::Order::{Ascending, Descending};
 use crate::ledger::rows::{
-    AccountStart, Accounts, AllFigures, Damaged, Events, FollowedBlock, FollowedTip,
+    AccountStart, Accounts, AllFigures, CatchUp, Damaged, Events, FollowedBlock, FollowedTip,
     FollowedTransactions, InFlight, Incoming, Invoices, Messages, MinedAt, Outgoing, OutgoingByUrl,
     Owner, Proofs, RawTransactions, ReadRows, Receipts, Refunds, Transactions, Users,
 };
@@ -107,6 +108,11 @@ queries! {
     };
     /// The block up to which the chain was followed.
     GetFollowedTip => Option<FollowedBlock>: |rows| rows.get::<FollowedTip>(&());
+    /// Whether the books are a copy of some earlier day that has to catch up with the chain: then the height
+    /// that they had followed it to, if that is known.
+    GetCatchUp => Option<Option<u32>>: |rows| rows.get::<CatchUp>(&());
+    /// The figures.
+    GetFigures => Figures: |rows| Ok(rows.get::<AllFigures>(&())?.unwrap_or_default());
     /// The balance, in satoshis.
     GetBalance => u64: |rows| Ok(rows.get::<AllFigures>(&())?.unwrap_or_default().balance);
     /// The time of the last event, or the beginning of 1970.

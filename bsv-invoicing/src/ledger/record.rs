@@ -39,9 +39,15 @@ impl Command for Record {
     type Answer = OutgoingPayment;
 
     fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<OutgoingPayment, R::Error> {
-        let Reservation { number: transaction, selection } = &self.reservation;
+        let Reservation { number: transaction, selection, previous } = &self.reservation;
         let reserved = books.rows.get::<Reservations>(transaction)?;
         let keys = reserved.ok_or(Refusal::NotReserved(*transaction))?;
+        let url_hash = url_hash(&self.url);
+        let last = books.rows.get::<OutgoingByUrl>(&url_hash)?;
+        if let Some(other) = last.filter(|last| Some(*last) != *previous) {
+            // It was recorded meanwhile, and these coins do not keep it from being mined.
+            return Err(Refusal::EarlierAttempt(other).into());
+        }
         let at = books.next_event_at(self.now);
         books.figures.last_payment += 1;
         let number = books.figures.last_payment;
@@ -59,11 +65,10 @@ impl Command for Record {
         books.rows.remove::<Reservations>(*transaction)?;
         let total: u64 = selection.coins.iter().map(|coin| coin.satoshis).sum();
         let change = selection.change.map_or(0, |change| change.satoshis);
-        let url_hash = url_hash(&self.url);
         let record = OutgoingRecord {
             transaction: *transaction,
             cancellation: None,
-            previous: books.rows.get::<OutgoingByUrl>(&url_hash)?,
+            previous: last,
             url: self.url.clone(),
             satoshis: self.satoshis,
             fee: total - self.satoshis - change,

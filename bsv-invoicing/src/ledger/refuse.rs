@@ -29,25 +29,31 @@ impl Command for Refuse {
     fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
         let number = self.transaction;
         let record = books.known_transaction(number)?;
-        let (TransactionState::Offered, Purpose::Incoming(invoice)) =
-            (record.state, record.purpose)
-        else {
+        let is_of_stranger = matches!(record.purpose, Purpose::Incoming(_) | Purpose::Recovered);
+        if record.state != TransactionState::Offered || !is_of_stranger {
             return Err(Refusal::NotInFlight(number).into());
-        };
+        }
         let at = books.next_event_at(self.now);
         let state = match record.was_seen {
             true => TransactionState::Displaced,
             false => TransactionState::Refused,
         };
-        // A paid invoice has refunds go where another payment of it says.
-        if books.invoice(invoice)?.is_none_or(|invoice| invoice.payment_received_at.is_none()) {
-            books.rows.remove::<Refunds>(invoice)?;
+        for invoice in books.invoices_paid_by(number)? {
+            // A paid invoice has refunds go where another payment of it says.
+            if books.invoice(invoice)?.is_none_or(|invoice| invoice.payment_received_at.is_none()) {
+                books.rows.remove::<Refunds>(invoice)?;
+            }
         }
         books.change_state(number, state, at)?;
-        if state == TransactionState::Refused && !books.is_worth_keeping(invoice, number)? {
-            books.forget_refused(number)?;
+        match record.purpose {
+            Purpose::Incoming(invoice)
+                if state == TransactionState::Refused
+                    && !books.is_worth_keeping(invoice, number)? =>
+            {
+                books.forget_refused(number)
+            }
+            _ => Ok(()),
         }
-        Ok(())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::ledger::idempotency::Route;
 use crate::ledger::queries::{lasting_attempt, url_hash};
-use crate::ledger::rows::{Reservations, Rows};
+use crate::ledger::rows::{OutgoingByUrl, Reservations, Rows};
 use crate::ledger::{Books, Command, Refusal};
 use crate::model::coin::{Change, Selection, Spending};
 use crate::model::idempotency::IdempotencyKey;
@@ -46,7 +46,7 @@ pub struct Reserve {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reserved {
     /// It was made before.
-    Before(OutgoingPayment),
+    Before(Box<OutgoingPayment>),
     /// Coins are reserved for it.
     Now(Reservation),
 }
@@ -59,6 +59,8 @@ pub struct Reservation {
     pub number: u64,
     /// The coins, and what comes back of them.
     pub selection: Selection,
+    /// The last payment to the URL. Its coins, and those of the ones before, decided which coins these are.
+    pub previous: Option<u64>,
 }
 
 impl Command for Reserve {
@@ -67,9 +69,11 @@ impl Command for Reserve {
     fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<Reserved, R::Error> {
         let key = self.idempotency.as_ref();
         if let Some(payment) = books.payment_before(&self.url, key, self.now)? {
-            return Ok(Reserved::Before(payment));
+            return Ok(Reserved::Before(Box::new(payment)));
         }
-        let first = books.coins_of_earlier_attempts(&url_hash(&self.url))?;
+        let url_hash = url_hash(&self.url);
+        let previous = books.rows.get::<OutgoingByUrl>(&url_hash)?;
+        let first = books.coins_of_earlier_attempts(&url_hash)?;
         let choice = books.choose(&self.spending, &first)?.map_err(|spendable| {
             let needed = self.spending.needed(1);
             Refusal::InsufficientFunds { needed, spendable }
@@ -86,7 +90,8 @@ impl Command for Reserve {
             books.set_holder(*key, Some(number))?;
         }
         books.rows.put::<Reservations>(number, &choice.keys)?;
-        Ok(Reserved::Now(Reservation { number, selection: Selection { coins, change } }))
+        let selection = Selection { coins, change };
+        Ok(Reserved::Now(Reservation { number, selection, previous }))
     }
 }
 

@@ -185,6 +185,9 @@ kinds! {
     Owner: () => [u8; 20];
     /// The block up to which the chain was followed.
     FollowedTip: () => FollowedBlock;
+    /// That the books are a copy of some earlier day, and the height that they had followed the chain to, if
+    /// that is known.
+    CatchUp: () => Option<u32>;
     /// An account, and where its numbers begin.
     Accounts: u32 => AccountStart;
     /// Number to transaction.

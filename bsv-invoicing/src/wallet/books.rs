@@ -10,6 +10,7 @@ use bsv_tx::{BlockHash, MerkleRoot, OutPoint, Script, Transaction};
 use tokio::sync::mpsc;
 
 use crate::error::Error;
+use crate::ledger::Recovered;
 use crate::ledger::items::{
     FoldLedger, LedgerCoin, LedgerItem, LedgerSpend, LedgerSpender, LedgerTotals, LedgerTransaction,
 };
@@ -57,9 +58,10 @@ impl BooksCheck {
 
 impl<S: WalletStore> Wallet<S> {
     /// Recomputes the balance and the coins from the stored transactions and their proofs, as of one
-    /// moment and off the disk. With a node, the blocks of the proofs are looked up in its main chain.
-    /// Nothing is changed.
-    pub async fn verify_books(&self) -> Result<BooksCheck, Error> {
+    /// moment and off the disk. With a node, the blocks of the proofs are looked up in its main chain, it
+    /// is asked about each coin, and what pays or spends in the blocks from `from_height` on, or in the
+    /// mempool, has to be in the books. Nothing is changed.
+    pub async fn verify_books(&self, from_height: Option<u32>) -> Result<BooksCheck, Error> {
         let keys = Arc::clone(&self.keys);
         let (sender, coins) = mpsc::channel(COINS_IN_QUEUE);
         let mut coins_to_ask = self.node.is_some().then(|| CoinsToAsk::new(sender));
@@ -90,7 +92,27 @@ impl<S: WalletStore> Wallet<S> {
             asked?.into_iter().for_each(|difference| check.differ(difference));
             check.blocks_in_chain = Some(count_in_chain(node, &blocks, &mut check).await?);
         }
+        if let Some(from_height) = from_height {
+            self.find_missing(from_height, &mut check).await?;
+        }
         Ok(check)
+    }
+
+    /// Finds what the chain has from a height on, and the books lack.
+    async fn find_missing(&self, from_height: u32, check: &mut BooksCheck) -> Result<(), Error> {
+        let node = self.node()?;
+        let mut search = self.search_of_books(0).await?;
+        let tip = node.tip().await.map_err(away)?;
+        let mut last = None;
+        for height in from_height..=tip.height {
+            for found in search.read_block(node, height, &mut last).await? {
+                check.differ(missing(&found, &format!("block {height}")));
+            }
+        }
+        for found in search.read_mempool(node, self.now()).await? {
+            check.differ(missing(&found, "the mempool"));
+        }
+        Ok(())
     }
 
     /// Asks the node about coins, and answers what it has otherwise.
@@ -117,6 +139,18 @@ impl<S: WalletStore> Wallet<S> {
         }
         Ok(differences)
     }
+}
+
+fn missing(found: &Recovered, place: &str) -> String {
+    let Recovered { transaction, receipts, spends, .. } = found;
+    let amount = |vout: u32| transaction.outputs.get(vout as usize).map_or(0, |it| it.satoshis);
+    let paid = receipts.iter().fold(0_u64, |sum, (vout, _)| sum.saturating_add(amount(*vout)));
+    format!(
+        "{place} has transaction {}, which pays {paid} satoshis to the wallet and spends {} of its \
+         coins, and the books lack it",
+        transaction.txid(),
+        spends.len()
+    )
 }
 
 /// How many coins the node is asked about at once.

@@ -41,6 +41,7 @@ impl<S: WalletStore> Wallet<S> {
     /// that runs for long; fails if the node cannot be used, and goes on with the next call.
     pub async fn follow(self: &Arc<Self>, following: &mut Following) -> Result<(), Error> {
         let node = self.node()?;
+        self.catch_up(node).await?;
         // Until the end, so that all is looked at again if something fails.
         let last = following.tip.take();
         let tip = node.tip().await.map_err(away)?;
@@ -123,7 +124,10 @@ impl<S: WalletStore> Wallet<S> {
         following: &mut Following,
     ) -> Result<(), Error> {
         let seen_to = match place {
-            Ok(TransactionPlace::Block(_)) => Ok(following.forget(followed.number)),
+            Ok(TransactionPlace::Block(_)) => {
+                following.forget(followed.number);
+                Ok(())
+            }
             Ok(TransactionPlace::Mempool) => self.see_in_mempool(node, followed, following).await,
             Ok(TransactionPlace::Nowhere) => self.see_nowhere(node, followed, tip, following).await,
             Err(error) => Err(error),

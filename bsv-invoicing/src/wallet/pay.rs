@@ -84,6 +84,7 @@ impl<S: WalletStore> Wallet<S> {
         idempotency: Option<IdempotencyKey>,
     ) -> Result<OutgoingPayment, Error> {
         let url = payment_url(url)?;
+        self.check_caught_up().await?;
         let place = self.place_to_pay(url.as_str()).await?;
         let wallet = Arc::clone(self);
         let paid = tokio::spawn(async move {
@@ -108,7 +109,7 @@ impl<S: WalletStore> Wallet<S> {
         let asked = self.asked(url, terms, idempotency)?;
         check_payable_outputs(&asked.outputs, &policy)?;
         match self.reserve(&asked).await? {
-            Reserved::Before(payment) => self.go_on(payment).await,
+            Reserved::Before(payment) => self.go_on(*payment).await,
             Reserved::Now(reservation) => {
                 let payment = self.sign_and_record(asked, reservation).await?;
                 self.go_on(payment).await

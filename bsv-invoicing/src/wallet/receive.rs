@@ -38,6 +38,7 @@ impl<S: WalletStore> Wallet<S> {
         id: &str,
         payment: &Payment,
     ) -> Result<Acknowledgement, Arc<Error>> {
+        self.check_caught_up().await?;
         let invoice = self.invoice(id).await?;
         let transaction = check::read_transaction(&payment.transaction)?;
         let txid = transaction.txid();
@@ -78,7 +79,9 @@ impl<S: WalletStore> Wallet<S> {
     /// What an invoice still asks for, in satoshis.
     async fn due(&self, invoice: &Invoice) -> Result<u64, Error> {
         let payments = self.store.get(GetIncoming(invoice.number)).await?;
-        let counting = payments.iter().filter(|it| it.state.counts());
+        let counts =
+            |it: &&IncomingPayment| it.state.counts() && it.received_at < invoice.expires_at;
+        let counting = payments.iter().filter(counts);
         let paid = counting.map(|it| it.satoshis).fold(0, u64::saturating_add);
         Ok(invoice.satoshis.saturating_sub(paid))
     }

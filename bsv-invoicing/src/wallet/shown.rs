@@ -6,8 +6,9 @@ use bsv_network::{MempoolEntry, MinedIn, NodeError, NodeRpc, Submitted, Transact
 use bsv_tx::{BlockHash, MerkleBranch, Transaction, Txid};
 
 use crate::error::Error;
+use crate::ledger::queries::GetRecord;
 use crate::ledger::{Mine, See};
-use crate::model::transaction::{BlockPlace, Proof};
+use crate::model::transaction::{BlockPlace, Proof, Purpose};
 use crate::store::WalletStore;
 use crate::wallet::receive::ancestors::Payment;
 use crate::wallet::{Wallet, away, unknown};
@@ -106,16 +107,26 @@ impl<S: WalletStore> Wallet<S> {
         &self,
         node: &NodeRpc,
         number: u64,
-        MempoolEntry { fee, size, parents }: MempoolEntry,
+        entry: MempoolEntry,
     ) -> Result<(), Error> {
-        let payment = Payment { fee, size, parents };
-        let is_fee_sufficient = match payment.check(node, self.rate_asked_for()).await {
-            Ok(()) => true,
-            Err(Error::FeeTooLow { .. } | Error::TooManyAncestors { .. }) => false,
-            Err(error) => return Err(error),
+        let record = self.store.get(GetRecord(number)).await?;
+        let is_fee_sufficient = match record.map(|record| record.purpose) {
+            // The wallet has made it, with the fee that its payee asks for and the node demands.
+            Some(Purpose::Outgoing(_) | Purpose::Cancellation(_)) => true,
+            _ => self.is_fee_sufficient(node, entry).await?,
         };
         let see = See { transaction: number, is_fee_sufficient, now: self.now() };
         Ok(self.store.execute(see).await?)
+    }
+
+    async fn is_fee_sufficient(&self, node: &NodeRpc, entry: MempoolEntry) -> Result<bool, Error> {
+        let MempoolEntry { fee, size, parents } = entry;
+        let payment = Payment { fee, size, parents };
+        match payment.check(node, self.rate_asked_for()).await {
+            Ok(()) => Ok(true),
+            Err(Error::FeeTooLow { .. } | Error::TooManyAncestors { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// Finds the proof of a transaction that is in a block.

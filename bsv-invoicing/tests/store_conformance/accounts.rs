@@ -65,6 +65,12 @@ pub(super) async fn keys(store: &impl WalletStore) {
     store.see(stray.number, at(7)).await.unwrap();
     assert_eq!(store.invoice(3).await.unwrap().unwrap().payment_received_at, None);
     assert_eq!(store.incoming(5).await.unwrap().len(), 2);
+    // Further keys of the old account were given out after the backup: they are no invoice's of today.
+    let before = store.incoming(4).await.unwrap();
+    let stray = begin_with(store, to_key(3, receive(0, 4), 10)).await;
+    store.see(stray.number, at(7)).await.unwrap();
+    assert_eq!(store.incoming(4).await.unwrap(), before);
+    assert_eq!(store.balance().await.unwrap(), 6 * SATOSHIS);
     for (payee, index) in [("a", 0), ("b", 1)] {
         let change = reserve(store, outgoing(payee, 400)).await.selection.change.unwrap();
         assert_eq!(change.key, KeyPath { account: 300, chain: Chain::Change, index });

@@ -113,7 +113,7 @@ pub(super) async fn reserve(store: &impl WalletStore, payment: Reserve) -> Reser
 /// The payment that was made before, for which nothing is reserved.
 pub(super) async fn made_before(store: &impl WalletStore, payment: Reserve) -> OutgoingPayment {
     match store.reserve(payment).await.unwrap() {
-        Reserved::Before(payment) => payment,
+        Reserved::Before(payment) => *payment,
         Reserved::Now(reservation) => panic!("coins are reserved: {reservation:?}"),
     }
 }
@@ -137,7 +137,7 @@ pub(super) fn signed(payment: &Reserve, reservation: &Reservation) -> Record {
 /// Reserves coins, signs and records, unless that was done before.
 pub(super) async fn pay(store: &impl WalletStore, payment: Reserve) -> Answer<OutgoingPayment> {
     match store.reserve(payment.clone()).await? {
-        Reserved::Before(payment) => Ok(payment),
+        Reserved::Before(payment) => Ok(*payment),
         Reserved::Now(reservation) => store.record_payment(signed(&payment, &reservation)).await,
     }
 }

@@ -89,7 +89,7 @@ async fn keys_of_users_begin_anew_in_a_new_account_and_old_ones_stay() {
     wallet.create_user(user_named("Grace"), None).await.unwrap();
     drop(wallet);
     for (account, users) in [(300, 2), (301, 1)] {
-        place.store().execute(BeginAccount { account: 300 }).await.unwrap();
+        place.store().execute(BeginAccount { account: 300, is_behind: false }).await.unwrap();
         let wallet = place.open().await;
         assert_eq!(wallet.store().get(GetAccounts).await.unwrap().last().unwrap().0, account);
         for _ in 0..users {

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use bsv_invoicing::{BooksCheck, Wallet};
@@ -25,7 +26,7 @@ use crate::minerid::Refusal;
 /// | --- | --- | --- |
 /// | `GET /control/keystore` | | `{"readable", "faults"}` |
 /// | `POST /control/keystore/passphrase` | `{"passphrase", "revocationKeystore"?}` | `{}` |
-/// | `GET /control/books` | | what was found when the wallet's books were added up |
+/// | `GET /control/books?fromHeight=N` | | what was found when the wallet's books were added up; with `fromHeight` also what the chain has from there on, and the books lack |
 /// | `GET /control/audit/{log}?after=N` | | up to 1000 entries of the log `wallet` or `minerid` |
 /// | `GET /control/audit/{log}/check` | | `{"entries", "head", "fault"}` |
 /// | `POST /control/backup` | `{"passphrase"}` | the sealed backup |
@@ -92,9 +93,12 @@ impl Keeping {
                 self.change_passphrase(parse(request.body())?).await?;
                 ok(json!({}))
             }
-            ("GET", ["books"]) => ok(describe_books(&self.wallet()?.verify_books().await?)),
+            ("GET", ["books"]) => {
+                let from_height = number(request.uri().query(), "fromHeight")?;
+                ok(describe_books(&self.wallet()?.verify_books(from_height).await?))
+            }
             ("GET", ["audit", log]) => {
-                let after = after(request.uri().query())?;
+                let after = number(request.uri().query(), "after")?.unwrap_or(0);
                 let entries = self.audit_log(log, after).await?;
                 ok(entries.iter().map(describe_entry).collect())
             }
@@ -298,10 +302,16 @@ fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
     })
 }
 
-fn after(query: Option<&str>) -> Result<u64, Problem> {
-    let Some(query) = query else { return Ok(0) };
-    let number = query.strip_prefix("after=").and_then(|number| number.parse().ok());
-    number.ok_or_else(|| Problem::of_status(StatusCode::BAD_REQUEST, "after must be a number"))
+/// The number that the query is to give under a name, if there is a query.
+fn number<T: FromStr>(query: Option<&str>, name: &str) -> Result<Option<T>, Problem> {
+    let Some(query) = query else { return Ok(None) };
+    let value = query.strip_prefix(name).and_then(|rest| rest.strip_prefix('='));
+    let number = value.and_then(|number| number.parse().ok());
+    let problem = || {
+        let detail = format!("the query must be {name}=<number>");
+        Problem::of_status(StatusCode::BAD_REQUEST, detail)
+    };
+    number.map(Some).ok_or_else(problem)
 }
 
 fn no_identities() -> Problem {

@@ -17,12 +17,14 @@ fn tamper(site: &Site, change: impl FnOnce(&WriteTransaction)) {
     transaction.commit().unwrap();
 }
 
-type CoinKey = (u64, u32);
-type CoinRow = (u64, u8, u32, Option<u64>);
+type ReceiptKey = (u64, u32);
+type ReceiptRow = (u64, u32, u8, u32, Option<u64>);
 type ProofRow<'a> = (u32, [u8; 32], u64, bool, &'a [u8]);
 
-const FIGURES: TableDefinition<'_, &str, u64> = TableDefinition::new("figures");
-const COINS: TableDefinition<'_, CoinKey, CoinRow> = TableDefinition::new("coins");
+const FIGURES: TableDefinition<'_, (), [u64; 11]> = TableDefinition::new("all figures");
+/// Which of them is the balance.
+const BALANCE: usize = 7;
+const RECEIPTS: TableDefinition<'_, ReceiptKey, ReceiptRow> = TableDefinition::new("receipts");
 const SPENDABLE: TableDefinition<'_, (u8, u64, u32), u64> = TableDefinition::new("spendable");
 const SPENT: TableDefinition<'_, (u64, u64, u32), ()> = TableDefinition::new("spent");
 const RAW: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("raw transactions");
@@ -74,38 +76,37 @@ const TAMPERINGS: [Tampering; 8] = [
     (
         "the balance",
         |transaction| {
-            transaction.open_table(FIGURES).unwrap().insert("balance", 1).unwrap();
+            let mut table = transaction.open_table(FIGURES).unwrap();
+            let mut figures = table.get(()).unwrap().unwrap().value();
+            figures[BALANCE] = 1;
+            table.insert((), figures).unwrap();
         },
         "the balance is kept as 1 satoshis",
     ),
     (
         "an amount",
         |transaction| {
-            let mut coins = transaction.open_table(COINS).unwrap();
-            let (_, chain, index, spender) = coins
-                .get((1, 0))
-                .unwrap()
-                .map_or_else(|| coins.get((1, 1)).unwrap().unwrap().value(), |row| row.value());
-            let key = coins.iter().unwrap().next().unwrap().unwrap().0.value();
-            coins.insert(key, (1, chain, index, spender)).unwrap();
+            let mut receipts = transaction.open_table(RECEIPTS).unwrap();
+            let (key, row) = first(&receipts);
+            receipts.insert(key, (1, row.1, row.2, row.3, row.4)).unwrap();
         },
         "is not 1 satoshis to the wallet's key",
     ),
     (
         "a key",
         |transaction| {
-            let mut coins = transaction.open_table(COINS).unwrap();
-            let (key, row) = first(&coins);
-            coins.insert(key, (row.0, row.1, row.2 + 1, row.3)).unwrap();
+            let mut receipts = transaction.open_table(RECEIPTS).unwrap();
+            let (key, row) = first(&receipts);
+            receipts.insert(key, (row.0, row.1, row.2, row.3 + 1, row.4)).unwrap();
         },
         "to the wallet's key",
     ),
     (
         "a coin",
         |transaction| {
-            let mut coins = transaction.open_table(COINS).unwrap();
-            let (key, _) = first(&coins);
-            coins.remove(key).unwrap();
+            let mut receipts = transaction.open_table(RECEIPTS).unwrap();
+            let (key, _) = first(&receipts);
+            receipts.remove(key).unwrap();
         },
         "what it pays or spends is not what is on record",
     ),
@@ -149,8 +150,8 @@ const TAMPERINGS: [Tampering; 8] = [
     ),
 ];
 
-fn first(coins: &Table<'_, CoinKey, CoinRow>) -> (CoinKey, CoinRow) {
-    let (key, row) = coins.iter().unwrap().next().unwrap().unwrap();
+fn first(receipts: &Table<'_, ReceiptKey, ReceiptRow>) -> (ReceiptKey, ReceiptRow) {
+    let (key, row) = receipts.iter().unwrap().next().unwrap().unwrap();
     (key.value(), row.value())
 }
 

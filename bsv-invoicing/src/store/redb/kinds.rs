@@ -8,10 +8,10 @@ use crate::ledger::events::{EventCode, EventRow};
 use crate::ledger::figures::Figures;
 use crate::ledger::idempotency::{Answered, Route};
 use crate::ledger::rows::{
-    AccountStart, Accounts, AllFigures, Damaged, Events, Expiries, FollowedBlock, FollowedTip,
-    FollowedTransactions, IdempotencyAges, IdempotentAnswers, InFlight, Incoming, Invoices,
-    Messages, MinedAt, Outgoing, OutgoingByUrl, Owner, Proofs, RawTransactions, Receipts, Refunds,
-    Reservations, Spendable, Spends, Transactions, Users,
+    AccountStart, Accounts, AllFigures, CatchUp, Damaged, Events, Expiries, FollowedBlock,
+    FollowedTip, FollowedTransactions, IdempotencyAges, IdempotentAnswers, InFlight, Incoming,
+    Invoices, Messages, MinedAt, Outgoing, OutgoingByUrl, Owner, Proofs, RawTransactions, Receipts,
+    Refunds, Reservations, Spendable, Spends, Transactions, Users,
 };
 use crate::model::coin::{Chain, KeyPath};
 use crate::model::invoice::Invoice;
@@ -167,6 +167,12 @@ stored_kind! {
     row row: (row.height, *row.hash.as_bytes()), |_key, row| {
         Ok(FollowedBlock { height: row.0, hash: BlockHash::from_bytes(row.1) })
     };
+}
+
+stored_kind! {
+    CatchUp in "catch up": () => Option<u32>;
+    key _key: (), { let () = _key; Ok(()) };
+    row row: *row, |_key, row| Ok(row);
 }
 
 stored_kind! {

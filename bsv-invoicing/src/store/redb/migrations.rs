@@ -148,8 +148,8 @@ type OutgoingRow6 = (
 const OUTGOING_6: TableDefinition<'_, u64, OutgoingRow6> =
     TableDefinition::new("outgoing payments");
 /// Satoshis; account, chain and index of the key; the number of the transaction that spends it.
-const RECEIPTS: TableDefinition<'_, (u64, u32), (u64, u32, u8, u32, Option<u64>)> =
-    TableDefinition::new("receipts");
+type ReceiptRow = (u64, u32, u8, u32, Option<u64>);
+const RECEIPTS: TableDefinition<'_, (u64, u32), ReceiptRow> = TableDefinition::new("receipts");
 const FIGURES_6: TableDefinition<'_, (), [u64; 11]> = TableDefinition::new("all figures");
 
 const SETTLED: u8 = 2;

@@ -6,7 +6,7 @@ use bsv_store::{KeyEvent, LazyReadTable, LazyTable, StoreError, View, append_to_
 use redb::{Range, ReadTransaction, StorageError, TableDefinition, Value, WriteTransaction};
 
 use crate::ledger::rows::{
-    Accounts, AllFigures, AuditLog, Damaged, Engine, Events, Expiries, FollowedTip,
+    Accounts, AllFigures, AuditLog, CatchUp, Damaged, Engine, Events, Expiries, FollowedTip,
     FollowedTransactions, IdempotencyAges, IdempotentAnswers, InFlight, Incoming, Invoices,
     KeyRange, Kind, Messages, MinedAt, Order, Outgoing, OutgoingByUrl, Owner, Proofs,
     RawTransactions, ReadTable, Receipts, Refunds, Reservations, RowsOf, Spendable, Spends, Table,
@@ -119,6 +119,7 @@ tables! {
     figures: AllFigures,
     owner: Owner,
     followed_tip: FollowedTip,
+    catch_up: CatchUp,
     accounts: Accounts,
     transactions: Transactions,
     raw_transactions: RawTransactions,

@@ -1,0 +1,118 @@
+//! Catching up with the chain after a backup was restored: the books are of some earlier day, and what was
+//! received and spent since then is in the chain only.
+
+use std::sync::atomic::Ordering;
+
+use bsv_network::{ChainTip, NodeRpc};
+
+use crate::error::Error;
+use crate::ledger::CaughtUp;
+use crate::ledger::items::{FoldLedger, LedgerItem, LedgerTransaction};
+use crate::ledger::queries::{GetAccounts, GetCatchUp, GetFigures, GetLastEventAt};
+use crate::model::coin::Chain;
+use crate::model::time::Timestamp;
+use crate::model::transaction::TransactionState;
+use crate::store::WalletStore;
+use crate::wallet::recover::DEFAULT_LOOKAHEAD;
+use crate::wallet::search::{KnownBooks, Search};
+use crate::wallet::{Wallet, away};
+
+/// How many blocks before the last one that was followed are read once more: it may have left the chain.
+const READ_AGAIN: u32 = 100;
+/// How long before the last event of the books blocks are read, where no block is known: block times are
+/// out by two hours at most.
+const READ_BEFORE: std::time::Duration = std::time::Duration::from_secs(24 * 60 * 60);
+
+impl<S: WalletStore> Wallet<S> {
+    /// Fails until the books have caught up: what is paid or spent meanwhile would be noted twice.
+    pub(crate) async fn check_caught_up(&self) -> Result<(), Error> {
+        if self.has_caught_up.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        if self.store.get(GetCatchUp).await?.is_some() {
+            let reason = "the wallet is catching up with the chain, after a backup was restored";
+            return Err(Error::NetworkAway(reason.to_owned()));
+        }
+        self.has_caught_up.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Catches up with the chain, if the books are of some earlier day.
+    pub(crate) async fn catch_up(&self, node: &NodeRpc) -> Result<(), Error> {
+        let Some(followed_to) = self.store.get(GetCatchUp).await? else { return Ok(()) };
+        let tip = node.tip().await.map_err(away)?;
+        let from = match followed_to {
+            Some(height) => height.saturating_sub(READ_AGAIN),
+            None => {
+                let last_event_at = self.store.get(GetLastEventAt).await?;
+                height_at(node, tip, last_event_at.before(READ_BEFORE)).await?
+            }
+        };
+        let from = from.min(tip.height);
+        tracing::info!("a backup was restored: reading the blocks from height {from} on");
+        let mut search = self.search_of_books(DEFAULT_LOOKAHEAD).await?;
+        let height = self.walk(node, &mut search, from, &mut |_, _| ()).await?;
+        self.store.execute(CaughtUp).await?;
+        tracing::info!("the wallet has caught up with the chain up to height {height}");
+        Ok(())
+    }
+
+    /// A search for what the books lack.
+    pub(crate) async fn search_of_books(&self, lookahead: u32) -> Result<Search, Error> {
+        let step = |books: &mut KnownBooks, item| {
+            if let LedgerItem::Transaction(transaction) = item {
+                add(books, &transaction);
+            }
+        };
+        let fold = FoldLedger { start: KnownBooks::default(), step };
+        let mut books = self.store.verify(fold).await?;
+        let figures = self.store.get(GetFigures).await?;
+        books.last_number = figures.last_transaction;
+        let mut accounts = self.store.list(GetAccounts).await?.into_iter().peekable();
+        let (mut number, mut start) = (0, 0);
+        loop {
+            let end = accounts.peek().map(|(_, next)| next.last_invoice_before);
+            let count = end.unwrap_or(figures.last_invoice) - start;
+            let count = u32::try_from(count).unwrap_or(u32::MAX).saturating_add(1);
+            books.used.push((number, Chain::Receive, count));
+            let Some((next, account)) = accounts.next() else { break };
+            (number, start) = (next, account.last_invoice_before);
+        }
+        Search::of_books(&self.keys, books, lookahead)
+    }
+}
+
+fn add(books: &mut KnownBooks, it: &LedgerTransaction) {
+    books.transactions.insert(it.txid);
+    for coin in &it.coins {
+        let outpoint = bsv_tx::OutPoint { txid: it.txid, vout: coin.vout };
+        let is_spent = coin.spender.as_ref().and_then(|spender| spender.state);
+        if it.state.counts() && !is_spent.is_some_and(TransactionState::spends) {
+            books.coins.insert(outpoint, it.number);
+        }
+        if coin.key.chain == Chain::Change {
+            books.used.push((coin.key.account, Chain::Change, coin.key.index.saturating_add(1)));
+        }
+    }
+}
+
+/// The height of the first block of the main chain that is not older than this, or nearly so: block times
+/// do not always rise.
+async fn height_at(node: &NodeRpc, tip: ChainTip, time: Timestamp) -> Result<u32, Error> {
+    let (mut low, mut high) = (0, tip.height);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        let hash = node.block_hash(middle).await.map_err(away)?;
+        let block = match hash {
+            Some(hash) => node.block_header(&hash).await.map_err(away)?,
+            None => None,
+        };
+        let mined_at = block.map_or(u64::MAX, |it| u64::from(it.header.time) * 1_000_000);
+        if mined_at < time.as_micros() {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    Ok(low)
+}

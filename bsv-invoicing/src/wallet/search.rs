@@ -1,0 +1,344 @@
+//! Looking through blocks and the mempool for what pays the wallet's keys, or spends its coins.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Range;
+
+use bsv_network::NodeRpc;
+use bsv_tx::{BlockHash, OutPoint, Transaction, Txid};
+
+use crate::error::Error;
+use crate::ledger::{Recovered, SkipNumbers};
+use crate::model::coin::{Chain, KeyPath};
+use crate::model::receipt::ReceiptKey;
+use crate::model::time::Timestamp;
+use crate::model::transaction::{BlockPlace, Proof};
+use crate::wallet::away;
+use crate::wallet::seed::{Account, WalletKeys, account_of};
+
+/// How many keys of each account are looked for besides, that a restore on some day may have begun, until one
+/// of them is found to be used: of invoices, and of change, whose keys are used one after the other.
+const TRIED_KEYS: [(Chain, u32); 2] = [(Chain::Receive, 1_000), (Chain::Change, 20)];
+
+/// What is known on the way.
+pub(crate) struct Search {
+    lookahead: u32,
+    /// Hashes of public keys that outputs may pay to.
+    keys: HashMap<[u8; 20], KeyPath>,
+    /// The accounts that may have been begun.
+    accounts: BTreeMap<u32, SearchedAccount>,
+    /// What was found and not spent yet: the number of the transaction that makes it.
+    coins: HashMap<OutPoint, u64>,
+    last_number: u64,
+    /// The transactions that the books have already.
+    known: HashSet<Txid>,
+}
+
+/// What the books know before a search.
+#[derive(Debug, Default)]
+pub(crate) struct KnownBooks {
+    /// All transactions.
+    pub(crate) transactions: HashSet<Txid>,
+    /// What is not spent: the number of the transaction that makes it.
+    pub(crate) coins: HashMap<OutPoint, u64>,
+    /// The number of the last transaction.
+    pub(crate) last_number: u64,
+    /// How many keys of each account and chain were given out, as far as that is known.
+    pub(crate) used: Vec<(u32, Chain, u32)>,
+}
+
+/// An account whose keys are looked for.
+struct SearchedAccount {
+    keys: Account,
+    receive: Window,
+    change: Window,
+}
+
+/// The keys of a chain that are looked for.
+#[derive(Clone, Copy, Debug, Default)]
+struct Window {
+    /// Up to which number keys were derived; this one not included.
+    end: u32,
+    /// The number after the highest one that is used.
+    used_end: u32,
+}
+
+/// Keys are derived for numbers below this.
+const KEYS_END: u32 = 1 << 31;
+/// How many keys a thread derives before it looks for the next part.
+const KEYS_AT_ONCE: u32 = 1000;
+
+impl SearchedAccount {
+    fn window(&mut self, chain: Chain) -> &mut Window {
+        match chain {
+            Chain::Receive => &mut self.receive,
+            Chain::Change => &mut self.change,
+        }
+    }
+
+    fn is_used(&self) -> bool {
+        self.receive.used_end > 0 || self.change.used_end > 0
+    }
+}
+
+impl Search {
+    /// Looks for all that a wallet may have, of which nothing but the words is known.
+    pub(crate) fn of_words(keys: &WalletKeys, lookahead: u32) -> Result<Self, Error> {
+        // The tip may be of tomorrow already where it is.
+        let accounts = 0..=account_of(Timestamp::of_system()) + 1;
+        let mut search = Self::of_accounts(keys, accounts, lookahead, KnownBooks::default())?;
+        for (number, account) in &mut search.accounts {
+            for (chain, tried) in TRIED_KEYS {
+                let end = if *number == 0 { lookahead } else { tried.min(lookahead) };
+                account.window(chain).end = end;
+            }
+        }
+        search.derive_first_keys()?;
+        Ok(search)
+    }
+
+    /// Looks for what the books lack, up to so many keys beyond those that were given out.
+    pub(crate) fn of_books(
+        keys: &WalletKeys,
+        books: KnownBooks,
+        lookahead: u32,
+    ) -> Result<Self, Error> {
+        let used = books.used.clone();
+        let accounts: Vec<_> = used.iter().map(|(account, ..)| *account).collect();
+        let mut search = Self::of_accounts(keys, accounts, lookahead, books)?;
+        for account in search.accounts.values_mut() {
+            (account.receive.end, account.change.end) = (lookahead, lookahead);
+        }
+        for (account, chain, count) in used {
+            let account = search.accounts.get_mut(&account).expect("it was just put there");
+            let window = account.window(chain);
+            window.end = window.end.max(count.saturating_add(lookahead).min(KEYS_END));
+        }
+        search.derive_first_keys()?;
+        Ok(search)
+    }
+
+    fn of_accounts(
+        keys: &WalletKeys,
+        numbers: impl IntoIterator<Item = u32>,
+        lookahead: u32,
+        KnownBooks { transactions: known, coins, last_number, .. }: KnownBooks,
+    ) -> Result<Self, Error> {
+        let mut accounts = BTreeMap::new();
+        for number in numbers {
+            let keys = keys.account(number)?;
+            let (receive, change) = (Window::default(), Window::default());
+            accounts.insert(number, SearchedAccount { keys, receive, change });
+        }
+        let keys = HashMap::new();
+        Ok(Self { lookahead, keys, accounts, coins, last_number, known })
+    }
+
+    pub(crate) fn last_number(&self) -> u64 {
+        self.last_number
+    }
+
+    /// How many coins were found and are not spent.
+    pub(crate) fn coins_left(&self) -> u64 {
+        self.coins.len() as u64
+    }
+
+    /// Derives the keys of all accounts that are looked for before any is found, on all processors.
+    fn derive_first_keys(&mut self) -> Result<(), Error> {
+        let mut ranges = Vec::new();
+        for (number, account) in &self.accounts {
+            for (chain, window) in
+                [(Chain::Receive, account.receive), (Chain::Change, account.change)]
+            {
+                // In parts, so that all threads have as much to do.
+                let starts = (0..window.end).step_by(KEYS_AT_ONCE as usize);
+                ranges.extend(starts.map(|from| {
+                    (*number, chain, from..window.end.min(from.saturating_add(KEYS_AT_ONCE)))
+                }));
+            }
+        }
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let accounts = &self.accounts;
+        let derive = |ranges: &[(u32, Chain, Range<u32>)]| -> Result<Vec<_>, Error> {
+            let mut derived = Vec::new();
+            for (account, chain, indexes) in ranges {
+                let (account, chain) = (*account, *chain);
+                for index in indexes.clone() {
+                    let hash = accounts[&account].keys.hash(chain, index)?;
+                    derived.push((hash, KeyPath { account, chain, index }));
+                }
+            }
+            Ok(derived)
+        };
+        let derive = &derive;
+        let parts = ranges.chunks(ranges.len().div_ceil(threads).max(1));
+        let derived = std::thread::scope(|scope| {
+            let parts: Vec<_> = parts.map(|part| scope.spawn(move || derive(part))).collect();
+            let join = |part: std::thread::ScopedJoinHandle<'_, _>| {
+                part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            };
+            parts.into_iter().map(join).collect::<Result<Vec<_>, _>>()
+        })?;
+        self.keys.extend(derived.into_iter().flatten());
+        Ok(())
+    }
+
+    /// Takes note of a key that is used, and derives keys up to the lookahead beyond it.
+    fn note_used(&mut self, KeyPath { account, chain, index }: KeyPath) -> Result<(), Error> {
+        let Some(searched) = self.accounts.get_mut(&account) else { return Ok(()) };
+        for other in [Chain::Receive, Chain::Change] {
+            let window = searched.window(other);
+            if other == chain {
+                window.used_end = window.used_end.max(index + 1);
+            }
+            let end = window.used_end.saturating_add(self.lookahead).min(KEYS_END);
+            let new = window.end..end;
+            window.end = window.end.max(end);
+            for index in new {
+                let hash = searched.keys.hash(other, index)?;
+                self.keys.insert(hash, KeyPath { account, chain: other, index });
+            }
+        }
+        Ok(())
+    }
+
+    /// The accounts of which keys were found.
+    pub(crate) fn used_accounts(&self) -> impl Iterator<Item = u32> {
+        self.accounts.iter().filter(|(_, account)| account.is_used()).map(|(number, _)| *number)
+    }
+
+    /// Reads the block of the main chain at a height, after the one of the hash `last`.
+    pub(crate) async fn read_block(
+        &mut self,
+        node: &NodeRpc,
+        height: u32,
+        last: &mut Option<BlockHash>,
+    ) -> Result<Vec<Recovered>, Error> {
+        let moved = || Error::BadChain(format!("it changed at height {height}: try again"));
+        let hash = node.block_hash(height).await.map_err(away)?.ok_or_else(moved)?;
+        let mut block = node.block(&hash).await.map_err(away)?.ok_or_else(moved)?;
+        if last.is_some_and(|last| last != block.header.previous_block) {
+            return Err(moved());
+        }
+        let at = Timestamp::from_micros(u64::from(block.header.time) * 1_000_000);
+        let (mut found, mut position) = (Vec::new(), 0);
+        while let Some(transaction) = block.next().await.map_err(away)? {
+            if let Some(recovered) = self.take(transaction, at)? {
+                found.push((position, recovered));
+            }
+            position += 1;
+        }
+        *last = Some(hash);
+        let proved = found.into_iter().map(|(position, recovered)| {
+            let branch = block.branch(position).ok_or_else(moved)?;
+            let proof = Proof { block: BlockPlace { hash, height }, branch };
+            Ok(Recovered { proof: Some(proof), ..recovered })
+        });
+        proved.collect()
+    }
+
+    /// Looks through what is in no block. A transaction may come before one whose coins it spends, so
+    /// that all are looked through until no more are found.
+    pub(crate) async fn read_mempool(
+        &mut self,
+        node: &NodeRpc,
+        now: Timestamp,
+    ) -> Result<Vec<Recovered>, Error> {
+        let mut txids = node.mempool().await.map_err(away)?;
+        txids.retain(|txid| !self.known.contains(txid));
+        let (mut found, mut known) = (Vec::<Transaction>::new(), HashSet::<Txid>::new());
+        let mut made = HashSet::<OutPoint>::new();
+        loop {
+            let count = found.len();
+            for txid in
+                txids.iter().filter(|txid| !known.contains(*txid)).copied().collect::<Vec<_>>()
+            {
+                let Some(transaction) = node.transaction(&txid).await.map_err(away)? else {
+                    continue;
+                };
+                let own = self.own_outputs(&transaction)?;
+                let spends_own = transaction.inputs.iter().any(|input| {
+                    let spent = &input.previous_output;
+                    self.coins.contains_key(spent) || made.contains(spent)
+                });
+                if spends_own || !own.is_empty() {
+                    made.extend(own.iter().map(|(vout, _)| OutPoint { txid, vout: *vout }));
+                    known.insert(txid);
+                    found.push(transaction);
+                }
+            }
+            if found.len() == count {
+                break;
+            }
+        }
+        let mut recovered = Vec::new();
+        while !found.is_empty() {
+            let waiting: HashSet<_> = found.iter().map(Transaction::txid).collect();
+            let (later, ready): (Vec<_>, Vec<_>) = found.into_iter().partition(|transaction| {
+                let mut spent = transaction.inputs.iter().map(|input| input.previous_output.txid);
+                spent.any(|txid| waiting.contains(&txid))
+            });
+            for transaction in ready {
+                recovered.extend(self.take(transaction, now)?);
+            }
+            found = later;
+        }
+        Ok(recovered)
+    }
+
+    /// Takes a transaction, if it makes or spends coins of the wallet.
+    fn take(
+        &mut self,
+        transaction: Transaction,
+        at: Timestamp,
+    ) -> Result<Option<Recovered>, Error> {
+        let txid = transaction.txid();
+        if self.known.contains(&txid) {
+            return Ok(None);
+        }
+        let spent = transaction.inputs.iter().filter_map(|input| {
+            let outpoint = input.previous_output;
+            let maker = self.coins.remove(&outpoint)?;
+            Some(ReceiptKey { maker, vout: outpoint.vout })
+        });
+        let spends: Vec<_> = spent.collect();
+        let receipts = self.own_outputs(&transaction)?;
+        if spends.is_empty() && receipts.is_empty() {
+            return Ok(None);
+        }
+        self.last_number += 1;
+        for (vout, _) in &receipts {
+            self.coins.insert(OutPoint { txid, vout: *vout }, self.last_number);
+        }
+        let number = self.last_number;
+        Ok(Some(Recovered { number, transaction, proof: None, receipts, spends, at }))
+    }
+
+    /// The outputs that pay to keys of the wallet, which are noted as used.
+    fn own_outputs(&mut self, transaction: &Transaction) -> Result<Vec<(u32, KeyPath)>, Error> {
+        let mut own = Vec::new();
+        for (vout, output) in (0_u32..).zip(&transaction.outputs) {
+            let hash = p2pkh_hash(output.locking_script.as_bytes());
+            let Some(path) = hash.and_then(|hash| self.keys.get(hash).copied()) else { continue };
+            own.push((vout, path));
+            self.note_used(path)?;
+        }
+        Ok(own)
+    }
+
+    pub(crate) fn used_numbers(&self, lookahead: u32) -> SkipNumbers {
+        let beyond = |used_end: u32| used_end.saturating_add(lookahead).min(KEYS_END - 1);
+        let first = &self.accounts[&0];
+        SkipNumbers {
+            invoices: beyond(first.receive.used_end),
+            users: beyond(0),
+            change: first.change.used_end,
+        }
+    }
+}
+
+/// The hash that a script which pays to the hash of a public key names.
+fn p2pkh_hash(script: &[u8]) -> Option<&[u8; 20]> {
+    let rest = script.strip_prefix(&[0x76, 0xa9, 20])?;
+    let (hash, rest) = rest.split_first_chunk::<20>()?;
+    (rest == [0x88, 0xac]).then_some(hash)
+}

@@ -1,0 +1,297 @@
+//! That the rows say what they must.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bsv_invoicing::ledger::events::{EventCode, EventRow};
+use bsv_invoicing::{Purpose, ReceiptKey, Timestamp, TransactionState};
+
+use crate::network::Network;
+use crate::rows::MemoryRows;
+use crate::told::{Entry, Told, counts, is_lost};
+
+/// Compares all rows about money with what follows from what was told.
+pub(crate) fn check(rows: &MemoryRows, told: &Told, network: &Network) {
+    let holders = told.holders();
+    let figures = rows.figures.get(&()).cloned().unwrap_or_default();
+    assert_eq!(figures.balance, told.balance(&holders), "the balance");
+    assert_eq!(rows.spendable, told.spendable(&holders), "what can be spent");
+
+    let expected = told.entries.iter().map(|(number, it)| {
+        let txid = network.transactions[it.transaction].txid;
+        (*number, (txid, it.purpose, it.state, it.was_seen))
+    });
+    let stored = rows.transactions.iter();
+    let stored = stored.map(|(number, it)| (*number, (it.txid, it.purpose, it.state, it.was_seen)));
+    same(stored, expected, "transactions");
+    same(rows.raw_transactions.keys(), told.entries.keys(), "bytes of transactions");
+
+    let expected = told
+        .receipts()
+        .map(|(key, it, _)| (key, (it.satoshis, it.key, holders.get(&key).copied())));
+    let stored = rows.receipts.iter().map(|(key, it)| (*key, (it.satoshis, it.key, it.spender)));
+    same(stored, expected, "receipts");
+
+    let reserved = told.reservations.iter().map(|(number, keys)| (*number, keys.clone()));
+    let stored = rows.reservations.iter();
+    let stored = stored.map(|(number, keys)| (*number, keys.iter().copied().collect()));
+    same(stored, reserved, "reservations");
+
+    check_indexes(rows, told);
+    check_invoices(rows, told);
+    check_payments(rows, told);
+}
+
+fn check_indexes(rows: &MemoryRows, told: &Told) {
+    let entries = || told.entries.iter();
+    let expected = entries().flat_map(|(number, it)| it.spends.iter().map(|key| (*number, *key)));
+    same(rows.spends.keys().copied(), expected, "what spends what");
+    let expected = entries().filter_map(|(number, it)| Some((it.state.block()?.height, *number)));
+    same_set(rows.mined_at.keys().copied(), expected, "what is in which block");
+    let expected = entries().filter_map(|(number, it)| Some((*number, it.until?)));
+    same(rows.followed.iter().map(|(number, it)| (*number, *it)), expected, "what is followed");
+    for (number, it) in entries() {
+        let is_settled = matches!(it.state, TransactionState::Mined(_)) || is_lost(it.state);
+        assert!(is_settled || it.until.is_some(), "{number} is open, and not followed");
+    }
+    let proofs = entries().flat_map(|(number, it)| (1..=it.proofs).map(|proof| (*number, proof)));
+    same(rows.proofs.keys().copied(), proofs, "proofs");
+}
+
+fn check_invoices(rows: &MemoryRows, told: &Told) {
+    let flying = told.invoices.keys().filter_map(|it| Some((*it, told.in_flight(*it)?)));
+    same(rows.in_flight.iter().map(|(it, number)| (*it, *number)), flying, "what is offered");
+    let is_paid =
+        told.invoices.iter().map(|(it, invoice)| (*it, (told.is_paid(*it), invoice.is_deleted)));
+    let stored = rows
+        .invoices
+        .iter()
+        .map(|(number, it)| (*number, (it.payment_received_at.is_some(), it.deleted_at.is_some())));
+    same(stored, is_paid, "which invoices are paid, and which deleted");
+    let paying = |(number, it): (&u64, &Entry)| {
+        let number = *number;
+        it.outputs.values().filter_map(move |it| Some((it.invoice?, number))).collect::<Vec<_>>()
+    };
+    let expected = told.entries.iter().flat_map(paying);
+    same_set(rows.incoming.keys().copied(), expected, "which transactions pay which invoices");
+}
+
+fn check_payments(rows: &MemoryRows, told: &Told) {
+    let expected =
+        told.payments.iter().map(|(number, it)| (*number, (it.transaction, it.cancellation)));
+    let stored = rows.outgoing.iter();
+    let stored = stored.map(|(number, it)| (*number, (it.transaction, it.cancellation)));
+    same(stored, expected, "payments");
+    let open = told
+        .payments
+        .iter()
+        .filter(|(_, it)| told.state(it.transaction) == TransactionState::Offered);
+    same(rows.messages.keys(), open.map(|(number, _)| number), "messages to payees");
+}
+
+fn same<T: PartialEq + std::fmt::Debug>(
+    stored: impl Iterator<Item = T>,
+    expected: impl Iterator<Item = T>,
+    what: &str,
+) {
+    let (stored, expected): (Vec<_>, Vec<_>) = (stored.collect(), expected.collect());
+    assert_eq!(stored, expected, "{what}: those stored, and those expected");
+}
+
+fn same_set<T: Ord + std::fmt::Debug>(
+    stored: impl Iterator<Item = T>,
+    expected: impl Iterator<Item = T>,
+    what: &str,
+) {
+    let (stored, expected): (BTreeSet<_>, BTreeSet<_>) = (stored.collect(), expected.collect());
+    assert_eq!(stored, expected, "{what}: those stored, and those expected");
+}
+
+/// The states that events tell of.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Replay {
+    read: u64,
+    last_at: Option<Timestamp>,
+    invoices: BTreeMap<u64, EventCode>,
+    /// By the number of the payment.
+    outgoing: BTreeMap<u64, Heard>,
+    /// By the number of the transaction.
+    incoming: BTreeMap<u64, Heard>,
+}
+
+/// A state as far as events tell it: not in which block a transaction is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Heard {
+    Open,
+    Agreed,
+    Waiting,
+    Shown,
+    InBlock,
+    Contested,
+    Lost(TransactionState),
+}
+
+impl Heard {
+    fn of(state: TransactionState) -> Self {
+        match state {
+            TransactionState::Offered => Self::Open,
+            TransactionState::Unseen => Self::Agreed,
+            TransactionState::Waiting => Self::Waiting,
+            // That it is contested is told after a minute.
+            TransactionState::Seen | TransactionState::Contested { told: false } => Self::Shown,
+            TransactionState::Contested { told: true } => Self::Contested,
+            TransactionState::Mined(_) => Self::InBlock,
+            lost => Self::Lost(lost),
+        }
+    }
+}
+
+impl Replay {
+    /// Reads the new events. Answers how many there are.
+    pub(crate) fn read(&mut self, rows: &MemoryRows) -> usize {
+        let from = self.read + 1;
+        let new = rows.events.range(from..);
+        let count = new.clone().count();
+        for (number, event) in new {
+            assert_eq!(*number, self.read + 1, "events without a gap");
+            assert!(self.last_at.is_none_or(|last| last <= event.at), "events in order");
+            (self.read, self.last_at) = (*number, Some(event.at));
+            self.hear(event);
+        }
+        count
+    }
+
+    fn hear(&mut self, event: &EventRow) {
+        use EventCode as Code;
+        use TransactionState as State;
+        let (heard, is_outgoing) = match event.code {
+            Code::InvoiceCreated
+            | Code::InvoiceExpired
+            | Code::InvoiceDeleted
+            | Code::InvoicePaid
+            | Code::InvoiceUnpaid => {
+                self.invoices.insert(event.subject, event.code);
+                return;
+            }
+            Code::UserCreated => return,
+            Code::OutgoingStarted => (Heard::Open, true),
+            Code::OutgoingAccepted => (Heard::Agreed, true),
+            Code::OutgoingWaiting => (Heard::Waiting, true),
+            Code::OutgoingSettled | Code::OutgoingRestored | Code::OutgoingUnmined => {
+                (Heard::Shown, true)
+            }
+            Code::OutgoingMined => (Heard::InBlock, true),
+            Code::OutgoingContested => (Heard::Contested, true),
+            Code::OutgoingRefused => (Heard::Lost(State::Refused), true),
+            Code::OutgoingCancelled => (Heard::Lost(State::Cancelled), true),
+            Code::OutgoingDisplaced => (Heard::Lost(State::Displaced), true),
+            Code::OutgoingInvalid => (Heard::Lost(State::Invalid), true),
+            Code::PaymentWaiting => (Heard::Waiting, false),
+            Code::PaymentReceived | Code::PaymentRestored | Code::PaymentUnmined => {
+                (Heard::Shown, false)
+            }
+            Code::PaymentMined => (Heard::InBlock, false),
+            Code::PaymentContested => (Heard::Contested, false),
+            Code::PaymentDisplaced => (Heard::Lost(State::Displaced), false),
+            Code::PaymentInvalid => (Heard::Lost(State::Invalid), false),
+        };
+        match is_outgoing {
+            true => self.outgoing.insert(event.subject, heard),
+            false => self.incoming.insert(event.subject, heard),
+        };
+    }
+
+    /// That who has heard all events knows the states of all things.
+    pub(crate) fn check(&self, rows: &MemoryRows, told: &Told) {
+        for (number, it) in &told.entries {
+            let state = Heard::of(it.state);
+            let heard = match it.purpose {
+                // The payment that it cancels tells of it.
+                Purpose::Cancellation(_) => continue,
+                Purpose::Outgoing(payment) => self.outgoing.get(&payment),
+                Purpose::Incoming(_) | Purpose::Recovered => self.incoming.get(number),
+            };
+            let is_strangers = matches!(it.purpose, Purpose::Incoming(_) | Purpose::Recovered);
+            // What strangers offer, and the network has not taken, is not told.
+            let is_untold = matches!(state, Heard::Open | Heard::Lost(TransactionState::Refused));
+            if is_strangers && is_untold {
+                let was_lost = |it: &Heard| matches!(it, Heard::Lost(_));
+                assert!(heard.is_none_or(was_lost), "{number}: {state:?}, heard of {heard:?}");
+            } else {
+                assert_eq!(heard, Some(&state), "transaction {number}: heard of, and expected");
+            }
+        }
+        for (number, invoice) in &told.invoices {
+            let is_told = match self.invoices.get(number) {
+                Some(EventCode::InvoicePaid) => told.is_paid(*number),
+                Some(EventCode::InvoiceDeleted) => invoice.is_deleted,
+                Some(_) => !invoice.is_deleted && !told.is_paid(*number),
+                None => false,
+            };
+            assert!(is_told, "invoice {number}: {invoice:?}, {:?}", self.invoices.get(number));
+            let is_expired = self.invoices.get(number) == Some(&EventCode::InvoiceExpired);
+            let is_waiting = !invoice.is_deleted && !told.is_paid(*number);
+            if is_waiting && told.in_flight(*number).is_none() {
+                let is_expected = rows.expiries.contains_key(&(invoice.expires_at, *number));
+                assert!(is_expected || is_expired, "invoice {number} will never be told expired");
+            }
+        }
+    }
+}
+
+/// That whatever has changed what callers can see was told by an event.
+pub(crate) fn check_is_told(before: &(MemoryRows, Told), after: (&MemoryRows, &Told), told: usize) {
+    let balance = |rows: &MemoryRows| rows.figures.get(&()).map_or(0, |it| it.balance);
+    // A cancellation has no events: the payment that it cancels tells of it when it is first seen.
+    let cancellations = |told: &Told| -> Vec<_> {
+        let entries = told.entries.iter();
+        let entries = entries.filter(|(_, it)| matches!(it.purpose, Purpose::Cancellation(_)));
+        entries.map(|(number, it)| (*number, it.state)).collect()
+    };
+    if told > 0 || cancellations(&before.1) != cancellations(after.1) {
+        return;
+    }
+    assert_eq!(balance(&before.0), balance(after.0), "the balance, without an event");
+    let paid = |told: &Told| -> Vec<_> {
+        told.invoices.keys().filter(|it| told.is_paid(**it)).copied().collect()
+    };
+    assert_eq!(paid(&before.1), paid(after.1), "what is paid, without an event");
+}
+
+/// That no chain can hold two of the payments to a URL, now that the last one was recorded, unless blocks
+/// that hold what contradicts one of them are lost again: miners bury what they mine.
+pub(crate) fn check_one_per_url(told: &Told, network: &Network, new: u64) {
+    let payment = &told.payments[&new];
+    let this = told.entries[&payment.transaction].transaction;
+    let buried = |index: usize| {
+        network.transactions[index].was_buried
+            || network.rival_block(index).is_some()
+            || told.entries.values().any(|it| {
+                matches!(it.state, TransactionState::Mined(_))
+                    && network.contradict(it.transaction, index)
+            })
+    };
+    for (number, other) in told.payments.iter().filter(|(number, _)| **number != new) {
+        let that = told.entries[&other.transaction].transaction;
+        if other.url == payment.url {
+            assert!(
+                network.contradict(this, that) || buried(that),
+                "payments {number} and {new} to the same URL can both be mined"
+            );
+        }
+    }
+}
+
+/// The receipts, the balance and the invoices, to compare before with after.
+pub(crate) fn books(rows: &MemoryRows) -> impl PartialEq + std::fmt::Debug + use<> {
+    let receipts: Vec<(ReceiptKey, _)> = rows.receipts.clone().into_iter().collect();
+    let paid = rows.invoices.values().map(|it| (it.number, it.payment_received_at.is_some()));
+    let states = rows.transactions.iter().map(|(number, it)| (*number, counts(it.state)));
+    let balance = rows.figures.get(&()).map(|it| it.balance);
+    (
+        balance,
+        receipts,
+        rows.spendable.clone(),
+        paid.collect::<Vec<_>>(),
+        states.collect::<Vec<_>>(),
+    )
+}

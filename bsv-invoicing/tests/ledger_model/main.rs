@@ -1,0 +1,41 @@
+//! The rules of money, compared with a simple model of what the network holds and of what the wallet was
+//! told, whatever happens in which order.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
+
+mod checks;
+mod network;
+mod paying;
+mod regressions;
+mod rows;
+mod steps;
+mod told;
+mod world;
+
+use std::time::Instant;
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+
+use crate::world::World;
+
+#[test]
+fn whatever_happens_the_books_say_what_follows_from_it() {
+    let full = std::env::var_os("BSV_TEST_FULL").is_some_and(|value| value == "1");
+    let full_cases = 100_000;
+    let cases = if full { full_cases } else { 3_000 };
+    eprintln!("sequences of events: {cases} of {full_cases} (BSV_TEST_FULL=1 runs all)");
+    let begun = Instant::now();
+    let config =
+        Config { cases, failure_persistence: None, max_shrink_iters: 100_000, ..Config::default() };
+    TestRunner::new(config)
+        .run(&prop::collection::vec(steps::step(), 1..=80), |steps| {
+            let mut world = World::default();
+            for step in steps {
+                world.take(step);
+            }
+            Ok(())
+        })
+        .unwrap();
+    eprintln!("in {:?}", begun.elapsed());
+}

@@ -1,0 +1,272 @@
+//! Payments by the wallet, in the wallet and the network side by side.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bsv_invoicing::ledger::{
+    Accept, PrepareCancellation, PreparedCancellation, Record, RecordCancellation, Refusal,
+    RefuseByPayee, Release, ReleaseAll, Reservation, Reserve, Reserved,
+};
+use bsv_invoicing::{Change, Coin, OutgoingState, Purpose, ReceiptKey, Spending, TransactionState};
+use bsv_tx::OutPoint;
+
+use crate::checks;
+use crate::network::Pays;
+use crate::steps::Pick;
+use crate::told::{Output, ToldPayment, is_lost};
+use crate::world::{World, pick};
+
+/// How many payees there are: few, so that many payments go to one.
+const URLS: Pick = 3;
+
+fn url(number: usize) -> String {
+    format!("https://payee.example/{number}")
+}
+
+impl World {
+    /// The receipt that can be spent, or is, at an outpoint.
+    fn key_of(&self, outpoint: OutPoint) -> ReceiptKey {
+        let mut keys = self.told.receipts().map(|(key, ..)| key);
+        keys.find(|key| self.outpoint(*key) == outpoint).unwrap()
+    }
+
+    fn any_payment(&self, choice: Pick) -> Option<u64> {
+        pick(&self.told.payments.keys().copied().collect::<Vec<_>>(), choice)
+    }
+
+    /// Answers whether coins are reserved.
+    pub(crate) fn reserve(&mut self, choice: Pick, satoshis: u64, fee_rate: u64) -> bool {
+        let to = usize::from(choice % URLS);
+        let spending = Spending { satoshis, output_bytes: 34, fee_rate };
+        let reserve = Reserve { url: url(to), spending, idempotency: None, now: self.now() };
+        let answer = self.execute(&reserve, |world, answer| {
+            let spendable = world.told.spendable(&world.told.holders());
+            let lasting: Vec<_> = world
+                .told
+                .payments
+                .iter()
+                .filter(|(_, it)| it.url == to && !is_lost(world.told.state(it.transaction)))
+                .map(|(number, _)| *number)
+                .collect();
+            match answer {
+                Ok(Reserved::Before(payment)) => assert!(lasting.contains(&payment.number)),
+                Ok(Reserved::Now(reservation)) => {
+                    assert!(lasting.is_empty(), "{lasting:?} last");
+                    world.reserved_now(reservation, &spending, &spendable);
+                }
+                Err(Refusal::InsufficientFunds { .. }) => {
+                    let worth: Vec<_> = spendable
+                        .into_values()
+                        .filter(|it| *it > (fee_rate * 150).div_ceil(1000))
+                        .collect();
+                    let total: u64 = worth.iter().sum();
+                    assert!(total < spending.needed(worth.len().max(1)), "{total} would do");
+                }
+                Err(Refusal::EarlierAttempt(payment)) => {
+                    assert_eq!(world.told.payments[payment].url, to);
+                }
+                Err(refusal) => panic!("{refusal}"),
+            }
+        });
+        match answer {
+            Ok(Reserved::Now(reservation)) => {
+                let coins = reservation.selection.coins.iter().map(|it| it.outpoint);
+                let is_possible = !self.network.contradict_each_other(&coins.collect::<Vec<_>>());
+                self.reserved.push((reservation, to, satoshis));
+                if !is_possible {
+                    // What strangers contradict is not told at once. Nobody can have this mined.
+                    self.release(Pick::try_from(self.reserved.len() - 1).unwrap());
+                    self.reserved.pop();
+                }
+                is_possible
+            }
+            _ => false,
+        }
+    }
+
+    fn reserved_now(
+        &mut self,
+        Reservation { number, selection, .. }: &Reservation,
+        spending: &Spending,
+        spendable: &BTreeMap<(u8, ReceiptKey), u64>,
+    ) {
+        let outpoints: Vec<_> = selection.coins.iter().map(|coin| coin.outpoint).collect();
+        let keys: BTreeSet<_> = outpoints.iter().map(|it| self.key_of(*it)).collect();
+        assert_eq!(keys.len(), selection.coins.len(), "a coin is chosen twice");
+        let free: BTreeSet<_> = spendable.keys().map(|(_, key)| *key).collect();
+        assert!(keys.is_subset(&free), "{keys:?} of {free:?}");
+        let total: u64 = selection.coins.iter().map(|coin| coin.satoshis).sum();
+        assert!(total >= spending.needed(keys.len()), "{total} are too little");
+        if let Some(Change { satoshis, key }) = selection.change {
+            assert!(satoshis < total && self.change_keys.insert((key.account, key.index)));
+        }
+        self.told.reservations.insert(*number, keys);
+    }
+
+    pub(crate) fn record(&mut self, choice: Pick, to_invoice: Option<Pick>) {
+        let indexes: Vec<_> = (0..self.reserved.len()).collect();
+        let Some(index) = pick(&indexes, choice) else { return };
+        let (reservation, to, satoshis) = self.reserved.remove(index);
+        let inputs: Vec<_> = reservation.selection.coins.iter().map(|it| it.outpoint).collect();
+        let change = reservation.selection.change;
+        let to_invoice = to_invoice.and_then(|it| self.any_invoice(it));
+        let pays = to_invoice.map(|invoice| {
+            let key = self.told.invoices[&invoice].key;
+            Pays { vout: 0, satoshis, invoice, key, is_joint: false }
+        });
+        let amounts: Vec<_> =
+            [Some(satoshis), change.map(|it| it.satoshis)].into_iter().flatten().collect();
+        let pays = pays.into_iter().collect();
+        let there = self.network.add(&inputs, &amounts, pays, false).unwrap();
+        let transaction = self.network.transactions[there].transaction.clone();
+        let record = Record {
+            reservation: reservation.clone(),
+            transaction,
+            message: b"{}".to_vec(),
+            url: url(to),
+            satoshis,
+            expires_at: self.now(),
+            idempotency: None,
+            now: self.now(),
+        };
+        let number = reservation.number;
+        let answer = self.execute(&record, |world, answer| {
+            let is_reserved = world.told.reservations.contains_key(&number);
+            match answer {
+                Ok(payment) => {
+                    assert!(is_reserved, "what was released is recorded");
+                    assert_eq!(payment.state, OutgoingState::Open);
+                    let spends = world.told.reservations.remove(&number).unwrap();
+                    let outputs = change.map(|Change { satoshis, key }| {
+                        (1, Output { satoshis, key, invoice: None })
+                    });
+                    let new = (there, Purpose::Outgoing(payment.number));
+                    world.told.add(number, new, outputs.into_iter().collect(), spends);
+                    let new = ToldPayment { url: to, transaction: number, cancellation: None };
+                    world.told.payments.insert(payment.number, new);
+                    checks::check_one_per_url(&world.told, &world.network, payment.number);
+                }
+                Err(Refusal::NotReserved(_)) => assert!(!is_reserved),
+                Err(Refusal::EarlierAttempt(other)) => {
+                    assert!(Some(*other) != reservation.previous);
+                    assert_eq!(world.told.payments[other].url, to);
+                }
+                Err(refusal) => panic!("{refusal}"),
+            }
+        });
+        if answer.is_err() {
+            // Its bytes were never signed, and so are nowhere.
+            self.network.forget_last(there);
+        }
+    }
+
+    pub(crate) fn release(&mut self, choice: Pick) {
+        let numbers: Vec<_> = self.reserved.iter().map(|(it, ..)| it.number).collect();
+        let Some(reservation) = pick(&numbers, choice) else { return };
+        self.execute(&Release { reservation }, |world, _| {
+            world.told.reservations.remove(&reservation);
+        })
+        .unwrap();
+    }
+
+    pub(crate) fn release_all(&mut self) {
+        self.execute(&ReleaseAll, |world, _| world.told.reservations.clear()).unwrap();
+    }
+
+    pub(crate) fn accept(&mut self, choice: Pick) {
+        let Some(payment) = self.any_payment(choice) else { return };
+        let now = self.now();
+        let at = self.at(&self.rows);
+        let accept = Accept { payment, memo: "thanks".to_owned(), channel: None, now };
+        self.execute(&accept, |world, _| {
+            let number = world.told.payments[&payment].transaction;
+            if world.told.state(number) == TransactionState::Offered {
+                world.told.set(number, TransactionState::Unseen, at);
+            }
+        })
+        .unwrap();
+    }
+
+    pub(crate) fn refuse_by_payee(&mut self, choice: Pick) {
+        let Some(payment) = self.any_payment(choice) else { return };
+        let at = self.at(&self.rows);
+        let refuse = RefuseByPayee { payment, reason: "no".to_owned(), now: self.now() };
+        self.execute(&refuse, |world, _| {
+            let number = world.told.payments[&payment].transaction;
+            let is_being_cancelled = world.told.pending_cancellation(payment).is_some();
+            if world.told.state(number) == TransactionState::Offered && !is_being_cancelled {
+                world.told.lose(number, TransactionState::Refused, at);
+            }
+        })
+        .unwrap();
+    }
+
+    /// Answers whether something is to be recorded.
+    pub(crate) fn prepare_cancellation(&mut self, choice: Pick) -> bool {
+        let Some(payment) = self.any_payment(choice) else { return false };
+        let spending = Spending { satoshis: 0, output_bytes: 0, fee_rate: 50 };
+        let answer = self.execute(&PrepareCancellation { payment, spending }, |world, answer| {
+            let number = world.told.payments[&payment].transaction;
+            let pending = world.told.pending_cancellation(payment);
+            match answer {
+                Ok(PreparedCancellation::Before(it)) => assert_eq!(pending, Some(*it)),
+                Ok(PreparedCancellation::New(selection)) => {
+                    assert!(pending.is_none() && is_open(world.told.state(number)));
+                    let [Coin { outpoint, satoshis, .. }] = selection.coins[..] else {
+                        panic!("{selection:?}")
+                    };
+                    let key = world.key_of(outpoint);
+                    assert!(world.told.entries[&number].spends.contains(&key));
+                    let change = selection.change.unwrap();
+                    assert!(change.satoshis <= satoshis && change.satoshis > 0);
+                    let key = (change.key.account, change.key.index);
+                    assert!(world.change_keys.insert(key), "a key for change is given out twice");
+                }
+                Err(Refusal::NotOpen(..)) => assert!(!is_open(world.told.state(number))),
+                Err(refusal) => panic!("{refusal}"),
+            }
+        });
+        match answer {
+            Ok(PreparedCancellation::New(selection)) => {
+                self.prepared.push((payment, selection));
+                true
+            }
+            _ => false,
+        }
+    }
+
+    pub(crate) fn record_cancellation(&mut self, choice: Pick) {
+        let indexes: Vec<_> = (0..self.prepared.len()).collect();
+        let Some(index) = pick(&indexes, choice) else { return };
+        let (payment, selection) = self.prepared.remove(index);
+        let (outpoint, change) = (selection.coins[0].outpoint, selection.change.unwrap());
+        let key = self.key_of(outpoint);
+        let there = self.network.add(&[outpoint], &[change.satoshis], Vec::new(), false).unwrap();
+        let transaction = self.network.transactions[there].transaction.clone();
+        let record = RecordCancellation { payment, transaction, change, now: self.now() };
+        let mut is_new = false;
+        let _ = self.execute(&record, |world, answer| {
+            let number = world.told.payments[&payment].transaction;
+            match (answer, world.told.pending_cancellation(payment)) {
+                (Ok(it), Some(pending)) => assert_eq!(*it, pending),
+                (Ok(it), None) => {
+                    assert!(is_open(world.told.state(number)));
+                    let Change { satoshis, key: path } = change;
+                    let output = Output { satoshis, key: path, invoice: None };
+                    let new = (there, Purpose::Cancellation(payment));
+                    world.told.add(*it, new, [(0, output)].into(), [key].into());
+                    world.told.payments.get_mut(&payment).unwrap().cancellation = Some(*it);
+                    is_new = true;
+                }
+                (Err(Refusal::NotOpen(..)), _) => assert!(!is_open(world.told.state(number))),
+                (Err(refusal), _) => panic!("{refusal}"),
+            }
+        });
+        if !is_new {
+            self.network.forget_last(there);
+        }
+    }
+}
+
+fn is_open(state: TransactionState) -> bool {
+    matches!(state, TransactionState::Offered | TransactionState::Unseen)
+}

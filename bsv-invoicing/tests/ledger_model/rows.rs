@@ -1,0 +1,180 @@
+//! A back end of maps in memory, which can be cloned and compared.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use bsv_invoicing::ledger::rows::{
+    Accounts, AllFigures, AuditLog, Damaged, Engine, Events, Expiries, FollowedTip,
+    FollowedTransactions, IdempotencyAges, IdempotentAnswers, InFlight, Incoming, Invoices,
+    KeyRange, Kind, Messages, MinedAt, Order, Outgoing, OutgoingByUrl, Owner, Proofs,
+    RawTransactions, ReadTable, Receipts, Refunds, Reservations, RowsOf, Spendable, Spends, Table,
+    Transactions, Users,
+};
+use bsv_invoicing::ledger::{Books, Command, Refusal};
+use bsv_store::KeyEvent;
+
+/// Why a command did nothing.
+#[derive(Clone, Debug)]
+pub(crate) enum Fault {
+    /// The rows do not fit together: always a mistake of the rules.
+    Damaged(Damaged),
+    Refused(Refusal),
+}
+
+impl From<Damaged> for Fault {
+    fn from(damaged: Damaged) -> Self {
+        Self::Damaged(damaged)
+    }
+}
+
+impl From<Refusal> for Fault {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+macro_rules! memory_rows {
+    ($($field:ident: $kind:ident,)*) => {
+        /// All rows, by kind.
+        #[derive(Clone, Debug, Default, PartialEq)]
+        pub(crate) struct MemoryRows {
+            $(pub(crate) $field: BTreeMap<<$kind as Kind>::Key, <$kind as Kind>::Row>,)*
+            audit_log: Vec<(KeyEvent, String)>,
+        }
+
+        $(
+            impl ReadTable<$kind> for MemoryRows {
+                fn read(
+                    &self,
+                    key: &<$kind as Kind>::Key,
+                ) -> Result<Option<<$kind as Kind>::Row>, Fault> {
+                    Ok(self.$field.get(key).cloned())
+                }
+
+                fn scan(
+                    &self,
+                    range: KeyRange<'_, $kind>,
+                    order: Order,
+                    limit: usize,
+                ) -> Result<RowsOf<$kind>, Fault> {
+                    Ok(scan(&self.$field, range, order, limit))
+                }
+            }
+
+            impl Table<$kind> for MemoryRows {
+                fn write(
+                    &mut self,
+                    key: &<$kind as Kind>::Key,
+                    row: &<$kind as Kind>::Row,
+                ) -> Result<(), Fault> {
+                    self.$field.insert(key.clone(), row.clone());
+                    Ok(())
+                }
+
+                fn erase(&mut self, key: &<$kind as Kind>::Key) -> Result<bool, Fault> {
+                    Ok(self.$field.remove(key).is_some())
+                }
+            }
+        )*
+    };
+}
+
+memory_rows! {
+    invoices: Invoices,
+    users: Users,
+    events: Events,
+    expiries: Expiries,
+    idempotent_answers: IdempotentAnswers,
+    idempotency_ages: IdempotencyAges,
+    figures: AllFigures,
+    owner: Owner,
+    followed_tip: FollowedTip,
+    accounts: Accounts,
+    transactions: Transactions,
+    raw_transactions: RawTransactions,
+    receipts: Receipts,
+    spendable: Spendable,
+    spends: Spends,
+    incoming: Incoming,
+    in_flight: InFlight,
+    refunds: Refunds,
+    outgoing: Outgoing,
+    messages: Messages,
+    outgoing_by_url: OutgoingByUrl,
+    reservations: Reservations,
+    followed: FollowedTransactions,
+    proofs: Proofs,
+    mined_at: MinedAt,
+}
+
+impl Engine for MemoryRows {
+    type Error = Fault;
+}
+
+impl AuditLog for MemoryRows {
+    fn append_audit(&mut self, event: KeyEvent, subject: &str) -> Result<(), Fault> {
+        self.audit_log.push((event, subject.to_owned()));
+        Ok(())
+    }
+}
+
+fn scan<K: Clone + Ord, V: Clone>(
+    rows: &BTreeMap<K, V>,
+    (start, end): (Bound<&K>, Bound<&K>),
+    order: Order,
+    limit: usize,
+) -> Vec<(K, V)> {
+    let is_empty = match (start, end) {
+        (Bound::Included(start), Bound::Included(end)) => start > end,
+        (Bound::Included(start) | Bound::Excluded(start), Bound::Excluded(end))
+        | (Bound::Excluded(start), Bound::Included(end)) => start >= end,
+        _ => false,
+    };
+    if is_empty {
+        return Vec::new();
+    }
+    let range = rows.range((start.cloned(), end.cloned()));
+    let copy = |(key, row): (&K, &V)| (key.clone(), row.clone());
+    match order {
+        Order::Ascending => range.take(limit).map(copy).collect(),
+        Order::Descending => range.rev().take(limit).map(copy).collect(),
+    }
+}
+
+impl MemoryRows {
+    /// Runs a command in a step of its own. One that is refused has written nothing, and one that runs
+    /// again on the same rows, as when another one of its batch fails, does the same.
+    pub(crate) fn execute<C: Command<Answer: PartialEq + std::fmt::Debug>>(
+        &mut self,
+        command: &C,
+    ) -> Result<C::Answer, Refusal> {
+        let first = self.clone().try_execute(command);
+        let again = self.clone().try_execute(command);
+        match (&first.1, &again.1) {
+            (Ok(first), Ok(again)) => assert_eq!(first, again, "run again: the answer"),
+            (first, again) => {
+                let [first, again] = [first.as_ref().err(), again.as_ref().err()];
+                assert_eq!(format!("{first:?}"), format!("{again:?}"), "run again: the refusal");
+            }
+        }
+        assert_eq!(first.0, again.0, "run again: the rows");
+        let (rows, answer) = first;
+        match answer {
+            Ok(answer) => {
+                *self = rows;
+                Ok(answer)
+            }
+            Err(Fault::Refused(refusal)) => {
+                assert_eq!(*self, rows, "a refused command has written: {refusal}");
+                Err(refusal)
+            }
+            Err(Fault::Damaged(damaged)) => panic!("{damaged}"),
+        }
+    }
+
+    fn try_execute<C: Command>(self, command: &C) -> (Self, Result<C::Answer, Fault>) {
+        let mut books = Books::open(self).expect("maps can be read");
+        let answer = command.run(&mut books);
+        (books.close().expect("maps can be written"), answer)
+    }
+}

@@ -1,0 +1,226 @@
+//! What can happen, and how it is drawn.
+
+use proptest::prelude::*;
+
+/// Chooses among what is there to choose from.
+pub(crate) type Pick = u16;
+
+/// Where a stranger's payment takes its coins.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Input {
+    /// From nowhere that matters.
+    Fresh,
+    /// Where another payment does, too.
+    Shared(Pick),
+    /// From what another payment makes besides.
+    Chained(Pick),
+}
+
+/// Whether, and in which order, the wallet is told of what a transaction descends from.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Parents {
+    First,
+    Last,
+    Untold,
+}
+
+/// How the network shows a transaction.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Showing {
+    pub(crate) is_fee_sufficient: bool,
+    pub(crate) is_mined: bool,
+    /// Whether blocks that contradict it are lost for it.
+    pub(crate) may_lose_blocks: bool,
+    pub(crate) are_blocks_told: bool,
+    pub(crate) parents: Parents,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Step {
+    CreateInvoice {
+        satoshis: u64,
+        is_short: bool,
+    },
+    DeleteInvoice(Pick),
+    /// A stranger's payment of as much as is asked for, more, or less; also of a second invoice.
+    Offer {
+        invoice: Pick,
+        input: Input,
+        more: i64,
+        also: Option<Pick>,
+        /// Whether the wallet takes it for one payment of both.
+        is_joint: bool,
+        is_known: bool,
+    },
+    OfferAgain {
+        payment: Pick,
+        invoice: Pick,
+        is_known: bool,
+    },
+    /// An invoice is created, offered a payment, and paid.
+    Fund {
+        satoshis: u64,
+        showing: Showing,
+    },
+    Show {
+        transaction: Pick,
+        showing: Showing,
+    },
+    /// The network shows what contradicts a transaction.
+    ShowRival {
+        transaction: Pick,
+        rival: Pick,
+        showing: Showing,
+    },
+    /// The network shows what a stranger has made instead of a payment.
+    ShowStrangers {
+        transaction: Pick,
+        showing: Showing,
+    },
+    Drop(Pick),
+    LoseBlocks {
+        count: usize,
+        to_mempool: bool,
+        is_told: bool,
+    },
+    TellBlocks,
+    Contest(Pick),
+    Tell(Pick),
+    Displace(Pick),
+    Invalidate(Pick),
+    Refuse(Pick),
+    Reserve {
+        url: Pick,
+        satoshis: u64,
+        fee_rate: u64,
+    },
+    Record {
+        reservation: Pick,
+        to_invoice: Option<Pick>,
+    },
+    Release(Pick),
+    ReleaseAll,
+    /// Reserve and record.
+    Pay {
+        url: Pick,
+        satoshis: u64,
+        fee_rate: u64,
+    },
+    Accept(Pick),
+    RefuseByPayee(Pick),
+    PrepareCancellation(Pick),
+    RecordCancellation(Pick),
+    /// Prepare and record.
+    Cancel(Pick),
+    Unfollow(Pick),
+    Recover {
+        spends: Option<Pick>,
+        to_invoice: Option<Pick>,
+        satoshis: u64,
+        is_mined: bool,
+    },
+    BeginAccount(u32),
+    Sweep {
+        hours: u64,
+    },
+    MarkRead {
+        transaction: Pick,
+        is_read: bool,
+    },
+}
+
+fn showing() -> impl Strategy<Value = Showing> {
+    let parents = prop_oneof![
+        4 => Just(Parents::First),
+        1 => Just(Parents::Last),
+        1 => Just(Parents::Untold),
+    ];
+    let often = || prop::bool::weighted(0.8);
+    (often(), prop::bool::weighted(0.35), any::<bool>(), often(), parents).prop_map(
+        |(is_fee_sufficient, is_mined, may_lose_blocks, are_blocks_told, parents)| Showing {
+            is_fee_sufficient,
+            is_mined,
+            may_lose_blocks,
+            are_blocks_told,
+            parents,
+        },
+    )
+}
+
+fn satoshis() -> impl Strategy<Value = u64> {
+    prop_oneof![4 => 1_000_u64..5_000, 2 => 5_000_u64..60_000, 1 => 1_u64..200]
+}
+
+pub(crate) fn step() -> impl Strategy<Value = Step> {
+    let pick = any::<Pick>;
+    let input = prop_oneof![
+        3 => Just(Input::Fresh),
+        2 => pick().prop_map(Input::Shared),
+        1 => pick().prop_map(Input::Chained),
+    ];
+    let more = prop_oneof![3 => Just(0_i64), 1 => 1_i64..2_000, 1 => -900_i64..0];
+    let rate = || prop_oneof![Just(0_u64), Just(50_u64), Just(500_u64)];
+    let maybe = || prop::option::weighted(0.3, any::<Pick>());
+    let incoming = prop_oneof![
+        2 => (satoshis(), any::<bool>())
+            .prop_map(|(satoshis, is_short)| Step::CreateInvoice { satoshis, is_short }),
+        1 => pick().prop_map(Step::DeleteInvoice),
+        4 => (pick(), input, more, maybe(), any::<bool>(), any::<bool>()).prop_map(
+            |(invoice, input, more, also, is_joint, is_known)| Step::Offer {
+                invoice, input, more, also, is_joint, is_known,
+            }
+        ),
+        3 => (pick(), pick(), any::<bool>()).prop_map(|(payment, invoice, is_known)| {
+            Step::OfferAgain { payment, invoice, is_known }
+        }),
+        3 => (satoshis(), showing())
+            .prop_map(|(satoshis, showing)| Step::Fund { satoshis, showing }),
+        3 => pick().prop_map(Step::Refuse),
+        1 => (maybe(), maybe(), satoshis(), any::<bool>()).prop_map(
+            |(spends, to_invoice, satoshis, is_mined)| Step::Recover {
+                spends, to_invoice, satoshis, is_mined,
+            }
+        ),
+    ];
+    let network = prop_oneof![
+        8 => (pick(), showing())
+            .prop_map(|(transaction, showing)| Step::Show { transaction, showing }),
+        3 => (pick(), pick(), showing()).prop_map(|(transaction, rival, showing)| {
+            Step::ShowRival { transaction, rival, showing }
+        }),
+        2 => (pick(), showing())
+            .prop_map(|(transaction, showing)| Step::ShowStrangers { transaction, showing }),
+        2 => pick().prop_map(Step::Drop),
+        2 => (1_usize..4, any::<bool>(), prop::bool::weighted(0.8)).prop_map(
+            |(count, to_mempool, is_told)| Step::LoseBlocks { count, to_mempool, is_told }
+        ),
+        1 => Just(Step::TellBlocks),
+        3 => pick().prop_map(Step::Contest),
+        2 => pick().prop_map(Step::Tell),
+        3 => pick().prop_map(Step::Displace),
+        2 => pick().prop_map(Step::Invalidate),
+        2 => pick().prop_map(Step::Unfollow),
+    ];
+    let outgoing = prop_oneof![
+        2 => (pick(), satoshis(), rate())
+            .prop_map(|(url, satoshis, fee_rate)| Step::Reserve { url, satoshis, fee_rate }),
+        2 => (pick(), maybe())
+            .prop_map(|(reservation, to_invoice)| Step::Record { reservation, to_invoice }),
+        1 => pick().prop_map(Step::Release),
+        7 => (pick(), satoshis(), rate())
+            .prop_map(|(url, satoshis, fee_rate)| Step::Pay { url, satoshis, fee_rate }),
+        2 => pick().prop_map(Step::Accept),
+        5 => pick().prop_map(Step::RefuseByPayee),
+        1 => pick().prop_map(Step::PrepareCancellation),
+        1 => pick().prop_map(Step::RecordCancellation),
+        3 => pick().prop_map(Step::Cancel),
+    ];
+    let rest = prop_oneof![
+        2 => Just(Step::ReleaseAll),
+        1 => (0_u32..9).prop_map(Step::BeginAccount),
+        4 => (0_u64..60).prop_map(|hours| Step::Sweep { hours }),
+        2 => (pick(), any::<bool>())
+            .prop_map(|(transaction, is_read)| Step::MarkRead { transaction, is_read }),
+    ];
+    prop_oneof![8 => incoming, 14 => network, 12 => outgoing, 2 => rest]
+}

@@ -1,0 +1,274 @@
+//! What the wallet has been told, and what has to follow from that: computed from scratch, without any
+//! of the figures and indexes that the ledger keeps.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use bsv_invoicing::{
+    Chain, FollowedUntil, KeyPath, Purpose, ReceiptKey, Timestamp, TransactionState,
+};
+
+pub(crate) const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+/// How many refused payments of an invoice are kept.
+const MAX_REFUSED: usize = 4;
+
+/// An output that pays the wallet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Output {
+    pub(crate) satoshis: u64,
+    pub(crate) key: KeyPath,
+    /// The invoice whose script it pays.
+    pub(crate) invoice: Option<u64>,
+}
+
+/// A transaction that the wallet knows.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    /// Its index in the network.
+    pub(crate) transaction: usize,
+    pub(crate) purpose: Purpose,
+    pub(crate) state: TransactionState,
+    pub(crate) was_seen: bool,
+    pub(crate) outputs: BTreeMap<u32, Output>,
+    pub(crate) spends: BTreeSet<ReceiptKey>,
+    pub(crate) until: Option<FollowedUntil>,
+    pub(crate) proofs: u32,
+}
+
+impl Entry {
+    /// Whether nothing else may spend what it spends.
+    fn holds(&self) -> bool {
+        let is_open = matches!(self.state, TransactionState::Offered | TransactionState::Unseen);
+        spends(self.state) || (is_open && matches!(self.purpose, Purpose::Outgoing(_)))
+    }
+
+    pub(crate) fn pays(&self, invoice: u64) -> bool {
+        self.outputs.values().any(|output| output.invoice == Some(invoice))
+    }
+}
+
+pub(crate) fn counts(state: TransactionState) -> bool {
+    use TransactionState::{Contested, Mined, Seen};
+    matches!(state, Seen | Mined(_) | Contested { .. })
+}
+
+pub(crate) fn spends(state: TransactionState) -> bool {
+    state == TransactionState::Waiting || counts(state)
+}
+
+pub(crate) fn is_lost(state: TransactionState) -> bool {
+    use TransactionState::{Cancelled, Displaced, Invalid, Refused};
+    matches!(state, Displaced | Invalid | Refused | Cancelled)
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct ToldInvoice {
+    pub(crate) satoshis: u64,
+    pub(crate) key: KeyPath,
+    pub(crate) expires_at: Timestamp,
+    pub(crate) is_deleted: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct ToldPayment {
+    pub(crate) url: usize,
+    pub(crate) transaction: u64,
+    pub(crate) cancellation: Option<u64>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Told {
+    pub(crate) entries: BTreeMap<u64, Entry>,
+    pub(crate) invoices: BTreeMap<u64, ToldInvoice>,
+    pub(crate) payments: BTreeMap<u64, ToldPayment>,
+    pub(crate) reservations: BTreeMap<u64, BTreeSet<ReceiptKey>>,
+}
+
+impl Told {
+    pub(crate) fn state(&self, number: u64) -> TransactionState {
+        self.entries[&number].state
+    }
+
+    /// Notes a transaction that the network has not shown.
+    pub(crate) fn add(
+        &mut self,
+        number: u64,
+        (transaction, purpose): (usize, Purpose),
+        outputs: BTreeMap<u32, Output>,
+        spends: BTreeSet<ReceiptKey>,
+    ) {
+        let state = TransactionState::Offered;
+        let until = Some(FollowedUntil::Mined);
+        let (was_seen, proofs) = (false, 0);
+        let new = Entry { transaction, purpose, state, was_seen, outputs, spends, until, proofs };
+        assert!(self.entries.insert(number, new).is_none(), "number {number} is given out twice");
+    }
+
+    /// The network has a transaction: what spends the same, and holds it, is lost.
+    pub(crate) fn show(&mut self, number: u64, new: TransactionState, at: Timestamp) {
+        let spends = self.entries[&number].spends.clone();
+        let cancelled = match self.entries[&number].purpose {
+            Purpose::Cancellation(payment) => Some(self.payments[&payment].transaction),
+            _ => None,
+        };
+        let is_rival = |(other, entry): &(&u64, &Entry)| {
+            **other != number && entry.holds() && !entry.spends.is_disjoint(&spends)
+        };
+        let rivals: Vec<_> = self.entries.iter().filter(is_rival).map(|(it, _)| *it).collect();
+        for rival in rivals {
+            let state = match cancelled == Some(rival) {
+                true => TransactionState::Cancelled,
+                false => TransactionState::Displaced,
+            };
+            self.lose(rival, state, at);
+        }
+        self.reservations.retain(|_, reserved| reserved.is_disjoint(&spends));
+        self.set(number, new, at);
+    }
+
+    /// A transaction is lost, and so is what holds what it makes, and what that makes in turn.
+    pub(crate) fn lose(&mut self, number: u64, state: TransactionState, at: Timestamp) {
+        let mut lost = BTreeSet::from([number]);
+        loop {
+            let descends = |(other, entry): &(&u64, &Entry)| {
+                !lost.contains(other)
+                    && entry.holds()
+                    && entry.spends.iter().any(|key| lost.contains(&key.maker))
+            };
+            match self.entries.iter().find(descends) {
+                Some((other, _)) => lost.insert(*other),
+                None => break,
+            };
+        }
+        self.reservations.retain(|_, keys| !keys.iter().any(|key| lost.contains(&key.maker)));
+        for other in lost {
+            if other != number {
+                self.set(other, TransactionState::Displaced, at);
+            } else if !is_lost(self.state(number)) {
+                self.set(number, state, at);
+            }
+        }
+    }
+
+    pub(crate) fn set(&mut self, number: u64, new: TransactionState, at: Timestamp) {
+        let entry = self.entries.get_mut(&number).unwrap();
+        entry.state = new;
+        entry.was_seen |= spends(new);
+        entry.until = match new {
+            TransactionState::Mined(_) => None,
+            _ if is_lost(new) => Some(FollowedUntil::Time(at.after(DAY))),
+            _ => Some(FollowedUntil::Mined),
+        };
+        let is_over = !matches!(new, TransactionState::Unseen | TransactionState::Cancelled);
+        if let (Purpose::Outgoing(payment), true) = (entry.purpose, is_over)
+            && let Some(cancellation) = self.pending_cancellation(payment)
+        {
+            self.set(cancellation, TransactionState::Refused, at);
+        }
+    }
+
+    /// The transaction that is to cancel a payment, and that the network has not shown.
+    pub(crate) fn pending_cancellation(&self, payment: u64) -> Option<u64> {
+        let number = self.payments[&payment].cancellation?;
+        (self.state(number) == TransactionState::Offered).then_some(number)
+    }
+
+    /// A payment to the wallet is refused. Of too many, the last is forgotten.
+    pub(crate) fn refuse(&mut self, number: u64, invoice: u64, at: Timestamp) {
+        if self.entries[&number].was_seen {
+            return self.set(number, TransactionState::Displaced, at);
+        }
+        self.set(number, TransactionState::Refused, at);
+        let entries = self.entries.values();
+        let refused =
+            entries.filter(|it| it.state == TransactionState::Refused && it.pays(invoice)).count();
+        if refused > MAX_REFUSED {
+            self.entries.remove(&number);
+        }
+    }
+
+    /// Whether a lost transaction is looked after no longer.
+    pub(crate) fn is_void(&self, number: u64) -> bool {
+        let spends = &self.entries[&number].spends;
+        let holders = self.holders();
+        spends.is_empty()
+            || spends.iter().any(|key| {
+                let holder = holders.get(key).and_then(|holder| self.entries.get(holder));
+                let is_mined = |it: &Entry| matches!(it.state, TransactionState::Mined(_));
+                holder.is_some_and(is_mined) || is_lost(self.state(key.maker))
+            })
+    }
+
+    /// What each receipt is spent by, or reserved for. Two at once are a mistake.
+    pub(crate) fn holders(&self) -> BTreeMap<ReceiptKey, u64> {
+        let mut holders = BTreeMap::new();
+        let holding = self.entries.iter().filter(|(_, entry)| entry.holds());
+        let spent = holding.map(|(number, entry)| (number, &entry.spends));
+        for (number, keys) in spent.chain(&self.reservations) {
+            for key in keys {
+                let other = holders.insert(*key, *number);
+                assert_eq!(other, None, "{key:?} is spent by {number} too");
+            }
+        }
+        holders
+    }
+
+    /// All receipts, and whether each is spent by what the network has, or had.
+    pub(crate) fn receipts(&self) -> impl Iterator<Item = (ReceiptKey, &Output, &Entry)> {
+        self.entries.iter().flat_map(|(maker, entry)| {
+            let outputs = entry.outputs.iter();
+            outputs.map(move |(vout, it)| (ReceiptKey { maker: *maker, vout: *vout }, it, entry))
+        })
+    }
+
+    pub(crate) fn balance(&self, holders: &BTreeMap<ReceiptKey, u64>) -> u64 {
+        let is_spent = |key: &ReceiptKey| {
+            let holder = holders.get(key).and_then(|holder| self.entries.get(holder));
+            holder.is_some_and(|holder| spends(holder.state))
+        };
+        let receipts = self.receipts().filter(|(_, _, maker)| counts(maker.state));
+        receipts.filter(|(key, ..)| !is_spent(key)).map(|(_, output, _)| output.satoshis).sum()
+    }
+
+    /// What can be spent, with the bucket that it belongs to.
+    pub(crate) fn spendable(
+        &self,
+        holders: &BTreeMap<ReceiptKey, u64>,
+    ) -> BTreeMap<(u8, ReceiptKey), u64> {
+        use TransactionState::{Mined, Seen};
+        let shown = self.receipts().filter(|(_, _, it)| matches!(it.state, Seen | Mined(_)));
+        let free = shown.filter(|(key, ..)| !holders.contains_key(key));
+        let placed = free.map(|(key, output, maker)| {
+            let is_own = output.key.chain == Chain::Change;
+            let base = if is_own || matches!(maker.state, Mined(_)) { 0 } else { 64 };
+            let worth = (0..64).rev().find(|bit| output.satoshis >> bit != 0).unwrap_or(0);
+            ((base + worth, key), output.satoshis)
+        });
+        placed.collect()
+    }
+
+    pub(crate) fn paid_satoshis(&self, invoice: u64) -> u64 {
+        let counting = self.receipts().filter(|(_, _, maker)| counts(maker.state));
+        let paying = counting.filter(|(_, output, _)| output.invoice == Some(invoice));
+        paying.map(|(_, output, _)| output.satoshis).sum()
+    }
+
+    pub(crate) fn is_paid(&self, invoice: u64) -> bool {
+        let it = &self.invoices[&invoice];
+        !it.is_deleted && self.paid_satoshis(invoice) >= it.satoshis.max(1)
+    }
+
+    /// The transaction that is being offered for an invoice: at most one at a time.
+    pub(crate) fn in_flight(&self, invoice: u64) -> Option<u64> {
+        let is_offered = |it: &Entry| {
+            it.state == TransactionState::Offered
+                && !matches!(it.purpose, Purpose::Outgoing(_) | Purpose::Cancellation(_))
+                && it.pays(invoice)
+        };
+        let mut offered = self.entries.iter().filter(|(_, it)| is_offered(it));
+        let first = offered.next().map(|(number, _)| *number);
+        let second = offered.next().map(|(number, _)| *number);
+        assert_eq!(second, None, "{first:?} is being offered for invoice {invoice} too");
+        first
+    }
+}
