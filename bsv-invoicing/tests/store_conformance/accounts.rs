@@ -1,8 +1,8 @@
 //! Keys are given out of a new account, and up to which block the chain was followed.
 
-use bsv_invoicing::ledger::NewReceipt;
-use bsv_invoicing::ledger::Offer;
+use bsv_invoicing::ledger::queries::GetCatchUp;
 use bsv_invoicing::ledger::rows::{AccountStart, FollowedBlock};
+use bsv_invoicing::ledger::{BeginAccount, CaughtUp, NewReceipt, Offer};
 use bsv_invoicing::{Chain, KeyPath, WalletStore};
 use bsv_tx::BlockHash;
 
@@ -87,4 +87,20 @@ pub(super) async fn followed_tip(store: &impl WalletStore) {
         assert_eq!(store.followed_tip().await.unwrap(), Some(tip));
     }
     assert_eq!(events(store).await, []);
+}
+
+/// A copy of some earlier day catches up with the chain, from where it had followed it to.
+pub(super) async fn catch_up(store: &impl WalletStore) {
+    let behind = |account| BeginAccount { account, is_behind: true };
+    store.begin_account(300).await.unwrap();
+    assert_eq!(store.get(GetCatchUp).await.unwrap(), None);
+    store.execute(behind(301)).await.unwrap();
+    assert_eq!(store.get(GetCatchUp).await.unwrap(), Some(None), "from where is not known");
+    let tip = FollowedBlock { height: 100, hash: BlockHash::from_bytes([1; 32]) };
+    store.follow_tip(tip).await.unwrap();
+    store.execute(behind(302)).await.unwrap();
+    store.begin_account(303).await.unwrap();
+    assert_eq!(store.get(GetCatchUp).await.unwrap(), Some(Some(100)));
+    store.execute(CaughtUp).await.unwrap();
+    assert_eq!(store.get(GetCatchUp).await.unwrap(), None);
 }

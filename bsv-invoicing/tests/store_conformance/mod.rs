@@ -114,6 +114,7 @@ pub(crate) async fn run<P: Place>() {
     check::<P>("a payment spends so many coins at most", coins::many).await;
     check::<P>("accounts are begun once, in their order", accounts::begun).await;
     check::<P>("keys begin anew in a new account", accounts::keys).await;
+    check::<P>("a copy of an earlier day catches up", accounts::catch_up).await;
     check::<P>("the followed block is remembered", accounts::followed_tip).await;
 }
 
