@@ -4,14 +4,22 @@
 
 mod store_conformance;
 
-use bsv_invoicing::ledger::{CreateInvoice, Refusal};
+use std::pin::pin;
+use std::sync::Mutex;
+use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::task::Poll;
+
+use bsv_invoicing::ledger::rows::Rows;
+use bsv_invoicing::ledger::{
+    Books, Command, CreateInvoice, CreateUser, DeleteInvoice, Refusal, Sweep,
+};
 use bsv_invoicing::{
     EventKind, IdempotencyKey, Invoice, InvoiceDraft, InvoiceQuery, InvoiceState, MAX_LOOKED_AT,
-    OpenWalletStoreError, RedbWalletStore, Timestamp, UserDraft, WalletStoreError,
+    OpenWalletStoreError, RedbWalletStore, Timestamp, UserDraft, WalletStore, WalletStoreError,
 };
 use bsv_store::{DatabaseOptions, DirLock, KeyEvent, StoreError};
 use redb::{Database, ReadableTable, ReadableTableMetadata, TableDefinition, WriteTransaction};
-use store_conformance::{Calls, Place, assert_refused, new_id};
+use store_conformance::{Calls, Place, assert_refused, id, new_id};
 use tempfile::TempDir;
 
 struct RedbPlace(TempDir);
@@ -177,6 +185,88 @@ async fn a_missing_invoice_or_user_of_a_known_key_is_damage() {
     let store = place.open();
     assert_damaged(store.create_user(UserDraft::default(), now(), key()).await);
     assert_eq!(store.create_user(UserDraft::default(), now(), None).await.unwrap().0, 2);
+}
+
+/// Keeps the writer busy until it is told to go on.
+struct Wait {
+    begun: SyncSender<()>,
+    go_on: Mutex<Receiver<()>>,
+}
+
+impl Command for Wait {
+    type Answer = ();
+
+    fn run<R: Rows>(&self, _: &mut Books<R>) -> Result<(), R::Error> {
+        self.begun.send(()).unwrap();
+        self.go_on.lock().unwrap().recv().unwrap();
+        Ok(())
+    }
+}
+
+/// Runs two commands that share a commit.
+async fn at_once<A: Command, B: Command>(
+    store: &RedbWalletStore,
+    a: A,
+    b: B,
+) -> (Result<A::Answer, WalletStoreError>, Result<B::Answer, WalletStoreError>) {
+    let ((begun, is_begun), (go_on, told)) = (mpsc::sync_channel(1), mpsc::channel());
+    let mut wait = pin!(store.execute(Wait { begun, go_on: Mutex::new(told) }));
+    let mut both = pin!(async { tokio::join!(store.execute(a), store.execute(b)) });
+    std::future::poll_fn(|context| {
+        assert!(wait.as_mut().poll(context).is_pending());
+        is_begun.recv().unwrap();
+        // Now both are in the queue.
+        assert!(both.as_mut().poll(context).is_pending());
+        Poll::Ready(go_on.send(()).unwrap())
+    })
+    .await;
+    wait.await.unwrap();
+    both.await
+}
+
+#[tokio::test]
+async fn a_damaged_row_fails_the_command_alone_that_comes_upon_it() {
+    let row = (*b"bwWEkOWIH8C ", 5, 1, 1000, None, None, None, None);
+    for is_damaged_first in [true, false] {
+        let (_place, store) = changed(|transaction| set_invoice(transaction, 2, row)).await;
+        let [damaged, right] = [2, 3].map(|number| DeleteInvoice { number, now: now() });
+        let (of_damaged, of_right) = if is_damaged_first {
+            at_once(&store, damaged, right).await
+        } else {
+            let (of_right, of_damaged) = at_once(&store, right, damaged).await;
+            (of_damaged, of_right)
+        };
+        assert_damaged(of_damaged);
+        of_right.unwrap();
+        assert!(store.invoice(3).await.unwrap().unwrap().deleted_at.is_some());
+        let told: Vec<_> =
+            store.events(3, 9).await.unwrap().iter().map(|event| event.kind).collect();
+        assert_eq!(told, [EventKind::InvoiceDeleted(id(3))], "once, though it ran twice");
+    }
+}
+
+/// What a command has done before it comes upon a damaged row is undone.
+#[tokio::test]
+async fn a_command_that_fails_midway_has_done_nothing() {
+    let row = (*b"bwWEkOWIH8C ", 5, 1, 1000, None, None, None, None);
+    let (place, store) = changed(|transaction| set_invoice(transaction, 2, row)).await;
+    let later = Timestamp::from_micros(5000);
+    let sweep = Sweep { now: later, doubted_since: None, limit: 9 };
+    let user = CreateUser { details: UserDraft::default(), idempotency: None, now: now() };
+    // The first of three has expired before the damage is found.
+    let (swept, created) = at_once(&store, sweep, user).await;
+    assert_damaged(swept);
+    assert_eq!(created.unwrap().0, 1);
+    let told = async |store: &RedbWalletStore| {
+        let events = store.events(3, 9).await.unwrap();
+        events.iter().map(|event| (event.number, event.kind)).collect::<Vec<_>>()
+    };
+    assert_eq!(told(&store).await, [(4, EventKind::UserCreated(1))]);
+    drop(store);
+    place.write(|transaction| set_invoice(transaction, 2, RIGHT_ROW));
+    let store = place.open();
+    assert_eq!(store.sweep(later, 9).await.unwrap(), 3, "all are still due");
+    assert_eq!(told(&store).await.len(), 4);
 }
 
 #[tokio::test]

@@ -95,7 +95,9 @@ impl<R: Rows> Books<R> {
             return Ok(Some(best));
         }
         let larger = coins_of(own + 1..=base + OF_STRANGERS - 1);
-        Ok(free(self.rows.first::<Spendable>(larger, Ascending, except.len() + 1)?).next())
+        let compared =
+            self.rows.first::<Spendable>(larger, Ascending, MAX_COMPARED + except.len())?;
+        Ok(free(compared).min_by_key(|(_, satoshis)| *satoshis))
     }
 
     /// Adds coins out of the buckets from `base` on, the largest first, until they suffice. One that is

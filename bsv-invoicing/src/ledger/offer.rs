@@ -78,7 +78,8 @@ impl Command for Offer {
         for invoice in books.invoices_paid_by(&books.made_by(number)?)? {
             books.rows.put::<InFlight>(invoice, &number)?;
         }
-        if let Some(refund_to) = &self.refund_to {
+        // Once the network shows a transaction, anybody can come with it.
+        if let Some(refund_to) = self.refund_to.as_ref().filter(|_| !self.is_known) {
             books.rows.put::<Refunds>(self.invoice, refund_to)?;
         }
         Ok(Offered::Now(payment(&(number, record))))

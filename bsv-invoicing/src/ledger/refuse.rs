@@ -39,7 +39,10 @@ impl Command for Refuse {
             false => TransactionState::Refused,
         };
         for invoice in books.invoices_paid_by(&books.made_by(number)?)? {
-            books.rows.remove::<Refunds>(invoice)?;
+            // A paid invoice has refunds go where another payment of it says.
+            if books.invoice(invoice)?.is_none_or(|invoice| invoice.payment_received_at.is_none()) {
+                books.rows.remove::<Refunds>(invoice)?;
+            }
         }
         books.change_state(number, state, at)?;
         match record.purpose {

@@ -2,15 +2,18 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
 
+mod accounts;
 mod at_once;
 mod calls;
 mod changes;
+mod coins;
 mod idempotency;
 mod ids;
 mod making;
 mod money;
 mod pages;
 mod payments;
+mod reservations;
 mod sweep;
 
 use std::time::Duration;
@@ -66,6 +69,7 @@ pub(crate) async fn run<P: Place>() {
     check::<P>("expiries are told in their order, up to a limit", sweep::in_order).await;
     check::<P>("the expiry of a deleted invoice is not told", sweep::deleted).await;
     check::<P>("what is due is measured from the last event", sweep::clock_set_back).await;
+    check::<P>("nothing expires while the clock is doubted", sweep::doubted_clock).await;
     check::<P>("old keys and expiries share the limit", sweep::keys).await;
     check::<P>("a request that comes again is answered as first", idempotency::again).await;
     check::<P>("a key that comes with another request is refused", idempotency::reused).await;
@@ -78,6 +82,7 @@ pub(crate) async fn run<P: Place>() {
     check::<P>("pages hold the states of their time", pages::states).await;
     check::<P>("all pages together hold each invoice once", pages::walk).await;
     check::<P>("an invoice is paid once, by what is in flight for it", payments::received).await;
+    check::<P>("only who pays first says where refunds go", payments::refunds).await;
     check::<P>("what the network refuses is shown to nobody", payments::refused).await;
     check::<P>("what was refused counts if the network shows it", payments::refused_and_shown)
         .await;
@@ -93,6 +98,24 @@ pub(crate) async fn run<P: Place>() {
     check::<P>("an open payment is cancelled once", payments::cancelled).await;
     check::<P>("what is seen first counts: payment or cancellation", payments::not_cancelled).await;
     check::<P>("proofs are kept, and follow the chain", payments::proved).await;
+    check::<P>("reserved coins are recorded, or released", reservations::reserved).await;
+    check::<P>("what was released is not recorded", reservations::recorded_too_late).await;
+    check::<P>("what is reserved is lost with its maker", reservations::displaced).await;
+    check::<P>("attempts for one purpose exclude each other", reservations::attempts).await;
+    check::<P>(
+        "an attempt waits for a coin of an earlier one",
+        reservations::attempt_without_a_coin,
+    )
+    .await;
+    reservations::crashed::<P>().await;
+    check::<P>("the smallest coin that suffices is spent", coins::smallest_single).await;
+    check::<P>("strangers' unconfirmed coins are spent last", coins::sure_ones_first).await;
+    check::<P>("what its own fee eats up is no coin", coins::dust).await;
+    check::<P>("a payment spends so many coins at most", coins::many).await;
+    check::<P>("accounts are begun once, in their order", accounts::begun).await;
+    check::<P>("keys begin anew in a new account", accounts::keys).await;
+    check::<P>("a copy of an earlier day catches up", accounts::catch_up).await;
+    check::<P>("the followed block is remembered", accounts::followed_tip).await;
 }
 
 /// Runs a scenario, and compares what the store holds after it with what it holds when it is opened

@@ -1,5 +1,7 @@
+use bsv_invoicing::ledger::{Offer, Sweep};
 use bsv_invoicing::{EventKind, IDEMPOTENCY_PERIOD, InvoiceDraft, WalletStore};
 
+use super::making::{begin_with, incoming};
 use super::*;
 
 pub(super) async fn once(store: &impl WalletStore) {
@@ -62,4 +64,22 @@ pub(super) async fn keys(store: &impl WalletStore) {
     }
     let told = happened(store, 6).await;
     assert_eq!(told.len(), 3, "{told:?}");
+}
+
+/// While the clock is doubted, nothing expires after the moment from which on it is.
+pub(super) async fn doubted_clock(store: &impl WalletStore) {
+    create(store, at(0), HOUR).await;
+    create(store, at(600), HOUR).await;
+    let (now, doubted_since) = (at(9000), Some(at(4000)));
+    let doubted = |doubted_since| Sweep { now, doubted_since, limit: 9 };
+    assert_eq!(store.execute(doubted(doubted_since)).await.unwrap(), 1);
+    assert_eq!(happened(store, 2).await, [(now, EventKind::InvoiceExpired(id(1)))]);
+    assert_refused!(store.execute(doubted(doubted_since)).await, Refusal::NothingDue);
+    let late = Offer { doubted_since, ..incoming(1, 1, now) };
+    assert_refused!(store.offer(late).await, Refusal::Expired(1));
+    assert_refused!(store.offer(incoming(2, 2, now)).await, Refusal::Expired(2));
+    let payment = begin_with(store, Offer { doubted_since, ..incoming(2, 2, now) }).await;
+    store.refuse(payment.number, now).await.unwrap();
+    assert_eq!(store.execute(doubted(None)).await.unwrap(), 1);
+    assert_eq!(happened(store, 3).await, [(now, EventKind::InvoiceExpired(id(2)))]);
 }

@@ -1,6 +1,8 @@
 """Prints the key of a user, derived from 24 words by nothing but Python's standard library:
 
-    python3 user_key.py USER_ID WORD...
+    python3 user_key.py USER_ID[@ACCOUNT] WORD...
+
+USER_ID counts the users of the account, which is 0 if nothing else is said.
 """
 import hashlib
 import hmac
@@ -46,6 +48,7 @@ words = " ".join(sys.argv[2:])
 seed = hashlib.pbkdf2_hmac("sha512", words.encode(), b"mnemonic", 2048)
 tag = hmac.new(b"Bitcoin seed", seed, hashlib.sha512).digest()
 key, chain_code = int.from_bytes(tag[:32], "big"), tag[32:]
-for number in (44 | 1 << 31, 236 | 1 << 31, 1 << 31, 2, int(sys.argv[1])):
+user, _, account = sys.argv[1].partition("@")
+for number in (44 | 1 << 31, 236 | 1 << 31, int(account or 0) | 1 << 31, 2, int(user)):
     key, chain_code = child(key, chain_code, number)
 print(public(key).hex())

@@ -1,6 +1,8 @@
 use std::fs;
 
-use bsv_invoicing::{Error, Wallet, WalletSettings};
+use bsv_invoicing::ledger::BeginAccount;
+use bsv_invoicing::ledger::queries::GetAccounts;
+use bsv_invoicing::{Error, Wallet, WalletSettings, WalletStore};
 use bsv_tx::{Network, PublicKey};
 
 use crate::support::{Place, draft, user_named};
@@ -74,6 +76,35 @@ async fn keys_of_users_come_from_the_words_alone() {
             let user = wallet.create_user(user_named("Ada"), None).await.unwrap();
             assert_eq!(user.pki.to_string(), expected);
         }
+    }
+}
+
+/// The expected keys were made by `tests/vectors/user_key.py`.
+#[tokio::test]
+async fn keys_of_users_begin_anew_in_a_new_account_and_old_ones_stay() {
+    let place = Place::new();
+    place.keystore().insert(SEED, WORDS.as_bytes()).unwrap();
+    let wallet = place.open().await;
+    wallet.create_user(user_named("Ada"), None).await.unwrap();
+    wallet.create_user(user_named("Grace"), None).await.unwrap();
+    drop(wallet);
+    for (account, users) in [(300, 2), (301, 1)] {
+        place.store().execute(BeginAccount { account: 300, is_behind: false }).await.unwrap();
+        let wallet = place.open().await;
+        assert_eq!(wallet.store().get(GetAccounts).await.unwrap().last().unwrap().0, account);
+        for _ in 0..users {
+            wallet.create_user(user_named("Edsger"), None).await.unwrap();
+        }
+    }
+    let wallet = place.open().await;
+    for (id, expected) in (1..).zip([
+        "0355e03c2b2cb6447b26abc769f15f1f69ab7b84f8e128f0339aa7eff37fe4d1f6",
+        "03d281664cad0f440a8da84af576298bfd5c71b89031023c9ec462ed9ca710be73",
+        "0287995436870625e4f2a930f712fc6e86537a45069d4d6ce2613abc094355d00b",
+        "03a38b1d31a3a63c6e19db26290d14d1436ffe310712fa7fa5f3d72acae5b6d3ae",
+        "0213d4e8c52e3f2e6bdf97ef114940f8afe2b64a1164e56fff80d882baf8782208",
+    ]) {
+        assert_eq!(wallet.user(id).await.unwrap().pki.to_string(), expected, "{id}");
     }
 }
 

@@ -1,0 +1,102 @@
+//! Which coins a payment spends.
+
+use bsv_invoicing::ledger::Reserve;
+use bsv_invoicing::{Spending, WalletStore};
+
+use super::making::*;
+use super::*;
+
+/// Coins of strangers, each of its own transaction, in a block or in none.
+async fn coins(store: &impl WalletStore, amounts: &[u64], is_mined: bool) {
+    for satoshis in amounts {
+        let invoice = create(store, at(0), HOUR).await.number;
+        let offer = offering(invoice, &[*satoshis], invoice as usize, at(1));
+        let number = begin_with(store, offer).await.number;
+        store.see(number, at(2)).await.unwrap();
+        if is_mined {
+            store.mine(number, proof(9), at(3)).await.unwrap();
+        }
+    }
+}
+
+/// What the coins are worth that are chosen. They are let go again.
+async fn chosen(store: &impl WalletStore, payment: Reserve) -> Vec<u64> {
+    let reservation = reserve(store, payment).await;
+    store.release(reservation.number).await.unwrap();
+    reservation.selection.coins.iter().map(|coin| coin.satoshis).collect()
+}
+
+fn at_rate(satoshis: u64, fee_rate: u64) -> Reserve {
+    let spending = Spending { satoshis, output_bytes: 34, fee_rate };
+    Reserve { spending, ..outgoing("a", 1) }
+}
+
+pub(super) async fn smallest_single(store: &impl WalletStore) {
+    coins(store, &[1000, 600, 700, 5000, 4000, 3000, 2100], true).await;
+    for (satoshis, coin) in [
+        (650, 700),
+        (600, 600),
+        (601, 700),
+        (1000, 1000),
+        (2500, 3000),
+        (3001, 4000),
+        (5000, 5000),
+        // None of similar worth is there, or large enough.
+        (1001, 2100),
+        (1500, 2100),
+        (4001, 5000),
+        (1, 600),
+    ] {
+        assert_eq!(chosen(store, at_rate(satoshis, 0)).await, [coin], "{satoshis}");
+    }
+    // With the fee for 197 bytes.
+    assert_eq!(chosen(store, at_rate(600 - 99, 500)).await, [600]);
+    assert_eq!(chosen(store, at_rate(600 - 98, 500)).await, [700]);
+    // None is enough: the largest first.
+    assert_eq!(chosen(store, at_rate(5001, 0)).await.len(), 2);
+    assert_eq!(chosen(store, at_rate(16_400, 0)).await.len(), 7);
+}
+
+pub(super) async fn sure_ones_first(store: &impl WalletStore) {
+    coins(store, &[500, 2500], false).await;
+    coins(store, &[1000, 900], true).await;
+    assert_eq!(chosen(store, at_rate(400, 0)).await, [900], "though a stranger's would fit better");
+    assert_eq!(chosen(store, at_rate(1800, 0)).await.len(), 2, "though a stranger's would do");
+    assert_eq!(chosen(store, at_rate(1901, 0)).await, [2500]);
+    assert_eq!(chosen(store, at_rate(2600, 0)).await.iter().sum::<u64>(), 1900 + 2500);
+    assert_eq!(chosen(store, at_rate(4900, 0)).await.len(), 4);
+    // What comes back of a payment is as sure as the payment, even of a stranger's coin.
+    let payment = pay(store, Reserve { spending: at_rate(2300, 0).spending, ..outgoing("b", 1) });
+    let payment = payment.await.unwrap().number;
+    assert_eq!(chosen(store, at_rate(150, 0)).await, [900], "what is not seen is no coin");
+    store.see(transaction_of(store, payment).await, at(9)).await.unwrap();
+    assert_eq!(chosen(store, at_rate(150, 0)).await, [200]);
+    // A block that leaves the chain takes trust with it.
+    store.forget_block(proof(9).block, at(10)).await.unwrap();
+    let refused = store.reserve(at_rate(701, 0)).await;
+    assert_refused!(refused, Refusal::InsufficientFunds { spendable: 700, .. });
+}
+
+pub(super) async fn dust(store: &impl WalletStore) {
+    // An input takes 149 bytes, and the rest 48.
+    coins(store, &[149, 148, 1, 150, 10_000], true).await;
+    let refused = store.reserve(at_rate(20_000, 1000)).await;
+    assert_refused!(refused, Refusal::InsufficientFunds { spendable: 10_150, .. });
+    assert_eq!(chosen(store, at_rate(9_803, 1000)).await, [10_000]);
+    assert_eq!(chosen(store, at_rate(9_804, 1000)).await, [10_000, 150]);
+    let refused = store.reserve(at_rate(9_805, 1000)).await;
+    assert_refused!(refused, Refusal::InsufficientFunds { spendable: 10_150, .. });
+    assert_eq!(chosen(store, at_rate(10_448, 0)).await.len(), 5, "without a fee all are coins");
+    let refused = store.reserve(at_rate(u64::MAX, u64::MAX)).await;
+    assert_refused!(refused, Refusal::InsufficientFunds { needed: u64::MAX, .. });
+}
+
+pub(super) async fn many(store: &impl WalletStore) {
+    let invoice = create(store, at(0), HOUR).await.number;
+    let payment = begin_with(store, offering(invoice, &[1000; 501], 1, at(1))).await;
+    store.mine(payment.number, proof(9), at(3)).await.unwrap();
+    assert_eq!(store.balance().await.unwrap(), 501_000);
+    assert_eq!(chosen(store, at_rate(500_000, 0)).await.len(), 500);
+    let refused = store.reserve(at_rate(500_001, 0)).await;
+    assert_refused!(refused, Refusal::InsufficientFunds { spendable: 500_000, .. });
+}
