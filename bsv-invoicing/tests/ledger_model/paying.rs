@@ -63,6 +63,10 @@ impl World {
                 }
                 Err(Refusal::EarlierAttempt(payment)) => {
                     assert_eq!(world.told.payments[payment].url, to);
+                    let there = world.told.payments[payment].transaction;
+                    let would_do = world.told.would_exclude(there);
+                    let would_do = spendable.keys().find(|(_, key)| would_do(key));
+                    assert_eq!(would_do, None, "a coin that would do");
                 }
                 Err(refusal) => panic!("{refusal}"),
             }

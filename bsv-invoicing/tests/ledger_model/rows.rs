@@ -149,28 +149,30 @@ impl MemoryRows {
         &mut self,
         command: &C,
     ) -> Result<C::Answer, Refusal> {
-        let first = self.clone().try_execute(command);
-        let again = self.clone().try_execute(command);
-        match (&first.1, &again.1) {
-            (Ok(first), Ok(again)) => assert_eq!(first, again, "run again: the answer"),
-            (first, again) => {
-                let [first, again] = [first.as_ref().err(), again.as_ref().err()];
-                assert_eq!(format!("{first:?}"), format!("{again:?}"), "run again: the refusal");
-            }
-        }
-        assert_eq!(first.0, again.0, "run again: the rows");
-        let (rows, answer) = first;
-        match answer {
-            Ok(answer) => {
+        let (rows, answer) = self.clone().try_execute(command);
+        let (again, answer_again) = self.clone().try_execute(command);
+        assert_eq!(rows, again, "run again: the rows");
+        match (answer, answer_again) {
+            (Ok(answer), Ok(again)) => {
+                assert_eq!(answer, again, "run again: the answer");
                 *self = rows;
                 Ok(answer)
             }
-            Err(Fault::Refused(refusal)) => {
+            (Err(Fault::Refused(refusal)), Err(Fault::Refused(again))) => {
+                assert_eq!(format!("{refusal:?}"), format!("{again:?}"), "run again: the refusal");
                 assert_eq!(*self, rows, "a refused command has written: {refusal}");
                 Err(refusal)
             }
-            Err(Fault::Damaged(damaged)) => panic!("{damaged}"),
+            (Err(Fault::Damaged(damaged)), _) => panic!("{damaged}"),
+            (answer, again) => panic!("run again: {answer:?}, and then {again:?}"),
         }
+    }
+
+    /// Runs a command that nothing is to be refused of.
+    pub(crate) fn apply<C: Command<Answer: std::fmt::Debug>>(&mut self, command: &C) {
+        let (rows, answer) = std::mem::take(self).try_execute(command);
+        *self = rows;
+        answer.unwrap();
     }
 
     fn try_execute<C: Command>(self, command: &C) -> (Self, Result<C::Answer, Fault>) {

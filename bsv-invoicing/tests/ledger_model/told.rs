@@ -199,6 +199,25 @@ impl Told {
             })
     }
 
+    /// Which receipts a transaction would have to spend to keep this one from being mined: what this one
+    /// spends, or what descends from what has spent that.
+    pub(crate) fn would_exclude(&self, number: u64) -> impl Fn(&ReceiptKey) -> bool + use<> {
+        let spent = self.entries[&number].spends.clone();
+        let holders = self.holders();
+        let held = spent.iter().filter_map(|key| holders.get(key).copied());
+        let mut rivals: BTreeSet<_> = held.collect();
+        loop {
+            let next = holders
+                .iter()
+                .find(|(key, holder)| rivals.contains(&key.maker) && !rivals.contains(holder));
+            match next {
+                Some((_, holder)) => rivals.insert(*holder),
+                None => break,
+            };
+        }
+        move |key| spent.contains(key) || rivals.contains(&key.maker)
+    }
+
     /// What each receipt is spent by, or reserved for. Two at once are a mistake.
     pub(crate) fn holders(&self) -> BTreeMap<ReceiptKey, u64> {
         let mut holders = BTreeMap::new();

@@ -15,7 +15,7 @@ use bsv_invoicing::{
 };
 use bsv_tx::{MerkleBranch, OutPoint};
 
-use crate::checks::{self, Replay};
+use crate::checks::{self, Replay, Visible};
 use crate::network::{Network, Pays, Place};
 use crate::rows::MemoryRows;
 use crate::steps::{Input, Parents, Pick, Showing, Step};
@@ -134,13 +134,13 @@ impl World {
     where
         C: bsv_invoicing::ledger::Command<Answer: PartialEq + std::fmt::Debug>,
     {
-        let before = (self.rows.clone(), self.told.clone());
+        let before = Visible::of(&self.rows, &self.told);
         let answer = self.rows.execute(command);
         then(self, &answer);
         let told = self.replay.read(&self.rows);
         checks::check(&self.rows, &self.told, &self.network);
         self.replay.check(&self.rows, &self.told);
-        checks::check_is_told(&before, (&self.rows, &self.told), told);
+        before.check_told(&Visible::of(&self.rows, &self.told), told);
         answer
     }
 
@@ -638,7 +638,7 @@ impl World {
         let choice = Pick::try_from(self.clock / 1_000_000 % 65_000).unwrap();
         let Some(transaction) = self.any(choice, spends) else { return };
         let (mut rows, now) = (self.rows.clone(), self.at(&self.rows));
-        rows.execute(&Displace { transaction, now }).unwrap();
+        rows.apply(&Displace { transaction, now });
         let changed = self.rows.transactions.iter();
         let changed = changed.filter(|(it, record)| rows.transactions[*it].state != record.state);
         let changed: Vec<_> = changed.map(|(number, record)| (*number, record.state)).collect();
@@ -649,15 +649,15 @@ impl World {
         }
         for (transaction, state) in changed {
             let is_fee_sufficient = state != TransactionState::Waiting;
-            rows.execute(&See { transaction, is_fee_sufficient, now }).unwrap();
+            rows.apply(&See { transaction, is_fee_sufficient, now });
             match state {
                 TransactionState::Mined(block) => {
-                    rows.execute(&Mine { transaction, proof: proof(block), now }).unwrap();
+                    rows.apply(&Mine { transaction, proof: proof(block), now });
                 }
                 TransactionState::Contested { told } => {
-                    rows.execute(&Contest { transaction, now }).unwrap();
+                    rows.apply(&Contest { transaction, now });
                     if told {
-                        rows.execute(&TellContested { transaction, now }).unwrap();
+                        rows.apply(&TellContested { transaction, now });
                     }
                 }
                 _ => {}
