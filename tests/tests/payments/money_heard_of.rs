@@ -1,0 +1,58 @@
+//! Transactions that the node has heard of and does not accept: that it has heard of them is no money.
+
+use std::thread;
+use std::time::Duration;
+
+use bsv_tests::purse::{Coin, knows};
+use bsv_tests::{Bill, Peer, Purse};
+use bsv_tx::{Script, Transaction};
+use serde_json::json;
+
+use super::counter::Counter;
+use super::merchant::wait_until;
+
+const INPUTS: usize = 2_000;
+const SATOSHIS: u64 = 1_000;
+const FEE: u64 = 60_000;
+
+/// A payment that a node takes long to check, and whose last signature is bad.
+fn almost_good(purse: &Purse, coins: &[Coin], bill: &Bill, round: u64) -> Transaction {
+    let mut transaction = purse.spend(coins, bill.outputs(), FEE + round);
+    let last = transaction.inputs.last_mut().unwrap();
+    let mut script = last.unlocking_script.as_bytes().to_vec();
+    script[20] ^= 1;
+    last.unlocking_script = Script::from_bytes(script);
+    transaction
+}
+
+#[test]
+fn what_a_peer_has_told_it_and_it_still_checks_is_never_paid() {
+    let counter = Counter::new(0);
+    let purse = Purse::filled(&counter.node, INPUTS, SATOSHIS);
+    let coins: Vec<_> = (0..INPUTS).map(|_| purse.coin()).collect();
+    let (id, bill) = counter.bill();
+    for round in 0..8 {
+        let transaction = almost_good(&purse, &coins, &bill, round);
+        let mut peer = Peer::of(&counter.node);
+        let reply = thread::scope(|scope| {
+            let given = scope.spawn(|| {
+                peer.give(&transaction);
+                peer
+            });
+            thread::sleep(Duration::from_millis(20 * round));
+            let reply = bill.post(&transaction);
+            given.join().unwrap();
+            reply
+        });
+        assert!([422, 503].contains(&reply.status), "round {round}: {}", reply.body);
+        assert_eq!(counter.shop.state(&id), "pending", "round {round}");
+        wait_until("it is refused", || counter.shop.payments(&id).is_empty());
+        assert_eq!((counter.shop.state(&id).as_str(), counter.shop.balance()), ("pending", 0));
+        assert!(!knows(&counter.node, &transaction));
+    }
+    assert_eq!(counter.mempool(), json!([]));
+    let good = purse.spend(&coins, bill.outputs(), FEE);
+    Peer::of(&counter.node).give(&good);
+    assert_eq!(bill.post(&good).status, 201);
+    counter.check_paid(&id, &good);
+}

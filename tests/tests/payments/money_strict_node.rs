@@ -1,0 +1,100 @@
+//! A node that follows stricter rules than when it took a payment: what it refuses for itself counts for
+//! a while, and then no more.
+
+use bsv_tests::Bill;
+use bsv_tests::payee::{Payee, go_dpp_terms, output};
+use bsv_tests::purse::{FEE, knows, send};
+use bsv_tx::{Script, Transaction, TxOut};
+use serde_json::json;
+
+use super::chain_rival::restart_empty_with;
+use super::counter::{Counter, PRICE};
+use super::merchant::{Merchant, wait_until};
+use super::paying_scene::check_problem;
+
+/// What has a node refuse what carries more than 10 bytes of data.
+pub(crate) const STRICT: [&str; 2] = ["acceptnonstdoutputs=0", "datacarriersize=10"];
+/// What has it take that again.
+pub(crate) const LENIENT: [&str; 2] = ["acceptnonstdoutputs=1", "datacarriersize=1000000"];
+
+/// A hundred bytes of data, unspendable.
+pub(crate) fn data() -> TxOut {
+    let script = [&[0x00, 0x6a, 0x4c, 100][..], &[7; 100]].concat();
+    TxOut { satoshis: 0, locking_script: Script::from_bytes(script) }
+}
+
+fn with_data(counter: &Counter, bill: &Bill) -> Transaction {
+    let outputs = [bill.outputs(), vec![data()]].concat();
+    counter.purse.spend(&[counter.purse.coin()], outputs, FEE)
+}
+
+fn state_of(shop: &Merchant, id: &str) -> String {
+    shop.payments(id)[0]["state"].as_str().unwrap().to_owned()
+}
+
+/// Mines a block, and waits until the shop has looked at it.
+fn mine_and_follow(counter: &Counter) {
+    let probe = counter.shop.fill(1_000);
+    counter.node.mine(1);
+    wait_until("the block is followed", || state_of(&counter.shop, &probe) == "mined");
+}
+
+fn check_stands(counter: &Counter, id: &str) {
+    let Counter { shop, .. } = counter;
+    assert_eq!((state_of(shop, id).as_str(), shop.state(id).as_str()), ("contested", "paid"));
+}
+
+#[test]
+fn what_it_refuses_at_six_tips_is_taken_back_and_counts_again_when_it_is_mined() {
+    let mut counter = Counter::new(1);
+    let (id, bill) = counter.bill();
+    let transaction = with_data(&counter, &bill);
+    assert_eq!(bill.post(&transaction).status, 201);
+    restart_empty_with(&mut counter.node, &STRICT);
+    wait_until("it is contested", || state_of(&counter.shop, &id) == "contested");
+    check_stands(&counter, &id);
+    assert_eq!(counter.shop.balance(), PRICE);
+    let payee = Payee::asking(&go_dpp_terms(&[output(1_000)]));
+    check_problem(&counter.shop.pay(&payee.url()), 422, "insufficient-funds");
+    let mut probes = 0;
+    for _ in 0..5 {
+        mine_and_follow(&counter);
+        probes += 1_000;
+        check_stands(&counter, &id);
+        assert_eq!(counter.shop.balance(), PRICE + probes);
+    }
+    wait_until("it is invalid", || {
+        counter.node.mine(1);
+        state_of(&counter.shop, &id) == "invalid"
+    });
+    let Counter { node, shop, .. } = &mut counter;
+    assert_eq!((shop.state(&id).as_str(), shop.balance()), ("pending", probes));
+
+    node.restart_with(&LENIENT);
+    send(node, &transaction);
+    node.mine(1);
+    wait_until("it counts again", || shop.state(&id) == "paid");
+    assert_eq!((state_of(shop, &id).as_str(), shop.balance()), ("mined", PRICE + probes));
+}
+
+#[test]
+fn what_it_takes_again_before_that_has_never_been_away() {
+    let mut counter = Counter::new(1);
+    let (id, bill) = counter.bill();
+    let transaction = with_data(&counter, &bill);
+    assert_eq!(bill.post(&transaction).status, 201);
+    restart_empty_with(&mut counter.node, &STRICT);
+    wait_until("it is contested", || state_of(&counter.shop, &id) == "contested");
+    for _ in 0..3 {
+        mine_and_follow(&counter);
+    }
+    check_stands(&counter, &id);
+    // Nobody but the shop gives it to the node again.
+    counter.node.restart_with(&LENIENT);
+    wait_until("it is back", || state_of(&counter.shop, &id) == "accepted");
+    assert!(knows(&counter.node, &transaction));
+    counter.node.mine(1);
+    wait_until("it is mined", || state_of(&counter.shop, &id) == "mined");
+    assert_eq!((counter.shop.state(&id).as_str(), counter.shop.balance()), ("paid", PRICE + 3_000));
+    assert_eq!(counter.node.call("getrawmempool", json!([])), json!([]));
+}
