@@ -43,6 +43,8 @@ pub struct Node {
     pub host: String,
     /// Where the node answers RPC.
     pub port: u16,
+    /// Where the node answers other nodes, at the same address.
+    pub peer_port: u16,
     /// The RPC user name.
     pub user: String,
     /// The RPC password.
@@ -81,17 +83,16 @@ impl Node {
 
     fn prepare(settings: &[&str]) -> Self {
         let directory = tempfile::Builder::new().prefix("bsv-node-").tempdir().unwrap();
-        let (host, port) = ("127.0.0.1".to_owned(), free_port());
+        let (host, port, peer_port) = ("127.0.0.1".to_owned(), free_port(), free_port());
         // With a password of its own, another node on a port meant for this one is noticed.
         let (user, password) = ("bitcoin".to_owned(), random_password());
         let configuration = format!(
             "{}\nregtest=1\nserver=1\nstandalone=1\nminerid=1\ntxindex=1\n\
              rpcuser={user}\nrpcpassword={password}\nrpcport={port}\n\
-             rpcallowip={host}\nrpcbind={host}\nbind={host}:{}\n\
+             rpcallowip={host}\nrpcbind={host}\nbind={host}:{peer_port}\n\
              maxstackmemoryusageconsensus=0\nexcessiveblocksize=10000000000\n\
              minminingtxfee=0.00000001\ngenesisactivationheight=1\ndebug=minerid\n",
             settings.join("\n"),
-            free_port(),
         );
         fs::write(directory.path().join("bitcoin.conf"), configuration).unwrap();
         let settings = NodeSettings {
@@ -103,6 +104,7 @@ impl Node {
         Self {
             host,
             port,
+            peer_port,
             user,
             password,
             directory,
@@ -164,6 +166,19 @@ impl Node {
             }
             thread::sleep(Duration::from_millis(500));
         }
+    }
+
+    /// Stops the node, and starts it on the same directory and ports with further lines in its
+    /// configuration file, which come before those of earlier.
+    ///
+    /// # Panics
+    /// If it does not stop or does not answer.
+    pub fn restart_with(&mut self, settings: &[&str]) {
+        self.stop();
+        let file = self.directory.path().join("bitcoin.conf");
+        let before = fs::read_to_string(&file).unwrap();
+        fs::write(file, format!("{}\n{before}", settings.join("\n"))).unwrap();
+        self.restart();
     }
 
     /// A client of this node. Use it in one tokio runtime only; for another, make another from

@@ -74,6 +74,15 @@ impl Site {
         Self { dir, settings, prefix: Vec::new(), environment: Vec::new() }
     }
 
+    /// Has the service use another node from its next start on.
+    pub fn move_to(&mut self, node: &Node) {
+        let settings = self.settings.as_object_mut().unwrap();
+        settings.insert("rpcHost".to_owned(), json!(node.host));
+        settings.insert("rpcPort".to_owned(), json!(node.port));
+        settings.insert("rpcUser".to_owned(), json!(node.user));
+        settings.insert("rpcPassword".to_owned(), json!(node.password));
+    }
+
     /// A site of the same settings on a copy, in memory, of the data directory as it lies on the
     /// disk, without what this one's programs are run under.
     pub fn copy(&self) -> Self {

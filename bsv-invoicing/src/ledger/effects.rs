@@ -55,20 +55,19 @@ impl<R: Rows> Books<R> {
         self.rows.put::<Transactions>(number, &after)?;
         self.list_block(number, &before, &after)?;
         self.follow_from(number, &after, at)?;
-        for (key, receipt) in self.made_by(number)? {
-            self.recount_receipt(key, receipt, &before, &after)?;
+        let made = self.made_by(number)?;
+        for (key, receipt) in &made {
+            self.recount_receipt(*key, receipt, &before, &after)?;
         }
         for key in self.spent_by(number)? {
             self.recount_coin(number, key, &before, &after)?;
         }
         self.tell_change(number, after.purpose, before.was_seen, (before.state, new), at)?;
-        let were_in_flight = self.end_flight(number, &before, &after)?;
-        if before.state.counts() != new.counts() {
-            for invoice in self.invoices_paid_by(number)? {
+        for invoice in self.invoices_paid_by(&made)? {
+            let was_in_flight = self.end_flight(number, invoice, &before, &after)?;
+            if before.state.counts() != new.counts() {
                 self.recount_invoice(invoice, at)?;
-            }
-        } else {
-            for invoice in were_in_flight {
+            } else if was_in_flight {
                 self.expect_payment(invoice)?;
             }
         }
@@ -78,24 +77,19 @@ impl<R: Rows> Books<R> {
         Ok(())
     }
 
-    /// Notes that a payment is not being offered any more. Answers the invoices that it was offered for.
+    /// Notes that a payment of an invoice is not being offered any more. Answers whether it was.
     fn end_flight(
         &mut self,
         number: u64,
+        invoice: u64,
         before: &TransactionRecord,
         after: &TransactionRecord,
-    ) -> Result<Vec<u64>, R::Error> {
-        let mut ended = Vec::new();
-        if !before.state.is_open() || after.state.is_open() {
-            return Ok(ended);
+    ) -> Result<bool, R::Error> {
+        let is_over = before.state.is_open() && !after.state.is_open();
+        if !is_over || self.rows.get::<InFlight>(&invoice)? != Some(number) {
+            return Ok(false);
         }
-        for invoice in self.invoices_paid_by(number)? {
-            if self.rows.get::<InFlight>(&invoice)? == Some(number) {
-                self.rows.remove::<InFlight>(invoice)?;
-                ended.push(invoice);
-            }
-        }
-        Ok(ended)
+        self.rows.remove::<InFlight>(invoice)
     }
 
     /// Drops what is of use only while the outcome of a payment by the wallet is open.
@@ -177,7 +171,7 @@ impl<R: Rows> Books<R> {
     fn recount_receipt(
         &mut self,
         key: ReceiptKey,
-        receipt: Receipt,
+        receipt: &Receipt,
         before: &TransactionRecord,
         after: &TransactionRecord,
     ) -> Result<(), R::Error> {
@@ -188,7 +182,7 @@ impl<R: Rows> Books<R> {
         if !is_spent {
             self.move_balance(receipt.satoshis, before.state.counts(), after.state.counts())?;
         }
-        self.list_spendable(key, &receipt, (before, after))
+        self.list_spendable(key, receipt, (before, after))
     }
 
     /// Counts a coin anew whose spender has changed.
@@ -269,10 +263,13 @@ impl<R: Rows> Books<R> {
         Ok(record.is_some_and(|record| record.state.spends()))
     }
 
-    /// The invoices whose scripts a transaction pays.
-    pub(crate) fn invoices_paid_by(&self, number: u64) -> Result<BTreeSet<u64>, R::Error> {
+    /// The invoices whose scripts receipts pay.
+    pub(crate) fn invoices_paid_by(
+        &self,
+        made: &[(ReceiptKey, Receipt)],
+    ) -> Result<BTreeSet<u64>, R::Error> {
         let mut invoices = BTreeSet::new();
-        for (_, receipt) in self.made_by(number)? {
+        for (_, receipt) in made {
             invoices.extend(self.invoice_of(receipt.key)?);
         }
         Ok(invoices)

@@ -75,7 +75,7 @@ impl Command for Offer {
             }
             None => self.store(books, at)?,
         };
-        for invoice in books.invoices_paid_by(number)? {
+        for invoice in books.invoices_paid_by(&books.made_by(number)?)? {
             books.rows.put::<InFlight>(invoice, &number)?;
         }
         // Once the network shows a transaction, anybody can come with it.

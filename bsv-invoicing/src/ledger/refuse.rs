@@ -38,7 +38,7 @@ impl Command for Refuse {
             true => TransactionState::Displaced,
             false => TransactionState::Refused,
         };
-        for invoice in books.invoices_paid_by(number)? {
+        for invoice in books.invoices_paid_by(&books.made_by(number)?)? {
             // A paid invoice has refunds go where another payment of it says.
             if books.invoice(invoice)?.is_none_or(|invoice| invoice.payment_received_at.is_none()) {
                 books.rows.remove::<Refunds>(invoice)?;

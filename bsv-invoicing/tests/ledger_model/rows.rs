@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use bsv_invoicing::ledger::rows::{
-    Accounts, AllFigures, AuditLog, Damaged, Engine, Events, Expiries, FollowedTip,
+    Accounts, AllFigures, AuditLog, CatchUp, Damaged, Engine, Events, Expiries, FollowedTip,
     FollowedTransactions, IdempotencyAges, IdempotentAnswers, InFlight, Incoming, Invoices,
     KeyRange, Kind, Messages, MinedAt, Order, Outgoing, OutgoingByUrl, Owner, Proofs,
     RawTransactions, ReadTable, Receipts, Refunds, Reservations, RowsOf, Spendable, Spends, Table,
@@ -89,6 +89,7 @@ memory_rows! {
     figures: AllFigures,
     owner: Owner,
     followed_tip: FollowedTip,
+    catch_up: CatchUp,
     accounts: Accounts,
     transactions: Transactions,
     raw_transactions: RawTransactions,

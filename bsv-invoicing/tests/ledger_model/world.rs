@@ -600,7 +600,7 @@ impl World {
     }
 
     fn begin_account(&mut self, account: u32) {
-        self.execute(&BeginAccount { account }, |world, answer| {
+        self.execute(&BeginAccount { account, is_behind: false }, |world, answer| {
             world.account = *answer.as_ref().unwrap();
             world.invoices_before = world.told.invoices.keys().last().copied().unwrap_or(0);
         })

@@ -52,8 +52,13 @@ fn copy(from: &Node, to: &Node, first: u64) {
 
 /// Restarts a node without what was in its mempool.
 pub(crate) fn restart_empty(node: &mut Node) {
+    restart_empty_with(node, &[]);
+}
+
+/// Restarts a node with further settings, and without what was in its mempool.
+pub(crate) fn restart_empty_with(node: &mut Node, settings: &[&str]) {
     node.stop();
     let _ = std::fs::remove_file(node.directory().join("regtest/mempool.dat"));
-    node.restart();
+    node.restart_with(settings);
     assert_eq!(node.call("getrawmempool", json!([])), json!([]));
 }

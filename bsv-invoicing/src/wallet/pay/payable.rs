@@ -67,6 +67,6 @@ mod tests {
         assert!(check(&format!("006a{}", "00".repeat(99))).unwrap_err().contains("101 bytes"));
         assert!(check(&format!("6a{}", "00".repeat(100))).unwrap_err().contains("101 bytes"));
         let large = "51".repeat(10_000_000);
-        assert!(check(&large).unwrap_err().contains("10000009 bytes"), "too large");
+        assert!(check(&large).unwrap_err().contains("10000013 bytes"), "too large");
     }
 }

@@ -67,15 +67,19 @@ impl Ancestors {
 
     /// The fees and the bytes of those that are not paid for.
     fn unpaid(mut self, rate: FeeRate) -> (u64, u64) {
-        while let Some(group) = self.paid_group(rate) {
+        // Ancestors first, or what one pays too much would be lent to its descendants.
+        let mut order: Vec<_> = self.0.keys().copied().collect();
+        order.sort_by_cached_key(|txid| self.with_ancestors(*txid).len());
+        while let Some(group) = self.paid_group(&order, rate) {
             self.0.retain(|txid, _| !group.contains(txid));
+            order.retain(|txid| !group.contains(txid));
         }
         self.sums(&self.0.keys().copied().collect())
     }
 
-    /// One that reaches the rate together with its own ancestors not yet paid for, and these.
-    fn paid_group(&self, rate: FeeRate) -> Option<BTreeSet<Txid>> {
-        let mut groups = self.0.keys().map(|txid| self.with_ancestors(*txid));
+    /// The first that reaches the rate together with its own ancestors not yet paid for, and these.
+    fn paid_group(&self, order: &[Txid], rate: FeeRate) -> Option<BTreeSet<Txid>> {
+        let mut groups = order.iter().map(|txid| self.with_ancestors(*txid));
         groups.find(|group| {
             let (fee, size) = self.sums(group);
             fee >= rate.fee(size).saturating_sub(1)
@@ -131,6 +135,8 @@ mod tests {
         assert_eq!(unpaid(&[(1, 0, &[]), (2, 150, &[1])]), (150, 2000));
         // A rich parent lends nothing to its children.
         assert_eq!(unpaid(&[(1, 100_000, &[]), (2, 0, &[1]), (3, 0, &[2])]), (0, 2000));
+        // Whatever order their ids have.
+        assert_eq!(unpaid(&[(3, 100_000, &[]), (1, 0, &[3]), (2, 0, &[1])]), (0, 2000));
         // A rich uncle neither.
         assert_eq!(unpaid(&[(1, 0, &[]), (2, 100_000, &[])]), (0, 1000));
         // What one child pays for, another need not.

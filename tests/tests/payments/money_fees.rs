@@ -1,0 +1,183 @@
+//! What payments cost, together with what they build on: what is too cheap to be mined is no money.
+
+use bsv_tests::purse::{Coin, FEE, knows, send};
+use bsv_tests::{Bill, Node, Site};
+use bsv_tx::Transaction;
+use serde_json::json;
+
+use super::counter::{Counter, PRICE, check_problem};
+use super::merchant::wait_until;
+
+/// A shop on a node that asks for what public miners ask: 100 satoshis per 1000 bytes.
+fn dear_counter(coins: usize) -> Counter {
+    Counter::on(Node::start_with(&["minminingtxfee=0.00000100"]), coins, Site::on)
+}
+
+/// What so many bytes cost.
+fn cost(bytes: usize) -> u64 {
+    bytes as u64 * 100 / 1000
+}
+
+fn size(transactions: &[Transaction]) -> usize {
+    transactions.iter().map(|transaction| transaction.to_bytes().len()).sum()
+}
+
+/// Sends transactions that pay this fee, each out of the one before. Answers them, and the last coin.
+fn chain(counter: &Counter, mut coin: Coin, count: usize, fee: u64) -> (Vec<Transaction>, Coin) {
+    let mut transactions = Vec::new();
+    for _ in 0..count {
+        let transaction = counter.purse.spend(&[coin], vec![], fee);
+        send(&counter.node, &transaction);
+        coin = counter.purse.coins_of(&transaction)[0];
+        transactions.push(transaction);
+    }
+    (transactions, coin)
+}
+
+/// What a payment out of a coin pays if it pays for itself, and for so many bytes besides.
+fn payment(counter: &Counter, coin: Coin, bill: &Bill, besides: usize) -> Transaction {
+    let own = size(&[counter.purse.spend(&[coin], bill.outputs(), FEE)]);
+    // The two roundings of payers, and a signature that is longer than before.
+    counter.purse.spend(&[coin], bill.outputs(), cost(own + besides + 2) + 1)
+}
+
+fn is_mined(counter: &Counter, transaction: &Transaction) -> bool {
+    let params = json!([transaction.txid().to_string(), true]);
+    let found = counter.node.try_call("getrawtransaction", params);
+    found.is_ok_and(|found| found["confirmations"].as_u64().unwrap_or(0) > 0)
+}
+
+#[test]
+fn a_payment_pays_for_what_it_builds_on() {
+    let counter = dear_counter(3);
+    for parents in [1, 10, 24] {
+        let what = format!("{parents} parents");
+        let (id, bill) = counter.bill();
+        let (free, coin) = chain(&counter, counter.purse.coin(), parents, 0);
+        let too_cheap = payment(&counter, coin, &bill, 0);
+        let detail = check_problem(&bill.post(&too_cheap), 422, "fee-too-low", &what);
+        assert!(detail.contains("satoshis"), "{detail}");
+        let all_but_a_little = payment(&counter, coin, &bill, size(&free) - 60);
+        check_problem(&bill.post(&all_but_a_little), 422, "fee-too-low", &what);
+        counter.check_unpaid(&id, &what);
+        assert!(!knows(&counter.node, &too_cheap), "{what}");
+        counter.node.mine(1);
+        assert!(!is_mined(&counter, &free[0]), "{what}");
+
+        let sufficient = payment(&counter, coin, &bill, size(&free));
+        let reply = bill.post(&sufficient);
+        assert_eq!(reply.status, 201, "{what}: {}", reply.body);
+        counter.check_paid(&id, &sufficient);
+        counter.node.mine(1);
+        assert!(is_mined(&counter, &sufficient), "{what}");
+        assert_eq!(counter.mempool(), json!([]), "{what}");
+    }
+    assert_eq!(counter.shop.balance(), 3 * PRICE);
+}
+
+#[test]
+fn a_rich_ancestor_lends_nothing() {
+    let counter = dear_counter(1);
+    let (_, coin) = chain(&counter, counter.purse.coin(), 1, 20_000);
+    let (free, coin) = chain(&counter, coin, 3, 0);
+    let (id, bill) = counter.bill();
+    let too_cheap = payment(&counter, coin, &bill, 0);
+    check_problem(&bill.post(&too_cheap), 422, "fee-too-low", "a rich ancestor");
+    counter.check_unpaid(&id, "a rich ancestor");
+    assert_eq!(counter.shop.balance(), 0);
+    // A miner says so too.
+    send(&counter.node, &too_cheap);
+    counter.node.mine(2);
+    assert!(!is_mined(&counter, &too_cheap) && !is_mined(&counter, &free[0]));
+    check_problem(&bill.post(&too_cheap), 422, "payment-waiting", "sent by the payer");
+    assert_eq!(counter.shop.balance(), 0);
+}
+
+#[test]
+fn what_another_ancestor_has_paid_for_need_not_be_paid_for_again() {
+    let counter = dear_counter(1);
+    let coin = counter.purse.coin();
+    let half =
+        bsv_tx::TxOut { satoshis: coin.satoshis / 2, locking_script: counter.purse.script() };
+    let parent = counter.purse.spend(&[coin], vec![half], 0);
+    send(&counter.node, &parent);
+    let [one, other] = counter.purse.coins_of(&parent).try_into().unwrap();
+    let (child, paid_for) = chain(&counter, one, 1, cost(size(&[parent]) + 250) + 1);
+    let (id, bill) = counter.bill();
+    // Who does not build on what has paid may be mined before it, and has to pay.
+    let alone = payment(&counter, other, &bill, 0);
+    check_problem(&bill.post(&alone), 422, "fee-too-low", "not built on what has paid");
+    let coins = [other, paid_for];
+    let own = size(&[counter.purse.spend(&coins, bill.outputs(), FEE)]);
+    let cheap = counter.purse.spend(&coins, bill.outputs(), cost(own + 4) + 1);
+    assert_eq!(bill.post(&cheap).status, 201);
+    counter.check_paid(&id, &cheap);
+    counter.node.mine(1);
+    assert!(is_mined(&counter, &cheap) && is_mined(&counter, &child[0]));
+}
+
+#[test]
+fn a_payment_has_a_hundred_unconfirmed_ancestors_at_most() {
+    // It suffices for one of them.
+    const LITTLE: u64 = 30;
+    let counter = Counter::new(1);
+    let (_, coin) = chain(&counter, counter.purse.coin(), 100, LITTLE);
+    let (id, bill) = counter.bill();
+    let (_, further) = chain(&counter, coin, 1, LITTLE);
+    let long = counter.purse.spend(&[further], bill.outputs(), FEE);
+    check_problem(&bill.post(&long), 422, "too-many-ancestors", "101");
+    counter.check_unpaid(&id, "101 ancestors");
+    assert!(!knows(&counter.node, &long));
+    // Sent by the payer, it may be mined some day.
+    send(&counter.node, &long);
+    check_problem(&bill.post(&long), 422, "payment-waiting", "sent by the payer");
+    assert_eq!(counter.shop.balance(), 0);
+    counter.node.mine(1);
+    wait_until("it counts", || counter.shop.state(&id) == "paid");
+    assert_eq!(bill.post(&long).status, 201);
+    assert_eq!(counter.shop.balance(), PRICE);
+
+    let (_, coin) = chain(&counter, counter.purse.coins_of(&long)[0], 100, LITTLE);
+    let (id, bill) = counter.bill();
+    let transaction = counter.purse.spend(&[coin], bill.outputs(), FEE);
+    let reply = bill.post(&transaction);
+    assert_eq!(reply.status, 201, "100 ancestors: {}", reply.body);
+    counter.check_paid(&id, &transaction);
+}
+
+#[test]
+fn what_waits_counts_once_it_is_mined() {
+    // This node mines what costs a hundredth of what we ask for.
+    let counter = Counter::new(1);
+    let (id, bill) = counter.bill();
+    let cheap = counter.purse.spend(&[counter.purse.coin()], bill.outputs(), 2);
+    check_problem(&bill.post(&cheap), 422, "fee-too-low", "not sent yet");
+    counter.check_unpaid(&id, "not sent yet");
+    send(&counter.node, &cheap);
+    for _ in 0..3 {
+        check_problem(&bill.post(&cheap), 422, "payment-waiting", "sent by the payer");
+        let [payment] = counter.shop.payments(&id).try_into().unwrap();
+        assert_eq!((&payment["state"], &payment["satoshis"]), (&json!("waiting"), &json!(PRICE)));
+        assert_eq!((counter.shop.state(&id).as_str(), counter.shop.balance()), ("pending", 0));
+    }
+    counter.node.mine(1);
+    wait_until("it counts", || counter.shop.state(&id) == "paid");
+    assert_eq!(counter.shop.payments(&id)[0]["state"], "mined");
+    assert_eq!((bill.post(&cheap).status, counter.shop.balance()), (201, PRICE));
+}
+
+#[test]
+fn what_waits_is_mined_at_the_cost_of_its_child() {
+    let counter = dear_counter(1);
+    let (id, bill) = counter.bill();
+    let free = counter.purse.spend(&[counter.purse.coin()], bill.outputs(), 0);
+    send(&counter.node, &free);
+    check_problem(&bill.post(&free), 422, "payment-waiting", "sent by the payer");
+    counter.node.mine(2);
+    assert_eq!((counter.shop.state(&id).as_str(), counter.shop.balance()), ("pending", 0));
+    chain(&counter, counter.purse.coins_of(&free)[0], 1, 1_000);
+    counter.node.mine(1);
+    assert!(is_mined(&counter, &free));
+    wait_until("it counts", || counter.shop.state(&id) == "paid");
+    assert_eq!((bill.post(&free).status, counter.shop.balance()), (201, PRICE));
+}
