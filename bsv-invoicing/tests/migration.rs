@@ -340,7 +340,8 @@ async fn the_books_of_all_versions_fit_together() {
                     let can_be_chosen = spender.is_none() && it.state.can_be_spent();
                     assert_eq!(coin.is_spendable, can_be_chosen, "{it:?}");
                     assert!(spender.is_none_or(|spender| spender.is_listed), "{it:?}");
-                    let is_spent = spender.and_then(|it| it.state).is_some_and(|it| it.spends());
+                    let is_spent =
+                        spender.and_then(|it| it.state).is_some_and(TransactionState::spends);
                     if it.state.counts() && !is_spent {
                         *counting += coin.satoshis;
                     }

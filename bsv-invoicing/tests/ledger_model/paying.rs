@@ -143,7 +143,8 @@ impl World {
                     let outputs = change.map(|Change { satoshis, key }| {
                         (1, Output { satoshis, key, invoice: None })
                     });
-                    let new = (there, Purpose::Outgoing(payment.number));
+                    let at = world.at(&world.rows);
+                    let new = (there, Purpose::Outgoing(payment.number), at);
                     world.told.add(number, new, outputs.into_iter().collect(), spends);
                     let new = ToldPayment { url: to, transaction: number, cancellation: None };
                     world.told.payments.insert(payment.number, new);
@@ -256,7 +257,8 @@ impl World {
                     assert!(is_open(world.told.state(number)));
                     let Change { satoshis, key: path } = change;
                     let output = Output { satoshis, key: path, invoice: None };
-                    let new = (there, Purpose::Cancellation(payment));
+                    let at = world.at(&world.rows);
+                    let new = (there, Purpose::Cancellation(payment), at);
                     world.told.add(*it, new, [(0, output)].into(), [key].into());
                     world.told.payments.get_mut(&payment).unwrap().cancellation = Some(*it);
                     is_new = true;

@@ -27,6 +27,8 @@ pub(crate) struct Entry {
     /// Its index in the network.
     pub(crate) transaction: usize,
     pub(crate) purpose: Purpose,
+    /// When it came.
+    pub(crate) at: Timestamp,
     pub(crate) state: TransactionState,
     pub(crate) was_seen: bool,
     pub(crate) outputs: BTreeMap<u32, Output>,
@@ -93,14 +95,15 @@ impl Told {
     pub(crate) fn add(
         &mut self,
         number: u64,
-        (transaction, purpose): (usize, Purpose),
+        (transaction, purpose, at): (usize, Purpose, Timestamp),
         outputs: BTreeMap<u32, Output>,
         spends: BTreeSet<ReceiptKey>,
     ) {
         let state = TransactionState::Offered;
         let until = Some(FollowedUntil::Mined);
         let (was_seen, proofs) = (false, 0);
-        let new = Entry { transaction, purpose, state, was_seen, outputs, spends, until, proofs };
+        let new =
+            Entry { transaction, purpose, at, state, was_seen, outputs, spends, until, proofs };
         assert!(self.entries.insert(number, new).is_none(), "number {number} is given out twice");
     }
 
@@ -266,8 +269,11 @@ impl Told {
         placed.collect()
     }
 
+    /// What counts of what was paid to an invoice in time.
     pub(crate) fn paid_satoshis(&self, invoice: u64) -> u64 {
-        let counting = self.receipts().filter(|(_, _, maker)| counts(maker.state));
+        let end = self.invoices[&invoice].expires_at;
+        let counting =
+            self.receipts().filter(|(_, _, maker)| counts(maker.state) && maker.at < end);
         let paying = counting.filter(|(_, output, _)| output.invoice == Some(invoice));
         paying.map(|(_, output, _)| output.satoshis).sum()
     }

@@ -312,7 +312,7 @@ impl World {
                 }
                 None => {
                     world.check_offer(index, invoice, is_known);
-                    let new = (index, Purpose::Incoming(invoice));
+                    let new = (index, Purpose::Incoming(invoice), world.at(&world.rows));
                     world.told.add(payment.number, new, outputs, BTreeSet::new());
                 }
             },
@@ -587,10 +587,10 @@ impl World {
             spends: spent.into_iter().collect(),
             at: self.now(),
         };
-        let at = self.at(&self.rows);
+        let (came_at, at) = (self.now(), self.at(&self.rows));
         self.execute(&Recover { found: vec![found] }, |world, _| {
             let outputs = BTreeMap::from([(0, Output { satoshis, key, invoice: to_invoice })]);
-            let new = (index, Purpose::Recovered);
+            let new = (index, Purpose::Recovered, came_at);
             world.told.add(last + 1, new, outputs, spent.into_iter().collect());
             world.told.entries.get_mut(&(last + 1)).unwrap().proofs = u32::from(is_mined);
             let state = block.map_or(TransactionState::Seen, TransactionState::Mined);

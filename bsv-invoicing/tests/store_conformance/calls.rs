@@ -98,8 +98,7 @@ calls! {
     list: events(after: u64, limit: usize) -> Vec<Event> = GetEvents(after, limit);
 
     execute: adopt(fingerprint: [u8; 20], origin: KeyEvent) -> () = Adopt { fingerprint, origin };
-    execute: begin_account(account: u32) -> u32 =
-        BeginAccount { account, is_behind: false };
+    execute: begin_account(account: u32) -> u32 = BeginAccount { account, is_behind: false };
     execute: create_invoice(invoice: CreateInvoice) -> Invoice = invoice;
     execute: delete_invoice(number: u64, now: Timestamp) -> () = DeleteInvoice { number, now };
     execute: create_user(

@@ -46,7 +46,8 @@ fn found_keys(site: &Site, log: &str) -> Vec<String> {
 fn older_directories_say_the_same_as_ever() {
     let of_identities =
         ["modern_1", "revocation modern_2", "pool_1", "pool_2", "pool_vctx"].map(str::to_owned);
-    for (version, identities) in [(2, &[][..]), (3, &of_identities), (4, &of_identities)] {
+    for (version, identities) in [(2, &[][..]), (3, &of_identities), (4, &of_identities), (5, &[])]
+    {
         let mut site = Site::new();
         site.set_env("BSV_LOG", "error");
         copy_dir(&fixture(version), &site.network_dir());
