@@ -1,5 +1,7 @@
 //! Which coins a payment spends.
 
+use std::cmp::Reverse;
+
 use crate::ledger::Books;
 use crate::ledger::rows::Order::{Ascending, Descending};
 use crate::ledger::rows::{Rows, RowsOf, Spendable};
@@ -111,7 +113,9 @@ impl<R: Rows> Books<R> {
     ) -> Result<bool, R::Error> {
         let own_fee = fee(spending.fee_rate, INPUT_LEN);
         let all = coins_of(base..=base + OF_STRANGERS - 1);
-        let largest = self.rows.first::<Spendable>(all, Descending, MAX_INPUTS + except.len())?;
+        let mut largest =
+            self.rows.first::<Spendable>(all, Descending, MAX_INPUTS + except.len())?;
+        largest.sort_by_key(|(_, satoshis)| Reverse(*satoshis));
         for ((_, key), satoshis) in largest {
             if choice.keys.len() == MAX_INPUTS {
                 break;

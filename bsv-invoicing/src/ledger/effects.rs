@@ -6,7 +6,7 @@ use crate::ledger::coin_choice::bucket;
 use crate::ledger::events::EventCode;
 use crate::ledger::rows::{
     Damaged, Expiries, FollowedTransactions, InFlight, Incoming, Invoices, Messages, MinedAt,
-    Outgoing, ReadRows, Receipts, Refunds, Rows, Spendable, Spends, Transactions,
+    Outgoing, ReadRows, Receipts, Rows, Spendable, Spends, Transactions,
 };
 use crate::ledger::{AFTERCARE, Books, Refusal};
 use crate::model::coin::Chain;
@@ -67,7 +67,8 @@ impl<R: Rows> Books<R> {
             let was_in_flight = self.end_flight(number, invoice, &before, &after)?;
             if before.state.counts() != new.counts() {
                 self.recount_invoice(invoice, at)?;
-            } else if was_in_flight {
+            }
+            if was_in_flight {
                 self.expect_payment(invoice)?;
             }
         }
@@ -106,6 +107,16 @@ impl<R: Rows> Books<R> {
         if new.is_open() || new == TransactionState::Cancelled {
             return Ok(());
         }
+        self.give_up_cancellation(payment, at)
+    }
+
+    /// Has a transaction that was to take a coin back from a payment looked for no longer as one that is
+    /// being offered: another one has taken the coin.
+    pub(crate) fn give_up_cancellation(
+        &mut self,
+        payment: u64,
+        at: Timestamp,
+    ) -> Result<(), R::Error> {
         let cancellation = self.payment(payment)?.cancellation;
         if let Some(number) = cancellation
             && self.transaction(number)?.state == TransactionState::Offered
@@ -307,11 +318,9 @@ impl<R: Rows> Books<R> {
             (Some(_), false) => {
                 invoice.payment_received_at = None;
                 self.rows.put::<Invoices>(number, &invoice)?;
-                self.rows.remove::<Refunds>(number)?;
                 self.expect_payment(number)?;
                 self.append_event(at, EventCode::InvoiceUnpaid, number)
             }
-            (None, false) => self.expect_payment(number),
             _ => Ok(()),
         }
     }

@@ -64,6 +64,8 @@ event_codes! {
     PaymentRestored = 24,
     PaymentDisplaced = 25,
     PaymentInvalid = 26,
+    CancellationShown = 27,
+    CancellationLost = 28,
 }
 
 impl<R: Rows> Books<R> {
@@ -92,13 +94,21 @@ impl<R: Rows> Books<R> {
         (old, new): (TransactionState, TransactionState),
         at: Timestamp,
     ) -> Result<(), R::Error> {
-        let subject = match purpose {
-            Purpose::Incoming(_) | Purpose::Recovered => number,
-            Purpose::Outgoing(payment) => payment,
-            // The payment that it cancels tells of it.
-            Purpose::Cancellation(_) => return Ok(()),
+        let (subject, is_outgoing) = match purpose {
+            Purpose::Outgoing(payment) => (payment, true),
+            Purpose::Cancellation(payment) => {
+                let is_same = (old.spends(), old.counts()) == (new.spends(), new.counts());
+                return match new.spends() {
+                    _ if is_same => Ok(()),
+                    true => self.append_event(at, EventCode::CancellationShown, payment),
+                    false => self.append_event(at, EventCode::CancellationLost, payment),
+                };
+            }
+            Purpose::Incoming(_) | Purpose::Recovered if new.is_lost() && !was_seen => {
+                return Ok(());
+            }
+            Purpose::Incoming(_) | Purpose::Recovered => (number, false),
         };
-        let is_outgoing = matches!(purpose, Purpose::Outgoing(_));
         for (outgoing, incoming) in changes(was_seen, old, new).into_iter().flatten() {
             if let Some(code) = if is_outgoing { Some(outgoing) } else { incoming } {
                 self.append_event(at, code, subject)?;
@@ -183,6 +193,8 @@ pub(crate) fn event<R: ReadRows>(
         Code::OutgoingCancelled => EventKind::OutgoingCancelled(subject),
         Code::OutgoingDisplaced => EventKind::OutgoingDisplaced(subject),
         Code::OutgoingInvalid => EventKind::OutgoingInvalid(subject),
+        Code::CancellationShown => EventKind::CancellationShown(subject),
+        Code::CancellationLost => EventKind::CancellationLost(subject),
     };
     Ok(Event { number, at, kind })
 }

@@ -1,6 +1,6 @@
 //! Figures that are kept up to date, and the numbers that are given out.
 
-use crate::ledger::rows::{AccountStart, Accounts, Damaged, Order, Rows};
+use crate::ledger::rows::{Accounts, Damaged, Order, ReadRows, Rows};
 use crate::ledger::{Books, Refusal};
 use crate::model::coin::{Chain, KeyPath};
 
@@ -48,36 +48,53 @@ impl<R: Rows> Books<R> {
 
     /// The number of the invoice that a key is for.
     pub(crate) fn invoice_of(&self, key: KeyPath) -> Result<Option<u64>, R::Error> {
-        if key.chain != Chain::Receive {
-            return Ok(None);
-        }
-        let Some(start) = self.account_start(key.account)? else { return Ok(None) };
-        let number = start.last_invoice_before + u64::from(key.index);
-        // Further keys of an account that is over are no invoice's: they were given out after a backup.
-        let is_given_out = number <= self.last_invoice_of(key.account)?;
-        Ok(is_given_out.then_some(number))
+        invoice_of(&self.rows, &self.figures, key)
     }
+}
 
-    /// The last invoice whose key is of an account, or of an earlier one.
-    fn last_invoice_of(&self, account: u32) -> Result<u64, R::Error> {
-        if u64::from(account) == self.figures.account {
-            return Ok(self.figures.last_invoice);
-        }
-        let next = self.rows.first::<Accounts>(account + 1.., Order::Ascending, 1)?;
-        let start = next.first().map(|(_, start)| start.last_invoice_before);
-        Ok(start.unwrap_or(self.figures.last_invoice_before))
+/// The number of the invoice that a key is for.
+pub(crate) fn invoice_of<R: ReadRows>(
+    rows: &R,
+    figures: &Figures,
+    key: KeyPath,
+) -> Result<Option<u64>, R::Error> {
+    if key.chain != Chain::Receive {
+        return Ok(None);
     }
+    let Some(before) = last_invoice_before(rows, figures, key.account)? else { return Ok(None) };
+    let number = before + u64::from(key.index);
+    // Further keys of an account that is over are no invoice's: they were given out after a backup.
+    let is_given_out = number <= last_invoice_of(rows, figures, key.account)?;
+    Ok(is_given_out.then_some(number))
+}
 
-    fn account_start(&self, account: u32) -> Result<Option<AccountStart>, R::Error> {
-        let Figures { last_invoice_before, last_user_before, .. } = self.figures;
-        if u64::from(account) == self.figures.account {
-            return Ok(Some(AccountStart { last_invoice_before, last_user_before }));
-        }
-        if account == 0 {
-            return Ok(Some(AccountStart { last_invoice_before: 0, last_user_before: 0 }));
-        }
-        self.rows.get::<Accounts>(&account)
+/// The last invoice whose key is of an earlier account.
+fn last_invoice_before<R: ReadRows>(
+    rows: &R,
+    figures: &Figures,
+    account: u32,
+) -> Result<Option<u64>, R::Error> {
+    if u64::from(account) == figures.account {
+        return Ok(Some(figures.last_invoice_before));
     }
+    if account == 0 {
+        return Ok(Some(0));
+    }
+    Ok(rows.get::<Accounts>(&account)?.map(|start| start.last_invoice_before))
+}
+
+/// The last invoice whose key is of an account, or of an earlier one.
+fn last_invoice_of<R: ReadRows>(
+    rows: &R,
+    figures: &Figures,
+    account: u32,
+) -> Result<u64, R::Error> {
+    if u64::from(account) == figures.account {
+        return Ok(figures.last_invoice);
+    }
+    let next = rows.first::<Accounts>(account + 1.., Order::Ascending, 1)?;
+    let start = next.first().map(|(_, start)| start.last_invoice_before);
+    Ok(start.unwrap_or(figures.last_invoice_before))
 }
 
 fn no_account() -> Damaged {

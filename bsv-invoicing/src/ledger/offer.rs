@@ -13,7 +13,8 @@ use crate::model::receipt::{Receipt, ReceiptKey};
 use crate::model::time::Timestamp;
 use crate::model::transaction::{FollowedUntil, Purpose, TransactionRecord, TransactionState};
 
-/// Notes a payment of an invoice before it is offered to the network. At most one is offered at a time.
+/// Notes a payment of an invoice before it is offered to the network. At most one is offered at a time;
+/// what the network has already is noted besides.
 #[derive(Clone, Debug)]
 pub struct Offer {
     /// The number of the invoice.
@@ -75,12 +76,14 @@ impl Command for Offer {
             }
             None => self.store(books, at)?,
         };
-        for invoice in books.invoices_paid_by(&books.made_by(number)?)? {
-            books.rows.put::<InFlight>(invoice, &number)?;
+        if !self.is_known {
+            for invoice in books.invoices_paid_by(&books.made_by(number)?)? {
+                books.rows.put::<InFlight>(invoice, &number)?;
+            }
         }
         // Once the network shows a transaction, anybody can come with it.
         if let Some(refund_to) = self.refund_to.as_ref().filter(|_| !self.is_known) {
-            books.rows.put::<Refunds>(self.invoice, refund_to)?;
+            books.rows.put::<Refunds>(number, refund_to)?;
         }
         Ok(Offered::Now(payment(&(number, record))))
     }
@@ -91,7 +94,7 @@ impl Offer {
         let number = self.invoice;
         let invoice = books.invoice(number)?.filter(|invoice| invoice.deleted_at.is_none());
         let invoice = invoice.ok_or(Refusal::UnknownInvoice(number))?;
-        for receipt in &self.receipts {
+        for receipt in self.receipts.iter().filter(|_| !self.is_known) {
             if let Some(paid) = books.invoice_of(receipt.key)?
                 && books.rows.get::<InFlight>(&paid)?.is_some()
             {

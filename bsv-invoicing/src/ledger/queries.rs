@@ -7,7 +7,7 @@ use crate::ledger::cancel::outgoing_payment;
 use crate::ledger::earlier_attempts::MAX_ATTEMPTS;
 use crate::ledger::effects::transaction;
 use crate::ledger::events::event;
-use crate::ledger::figures::Figures;
+use crate::ledger::figures::{Figures, invoice_of};
 use crate::ledger::rows::Order::{Ascending, Descending};
 use crate::ledger::rows::{
     AccountStart, Accounts, AllFigures, CatchUp, Damaged, Events, FollowedBlock, FollowedTip,
@@ -15,7 +15,6 @@ use crate::ledger::rows::{
     Owner, Proofs, RawTransactions, ReadRows, Receipts, Refunds, Transactions, Users,
 };
 use crate::ledger::{Query, Refusal, UserRecord};
-use crate::model::coin::Chain;
 use crate::model::event::Event;
 use crate::model::invoice::{Invoice, InvoicePage, InvoiceQuery, MAX_LOOKED_AT, MAX_PAGE_TEXT};
 use crate::model::payment::{IncomingPayment, OutgoingPayment};
@@ -130,11 +129,23 @@ queries! {
 /// The invoice, with what payments add to it.
 fn with_payments<R: ReadRows>(rows: &R, mut invoice: Invoice) -> Result<Invoice, R::Error> {
     if invoice.payment_received_at.is_some() {
-        invoice.refund_to = rows.get::<Refunds>(&invoice.number)?;
+        invoice.refund_to = refund_to(rows, invoice.number)?;
     } else {
         invoice.in_flight = rows.get::<InFlight>(&invoice.number)?.is_some();
     }
     Ok(invoice)
+}
+
+/// Where the payer of a paid invoice wants refunds: the first that said so.
+fn refund_to<R: ReadRows>(rows: &R, invoice: u64) -> Result<Option<String>, R::Error> {
+    for ((_, number), ()) in rows.range::<Incoming>((invoice, 0)..=(invoice, u64::MAX))? {
+        if let Some(refund_to) = rows.get::<Refunds>(&number)?
+            && transaction(rows, number)?.state.counts()
+        {
+            return Ok(Some(refund_to));
+        }
+    }
+    Ok(None)
 }
 
 /// How many invoices are read at once.
@@ -181,6 +192,7 @@ fn invoice_page<R: ReadRows>(
 }
 
 fn incoming<R: ReadRows>(rows: &R, invoice: u64) -> Result<Vec<IncomingPayment>, R::Error> {
+    let figures = rows.get::<AllFigures>(&())?.unwrap_or_default();
     let mut payments = Vec::new();
     for ((_, number), ()) in rows.range::<Incoming>((invoice, 0)..=(invoice, u64::MAX))? {
         let record = transaction(rows, number)?;
@@ -189,7 +201,7 @@ fn incoming<R: ReadRows>(rows: &R, invoice: u64) -> Result<Vec<IncomingPayment>,
         }
         let mut satoshis = 0_u64;
         for (_, receipt) in rows.range::<Receipts>(ReceiptKey::all_of(number))? {
-            if receipt.key.chain == Chain::Receive {
+            if invoice_of(rows, &figures, receipt.key)? == Some(invoice) {
                 satoshis = satoshis.saturating_add(receipt.satoshis);
             }
         }

@@ -38,12 +38,6 @@ impl Command for Refuse {
             true => TransactionState::Displaced,
             false => TransactionState::Refused,
         };
-        for invoice in books.invoices_paid_by(&books.made_by(number)?)? {
-            // A paid invoice has refunds go where another payment of it says.
-            if books.invoice(invoice)?.is_none_or(|invoice| invoice.payment_received_at.is_none()) {
-                books.rows.remove::<Refunds>(invoice)?;
-            }
-        }
         books.change_state(number, state, at)?;
         match record.purpose {
             Purpose::Incoming(invoice)
@@ -114,6 +108,7 @@ impl<R: Rows> Books<R> {
         }
         self.rows.remove::<Transactions>(number)?;
         self.rows.remove::<RawTransactions>(number)?;
+        self.rows.remove::<Refunds>(number)?;
         self.rows.remove::<FollowedTransactions>(number).map(drop)
     }
 }

@@ -205,7 +205,7 @@ kinds! {
     Incoming: (u64, u64) => ();
     /// Number of an invoice to the number of the transaction that is being offered for it.
     InFlight: u64 => u64;
-    /// Number of an invoice to where its payer wants refunds.
+    /// Number of a transaction to where its payer wants refunds.
     Refunds: u64 => String;
     /// Number to payment by the wallet.
     Outgoing: u64 => OutgoingRecord;

@@ -43,7 +43,8 @@ impl<R: Rows> Books<R> {
         new: TransactionState,
         at: Timestamp,
     ) -> Result<(), R::Error> {
-        let cancelled = match self.transaction(number)?.purpose {
+        let record = self.transaction(number)?;
+        let cancelled = match record.purpose {
             Purpose::Cancellation(payment) => Some(self.payment(payment)?.transaction),
             _ => None,
         };
@@ -59,6 +60,10 @@ impl<R: Rows> Books<R> {
                 Some(_) => self.lose(rival, TransactionState::Displaced, at)?,
             }
         }
-        self.change_state(number, new, at)
+        self.change_state(number, new, at)?;
+        if let Purpose::Cancellation(payment) = record.purpose {
+            self.give_up_cancellation(payment, at)?;
+        }
+        Ok(())
     }
 }

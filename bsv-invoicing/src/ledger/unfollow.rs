@@ -35,8 +35,12 @@ impl Command for Unfollow {
 }
 
 impl<R: Rows> Books<R> {
+    fn is_followed(&self, number: u64) -> Result<bool, R::Error> {
+        Ok(self.rows.get::<FollowedTransactions>(&number)?.is_some())
+    }
+
     /// Whether a transaction cannot be mined any more that spends coins of the wallet: what is mined has
-    /// taken one of them, or one is lost itself. Of one that spends none, nothing more can be said.
+    /// taken one of them, or one is lost for good itself. Of one that spends none, nothing more can be said.
     fn is_void(&self, number: u64) -> Result<bool, R::Error> {
         let keys = self.spent_by(number)?;
         for key in &keys {
@@ -45,7 +49,8 @@ impl<R: Rows> Books<R> {
                 None => None,
             };
             let is_taken = spender.is_some_and(|it| it.state.block().is_some());
-            if is_taken || self.transaction(key.maker)?.state.is_lost() {
+            let maker_is_lost = self.transaction(key.maker)?.state.is_lost();
+            if is_taken || (maker_is_lost && !self.is_followed(key.maker)?) {
                 return Ok(true);
             }
         }

@@ -72,4 +72,8 @@ pub enum EventKind {
     OutgoingDisplaced(u64),
     /// The network refused a payment of the wallet at several tips in a row.
     OutgoingInvalid(u64),
+    /// The network shows a transaction that takes a coin back from a payment of the wallet.
+    CancellationShown(u64),
+    /// A transaction that took a coin back from a payment of the wallet is lost.
+    CancellationLost(u64),
 }

@@ -52,10 +52,14 @@ impl<S: WalletStore> Wallet<S> {
         }
         let outcome = match self.broadcasts.get(&invoice.number) {
             Some(Broadcast { txid: same, outcome }) if same == txid => outcome,
-            Some(_) => return Err(Error::InFlight(id.to_owned()).into()),
-            None => {
+            other => {
+                let is_other_offered = other.is_some()
+                    || before
+                        .iter()
+                        .any(|it| it.state == IncomingState::InFlight && it.txid != txid);
                 let refund_to = payment.refund_to.clone();
-                let offer = self.offer_of(&invoice, &before, transaction, refund_to).await?;
+                let offer =
+                    self.offer_of(&invoice, transaction, refund_to, is_other_offered).await?;
                 self.offer(id, offer, txid)?
             }
         };
@@ -96,8 +100,9 @@ impl<S: WalletStore> Wallet<S> {
         let (sender, outcome) = watch::channel(None);
         let broadcast = Broadcast { txid, outcome: outcome.clone() };
         let place = match self.broadcasts.begin(offer.invoice, broadcast) {
-            Ok(place) => place,
+            Ok(place) => Some(place),
             Err(other) if other.txid == txid => return Ok(other.outcome),
+            Err(_) if offer.is_known => None,
             Err(_) => return Err(Error::InFlight(id.to_owned())),
         };
         let wallet = Arc::clone(self);

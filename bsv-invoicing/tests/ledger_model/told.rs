@@ -27,6 +27,8 @@ pub(crate) struct Entry {
     /// Its index in the network.
     pub(crate) transaction: usize,
     pub(crate) purpose: Purpose,
+    /// Whether the wallet offers it to the network, which had not shown it.
+    pub(crate) is_offered: bool,
     /// When it came.
     pub(crate) at: Timestamp,
     pub(crate) state: TransactionState,
@@ -101,9 +103,19 @@ impl Told {
     ) {
         let state = TransactionState::Offered;
         let until = Some(FollowedUntil::Mined);
-        let (was_seen, proofs) = (false, 0);
-        let new =
-            Entry { transaction, purpose, at, state, was_seen, outputs, spends, until, proofs };
+        let (is_offered, was_seen, proofs) = (false, false, 0);
+        let new = Entry {
+            transaction,
+            purpose,
+            is_offered,
+            at,
+            state,
+            was_seen,
+            outputs,
+            spends,
+            until,
+            proofs,
+        };
         assert!(self.entries.insert(number, new).is_none(), "number {number} is given out twice");
     }
 
@@ -127,6 +139,11 @@ impl Told {
         }
         self.reservations.retain(|_, reserved| reserved.is_disjoint(&spends));
         self.set(number, new, at);
+        if let Purpose::Cancellation(payment) = self.entries[&number].purpose
+            && let Some(other) = self.pending_cancellation(payment)
+        {
+            self.set(other, TransactionState::Refused, at);
+        }
     }
 
     /// A transaction is lost, and so is what holds what it makes, and what that makes in turn.
@@ -198,7 +215,8 @@ impl Told {
             || spends.iter().any(|key| {
                 let holder = holders.get(key).and_then(|holder| self.entries.get(holder));
                 let is_mined = |it: &Entry| matches!(it.state, TransactionState::Mined(_));
-                holder.is_some_and(is_mined) || is_lost(self.state(key.maker))
+                let maker = &self.entries[&key.maker];
+                holder.is_some_and(is_mined) || (is_lost(maker.state) && maker.until.is_none())
             })
     }
 
@@ -285,11 +303,8 @@ impl Told {
 
     /// The transaction that is being offered for an invoice: at most one at a time.
     pub(crate) fn in_flight(&self, invoice: u64) -> Option<u64> {
-        let is_offered = |it: &Entry| {
-            it.state == TransactionState::Offered
-                && !matches!(it.purpose, Purpose::Outgoing(_) | Purpose::Cancellation(_))
-                && it.pays(invoice)
-        };
+        let is_offered =
+            |it: &Entry| it.state == TransactionState::Offered && it.is_offered && it.pays(invoice);
         let mut offered = self.entries.iter().filter(|(_, it)| is_offered(it));
         let first = offered.next().map(|(number, _)| *number);
         let second = offered.next().map(|(number, _)| *number);

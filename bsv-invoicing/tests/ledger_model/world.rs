@@ -134,13 +134,13 @@ impl World {
     where
         C: bsv_invoicing::ledger::Command<Answer: PartialEq + std::fmt::Debug>,
     {
-        let before = Visible::of(&self.rows, &self.told);
+        let before = Visible::of(&self.rows);
         let answer = self.rows.execute(command);
         then(self, &answer);
         let told = self.replay.read(&self.rows);
         checks::check(&self.rows, &self.told, &self.network);
         self.replay.check(&self.rows, &self.told);
-        before.check_told(&Visible::of(&self.rows, &self.told), told);
+        before.check_told(&Visible::of(&self.rows), told);
         answer
     }
 
@@ -308,19 +308,22 @@ impl World {
                         world.check_offer(index, invoice, is_known);
                         let at = world.at(&world.rows);
                         world.told.set(number, TransactionState::Offered, at);
+                        world.told.entries.get_mut(&number).unwrap().is_offered = !is_known;
                     }
                 }
                 None => {
                     world.check_offer(index, invoice, is_known);
                     let new = (index, Purpose::Incoming(invoice), world.at(&world.rows));
                     world.told.add(payment.number, new, outputs, BTreeSet::new());
+                    let entry = world.told.entries.get_mut(&payment.number).unwrap();
+                    entry.is_offered = !is_known;
                 }
             },
             Err(refusal) => {
                 let told = &world.told;
                 let is_justified = match refusal {
                     Refusal::UnknownInvoice(_) => told.invoices[&invoice].is_deleted,
-                    Refusal::InFlight(it) => told.in_flight(*it).is_some(),
+                    Refusal::InFlight(it) => !is_known && told.in_flight(*it).is_some(),
                     Refusal::Paid(_) => !is_known && told.is_paid(invoice),
                     Refusal::Expired(_) => !is_known && world.is_over(invoice),
                     _ => false,
@@ -336,7 +339,8 @@ impl World {
 
     fn check_offer(&self, index: usize, invoice: u64, is_known: bool) {
         let told = &self.told;
-        assert!(!told.invoices[&invoice].is_deleted && told.in_flight(invoice).is_none());
+        assert!(!told.invoices[&invoice].is_deleted);
+        assert!(is_known || told.in_flight(invoice).is_none());
         assert!(is_known || !(told.is_paid(invoice) || self.is_over(invoice)), "{index}");
     }
 

@@ -312,7 +312,12 @@ pub(super) async fn cancelled(store: &impl WalletStore) {
     let refused = take_back(store, payment.number, 0, at(22)).await;
     assert_refused!(refused, Refusal::NotOpen(1, OutgoingState::Cancelled));
     let kinds: Vec<_> = happened(store, 3).await.into_iter().map(|(_, kind)| kind).collect();
-    assert_eq!(kinds, [EventKind::OutgoingStarted(1), EventKind::OutgoingCancelled(1)]);
+    let expected = [
+        EventKind::OutgoingStarted(1),
+        EventKind::OutgoingCancelled(1),
+        EventKind::CancellationShown(1),
+    ];
+    assert_eq!(kinds, expected);
 }
 
 /// What is being cancelled is settled if the network shows that first, and what the payee has agreed to

@@ -237,7 +237,7 @@ stored_kind! {
 }
 
 stored_kind! {
-    Refunds in "refunds": u64 => &'static str;
+    Refunds in "refunds of transactions": u64 => &'static str;
     key key: *key, Ok(key);
     row row: row.as_str(), |_key, row| Ok(row.to_owned());
 }

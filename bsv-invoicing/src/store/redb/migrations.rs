@@ -152,6 +152,9 @@ type ReceiptRow = (u64, u32, u8, u32, Option<u64>);
 const RECEIPTS: TableDefinition<'_, (u64, u32), ReceiptRow> = TableDefinition::new("receipts");
 const FIGURES_6: TableDefinition<'_, (), [u64; 11]> = TableDefinition::new("all figures");
 
+const REFUNDS_6: TableDefinition<'_, u64, &str> = TableDefinition::new("refunds of transactions");
+
+const IN_FLIGHT_STATE: u8 = 1;
 const SETTLED: u8 = 2;
 const DISPLACED: u8 = 3;
 const CANCELLED: u8 = 10;
@@ -170,9 +173,29 @@ fn believe_only_the_network(transaction: &WriteTransaction) -> Result<(), StoreE
     move_payments(transaction)?;
     mark_what_was_seen(transaction)?;
     move_coins(transaction)?;
+    move_refunds(transaction)?;
     transaction.delete_table(FIGURES)?;
     transaction.delete_table(OUTGOING)?;
     transaction.delete_table(COINS)?;
+    transaction.delete_table(REFUNDS)?;
+    Ok(())
+}
+
+/// Where refunds go was known of an invoice, of which one transaction at most was in flight or settled.
+fn move_refunds(transaction: &WriteTransaction) -> Result<(), StoreError> {
+    let transactions = transaction.open_table(TRANSACTIONS)?;
+    let incoming = transaction.open_table(INCOMING)?;
+    let mut moved = transaction.open_table(REFUNDS_6)?;
+    for row in transaction.open_table(REFUNDS)?.iter()? {
+        let (invoice, refund_to) = row?;
+        for row in incoming.range((invoice.value(), 0)..=(invoice.value(), u64::MAX))? {
+            let (_, number) = row?.0.value();
+            let state = transactions.get(number)?.map(|row| row.value().3);
+            if matches!(state, Some(IN_FLIGHT_STATE | SETTLED)) {
+                moved.insert(number, refund_to.value())?;
+            }
+        }
+    }
     Ok(())
 }
 

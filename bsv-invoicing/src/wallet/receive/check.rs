@@ -8,7 +8,6 @@ use crate::dpp::FeeRate;
 use crate::error::Error;
 use crate::ledger::{NewReceipt, Offer};
 use crate::model::invoice::{Invoice, MAX_SATOSHIS};
-use crate::model::payment::{IncomingPayment, IncomingState};
 use crate::store::WalletStore;
 use crate::wallet::{Wallet, away};
 
@@ -18,14 +17,17 @@ impl<S: WalletStore> Wallet<S> {
     pub(super) async fn offer_of(
         &self,
         invoice: &Invoice,
-        before: &[IncomingPayment],
         transaction: Transaction,
         refund_to: Option<String>,
+        is_other_offered: bool,
     ) -> Result<Offer, Error> {
         let receipts = self.receipts(invoice, &transaction)?;
-        let is_known = match self.check(invoice, before, &transaction, &receipts).await {
+        let checked = match is_other_offered {
+            true => Err(Error::InFlight(invoice.id.to_string())),
+            false => self.check(invoice, &transaction, &receipts).await,
+        };
+        let is_known = match checked {
             Ok(()) => false,
-            Err(Error::InFlight(id)) => return Err(Error::InFlight(id)),
             Err(error @ (Error::NetworkAway(_) | Error::Store(_))) => return Err(error),
             Err(refusal) => {
                 let place = self.node()?.transaction_place(&transaction.txid()).await;
@@ -42,14 +44,10 @@ impl<S: WalletStore> Wallet<S> {
     async fn check(
         &self,
         invoice: &Invoice,
-        before: &[IncomingPayment],
         transaction: &Transaction,
         receipts: &[NewReceipt],
     ) -> Result<(), Error> {
-        if let Some(payment) = before.iter().find(|it| it.state == IncomingState::InFlight) {
-            if payment.txid != transaction.txid() {
-                return Err(Error::InFlight(invoice.id.to_string()));
-            }
+        if invoice.in_flight {
             // It may have been sent already: nothing that is found now could take that back.
             return self.check_outputs(invoice, receipts);
         }
