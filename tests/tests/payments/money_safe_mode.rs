@@ -14,7 +14,8 @@ fn mine_and_follow(counter: &Counter) {
     let Counter { node, shop, .. } = counter;
     let id = shop.invoice(1_000);
     let transaction = counter.purse.transaction_for(&Bill::at(&shop.payment_url(&id)));
-    Peer::of(node).give(&transaction);
+    let mut peer = Peer::of(node);
+    peer.give(&transaction);
     wait_until("the node has it", || knows(node, &transaction));
     assert_eq!(Bill::at(&shop.payment_url(&id)).post(&transaction).status, 201);
     node.mine(1);
