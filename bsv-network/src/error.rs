@@ -20,6 +20,10 @@ pub enum NodeError {
     /// The node is starting and does not answer calls yet (code -28).
     #[error("the node is still starting")]
     Starting,
+    /// The node has seen a long fork, and takes no transactions until somebody has looked at it
+    /// (code -2). That says nothing about any of them.
+    #[error("the node is in safe mode: {0}")]
+    SafeMode(String),
     /// The node understood the call and refused it.
     #[error("the node refused {method}: {message} (code {code})")]
     Rejected {
@@ -41,10 +45,15 @@ pub enum NodeError {
 }
 
 impl NodeError {
-    /// Whether the node cannot be used at present, whatever it is asked: it is away, starting, or
-    /// does not let us in. The same call may succeed later.
+    /// Whether the node cannot be used at present, whatever it is asked: it is away, starting, in safe
+    /// mode, or does not let us in. The same call may succeed later.
     pub fn is_unavailable(&self) -> bool {
-        matches!(self, Self::Unreachable { .. } | Self::Unauthorized | Self::Starting)
+        match self {
+            Self::Unreachable { .. } | Self::Unauthorized | Self::Starting | Self::SafeMode(_) => {
+                true
+            }
+            Self::Rejected { .. } | Self::Unexpected { .. } => false,
+        }
     }
 
     pub(crate) fn unexpected(method: &str, reason: String) -> Self {

@@ -52,8 +52,8 @@ mod code {
 /// Connections belong to the tokio runtime in which they were made: make one client per runtime.
 ///
 /// Besides what each method lists, every method fails with [`NodeError::Unreachable`],
-/// [`NodeError::Unauthorized`] or [`NodeError::Starting`] where the node cannot be used, and with
-/// [`NodeError::Unexpected`] where its answer makes no sense.
+/// [`NodeError::Unauthorized`], [`NodeError::Starting`] or [`NodeError::SafeMode`] where the node cannot
+/// be used, and with [`NodeError::Unexpected`] where its answer makes no sense.
 #[derive(Clone, Debug)]
 pub struct NodeRpc {
     transport: Arc<Transport>,

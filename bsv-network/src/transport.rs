@@ -60,6 +60,8 @@ const BUSY: &str = "Work queue depth exceeded";
 
 /// The code of every error while a node starts (`RPC_IN_WARMUP`).
 const STARTING: i64 = -28;
+/// `RPC_FORBIDDEN_BY_SAFE_MODE`.
+const SAFE_MODE: i64 = -2;
 
 /// HTTP connections to one node.
 #[derive(Debug)]
@@ -410,6 +412,7 @@ fn outcome(method: &str, answer: Answer) -> Result<Box<RawValue>, NodeError> {
     match answer.error {
         None => Ok(answer.result),
         Some(AnswerError { code: STARTING, .. }) => Err(NodeError::Starting),
+        Some(AnswerError { code: SAFE_MODE, message }) => Err(NodeError::SafeMode(message)),
         Some(AnswerError { code, message }) => {
             Err(NodeError::Rejected { method: method.to_owned(), code, message })
         }
@@ -519,6 +522,8 @@ mod tests {
         };
         assert_eq!(read(500, error), Err(rejected));
         assert_eq!(read(500, &error.replace("-5", "-28")), Err(NodeError::Starting));
+        let safe_mode = NodeError::SafeMode("no such thing".to_owned());
+        assert_eq!(read(500, &error.replace("-5", "-2")), Err(safe_mode));
         assert_eq!(read(401, ""), Err(NodeError::Unauthorized));
         assert_eq!(read(403, ""), Err(NodeError::Unauthorized));
         for (status, body) in [(503, ""), (500, "Work queue depth exceeded\r\n")] {

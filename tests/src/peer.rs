@@ -9,7 +9,7 @@ use bsv_tx::{Transaction, sha256d};
 use crate::node::Node;
 
 /// What every message of a regtest network begins with.
-const MAGIC: [u8; 4] = [0xfa, 0xbf, 0xb5, 0xda];
+const MAGIC: [u8; 4] = [0xda, 0xb5, 0xbf, 0xfa];
 const VERSION: u32 = 70_015;
 
 /// A connection to a node over which nobody has said anything wrong yet.

@@ -233,7 +233,8 @@ impl<S: WalletStore> Wallet<S> {
                     _ => self.note_in_mempool(node, number, entry).await,
                 };
             }
-            Ok(Submitted::NotShown) => None,
+            // In safe mode it takes none, and that says nothing about this one.
+            Ok(Submitted::NotShown) | Err(NodeError::SafeMode(_)) => None,
             Err(NodeError::Rejected { message, .. }) => Some(message),
             Err(error) => return Err(away(error)),
         };

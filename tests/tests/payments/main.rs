@@ -20,6 +20,7 @@ mod money_known;
 mod money_not_final;
 mod money_payees;
 mod money_restored;
+mod money_safe_mode;
 mod money_strict_node;
 mod node_away;
 mod pay_command_line;

@@ -44,7 +44,7 @@ fn wait_for(shop: &Merchant, id: &str, state: &str) {
 
 #[test]
 fn a_long_chain_that_came_while_the_server_was_away_is_followed() {
-    let (node, purse, shop) = scene();
+    let (mut node, purse, shop) = scene();
     let rival = Rival::of(&node);
     let until = Timestamp::of_system().after(Duration::from_secs(5));
     let body = json!({ "satoshis": 30_000, "expiresAt": until.to_string() }).to_string();
@@ -66,6 +66,7 @@ fn a_long_chain_that_came_while_the_server_was_away_is_followed() {
     assert_eq!(tip(&node), blocks.last().unwrap().to_string());
     assert_ne!(tip(&node), before.to_string());
 
+    wait_until("it is late", || Timestamp::of_system() > until);
     let shop = Merchant { server: site.server(), site };
     wait_for(&shop, &lost, "displaced");
     wait_for(&shop, late, "displaced");
@@ -76,7 +77,11 @@ fn a_long_chain_that_came_while_the_server_was_away_is_followed() {
     node.mine(1);
     wait_for(&shop, &kept, "mined");
     assert_eq!((shop.state(&kept).as_str(), shop.balance()), ("paid", 20_000));
-    pay(&shop, &lost, &purse);
+    // The node is in safe mode after such a fork, and takes nothing.
+    node.restart_with(&["disablesafemode=1"]);
+    let bill = Bill::at(&shop.payment_url(&lost));
+    let second = purse.transaction_for(&bill);
+    wait_until("it is paid again", || bill.post(&second).status == 201);
     assert_eq!(shop.balance(), 70_000);
     let books = shop.site.cli_json(&["books", "verify", "--from-height", "0"]);
     assert_eq!(books["differences"], json!([]), "{books}");

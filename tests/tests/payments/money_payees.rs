@@ -102,7 +102,7 @@ fn what_the_node_takes_later_is_settled() {
     scene.node().mine(1);
     wait_until("it is mined", || scene.buyer.outgoing()[0]["blockHash"].is_string());
     let fee = scene.buyer.outgoing()[0]["fee"].as_u64().unwrap();
-    assert_eq!(scene.buyer.balance(), COIN - PRICE - fee);
+    assert_eq!(scene.buyer.balance(), COIN - PRICE - 1 - fee);
 }
 
 #[test]

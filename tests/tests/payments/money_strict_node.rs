@@ -17,10 +17,10 @@ pub(crate) const STRICT: [&str; 2] = ["acceptnonstdoutputs=0", "datacarriersize=
 /// What has it take that again.
 pub(crate) const LENIENT: [&str; 2] = ["acceptnonstdoutputs=1", "datacarriersize=1000000"];
 
-/// A hundred bytes of data, unspendable.
+/// A hundred bytes of data, and the least amount that terms may ask for.
 pub(crate) fn data() -> TxOut {
     let script = [&[0x00, 0x6a, 0x4c, 100][..], &[7; 100]].concat();
-    TxOut { satoshis: 0, locking_script: Script::from_bytes(script) }
+    TxOut { satoshis: 1, locking_script: Script::from_bytes(script) }
 }
 
 fn with_data(counter: &Counter, bill: &Bill) -> Transaction {
