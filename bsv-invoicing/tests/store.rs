@@ -217,7 +217,8 @@ async fn at_once<A: Command, B: Command>(
         is_begun.recv().unwrap();
         // Now both are in the queue.
         assert!(both.as_mut().poll(context).is_pending());
-        Poll::Ready(go_on.send(()).unwrap())
+        go_on.send(()).unwrap();
+        Poll::Ready(())
     })
     .await;
     wait.await.unwrap();

@@ -244,7 +244,7 @@ mod tests {
         Database::open(path, &SCHEMA, DatabaseOptions::default())
     }
 
-    fn rows(transaction: &ReadTransaction) -> Result<Vec<(u64, String)>, StoreError> {
+    fn rows(transaction: &Arc<ReadTransaction>) -> Result<Vec<(u64, String)>, StoreError> {
         let rows = transaction.open_table(ROWS)?;
         rows.iter()?
             .map(|row| {

@@ -65,7 +65,7 @@ fn batches(database: &Database) -> u64 {
 
 fn insert(
     number: u64,
-) -> impl FnOnce(&mut OpenCounted<'_>) -> Result<Result<(), &'static str>, StoreError> {
+) -> impl FnMut(&mut OpenCounted<'_>) -> Result<Result<(), &'static str>, StoreError> {
     move |tables| {
         tables.numbers.insert(number, number)?;
         Ok(Ok(()))
@@ -93,9 +93,10 @@ impl HeldUp {
         let writer = Arc::new(GroupWriter::start(Arc::clone(&database)).unwrap());
         let (release, released) = blocking::channel::<()>();
         let (begin, begun) = oneshot::channel();
+        let mut begin = Some(begin);
         let mut held = Self { database, writer, commands: JoinSet::new(), release, dir };
         held.queue(1, move |tables| {
-            begin.send(()).unwrap();
+            begin.take().expect("it runs once").send(()).unwrap();
             let _ = released.recv();
             insert(1)(tables)
         });
@@ -106,7 +107,7 @@ impl HeldUp {
     fn queue(
         &mut self,
         number: u64,
-        command: impl FnOnce(&mut OpenCounted<'_>) -> Outcome + Send + 'static,
+        command: impl FnMut(&mut OpenCounted<'_>) -> Outcome + Send + 'static,
     ) {
         let writer = Arc::clone(&self.writer);
         self.commands.spawn(async move { (number, writer.run(command).await) });
@@ -177,18 +178,47 @@ async fn a_storage_error_undoes_the_batch_and_all_are_told() {
     assert_eq!(rows(&database), [1, 5]);
 }
 
-#[tokio::test]
-async fn a_command_that_panics_undoes_the_batch_and_the_writer_goes_on() {
+/// Two commands in the middle of a batch do what `fail` does after they have written something.
+async fn check_that_they_fail_alone(fail: fn() -> Outcome, is_told: fn(&StoreError) -> bool) {
     let mut held = HeldUp::new().await;
     held.queue(2, insert(2));
-    held.queue(3, |_| panic!("on purpose"));
+    for number in [3, 4] {
+        held.queue(number, move |tables| {
+            tables.numbers.insert(number, number)?;
+            fail()
+        });
+    }
+    held.queue(5, insert(5));
     let writer = Arc::clone(&held.writer);
     let (database, outcomes, _dir) = held.outcomes().await;
-    for outcome in &outcomes[1..] {
-        assert!(matches!(outcome, Err(StoreError::Panicked)), "{outcome:?}");
+    let [first, before, failed, failed_too, after] = &outcomes[..] else { panic!("five commands") };
+    for done in [first, before, after] {
+        assert!(matches!(done, Ok(Ok(()))), "{done:?}");
     }
-    assert!(matches!(writer.run(insert(4)).await, Ok(Ok(()))));
-    assert_eq!(rows(&database), [1, 4]);
+    for failed in [failed, failed_too] {
+        assert!(matches!(failed, Err(error) if is_told(error)), "{failed:?}");
+    }
+    assert_eq!(rows(&database), [1, 2, 5]);
+    assert!(matches!(writer.run(insert(6)).await, Ok(Ok(()))));
+    assert_eq!(rows(&database), [1, 2, 5, 6]);
+}
+
+#[tokio::test]
+async fn a_command_that_panics_fails_alone() {
+    check_that_they_fail_alone(
+        || panic!("on purpose"),
+        |error| matches!(error, StoreError::Panicked),
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_command_that_comes_upon_a_damaged_record_fails_alone() {
+    check_that_they_fail_alone(
+        || Err(StoreError::damaged("a record")),
+        |error| matches!(error, StoreError::Damaged(_)),
+    )
+    .await;
 }
 
 #[tokio::test]
