@@ -258,7 +258,7 @@ mod tests {
     fn a_copy_holds_what_was_committed_and_leaves_nothing_behind() {
         let dir = tempfile::tempdir().unwrap();
         let database = open(&dir.path().join("rows.redb")).unwrap();
-        let expected = database.read(|transaction| rows(transaction)).unwrap();
+        let expected = database.read(rows).unwrap();
         let more = "more".repeat(2_000);
         let is_over = std::sync::atomic::AtomicBool::new(false);
         thread::scope(|scope| {
@@ -292,10 +292,7 @@ mod tests {
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
         fs::write(dir.path().join("restored.redb"), bytes).unwrap();
         let restored = open(&dir.path().join("restored.redb")).unwrap();
-        assert_eq!(
-            restored.read(|transaction| rows(transaction)).unwrap(),
-            database.read(|transaction| rows(transaction)).unwrap()
-        );
+        assert_eq!(restored.read(rows).unwrap(), database.read(rows).unwrap());
     }
 
     #[test]
@@ -378,7 +375,7 @@ mod tests {
         let error = database.check().unwrap_err();
         assert!(error.is_out_of_space() && !error.is_damage(), "{error}");
         assert!(database.damage().is_none());
-        assert!(database.read(|transaction| rows(transaction)).is_ok());
+        assert!(database.read(rows).is_ok());
     }
 
     /// Whatever one byte becomes: the file does not open, or its copy is refused, or all is as it was.
@@ -386,7 +383,7 @@ mod tests {
     fn a_copy_of_a_damaged_file_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("rows.redb");
-        let expected = open(&path).unwrap().read(|transaction| rows(transaction)).unwrap();
+        let expected = open(&path).unwrap().read(rows).unwrap();
         let right = fs::read(&path).unwrap();
         let (mut unopened, mut refused, mut unharmed) = (0, 0, 0);
         for step in 0..300 {
@@ -402,7 +399,7 @@ mod tests {
                     fs::write(&path, &damaged).unwrap();
                     if let Ok(database) = open(&path) {
                         // What is damaged is not what rows are read from.
-                        let found = database.read(|transaction| rows(transaction));
+                        let found = database.read(rows);
                         assert_eq!(found.unwrap(), expected, "byte {place}");
                     }
                     assert!(matches!(
