@@ -122,7 +122,7 @@ impl<S: WalletStore> Wallet<S> {
     async fn is_fee_sufficient(&self, node: &NodeRpc, entry: MempoolEntry) -> Result<bool, Error> {
         let MempoolEntry { fee, size, parents } = entry;
         let payment = Payment { fee, size, parents };
-        match payment.check(node, self.rate_asked_for()).await {
+        match payment.check(node, self.demand()).await {
             Ok(()) => Ok(true),
             Err(Error::FeeTooLow { .. } | Error::TooManyAncestors { .. }) => Ok(false),
             Err(error) => Err(error),

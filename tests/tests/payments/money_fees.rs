@@ -5,8 +5,10 @@ use bsv_tests::{Bill, Node, Site};
 use bsv_tx::Transaction;
 use serde_json::json;
 
+use super::chain_rival::Rival;
 use super::counter::{Counter, PRICE, check_problem};
 use super::merchant::wait_until;
+use super::paying_scene::site_with;
 
 /// A shop on a node that asks for what public miners ask: 100 satoshis per 1000 bytes.
 fn dear_counter(coins: usize) -> Counter {
@@ -73,6 +75,57 @@ fn a_payment_pays_for_what_it_builds_on() {
         assert_eq!(counter.mempool(), json!([]), "{what}");
     }
     assert_eq!(counter.shop.balance(), 3 * PRICE);
+}
+
+#[test]
+fn a_satoshi_less_than_miners_ask_for_is_too_little() {
+    let counter = dear_counter(1);
+    let coin = counter.purse.coin();
+    let (id, bill) = counter.bill();
+    let with_fee = |fee| counter.purse.spend(&[coin], bill.outputs(), fee);
+    // Signatures are not all of the same length.
+    let least = |fee: u64| cost(size(&[with_fee(fee)]));
+    let fee = (10..40).find(|fee| fee + 1 == least(*fee)).unwrap();
+    check_problem(&bill.post(&with_fee(fee)), 422, "fee-too-low", "a satoshi too little");
+    counter.check_unpaid(&id, "a satoshi too little");
+    let sufficient = with_fee((10..40).find(|fee| *fee == least(*fee)).unwrap());
+    assert_eq!(bill.post(&sufficient).status, 201);
+    counter.check_paid(&id, &sufficient);
+    counter.node.mine(1);
+    assert!(is_mined(&counter, &sufficient));
+}
+
+#[test]
+fn a_satoshi_is_the_least_where_we_ask_for_almost_nothing() {
+    let node = Node::start();
+    let counter =
+        Counter::on(node, 1, |node| site_with(node, json!({ "payments": { "feeRate": 2 } })));
+    let coin = counter.purse.coin();
+    let (id, bill) = counter.bill();
+    let with_fee = |fee| counter.purse.spend(&[coin], bill.outputs(), fee);
+    check_problem(&bill.post(&with_fee(0)), 422, "fee-too-low", "nothing");
+    assert_eq!(bill.post(&with_fee(1)).status, 201);
+    counter.check_paid(&id, &with_fee(1));
+    counter.node.mine(1);
+    assert!(is_mined(&counter, &with_fee(1)));
+}
+
+#[test]
+fn what_waits_counts_once_what_it_builds_on_is_mined_at_the_cost_of_others() {
+    let counter = Counter::new(1);
+    let rival = Rival::of(&counter.node);
+    let (parents, coin) = chain(&counter, counter.purse.coin(), 1, 2);
+    let (id, bill) = counter.bill();
+    let transaction = payment(&counter, coin, &bill, 0);
+    send(&counter.node, &transaction);
+    check_problem(&bill.post(&transaction), 422, "payment-waiting", "a cheap parent");
+    assert_eq!(counter.shop.balance(), 0);
+    rival.mine(&[&parents[0]], 1);
+    rival.show_to(&counter.node);
+    assert_eq!(counter.mempool(), json!([transaction.txid().to_string()]));
+    wait_until("it counts", || counter.shop.state(&id) == "paid");
+    counter.check_paid(&id, &transaction);
+    assert_eq!(bill.post(&transaction).status, 201);
 }
 
 #[test]

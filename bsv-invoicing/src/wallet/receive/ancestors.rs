@@ -16,6 +16,25 @@ use crate::wallet::away;
 /// The most unconfirmed ancestors that a payment may have.
 const MAX_ANCESTORS: usize = 100;
 
+/// What transactions have to pay.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Demand {
+    /// What we ask for.
+    pub(crate) rate: FeeRate,
+    /// What our node asks for, as miners do, in satoshis per 1000 bytes.
+    pub(crate) floor: u64,
+}
+
+impl Demand {
+    /// The least that suffices for so many bytes. Payers round down twice, for data and for the rest, and
+    /// miners do not mind that only while it does not go below what they ask for: a satoshi at least.
+    fn least(self, bytes: u64) -> u64 {
+        let floor = FeeRate { satoshis: self.floor, bytes: 1000 };
+        let asked = self.rate.fee(bytes).saturating_sub(1);
+        asked.max(floor.fee(bytes)).max(self.rate.satoshis.min(1))
+    }
+}
+
 /// A payment, as far as its fee is concerned.
 pub(crate) struct Payment {
     /// In satoshis.
@@ -28,15 +47,14 @@ pub(crate) struct Payment {
 
 impl Payment {
     /// Fails unless it reaches the rate, together with the unconfirmed ancestors that are not paid for.
-    pub(crate) async fn check(self, node: &NodeRpc, rate: FeeRate) -> Result<(), Error> {
+    pub(crate) async fn check(self, node: &NodeRpc, demand: Demand) -> Result<(), Error> {
         let ancestors = match self.parents.is_empty() {
             true => Ancestors::default(),
             false => Ancestors::read(node, &self.parents).await?,
         };
-        let (unpaid_fee, unpaid_size) = ancestors.unpaid(rate);
+        let (unpaid_fee, unpaid_size) = ancestors.unpaid(demand);
         let paid = self.fee.saturating_add(unpaid_fee);
-        // Payers round down twice: for data, and for the rest.
-        let needed = rate.fee(self.size.saturating_add(unpaid_size)).saturating_sub(1);
+        let needed = demand.least(self.size.saturating_add(unpaid_size));
         match paid >= needed {
             true => Ok(()),
             false => Err(Error::FeeTooLow { paid, needed }),
@@ -66,11 +84,11 @@ impl Ancestors {
     }
 
     /// The fees and the bytes of those that are not paid for.
-    fn unpaid(mut self, rate: FeeRate) -> (u64, u64) {
+    fn unpaid(mut self, demand: Demand) -> (u64, u64) {
         // Ancestors first, or what one pays too much would be lent to its descendants.
         let mut order: Vec<_> = self.0.keys().copied().collect();
         order.sort_by_cached_key(|txid| self.with_ancestors(*txid).len());
-        while let Some(group) = self.paid_group(&order, rate) {
+        while let Some(group) = self.paid_group(&order, demand) {
             self.0.retain(|txid, _| !group.contains(txid));
             order.retain(|txid| !group.contains(txid));
         }
@@ -78,11 +96,11 @@ impl Ancestors {
     }
 
     /// The first that reaches the rate together with its own ancestors not yet paid for, and these.
-    fn paid_group(&self, order: &[Txid], rate: FeeRate) -> Option<BTreeSet<Txid>> {
+    fn paid_group(&self, order: &[Txid], demand: Demand) -> Option<BTreeSet<Txid>> {
         let mut groups = order.iter().map(|txid| self.with_ancestors(*txid));
         groups.find(|group| {
             let (fee, size) = self.sums(group);
-            fee >= rate.fee(size).saturating_sub(1)
+            fee >= demand.least(size)
         })
     }
 
@@ -109,6 +127,7 @@ mod tests {
     use super::*;
 
     const RATE: FeeRate = FeeRate { satoshis: 100, bytes: 1000 };
+    const DEMAND: Demand = Demand { rate: RATE, floor: 1 };
 
     fn txid(number: u8) -> Txid {
         Txid::from_bytes([number; 32])
@@ -122,7 +141,21 @@ mod tests {
             parents: parents.iter().copied().map(txid).collect(),
         };
         let entries = transactions.iter().map(|(number, fee, of)| (txid(*number), entry(*fee, of)));
-        Ancestors(entries.collect()).unpaid(RATE)
+        Ancestors(entries.collect()).unpaid(DEMAND)
+    }
+
+    #[test]
+    fn rounding_does_not_lead_below_what_miners_ask_for() {
+        let least = |rate, floor, bytes| {
+            Demand { rate: FeeRate { satoshis: rate, bytes: 1000 }, floor }.least(bytes)
+        };
+        assert_eq!(least(100, 1, 226), 21);
+        assert_eq!(least(100, 50, 226), 21);
+        assert_eq!(least(100, 100, 226), 22);
+        // What pays nothing is not mined.
+        assert_eq!(least(5, 1, 226), 1);
+        assert_eq!(least(1, 1, 226), 1);
+        assert_eq!(least(0, 0, 226), 0);
     }
 
     #[test]

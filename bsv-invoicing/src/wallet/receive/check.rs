@@ -1,9 +1,11 @@
 //! What is checked of a payment before it is offered to the network.
 
+use std::sync::atomic::Ordering;
+
 use bsv_network::{Mempool, NodeRpc, OutputState, TransactionPlace};
 use bsv_tx::Transaction;
 
-use super::ancestors::Payment;
+use super::ancestors::{Demand, Payment};
 use crate::dpp::FeeRate;
 use crate::error::Error;
 use crate::ledger::{NewReceipt, Offer};
@@ -118,11 +120,13 @@ impl<S: WalletStore> Wallet<S> {
         })?;
         let size = transaction.to_bytes().len() as u64;
         let payment = Payment { fee, size, parents: unconfirmed };
-        payment.check(node, self.rate_asked_for()).await
+        payment.check(node, self.demand()).await
     }
 
-    pub(crate) fn rate_asked_for(&self) -> FeeRate {
-        FeeRate { satoshis: self.quoted_fee_rate(), bytes: 1000 }
+    /// What payments have to pay the miners.
+    pub(crate) fn demand(&self) -> Demand {
+        let rate = FeeRate { satoshis: self.quoted_fee_rate(), bytes: 1000 };
+        Demand { rate, floor: self.fee_floor.load(Ordering::Relaxed) }
     }
 }
 
