@@ -23,7 +23,7 @@
 //!
 //! | what happens | from | to | besides |
 //! | --- | --- | --- | --- |
-//! | [`Offer`] | – or lost | offered | one at a time for an invoice |
+//! | [`Offer`] | – or lost | offered | the wallet offers one at a time for an invoice; what the network has already is noted besides |
 //! | [`Reserve`], [`Record`] | – | offered | coins are reserved, then signed for outside, then recorded |
 //! | [`Accept`] (the payee agrees) | offered | unseen | |
 //! | [`See`] (the network shows it) | any but mined | seen; waiting if its fee is too low | what else holds its coins is displaced, or cancelled |
@@ -32,12 +32,14 @@
 //! | [`Contest`] | seen | contested | |
 //! | [`TellContested`] | contested | contested | an event tells, once |
 //! | [`Displace`] | any that is not lost | displaced | what spends its receipts first |
-//! | [`Invalidate`] | any that is not lost | invalid | likewise |
+//! | [`Invalidate`] | any that is not lost | invalid | likewise; what spends its receipts is displaced |
 //! | [`Refuse`] (the network says no) | offered, of a payment to the wallet | refused; displaced if it was ever seen | |
 //! | [`RefuseByPayee`] | offered, of a payment by the wallet | refused | |
 //! | [`PrepareCancellation`], [`RecordCancellation`] | – | offered | the payment stays as it is until one of both is seen |
-//! | a cancellation is seen | offered, unseen | cancelled | |
+//! | a cancellation is seen | offered, unseen | cancelled | of the payment |
+//! | [`Recover`] (found in the chain) | – | seen, mined | |
 //!
+//! Displaced, invalid, refused and cancelled are *lost*: taken for lost, and looked after for another while.
 //! So the word of the network wins from every state, and the word of nobody else makes money.
 //!
 //! A **command** checks before it writes: one that is refused has written nothing. It may be run twice,

@@ -31,9 +31,10 @@ impl<S: WalletStore> Wallet<S> {
         let is_known = match checked {
             Ok(()) => false,
             Err(error @ (Error::NetworkAway(_) | Error::Store(_))) => return Err(error),
+            Err(refusal) if receipts.is_empty() => return Err(refusal),
             Err(refusal) => {
                 let place = self.node()?.transaction_place(&transaction.txid()).await;
-                if receipts.is_empty() || place.map_err(away)? == TransactionPlace::Nowhere {
+                if place.map_err(away)? == TransactionPlace::Nowhere {
                     return Err(refusal);
                 }
                 true
