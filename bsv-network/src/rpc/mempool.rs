@@ -1,5 +1,3 @@
-use std::collections::BTreeMap;
-
 use bsv_tx::{Transaction, Txid};
 use serde_json::value::RawValue;
 
@@ -45,27 +43,6 @@ impl NodeRpc {
         let params = [txid.to_string()];
         let call = self.transport.call(ENTRY, &params, self.timeout, Repeatable::Yes);
         read_entry(call.await)
-    }
-
-    /// All transactions of the final mempool that `txid` builds on, its parents and theirs, in no
-    /// particular order and without itself; or `None` if `txid` is not there
-    /// (`getmempoolancestors`).
-    ///
-    /// The node answers them all: a transaction has fewer than 10,000 where the node is not set
-    /// otherwise (`limitancestorcount`), which take it 0.2 seconds. Fails with
-    /// [`NodeError::Unexpected`] where that is more than 64 MiB of text: 10,000 with a hundred parents
-    /// each.
-    pub async fn mempool_ancestors(
-        &self,
-        txid: &Txid,
-    ) -> Result<Option<Vec<(Txid, MempoolEntry)>>, NodeError> {
-        let params = (txid.to_string(), true);
-        let found: BTreeMap<Parsed<Txid>, MempoolInfo> =
-            match self.ask("getmempoolancestors", &params).await {
-                Err(NodeError::Rejected { code: code::NOT_FOUND, .. }) => return Ok(None),
-                result => result?,
-            };
-        Ok(Some(found.into_iter().map(|(Parsed(txid), info)| (txid, info.into())).collect()))
     }
 
     /// Gives the node a transaction to pass on (`sendrawtransaction`), and asks in the same request
