@@ -59,3 +59,23 @@ fn what_a_peer_has_told_it_and_it_has_not_checked_is_never_paid() {
     assert_eq!(bill.post(&good).status, 201);
     counter.check_paid(&id, &good);
 }
+
+/// Payers may broadcast what they post, at the same moment.
+#[test]
+fn what_a_peer_has_told_it_and_it_still_checks_is_not_refused() {
+    const ROUNDS: u64 = 10;
+    const EACH: usize = 400;
+    let counter = Counter::new(0);
+    let purse = Purse::filled(&counter.node, EACH * ROUNDS as usize, SATOSHIS);
+    let mut peer = Peer::of(&counter.node);
+    for round in 0..ROUNDS {
+        let (id, bill) = counter.bill();
+        let coins: Vec<_> = (0..EACH).map(|_| purse.coin()).collect();
+        let transaction = purse.spend(&coins, bill.outputs(), FEE);
+        peer.give(&transaction);
+        thread::sleep(Duration::from_millis(10 * round));
+        let reply = bill.post(&transaction);
+        assert_eq!(reply.status, 201, "round {round}: {}", reply.body);
+        counter.check_paid(&id, &transaction);
+    }
+}
