@@ -4,20 +4,20 @@ use std::thread;
 use std::time::Duration;
 
 use bsv_tests::purse::{Coin, knows};
-use bsv_tests::{Bill, Peer, Purse};
-use bsv_tx::{Script, Transaction};
+use bsv_tests::{Peer, Purse};
+use bsv_tx::{Script, Transaction, TxOut};
 use serde_json::json;
 
 use super::counter::Counter;
 use super::merchant::wait_until;
 
-const INPUTS: usize = 2_000;
+const INPUTS: usize = 3_000;
 const SATOSHIS: u64 = 1_000;
-const FEE: u64 = 60_000;
+const FEE: u64 = 80_000;
 
-/// A payment that a node takes long to check, and whose last signature is bad.
-fn almost_good(purse: &Purse, coins: &[Coin], bill: &Bill, round: u64) -> Transaction {
-    let mut transaction = purse.spend(coins, bill.outputs(), FEE + round);
+/// A transaction that a node takes long to check, and whose last signature is bad.
+fn almost_good(purse: &Purse, coins: &[Coin], outputs: &[TxOut], round: u64) -> Transaction {
+    let mut transaction = purse.spend(coins, outputs.to_vec(), FEE + round);
     let last = transaction.inputs.last_mut().unwrap();
     let mut script = last.unlocking_script.as_bytes().to_vec();
     script[20] ^= 1;
@@ -25,27 +25,26 @@ fn almost_good(purse: &Purse, coins: &[Coin], bill: &Bill, round: u64) -> Transa
     transaction
 }
 
+/// What comes from a peer waits while the node checks what came before it. Each round comes a little later,
+/// to meet it at another moment.
 #[test]
-fn what_a_peer_has_told_it_and_it_still_checks_is_never_paid() {
+fn what_a_peer_has_told_it_and_it_has_not_checked_is_never_paid() {
     let counter = Counter::new(0);
-    let purse = Purse::filled(&counter.node, INPUTS, SATOSHIS);
-    let coins: Vec<_> = (0..INPUTS).map(|_| purse.coin()).collect();
+    let purse = Purse::filled(&counter.node, INPUTS + 1_000, SATOSHIS);
+    let coins: Vec<_> = (0..INPUTS + 1_000).map(|_| purse.coin()).collect();
+    let (slow, coins) = coins.split_at(INPUTS);
     let (id, bill) = counter.bill();
-    for round in 0..8 {
-        let transaction = almost_good(&purse, &coins, &bill, round);
-        // Whoever gave it the one before is banned.
+    for round in 0..10 {
+        let before = almost_good(&purse, slow, &[], round);
+        let transaction = almost_good(&purse, coins, &bill.outputs(), round);
+        // Whoever gave it the ones before is banned.
         counter.node.call("clearbanned", json!([]));
-        let mut peer = Peer::of(&counter.node);
-        let reply = thread::scope(|scope| {
-            let given = scope.spawn(|| {
-                peer.give(&transaction);
-                peer
-            });
-            thread::sleep(Duration::from_millis(20 * round));
-            let reply = bill.post(&transaction);
-            given.join().unwrap();
-            reply
-        });
+        let mut peers = [(); 2].map(|()| Peer::of(&counter.node));
+        peers[0].give(&before);
+        thread::sleep(Duration::from_millis(20));
+        peers[1].give(&transaction);
+        thread::sleep(Duration::from_millis(20 * round));
+        let reply = bill.post(&transaction);
         assert!([422, 503].contains(&reply.status), "round {round}: {}", reply.body);
         assert_eq!(counter.shop.state(&id), "pending", "round {round}");
         wait_until("it is refused", || counter.shop.payments(&id).is_empty());
@@ -53,10 +52,30 @@ fn what_a_peer_has_told_it_and_it_still_checks_is_never_paid() {
         assert!(!knows(&counter.node, &transaction));
     }
     assert_eq!(counter.mempool(), json!([]));
-    let good = purse.spend(&coins, bill.outputs(), FEE);
+    let good = purse.spend(coins, bill.outputs(), FEE);
     counter.node.call("clearbanned", json!([]));
     let mut peer = Peer::of(&counter.node);
     peer.give(&good);
     assert_eq!(bill.post(&good).status, 201);
     counter.check_paid(&id, &good);
+}
+
+/// Payers may broadcast what they post, at the same moment.
+#[test]
+fn what_a_peer_has_told_it_and_it_still_checks_is_not_refused() {
+    const ROUNDS: u64 = 10;
+    const EACH: usize = 400;
+    let counter = Counter::new(0);
+    let purse = Purse::filled(&counter.node, EACH * ROUNDS as usize, SATOSHIS);
+    let mut peer = Peer::of(&counter.node);
+    for round in 0..ROUNDS {
+        let (id, bill) = counter.bill();
+        let coins: Vec<_> = (0..EACH).map(|_| purse.coin()).collect();
+        let transaction = purse.spend(&coins, bill.outputs(), FEE);
+        peer.give(&transaction);
+        thread::sleep(Duration::from_millis(10 * round));
+        let reply = bill.post(&transaction);
+        assert_eq!(reply.status, 201, "round {round}: {}", reply.body);
+        counter.check_paid(&id, &transaction);
+    }
 }

@@ -60,7 +60,6 @@ fn wait_for_balance(shop: &Merchant, satoshis: u64) {
         assert!(waited < Duration::from_secs(240), "{}, not {satoshis}", shop.balance());
         std::thread::sleep(Duration::from_millis(200));
     }
-    eprintln!("caught up after {:?}", started.elapsed());
 }
 
 /// Pays an invoice's script without telling the shop.
@@ -140,8 +139,6 @@ fn the_balance_is_that_of_the_chain() {
 fn what_the_books_lack_is_told() {
     let (node, purse, shop) = scene();
     assert_eq!(verify(&shop)["differences"], json!([]));
-    let Merchant { site, server } = shop;
-    let shop = Merchant { server, site };
     let id = shop.invoice(PRICE);
     let bill = Bill::at(&shop.payment_url(&id));
     let Merchant { site, server } = shop;

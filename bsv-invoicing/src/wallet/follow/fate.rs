@@ -40,7 +40,7 @@ pub(super) async fn fate(node: &NodeRpc, transaction: &Transaction) -> Result<Fa
 /// Whether the words of a refusal are about the transaction itself, and not about others: not that it
 /// conflicts with one, that what it spends is missing, or that it is known already.
 pub(super) fn is_for_itself(refusal: &str) -> bool {
-    const ABOUT_OTHERS: [&str; 4] = ["257:", "258:", "Missing inputs", "mempool"];
+    const ABOUT_OTHERS: [&str; 5] = ["257:", "258:", "Missing inputs", "mempool", "double-spend"];
     !ABOUT_OTHERS.iter().any(|words| refusal.contains(words))
 }
 
@@ -56,6 +56,7 @@ mod tests {
             ("16: bad-txns-vout-p2sh", true),
             ("258: txn-mempool-conflict", false),
             ("257: txn-already-known", false),
+            ("18: txn-double-spend-detected", false),
             ("Missing inputs", false),
             ("66: mempool full", false),
             ("Transaction already in the mempool", false),
