@@ -56,6 +56,16 @@ impl NodeError {
         }
     }
 
+    /// The node's words, if it refused a transaction for what the transaction is or spends: it cannot be
+    /// decoded (code -22), what it spends is missing (-25), or it breaks a rule (-26). Other codes are about
+    /// the node.
+    pub fn verdict(&self) -> Option<&str> {
+        match self {
+            Self::Rejected { code: -26 | -25 | -22, message, .. } => Some(message),
+            _ => None,
+        }
+    }
+
     pub(crate) fn unexpected(method: &str, reason: String) -> Self {
         Self::Unexpected { method: method.to_owned(), reason }
     }

@@ -233,9 +233,11 @@ impl<S: WalletStore> Wallet<S> {
                     _ => self.note_in_mempool(node, number, entry).await,
                 };
             }
-            // In safe mode it takes none, and that says nothing about this one.
-            Ok(Submitted::NotShown) | Err(NodeError::SafeMode(_)) => None,
-            Err(NodeError::Rejected { message, .. }) => Some(message),
+            Ok(Submitted::NotShown) => None,
+            // In safe mode the node takes none, and that says nothing about this one.
+            Err(error @ (NodeError::SafeMode(_) | NodeError::Rejected { .. })) => {
+                error.verdict().map(str::to_owned)
+            }
             Err(error) => return Err(away(error)),
         };
         if self.look(node, number, &record.txid).await? {

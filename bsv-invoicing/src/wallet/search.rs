@@ -64,6 +64,9 @@ struct Window {
 
 /// Keys are derived for numbers below this.
 const KEYS_END: u32 = 1 << 31;
+/// How many keys for change beyond those of the books are looked for. They are used one after the other,
+/// but for those of payments that were not made.
+const CHANGE_LOOKAHEAD: u32 = 1000;
 /// How many keys a thread derives before it looks for the next part.
 const KEYS_AT_ONCE: u32 = 1000;
 
@@ -106,12 +109,16 @@ impl Search {
         let accounts: Vec<_> = used.iter().map(|(account, ..)| *account).collect();
         let mut search = Self::of_accounts(keys, accounts, lookahead, books)?;
         for account in search.accounts.values_mut() {
-            (account.receive.end, account.change.end) = (lookahead, lookahead);
+            account.change.end = lookahead.min(CHANGE_LOOKAHEAD);
         }
         for (account, chain, count) in used {
             let account = search.accounts.get_mut(&account).expect("it was just put there");
+            let beyond = match chain {
+                Chain::Receive => lookahead,
+                Chain::Change => lookahead.min(CHANGE_LOOKAHEAD),
+            };
             let window = account.window(chain);
-            window.end = window.end.max(count.saturating_add(lookahead).min(KEYS_END));
+            window.end = window.end.max(count.saturating_add(beyond).min(KEYS_END));
         }
         search.derive_first_keys()?;
         Ok(search)

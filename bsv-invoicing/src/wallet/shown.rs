@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bsv_network::{MempoolEntry, MinedIn, NodeError, NodeRpc, Submitted, TransactionPlace};
+use bsv_network::{MempoolEntry, MinedIn, NodeRpc, Submitted, TransactionPlace};
 use bsv_tx::{BlockHash, MerkleBranch, Transaction, Txid};
 
 use crate::error::Error;
@@ -38,8 +38,10 @@ pub(crate) async fn show(node: &NodeRpc, transaction: &Transaction) -> Result<Sh
         let refusal = match node.submit_transaction(transaction).await {
             Ok(Submitted::InMempool(entry)) => return Ok(Shown::InMempool(entry)),
             Ok(Submitted::NotShown) => None,
-            Err(NodeError::Rejected { message, .. }) => Some(message),
-            Err(error) => return Err(unknown(error)),
+            Err(error) => match error.verdict() {
+                Some(reason) => Some(reason.to_owned()),
+                None => return Err(unknown(error)),
+            },
         };
         // It may have been sent before, and be mined and spent meanwhile.
         let place = node.transaction_place(&transaction.txid()).await.map_err(unknown)?;
