@@ -10,10 +10,11 @@ use tokio::sync::watch;
 
 use crate::dpp::{Acknowledgement, Payment};
 use crate::error::Error;
-use crate::ledger::queries::{GetIncoming, GetTransaction};
+use crate::ledger::queries::{GetIncoming, GetRecord};
 use crate::ledger::{Offer, Offered, Refuse, See};
 use crate::model::invoice::{Invoice, InvoiceState};
 use crate::model::payment::{IncomingPayment, IncomingState};
+use crate::model::transaction::TransactionState;
 use crate::store::WalletStore;
 use crate::wallet::Wallet;
 use crate::wallet::invoices::of_invoice;
@@ -130,16 +131,22 @@ impl<S: WalletStore> Wallet<S> {
     pub(crate) async fn resume_incoming(&self, number: u64, invoice: u64, txid: Txid) {
         let (sender, outcome) = watch::channel(None);
         let Ok(place) = self.broadcasts.begin(invoice, Broadcast { txid, outcome }) else { return };
-        let outcome = match self.store.get(GetTransaction(number)).await {
-            Ok(Some(transaction)) => self.send_incoming(number, &transaction, Fee::Unchecked).await,
-            Ok(None) => Err(Error::RefusedByNetwork("it was refused before".to_owned())),
-            Err(error) => Err(error.into()),
-        };
+        let outcome = self.send_if_offered(number).await;
         if let Err(error) = &outcome {
             tracing::debug!("transaction {txid}: {error}");
         }
         drop(place);
         sender.send_replace(Some(outcome.map_err(Arc::new)));
+    }
+
+    async fn send_if_offered(&self, number: u64) -> Result<(), Error> {
+        let record = self.store.get(GetRecord(number)).await?;
+        // It may have been decided since it was found to be open.
+        if record.is_none_or(|record| record.state != TransactionState::Offered) {
+            return Ok(());
+        }
+        let transaction = self.transaction(number).await?;
+        self.send_incoming(number, &transaction, Fee::Unchecked).await
     }
 
     /// Offers the transaction of a payment to the network, and notes what the network shows.

@@ -303,7 +303,7 @@ fn what_spends_the_unknown_for_six_blocks_is_displaced() {
     let probe = shop.fill(1_000);
     node.mine(1);
     wait_for_state(&shop, &probe, "mined");
-    assert_eq!(shop.payments(&id)[0]["state"], "contested");
+    wait_for_state(&shop, &id, "contested");
     assert_eq!((shop.state(&id).as_str(), shop.balance()), ("paid", 51_000));
     wait_until("it is given up", || {
         node.mine(1);

@@ -113,7 +113,7 @@ fn a_node_without_an_index_does_not_say_that_a_payment_is_displaced() {
     let invoice = shop.fill(1_000);
     node.mine(1);
     wait_until("another proof is found", || shop.payments(&invoice)[0]["state"] == "mined");
-    assert_eq!(shop.outgoing_states(), ["contested"]);
+    wait_until("it is contested", || shop.outgoing_states() == ["contested"]);
     shop.pay_ok(&payee.url());
     assert_eq!(payee.requests("POST").len(), 1, "it is not paid again");
 }

@@ -33,11 +33,13 @@ impl<S: WalletStore> Wallet<S> {
             Err(error @ (Error::NetworkAway(_) | Error::Store(_))) => return Err(error),
             Err(refusal) if receipts.is_empty() => return Err(refusal),
             Err(refusal) => {
-                let place = self.node()?.transaction_place(&transaction.txid()).await;
-                if place.map_err(away)? == TransactionPlace::Nowhere {
-                    return Err(refusal);
+                match self.node()?.transaction_place(&transaction.txid()).await {
+                    Ok(TransactionPlace::Mempool | TransactionPlace::Block(_)) => true,
+                    Ok(TransactionPlace::Nowhere) => return Err(refusal),
+                    // Who is told so asks again.
+                    Err(_) if matches!(refusal, Error::InFlight(_)) => return Err(refusal),
+                    Err(error) => return Err(away(error)),
                 }
-                true
             }
         };
         let (invoice, now, doubted_since) = (invoice.number, self.now(), self.doubted_since());
