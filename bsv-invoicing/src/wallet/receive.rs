@@ -140,10 +140,11 @@ impl<S: WalletStore> Wallet<S> {
     }
 
     async fn send_if_offered(&self, number: u64) -> Result<(), Error> {
-        let record = self.store.get(GetRecord(number)).await?;
         // It may have been decided since it was found to be open.
-        if record.is_none_or(|record| record.state != TransactionState::Offered) {
-            return Ok(());
+        match self.store.get(GetRecord(number)).await?.map(|record| record.state) {
+            Some(TransactionState::Offered) => {}
+            Some(state) if !state.is_lost() => return Ok(()),
+            _ => return Err(Error::RefusedByNetwork("it was refused before".to_owned())),
         }
         let transaction = self.transaction(number).await?;
         self.send_incoming(number, &transaction, Fee::Unchecked).await
