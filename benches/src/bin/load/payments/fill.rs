@@ -10,10 +10,10 @@ use bsv_invoicing::{
 };
 use bsv_store::{DatabaseOptions, DirLock, Keystore, PlainKeys};
 use bsv_tests::Site;
-use bsv_tx::{BlockHash, MerkleBranch, Network, OutPoint, Script, Transaction, TxIn, TxOut, Txid};
+use bsv_tx::{MerkleBranch, Network, OutPoint, Script, Transaction, TxIn, TxOut, Txid};
 use tokio::task::JoinSet;
 
-use super::node::{HANGING, YesNode};
+use super::node::{FILLED_HEIGHT, HANGING, YesNode, header};
 
 /// A site whose wallet has invoices that are paid, and others with payments that are prepared.
 pub(super) struct Filled {
@@ -119,7 +119,8 @@ async fn pay_share(store: Arc<RedbWalletStore>, caller: u64, count: u64) {
 
 /// That a transaction is the only one of a block far below the tip.
 fn proof(txid: Txid) -> Proof {
-    let block = BlockPlace { hash: BlockHash::from_bytes([0x22; 32]), height: 1 };
+    let hash = header(FILLED_HEIGHT).block_hash();
+    let block = BlockPlace { hash, height: FILLED_HEIGHT };
     Proof { block, branch: MerkleBranch::of_transaction(&[txid], 0).unwrap() }
 }
 

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use bsv_tx::Transaction;
+use bsv_tx::{BlockHash, BlockHeader, MerkleRoot, Transaction};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
@@ -72,6 +72,23 @@ impl YesNode {
     }
 }
 
+/// When all blocks were mined.
+const TIME: u32 = 1_700_000_000;
+/// The height of the block that holds the payments that were made before.
+pub(super) const FILLED_HEIGHT: u32 = 1;
+
+/// The header of the block at a height, of which there are no others than those that somebody asks for.
+pub(super) fn header(height: u32) -> BlockHeader {
+    BlockHeader {
+        version: 1,
+        previous_block: BlockHash::from_bytes([0x11; 32]),
+        merkle_root: MerkleRoot::from_bytes([0x22; 32]),
+        time: TIME,
+        bits: 0x207f_ffff,
+        nonce: height,
+    }
+}
+
 type Flags = (Arc<AtomicBool>, Arc<AtomicBool>);
 
 async fn serve(listener: TcpListener, flags: Flags) {
@@ -125,9 +142,19 @@ async fn answer_call(call: &Call<'_>, (hanging, let_go): &Flags) -> String {
         "getmempoolentry" => r#"{"fee":0.01000000,"size":226,"depends":[]}"#.to_owned(),
         "getsettings" => r#"{"minminingtxfee":0.00000001,"maxtxsizepolicy":10000000,"datacarriersize":4294967295,"datacarrier":true}"#.to_owned(),
         "getblockchaininfo" => {
-            let hash = "11".repeat(32);
-            let time = 1_700_000_000;
-            format!(r#"{{"blocks":{TIP_HEIGHT},"bestblockhash":"{hash}","mediantime":{time}}}"#)
+            let hash = header(TIP_HEIGHT).block_hash();
+            format!(r#"{{"blocks":{TIP_HEIGHT},"bestblockhash":"{hash}","mediantime":{TIME}}}"#)
+        }
+        "getblockheader" => {
+            let (hash, _): (String, bool) = serde_json::from_str(params).unwrap();
+            let is_it = |height: &u32| header(*height).block_hash().to_string() == hash;
+            let height = [FILLED_HEIGHT, TIP_HEIGHT].into_iter().find(is_it).unwrap();
+            let BlockHeader { version, previous_block, merkle_root, time, bits, nonce } =
+                header(height);
+            let confirmations = TIP_HEIGHT - height + 1;
+            format!(
+                r#"{{"height":{height},"confirmations":{confirmations},"version":{version},"previousblockhash":"{previous_block}","merkleroot":"{merkle_root}","time":{time},"bits":"{bits:08x}","nonce":{nonce}}}"#
+            )
         }
         "getrawtransaction" => {
             let (txid, _): (String, bool) = serde_json::from_str(params).unwrap();
