@@ -49,8 +49,8 @@ pub use model::payment::{
 pub use model::receipt::{Receipt, ReceiptKey};
 pub use model::time::{Timestamp, TimestampParseError};
 pub use model::transaction::{
-    BlockPlace, Followed, FollowedUntil, FoundProof, Proof, Purpose, TransactionRecord,
-    TransactionState,
+    BlockPlace, EncodedTransaction, Followed, FollowedUntil, FoundProof, Proof, Purpose,
+    TransactionRecord, TransactionState,
 };
 pub use model::user::{MAX_NAME_LEN, MAX_USER_FIELD_LEN, User, UserDraft};
 pub use store::{OpenWalletStoreError, RedbWalletStore, WalletStore, WalletStoreError};

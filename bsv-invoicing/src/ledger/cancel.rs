@@ -9,7 +9,7 @@ use crate::model::coin::{Change, Coin, Selection, Spending};
 use crate::model::payment::{OutgoingPayment, OutgoingRecord};
 use crate::model::receipt::{Receipt, ReceiptKey};
 use crate::model::time::Timestamp;
-use crate::model::transaction::{Purpose, TransactionState};
+use crate::model::transaction::{EncodedTransaction, Purpose, TransactionState};
 
 /// Takes a key for what comes back of a payment by the wallet that the network has not shown.
 #[derive(Clone, Copy, Debug)]
@@ -84,7 +84,8 @@ impl Command for RecordCancellation {
         let at = books.next_event_at(self.now);
         let Change { satoshis, key } = self.change;
         let purpose = Purpose::Cancellation(self.payment);
-        let (number, _) = books.add_transaction(&self.transaction, purpose, satoshis, at)?;
+        let encoded = EncodedTransaction::from(&self.transaction);
+        let (number, _) = books.add_transaction(&encoded, purpose, satoshis, at)?;
         let receipt = Receipt { satoshis, key, spender: None };
         books.add_receipt(ReceiptKey { maker: number, vout: 0 }, &receipt)?;
         // Until one of the two is seen, the coin stays reserved for the payment.

@@ -9,7 +9,7 @@ use crate::ledger::rows::{
     Outgoing, ReadRows, Receipts, Rows, Spendable, Spends, Transactions,
 };
 use crate::ledger::{AFTERCARE, Books, Refusal};
-use crate::model::coin::Chain;
+use crate::model::coin::{Chain, KeyPath};
 use crate::model::payment::OutgoingRecord;
 use crate::model::receipt::{Receipt, ReceiptKey};
 use crate::model::time::Timestamp;
@@ -50,26 +50,36 @@ impl<R: Rows> Books<R> {
         at: Timestamp,
     ) -> Result<(), R::Error> {
         let before = self.transaction(number)?;
-        let mut after = TransactionRecord { state: new, ..before };
-        after.was_seen |= new.spends();
+        let spent = self.spent_by(number)?;
+        self.change_state_of(number, before, &spent, new, at)
+    }
+
+    /// The same, for who has read what the transaction is and what it spends.
+    pub(crate) fn change_state_of(
+        &mut self,
+        number: u64,
+        before: TransactionRecord,
+        spent: &[ReceiptKey],
+        new: TransactionState,
+        at: Timestamp,
+    ) -> Result<(), R::Error> {
+        let was_seen = before.was_seen || new.spends();
+        let after = TransactionRecord { state: new, was_seen, ..before };
         self.rows.put::<Transactions>(number, &after)?;
         self.list_block(number, &before, &after)?;
-        self.follow_from(number, &after, at)?;
+        self.follow_from(number, before.state, new, at)?;
         let made = self.made_by(number)?;
         for (key, receipt) in &made {
             self.recount_receipt(*key, receipt, &before, &after)?;
         }
-        for key in self.spent_by(number)? {
-            self.recount_coin(number, key, &before, &after)?;
+        for key in spent {
+            self.recount_coin(number, *key, &before, &after)?;
         }
         self.tell_change(number, after.purpose, before.was_seen, (before.state, new), at)?;
-        for invoice in self.invoices_paid_by(&made)? {
-            let was_in_flight = self.end_flight(number, invoice, &before, &after)?;
-            if before.state.counts() != new.counts() {
-                self.recount_invoice(invoice, at)?;
-            }
-            if was_in_flight {
-                self.expect_payment(invoice)?;
+        for invoice in self.invoices_of(made.iter().map(|(_, receipt)| receipt.key))? {
+            let was_in_flight = self.end_flight(number, invoice, before.state, new)?;
+            if was_in_flight || before.state.counts() != new.counts() {
+                self.recount_invoice(invoice, was_in_flight, at)?;
             }
         }
         if let Purpose::Outgoing(payment) = after.purpose {
@@ -83,10 +93,10 @@ impl<R: Rows> Books<R> {
         &mut self,
         number: u64,
         invoice: u64,
-        before: &TransactionRecord,
-        after: &TransactionRecord,
+        old: TransactionState,
+        new: TransactionState,
     ) -> Result<bool, R::Error> {
-        let is_over = before.state.is_open() && !after.state.is_open();
+        let is_over = old.is_open() && !new.is_open();
         if !is_over || self.rows.get::<InFlight>(&invoice)? != Some(number) {
             return Ok(false);
         }
@@ -161,21 +171,22 @@ impl<R: Rows> Books<R> {
     fn follow_from(
         &mut self,
         number: u64,
-        after: &TransactionRecord,
+        old: TransactionState,
+        new: TransactionState,
         at: Timestamp,
     ) -> Result<(), R::Error> {
-        let until = match after.state {
-            TransactionState::Mined(_) => None,
-            state if state.is_lost() => Some(FollowedUntil::Time(at.after(AFTERCARE))),
-            _ => Some(FollowedUntil::Mined),
-        };
-        let followed = self.rows.get::<FollowedTransactions>(&number)?;
-        match until {
-            None => drop(self.rows.remove::<FollowedTransactions>(number)?),
-            until if until == followed => {}
-            Some(until) => self.rows.put::<FollowedTransactions>(number, &until)?,
+        let is_followed_until_mined =
+            |state: TransactionState| state.block().is_none() && !state.is_lost();
+        if new.block().is_some() {
+            self.rows.remove::<FollowedTransactions>(number).map(drop)
+        } else if new.is_lost() {
+            let until = FollowedUntil::Time(at.after(AFTERCARE));
+            self.rows.put::<FollowedTransactions>(number, &until)
+        } else if !is_followed_until_mined(old) {
+            self.rows.put::<FollowedTransactions>(number, &FollowedUntil::Mined)
+        } else {
+            Ok(())
         }
-        Ok(())
     }
 
     /// Counts a receipt anew whose maker has changed.
@@ -274,14 +285,14 @@ impl<R: Rows> Books<R> {
         Ok(record.is_some_and(|record| record.state.spends()))
     }
 
-    /// The invoices whose scripts receipts pay.
-    pub(crate) fn invoices_paid_by(
+    /// The invoices that keys are for.
+    pub(crate) fn invoices_of(
         &self,
-        made: &[(ReceiptKey, Receipt)],
+        keys: impl Iterator<Item = KeyPath>,
     ) -> Result<BTreeSet<u64>, R::Error> {
         let mut invoices = BTreeSet::new();
-        for (_, receipt) in made {
-            invoices.extend(self.invoice_of(receipt.key)?);
+        for key in keys {
+            invoices.extend(self.invoice_of(key)?);
         }
         Ok(invoices)
     }
@@ -303,14 +314,21 @@ impl<R: Rows> Books<R> {
         Ok(sum)
     }
 
-    /// Notes that an invoice is paid, or is not any more.
-    fn recount_invoice(&mut self, number: u64, at: Timestamp) -> Result<(), R::Error> {
+    /// Notes that an invoice is paid, or is not any more. One that is open again, after a payment of it was
+    /// offered in vain, is looked at when it expires: it may have been looked at before.
+    fn recount_invoice(
+        &mut self,
+        number: u64,
+        was_in_flight: bool,
+        at: Timestamp,
+    ) -> Result<(), R::Error> {
         // Invoices that were found with the words alone are not there.
         let Some(mut invoice) = self.rows.get::<Invoices>(&number)? else { return Ok(()) };
         let paid = self.paid_satoshis(number, invoice.expires_at)?;
         let is_paid = paid >= invoice.satoshis.max(1);
+        let (is_deleted, expiry) = (invoice.deleted_at.is_some(), (invoice.expires_at, number));
         match (invoice.payment_received_at, is_paid) {
-            (None, true) if invoice.deleted_at.is_none() => {
+            (None, true) if !is_deleted => {
                 invoice.payment_received_at = Some(at);
                 self.rows.put::<Invoices>(number, &invoice)?;
                 self.append_event(at, EventCode::InvoicePaid, number)
@@ -318,19 +336,13 @@ impl<R: Rows> Books<R> {
             (Some(_), false) => {
                 invoice.payment_received_at = None;
                 self.rows.put::<Invoices>(number, &invoice)?;
-                self.expect_payment(number)?;
+                if !is_deleted {
+                    self.rows.put::<Expiries>(expiry, &())?;
+                }
                 self.append_event(at, EventCode::InvoiceUnpaid, number)
             }
+            (None, false) if was_in_flight && !is_deleted => self.rows.put::<Expiries>(expiry, &()),
             _ => Ok(()),
-        }
-    }
-
-    /// Has an invoice looked at when it expires that nothing pays: it may have been looked at before.
-    fn expect_payment(&mut self, number: u64) -> Result<(), R::Error> {
-        let invoice = self.rows.get::<Invoices>(&number)?;
-        match invoice.filter(|it| it.deleted_at.is_none() && it.payment_received_at.is_none()) {
-            Some(invoice) => self.rows.put::<Expiries>((invoice.expires_at, number), &()),
-            None => Ok(()),
         }
     }
 

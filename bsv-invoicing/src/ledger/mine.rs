@@ -24,7 +24,8 @@ impl Command for Mine {
     fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
         let number = self.transaction;
         let new = TransactionState::Mined(self.proof.block);
-        if books.known_transaction(number)?.state == new {
+        let record = books.known_transaction(number)?;
+        if record.state == new {
             return Ok(());
         }
         let at = books.next_event_at(self.now);
@@ -33,6 +34,6 @@ impl Command for Mine {
         let proof = self.proof.clone();
         let found = FoundProof { sequence, proof, found_at: at, is_read: false };
         books.rows.put::<Proofs>((number, sequence), &found)?;
-        books.show(number, new, at)
+        books.show(number, record, new, at)
     }
 }

@@ -1,9 +1,10 @@
 //! A payment of an invoice has come, and is going to be offered to the network.
 
-use bsv_tx::Transaction;
+use std::collections::BTreeSet;
 
 use crate::ledger::rows::{
-    FollowedTransactions, InFlight, Incoming, RawTransactions, Refunds, Rows, Transactions,
+    FollowedTransactions, InFlight, Incoming, Invoices, RawTransactions, Refunds, Rows,
+    Transactions,
 };
 use crate::ledger::{Books, Command, Refusal};
 use crate::model::coin::KeyPath;
@@ -11,7 +12,9 @@ use crate::model::invoice::InvoiceState;
 use crate::model::payment::IncomingPayment;
 use crate::model::receipt::{Receipt, ReceiptKey};
 use crate::model::time::Timestamp;
-use crate::model::transaction::{FollowedUntil, Purpose, TransactionRecord, TransactionState};
+use crate::model::transaction::{
+    EncodedTransaction, FollowedUntil, Purpose, TransactionRecord, TransactionState,
+};
 
 /// Notes a payment of an invoice before it is offered to the network. At most one is offered at a time;
 /// what the network has already is noted besides.
@@ -20,7 +23,7 @@ pub struct Offer {
     /// The number of the invoice.
     pub invoice: u64,
     /// The transaction.
-    pub transaction: Transaction,
+    pub transaction: EncodedTransaction,
     /// Its outputs that pay scripts of the wallet.
     pub receipts: Vec<NewReceipt>,
     /// Where the payer wants refunds.
@@ -57,8 +60,7 @@ impl Command for Offer {
     type Answer = Offered;
 
     fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<Offered, R::Error> {
-        let txid = self.transaction.txid();
-        let before = books.payment_with(self.invoice, &txid)?;
+        let before = books.payment_with(self.invoice, &self.transaction.txid)?;
         let payment = |(number, record): &(u64, TransactionRecord)| {
             IncomingPayment::of(*number, record, record.satoshis)
         };
@@ -67,7 +69,8 @@ impl Command for Offer {
             Some(known) if known.1.state.is_open() => return Ok(Offered::Now(payment(known))),
             _ => {}
         }
-        self.check(books)?;
+        let invoices = self.invoices(books)?;
+        self.check(books, &invoices)?;
         let at = books.next_event_at(self.now);
         let (number, record) = match before {
             Some((number, lost)) => {
@@ -77,7 +80,7 @@ impl Command for Offer {
             None => self.store(books, at)?,
         };
         if !self.is_known {
-            for invoice in books.invoices_paid_by(&books.made_by(number)?)? {
+            for invoice in invoices {
                 books.rows.put::<InFlight>(invoice, &number)?;
             }
         }
@@ -90,15 +93,19 @@ impl Command for Offer {
 }
 
 impl Offer {
-    fn check<R: Rows>(&self, books: &Books<R>) -> Result<(), R::Error> {
+    /// The invoices that it pays.
+    fn invoices<R: Rows>(&self, books: &Books<R>) -> Result<BTreeSet<u64>, R::Error> {
+        books.invoices_of(self.receipts.iter().map(|receipt| receipt.key))
+    }
+
+    fn check<R: Rows>(&self, books: &Books<R>, invoices: &BTreeSet<u64>) -> Result<(), R::Error> {
         let number = self.invoice;
-        let invoice = books.invoice(number)?.filter(|invoice| invoice.deleted_at.is_none());
+        let invoice = books.rows.get::<Invoices>(&number)?;
+        let invoice = invoice.filter(|invoice| invoice.deleted_at.is_none());
         let invoice = invoice.ok_or(Refusal::UnknownInvoice(number))?;
-        for receipt in self.receipts.iter().filter(|_| !self.is_known) {
-            if let Some(paid) = books.invoice_of(receipt.key)?
-                && books.rows.get::<InFlight>(&paid)?.is_some()
-            {
-                return Err(Refusal::InFlight(paid).into());
+        for paid in invoices.iter().filter(|_| !self.is_known) {
+            if books.rows.get::<InFlight>(paid)?.is_some() {
+                return Err(Refusal::InFlight(*paid).into());
             }
         }
         let now = books.next_event_at(self.now);
@@ -122,7 +129,6 @@ impl Offer {
             let receipt = Receipt { satoshis, key, spender: None };
             books.add_receipt(ReceiptKey { maker: number, vout }, &receipt)?;
         }
-        books.rows.put::<Incoming>((self.invoice, number), &())?;
         Ok((number, record))
     }
 }
@@ -146,7 +152,7 @@ impl<R: Rows> Books<R> {
     /// Stores a new transaction, which the network has not shown.
     pub(crate) fn add_transaction(
         &mut self,
-        transaction: &Transaction,
+        transaction: &EncodedTransaction,
         purpose: Purpose,
         satoshis: u64,
         at: Timestamp,
@@ -161,15 +167,15 @@ impl<R: Rows> Books<R> {
     pub(crate) fn put_transaction(
         &mut self,
         number: u64,
-        transaction: &Transaction,
+        transaction: &EncodedTransaction,
         purpose: Purpose,
         satoshis: u64,
         at: Timestamp,
     ) -> Result<TransactionRecord, R::Error> {
-        let (txid, state) = (transaction.txid(), TransactionState::Offered);
+        let (txid, state) = (transaction.txid, TransactionState::Offered);
         let record = TransactionRecord { txid, purpose, state, was_seen: false, satoshis, at };
         self.rows.put::<Transactions>(number, &record)?;
-        self.rows.put::<RawTransactions>(number, &transaction.to_bytes())?;
+        self.rows.put::<RawTransactions>(number, &transaction.bytes)?;
         self.rows.put::<FollowedTransactions>(number, &FollowedUntil::Mined)?;
         Ok(record)
     }

@@ -11,7 +11,7 @@ use crate::model::idempotency::IdempotencyKey;
 use crate::model::payment::{OutgoingPayment, OutgoingRecord};
 use crate::model::receipt::{Receipt, ReceiptKey};
 use crate::model::time::Timestamp;
-use crate::model::transaction::Purpose;
+use crate::model::transaction::{EncodedTransaction, Purpose};
 
 /// Notes a payment by the wallet, with the transaction that spends coins that were reserved for it, before
 /// it is posted.
@@ -52,7 +52,8 @@ impl Command for Record {
         books.figures.last_payment += 1;
         let number = books.figures.last_payment;
         let purpose = Purpose::Outgoing(number);
-        books.put_transaction(*transaction, &self.transaction, purpose, self.satoshis, at)?;
+        let encoded = EncodedTransaction::from(&self.transaction);
+        books.put_transaction(*transaction, &encoded, purpose, self.satoshis, at)?;
         if let Some(change) = selection.change {
             let vout = self.transaction.outputs.len() - 1;
             let vout = u32::try_from(vout).expect("a payment has few outputs");

@@ -60,7 +60,7 @@ impl Recovered {
         let amounts = self.amounts().unwrap_or_default();
         let sum = amounts.iter().sum();
         let purpose = Purpose::Recovered;
-        let (number, _) = books.add_transaction(transaction, purpose, sum, *at)?;
+        let (number, record) = books.add_transaction(&transaction.into(), purpose, sum, *at)?;
         for ((vout, key), satoshis) in receipts.iter().zip(amounts) {
             let receipt = Receipt { satoshis, key: *key, spender: None };
             books.add_receipt(ReceiptKey { maker: number, vout: *vout }, &receipt)?;
@@ -78,6 +78,6 @@ impl Recovered {
                 TransactionState::Mined(proof.block)
             }
         };
-        books.show(number, state, at)
+        books.show(number, record, state, at)
     }
 }

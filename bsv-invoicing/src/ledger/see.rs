@@ -3,7 +3,7 @@
 use crate::ledger::rows::{Rows, Transactions};
 use crate::ledger::{Books, Command};
 use crate::model::time::Timestamp;
-use crate::model::transaction::{Purpose, TransactionState};
+use crate::model::transaction::{Purpose, TransactionRecord, TransactionState};
 
 /// The network shows a transaction of the wallet in its mempool, whatever was known of it before: what
 /// it pays counts, what it spends is spent, and what contradicts it is lost.
@@ -31,7 +31,7 @@ impl Command for See {
             return Ok(());
         }
         let at = books.next_event_at(self.now);
-        books.show(self.transaction, new, at)
+        books.show(self.transaction, record, new, at)
     }
 }
 
@@ -40,16 +40,17 @@ impl<R: Rows> Books<R> {
     pub(crate) fn show(
         &mut self,
         number: u64,
+        record: TransactionRecord,
         new: TransactionState,
         at: Timestamp,
     ) -> Result<(), R::Error> {
-        let record = self.transaction(number)?;
         let cancelled = match record.purpose {
             Purpose::Cancellation(payment) => Some(self.payment(payment)?.transaction),
             _ => None,
         };
-        for key in self.spent_by(number)? {
-            let Some(rival) = self.receipt(key)?.spender.filter(|rival| *rival != number) else {
+        let spent = self.spent_by(number)?;
+        for key in &spent {
+            let Some(rival) = self.receipt(*key)?.spender.filter(|rival| *rival != number) else {
                 continue;
             };
             match self.rows.get::<Transactions>(&rival)? {
@@ -60,7 +61,7 @@ impl<R: Rows> Books<R> {
                 Some(_) => self.lose(rival, TransactionState::Displaced, at)?,
             }
         }
-        self.change_state(number, new, at)?;
+        self.change_state_of(number, record, &spent, new, at)?;
         if let Purpose::Cancellation(payment) = record.purpose {
             self.give_up_cancellation(payment, at)?;
         }

@@ -1,6 +1,6 @@
 //! Transactions that the wallet has to do with: where each stands, and what follows from that.
 
-use bsv_tx::{BlockHash, MerkleBranch, Txid};
+use bsv_tx::{BlockHash, MerkleBranch, Transaction, Txid};
 
 use crate::model::time::Timestamp;
 
@@ -113,7 +113,22 @@ impl TransactionState {
     }
 }
 
-/// A transaction as it is stored.
+/// A transaction as it travels: hashed and encoded before the ledger has its turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EncodedTransaction {
+    /// Its id.
+    pub txid: Txid,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+}
+
+impl From<&Transaction> for EncodedTransaction {
+    fn from(transaction: &Transaction) -> Self {
+        Self { txid: transaction.txid(), bytes: transaction.to_bytes() }
+    }
+}
+
+/// What is known of a transaction, besides its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TransactionRecord {
     /// The transaction.

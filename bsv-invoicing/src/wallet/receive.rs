@@ -12,7 +12,7 @@ use crate::dpp::{Acknowledgement, Payment};
 use crate::error::Error;
 use crate::ledger::queries::{GetIncoming, GetRecord};
 use crate::ledger::{Offer, Offered, Refuse, See};
-use crate::model::invoice::{Invoice, InvoiceState};
+use crate::model::invoice::Invoice;
 use crate::model::payment::{IncomingPayment, IncomingState};
 use crate::model::transaction::TransactionState;
 use crate::store::WalletStore;
@@ -45,10 +45,8 @@ impl<S: WalletStore> Wallet<S> {
         let txid = transaction.txid();
         let acknowledgement = self.acknowledgement(id, txid);
         let before = self.store.get(GetIncoming(invoice.number)).await.map_err(Error::from)?;
-        if let Some(state) = before.iter().find(|it| it.txid == txid).map(|it| it.state)
-            && is_shown(state)
-        {
-            self.check_paid_by(id, state).await?;
+        if before.iter().any(|it| it.txid == txid && is_shown(it.state)) {
+            self.check_paid(id, &txid).await?;
             return Ok(acknowledgement);
         }
         let outcome = match self.broadcasts.get(&invoice.number) {
@@ -60,35 +58,27 @@ impl<S: WalletStore> Wallet<S> {
                         .any(|it| it.state == IncomingState::InFlight && it.txid != txid);
                 let refund_to = payment.refund_to.clone();
                 let offer =
-                    self.offer_of(&invoice, transaction, refund_to, is_other_offered).await?;
-                self.offer(id, offer, txid)?
+                    self.offer_of(&invoice, &transaction, refund_to, is_other_offered).await?;
+                self.offer(id, offer, transaction)?
             }
         };
         outcome_of(outcome).await?;
-        let payments = self.store.get(GetIncoming(invoice.number)).await.map_err(Error::from)?;
-        let state = payments.iter().rfind(|it| it.txid == txid).map(|it| it.state);
-        self.check_paid_by(id, state.unwrap_or(IncomingState::Refused)).await?;
+        self.check_paid(id, &txid).await?;
         Ok(acknowledgement)
     }
 
-    /// Fails unless an invoice is paid, now that the network shows a payment of it.
-    async fn check_paid_by(&self, id: &str, state: IncomingState) -> Result<(), Error> {
+    /// Fails unless an invoice is paid, now that the network shows this payment of it.
+    async fn check_paid(&self, id: &str, txid: &Txid) -> Result<(), Error> {
         let invoice = self.invoice(id).await?;
-        match invoice.state(self.now()) {
-            InvoiceState::Paid => Ok(()),
-            _ if state == IncomingState::Waiting => Err(Error::Waiting),
-            _ => Err(Error::Underpaid { due: self.due(&invoice).await? }),
+        if invoice.payment_received_at.is_some() {
+            return Ok(());
         }
-    }
-
-    /// What an invoice still asks for, in satoshis.
-    async fn due(&self, invoice: &Invoice) -> Result<u64, Error> {
         let payments = self.store.get(GetIncoming(invoice.number)).await?;
-        let counts =
-            |it: &&IncomingPayment| it.state.counts() && it.received_at < invoice.expires_at;
-        let counting = payments.iter().filter(counts);
-        let paid = counting.map(|it| it.satoshis).fold(0, u64::saturating_add);
-        Ok(invoice.satoshis.saturating_sub(paid))
+        let state = payments.iter().rfind(|it| it.txid == *txid).map(|it| it.state);
+        match state {
+            Some(IncomingState::Waiting) => Err(Error::Waiting),
+            _ => Err(Error::Underpaid { due: due(&invoice, &payments) }),
+        }
     }
 
     /// Begins to offer a payment to the network, unless one of the same invoice is being offered.
@@ -96,8 +86,9 @@ impl<S: WalletStore> Wallet<S> {
         self: &Arc<Self>,
         id: &str,
         offer: Offer,
-        txid: Txid,
+        transaction: Transaction,
     ) -> Result<watch::Receiver<Option<Outcome>>, Error> {
+        let txid = offer.transaction.txid;
         let (sender, outcome) = watch::channel(None);
         let broadcast = Broadcast { txid, outcome: outcome.clone() };
         let place = match self.broadcasts.begin(offer.invoice, broadcast) {
@@ -109,20 +100,24 @@ impl<S: WalletStore> Wallet<S> {
         let wallet = Arc::clone(self);
         let id = id.to_owned();
         tokio::spawn(async move {
-            let outcome = wallet.note_and_send(&id, offer).await.map_err(Arc::new);
+            let outcome = wallet.note_and_send(&id, offer, &transaction).await.map_err(Arc::new);
             drop(place);
             sender.send_replace(Some(outcome));
         });
         Ok(outcome)
     }
 
-    async fn note_and_send(&self, id: &str, offer: Offer) -> Result<(), Error> {
-        let transaction = offer.transaction.clone();
+    async fn note_and_send(
+        &self,
+        id: &str,
+        offer: Offer,
+        transaction: &Transaction,
+    ) -> Result<(), Error> {
         let fee = if offer.is_known { Fee::Unchecked } else { Fee::Checked };
         let noted = self.store.execute(offer).await.map_err(|error| of_invoice(id, error))?;
         match noted {
             Offered::Before(_) => Ok(()),
-            Offered::Now(payment) => self.send_incoming(payment.number, &transaction, fee).await,
+            Offered::Now(payment) => self.send_incoming(payment.number, transaction, fee).await,
         }
     }
 
@@ -185,6 +180,14 @@ impl<S: WalletStore> Wallet<S> {
 enum Fee {
     Checked,
     Unchecked,
+}
+
+/// What an invoice still asks for, in satoshis. What came late is held.
+fn due(invoice: &Invoice, payments: &[IncomingPayment]) -> u64 {
+    let counts = |it: &&IncomingPayment| it.state.counts() && it.received_at < invoice.expires_at;
+    let counting = payments.iter().filter(counts);
+    let paid = counting.map(|it| it.satoshis).fold(0, u64::saturating_add);
+    invoice.satoshis.saturating_sub(paid)
 }
 
 fn is_shown(state: IncomingState) -> bool {

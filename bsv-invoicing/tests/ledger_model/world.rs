@@ -286,7 +286,7 @@ impl World {
         });
         let offer = Offer {
             invoice,
-            transaction: there.transaction.clone(),
+            transaction: (&there.transaction).into(),
             receipts: receipts.collect(),
             refund_to: None,
             is_known,

@@ -56,7 +56,7 @@ pub(super) fn offering(invoice: u64, amounts: &[u64], salt: usize, now: Timestam
     };
     Offer {
         invoice,
-        transaction: paying(amounts, salt),
+        transaction: (&paying(amounts, salt)).into(),
         receipts: (0..).zip(amounts).map(receipt).collect(),
         refund_to: Some(format!("refund to {salt}")),
         is_known: false,

@@ -270,7 +270,7 @@ impl Model {
         let new = CreateInvoice { draft, ..new_invoice(now, YEAR) };
         let invoice = store.create_invoice(new).await.unwrap().number;
         let offer = offering(invoice, &[satoshis], self.transactions.len(), now);
-        let txid = Some(offer.transaction.txid());
+        let txid = Some(offer.transaction.txid);
         let number = begin_with(store, offer).await.number;
         let kind = Kind::Incoming { invoice, satoshis };
         let (state, was_seen, inputs) = (OFFERED, false, vec![]);

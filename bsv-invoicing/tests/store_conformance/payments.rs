@@ -104,9 +104,10 @@ pub(super) async fn refused_and_forgotten(store: &impl WalletStore) {
         store.refuse(number, at(2)).await.unwrap();
         number
     };
-    let mut long = incoming(1, 1, at(1));
+    let mut transaction = paying(&[SATOSHIS], 1);
     let script = bsv_tx::Script::from_bytes(vec![0x6a; 64 << 10]);
-    long.transaction.outputs.push(bsv_tx::TxOut { satoshis: 0, locking_script: script });
+    transaction.outputs.push(bsv_tx::TxOut { satoshis: 0, locking_script: script });
+    let long = Offer { transaction: (&transaction).into(), ..incoming(1, 1, at(1)) };
     assert!(!is_kept(refuse(long).await).await, "long ones are not kept");
     let mut kept = Vec::new();
     for salt in 2..6 {

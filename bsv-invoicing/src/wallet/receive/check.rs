@@ -19,14 +19,14 @@ impl<S: WalletStore> Wallet<S> {
     pub(super) async fn offer_of(
         &self,
         invoice: &Invoice,
-        transaction: Transaction,
+        transaction: &Transaction,
         refund_to: Option<String>,
         is_other_offered: bool,
     ) -> Result<Offer, Error> {
-        let receipts = self.receipts(invoice, &transaction)?;
+        let receipts = self.receipts(invoice, transaction)?;
         let checked = match is_other_offered {
             true => Err(Error::InFlight(invoice.id.to_string())),
-            false => self.check(invoice, &transaction, &receipts).await,
+            false => self.check(invoice, transaction, &receipts).await,
         };
         let is_known = match checked {
             Ok(()) => false,
@@ -42,7 +42,8 @@ impl<S: WalletStore> Wallet<S> {
                 }
             }
         };
-        let (invoice, now, doubted_since) = (invoice.number, self.now(), self.doubted_since());
+        let (now, doubted_since) = (self.now(), self.doubted_since());
+        let (invoice, transaction) = (invoice.number, transaction.into());
         Ok(Offer { invoice, transaction, receipts, refund_to, is_known, now, doubted_since })
     }
 

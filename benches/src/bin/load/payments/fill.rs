@@ -100,7 +100,7 @@ async fn pay_share(store: Arc<RedbWalletStore>, caller: u64, count: u64) {
         let receipts = vec![NewReceipt { vout: 0, satoshis: SATOSHIS, key }];
         let offer = Offer {
             invoice,
-            transaction,
+            transaction: (&transaction).into(),
             receipts,
             refund_to: None,
             is_known: false,
