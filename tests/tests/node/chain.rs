@@ -7,7 +7,7 @@ use bsv_tx::{
 };
 use serde_json::json;
 
-use crate::setup::{BSV, Payee, place_of, rich_node};
+use crate::setup::{BSV, Payee, node_with_coin, place_of, rich_node};
 
 #[tokio::test]
 async fn the_tip_follows_mining() {
@@ -92,11 +92,8 @@ async fn headers_and_heights_are_those_of_the_chain() {
 
 #[tokio::test]
 async fn a_block_that_left_the_main_chain_and_what_was_in_it() {
-    let node = rich_node();
-    let rpc = node.rpc();
-    let (payee, other) = (Payee::new(), Payee::new());
-    let coin = payee.receive(rpc, BSV).await;
-    node.mine(1);
+    let (node, payee, coin) = node_with_coin().await;
+    let (rpc, other) = (node.rpc(), Payee::new());
     let payment = payee.pay(&coin, &other, 500);
     let txid = payment.txid();
     rpc.send_transaction(&payment).await.unwrap();

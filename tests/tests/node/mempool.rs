@@ -9,7 +9,7 @@ use bsv_tests::Node;
 use bsv_tx::{Transaction, Txid};
 use serde_json::json;
 
-use crate::setup::{BSV, Payee, code_of, rich_node};
+use crate::setup::{BSV, Payee, code_of, node_with_coin, rich_node};
 
 fn shown(fee: u64, transaction: &Transaction, parents: &[Txid]) -> MempoolEntry {
     MempoolEntry { fee, size: transaction.to_bytes().len() as u64, parents: parents.to_vec() }
@@ -17,11 +17,8 @@ fn shown(fee: u64, transaction: &Transaction, parents: &[Txid]) -> MempoolEntry 
 
 #[tokio::test]
 async fn what_is_submitted_is_in_the_mempool_or_not_shown() {
-    let node = rich_node();
-    let rpc = node.rpc();
-    let (payee, other) = (Payee::new(), Payee::new());
-    let coin = payee.receive(rpc, BSV).await;
-    node.mine(1);
+    let (node, payee, coin) = node_with_coin().await;
+    let (rpc, other) = (node.rpc(), Payee::new());
     let payment = payee.pay(&coin, &other, 500);
     let txid = payment.txid();
     assert_eq!(rpc.mempool_entry(&txid).await, Ok(None));
@@ -104,11 +101,8 @@ async fn a_node_and_the_rule_agree_on_what_is_final() {
 
 #[tokio::test]
 async fn what_is_refused_when_submitted_is_told_in_the_nodes_words() {
-    let node = rich_node();
-    let rpc = node.rpc();
-    let (payee, other) = (Payee::new(), Payee::new());
-    let coin = payee.receive(rpc, BSV).await;
-    node.mine(1);
+    let (node, payee, coin) = node_with_coin().await;
+    let (rpc, other) = (node.rpc(), Payee::new());
     let payment = payee.pay(&coin, &other, 500);
     let mut spoilt = payment.clone();
     spoilt.outputs[0].satoshis -= 1;
@@ -137,11 +131,8 @@ async fn what_is_refused_when_submitted_is_told_in_the_nodes_words() {
 
 #[tokio::test]
 async fn ancestors_in_the_mempool_have_fees_and_sizes() {
-    let node = rich_node();
+    let (node, payee, mut coin) = node_with_coin().await;
     let rpc = node.rpc();
-    let payee = Payee::new();
-    let mut coin = payee.receive(rpc, BSV).await;
-    node.mine(1);
     let mut parents = Vec::new();
     for generation in 0..30 {
         let fee = 400 + generation;

@@ -86,6 +86,14 @@ pub(crate) fn rich_node() -> Node {
     node
 }
 
+/// Such a node, a payee, and a coin of the payee that is in a block.
+pub(crate) async fn node_with_coin() -> (Node, Payee, (OutPoint, TxOut)) {
+    let (node, payee) = (rich_node(), Payee::new());
+    let coin = payee.receive(node.rpc(), BSV).await;
+    node.mine(1);
+    (node, payee, coin)
+}
+
 pub(crate) fn code_of(error: &NodeError) -> i64 {
     match error {
         NodeError::Rejected { code, .. } => *code,

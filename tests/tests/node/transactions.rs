@@ -5,7 +5,7 @@ use bsv_tests::Node;
 use bsv_tx::{Transaction, Txid};
 use serde_json::json;
 
-use crate::setup::{BSV, Payee, code_of, rich_node};
+use crate::setup::{BSV, Payee, code_of, node_with_coin, rich_node};
 
 #[tokio::test]
 async fn a_transaction_is_known_in_the_mempool_and_in_a_block() {
@@ -29,11 +29,8 @@ async fn a_transaction_is_known_in_the_mempool_and_in_a_block() {
 
 #[tokio::test]
 async fn a_transaction_is_sent_once_and_a_second_spend_refused() {
-    let node = rich_node();
-    let rpc = node.rpc();
-    let (payee, other) = (Payee::new(), Payee::new());
-    let coin = payee.receive(rpc, BSV).await;
-    node.mine(1);
+    let (node, payee, coin) = node_with_coin().await;
+    let (rpc, other) = (node.rpc(), Payee::new());
     let payment = payee.pay(&coin, &other, 500);
     let rival = payee.pay(&coin, &payee, 700);
 
