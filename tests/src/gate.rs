@@ -1,4 +1,5 @@
-//! A way to a node that can be shut for some calls, so that others can do something meanwhile.
+//! A way to a node that can be shut for some calls, so that others can do something meanwhile, and that can
+//! refuse some in the node's place.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -10,6 +11,9 @@ use serde_json::{Value, json};
 
 use crate::node::Node;
 use crate::site::Site;
+
+/// What a node answers to a call of a method that it does not have.
+const UNKNOWN_METHOD: i64 = -32601;
 
 /// Passes calls on to a node, and its answers back.
 #[derive(Debug)]
@@ -195,9 +199,6 @@ impl Refusal {
         Ok(message(&head, &body))
     }
 }
-
-/// What a node answers to a call of a method that it does not have.
-const UNKNOWN_METHOD: i64 = -32601;
 
 /// The only call, or those of a batch.
 fn calls_in(body: &mut Value) -> &mut [Value] {
