@@ -1,4 +1,5 @@
-//! A way to a node that can be shut for some calls, so that others can do something meanwhile.
+//! A way to a node that can be shut for some calls, so that others can do something meanwhile, and that can
+//! refuse some in the node's place.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -11,9 +12,13 @@ use serde_json::{Value, json};
 use crate::node::Node;
 use crate::site::Site;
 
+/// What a node answers to a call of a method that it does not have.
+const UNKNOWN_METHOD: i64 = -32601;
+
 /// Passes calls on to a node, and its answers back.
 #[derive(Debug)]
 pub struct Gate {
+    port: u16,
     settings: Value,
     bar: Arc<Bar>,
 }
@@ -27,6 +32,17 @@ pub enum Hold {
     Answer,
 }
 
+/// What is answered to a method in the node's place.
+#[derive(Clone, Copy, Debug)]
+pub struct Refusal {
+    /// The method.
+    pub method: &'static str,
+    /// The code.
+    pub code: i64,
+    /// The words.
+    pub message: &'static str,
+}
+
 #[derive(Debug, Default)]
 struct Bar {
     state: Mutex<State>,
@@ -36,18 +52,24 @@ struct Bar {
 #[derive(Debug, Default)]
 struct State {
     shut: Option<(&'static str, Hold)>,
+    refusal: Option<Refusal>,
     /// How many calls wait.
     waiting: usize,
+    /// How often what waited was let go on.
+    openings: usize,
     /// How often what waited was cut off.
     cuts: usize,
+    /// All calls that have come, with the other calls of their batches.
+    heard: Vec<String>,
 }
 
 impl Gate {
     /// A gate before `node`, open.
     pub fn before(node: &Node) -> Self {
         let listener = TcpListener::bind((node.host.as_str(), 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
         let settings = json!({
-            "rpcHost": node.host, "rpcPort": listener.local_addr().unwrap().port(),
+            "rpcHost": node.host, "rpcPort": port,
             "rpcUser": node.user, "rpcPassword": node.password,
         });
         let bar = Arc::new(Bar::default());
@@ -59,12 +81,17 @@ impl Gate {
                 thread::spawn(move || bar.pass_call(caller, &node));
             }
         });
-        Self { settings, bar }
+        Self { port, settings, bar }
     }
 
     /// A new data directory whose service reaches the node through this gate.
     pub fn site(&self) -> Site {
         Site::with(self.settings.clone())
+    }
+
+    /// Where it is, at the node's address.
+    pub fn port(&self) -> u16 {
+        self.port
     }
 
     /// Holds up the calls of a method from now on, and the batches that hold one.
@@ -83,9 +110,17 @@ impl Gate {
         assert!(waited.unwrap().0.waiting >= calls, "{calls} calls have not come");
     }
 
+    /// Lets what comes pass. What waits goes on waiting.
+    pub fn let_pass(&self) {
+        self.bar.lock().shut = None;
+    }
+
     /// Lets what waits go on, and what comes pass.
     pub fn open(&self) {
-        self.bar.lock().shut = None;
+        let mut state = self.bar.lock();
+        state.shut = None;
+        state.openings += 1;
+        drop(state);
         self.bar.changed.notify_all();
     }
 
@@ -93,6 +128,23 @@ impl Gate {
     pub fn cut(&self) {
         self.bar.lock().cuts += 1;
         self.open();
+    }
+
+    /// Refuses the calls of a method from now on, which the node does not get. It answers what else is in
+    /// their batches.
+    pub fn refuse(&self, refusal: Refusal) {
+        self.bar.lock().refusal = Some(refusal);
+    }
+
+    /// Refuses nothing any more.
+    pub fn accept(&self) {
+        self.bar.lock().refusal = None;
+    }
+
+    /// How many calls of a method have come, alone or in batches, with these words in them.
+    pub fn heard(&self, method: &str, words: &str) -> usize {
+        let heard = &self.bar.lock().heard;
+        heard.iter().filter(|call| call.contains(method) && call.contains(words)).count()
     }
 }
 
@@ -102,26 +154,27 @@ impl Bar {
     }
 
     fn pass_call(&self, mut caller: TcpStream, node: &(String, u16)) -> io::Result<()> {
-        let (call, methods) = read_call(&mut BufReader::new(&caller))?;
+        let (head, mut body) = read_message(&mut BufReader::new(&caller))?;
+        self.lock().heard.push(body.to_string());
+        let methods: Vec<_> = calls_in(&mut body).iter().map(method_of).collect();
         self.pass(&methods, Hold::Call)?;
-        let mut node = TcpStream::connect(node)?;
-        node.write_all(&call)?;
-        let mut answer = Vec::new();
-        node.read_to_end(&mut answer)?;
+        let refusal = self.lock().refusal.filter(|it| methods.iter().any(|m| m == it.method));
+        let answer = match refusal {
+            Some(refusal) => refusal.answer(node, &head, body)?,
+            None => ask(node, &head, &body)?,
+        };
         self.pass(&methods, Hold::Answer)?;
         caller.write_all(&answer)
     }
 
     fn pass(&self, methods: &[String], hold: Hold) -> io::Result<()> {
         let mut state = self.lock();
-        let cuts = state.cuts;
-        let is_shut = |state: &mut State| {
-            let is_held = |(method, held)| held == hold && methods.iter().any(|m| m == method);
-            state.shut.is_some_and(is_held) && state.cuts == cuts
-        };
-        if is_shut(&mut state) {
+        let State { openings, cuts, .. } = *state;
+        let is_held = |(method, held)| held == hold && methods.iter().any(|m| m == method);
+        if state.shut.is_some_and(is_held) {
             state.waiting += 1;
             self.changed.notify_all();
+            let is_shut = |state: &mut State| state.openings == openings;
             state = self.changed.wait_while(state, is_shut).unwrap();
             state.waiting -= 1;
         }
@@ -129,31 +182,64 @@ impl Bar {
     }
 }
 
-/// Reads a call, or a batch of them, and makes it the last one of its connection. Answers also the
-/// methods.
-fn read_call(stream: &mut impl BufRead) -> io::Result<(Vec<u8>, Vec<String>)> {
-    let mut call = Vec::new();
-    let mut len = 0;
-    loop {
-        let start = call.len();
-        stream.read_until(b'\n', &mut call)?;
-        let line = String::from_utf8_lossy(&call[start..]).to_ascii_lowercase();
-        if let Some(value) = line.strip_prefix("content-length:") {
-            len = value.trim().parse().map_err(io::Error::other)?;
+impl Refusal {
+    /// What the node answers, except to the calls that are refused.
+    fn answer(self, node: &(String, u16), head: &str, mut body: Value) -> io::Result<Vec<u8>> {
+        for call in calls_in(&mut body).iter_mut().filter(|it| method_of(it) == self.method) {
+            call["method"] = json!("no method of a node");
         }
-        if line.trim().is_empty() {
-            call.truncate(start);
-            break;
+        // So the answer comes in one piece.
+        let head = head.replacen("HTTP/1.1", "HTTP/1.0", 1);
+        let answer = ask(node, &head, &body)?;
+        let (head, mut body) = read_message(&mut answer.as_slice())?;
+        let answers = calls_in(&mut body).iter_mut();
+        for answer in answers.filter(|it| it["error"]["code"] == UNKNOWN_METHOD) {
+            answer["error"] = json!({ "code": self.code, "message": self.message });
+        }
+        Ok(message(&head, &body))
+    }
+}
+
+/// The only call, or those of a batch.
+fn calls_in(body: &mut Value) -> &mut [Value] {
+    match body {
+        Value::Array(calls) => calls,
+        call => std::slice::from_mut(call),
+    }
+}
+
+fn method_of(call: &Value) -> String {
+    call["method"].as_str().unwrap_or_default().to_owned()
+}
+
+fn ask(node: &(String, u16), head: &str, body: &Value) -> io::Result<Vec<u8>> {
+    let mut node = TcpStream::connect(node)?;
+    node.write_all(&message(head, body))?;
+    let mut answer = Vec::new();
+    node.read_to_end(&mut answer)?;
+    Ok(answer)
+}
+
+/// Reads the head of a message, without its length, and its body.
+fn read_message(stream: &mut impl BufRead) -> io::Result<(String, Value)> {
+    let (mut head, mut len) = (String::new(), u64::MAX);
+    loop {
+        let mut line = String::new();
+        stream.read_line(&mut line)?;
+        match line.to_ascii_lowercase().strip_prefix("content-length:") {
+            Some(value) => len = value.trim().parse().map_err(io::Error::other)?,
+            None if line.trim().is_empty() => break,
+            None => head.push_str(&line),
         }
     }
-    call.extend_from_slice(b"Connection: close\r\n\r\n");
-    let mut body = vec![0; len];
-    stream.read_exact(&mut body)?;
-    call.extend_from_slice(&body);
-    let calls = match serde_json::from_slice(&body)? {
-        Value::Array(calls) => calls,
-        call => vec![call],
-    };
-    let method = |call: &Value| call["method"].as_str().unwrap_or_default().to_owned();
-    Ok((call, calls.iter().map(method).collect()))
+    let mut body = Vec::new();
+    stream.take(len).read_to_end(&mut body)?;
+    Ok((head, serde_json::from_slice(&body)?))
+}
+
+/// A message, which is the last one of its connection.
+fn message(head: &str, body: &Value) -> Vec<u8> {
+    let body = body.to_string();
+    let lines = format!("Content-Length: {}\r\nConnection: close\r\n\r\n", body.len());
+    [head, &lines, &body].concat().into_bytes()
 }

@@ -24,7 +24,7 @@ pub mod terminal;
 pub mod vectors;
 pub mod wallet;
 
-pub use gate::{Gate, Hold};
+pub use gate::{Gate, Hold, Refusal};
 pub use http::{Client, Reply};
 pub use node::{Node, free_port};
 pub use payee::Payee;

@@ -47,8 +47,9 @@ impl Choice {
 
 impl<R: Rows> Books<R> {
     /// Chooses coins: those of `first`; besides, one if one is enough, the smallest that fits as far as few
-    /// are compared; else as few as possible, the largest first. Mined coins and own change come before
-    /// strangers' unconfirmed coins. Answers what can be spent if that is too little.
+    /// are compared; else the largest first. Of a bucket with more coins than a transaction may spend, the
+    /// newest are taken. Mined coins and own change come before strangers' unconfirmed coins. Answers what
+    /// can be spent if that is too little.
     pub(crate) fn choose(
         &self,
         spending: &Spending,

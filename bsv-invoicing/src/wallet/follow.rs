@@ -35,6 +35,14 @@ const PAGE: usize = 100;
 /// proofs share commits.
 const LOOKS_AT_ONCE: usize = 4;
 
+/// The node that is asked in a round, and its tip then.
+#[derive(Clone, Copy)]
+struct Round<'n> {
+    node: &'n NodeRpc,
+    tip: ChainTip,
+    is_new_tip: bool,
+}
+
 impl<S: WalletStore> Wallet<S> {
     /// Looks after the wallet's transactions: notes what the network shows of what is on its way, finds
     /// proofs, and notices what is contested and displaced. To be called every second or so, in a process
@@ -59,17 +67,18 @@ impl<S: WalletStore> Wallet<S> {
         if last.is_none() && !node.has_transaction_index().await.map_err(away)? {
             tracing::warn!("{NO_INDEX}");
         }
+        let round = Round { node, tip, is_new_tip };
         following.begin_round(is_new_tip);
         for number in following.take_open() {
             let row = self.store.get(GetFollowed(number.saturating_sub(1), 1)).await?;
             let still_there = row.into_iter().filter(|followed| followed.number == number);
-            self.look_after_all(node, still_there.collect(), tip, is_new_tip, following).await?;
+            self.look_after_all(round, still_there.collect(), following).await?;
         }
         loop {
             let page = self.store.get(GetFollowed(following.last, PAGE)).await?;
             let Some(last) = page.last() else { break };
             following.last = last.number;
-            self.look_after_all(node, page, tip, is_new_tip, following).await?;
+            self.look_after_all(round, page, following).await?;
         }
         following.end_round();
         if is_new_tip && !following.is_other_chain {
@@ -82,16 +91,14 @@ impl<S: WalletStore> Wallet<S> {
 
     async fn look_after_all(
         self: &Arc<Self>,
-        node: &NodeRpc,
+        round: Round<'_>,
         page: Vec<Followed>,
-        tip: ChainTip,
-        is_new_tip: bool,
         following: &mut Following,
     ) -> Result<(), Error> {
         following.note_open(&page);
-        let due = page.iter().filter(|followed| is_new_tip || following.is_due(followed));
-        for (followed, place) in self.places(node, due).await {
-            self.look_after(node, followed, place, tip, following).await?;
+        let due = page.iter().filter(|followed| round.is_new_tip || following.is_due(followed));
+        for (followed, place) in self.places(round.node, due).await {
+            self.look_after(round, followed, place, following).await?;
         }
         Ok(())
     }
@@ -117,10 +124,9 @@ impl<S: WalletStore> Wallet<S> {
 
     async fn look_after(
         self: &Arc<Self>,
-        node: &NodeRpc,
+        round: Round<'_>,
         followed: &Followed,
         place: Result<TransactionPlace, Error>,
-        tip: ChainTip,
         following: &mut Following,
     ) -> Result<(), Error> {
         let seen_to = match place {
@@ -128,8 +134,10 @@ impl<S: WalletStore> Wallet<S> {
                 following.forget(followed.number);
                 Ok(())
             }
-            Ok(TransactionPlace::Mempool) => self.see_in_mempool(node, followed, following).await,
-            Ok(TransactionPlace::Nowhere) => self.see_nowhere(node, followed, tip, following).await,
+            Ok(TransactionPlace::Mempool) => {
+                self.see_in_mempool(round.node, followed, following).await
+            }
+            Ok(TransactionPlace::Nowhere) => self.see_nowhere(round, followed, following).await,
             Err(error) => Err(error),
         };
         match seen_to {
@@ -163,9 +171,8 @@ impl<S: WalletStore> Wallet<S> {
 
     async fn see_nowhere(
         self: &Arc<Self>,
-        node: &NodeRpc,
+        round: Round<'_>,
         followed: &Followed,
-        tip: ChainTip,
         following: &mut Following,
     ) -> Result<(), Error> {
         let Followed { number, record, until } = *followed;
@@ -177,7 +184,7 @@ impl<S: WalletStore> Wallet<S> {
             TransactionState::Waiting
             | TransactionState::Seen
             | TransactionState::Contested { .. } => {
-                self.send_again(node, followed, tip, following).await
+                self.send_again(round, followed, following).await
             }
             TransactionState::Displaced
             | TransactionState::Invalid
@@ -218,11 +225,11 @@ impl<S: WalletStore> Wallet<S> {
     /// Gives the node a transaction again that it has lost, or finds out what has become of it.
     async fn send_again(
         self: &Arc<Self>,
-        node: &NodeRpc,
+        round: Round<'_>,
         followed: &Followed,
-        tip: ChainTip,
         following: &mut Following,
     ) -> Result<(), Error> {
+        let node = round.node;
         let Followed { number, record, .. } = *followed;
         let transaction = self.transaction(number).await?;
         let refusal = match node.submit_transaction(&transaction).await {
@@ -252,34 +259,33 @@ impl<S: WalletStore> Wallet<S> {
             let (wallet, txid) = (Arc::clone(self), record.txid);
             following.talk(async move { wallet.ask_payee(number, payment, &txid).await });
         }
-        self.judge(node, followed, &transaction, refusal.as_deref(), tip, following).await
+        self.judge(round, followed, &transaction, refusal.as_deref(), following).await
     }
 
     /// Finds out whether a transaction that the network does not show is lost.
     async fn judge(
         &self,
-        node: &NodeRpc,
+        round: Round<'_>,
         followed: &Followed,
         transaction: &Transaction,
         refusal: Option<&str>,
-        tip: ChainTip,
         following: &mut Following,
     ) -> Result<(), Error> {
-        let (number, now) = (followed.number, self.now());
+        let (number, now, height) = (followed.number, self.now(), round.tip.height);
         let is_refused = refusal.is_some_and(is_for_itself);
-        match fate(node, transaction).await? {
+        match fate(round.node, transaction).await? {
             Fate::Displaced => {
                 self.note_displaced(followed).await?;
             }
             Fate::Orphaned if !following.is_other_chain => {
-                if self.is_old_enough(node, followed, tip).await?
-                    && following.count_tips(number, tip.height) >= PATIENCE
+                if self.is_old_enough(round, followed).await?
+                    && following.count_tips(number, height) >= PATIENCE
                 {
                     self.note_displaced(followed).await?;
                 }
             }
             Fate::Unclear if is_refused => {
-                if following.count_tips(number, tip.height) >= PATIENCE {
+                if following.count_tips(number, height) >= PATIENCE {
                     let reason = refusal.unwrap_or_default();
                     tracing::warn!("transaction {} is invalid: {reason}", followed.record.txid);
                     self.store.execute(Invalidate { transaction: number, now }).await?;
@@ -300,9 +306,8 @@ impl<S: WalletStore> Wallet<S> {
     /// among them those that hold what it spends.
     async fn is_old_enough(
         &self,
-        node: &NodeRpc,
+        Round { node, tip, .. }: Round<'_>,
         followed: &Followed,
-        tip: ChainTip,
     ) -> Result<bool, Error> {
         if !matches!(followed.record.purpose, Purpose::Incoming(_)) {
             return Ok(false);

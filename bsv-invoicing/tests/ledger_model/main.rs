@@ -4,10 +4,13 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
 
 mod checks;
+mod losing;
 mod network;
+mod offering;
 mod paying;
 mod regressions;
 mod rows;
+mod showing;
 mod steps;
 mod told;
 mod world;

@@ -12,6 +12,16 @@ const SHOWN: Showing = Showing {
     parents: Parents::First,
 };
 
+/// A payment of the first two invoices.
+const PAYS_TWO: Step = Step::Offer {
+    invoice: 0,
+    input: Input::Fresh,
+    more: 0,
+    also: Some(1),
+    is_joint: true,
+    is_known: false,
+};
+
 fn run(steps: &[Step]) {
     let mut world = World::default();
     steps.iter().for_each(|step| world.take(*step));
@@ -24,14 +34,7 @@ fn what_pays_two_invoices_is_offered_for_both() {
     run(&[
         Step::CreateInvoice { satoshis: 1000, is_short: false },
         Step::Fund { satoshis: 1000, showing: Showing { is_fee_sufficient: false, ..SHOWN } },
-        Step::Offer {
-            invoice: 0,
-            input: Input::Fresh,
-            more: 0,
-            also: Some(1),
-            is_joint: true,
-            is_known: false,
-        },
+        PAYS_TWO,
     ]);
 }
 
@@ -41,14 +44,7 @@ fn what_pays_two_invoices_can_come_again_for_the_second() {
     run(&[
         Step::CreateInvoice { satoshis: 1000, is_short: false },
         Step::CreateInvoice { satoshis: 1000, is_short: false },
-        Step::Offer {
-            invoice: 0,
-            input: Input::Fresh,
-            more: 0,
-            also: Some(1),
-            is_joint: true,
-            is_known: false,
-        },
+        PAYS_TWO,
         Step::Refuse(0),
         Step::OfferAgain { payment: 0, invoice: 1, is_known: false },
         Step::Refuse(0),

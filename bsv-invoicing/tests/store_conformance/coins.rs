@@ -77,6 +77,37 @@ pub(super) async fn sure_ones_first(store: &impl WalletStore) {
     assert_refused!(refused, Refusal::InsufficientFunds { spendable: 700, .. });
 }
 
+pub(super) async fn largest_first(store: &impl WalletStore) {
+    // All in one bucket, in no order.
+    coins(store, &[1100, 1900, 1300, 1500, 2000], true).await;
+    assert_eq!(chosen(store, at_rate(2001, 0)).await, [2000, 1900]);
+    assert_eq!(chosen(store, at_rate(3900, 0)).await, [2000, 1900]);
+    assert_eq!(chosen(store, at_rate(3901, 0)).await, [2000, 1900, 1500]);
+    assert_eq!(chosen(store, at_rate(7000, 0)).await, [2000, 1900, 1500, 1300, 1100]);
+    // One is enough.
+    coins(store, &[5000], true).await;
+    assert_eq!(chosen(store, at_rate(2001, 0)).await, [5000]);
+    assert_eq!(chosen(store, at_rate(5001, 0)).await, [5000, 2000]);
+}
+
+/// How many coins there are of similar worth does not make a payment slower.
+pub(super) async fn compared(store: &impl WalletStore) {
+    let amounts = [vec![1900; 62], vec![1500, 1700, 1200, 1100]].concat();
+    let invoice = create(store, at(0), HOUR).await.number;
+    let payment = begin_with(store, offering(invoice, &amounts, 1, at(1))).await;
+    store.mine(payment.number, proof(9), at(3)).await.unwrap();
+    assert_eq!(chosen(store, at_rate(1100, 0)).await, [1500], "the best of the first 64");
+    assert_eq!(chosen(store, at_rate(1600, 0)).await, [1700]);
+    // None of the first 64 is large enough, and none of another bucket.
+    assert_eq!(chosen(store, at_rate(1901, 0)).await, [1900, 1900]);
+    coins(store, &[2047], true).await;
+    assert_eq!(
+        chosen(store, at_rate(1901, 0)).await,
+        [2047],
+        "it is not compared, but the largest"
+    );
+}
+
 pub(super) async fn dust(store: &impl WalletStore) {
     // An input takes 149 bytes, and the rest 48.
     coins(store, &[149, 148, 1, 150, 10_000], true).await;

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
 
 mod accounts;
+mod aftercare;
 mod at_once;
 mod calls;
 mod changes;
@@ -13,6 +14,7 @@ mod making;
 mod money;
 mod pages;
 mod payments;
+mod refunds;
 mod reservations;
 mod sweep;
 
@@ -82,7 +84,8 @@ pub(crate) async fn run<P: Place>() {
     check::<P>("pages hold the states of their time", pages::states).await;
     check::<P>("all pages together hold each invoice once", pages::walk).await;
     check::<P>("an invoice is paid once, by what is in flight for it", payments::received).await;
-    check::<P>("only who pays first says where refunds go", payments::refunds).await;
+    check::<P>("only who pays first says where refunds go", refunds::first_payer).await;
+    check::<P>("refunds go to who sent the payment that counts", refunds::shown_payment).await;
     check::<P>("what the network refuses is shown to nobody", payments::refused).await;
     check::<P>("what was refused counts if the network shows it", payments::refused_and_shown)
         .await;
@@ -97,6 +100,12 @@ pub(crate) async fn run<P: Place>() {
     check::<P>("a payment with a key is made once", payments::paid_once_with_a_key).await;
     check::<P>("an open payment is cancelled once", payments::cancelled).await;
     check::<P>("what is seen first counts: payment or cancellation", payments::not_cancelled).await;
+    check::<P>(
+        "what spends a lost coin is followed with its maker",
+        aftercare::of_a_followed_maker,
+    )
+    .await;
+    check::<P>("what lost its coin to a block is let go", aftercare::of_a_taken_coin).await;
     check::<P>("proofs are kept, and follow the chain", payments::proved).await;
     check::<P>("reserved coins are recorded, or released", reservations::reserved).await;
     check::<P>("what was released is not recorded", reservations::recorded_too_late).await;
@@ -110,6 +119,8 @@ pub(crate) async fn run<P: Place>() {
     reservations::crashed::<P>().await;
     check::<P>("the smallest coin that suffices is spent", coins::smallest_single).await;
     check::<P>("strangers' unconfirmed coins are spent last", coins::sure_ones_first).await;
+    check::<P>("as few coins as possible, the largest first", coins::largest_first).await;
+    check::<P>("of many coins of similar worth the oldest are compared", coins::compared).await;
     check::<P>("what its own fee eats up is no coin", coins::dust).await;
     check::<P>("a payment spends so many coins at most", coins::many).await;
     check::<P>("accounts are begun once, in their order", accounts::begun).await;

@@ -63,21 +63,6 @@ pub(super) async fn refused(store: &impl WalletStore) {
     assert_refused!(store.offer(incoming(2, 1, at(3))).await, Refusal::UnknownInvoice(2));
 }
 
-/// Anybody can come with a transaction that the network shows.
-pub(super) async fn refunds(store: &impl WalletStore) {
-    paid_invoice(store, 1).await;
-    let refund_to = async || store.invoice(1).await.unwrap().unwrap().refund_to;
-    let known = |salt| Offer { is_known: true, ..incoming(1, salt, at(5)) };
-    let second = begin_with(store, known(2)).await;
-    assert_eq!(refund_to().await.as_deref(), Some("refund to 1"));
-    store.refuse(second.number, at(6)).await.unwrap();
-    assert_eq!(refund_to().await.as_deref(), Some("refund to 1"));
-    let third = begin_with(store, known(3)).await;
-    store.see(third.number, at(7)).await.unwrap();
-    assert_eq!(refund_to().await.as_deref(), Some("refund to 1"));
-    assert_eq!(store.balance().await.unwrap(), 2 * SATOSHIS);
-}
-
 /// What the network refused, and shows after all.
 pub(super) async fn refused_and_shown(store: &impl WalletStore) {
     create(store, at(0), HOUR).await;

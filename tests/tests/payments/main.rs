@@ -22,6 +22,7 @@ mod money_payees;
 mod money_restored;
 mod money_safe_mode;
 mod money_strict_node;
+mod money_undecided;
 mod node_away;
 mod pay_command_line;
 mod payees;

@@ -1,7 +1,6 @@
 //! A node that follows stricter rules than when it took a payment: what it refuses for itself counts for
 //! a while, and then no more.
 
-use bsv_tests::Bill;
 use bsv_tests::payee::{Payee, go_dpp_terms, output};
 use bsv_tests::purse::{FEE, knows, send};
 use bsv_tx::{Script, Transaction, TxOut};
@@ -23,9 +22,16 @@ pub(crate) fn data() -> TxOut {
     TxOut { satoshis: 1, locking_script: Script::from_bytes(script) }
 }
 
-fn with_data(counter: &Counter, bill: &Bill) -> Transaction {
+/// An invoice, and the transaction that has paid it before the node became strict: now the node refuses it.
+fn refused_afterwards() -> (Counter, String, Transaction) {
+    let mut counter = Counter::new(1);
+    let (id, bill) = counter.bill();
     let outputs = [bill.outputs(), vec![data()]].concat();
-    counter.purse.spend(&[counter.purse.coin()], outputs, FEE)
+    let transaction = counter.purse.spend(&[counter.purse.coin()], outputs, FEE);
+    assert_eq!(bill.post(&transaction).status, 201);
+    restart_empty_with(&mut counter.node, &STRICT);
+    wait_until("it is contested", || state_of(&counter.shop, &id) == "contested");
+    (counter, id, transaction)
 }
 
 fn state_of(shop: &Merchant, id: &str) -> String {
@@ -46,12 +52,7 @@ fn check_stands(counter: &Counter, id: &str) {
 
 #[test]
 fn what_it_refuses_at_six_tips_is_taken_back_and_counts_again_when_it_is_mined() {
-    let mut counter = Counter::new(1);
-    let (id, bill) = counter.bill();
-    let transaction = with_data(&counter, &bill);
-    assert_eq!(bill.post(&transaction).status, 201);
-    restart_empty_with(&mut counter.node, &STRICT);
-    wait_until("it is contested", || state_of(&counter.shop, &id) == "contested");
+    let (mut counter, id, transaction) = refused_afterwards();
     check_stands(&counter, &id);
     assert_eq!(counter.shop.balance(), PRICE);
     let payee = Payee::asking(&go_dpp_terms(&[output(1_000)]));
@@ -79,12 +80,7 @@ fn what_it_refuses_at_six_tips_is_taken_back_and_counts_again_when_it_is_mined()
 
 #[test]
 fn what_it_takes_again_before_that_has_never_been_away() {
-    let mut counter = Counter::new(1);
-    let (id, bill) = counter.bill();
-    let transaction = with_data(&counter, &bill);
-    assert_eq!(bill.post(&transaction).status, 201);
-    restart_empty_with(&mut counter.node, &STRICT);
-    wait_until("it is contested", || state_of(&counter.shop, &id) == "contested");
+    let (mut counter, id, transaction) = refused_afterwards();
     for _ in 0..3 {
         mine_and_follow(&counter);
     }

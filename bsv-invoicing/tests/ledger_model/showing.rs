@@ -1,0 +1,180 @@
+//! What the network shows: transactions, and blocks that come and go.
+
+use std::collections::BTreeMap;
+
+use bsv_invoicing::ledger::{ForgetBlock, Mine, Recover, Recovered, See};
+use bsv_invoicing::{BlockPlace, Chain, KeyPath, Purpose, TransactionState};
+
+use crate::network::Place;
+use crate::steps::{Parents, Pick, Showing};
+use crate::told::{Output, counts};
+use crate::world::{World, pick, proof};
+
+impl World {
+    /// The network shows a transaction, and the wallet is told.
+    pub(crate) fn show(&mut self, index: usize, showing: Showing) {
+        while self.network.rival_block(index).is_some() {
+            if !showing.may_lose_blocks {
+                return;
+            }
+            self.lose_block(true, showing.are_blocks_told);
+        }
+        let place = match showing.is_mined {
+            true => Place::Block(self.network.new_block()),
+            false => Place::Mempool,
+        };
+        if !showing.is_mined && matches!(self.network.place(index), Place::Block(_)) {
+            return self.tell(index, showing.is_fee_sufficient);
+        }
+        let mut parents = self.network.show(index, place);
+        parents.retain(|it| *it != index);
+        let (first, last) = match showing.parents {
+            Parents::First => (parents, Vec::new()),
+            Parents::Last => (Vec::new(), parents),
+            Parents::Untold => (Vec::new(), Vec::new()),
+        };
+        for told in first.into_iter().chain([index]).chain(last) {
+            self.tell(told, showing.is_fee_sufficient);
+        }
+    }
+
+    /// The wallet is told where the network has a transaction.
+    fn tell(&mut self, index: usize, is_fee_sufficient: bool) {
+        let entries = self.told.entries.iter().filter(|(_, it)| it.transaction == index);
+        let numbers: Vec<_> = entries.map(|(number, _)| *number).collect();
+        for number in numbers {
+            match self.network.place(index) {
+                Place::Nowhere => {}
+                Place::Mempool => self.see(number, is_fee_sufficient),
+                Place::Block(block) => self.mine(number, block),
+            }
+        }
+    }
+
+    fn see(&mut self, transaction: u64, is_fee_sufficient: bool) {
+        let see = See { transaction, is_fee_sufficient, now: self.now() };
+        let at = self.at(&self.rows);
+        self.execute(&see, |world, _| {
+            let old = world.told.state(transaction);
+            let new = match is_fee_sufficient || counts(old) {
+                true => TransactionState::Seen,
+                false => TransactionState::Waiting,
+            };
+            if old != new && !matches!(old, TransactionState::Mined(_)) {
+                world.told.show(transaction, new, at);
+            }
+        })
+        .unwrap();
+    }
+
+    fn mine(&mut self, transaction: u64, block: BlockPlace) {
+        let mine = Mine { transaction, proof: proof(block), now: self.now() };
+        let at = self.at(&self.rows);
+        self.execute(&mine, |world, _| {
+            let new = TransactionState::Mined(block);
+            if world.told.state(transaction) != new {
+                world.told.entries.get_mut(&transaction).unwrap().proofs += 1;
+                world.told.show(transaction, new, at);
+            }
+        })
+        .unwrap();
+    }
+
+    pub(crate) fn show_rival(&mut self, transaction: Pick, rival: Pick, showing: Showing) {
+        let Some(number) = self.any(transaction, |_| true) else { return };
+        let index = self.told.entries[&number].transaction;
+        let rivals: Vec<_> = self.network.rivals(index).iter().copied().collect();
+        if let Some(rival) = pick(&rivals, rival) {
+            self.show(rival, showing);
+        }
+    }
+
+    pub(crate) fn show_strangers(&mut self, transaction: Pick, showing: Showing) {
+        let entries = self.told.entries.values().map(|it| it.transaction);
+        let strangers = entries.filter(|it| self.network.transactions[*it].is_of_stranger);
+        let Some(index) = pick(&strangers.collect::<Vec<_>>(), transaction) else { return };
+        let inputs = &self.network.transactions[index].transaction.inputs;
+        let coin = inputs[0].previous_output;
+        let Some(rival) = self.network.add(&[coin], &[1000], Vec::new(), true) else { return };
+        self.show(rival, showing);
+    }
+
+    pub(crate) fn lose_block(&mut self, to_mempool: bool, is_told: bool) {
+        let Some(block) = self.network.lose_block(to_mempool) else { return };
+        match is_told {
+            true => self.forget(block),
+            false => self.untold_blocks.push(block),
+        }
+    }
+
+    pub(crate) fn forget(&mut self, block: BlockPlace) {
+        let at = self.at(&self.rows);
+        self.execute(&ForgetBlock { block, now: self.now() }, |world, _| {
+            let there = world.told.entries.iter();
+            let there = there.filter(|(_, it)| it.state == TransactionState::Mined(block));
+            for number in there.map(|(number, _)| *number).collect::<Vec<_>>() {
+                world.told.set(number, TransactionState::Contested { told: false }, at);
+            }
+        })
+        .unwrap();
+    }
+
+    /// Another copy of the wallet has made a transaction.
+    pub(crate) fn recover(
+        &mut self,
+        from: Option<Pick>,
+        to_invoice: Option<Pick>,
+        satoshis: u64,
+        is_mined: bool,
+    ) {
+        let counting = self.told.receipts().filter(|(_, _, maker)| counts(maker.state));
+        let counting: Vec<_> = counting.map(|(key, ..)| key).collect();
+        let spent = from.and_then(|from| pick(&counting, from));
+        let input = match spent {
+            Some(key) => self.outpoint(key),
+            None => self.network.strangers_coin(),
+        };
+        let to_invoice = to_invoice.and_then(|it| self.any_invoice(it));
+        let Some(index) = self.network.add(&[input], &[satoshis], Vec::new(), false) else {
+            return;
+        };
+        if self.network.rival_block(index).is_some() {
+            return;
+        }
+        let place = match is_mined {
+            true => Place::Block(self.network.new_block()),
+            false => Place::Mempool,
+        };
+        self.network.show(index, place);
+        let key = match to_invoice {
+            Some(invoice) => self.told.invoices[&invoice].key,
+            None => {
+                let index = 1_000_000 + u32::try_from(index).unwrap();
+                KeyPath { account: self.account, chain: Chain::Change, index }
+            }
+        };
+        let block = match place {
+            Place::Block(block) => Some(block),
+            Place::Nowhere | Place::Mempool => None,
+        };
+        let last = self.rows.figures.get(&()).map_or(0, |it| it.last_transaction);
+        let found = Recovered {
+            number: last + 1,
+            transaction: self.network.transactions[index].transaction.clone(),
+            proof: block.map(proof),
+            receipts: vec![(0, key)],
+            spends: spent.into_iter().collect(),
+            at: self.now(),
+        };
+        let (came_at, at) = (self.now(), self.at(&self.rows));
+        self.execute(&Recover { found: vec![found] }, |world, _| {
+            let outputs = BTreeMap::from([(0, Output { satoshis, key, invoice: to_invoice })]);
+            let new = (index, Purpose::Recovered, came_at);
+            world.told.add(last + 1, new, outputs, spent.into_iter().collect());
+            world.told.entries.get_mut(&(last + 1)).unwrap().proofs = u32::from(is_mined);
+            let state = block.map_or(TransactionState::Seen, TransactionState::Mined);
+            world.told.show(last + 1, state, at);
+        })
+        .unwrap();
+    }
+}

@@ -1,0 +1,96 @@
+//! Payments whose outcome is open: they stay so until the network shows them, and what is decided is
+//! offered to nobody again.
+
+use bsv_tests::purse::{knows, send};
+use bsv_tests::{Gate, Hold, Refusal};
+use bsv_tx::{Script, Transaction};
+use serde_json::json;
+
+use super::counter::{Counter, PRICE, check_problem};
+use super::merchant::wait_until;
+
+const SEND: &str = "sendrawtransaction";
+const LOOK: &str = "getrawtransaction";
+
+/// A node has heard of what it still checks, and of what it has refused.
+const HEARD_OF: Refusal = Refusal { method: SEND, code: -26, message: "257: txn-already-known" };
+const STARTING: Refusal = Refusal { method: SEND, code: -28, message: "Loading block index..." };
+
+fn check_in_flight(counter: &Counter, id: &str) {
+    let Counter { shop, .. } = counter;
+    assert_eq!(shop.payments(id)[0]["state"], "in-flight");
+    assert_eq!((shop.state(id).as_str(), shop.balance()), ("pending", 0));
+}
+
+#[test]
+fn what_the_node_has_only_heard_of_is_neither_paid_nor_refused() {
+    let (counter, gate) = Counter::with_gate(2);
+    let (id, bill) = counter.bill();
+    let [transaction, other] = [(); 2].map(|()| counter.purse.transaction_for(&bill));
+    gate.refuse(HEARD_OF);
+    for _ in 0..2 {
+        check_problem(&bill.post(&transaction), 503, "payment-outcome-unknown", "heard of");
+        check_in_flight(&counter, &id);
+        check_problem(&bill.post(&other), 409, "payment-in-flight", "another transaction");
+    }
+    assert!(!knows(&counter.node, &transaction));
+    // Now it has checked it.
+    send(&counter.node, &transaction);
+    wait_until("it counts", || counter.shop.state(&id) == "paid");
+    counter.check_paid(&id, &transaction);
+    assert_eq!(counter.shop.balance(), PRICE);
+    assert_eq!(bill.post(&transaction).status, 201);
+}
+
+/// Has a payment left open, and waits until the shop has found that the network does not show it, and is
+/// about to offer it again.
+fn about_to_be_resumed(gate: &Gate, counter: &Counter, id: &str, transaction: &Transaction) {
+    wait_until("the shop has looked whether the node has an index", || gate.heard(LOOK, "") > 0);
+    gate.refuse(STARTING);
+    let reply = counter.post_bytes(id, &transaction.to_bytes());
+    check_problem(&reply, 503, "payment-outcome-unknown", "starting");
+    check_in_flight(counter, id);
+    gate.shut(LOOK, Hold::Answer);
+    gate.wait_for(1);
+    gate.let_pass();
+    gate.accept();
+}
+
+/// Lets the shop go on, and waits until it has.
+fn resume(gate: &Gate, counter: &Counter) {
+    gate.open();
+    let (id, bill) = counter.bill();
+    assert_eq!(bill.post(&counter.purse.transaction_for(&bill)).status, 201);
+    counter.node.mine(1);
+    wait_until("the block is followed", || counter.shop.payments(&id)[0]["state"] == "mined");
+}
+
+#[test]
+fn what_is_shown_meanwhile_is_not_offered_again() {
+    let (counter, gate) = Counter::with_gate(2);
+    let (id, bill) = counter.bill();
+    let transaction = counter.purse.transaction_for(&bill);
+    about_to_be_resumed(&gate, &counter, &id, &transaction);
+    assert_eq!(bill.post(&transaction).status, 201);
+    counter.check_paid(&id, &transaction);
+    let offered = gate.heard(SEND, &transaction.to_hex());
+    resume(&gate, &counter);
+    assert_eq!(gate.heard(SEND, &transaction.to_hex()), offered);
+    assert_eq!(counter.shop.balance(), 2 * PRICE);
+}
+
+#[test]
+fn what_is_refused_meanwhile_is_not_offered_again() {
+    let (counter, gate) = Counter::with_gate(2);
+    let (id, bill) = counter.bill();
+    let mut transaction = counter.purse.transaction_for(&bill);
+    transaction.inputs[0].unlocking_script = Script::default();
+    about_to_be_resumed(&gate, &counter, &id, &transaction);
+    check_problem(&bill.post(&transaction), 422, "refused-by-network", "unsigned");
+    counter.check_unpaid(&id, "unsigned");
+    let offered = gate.heard(SEND, &transaction.to_hex());
+    resume(&gate, &counter);
+    assert_eq!(gate.heard(SEND, &transaction.to_hex()), offered);
+    counter.check_unpaid(&id, "unsigned");
+    assert_eq!((counter.shop.balance(), counter.mempool()), (PRICE, json!([])));
+}
