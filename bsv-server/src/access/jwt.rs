@@ -7,7 +7,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
-use sha2::Sha256;
+use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 /// The key of the JSON Web Tokens (RFC 7519, HS256) that the older generator's callers have. It is
@@ -21,12 +21,17 @@ pub enum WeakJwtKey {
     /// HS256 demands as many bytes as its hash has (RFC 7518, section 3.2).
     #[error("auth.jwtKey is too short: it must have at least 32 bytes")]
     TooShort,
-    /// It is the one that the older generator comes with, or like it.
+    /// Few different characters make it up.
     #[error(
-        "auth.jwtKey is the published default of the older generator, or as easy to guess: make a \
-         new one, and new tokens with it"
+        "auth.jwtKey is easy to guess: make a new one of random characters, and new tokens with it"
     )]
     Guessable,
+    /// The older generator publishes it in its default configuration.
+    #[error(
+        "auth.jwtKey is a default that the older generator publishes, so that anybody can make \
+         tokens with it: make a new one, and new tokens with it"
+    )]
+    Published,
 }
 
 /// Why a JSON Web Token is not accepted.
@@ -40,9 +45,13 @@ pub(super) enum JwtError {
 
 /// The shortest key, in bytes.
 const MIN_KEY_LEN: usize = 32;
-/// A random key has more different characters in nearly all cases. The published default, 64 times
-/// the letter f, has one.
+/// A random key has more different characters in nearly all cases.
 const MIN_DIFFERENT_BYTES: usize = 8;
+/// SHA-256 of the keys in the default configurations of the older generator: versions 1.2 and 1.3, then 2.
+const PUBLISHED_KEYS: [&str; 2] = [
+    "1f5792711d0e738d3f3a4a86a945e41897c624729105b0d4e5ff13be12ceaeb1",
+    "df0790f236013511e91fa4532fb7761f62320a51a3868dabf4a13fe5f53e3263",
+];
 
 #[derive(Deserialize)]
 struct Header {
@@ -65,6 +74,9 @@ impl JwtKey {
         let bytes = text.expose_secret().as_bytes();
         if bytes.len() < MIN_KEY_LEN {
             return Err(WeakJwtKey::TooShort);
+        }
+        if PUBLISHED_KEYS.contains(&hex::encode(Sha256::digest(bytes)).as_str()) {
+            return Err(WeakJwtKey::Published);
         }
         if bytes.iter().collect::<BTreeSet<_>>().len() < MIN_DIFFERENT_BYTES {
             return Err(WeakJwtKey::Guessable);
@@ -183,7 +195,8 @@ mod tests {
     #[test]
     fn a_key_that_can_be_guessed_is_refused() {
         let refusal = |text: &str| JwtKey::new(text.into()).err();
-        assert_eq!(refusal(&"f".repeat(64)), Some(WeakJwtKey::Guessable));
+        assert_eq!(refusal(&"f".repeat(64)), Some(WeakJwtKey::Published));
+        assert_eq!(refusal(&"e".repeat(64)), Some(WeakJwtKey::Guessable));
         assert_eq!(refusal(&"secret".repeat(10)), Some(WeakJwtKey::Guessable));
         assert_eq!(refusal(&KEY[1..]), Some(WeakJwtKey::TooShort));
         assert_eq!(refusal(""), Some(WeakJwtKey::TooShort));

@@ -61,7 +61,7 @@ fn without_a_key_none_is_accepted() {
 fn a_key_that_protects_nothing_is_refused_at_start() {
     let published = "f".repeat(64);
     for (auth, reason) in [
-        (json!({"requireToken": true, "jwtKey": published}), "published default"),
+        (json!({"requireToken": true, "jwtKey": published}), "older generator publishes"),
         (json!({"requireToken": true, "jwtKey": "short-key-short-key"}), "at least 32 bytes"),
         (json!({"requireToken": true, "jwtKey": ""}), "at least 32 bytes"),
         (json!({"requireToken": true, "jwtKey": [KEY]}), "auth.jwtKey: must be a string"),
