@@ -123,8 +123,8 @@ pub struct PaymentsConfig {
     pub peers: PeerConfig,
 }
 
-/// What one peer of the payments listener may take. A peer is an address of IPv4, or the first 64 bits
-/// of one of IPv6.
+/// What one peer of the payments listener may take. A peer is an address of IPv4, or a network of 64 bits of
+/// IPv6; networks of 56 bits have four times as much together, and those of 48 bits sixteen times.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeerConfig {
     /// How many connections it has at once; further ones are closed.
@@ -526,12 +526,22 @@ fn one_passphrase(
 
 fn read_file(path: &Path) -> Result<Value, ConfigError> {
     let origin = path.display().to_string();
-    let settings: Value = toml::from_str(&read(path)?).map_err(|error| ConfigError::Malformed {
+    let text = read(path)?;
+    let settings: Value = toml::from_str(&text).map_err(|error| ConfigError::Malformed {
         origin: origin.clone(),
-        reason: error.to_string(),
+        reason: toml_error(&text, &error),
     })?;
     Settings::read(&origin, settings.clone())?;
     Ok(settings)
+}
+
+/// Says what is wrong, and where. The line itself may hold a password.
+fn toml_error(text: &str, error: &toml::de::Error) -> String {
+    let before = error.span().and_then(|span| text.get(..span.start));
+    let Some(before) = before else { return error.message().to_owned() };
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+    format!("line {line}, column {column}: {}", error.message())
 }
 
 fn read_variable(text: &str) -> Result<Value, ConfigError> {

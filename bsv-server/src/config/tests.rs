@@ -97,6 +97,23 @@ fn the_environment_counts_over_the_file_leaf_by_leaf() {
 }
 
 #[test]
+fn what_is_wrong_in_a_file_is_told_without_its_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("settings.toml");
+    for (text, place) in [
+        ("port = 1\nrpcPassword = \"hunter2\n", "line 2, column 23: "),
+        ("rpcPassword = hunter2", "line 1, column 15: "),
+        ("rpcPassword = \"hunter2\"\nrpcPassword = \"hunter2\"", "line 2, column 1: "),
+        ("\u{e9} = 'hunter2'", "line 1, column 1: "),
+    ] {
+        fs::write(&file, text).unwrap();
+        let error = read_file(&file).unwrap_err().to_string();
+        assert!(error.contains(&format!("settings.toml: {place}")), "{error}");
+        assert!(!error.contains("hunter2"), "{error}");
+    }
+}
+
+#[test]
 fn one_passphrase_and_not_an_empty_one() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("passphrase");
