@@ -113,6 +113,16 @@ impl Caller {
         }
         Err(Denied::OutOfScope(scope, alias.map(Into::into)))
     }
+
+    /// Checks that the caller may do what `scope` is about, with one alias at least: which one a request
+    /// is about may stand in its body.
+    pub(crate) fn require_for_some_alias(&self, scope: Scope) -> Result<(), Denied> {
+        let Self::Bearer(grants) = self else { return Ok(()) };
+        match grants.iter().any(|grant| grant.is_about(scope)) {
+            true => Ok(()),
+            false => Err(Denied::OutOfScope(scope, None)),
+        }
+    }
 }
 
 impl Denied {

@@ -12,8 +12,9 @@ mod routes;
 mod serve;
 
 pub use answer_body::{AnswerBody, BrokenOff};
-pub(crate) use body::{LargeBodies, collect};
-pub(crate) use guard::{check_origin, check_unsafe_get};
+pub(crate) use body::{LargeBodies, collect, discard};
+pub(crate) use connections::AwaitedBody;
+pub(crate) use guard::{check_navigation, check_origin, check_unsafe_get, is_navigation};
 pub(crate) use peers::Peers;
 pub(crate) use problem::Problem;
 pub(crate) use routes::Routes;

@@ -10,7 +10,8 @@ use bsv_store::{DatabaseOptions, DirLock, KeyEvent, Keystore, KeystoreError, Loc
 use bytes::Bytes;
 use hyper::body::Body;
 use hyper::header::RETRY_AFTER;
-use hyper::{Request, StatusCode};
+use hyper::http::request::Parts;
+use hyper::{Method, Request, StatusCode};
 use thiserror::Error;
 
 use crate::access::{Access, Caller, Denied, TokenFileError, Tokens};
@@ -192,50 +193,64 @@ impl Instance {
         request: Request<B>,
     ) -> Answer
     where
-        B: Body<Data = Bytes> + Unpin,
+        B: Body<Data = Bytes> + Unpin + Send + 'static,
     {
-        if let (Surface::Payments, Some(address)) = (surface, address)
-            && let Err(wait) = self.payers.admit(address, request.headers(), Instant::now())
+        let peer = match (surface, address) {
+            (Surface::Payments, Some(address)) => self.payers.requester(address, request.headers()),
+            _ => None,
+        };
+        if let Some(peer) = peer
+            && let Err(wait) = self.payers.admit(peer, Instant::now())
         {
+            http::discard(request.into_body());
             return too_many_requests(wait);
         }
-        self.answer(surface, request).await
+        self.answer_for(surface, peer, request).await
     }
 
     /// Answers a request.
     pub async fn answer<B>(&self, surface: Surface, request: Request<B>) -> Answer
     where
-        B: Body<Data = Bytes> + Unpin,
+        B: Body<Data = Bytes> + Unpin + Send + 'static,
     {
-        let service = Service::of(surface, request.uri().path());
-        // Strangers use the payments listener, from wherever they are.
-        let is_for_owner = matches!(surface, Surface::MinerId | Surface::Wallet);
-        if is_for_owner
-            && let Err(reason) = http::check_origin(request.headers(), &self.config.allowed_hosts)
-        {
-            return service.refuse(StatusCode::FORBIDDEN, reason);
-        }
-        let (method, path) = (request.method(), request.uri().path());
-        // The rarer and longer ones are put on the heap: a future is moved about as a whole.
-        if Health::pattern(path).is_some()
-            && let Some(answer) = Box::pin(self.health.answer(surface, method, path)).await
-        {
-            return answer;
-        }
-        let caller = match is_for_owner {
-            true => self.access.identify(request.headers()),
-            false => Ok(Caller::Trusted),
-        };
-        let caller = match caller {
-            Ok(caller) => caller,
-            Err(denied) => return service.deny(&denied),
-        };
+        self.answer_for(surface, None, request).await
+    }
+
+    async fn answer_for<B>(
+        &self,
+        surface: Surface,
+        peer: Option<IpAddr>,
+        request: Request<B>,
+    ) -> Answer
+    where
+        B: Body<Data = Bytes> + Unpin + Send + 'static,
+    {
         let (head, body) = request.into_parts();
+        let admitted = match self.check_browser(surface, &head) {
+            // The rarer and longer ones are put on the heap: a future is moved about as a whole.
+            Ok(()) if Health::pattern(head.uri.path()).is_some() => {
+                let health = self.health.answer(surface, &head.method, head.uri.path());
+                match Box::pin(health).await {
+                    Some(answer) => Err(answer),
+                    None => self.admit(surface, &head),
+                }
+            }
+            Ok(()) => self.admit(surface, &head),
+            Err(refused) => Err(refused),
+        };
+        let caller = match admitted {
+            Ok(caller) => caller,
+            Err(answer) => {
+                http::discard(body);
+                return answer;
+            }
+        };
+        let service = Service::of(surface, head.uri.path());
         let (max_len, large) = match surface {
             Surface::Payments => (MAX_MESSAGE_LEN, &self.large_payments),
             _ => (MAX_BODY_LEN, &self.large_bodies),
         };
-        let body = match http::collect(body, max_len, large).await {
+        let body = match http::collect(body, max_len, large, peer).await {
             Ok(body) => body,
             Err(error) => return service.refuse(error.status(), &error.to_string()),
         };
@@ -245,22 +260,53 @@ impl Instance {
         {
             return answer;
         }
-        let disabled =
-            |name| service.refuse(StatusCode::NOT_FOUND, &format!("the {name} is disabled"));
-        match service {
-            Service::MinerId => match &self.minerid {
-                Some(minerid) => minerid.answer(request, &caller).await,
-                None => disabled("miner identity service"),
-            },
-            Service::Wallet => match &self.wallet {
-                Some(wallet) => wallet.answer(&request, &caller).await,
-                None => disabled("wallet"),
-            },
-            Service::Payments => match &self.payments {
-                Some(payments) => Box::pin(payments.answer(&request)).await,
-                None => disabled("wallet"),
-            },
+        match (service, &self.minerid, &self.wallet, &self.payments) {
+            (Service::MinerId, Some(minerid), ..) => minerid.answer(request, &caller).await,
+            (Service::Wallet, _, Some(wallet), _) => wallet.answer(&request).await,
+            (Service::Payments, .., Some(payments)) => Box::pin(payments.answer(&request)).await,
+            _ => service.disabled(),
         }
+    }
+
+    /// Refuses what a browser sends for a page of another origin, or for somebody who goes to an address.
+    fn check_browser(&self, surface: Surface, head: &Parts) -> Result<(), Answer> {
+        let checked = match surface {
+            Surface::Control => Ok(()),
+            _ if !matches!(head.method, Method::GET | Method::HEAD | Method::OPTIONS) => {
+                http::check_navigation(&head.headers)
+            }
+            _ => Ok(()),
+        };
+        let checked = checked.and_then(|()| match surface {
+            Surface::MinerId | Surface::Wallet => {
+                http::check_origin(&head.headers, &self.config.allowed_hosts)
+            }
+            // Strangers use the payments listener, from wherever they are.
+            Surface::Payments | Surface::Control => Ok(()),
+        });
+        let service = Service::of(surface, head.uri.path());
+        checked.map_err(|reason| service.refuse(StatusCode::FORBIDDEN, reason))
+    }
+
+    /// Who asks for something that there is, and may. Refuses what needs no body to be refused.
+    fn admit(&self, surface: Surface, head: &Parts) -> Result<Caller, Answer> {
+        let service = Service::of(surface, head.uri.path());
+        let caller = match surface {
+            Surface::MinerId | Surface::Wallet => {
+                self.access.identify(&head.headers).map_err(|denied| service.deny(&denied))?
+            }
+            Surface::Payments | Surface::Control => Caller::Trusted,
+        };
+        if surface == Surface::Control && head.uri.path().starts_with("/control/") {
+            return Ok(caller);
+        }
+        match (service, &self.minerid, &self.wallet, &self.payments) {
+            (Service::MinerId, Some(minerid), ..) => minerid.admit(head, &caller)?,
+            (Service::Wallet, _, Some(wallet), _) => wallet.admit(head, &caller)?,
+            (Service::Payments, .., Some(payments)) => payments.admit(head)?,
+            _ => return Err(service.disabled()),
+        }
+        Ok(caller)
     }
 
     /// The pattern that a path fits, such as `/minerid/{alias}`: what can be told of a request without
@@ -320,6 +366,14 @@ impl Service {
             Self::Wallet => Problem::of_status(status, reason).into_answer(),
             Self::Payments => Problem::of_status(status, reason).into_answer_for_payer(),
         }
+    }
+
+    fn disabled(self) -> Answer {
+        let name = match self {
+            Self::MinerId => "miner identity service",
+            Self::Wallet | Self::Payments => "wallet",
+        };
+        self.refuse(StatusCode::NOT_FOUND, &format!("the {name} is disabled"))
     }
 
     fn deny(self, denied: &Denied) -> Answer {

@@ -19,7 +19,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::config::{Config, ConfigError, ConfigSources};
 use crate::control;
-use crate::http::{Answer, Limits, Listener, serve, serve_stream};
+use crate::http::{Answer, AwaitedBody, Limits, Listener, serve, serve_stream};
 use crate::instance::{Instance, OpenError, Surface};
 use crate::minerid;
 use crate::store_check::check_stores;
@@ -279,7 +279,11 @@ struct Door {
 }
 
 impl Door {
-    async fn answer(self, address: Option<IpAddr>, request: Request<Incoming>) -> Answer {
+    async fn answer(
+        self,
+        address: Option<IpAddr>,
+        request: Request<AwaitedBody<Incoming>>,
+    ) -> Answer {
         let Self { instance, surface } = self;
         if !instance.config.log_requests {
             return instance.answer_peer(surface, address, request).await;

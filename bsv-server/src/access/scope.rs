@@ -77,6 +77,11 @@ impl Grant {
         texts.iter().map(|text| text.parse()).collect()
     }
 
+    /// Whether it allows what `scope` is about, with some alias at least where it is about one.
+    pub(crate) fn is_about(&self, scope: Scope) -> bool {
+        self.scope == scope
+    }
+
     /// Whether it allows what `scope` is about, with this alias where it is about one.
     pub(crate) fn allows(&self, scope: Scope, alias: Option<&str>) -> bool {
         self.scope == scope

@@ -1,3 +1,6 @@
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -6,7 +9,7 @@ use hyper::StatusCode;
 use hyper::body::Body;
 use thiserror::Error;
 use tokio::sync::{Semaphore, SemaphorePermit};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 /// Why the body of a request could not be read.
 #[derive(Debug, Error)]
@@ -32,9 +35,11 @@ impl BodyError {
     }
 }
 
-/// For how long a body may arrive.
-const TIMEOUT: Duration = Duration::from_secs(30);
-/// How much of a body that is too large is read and thrown away, so that a caller who sends first
+/// How long a body may take, besides the time for its bytes.
+const TIME: Duration = Duration::from_secs(5);
+/// How many bytes of a body come in a second at least.
+const SLOWEST: u32 = 32 << 10;
+/// How much of a body that nobody needs is read and thrown away, so that a caller who sends first
 /// and listens afterwards gets its answer.
 const MAX_DISCARDED: usize = 32 << 20;
 
@@ -42,21 +47,67 @@ const MAX_DISCARDED: usize = 32 << 20;
 const SMALL: usize = 64 << 10;
 /// How many larger ones are held at once.
 const LARGE_AT_ONCE: usize = 16;
+/// How many of them one peer may have.
+const LARGE_OF_ONE: usize = 2;
 /// For how long a larger one waits for its place.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The places of large bodies: what strangers send must not fill the memory.
 #[derive(Debug)]
-pub(crate) struct LargeBodies(Semaphore);
+pub(crate) struct LargeBodies {
+    places: Semaphore,
+    peers: Mutex<HashMap<IpAddr, usize>>,
+}
+
+/// The place of a large body, free again when this is dropped.
+#[derive(Debug)]
+struct Place<'a> {
+    bodies: &'a LargeBodies,
+    peer: Option<IpAddr>,
+    _permit: Option<SemaphorePermit<'a>>,
+}
 
 impl LargeBodies {
     pub(crate) fn new() -> Self {
-        Self(Semaphore::new(LARGE_AT_ONCE))
+        Self { places: Semaphore::new(LARGE_AT_ONCE), peers: Mutex::default() }
     }
 
-    async fn place(&self) -> Result<SemaphorePermit<'_>, BodyError> {
-        let place = timeout(PATIENCE, self.0.acquire()).await.map_err(|_| BodyError::TooMany)?;
-        Ok(place.expect("the places are never closed"))
+    async fn place(&self, peer: Option<IpAddr>) -> Result<Place<'_>, BodyError> {
+        let mut place = self.enter(peer).ok_or(BodyError::TooMany)?;
+        let permit = timeout(PATIENCE, self.places.acquire()).await;
+        let permit = permit.map_err(|_| BodyError::TooMany)?;
+        place._permit = Some(permit.expect("the places are never closed"));
+        Ok(place)
+    }
+
+    /// Counts one more for a peer, unless that has its share.
+    fn enter(&self, peer: Option<IpAddr>) -> Option<Place<'_>> {
+        if let Some(peer) = peer {
+            let mut peers = self.peers();
+            let count = peers.entry(peer).or_default();
+            if *count == LARGE_OF_ONE {
+                return None;
+            }
+            *count += 1;
+        }
+        Some(Place { bodies: self, peer, _permit: None })
+    }
+
+    fn peers(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
+        self.peers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let Some(peer) = self.peer else { return };
+        let mut peers = self.bodies.peers();
+        if let Some(count) = peers.get_mut(&peer) {
+            *count -= 1;
+            if *count == 0 {
+                peers.remove(&peer);
+            }
+        }
     }
 }
 
@@ -64,47 +115,48 @@ impl LargeBodies {
 #[derive(Debug)]
 pub(crate) struct Collected<'a> {
     pub(crate) bytes: Bytes,
-    _place: Option<SemaphorePermit<'a>>,
+    _place: Option<Place<'a>>,
 }
 
-/// Reads a whole body of at most `max_len` bytes.
+/// Reads a whole body of at most `max_len` bytes, which `peer` sends. It has to come at a rate of
+/// [`SLOWEST`] bytes per second at least.
 pub(crate) async fn collect<B>(
-    body: B,
+    mut body: B,
     max_len: usize,
     large: &LargeBodies,
+    peer: Option<IpAddr>,
 ) -> Result<Collected<'_>, BodyError>
 where
-    B: Body<Data = Bytes> + Unpin,
+    B: Body<Data = Bytes> + Unpin + Send + 'static,
 {
     if body.is_end_stream() {
         return Ok(Collected { bytes: Bytes::new(), _place: None });
     }
-    timeout(TIMEOUT, read_frames(body, max_len, large)).await.unwrap_or(Err(BodyError::TooSlow))
-}
-
-async fn read_frames<B>(
-    mut body: B,
-    max_len: usize,
-    large: &LargeBodies,
-) -> Result<Collected<'_>, BodyError>
-where
-    B: Body<Data = Bytes> + Unpin,
-{
+    if body.size_hint().lower() > max_len as u64 {
+        discard(body);
+        return Err(BodyError::TooLarge(max_len));
+    }
+    let begun = Instant::now();
     let mut first = Bytes::new();
     let mut joined = BytesMut::new();
     let mut len = 0;
     let mut place = None;
-    while let Some(frame) = body.frame().await {
-        let Ok(data) = frame.map_err(|_| BodyError::BrokenOff)?.into_data() else { continue };
+    while let Some(data) = next(&mut body, begun, len).await? {
         len += data.len();
-        if len > SMALL && place.is_none() {
-            place = Some(large.place().await?);
+        if len > max_len {
+            discard(body);
+            return Err(BodyError::TooLarge(max_len));
         }
-        if len > max_len + MAX_DISCARDED {
-            break;
-        } else if len > max_len {
-            joined = BytesMut::new();
-        } else if first.is_empty() && joined.is_empty() {
+        if len > SMALL && place.is_none() {
+            place = match large.place(peer).await {
+                Ok(place) => Some(place),
+                Err(error) => {
+                    discard(body);
+                    return Err(error);
+                }
+            };
+        }
+        if first.is_empty() && joined.is_empty() {
             first = data;
         } else {
             if joined.is_empty() {
@@ -113,11 +165,43 @@ where
             joined.extend_from_slice(&data);
         }
     }
-    if len > max_len {
-        return Err(BodyError::TooLarge(max_len));
-    }
     let bytes = if joined.is_empty() { first } else { joined.freeze() };
     Ok(Collected { bytes, _place: place })
+}
+
+/// The next bytes of a body that has begun to come then, and of which so many have come.
+async fn next<B>(body: &mut B, begun: Instant, len: usize) -> Result<Option<Bytes>, BodyError>
+where
+    B: Body<Data = Bytes> + Unpin,
+{
+    let seconds = len as u64 / u64::from(SLOWEST);
+    let deadline = begun + TIME + Duration::from_secs(seconds);
+    loop {
+        let frame = timeout_at(deadline, body.frame()).await.map_err(|_| BodyError::TooSlow)?;
+        let Some(frame) = frame else { return Ok(None) };
+        if let Ok(data) = frame.map_err(|_| BodyError::BrokenOff)?.into_data() {
+            return Ok(Some(data));
+        }
+    }
+}
+
+/// Reads what comes of a body that nobody needs, besides, while its caller is answered.
+pub(crate) fn discard<B>(mut body: B)
+where
+    B: Body<Data = Bytes> + Unpin + Send + 'static,
+{
+    if body.is_end_stream() {
+        return;
+    }
+    tokio::spawn(async move {
+        let begun = Instant::now();
+        let mut len = 0;
+        while len < MAX_DISCARDED
+            && let Ok(Some(data)) = next(&mut body, begun, len).await
+        {
+            len += data.len();
+        }
+    });
 }
 
 #[cfg(test)]
@@ -154,10 +238,10 @@ mod tests {
             (vec![b"a", b"", b"bc", b"d"], b"abcd"),
             (vec![b"", b"ab"], b"ab"),
         ] {
-            assert_eq!(collect(Frames(frames), 4, &large).await.unwrap().bytes, whole);
+            assert_eq!(collect(Frames(frames), 4, &large, None).await.unwrap().bytes, whole);
         }
         for frames in [vec![&b"abcde"[..]], vec![b"abc", b"de", b"f"]] {
-            let refused = collect(Frames(frames), 4, &large).await;
+            let refused = collect(Frames(frames), 4, &large, None).await;
             assert!(matches!(refused, Err(BodyError::TooLarge(4))));
         }
     }
@@ -168,13 +252,59 @@ mod tests {
         let frames = || Frames(vec![&[b'a'; SMALL], b"b"]);
         let mut held = Vec::new();
         for _ in 0..LARGE_AT_ONCE {
-            held.push(collect(frames(), 2 * SMALL, &large).await.unwrap());
+            held.push(collect(frames(), 2 * SMALL, &large, None).await.unwrap());
         }
-        let refused = collect(frames(), 2 * SMALL, &large).await;
+        let refused = collect(frames(), 2 * SMALL, &large, None).await;
         assert!(matches!(refused, Err(BodyError::TooMany)));
-        let small = collect(Frames(vec![&[b'a'; SMALL]]), 2 * SMALL, &large).await;
+        let small = collect(Frames(vec![&[b'a'; SMALL]]), 2 * SMALL, &large, None).await;
         assert_eq!(small.unwrap().bytes.len(), SMALL);
         held.pop();
-        assert_eq!(collect(frames(), 2 * SMALL, &large).await.unwrap().bytes.len(), SMALL + 1);
+        assert_eq!(
+            collect(frames(), 2 * SMALL, &large, None).await.unwrap().bytes.len(),
+            SMALL + 1
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_peer_has_few_of_the_large_places() {
+        let large = LargeBodies::new();
+        let [one, other] = [1, 2].map(|n| Some(IpAddr::from([203, 0, 113, n])));
+        let frames = || Frames(vec![&[b'a'; SMALL], b"b"]);
+        let collect = |peer| collect(frames(), 2 * SMALL, &large, peer);
+        let mut held = Vec::new();
+        for _ in 0..LARGE_OF_ONE {
+            held.push(collect(one).await.unwrap());
+        }
+        assert!(matches!(collect(one).await, Err(BodyError::TooMany)));
+        held.push(collect(other).await.unwrap());
+        drop(held);
+        assert!(large.peers().is_empty());
+        assert!(collect(one).await.is_ok());
+    }
+
+    /// A byte a second.
+    struct Drops(tokio::time::Interval);
+
+    impl Body for Drops {
+        type Data = Bytes;
+        type Error = Infallible;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            context: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+            let tick = self.0.poll_tick(context);
+            tick.map(|_| Some(Ok(Frame::data(Bytes::from_static(b"a")))))
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_has_as_much_time_as_it_has_bytes() {
+        let large = LargeBodies::new();
+        let begun = Instant::now();
+        let drops = Drops(tokio::time::interval(Duration::from_secs(1)));
+        let refused = collect(drops, 2 * SMALL, &large, None).await;
+        assert!(matches!(refused, Err(BodyError::TooSlow)));
+        assert_eq!(begun.elapsed(), TIME);
     }
 }

@@ -6,14 +6,23 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use hyper::body::{Body, Frame, SizeHint};
+use ipnet::IpNet;
 use tokio::sync::Notify;
 
-/// The connections of a listener. When there are too many, the one that has had no request for the
-/// longest time makes room, so that those who connect and say nothing keep nobody out.
+/// The connections of a listener. When there are too many, one that waits for its peer makes room: the one
+/// that has waited for the longest time, or one of the peer that has the most. So those who connect and say
+/// nothing, or begin to send something, keep nobody out.
 #[derive(Debug)]
 pub(super) struct Connections {
     started: Instant,
-    open: Mutex<HashMap<u64, Arc<Activity>>>,
+    open: Mutex<HashMap<u64, Connection>>,
+}
+
+#[derive(Debug)]
+struct Connection {
+    /// Whose it is, where peers are counted.
+    peer: Option<IpNet>,
+    activity: Arc<Activity>,
 }
 
 /// Whether a connection is at work.
@@ -22,6 +31,8 @@ pub(super) struct Activity {
     started: Instant,
     /// [`BUSY`], [`GIVEN_UP`], or since when it is idle, in milliseconds after `started`.
     state: AtomicU64,
+    /// [`ARRIVED`], or since when nothing more of a body has come, in milliseconds after `started`.
+    body_awaited: AtomicU64,
     /// Whether some of an answer waits for its reader.
     is_stalled: AtomicBool,
     given_up: Notify,
@@ -30,6 +41,13 @@ pub(super) struct Activity {
 /// A connection is at work until this is dropped.
 #[derive(Debug)]
 pub(super) struct Busy(Arc<Activity>);
+
+/// The body of a request, which tells its connection when it has to be waited for.
+#[derive(Debug)]
+pub(crate) struct AwaitedBody<B> {
+    body: B,
+    activity: Arc<Activity>,
+}
 
 /// The body of an answer, whose connection is at work until all of it has been taken over.
 #[derive(Debug)]
@@ -48,9 +66,12 @@ pub(super) struct Entry {
 
 const BUSY: u64 = u64::MAX;
 const GIVEN_UP: u64 = u64::MAX - 1;
+const ARRIVED: u64 = u64::MAX;
 /// For how long a connection may be idle without being given up: the request of one that is new is on
 /// its way.
 const GRACE: Duration = Duration::from_millis(250);
+/// For how long nothing more of a body may come without its connection being given up.
+const BODY_GRACE: Duration = Duration::from_secs(2);
 
 impl Connections {
     pub(super) fn new() -> Arc<Self> {
@@ -58,29 +79,61 @@ impl Connections {
     }
 
     /// Adds a connection, which nobody else has numbered so.
-    pub(super) fn enter(self: &Arc<Self>, number: u64) -> Entry {
+    pub(super) fn enter(self: &Arc<Self>, number: u64, peer: Option<IpNet>) -> Entry {
         let activity = Activity::since(self.started);
-        self.open().insert(number, Arc::clone(&activity));
+        let connection = Connection { peer, activity: Arc::clone(&activity) };
+        self.open().insert(number, connection);
         Entry { connections: Arc::clone(self), number, activity }
     }
 
-    /// Gives up the connection that has been idle for the longest time, if that is long enough.
-    pub(super) fn give_up_idlest(&self) {
-        let latest = self.started.elapsed().saturating_sub(GRACE).as_millis() as u64;
+    /// Gives up a connection for one of `newcomer`: the one that has waited for the longest time, if that
+    /// is long enough; else one of the peer that has the most, if the newcomer has fewer.
+    pub(super) fn make_room(&self, newcomer: Option<IpNet>) {
         let open = self.open();
-        let idle = open.values().filter_map(|activity| {
-            let since = activity.state.load(Ordering::Relaxed);
-            let is_idle = since <= latest && !activity.is_stalled.load(Ordering::Relaxed);
-            is_idle.then_some((since, activity))
-        });
-        if let Some((since, activity)) = idle.min_by_key(|(since, _)| *since) {
-            activity.give_up(since);
+        let waits: Vec<_> =
+            open.values().filter_map(|it| Some((it.activity.wait()?, it))).collect();
+        let now = self.started.elapsed();
+        let is_over = |wait: &Wait| now.saturating_sub(wait.grace).as_millis() as u64 >= wait.since;
+        let overdue = waits.iter().filter(|(wait, _)| is_over(wait));
+        let longest = overdue.min_by_key(|(wait, _)| wait.since);
+        if let Some((wait, connection)) =
+            longest.or_else(|| of_the_greediest(&waits, &open, newcomer))
+        {
+            connection.activity.give_up(wait);
         }
     }
 
-    fn open(&self) -> MutexGuard<'_, HashMap<u64, Arc<Activity>>> {
+    fn open(&self) -> MutexGuard<'_, HashMap<u64, Connection>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The connection that has waited for the longest time of the peer that has the most, if that are at least
+/// two more than `newcomer` has.
+fn of_the_greediest<'w, 'c>(
+    waits: &'w [(Wait, &'c Connection)],
+    open: &HashMap<u64, Connection>,
+    newcomer: Option<IpNet>,
+) -> Option<&'w (Wait, &'c Connection)> {
+    let mut counts: HashMap<IpNet, usize> = HashMap::new();
+    for peer in open.values().filter_map(|connection| connection.peer) {
+        *counts.entry(peer).or_default() += 1;
+    }
+    let count = |peer: Option<IpNet>| peer.and_then(|it| counts.get(&it)).copied().unwrap_or(0);
+    let own = count(Some(newcomer?));
+    let greedy = waits.iter().filter(|(_, connection)| count(connection.peer) > own + 1);
+    greedy.max_by_key(|(wait, connection)| (count(connection.peer), std::cmp::Reverse(wait.since)))
+}
+
+/// That a connection waits for its peer.
+#[derive(Clone, Copy, Debug)]
+struct Wait {
+    /// What its state is meanwhile.
+    state: u64,
+    /// Since when, in milliseconds after the beginning.
+    since: u64,
+    /// How long it may.
+    grace: Duration,
 }
 
 impl Drop for Entry {
@@ -95,6 +148,7 @@ impl Activity {
         Arc::new(Self {
             started,
             state: AtomicU64::new(started.elapsed().as_millis() as u64),
+            body_awaited: AtomicU64::new(ARRIVED),
             is_stalled: AtomicBool::new(false),
             given_up: Notify::new(),
         })
@@ -117,20 +171,76 @@ impl Activity {
         self.given_up.notified().await;
     }
 
-    /// Gives up a connection that is still idle since then.
-    fn give_up(&self, since: u64) {
+    /// Whether it waits for its peer: for a request, or for more of a body.
+    fn wait(&self) -> Option<Wait> {
+        let state = self.state.load(Ordering::Relaxed);
+        let (since, grace) = match state {
+            GIVEN_UP => return None,
+            BUSY => (self.body_awaited.load(Ordering::Relaxed), BODY_GRACE),
+            since => (since, GRACE),
+        };
+        let waits = since != ARRIVED && !self.is_stalled.load(Ordering::Relaxed);
+        waits.then_some(Wait { state, since, grace })
+    }
+
+    /// Gives up a connection that still waits so.
+    fn give_up(&self, wait: &Wait) {
         let exchanged =
-            self.state.compare_exchange(since, GIVEN_UP, Ordering::AcqRel, Ordering::Relaxed);
+            self.state.compare_exchange(wait.state, GIVEN_UP, Ordering::AcqRel, Ordering::Relaxed);
         if exchanged.is_ok() {
             self.given_up.notify_one();
         }
+    }
+
+    fn now(&self) -> u64 {
+        self.started.elapsed().as_millis() as u64
     }
 }
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        let now = self.0.started.elapsed().as_millis() as u64;
-        self.0.state.store(now, Ordering::Release);
+        let _ =
+            self.0.state.compare_exchange(BUSY, self.0.now(), Ordering::AcqRel, Ordering::Relaxed);
+    }
+}
+
+impl<B> AwaitedBody<B> {
+    pub(super) fn new(body: B, activity: Arc<Activity>) -> Self {
+        Self { body, activity }
+    }
+}
+
+impl<B: Body + Unpin> Body for AwaitedBody<B> {
+    type Data = B::Data;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
+        let frame = Pin::new(&mut self.body).poll_frame(context);
+        let awaited = &self.activity.body_awaited;
+        if frame.is_ready() {
+            awaited.store(ARRIVED, Ordering::Relaxed);
+        } else if awaited.load(Ordering::Relaxed) == ARRIVED {
+            awaited.store(self.activity.now(), Ordering::Relaxed);
+        }
+        frame
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl<B> Drop for AwaitedBody<B> {
+    /// Nobody waits for the rest.
+    fn drop(&mut self) {
+        self.activity.body_awaited.store(ARRIVED, Ordering::Relaxed);
     }
 }
 
@@ -176,26 +286,66 @@ mod tests {
         let entries: Vec<_> = (0..4)
             .map(|number| {
                 sleep(Duration::from_millis(2));
-                connections.enter(number)
+                connections.enter(number, None)
             })
             .collect();
         let busy = entries[0].activity.begin().unwrap();
         entries[1].activity.set_stalled(true);
-        connections.give_up_idlest();
+        connections.make_room(None);
         assert!(!entries.iter().any(is_given_up), "all of them are new");
         sleep(GRACE);
-        connections.give_up_idlest();
+        connections.make_room(None);
         assert_eq!(
             entries.iter().map(is_given_up).collect::<Vec<_>>(),
             [false, false, true, false]
         );
         assert!(entries[2].activity.begin().is_none());
-        connections.give_up_idlest();
+        connections.make_room(None);
         assert!(is_given_up(&entries[3]));
         drop(busy);
-        connections.give_up_idlest();
+        connections.make_room(None);
         assert!(!is_given_up(&entries[0]), "it has only just become idle");
         drop(entries);
         assert!(connections.open().is_empty());
+    }
+
+    #[test]
+    fn whose_body_does_not_come_makes_room() {
+        let connections = Connections::new();
+        let entry = connections.enter(0, None);
+        let _busy = entry.activity.begin().unwrap();
+        let wait = |age: Duration| {
+            let since = entry.activity.now().saturating_sub(age.as_millis() as u64);
+            entry.activity.body_awaited.store(since, Ordering::Relaxed);
+        };
+        sleep(BODY_GRACE);
+        for (age, is_over) in [(BODY_GRACE / 2, false), (BODY_GRACE, true)] {
+            wait(age);
+            connections.make_room(None);
+            assert_eq!(is_given_up(&entry), is_over);
+        }
+    }
+
+    #[test]
+    fn who_has_many_makes_room_for_who_has_few() {
+        let connections = Connections::new();
+        let [greedy, modest, new] =
+            [1, 2, 3].map(|n| IpNet::from(std::net::IpAddr::from([203, 0, 113, n])));
+        let entries: Vec<_> = [greedy, modest, greedy, greedy, modest]
+            .into_iter()
+            .zip(0..)
+            .map(|(peer, number)| {
+                sleep(Duration::from_millis(2));
+                connections.enter(number, Some(peer))
+            })
+            .collect();
+        let given_up = || entries.iter().map(is_given_up).collect::<Vec<_>>();
+        let _at_work = entries[0].activity.begin().unwrap();
+        connections.make_room(Some(modest));
+        assert_eq!(given_up(), [false; 5], "it has not much less");
+        connections.make_room(None);
+        assert_eq!(given_up(), [false; 5], "nobody knows whose it is");
+        connections.make_room(Some(new));
+        assert_eq!(given_up(), [false, false, true, false, false]);
     }
 }

@@ -5,6 +5,7 @@ use hyper::header::{HOST, HeaderName, HeaderValue, ORIGIN, REFERER, USER_AGENT};
 
 const FOREIGN_PAGE: &str = "Forbidden: the request comes from a web page of another origin";
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 
 /// Refuses, with the reason, what a web page of another origin makes a browser on this machine
 /// send: a local service without credentials would obey it.
@@ -33,10 +34,26 @@ pub(crate) fn check_origin(
     }
 }
 
-/// Refuses, with the reason, a GET that changes something and that a browser sends which does not say
-/// for whom. Browsers before 2023, and all over plain HTTP to an address that is not of this machine,
-/// send an image's request without any of the headers that [`check_origin`] looks at.
+/// Whether a browser goes to an address: somebody has clicked on a link, in a mail too, has sent a form or
+/// has typed it. That never changes anything.
+pub(crate) fn is_navigation(headers: &HeaderMap) -> bool {
+    headers.get(SEC_FETCH_MODE).is_some_and(|mode| mode.as_bytes() == b"navigate")
+}
+
+/// Refuses, with the reason, a request that changes something and that a browser sends by going to an
+/// address.
+pub(crate) fn check_navigation(headers: &HeaderMap) -> Result<(), &'static str> {
+    match is_navigation(headers) {
+        true => Err("Forbidden: a link, a form or an address in a browser changes nothing"),
+        false => Ok(()),
+    }
+}
+
+/// Refuses, with the reason, a GET that changes something and that a browser sends by going to an address,
+/// or without saying for whom. Browsers before 2023, and all over plain HTTP to an address that is not of
+/// this machine, send an image's request without any of the headers that [`check_origin`] looks at.
 pub(crate) fn check_unsafe_get(headers: &HeaderMap) -> Result<(), &'static str> {
+    check_navigation(headers)?;
     let agent = headers.get(USER_AGENT).map(HeaderValue::as_bytes).unwrap_or_default();
     if agent.starts_with(b"Mozilla/") && !headers.contains_key(SEC_FETCH_SITE) {
         return Err("Forbidden: the browser does not say which page the request comes from");

@@ -1,10 +1,11 @@
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use hyper::HeaderMap;
 use hyper::header::HeaderName;
+use ipnet::IpNet;
 
 use crate::config::PeerConfig;
 
@@ -12,7 +13,7 @@ use crate::config::PeerConfig;
 #[derive(Debug)]
 pub(crate) struct Peers {
     config: PeerConfig,
-    connections: Mutex<HashMap<IpAddr, u32>>,
+    connections: Mutex<HashMap<IpNet, u32>>,
     requests: Mutex<Requests>,
 }
 
@@ -20,24 +21,27 @@ pub(crate) struct Peers {
 #[derive(Debug)]
 pub(crate) struct Place {
     peers: Arc<Peers>,
-    peer: Option<IpAddr>,
+    address: Option<IpAddr>,
 }
 
 /// When the requests of each peer, at the rate that it may send them, would all have come: a token
 /// bucket, kept as one moment (the generic cell rate algorithm).
 #[derive(Debug)]
 struct Requests {
-    recent: HashMap<IpAddr, Instant>,
+    recent: HashMap<IpNet, Instant>,
     /// Those of before `recent` became full. A peer that is in neither has an untouched bucket.
-    older: HashMap<IpAddr, Instant>,
+    older: HashMap<IpNet, Instant>,
 }
 
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
-/// Peers that are remembered are at most twice as many.
-const MAX_PEERS: usize = 10_000;
+/// Networks that are remembered are at most twice as many.
+const MAX_NETWORKS: usize = 30_000;
 /// How many entries of `X-Forwarded-For` are looked through.
 const MAX_PROXIES: usize = 16;
+/// The networks of IPv6 that count as one peer, and how many times the share of one they have: whoever has
+/// an address has a network of 64 bits, and many have one of 56 or 48.
+const NETWORKS_V6: [(u8, u32); 3] = [(64, 1), (56, 4), (48, 16)];
 
 impl Peers {
     pub(crate) fn new(config: PeerConfig) -> Arc<Self> {
@@ -49,43 +53,49 @@ impl Peers {
     pub(crate) fn connect(self: &Arc<Self>, address: IpAddr) -> Option<Place> {
         let address = address.to_canonical();
         let is_free = self.is_trusted(address) || self.is_exempt(address);
-        let peer = (!is_free).then(|| peer(address));
-        if let Some(peer) = peer {
-            let mut connections = self.connections();
-            let count = connections.entry(peer).or_default();
-            if *count >= self.config.connections {
-                return None;
-            }
-            *count += 1;
+        let address = (!is_free).then_some(address);
+        let mut connections = self.connections();
+        let is_full = |(network, shares): (IpNet, u32)| {
+            let count = connections.get(&network).copied().unwrap_or(0);
+            count >= self.config.connections.saturating_mul(shares)
+        };
+        if address.is_some_and(|address| networks(address).any(is_full)) {
+            return None;
         }
-        Some(Place { peers: Arc::clone(self), peer })
+        for (network, _) in address.into_iter().flat_map(networks) {
+            *connections.entry(network).or_default() += 1;
+        }
+        Some(Place { peers: Arc::clone(self), address })
     }
 
-    /// Takes a request that came from `address` at the time `now`, or says how long to wait.
-    pub(crate) fn admit(
-        &self,
-        address: IpAddr,
-        headers: &HeaderMap,
-        now: Instant,
-    ) -> Result<(), Duration> {
+    /// Whose request it is that came from `address` with these headers, if there is a limit for them.
+    pub(crate) fn requester(&self, address: IpAddr, headers: &HeaderMap) -> Option<IpAddr> {
         let address = address.to_canonical();
-        let peer = match self.is_trusted(address) {
+        match self.is_trusted(address) {
             true => self.forwarded_for(address, headers),
-            false if self.is_exempt(address) => None,
-            false => Some(peer(address)),
-        };
-        let Some(peer) = peer else { return Ok(()) };
-        let interval = Duration::from_secs(1) / self.config.requests_per_second;
-        let ahead = interval * (self.config.burst - 1);
-        let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
-        let due = requests.due(peer).map_or(now, |due| due.max(now));
-        match due.duration_since(now).checked_sub(ahead) {
-            Some(wait) if !wait.is_zero() => Err(wait),
-            _ => {
-                requests.set_due(peer, due + interval);
-                Ok(())
-            }
+            false => (!self.is_exempt(address)).then_some(address),
         }
+    }
+
+    /// Takes a request of `requester` at the time `now`, or says how long to wait.
+    pub(crate) fn admit(&self, requester: IpAddr, now: Instant) -> Result<(), Duration> {
+        let interval = Duration::from_secs(1) / self.config.requests_per_second;
+        let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        let due = |network| requests.due(network).map_or(now, |due: Instant| due.max(now));
+        let waits = networks(requester).filter_map(|(network, shares)| {
+            let burst = self.config.burst.saturating_mul(shares);
+            let ahead = interval / shares * (burst - 1);
+            let wait = due(network).duration_since(now).checked_sub(ahead)?;
+            (!wait.is_zero()).then_some(wait)
+        });
+        if let Some(wait) = waits.max() {
+            return Err(wait);
+        }
+        for (network, shares) in networks(requester) {
+            let due = requests.due(network).map_or(now, |due| due.max(now));
+            requests.set_due(network, due + interval / shares);
+        }
+        Ok(())
     }
 
     fn is_trusted(&self, address: IpAddr) -> bool {
@@ -103,53 +113,62 @@ impl Peers {
         let lines: Vec<_> = headers.get_all(FORWARDED_FOR).iter().collect();
         let entries = lines.iter().rev().flat_map(|line| line.to_str().unwrap_or("?").rsplit(','));
         for entry in entries.take(MAX_PROXIES) {
-            let Some(address) = address(entry.trim()) else { return Some(peer(proxy)) };
+            let Some(address) = address(entry.trim()) else { return Some(proxy) };
             if !self.is_trusted(address) {
-                return Some(peer(address));
+                return Some(address);
             }
         }
         None
     }
 
-    fn connections(&self) -> MutexGuard<'_, HashMap<IpAddr, u32>> {
+    fn connections(&self) -> MutexGuard<'_, HashMap<IpNet, u32>> {
         self.connections.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Place {
+    /// Whose connection it is, if those are counted: the widest network of the peer.
+    pub(crate) fn peer(&self) -> Option<IpNet> {
+        networks(self.address?).last().map(|(network, _)| network)
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let Some(peer) = self.peer else { return };
         let mut connections = self.peers.connections();
-        if let Some(count) = connections.get_mut(&peer) {
-            *count -= 1;
-            if *count == 0 {
-                connections.remove(&peer);
+        for (network, _) in self.address.into_iter().flat_map(networks) {
+            if let Some(count) = connections.get_mut(&network) {
+                *count -= 1;
+                if *count == 0 {
+                    connections.remove(&network);
+                }
             }
         }
     }
 }
 
 impl Requests {
-    fn due(&self, peer: IpAddr) -> Option<Instant> {
-        self.recent.get(&peer).or_else(|| self.older.get(&peer)).copied()
+    fn due(&self, network: IpNet) -> Option<Instant> {
+        self.recent.get(&network).or_else(|| self.older.get(&network)).copied()
     }
 
-    fn set_due(&mut self, peer: IpAddr, due: Instant) {
-        if self.recent.len() >= MAX_PEERS && !self.recent.contains_key(&peer) {
+    fn set_due(&mut self, network: IpNet, due: Instant) {
+        if self.recent.len() >= MAX_NETWORKS && !self.recent.contains_key(&network) {
             self.older = std::mem::take(&mut self.recent);
         }
-        self.recent.insert(peer, due);
+        self.recent.insert(network, due);
     }
 }
 
-/// Whoever has an address of IPv6 has 2^64 of them.
-fn peer(address: IpAddr) -> IpAddr {
-    match address {
-        IpAddr::V4(_) => address,
-        IpAddr::V6(address) => {
-            IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64)))
-        }
-    }
+/// The networks of an address that count as one peer, the narrowest first, and how many shares they have.
+fn networks(address: IpAddr) -> impl Iterator<Item = (IpNet, u32)> {
+    let lengths: &[(u8, u32)] = match address {
+        IpAddr::V4(_) => &[(32, 1)],
+        IpAddr::V6(_) => &NETWORKS_V6,
+    };
+    let network =
+        move |len| IpNet::new(address, len).expect("an address is at least so long").trunc();
+    lengths.iter().map(move |(len, shares)| (network(*len), *shares))
 }
 
 /// An address as front ends write it, with a port or without one.
@@ -186,7 +205,8 @@ mod tests {
         let peers = peers(&[]);
         let now = Instant::now() + Duration::from_secs(1);
         let admit = |address: &str, millis: u64| {
-            peers.admit(ip(address), &HeaderMap::new(), now + Duration::from_millis(millis))
+            let requester = peers.requester(ip(address), &HeaderMap::new());
+            requester.map_or(Ok(()), |it| peers.admit(it, now + Duration::from_millis(millis)))
         };
         for _ in 0..3 {
             assert_eq!(admit("203.0.113.1", 0), Ok(()));
@@ -206,6 +226,10 @@ mod tests {
         }
         assert!(admit("2001:db8::ffff:1:2:3", 0).is_err());
         assert_eq!(admit("2001:db8:0:1::", 0), Ok(()));
+        let admitted = (2..=0xff).filter(|n| admit(&format!("2001:db8:0:{n:x}::"), 0).is_ok());
+        assert_eq!(admitted.count(), 3 * 4 - 4, "they share a network of 56 bits");
+        let admitted = (0..=0xff).filter(|n| admit(&format!("2001:db8:0:{n:x}00::"), 0).is_ok());
+        assert_eq!(admitted.count(), 3 * 16 - 12, "and one of 48");
         for _ in 0..10 {
             assert_eq!(admit("127.0.0.1", 0), Ok(()));
         }
@@ -221,23 +245,16 @@ mod tests {
         assert_eq!(named(&["198.51.100.9, 203.0.113.1 , 10.1.2.3"]), Some(ip("203.0.113.1")));
         assert_eq!(named(&["198.51.100.9", "203.0.113.1"]), Some(ip("203.0.113.1")));
         assert_eq!(named(&["203.0.113.1:5000"]), Some(ip("203.0.113.1")));
-        assert_eq!(named(&["[2001:db8::7]:5000"]), Some(ip("2001:db8::")));
-        assert_eq!(named(&["2001:db8::7"]), Some(ip("2001:db8::")));
+        assert_eq!(named(&["[2001:db8::7]:5000"]), Some(ip("2001:db8::7")));
+        assert_eq!(named(&["2001:db8::7"]), Some(ip("2001:db8::7")));
         assert_eq!(named(&["::ffff:203.0.113.1"]), Some(ip("203.0.113.1")));
         assert_eq!(named(&["203.0.113.1, unknown"]), Some(ip("10.0.0.1")));
         assert_eq!(named(&["203.0.113.1,"]), Some(ip("10.0.0.1")));
         // Who asks directly cannot name anybody.
         let headers = forwarded(&["198.51.100.9"]);
-        let now = Instant::now();
-        for _ in 0..3 {
-            assert_eq!(peers.admit(ip("203.0.113.1"), &headers, now), Ok(()));
-        }
-        assert!(peers.admit(ip("203.0.113.1"), &HeaderMap::new(), now).is_err());
+        assert_eq!(peers.requester(ip("203.0.113.1"), &headers), Some(ip("203.0.113.1")));
         // A front end on this machine does not exempt those it names.
-        for _ in 0..3 {
-            assert_eq!(peers.admit(ip("127.0.0.1"), &headers, now), Ok(()));
-        }
-        assert!(peers.admit(ip("127.0.0.1"), &headers, now).is_err());
+        assert_eq!(peers.requester(ip("127.0.0.1"), &headers), Some(ip("198.51.100.9")));
     }
 
     #[test]
@@ -252,17 +269,28 @@ mod tests {
         }
         drop(held);
         assert!(peers.connect(ip("203.0.113.1")).is_some());
+        // Networks of 64 bits have the share of one peer, those of 56 four, and those of 48 sixteen.
+        let connect = |subnet: u16| peers.connect(ip(&format!("2001:db8:0:{subnet:x}::1")));
+        let held: Vec<_> = (0..0x1000).step_by(0x10).filter_map(connect).collect();
+        assert_eq!(held.len(), 32);
+        drop(held);
+        let held: Vec<_> =
+            (0..0x100).flat_map(|subnet| [connect(subnet), connect(subnet)]).collect();
+        assert_eq!(held.iter().flatten().count(), 8);
+        assert!(connect(0x100).is_some());
+        assert!(peers.connect(ip("2001:db8:1::1")).is_some());
+        drop(held);
         assert!(peers.connections().is_empty());
     }
 
     #[test]
     fn few_peers_are_remembered() {
         let peers = peers(&[]);
-        for n in 0..u32::try_from(5 * MAX_PEERS).unwrap() {
+        for n in 0..u32::try_from(5 * MAX_NETWORKS).unwrap() {
             let address = IpAddr::V4((0x0a00_0000 + n).into());
-            assert_eq!(peers.admit(address, &HeaderMap::new(), Instant::now()), Ok(()));
+            assert_eq!(peers.admit(address, Instant::now()), Ok(()));
         }
         let requests = peers.requests.lock().unwrap();
-        assert!(requests.recent.len() + requests.older.len() <= 2 * MAX_PEERS);
+        assert!(requests.recent.len() + requests.older.len() <= 2 * MAX_NETWORKS);
     }
 }

@@ -9,6 +9,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::{GracefulConnection, GracefulShutdown};
+use ipnet::IpNet;
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
@@ -16,9 +17,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{sleep, timeout};
 
 use super::Answer;
-use super::connections::{Activity, BusyBody, Connections};
+use super::connections::{Activity, AwaitedBody, BusyBody, Connections};
 use super::patient::Patient;
-use super::peers::Peers;
+use super::peers::{Peers, Place};
 
 /// What a stranger can make a listener hold.
 #[derive(Clone, Debug)]
@@ -94,7 +95,7 @@ pub(crate) fn serve_stream<C, H, F>(
 ) -> impl GracefulConnection<Error = hyper::Error>
 where
     C: AsyncRead + AsyncWrite + Unpin + 'static,
-    H: Fn(Request<Incoming>) -> F,
+    H: Fn(Request<AwaitedBody<Incoming>>) -> F,
     F: Future<Output = Answer>,
 {
     serve_one(stream, limits, Activity::since(Instant::now()), handler)
@@ -108,7 +109,7 @@ fn serve_one<C, H, F>(
 ) -> impl GracefulConnection<Error = hyper::Error> + use<C, H, F>
 where
     C: AsyncRead + AsyncWrite + Unpin + 'static,
-    H: Fn(Request<Incoming>) -> F,
+    H: Fn(Request<AwaitedBody<Incoming>>) -> F,
     F: Future<Output = Answer>,
 {
     let mut http = http1::Builder::new();
@@ -120,7 +121,7 @@ where
     let stream = Patient::new(stream, limits.answer_patience, Arc::clone(&activity));
     let service = service_fn(move |request| {
         let busy = activity.begin();
-        let answer = handler(request);
+        let answer = handler(request.map(|body| AwaitedBody::new(body, Arc::clone(&activity))));
         async {
             let busy = busy.ok_or(GivenUp)?;
             Ok::<_, GivenUp>(answer.await.map(|body| BusyBody::new(body, busy)))
@@ -138,7 +139,7 @@ pub(crate) async fn serve<L, H, F>(
     shutdown: impl Future<Output = ()>,
 ) where
     L: Listener,
-    H: Fn(Option<IpAddr>, Request<Incoming>) -> F + Clone + Send + 'static,
+    H: Fn(Option<IpAddr>, Request<AwaitedBody<Incoming>>) -> F + Clone + Send + 'static,
     F: Future<Output = Answer> + Send + 'static,
 {
     let places = Arc::new(Semaphore::new(limits.connections as usize));
@@ -167,11 +168,12 @@ pub(crate) async fn serve<L, H, F>(
             },
             None => None,
         };
+        let peer = peer_place.as_ref().and_then(Place::peer);
         let place = tokio::select! {
-            place = place(&places, &connections) => place,
+            place = place(&places, &connections, peer) => place,
             () = &mut shutdown => break,
         };
-        let entry = connections.enter(number);
+        let entry = connections.enter(number, peer);
         let handler = handler.clone();
         let activity = Arc::clone(&entry.activity);
         let answer = move |request| handler(address, request);
@@ -195,13 +197,17 @@ pub(crate) async fn serve<L, H, F>(
     }
 }
 
-/// Waits for a place, if need be that of a connection that is idle.
-async fn place(places: &Arc<Semaphore>, connections: &Connections) -> OwnedSemaphorePermit {
+/// Waits for a place for a connection of `peer`, if need be that of one that waits for its own peer.
+async fn place(
+    places: &Arc<Semaphore>,
+    connections: &Connections,
+    peer: Option<IpNet>,
+) -> OwnedSemaphorePermit {
     loop {
         if let Ok(place) = Arc::clone(places).try_acquire_owned() {
             return place;
         }
-        connections.give_up_idlest();
+        connections.make_room(peer);
         let waited = timeout(ROOM_INTERVAL, Arc::clone(places).acquire_owned()).await;
         if let Ok(place) = waited {
             return place.expect("the places are never closed");

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use bsv_minerid::{Alias, Error, Identity, MinerIds};
 use bsv_tx::{Script, Txid};
 use bytes::Bytes;
+use hyper::http::request::Parts;
 use hyper::{Method, Request, StatusCode};
 use matchit::Params;
 use percent_encoding::percent_decode_str;
@@ -11,7 +12,7 @@ use percent_encoding::percent_decode_str;
 use super::coinbase2;
 use super::refusal::{Refusal, deny};
 use crate::access::{Caller, Scope};
-use crate::http::{Answer, Routes, answer, check_unsafe_get};
+use crate::http::{Answer, Routes, answer, check_unsafe_get, is_navigation};
 
 /// Answers the requests of the miner identity specification.
 #[derive(Debug)]
@@ -65,27 +66,39 @@ impl MinerIdApi {
         self.routes.pattern(without_slash(path))
     }
 
+    /// Refuses what needs no body to be refused.
+    pub(crate) fn admit(&self, head: &Parts, caller: &Caller) -> Result<(), Answer> {
+        let path = without_slash(head.uri.path());
+        let (route, params) =
+            self.routes.at(path).ok_or_else(|| Refusal::not_found().into_text())?;
+        let allowed = match route {
+            Route::Coinbase2 => caller.require_for_some_alias(route.scope()),
+            _ => caller.require(route.scope(), || param(&params, "alias").ok()),
+        };
+        allowed.map_err(|denied| deny(&denied))?;
+        let methods = route.methods();
+        if !methods.split(", ").any(|method| method == head.method.as_str()) {
+            return Err(answer::method_not_allowed(methods));
+        }
+        if matches!(route, Route::Rotate | Route::OutputScriptWithData)
+            && head.method == Method::GET
+        {
+            check_unsafe_get(&head.headers)
+                .map_err(|reason| answer::text(StatusCode::FORBIDDEN, reason))?;
+        }
+        Ok(())
+    }
+
+    /// Answers a request that was admitted.
     pub(crate) async fn answer(&self, request: Request<Bytes>, caller: &Caller) -> Answer {
         let path = without_slash(request.uri().path());
         let Some((route, params)) = self.routes.at(path) else {
             return Refusal::not_found().into_text();
         };
-        let alias = || match route {
-            Route::Coinbase2 => coinbase2::alias(request.body()),
-            _ => param(&params, "alias").ok(),
-        };
-        if let Err(denied) = caller.require(route.scope(), alias) {
-            return deny(&denied);
-        }
-        let methods = route.methods();
-        if !methods.split(", ").any(|method| method == request.method().as_str()) {
-            return answer::method_not_allowed(methods);
-        }
-        if matches!(route, Route::Rotate | Route::OutputScriptWithData)
-            && request.method() == Method::GET
-            && let Err(reason) = check_unsafe_get(request.headers())
+        if let Route::Coinbase2 = route
+            && let Err(denied) = caller.require(route.scope(), || coinbase2::alias(request.body()))
         {
-            return answer::text(StatusCode::FORBIDDEN, reason);
+            return deny(&denied);
         }
         self.call(route, &params, &request).await.unwrap_or_else(Refusal::into_text)
     }
@@ -102,9 +115,9 @@ impl MinerIdApi {
             Route::OutputScript => {
                 let height = height(&param(params, "height")?)?;
                 let identity = self.identity(&alias()?)?;
-                let script = match *request.method() {
-                    Method::HEAD => identity.preview_output_script(height)?,
-                    _ => identity.output_script(height)?,
+                let script = match is_preview(request) {
+                    true => identity.preview_output_script(height)?,
+                    false => identity.output_script(height)?,
                 };
                 Ok(answer::hexadecimal(&script))
             }
@@ -207,6 +220,11 @@ struct PkSignJson {
 /// The older generator takes no notice of a slash at the end.
 fn without_slash(path: &str) -> &str {
     path.strip_suffix('/').unwrap_or(path)
+}
+
+/// Whether somebody only looks, without a document being handed out.
+fn is_preview(request: &Request<Bytes>) -> bool {
+    *request.method() == Method::HEAD || is_navigation(request.headers())
 }
 
 fn param<'p>(params: &Params<'_, 'p>, name: &str) -> Result<Cow<'p, str>, Refusal> {

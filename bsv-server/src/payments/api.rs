@@ -6,6 +6,7 @@ use bytes::Bytes;
 use hyper::header::{
     ACCEPT, ALLOW, AUTHORIZATION, CONTENT_TYPE, ETAG, HeaderValue, WWW_AUTHENTICATE,
 };
+use hyper::http::request::Parts;
 use hyper::{Method, Request, StatusCode};
 use serde::Deserialize;
 
@@ -49,11 +50,24 @@ impl PaymentsApi {
         self.routes.pattern(path)
     }
 
+    /// Refuses what needs no body to be refused.
+    pub(crate) fn admit(&self, head: &Parts) -> Result<(), Answer> {
+        let path = head.uri.path();
+        let (route, _) = self
+            .routes
+            .at(path)
+            .ok_or_else(|| Problem::no_such_path(path).into_answer_for_payer())?;
+        if !route.methods().split(", ").any(|method| method == head.method.as_str()) {
+            return Err(method_not_allowed(route, &head.method).into_answer_for_payer());
+        }
+        Ok(())
+    }
+
+    /// Answers a request that was admitted.
     pub(crate) async fn answer(&self, request: &Request<Bytes>) -> Answer {
         let path = request.uri().path();
         let Some((route, params)) = self.routes.at(path) else {
-            let detail = format!("there is nothing at {path}");
-            return Problem::of_status(StatusCode::NOT_FOUND, detail).into_answer_for_payer();
+            return Problem::no_such_path(path).into_answer_for_payer();
         };
         let param = |name| params.get(name).unwrap_or_default();
         let answered = match (route, request.method()) {
@@ -227,12 +241,18 @@ fn with_type(mut answer: Answer, content_type: &'static str) -> Answer {
     answer
 }
 
+impl Route {
+    fn methods(self) -> &'static str {
+        match self {
+            Self::Payment(_) => "GET, HEAD, POST",
+            Self::Channel => "GET, HEAD",
+            Self::Message => "POST",
+        }
+    }
+}
+
 fn method_not_allowed(route: Route, method: &Method) -> Problem {
-    let methods = match route {
-        Route::Payment(_) => "GET, HEAD, POST",
-        Route::Channel => "GET, HEAD",
-        Route::Message => "POST",
-    };
+    let methods = route.methods();
     let detail = format!("{method} is not possible here, only {methods}");
     Problem::of_status(StatusCode::METHOD_NOT_ALLOWED, detail).with_header(ALLOW, methods)
 }

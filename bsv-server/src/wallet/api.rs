@@ -6,6 +6,7 @@ use bsv_invoicing::{
 };
 use bytes::Bytes;
 use hyper::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, LINK, LOCATION};
+use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method, Request, StatusCode};
 use tokio::sync::Semaphore;
 
@@ -78,16 +79,25 @@ impl WalletApi {
         self.routes.pattern(path)
     }
 
-    pub(crate) async fn answer(&self, request: &Request<Bytes>, caller: &Caller) -> Answer {
+    /// Refuses what needs no body to be refused.
+    pub(crate) fn admit(&self, head: &Parts, caller: &Caller) -> Result<(), Answer> {
+        let path = head.uri.path();
+        let (route, _) =
+            self.routes.at(path).ok_or_else(|| Problem::no_such_path(path).into_answer())?;
+        let scope = route.scope(&head.method);
+        caller.require(scope, || None::<&str>).map_err(|denied| deny(&denied))?;
+        if !route.methods().split(", ").any(|method| method == head.method.as_str()) {
+            return Err(method_not_allowed(route, &head.method).into_answer());
+        }
+        Ok(())
+    }
+
+    /// Answers a request that was admitted.
+    pub(crate) async fn answer(&self, request: &Request<Bytes>) -> Answer {
         let path = request.uri().path();
         let Some((route, params)) = self.routes.at(path) else {
-            let detail = format!("there is nothing at {path}");
-            return Problem::of_status(StatusCode::NOT_FOUND, detail).into_answer();
+            return Problem::no_such_path(path).into_answer();
         };
-        let scope = route.scope(request.method());
-        if let Err(denied) = caller.require(scope, || None::<&str>) {
-            return deny(&denied);
-        }
         let id = params.get("id").unwrap_or_default();
         self.call(route, id, request).await.unwrap_or_else(Problem::into_answer)
     }

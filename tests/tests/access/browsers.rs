@@ -87,6 +87,12 @@ fn what_browsers_send_for_foreign_pages_changes_nothing() {
             assert_eq!(reply.header("access-control-allow-origin"), None);
         }
     }
+    // Somebody clicks on a link in a mail, or types the address.
+    let typed = "Sec-Fetch-Site: none\r\nSec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: document\r\n";
+    for (method, path, body) in CHANGES {
+        let reply = send(server, &local(CHROME, typed), method, &path.replace("ID", id), body);
+        assert_eq!(reply.status, 403, "{method} {path}: {}", reply.body);
+    }
     // What such a page can ask for with a GET that changes something.
     let head = local(OLD_SAFARI, OLD_SILENT_IMAGE);
     for path in ["/opreturn/first/rotate", &format!("/opreturn/first/5/{}", "00".repeat(32))] {
@@ -94,12 +100,10 @@ fn what_browsers_send_for_foreign_pages_changes_nothing() {
         assert_eq!(reply.status, 403, "{}", reply.body);
     }
     assert_eq!(state(site, server, id), before);
-    // Who types an address, and programs, may.
-    let typed = "Sec-Fetch-Site: none\r\nSec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: document\r\n";
-    for head in [local(CHROME, typed), local("", "User-Agent: curl/8.14.1\r\nAccept: */*\r\n")] {
-        let reply = send(server, &head, "GET", "/opreturn/first/rotate", "");
-        assert_eq!(reply.status, 200, "{}", reply.body);
-    }
+    // Programs may.
+    let head = local("", "User-Agent: curl/8.14.1\r\nAccept: */*\r\n");
+    let reply = send(server, &head, "GET", "/opreturn/first/rotate", "");
+    assert_eq!(reply.status, 200, "{}", reply.body);
     assert_ne!(state(site, server, id), before);
 }
 

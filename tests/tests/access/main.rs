@@ -12,6 +12,7 @@ mod logs;
 mod payers;
 mod routes;
 mod secrets;
+mod stalled;
 mod token_file;
 mod tokens;
 

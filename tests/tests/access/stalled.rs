@@ -1,0 +1,122 @@
+//! Strangers who begin to send something, and then send no more.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use bsv_tests::{Client, Server, Site};
+use serde_json::{Value, json};
+use tokio::net::TcpSocket;
+
+use crate::Guarded;
+
+/// A path of the payments listener that takes a body.
+const PATH: &str = "/api/v1/payment/AAAAAAAAAAAAAAAA";
+
+/// A server with these settings of the payments listener, and the data directory that it needs.
+fn start(payments: Value) -> (Server, Site) {
+    let mut site = Site::with(json!({"payments": payments, "minerid": {"enabled": false}}));
+    site.set_env("BSV_LOG", "off");
+    (site.server(), site)
+}
+
+/// Begins a request of so many bytes, and sends the first of them.
+fn begin(address: &str, from: Ipv4Addr, path: &str, len: usize, sent: usize) -> TcpStream {
+    let mut stream = connect(address, from);
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n\
+         Content-Length: {len}\r\nConnection: close\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).unwrap();
+    stream.write_all(&vec![b' '; sent]).unwrap();
+    stream
+}
+
+fn connect(address: &str, from: Ipv4Addr) -> TcpStream {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
+    let connected = runtime.block_on(async {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind(SocketAddr::new(IpAddr::V4(from), 0)).unwrap();
+        socket.connect(address.parse().unwrap()).await.unwrap().into_std().unwrap()
+    });
+    connected.set_nonblocking(false).unwrap();
+    connected
+}
+
+/// Whether the connection was given up without an answer; it still waits if not.
+fn is_given_up(stream: &mut TcpStream) -> bool {
+    stream.set_nonblocking(true).unwrap();
+    match stream.read(&mut [0; 100]) {
+        Ok(0) => true,
+        Ok(_) => panic!("it has an answer"),
+        Err(error) => error.kind() != ErrorKind::WouldBlock,
+    }
+}
+
+#[test]
+fn bodies_that_do_not_come_keep_nobody_out() {
+    let (server, _site) = start(json!({"connections": 16}));
+    let payments = server.payments();
+    let stalled = |_| begin(payments.address(), Ipv4Addr::LOCALHOST, PATH, 10, 1);
+    let mut held: Vec<_> = (0..16).map(stalled).collect();
+    assert_eq!(payments.get("/api/v1/payment/x").status, 404);
+    let given_up = held.iter_mut().filter_map(|stream| is_given_up(stream).then_some(()));
+    assert_eq!(given_up.count(), 1, "one has made room");
+}
+
+#[test]
+fn one_peer_keeps_no_other_out() {
+    let settings = json!({"connections": 16, "connectionsPerPeer": 16, "limitLoopback": true});
+    let (server, _site) = start(settings);
+    let payments = server.payments();
+    let greedy = Ipv4Addr::new(127, 0, 0, 2);
+    let stalled = |_| begin(payments.address(), greedy, PATH, 10, 1);
+    let mut held: Vec<_> = (0..16).map(stalled).collect();
+    for _ in 0..4 {
+        assert_eq!(payments.get("/api/v1/payment/x").status, 404);
+    }
+    assert!(held.iter_mut().any(is_given_up));
+}
+
+#[test]
+fn one_peer_does_not_take_all_places_of_large_bodies() {
+    let settings = json!({"limitLoopback": true, "requestBurst": 1000});
+    let (server, _site) = start(settings);
+    let payments = server.payments();
+    let greedy = Ipv4Addr::new(127, 0, 0, 2);
+    let stalled = |_| begin(payments.address(), greedy, PATH, 200_000, 70_000);
+    let held: Vec<_> = (0..16).map(stalled).collect();
+    let large = " ".repeat(100_000);
+    let reply =
+        payments.send("POST", PATH, &[("Content-Type", "application/json")], large.as_bytes());
+    assert_eq!(reply.status, 400, "{}", reply.body);
+    drop(held);
+}
+
+#[test]
+fn what_needs_no_body_to_be_refused_is_refused_without_it() {
+    let guarded = Guarded::start();
+    let Guarded { server, .. } = &guarded;
+    let [minerid, wallet, payments] =
+        [server.address(), server.wallet().address(), server.payments().address()];
+    for (address, path, len, status) in [
+        (minerid, "/coinbase2", 10, 401),
+        (wallet, "/api/v1/invoices", 10, 401),
+        (payments, "/api/v1/payment", 10, 404),
+        (payments, "/api/v1/channel/x", 10, 405),
+        (payments, PATH, 100_000_000, 413),
+    ] {
+        let mut stream = begin(address, Ipv4Addr::LOCALHOST, path, len, 1);
+        let mut answer = [0; 12];
+        stream.read_exact(&mut answer).unwrap();
+        assert_eq!(answer, *format!("HTTP/1.1 {status}").as_bytes(), "{path}");
+    }
+    let token = guarded.token(&["wallet:read"]);
+    let reply = Client::new(wallet).send(
+        "POST",
+        "/nothing",
+        &[("Authorization", &format!("Bearer {token}"))],
+        b"{}",
+    );
+    assert_eq!(reply.status, 404);
+}
