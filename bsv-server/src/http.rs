@@ -22,3 +22,6 @@ pub(crate) use serve::{Limits, Listener, serve, serve_stream};
 
 /// An answer.
 pub type Answer = hyper::Response<AnswerBody>;
+
+/// An answer that refuses a request.
+pub(crate) type Refused = Box<Answer>;

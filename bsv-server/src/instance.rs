@@ -18,7 +18,7 @@ use crate::access::{Access, Caller, Denied, TokenFileError, Tokens};
 use crate::config::{Config, WalletConfig};
 use crate::control::{Keeping, RevocationKeys, SetUp};
 use crate::health::Health;
-use crate::http::{self, Answer, LargeBodies, Peers, Problem, answer};
+use crate::http::{self, Answer, LargeBodies, Peers, Problem, Refused, answer};
 use crate::minerid::{self, MinerIdApi};
 use crate::payments::PaymentsApi;
 use crate::wallet::{self, WalletApi};
@@ -231,7 +231,7 @@ impl Instance {
             Ok(()) if Health::pattern(head.uri.path()).is_some() => {
                 let health = self.health.answer(surface, &head.method, head.uri.path());
                 match Box::pin(health).await {
-                    Some(answer) => Err(answer),
+                    Some(answer) => Err(answer.into()),
                     None => self.admit(surface, &head),
                 }
             }
@@ -242,7 +242,7 @@ impl Instance {
             Ok(caller) => caller,
             Err(answer) => {
                 http::discard(body);
-                return answer;
+                return *answer;
             }
         };
         let service = Service::of(surface, head.uri.path());
@@ -269,7 +269,7 @@ impl Instance {
     }
 
     /// Refuses what a browser sends for a page of another origin, or for somebody who goes to an address.
-    fn check_browser(&self, surface: Surface, head: &Parts) -> Result<(), Answer> {
+    fn check_browser(&self, surface: Surface, head: &Parts) -> Result<(), Refused> {
         let checked = match surface {
             Surface::Control => Ok(()),
             _ if !matches!(head.method, Method::GET | Method::HEAD | Method::OPTIONS) => {
@@ -285,11 +285,11 @@ impl Instance {
             Surface::Payments | Surface::Control => Ok(()),
         });
         let service = Service::of(surface, head.uri.path());
-        checked.map_err(|reason| service.refuse(StatusCode::FORBIDDEN, reason))
+        checked.map_err(|reason| service.refuse(StatusCode::FORBIDDEN, reason).into())
     }
 
     /// Who asks for something that there is, and may. Refuses what needs no body to be refused.
-    fn admit(&self, surface: Surface, head: &Parts) -> Result<Caller, Answer> {
+    fn admit(&self, surface: Surface, head: &Parts) -> Result<Caller, Refused> {
         let service = Service::of(surface, head.uri.path());
         let caller = match surface {
             Surface::MinerId | Surface::Wallet => {
@@ -304,7 +304,7 @@ impl Instance {
             (Service::MinerId, Some(minerid), ..) => minerid.admit(head, &caller)?,
             (Service::Wallet, _, Some(wallet), _) => wallet.admit(head, &caller)?,
             (Service::Payments, .., Some(payments)) => payments.admit(head)?,
-            _ => return Err(service.disabled()),
+            _ => return Err(service.disabled().into()),
         }
         Ok(caller)
     }

@@ -12,7 +12,7 @@ use percent_encoding::percent_decode_str;
 use super::coinbase2;
 use super::refusal::{Refusal, deny};
 use crate::access::{Caller, Scope};
-use crate::http::{Answer, Routes, answer, check_unsafe_get, is_navigation};
+use crate::http::{Answer, Refused, Routes, answer, check_unsafe_get, is_navigation};
 
 /// Answers the requests of the miner identity specification.
 #[derive(Debug)]
@@ -67,7 +67,7 @@ impl MinerIdApi {
     }
 
     /// Refuses what needs no body to be refused.
-    pub(crate) fn admit(&self, head: &Parts, caller: &Caller) -> Result<(), Answer> {
+    pub(crate) fn admit(&self, head: &Parts, caller: &Caller) -> Result<(), Refused> {
         let path = without_slash(head.uri.path());
         let (route, params) =
             self.routes.at(path).ok_or_else(|| Refusal::not_found().into_text())?;
@@ -78,7 +78,7 @@ impl MinerIdApi {
         allowed.map_err(|denied| deny(&denied))?;
         let methods = route.methods();
         if !methods.split(", ").any(|method| method == head.method.as_str()) {
-            return Err(answer::method_not_allowed(methods));
+            return Err(answer::method_not_allowed(methods).into());
         }
         if matches!(route, Route::Rotate | Route::OutputScriptWithData)
             && head.method == Method::GET

@@ -10,7 +10,7 @@ use hyper::http::request::Parts;
 use hyper::{Method, Request, StatusCode};
 use serde::Deserialize;
 
-use crate::http::{Answer, Problem, Routes, answer};
+use crate::http::{Answer, Problem, Refused, Routes, answer};
 
 /// Answers payers.
 #[derive(Debug)]
@@ -51,14 +51,14 @@ impl PaymentsApi {
     }
 
     /// Refuses what needs no body to be refused.
-    pub(crate) fn admit(&self, head: &Parts) -> Result<(), Answer> {
+    pub(crate) fn admit(&self, head: &Parts) -> Result<(), Refused> {
         let path = head.uri.path();
         let (route, _) = self
             .routes
             .at(path)
             .ok_or_else(|| Problem::no_such_path(path).into_answer_for_payer())?;
         if !route.methods().split(", ").any(|method| method == head.method.as_str()) {
-            return Err(method_not_allowed(route, &head.method).into_answer_for_payer());
+            return Err(method_not_allowed(route, &head.method).into_answer_for_payer().into());
         }
         Ok(())
     }

@@ -13,7 +13,7 @@ use tokio::sync::Semaphore;
 use super::list::{self, Listing, MAX_STREAMS};
 use super::refusal::deny;
 use crate::access::{Caller, Scope};
-use crate::http::{Answer, Problem, Routes, answer};
+use crate::http::{Answer, Problem, Refused, Routes, answer};
 
 /// Answers the requests of the wallet specification.
 #[derive(Debug)]
@@ -80,14 +80,14 @@ impl WalletApi {
     }
 
     /// Refuses what needs no body to be refused.
-    pub(crate) fn admit(&self, head: &Parts, caller: &Caller) -> Result<(), Answer> {
+    pub(crate) fn admit(&self, head: &Parts, caller: &Caller) -> Result<(), Refused> {
         let path = head.uri.path();
         let (route, _) =
             self.routes.at(path).ok_or_else(|| Problem::no_such_path(path).into_answer())?;
         let scope = route.scope(&head.method);
         caller.require(scope, || None::<&str>).map_err(|denied| deny(&denied))?;
         if !route.methods().split(", ").any(|method| method == head.method.as_str()) {
-            return Err(method_not_allowed(route, &head.method).into_answer());
+            return Err(method_not_allowed(route, &head.method).into_answer().into());
         }
         Ok(())
     }
