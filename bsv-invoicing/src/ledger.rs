@@ -15,7 +15,7 @@
 //! | mined | in a block of the main chain, which a checked proof shows | count, can be spent | spent |
 //! | contested | was seen, is now nowhere, and nothing in the chain spends what it spends | count, cannot be spent | spent |
 //! | displaced | another transaction in the chain spends what it spends | do not count | free |
-//! | invalid | the network refused it for itself at six tips in a row | do not count | free |
+//! | invalid | the network refused it for itself at six tips in a row, or refused it when it was offered once more | do not count | free |
 //! | refused | the network, or the payee, did not take it | do not count | free |
 //! | cancelled | one of its coins was spent otherwise, on purpose | do not count | free |
 //!
@@ -33,7 +33,7 @@
 //! | [`TellContested`] | contested | contested | an event tells, once |
 //! | [`Displace`] | any that is not lost | displaced | what spends its receipts first |
 //! | [`Invalidate`] | any that is not lost | invalid | likewise; what spends its receipts is displaced |
-//! | [`Refuse`] (the network says no) | offered, of a payment to the wallet | refused; displaced if it was ever seen | |
+//! | [`Refuse`] (the network says no) | offered, of a payment to the wallet | refused; invalid if it was ever seen | |
 //! | [`RefuseByPayee`] | offered, of a payment by the wallet | refused | |
 //! | [`PrepareCancellation`], [`RecordCancellation`] | – | offered | the payment stays as it is until one of both is seen |
 //! | a cancellation is seen | offered, unseen | cancelled | of the payment |

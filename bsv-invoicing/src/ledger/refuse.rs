@@ -34,8 +34,9 @@ impl Command for Refuse {
             return Err(Refusal::NotInFlight(number).into());
         }
         let at = books.next_event_at(self.now);
+        // That it is displaced only the chain can say.
         let state = match record.was_seen {
-            true => TransactionState::Displaced,
+            true => TransactionState::Invalid,
             false => TransactionState::Refused,
         };
         books.change_state(number, state, at)?;

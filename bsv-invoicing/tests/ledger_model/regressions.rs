@@ -76,3 +76,33 @@ fn an_attempt_that_spends_what_is_lost_may_still_be_mined() {
         Step::Pay { url: 0, satoshis: 1000, fee_rate: 0 },
     ]);
 }
+
+/// What was seen once, and refused when it was offered again, was taken for displaced by the chain, so that a
+/// payment that spends it was taken for one that cannot be mined.
+#[test]
+fn what_the_network_refuses_again_may_still_be_mined() {
+    run(&[
+        Step::Fund { satoshis: 1438, showing: SHOWN },
+        Step::Fund { satoshis: 1173, showing: SHOWN },
+        Step::CreateInvoice { satoshis: 1438, is_short: false },
+        Step::Offer {
+            invoice: 0,
+            input: Input::Chained(0),
+            more: 1134,
+            also: Some(5858),
+            is_joint: true,
+            is_known: true,
+        },
+        Step::Pay { url: 3749, satoshis: 1000, fee_rate: 0 },
+        Step::Show { transaction: 26254, showing: SHOWN },
+        Step::Pay { url: 22192, satoshis: 1429, fee_rate: 50 },
+        Step::ShowStrangers {
+            transaction: 8300,
+            showing: Showing { is_fee_sufficient: false, ..SHOWN },
+        },
+        Step::Invalidate(13632),
+        Step::OfferAgain { payment: 4124, invoice: 4621, is_known: false },
+        Step::Refuse(19718),
+        Step::Pay { url: 10750, satoshis: 1000, fee_rate: 0 },
+    ]);
+}

@@ -196,7 +196,7 @@ impl Told {
     /// A payment to the wallet is refused. Of too many, the last is forgotten.
     pub(crate) fn refuse(&mut self, number: u64, invoice: u64, at: Timestamp) {
         if self.entries[&number].was_seen {
-            return self.set(number, TransactionState::Displaced, at);
+            return self.set(number, TransactionState::Invalid, at);
         }
         self.set(number, TransactionState::Refused, at);
         let entries = self.entries.values();

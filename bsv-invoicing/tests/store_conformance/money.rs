@@ -430,7 +430,7 @@ impl Model {
             Kind::Incoming { .. } => {
                 store.refuse(number, now).await.unwrap();
                 let state = match was_seen {
-                    true => TransactionState::Displaced,
+                    true => TransactionState::Invalid,
                     false => TransactionState::Refused,
                 };
                 self.set_state(chosen, State::Known(state));
