@@ -79,7 +79,8 @@ impl<R: Rows> Books<R> {
         for invoice in self.invoices_of(made.iter().map(|(_, receipt)| receipt.key))? {
             let was_in_flight = self.end_flight(number, invoice, before.state, new)?;
             if was_in_flight || before.state.counts() != new.counts() {
-                self.recount_invoice(invoice, was_in_flight, at)?;
+                let own = if new.counts() { self.paid_to(invoice, &made)? } else { 0 };
+                self.recount_invoice(invoice, (after.at, own), was_in_flight, at)?;
             }
         }
         if let Purpose::Outgoing(payment) = after.purpose {
@@ -302,30 +303,40 @@ impl<R: Rows> Books<R> {
         let mut sum = 0_u64;
         for ((_, number), ()) in self.rows.range::<Incoming>((invoice, 0)..=(invoice, u64::MAX))? {
             let record = self.transaction(number)?;
-            if !record.state.counts() || record.at >= expires_at {
-                continue;
-            }
-            for (_, receipt) in self.made_by(number)? {
-                if self.invoice_of(receipt.key)? == Some(invoice) {
-                    sum = sum.saturating_add(receipt.satoshis);
-                }
+            if record.state.counts() && record.at < expires_at {
+                sum = sum.saturating_add(self.paid_to(invoice, &self.made_by(number)?)?);
             }
         }
         Ok(sum)
     }
 
-    /// Notes that an invoice is paid, or is not any more. One that is open again, after a payment of it was
-    /// offered in vain, is looked at when it expires: it may have been looked at before.
+    /// What receipts pay to an invoice, in satoshis.
+    fn paid_to(&self, invoice: u64, receipts: &[(ReceiptKey, Receipt)]) -> Result<u64, R::Error> {
+        let mut sum = 0_u64;
+        for (_, receipt) in receipts {
+            if self.invoice_of(receipt.key)? == Some(invoice) {
+                sum = sum.saturating_add(receipt.satoshis);
+            }
+        }
+        Ok(sum)
+    }
+
+    /// Notes that an invoice is paid, or is not any more, after a transaction has come to pay so much of it
+    /// that came then. One that is open again, after a payment of it was offered in vain, is looked at when
+    /// it expires: it may have been looked at before.
     fn recount_invoice(
         &mut self,
         number: u64,
+        (came_at, own): (Timestamp, u64),
         was_in_flight: bool,
         at: Timestamp,
     ) -> Result<(), R::Error> {
         // Invoices that were found with the words alone are not there.
         let Some(mut invoice) = self.rows.get::<Invoices>(&number)? else { return Ok(()) };
-        let paid = self.paid_satoshis(number, invoice.expires_at)?;
-        let is_paid = paid >= invoice.satoshis.max(1);
+        let asked = invoice.satoshis.max(1);
+        // Most are paid by one transaction, which spares the look at others.
+        let is_paid = (own >= asked && came_at < invoice.expires_at)
+            || self.paid_satoshis(number, invoice.expires_at)? >= asked;
         let (is_deleted, expiry) = (invoice.deleted_at.is_some(), (invoice.expires_at, number));
         match (invoice.payment_received_at, is_paid) {
             (None, true) if !is_deleted => {

@@ -10,8 +10,8 @@ use tokio::sync::watch;
 
 use crate::dpp::{Acknowledgement, Payment};
 use crate::error::Error;
-use crate::ledger::queries::{GetIncoming, GetRecord};
-use crate::ledger::{Offer, Offered, Refuse, See};
+use crate::ledger::queries::{GetIncoming, GetInvoice, GetRecord};
+use crate::ledger::{Offer, Offered, Refusal, Refuse, See};
 use crate::model::invoice::Invoice;
 use crate::model::payment::{IncomingPayment, IncomingState};
 use crate::model::transaction::TransactionState;
@@ -46,7 +46,7 @@ impl<S: WalletStore> Wallet<S> {
         let acknowledgement = self.acknowledgement(id, txid);
         let before = self.store.get(GetIncoming(invoice.number)).await.map_err(Error::from)?;
         if before.iter().any(|it| it.txid == txid && is_shown(it.state)) {
-            self.check_paid(id, &txid).await?;
+            self.check_paid(invoice.number, &txid).await?;
             return Ok(acknowledgement);
         }
         let outcome = match self.broadcasts.get(&invoice.number) {
@@ -63,17 +63,18 @@ impl<S: WalletStore> Wallet<S> {
             }
         };
         outcome_of(outcome).await?;
-        self.check_paid(id, &txid).await?;
+        self.check_paid(invoice.number, &txid).await?;
         Ok(acknowledgement)
     }
 
     /// Fails unless an invoice is paid, now that the network shows this payment of it.
-    async fn check_paid(&self, id: &str, txid: &Txid) -> Result<(), Error> {
-        let invoice = self.invoice(id).await?;
+    async fn check_paid(&self, number: u64, txid: &Txid) -> Result<(), Error> {
+        let invoice = self.store.get(GetInvoice(number)).await?;
+        let invoice = invoice.ok_or(Refusal::UnknownInvoice(number))?;
         if invoice.payment_received_at.is_some() {
             return Ok(());
         }
-        let payments = self.store.get(GetIncoming(invoice.number)).await?;
+        let payments = self.store.get(GetIncoming(number)).await?;
         let state = payments.iter().rfind(|it| it.txid == *txid).map(|it| it.state);
         match state {
             Some(IncomingState::Waiting) => Err(Error::Waiting),
