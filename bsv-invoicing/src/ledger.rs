@@ -15,7 +15,7 @@
 //! | mined | in a block of the main chain, which a checked proof shows | count, can be spent | spent |
 //! | contested | was seen, is now nowhere, and nothing in the chain spends what it spends | count, cannot be spent | spent |
 //! | displaced | another transaction in the chain spends what it spends | do not count | free |
-//! | invalid | the network refused it for itself at six tips in a row, or refused it when it was offered once more | do not count | free |
+//! | invalid | the network refused it for itself at six tips in a row, or had shown it and refused it when it was offered once more | do not count | free |
 //! | refused | the network, or the payee, did not take it | do not count | free |
 //! | cancelled | one of its coins was spent otherwise, on purpose | do not count | free |
 //!

@@ -46,7 +46,8 @@ pub enum EventKind {
     PaymentRestored(u64),
     /// Another transaction took the place of a payment to the wallet.
     PaymentDisplaced(u64),
-    /// The network refused a payment to the wallet at several tips in a row.
+    /// The network refused a payment to the wallet at several tips in a row; or had shown it, and refused it when
+    /// it was offered once more.
     PaymentInvalid(u64),
     /// The wallet began a payment.
     OutgoingStarted(u64),

@@ -54,7 +54,8 @@ pub enum IncomingState {
     Contested,
     /// Another transaction has taken its place.
     Displaced,
-    /// The network has refused it at several tips in a row.
+    /// The network has refused it at several tips in a row; or had shown it, and refused it when it was offered
+    /// once more.
     Invalid,
     /// The network did not take it.
     Refused,

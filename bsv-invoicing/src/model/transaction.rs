@@ -70,8 +70,8 @@ pub enum TransactionState {
     },
     /// Another transaction in the chain spends what it spends.
     Displaced,
-    /// The network had shown it, and refused it for itself at several tips in a row, or when it was offered
-    /// once more.
+    /// The network refused it for itself at several tips in a row; or had shown it, and refused it when it was
+    /// offered once more.
     Invalid,
     /// It was not taken: by the network, or by the payee.
     Refused,
