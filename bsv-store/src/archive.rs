@@ -16,14 +16,13 @@ use std::fmt;
 use std::io::{self, Read, Write};
 
 use aead_stream::{DecryptorBE32, EncryptorBE32, Nonce, StreamBE32};
-use argon2::Params;
 use chacha20poly1305::XChaCha20Poly1305;
 use chacha20poly1305::aead::{KeyInit, Payload};
 use secrecy::{ExposeSecret, SecretString};
 use thiserror::Error;
 use zeroize::Zeroizing;
 
-use crate::seal::{checked_params, random, stretch};
+use crate::seal::{checked_params, params, random, stretch};
 
 const MAGIC: &[u8; 6] = b"bsvarc";
 const VERSION: [u8; 2] = [0, 1];
@@ -81,7 +80,7 @@ impl<W: Write> ArchiveWriter<W> {
         if passphrase.expose_secret().is_empty() {
             return Err(ArchiveError::EmptyPassphrase);
         }
-        let params = Params::DEFAULT;
+        let params = params();
         let (salt, nonce) = (random::<SALT_LEN>()?, random::<NONCE_LEN>()?);
         let mut header = Vec::with_capacity(HEADER_LEN);
         header.extend_from_slice(MAGIC);

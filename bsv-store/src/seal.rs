@@ -10,6 +10,12 @@ use zeroize::Zeroizing;
 pub(crate) const KEY_LEN: usize = 32;
 const NONCE_LEN: usize = 24;
 
+/// The Argon2id parameters of what is sealed now: 64 MiB, 3 iterations and 4 lanes (RFC 9106, section 4, the
+/// second recommended option).
+pub(crate) fn params() -> Params {
+    Params::new(64 << 10, 3, 4, Some(KEY_LEN)).expect("they are within Argon2's bounds")
+}
+
 /// Argon2id parameters that somebody wrote down: memory in KiB, iterations and lanes. `None` where
 /// they would take a machine's memory or time.
 pub(crate) fn checked_params(memory_kib: u32, iterations: u32, lanes: u32) -> Option<Params> {

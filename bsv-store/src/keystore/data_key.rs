@@ -4,7 +4,6 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use argon2::Params;
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -12,7 +11,7 @@ use zeroize::Zeroizing;
 
 use super::KeystoreError;
 use crate::files::{self, FileError};
-use crate::seal::{KEY_LEN, checked_params, open, random, seal, stretch};
+use crate::seal::{KEY_LEN, checked_params, open, params, random, seal, stretch};
 
 pub(super) const FILE_NAME: &str = "keystore.json";
 const FORMAT_VERSION: u32 = 1;
@@ -67,7 +66,7 @@ pub(super) fn write(
         None => StoredKey::Plain(hex::encode(key)),
         Some(passphrase) => {
             let salt = random::<16>()?;
-            let params = Params::DEFAULT;
+            let params = params();
             let wrapping_key = stretch(passphrase, &salt, &params);
             StoredKey::Wrapped {
                 memory_kib: params.m_cost(),

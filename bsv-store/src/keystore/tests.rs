@@ -1,3 +1,5 @@
+use crate::seal::{checked_params, seal, stretch};
+
 use super::*;
 
 fn passphrase(text: &str) -> SecretString {
@@ -261,4 +263,29 @@ fn every_flipped_byte_and_every_truncation_of_the_data_key_file_is_found() {
         fs::write(&path, &right[..place]).unwrap();
         assert!(open(dir.path(), Some(&right_passphrase)).is_err(), "cut at {place}");
     }
+}
+
+#[test]
+fn what_was_stretched_less_opens_and_is_stretched_as_now_with_the_next_passphrase() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join(data_key::FILE_NAME);
+    let (key, salt, first) = ([1; KEY_LEN], [2; 16], passphrase("first"));
+    let wrapping_key = stretch(&first, &salt, &checked_params(19456, 2, 1).unwrap());
+    let sealed = seal(&wrapping_key, data_key::FILE_NAME.as_bytes(), &key).unwrap();
+    let (salt, sealed) = (hex::encode(salt), hex::encode(sealed));
+    let text = format!(
+        r#"{{"version":1,"dataKey":{{"wrapped":{{"memoryKib":19456,"iterations":2,
+        "parallelism":1,"salt":"{salt}","sealed":"{sealed}"}}}}}}"#
+    );
+    fs::write(&path, text).unwrap();
+    let keystore = open(dir.path(), Some(&first)).unwrap();
+    assert_eq!(*keystore.data_key, key);
+    keystore.change_passphrase(&first).unwrap();
+    let text = fs::read_to_string(&path).unwrap();
+    assert!(
+        text.contains(r#""memoryKib": 65536"#) && text.contains(r#""iterations": 3"#),
+        "{text}"
+    );
+    drop(keystore);
+    assert_eq!(*open(dir.path(), Some(&first)).unwrap().data_key, key);
 }
