@@ -6,7 +6,7 @@ use bsv_minerid::{Alias, Error, MinerContact, MinerIds, VctxSetup, set_up_vctx};
 use bsv_network::NodeRpc;
 use bsv_tx::{Network, OutPoint, Txid};
 use bytes::Bytes;
-use hyper::{Method, Request, StatusCode};
+use hyper::{Method, Request, StatusCode, Uri};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::identities::{self, WithRevocationKeys, contact_json, describe, no_node};
 use super::{Keeping, RevocationKeys, tokens};
 use crate::access::Tokens;
-use crate::http::{Answer, Problem, answer};
+use crate::http::{Answer, Problem, answer, parameters};
 use crate::minerid::Refusal;
 
 /// Sets up identities and tells secrets: what the command line asks for and no listener offers.
@@ -149,7 +149,7 @@ impl SetUp {
                 Ok(answer::json(StatusCode::OK, &json!({ "doubt": doubt })))
             }
             ("GET", ["wallet", "payments"]) => {
-                let before = before(request.uri().query())?;
+                let before = before(request.uri())?;
                 let payments = wallet.outgoing_payments(before, MAX_PAYMENTS).await?;
                 let payments: Vec<_> = payments.iter().map(describe_payment).collect();
                 Ok(answer::json(StatusCode::OK, &payments))
@@ -304,11 +304,12 @@ pub(super) async fn on_disk<T: Send + 'static>(
 const MAX_PAYMENTS: usize = 100;
 
 /// The number before which payments are asked for.
-fn before(query: Option<&str>) -> Result<u64, Problem> {
-    let Some(query) = query else { return Ok(u64::MAX) };
-    let number = query.strip_prefix("before=").and_then(|number| number.parse().ok());
-    let wrong = || Problem::of_status(StatusCode::BAD_REQUEST, "before must be a number");
-    number.ok_or_else(wrong)
+fn before(uri: &Uri) -> Result<u64, Problem> {
+    let Some((_, number)) = parameters(uri).find(|(name, _)| name == "before") else {
+        return Ok(u64::MAX);
+    };
+    let wrong = |_| Problem::of_status(StatusCode::BAD_REQUEST, "before must be a number");
+    number.parse().map_err(wrong)
 }
 
 fn describe_payment(payment: &OutgoingPayment) -> Value {

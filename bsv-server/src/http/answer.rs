@@ -2,12 +2,15 @@
 
 use bytes::Bytes;
 use http_body_util::Full;
-use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use hyper::{Response, StatusCode};
 use serde::Serialize;
 use tokio::sync::mpsc;
 
 use super::{Answer, AnswerBody};
+
+/// When to try again what cannot be done now.
+const RETRY_SECONDS: u32 = 5;
 
 const JSON: &str = "application/json; charset=utf-8";
 
@@ -74,5 +77,8 @@ fn with_body(status: StatusCode, content_type: &'static str, body: AnswerBody) -
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     // A GET may rotate a key, and each answer is true only now.
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    if status == StatusCode::SERVICE_UNAVAILABLE {
+        headers.insert(RETRY_AFTER, HeaderValue::from(RETRY_SECONDS));
+    }
     answer
 }

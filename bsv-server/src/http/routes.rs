@@ -1,3 +1,6 @@
+use std::borrow::Cow;
+
+use hyper::Uri;
 use matchit::{Params, Router};
 
 /// The paths that a service answers, as patterns such as `/minerid/{alias}`.
@@ -25,4 +28,9 @@ impl<R: Copy> Routes<R> {
     pub(crate) fn pattern(&self, path: &str) -> Option<&'static str> {
         self.0.at(path).ok().map(|matched| matched.value.0)
     }
+}
+
+/// The parameters of a query, decoded (`application/x-www-form-urlencoded`).
+pub(crate) fn parameters(uri: &Uri) -> impl Iterator<Item = (Cow<'_, str>, Cow<'_, str>)> {
+    form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes())
 }

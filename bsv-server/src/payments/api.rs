@@ -10,7 +10,7 @@ use hyper::http::request::Parts;
 use hyper::{Method, Request, StatusCode};
 use serde::Deserialize;
 
-use crate::http::{Answer, Problem, Refused, Routes, answer};
+use crate::http::{Answer, Problem, Refused, Routes, answer, parameters};
 
 /// Answers payers.
 #[derive(Debug)]
@@ -212,14 +212,13 @@ fn token(request: &Request<Bytes>) -> Result<&str, Problem> {
             "token-missing",
             "the channel is read with the header Authorization: Bearer and its token",
         )
-        .with_header(WWW_AUTHENTICATE, "Bearer")),
+        .with_header(WWW_AUTHENTICATE, "Bearer realm=\"channel\"")),
     }
 }
 
 /// A parameter of the query that is true or false.
 fn query(request: &Request<Bytes>, name: &str) -> Result<Option<bool>, Problem> {
-    let pairs = request.uri().query().unwrap_or_default().split('&');
-    let value = pairs.filter_map(|pair| pair.split_once('=')).find(|(key, _)| *key == name);
+    let value = parameters(request.uri()).find(|(key, _)| key == name);
     value
         .map(|(_, value)| {
             value.parse().map_err(|_| {
@@ -232,7 +231,9 @@ fn query(request: &Request<Bytes>, name: &str) -> Result<Option<bool>, Problem> 
 
 fn with_newest(mut answer: Answer, newest: Option<&ChannelMessage>) -> Answer {
     let sequence = newest.map_or(0, |message| message.sequence);
-    answer.headers_mut().insert(ETAG, HeaderValue::from(sequence));
+    let tag =
+        HeaderValue::try_from(format!("\"{sequence}\"")).expect("a quoted number is printable");
+    answer.headers_mut().insert(ETAG, tag);
     answer
 }
 

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use bsv_invoicing::{Error, Invoice, InvoicePage, InvoiceQuery, InvoiceState, Timestamp, Wallet};
 use bytes::Bytes;
-use hyper::header::{HeaderValue, LINK, RETRY_AFTER};
+use hyper::header::{HeaderValue, LINK};
 use hyper::{Method, StatusCode, Uri};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::{sleep, timeout};
 
-use crate::http::{Answer, Problem, answer};
+use crate::http::{self, Answer, Problem, answer};
 
 /// How many invoices a page has at most, and one that is streamed.
 const MAX_PAGE: usize = 1000;
@@ -40,10 +40,9 @@ impl Listing {
         let mut listing = Self { limit: None, after: None, state: None, newest_first: false };
         let mut problem =
             Problem::new(StatusCode::BAD_REQUEST, "invalid-query", "the query cannot be answered");
-        for pair in uri.query().unwrap_or_default().split('&') {
-            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            if let Err(message) = listing.set(wallet, name, value).await? {
-                problem = problem.with_field(name, &[message]);
+        for (name, value) in http::parameters(uri) {
+            if let Err(message) = listing.set(wallet, &name, &value).await? {
+                problem = problem.with_field(&name, &[message]);
             }
         }
         if problem.has_fields() { Err(problem) } else { Ok(listing) }
@@ -135,7 +134,6 @@ async fn stream(
         let detail =
             format!("{MAX_STREAMS} lists are read already: ask again, or for pages (limit)");
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too-many-lists", detail)
-            .with_header(RETRY_AFTER, "5")
     })?;
     // Besides the part that waits here there is one that is sent, and one that is made.
     let (parts, body) = mpsc::channel(1);

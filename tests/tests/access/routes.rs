@@ -237,16 +237,17 @@ fn every_route_asks_for_its_scope() {
     for route in &routes() {
         let Route { method, path, body, scope, .. } = route;
         let send = |token: Option<&str>| guarded.send(method, path, body, token);
-        check_denied(&send(None), route, 401, "Bearer", "a token is missing");
+        check_denied(&send(None), route, 401, "Bearer realm=\"bsv-server\"", "a token is missing");
         let bad = [&wrong_secret, &unknown, &revoked, "", "bsv_", "x", "a.b.c", &token[..70]];
         for bad in bad {
-            let challenge = "Bearer error=\"invalid_token\"";
+            let challenge = "Bearer realm=\"bsv-server\", error=\"invalid_token\"";
             check_denied(&send(Some(bad)), route, 401, challenge, "not one that is accepted");
         }
-        let challenge = "Bearer error=\"invalid_token\"";
+        let challenge = "Bearer realm=\"bsv-server\", error=\"invalid_token\"";
         check_denied(&send(Some(&expired)), route, 401, challenge, "the token has expired");
         let number = SCOPES.iter().position(|known| known == scope).unwrap();
-        let challenge = format!("Bearer error=\"insufficient_scope\", scope=\"{scope}\"");
+        let challenge =
+            format!("Bearer realm=\"bsv-server\", error=\"insufficient_scope\", scope=\"{scope}\"");
         let lacks = format!("lacks the scope {scope}");
         check_denied(&send(Some(&but[number])), route, 403, &challenge, &lacks);
         if scope.starts_with("minerid") {

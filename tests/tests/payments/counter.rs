@@ -90,6 +90,7 @@ impl Counter {
 pub(crate) fn check_problem(reply: &Reply, status: u16, code: &str, what: &str) -> String {
     assert_eq!(reply.status, status, "{what}: {}", reply.body);
     assert_eq!(reply.header("content-type"), Some("application/problem+json"), "{what}");
+    assert_eq!(reply.header("retry-after").is_some(), matches!(status, 429 | 503), "{what}");
     let problem = json_of(reply);
     assert_eq!((&problem["status"], &problem["code"]), (&json!(status), &json!(code)), "{what}");
     problem["detail"].as_str().unwrap().to_owned()

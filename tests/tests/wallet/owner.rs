@@ -164,6 +164,7 @@ pub(crate) fn check_problem(reply: &Reply, status: u16, code: &str, what: &str) 
     };
     assert_eq!(reply.status, status, "{what}: {}", reply.body);
     assert_eq!(reply.header("content-type"), Some(PROBLEM), "{what}");
+    assert_eq!(reply.header("retry-after").is_some(), status == 503, "{what}");
     let problem: Value = serde_json::from_str(&reply.body).unwrap();
     let detail = problem["detail"].as_str().unwrap();
     assert_ne!(detail, "", "{what}");
