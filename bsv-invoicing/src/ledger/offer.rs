@@ -72,12 +72,17 @@ impl Command for Offer {
         let invoices = self.invoices(books)?;
         self.check(books, &invoices)?;
         let at = books.next_event_at(self.now);
-        let (number, record) = match before {
+        let (number, record, invoices) = match before {
             Some((number, lost)) => {
                 books.change_state(number, TransactionState::Offered, at)?;
-                (number, TransactionRecord { state: TransactionState::Offered, ..lost })
+                let record = TransactionRecord { state: TransactionState::Offered, ..lost };
+                let made = books.made_by(number)?;
+                (number, record, books.invoices_of(made.iter().map(|(_, receipt)| receipt.key))?)
             }
-            None => self.store(books, at)?,
+            None => {
+                let (number, record) = self.store(books, at)?;
+                (number, record, invoices)
+            }
         };
         if !self.is_known {
             for invoice in invoices {
