@@ -3,8 +3,8 @@ mod tracked_file;
 
 use std::any::Any;
 use std::fmt;
-use std::fs::{self, Metadata};
-use std::os::unix::fs::MetadataExt;
+use std::fs::{self, Metadata, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
@@ -210,6 +210,8 @@ pub trait View: Sized + Send + Sync + 'static {
 
 /// How often a copy follows what is written, before writers wait for it.
 const CATCHING_UP: usize = 3;
+/// The mode of files: only their owner reads and writes them.
+const OWNER_ONLY: u32 = 0o600;
 /// Each page is read once.
 const CHECK_CACHE_BYTES: usize = 4 << 20;
 
@@ -226,6 +228,8 @@ impl Database {
         if !path.try_exists().map_err(FileError::new("look for", path))? {
             create(path, schema, options)?;
         }
+        // On a disk that cannot be written it stays as it is.
+        let _ = fs::set_permissions(path, Permissions::from_mode(OWNER_ONLY));
         let changes = Arc::default();
         let engine = open_engine(path, options, &changes)?;
         migrate(&engine, path, schema)?;
@@ -496,6 +500,8 @@ fn create(path: &Path, schema: &Schema, options: DatabaseOptions) -> Result<(), 
         _ => {}
     }
     let engine = Engine::new(Handle::Writable(builder(options).create(&temporary)?));
+    fs::set_permissions(&temporary, Permissions::from_mode(OWNER_ONLY))
+        .map_err(FileError::new("set the mode of", &temporary))?;
     migrate(&engine, path, schema)?;
     drop(engine);
     fs::rename(&temporary, path).map_err(FileError::new("create", path))?;

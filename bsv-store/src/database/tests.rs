@@ -258,3 +258,17 @@ fn no_write_begins_without_the_reserve() {
     assert!(matches!(error, StoreError::NoSpace { .. }) && error.is_out_of_space());
     assert_eq!(names(&database), ["one"]);
 }
+
+#[test]
+fn only_its_owner_reads_a_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("test.redb");
+    let schema = Schema { name: "test", migrations: &[one] };
+    let mode = || fs::metadata(&path).unwrap().mode() & 0o777;
+    drop(open(&path, &schema).unwrap());
+    assert_eq!(mode(), 0o600);
+    // As older versions have made it.
+    fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
+    drop(open(&path, &schema).unwrap());
+    assert_eq!(mode(), 0o600);
+}
