@@ -19,8 +19,8 @@ pub use tokens::{TokenFileError, Tokens};
 use jwt::JwtError;
 use tokens::TokenError;
 
-/// What a caller is asked to show.
-const REALM: &str = "Bearer realm=\"bsv-server\"";
+/// How `WWW-Authenticate` begins.
+const CHALLENGE: &str = "Bearer realm=\"bsv-server\"";
 
 /// How callers of the wallet and of the miner identity listener show who they are.
 #[derive(Clone, Debug, Default)]
@@ -149,10 +149,10 @@ impl Denied {
     /// The header `WWW-Authenticate` (RFC 6750, section 3).
     pub(crate) fn challenge(&self) -> HeaderValue {
         let text = match self {
-            Self::Missing => REALM.to_owned(),
-            Self::Invalid | Self::Expired => format!("{REALM}, error=\"invalid_token\""),
+            Self::Missing => CHALLENGE.to_owned(),
+            Self::Invalid | Self::Expired => format!("{CHALLENGE}, error=\"invalid_token\""),
             Self::OutOfScope(scope, _) => {
-                format!("{REALM}, error=\"insufficient_scope\", scope=\"{}\"", scope.name())
+                format!("{CHALLENGE}, error=\"insufficient_scope\", scope=\"{}\"", scope.name())
             }
         };
         HeaderValue::try_from(text).expect("names of scopes are printable")

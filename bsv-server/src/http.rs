@@ -17,7 +17,7 @@ pub(crate) use connections::AwaitedBody;
 pub(crate) use guard::{check_navigation, check_origin, check_unsafe_get, is_navigation};
 pub(crate) use peers::Peers;
 pub(crate) use problem::Problem;
-pub(crate) use routes::{Routes, parameters};
+pub(crate) use routes::{Routes, has_method, parameters};
 pub(crate) use serve::{Limits, Listener, serve, serve_stream};
 
 /// An answer.

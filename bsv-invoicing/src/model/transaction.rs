@@ -114,7 +114,7 @@ impl TransactionState {
     }
 }
 
-/// A transaction as it travels: hashed and encoded before the ledger has its turn.
+/// A transaction's id and bytes, as they are stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EncodedTransaction {
     /// Its id.

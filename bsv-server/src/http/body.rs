@@ -7,9 +7,12 @@ use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use hyper::StatusCode;
 use hyper::body::Body;
+use ipnet::IpNet;
 use thiserror::Error;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout, timeout_at};
+
+use super::peers::widest_network;
 
 /// Why the body of a request could not be read.
 #[derive(Debug, Error)]
@@ -56,14 +59,14 @@ const PATIENCE: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(crate) struct LargeBodies {
     places: Semaphore,
-    peers: Mutex<HashMap<IpAddr, usize>>,
+    peers: Mutex<HashMap<IpNet, usize>>,
 }
 
 /// The place of a large body, free again when this is dropped.
 #[derive(Debug)]
 struct Place<'a> {
     bodies: &'a LargeBodies,
-    peer: Option<IpAddr>,
+    peer: Option<IpNet>,
     _permit: Option<SemaphorePermit<'a>>,
 }
 
@@ -81,7 +84,8 @@ impl LargeBodies {
     }
 
     /// Counts one more for a peer, unless that has its share.
-    fn enter(&self, peer: Option<IpAddr>) -> Option<Place<'_>> {
+    fn enter(&self, address: Option<IpAddr>) -> Option<Place<'_>> {
+        let peer = address.map(widest_network);
         if let Some(peer) = peer {
             let mut peers = self.peers();
             let count = peers.entry(peer).or_default();
@@ -93,7 +97,7 @@ impl LargeBodies {
         Some(Place { bodies: self, peer, _permit: None })
     }
 
-    fn peers(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
+    fn peers(&self) -> MutexGuard<'_, HashMap<IpNet, usize>> {
         self.peers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -280,10 +284,15 @@ mod tests {
         drop(held);
         assert!(large.peers().is_empty());
         assert!(collect(one).await.is_ok());
+        // Whoever has a network of 48 bits of IPv6 is one peer.
+        let of_one = |subnet: u16| Some(format!("2001:db8:0:{subnet:x}::1").parse().unwrap());
+        let held: [_; LARGE_OF_ONE] = [collect(of_one(0)).await, collect(of_one(0x100)).await];
+        assert!(held.iter().all(Result::is_ok));
+        assert!(matches!(collect(of_one(0x200)).await, Err(BodyError::TooMany)));
     }
 
-    /// A byte a second.
-    struct Drops(tokio::time::Interval);
+    /// So many bytes a second, without an end.
+    struct Drops(tokio::time::Interval, usize);
 
     impl Body for Drops {
         type Data = Bytes;
@@ -294,17 +303,21 @@ mod tests {
             context: &mut Context<'_>,
         ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
             let tick = self.0.poll_tick(context);
-            tick.map(|_| Some(Ok(Frame::data(Bytes::from_static(b"a")))))
+            tick.map(|_| Some(Ok(Frame::data(vec![b'a'; self.1].into()))))
         }
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_body_has_as_much_time_as_it_has_bytes() {
         let large = LargeBodies::new();
+        let drops = |len| Drops(tokio::time::interval(Duration::from_secs(1)), len);
         let begun = Instant::now();
-        let drops = Drops(tokio::time::interval(Duration::from_secs(1)));
-        let refused = collect(drops, 2 * SMALL, &large, None).await;
+        let refused = collect(drops(1), 2 * SMALL, &large, None).await;
         assert!(matches!(refused, Err(BodyError::TooSlow)));
         assert_eq!(begun.elapsed(), TIME);
+        let begun = Instant::now();
+        let whole = collect(drops(SLOWEST as usize), 20 * SLOWEST as usize, &large, None).await;
+        assert!(matches!(whole, Err(BodyError::TooLarge(_))), "it came as fast as it had to");
+        assert!(begun.elapsed() > 3 * TIME);
     }
 }

@@ -129,7 +129,7 @@ impl Peers {
 impl Place {
     /// Whose connection it is, if those are counted: the widest network of the peer.
     pub(crate) fn peer(&self) -> Option<IpNet> {
-        networks(self.address?).last().map(|(network, _)| network)
+        self.address.map(widest_network)
     }
 }
 
@@ -158,6 +158,11 @@ impl Requests {
         }
         self.recent.insert(network, due);
     }
+}
+
+/// The widest network of an address that counts as one peer.
+pub(super) fn widest_network(address: IpAddr) -> IpNet {
+    networks(address).last().map_or_else(|| address.into(), |(network, _)| network)
 }
 
 /// The networks of an address that count as one peer, the narrowest first, and how many shares they have.

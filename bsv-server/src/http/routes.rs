@@ -1,6 +1,6 @@
 use std::borrow::Cow;
 
-use hyper::Uri;
+use hyper::{Method, Uri};
 use matchit::{Params, Router};
 
 /// The paths that a service answers, as patterns such as `/minerid/{alias}`.
@@ -28,6 +28,11 @@ impl<R: Copy> Routes<R> {
     pub(crate) fn pattern(&self, path: &str) -> Option<&'static str> {
         self.0.at(path).ok().map(|matched| matched.value.0)
     }
+}
+
+/// Whether a method is among those of a path, such as `GET, HEAD`.
+pub(crate) fn has_method(methods: &str, method: &Method) -> bool {
+    methods.split(", ").any(|known| known == method.as_str())
 }
 
 /// The parameters of a query, decoded (`application/x-www-form-urlencoded`).

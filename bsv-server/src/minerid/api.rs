@@ -12,7 +12,7 @@ use percent_encoding::percent_decode_str;
 use super::coinbase2;
 use super::refusal::{Refusal, deny};
 use crate::access::{Caller, Scope};
-use crate::http::{Answer, Refused, Routes, answer, check_unsafe_get, is_navigation};
+use crate::http::{Answer, Refused, Routes, answer, check_unsafe_get, has_method, is_navigation};
 
 /// Answers the requests of the miner identity specification.
 #[derive(Debug)]
@@ -77,7 +77,7 @@ impl MinerIdApi {
         };
         allowed.map_err(|denied| deny(&denied))?;
         let methods = route.methods();
-        if !methods.split(", ").any(|method| method == head.method.as_str()) {
+        if !has_method(methods, &head.method) {
             return Err(answer::method_not_allowed(methods).into());
         }
         if matches!(route, Route::Rotate | Route::OutputScriptWithData)

@@ -10,7 +10,7 @@ use hyper::http::request::Parts;
 use hyper::{Method, Request, StatusCode};
 use serde::Deserialize;
 
-use crate::http::{Answer, Problem, Refused, Routes, answer, parameters};
+use crate::http::{Answer, Problem, Refused, Routes, answer, has_method, parameters};
 
 /// Answers payers.
 #[derive(Debug)]
@@ -57,7 +57,7 @@ impl PaymentsApi {
             .routes
             .at(path)
             .ok_or_else(|| Problem::no_such_path(path).into_answer_for_payer())?;
-        if !route.methods().split(", ").any(|method| method == head.method.as_str()) {
+        if !has_method(route.methods(), &head.method) {
             return Err(method_not_allowed(route, &head.method).into_answer_for_payer().into());
         }
         Ok(())

@@ -13,7 +13,7 @@ use tokio::sync::Semaphore;
 use super::list::{self, Listing, MAX_STREAMS};
 use super::refusal::deny;
 use crate::access::{Caller, Scope};
-use crate::http::{Answer, Problem, Refused, Routes, answer};
+use crate::http::{Answer, Problem, Refused, Routes, answer, has_method};
 
 /// Answers the requests of the wallet specification.
 #[derive(Debug)]
@@ -86,7 +86,7 @@ impl WalletApi {
             self.routes.at(path).ok_or_else(|| Problem::no_such_path(path).into_answer())?;
         let scope = route.scope(&head.method);
         caller.require(scope, || None::<&str>).map_err(|denied| deny(&denied))?;
-        if !route.methods().split(", ").any(|method| method == head.method.as_str()) {
+        if !has_method(route.methods(), &head.method) {
             return Err(method_not_allowed(route, &head.method).into_answer().into());
         }
         Ok(())
