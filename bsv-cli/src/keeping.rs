@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, IsTerminal, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use bsv_invoicing::{Walk, WalletSeed};
-use bsv_server::{Config, OpenError, restore_backup, restore_words};
+use bsv_server::{Config, Create, OpenError, restore_backup, restore_words};
 use bsv_store::{ArchiveReader, Keystore, NewFile};
 use hyper::Method;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -147,7 +147,7 @@ async fn change_passphrase(
         is_new: true,
     };
     let passphrase = passphrase.read()?;
-    let mut service = Service::reach(config).await?;
+    let mut service = Service::reach(config, Create::Nothing).await?;
     let body = json!({
         "passphrase": passphrase.expose_secret(),
         "revocationKeystore": absolute(revocation_keystore),
@@ -162,7 +162,7 @@ async fn change_passphrase(
 
 /// Where a service does not open, at least its keys are looked at.
 async fn verify_keystore(config: Config, is_json: bool) -> Result<(), CliError> {
-    let (check, cause) = match Service::reach(config.clone()).await {
+    let (check, cause) = match Service::reach(config.clone(), Create::Nothing).await {
         Ok(mut service) => (ask_json(&mut service, &get("/control/keystore")).await?, None),
         Err(ReachError::Open(
             error @ (OpenError::Wallet(_) | OpenError::MinerId(_) | OpenError::Keystore(_)),
@@ -200,7 +200,7 @@ async fn verify_books(
     from_height: Option<u32>,
     is_json: bool,
 ) -> Result<(), CliError> {
-    let mut service = Service::reach(Config { minerid: None, ..config }).await?;
+    let mut service = Service::reach(Config { minerid: None, ..config }, Create::Nothing).await?;
     let path = match from_height {
         Some(height) => format!("/control/books?fromHeight={height}"),
         None => "/control/books".to_owned(),
@@ -252,7 +252,7 @@ fn audit_logs(config: &Config) -> Vec<&'static str> {
 
 async fn list_audit(config: Config, is_json: bool) -> Result<(), CliError> {
     let logs = audit_logs(&config);
-    let mut service = Service::reach(config).await?;
+    let mut service = Service::reach(config, Create::Nothing).await?;
     let mut all = json!({});
     for log in logs {
         let (mut after, mut entries) = (0, Vec::new());
@@ -286,7 +286,7 @@ async fn list_audit(config: Config, is_json: bool) -> Result<(), CliError> {
 
 async fn verify_audit(config: Config, is_json: bool) -> Result<(), CliError> {
     let logs = audit_logs(&config);
-    let mut service = Service::reach(config).await?;
+    let mut service = Service::reach(config, Create::Nothing).await?;
     let (mut all, mut faults) = (json!({}), Vec::new());
     for log in logs {
         let check = ask_json(&mut service, &get(format!("/control/audit/{log}/check"))).await?;
@@ -322,7 +322,7 @@ async fn back_up(
 ) -> Result<(), CliError> {
     let mut file = NewFile::create(to)?;
     let passphrase = backup_passphrase(passphrase_file, true)?;
-    let mut service = Service::reach(config).await?;
+    let mut service = Service::reach(config, Create::Nothing).await?;
     let request = post("/control/backup", &json!({ "passphrase": passphrase.expose_secret() }));
     let mut out = BufWriter::new(file.file());
     let write = |bytes: &[u8]| out.write_all(bytes);

@@ -19,7 +19,7 @@ mod verification;
 use std::process::ExitCode;
 
 use bsv_network::NodeError;
-use bsv_server::{Config, ConfigError, LogForm, RestoreError};
+use bsv_server::{Config, ConfigError, Create, LogForm, RestoreError};
 use bsv_store::{ArchiveError, FileError};
 use bsv_tx::BlockHash;
 use clap::Parser;
@@ -113,7 +113,7 @@ fn operate(config: Config, operation: &Operation, is_json: bool) -> Result<(), C
     }
     let runtime = tokio::runtime::Runtime::new()?;
     runtime.block_on(async {
-        let mut service = Service::reach(operation.restrict(config)).await?;
+        let mut service = Service::reach(operation.restrict(config), operation.creates()).await?;
         let answer = ask(&mut service, &operation.request()).await?;
         let text = if is_json { operation.json(&answer) } else { operation.text(&answer) };
         Ok(output::print(&text)?)
@@ -122,7 +122,8 @@ fn operate(config: Config, operation: &Operation, is_json: bool) -> Result<(), C
 
 fn list_invoices(config: Config, list: InvoiceList, is_json: bool) -> Result<(), CliError> {
     tokio::runtime::Runtime::new()?.block_on(async {
-        let mut service = Service::reach(Config { minerid: None, ..config }).await?;
+        let mut service =
+            Service::reach(Config { minerid: None, ..config }, Create::Nothing).await?;
         list.print(&mut service, is_json).await
     })
 }

@@ -2,7 +2,7 @@ use std::path::{Path, PathBuf};
 
 use bsv_invoicing::{InvoiceDraft, InvoiceId, Timestamp, UserDraft};
 use bsv_minerid::{Alias, MinerContact};
-use bsv_server::{Config, Grant};
+use bsv_server::{Config, Create, Grant};
 use bsv_tx::{OutPoint, PublicKey};
 use hyper::Method;
 use serde_json::{Value, json};
@@ -62,6 +62,14 @@ impl Operation {
             Asked::MinerId => Config { wallet: None, ..config },
             Asked::Wallet => Config { minerid: None, ..config },
             Asked::Neither => Config { minerid: None, wallet: None, ..config },
+        }
+    }
+
+    /// What this makes where it is missing.
+    pub(crate) fn creates(&self) -> Create {
+        match self {
+            Self::Generate { .. } | Self::Import { .. } => Create::Identities,
+            _ => Create::Nothing,
         }
     }
 

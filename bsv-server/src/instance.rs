@@ -3,23 +3,21 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bsv_invoicing::dpp::MAX_MESSAGE_LEN;
-use bsv_invoicing::{OpenWalletStoreError, OwnListeners, RedbWalletStore, Wallet, WalletSettings};
-use bsv_minerid::{MinerIds, OpenStoreError, RedbIdentityStore};
 use bsv_network::NodeRpc;
-use bsv_store::{DatabaseOptions, DirLock, KeyEvent, Keystore, KeystoreError, LockError};
+use bsv_store::DirLock;
 use bytes::Bytes;
 use hyper::body::Body;
 use hyper::header::RETRY_AFTER;
 use hyper::http::request::Parts;
 use hyper::{Method, Request, StatusCode};
-use thiserror::Error;
 
-use crate::access::{Access, Caller, Denied, TokenFileError, Tokens};
-use crate::config::{Config, WalletConfig};
+use crate::access::{Access, Caller, Denied};
+use crate::config::Config;
 use crate::control::{Keeping, RevocationKeys, SetUp};
 use crate::health::Health;
 use crate::http::{self, Answer, LargeBodies, Peers, Problem, Refused, answer};
 use crate::minerid::{self, MinerIdApi};
+use crate::opening::{Create, OpenError, Stores};
 use crate::payments::PaymentsApi;
 use crate::wallet::{self, WalletApi};
 
@@ -82,33 +80,6 @@ impl Surface {
     }
 }
 
-/// Why a data directory could not be opened.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum OpenError {
-    /// Another process holds the data directory.
-    #[error(transparent)]
-    Lock(#[from] LockError),
-    /// The keystore cannot be opened.
-    #[error(transparent)]
-    Keystore(#[from] KeystoreError),
-    /// The identity store cannot be opened.
-    #[error(transparent)]
-    Store(#[from] OpenStoreError),
-    /// The wallet's store cannot be opened.
-    #[error(transparent)]
-    WalletStore(#[from] OpenWalletStoreError),
-    /// The wallet cannot be opened.
-    #[error("the wallet cannot be opened: {0}")]
-    Wallet(#[from] bsv_invoicing::Error),
-    /// The tokens cannot be read.
-    #[error(transparent)]
-    Tokens(#[from] TokenFileError),
-    /// The identities cannot be loaded.
-    #[error(transparent)]
-    MinerId(#[from] bsv_minerid::Error),
-}
-
 /// All that only the control socket carries.
 const CONTROL_PATTERN: &str = "/control/{*operation}";
 
@@ -117,32 +88,11 @@ const MAX_BODY_LEN: usize = 1 << 20;
 
 impl Instance {
     /// Opens the data directory that `config` names. `program` is what others are told who find it
-    /// in use.
-    pub async fn open(config: Config, program: &str) -> Result<Self, OpenError> {
-        let lock = Arc::new(DirLock::acquire(&config.network_dir, program)?);
-        let tokens = Arc::new(Tokens::open(&config.network_dir)?);
-        let node = config.node.clone().map(NodeRpc::new);
-        let keystore = match (&config.minerid, &config.wallet) {
-            (None, None) => None,
-            _ => Some(Arc::new(open_keystore(&config, program)?)),
-        };
-        let ids = match config.minerid.as_ref().zip(keystore.clone()) {
-            Some((minerid, keystore)) => {
-                let store = RedbIdentityStore::open(&minerid.data_dir, program)?;
-                Some(Arc::new(MinerIds::open(store, keystore, config.network)?))
-            }
-            None => None,
-        };
-        let wallet = match config.wallet.as_ref().zip(keystore.clone()) {
-            Some((wallet, keystore)) => {
-                let node = node.clone();
-                Some(Arc::new(
-                    open_wallet(&config, wallet, node, Arc::clone(&lock), keystore, KeyEvent::Made)
-                        .await?,
-                ))
-            }
-            None => None,
-        };
+    /// in use; `create` says what is made where it is missing. A service whose store is missing is not
+    /// opened.
+    pub async fn open(config: Config, program: &str, create: Create) -> Result<Self, OpenError> {
+        let Stores { config, tokens, node, keystore, ids, wallet, lock } =
+            Stores::open(config, program, create).await?;
         let revocation_keys = Arc::new(RevocationKeys::new(&config.keystore, program));
         let keeping = Keeping::new(
             config.network,
@@ -391,52 +341,4 @@ fn too_many_requests(wait: Duration) -> Answer {
         Problem::of_status(StatusCode::TOO_MANY_REQUESTS, detail).into_answer_for_payer();
     answer.headers_mut().insert(RETRY_AFTER, seconds.into());
     answer
-}
-
-fn open_keystore(config: &Config, program: &str) -> Result<Keystore, KeystoreError> {
-    let keys = &config.keystore;
-    let keystore = Keystore::open(&keys.dir, keys.passphrase.as_ref(), keys.plain_keys, program)?;
-    if keystore.is_plain() {
-        tracing::warn!(
-            "the keys in {} are not sealed: set a passphrase before they guard real money",
-            keys.dir.display()
-        );
-    }
-    Ok(keystore)
-}
-
-/// Opens the wallet. If its store is new, `origin` says where the seed comes from.
-pub(crate) async fn open_wallet(
-    config: &Config,
-    wallet: &WalletConfig,
-    node: Option<NodeRpc>,
-    lock: Arc<DirLock>,
-    keystore: Arc<Keystore>,
-    origin: KeyEvent,
-) -> Result<Wallet, OpenError> {
-    let options = DatabaseOptions { cache_bytes: wallet.cache_bytes, ..DatabaseOptions::default() };
-    let store = RedbWalletStore::open(lock, options)?;
-    let settings = WalletSettings {
-        network: config.network,
-        expiry: wallet.expiry,
-        public_url: wallet.payments.public_url(),
-        merchant: wallet.merchant.clone(),
-        fee_rate: wallet.payments.fee_rate,
-        max_fee_rate: wallet.max_fee_rate,
-        pay_limit: wallet.pay_limit,
-        own_listeners: OwnListeners {
-            payments: Some(wallet.payments.address),
-            others: config
-                .minerid
-                .iter()
-                .map(|minerid| minerid.address)
-                .chain([wallet.address])
-                .collect(),
-        },
-    };
-    let opened = Wallet::open_of(store, keystore, settings, origin).await?;
-    Ok(match node {
-        Some(node) => opened.with_node(node),
-        None => opened,
-    })
 }

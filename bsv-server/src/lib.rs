@@ -13,6 +13,7 @@ mod health;
 pub mod http;
 mod instance;
 mod minerid;
+mod opening;
 mod payments;
 mod restore;
 mod run;
@@ -24,7 +25,8 @@ pub use access::{
     Tokens, WeakJwtKey,
 };
 pub use config::{Config, ConfigError, ConfigSources};
-pub use instance::{Instance, OpenError, Surface};
+pub use instance::{Instance, Surface};
+pub use opening::{Create, OpenError, are_identities_in, is_wallet_in};
 pub use restore::{RestoreError, Restored, restore_backup, restore_words};
 pub use run::{
     LogForm, StartError, log_to_stderr, main, run, serve_connection, survive_file_size_limit,

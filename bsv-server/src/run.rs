@@ -20,8 +20,9 @@ use tracing_subscriber::EnvFilter;
 use crate::config::{Config, ConfigError, ConfigSources};
 use crate::control;
 use crate::http::{Answer, AwaitedBody, Limits, Listener, serve, serve_stream};
-use crate::instance::{Instance, OpenError, Surface};
+use crate::instance::{Instance, Surface};
 use crate::minerid;
+use crate::opening::{Create, OpenError, SERVER};
 use crate::store_check::check_stores;
 use crate::wallet;
 
@@ -173,7 +174,7 @@ pub async fn run(config: Config, shutdown: impl Future<Output = ()>) -> Result<(
     // to itself; but that another process has the data directory is worth more to know than that it
     // has a port as well.
     let tcp_listeners = bind_listeners(&mut config);
-    let instance = Arc::new(Instance::open(config, "bsv-server").await?);
+    let instance = Arc::new(Instance::open(config, SERVER, Create::All).await?);
     let tcp_listeners = tcp_listeners?;
     let network_dir = &instance.config.network_dir;
     let control_path = control::socket_path(network_dir).display().to_string();
