@@ -129,9 +129,9 @@ pub async fn restore_backup(
     let keys = check_keys(&stage.config)?;
     let instance = Instance::open(stage.config.clone(), "bsv-cli", Create::All).await?;
     let origin = format!("backup of {}", manifest.created_at);
-    let noted = instance.keeping().note(KeyEvent::Imported, &origin).await;
+    let noted = instance.control.managed().note(KeyEvent::Imported, &origin).await;
     noted.map_err(|problem| RestoreError::Audit(problem.detail().to_owned()))?;
-    instance.keeping().begin_account().await?;
+    instance.control.managed().begin_account().await?;
     stage.put_in_place()?;
     Ok(Restored { created_at: manifest.created_at, files: manifest.files.len(), keys })
 }
