@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
-use bsv_server::{Config, ConfigError, ConfigSources};
+use bsv_server::{Config, ConfigError, ConfigSources, Create};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::error::CliError;
@@ -53,8 +53,17 @@ impl Context {
         Self { unattended, ..self.clone() }
     }
 
-    /// The service that has the stores.
+    /// The service that has the stores, which must be there.
     pub(crate) async fn service(&self, stores: Stores) -> Result<Service, CliError> {
+        self.service_after(Create::Nothing, stores).await
+    }
+
+    /// The service that has the stores, after what is missing is created.
+    pub(crate) async fn service_after(
+        &self,
+        create: Create,
+        stores: Stores,
+    ) -> Result<Service, CliError> {
         let mut config = self.config()?;
         if !matches!(stores, Stores::Identities | Stores::All) {
             config.minerid = None;
@@ -62,7 +71,7 @@ impl Context {
         if !matches!(stores, Stores::Wallet | Stores::All) {
             config.wallet = None;
         }
-        Ok(Service::reach(config).await?)
+        Ok(Service::reach(config, create).await?)
     }
 
     /// Prints a result: to programs as JSON, to people as text that ends its lines.

@@ -3,7 +3,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use bsv_server::http::BrokenOff;
-use bsv_server::{Config, Instance, OpenError, Surface, control};
+use bsv_server::{Config, Create, Instance, OpenError, Surface, control};
 use bsv_store::LockError;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -71,25 +71,25 @@ pub(crate) enum ReachError {
     Io(#[from] io::Error),
 }
 
-/// For how long a data directory that somebody holds is tried again, where no server answers: a
-/// server may be starting or stopping, or another command may run.
+/// For how long a server is waited for that holds the data directory and does not answer: it may be
+/// starting or stopping.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Service {
     /// Finds the server that runs on the data directory, or else opens that here.
-    pub(crate) async fn reach(config: Config) -> Result<Self, ReachError> {
+    pub(crate) async fn reach(config: Config, create: Create) -> Result<Self, ReachError> {
         bsv_server::survive_file_size_limit()?;
         let deadline = Instant::now() + PATIENCE;
         loop {
-            match Instance::open(config.clone(), "bsv-cli").await {
-                Ok(instance) => return Ok(Self::Here(Box::new(instance))),
-                Err(OpenError::Lock(LockError::Held { .. })) if Instant::now() < deadline => {}
-                Err(error) => return Err(error.into()),
-            }
             if let Ok(stream) = control::connect(&config.network_dir).await {
                 let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
                 tokio::spawn(connection);
                 return Ok(Self::Server(sender));
+            }
+            match Instance::open(config.clone(), "bsv-cli", create).await {
+                Ok(instance) => return Ok(Self::Here(Box::new(instance))),
+                Err(OpenError::Lock(LockError::Held { .. })) if Instant::now() < deadline => {}
+                Err(error) => return Err(error.into()),
             }
             sleep(Duration::from_millis(50)).await;
         }

@@ -102,7 +102,7 @@ pub use self::record::Record;
 pub use self::recover::{Recover, Recovered};
 pub use self::refuse::{Refuse, RefuseByPayee};
 pub use self::release::{Release, ReleaseAll};
-pub use self::reserve::{FindPayment, Reservation, Reserve, Reserved};
+pub use self::reserve::{EstimateFee, FindPayment, Reservation, Reserve, Reserved};
 pub use self::see::See;
 pub use self::skip_numbers::SkipNumbers;
 pub use self::sweep::Sweep;

@@ -57,7 +57,7 @@ pub use store::{OpenWalletStoreError, RedbWalletStore, WalletStore, WalletStoreE
 pub use wallet::books::BooksCheck;
 pub use wallet::follow::Following;
 pub use wallet::outbound::OwnListeners;
-pub use wallet::pay::{PayDraft, faucet};
+pub use wallet::pay::{PayDraft, PaymentPreview, faucet};
 pub use wallet::recover::{DEFAULT_LOOKAHEAD, Recovery, Walk};
 pub use wallet::seed::WalletSeed;
 pub use wallet::{Wallet, WalletSettings};

@@ -26,7 +26,9 @@ use bsv_tx::Network;
 
 use crate::dpp::Merchant;
 use crate::error::Error;
-use crate::ledger::queries::{GetAccounts, GetBalance, GetEvents, GetLastEventAt, GetOwner};
+use crate::ledger::queries::{
+    CountOpenPayments, GetAccounts, GetBalance, GetEvents, GetLastEventAt, GetOwner,
+};
 use crate::ledger::{Adopt, BeginAccount, NoteKeyEvent, ReleaseAll, SEED_NAME};
 use crate::model::clock::{Clock, ClockDoubt};
 use crate::model::event::Event;
@@ -171,6 +173,11 @@ impl<S: WalletStore> Wallet<S> {
     /// [`follow`](Self::follow) every second or so.
     pub fn with_node(self, node: NodeRpc) -> Self {
         Self { node: Some(node), ..self }
+    }
+
+    /// How many payments by the wallet wait for their payee, or for the network to show them.
+    pub async fn count_open_payments(&self) -> Result<u64, Error> {
+        Ok(self.store.list(CountOpenPayments).await?)
     }
 
     /// Where this process listens, as the settings say.

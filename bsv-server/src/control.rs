@@ -1,14 +1,20 @@
-//! The control socket, and what only it offers: setting up identities, and keeping keys and money.
+//! The control socket, and what only it offers: setting up identities, and keeping keys and money. A file
+//! for each noun has its routes, its requests and its answers.
 
+mod api;
+mod audit;
+mod backup;
+mod books;
 mod identities;
-mod keeping;
+mod keystore;
+mod managed;
 mod revocation_keys;
-mod set_up;
 mod socket;
+mod status;
 mod tokens;
+mod wallet;
 
-pub(crate) use keeping::Keeping;
-pub(crate) use revocation_keys::RevocationKeys;
-pub(crate) use set_up::SetUp;
+pub(crate) use api::{ControlApi, Route};
+pub(crate) use managed::{Listening, Managed};
 pub(crate) use socket::bind;
 pub use socket::{connect, socket_path};

@@ -8,13 +8,13 @@ use bsv_invoicing::Wallet;
 use bsv_minerid::MinerIds;
 use bsv_network::NodeRpc;
 use bsv_store::check_writable;
-use hyper::{Method, StatusCode};
+use hyper::StatusCode;
 use serde::Serialize;
 use tokio::sync::Mutex;
 
-use crate::config::Config;
-use crate::http::{Answer, answer};
-use crate::instance::Surface;
+use crate::http::{Answer, Declared, Routes, answer};
+use crate::opening::Stores;
+use crate::surface::Surface;
 
 /// Answers `/healthz` and `/readyz`, which need no token and tell nothing secret.
 #[derive(Debug)]
@@ -25,33 +25,46 @@ pub(crate) struct Health {
     store_dirs: Vec<PathBuf>,
     node: Option<NodeRpc>,
     /// What was found last, and when. Held while somebody looks, so that others wait for that.
-    found: Mutex<Option<(Instant, Found)>>,
+    readiness: Mutex<Option<(Instant, Readiness)>>,
+    routes: Routes<Route>,
 }
 
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Route {
+    /// Whether the process is alive.
+    Alive,
+    /// Whether the service is ready to work.
+    Ready,
+}
+
+const ROUTES: [Declared<Route>; 2] =
+    [("/healthz", "GET, HEAD", Route::Alive), ("/readyz", "GET, HEAD", Route::Ready)];
+
+/// What the service needs to work, and what of it is there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-struct Found {
-    store: StoreState,
+pub(crate) struct Readiness {
+    pub(crate) store: StoreState,
     /// The names of the stores that are found to be damaged.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    damaged: Vec<&'static str>,
-    node: NodeState,
+    pub(crate) damaged: Vec<&'static str>,
+    pub(crate) node: NodeState,
     /// Whether the node keeps an index of all transactions, if that is known.
-    txindex: Option<bool>,
+    pub(crate) txindex: Option<bool>,
     /// Why the system's clock is doubted, if it is.
     #[serde(skip_serializing_if = "Option::is_none")]
-    clock: Option<&'static str>,
+    pub(crate) clock: Option<&'static str>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-enum StoreState {
+pub(crate) enum StoreState {
     Writable,
     NotWritable,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-enum NodeState {
+pub(crate) enum NodeState {
     /// None is configured.
     None,
     Reachable,
@@ -63,7 +76,7 @@ enum NodeState {
 struct ReadyJson {
     ready: bool,
     #[serde(flatten)]
-    found: Option<Found>,
+    readiness: Option<Readiness>,
 }
 
 /// For how long it counts what was found: whoever asks more often causes no more work.
@@ -72,66 +85,62 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(2);
 const NODE_TIMEOUT: Duration = Duration::from_secs(3);
 
 impl Health {
-    pub(crate) fn new(
-        config: &Config,
-        ids: Option<Arc<MinerIds>>,
-        wallet: Option<Arc<Wallet>>,
-        node: Option<NodeRpc>,
-    ) -> Self {
+    pub(crate) fn new(stores: &Stores) -> Self {
+        let Stores { config, ids, wallet, node, .. } = stores;
         let minerid_dir = config.minerid.iter().map(|minerid| minerid.data_dir.clone());
         let wallet_dir = config.wallet.iter().map(|_| config.network_dir.clone());
         Self {
-            ids,
-            wallet,
+            ids: ids.clone(),
+            wallet: wallet.clone(),
             store_dirs: minerid_dir.chain(wallet_dir).collect(),
-            node: node.map(|node| node.with_timeout(NODE_TIMEOUT)),
-            found: Mutex::default(),
+            node: node.clone().map(|node| node.with_timeout(NODE_TIMEOUT)),
+            readiness: Mutex::default(),
+            routes: Routes::new(ROUTES),
         }
     }
 
-    /// The patterns of its paths, which are the paths.
-    pub(crate) const PATTERNS: [&str; 2] = ["/healthz", "/readyz"];
-
-    /// The pattern that a path fits.
-    pub(crate) fn pattern(path: &str) -> Option<&'static str> {
-        Self::PATTERNS.into_iter().find(|pattern| *pattern == path)
+    /// The patterns of its paths.
+    pub(crate) fn patterns() -> impl Iterator<Item = &'static str> {
+        ROUTES.iter().map(|(pattern, ..)| *pattern)
     }
 
-    /// Answers a request if its path is one of these.
-    pub(crate) async fn answer(
-        &self,
-        surface: Surface,
-        method: &Method,
-        path: &str,
-    ) -> Option<Answer> {
-        let pattern = Self::pattern(path)?;
-        if !matches!(*method, Method::GET | Method::HEAD) {
-            return Some(answer::method_not_allowed("GET, HEAD"));
+    /// Its routes.
+    pub(crate) fn routes(&self) -> &Routes<Route> {
+        &self.routes
+    }
+
+    /// The node, which answers soon or not at all.
+    pub(crate) fn node(&self) -> Option<&NodeRpc> {
+        self.node.as_ref()
+    }
+
+    /// Answers a request that came over a surface.
+    pub(crate) async fn answer(&self, surface: Surface, route: Route) -> Answer {
+        if let Route::Alive = route {
+            return answer::text(StatusCode::OK, "ok");
         }
-        if pattern == "/healthz" {
-            return Some(answer::text(StatusCode::OK, "ok"));
-        }
-        let found = self.look().await;
-        let is_ready = found.is_ready_for(surface);
+        let readiness = self.look().await;
+        let is_ready = readiness.is_ready_for(surface);
         let status = if is_ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
         // Payers need not know about the node.
-        let found = (surface != Surface::Payments).then_some(found);
-        Some(answer::json(status, &ReadyJson { ready: is_ready, found }))
+        let readiness = (surface != Surface::Payments).then_some(readiness);
+        answer::json(status, &ReadyJson { ready: is_ready, readiness })
     }
 
-    async fn look(&self) -> Found {
-        let mut found = self.found.lock().await;
-        if let Some((at, found)) = &*found
+    /// What was found a moment ago, or else what is found now.
+    pub(crate) async fn look(&self) -> Readiness {
+        let mut readiness = self.readiness.lock().await;
+        if let Some((at, readiness)) = &*readiness
             && at.elapsed() < LOOK_INTERVAL
         {
-            return found.clone();
+            return readiness.clone();
         }
         let now = self.look_anew().await;
-        *found = Some((Instant::now(), now.clone()));
+        *readiness = Some((Instant::now(), now.clone()));
         now
     }
 
-    async fn look_anew(&self) -> Found {
+    async fn look_anew(&self) -> Readiness {
         let dirs = self.store_dirs.clone();
         let written = tokio::task::spawn_blocking(move || {
             dirs.iter().try_for_each(|dir| check_writable(dir))
@@ -146,7 +155,7 @@ impl Health {
         let (node, txindex) = self.look_at_node().await;
         let clock = self.wallet.as_ref().and_then(|wallet| wallet.clock_doubt());
         let clock = clock.map(|doubt| doubt.name());
-        Found { store, damaged: self.damaged_stores(), node, txindex, clock }
+        Readiness { store, damaged: self.damaged_stores(), node, txindex, clock }
     }
 
     fn damaged_stores(&self) -> Vec<&'static str> {
@@ -168,10 +177,10 @@ impl Health {
     }
 }
 
-impl Found {
+impl Readiness {
     /// Documents are made without the node. Payments need it, and its index, where one is configured.
     /// While the clock is doubted, invoices do not expire.
-    fn is_ready_for(&self, surface: Surface) -> bool {
+    pub(crate) fn is_ready_for(&self, surface: Surface) -> bool {
         let is_node_ready = self.node == NodeState::None || self.txindex == Some(true);
         let is_intact = |name| !self.damaged.contains(&name);
         self.store == StoreState::Writable

@@ -8,6 +8,7 @@ mod guard;
 mod patient;
 mod peers;
 mod problem;
+mod received;
 mod routes;
 mod serve;
 
@@ -17,11 +18,9 @@ pub(crate) use connections::AwaitedBody;
 pub(crate) use guard::{check_navigation, check_origin, check_unsafe_get, is_navigation};
 pub(crate) use peers::Peers;
 pub(crate) use problem::Problem;
-pub(crate) use routes::{Routes, has_method, parameters};
+pub(crate) use received::Received;
+pub(crate) use routes::{Declared, Matched, Missed, Routes, number_parameter, parameters};
 pub(crate) use serve::{Limits, Listener, serve, serve_stream};
 
 /// An answer.
 pub type Answer = hyper::Response<AnswerBody>;
-
-/// An answer that refuses a request.
-pub(crate) type Refused = Box<Answer>;

@@ -13,10 +13,15 @@ mod health;
 pub mod http;
 mod instance;
 mod minerid;
+mod opening;
 mod payments;
+mod pipeline;
+mod rejected;
+mod request_log;
 mod restore;
 mod run;
 mod store_check;
+mod surface;
 mod wallet;
 
 pub use access::{
@@ -24,8 +29,11 @@ pub use access::{
     Tokens, WeakJwtKey,
 };
 pub use config::{Config, ConfigError, ConfigSources};
-pub use instance::{Instance, OpenError, Surface};
+pub use instance::Instance;
+pub use opening::{Create, OpenError, are_identities_in, is_wallet_in};
+pub use pipeline::patterns;
 pub use restore::{RestoreError, Restored, restore_backup, restore_words};
 pub use run::{
     LogForm, StartError, log_to_stderr, main, run, serve_connection, survive_file_size_limit,
 };
+pub use surface::Surface;

@@ -5,6 +5,6 @@ mod coinbase2;
 mod refusal;
 mod watch;
 
-pub(crate) use api::MinerIdApi;
-pub(crate) use refusal::{Refusal, deny};
+pub(crate) use api::{Call, MinerIdApi};
+pub(crate) use refusal::Refusal;
 pub(crate) use watch::watch;

@@ -2,4 +2,4 @@
 
 mod api;
 
-pub(crate) use api::PaymentsApi;
+pub(crate) use api::{PaymentsApi, Route};

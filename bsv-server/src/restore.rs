@@ -20,7 +20,8 @@ use thiserror::Error;
 
 use crate::backup::{Manifest, Place};
 use crate::config::Config;
-use crate::instance::{Instance, OpenError, open_wallet};
+use crate::instance::Instance;
+use crate::opening::{Create, OpenError, open_wallet};
 
 /// Why nothing was restored. Nothing of it is left behind.
 #[derive(Debug, Error)]
@@ -126,11 +127,11 @@ pub async fn restore_backup(
         Err(error) => return Err(contents(error.to_string())),
     }
     let keys = check_keys(&stage.config)?;
-    let instance = Instance::open(stage.config.clone(), "bsv-cli").await?;
+    let instance = Instance::open(stage.config.clone(), "bsv-cli", Create::All).await?;
     let origin = format!("backup of {}", manifest.created_at);
-    let noted = instance.keeping().note(KeyEvent::Imported, &origin).await;
+    let noted = instance.control.managed().note(KeyEvent::Imported, &origin).await;
     noted.map_err(|problem| RestoreError::Audit(problem.detail().to_owned()))?;
-    instance.keeping().begin_account().await?;
+    instance.control.managed().begin_account().await?;
     stage.put_in_place()?;
     Ok(Restored { created_at: manifest.created_at, files: manifest.files.len(), keys })
 }

@@ -1,13 +1,11 @@
 use std::io::{self, IsTerminal, Write};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
-use hyper::body::Incoming;
-use hyper::{Method, Request};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -18,11 +16,14 @@ use tokio::task::JoinSet;
 use tracing_subscriber::EnvFilter;
 
 use crate::config::{Config, ConfigError, ConfigSources};
-use crate::control;
-use crate::http::{Answer, AwaitedBody, Limits, Listener, serve, serve_stream};
-use crate::instance::{Instance, OpenError, Surface};
+use crate::control::{self, Listening};
+use crate::http::{Limits, Listener, serve, serve_stream};
+use crate::instance::Instance;
 use crate::minerid;
+use crate::opening::{Create, OpenError, SERVER};
+use crate::request_log::answer_and_log;
 use crate::store_check::check_stores;
+use crate::surface::Surface;
 use crate::wallet;
 
 /// The server of the Bitcoin SV wallet and miner identity service.
@@ -173,18 +174,23 @@ pub async fn run(config: Config, shutdown: impl Future<Output = ()>) -> Result<(
     // to itself; but that another process has the data directory is worth more to know than that it
     // has a port as well.
     let tcp_listeners = bind_listeners(&mut config);
-    let instance = Arc::new(Instance::open(config, "bsv-server").await?);
+    let instance = Arc::new(Instance::open(config, SERVER, Create::All).await?);
     let tcp_listeners = tcp_listeners?;
     let network_dir = &instance.config.network_dir;
     let control_path = control::socket_path(network_dir).display().to_string();
     let control = control::bind(network_dir).map_err(listen_error(&control_path))?;
     let (stop, stopped) = watch::channel(());
     let mut listeners = JoinSet::new();
+    let mut listening = Vec::new();
     for (surface, listener) in tcp_listeners {
-        say(&format!("listening {} http://{}", surface.name(), listener.local_addr()?));
+        let url = format!("http://{}", listener.local_addr()?);
+        say(&format!("listening {} {url}", surface.name()));
+        listening.push(Listening { name: surface.name(), url });
         listeners.spawn(serve_surface(Arc::clone(&instance), surface, listener, stopped.clone()));
     }
     say(&format!("listening control {control_path}"));
+    listening.push(Listening { name: Surface::Control.name(), url: control_path });
+    instance.control.managed().note_listening(listening);
     listeners.spawn(serve_surface(Arc::clone(&instance), Surface::Control, control, stopped));
 
     let served = async {
@@ -239,8 +245,7 @@ pub async fn serve_connection<C>(instance: &Arc<Instance>, surface: Surface, str
 where
     C: AsyncRead + AsyncWrite + Unpin + 'static,
 {
-    let door = Door { instance: Arc::clone(instance), surface };
-    let answer = move |request| door.clone().answer(None, request);
+    let answer = |request| answer_and_log(Arc::clone(instance), surface, None, request);
     if let Err(error) = serve_stream(stream, &Limits::default(), answer).await {
         tracing::debug!("a connection ended: {error}");
     }
@@ -262,54 +267,13 @@ async fn serve_surface<L: Listener>(
         }
         _ => {}
     }
-    let door = Door { instance, surface };
-    let answer = move |address, request| door.clone().answer(address, request);
+    let answer =
+        move |address, request| answer_and_log(Arc::clone(&instance), surface, address, request);
     let shutdown = async move {
         // Ends when the sender is dropped.
         let _ = stopped.changed().await;
     };
     serve(listener, limits, answer, shutdown).await;
-}
-
-/// What requests come through to an instance.
-#[derive(Clone)]
-struct Door {
-    instance: Arc<Instance>,
-    surface: Surface,
-}
-
-impl Door {
-    async fn answer(
-        self,
-        address: Option<IpAddr>,
-        request: Request<AwaitedBody<Incoming>>,
-    ) -> Answer {
-        let Self { instance, surface } = self;
-        if !instance.config.log_requests {
-            return instance.answer_peer(surface, address, request).await;
-        }
-        let begun = Instant::now();
-        // Neither path nor query, which may hold what is not for the log.
-        let route = instance.pattern(surface, request.uri().path()).unwrap_or("none");
-        let method = known_method(request.method());
-        let answer = instance.answer_peer(surface, address, request).await;
-        tracing::info!(
-            target: "bsv_server::requests",
-            listener = surface.name(),
-            method,
-            route,
-            status = answer.status().as_u16(),
-            micros = begun.elapsed().as_micros() as u64,
-            "request"
-        );
-        answer
-    }
-}
-
-/// A method that may stand in the log: strangers can send any word.
-fn known_method(method: &Method) -> &'static str {
-    let known = ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"];
-    known.into_iter().find(|known| *known == method.as_str()).unwrap_or("other")
 }
 
 /// How much of an answer waits in the system for its reader, in bytes. Of a larger buffer, a slow reader

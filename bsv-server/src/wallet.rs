@@ -5,6 +5,5 @@ mod list;
 mod refusal;
 mod sweep;
 
-pub(crate) use api::WalletApi;
-pub(crate) use refusal::deny;
+pub(crate) use api::{Route, WalletApi};
 pub(crate) use sweep::{follow, sweep};

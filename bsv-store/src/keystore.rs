@@ -130,6 +130,11 @@ impl Keystore {
         dir.join(data_key::FILE_NAME).is_file()
     }
 
+    /// Whether the keystore in `dir` has a secret of that name, without reading it.
+    pub fn has(dir: &Path, name: &str) -> bool {
+        is_name(name) && dir.join(format!("{name}.key")).is_file()
+    }
+
     /// Opens the keystore in `dir`, which is made if it does not exist: sealed if there is a
     /// passphrase, in clear otherwise. `program` is what others are told who find it locked.
     pub fn open(

@@ -1,8 +1,9 @@
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use rustix::process::geteuid;
 use thiserror::Error;
 
 use crate::files::{FileError, create_private_dir};
@@ -27,6 +28,18 @@ pub enum LockError {
         /// The program and process id of the holder, as it wrote them down.
         holder: String,
     },
+    /// The directory belongs to another user, and this process runs as root.
+    #[error(
+        "{} belongs to user {owner}, who could not read the files that root makes there: run this \
+         as that user, for example with sudo -u '#{owner}'",
+        dir.display()
+    )]
+    OtherOwner {
+        /// The directory, or the nearest one above it that exists.
+        dir: PathBuf,
+        /// The id of the user.
+        owner: u32,
+    },
     /// The directory or its lock file cannot be created or locked.
     #[error(transparent)]
     File(#[from] FileError),
@@ -39,6 +52,7 @@ impl DirLock {
     /// Locks `dir`, which is created where it is missing. `program` is the name that others are
     /// told when they ask for the same directory.
     pub fn acquire(dir: &Path, program: &str) -> Result<Self, LockError> {
+        check_owner(dir)?;
         create_private_dir(dir)?;
         let path = dir.join(Self::FILE_NAME);
         let mut file = OpenOptions::new()
@@ -68,9 +82,28 @@ impl DirLock {
         }
     }
 
+    /// Whether a program has ever locked `dir`.
+    pub fn is_in(dir: &Path) -> bool {
+        dir.join(Self::FILE_NAME).is_file()
+    }
+
     /// The directory.
     pub fn dir(&self) -> &Path {
         &self.dir
+    }
+}
+
+/// Refuses that root makes files in a directory of another user, who could not read them.
+fn check_owner(dir: &Path) -> Result<(), LockError> {
+    if !geteuid().is_root() {
+        return Ok(());
+    }
+    let found = dir.ancestors().find_map(|dir| Some((dir, dir.metadata().ok()?.uid())));
+    match found {
+        Some((dir, owner)) if owner != 0 => {
+            Err(LockError::OtherOwner { dir: dir.to_owned(), owner })
+        }
+        _ => Ok(()),
     }
 }
 
@@ -99,6 +132,21 @@ mod tests {
         let _lock = DirLock::acquire(dir.path(), "new").unwrap();
         let written = std::fs::read_to_string(&path).unwrap();
         assert_eq!(written, format!("new (process {})", std::process::id()));
+    }
+
+    #[test]
+    fn root_makes_no_files_for_another_user() {
+        if !geteuid().is_root() {
+            eprintln!("SKIPPED: only root can give a directory to another user");
+            return;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        std::os::unix::fs::chown(dir.path(), Some(12_345), None).unwrap();
+        for refused in [dir.path().to_owned(), dir.path().join("made/on/demand")] {
+            let error = DirLock::acquire(&refused, "x").unwrap_err();
+            assert!(matches!(error, LockError::OtherOwner { owner: 12_345, .. }), "{error}");
+            assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+        }
     }
 
     #[test]

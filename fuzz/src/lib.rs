@@ -5,7 +5,7 @@ pub mod blocks;
 use std::sync::Arc;
 
 use bsv_server::config::Config;
-use bsv_server::{Instance, Surface, serve_connection};
+use bsv_server::{Create, Instance, Surface, serve_connection};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex, split};
 use tokio::runtime::Runtime;
 
@@ -19,7 +19,7 @@ impl Service {
     /// Opens the data directory that `config` names.
     pub fn open(config: Config) -> Self {
         let runtime = Runtime::new().unwrap();
-        let instance = Arc::new(runtime.block_on(Instance::open(config, "fuzz")).unwrap());
+        let instance = Arc::new(runtime.block_on(Instance::open(config, "fuzz", Create::All)).unwrap());
         Self { runtime, instance }
     }
 

@@ -21,7 +21,7 @@ use crate::model::payment::{IncomingPayment, OutgoingPayment};
 use crate::model::receipt::ReceiptKey;
 use crate::model::time::Timestamp;
 use crate::model::transaction::{
-    BlockPlace, Followed, FoundProof, TransactionRecord, TransactionState,
+    BlockPlace, Followed, FoundProof, Purpose, TransactionRecord, TransactionState,
 };
 
 macro_rules! queries {
@@ -93,6 +93,8 @@ queries! {
         });
         followed.collect()
     };
+    /// How many payments by the wallet wait for their payee, or for the network to show them.
+    CountOpenPayments => u64: |rows| count_open_payments(rows);
     /// What is stored of the transaction of this number.
     GetRecord(number: u64) => Option<TransactionRecord>: |rows| rows.get::<Transactions>(&number);
     /// The transaction of this number.
@@ -208,6 +210,18 @@ fn incoming<R: ReadRows>(rows: &R, invoice: u64) -> Result<Vec<IncomingPayment>,
         payments.push(IncomingPayment::of(number, &record, satoshis));
     }
     Ok(payments)
+}
+
+fn count_open_payments<R: ReadRows>(rows: &R) -> Result<u64, R::Error> {
+    let mut count = 0;
+    for (number, _) in rows.range::<FollowedTransactions>(..)? {
+        let TransactionRecord { purpose, state, .. } = transaction(rows, number)?;
+        let waits = matches!(state, TransactionState::Offered | TransactionState::Unseen);
+        if waits && matches!(purpose, Purpose::Outgoing(_)) {
+            count += 1;
+        }
+    }
+    Ok(count)
 }
 
 /// The payment to this URL that was not in vain. It need not be the last one: the network may have shown an

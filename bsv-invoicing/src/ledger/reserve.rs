@@ -1,5 +1,6 @@
 //! Coins are reserved for a payment, which is then signed and recorded.
 
+use crate::ledger::coin_choice::Choice;
 use crate::ledger::idempotency::Route;
 use crate::ledger::queries::{lasting_attempt, url_hash};
 use crate::ledger::rows::{OutgoingByUrl, Reservations, Rows};
@@ -42,6 +43,26 @@ pub struct Reserve {
     pub now: Timestamp,
 }
 
+/// What a payment to a URL would cost. Changes nothing.
+#[derive(Clone, Debug)]
+pub struct EstimateFee {
+    /// The payment URL.
+    pub url: String,
+    /// What would be paid.
+    pub spending: Spending,
+}
+
+impl Command for EstimateFee {
+    /// The fee, in satoshis.
+    type Answer = u64;
+
+    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<u64, R::Error> {
+        let choice = books.choose_for(&url_hash(&self.url), &self.spending)?;
+        let change = self.spending.change(choice.keys.len(), choice.total).unwrap_or_default();
+        Ok(choice.total - self.spending.satoshis - change)
+    }
+}
+
 /// What became of a payment for which coins were to be reserved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reserved {
@@ -73,11 +94,7 @@ impl Command for Reserve {
         }
         let url_hash = url_hash(&self.url);
         let previous = books.rows.get::<OutgoingByUrl>(&url_hash)?;
-        let first = books.coins_of_earlier_attempts(&url_hash)?;
-        let choice = books.choose(&self.spending, &first)?.map_err(|spendable| {
-            let needed = self.spending.needed(1);
-            Refusal::InsufficientFunds { needed, spendable }
-        })?;
+        let choice = books.choose_for(&url_hash, &self.spending)?;
         let change = match self.spending.change(choice.keys.len(), choice.total) {
             Some(satoshis) => Some(Change { satoshis, key: books.take_change_key()? }),
             None => None,
@@ -96,6 +113,15 @@ impl Command for Reserve {
 }
 
 impl<R: Rows> Books<R> {
+    /// Chooses coins for a payment to the URL of this hash, those of earlier attempts first.
+    fn choose_for(&self, url_hash: &[u8; 32], spending: &Spending) -> Result<Choice, R::Error> {
+        let first = self.coins_of_earlier_attempts(url_hash)?;
+        let choice = self.choose(spending, &first)?.map_err(|spendable| {
+            Refusal::InsufficientFunds { needed: spending.needed(1), spendable }
+        })?;
+        Ok(choice)
+    }
+
     /// The payment that a request stands for, if there is one that was not in vain: the one that was made
     /// first with its key, or the last one to its URL, which its key stands for from now on.
     pub(crate) fn payment_before(

@@ -8,6 +8,7 @@ mod draft;
 mod faucet;
 mod payable;
 mod payee;
+mod preview;
 mod sign;
 
 use std::sync::Arc;
@@ -42,6 +43,7 @@ use crate::wallet::{Wallet, away, unknown};
 pub use self::draft::PayDraft;
 pub use self::faucet::faucet;
 pub(crate) use self::payee::Payee;
+pub use self::preview::PaymentPreview;
 
 /// A payment that is being made.
 #[derive(Clone, Debug)]
@@ -102,12 +104,7 @@ impl<S: WalletStore> Wallet<S> {
         if let Some(payment) = self.payment_before(url, idempotency.clone()).await? {
             return self.go_on(payment).await;
         }
-        // Without a node nobody could tell what becomes of a payment.
-        let policy = self.node()?.policy().await.map_err(away)?;
-        self.fee_floor.store(policy.mining_fee_rate, Ordering::Relaxed);
-        let terms = self.payee.terms(url, self.settings.network).await?;
-        let asked = self.asked(url, terms, idempotency)?;
-        check_payable_outputs(&asked.outputs, &policy)?;
+        let asked = self.ask(url, idempotency).await?;
         match self.reserve(&asked).await? {
             Reserved::Before(payment) => self.go_on(*payment).await,
             Reserved::Now(reservation) => {
@@ -115,6 +112,17 @@ impl<S: WalletStore> Wallet<S> {
                 self.go_on(payment).await
             }
         }
+    }
+
+    /// Asks a payee for its terms, and answers the payment that they ask for.
+    async fn ask(&self, url: &Url, idempotency: Option<IdempotencyKey>) -> Result<Asked, Error> {
+        // Without a node nobody could tell what becomes of a payment.
+        let policy = self.node()?.policy().await.map_err(away)?;
+        self.fee_floor.store(policy.mining_fee_rate, Ordering::Relaxed);
+        let terms = self.payee.terms(url, self.settings.network).await?;
+        let asked = self.asked(url, terms, idempotency)?;
+        check_payable_outputs(&asked.outputs, &policy)?;
+        Ok(asked)
     }
 
     async fn payment_before(

@@ -1,6 +1,7 @@
 //! The seed that all keys of a wallet come from.
 
 use std::fmt;
+use std::path::Path;
 
 use bip39::Mnemonic;
 use bsv_store::{Keystore, KeystoreError};
@@ -65,6 +66,11 @@ impl WalletSeed {
         };
         let words = std::str::from_utf8(&words).map_err(|_| Error::BadSeed)?;
         Self::parse(words).map(Some).ok_or(Error::BadSeed)
+    }
+
+    /// Whether the keystore in a directory has one.
+    pub fn is_in(keystore_dir: &Path) -> bool {
+        Keystore::has(keystore_dir, SEED_NAME)
     }
 
     /// Puts it into a keystore that has none, durably.

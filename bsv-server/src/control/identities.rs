@@ -1,34 +1,117 @@
-//! Setting up identities of generation 1.0, and what is told of identities.
+mod describe;
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use bsv_minerid::{
-    Alias, Announcement, CanonicalJson, Identity, MinerContact, MinerIds, MinerInfoRecord,
-    OperatorDataRefs, Protocol, RevokedMinerIds, Vctx, VctxView, revoke_miner_ids, revoke_vctx,
+    Alias, CanonicalJson, MinerContact, MinerIds, OperatorDataRefs, RevokedMinerIds, VctxSetup,
+    revoke_miner_ids, revoke_vctx, set_up_vctx,
 };
-use bsv_network::NodeRpc;
 use bsv_tx::PublicKey;
 use bytes::Bytes;
+use hyper::{Method, StatusCode};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::revocation_keys::RevocationKeys;
-use super::set_up::{on_disk, parse};
+use self::describe::contact_json;
+pub(super) use self::describe::{alarms, describe};
+use super::managed::{Managed, bad_request, parse};
+use crate::http::{Answer, Declared, Problem, Received, answer};
 use crate::minerid::Refusal;
+
+/// | method and path | body | answer |
+/// | --- | --- | --- |
+/// | `GET /control/minerids` | | the identities |
+/// | `POST /control/minerids` | `{"alias", "protocol"?}` | the new identity |
+/// | `GET /control/minerids/{alias}` | | the identity |
+/// | `POST /control/minerids/{alias}/rotate` | `{"force"?}` | the identity |
+/// | `POST /control/minerids/{alias}/revocation-key` | | the identity, with a new revocation key |
+/// | `POST /control/minerids/{alias}/revoke-partially` | `{"minerId"}` | the identity |
+/// | `POST /control/minerids/{alias}/revoke-completely` | | the identity |
+/// | `POST /control/minerids/{alias}/revoke` | | the identity, its VCTx spent |
+/// | `POST /control/minerids/{alias}/confirm` | | the identity |
+/// | `POST /control/minerids/{alias}/upgrade` | `{"firstMinerId"?}` | the identity |
+/// | `POST /control/minerids/{alias}/extensions` | an object | the identity |
+/// | `POST /control/minerids/{alias}/data` | the operator's data | the identity |
+/// | `POST /control/minerids/{alias}/blind-signing` | `{"on"}` | the identity |
+/// | `POST /control/minerids/{alias}/contact` | an object of strings | the whole contact |
+/// | `POST /control/minerids/{alias}/vctx` | `{"outpoint"?}` | what was done, or has to be |
+/// | `POST /control/import` | `{"from"}`, an absolute path | the aliases |
+///
+/// Where revocation keys are needed, `"revocationKeystore"` names the directory of their keystore, an
+/// absolute path.
+pub(super) const ROUTES: &[Declared<Route>] = &[
+    ("/control/minerids", "GET, POST", Route::All),
+    ("/control/minerids/{alias}", "GET", Route::One),
+    ("/control/minerids/{alias}/rotate", "POST", Route::Change(Change::Key)),
+    ("/control/minerids/{alias}/revocation-key", "POST", Route::Change(Change::RevocationKey)),
+    ("/control/minerids/{alias}/revoke-partially", "POST", Route::Change(Change::RevokePartially)),
+    (
+        "/control/minerids/{alias}/revoke-completely",
+        "POST",
+        Route::Change(Change::RevokeCompletely),
+    ),
+    ("/control/minerids/{alias}/revoke", "POST", Route::Change(Change::Revoke)),
+    ("/control/minerids/{alias}/confirm", "POST", Route::Change(Change::Confirm)),
+    ("/control/minerids/{alias}/upgrade", "POST", Route::Change(Change::Upgrade)),
+    ("/control/minerids/{alias}/extensions", "POST", Route::Change(Change::Extensions)),
+    ("/control/minerids/{alias}/data", "POST", Route::Change(Change::Data)),
+    ("/control/minerids/{alias}/blind-signing", "POST", Route::Change(Change::BlindSigning)),
+    ("/control/minerids/{alias}/contact", "POST", Route::Contact),
+    ("/control/minerids/{alias}/vctx", "POST", Route::Vctx),
+    ("/control/import", "POST", Route::Import),
+];
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Route {
+    All,
+    One,
+    Change(Change),
+    Contact,
+    Vctx,
+    Import,
+}
+
+/// What is changed of an identity.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Change {
+    Key,
+    RevocationKey,
+    RevokePartially,
+    RevokeCompletely,
+    Revoke,
+    Confirm,
+    Upgrade,
+    Extensions,
+    Data,
+    BlindSigning,
+}
 
 /// A request that needs revocation keys, and what else it says.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct WithRevocationKeys<T> {
+struct WithRevocationKeys<T> {
     /// An absolute path.
-    pub(super) revocation_keystore: Option<PathBuf>,
+    revocation_keystore: Option<PathBuf>,
     #[serde(flatten)]
-    pub(super) request: T,
+    request: T,
 }
 
 #[derive(Deserialize)]
 struct Nothing {}
+
+#[derive(Deserialize)]
+struct GenerateJson {
+    alias: String,
+    protocol: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RotateJson {
+    #[serde(default)]
+    force: bool,
+}
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -42,141 +125,176 @@ struct UpgradeJson {
     first_miner_id: Option<String>,
 }
 
-/// Does what `action` says with an identity, and answers whether there is such an action.
-pub(super) async fn act(
-    ids: &Arc<MinerIds>,
-    node: Option<&NodeRpc>,
-    keys: &RevocationKeys,
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BlindSigningJson {
+    on: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct VctxJson {
+    outpoint: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct ImportJson {
+    from: PathBuf,
+}
+
+/// Where the older generator keeps the revocation keys of identities of generation 1.0.
+const REVOCATION_KEYS: &str = ".revocationkeystore";
+
+/// Sets up identities, and tells of them.
+pub(super) async fn answer(
+    managed: &Managed,
+    route: Route,
+    alias: &str,
+    request: Received<'_>,
+) -> Result<Answer, Problem> {
+    let ids = managed.ids()?;
+    let body = request.body();
+    let ok = |value: Value| Ok(answer::json(StatusCode::OK, &value));
+    match route {
+        Route::All if request.method() == Method::POST => generate(managed, body).await,
+        Route::All => ok(ids.all().iter().map(|id| describe(id)).collect()),
+        Route::One => ok(describe(&*ids.get(alias)?)),
+        Route::Change(what) => {
+            change(managed, &named(alias)?, what, body).await?;
+            ok(describe(&*ids.get(alias)?))
+        }
+        Route::Contact => {
+            let alias = named(alias)?;
+            let contact = MinerContact::from_json(text(body)?)
+                .map_err(|error| bad_request(error.to_string()))?;
+            let whole = managed.on_identities(move |ids| ids.set_contact(&alias, &contact)).await?;
+            ok(contact_json(&whole))
+        }
+        Route::Vctx => ok(set_up(managed, &named(alias)?, &parse(body)?).await?),
+        Route::Import => {
+            let (ImportJson { from }, keys_dir) = with_revocation_keys(body)?;
+            let keys = match from.join(REVOCATION_KEYS).is_dir() {
+                true => Some(managed.revocation_keys.open(keys_dir.as_deref())?),
+                false => None,
+            };
+            let import = move |ids: &MinerIds| ids.import(&from, keys.as_ref());
+            let aliases = managed.on_identities(import).await?;
+            let aliases: Vec<_> = aliases.iter().map(Alias::as_str).collect();
+            ok(json!({ "aliases": aliases }))
+        }
+    }
+}
+
+async fn generate(managed: &Managed, body: &Bytes) -> Result<Answer, Problem> {
+    let (GenerateJson { alias, protocol }, keys_dir) = with_revocation_keys(body)?;
+    let alias = named(&alias)?;
+    let made = alias.clone();
+    match protocol.as_deref() {
+        None | Some("0.2") => {
+            managed.on_identities(move |ids| ids.generate(&made)).await?;
+        }
+        Some("1.0") => {
+            let keys = managed.revocation_keys.open(keys_dir.as_deref())?;
+            managed.on_identities(move |ids| ids.generate_miner_info(&made, &keys)).await?;
+        }
+        Some(_) => return Err(bad_request("the protocol is 0.2 or 1.0")),
+    }
+    let identity = managed.ids()?.get(alias.as_str())?;
+    Ok(answer::json(StatusCode::CREATED, &describe(&identity)))
+}
+
+async fn change(
+    managed: &Managed,
     alias: &Alias,
-    action: &str,
+    change: Change,
     body: &Bytes,
-) -> Result<bool, Refusal> {
+) -> Result<(), Problem> {
+    let (ids, keys) = (managed.ids()?, &managed.revocation_keys);
     let named = alias.clone();
-    match action {
-        "revocation-key" => {
-            let WithRevocationKeys { revocation_keystore, request: Nothing {} } = parse(body)?;
-            let keystore = keys.open_existing(revocation_keystore.as_deref())?;
-            on_disk(ids, move |ids| ids.roll_revocation_key(&named, &keystore)).await?;
+    match change {
+        Change::Key => {
+            let RotateJson { force } = parse(body)?;
+            let rotate = if force { MinerIds::rotate_again } else { MinerIds::rotate };
+            managed.on_identities(move |ids| rotate(ids, &named)).await.map(drop)
         }
-        "upgrade" => {
-            let WithRevocationKeys { revocation_keystore, request } = parse(body)?;
-            let UpgradeJson { first_miner_id } = request;
-            let first = first_miner_id.as_deref().map(public_key).transpose()?;
-            let keystore = keys.open(revocation_keystore.as_deref())?;
-            on_disk(ids, move |ids| ids.upgrade(&named, first.as_ref(), &keystore)).await?;
+        Change::RevocationKey => {
+            let (Nothing {}, dir) = with_revocation_keys(body)?;
+            let keystore = keys.open_existing(dir.as_deref())?;
+            let roll = move |ids: &MinerIds| ids.roll_revocation_key(&named, &keystore);
+            managed.on_identities(roll).await.map(drop)
         }
-        "revoke-partially" => {
-            let WithRevocationKeys { revocation_keystore, request } = parse(body)?;
-            let MinerIdJson { miner_id } = request;
+        Change::RevokePartially => {
+            let (MinerIdJson { miner_id }, dir) = with_revocation_keys(body)?;
             let revoked = RevokedMinerIds::BackTo(public_key(&miner_id)?);
-            let node = node.ok_or_else(no_node)?;
-            let keystore = keys.open_existing(revocation_keystore.as_deref())?;
-            revoke_miner_ids(ids, node, alias, revoked, &keystore).await?;
+            let node = managed.node()?;
+            let keystore = keys.open_existing(dir.as_deref())?;
+            Ok(revoke_miner_ids(ids, node, alias, revoked, &keystore).await?)
         }
-        "revoke-completely" => {
-            let WithRevocationKeys { revocation_keystore, request: Nothing {} } = parse(body)?;
-            let node = node.ok_or_else(no_node)?;
-            let keystore = keys.open_existing(revocation_keystore.as_deref())?;
-            revoke_miner_ids(ids, node, alias, RevokedMinerIds::All, &keystore).await?;
+        Change::RevokeCompletely => {
+            let (Nothing {}, dir) = with_revocation_keys(body)?;
+            let node = managed.node()?;
+            let keystore = keys.open_existing(dir.as_deref())?;
+            Ok(revoke_miner_ids(ids, node, alias, RevokedMinerIds::All, &keystore).await?)
         }
-        "revoke" => {
-            revoke_vctx(ids, node.ok_or_else(no_node)?, alias).await?;
+        Change::Revoke => {
+            revoke_vctx(ids, managed.node()?, alias).await?;
+            Ok(())
         }
-        "confirm" => on_disk(ids, move |ids| ids.confirm(&named)).await?,
-        "extensions" => {
+        Change::Confirm => managed.on_identities(move |ids| ids.confirm(&named)).await,
+        Change::Upgrade => {
+            let (UpgradeJson { first_miner_id }, dir) = with_revocation_keys(body)?;
+            let first = first_miner_id.as_deref().map(public_key).transpose()?;
+            let keystore = keys.open(dir.as_deref())?;
+            let upgrade = move |ids: &MinerIds| ids.upgrade(&named, first.as_ref(), &keystore);
+            managed.on_identities(upgrade).await.map(drop)
+        }
+        Change::Extensions => {
             let extensions = CanonicalJson::from_text(text(body)?)
-                .map_err(|error| Refusal::bad_request(error.to_string()))?;
-            on_disk(ids, move |ids| ids.set_extensions(&named, extensions)).await?;
+                .map_err(|error| bad_request(error.to_string()))?;
+            managed.on_identities(move |ids| ids.set_extensions(&named, extensions)).await
         }
-        "data" => {
+        Change::Data => {
             let data = OperatorDataRefs::from_json(text(body)?)
                 .map_err(|error| Refusal::unprocessable(error.to_string()))?;
-            on_disk(ids, move |ids| ids.set_data(&named, data)).await?;
+            managed.on_identities(move |ids| ids.set_data(&named, data)).await
         }
-        _ => return Ok(false),
-    }
-    Ok(true)
-}
-
-fn text(body: &Bytes) -> Result<&str, Refusal> {
-    std::str::from_utf8(body).map_err(|_| Refusal::bad_request("the text is not UTF-8"))
-}
-
-fn public_key(text: &str) -> Result<PublicKey, Refusal> {
-    text.parse().map_err(|error| Refusal::bad_request(format!("{error}")))
-}
-
-pub(super) fn no_node() -> Refusal {
-    Refusal::unprocessable("no node is configured: set rpcUser and rpcPassword")
-}
-
-pub(super) fn contact_json(contact: &MinerContact) -> Value {
-    serde_json::from_str(&contact.to_json()).unwrap_or_default()
-}
-
-pub(super) fn describe(identity: &Identity) -> Value {
-    let record = identity.record();
-    let keys: Vec<_> = record.keys.iter().map(|key| key.public_key.to_string()).collect();
-    let mut description = json!({
-        "alias": identity.alias().as_str(),
-        "blindSigning": record.blind_signing,
-        "protocol": record.protocol.version(),
-        "minerId": record.current_key().public_key.to_string(),
-        "minerIds": keys,
-        "minerContact": contact_json(&record.contact()),
-    });
-    match &record.protocol {
-        Protocol::Vctx(vctx) => description["vctx"] = vctx_json(vctx),
-        Protocol::MinerInfo(miner_info) => {
-            let announced = record.announcements();
-            description["prevMinerId"] = json!(record.previous_key().public_key.to_string());
-            description["announced"] = announced.iter().map(|what| announcement(*what)).collect();
-            describe_miner_info(&mut description, miner_info);
+        Change::BlindSigning => {
+            let BlindSigningJson { on } = parse(body)?;
+            managed.on_identities(move |ids| ids.set_blind_signing(&named, on)).await
         }
     }
-    description
 }
 
-fn describe_miner_info(description: &mut Value, record: &MinerInfoRecord) {
-    description["firstMinerId"] = json!(record.first_miner_id.to_string());
-    description["revocationKey"] = json!(record.revocation_key.current.to_string());
-    description["prevRevocationKey"] = json!(record.revocation_key.previous.to_string());
-    description["state"] = json!(if record.is_closed { "closed" } else { "open" });
-    if let Some(revocation) = &record.revocation {
-        description["compromisedMinerId"] = json!(revocation.message.compromised.to_string());
-        description["revocationTold"] = json!(revocation.is_told);
-    }
-}
-
-fn announcement(announcement: Announcement) -> &'static str {
-    match announcement {
-        Announcement::Rotation => "rotation",
-        Announcement::RevocationKey => "revocationKey",
-        Announcement::PartialRevocation => "partialRevocation",
-        Announcement::CompleteRevocation => "completeRevocation",
-    }
-}
-
-fn vctx_json(vctx: &Vctx) -> Value {
-    match vctx {
-        Vctx::None => json!({ "state": "none" }),
-        Vctx::AwaitingFunds => json!({ "state": "awaitingFunds" }),
-        Vctx::Broadcasting(transaction) => {
-            json!({ "state": "broadcasting", "txid": transaction.txid().to_string() })
-        }
-        Vctx::Recorded(outpoint, view) => {
-            let state = match view {
-                VctxView { is_spent: true, .. } => "spent",
-                VctxView { gone_since: Some(_), .. } => "beingSpent",
-                VctxView { last_seen: Some(_), .. } => "unspent",
-                _ => "notSeen",
-            };
-            json!({ "state": state, "outpoint": outpoint.to_string() })
-        }
-        Vctx::Revoking(outpoint, spending) => json!({
-            "state": "revoked",
-            "outpoint": outpoint.to_string(),
-            "txid": spending.txid().to_string(),
+async fn set_up(managed: &Managed, alias: &Alias, request: &VctxJson) -> Result<Value, Problem> {
+    let outpoint = request.outpoint.as_deref().map(str::parse).transpose();
+    let outpoint = outpoint.map_err(|error| bad_request(format!("{error}")))?;
+    Ok(match set_up_vctx(managed.ids()?, managed.node()?, alias, outpoint).await? {
+        VctxSetup::Done(outpoint) => json!({ "state": "done", "outpoint": outpoint.to_string() }),
+        VctxSetup::FundingNeeded { address, least_satoshis, found_satoshis } => json!({
+            "state": "fundingNeeded",
+            "address": address.to_string(),
+            "leastSatoshis": least_satoshis,
+            "foundSatoshis": found_satoshis,
         }),
-    }
+    })
+}
+
+/// A request, and the directory of revocation keys that it names.
+fn with_revocation_keys<T: DeserializeOwned>(
+    body: &Bytes,
+) -> Result<(T, Option<PathBuf>), Problem> {
+    let WithRevocationKeys { revocation_keystore, request } = parse(body)?;
+    Ok((request, revocation_keystore))
+}
+
+fn named(alias: &str) -> Result<Alias, Problem> {
+    alias.parse().map_err(|error| bad_request(format!("{error}")))
+}
+
+fn public_key(text: &str) -> Result<PublicKey, Problem> {
+    text.parse().map_err(|error| bad_request(format!("{error}")))
+}
+
+fn text(body: &Bytes) -> Result<&str, Problem> {
+    std::str::from_utf8(body).map_err(|_| bad_request("the text is not UTF-8"))
 }

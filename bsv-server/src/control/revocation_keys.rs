@@ -3,10 +3,11 @@ use std::sync::{PoisonError, RwLock};
 
 use bsv_minerid::Keystore;
 use bsv_store::{KeystoreError, PlainKeys};
+use hyper::StatusCode;
 use secrecy::SecretString;
 
 use crate::config::KeystoreConfig;
-use crate::minerid::Refusal;
+use crate::http::Problem;
 
 /// Where revocation keys lie and how they are protected. They are looked for when a command needs
 /// them, and are let go of after it.
@@ -36,12 +37,12 @@ impl RevocationKeys {
     }
 
     /// Opens the keystore, which is made where it is not there.
-    pub(super) fn open(&self, dir: Option<&Path>) -> Result<Keystore, Refusal> {
+    pub(super) fn open(&self, dir: Option<&Path>) -> Result<Keystore, Problem> {
         self.open_in(dir.unwrap_or(&self.dir)).map_err(|error| refuse(&error))
     }
 
     /// Opens the keystore, which must be there.
-    pub(super) fn open_existing(&self, dir: Option<&Path>) -> Result<Keystore, Refusal> {
+    pub(super) fn open_existing(&self, dir: Option<&Path>) -> Result<Keystore, Problem> {
         let dir = dir.unwrap_or(&self.dir);
         check_there(dir)?;
         self.open(Some(dir))
@@ -58,7 +59,7 @@ impl RevocationKeys {
         &self,
         dir: Option<&Path>,
         new: &SecretString,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), Problem> {
         if let Some(dir) = dir {
             check_there(dir)?;
         }
@@ -91,17 +92,19 @@ impl RevocationKeys {
     }
 }
 
-fn check_there(dir: &Path) -> Result<(), Refusal> {
+fn check_there(dir: &Path) -> Result<(), Problem> {
     if Keystore::is_in(dir) {
         return Ok(());
     }
-    Err(Refusal::unprocessable(format!(
+    let detail = format!(
         "there is no keystore of revocation keys in {}: connect the disk that holds it, or name its \
          directory with --revocation-keystore",
         dir.display()
-    )))
+    );
+    Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "no-revocation-keystore", detail))
 }
 
-fn refuse(error: &KeystoreError) -> Refusal {
-    Refusal::unprocessable(format!("the keystore of revocation keys: {error}"))
+fn refuse(error: &KeystoreError) -> Problem {
+    let detail = format!("the keystore of revocation keys: {error}");
+    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "revocation-keystore-failed", detail)
 }

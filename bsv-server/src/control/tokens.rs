@@ -2,14 +2,13 @@ use std::sync::Arc;
 
 use bsv_invoicing::Timestamp;
 use bsv_store::KeyEvent;
-use bytes::Bytes;
-use hyper::{Request, StatusCode};
+use hyper::{Method, StatusCode};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::Keeping;
+use super::managed::{Managed, bad_request};
 use crate::access::{ChangeError, Grant, IssuedToken, TokenDraft, Tokens};
-use crate::http::{Answer, Problem, answer};
+use crate::http::{Answer, Declared, Problem, Received, answer};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -20,49 +19,65 @@ struct TokenJson {
     expires_at: Option<String>,
 }
 
+/// | method and path | body | answer |
+/// | --- | --- | --- |
+/// | `GET /control/tokens` | | the tokens, without their texts |
+/// | `POST /control/tokens` | `{"label"?, "scopes", "expiresAt"?}` | the token, with its text |
+/// | `DELETE /control/tokens/{id}` | | the token that is not accepted any more |
+pub(super) const ROUTES: &[Declared<Route>] =
+    &[("/control/tokens", "GET, POST", Route::All), ("/control/tokens/{id}", "DELETE", Route::One)];
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Route {
+    All,
+    One,
+}
+
 /// Makes, lists and revokes tokens.
 ///
-/// The audit log tells of a change before it happens, as it does of a new passphrase. Where it cannot,
-/// no token is made, but a token is revoked all the same.
+/// The audit log tells of a change before it happens, as it does of a changed passphrase. Where it
+/// cannot, no token is made, but a token is revoked all the same.
 pub(super) async fn answer(
-    tokens: &Arc<Tokens>,
-    keeping: &Keeping,
-    request: &Request<Bytes>,
-    path: &str,
+    managed: &Managed,
+    route: Route,
+    id: &str,
+    request: Received<'_>,
 ) -> Result<Answer, Problem> {
-    let segments: Vec<_> = path.split('/').collect();
-    match (request.method().as_str(), segments.as_slice()) {
-        ("GET", ["tokens"]) => {
-            let tokens: Vec<_> = tokens.all().values().map(describe).collect();
+    match route {
+        Route::All if request.method() == Method::POST => make(managed, request).await,
+        Route::All => {
+            let tokens: Vec<_> = managed.tokens.all().values().map(describe).collect();
             Ok(answer::json(StatusCode::OK, &tokens))
         }
-        ("POST", ["tokens"]) => {
-            let draft = parse(request.body()).map_err(bad_request)?;
-            let (text, token) = draft.make()?;
-            let mut body = describe(&token);
-            body["token"] = text.as_str().into();
-            let scopes: Vec<_> = token.grants.iter().map(ToString::to_string).collect();
-            let subject = format!("{} with {}", token.id, scopes.join(", "));
-            keeping.note(KeyEvent::TokenMade, &subject).await?;
-            let issued = on_disk(tokens, move |tokens| tokens.issue(token)).await;
-            // After an error of the disk it may be there.
-            if matches!(&issued, Err(error) if !matches!(error, ChangeError::File(_))) {
-                keeping.note(KeyEvent::Failed, KeyEvent::TokenMade.name()).await?;
-            }
-            issued?;
-            Ok(answer::json(StatusCode::CREATED, &body))
-        }
-        ("DELETE", ["tokens", id]) => {
-            let id = tokens.get(id)?.id;
-            if let Err(problem) = keeping.note(KeyEvent::TokenRevoked, &id).await {
-                let reason = problem.detail();
-                tracing::error!("no audit log tells that token {id} is revoked: {reason}");
-            }
-            let token = on_disk(tokens, move |tokens| tokens.revoke(&id)).await?;
-            Ok(answer::json(StatusCode::OK, &describe(&token)))
-        }
-        _ => Err(Problem::of_status(StatusCode::NOT_FOUND, "there is nothing here")),
+        Route::One => revoke(managed, id).await,
     }
+}
+
+async fn make(managed: &Managed, request: Received<'_>) -> Result<Answer, Problem> {
+    let draft = read_draft(request.body()).map_err(bad_request)?;
+    let (text, token) = draft.make()?;
+    let mut body = describe(&token);
+    body["token"] = text.as_str().into();
+    let scopes: Vec<_> = token.grants.iter().map(ToString::to_string).collect();
+    let subject = format!("{} with {}", token.id, scopes.join(", "));
+    managed.note(KeyEvent::TokenMade, &subject).await?;
+    let issued = on_disk(&managed.tokens, move |tokens| tokens.issue(token)).await;
+    // After an error of the disk it may be there.
+    if matches!(&issued, Err(error) if !matches!(error, ChangeError::File(_))) {
+        managed.note(KeyEvent::Failed, KeyEvent::TokenMade.name()).await?;
+    }
+    issued?;
+    Ok(answer::json(StatusCode::CREATED, &body))
+}
+
+async fn revoke(managed: &Managed, id: &str) -> Result<Answer, Problem> {
+    let id = managed.tokens.get(id)?.id;
+    if let Err(problem) = managed.note(KeyEvent::TokenRevoked, &id).await {
+        let reason = problem.detail();
+        tracing::error!("no audit log tells that token {id} is revoked: {reason}");
+    }
+    let token = on_disk(&managed.tokens, move |tokens| tokens.revoke(&id)).await?;
+    Ok(answer::json(StatusCode::OK, &describe(&token)))
 }
 
 /// Runs a change that waits for the disk.
@@ -75,17 +90,13 @@ async fn on_disk<T: Send + 'static>(
     changed.expect("changes do not panic, and are not cancelled")
 }
 
-fn parse(body: &[u8]) -> Result<TokenDraft, String> {
+fn read_draft(body: &[u8]) -> Result<TokenDraft, String> {
     let TokenJson { label, scopes, expires_at } =
         serde_json::from_slice(body).map_err(|error| error.to_string())?;
     let grants = Grant::parse_all(&scopes).map_err(|error| error.to_string())?;
     let expires_at = expires_at.map(|text| text.parse::<Timestamp>()).transpose();
     let expires_at = expires_at.map_err(|error| format!("expiresAt {error}"))?;
     Ok(TokenDraft { label, grants, expires_at })
-}
-
-fn bad_request(reason: String) -> Problem {
-    Problem::of_status(StatusCode::BAD_REQUEST, reason)
 }
 
 fn describe(token: &IssuedToken) -> Value {

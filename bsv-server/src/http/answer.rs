@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use http_body_util::Full;
-use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use hyper::{Response, StatusCode};
 use serde::Serialize;
 use tokio::sync::mpsc;
@@ -52,13 +52,6 @@ pub fn bytes_stream(parts: mpsc::Receiver<Option<Bytes>>) -> Answer {
 pub fn no_content() -> Answer {
     let mut answer = answer(StatusCode::NO_CONTENT, JSON, Bytes::new());
     answer.headers_mut().remove(CONTENT_TYPE);
-    answer
-}
-
-/// 405, naming the methods that the path has.
-pub fn method_not_allowed(methods: &'static str) -> Answer {
-    let mut answer = text(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed");
-    answer.headers_mut().insert(ALLOW, HeaderValue::from_static(methods));
     answer
 }
 

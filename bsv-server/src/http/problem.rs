@@ -40,11 +40,6 @@ impl Problem {
         Self::new(status, code, detail)
     }
 
-    /// There is nothing at a path.
-    pub(crate) fn no_such_path(path: &str) -> Self {
-        Self::of_status(StatusCode::NOT_FOUND, format!("there is nothing at {path}"))
-    }
-
     /// Tells what is wrong with a field.
     pub(crate) fn with_field(mut self, field: &str, messages: &[String]) -> Self {
         self.errors.insert(field.to_owned(), messages.into());

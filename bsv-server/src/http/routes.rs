@@ -1,27 +1,55 @@
 use std::borrow::Cow;
+use std::str::FromStr;
 
-use hyper::{Method, Uri};
+use hyper::{Method, StatusCode, Uri};
 use matchit::{Params, Router};
 
-/// The paths that a service answers, as patterns such as `/minerid/{alias}`.
+use super::Problem;
+
+/// A route as it is declared: the pattern of its paths, such as `/minerid/{alias}`, its methods, such as
+/// `GET, HEAD`, and what stands for it.
+pub(crate) type Declared<R> = (&'static str, &'static str, R);
+
+/// The paths that a service answers.
 #[derive(Debug)]
-pub(crate) struct Routes<R>(Router<(&'static str, R)>);
+pub(crate) struct Routes<R>(Router<Declared<R>>);
+
+/// A route that was found, and what stands in the path for the names in its pattern.
+pub(crate) struct Matched<'a, R> {
+    pub(crate) route: R,
+    pub(crate) params: Params<'a, 'a>,
+}
+
+/// Why no route was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Missed {
+    /// There is nothing at the path.
+    Path,
+    /// The path has these methods only.
+    Method(&'static str),
+}
 
 impl<R: Copy> Routes<R> {
-    pub(crate) fn new(routes: impl IntoIterator<Item = (&'static str, R)>) -> Self {
+    pub(crate) fn new(routes: impl IntoIterator<Item = Declared<R>>) -> Self {
         let mut router = Router::new();
-        for (pattern, route) in routes {
-            router
-                .insert(pattern, (pattern, route))
-                .expect("the paths do not contradict each other");
+        for route in routes {
+            router.insert(route.0, route).expect("the paths do not contradict each other");
         }
         Self(router)
     }
 
-    /// The route of a path, and what stands in it for the names in the pattern.
-    pub(crate) fn at<'r, 'p>(&'r self, path: &'p str) -> Option<(R, Params<'r, 'p>)> {
-        let matched = self.0.at(path).ok()?;
-        Some((matched.value.1, matched.params))
+    /// The route of a path and a method.
+    pub(crate) fn find<'a>(
+        &'a self,
+        path: &'a str,
+        method: &Method,
+    ) -> Result<Matched<'a, R>, Missed> {
+        let matched = self.0.at(path).map_err(|_| Missed::Path)?;
+        let (_, methods, route) = *matched.value;
+        match methods.split(", ").any(|known| known == method.as_str()) {
+            true => Ok(Matched { route, params: matched.params }),
+            false => Err(Missed::Method(methods)),
+        }
     }
 
     /// The pattern that a path fits.
@@ -30,12 +58,29 @@ impl<R: Copy> Routes<R> {
     }
 }
 
-/// Whether a method is among those of a path, such as `GET, HEAD`.
-pub(crate) fn has_method(methods: &str, method: &Method) -> bool {
-    methods.split(", ").any(|known| known == method.as_str())
+impl<R> Matched<'_, R> {
+    /// What stands in the path for a name in the pattern.
+    pub(crate) fn param(&self, name: &str) -> &str {
+        self.params.get(name).unwrap_or_default()
+    }
 }
 
 /// The parameters of a query, decoded (`application/x-www-form-urlencoded`).
 pub(crate) fn parameters(uri: &Uri) -> impl Iterator<Item = (Cow<'_, str>, Cow<'_, str>)> {
     form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes())
+}
+
+/// The number that the query gives under a name. There is no other parameter.
+pub(crate) fn number_parameter<T: FromStr>(uri: &Uri, name: &str) -> Result<Option<T>, Problem> {
+    let mut number = None;
+    for (key, value) in parameters(uri) {
+        match value.parse() {
+            Ok(value) if key == name && number.is_none() => number = Some(value),
+            _ => {
+                let detail = format!("the query must be {name}=<number>");
+                return Err(Problem::of_status(StatusCode::BAD_REQUEST, detail));
+            }
+        }
+    }
+    Ok(number)
 }

@@ -3,16 +3,18 @@ use std::sync::Arc;
 
 use bsv_minerid::{Alias, Error, Identity, MinerIds};
 use bsv_tx::{Script, Txid};
-use bytes::Bytes;
 use hyper::http::request::Parts;
-use hyper::{Method, Request, StatusCode};
+use hyper::{Method, StatusCode};
 use matchit::Params;
 use percent_encoding::percent_decode_str;
 
 use super::coinbase2;
-use super::refusal::{Refusal, deny};
+use super::refusal::Refusal;
 use crate::access::{Caller, Scope};
-use crate::http::{Answer, Refused, Routes, answer, check_unsafe_get, has_method, is_navigation};
+use crate::http::{
+    Answer, Declared, Matched, Received, Routes, answer, check_unsafe_get, is_navigation,
+};
+use crate::rejected::Rejected;
 
 /// Answers the requests of the miner identity specification.
 #[derive(Debug)]
@@ -34,17 +36,23 @@ enum Route {
     PkSign,
 }
 
-const ROUTES: [(&str, Route); 9] = [
-    ("/opreturn/{alias}/{height}", Route::OutputScript),
-    ("/opreturn/{alias}/{height}/{txid}", Route::OutputScriptWithData),
-    ("/datarefs/{alias}/opreturns", Route::DataScripts),
-    ("/opreturn/{alias}/isvalid", Route::IsValid),
-    ("/opreturn/{alias}/rotate", Route::Rotate),
-    ("/coinbase2", Route::Coinbase2),
-    ("/minerid/{alias}", Route::MinerId),
-    ("/minerid/{alias}/sign/{hash}", Route::Sign),
-    ("/minerid/{alias}/pksign/{hash}", Route::PkSign),
+const ROUTES: [Declared<Route>; 9] = [
+    ("/opreturn/{alias}/{height}", "GET, HEAD", Route::OutputScript),
+    ("/opreturn/{alias}/{height}/{txid}", "GET, HEAD", Route::OutputScriptWithData),
+    ("/datarefs/{alias}/opreturns", "GET, HEAD", Route::DataScripts),
+    ("/opreturn/{alias}/isvalid", "GET, HEAD", Route::IsValid),
+    ("/opreturn/{alias}/rotate", "GET, POST", Route::Rotate),
+    ("/coinbase2", "POST", Route::Coinbase2),
+    ("/minerid/{alias}", "GET, HEAD", Route::MinerId),
+    ("/minerid/{alias}/sign/{hash}", "GET, HEAD", Route::Sign),
+    ("/minerid/{alias}/pksign/{hash}", "GET, HEAD", Route::PkSign),
 ];
+
+/// What is asked for, by whom.
+pub(crate) struct Call<'a> {
+    matched: Matched<'a, Route>,
+    caller: Caller,
+}
 
 impl MinerIdApi {
     pub(crate) fn new(ids: Arc<MinerIds>) -> Self {
@@ -58,7 +66,7 @@ impl MinerIdApi {
 
     /// The patterns of all paths.
     pub(crate) fn patterns() -> impl Iterator<Item = &'static str> {
-        ROUTES.iter().map(|(pattern, _)| *pattern)
+        ROUTES.iter().map(|(pattern, ..)| *pattern)
     }
 
     /// The pattern that a path fits, if there is something.
@@ -66,48 +74,45 @@ impl MinerIdApi {
         self.routes.pattern(without_slash(path))
     }
 
-    /// Refuses what needs no body to be refused.
-    pub(crate) fn admit(&self, head: &Parts, caller: &Caller) -> Result<(), Refused> {
-        let path = without_slash(head.uri.path());
-        let (route, params) =
-            self.routes.at(path).ok_or_else(|| Refusal::not_found().into_text())?;
-        let allowed = match route {
-            Route::Coinbase2 => caller.require_for_some_alias(route.scope()),
-            _ => caller.require(route.scope(), || param(&params, "alias").ok()),
-        };
-        allowed.map_err(|denied| deny(&denied))?;
-        let methods = route.methods();
-        if !has_method(methods, &head.method) {
-            return Err(answer::method_not_allowed(methods).into());
+    /// What a caller asks for and may have. Refuses what needs no body to be refused.
+    pub(crate) fn admit<'a>(
+        &'a self,
+        head: &'a Parts,
+        caller: Caller,
+    ) -> Result<Call<'a>, Rejected> {
+        let matched = self.routes.find(without_slash(head.uri.path()), &head.method)?;
+        let (route, params) = (matched.route, &matched.params);
+        match route {
+            Route::Coinbase2 => caller.require_for_some_alias(route.scope())?,
+            _ => caller.require(route.scope(), || param(params, "alias").ok())?,
         }
         if matches!(route, Route::Rotate | Route::OutputScriptWithData)
             && head.method == Method::GET
         {
-            check_unsafe_get(&head.headers)
-                .map_err(|reason| answer::text(StatusCode::FORBIDDEN, reason))?;
+            check_unsafe_get(&head.headers).map_err(Rejected::Forbidden)?;
         }
-        Ok(())
+        Ok(Call { matched, caller })
     }
 
-    /// Answers a request that was admitted.
-    pub(crate) async fn answer(&self, request: Request<Bytes>, caller: &Caller) -> Answer {
-        let path = without_slash(request.uri().path());
-        let Some((route, params)) = self.routes.at(path) else {
-            return Refusal::not_found().into_text();
-        };
-        if let Route::Coinbase2 = route
-            && let Err(denied) = caller.require(route.scope(), || coinbase2::alias(request.body()))
-        {
-            return deny(&denied);
+    /// Answers a call.
+    pub(crate) async fn answer(
+        &self,
+        call: Call<'_>,
+        request: Received<'_>,
+    ) -> Result<Answer, Rejected> {
+        let Call { matched, caller } = call;
+        if let Route::Coinbase2 = matched.route {
+            let alias = || coinbase2::alias(request.body());
+            caller.require(matched.route.scope(), alias)?;
         }
-        self.call(route, &params, &request).await.unwrap_or_else(Refusal::into_text)
+        Ok(self.call(matched.route, &matched.params, request).await?)
     }
 
     async fn call(
         &self,
         route: Route,
         params: &Params<'_, '_>,
-        request: &Request<Bytes>,
+        request: Received<'_>,
     ) -> Result<Answer, Refusal> {
         let alias = || param(params, "alias");
         let ok = |body: String| answer::text(StatusCode::OK, body);
@@ -199,14 +204,6 @@ impl Route {
             Self::OutputScriptWithData | Self::Rotate => Scope::MinerIdRotate,
         }
     }
-
-    fn methods(self) -> &'static str {
-        match self {
-            Self::Rotate => "GET, POST",
-            Self::Coinbase2 => "POST",
-            _ => "GET, HEAD",
-        }
-    }
 }
 
 /// The answer of `pksign`, which a node reads.
@@ -223,7 +220,7 @@ fn without_slash(path: &str) -> &str {
 }
 
 /// Whether somebody only looks, without a document being handed out.
-fn is_preview(request: &Request<Bytes>) -> bool {
+fn is_preview(request: Received<'_>) -> bool {
     *request.method() == Method::HEAD || is_navigation(request.headers())
 }
 

@@ -3,38 +3,38 @@ use std::borrow::Cow;
 use bsv_minerid::{Coinbase2Error, Error};
 use bsv_store::{KeystoreError, StoreError};
 use hyper::StatusCode;
-use hyper::header::WWW_AUTHENTICATE;
 
-use crate::access::Denied;
-use crate::http::{Answer, answer};
+use crate::http::{Answer, Problem, answer};
 
 /// A request that is not fulfilled: the status and the text that callers of the older generator
 /// know, where it had one.
 #[derive(Debug)]
 pub(crate) struct Refusal {
     pub(crate) status: StatusCode,
+    /// A stable name for programs, where the status does not say enough. Told on the control socket only.
+    pub(crate) code: Option<&'static str>,
     pub(crate) text: Cow<'static, str>,
 }
 
 impl Refusal {
     pub(crate) fn bad_request(text: impl Into<Cow<'static, str>>) -> Self {
-        Self { status: StatusCode::BAD_REQUEST, text: text.into() }
+        Self { status: StatusCode::BAD_REQUEST, code: None, text: text.into() }
     }
 
     pub(crate) fn unprocessable(text: impl Into<Cow<'static, str>>) -> Self {
-        Self { status: StatusCode::UNPROCESSABLE_ENTITY, text: text.into() }
+        Self { status: StatusCode::UNPROCESSABLE_ENTITY, code: None, text: text.into() }
     }
 
     pub(crate) fn not_found() -> Self {
-        Self { status: StatusCode::NOT_FOUND, text: "Not Found".into() }
+        Self { status: StatusCode::NOT_FOUND, code: None, text: "Not Found".into() }
     }
 
     pub(crate) fn unknown_alias(alias: &str) -> Self {
-        Self::unprocessable(format!("Alias \"{alias}\" doesn't exist"))
+        Error::UnknownAlias(alias.to_owned()).into()
     }
 
     pub(crate) fn into_text(self) -> Answer {
-        let Self { status, text } = self;
+        let Self { status, text, .. } = self;
         match text {
             Cow::Borrowed(text) => answer::text(status, text),
             Cow::Owned(text) => answer::text(status, text),
@@ -42,63 +42,62 @@ impl Refusal {
     }
 }
 
-/// Turns a caller away who lacks a token, or whose token is not for this.
-pub(crate) fn deny(denied: &Denied) -> Answer {
-    let status = denied.status();
-    let title = status.canonical_reason().unwrap_or_default();
-    let mut answer = answer::text(status, format!("{title}: {denied}"));
-    answer.headers_mut().insert(WWW_AUTHENTICATE, denied.challenge());
-    answer
+impl From<Refusal> for Problem {
+    fn from(refusal: Refusal) -> Self {
+        let Refusal { status, code, text } = refusal;
+        match code {
+            Some(code) => Self::new(status, code, text),
+            None => Self::of_status(status, text),
+        }
+    }
 }
 
 impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
+        let code = code(&error);
+        let refuse = |status, text: String| Self { status, code, text: text.into() };
+        let unprocessable = |text: &str| refuse(StatusCode::UNPROCESSABLE_ENTITY, text.to_owned());
         match &error {
-            Error::UnknownAlias(alias) => Self::unknown_alias(alias),
-            Error::BlindSigningOff(alias) => Self {
-                status: StatusCode::FORBIDDEN,
-                text: format!("Blind signing is off for alias \"{alias}\"").into(),
-            },
-            Error::InvalidHeight => Self::unprocessable("Must enter a valid height"),
-            Error::NoVctx(alias) => {
-                Self::unprocessable(format!("Alias \"{alias}\" has no VCTx, run generatevctx"))
+            Error::UnknownAlias(alias) => unprocessable(&unknown_alias(alias)),
+            Error::BlindSigningOff(alias) => {
+                refuse(StatusCode::FORBIDDEN, format!("Blind signing is off for alias \"{alias}\""))
             }
-            Error::Revoked { alias, outpoint } => Self::unprocessable(format!(
+            Error::InvalidHeight => unprocessable("Must enter a valid height"),
+            Error::NoVctx(alias) => {
+                unprocessable(&format!("Alias \"{alias}\" has no VCTx, run generatevctx"))
+            }
+            Error::Revoked { alias, outpoint } => unprocessable(&format!(
                 "Alias \"{alias}\" is revoked: its VCTx {outpoint} is spent"
             )),
-            Error::Closed(alias) => Self::unprocessable(format!(
+            Error::Closed(alias) => unprocessable(&format!(
                 "Alias \"{alias}\" is closed: all its miner ids are revoked"
             )),
-            Error::OtherProtocol { alias, protocol } => Self::unprocessable(format!(
+            Error::OtherProtocol { alias, protocol } => unprocessable(&format!(
                 "Alias \"{alias}\" is of protocol {protocol}, which has no such thing"
             )),
-            Error::NoData(alias) => Self::unprocessable(format!(
+            Error::NoData(alias) => unprocessable(&format!(
                 "Alias \"{alias}\" has no data to refer to, set it with datarefs"
             )),
-            Error::Coinbase2(Coinbase2Error::Malformed(_)) => {
-                Self::unprocessable("Invalid Coinbase 2")
-            }
+            Error::Coinbase2(Coinbase2Error::Malformed(_)) => unprocessable("Invalid Coinbase 2"),
             Error::Coinbase2(Coinbase2Error::NoOutput) => {
-                Self::unprocessable("Invalid Coinbase 2: it has no output")
+                unprocessable("Invalid Coinbase 2: it has no output")
             }
             Error::Coinbase2(Coinbase2Error::AlreadyIdentified) => {
-                Self::unprocessable("Invalid Coinbase 2: it holds an identity output already")
+                unprocessable("Invalid Coinbase 2: it holds an identity output already")
             }
-            Error::Unseen { .. } => {
-                Self { status: StatusCode::CONFLICT, text: capitalise(&error.to_string()).into() }
-            }
+            Error::Unseen { .. } => refuse(StatusCode::CONFLICT, capitalise(&error.to_string())),
             Error::AliasExists(_) | Error::Conflict { .. } | Error::KeyTaken(_) => {
-                Self { status: StatusCode::CONFLICT, text: error.to_string().into() }
+                refuse(StatusCode::CONFLICT, error.to_string())
             }
             Error::Import { .. }
             | Error::BadFunding { .. }
             | Error::NotRevocable { .. }
             | Error::ForeignKey { .. }
             | Error::Operator(_)
-            | Error::NoRevocationKeystore => Self::unprocessable(error.to_string()),
-            Error::Keystore(KeystoreError::Missing(_)) => Self::unprocessable(error.to_string()),
+            | Error::NoRevocationKeystore => unprocessable(&error.to_string()),
+            Error::Keystore(KeystoreError::Missing(_)) => unprocessable(&error.to_string()),
             Error::Node(_) | Error::RevocationUntold { .. } => {
-                Self { status: StatusCode::SERVICE_UNAVAILABLE, text: error.to_string().into() }
+                refuse(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
             }
             Error::Store(_) | Error::Keystore(_) | Error::Unsettled(_) => {
                 tracing::error!("{error}");
@@ -113,18 +112,47 @@ impl From<Error> for Refusal {
                     Error::Unsettled(_) => "the change may or may not have been made",
                     _ => "nothing was changed",
                 };
-                let text = format!("{cause}: {effect}").into();
-                Self { status: StatusCode::SERVICE_UNAVAILABLE, text }
+                refuse(StatusCode::SERVICE_UNAVAILABLE, format!("{cause}: {effect}"))
             }
             _ => {
                 tracing::error!("{error}");
-                Self {
-                    status: StatusCode::INTERNAL_SERVER_ERROR,
-                    text: "Internal error: see the log of the server".into(),
-                }
+                let text = "Internal error: see the log of the server";
+                refuse(StatusCode::INTERNAL_SERVER_ERROR, text.to_owned())
             }
         }
     }
+}
+
+/// A stable name for what programs tell apart.
+fn code(error: &Error) -> Option<&'static str> {
+    Some(match error {
+        Error::UnknownAlias(_) => "unknown-alias",
+        Error::BlindSigningOff(_) => "blind-signing-off",
+        Error::InvalidHeight => "invalid-height",
+        Error::NoVctx(_) => "no-vctx",
+        Error::Revoked { .. } => "revoked",
+        Error::Closed(_) => "closed",
+        Error::OtherProtocol { .. } => "other-protocol",
+        Error::NoData(_) => "no-data",
+        Error::Coinbase2(_) => "invalid-coinbase2",
+        Error::Unseen { .. } => "key-unseen",
+        Error::AliasExists(_) => "alias-exists",
+        Error::KeyTaken(_) => "key-taken",
+        Error::Node(_) => "network-unavailable",
+        Error::RevocationUntold { .. } => "revocation-untold",
+        Error::Store(StoreError::DamagedFile { .. } | StoreError::Damaged(_)) => "store-damaged",
+        Error::Store(_) | Error::Keystore(_) | Error::Unsettled(_) => {
+            match error.is_out_of_space() {
+                true => "disk-full",
+                false => "disk-failed",
+            }
+        }
+        _ => return None,
+    })
+}
+
+fn unknown_alias(alias: &str) -> String {
+    format!("Alias \"{alias}\" doesn't exist")
 }
 
 /// A sentence of an error's words.

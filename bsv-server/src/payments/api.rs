@@ -3,14 +3,11 @@ use std::sync::Arc;
 use bsv_invoicing::dpp::{Acknowledgement, ChannelMessage, Dialect, Payment, PaymentError};
 use bsv_invoicing::{Error, Wallet};
 use bytes::Bytes;
-use hyper::header::{
-    ACCEPT, ALLOW, AUTHORIZATION, CONTENT_TYPE, ETAG, HeaderValue, WWW_AUTHENTICATE,
-};
-use hyper::http::request::Parts;
-use hyper::{Method, Request, StatusCode};
+use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, ETAG, HeaderValue, WWW_AUTHENTICATE};
+use hyper::{Method, StatusCode};
 use serde::Deserialize;
 
-use crate::http::{Answer, Problem, Refused, Routes, answer, has_method, parameters};
+use crate::http::{Answer, Declared, Matched, Problem, Received, Routes, answer, parameters};
 
 /// Answers payers.
 #[derive(Debug)]
@@ -20,18 +17,18 @@ pub(crate) struct PaymentsApi {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Route {
+pub(crate) enum Route {
     /// A payment URL, and the dialect in which its terms are told.
     Payment(Dialect),
     Channel,
     Message,
 }
 
-const ROUTES: [(&str, Route); 4] = [
-    ("/dpp/api/v1/payment/{id}", Route::Payment(Dialect::GoDpp)),
-    ("/api/v1/payment/{id}", Route::Payment(Dialect::Brc)),
-    ("/api/v1/channel/{id}", Route::Channel),
-    ("/api/v1/channel/{id}/{sequence}", Route::Message),
+const ROUTES: [Declared<Route>; 4] = [
+    ("/dpp/api/v1/payment/{id}", "GET, HEAD, POST", Route::Payment(Dialect::GoDpp)),
+    ("/api/v1/payment/{id}", "GET, HEAD, POST", Route::Payment(Dialect::Brc)),
+    ("/api/v1/channel/{id}", "GET, HEAD", Route::Channel),
+    ("/api/v1/channel/{id}/{sequence}", "POST", Route::Message),
 ];
 
 impl PaymentsApi {
@@ -42,45 +39,26 @@ impl PaymentsApi {
 
     /// The patterns of all paths.
     pub(crate) fn patterns() -> impl Iterator<Item = &'static str> {
-        ROUTES.iter().map(|(pattern, _)| *pattern)
+        ROUTES.iter().map(|(pattern, ..)| *pattern)
     }
 
-    /// The pattern that a path fits, if there is something.
-    pub(crate) fn pattern(&self, path: &str) -> Option<&'static str> {
-        self.routes.pattern(path)
+    pub(crate) fn routes(&self) -> &Routes<Route> {
+        &self.routes
     }
 
-    /// Refuses what needs no body to be refused.
-    pub(crate) fn admit(&self, head: &Parts) -> Result<(), Refused> {
-        let path = head.uri.path();
-        let (route, _) = self
-            .routes
-            .at(path)
-            .ok_or_else(|| Problem::no_such_path(path).into_answer_for_payer())?;
-        if !has_method(route.methods(), &head.method) {
-            return Err(method_not_allowed(route, &head.method).into_answer_for_payer().into());
-        }
-        Ok(())
-    }
-
-    /// Answers a request that was admitted.
-    pub(crate) async fn answer(&self, request: &Request<Bytes>) -> Answer {
-        let path = request.uri().path();
-        let Some((route, params)) = self.routes.at(path) else {
-            return Problem::no_such_path(path).into_answer_for_payer();
-        };
-        let param = |name| params.get(name).unwrap_or_default();
-        let answered = match (route, request.method()) {
-            (Route::Payment(dialect), &Method::GET | &Method::HEAD) => {
-                self.terms(param("id"), asked_dialect(request, dialect)).await
-            }
-            (Route::Payment(_), &Method::POST) => self.receive(param("id"), request).await,
-            (Route::Channel, &Method::GET) => self.messages(param("id"), request).await,
-            (Route::Channel, &Method::HEAD) => self.newest(param("id"), request).await,
-            (Route::Message, &Method::POST) => {
-                self.mark_read(param("id"), param("sequence"), request).await
-            }
-            (route, method) => Err(method_not_allowed(route, method)),
+    /// Answers a request for what was found.
+    pub(crate) async fn answer(
+        &self,
+        matched: Matched<'_, Route>,
+        request: Received<'_>,
+    ) -> Answer {
+        let id = matched.param("id");
+        let answered = match (matched.route, request.method()) {
+            (Route::Payment(_), &Method::POST) => self.receive(id, request).await,
+            (Route::Payment(dialect), _) => self.terms(id, asked_dialect(request, dialect)).await,
+            (Route::Channel, &Method::HEAD) => self.newest(id, request).await,
+            (Route::Channel, _) => self.messages(id, request).await,
+            (Route::Message, _) => self.mark_read(id, matched.param("sequence"), request).await,
         };
         answered.unwrap_or_else(Problem::into_answer_for_payer)
     }
@@ -91,7 +69,7 @@ impl PaymentsApi {
         Ok(with_type(answer, dialect.terms_type()))
     }
 
-    async fn receive(&self, id: &str, request: &Request<Bytes>) -> Result<Answer, Problem> {
+    async fn receive(&self, id: &str, request: Received<'_>) -> Result<Answer, Problem> {
         let body = request.body();
         let (dialect, received) = match Payment::from_json(body) {
             Ok(payment) => (payment.dialect, self.wallet.receive(id, &payment).await),
@@ -114,7 +92,7 @@ impl PaymentsApi {
         }
     }
 
-    async fn messages(&self, id: &str, request: &Request<Bytes>) -> Result<Answer, Problem> {
+    async fn messages(&self, id: &str, request: Received<'_>) -> Result<Answer, Problem> {
         let only_unread = query(request, "unread")?.unwrap_or(false);
         let messages = self.wallet.channel(id, token(request)?, only_unread).await?;
         let text = ChannelMessage::list_to_json(&messages);
@@ -122,7 +100,7 @@ impl PaymentsApi {
     }
 
     /// Tells the number of the newest message only.
-    async fn newest(&self, id: &str, request: &Request<Bytes>) -> Result<Answer, Problem> {
+    async fn newest(&self, id: &str, request: Received<'_>) -> Result<Answer, Problem> {
         let messages = self.wallet.channel(id, token(request)?, false).await?;
         Ok(with_newest(answer::json_text(StatusCode::OK, Bytes::new()), messages.last()))
     }
@@ -131,7 +109,7 @@ impl PaymentsApi {
         &self,
         id: &str,
         sequence: &str,
-        request: &Request<Bytes>,
+        request: Received<'_>,
     ) -> Result<Answer, Problem> {
         #[derive(Deserialize)]
         struct Mark {
@@ -182,7 +160,7 @@ fn bip270_refusal(problem: &Problem, posted: &[u8]) -> Answer {
 }
 
 /// BIP270 is spoken on every payment URL with who asks for it.
-fn asked_dialect(request: &Request<Bytes>, dialect: Dialect) -> Dialect {
+fn asked_dialect(request: Received<'_>, dialect: Dialect) -> Dialect {
     let bip270 = Dialect::Bip270.terms_type();
     let accepted = request.headers().get_all(ACCEPT).iter();
     let is_bip270 = accepted
@@ -193,7 +171,7 @@ fn asked_dialect(request: &Request<Bytes>, dialect: Dialect) -> Dialect {
 }
 
 /// Whether a payment, which cannot be read, is said to be one of BIP270.
-fn is_bip270(request: &Request<Bytes>) -> bool {
+fn is_bip270(request: Received<'_>) -> bool {
     let content_type = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     content_type.is_some_and(|value| is_type(value, Dialect::Bip270.payment_type()))
 }
@@ -202,7 +180,7 @@ fn is_type(value: &str, essence: &str) -> bool {
     value.split(';').next().is_some_and(|found| found.trim().eq_ignore_ascii_case(essence))
 }
 
-fn token(request: &Request<Bytes>) -> Result<&str, Problem> {
+fn token<'a>(request: Received<'a>) -> Result<&'a str, Problem> {
     let header = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
     let token = header.and_then(|value| value.split_once(' '));
     match token {
@@ -217,7 +195,7 @@ fn token(request: &Request<Bytes>) -> Result<&str, Problem> {
 }
 
 /// A parameter of the query that is true or false.
-fn query(request: &Request<Bytes>, name: &str) -> Result<Option<bool>, Problem> {
+fn query(request: Received<'_>, name: &str) -> Result<Option<bool>, Problem> {
     let value = parameters(request.uri()).find(|(key, _)| key == name);
     value
         .map(|(_, value)| {
@@ -240,20 +218,4 @@ fn with_newest(mut answer: Answer, newest: Option<&ChannelMessage>) -> Answer {
 fn with_type(mut answer: Answer, content_type: &'static str) -> Answer {
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     answer
-}
-
-impl Route {
-    fn methods(self) -> &'static str {
-        match self {
-            Self::Payment(_) => "GET, HEAD, POST",
-            Self::Channel => "GET, HEAD",
-            Self::Message => "POST",
-        }
-    }
-}
-
-fn method_not_allowed(route: Route, method: &Method) -> Problem {
-    let methods = route.methods();
-    let detail = format!("{method} is not possible here, only {methods}");
-    Problem::of_status(StatusCode::METHOD_NOT_ALLOWED, detail).with_header(ALLOW, methods)
 }

@@ -4,16 +4,15 @@ use bsv_invoicing::{
     BadIdempotencyKey, Error, IdempotencyKey, IncomingPayment, Invoice, InvoiceDraft, PayDraft,
     UserDraft, Wallet,
 };
-use bytes::Bytes;
-use hyper::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, LINK, LOCATION};
+use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue, LINK, LOCATION};
 use hyper::http::request::Parts;
-use hyper::{HeaderMap, Method, Request, StatusCode};
+use hyper::{HeaderMap, Method, StatusCode};
 use tokio::sync::Semaphore;
 
 use super::list::{self, Listing, MAX_STREAMS};
-use super::refusal::deny;
 use crate::access::{Caller, Scope};
-use crate::http::{Answer, Problem, Refused, Routes, answer, has_method};
+use crate::http::{Answer, Declared, Matched, Problem, Received, Routes, answer};
+use crate::rejected::Rejected;
 
 /// Answers the requests of the wallet specification.
 #[derive(Debug)]
@@ -25,7 +24,7 @@ pub(crate) struct WalletApi {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Route {
+pub(crate) enum Route {
     Invoices,
     Invoice,
     Payments,
@@ -35,14 +34,14 @@ enum Route {
     Balance,
 }
 
-const ROUTES: [(&str, Route); 7] = [
-    ("/api/v1/invoices", Route::Invoices),
-    ("/api/v1/invoices/{id}", Route::Invoice),
-    ("/api/v1/invoices/{id}/payments", Route::Payments),
-    ("/api/v1/pay", Route::Pay),
-    ("/api/v1/users", Route::Users),
-    ("/api/v1/users/{id}", Route::User),
-    ("/api/v1/balance", Route::Balance),
+const ROUTES: [Declared<Route>; 7] = [
+    ("/api/v1/invoices", "GET, HEAD, POST", Route::Invoices),
+    ("/api/v1/invoices/{id}", "GET, HEAD, DELETE", Route::Invoice),
+    ("/api/v1/invoices/{id}/payments", "GET, HEAD", Route::Payments),
+    ("/api/v1/pay", "POST", Route::Pay),
+    ("/api/v1/users", "POST", Route::Users),
+    ("/api/v1/users/{id}", "GET, HEAD", Route::User),
+    ("/api/v1/balance", "GET, HEAD", Route::Balance),
 ];
 
 impl Route {
@@ -71,7 +70,7 @@ impl WalletApi {
 
     /// The patterns of all paths.
     pub(crate) fn patterns() -> impl Iterator<Item = &'static str> {
-        ROUTES.iter().map(|(pattern, _)| *pattern)
+        ROUTES.iter().map(|(pattern, ..)| *pattern)
     }
 
     /// The pattern that a path fits, if there is something.
@@ -79,58 +78,53 @@ impl WalletApi {
         self.routes.pattern(path)
     }
 
-    /// Refuses what needs no body to be refused.
-    pub(crate) fn admit(&self, head: &Parts, caller: &Caller) -> Result<(), Refused> {
-        let path = head.uri.path();
-        let (route, _) =
-            self.routes.at(path).ok_or_else(|| Problem::no_such_path(path).into_answer())?;
-        let scope = route.scope(&head.method);
-        caller.require(scope, || None::<&str>).map_err(|denied| deny(&denied))?;
-        if !has_method(route.methods(), &head.method) {
-            return Err(method_not_allowed(route, &head.method).into_answer().into());
-        }
-        Ok(())
+    /// What a caller asks for and may have. Refuses what needs no body to be refused.
+    pub(crate) fn admit<'a>(
+        &'a self,
+        head: &'a Parts,
+        caller: &Caller,
+    ) -> Result<Matched<'a, Route>, Rejected> {
+        let matched = self.routes.find(head.uri.path(), &head.method)?;
+        caller.require(matched.route.scope(&head.method), || None::<&str>)?;
+        Ok(matched)
     }
 
-    /// Answers a request that was admitted.
-    pub(crate) async fn answer(&self, request: &Request<Bytes>) -> Answer {
-        let path = request.uri().path();
-        let Some((route, params)) = self.routes.at(path) else {
-            return Problem::no_such_path(path).into_answer();
-        };
-        let id = params.get("id").unwrap_or_default();
-        self.call(route, id, request).await.unwrap_or_else(Problem::into_answer)
-    }
-
-    async fn call(
+    /// Answers a request for what was found.
+    pub(crate) async fn answer(
         &self,
-        route: Route,
-        id: &str,
-        request: &Request<Bytes>,
-    ) -> Result<Answer, Problem> {
-        match (route, request.method()) {
-            (Route::Invoices, &Method::POST) => self.create_invoice(request).await,
-            (Route::Invoices, method @ (&Method::GET | &Method::HEAD)) => {
-                let listing = Listing::parse(&self.wallet, request.uri()).await?;
-                list::answer(&self.wallet, &self.streams, listing, method).await
+        matched: Matched<'_, Route>,
+        request: Received<'_>,
+    ) -> Answer {
+        let id = matched.param("id");
+        self.call(matched.route, id, request).await.unwrap_or_else(Problem::into_answer)
+    }
+
+    async fn call(&self, route: Route, id: &str, request: Received<'_>) -> Result<Answer, Problem> {
+        match route {
+            Route::Invoices if request.method() == Method::POST => {
+                self.create_invoice(request).await
             }
-            (Route::Invoice, &Method::GET | &Method::HEAD) => {
+            Route::Invoices => {
+                let listing = Listing::parse(&self.wallet, request.uri()).await?;
+                list::answer(&self.wallet, &self.streams, listing, request.method()).await
+            }
+            Route::Invoice if request.method() == Method::DELETE => {
+                self.wallet.delete_invoice(id).await?;
+                Ok(answer::no_content())
+            }
+            Route::Invoice => {
                 let invoice = self.wallet.invoice(id).await?;
                 let body = invoice.to_json(self.wallet.expiry_time());
                 Ok(self.with_payment_url(answer::json_text(StatusCode::OK, body), &invoice))
             }
-            (Route::Invoice, &Method::DELETE) => {
-                self.wallet.delete_invoice(id).await?;
-                Ok(answer::no_content())
-            }
-            (Route::Payments, &Method::GET | &Method::HEAD) => {
+            Route::Payments => {
                 let payments = self.wallet.payments(id).await?;
                 let payments: Vec<_> = payments.iter().map(PaymentJson::new).collect();
                 Ok(answer::json(StatusCode::OK, &payments))
             }
-            (Route::Pay, &Method::POST) => Box::pin(self.pay(request)).await,
-            (Route::Users, &Method::POST) => self.create_user(request).await,
-            (Route::User, &Method::GET | &Method::HEAD) => {
+            Route::Pay => Box::pin(self.pay(request)).await,
+            Route::Users => self.create_user(request).await,
+            Route::User => {
                 let unknown = || {
                     let detail = format!("there is no user {id}");
                     Problem::new(StatusCode::NOT_FOUND, "unknown-user", detail)
@@ -138,15 +132,14 @@ impl WalletApi {
                 let user = self.wallet.user(user_id(id).ok_or_else(unknown)?).await?;
                 Ok(answer::json_text(StatusCode::OK, user.to_json()))
             }
-            (Route::Balance, &Method::GET | &Method::HEAD) => {
+            Route::Balance => {
                 let satoshis = self.wallet.balance().await?;
                 Ok(answer::json(StatusCode::OK, &BalanceJson { satoshis }))
             }
-            (route, method) => Err(method_not_allowed(route, method)),
         }
     }
 
-    async fn create_invoice(&self, request: &Request<Bytes>) -> Result<Answer, Problem> {
+    async fn create_invoice(&self, request: Received<'_>) -> Result<Answer, Problem> {
         check_content_type(request.headers())?;
         let key = idempotency_key(request)?;
         let draft = InvoiceDraft::from_json(request.body(), self.wallet.now())?;
@@ -157,7 +150,7 @@ impl WalletApi {
         Ok(self.with_payment_url(answer, &invoice))
     }
 
-    async fn create_user(&self, request: &Request<Bytes>) -> Result<Answer, Problem> {
+    async fn create_user(&self, request: Received<'_>) -> Result<Answer, Problem> {
         check_content_type(request.headers())?;
         let key = idempotency_key(request)?;
         let user = self.wallet.create_user(UserDraft::from_json(request.body())?, key).await?;
@@ -166,7 +159,7 @@ impl WalletApi {
         Ok(answer)
     }
 
-    async fn pay(&self, request: &Request<Bytes>) -> Result<Answer, Problem> {
+    async fn pay(&self, request: Received<'_>) -> Result<Answer, Problem> {
         check_content_type(request.headers())?;
         let key = idempotency_key(request)?;
         let PayDraft { pay_to_url } = PayDraft::from_json(request.body())?;
@@ -179,17 +172,6 @@ impl WalletApi {
         let link = ["<", &url, ">; rel=\"payment\""].concat();
         answer.headers_mut().insert(LINK, header(link));
         answer
-    }
-}
-
-impl Route {
-    fn methods(self) -> &'static str {
-        match self {
-            Self::Invoices => "GET, HEAD, POST",
-            Self::Invoice => "GET, HEAD, DELETE",
-            Self::Pay | Self::Users => "POST",
-            Self::Payments | Self::User | Self::Balance => "GET, HEAD",
-        }
     }
 }
 
@@ -224,12 +206,6 @@ impl PaymentJson {
     }
 }
 
-fn method_not_allowed(route: Route, method: &Method) -> Problem {
-    let methods = route.methods();
-    let detail = format!("{method} is not possible here, only {methods}");
-    Problem::of_status(StatusCode::METHOD_NOT_ALLOWED, detail).with_header(ALLOW, methods)
-}
-
 fn check_content_type(headers: &HeaderMap) -> Result<(), Problem> {
     let content_type = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
     let essence = content_type.split(|c| *c == b';').next().unwrap_or_default();
@@ -242,7 +218,7 @@ fn check_content_type(headers: &HeaderMap) -> Result<(), Problem> {
     ))
 }
 
-fn idempotency_key(request: &Request<Bytes>) -> Result<Option<IdempotencyKey>, Error> {
+fn idempotency_key(request: Received<'_>) -> Result<Option<IdempotencyKey>, Error> {
     let mut keys = request.headers().get_all(IDEMPOTENCY_KEY).iter();
     let Some(key) = keys.next() else { return Ok(None) };
     let key = key.to_str().ok().filter(|_| keys.next().is_none());

@@ -1,18 +1,8 @@
 use bsv_invoicing::{BodyError, Error};
 use bsv_store::StoreError;
 use hyper::StatusCode;
-use hyper::header::WWW_AUTHENTICATE;
 
-use crate::access::Denied;
-use crate::http::{Answer, Problem};
-
-/// Turns a caller away who lacks a token, or whose token is not for this.
-pub(crate) fn deny(denied: &Denied) -> Answer {
-    let problem = Problem::new(denied.status(), denied.code(), denied.to_string());
-    let mut answer = problem.into_answer();
-    answer.headers_mut().insert(WWW_AUTHENTICATE, denied.challenge());
-    answer
-}
+use crate::http::Problem;
 
 impl From<Error> for Problem {
     fn from(error: Error) -> Self {

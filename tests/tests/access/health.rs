@@ -37,7 +37,7 @@ fn every_listener_tells_without_a_token_that_it_is_alive() {
         ok(&listener.request("HEAD", "/healthz", b""), "");
         ok(&listener.request("HEAD", "/readyz", b""), "");
         let reply = listener.post("/healthz", "{}");
-        assert_eq!((reply.status, reply.header("allow")), (405, Some("GET, HEAD")));
+        assert_eq!((reply.status, reply.header("allow")), (405, Some("GET, HEAD, OPTIONS")));
         assert_ne!(listener.get("/healthz/").status, 200);
     }
     let foreign = [("Origin", "http://evil.example")];

@@ -1,10 +1,12 @@
 use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
 use std::thread::sleep;
 use std::time::Duration;
 
 use bsv_invoicing::Timestamp;
 use bsv_server::Surface;
-use bsv_tests::{Client, Reply};
+use bsv_tests::{Client, Reply, Site};
 
 use crate::Guarded;
 use crate::guarded::create;
@@ -108,7 +110,7 @@ fn check_complete(
     token: &str,
     asked: &[(&'static str, String)],
 ) {
-    let patterns = surface.patterns();
+    let patterns = bsv_server::patterns(surface);
     // Of patterns that fit, the one with most fixed parts counts.
     let pattern_of = |path: &str| {
         let fitting = patterns.iter().filter(|pattern| fits(pattern, path));
@@ -119,7 +121,13 @@ fn check_complete(
         let path = pattern.replace(['{', '}'], "");
         let reply = client.send("PATCH", &path, &[("Authorization", authorization.as_str())], b"");
         assert_eq!(reply.status, 405, "{pattern}: {}", reply.body);
-        for allowed in reply.header("allow").unwrap().split(", ") {
+        let allowed = reply.header("allow").unwrap();
+        let (methods, options) = allowed.rsplit_once(", ").unwrap();
+        assert_eq!(options, "OPTIONS", "{pattern}: {allowed}");
+        let headers = [("Authorization", authorization.as_str())];
+        let reply = client.send("OPTIONS", &path, &headers, b"");
+        assert_eq!((reply.status, reply.header("allow")), (204, Some(allowed)), "{pattern}");
+        for allowed in methods.split(", ") {
             let is_asked = |(method, path): &(&str, String)| {
                 *method == allowed && pattern_of(path) == Some(pattern)
             };
@@ -152,6 +160,31 @@ fn the_table_names_every_route() {
             assert_eq!(client.send(method, &path, &[], b"").status, 200, "{method} {path}");
         }
     }
+}
+
+#[test]
+fn the_control_socket_says_what_its_routes_take() {
+    let site = Site::new();
+    let server = site.server();
+    let ask = |request: &str| {
+        let mut stream = UnixStream::connect(site.network_dir().join("control.sock")).unwrap();
+        write!(stream, "{request} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    for (request, status, allow) in [
+        ("GET /control/backup", "405", "POST, OPTIONS"),
+        ("DELETE /control/minerids", "405", "GET, POST, OPTIONS"),
+        ("PUT /control/minerids/pool/rotate", "405", "POST, OPTIONS"),
+        ("OPTIONS /control/tokens/00000000", "204", "DELETE, OPTIONS"),
+    ] {
+        let answer = ask(request);
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{request}: {answer}");
+        assert!(answer.contains(&format!("allow: {allow}\r\n")), "{request}: {answer}");
+    }
+    assert!(ask("GET /control/nothing").starts_with("HTTP/1.1 404 "));
+    drop(server);
 }
 
 const BODY: &[u8] = br#"{"read":true}"#;

@@ -3,7 +3,7 @@ use std::path::Path;
 
 use bip39::Mnemonic;
 use bsv_minerid::{Keystore, PlainKeys};
-use bsv_server::{Config, ConfigSources, Instance};
+use bsv_server::{Config, ConfigSources, Create, Instance};
 use bsv_tests::{Bill, Client, Done, Node, Purse, Site};
 use bsv_tx::{ExtendedPrivateKey, Network, PrivateKey};
 use serde_json::{Value, json};
@@ -267,6 +267,6 @@ fn debug_of_instance(site: &Site, node: &Node) -> String {
     let config = Config::load(&ConfigSources { file: Some(file), data_dir }).unwrap();
     let of_config = format!("{config:#?}");
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let instance = runtime.block_on(Instance::open(config, "a test")).unwrap();
+    let instance = runtime.block_on(Instance::open(config, "a test", Create::All)).unwrap();
     of_config + &format!("{instance:#?}")
 }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use bsv_server::Create;
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -48,7 +49,7 @@ impl CreateArguments {
             "protocol": self.protocol,
             "revocationKeystore": self.revocation_keystore.absolute(),
         });
-        let mut service = context.service(Stores::Identities).await?;
+        let mut service = context.service_after(Create::Identities, Stores::Identities).await?;
         let answer = service.post("/control/minerids", identity).await?;
         let identity = answer.value()?;
         context.print(&answer.body, || {
@@ -68,7 +69,7 @@ impl ImportArguments {
             "from": absolute(Some(&self.from)),
             "revocationKeystore": self.revocation_keystore.absolute(),
         });
-        let mut service = context.service(Stores::Identities).await?;
+        let mut service = context.service_after(Create::Identities, Stores::Identities).await?;
         let waiting = context.wait("importing");
         let answer = service.post("/control/import", home).await?;
         drop(waiting);

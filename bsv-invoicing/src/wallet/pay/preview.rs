@@ -1,0 +1,57 @@
+use super::{Asked, payment_url};
+use crate::error::Error;
+use crate::ledger::EstimateFee;
+use crate::model::payment::OutgoingPayment;
+use crate::model::time::Timestamp;
+use crate::store::WalletStore;
+use crate::wallet::Wallet;
+
+/// What paying to a payment URL would do.
+#[derive(Clone, Debug)]
+pub enum PaymentPreview {
+    /// It would go on with this payment, which was made before.
+    Made(Box<OutgoingPayment>),
+    /// It would make a payment.
+    Asked {
+        /// The name that the payee gives itself, or else its host.
+        payee: String,
+        /// What is paid for, in the payee's words.
+        memo: String,
+        /// What the payee asks for, in satoshis.
+        satoshis: u64,
+        /// The fee, in satoshis.
+        fee: u64,
+        /// The fee rate, in satoshis per 1000 bytes.
+        fee_rate: u64,
+        /// Until when the terms hold.
+        expires_at: Timestamp,
+    },
+}
+
+impl<S: WalletStore> Wallet<S> {
+    /// What [`pay`](Self::pay) would do. The payee is asked for its terms; no coin is reserved.
+    pub async fn preview_payment(&self, url: &str) -> Result<PaymentPreview, Error> {
+        let url = payment_url(url)?;
+        self.check_caught_up().await?;
+        if let Some(payment) = self.payment_before(&url, None).await? {
+            return Ok(PaymentPreview::Made(Box::new(payment)));
+        }
+        let Asked { terms, spending, expires_at, .. } = self.ask(&url, None).await?;
+        let estimate = EstimateFee { url: url.to_string(), spending };
+        let fee = self.store.execute(estimate).await?;
+        let host = url.host_str().unwrap_or_default();
+        let payee = match terms.terms.merchant.name.as_str() {
+            "" => host.to_owned(),
+            name => format!("{name} ({host})"),
+        };
+        let (satoshis, fee_rate) = (spending.satoshis, spending.fee_rate);
+        Ok(PaymentPreview::Asked {
+            payee,
+            memo: terms.terms.memo,
+            satoshis,
+            fee,
+            fee_rate,
+            expires_at,
+        })
+    }
+}

@@ -1,0 +1,82 @@
+use bsv_invoicing::Timestamp;
+use bsv_minerid::MinerIds;
+use bsv_store::{AuditCheck, AuditEntry};
+use hyper::StatusCode;
+use serde_json::{Value, json};
+
+use super::managed::Managed;
+use crate::http::{Answer, Declared, Problem, Received, answer, number_parameter};
+
+/// | method and path | answer |
+/// | --- | --- |
+/// | `GET /control/audit/{log}?after=N` | up to 1000 entries of the log `wallet` or `minerid` |
+/// | `GET /control/audit/{log}/check` | `{"entries", "head", "fault"}` |
+pub(super) const ROUTES: &[Declared<Route>] = &[
+    ("/control/audit/{log}", "GET", Route::Entries),
+    ("/control/audit/{log}/check", "GET", Route::Check),
+];
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Route {
+    Entries,
+    Check,
+}
+
+/// How many entries of a log are answered at once.
+pub(super) const PAGE: usize = 1000;
+
+/// Tells what happened to keys and to who may use them.
+pub(super) async fn answer(
+    managed: &Managed,
+    route: Route,
+    log: &str,
+    request: Received<'_>,
+) -> Result<Answer, Problem> {
+    let body = match route {
+        Route::Entries => {
+            let after = number_parameter(request.uri(), "after")?.unwrap_or(0);
+            entries(managed, log, after).await?.iter().map(describe_entry).collect()
+        }
+        Route::Check => describe_check(&check(managed, log).await?),
+    };
+    Ok(answer::json(StatusCode::OK, &body))
+}
+
+/// Up to [`PAGE`] entries of the log of this name, after the one of a number.
+pub(super) async fn entries(
+    managed: &Managed,
+    log: &str,
+    after: u64,
+) -> Result<Vec<AuditEntry>, Problem> {
+    match log {
+        "wallet" => Ok(managed.wallet()?.audit_log(after, PAGE).await?),
+        "minerid" => managed.on_identities(move |ids| ids.audit_log(after, PAGE)).await,
+        _ => Err(unknown_log(log)),
+    }
+}
+
+async fn check(managed: &Managed, log: &str) -> Result<AuditCheck, Problem> {
+    match log {
+        "wallet" => Ok(managed.wallet()?.verify_audit_log().await?),
+        "minerid" => managed.on_identities(MinerIds::verify_audit_log).await,
+        _ => Err(unknown_log(log)),
+    }
+}
+
+fn unknown_log(log: &str) -> Problem {
+    Problem::of_status(StatusCode::NOT_FOUND, format!("there is no audit log {log:?}"))
+}
+
+fn describe_entry(entry: &AuditEntry) -> Value {
+    json!({
+        "number": entry.number,
+        "at": Timestamp::from_micros(entry.at_micros).to_string(),
+        "event": entry.event,
+        "subject": entry.subject,
+        "previous": hex::encode(entry.previous),
+    })
+}
+
+fn describe_check(check: &AuditCheck) -> Value {
+    json!({ "entries": check.entries, "head": hex::encode(check.head), "fault": check.fault })
+}

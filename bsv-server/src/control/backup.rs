@@ -1,0 +1,80 @@
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use bsv_store::KeyEvent;
+use bytes::Bytes;
+use hyper::StatusCode;
+use secrecy::SecretString;
+use serde::Deserialize;
+use tokio::sync::mpsc;
+
+use super::keystore::{ALL_KEYS, parse_passphrase};
+use super::managed::Managed;
+use crate::backup::{BackupError, Contents};
+use crate::http::{Answer, Problem, Received, answer};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PassphraseJson {
+    passphrase: SecretString,
+}
+
+/// How much of a backup is sent at once, in bytes.
+const PART_LEN: usize = 256 << 10;
+
+/// `POST /control/backup` with `{"passphrase"}`: begins to send a sealed backup, once its contents are
+/// there.
+pub(super) async fn answer(managed: &Managed, request: Received<'_>) -> Result<Answer, Problem> {
+    let PassphraseJson { passphrase } = parse_passphrase(request.body())?;
+    let keystore = managed.keystore()?;
+    let place = Arc::clone(&managed.backing_up)
+        .try_lock_owned()
+        .map_err(|_| Problem::of_status(StatusCode::CONFLICT, "a backup is being made already"))?;
+    managed.note(KeyEvent::BackedUp, ALL_KEYS).await?;
+    let contents = Contents::collect(
+        managed.network,
+        &managed.network_dir,
+        managed.wallet().ok().map(AsRef::as_ref),
+        managed.ids().ok().map(AsRef::as_ref),
+        keystore,
+        managed.revocation_keys.dir(),
+    )
+    .await;
+    let contents = match contents {
+        Ok(contents) => contents,
+        Err(error) => {
+            managed.note(KeyEvent::Failed, KeyEvent::BackedUp.name()).await?;
+            return Err(backup_problem(&error));
+        }
+    };
+    let (parts, body) = mpsc::channel(4);
+    tokio::task::spawn_blocking(move || {
+        let _place = place;
+        match contents.write(io::BufWriter::with_capacity(PART_LEN, Parts(&parts)), &passphrase) {
+            // Fails if the reader is gone.
+            Ok(()) => drop(parts.blocking_send(None)),
+            Err(error) => tracing::error!("a backup breaks off: {error}"),
+        }
+    });
+    Ok(answer::bytes_stream(body))
+}
+
+/// Sends what is written to it.
+struct Parts<'a>(&'a mpsc::Sender<Option<Bytes>>);
+
+impl Write for Parts<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let sent = self.0.blocking_send(Some(Bytes::copy_from_slice(bytes)));
+        sent.map_err(|_| io::Error::from(io::ErrorKind::BrokenPipe))?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn backup_problem(error: &BackupError) -> Problem {
+    tracing::error!("a backup cannot be made: {error}");
+    Problem::of_status(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
+}

@@ -1,0 +1,28 @@
+use bsv_invoicing::BooksCheck;
+use hyper::StatusCode;
+use serde_json::{Value, json};
+
+use super::managed::Managed;
+use crate::http::{Answer, Problem, Received, answer, number_parameter};
+
+/// `GET /control/books?fromHeight=N`: what was found when the wallet's books were added up; with
+/// `fromHeight` also what the chain has from there on, and the books lack.
+pub(super) async fn answer(managed: &Managed, request: Received<'_>) -> Result<Answer, Problem> {
+    let from_height = number_parameter(request.uri(), "fromHeight")?;
+    let check = managed.wallet()?.verify_books(from_height).await?;
+    Ok(answer::json(StatusCode::OK, &describe(&check)))
+}
+
+fn describe(check: &BooksCheck) -> Value {
+    json!({
+        "balance": check.balance,
+        "recomputed": check.recomputed,
+        "transactions": check.transactions,
+        "coins": check.coins,
+        "proofs": check.proofs,
+        "blocks": check.blocks,
+        "blocksInChain": check.blocks_in_chain,
+        "differences": check.differences,
+        "furtherDifferences": check.further_differences,
+    })
+}

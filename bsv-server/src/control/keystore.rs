@@ -1,0 +1,133 @@
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use bsv_store::{KeyEvent, KeystoreError};
+use bytes::Bytes;
+use hyper::StatusCode;
+use secrecy::{ExposeSecret, SecretString};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::managed::Managed;
+use crate::http::{Answer, Declared, Problem, Received, answer};
+
+/// | method and path | body | answer |
+/// | --- | --- | --- |
+/// | `GET /control/keystore` | | `{"readable", "faults"}` |
+/// | `POST /control/keystore/passphrase` | `{"passphrase", "revocationKeystore"?}` | `{}` |
+pub(super) const ROUTES: &[Declared<Route>] = &[
+    ("/control/keystore", "GET", Route::Check),
+    ("/control/keystore/passphrase", "POST", Route::Passphrase),
+];
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Route {
+    Check,
+    Passphrase,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct NewPassphraseJson {
+    passphrase: SecretString,
+    /// An absolute path.
+    revocation_keystore: Option<PathBuf>,
+}
+
+/// What the audit log calls all keys together.
+pub(super) const ALL_KEYS: &str = "keystore";
+
+/// Proves that keys can be read, and changes their passphrase.
+pub(super) async fn answer(
+    managed: &Managed,
+    route: Route,
+    request: Received<'_>,
+) -> Result<Answer, Problem> {
+    let body = match route {
+        Route::Check => check(managed).await?,
+        Route::Passphrase => {
+            change_passphrase(managed, parse_passphrase(request.body())?).await?;
+            json!({})
+        }
+    };
+    Ok(answer::json(StatusCode::OK, &body))
+}
+
+/// The log tells of it before it happens, so that it never happens unseen.
+///
+/// Revocation keys come first: cut short after them, the command is repeated with the passphrase
+/// that the keystore still has.
+async fn change_passphrase(managed: &Managed, new: NewPassphraseJson) -> Result<(), Problem> {
+    let NewPassphraseJson { passphrase, revocation_keystore } = new;
+    if passphrase.expose_secret().is_empty() {
+        return Err(keystore_problem(&KeystoreError::EmptyPassphrase));
+    }
+    let keystore = Arc::clone(managed.keystore()?);
+    let revocation_keys = Arc::clone(&managed.revocation_keys);
+    managed.note(KeyEvent::PassphraseChanged, ALL_KEYS).await?;
+    let changed = tokio::task::spawn_blocking(move || {
+        revocation_keys.change_passphrase(revocation_keystore.as_deref(), &passphrase)?;
+        let changed = keystore.change_passphrase(&passphrase);
+        if matches!(changed, Ok(()) | Err(KeystoreError::NotDurable(_))) {
+            revocation_keys.set_passphrase(passphrase);
+        }
+        Ok(changed)
+    });
+    let problem = match changed.await.expect("it does not panic, and is not cancelled") {
+        Ok(Ok(())) => return Ok(()),
+        Ok(Err(error @ KeystoreError::NotDurable(_))) => return Err(keystore_problem(&error)),
+        Ok(Err(error)) => keystore_problem(&error),
+        Err(problem) => problem,
+    };
+    managed.note(KeyEvent::Failed, KeyEvent::PassphraseChanged.name()).await?;
+    Err(problem)
+}
+
+async fn check(managed: &Managed) -> Result<Value, Problem> {
+    let keystore = Arc::clone(managed.keystore()?);
+    let dir = keystore.dir().to_owned();
+    let revocation_keys = Arc::clone(&managed.revocation_keys);
+    let check = tokio::task::spawn_blocking(move || {
+        let mut check = keystore.check()?;
+        match revocation_keys.open_default().map(|opened| opened?.check()) {
+            None => {}
+            Some(Ok(others)) => {
+                let names = others.readable.iter().map(|name| format!("revocation/{name}"));
+                check.readable.extend(names);
+                check.readable.sort();
+                check.faults.extend(others.faults);
+            }
+            Some(Err(fault)) => check.faults.push(fault),
+        }
+        Ok(check)
+    });
+    let check = check.await.expect("it does not panic, and is not cancelled");
+    let check = check.map_err(|error| keystore_problem(&error))?;
+    let mut faults: Vec<_> = check.faults.iter().map(ToString::to_string).collect();
+    let needed = managed.ids().into_iter().flat_map(|ids| ids.key_names());
+    let needed = needed.chain(managed.wallet().into_iter().map(|_| "wallet.seed".to_owned()));
+    for name in needed {
+        let file_name = format!("{name}.key");
+        let is_told = faults.iter().any(|fault| fault.contains(&file_name));
+        if !is_told && check.readable.binary_search(&name).is_err() {
+            faults.push(format!("{}/{file_name} is missing", dir.display()));
+        }
+    }
+    Ok(json!({ "readable": check.readable, "faults": faults }))
+}
+
+pub(super) fn parse_passphrase<T: DeserializeOwned>(body: &Bytes) -> Result<T, Problem> {
+    // What is wrong is not quoted: it may be the passphrase.
+    serde_json::from_slice(body).map_err(|_| {
+        Problem::of_status(StatusCode::BAD_REQUEST, "the body must be {\"passphrase\": \"…\"}")
+    })
+}
+
+fn keystore_problem(error: &KeystoreError) -> Problem {
+    let status = match error {
+        KeystoreError::EmptyPassphrase => StatusCode::BAD_REQUEST,
+        _ => StatusCode::SERVICE_UNAVAILABLE,
+    };
+    Problem::of_status(status, error.to_string())
+}

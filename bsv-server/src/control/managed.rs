@@ -1,0 +1,144 @@
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+
+use bsv_invoicing::Wallet;
+use bsv_minerid::MinerIds;
+use bsv_network::NodeRpc;
+use bsv_store::{KeyEvent, Keystore};
+use bsv_tx::Network;
+use bytes::Bytes;
+use hyper::StatusCode;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::sync::Mutex;
+
+use super::revocation_keys::RevocationKeys;
+use crate::access::Tokens;
+use crate::health::Health;
+use crate::http::Problem;
+use crate::minerid::Refusal;
+use crate::opening::Stores;
+
+/// What an operator manages: the identities, the wallet, and what both are kept with.
+#[derive(Debug)]
+pub(crate) struct Managed {
+    pub(super) network: Network,
+    pub(super) network_dir: PathBuf,
+    pub(super) tokens: Arc<Tokens>,
+    pub(super) revocation_keys: Arc<RevocationKeys>,
+    pub(super) health: Arc<Health>,
+    /// Held while a backup is made: each takes room on the disk.
+    pub(super) backing_up: Arc<Mutex<()>>,
+    ids: Option<Arc<MinerIds>>,
+    wallet: Option<Arc<Wallet>>,
+    keystore: Option<Arc<Keystore>>,
+    node: Option<NodeRpc>,
+    listening: OnceLock<Vec<Listening>>,
+}
+
+/// Where a listener is reached.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Listening {
+    pub(crate) name: &'static str,
+    /// A URL, or the path of the control socket.
+    pub(crate) url: String,
+}
+
+impl Managed {
+    /// `program` is what others are told who find the keystore of revocation keys in use.
+    pub(crate) fn new(stores: &Stores, program: &str, health: Arc<Health>) -> Self {
+        let config = &stores.config;
+        Self {
+            network: config.network,
+            network_dir: config.network_dir.clone(),
+            tokens: Arc::clone(&stores.tokens),
+            revocation_keys: Arc::new(RevocationKeys::new(&config.keystore, program)),
+            health,
+            backing_up: Arc::default(),
+            ids: stores.ids.clone(),
+            wallet: stores.wallet.clone(),
+            keystore: stores.keystore.clone(),
+            node: stores.node.clone(),
+            listening: OnceLock::new(),
+        }
+    }
+
+    pub(super) fn ids(&self) -> Result<&Arc<MinerIds>, Problem> {
+        self.ids.as_ref().ok_or_else(|| missing("the miner identity service is disabled"))
+    }
+
+    pub(super) fn wallet(&self) -> Result<&Arc<Wallet>, Problem> {
+        self.wallet.as_ref().ok_or_else(|| missing("the wallet is disabled"))
+    }
+
+    pub(super) fn keystore(&self) -> Result<&Arc<Keystore>, Problem> {
+        self.keystore.as_ref().ok_or_else(|| missing("no service that has keys is enabled"))
+    }
+
+    pub(super) fn node(&self) -> Result<&NodeRpc, Problem> {
+        self.node.as_ref().ok_or_else(|| {
+            let detail = "no node is configured: set rpcUser and rpcPassword";
+            Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "no-node", detail)
+        })
+    }
+
+    /// Notes where the server listens, once it does.
+    pub(crate) fn note_listening(&self, listening: Vec<Listening>) {
+        // A process listens once.
+        let _ = self.listening.set(listening);
+    }
+
+    /// Where the server listens; nowhere if there is none.
+    pub(super) fn listening(&self) -> &[Listening] {
+        self.listening.get().map_or(&[], Vec::as_slice)
+    }
+
+    /// Has the wallet, if there is one, give out keys of another account once it is opened again.
+    pub(crate) async fn begin_account(&self) -> Result<(), bsv_invoicing::Error> {
+        if let Ok(wallet) = self.wallet() {
+            wallet.begin_account().await?;
+        }
+        Ok(())
+    }
+
+    /// Adds an entry to the audit log of every store.
+    pub(crate) async fn note(&self, event: KeyEvent, subject: &str) -> Result<(), Problem> {
+        if let Ok(wallet) = self.wallet() {
+            wallet.note_key_event(event, subject).await?;
+        }
+        if self.ids.is_some() {
+            let subject = subject.to_owned();
+            self.on_identities(move |ids| ids.note_key_event(event, &subject)).await?;
+        }
+        Ok(())
+    }
+
+    /// Runs what waits for the disk.
+    pub(super) async fn on_identities<T: Send + 'static>(
+        &self,
+        run: impl FnOnce(&MinerIds) -> Result<T, bsv_minerid::Error> + Send + 'static,
+    ) -> Result<T, Problem> {
+        let ids = Arc::clone(self.ids()?);
+        let done = tokio::task::spawn_blocking(move || run(&ids)).await;
+        Ok(done.expect("it does not panic, and is not cancelled")?)
+    }
+}
+
+fn missing(detail: &str) -> Problem {
+    Problem::of_status(StatusCode::NOT_FOUND, detail)
+}
+
+impl From<bsv_minerid::Error> for Problem {
+    fn from(error: bsv_minerid::Error) -> Self {
+        Refusal::from(error).into()
+    }
+}
+
+/// A request whose body says what it asks for.
+pub(super) fn parse<T: DeserializeOwned>(body: &Bytes) -> Result<T, Problem> {
+    serde_json::from_slice(body).map_err(|error| bad_request(error.to_string()))
+}
+
+pub(super) fn bad_request(detail: impl Into<String>) -> Problem {
+    Problem::of_status(StatusCode::BAD_REQUEST, detail)
+}

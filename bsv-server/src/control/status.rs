@@ -1,0 +1,166 @@
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use bsv_invoicing::Timestamp;
+use bsv_network::{ChainTip, NodeRpc};
+use bsv_store::KeyEvent;
+use bsv_tx::Network;
+use hyper::StatusCode;
+use serde_json::{Value, json};
+
+use super::audit;
+use super::identities::{alarms, describe};
+use super::managed::Managed;
+use crate::health::{NodeState, Readiness, StoreState};
+use crate::http::{Answer, Problem, answer};
+use crate::surface::Surface;
+
+/// From this age on, the newest block says that the node follows the network no more, or that nobody mines,
+/// in seconds.
+const OLD_TIP_AGE: u64 = 3 * 60 * 60;
+
+/// `GET /control/status`: the whole service at a glance, and what needs attention.
+pub(super) async fn answer(managed: &Managed) -> Result<Answer, Problem> {
+    let readiness = managed.health.look().await;
+    let tip = match managed.health.node() {
+        Some(node) if readiness.node == NodeState::Reachable => tip(node).await,
+        _ => None,
+    };
+    let last_backup = last_backup(managed).await?;
+    let identities = describe_identities(managed);
+    let is_sealed = managed.keystore().ok().map(|keystore| !keystore.is_plain());
+    let mut attention = of_readiness(&readiness);
+    attention.extend(of_tip(managed.network, tip.as_ref()));
+    attention.extend(of_keys(managed.network, is_sealed, last_backup.as_deref()));
+    attention.extend(of_identities(&identities));
+    let body = json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "network": managed.network.name(),
+        "dataDir": managed.network_dir,
+        "ready": readiness.is_ready_for(Surface::Control),
+        "attention": attention,
+        "listeners": managed.listening(),
+        "node": {
+            "state": readiness.node,
+            "txindex": readiness.txindex,
+            "height": tip.as_ref().map(|(tip, _)| tip.height),
+            "hash": tip.as_ref().map(|(tip, _)| tip.hash.to_string()),
+            "tipAgeSeconds": tip.as_ref().map(|(_, age)| age),
+        },
+        "stores": { "state": readiness.store, "damaged": readiness.damaged },
+        "clock": readiness.clock,
+        "keystore": { "isSealed": is_sealed },
+        "lastBackup": last_backup.map(|at| json!({ "at": at })),
+        "wallet": describe_wallet(managed).await?,
+        "minerid": identities.map(|aliases| json!({ "aliases": aliases })),
+    });
+    Ok(answer::json(StatusCode::OK, &body))
+}
+
+/// The tip, and its age in seconds.
+async fn tip(node: &NodeRpc) -> Option<(ChainTip, u64)> {
+    let tip = node.tip().await.ok()?;
+    let header = node.block_header(&tip.hash).await.ok()??.header;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    Some((tip, now.saturating_sub(u64::from(header.time))))
+}
+
+async fn describe_wallet(managed: &Managed) -> Result<Option<Value>, Problem> {
+    let Ok(wallet) = managed.wallet() else { return Ok(None) };
+    let (balance, open) = (wallet.balance().await?, wallet.count_open_payments().await?);
+    Ok(Some(json!({ "balance": balance, "openPayments": open })))
+}
+
+fn describe_identities(managed: &Managed) -> Option<Vec<Value>> {
+    let ids = managed.ids().ok()?.all();
+    let identities = ids.iter().map(|identity| {
+        let mut description = describe(identity);
+        json!({
+            "alias": description["alias"].take(),
+            "protocol": description["protocol"].take(),
+            "minerId": description["minerId"].take(),
+            "alarms": alarms(&identity.record()),
+        })
+    });
+    Some(identities.collect())
+}
+
+/// When the last backup was begun that did not fail.
+async fn last_backup(managed: &Managed) -> Result<Option<String>, Problem> {
+    let log = match managed.wallet() {
+        Ok(_) => "wallet",
+        Err(_) => "minerid",
+    };
+    let (mut last, mut after) = (None, 0);
+    loop {
+        let entries = audit::entries(managed, log, after).await?;
+        let Some(newest) = entries.last() else { break };
+        after = newest.number;
+        for entry in entries {
+            let is_failure = entry.event == KeyEvent::Failed.name()
+                && entry.subject == KeyEvent::BackedUp.name();
+            if entry.event == KeyEvent::BackedUp.name() {
+                last = Some(Timestamp::from_micros(entry.at_micros).to_string());
+            } else if is_failure {
+                last = None;
+            }
+        }
+    }
+    Ok(last)
+}
+
+fn of_readiness(readiness: &Readiness) -> Vec<String> {
+    let mut attention = Vec::new();
+    if readiness.store == StoreState::NotWritable {
+        attention.push("the disk takes no files: see the log of the server".to_owned());
+    }
+    for store in &readiness.damaged {
+        attention.push(format!(
+            "the {store} store is damaged: stop the server, put its data directory aside, and \
+             restore the last backup"
+        ));
+    }
+    match (readiness.node, readiness.txindex) {
+        (NodeState::Away, _) => attention.push("the node does not answer".to_owned()),
+        (_, Some(false)) => attention
+            .push("the node keeps no index of transactions: run it with txindex=1".to_owned()),
+        _ => {}
+    }
+    if let Some(doubt) = readiness.clock {
+        attention.push(format!(
+            "the system's clock is doubted ({doubt}): correct it, or run bsv-cli wallet accept-clock"
+        ));
+    }
+    attention
+}
+
+/// On regtest nobody mines unless somebody wants to.
+fn of_tip(network: Network, tip: Option<&(ChainTip, u64)>) -> Option<String> {
+    let (_, age) = tip?;
+    let is_old = network != Network::Regtest && *age > OLD_TIP_AGE;
+    is_old.then(|| format!("the node's newest block is {} hours old", age / 3600))
+}
+
+/// On regtest nothing is worth anything.
+fn of_keys(network: Network, is_sealed: Option<bool>, last_backup: Option<&str>) -> Vec<String> {
+    let mut attention = Vec::new();
+    let Some(is_sealed) = is_sealed.filter(|_| network != Network::Regtest) else {
+        return attention;
+    };
+    if !is_sealed {
+        attention.push("the keys are not sealed: run bsv-cli keystore passphrase".to_owned());
+    }
+    if last_backup.is_none() {
+        attention.push("there is no backup: run bsv-cli backup FILE".to_owned());
+    }
+    attention
+}
+
+fn of_identities(identities: &Option<Vec<Value>>) -> Vec<String> {
+    let identities = identities.iter().flatten();
+    let alarmed = identities.filter_map(|identity| {
+        let alarms = identity["alarms"].as_array()?.iter().filter_map(Value::as_str);
+        let alias = identity["alias"].as_str()?;
+        Some(alarms.map(move |alarm| format!("alias \"{alias}\": {alarm}")))
+    });
+    alarmed.flatten().collect()
+}

@@ -1,0 +1,212 @@
+//! Opening a data directory: what may be made, who holds it, and the stores in it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bsv_invoicing::{
+    OpenWalletStoreError, OwnListeners, RedbWalletStore, Wallet, WalletSeed, WalletSettings,
+};
+use bsv_minerid::{MinerIds, OpenStoreError, RedbIdentityStore};
+use bsv_network::NodeRpc;
+use bsv_store::{DatabaseOptions, DirLock, KeyEvent, Keystore, KeystoreError, LockError};
+use thiserror::Error;
+use tokio::time::sleep;
+
+use crate::access::{TokenFileError, Tokens};
+use crate::config::{Config, WalletConfig};
+
+/// What is made where it is missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Create {
+    /// Nothing: what is missing is not opened.
+    Nothing,
+    /// The keystore and the store of identities.
+    Identities,
+    /// All that the settings enable: a wallet with its seed, too.
+    All,
+}
+
+/// Why a data directory could not be opened.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// There is nothing of what is asked for.
+    #[error("there is {what} in {}", dir.display())]
+    Nothing {
+        /// What there is not, such as "no wallet".
+        what: &'static str,
+        /// Where it was looked for.
+        dir: PathBuf,
+    },
+    /// Another process holds the data directory.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// The keystore cannot be opened.
+    #[error(transparent)]
+    Keystore(#[from] KeystoreError),
+    /// The identity store cannot be opened.
+    #[error(transparent)]
+    Store(#[from] OpenStoreError),
+    /// The wallet's store cannot be opened.
+    #[error(transparent)]
+    WalletStore(#[from] OpenWalletStoreError),
+    /// The wallet cannot be opened.
+    #[error("the wallet cannot be opened: {0}")]
+    Wallet(#[from] bsv_invoicing::Error),
+    /// The tokens cannot be read.
+    #[error(transparent)]
+    Tokens(#[from] TokenFileError),
+    /// The identities cannot be loaded.
+    #[error(transparent)]
+    MinerId(#[from] bsv_minerid::Error),
+}
+
+/// What an opened data directory holds.
+pub(crate) struct Stores {
+    /// The settings, without the services whose stores are missing.
+    pub(crate) config: Config,
+    pub(crate) tokens: Arc<Tokens>,
+    pub(crate) node: Option<NodeRpc>,
+    pub(crate) keystore: Option<Arc<Keystore>>,
+    pub(crate) ids: Option<Arc<MinerIds>>,
+    pub(crate) wallet: Option<Arc<Wallet>>,
+    pub(crate) lock: Arc<DirLock>,
+}
+
+impl Stores {
+    /// Opens what `config` names. `program` is what others are told who find it in use.
+    pub(crate) async fn open(
+        config: Config,
+        program: &str,
+        create: Create,
+    ) -> Result<Self, OpenError> {
+        let config = without_missing(config, create)?;
+        let lock = Arc::new(lock(&config.network_dir, program).await?);
+        let tokens = Arc::new(Tokens::open(&config.network_dir)?);
+        let node = config.node.clone().map(NodeRpc::new);
+        let keystore = match (&config.minerid, &config.wallet) {
+            (None, None) => None,
+            _ => Some(Arc::new(open_keystore(&config, program)?)),
+        };
+        let ids = match config.minerid.as_ref().zip(keystore.clone()) {
+            Some((minerid, keystore)) => {
+                let store = RedbIdentityStore::open(&minerid.data_dir, program)?;
+                Some(Arc::new(MinerIds::open(store, keystore, config.network)?))
+            }
+            None => None,
+        };
+        let wallet = match config.wallet.as_ref().zip(keystore.clone()) {
+            Some((wallet, keystore)) => {
+                let (node, lock) = (node.clone(), Arc::clone(&lock));
+                let opened =
+                    open_wallet(&config, wallet, node, lock, keystore, KeyEvent::Made).await?;
+                Some(Arc::new(opened))
+            }
+            None => None,
+        };
+        Ok(Self { config, tokens, node, keystore, ids, wallet, lock })
+    }
+}
+
+/// Leaves out the services whose stores are missing and are not to be made.
+fn without_missing(config: Config, create: Create) -> Result<Config, OpenError> {
+    let has_wallet = create == Create::All || is_wallet_in(&config);
+    let has_identities = create != Create::Nothing || are_identities_in(&config);
+    let is_used = create != Create::Nothing || DirLock::is_in(&config.network_dir);
+    let what = match (&config.wallet, &config.minerid) {
+        (None, None) if !is_used => "nothing",
+        (Some(_), None) if !has_wallet => "no wallet",
+        (None, Some(_)) if !has_identities => "no store of identities",
+        (Some(_), Some(_)) if !has_wallet && !has_identities => {
+            "neither a wallet nor a store of identities"
+        }
+        _ => {
+            let wallet = config.wallet.clone().filter(|_| has_wallet);
+            let minerid = config.minerid.clone().filter(|_| has_identities);
+            return Ok(Config { wallet, minerid, ..config });
+        }
+    };
+    Err(OpenError::Nothing { what, dir: config.network_dir })
+}
+
+/// Whether there is a wallet where the settings say. One whose store is lost counts, since its seed
+/// is there.
+pub fn is_wallet_in(config: &Config) -> bool {
+    config.network_dir.join(RedbWalletStore::FILE_NAME).is_file()
+        || WalletSeed::is_in(&config.keystore.dir)
+}
+
+/// Whether there is a store of identities where the settings say.
+pub fn are_identities_in(config: &Config) -> bool {
+    let dir = config.minerid.as_ref().map(|minerid| &minerid.data_dir);
+    dir.is_some_and(|dir| dir.join(RedbIdentityStore::FILE_NAME).is_file())
+}
+
+/// What the lock tells of a server. Commands let go of it soon, a server does not.
+pub(crate) const SERVER: &str = "bsv-server";
+/// For how long a command is waited for that holds the data directory.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
+/// From one attempt to get hold of it to the next.
+const LOCK_PERIOD: Duration = Duration::from_millis(50);
+
+/// Locks a data directory, and waits for a command that holds it.
+async fn lock(dir: &Path, program: &str) -> Result<DirLock, LockError> {
+    let deadline = Instant::now() + LOCK_TIMEOUT;
+    loop {
+        match DirLock::acquire(dir, program) {
+            Err(LockError::Held { holder, .. })
+                if !holder.starts_with(SERVER) && Instant::now() < deadline => {}
+            locked => return locked,
+        }
+        sleep(LOCK_PERIOD).await;
+    }
+}
+
+fn open_keystore(config: &Config, program: &str) -> Result<Keystore, KeystoreError> {
+    let keys = &config.keystore;
+    let keystore = Keystore::open(&keys.dir, keys.passphrase.as_ref(), keys.plain_keys, program)?;
+    if keystore.is_plain() {
+        tracing::warn!(
+            "the keys in {} are not sealed: set a passphrase before they guard real money",
+            keys.dir.display()
+        );
+    }
+    Ok(keystore)
+}
+
+/// Opens the wallet. If its store is new, `origin` says where the seed comes from.
+pub(crate) async fn open_wallet(
+    config: &Config,
+    wallet: &WalletConfig,
+    node: Option<NodeRpc>,
+    lock: Arc<DirLock>,
+    keystore: Arc<Keystore>,
+    origin: KeyEvent,
+) -> Result<Wallet, OpenError> {
+    let options = DatabaseOptions { cache_bytes: wallet.cache_bytes, ..DatabaseOptions::default() };
+    let store = RedbWalletStore::open(lock, options)?;
+    let settings = WalletSettings {
+        network: config.network,
+        expiry: wallet.expiry,
+        public_url: wallet.payments.public_url(),
+        merchant: wallet.merchant.clone(),
+        fee_rate: wallet.payments.fee_rate,
+        max_fee_rate: wallet.max_fee_rate,
+        pay_limit: wallet.pay_limit,
+        own_listeners: OwnListeners {
+            payments: Some(wallet.payments.address),
+            others: config
+                .minerid
+                .iter()
+                .map(|minerid| minerid.address)
+                .chain([wallet.address])
+                .collect(),
+        },
+    };
+    let opened = Wallet::open_of(store, keystore, settings, origin).await?;
+    Ok(match node {
+        Some(node) => opened.with_node(node),
+        None => opened,
+    })
+}

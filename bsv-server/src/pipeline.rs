@@ -1,0 +1,208 @@
+//! The way of a request: who sends it, what it asks for, whether it may, its body, the answer.
+
+use std::net::IpAddr;
+use std::time::Instant;
+
+use bsv_invoicing::dpp::MAX_MESSAGE_LEN;
+use bytes::Bytes;
+use hyper::Request;
+use hyper::body::Body;
+use hyper::http::request::Parts;
+
+use crate::access::Caller;
+use crate::control::{self, ControlApi};
+use crate::health::{self, Health};
+use crate::http::{self, Answer, LargeBodies, Matched, Missed, Received};
+use crate::instance::Instance;
+use crate::minerid::{self, MinerIdApi};
+use crate::payments::{self, PaymentsApi};
+use crate::rejected::{Rejected, refuse};
+use crate::surface::Surface;
+use crate::wallet::{self, WalletApi};
+
+/// The largest request body, in bytes, except of payers.
+const MAX_BODY_LEN: usize = 1 << 20;
+
+/// What a request asks for that there is, of a caller who may.
+enum Call<'a> {
+    Health(health::Route),
+    MinerId(&'a MinerIdApi, minerid::Call<'a>),
+    Wallet(&'a WalletApi, Matched<'a, wallet::Route>),
+    Payments(&'a PaymentsApi, Matched<'a, payments::Route>),
+    Control(Matched<'a, control::Route>),
+}
+
+impl Instance {
+    /// Answers a request that came from an address, unless too many come from there.
+    pub(crate) async fn answer_peer<B>(
+        &self,
+        surface: Surface,
+        address: Option<IpAddr>,
+        request: Request<B>,
+    ) -> Answer
+    where
+        B: Body<Data = Bytes> + Unpin + Send + 'static,
+    {
+        let (head, body) = request.into_parts();
+        let peer = match (surface, address) {
+            (Surface::Payments, Some(address)) => self.payers.requester(address, &head.headers),
+            _ => None,
+        };
+        let admitted = match peer {
+            Some(peer) => self.payers.admit(peer, Instant::now()).map_err(Rejected::TooMany),
+            None => Ok(()),
+        };
+        match admitted.and_then(|()| self.admit(surface, &head)) {
+            Ok(call) => self.serve(surface, peer, call, &head, body).await,
+            Err(rejected) => {
+                http::discard(body);
+                rejected.into_answer(surface, &head)
+            }
+        }
+    }
+
+    /// Answers a request.
+    pub async fn answer<B>(&self, surface: Surface, request: Request<B>) -> Answer
+    where
+        B: Body<Data = Bytes> + Unpin + Send + 'static,
+    {
+        self.answer_peer(surface, None, request).await
+    }
+
+    /// Finds what a request asks for, and judges all that its head tells.
+    fn admit<'a>(&'a self, surface: Surface, head: &'a Parts) -> Result<Call<'a>, Rejected> {
+        self.check_browser(surface, head)?;
+        let (path, method) = (head.uri.path(), &head.method);
+        match self.health.routes().find(path, method) {
+            Ok(matched) => return Ok(Call::Health(matched.route)),
+            Err(Missed::Path) => {}
+            Err(missed) => return Err(missed.into()),
+        }
+        match surface {
+            Surface::MinerId => self.admit_to_minerid(head, self.access.identify(&head.headers)?),
+            Surface::Wallet => self.admit_to_wallet(head, &self.access.identify(&head.headers)?),
+            Surface::Payments => {
+                let payments = self.payments.as_ref().ok_or(Rejected::Disabled(WALLET))?;
+                Ok(Call::Payments(payments, payments.routes().find(path, method)?))
+            }
+            Surface::Control if path.starts_with(CONTROL_PREFIX) => {
+                Ok(Call::Control(self.control.routes().find(path, method)?))
+            }
+            Surface::Control if path.starts_with(WALLET_PREFIX) => {
+                self.admit_to_wallet(head, &Caller::Trusted)
+            }
+            Surface::Control => self.admit_to_minerid(head, Caller::Trusted),
+        }
+    }
+
+    fn admit_to_minerid<'a>(
+        &'a self,
+        head: &'a Parts,
+        caller: Caller,
+    ) -> Result<Call<'a>, Rejected> {
+        let api = self.minerid.as_ref().ok_or(Rejected::Disabled(MINERID))?;
+        Ok(Call::MinerId(api, api.admit(head, caller)?))
+    }
+
+    fn admit_to_wallet<'a>(
+        &'a self,
+        head: &'a Parts,
+        caller: &Caller,
+    ) -> Result<Call<'a>, Rejected> {
+        let api = self.wallet.as_ref().ok_or(Rejected::Disabled(WALLET))?;
+        Ok(Call::Wallet(api, api.admit(head, caller)?))
+    }
+
+    /// Refuses what a browser sends for a page of another origin, or for somebody who goes to an address.
+    fn check_browser(&self, surface: Surface, head: &Parts) -> Result<(), Rejected> {
+        if surface != Surface::Control && !head.method.is_safe() {
+            http::check_navigation(&head.headers).map_err(Rejected::Forbidden)?;
+        }
+        match surface {
+            Surface::MinerId | Surface::Wallet => {
+                http::check_origin(&head.headers, &self.config.allowed_hosts)
+                    .map_err(Rejected::Forbidden)
+            }
+            // Strangers use the payments listener, from wherever they are.
+            Surface::Payments | Surface::Control => Ok(()),
+        }
+    }
+
+    /// Reads the body of a call, and answers it.
+    async fn serve<B>(
+        &self,
+        surface: Surface,
+        peer: Option<IpAddr>,
+        call: Call<'_>,
+        head: &Parts,
+        body: B,
+    ) -> Answer
+    where
+        B: Body<Data = Bytes> + Unpin + Send + 'static,
+    {
+        let (max_len, large): (usize, &LargeBodies) = match surface {
+            Surface::Payments => (MAX_MESSAGE_LEN, &self.large_payments),
+            _ => (MAX_BODY_LEN, &self.large_bodies),
+        };
+        let body = match http::collect(body, max_len, large, peer).await {
+            Ok(body) => body,
+            Err(error) => {
+                let reason = error.to_string();
+                return refuse(surface, error.status(), &reason, || reason.clone());
+            }
+        };
+        let request = Received { head, body: &body.bytes };
+        match call {
+            // The rarer and longer ones are put on the heap: a future is moved about as a whole.
+            Call::Health(route) => Box::pin(self.health.answer(surface, route)).await,
+            Call::MinerId(api, call) => {
+                let answered = api.answer(call, request).await;
+                answered.unwrap_or_else(|rejected| rejected.into_answer(surface, head))
+            }
+            Call::Wallet(api, matched) => api.answer(matched, request).await,
+            Call::Payments(api, matched) => Box::pin(api.answer(matched, request)).await,
+            Call::Control(matched) => Box::pin(self.control.answer(&matched, request)).await,
+        }
+    }
+
+    /// The pattern that a path fits, such as `/minerid/{alias}`: what can be told of a request without
+    /// telling what stands in it.
+    pub(crate) fn pattern(&self, surface: Surface, path: &str) -> Option<&'static str> {
+        if let Some(pattern) = self.health.routes().pattern(path) {
+            return Some(pattern);
+        }
+        match surface {
+            Surface::MinerId => self.minerid.as_ref()?.pattern(path),
+            Surface::Wallet => self.wallet.as_ref()?.pattern(path),
+            Surface::Payments => self.payments.as_ref()?.routes().pattern(path),
+            Surface::Control if path.starts_with(CONTROL_PREFIX) => {
+                self.control.routes().pattern(path)
+            }
+            Surface::Control if path.starts_with(WALLET_PREFIX) => {
+                self.wallet.as_ref()?.pattern(path)
+            }
+            Surface::Control => self.minerid.as_ref()?.pattern(path),
+        }
+    }
+}
+
+/// The patterns of all paths that have an answer on a surface, such as `/minerid/{alias}`.
+pub fn patterns(surface: Surface) -> Vec<&'static str> {
+    let mut patterns: Vec<_> = Health::patterns().collect();
+    match surface {
+        Surface::MinerId => patterns.extend(MinerIdApi::patterns()),
+        Surface::Wallet => patterns.extend(WalletApi::patterns()),
+        Surface::Payments => patterns.extend(PaymentsApi::patterns()),
+        Surface::Control => {
+            patterns.extend(MinerIdApi::patterns());
+            patterns.extend(WalletApi::patterns());
+            patterns.extend(ControlApi::patterns());
+        }
+    }
+    patterns
+}
+
+const CONTROL_PREFIX: &str = "/control/";
+const WALLET_PREFIX: &str = "/api/";
+const MINERID: &str = "miner identity service";
+const WALLET: &str = "wallet";

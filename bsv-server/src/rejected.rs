@@ -1,0 +1,121 @@
+use std::time::Duration;
+
+use hyper::header::{ALLOW, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
+use hyper::http::request::Parts;
+use hyper::{Method, StatusCode};
+
+use crate::access::Denied;
+use crate::http::{Answer, Missed, Problem, answer};
+use crate::minerid::Refusal;
+use crate::surface::Surface;
+
+/// Why a request is turned away.
+#[derive(Debug)]
+pub(crate) enum Rejected {
+    /// It asks for a path or a method that there is not.
+    Missed(Missed),
+    /// Its caller lacks a token, or the token is not for this.
+    Denied(Denied),
+    /// A browser sent it for somebody who may not have wanted it.
+    Forbidden(&'static str),
+    /// The service of this name is disabled, or has no store.
+    Disabled(&'static str),
+    /// Too many requests come from its sender, who is to wait for this long.
+    TooMany(Duration),
+    /// The miner identity service refuses it.
+    Refused(Refusal),
+}
+
+impl From<Refusal> for Rejected {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl From<Missed> for Rejected {
+    fn from(missed: Missed) -> Self {
+        Self::Missed(missed)
+    }
+}
+
+impl From<Denied> for Rejected {
+    fn from(denied: Denied) -> Self {
+        Self::Denied(denied)
+    }
+}
+
+impl Rejected {
+    /// The answer to a request of this head.
+    pub(crate) fn into_answer(self, surface: Surface, head: &Parts) -> Answer {
+        let (method, path) = (&head.method, head.uri.path());
+        match self {
+            Self::Missed(Missed::Method(methods)) if *method == Method::OPTIONS => {
+                allowing(answer::no_content(), methods)
+            }
+            Self::Missed(Missed::Method(methods)) => {
+                let problem = || format!("{method} is not possible here, only {methods}");
+                let status = StatusCode::METHOD_NOT_ALLOWED;
+                allowing(refuse(surface, status, "Method Not Allowed", problem), methods)
+            }
+            Self::Missed(Missed::Path) => {
+                let problem = || format!("there is nothing at {path}");
+                refuse(surface, StatusCode::NOT_FOUND, "Not Found", problem)
+            }
+            Self::Denied(denied) => deny(surface, &denied),
+            Self::Forbidden(reason) => {
+                refuse(surface, StatusCode::FORBIDDEN, reason, || reason.to_owned())
+            }
+            Self::Disabled(service) => {
+                let reason = format!("the {service} is disabled");
+                refuse(surface, StatusCode::NOT_FOUND, &reason, || reason.clone())
+            }
+            Self::TooMany(wait) => too_many_requests(surface, wait),
+            Self::Refused(refusal) => match surface {
+                Surface::MinerId => refusal.into_text(),
+                _ => Problem::from(refusal).into_answer(),
+            },
+        }
+    }
+}
+
+/// A failure in the form of the surface: text from the miner identity service, a problem from others.
+pub(crate) fn refuse(
+    surface: Surface,
+    status: StatusCode,
+    text: &str,
+    detail: impl FnOnce() -> String,
+) -> Answer {
+    match surface {
+        Surface::MinerId => answer::text(status, text.to_owned()),
+        Surface::Wallet | Surface::Control => Problem::of_status(status, detail()).into_answer(),
+        Surface::Payments => Problem::of_status(status, detail()).into_answer_for_payer(),
+    }
+}
+
+fn allowing(mut answer: Answer, methods: &'static str) -> Answer {
+    let methods = HeaderValue::try_from([methods, ", OPTIONS"].concat());
+    answer.headers_mut().insert(ALLOW, methods.expect("methods are letters"));
+    answer
+}
+
+fn deny(surface: Surface, denied: &Denied) -> Answer {
+    let status = denied.status();
+    let mut answer = match surface {
+        Surface::MinerId => {
+            let title = status.canonical_reason().unwrap_or_default();
+            answer::text(status, format!("{title}: {denied}"))
+        }
+        _ => Problem::new(status, denied.code(), denied.to_string()).into_answer(),
+    };
+    answer.headers_mut().insert(WWW_AUTHENTICATE, denied.challenge());
+    answer
+}
+
+fn too_many_requests(surface: Surface, wait: Duration) -> Answer {
+    let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+    let detail = format!("too many requests come from your address: wait for {seconds} s");
+    let status = StatusCode::TOO_MANY_REQUESTS;
+    let mut answer = refuse(surface, status, &detail, || detail.clone());
+    answer.headers_mut().insert(RETRY_AFTER, seconds.into());
+    answer
+}
