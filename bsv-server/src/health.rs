@@ -84,7 +84,7 @@ impl Health {
             ids,
             wallet,
             store_dirs: minerid_dir.chain(wallet_dir).collect(),
-            node: node.map(|node| node.with_timeout(NODE_TIMEOUT)),
+            node: node.map(|node| node.with_turns(1).with_timeout(NODE_TIMEOUT)),
             found: Mutex::default(),
         }
     }
