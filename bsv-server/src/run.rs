@@ -228,7 +228,9 @@ fn bind_listeners(config: &mut Config) -> Result<Vec<(Surface, TcpListener)>, St
 async fn keep_up_to_date(instance: &Instance) {
     let identities = async {
         if let Some(api) = &instance.minerid {
-            minerid::watch(Arc::clone(api.ids()), instance.node.clone()).await;
+            // Nobody else's calls are to keep it waiting.
+            let node = instance.node.clone().map(|node| node.with_turns(1));
+            minerid::watch(Arc::clone(api.ids()), node).await;
         }
     };
     let wallet = async {
