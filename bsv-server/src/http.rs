@@ -10,6 +10,8 @@ mod peers;
 mod problem;
 mod routes;
 mod serve;
+mod tls;
+mod transport;
 
 pub use answer_body::{AnswerBody, BrokenOff};
 pub(crate) use body::{LargeBodies, collect, discard};
@@ -19,6 +21,8 @@ pub(crate) use peers::Peers;
 pub(crate) use problem::Problem;
 pub(crate) use routes::{Routes, has_method, parameters};
 pub(crate) use serve::{Limits, Listener, serve, serve_stream};
+pub(crate) use tls::Tls;
+pub use tls::{TlsError, TlsProblem};
 
 /// An answer.
 pub type Answer = hyper::Response<AnswerBody>;

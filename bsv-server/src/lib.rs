@@ -23,7 +23,8 @@ pub use access::{
     Access, AccessConfig, Caller, Denied, Grant, GrantParseError, JwtKey, Scope, TokenFileError,
     Tokens, WeakJwtKey,
 };
-pub use config::{Config, ConfigError, ConfigSources};
+pub use config::{Config, ConfigError, ConfigSources, TlsFiles};
+pub use http::{TlsError, TlsProblem};
 pub use instance::{Instance, OpenError, Surface};
 pub use restore::{RestoreError, Restored, restore_backup, restore_words};
 pub use run::{
