@@ -5,6 +5,7 @@ mod catch_up;
 mod channel;
 pub(crate) mod follow;
 mod invoices;
+mod node;
 pub(crate) mod outbound;
 pub(crate) mod pay;
 pub(crate) mod receive;
@@ -23,6 +24,7 @@ use std::time::Duration;
 use bsv_network::{NodeError, NodeRpc};
 use bsv_store::{AuditCheck, AuditEntry, KeyEvent, Keystore};
 use bsv_tx::Network;
+use tokio::sync::Semaphore;
 
 use crate::dpp::Merchant;
 use crate::error::Error;
@@ -35,6 +37,7 @@ use crate::model::event::Event;
 use crate::model::invoice::{DEFAULT_EXPIRY, MAX_SATOSHIS};
 use crate::model::time::Timestamp;
 use crate::store::{RedbWalletStore, WalletStore};
+use crate::wallet::node::{Node, RECEIVING_TURNS};
 use crate::wallet::outbound::OwnListeners;
 use crate::wallet::pay::{Payee, Paying};
 use crate::wallet::receive::Broadcast;
@@ -94,12 +97,14 @@ pub struct Wallet<S = RedbWalletStore> {
     pub(crate) keys: Arc<WalletKeys>,
     pub(crate) settings: WalletSettings,
     clock: Clock,
-    pub(crate) node: Option<NodeRpc>,
+    node: Option<Node>,
     pub(crate) payee: Payee,
     /// What the node demands for mining, in satoshis per 1000 bytes, as last heard.
     pub(crate) fee_floor: AtomicU64,
     /// Whether it is known that the books have caught up with the chain.
     has_caught_up: AtomicBool,
+    /// Places for sending payments again that were left in flight: transactions can be large.
+    resuming: Semaphore,
     /// The payments that are being broadcast, by the numbers of their invoices.
     pub(crate) broadcasts: Running<u64, Broadcast>,
     /// The payments that are being made, by their URLs.
@@ -164,6 +169,7 @@ impl<S: WalletStore> Wallet<S> {
             node: None,
             fee_floor: AtomicU64::new(0),
             has_caught_up: AtomicBool::new(false),
+            resuming: Semaphore::new(RECEIVING_TURNS),
             broadcasts: Running::default(),
             paying: Running::default(),
         })
@@ -171,8 +177,11 @@ impl<S: WalletStore> Wallet<S> {
 
     /// The same wallet with a node of the network, without which it neither receives nor pays. Call
     /// [`follow`](Self::follow) every second or so.
+    ///
+    /// Payments that strangers offer, and following, have three turns each at the node besides those of
+    /// `node`, with which the wallet does what its owner asks for.
     pub fn with_node(self, node: NodeRpc) -> Self {
-        Self { node: Some(node), ..self }
+        Self { node: Some(Node::new(node)), ..self }
     }
 
     /// How many payments by the wallet wait for their payee, or for the network to show them.
@@ -267,7 +276,7 @@ impl<S: WalletStore> Wallet<S> {
     }
 
     /// The node, if there is one.
-    pub(crate) fn node(&self) -> Result<&NodeRpc, Error> {
+    pub(crate) fn node(&self) -> Result<&Node, Error> {
         let none = || Error::NetworkAway("no node is configured".to_owned());
         self.node.as_ref().ok_or_else(none)
     }

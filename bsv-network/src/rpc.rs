@@ -4,7 +4,6 @@ mod mempool;
 mod miner_ids;
 mod node_wallet;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use bsv_tx::{Address, BlockHash, OutPoint, Transaction, TxOut, Txid};
@@ -30,6 +29,9 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the node may take to find blocks.
 const GENERATE_TIMEOUT: Duration = Duration::from_secs(600);
 
+/// How many outputs a call asks about. It takes a node about 20 milliseconds; then others have their turn.
+const OUTPUTS_AT_ONCE: usize = 1000;
+
 /// Parameters of a call without any.
 const NONE: [(); 0] = [];
 
@@ -47,7 +49,8 @@ mod code {
     pub(super) const ALREADY_KNOWN: i64 = -27;
 }
 
-/// A client of one node's JSON-RPC. Clones share connections.
+/// A client of one node's JSON-RPC. Clones share connections and turns: at most four calls are at the node
+/// at once, and further ones wait for their turn, which counts towards their time-out.
 ///
 /// Connections belong to the tokio runtime in which they were made: make one client per runtime.
 ///
@@ -56,7 +59,7 @@ mod code {
 /// be used, and with [`NodeError::Unexpected`] where its answer makes no sense.
 #[derive(Clone, Debug)]
 pub struct NodeRpc {
-    transport: Arc<Transport>,
+    transport: Transport,
     timeout: Duration,
 }
 
@@ -158,7 +161,16 @@ impl NodeRpc {
     /// A client for the node at `settings`, with a time-out of 10 seconds. Nothing is sent until
     /// the first call.
     pub fn new(settings: NodeSettings) -> Self {
-        Self { transport: Arc::new(Transport::new(settings)), timeout: TIMEOUT }
+        Self { transport: Transport::new(&settings), timeout: TIMEOUT }
+    }
+
+    /// The same client with so many turns of its own: whatever else is asked of the node over the same
+    /// connections, these turns are kept for it and for its clones.
+    ///
+    /// A node runs four calls at once and queues 16 (its `rpcthreads` and `rpcworkqueue`): have fewer turns
+    /// than that at one node.
+    pub fn with_turns(self, turns: usize) -> Self {
+        Self { transport: self.transport.with_turns(turns), ..self }
     }
 
     /// The same client with another limit on how long each call may take, from its start until
@@ -195,19 +207,27 @@ impl NodeRpc {
         }))
     }
 
-    /// The outputs at `outpoints`, in the same order, in one call (`gettxouts`). Without any, the
-    /// node is not asked.
+    /// The outputs at `outpoints`, in the same order, a thousand in each call (`gettxouts`). Without any,
+    /// the node is not asked.
     ///
-    /// The node does not look at all of them at one moment: what happens during the call may show
-    /// in some only.
+    /// The node does not look at all of them at one moment: what happens meanwhile may show in some only.
     pub async fn outputs(
         &self,
         outpoints: &[OutPoint],
         mempool: Mempool,
     ) -> Result<Vec<OutputState>, NodeError> {
-        if outpoints.is_empty() {
-            return Ok(Vec::new());
+        let mut states = Vec::with_capacity(outpoints.len());
+        for outpoints in outpoints.chunks(OUTPUTS_AT_ONCE) {
+            states.extend(self.outputs_at_once(outpoints, mempool).await?);
         }
+        Ok(states)
+    }
+
+    async fn outputs_at_once(
+        &self,
+        outpoints: &[OutPoint],
+        mempool: Mempool,
+    ) -> Result<Vec<OutputState>, NodeError> {
         let method = "gettxouts";
         let names: Vec<_> = outpoints
             .iter()

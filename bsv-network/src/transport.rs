@@ -1,5 +1,6 @@
 use std::error::Error;
 use std::io::{self, ErrorKind};
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine;
@@ -13,7 +14,7 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::connection::Connector;
 use crate::error::NodeError;
@@ -47,9 +48,16 @@ impl NodeSettings {
 /// size, far below what would exhaust the machine.
 pub(crate) const MOST_ANSWER_BYTES: usize = 64 << 20;
 
-/// A node runs 4 calls at once and queues 16 more, refusing the rest (its `rpcthreads` and
-/// `rpcworkqueue`). Calls above this number wait here, where nothing is lost.
-const MOST_CALLS_AT_ONCE: usize = 12;
+/// A node runs so many calls at once (its `rpcthreads`). It queues 16 more (`rpcworkqueue`), and refuses
+/// the rest. Calls above the turns of a client wait here, where nothing is lost.
+const TURNS: usize = 4;
+
+/// How many connections are kept open for the next calls.
+const MOST_IDLE: usize = 12;
+
+/// For how long a call keeps its turn that nobody waits for any more, unless the node has answered: it goes
+/// on with the call.
+const LONGEST_UNWAITED: Duration = Duration::from_secs(30);
 
 /// A node closes connections after 30 idle seconds (`rpcservertimeout`). They are dropped here
 /// before, so that no call is sent into one that is just being closed.
@@ -63,15 +71,21 @@ const STARTING: i64 = -28;
 /// `RPC_FORBIDDEN_BY_SAFE_MODE`.
 const SAFE_MODE: i64 = -2;
 
+/// HTTP connections to one node, and a share of what it does at once.
+#[derive(Clone, Debug)]
+pub(crate) struct Transport {
+    http: Arc<Http>,
+    turns: Arc<Semaphore>,
+}
+
 /// HTTP connections to one node.
 #[derive(Debug)]
-pub(crate) struct Transport {
+struct Http {
     client: Client<Connector, Full<Bytes>>,
     url: String,
     /// The user name and the password.
     authorization: HeaderValue,
     address: String,
-    turns: Semaphore,
 }
 
 /// Whether a call does no harm when it is made twice.
@@ -114,20 +128,21 @@ struct AnswerError {
 }
 
 impl Transport {
-    pub(crate) fn new(settings: NodeSettings) -> Self {
+    pub(crate) fn new(settings: &NodeSettings) -> Self {
         let address = settings.address();
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(IDLE_TIMEOUT)
-            .pool_max_idle_per_host(MOST_CALLS_AT_ONCE)
+            .pool_max_idle_per_host(MOST_IDLE)
             .build(Connector::new(address.clone()));
-        Self {
-            client,
-            url: format!("http://{address}/"),
-            authorization: authorization(&settings),
-            address,
-            turns: Semaphore::new(MOST_CALLS_AT_ONCE),
-        }
+        let url = format!("http://{address}/");
+        let http = Http { client, url, authorization: authorization(settings), address };
+        Self { http: Arc::new(http), turns: Arc::new(Semaphore::new(TURNS)) }
+    }
+
+    /// The same connections, with turns that no other calls take.
+    pub(crate) fn with_turns(self, turns: usize) -> Self {
+        Self { turns: Arc::new(Semaphore::new(turns)), ..self }
     }
 
     /// Makes one call that does no harm when it is made twice and whose result is a string, which is read
@@ -139,10 +154,13 @@ impl Transport {
         timeout: Duration,
     ) -> Result<AnswerStream<'_>, NodeError> {
         let body = encode(&Call::new(0, method, params));
-        let turn = self.turns.acquire().await.ok();
-        let sent = tokio::time::timeout(timeout, self.send(body, Repeatable::Yes)).await;
+        let send = async {
+            let turn = self.turn().await;
+            (turn, self.http.send(body, Repeatable::Yes).await)
+        };
         let late = |_| self.unreachable(format!("none within {timeout:?}"));
-        let response = sent.map_err(late)?.map_err(|error| self.failed(method, &*error))?;
+        let (turn, sent) = tokio::time::timeout(timeout, send).await.map_err(late)?;
+        let response = sent.map_err(|error| self.failed(method, &*error))?;
         let mut stream = AnswerStream {
             transport: self,
             method: method.to_owned(),
@@ -196,9 +214,15 @@ impl Transport {
         repeatable: Repeatable,
     ) -> Result<(StatusCode, Vec<u8>), NodeError> {
         let exchange = async {
-            // The semaphore is never closed; a closed one would only stop the counting.
-            let _turn = self.turns.acquire().await;
-            self.post(body, repeatable).await
+            let turn = self.turn().await;
+            let http = Arc::clone(&self.http);
+            // A node goes on with a call whose caller has gone. So the turn is taken as long as that.
+            let posted = tokio::spawn(async move {
+                let _turn = turn;
+                let longest = timeout.max(LONGEST_UNWAITED);
+                tokio::time::timeout(longest, http.post(body, repeatable)).await?
+            });
+            posted.await?
         };
         let (status, answer) = match tokio::time::timeout(timeout, exchange).await {
             Ok(Ok(answer)) => answer,
@@ -212,43 +236,10 @@ impl Transport {
         Ok((status, answer))
     }
 
-    /// Stops reading where the answer is too long.
-    async fn post(
-        &self,
-        body: Bytes,
-        repeatable: Repeatable,
-    ) -> Result<(StatusCode, Vec<u8>), Failure> {
-        let response = self.send(body, repeatable).await?;
-        let status = response.status();
-        let mut body = response.into_body();
-        let mut answer = Vec::new();
-        while let Some(chunk) = next_chunk(&mut body).await? {
-            answer.extend_from_slice(&chunk);
-            if answer.len() > MOST_ANSWER_BYTES {
-                break;
-            }
-        }
-        Ok((status, answer))
-    }
-
-    async fn send(
-        &self,
-        body: Bytes,
-        repeatable: Repeatable,
-    ) -> Result<Response<Incoming>, Failure> {
-        match self.client.request(self.request(body.clone())?).await {
-            Err(error) if repeatable == Repeatable::Yes && is_hang_up(&error) => {
-                Ok(self.client.request(self.request(body)?).await?)
-            }
-            response => Ok(response?),
-        }
-    }
-
-    fn request(&self, body: Bytes) -> Result<Request<Full<Bytes>>, Failure> {
-        let request = Request::post(&self.url)
-            .header(AUTHORIZATION, &self.authorization)
-            .header(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        Ok(request.body(Full::new(body))?)
+    /// A turn at the node, once there is one.
+    async fn turn(&self) -> OwnedSemaphorePermit {
+        let turn = Arc::clone(&self.turns).acquire_owned();
+        turn.await.expect("nobody closes the semaphore")
     }
 
     /// What an answer means. Errors of a call come with status 500, or 404 for an unknown method,
@@ -327,7 +318,48 @@ impl Transport {
     }
 
     fn unreachable(&self, reason: String) -> NodeError {
-        NodeError::Unreachable { address: self.address.clone(), reason }
+        NodeError::Unreachable { address: self.http.address.clone(), reason }
+    }
+}
+
+impl Http {
+    /// Stops reading where the answer is too long.
+    async fn post(
+        &self,
+        body: Bytes,
+        repeatable: Repeatable,
+    ) -> Result<(StatusCode, Vec<u8>), Failure> {
+        let response = self.send(body, repeatable).await?;
+        let status = response.status();
+        let mut body = response.into_body();
+        let mut answer = Vec::new();
+        while let Some(chunk) = next_chunk(&mut body).await? {
+            answer.extend_from_slice(&chunk);
+            if answer.len() > MOST_ANSWER_BYTES {
+                break;
+            }
+        }
+        Ok((status, answer))
+    }
+
+    async fn send(
+        &self,
+        body: Bytes,
+        repeatable: Repeatable,
+    ) -> Result<Response<Incoming>, Failure> {
+        match self.client.request(self.request(body.clone())?).await {
+            Err(error) if repeatable == Repeatable::Yes && is_hang_up(&error) => {
+                Ok(self.client.request(self.request(body)?).await?)
+            }
+            response => Ok(response?),
+        }
+    }
+
+    fn request(&self, body: Bytes) -> Result<Request<Full<Bytes>>, Failure> {
+        let request = Request::post(&self.url)
+            .header(AUTHORIZATION, &self.authorization)
+            .header(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        Ok(request.body(Full::new(body))?)
     }
 }
 
@@ -341,7 +373,7 @@ pub(crate) struct AnswerStream<'a> {
     body: Incoming,
     /// What has arrived and was not handed on.
     text: Vec<u8>,
-    _turn: Option<SemaphorePermit<'a>>,
+    _turn: OwnedSemaphorePermit,
 }
 
 impl AnswerStream<'_> {
@@ -479,7 +511,7 @@ mod tests {
 
     fn read(status: u16, body: &str) -> Result<String, NodeError> {
         let status = StatusCode::from_u16(status).unwrap();
-        Transport::new(settings("localhost"))
+        Transport::new(&settings("localhost"))
             .read("getinfo", status, body.as_bytes())
             .map(|result| result.get().to_owned())
     }
@@ -498,7 +530,7 @@ mod tests {
 
     #[test]
     fn the_password_is_never_shown() {
-        let shown = format!("{:?} {:?}", settings("h"), Transport::new(settings("h")));
+        let shown = format!("{:?} {:?}", settings("h"), Transport::new(&settings("h")));
         assert!(!shown.contains("hunter2"), "{shown}");
     }
 
@@ -536,7 +568,7 @@ mod tests {
         body: &str,
     ) -> Result<[Result<Box<RawValue>, NodeError>; 2], NodeError> {
         let status = StatusCode::from_u16(status).unwrap();
-        Transport::new(settings("localhost")).read_batch(
+        Transport::new(&settings("localhost")).read_batch(
             ["getinfo", "stop"],
             status,
             body.as_bytes(),

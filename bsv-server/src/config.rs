@@ -1,6 +1,7 @@
 //! What the service is told: a TOML file, the environment, and the defaults.
 
 mod settings;
+mod tls;
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -19,6 +20,7 @@ use serde_json::{Value, json};
 use thiserror::Error;
 
 use self::settings::{AuthSettings, MerchantSettings, PaymentsSettings, Settings, WalletSettings};
+pub use self::tls::TlsFiles;
 use crate::access::{AccessConfig, JwtKey, WeakJwtKey};
 
 /// The environment variable that holds settings as a JSON object, which count over the file's.
@@ -84,6 +86,8 @@ impl KeystoreConfig {
 pub struct MinerIdConfig {
     /// Where its listener listens.
     pub address: SocketAddr,
+    /// What it speaks TLS with, if it does.
+    pub tls: Option<TlsFiles>,
     /// The directory of its store.
     pub data_dir: PathBuf,
 }
@@ -93,6 +97,8 @@ pub struct MinerIdConfig {
 pub struct WalletConfig {
     /// Where its listener listens.
     pub address: SocketAddr,
+    /// What it speaks TLS with, if it does.
+    pub tls: Option<TlsFiles>,
     /// For how long an invoice can be paid that does not say so itself.
     pub expiry: Duration,
     /// The most memory that cached pages of the store may take, in bytes.
@@ -112,6 +118,8 @@ pub struct WalletConfig {
 pub struct PaymentsConfig {
     /// Where it listens.
     pub address: SocketAddr,
+    /// What it speaks TLS with, if it does.
+    pub tls: Option<TlsFiles>,
     /// The beginning of payment URLs, where payers reach it, without a slash at its end; if it is not
     /// set, the address.
     pub public_url: Option<String>,
@@ -155,7 +163,8 @@ impl Default for PeerConfig {
 impl PaymentsConfig {
     /// The beginning of payment URLs.
     pub fn public_url(&self) -> String {
-        self.public_url.clone().unwrap_or_else(|| format!("http://{}", self.address))
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        self.public_url.clone().unwrap_or_else(|| format!("{scheme}://{}", self.address))
     }
 }
 
@@ -236,6 +245,7 @@ impl Config {
         let minerid = if settings.minerid.enabled {
             Some(MinerIdConfig {
                 address: local_address(&settings, is_protected)?,
+                tls: settings.tls.as_ref().map(TlsFiles::absolute).transpose()?,
                 data_dir: in_network_dir(settings.miner_id_data_path, "minerid")?,
             })
         } else {
@@ -299,6 +309,7 @@ impl Config {
             "rpcPassword": if node.is_some() { "set" } else { "none" },
             "host": minerid.map(|minerid| minerid.address.ip()),
             "port": minerid.map(|minerid| minerid.address.port()),
+            "tls": minerid.map(|minerid| &minerid.tls),
             "minerIdDataPath": minerid.map(|minerid| &minerid.data_dir),
             "allowedHosts": self.allowed_hosts,
             "auth": {
@@ -312,6 +323,7 @@ impl Config {
                 "enabled": wallet.is_some(),
                 "host": wallet.map(|wallet| wallet.address.ip()),
                 "port": wallet.map(|wallet| wallet.address.port()),
+                "tls": wallet.map(|wallet| &wallet.tls),
                 "paymentExpiryHours": wallet.map(|wallet| wallet.expiry.as_secs() / 3600),
                 "cacheMegabytes": wallet.map(|wallet| wallet.cache_bytes >> 20),
                 "payLimitSatoshis": wallet.map(|wallet| wallet.pay_limit),
@@ -326,6 +338,7 @@ impl Config {
             "payments": {
                 "host": payments.map(|payments| payments.address.ip()),
                 "port": payments.map(|payments| payments.address.port()),
+                "tls": payments.map(|payments| &payments.tls),
                 "publicUrl": payments.map(PaymentsConfig::public_url),
                 "feeRate": payments.map(|payments| payments.fee_rate),
                 "connections": payments.map(|payments| payments.connections),
@@ -405,6 +418,7 @@ fn wallet(
     };
     Ok(WalletConfig {
         address: SocketAddr::new(host, settings.port.unwrap_or(8443)),
+        tls: settings.tls.as_ref().map(TlsFiles::absolute).transpose()?,
         expiry: Duration::from_secs(u64::from(hours) * 3600),
         cache_bytes: (megabytes as usize) << 20,
         merchant,
@@ -429,6 +443,7 @@ fn payments_config(settings: &PaymentsSettings) -> Result<PaymentsConfig, Config
     }
     Ok(PaymentsConfig {
         address: SocketAddr::new(host, settings.port.unwrap_or(8445)),
+        tls: settings.tls.as_ref().map(TlsFiles::absolute).transpose()?,
         public_url: public_url.map(|url| url.trim_end_matches('/').to_owned()),
         fee_rate: settings.fee_rate.unwrap_or(DEFAULT_FEE_RATE),
         connections: in_range("payments.connections", settings.connections, 1024, 1..=100_000)?,

@@ -93,7 +93,7 @@ impl Health {
             ids: ids.clone(),
             wallet: wallet.clone(),
             store_dirs: minerid_dir.chain(wallet_dir).collect(),
-            node: node.clone().map(|node| node.with_timeout(NODE_TIMEOUT)),
+            node: node.clone().map(|node| node.with_turns(1).with_timeout(NODE_TIMEOUT)),
             readiness: Mutex::default(),
             routes: Routes::new(ROUTES),
         }

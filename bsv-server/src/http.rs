@@ -11,6 +11,8 @@ mod problem;
 mod received;
 mod routes;
 mod serve;
+mod tls;
+mod transport;
 
 pub use answer_body::{AnswerBody, BrokenOff};
 pub(crate) use body::{LargeBodies, collect, discard};
@@ -21,6 +23,8 @@ pub(crate) use problem::Problem;
 pub(crate) use received::Received;
 pub(crate) use routes::{Declared, Matched, Missed, Routes, number_parameter, parameters};
 pub(crate) use serve::{Limits, Listener, serve, serve_stream};
+pub(crate) use tls::Tls;
+pub use tls::{TlsError, TlsProblem};
 
 /// An answer.
 pub type Answer = hyper::Response<AnswerBody>;

@@ -15,9 +15,9 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tracing_subscriber::EnvFilter;
 
-use crate::config::{Config, ConfigError, ConfigSources};
+use crate::config::{Config, ConfigError, ConfigSources, TlsFiles};
 use crate::control::{self, Listening};
-use crate::http::{Limits, Listener, serve, serve_stream};
+use crate::http::{Limits, Listener, Tls, TlsError, serve, serve_stream};
 use crate::instance::Instance;
 use crate::minerid;
 use crate::opening::{Create, OpenError, SERVER};
@@ -65,6 +65,9 @@ pub enum StartError {
     /// The data directory cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
+    /// A listener cannot speak TLS.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// A listener cannot listen.
     #[error("cannot listen on {address}: {source}")]
     Listen {
@@ -80,7 +83,7 @@ pub enum StartError {
 }
 
 /// Runs the program `bsv-server`: reads its arguments, serves until it is told to stop (SIGTERM or
-/// SIGINT), and answers 0, or 1 with the reason on standard error.
+/// SIGINT), and answers 0, or 1 with the reason on standard error. SIGHUP has certificates read again.
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
     log_to_stderr("info", arguments.log);
@@ -124,6 +127,7 @@ fn start(arguments: Arguments) -> Result<(), StartError> {
         .build()?;
     runtime.block_on(async {
         survive_file_size_limit()?;
+        survive_hang_up()?;
         let mut terminated = signal(SignalKind::terminate())?;
         let mut interrupted = signal(SignalKind::interrupt())?;
         let told_to_stop = async {
@@ -163,13 +167,21 @@ pub fn survive_file_size_limit() -> io::Result<()> {
     signal(SignalKind::from_raw(SIGXFSZ)).map(drop)
 }
 
+/// Makes SIGHUP end nothing, whether or not a listener has certificates to read again.
+fn survive_hang_up() -> io::Result<()> {
+    signal(SignalKind::hangup()).map(drop)
+}
+
 /// Opens the data directory, listens, and serves until `shutdown` completes; then finishes the
 /// requests in flight.
 ///
 /// For each listener it prints a line such as `listening minerid http://127.0.0.1:9002` as soon as
-/// that accepts connections.
+/// that accepts connections; with `https` if it speaks TLS.
 pub async fn run(config: Config, shutdown: impl Future<Output = ()>) -> Result<(), StartError> {
     let mut config = config;
+    for warning in config.clear_text_warnings() {
+        tracing::warn!("{warning}");
+    }
     // Before the wallet is opened, which tells payers where they reach it, and pays nobody who leads it
     // to itself; but that another process has the data directory is worth more to know than that it
     // has a port as well.
@@ -180,18 +192,23 @@ pub async fn run(config: Config, shutdown: impl Future<Output = ()>) -> Result<(
     let control_path = control::socket_path(network_dir).display().to_string();
     let control = control::bind(network_dir).map_err(listen_error(&control_path))?;
     let (stop, stopped) = watch::channel(());
-    let mut listeners = JoinSet::new();
+    let (mut listeners, mut followers) = (JoinSet::new(), JoinSet::new());
     let mut listening = Vec::new();
-    for (surface, listener) in tcp_listeners {
-        let url = format!("http://{}", listener.local_addr()?);
+    for (surface, listener, tls) in tcp_listeners {
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        let url = format!("{scheme}://{}", listener.local_addr()?);
         say(&format!("listening {} {url}", surface.name()));
         listening.push(Listening { name: surface.name(), url });
-        listeners.spawn(serve_surface(Arc::clone(&instance), surface, listener, stopped.clone()));
+        if let Some(tls) = &tls {
+            followers.spawn(Arc::clone(tls).follow_files(signal(SignalKind::hangup())?));
+        }
+        let instance = Arc::clone(&instance);
+        listeners.spawn(serve_surface(instance, surface, listener, tls, stopped.clone()));
     }
     say(&format!("listening control {control_path}"));
     listening.push(Listening { name: Surface::Control.name(), url: control_path });
     instance.control.managed().note_listening(listening);
-    listeners.spawn(serve_surface(Arc::clone(&instance), Surface::Control, control, stopped));
+    listeners.spawn(serve_surface(Arc::clone(&instance), Surface::Control, control, None, stopped));
 
     let served = async {
         shutdown.await;
@@ -206,29 +223,37 @@ pub async fn run(config: Config, shutdown: impl Future<Output = ()>) -> Result<(
     Ok(())
 }
 
+/// A listener and what it speaks TLS with, if it does.
+type TcpDoor = (Surface, TcpListener, Option<Arc<Tls>>);
+
 /// Listens at all addresses. Ports that the system chooses enter the configuration.
-fn bind_listeners(config: &mut Config) -> Result<Vec<(Surface, TcpListener)>, StartError> {
-    let mut addresses = Vec::new();
-    if let Some(minerid) = &mut config.minerid {
-        addresses.push((Surface::MinerId, &mut minerid.address));
-    }
-    if let Some(wallet) = &mut config.wallet {
-        addresses.push((Surface::Wallet, &mut wallet.address));
-        addresses.push((Surface::Payments, &mut wallet.payments.address));
-    }
-    let bind = |(surface, address): (Surface, &mut SocketAddr)| {
+fn bind_listeners(config: &mut Config) -> Result<Vec<TcpDoor>, StartError> {
+    let mut doors = Vec::new();
+    let mut bind = |surface, address: &mut SocketAddr, setting, files: &Option<TlsFiles>| {
+        let tls = files.clone().map(|files| Tls::open(setting, files)).transpose()?;
         let listener = bind_tcp(*address)?;
         *address = listener.local_addr()?;
-        Ok((surface, listener))
+        doors.push((surface, listener, tls.map(Arc::new)));
+        Ok::<_, StartError>(())
     };
-    addresses.into_iter().map(bind).collect()
+    if let Some(minerid) = &mut config.minerid {
+        bind(Surface::MinerId, &mut minerid.address, "tls", &minerid.tls)?;
+    }
+    if let Some(wallet) = &mut config.wallet {
+        bind(Surface::Wallet, &mut wallet.address, "wallet.tls", &wallet.tls)?;
+        let payments = &mut wallet.payments;
+        bind(Surface::Payments, &mut payments.address, "payments.tls", &payments.tls)?;
+    }
+    Ok(doors)
 }
 
 /// Does what time and the chain make due, for as long as it is polled.
 async fn keep_up_to_date(instance: &Instance) {
     let identities = async {
         if let Some(api) = &instance.minerid {
-            minerid::watch(Arc::clone(api.ids()), instance.node.clone()).await;
+            // Nobody else's calls are to keep it waiting.
+            let node = instance.node.clone().map(|node| node.with_turns(1));
+            minerid::watch(Arc::clone(api.ids()), node).await;
         }
     };
     let wallet = async {
@@ -255,6 +280,7 @@ async fn serve_surface<L: Listener>(
     instance: Arc<Instance>,
     surface: Surface,
     listener: L,
+    tls: Option<Arc<Tls>>,
     mut stopped: watch::Receiver<()>,
 ) {
     let mut limits = Limits::default();
@@ -273,7 +299,7 @@ async fn serve_surface<L: Listener>(
         // Ends when the sender is dropped.
         let _ = stopped.changed().await;
     };
-    serve(listener, limits, answer, shutdown).await;
+    serve(listener, tls, limits, answer, shutdown).await;
 }
 
 /// How much of an answer waits in the system for its reader, in bytes. Of a larger buffer, a slow reader

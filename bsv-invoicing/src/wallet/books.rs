@@ -90,7 +90,8 @@ impl<S: WalletStore> Wallet<S> {
         check.blocks = blocks.len() as u64;
         if let Some(node) = &self.node {
             asked?.into_iter().for_each(|difference| check.differ(difference));
-            check.blocks_in_chain = Some(count_in_chain(node, &blocks, &mut check).await?);
+            check.blocks_in_chain =
+                Some(count_in_chain(&node.operating, &blocks, &mut check).await?);
         }
         if let Some(from_height) = from_height {
             self.find_missing(from_height, &mut check).await?;
@@ -100,7 +101,7 @@ impl<S: WalletStore> Wallet<S> {
 
     /// Finds what the chain has from a height on, and the books lack.
     async fn find_missing(&self, from_height: u32, check: &mut BooksCheck) -> Result<(), Error> {
-        let node = self.node()?;
+        let node = &self.node()?.operating;
         let mut search = self.search_of_books(0).await?;
         let tip = node.tip().await.map_err(away)?;
         let mut last = None;
@@ -123,7 +124,8 @@ impl<S: WalletStore> Wallet<S> {
         let mut differences = Vec::new();
         while let Some(coins) = coins.recv().await {
             let outpoints: Vec<_> = coins.iter().map(|(_, outpoint)| *outpoint).collect();
-            let states = self.node()?.outputs(&outpoints, Mempool::Include).await.map_err(away)?;
+            let states =
+                self.node()?.operating.outputs(&outpoints, Mempool::Include).await.map_err(away)?;
             for ((number, outpoint), state) in coins.into_iter().zip(states) {
                 let fault = match state {
                     OutputState::Unspent { .. } => continue,

@@ -21,6 +21,7 @@ use crate::ledger::{Contest, Displace, FollowTip, Invalidate, TellContested, Unf
 use crate::model::time::Timestamp;
 use crate::model::transaction::{Followed, FollowedUntil, Purpose, TransactionState};
 use crate::store::{WalletStore, WalletStoreError};
+use crate::wallet::node::FOLLOWING_TURNS;
 use crate::wallet::{Wallet, away};
 
 /// At how many tips in a row the network must refuse a transaction for itself, or not know what it spends,
@@ -31,9 +32,6 @@ pub(crate) const NO_INDEX: &str = "the node does not find all mined transactions
                                    txindex=1, without which it is not known what became of some";
 /// How many transactions are read at once.
 const PAGE: usize = 100;
-/// How many of them are looked for at once: as many calls as a node runs at once (`rpcthreads`). Their
-/// proofs share commits.
-const LOOKS_AT_ONCE: usize = 4;
 
 /// The node that is asked in a round, and its tip then.
 #[derive(Clone, Copy)]
@@ -48,7 +46,7 @@ impl<S: WalletStore> Wallet<S> {
     /// proofs, and notices what is contested and displaced. To be called every second or so, in a process
     /// that runs for long; fails if the node cannot be used, and goes on with the next call.
     pub async fn follow(self: &Arc<Self>, following: &mut Following) -> Result<(), Error> {
-        let node = self.node()?;
+        let node = &self.node()?.following;
         self.catch_up(node).await?;
         // Until the end, so that all is looked at again if something fails.
         let last = following.tip.take();
@@ -110,7 +108,8 @@ impl<S: WalletStore> Wallet<S> {
         due: impl Iterator<Item = &'a Followed>,
     ) -> Vec<(&'a Followed, Result<TransactionPlace, Error>)> {
         let looks = due.map(|followed| async move { (followed, self.place(node, followed).await) });
-        stream::iter(looks).buffered(LOOKS_AT_ONCE).collect().await
+        // Their proofs share commits.
+        stream::iter(looks).buffered(FOLLOWING_TURNS).collect().await
     }
 
     async fn place(&self, node: &NodeRpc, followed: &Followed) -> Result<TransactionPlace, Error> {
@@ -178,7 +177,7 @@ impl<S: WalletStore> Wallet<S> {
         let Followed { number, record, until } = *followed;
         match record.state {
             TransactionState::Offered | TransactionState::Unseen => {
-                self.resolve(followed, following).await;
+                self.resolve(followed, following);
                 Ok(())
             }
             TransactionState::Waiting
@@ -209,12 +208,14 @@ impl<S: WalletStore> Wallet<S> {
     }
 
     /// Sees to a transaction that was left on its way.
-    async fn resolve(self: &Arc<Self>, followed: &Followed, following: &mut Following) {
+    fn resolve(self: &Arc<Self>, followed: &Followed, following: &mut Following) {
         let Followed { number, record, .. } = *followed;
+        let wallet = Arc::clone(self);
         match record.purpose {
-            Purpose::Incoming(invoice) => self.resume_incoming(number, invoice, record.txid).await,
+            Purpose::Incoming(invoice) => following.send(async move {
+                wallet.resume_incoming(number, invoice, record.txid).await;
+            }),
             Purpose::Outgoing(payment) => {
-                let wallet = Arc::clone(self);
                 following.talk(async move { wallet.resume(payment).await });
             }
             // The first is done together with the payment that it cancels, the other was never on its way.

@@ -117,7 +117,7 @@ impl<S: WalletStore> Wallet<S> {
     /// Asks a payee for its terms, and answers the payment that they ask for.
     async fn ask(&self, url: &Url, idempotency: Option<IdempotencyKey>) -> Result<Asked, Error> {
         // Without a node nobody could tell what becomes of a payment.
-        let policy = self.node()?.policy().await.map_err(away)?;
+        let policy = self.node()?.operating.policy().await.map_err(away)?;
         self.fee_floor.store(policy.mining_fee_rate, Ordering::Relaxed);
         let terms = self.payee.terms(url, self.settings.network).await?;
         let asked = self.asked(url, terms, idempotency)?;
@@ -279,7 +279,7 @@ impl<S: WalletStore> Wallet<S> {
         reason: &str,
     ) -> Result<OutgoingPayment, Error> {
         let number = payment.number;
-        let node = self.node()?;
+        let node = &self.node()?.operating;
         let (transaction, _) = self.store.get(GetOutgoingTransaction(number)).await?;
         let is_there = self.look(node, transaction, &payment.txid).await;
         if is_there.map_err(|error| Error::OutcomeUnknown(error.to_string()))? {
@@ -299,7 +299,7 @@ impl<S: WalletStore> Wallet<S> {
     async fn pass_on(&self, payment: u64) -> Result<OutgoingPayment, Error> {
         let passed_on = async {
             let (number, transaction) = self.store.get(GetOutgoingTransaction(payment)).await?;
-            self.show_and_note(self.node()?, number, &transaction).await
+            self.show_and_note(&self.node()?.operating, number, &transaction).await
         };
         match passed_on.await {
             Ok(None) => {}

@@ -125,6 +125,7 @@ impl<S: WalletStore> Wallet<S> {
     /// Offers the transaction of a payment to the network once more that was left in flight, unless that
     /// is being done.
     pub(crate) async fn resume_incoming(&self, number: u64, invoice: u64, txid: Txid) {
+        let _resuming = self.resuming.acquire().await;
         let (sender, outcome) = watch::channel(None);
         let Ok(place) = self.broadcasts.begin(invoice, Broadcast { txid, outcome }) else { return };
         let outcome = self.send_if_offered(number).await;
@@ -153,7 +154,7 @@ impl<S: WalletStore> Wallet<S> {
         transaction: &Transaction,
         fee: Fee,
     ) -> Result<(), Error> {
-        let node = self.node()?;
+        let node = &self.node()?.receiving;
         match show(node, transaction).await? {
             Shown::InMempool(_) if matches!(fee, Fee::Checked) => {
                 let see = See { transaction: number, is_fee_sufficient: true, now: self.now() };

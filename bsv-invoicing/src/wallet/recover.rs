@@ -46,7 +46,7 @@ impl<S: WalletStore> Wallet<S> {
         walk: Walk,
         mut progress: impl FnMut(u32, u32),
     ) -> Result<Recovery, Error> {
-        let node = self.node()?;
+        let node = &self.node()?.operating;
         let mut search = Search::of_words(&self.keys, walk.lookahead)?;
         let height = self.walk(node, &mut search, walk.from_height, &mut progress).await?;
         self.store.execute(search.used_numbers(walk.lookahead)).await?;

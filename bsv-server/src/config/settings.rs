@@ -7,6 +7,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use super::ConfigError;
+use super::tls::TlsFiles;
 
 /// The settings as they are written, each optional. The names at the top level are those of the
 /// miner identity specification.
@@ -15,6 +16,7 @@ use super::ConfigError;
 pub(super) struct Settings {
     pub(super) port: Option<u16>,
     pub(super) host: Option<IpAddr>,
+    pub(super) tls: Option<TlsFiles>,
     pub(super) miner_id_data_path: Option<PathBuf>,
     pub(super) keystore: Option<PathBuf>,
     pub(super) keystore_passphrase_file: Option<PathBuf>,
@@ -74,6 +76,7 @@ pub(super) struct WalletSettings {
     pub(super) enabled: bool,
     pub(super) host: Option<IpAddr>,
     pub(super) port: Option<u16>,
+    pub(super) tls: Option<TlsFiles>,
     pub(super) payment_expiry_hours: Option<u32>,
     pub(super) cache_megabytes: Option<u32>,
     pub(super) pay_limit_satoshis: Option<u64>,
@@ -96,6 +99,7 @@ impl Default for WalletSettings {
             enabled: true,
             host: None,
             port: None,
+            tls: None,
             payment_expiry_hours: None,
             cache_megabytes: None,
             pay_limit_satoshis: None,
@@ -110,6 +114,7 @@ impl Default for WalletSettings {
 pub(super) struct PaymentsSettings {
     pub(super) host: Option<IpAddr>,
     pub(super) port: Option<u16>,
+    pub(super) tls: Option<TlsFiles>,
     pub(super) fee_rate: Option<u64>,
     pub(super) public_url: Option<String>,
     pub(super) connections: Option<u32>,

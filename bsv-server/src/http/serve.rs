@@ -15,11 +15,14 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
 
 use super::Answer;
 use super::connections::{Activity, AwaitedBody, BusyBody, Connections};
 use super::patient::Patient;
 use super::peers::{Peers, Place};
+use super::tls::Tls;
+use super::transport::Transport;
 
 /// What a stranger can make a listener hold.
 #[derive(Clone, Debug)]
@@ -98,11 +101,12 @@ where
     H: Fn(Request<AwaitedBody<Incoming>>) -> F,
     F: Future<Output = Answer>,
 {
-    serve_one(stream, limits, Activity::since(Instant::now()), handler)
+    serve_one(stream, None, limits, Activity::since(Instant::now()), handler)
 }
 
 fn serve_one<C, H, F>(
     stream: C,
+    acceptor: Option<&TlsAcceptor>,
     limits: &Limits,
     activity: Arc<Activity>,
     handler: H,
@@ -119,6 +123,7 @@ where
         .writev(false)
         .max_header_size(limits.head_len);
     let stream = Patient::new(stream, limits.answer_patience, Arc::clone(&activity));
+    let stream = Transport::new(stream, acceptor);
     let service = service_fn(move |request| {
         let busy = activity.begin();
         let answer = handler(request.map(|body| AwaitedBody::new(body, Arc::clone(&activity))));
@@ -130,10 +135,11 @@ where
     http.serve_connection(TokioIo::new(stream), service)
 }
 
-/// Answers requests until `shutdown` completes, then finishes those in flight. `handler` is told the
-/// address that a request comes from.
+/// Answers requests, which come over `tls` if it is given, until `shutdown` completes, then finishes those
+/// in flight. `handler` is told the address that a request comes from.
 pub(crate) async fn serve<L, H, F>(
     listener: L,
+    tls: Option<Arc<Tls>>,
     limits: Limits,
     handler: H,
     shutdown: impl Future<Output = ()>,
@@ -177,7 +183,9 @@ pub(crate) async fn serve<L, H, F>(
         let handler = handler.clone();
         let activity = Arc::clone(&entry.activity);
         let answer = move |request| handler(address, request);
-        let connection = graceful.watch(serve_one(stream, &limits, activity, answer));
+        let acceptor = tls.as_ref().map(|tls| tls.acceptor());
+        let connection = serve_one(stream, acceptor.as_ref(), &limits, activity, answer);
+        let connection = graceful.watch(connection);
         tokio::spawn(async move {
             tokio::select! {
                 biased;

@@ -11,3 +11,4 @@ mod node_wallet;
 mod outputs;
 mod setup;
 mod transactions;
+mod turns;

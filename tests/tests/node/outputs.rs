@@ -1,6 +1,7 @@
 //! Whether outputs are spent.
 
-use bsv_network::{Broadcast, Mempool, OutputState};
+use bsv_network::{Broadcast, Mempool, NodeRpc, NodeSettings, OutputState};
+use bsv_tests::Gate;
 use bsv_tx::{OutPoint, TxOut, Txid};
 
 use crate::away::client_of;
@@ -37,7 +38,7 @@ async fn an_output_is_unspent_until_it_is_spent() {
 }
 
 #[tokio::test]
-async fn many_outputs_are_looked_up_in_one_call() {
+async fn many_outputs_are_looked_up_a_thousand_at_once() {
     let node = rich_node();
     let rpc = node.rpc();
     let (payee, other) = (Payee::new(), Payee::new());
@@ -77,9 +78,15 @@ async fn many_outputs_are_looked_up_in_one_call() {
         let found = rpc.outputs(&[coin.0, made.0], mempool).await.unwrap();
         assert_eq!(found, [missing, unspent(&made.1, 1)]);
     }
-    let many = vec![made.0; 5000];
-    let found = rpc.outputs(&many, Mempool::Include).await.unwrap();
-    assert_eq!(found, vec![unspent(&made.1, 1); 5000]);
+    let gate = Gate::before(&node);
+    let rpc = NodeRpc::new(NodeSettings { port: gate.port(), ..node.settings() });
+    let is_made = |place: &usize| place % 7 > 2;
+    let many = (0..2500).map(|place| if is_made(&place) { made.0 } else { coin.0 });
+    let found = rpc.outputs(&many.collect::<Vec<_>>(), Mempool::Include).await.unwrap();
+    let expected =
+        (0..2500).map(|place| if is_made(&place) { unspent(&made.1, 1) } else { missing });
+    assert_eq!(found, expected.collect::<Vec<_>>());
+    assert_eq!(gate.heard("gettxouts", ""), 3, "a thousand at once");
 }
 
 #[tokio::test]

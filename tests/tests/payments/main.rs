@@ -34,3 +34,4 @@ mod paying_scene;
 mod receiving;
 mod receiving_in_flight;
 mod receiving_refusals;
+mod turns;

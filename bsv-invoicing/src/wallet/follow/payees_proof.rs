@@ -19,7 +19,7 @@ impl<S: WalletStore> Wallet<S> {
         payment: u64,
         txid: &Txid,
     ) -> Result<(), Error> {
-        let node = self.node()?;
+        let node = &self.node()?.operating;
         match self.proof_of_payee(node, payment, txid).await? {
             Some(proof) => self.note_mined(number, proof).await,
             None => Ok(()),

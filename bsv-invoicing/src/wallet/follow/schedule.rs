@@ -31,6 +31,8 @@ pub struct Following {
     refused_since: HashMap<u64, u32>,
     /// What payees are asked, who may take their time.
     talks: JoinSet<()>,
+    /// What strangers have paid and the node is given again, which may take its time with it.
+    sends: JoinSet<()>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -49,11 +51,14 @@ const READING_PERIOD: Duration = Duration::from_secs(10);
 const TOLD_AFTER: Duration = Duration::from_secs(60);
 /// How many payees are asked at once.
 const MOST_TALKS: usize = 64;
+/// How many payments by strangers are sent again, or wait for that.
+const MOST_SENDS: usize = 1000;
 
 impl Following {
     /// Begins to read what is followed from the beginning, if there is a new tip or it is time.
     pub(super) fn begin_round(&mut self, is_new_tip: bool) {
         while self.talks.try_join_next().is_some() {}
+        while self.sends.try_join_next().is_some() {}
         if is_new_tip || self.began.is_none_or(|began| began.elapsed() >= READING_PERIOD) {
             self.began = Some(Instant::now());
             self.last = 0;
@@ -124,6 +129,14 @@ impl Following {
                     tracing::debug!("a payment is still open: {error}");
                 }
             });
+        }
+    }
+
+    /// Has a payment by a stranger sent again, while others are looked after. If too many are, it is for
+    /// another time.
+    pub(super) fn send(&mut self, send: impl Future<Output = ()> + Send + 'static) {
+        if self.sends.len() < MOST_SENDS {
+            self.sends.spawn(send);
         }
     }
 }

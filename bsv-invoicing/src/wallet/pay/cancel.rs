@@ -25,7 +25,7 @@ impl<S: WalletStore> Wallet<S> {
     }
 
     pub(super) async fn cancel_alone(&self, number: u64) -> Result<OutgoingPayment, Error> {
-        let node = self.node()?;
+        let node = &self.node()?.operating;
         let payment = self.outgoing_payment(number).await?;
         let (transaction, _) = self.store.get(GetOutgoingTransaction(number)).await?;
         if self.look(node, transaction, &payment.txid).await? {

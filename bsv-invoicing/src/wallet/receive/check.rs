@@ -33,7 +33,7 @@ impl<S: WalletStore> Wallet<S> {
             Err(error @ (Error::NetworkAway(_) | Error::Store(_))) => return Err(error),
             Err(refusal) if receipts.is_empty() => return Err(refusal),
             Err(refusal) => {
-                match self.node()?.transaction_place(&transaction.txid()).await {
+                match self.node()?.receiving.transaction_place(&transaction.txid()).await {
                     Ok(TransactionPlace::Mempool | TransactionPlace::Block(_)) => true,
                     Ok(TransactionPlace::Nowhere) => return Err(refusal),
                     // Who is told so asks again.
@@ -59,7 +59,7 @@ impl<S: WalletStore> Wallet<S> {
         }
         self.check_payable(invoice)?;
         self.check_outputs(invoice, receipts)?;
-        let node = self.node()?;
+        let node = &self.node()?.receiving;
         check_final(node, transaction).await?;
         self.check_inputs(node, transaction).await
     }

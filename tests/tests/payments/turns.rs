@@ -1,0 +1,48 @@
+//! What strangers have the node do, and who else needs it.
+
+use std::thread;
+use std::time::Duration;
+
+use bsv_tests::Hold;
+
+use super::counter::Counter;
+use super::merchant::wait_until;
+
+/// More than a service has calls made at once.
+const PAYERS: usize = 14;
+
+#[test]
+fn strangers_who_keep_the_node_busy_keep_nobody_else_from_it() {
+    let (counter, gate) = Counter::with_gate(PAYERS + 1);
+    let Counter { node, shop, purse } = &counter;
+    let (id, bill) = counter.bill();
+    assert_eq!(bill.post(&purse.transaction_for(&bill)).status, 201);
+    let bills: Vec<_> = (0..PAYERS).map(|_| counter.bill().1).collect();
+    let transactions: Vec<_> = bills.iter().map(|bill| purse.transaction_for(bill)).collect();
+
+    gate.shut("sendrawtransaction", Hold::Call);
+    thread::scope(|scope| {
+        let payments = bills.iter().zip(&transactions);
+        let payers: Vec<_> =
+            payments.map(|(bill, it)| scope.spawn(|| bill.post(it).status)).collect();
+        gate.wait_for(3);
+        let block = node.mine(1)[0].to_string();
+        wait_until("the block is followed", || shop.payments(&id)[0]["state"] == "mined");
+        assert_eq!(shop.payments(&id)[0]["blockHash"], block);
+        // What was found before counts for two seconds.
+        thread::sleep(Duration::from_millis(2100));
+        for listener in [shop.server.wallet(), shop.server.payments()] {
+            let ready = listener.get("/readyz");
+            assert_eq!(ready.status, 200, "{}", ready.body);
+        }
+        assert!(payers.iter().all(|payer| !payer.is_finished()), "they keep the node busy");
+
+        // The node is not given more to do when payers stop waiting.
+        let statuses = payers.into_iter().map(|payer| payer.join().unwrap());
+        assert!(statuses.into_iter().all(|status| status == 503));
+        assert_eq!(gate.heard("sendrawtransaction", ""), 4);
+        let ready = shop.server.wallet().get("/readyz");
+        assert_eq!(ready.status, 200, "{}", ready.body);
+        gate.open();
+    });
+}
