@@ -6,12 +6,14 @@ pub(crate) mod books;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod former;
+pub(crate) mod init;
 pub(crate) mod invoice;
 pub(crate) mod keystore;
 pub(crate) mod miner;
 pub(crate) mod outgoing;
 pub(crate) mod pay;
 pub(crate) mod restore;
+pub(crate) mod status;
 pub(crate) mod token;
 pub(crate) mod user;
 pub(crate) mod wallet;
@@ -23,6 +25,14 @@ use crate::error::CliError;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Create a wallet and a store of identities where there is nothing yet
+    ///
+    /// The keys are sealed with the passphrase of keystorePassphraseFile or BSV_KEYSTORE_PASSPHRASE.
+    Init(init::InitArguments),
+    /// Show the whole service at a glance, and first what needs attention
+    ///
+    /// Exit code 0 if all is well, 1 if something needs attention.
+    Status(status::StatusArguments),
     /// Create, show, list and delete invoices
     #[command(subcommand)]
     Invoice(invoice::InvoiceCommand),
@@ -77,6 +87,8 @@ pub(crate) enum Command {
 impl Command {
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
         match self {
+            Self::Init(arguments) => arguments.run(context).await,
+            Self::Status(arguments) => arguments.run(context).await,
             Self::Invoice(command) => command.run(context).await,
             Self::User(command) => command.run(context).await,
             Self::Pay(arguments) => arguments.run(context).await,

@@ -15,6 +15,15 @@ pub(crate) struct Consent {
 }
 
 impl Consent {
+    pub(crate) fn new(yes: bool) -> Self {
+        Self { yes }
+    }
+
+    /// Whether somebody is there who would be asked.
+    pub(crate) fn would_ask(&self, context: &Context) -> bool {
+        !self.yes && (is_attended() || context.unattended == Unattended::Read)
+    }
+
     /// Says what would happen and asks whether it may. `done` names that in one word, such as "revoked".
     pub(crate) fn ask(
         &self,
@@ -23,18 +32,19 @@ impl Consent {
         question: &str,
         done: &'static str,
     ) -> Result<(), CliError> {
-        let is_attended = io::stdin().is_terminal() && io::stderr().is_terminal();
-        match context.unattended {
-            _ if self.yes => return Ok(()),
-            Unattended::Refuse if !is_attended => return Err(CliError::NeedsYes(done)),
-            Unattended::GoOn if !is_attended => return Ok(()),
-            _ => {}
+        if !self.would_ask(context) {
+            let is_refused = !self.yes && context.unattended == Unattended::Refuse;
+            return if is_refused { Err(CliError::NeedsYes(done)) } else { Ok(()) };
         }
         match confirm(&format!("{effect} {question}")) {
             Ok(true) => Ok(()),
             Ok(false) | Err(_) => Err(CliError::NotConfirmed(done)),
         }
     }
+}
+
+fn is_attended() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
 /// Asks a question; only a clear yes counts.

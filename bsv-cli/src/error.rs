@@ -1,6 +1,7 @@
 //! What goes wrong, and how it is told.
 
 use std::io::ErrorKind;
+use std::path::PathBuf;
 
 use bsv_network::NodeError;
 use bsv_server::{ConfigError, OpenError, RestoreError};
@@ -31,6 +32,10 @@ pub(crate) enum CliError {
     /// Arguments that go together in themselves do not fit what they are about.
     #[error("{0}")]
     Unfitting(String),
+    #[error("{needed} satoshis are needed, fee included, which is more than --max {max}")]
+    OverMax { needed: u64, max: u64 },
+    #[error("{} holds a wallet or identities already, and nothing was changed", .0.display())]
+    ThereAlready(PathBuf),
     /// A check has found something.
     #[error("{0}")]
     Found(String),
@@ -75,6 +80,7 @@ impl CliError {
         match self {
             Self::Config(_) => "bad-settings",
             Self::Reach(ReachError::Open(OpenError::Lock(LockError::Held { .. }))) => "in-use",
+            Self::Reach(ReachError::Open(OpenError::Nothing { .. })) => "nothing-there",
             Self::Reach(ReachError::Open(_)) => "cannot-open",
             Self::Reach(ReachError::BrokenOff(_) | ReachError::Answer(_)) => "outcome-unknown",
             Self::Reach(ReachError::Nonsense(_) | ReachError::Io(_)) => "cannot-ask",
@@ -82,6 +88,8 @@ impl CliError {
             Self::NotConfirmed(_) => "not-confirmed",
             Self::NeedsYes(_) => "needs-yes",
             Self::Unfitting(_) => "unfitting",
+            Self::OverMax { .. } => "over-limit",
+            Self::ThereAlready(_) => "there-already",
             Self::Found(_) | Self::Told => "check-failed",
             Self::Secret(_) => "no-secret",
             Self::File(_) => "file-failed",
@@ -107,6 +115,11 @@ impl CliError {
             Self::Reach(ReachError::Open(OpenError::Lock(LockError::Held { .. }))) => {
                 Some("wait until that ends, or stop it, then run this again")
             }
+            Self::Reach(ReachError::Open(OpenError::Nothing { .. })) => Some(
+                "name the right directory with --data-dir, or begin there with bsv-cli init, or with \
+                 bsv-cli restore",
+            ),
+            Self::ThereAlready(_) => Some("look at it with bsv-cli status, or start bsv-server"),
             Self::Reach(ReachError::BrokenOff(_) | ReachError::Answer(_)) => {
                 Some("look whether it was done before you run this again")
             }

@@ -52,6 +52,11 @@ pub(crate) enum ScanError {
         "the node keeps no index of transactions, in which identities are: run it with txindex=1"
     )]
     NoIndex,
+    #[error(
+        "{} does not exist: say with --progress where to keep what was seen, or with --data-dir where \
+         the data is", .0.display()
+    )]
+    NoDataDir(PathBuf),
     #[error(transparent)]
     File(#[from] FileError),
     #[error("{}: {reason}; --restart begins anew", path.display())]
@@ -125,7 +130,8 @@ impl<'c> Scan<'c> {
     }
 
     async fn run(mut self) -> Result<(), CliError> {
-        if self.progress.next() > self.progress.from && !self.context.is_quiet {
+        let is_told = !self.context.is_quiet && !self.context.is_json;
+        if self.progress.next() > self.progress.from && is_told {
             let next = self.progress.next();
             self.bar.suspend(|| eprintln!("bsv-cli: going on from height {next}"));
         }
