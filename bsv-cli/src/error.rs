@@ -150,6 +150,14 @@ impl CliError {
 /// What to do about some refusals of the service.
 fn hint_for(code: &str) -> Option<&'static str> {
     match code {
+        "unknown-alias" => Some("list the identities with bsv-cli miner list"),
+        "unknown-invoice" => Some("list the invoices with bsv-cli invoice list"),
+        "unknown-payment" => Some("list the payments with bsv-cli outgoing list"),
+        "no-vctx" => Some("set it up with bsv-cli miner vctx"),
+        "no-data" => Some("set them with bsv-cli miner data-refs"),
+        "key-unseen" => {
+            Some("wait until a block shows it, or say that one did with bsv-cli miner confirm")
+        }
         "insufficient-funds" => Some("look at bsv-cli wallet balance"),
         "payment-outcome-unknown" => Some("follow it with bsv-cli outgoing list"),
         "earlier-payment-open" => Some("cancel the earlier one with bsv-cli outgoing cancel"),
