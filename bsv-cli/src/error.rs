@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use thiserror::Error;
 
 use crate::commands::miner::scan::ScanError;
-use crate::output::{Colors, ERROR, HINT, painted};
+use crate::output::{Colors, ERROR, HINT, painted, printable};
 use crate::service::{ReachError, Refusal};
 
 /// Why a command was not done.
@@ -136,11 +136,13 @@ impl CliError {
             return;
         }
         let hint = self.hint().filter(|_| !is_quiet);
+        // It may quote a node, a file or a path.
+        let message = printable(&self.to_string());
         if is_json {
-            eprintln!("{}", told_to_programs(self.code(), &self.to_string(), hint));
+            eprintln!("{}", told_to_programs(self.code(), &message, hint));
             return;
         }
-        eprintln!("{} {self}", painted("bsv-cli:", ERROR, colors.stderr));
+        eprintln!("{} {message}", painted("bsv-cli:", ERROR, colors.stderr));
         if let Some(hint) = hint {
             eprintln!("{} {hint}", painted("hint:", HINT, colors.stderr));
         }

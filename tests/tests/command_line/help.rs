@@ -137,7 +137,7 @@ fn shells_are_told_the_commands_that_are_shown() {
     // It completes, too.
     let file = site.data_dir().join("completions");
     let complete =
-        "COMP_WORDS=(bsv-cli mi); COMP_CWORD=1; _bsv-cli bsv-cli mi bsv-cli; echo ${COMPREPLY[@]}";
+        "COMP_WORDS=(bsv-cli mi); COMP_CWORD=1; _bsv__cli bsv-cli mi bsv-cli; echo ${COMPREPLY[@]}";
     std::fs::write(&file, format!("{script}\n{complete}\n")).unwrap();
     let done = Done::of(Command::new("bash").arg(&file));
     assert_eq!(done.stdout.trim(), "miner", "{done:?}");

@@ -105,7 +105,10 @@ impl ContactArguments {
         let path = format!("/control/minerids/{}/contact", self.name.alias);
         let answer = service.post(path, contact.to_json()).await?;
         let whole = answer.value()?;
-        context.print(&answer.body, || format!("{whole:#}\n"))
+        context.print(&answer.body, || {
+            let whole = format!("{whole:#}");
+            whole.lines().map(|line| printable(line) + "\n").collect()
+        })
     }
 }
 
