@@ -19,7 +19,9 @@ mod verification;
 use std::process::ExitCode;
 
 use bsv_network::NodeError;
-use bsv_server::{Config, ConfigError, Create, LogForm, RestoreError};
+use bsv_server::{
+    Config, ConfigError, ConfigSources, Create, LogForm, RestoreError, ShownSettings,
+};
 use bsv_store::{ArchiveError, FileError};
 use bsv_tx::BlockHash;
 use clap::Parser;
@@ -88,7 +90,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode, CliError> {
     let is_json = arguments.json;
     let load = || Config::load(&arguments.sources());
     match arguments.task() {
-        Task::CheckConfig => check_config(&load()?, is_json)?,
+        Task::CheckConfig => check_config(&arguments.sources(), is_json)?,
         Task::ListInvoices(list) => list_invoices(load()?, list, is_json)?,
         Task::Keep(task) => task.run(load()?, is_json)?,
         Task::Operate(operation) => operate(load()?, &operation, is_json)?,
@@ -98,9 +100,9 @@ fn run(arguments: &Arguments) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn check_config(config: &Config, is_json: bool) -> Result<(), CliError> {
-    let json = config.to_json();
-    let text = if is_json { format!("{json}\n") } else { output::settings(&json) };
+fn check_config(sources: &ConfigSources, is_json: bool) -> Result<(), CliError> {
+    let shown = ShownSettings::load(sources)?;
+    let text = if is_json { format!("{}\n", shown.to_json()) } else { shown.to_toml() };
     Ok(output::print(&text)?)
 }
 

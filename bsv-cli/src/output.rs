@@ -31,17 +31,6 @@ pub(crate) fn reason(body: &str) -> String {
     printable(problem["detail"].as_str().unwrap_or(body))
 }
 
-/// The effective settings, a line each.
-pub(crate) fn settings(settings: &Value) -> String {
-    let mut text = String::new();
-    for (name, value) in settings.as_object().into_iter().flatten() {
-        if !value.is_null() {
-            text.push_str(&format!("{name} = {value}\n"));
-        }
-    }
-    text
-}
-
 /// What was imported.
 pub(crate) fn imported(answer: &Value) -> String {
     let aliases = answer["aliases"].as_array().into_iter().flatten().filter_map(Value::as_str);

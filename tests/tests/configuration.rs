@@ -234,7 +234,7 @@ fn every_setting_of_the_specification_takes_effect_from_either_source() {
             let shown: Value = serde_json::from_str(&cli(&["config", "check", "--json"])).unwrap();
             for (name, value) in settings.as_object().unwrap() {
                 match name.as_str() {
-                    "rpcPassword" => assert_eq!(shown[name], "set"),
+                    "rpcPassword" => assert_eq!(shown[name], "<redacted>"),
                     "allowPlainKeystore" => {}
                     "wallet" => assert_eq!(shown[name]["port"], wallet_port),
                     "payments" => assert_eq!(shown[name]["port"], payments_port),
@@ -293,7 +293,7 @@ fn the_environment_counts_over_the_file_leaf_by_leaf() {
         ("network", json!("testnet")),
         ("rpcUser", json!("environment")),
         ("rpcHost", json!("node")),
-        ("rpcPassword", json!("set")),
+        ("rpcPassword", json!("<redacted>")),
         ("allowedHosts", json!(["c"])),
         ("minerid", json!({"enabled": true})),
     ] {
@@ -458,24 +458,24 @@ fn config_check_shows_the_effective_settings_and_no_secret() {
     let data = dir.path().join("data/testnet");
     for line in [
         "network = \"testnet\"",
-        &format!("dataDir = \"{}\"", data.display()),
+        &format!("# The data lies in {}.", data.display()),
         &format!("keystore = \"{}\"", data.join("keystore").display()),
         &format!("minerIdDataPath = \"{}\"", data.join("minerid").display()),
-        "keystorePassphrase = \"set\"",
+        "# The keystore's passphrase is set.",
         "host = \"127.0.0.1\"",
         "port = 9002",
         "rpcHost = \"127.0.0.1\"",
         "rpcPort = 18332",
         "rpcUser = \"me\"",
-        "rpcPassword = \"set\"",
+        "rpcPassword = \"<redacted>\"",
         "allowedHosts = [\"pool.internal\"]",
-        "minerid = {\"enabled\":true}",
+        "[minerid]",
     ] {
         assert!(text.lines().any(|shown| shown == line), "{line} in {text}");
     }
     let json: Value = serde_json::from_str(&check(&["config", "check", "--json"])).unwrap();
     assert_eq!(json["rpcPort"], 18332);
-    assert_eq!(json.as_object().unwrap().len(), text.lines().count());
+    assert_eq!(json["keystorePassphrase"], "set");
     assert!(!data.exists(), "checking makes no data directory");
 }
 
