@@ -13,6 +13,7 @@ use hyper::http::response::Parts;
 use hyper::{Method, StatusCode};
 use hyper_util::rt::TokioIo;
 use thiserror::Error;
+use tokio::net::UnixStream;
 use tokio::time::sleep;
 
 /// A request to the service.
@@ -63,20 +64,29 @@ impl Service {
     /// Finds the server that runs on the data directory, or else opens that here.
     pub(crate) async fn reach(config: Config) -> Result<Self, ReachError> {
         bsv_server::survive_file_size_limit()?;
+        // A server needs nothing of this process, above all no time for a passphrase.
+        if let Ok(stream) = control::connect(&config.network_dir).await {
+            return Self::at_server(stream).await;
+        }
+        let passphrase = config.keystore.stretched_passphrase().map_err(OpenError::from)?;
         let deadline = Instant::now() + PATIENCE;
         loop {
-            match Instance::open(config.clone(), "bsv-cli").await {
+            match Instance::open(config.clone(), passphrase.as_ref(), "bsv-cli").await {
                 Ok(instance) => return Ok(Self::Here(Box::new(instance))),
                 Err(OpenError::Lock(LockError::Held { .. })) if Instant::now() < deadline => {}
                 Err(error) => return Err(error.into()),
             }
             if let Ok(stream) = control::connect(&config.network_dir).await {
-                let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-                tokio::spawn(connection);
-                return Ok(Self::Server(sender));
+                return Self::at_server(stream).await;
             }
             sleep(Duration::from_millis(50)).await;
         }
+    }
+
+    async fn at_server(stream: UnixStream) -> Result<Self, ReachError> {
+        let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+        tokio::spawn(connection);
+        Ok(Self::Server(sender))
     }
 
     /// Asks it for something that may be long, which is handed to `take` piece by piece. A refusal is

@@ -6,7 +6,9 @@ use bsv_invoicing::dpp::MAX_MESSAGE_LEN;
 use bsv_invoicing::{OpenWalletStoreError, OwnListeners, RedbWalletStore, Wallet, WalletSettings};
 use bsv_minerid::{MinerIds, OpenStoreError, RedbIdentityStore};
 use bsv_network::NodeRpc;
-use bsv_store::{DatabaseOptions, DirLock, KeyEvent, Keystore, KeystoreError, LockError};
+use bsv_store::{
+    DatabaseOptions, DirLock, KeyEvent, Keystore, KeystoreError, LockError, StretchedPassphrase,
+};
 use bytes::Bytes;
 use hyper::body::Body;
 use hyper::header::RETRY_AFTER;
@@ -116,15 +118,19 @@ const CONTROL_PATTERN: &str = "/control/{*operation}";
 const MAX_BODY_LEN: usize = 1 << 20;
 
 impl Instance {
-    /// Opens the data directory that `config` names. `program` is what others are told who find it
-    /// in use.
-    pub async fn open(config: Config, program: &str) -> Result<Self, OpenError> {
+    /// Opens the data directory that `config` names, and its keystore with the passphrase. `program` is
+    /// what others are told who find it in use.
+    pub async fn open(
+        config: Config,
+        passphrase: Option<&StretchedPassphrase>,
+        program: &str,
+    ) -> Result<Self, OpenError> {
         let lock = Arc::new(DirLock::acquire(&config.network_dir, program)?);
         let tokens = Arc::new(Tokens::open(&config.network_dir)?);
         let node = config.node.clone().map(NodeRpc::new);
         let keystore = match (&config.minerid, &config.wallet) {
             (None, None) => None,
-            _ => Some(Arc::new(open_keystore(&config, program)?)),
+            _ => Some(Arc::new(open_keystore(&config, passphrase, program)?)),
         };
         let ids = match config.minerid.as_ref().zip(keystore.clone()) {
             Some((minerid, keystore)) => {
@@ -393,9 +399,13 @@ fn too_many_requests(wait: Duration) -> Answer {
     answer
 }
 
-fn open_keystore(config: &Config, program: &str) -> Result<Keystore, KeystoreError> {
+fn open_keystore(
+    config: &Config,
+    passphrase: Option<&StretchedPassphrase>,
+    program: &str,
+) -> Result<Keystore, KeystoreError> {
     let keys = &config.keystore;
-    let keystore = Keystore::open(&keys.dir, keys.passphrase.as_ref(), keys.plain_keys, program)?;
+    let keystore = Keystore::open(&keys.dir, passphrase, keys.plain_keys, program)?;
     if keystore.is_plain() {
         tracing::warn!(
             "the keys in {} are not sealed: set a passphrase before they guard real money",

@@ -19,7 +19,7 @@ use secrecy::SecretString;
 use thiserror::Error;
 
 use crate::backup::{Manifest, Place};
-use crate::config::Config;
+use crate::config::{Config, KeystoreConfig};
 use crate::instance::{Instance, OpenError, open_wallet};
 
 /// Why nothing was restored. Nothing of it is left behind.
@@ -126,7 +126,8 @@ pub async fn restore_backup(
         Err(error) => return Err(contents(error.to_string())),
     }
     let keys = check_keys(&stage.config)?;
-    let instance = Instance::open(stage.config.clone(), "bsv-cli").await?;
+    let passphrase = stage.config.keystore.stretched_passphrase()?;
+    let instance = Instance::open(stage.config.clone(), passphrase.as_ref(), "bsv-cli").await?;
     let origin = format!("backup of {}", manifest.created_at);
     let noted = instance.keeping().note(KeyEvent::Imported, &origin).await;
     noted.map_err(|problem| RestoreError::Audit(problem.detail().to_owned()))?;
@@ -147,7 +148,8 @@ pub async fn restore_words(
     let config = &stage.config;
     let wallet = config.wallet.as_ref().ok_or(RestoreError::WalletDisabled)?;
     let keys = &config.keystore;
-    let keystore = Keystore::open(&keys.dir, keys.passphrase.as_ref(), keys.plain_keys, "bsv-cli")?;
+    let passphrase = keys.stretched_passphrase()?;
+    let keystore = Keystore::open(&keys.dir, passphrase.as_ref(), keys.plain_keys, "bsv-cli")?;
     seed.save(&keystore)?;
     let lock = Arc::new(DirLock::acquire(&config.network_dir, "bsv-cli")?);
     let node = config.node.clone().map(NodeRpc::new);
@@ -170,7 +172,9 @@ fn check_keys(config: &Config) -> Result<usize, RestoreError> {
     let revocation_dir = Some(keys.revocation_dir()).filter(|dir| Keystore::is_in(dir));
     let mut count = 0;
     for dir in [keys.dir.clone()].into_iter().chain(revocation_dir) {
-        let keystore = Keystore::open(&dir, keys.passphrase.as_ref(), keys.plain_keys, "bsv-cli")?;
+        let keys = KeystoreConfig { dir, ..keys.clone() };
+        let passphrase = keys.stretched_passphrase()?;
+        let keystore = Keystore::open(&keys.dir, passphrase.as_ref(), keys.plain_keys, "bsv-cli")?;
         let check = keystore.check()?;
         if let Some(fault) = check.faults.into_iter().next() {
             return Err(fault.into());

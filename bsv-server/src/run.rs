@@ -173,7 +173,9 @@ pub async fn run(config: Config, shutdown: impl Future<Output = ()>) -> Result<(
     // to itself; but that another process has the data directory is worth more to know than that it
     // has a port as well.
     let tcp_listeners = bind_listeners(&mut config);
-    let instance = Arc::new(Instance::open(config, "bsv-server").await?);
+    let passphrase = config.keystore.stretched_passphrase().map_err(OpenError::from)?;
+    let instance = Arc::new(Instance::open(config, passphrase.as_ref(), "bsv-server").await?);
+    drop(passphrase);
     let tcp_listeners = tcp_listeners?;
     let network_dir = &instance.config.network_dir;
     let control_path = control::socket_path(network_dir).display().to_string();

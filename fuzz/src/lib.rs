@@ -19,7 +19,7 @@ impl Service {
     /// Opens the data directory that `config` names.
     pub fn open(config: Config) -> Self {
         let runtime = Runtime::new().unwrap();
-        let instance = Arc::new(runtime.block_on(Instance::open(config, "fuzz")).unwrap());
+        let instance = Arc::new(runtime.block_on(Instance::open(config, None, "fuzz")).unwrap());
         Self { runtime, instance }
     }
 

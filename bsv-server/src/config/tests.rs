@@ -138,7 +138,7 @@ async fn an_instance_shows_no_secret() {
     let settings = Settings::read("test", settings).unwrap();
     let passphrase = Some(SecretString::from("hidden-passphrase"));
     let config = Config::new(settings, dir.path(), passphrase).unwrap();
-    let instance = crate::Instance::open(config, "test").await.unwrap();
+    let instance = crate::Instance::open(config, None, "test").await.unwrap();
     let words = instance.wallet.as_ref().unwrap().wallet().export_seed().await.unwrap();
     let shown = format!("{instance:?}");
     assert!(!shown.contains("hidden"), "{shown}");

@@ -2,7 +2,7 @@ use std::fs;
 use std::path::Path;
 
 use bip39::Mnemonic;
-use bsv_minerid::{Keystore, PlainKeys};
+use bsv_minerid::{Keystore, PlainKeys, StretchedPassphrase};
 use bsv_server::{Config, ConfigSources, Instance};
 use bsv_tests::{Bill, Client, Done, Node, Purse, Site};
 use bsv_tx::{ExtendedPrivateKey, Network, PrivateKey};
@@ -222,7 +222,7 @@ fn private_files(dir: &Path) -> Vec<(String, String)> {
 }
 
 fn keystore(dir: &Path) -> Keystore {
-    let passphrase = NEW_PASSPHRASE.into();
+    let passphrase = StretchedPassphrase::for_keystore(dir, &NEW_PASSPHRASE.into()).unwrap();
     Keystore::open(dir, Some(&passphrase), PlainKeys::Refused, "a test").unwrap()
 }
 
@@ -267,6 +267,8 @@ fn debug_of_instance(site: &Site, node: &Node) -> String {
     let config = Config::load(&ConfigSources { file: Some(file), data_dir }).unwrap();
     let of_config = format!("{config:#?}");
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let instance = runtime.block_on(Instance::open(config, "a test")).unwrap();
+    let passphrase = config.keystore.stretched_passphrase().unwrap();
+    let instance = Instance::open(config, passphrase.as_ref(), "a test");
+    let instance = runtime.block_on(instance).unwrap();
     of_config + &format!("{instance:#?}")
 }
