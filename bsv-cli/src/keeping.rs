@@ -187,8 +187,11 @@ async fn verify_keystore(config: Config, is_json: bool) -> Result<(), CliError> 
 
 fn check_alone(config: &Config) -> Result<Value, CliError> {
     let keys = &config.keystore;
-    let passphrase = keys.passphrase.as_ref();
-    let check = Keystore::open(&keys.dir, passphrase, keys.plain_keys, "bsv-cli")
+    let check = keys
+        .stretched_passphrase()
+        .and_then(|passphrase| {
+            Keystore::open(&keys.dir, passphrase.as_ref(), keys.plain_keys, "bsv-cli")
+        })
         .and_then(|keystore| keystore.check())
         .map_err(|error| CliError::Found(error.to_string()))?;
     let faults: Vec<_> = check.faults.iter().map(ToString::to_string).collect();

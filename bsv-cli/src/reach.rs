@@ -13,6 +13,7 @@ use hyper::http::response::Parts;
 use hyper::{Method, StatusCode};
 use hyper_util::rt::TokioIo;
 use thiserror::Error;
+use tokio::net::UnixStream;
 use tokio::time::sleep;
 
 /// A request to the service.
@@ -66,9 +67,7 @@ impl Service {
         let deadline = Instant::now() + PATIENCE;
         loop {
             if let Ok(stream) = control::connect(&config.network_dir).await {
-                let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-                tokio::spawn(connection);
-                return Ok(Self::Server(sender));
+                return Self::at_server(stream).await;
             }
             match Instance::open(config.clone(), "bsv-cli", create).await {
                 Ok(instance) => return Ok(Self::Here(Box::new(instance))),
@@ -77,6 +76,12 @@ impl Service {
             }
             sleep(Duration::from_millis(50)).await;
         }
+    }
+
+    async fn at_server(stream: UnixStream) -> Result<Self, ReachError> {
+        let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+        tokio::spawn(connection);
+        Ok(Self::Server(sender))
     }
 
     /// Asks it for something that may be long, which is handed to `take` piece by piece. A refusal is

@@ -14,6 +14,7 @@ use std::time::Duration;
 use bsv_invoicing::dpp::Merchant;
 use bsv_minerid::PlainKeys;
 use bsv_network::NodeSettings;
+use bsv_store::{KeystoreError, StretchedPassphrase};
 use bsv_tx::Network;
 use ipnet::IpNet;
 use secrecy::SecretString;
@@ -64,6 +65,13 @@ pub struct KeystoreConfig {
 }
 
 impl KeystoreConfig {
+    /// The passphrase, stretched for the keystore. To be had before the data directory is opened, which
+    /// others wait for.
+    pub fn stretched_passphrase(&self) -> Result<Option<StretchedPassphrase>, KeystoreError> {
+        let passphrase = self.passphrase.as_ref();
+        passphrase.map(|it| StretchedPassphrase::for_keystore(&self.dir, it)).transpose()
+    }
+
     /// The directory of the keystore of revocation keys, unless a command names another.
     pub fn revocation_dir(&self) -> PathBuf {
         self.dir.join("revocation")

@@ -1,6 +1,10 @@
 use std::fs;
 use std::path::PathBuf;
+use std::process::Stdio;
+use std::thread;
+use std::time::Duration;
 
+use bsv_store::DirLock;
 use bsv_tests::killer::Killer;
 use bsv_tests::{Site, is_full_run};
 use serde_json::json;
@@ -204,4 +208,31 @@ fn whenever_a_change_is_killed_one_of_both_passphrases_opens_the_keys() {
     site.cli_ok(&["audit", "verify"]);
     eprintln!("{kills} kills: {old} times the old passphrase, {new} times the new one");
     assert!(kills >= 3 && new >= 1);
+}
+
+#[test]
+fn a_command_keeps_nobody_waiting_while_it_stretches_its_passphrase() {
+    let site = sealed_site(None);
+    site.cli_ok(&["balance"]);
+    let path = keystore_json(&site);
+    let text = fs::read_to_string(&path).unwrap();
+    // That takes seconds, and opens nothing.
+    fs::write(&path, text.replace(r#""iterations": 3"#, r#""iterations": 100"#)).unwrap();
+    let mut command = site.cli_command(&["balance"]);
+    let command = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let status = format!("/proc/{}/status", command.id());
+    let has_begun = || {
+        let status = fs::read_to_string(&status).unwrap();
+        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        resident.expect("it has ended").trim().trim_end_matches(" kB").parse::<u64>().unwrap()
+            > 64 << 10
+    };
+    while !has_begun() {
+        thread::sleep(Duration::from_millis(5));
+    }
+    let lock = |dir: PathBuf| DirLock::acquire(&dir, "the test").unwrap();
+    let _locks = [site.network_dir(), site.network_dir().join("keystore")].map(lock);
+    let done = command.wait_with_output().unwrap();
+    let told = String::from_utf8(done.stderr).unwrap();
+    assert!(!done.status.success() && told.contains("is in use by the test"), "{told}");
 }
