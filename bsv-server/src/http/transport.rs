@@ -6,18 +6,21 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_rustls::server::TlsStream;
 use tokio_rustls::{Accept, TlsAcceptor};
 
+use super::patient::Patient;
+
 /// A connection in the clear or over TLS, whose handshake takes place while the first bytes are awaited: the
-/// time for the head of a request, and making room, count for it too.
+/// time for the head of a request, and making room, count for it too. Patience is beneath TLS, which may hold
+/// back the end of an answer.
 pub(super) enum Transport<C> {
-    Clear(C),
-    Handshake(Box<Accept<C>>),
-    Tls(Box<TlsStream<C>>),
+    Clear(Patient<C>),
+    Handshake(Box<Accept<Patient<C>>>),
+    Tls(Box<TlsStream<Patient<C>>>),
     /// The handshake has failed.
     Failed,
 }
 
 impl<C: AsyncRead + AsyncWrite + Unpin> Transport<C> {
-    pub(super) fn new(connection: C, acceptor: Option<&TlsAcceptor>) -> Self {
+    pub(super) fn new(connection: Patient<C>, acceptor: Option<&TlsAcceptor>) -> Self {
         match acceptor {
             Some(acceptor) => Self::Handshake(Box::new(acceptor.accept(connection))),
             None => Self::Clear(connection),
@@ -100,14 +103,13 @@ mod tests {
 
     use super::*;
     use crate::http::connections::Activity;
-    use crate::http::patient::Patient;
 
     const AUTHORITY: &[u8] = include_bytes!("../../../tests/vectors/tls/authority.pem");
     const CERTIFICATE: &[u8] = include_bytes!("../../../tests/vectors/tls/payee.pem");
     const KEY: &[u8] = include_bytes!("../../../tests/vectors/tls/payee.key");
 
     /// Two ends that have shaken hands, of which the server's gives up after 30 seconds.
-    async fn ends() -> (Transport<Patient<DuplexStream>>, client::TlsStream<DuplexStream>) {
+    async fn ends() -> (Transport<DuplexStream>, client::TlsStream<DuplexStream>) {
         let provider = Arc::new(ring::default_provider());
         let certificate = |pem| CertificateDer::from_pem_slice(pem).unwrap();
         let server = ServerConfig::builder_with_provider(Arc::clone(&provider))

@@ -1,5 +1,6 @@
 //! Strangers who begin to speak TLS, and then say no more.
 
+use std::fs;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::thread::sleep;
@@ -112,4 +113,19 @@ fn connections_that_say_nothing_after_the_handshake_are_small() {
     assert!(each < 64 << 10, "{each} bytes each");
     assert_eq!(server.payments().get("/api/v1/payment/x").status, 404);
     drop(held);
+}
+
+#[test]
+fn a_server_that_stops_waits_for_no_handshake() {
+    let site = Site::with(json!({"payments": {"tls": setting("payee")}}));
+    let log = site.data_dir().join("log");
+    let server = site.server_logging_to(&log, &[]);
+    let address = server.payments().address();
+    let begun: Vec<_> = (0..4).map(|number| begin(address, Ipv4Addr::LOCALHOST, number)).collect();
+    let idle = tls::connect(address).unwrap();
+    assert_eq!(server.payments().get("/api/v1/payment/x").status, 404);
+    assert_eq!(server.stop(), 0);
+    let log = fs::read_to_string(log).unwrap();
+    assert!(!log.contains("broken off"), "{log}");
+    drop((begun, idle));
 }
