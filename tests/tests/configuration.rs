@@ -445,7 +445,7 @@ fn config_check_shows_the_effective_settings_and_no_secret() {
     let dir = TempDir::new().unwrap();
     let settings = json!({
         "network": "testnet", "rpcUser": "me", "rpcPassword": "hidden-password",
-        "allowedHosts": ["pool.internal"],
+        "allowedHosts": ["pool.internal"], "tls": {"certificate": "/a.pem", "key": "/a.key"},
     });
     let check = |arguments: &[&str]| {
         let mut command = configured(cli_program(), dir.path(), Source::File, &settings);
@@ -464,6 +464,7 @@ fn config_check_shows_the_effective_settings_and_no_secret() {
         "# The keystore's passphrase is set.",
         "host = \"127.0.0.1\"",
         "port = 9002",
+        "tls = {\"certificate\":\"/a.pem\",\"key\":\"/a.key\"}",
         "rpcHost = \"127.0.0.1\"",
         "rpcPort = 18332",
         "rpcUser = \"me\"",
