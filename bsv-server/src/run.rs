@@ -36,10 +36,10 @@ use crate::wallet;
 struct Arguments {
     /// A TOML file of settings; those in the environment variable BSV_CONFIG, a JSON object, count
     /// over it
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, env = "BSV_CONFIG_FILE", value_name = "FILE")]
     config: Option<PathBuf>,
     /// The directory for all data [default: $XDG_DATA_HOME/bsv-server or ~/.local/share/bsv-server]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, env = "BSV_DATA_DIR", value_name = "DIR")]
     data_dir: Option<PathBuf>,
     /// How the log is written to standard error
     #[arg(long, value_enum, value_name = "FORM", default_value_t = LogForm::Text)]

@@ -14,7 +14,7 @@ pub type Histories = BTreeMap<String, Vec<String>>;
 
 /// Asks the command line for all identities.
 pub fn histories(site: &Site) -> Histories {
-    let list = site.cli_json(&["listminerids"]);
+    let list = site.cli_json(&["miner", "list"]);
     list.as_array().unwrap().iter().map(history).collect()
 }
 
@@ -47,7 +47,7 @@ pub fn check_answers(server: &Server, histories: &Histories) {
 
 /// Checks that the command line, with or without a server, names the last of `keys` as current.
 pub fn check_cli(site: &Site, alias: &str, keys: &[String]) {
-    let current = site.cli_ok(&["getcurrentminerid", "--name", alias]);
+    let current = site.cli_ok(&["miner", "id", "--name", alias]);
     assert_eq!(Some(&current), keys.last(), "{alias}");
 }
 

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags, open};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{LocalModes, tcgetattr};
+use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 
 use crate::site::Site;
 
@@ -32,12 +32,19 @@ impl Terminal {
     /// Starts the command line of a site, with `setsid` of util-linux, and with `env` of coreutils: whoever
     /// runs the tests may ignore what Ctrl-C sends, and children would too.
     pub fn start(site: &Site, arguments: &[&str]) -> Self {
+        Self::start_of_width(site, arguments, 0)
+    }
+
+    /// The same on a terminal of so many columns; 0 is a terminal that does not tell.
+    pub fn start_of_width(site: &Site, arguments: &[&str], columns: u16) -> Self {
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY;
         let keyboard = openpt(flags).unwrap();
         grantpt(&keyboard).unwrap();
         unlockpt(&keyboard).unwrap();
         let name = ptsname(&keyboard, Vec::new()).unwrap();
         let line = open(&name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap();
+        let size = Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+        tcsetwinsize(&line, size).unwrap();
         let end = || line.try_clone().unwrap();
         let command = site.cli_command(arguments);
         // The program of a session of its own, whose terminal this is.

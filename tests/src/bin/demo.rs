@@ -29,24 +29,24 @@ fn main() {
     drop(supplier_server);
 
     println!("\nThe same server holds the identity of a mining pool.");
-    cli(&site, &["generateminerid", "--name", "pool"]);
+    cli(&site, &["miner", "create", "--name", "pool"]);
     cli(&site, &["config", "--name", "pool", "name=Demo Pool", "email=ops@pool.example"]);
-    cli(&site, &["generatevctx", "--name", "pool"]);
+    cli(&site, &["miner", "vctx", "--name", "pool"]);
 
     mine(&node, &server);
     println!("\nThe pool rotates its key: GET /opreturn/pool/rotate");
     println!("  {}", server.text("/opreturn/pool/rotate"));
     mine(&node, &server);
 
-    cli(&site, &["listminerids"]);
+    cli(&site, &["miner", "list"]);
     step("stopping", || drop(server));
 }
 
 /// Creates an invoice, which the faucet pays. Answers its id.
 fn be_paid(site: &Site) -> String {
     let invoice = create_invoice(site, "50000", "a box of coffee");
-    cli(site, &["faucet", invoice["paymentUrl"].as_str().unwrap()]);
-    cli(site, &["balance"]);
+    cli(site, &["wallet", "faucet", invoice["paymentUrl"].as_str().unwrap()]);
+    cli(site, &["wallet", "balance"]);
     invoice["id"].as_str().unwrap().to_owned()
 }
 
@@ -55,9 +55,9 @@ fn pay(site: &Site, payee: &Site) -> String {
     println!("\nThe supplier sends a bill.");
     let invoice = create_invoice(payee, "20000", "raw coffee");
     cli(site, &["pay", invoice["paymentUrl"].as_str().unwrap()]);
-    cli(site, &["balance"]);
+    cli(site, &["wallet", "balance"]);
     println!("\nThe supplier's:");
-    cli(payee, &["balance"]);
+    cli(payee, &["wallet", "balance"]);
     invoice["id"].as_str().unwrap().to_owned()
 }
 

@@ -247,7 +247,7 @@ fn every_route_asks_for_its_scope() {
     let all = SCOPES.as_slice();
     let (expired, _) = create(&guarded.site, all, Some(&in_a_second));
     let (revoked, id) = create(&guarded.site, all, None);
-    guarded.site.cli_ok(&["token", "revoke", &id]);
+    guarded.site.cli_ok(&["token", "revoke", "--yes", &id]);
     let token = guarded.token(all);
     let wrong_secret = format!("{}{}", &token[..token.len() - 4], "0000");
     let unknown = token.replace(&token[4..12], "00000000");

@@ -80,7 +80,7 @@ fn no_secret_is_shown_by_logs_errors_or_settings() {
         &["blindsigning", "--name", "pool", "off"],
         &["backup", backup],
         &["backup", backup],
-        &["restore", backup],
+        &["restore", "--yes", backup],
         &["keystore", "verify"],
         &["books", "verify"],
         &["audit", "verify"],
@@ -96,7 +96,7 @@ fn no_secret_is_shown_by_logs_errors_or_settings() {
     assert_eq!(words.split(' ').count(), 24);
     cli(&["token", "list"]);
     cli(&["token", "list", "--json"]);
-    cli(&["token", "revoke", &token]);
+    cli(&["token", "revoke", "--yes", &token]);
     cli(&["audit", "list"]);
 
     // A payment, whose channel has a token; and requests of all listeners that are refused.
@@ -166,9 +166,9 @@ fn no_secret_is_shown_by_logs_errors_or_settings() {
     assert_eq!(run(&site, &["keystore", "passphrase"]), 0);
     assert_eq!(run(&site, &["listminerids"]), 1);
     for (arguments, passphrase, code) in [
-        (&["restore", backup][..], "another passphrase", 1),
-        (&["restore", backup], OF_BACKUP, 0),
-        (&["restore", "--words"], OF_BACKUP, 0),
+        (&["restore", "--yes", backup][..], "another passphrase", 1),
+        (&["restore", "--yes", backup], OF_BACKUP, 0),
+        (&["restore", "--yes", "--words"], OF_BACKUP, 0),
     ] {
         let mut elsewhere = Site::new();
         elsewhere.set_env("BSV_LOG", "trace");

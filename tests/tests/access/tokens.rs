@@ -16,12 +16,12 @@ fn a_running_server_follows_at_once() {
     for _ in 0..20 {
         let (token, id) = create(&guarded.site, &["wallet:read"], None);
         assert_eq!(status(&token), 200);
-        guarded.site.cli_ok(&["token", "revoke", &id]);
+        guarded.site.cli_ok(&["token", "revoke", "--yes", &id]);
         assert_eq!(status(&token), 401);
     }
     // A whole token names itself.
     let token = guarded.token(&["wallet:read"]);
-    guarded.site.cli_ok(&["token", "revoke", &token]);
+    guarded.site.cli_ok(&["token", "revoke", "--yes", &token]);
     assert_eq!(status(&token), 401);
 }
 
@@ -43,7 +43,10 @@ fn tokens_are_made_and_revoked_with_a_server_and_without_one() {
         tokens.push(create(&site, &["wallet:read"], None));
         if round == 2 {
             let (_, id) = &tokens[0];
-            assert_eq!(site.cli_ok(&["token", "revoke", id]), format!("Token {id} is revoked"));
+            assert_eq!(
+                site.cli_ok(&["token", "revoke", "--yes", id]),
+                format!("Token {id} is revoked")
+            );
         }
     }
     let server = site.server();
@@ -169,7 +172,7 @@ fn a_kill_loses_no_token_and_revives_none() {
         let (_, id) = create(&site, &["wallet:read"], None);
         let before = ids(&site);
         killer.kill_at(step);
-        let done = site.cli(&["token", "revoke", &id]);
+        let done = site.cli(&["token", "revoke", "--yes", &id]);
         killer.spare();
         let after = ids(&site);
         assert!(before.iter().all(|other| *other == id || after.contains(other)));

@@ -40,9 +40,9 @@ fn whatever_happens_to_keys_is_told_in_order() {
     let scopes = ["--scope", "wallet:pay", "--scope", "minerid:read:pool"];
     let token = site.cli_json(&[&["token", "create", "--label", "x"], &scopes[..]].concat());
     let [id, text] = ["id", "token"].map(|name| token[name].as_str().unwrap());
-    site.cli_ok(&["token", "revoke", id]);
+    site.cli_ok(&["token", "revoke", "--yes", id]);
     // What is refused did not happen.
-    assert_eq!(site.cli(&["token", "revoke", id]).code, 1);
+    assert_eq!(site.cli(&["token", "revoke", "--yes", id]).code, 1);
     assert_eq!(site.cli(&["token", "create", "--scope", "wallet:sing"]).code, 2);
     let logs = site.cli_json(&["audit", "list"]);
     assert!(!logs.to_string().contains(&text[13..]), "the token itself is told: {logs}");

@@ -70,7 +70,7 @@ fn a_backup_of_a_running_server_restores_answers_keys_and_balance_elsewhere() {
     server.kill();
 
     let target = site(Some(&node));
-    let said = target.cli_ok(&["restore", text(&file)]);
+    let said = target.cli_ok(&["restore", "--yes", text(&file)]);
     assert!(said.contains("is restored in"), "{said}");
     let books = target.cli_json(&["books", "verify"]);
     assert_eq!((&books["balance"], &books["recomputed"]), (&json!(52_000), &json!(52_000)));
@@ -84,7 +84,7 @@ fn a_backup_of_a_running_server_restores_answers_keys_and_balance_elsewhere() {
     create_invoice(server.wallet(), 7);
 
     // All of it stays as it is when a restore is refused.
-    let refused = target.cli(&["restore", text(&file)]);
+    let refused = target.cli(&["restore", "--yes", text(&file)]);
     assert_eq!(refused.code, 1);
     assert!(refused.stderr.contains("is not empty"), "{}", refused.stderr);
     assert_eq!(balance(&server), 52_000);
@@ -100,7 +100,7 @@ fn a_backup_without_a_server_is_the_same() {
     fs::write(&passphrase, BACKUP_PASSPHRASE).unwrap();
     source.cli_ok(&["backup", text(&file), "--passphrase-file", text(&passphrase)]);
     let target = site(None);
-    target.cli_ok(&["restore", text(&file), "--passphrase-file", text(&passphrase)]);
+    target.cli_ok(&["restore", "--yes", text(&file), "--passphrase-file", text(&passphrase)]);
     for arguments in [&["invoice", "get", &id][..], &["getcurrentminerid", "-n", "pool"]] {
         assert_eq!(target.cli_ok(arguments), source.cli_ok(arguments));
     }
@@ -144,18 +144,26 @@ fn what_is_not_whole_is_not_restored() {
         (Vec::new(), "it is not a backup"),
     ] {
         fs::write(&file, contents).unwrap();
-        check(&target, &target.cli(&["restore", text(&file)]), reason);
+        check(&target, &target.cli(&["restore", "--yes", text(&file)]), reason);
     }
     fs::write(&file, &right).unwrap();
     target.set_env("BSV_BACKUP_PASSPHRASE", "wrong");
-    check(&target, &target.cli(&["restore", text(&file)]), "the passphrase does not open it");
+    check(
+        &target,
+        &target.cli(&["restore", "--yes", text(&file)]),
+        "the passphrase does not open it",
+    );
     target.set_env("BSV_BACKUP_PASSPHRASE", BACKUP_PASSPHRASE);
     target.set_env("BSV_KEYSTORE_PASSPHRASE", "wrong");
-    check(&target, &target.cli(&["restore", text(&file)]), "keystore.json");
+    check(&target, &target.cli(&["restore", "--yes", text(&file)]), "keystore.json");
     let mut livenet = Site::with(json!({ "network": "livenet" }));
     livenet.set_env("BSV_BACKUP_PASSPHRASE", BACKUP_PASSPHRASE);
     livenet.set_env("BSV_KEYSTORE_PASSPHRASE", crate::scene::PASSPHRASE);
-    check(&livenet, &livenet.cli(&["restore", text(&file)]), "it is of the network regtest");
+    check(
+        &livenet,
+        &livenet.cli(&["restore", "--yes", text(&file)]),
+        "it is of the network regtest",
+    );
     let missing = dir.path().join("missing");
-    check(&target, &target.cli(&["restore", text(&missing)]), "cannot open");
+    check(&target, &target.cli(&["restore", "--yes", text(&missing)]), "cannot open");
 }

@@ -167,7 +167,7 @@ fn a_flipped_bit_in_a_long_store_is_found_by_a_server_that_runs() {
     assert!(told.code == 1 && told.stderr.contains("damaged"), "{told:?}");
     // Nobody gets a token of which no log could tell, and nobody keeps one.
     assert_eq!(site.cli(&["token", "create", "--scope", "wallet:read"]).code, 1);
-    site.cli_ok(&["token", "revoke", token["id"].as_str().unwrap()]);
+    site.cli_ok(&["token", "revoke", "--yes", token["id"].as_str().unwrap()]);
     assert_eq!(site.cli_json(&["token", "list"]), json!([]));
     assert_eq!(server.stop(), 0);
     assert!(!fs::exists(path.with_extension("redb.copy")).unwrap());

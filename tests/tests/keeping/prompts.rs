@@ -115,12 +115,13 @@ fn a_backups_passphrase_is_typed_twice_for_it_and_once_to_restore() {
         ("\r", "is empty"),
         ("another\r", "passphrase"),
     ] {
-        let (code, shown) = converse(&restored, &["restore", file], &[(OF_BACKUP, answer)]);
+        let (code, shown) =
+            converse(&restored, &["restore", "--yes", file], &[(OF_BACKUP, answer)]);
         assert_eq!(code, 1, "{answer:?}: {shown}");
         assert!(shown.contains(reason), "{answer:?}: {shown}");
         assert_eq!(contents(restored.data_dir()), []);
     }
-    let (code, shown) = converse(&restored, &["restore", file], &[(OF_BACKUP, &answer)]);
+    let (code, shown) = converse(&restored, &["restore", "--yes", file], &[(OF_BACKUP, &answer)]);
     assert_eq!(code, 0, "{shown}");
     assert_eq!(restored.cli_ok(&["listminerids"]), site.cli_ok(&["listminerids"]));
 }
@@ -140,14 +141,14 @@ fn words_are_printed_once_it_is_sure_and_typed_to_restore() {
     }
     let restored = talkative_site();
     for (answer, expected) in [(CTRL_D, 1), (CTRL_C, -1), ("abandon art\r", 1)] {
-        let mut terminal = Terminal::start(&restored, &["restore", "--words"]);
+        let mut terminal = Terminal::start(&restored, &["restore", "--yes", "--words"]);
         terminal.wait_for("The 24 words, in a line:");
         terminal.type_in(answer);
         let (code, shown, echoes) = terminal.end();
         assert_eq!((code, echoes), (expected, true), "{answer:?}: {shown}");
         assert_eq!(contents(restored.data_dir()), []);
     }
-    let mut terminal = Terminal::start(&restored, &["restore", "--words"]);
+    let mut terminal = Terminal::start(&restored, &["restore", "--yes", "--words"]);
     terminal.wait_for("The 24 words, in a line:");
     terminal.type_in(&format!("{words}\r"));
     let (code, shown, _) = terminal.end();

@@ -152,7 +152,7 @@ impl Soak {
         }
         if tokens.made.len() > 5
             && let Some(id) = tokens.made.pop_first()
-            && self.site.cli(&["token", "revoke", &id]).code == 0
+            && self.site.cli(&["token", "revoke", "--yes", &id]).code == 0
         {
             self.note("revoke a token");
             tokens.revoked.insert(id);

@@ -8,7 +8,7 @@ use crate::scene::{balance, create_invoice, fill, pay, sealed_site, wait_for_pro
 
 /// Restores a wallet from words on standard input.
 fn restore(site: &Site, words: &str, arguments: &[&str]) -> Done {
-    let arguments = [&["restore", "--words"], arguments].concat();
+    let arguments = [&["restore", "--yes", "--words"], arguments].concat();
     let mut command = site.cli_command(&arguments);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();

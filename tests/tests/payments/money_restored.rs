@@ -47,7 +47,7 @@ fn backup(shop: &Merchant, directory: &Path) -> String {
 fn restored(shop: Merchant, node: &Node, file: &str) -> Merchant {
     assert_eq!(shop.server.stop(), 0);
     let site = site(node);
-    site.cli_ok(&["restore", file]);
+    site.cli_ok(&["restore", "--yes", file]);
     Merchant { server: site.server(), site }
 }
 
@@ -173,7 +173,7 @@ fn nothing_is_paid_or_taken_before_it_has_caught_up() {
     assert_eq!(shop.server.stop(), 0);
     node.stop();
     let site = site(&node);
-    site.cli_ok(&["restore", &file]);
+    site.cli_ok(&["restore", "--yes", &file]);
     let shop = Merchant { server: site.server(), site };
     let bill = Bill::at(&shop.payment_url(&id));
     assert_eq!(bill.post(&transaction).status, 503);

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use bsv_minerid::{Claim, Entry, Ledger};
 use bsv_server::Config;
-use bsv_store::{create_private_dir, write_atomically};
+use bsv_store::write_atomically;
 use bsv_tx::{BlockHash, BlockHeader, Network};
 use serde::{Deserialize, Serialize};
 
@@ -96,7 +96,9 @@ pub(super) struct ProgressFile {
 impl ProgressFile {
     pub(super) fn open(arguments: &ScanArguments, config: &Config) -> Result<Self, ScanError> {
         let Some(path) = &arguments.progress else {
-            create_private_dir(&config.network_dir)?;
+            if !config.network_dir.is_dir() {
+                return Err(ScanError::NoDataDir(config.network_dir.clone()));
+            }
             let name = format!("scanminerids-{}.json", arguments.from);
             return Ok(Self { dir: config.network_dir.clone(), name, stays: false });
         };

@@ -1,10 +1,9 @@
 use bsv_minerid::{Entry, Event, Ledger, Outcome, Report, Verdict};
 use bsv_tx::PublicKey;
-use comfy_table::Table;
-use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
 use serde_json::{Value, json};
 
 use super::progress::Seen;
+use crate::context::Context;
 use crate::output::printable;
 
 /// What a block has come to.
@@ -86,8 +85,8 @@ pub(super) fn reorganisation(orphans: &[Seen], is_json: bool) -> String {
 }
 
 /// Who the miners are, and what has become of their miner ids.
-pub(super) fn summary(ledger: &Ledger, is_json: bool) -> String {
-    if is_json {
+pub(super) fn summary(ledger: &Ledger, context: &Context) -> String {
+    if context.is_json {
         let miners: Vec<_> =
             (0..ledger.miners().len()).map(|miner| of_miner(ledger, miner)).collect();
         return format!("{}\n", json!({ "miners": miners }));
@@ -95,13 +94,11 @@ pub(super) fn summary(ledger: &Ledger, is_json: bool) -> String {
     if ledger.miners().is_empty() {
         return "No miner has an identity\n".to_owned();
     }
-    let mut table = Table::new();
-    table.load_style(UTF8_HORIZONTAL_ONLY);
-    table.set_header(["miner", "name", "miner id", "state", "since height"]);
+    let mut table = context.table(&["miner", "name", "miner id", "state", "since height"]);
     for miner in 0..ledger.miners().len() {
         for (place, key) in ledger.keys_of(miner).into_iter().enumerate() {
             let number = if place == 0 { (miner + 1).to_string() } else { String::new() };
-            table.add_row([
+            table.add([
                 number,
                 printable(key.name.as_deref().unwrap_or_default()),
                 key.miner_id.to_string(),
@@ -110,7 +107,7 @@ pub(super) fn summary(ledger: &Ledger, is_json: bool) -> String {
             ]);
         }
     }
-    format!("{table}\n")
+    table.to_string()
 }
 
 fn of_miner(ledger: &Ledger, number: usize) -> Value {

@@ -1,3 +1,4 @@
+use std::fmt::Display;
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -6,15 +7,18 @@ use bsv_server::{Config, Create, Instance, OpenError, Surface, control};
 use bsv_store::LockError;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
+use hyper::Method;
 use hyper::body::Body;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper::header::{CONTENT_TYPE, HeaderValue, LINK};
 use hyper::http::response::Parts;
-use hyper::{Method, StatusCode};
 use hyper_util::rt::TokioIo;
+use serde_json::Value;
 use thiserror::Error;
-use tokio::net::UnixStream;
 use tokio::time::sleep;
+
+use crate::error::CliError;
+use crate::output::printable;
 
 /// A request to the service.
 #[derive(Clone, Debug)]
@@ -24,15 +28,24 @@ pub(crate) struct Request {
     pub(crate) body: Option<String>,
 }
 
-/// What the service answered.
+/// What the service answered that did as it was asked.
 #[derive(Debug)]
 pub(crate) struct Answer {
-    pub(crate) status: StatusCode,
     pub(crate) body: String,
     /// Where the invoice that it tells of can be paid.
     pub(crate) payment_url: Option<String>,
     /// The path of the next page, if there is one.
     pub(crate) next: Option<String>,
+}
+
+/// What the service did not do.
+#[derive(Debug, Error)]
+#[error("{reason}")]
+pub(crate) struct Refusal {
+    /// Stable.
+    pub(crate) code: String,
+    /// It may quote what others wrote, with nothing in it that steers a terminal.
+    pub(crate) reason: String,
 }
 
 /// The service, wherever it is.
@@ -52,6 +65,8 @@ pub(crate) enum ReachError {
     BrokenOff(#[from] hyper::Error),
     #[error(transparent)]
     Answer(#[from] BrokenOff),
+    #[error("the service answered what makes no sense: {0}")]
+    Nonsense(serde_json::Error),
     #[error("cannot ask the service: {0}")]
     Io(#[from] io::Error),
 }
@@ -67,7 +82,9 @@ impl Service {
         let deadline = Instant::now() + PATIENCE;
         loop {
             if let Ok(stream) = control::connect(&config.network_dir).await {
-                return Self::at_server(stream).await;
+                let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+                tokio::spawn(connection);
+                return Ok(Self::Server(sender));
             }
             match Instance::open(config.clone(), "bsv-cli", create).await {
                 Ok(instance) => return Ok(Self::Here(Box::new(instance))),
@@ -78,45 +95,48 @@ impl Service {
         }
     }
 
-    async fn at_server(stream: UnixStream) -> Result<Self, ReachError> {
-        let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-        tokio::spawn(connection);
-        Ok(Self::Server(sender))
+    /// `GET path`.
+    pub(crate) async fn get(&mut self, path: impl Into<String>) -> Result<Answer, CliError> {
+        self.ask(Request { method: Method::GET, path: path.into(), body: None }).await
     }
 
-    /// Asks it for something that may be long, which is handed to `take` piece by piece. A refusal is
-    /// answered whole.
-    pub(crate) async fn ask_for_bytes(
+    /// `DELETE path`.
+    pub(crate) async fn delete(&mut self, path: impl Into<String>) -> Result<Answer, CliError> {
+        self.ask(Request { method: Method::DELETE, path: path.into(), body: None }).await
+    }
+
+    /// `POST path` with a JSON body.
+    pub(crate) async fn post(
+        &mut self,
+        path: impl Into<String>,
+        body: impl Display,
+    ) -> Result<Answer, CliError> {
+        let body = Some(body.to_string());
+        self.ask(Request { method: Method::POST, path: path.into(), body }).await
+    }
+
+    async fn ask(&mut self, request: Request) -> Result<Answer, CliError> {
+        let mut body = Vec::new();
+        let head = self.stream(&request, |bytes| io::Write::write_all(&mut body, bytes)).await?;
+        Ok(Answer::new(&head, String::from_utf8_lossy(&body).into_owned()))
+    }
+
+    /// Asks it for something that may be long, which is handed to `take` piece by piece.
+    pub(crate) async fn stream(
         &mut self,
         request: &Request,
         take: impl FnMut(&[u8]) -> io::Result<()>,
-    ) -> Result<Option<Answer>, ReachError> {
-        match self {
-            Self::Here(instance) => {
-                let answer = instance.answer(Surface::Control, request.to_http()).await;
-                hand_over(answer, take).await
-            }
-            Self::Server(sender) => {
-                sender.ready().await?;
-                hand_over(sender.send_request(request.to_http()).await?, take).await
-            }
-        }
-    }
-
-    /// Asks it for something.
-    pub(crate) async fn ask(&mut self, request: &Request) -> Result<Answer, ReachError> {
+    ) -> Result<Parts, CliError> {
         match self {
             Self::Here(instance) => {
                 let answer = instance.answer(Surface::Control, request.to_http()).await;
                 instance.record_hand_outs();
-                let (head, body) = answer.into_parts();
-                Ok(Answer::new(&head, &body.collect().await?.to_bytes()))
+                hand_over(answer, take).await
             }
             Self::Server(sender) => {
-                sender.ready().await?;
-                let answer = sender.send_request(request.to_http()).await?;
-                let (head, body) = answer.into_parts();
-                Ok(Answer::new(&head, &body.collect().await?.to_bytes()))
+                sender.ready().await.map_err(ReachError::from)?;
+                let answer = sender.send_request(request.to_http()).await;
+                hand_over(answer.map_err(ReachError::from)?, take).await
             }
         }
     }
@@ -125,19 +145,21 @@ impl Service {
 async fn hand_over<B>(
     answer: hyper::Response<B>,
     mut take: impl FnMut(&[u8]) -> io::Result<()>,
-) -> Result<Option<Answer>, ReachError>
+) -> Result<Parts, CliError>
 where
     B: Body<Data = Bytes> + Unpin,
     ReachError: From<B::Error>,
 {
     let (head, mut body) = answer.into_parts();
     if !head.status.is_success() {
-        return Ok(Some(Answer::new(&head, &body.collect().await?.to_bytes())));
+        let body = body.collect().await.map_err(ReachError::from)?.to_bytes();
+        return Err(Refusal::new(&String::from_utf8_lossy(&body)).into());
     }
     while let Some(frame) = body.frame().await {
-        take(frame?.data_ref().map_or(&[], |bytes| bytes))?;
+        let frame = frame.map_err(ReachError::from)?;
+        take(frame.data_ref().map_or(&[], |bytes| bytes))?;
     }
-    Ok(None)
+    Ok(head)
 }
 
 impl Request {
@@ -154,19 +176,29 @@ impl Request {
     }
 }
 
+impl Refusal {
+    /// Reads a problem document.
+    fn new(body: &str) -> Self {
+        let problem: Value = serde_json::from_str(body).unwrap_or_default();
+        let code = problem["code"].as_str().unwrap_or("internal-error").to_owned();
+        let reason = printable(problem["detail"].as_str().unwrap_or(body));
+        Self { code, reason }
+    }
+}
+
 impl Answer {
-    fn new(head: &Parts, body: &[u8]) -> Self {
+    fn new(head: &Parts, body: String) -> Self {
         let link = |relation: &str| {
             let links = head.headers.get_all(LINK).iter().filter_map(|link| link.to_str().ok());
             let end = format!(">; rel=\"{relation}\"");
             let mut targets = links.filter_map(|link| link.strip_prefix('<')?.strip_suffix(&end));
             targets.next().map(str::to_owned)
         };
-        Self {
-            status: head.status,
-            body: String::from_utf8_lossy(body).into_owned(),
-            payment_url: link("payment"),
-            next: link("next"),
-        }
+        Self { body, payment_url: link("payment"), next: link("next") }
+    }
+
+    /// The answer, read.
+    pub(crate) fn value(&self) -> Result<Value, CliError> {
+        Ok(serde_json::from_str(&self.body).map_err(ReachError::Nonsense)?)
     }
 }

@@ -9,20 +9,22 @@ use std::time::{Duration, Instant};
 
 use bsv_minerid::{GatheredBlock, gather, verify};
 use bsv_network::{NodeError, NodeRpc};
-use bsv_server::Config;
 use bsv_store::FileError;
 use bsv_tx::BlockHash;
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use thiserror::Error;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
 
 use self::progress::{Progress, ProgressFile, Seen};
-use crate::args::height;
-use crate::{CliError, output, verification};
+use super::verify::node;
+use crate::arguments::height;
+use crate::context::Context;
+use crate::error::CliError;
+use crate::output;
 
-#[derive(Clone, Debug, Args)]
+#[derive(Debug, Args)]
 pub(crate) struct ScanArguments {
     /// The height of the first block
     #[arg(long, value_name = "H", value_parser = height())]
@@ -50,6 +52,11 @@ pub(crate) enum ScanError {
         "the node keeps no index of transactions, in which identities are: run it with txindex=1"
     )]
     NoIndex,
+    #[error(
+        "{} does not exist: say with --progress where to keep what was seen, or with --data-dir where \
+         the data is", .0.display()
+    )]
+    NoDataDir(PathBuf),
     #[error(transparent)]
     File(#[from] FileError),
     #[error("{}: {reason}; --restart begins anew", path.display())]
@@ -72,36 +79,32 @@ const AHEAD: usize = 8;
 /// How often progress reaches the disk. What is found in between is found again after a crash.
 const SAVE_EVERY: Duration = Duration::from_secs(1);
 
-/// Scans and prints.
-pub(crate) fn run(
-    arguments: &ScanArguments,
-    config: &Config,
-    is_json: bool,
-) -> Result<(), CliError> {
-    if let Some(to) = arguments.to.filter(|to| *to < arguments.from) {
-        return Err(ScanError::NothingToScan { from: arguments.from, to }.into());
-    }
-    let node = verification::node(config)?;
-    let runtime = tokio::runtime::Runtime::new()?;
-    runtime.block_on(async {
+impl ScanArguments {
+    pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
+        let from = self.from;
+        if let Some(to) = self.to.filter(|to| *to < from) {
+            return Err(ScanError::NothingToScan { from, to }.into());
+        }
+        let config = context.config()?;
+        let node = node(&config)?;
         let tip = node.tip().await?.height;
-        let to = arguments.to.unwrap_or(tip);
-        if to > tip || arguments.from > to {
-            return Err(CliError::BeyondTip(to.max(arguments.from)));
+        let to = self.to.unwrap_or(tip);
+        if to > tip || from > to {
+            return Err(CliError::BeyondTip(to.max(from)));
         }
         if !node.has_transaction_index().await? {
             return Err(ScanError::NoIndex.into());
         }
-        let file = ProgressFile::open(arguments, config)?;
-        let progress = file.read(arguments, config.network)?;
+        let file = ProgressFile::open(&self, &config)?;
+        let progress = file.read(&self, config.network)?;
         if let Some(last) = progress.recent.last().filter(|last| last.height > to) {
             return Err(ScanError::SeenMore { seen: last.height, to }.into());
         }
-        Scan::new(node, to, file, progress, is_json).run().await
-    })
+        Scan::new(node, to, file, progress, context).run().await
+    }
 }
 
-struct Scan {
+struct Scan<'c> {
     node: NodeRpc,
     to: u32,
     file: ProgressFile,
@@ -109,21 +112,26 @@ struct Scan {
     saved: Instant,
     ahead: VecDeque<JoinHandle<Result<Option<GatheredBlock>, NodeError>>>,
     bar: ProgressBar,
-    is_json: bool,
+    context: &'c Context,
 }
 
-impl Scan {
-    fn new(node: NodeRpc, to: u32, file: ProgressFile, progress: Progress, is_json: bool) -> Self {
-        let bar = ProgressBar::new(u64::from(to - progress.from) + 1).with_style(
-            ProgressStyle::with_template("{bar:40} {pos}/{len} blocks, {eta} left")
-                .expect("the template names only what there is"),
-        );
+impl<'c> Scan<'c> {
+    fn new(
+        node: NodeRpc,
+        to: u32,
+        file: ProgressFile,
+        progress: Progress,
+        context: &'c Context,
+    ) -> Self {
+        let count = u64::from(to - progress.from) + 1;
+        let bar = context.progress_bar(count, "{bar:40} {pos}/{len} blocks, {eta} left");
         let (saved, ahead) = (Instant::now(), VecDeque::new());
-        Self { node, to, file, progress, saved, ahead, bar, is_json }
+        Self { node, to, file, progress, saved, ahead, bar, context }
     }
 
     async fn run(mut self) -> Result<(), CliError> {
-        if self.progress.next() > self.progress.from {
+        let is_told = !self.context.is_quiet && !self.context.is_json;
+        if self.progress.next() > self.progress.from && is_told {
             let next = self.progress.next();
             self.bar.suspend(|| eprintln!("bsv-cli: going on from height {next}"));
         }
@@ -138,7 +146,7 @@ impl Scan {
         match result {
             Ok(()) => {
                 self.file.finish(&self.progress)?;
-                self.print(&lines::summary(&self.progress.ledger, self.is_json))
+                self.print(&lines::summary(&self.progress.ledger, self.context))
             }
             Err(error) => {
                 self.file.write(&self.progress)?;
@@ -219,7 +227,7 @@ impl Scan {
         }
         let orphans = self.progress.disconnect(kept);
         if !orphans.is_empty() {
-            self.print(&lines::reorganisation(&orphans, self.is_json))?;
+            self.print(&lines::reorganisation(&orphans, self.context.is_json))?;
         }
         Ok(())
     }
@@ -233,7 +241,7 @@ impl Scan {
             None => return Err(ScanError::Incomplete(seen.hash).into()),
         };
         let entry = self.progress.connect(seen, claim);
-        self.print(&lines::block(seen, &report, &entry, self.is_json))?;
+        self.print(&lines::block(seen, &report, &entry, self.context.is_json))?;
         self.bar.set_position(u64::from(self.progress.next() - self.progress.from));
         if self.saved.elapsed() >= SAVE_EVERY {
             self.file.write(&self.progress)?;

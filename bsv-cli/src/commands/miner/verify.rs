@@ -1,19 +1,19 @@
 //! Verifying the miner identity in one block.
 
-use std::process::ExitCode;
-
 use bsv_minerid::{
     BlockProof, Candidate, Claim, Evidence, Finding, GatheredBlock, MinerInfoEvidence, Outcome,
     Report, Verdict, gather, verify,
 };
 use bsv_network::NodeRpc;
-use bsv_server::{Config, ConfigError};
+use bsv_server::Config;
 use bsv_tx::{BlockHash, BlockHeader, MerkleBranch, Sibling, Transaction};
 use clap::{ArgGroup, Args};
 
-use crate::CliError;
-use crate::args::height;
-use crate::output::{self, printable};
+use crate::arguments::height;
+use crate::context::Context;
+use crate::error::CliError;
+use crate::output::{Members, printable};
+use crate::service::ReachError;
 
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("source").required(true)))]
@@ -49,14 +49,36 @@ pub(crate) struct VerifyArguments {
 }
 
 /// Where a block comes from.
-pub(crate) enum Source {
+enum Source {
     Hash(BlockHash),
     Height(u32),
     Given(Box<BlockProof>, Evidence),
 }
 
 impl VerifyArguments {
-    pub(crate) fn source(&self) -> Source {
+    /// Only a valid identity is a success.
+    pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
+        let (proof, evidence, in_main_chain) = match self.source() {
+            Source::Given(proof, evidence) => (*proof, evidence, None),
+            from_node => {
+                let node = node(&context.config()?)?;
+                let GatheredBlock { proof, evidence, in_main_chain } =
+                    fetch(&node, &from_node).await?;
+                (proof, evidence, Some(in_main_chain))
+            }
+        };
+        let report = verify(&proof, &evidence);
+        let members = Members::read(&report.to_json()).map_err(ReachError::Nonsense)?;
+        context.print(members.with("inMainChain", &in_main_chain.into()), || {
+            describe(&report, in_main_chain)
+        })?;
+        match report.verdict() {
+            Verdict::Valid => Ok(()),
+            Verdict::Invalid | Verdict::Undecided | Verdict::NoIdentity => Err(CliError::Told),
+        }
+    }
+
+    fn source(&self) -> Source {
         match (self.block, self.height, &self.coinbase, self.header) {
             (Some(hash), ..) => Source::Hash(hash),
             (_, Some(height), ..) => Source::Height(height),
@@ -92,38 +114,8 @@ fn header(text: &str) -> Result<BlockHeader, String> {
     BlockHeader::from_bytes(&bytes).map_err(|error| error.to_string())
 }
 
-/// Verifies and prints. Only a valid identity is a success.
-pub(crate) fn run(
-    source: Source,
-    config: impl FnOnce() -> Result<Config, ConfigError>,
-    is_json: bool,
-) -> Result<ExitCode, CliError> {
-    let (proof, evidence, in_main_chain) = match source {
-        Source::Given(proof, evidence) => (*proof, evidence, None),
-        from_node => {
-            let node = node(&config()?)?;
-            let runtime = tokio::runtime::Runtime::new()?;
-            let GatheredBlock { proof, evidence, in_main_chain } =
-                runtime.block_on(fetch(&node, &from_node))?;
-            (proof, evidence, Some(in_main_chain))
-        }
-    };
-    let report = verify(&proof, &evidence);
-    output::print(&if is_json {
-        let json = report.to_json();
-        let in_main_chain = serde_json::Value::from(in_main_chain);
-        format!("{},\"inMainChain\":{in_main_chain}}}\n", json.trim_end_matches('}'))
-    } else {
-        describe(&report, in_main_chain)
-    })?;
-    Ok(match report.verdict() {
-        Verdict::Valid => ExitCode::SUCCESS,
-        Verdict::Invalid | Verdict::Undecided | Verdict::NoIdentity => ExitCode::FAILURE,
-    })
-}
-
 /// The node of the configuration.
-pub(crate) fn node(config: &Config) -> Result<NodeRpc, CliError> {
+pub(super) fn node(config: &Config) -> Result<NodeRpc, CliError> {
     config.node.clone().map(NodeRpc::new).ok_or(CliError::NoNode)
 }
 

@@ -1,0 +1,133 @@
+use std::path::PathBuf;
+
+use bsv_minerid::Alias;
+use bsv_server::ConfigSources;
+use clap::builder::TypedValueParser;
+use clap::error::ErrorKind;
+use clap::{ArgAction, Args, ColorChoice, CommandFactory, Parser, Subcommand};
+
+use crate::commands::former::FormerCommand;
+use crate::commands::{Command, miner};
+use crate::context::{Context, Unattended};
+use crate::error::CliError;
+use crate::output::Colors;
+
+/// Sets up and operates the Bitcoin SV wallet and miner identity service.
+///
+/// Works whether or not bsv-server runs on the data directory.
+#[derive(Debug, Parser)]
+#[command(
+    version,
+    arg_required_else_help = true,
+    after_help = "Examples:\n  \
+                  bsv-cli init\n  \
+                  bsv-cli invoice create --satoshis 1000 --expires-in 24h\n  \
+                  bsv-cli miner create --name pool\n\n\
+                  Exit codes: 0 done, 1 refused, failed or not valid, 2 wrong usage."
+)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    pub(crate) common: CommonArguments,
+    #[arg(long, short = 't', hide = true, value_name = "N", value_parser = height(), requires = "name")]
+    height: Option<u32>,
+    #[arg(long, short, hide = true, value_name = "ALIAS", requires = "height")]
+    name: Option<Alias>,
+    #[command(subcommand)]
+    command: Option<AnyCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+enum AnyCommand {
+    #[command(flatten)]
+    Current(Command),
+    #[command(flatten)]
+    Former(FormerCommand),
+}
+
+/// What every command takes.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Options of every command")]
+pub(crate) struct CommonArguments {
+    /// A TOML file of settings; those in the environment variable BSV_CONFIG, a JSON object, count
+    /// over it
+    #[arg(long, global = true, env = "BSV_CONFIG_FILE", value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// The directory for all data [default: $XDG_DATA_HOME/bsv-server or ~/.local/share/bsv-server]
+    #[arg(long, global = true, env = "BSV_DATA_DIR", value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+    /// Print JSON, also of errors
+    #[arg(long, global = true)]
+    json: bool,
+    /// Show colours; auto does in a terminal, unless NO_COLOR is set
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = ColorChoice::Auto,
+          hide_possible_values = true, help = "Show colours: auto (in a terminal, unless NO_COLOR is set), always or never")]
+    color: ColorChoice,
+    /// Print results only: no progress, no advice, no hints
+    #[arg(long, short, global = true, conflicts_with = "verbose")]
+    quiet: bool,
+    /// Log what is done to standard error; twice, in detail
+    #[arg(long, short, global = true, action = ArgAction::Count)]
+    verbose: u8,
+}
+
+impl CommonArguments {
+    pub(crate) fn context(&self) -> Context {
+        Context {
+            sources: ConfigSources { file: self.config.clone(), data_dir: self.data_dir.clone() },
+            is_json: self.json,
+            is_quiet: self.quiet,
+            colors: Colors::new(self.color),
+            unattended: Unattended::Refuse,
+        }
+    }
+
+    /// What is logged unless BSV_LOG says otherwise. Programs find nothing but an error on standard
+    /// error.
+    pub(crate) fn log_level(&self) -> &'static str {
+        match self.verbose {
+            0 if self.json => "off",
+            0 => "error",
+            1 => "info",
+            _ => "debug",
+        }
+    }
+}
+
+impl Arguments {
+    /// Ends the process with exit code 2 where arguments do not go together.
+    pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
+        match (self.command, self.height, self.name) {
+            (None, Some(height), Some(alias)) => {
+                miner::ScriptArguments::new(alias, height).run(context).await
+            }
+            (Some(AnyCommand::Current(command)), None, None) => command.run(context).await,
+            (Some(AnyCommand::Former(command)), None, None) => command.run(context).await,
+            (None, None, None) => usage_error("a command is missing"),
+            _ => usage_error("--height and --name stand after the command that they belong to"),
+        }
+    }
+}
+
+/// The commands and what they take, without former names.
+pub(crate) fn current_commands() -> clap::Command {
+    let program = clap::Command::new("bsv-cli").about("The Bitcoin SV wallet and miner identities");
+    Command::augment_subcommands(CommonArguments::augment_args(program))
+}
+
+pub(crate) fn height() -> impl TypedValueParser<Value = u32> {
+    clap::value_parser!(u32).range(1..=i64::from(i32::MAX))
+}
+
+pub(crate) fn usage_error(message: &str) -> ! {
+    Arguments::command().error(ErrorKind::ArgumentConflict, message).exit()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_arguments_do_not_contradict_each_other() {
+        Arguments::command().debug_assert();
+    }
+}

@@ -1,0 +1,108 @@
+//! The commands, a file per noun.
+
+pub(crate) mod audit;
+pub(crate) mod backup;
+pub(crate) mod books;
+pub(crate) mod completions;
+pub(crate) mod config;
+pub(crate) mod former;
+pub(crate) mod init;
+pub(crate) mod invoice;
+pub(crate) mod keystore;
+pub(crate) mod miner;
+pub(crate) mod outgoing;
+pub(crate) mod pay;
+pub(crate) mod restore;
+pub(crate) mod status;
+pub(crate) mod token;
+pub(crate) mod user;
+pub(crate) mod wallet;
+
+use clap::Subcommand;
+
+use crate::context::Context;
+use crate::error::CliError;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Create a wallet and a store of identities where there is nothing yet
+    ///
+    /// The keys are sealed with the passphrase of keystorePassphraseFile or BSV_KEYSTORE_PASSPHRASE.
+    Init(init::InitArguments),
+    /// Show the whole service at a glance, and first what needs attention
+    ///
+    /// Exit code 0 if all is well, 1 if something needs attention.
+    Status(status::StatusArguments),
+    /// Create, show, list and delete invoices
+    #[command(subcommand)]
+    Invoice(invoice::InvoiceCommand),
+    /// Create and show users of the wallet
+    #[command(subcommand)]
+    User(user::UserCommand),
+    /// Pay to a payment URL from the wallet, and print the transaction
+    ///
+    /// In a terminal this asks before it pays.
+    Pay(pay::PayArguments),
+    /// List and cancel payments by the wallet
+    #[command(subcommand)]
+    Outgoing(outgoing::OutgoingCommand),
+    /// Show the balance and the words of the wallet, and look after it
+    #[command(subcommand)]
+    Wallet(wallet::WalletCommand),
+    /// Set up, change, revoke and verify miner identities
+    #[command(subcommand)]
+    Miner(miner::MinerCommand),
+    /// Change the passphrase of the keys, or prove that all of them can be read
+    #[command(subcommand)]
+    Keystore(keystore::KeystoreCommand),
+    /// Make, list and revoke the tokens that callers show where auth.requireToken is set
+    #[command(subcommand)]
+    Token(token::TokenCommand),
+    /// Write all keys, identities and the wallet to a sealed file
+    ///
+    /// The file has a passphrase of its own. The keys in it keep the passphrase that they have. It is
+    /// read again before it gets its name, and never replaces a file.
+    Backup(backup::BackupArguments),
+    /// Put back a backup, or a wallet from its 24 words, where there is nothing yet
+    ///
+    /// The words are read from standard input. Invoices and users are not found with them, coins are:
+    /// with a node, which is asked for all blocks from --from-height on.
+    Restore(restore::RestoreArguments),
+    /// List what happened to keys and to who may use them, or prove that nothing of that was changed
+    #[command(subcommand)]
+    Audit(audit::AuditCommand),
+    /// Prove that the balance is what the transactions make it
+    #[command(subcommand)]
+    Books(books::BooksCommand),
+    /// Show the effective settings, or what an identity tells about its miner (minerContact)
+    ///
+    /// With --name this is short for miner contact.
+    Config(config::ConfigArguments),
+    /// Print a script that has a shell complete commands and options
+    ///
+    /// For bash: bsv-cli completions bash > ~/.local/share/bash-completion/completions/bsv-cli
+    Completions(completions::CompletionsArguments),
+}
+
+impl Command {
+    pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
+        match self {
+            Self::Init(arguments) => arguments.run(context).await,
+            Self::Status(arguments) => arguments.run(context).await,
+            Self::Invoice(command) => command.run(context).await,
+            Self::User(command) => command.run(context).await,
+            Self::Pay(arguments) => arguments.run(context).await,
+            Self::Outgoing(command) => command.run(context).await,
+            Self::Wallet(command) => command.run(context).await,
+            Self::Miner(command) => command.run(context).await,
+            Self::Keystore(command) => command.run(context).await,
+            Self::Token(command) => command.run(context).await,
+            Self::Backup(arguments) => arguments.run(context).await,
+            Self::Restore(arguments) => arguments.run(context).await,
+            Self::Audit(command) => command.run(context).await,
+            Self::Books(command) => command.run(context).await,
+            Self::Config(arguments) => arguments.run(context).await,
+            Self::Completions(arguments) => arguments.run(),
+        }
+    }
+}

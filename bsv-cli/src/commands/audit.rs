@@ -1,0 +1,90 @@
+//! What happened to keys and to who may use them.
+
+use clap::Subcommand;
+use serde_json::json;
+
+use crate::context::{Context, Stores};
+use crate::error::CliError;
+use crate::output::{elements, number, printable, text};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum AuditCommand {
+    /// List what happened to keys and to who may use them
+    List,
+    /// Prove that each entry carries the hash of the one before
+    Verify,
+}
+
+impl AuditCommand {
+    pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
+        match self {
+            Self::List => list(context).await,
+            Self::Verify => verify(context).await,
+        }
+    }
+}
+
+/// The names of the logs that the settings leave open.
+fn logs(context: &Context) -> Result<Vec<&'static str>, CliError> {
+    let config = context.config()?;
+    let wallet = config.wallet.map(|_| "wallet");
+    let minerid = config.minerid.map(|_| "minerid");
+    Ok(wallet.into_iter().chain(minerid).collect())
+}
+
+async fn list(context: &Context) -> Result<(), CliError> {
+    let logs = logs(context)?;
+    let mut service = context.service(Stores::All).await?;
+    let mut all = json!({});
+    for log in &logs {
+        let (mut after, mut entries) = (0, Vec::new());
+        loop {
+            let page = service.get(format!("/control/audit/{log}?after={after}")).await?.value()?;
+            let Some(last) = elements(&page).last() else { break };
+            after = last["number"].as_u64().unwrap_or(u64::MAX);
+            entries.extend_from_slice(elements(&page));
+        }
+        all[log] = entries.into();
+    }
+    context.print(&all, || {
+        let mut table = context.table(&["log", "number", "at", "event", "subject"]);
+        for log in logs {
+            for entry in elements(&all[log]) {
+                table.add([
+                    log.to_owned(),
+                    number(entry, "number"),
+                    text(entry, "at"),
+                    text(entry, "event"),
+                    text(entry, "subject"),
+                ]);
+            }
+        }
+        table.to_string()
+    })
+}
+
+async fn verify(context: &Context) -> Result<(), CliError> {
+    let logs = logs(context)?;
+    let mut service = context.service(Stores::All).await?;
+    let waiting = context.wait("reading the log");
+    let (mut all, mut faults) = (json!({}), Vec::new());
+    for log in &logs {
+        let check = service.get(format!("/control/audit/{log}/check")).await?.value()?;
+        let fault = check["fault"].as_str().map(|fault| format!("{log}: {}", printable(fault)));
+        faults.extend(fault);
+        all[log] = check;
+    }
+    drop(waiting);
+    context.print(&all, || {
+        let line = |log: &&str| {
+            let check = &all[log];
+            let (entries, head) = (number(check, "entries"), text(check, "head"));
+            format!("{log:<7} {entries} entries fit, the last one is {head}\n")
+        };
+        logs.iter().map(line).collect()
+    })?;
+    match faults.is_empty() {
+        true => Ok(()),
+        false => Err(CliError::Found(faults.join("; "))),
+    }
+}

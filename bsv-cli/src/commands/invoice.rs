@@ -1,0 +1,208 @@
+//! Invoices, and lists of them of any length.
+
+use bsv_invoicing::{InvoiceId, InvoiceState, MAX_SATOSHIS};
+use clap::{Args, Subcommand};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use crate::consent::Consent;
+use crate::context::{Context, Stores};
+use crate::error::CliError;
+use crate::expiry::Expiry;
+use crate::output::{self, Members, field, number, text};
+use crate::service::{Answer, ReachError};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum InvoiceCommand {
+    /// Create an invoice, and print it with the URL to pay to
+    Create(CreateArguments),
+    /// Show an invoice and the URL to pay to
+    Get(GetArguments),
+    /// List invoices in the order of their creation
+    List(ListArguments),
+    /// Delete an invoice that is not paid
+    Delete(DeleteArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CreateArguments {
+    /// The amount
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MAX_SATOSHIS))]
+    satoshis: u64,
+    /// What is paid for
+    #[arg(long, value_name = "TEXT")]
+    description: Option<String>,
+    /// A reference of your own
+    #[arg(long, value_name = "TEXT")]
+    reference: Option<String>,
+    /// Until when it can be paid [default: for wallet.paymentExpiryHours]
+    #[command(flatten)]
+    expiry: Expiry,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GetArguments {
+    /// The id of the invoice
+    id: InvoiceId,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ListArguments {
+    /// Only those in this state: pending, paid or expired
+    #[arg(long, value_name = "STATE")]
+    state: Option<InvoiceState>,
+    /// How many at most [default: all]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    limit: Option<u64>,
+    /// Begin with the newest
+    #[arg(long)]
+    newest_first: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DeleteArguments {
+    /// The id of the invoice
+    id: InvoiceId,
+    #[command(flatten)]
+    consent: Consent,
+}
+
+impl InvoiceCommand {
+    pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
+        match self {
+            Self::Create(arguments) => arguments.run(context).await,
+            Self::Get(arguments) => arguments.run(context).await,
+            Self::List(arguments) => arguments.run(context).await,
+            Self::Delete(arguments) => arguments.run(context).await,
+        }
+    }
+}
+
+impl CreateArguments {
+    async fn run(self, context: &Context) -> Result<(), CliError> {
+        let invoice = json!({
+            "satoshis": self.satoshis,
+            "description": self.description,
+            "reference": self.reference,
+            "expiresAt": self.expiry.moment(),
+        });
+        let mut service = context.service(Stores::Wallet).await?;
+        show(context, &service.post("/api/v1/invoices", invoice).await?)
+    }
+}
+
+impl GetArguments {
+    async fn run(self, context: &Context) -> Result<(), CliError> {
+        let mut service = context.service(Stores::Wallet).await?;
+        show(context, &service.get(format!("/api/v1/invoices/{}", self.id)).await?)
+    }
+}
+
+impl DeleteArguments {
+    async fn run(self, context: &Context) -> Result<(), CliError> {
+        let id = self.id;
+        let effect = format!("Invoice {id} can then neither be paid nor be shown.");
+        self.consent.ask(context, &effect, "Delete it?", "deleted")?;
+        let mut service = context.service(Stores::Wallet).await?;
+        service.delete(format!("/api/v1/invoices/{id}")).await?;
+        context.print(json!({ "deleted": id.as_str() }), || format!("Invoice {id} is deleted\n"))
+    }
+}
+
+/// Shows an invoice, a line per field.
+fn show(context: &Context, answer: &Answer) -> Result<(), CliError> {
+    let url = Value::from(answer.payment_url.as_deref());
+    let invoice = answer.value()?;
+    let members = Members::read(&answer.body).map_err(ReachError::Nonsense)?;
+    context.print(members.with("paymentUrl", &url), || {
+        let state = text(&invoice, "state");
+        let until = if state == "expired" { "expired" } else { "expires" };
+        [
+            format!(
+                "Invoice {} of {} satoshis, {state}\n",
+                text(&invoice, "id"),
+                invoice["satoshis"]
+            ),
+            field("description", &invoice["description"]),
+            field("reference", &invoice["reference"]),
+            field("created", &invoice["createdAt"]),
+            field(until, &invoice["expiresAt"]),
+            field("paid", &invoice["paymentReceivedAt"]),
+            field("pay to", &url),
+        ]
+        .concat()
+    })
+}
+
+/// How many invoices are asked for at once.
+const PAGE: u64 = 1000;
+
+impl ListArguments {
+    /// Prints page by page, so that a list of any length takes little memory.
+    async fn run(self, context: &Context) -> Result<(), CliError> {
+        let mut service = context.service(Stores::Wallet).await?;
+        let mut left = self.limit.unwrap_or(u64::MAX);
+        let (mut path, mut is_first) = (Some(self.first_page()), true);
+        while let Some(page) = path.filter(|_| left > 0) {
+            let answer = service.get(page).await?;
+            let invoices: Vec<&RawValue> =
+                serde_json::from_str(&answer.body).map_err(ReachError::Nonsense)?;
+            let invoices = &invoices[..invoices.len().min(left.try_into().unwrap_or(usize::MAX))];
+            if !invoices.is_empty() {
+                output::print(&match context.is_json {
+                    true => lines(invoices, is_first),
+                    false => rows(context, invoices, is_first)?,
+                })?;
+                is_first = false;
+            }
+            left -= invoices.len() as u64;
+            path = answer.next;
+        }
+        Ok(output::print(match (context.is_json, is_first) {
+            (true, true) => "[]\n",
+            (true, false) => "\n]\n",
+            (false, true) => "There is no such invoice\n",
+            (false, false) => "",
+        })?)
+    }
+
+    fn first_page(&self) -> String {
+        let mut path = format!("/api/v1/invoices?limit={}", self.limit.unwrap_or(PAGE).min(PAGE));
+        if let Some(state) = self.state {
+            path.push_str(&format!("&state={state}"));
+        }
+        if self.newest_first {
+            path.push_str("&order=desc");
+        }
+        path
+    }
+}
+
+/// A part of a JSON array, an invoice a line.
+fn lines(invoices: &[&RawValue], is_first: bool) -> String {
+    let mut text = String::new();
+    for (place, invoice) in invoices.iter().enumerate() {
+        text.push_str(if is_first && place == 0 { "[\n" } else { ",\n" });
+        text.push_str(invoice.get());
+    }
+    text
+}
+
+/// A part of a table, whose rows stand under those of the parts before.
+fn rows(context: &Context, invoices: &[&RawValue], is_first: bool) -> Result<String, CliError> {
+    let header = ["id", "state", "satoshis", "expires", "reference and description"];
+    let mut table = context.table(&header).continued(!is_first, &[12, 7, 16, 27]);
+    for invoice in invoices {
+        let invoice: Value = serde_json::from_str(invoice.get()).map_err(ReachError::Nonsense)?;
+        let mut words = vec![text(&invoice, "reference"), text(&invoice, "description")];
+        words.retain(|words| !words.is_empty());
+        table.add([
+            text(&invoice, "id"),
+            text(&invoice, "state"),
+            number(&invoice, "satoshis"),
+            text(&invoice, "expiresAt"),
+            words.join("  "),
+        ]);
+    }
+    Ok(table.to_string())
+}

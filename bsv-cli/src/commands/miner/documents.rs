@@ -1,0 +1,143 @@
+//! What documents tell, and what is signed.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use bsv_minerid::{Alias, MinerContact};
+use clap::{Args, ValueEnum};
+use serde_json::json;
+
+use super::Name;
+use crate::arguments::height;
+use crate::context::{Context, Stores};
+use crate::error::CliError;
+use crate::files;
+use crate::output::printable;
+
+#[derive(Debug, Args)]
+pub(crate) struct ScriptArguments {
+    #[command(flatten)]
+    name: Name,
+    /// The height of the block
+    #[arg(long, short = 't', value_name = "N", value_parser = height())]
+    height: u32,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ContactArguments {
+    #[command(flatten)]
+    name: Name,
+    /// What to set, such as email=me@example.com; nothing shows what is set
+    #[arg(value_name = "KEY=VALUE")]
+    pairs: Vec<KeyValue>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExtensionsArguments {
+    #[command(flatten)]
+    name: Name,
+    /// A JSON object, or - for standard input
+    file: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DataRefsArguments {
+    #[command(flatten)]
+    name: Name,
+    /// JSON: {"dataRefs":{"refs":[{"brfcIds":[…],"data":{…},"vout":N}]}}, or - for standard input
+    file: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BlindSigningArguments {
+    #[command(flatten)]
+    name: Name,
+    /// Whether it does
+    #[arg(value_enum)]
+    switch: Switch,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Switch {
+    On,
+    Off,
+}
+
+/// A member of a minerContact.
+#[derive(Clone, Debug)]
+pub(crate) struct KeyValue(String, String);
+
+impl FromStr for KeyValue {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.split_once('=') {
+            Some((key, value)) if !key.is_empty() => Ok(Self(key.to_owned(), value.to_owned())),
+            _ => Err("expected KEY=VALUE"),
+        }
+    }
+}
+
+impl ScriptArguments {
+    pub(crate) fn new(alias: Alias, height: u32) -> Self {
+        Self { name: Name { alias }, height }
+    }
+
+    pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
+        let (alias, height) = (self.name.alias, self.height);
+        let mut service = context.service(Stores::Identities).await?;
+        let script = service.get(format!("/opreturn/{alias}/{height}")).await?.body;
+        let json = json!({ "alias": alias.as_str(), "height": height, "script": script });
+        context.print(json, || format!("{}\n", printable(&script)))
+    }
+}
+
+impl ContactArguments {
+    pub(crate) fn new(alias: Alias, pairs: Vec<KeyValue>) -> Self {
+        Self { name: Name { alias }, pairs }
+    }
+
+    pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
+        // Their order enters documents.
+        let pairs = self.pairs.into_iter().map(|KeyValue(key, value)| (key, value));
+        let contact: MinerContact = pairs.collect();
+        let mut service = context.service(Stores::Identities).await?;
+        let path = format!("/control/minerids/{}/contact", self.name.alias);
+        let answer = service.post(path, contact.to_json()).await?;
+        let whole = answer.value()?;
+        context.print(&answer.body, || format!("{whole:#}\n"))
+    }
+}
+
+impl ExtensionsArguments {
+    pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
+        set(context, &self.name.alias, "extensions", &files::read_text(&self.file)?).await
+    }
+}
+
+impl DataRefsArguments {
+    pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
+        set(context, &self.name.alias, "data", &files::read_text(&self.file)?).await
+    }
+}
+
+/// Sets what documents hold or refer to. Order and spelling of `json` enter documents.
+async fn set(context: &Context, alias: &Alias, what: &str, json: &str) -> Result<(), CliError> {
+    let mut service = context.service(Stores::Identities).await?;
+    let answer = service.post(format!("/control/minerids/{alias}/{what}"), json).await?;
+    context.print(&answer.body, || format!("Documents of alias \"{alias}\" change accordingly\n"))
+}
+
+impl BlindSigningArguments {
+    pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
+        let alias = self.name.alias;
+        let switch = json!({ "on": self.switch == Switch::On });
+        let mut service = context.service(Stores::Identities).await?;
+        let answer =
+            service.post(format!("/control/minerids/{alias}/blind-signing"), switch).await?;
+        context.print(&answer.body, || match self.switch {
+            Switch::On => format!("Alias \"{alias}\" signs any hash that it is asked to sign\n"),
+            Switch::Off => format!("Alias \"{alias}\" signs documents only\n"),
+        })
+    }
+}

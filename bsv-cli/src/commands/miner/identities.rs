@@ -1,0 +1,169 @@
+//! Which identities there are.
+
+use std::path::PathBuf;
+
+use bsv_server::Create;
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::{Name, RevocationKeystore};
+use crate::context::{Context, Stores};
+use crate::error::CliError;
+use crate::files::absolute;
+use crate::output::{elements, field, printable, text};
+
+#[derive(Debug, Args)]
+pub(crate) struct CreateArguments {
+    #[command(flatten)]
+    name: Name,
+    /// The generation of the protocol: 0.2, with a VCTx, or 1.0, with a revocation key
+    #[arg(long, value_name = "VERSION", default_value = "0.2", value_parser = ["0.2", "1.0"])]
+    protocol: String,
+    #[command(flatten)]
+    revocation_keystore: RevocationKeystore,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ImportArguments {
+    /// The directory that holds .minerid-client, .keystore and perhaps .revocationkeystore
+    #[arg(long, value_name = "HOME")]
+    from: PathBuf,
+    #[command(flatten)]
+    revocation_keystore: RevocationKeystore,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ListArguments {}
+
+#[derive(Debug, Args)]
+pub(crate) struct ShowArguments {
+    #[command(flatten)]
+    name: Name,
+}
+
+impl CreateArguments {
+    pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
+        let alias = self.name.alias;
+        let identity = json!({
+            "alias": alias.as_str(),
+            "protocol": self.protocol,
+            "revocationKeystore": self.revocation_keystore.absolute(),
+        });
+        let mut service = context.service_after(Create::Identities, Stores::Identities).await?;
+        let answer = service.post("/control/minerids", identity).await?;
+        let identity = answer.value()?;
+        context.print(&answer.body, || {
+            let made =
+                format!("Alias \"{alias}\" has the new miner id {}\n", text(&identity, "minerId"));
+            match identity["revocationKey"].as_str() {
+                Some(key) => format!("{made}Its revocation key is {key}\n"),
+                None => made,
+            }
+        })
+    }
+}
+
+impl ImportArguments {
+    pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
+        let home = json!({
+            "from": absolute(Some(&self.from)),
+            "revocationKeystore": self.revocation_keystore.absolute(),
+        });
+        let mut service = context.service_after(Create::Identities, Stores::Identities).await?;
+        let waiting = context.wait("importing");
+        let answer = service.post("/control/import", home).await?;
+        drop(waiting);
+        let imported = answer.value()?;
+        context.print(&answer.body, || {
+            let aliases = elements(&imported["aliases"]).iter().filter_map(Value::as_str);
+            aliases.map(|alias| format!("Imported alias \"{alias}\"\n")).collect()
+        })
+    }
+}
+
+impl ListArguments {
+    pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
+        let mut service = context.service(Stores::Identities).await?;
+        let answer = service.get("/control/minerids").await?;
+        let identities = answer.value()?;
+        context.print(&answer.body, || {
+            if elements(&identities).is_empty() {
+                return "There is no identity: make one with miner create\n".to_owned();
+            }
+            let vctx_or_key = "VCTx or revocation key";
+            let header = ["alias", "protocol", "miner id", "keys", vctx_or_key, "announced"];
+            let mut table = context.table(&header);
+            for identity in elements(&identities) {
+                table.add([
+                    text(identity, "alias"),
+                    text(identity, "protocol"),
+                    text(identity, "minerId"),
+                    elements(&identity["minerIds"]).len().to_string(),
+                    vctx_or_revocation_key(identity),
+                    announced(identity),
+                ]);
+            }
+            table.to_string()
+        })
+    }
+}
+
+impl ShowArguments {
+    pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
+        let mut service = context.service(Stores::Identities).await?;
+        let answer = service.get(format!("/control/minerids/{}", self.name.alias)).await?;
+        let identity = answer.value()?;
+        context.print(&answer.body, || describe(&identity))
+    }
+}
+
+/// An identity, a line per field.
+fn describe(identity: &Value) -> String {
+    let mut described = format!(
+        "Alias \"{}\" of protocol {}\n",
+        text(identity, "alias"),
+        text(identity, "protocol")
+    );
+    described.push_str(&field("miner id", &identity["minerId"]));
+    for earlier in elements(&identity["minerIds"]).iter().rev().skip(1) {
+        described.push_str(&field("before that", earlier));
+    }
+    let is_signing = identity["blindSigning"].as_bool().unwrap_or_default();
+    let vctx = if identity["vctx"].is_null() { Value::Null } else { vctx(identity).into() };
+    described.push_str(&field("VCTx", &vctx));
+    described.push_str(&field("revocation", &identity["revocationKey"]));
+    described.push_str(&field("announced", &announced(identity).into()));
+    described
+        .push_str(&field("signs", &(if is_signing { "any hash" } else { "documents" }).into()));
+    for (name, value) in identity["minerContact"].as_object().into_iter().flatten() {
+        let value = printable(value.as_str().unwrap_or_default());
+        described.push_str(&format!("contact      {}={value}\n", printable(name)));
+    }
+    described
+}
+
+fn vctx_or_revocation_key(identity: &Value) -> String {
+    match identity["revocationKey"].as_str() {
+        Some(key) => printable(key),
+        None => vctx(identity),
+    }
+}
+
+/// The state of a VCTx, and where it is.
+fn vctx(identity: &Value) -> String {
+    let vctx = &identity["vctx"];
+    format!("{} {}", text(vctx, "state"), text(vctx, "outpoint")).trim_end().to_owned()
+}
+
+fn announced(identity: &Value) -> String {
+    if identity["state"] == "closed" {
+        return "closed".to_owned();
+    }
+    let announced = elements(&identity["announced"]).iter().filter_map(Value::as_str);
+    let words = announced.map(|announcement| match announcement {
+        "revocationKey" => "new revocation key".to_owned(),
+        "partialRevocation" | "completeRevocation" => "revocation".to_owned(),
+        other => printable(other),
+    });
+    words.collect::<Vec<_>>().join(", ")
+}

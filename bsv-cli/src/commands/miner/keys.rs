@@ -1,0 +1,131 @@
+//! The keys of an identity.
+
+use bsv_tx::PublicKey;
+use clap::Args;
+use serde_json::json;
+
+use super::{Name, RevocationKeystore};
+use crate::consent::Consent;
+use crate::context::{Context, Stores};
+use crate::error::CliError;
+use crate::output::{printable, text};
+
+#[derive(Debug, Args)]
+pub(crate) struct IdArguments {
+    #[command(flatten)]
+    name: Name,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RotateArguments {
+    #[command(flatten)]
+    name: Name,
+    /// Rotate even if no block was seen to show the last new key, which is then passed over (1.0)
+    #[arg(long)]
+    force: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RotateRevocationKeyArguments {
+    #[command(flatten)]
+    name: Name,
+    #[command(flatten)]
+    revocation_keystore: RevocationKeystore,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ConfirmArguments {
+    #[command(flatten)]
+    name: Name,
+    #[command(flatten)]
+    consent: Consent,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct UpgradeArguments {
+    #[command(flatten)]
+    name: Name,
+    /// The first key of the identity [default: the key numbered 1]
+    #[arg(long, alias = "firstminerid", short, value_name = "KEY")]
+    first_key: Option<PublicKey>,
+    #[command(flatten)]
+    revocation_keystore: RevocationKeystore,
+    #[command(flatten)]
+    consent: Consent,
+}
+
+impl IdArguments {
+    pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
+        let alias = self.name.alias;
+        let mut service = context.service(Stores::Identities).await?;
+        let key = service.get(format!("/minerid/{alias}")).await?.body;
+        let json = json!({ "alias": alias.as_str(), "minerId": key });
+        context.print(json, || format!("{}\n", printable(&key)))
+    }
+}
+
+impl RotateArguments {
+    pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
+        let alias = self.name.alias;
+        let mut service = context.service(Stores::Identities).await?;
+        let how = json!({ "force": self.force });
+        let answer = service.post(format!("/control/minerids/{alias}/rotate"), how).await?;
+        let identity = answer.value()?;
+        context.print(&answer.body, || {
+            format!("Alias \"{alias}\" now has the miner id {}\n", text(&identity, "minerId"))
+        })?;
+        context.advise("The next block that carries it announces the rotation.")
+    }
+}
+
+impl RotateRevocationKeyArguments {
+    pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
+        let alias = self.name.alias;
+        let mut service = context.service(Stores::Identities).await?;
+        let keys = json!({ "revocationKeystore": self.revocation_keystore.absolute() });
+        let answer =
+            service.post(format!("/control/minerids/{alias}/revocation-key"), keys).await?;
+        let identity = answer.value()?;
+        context.print(&answer.body, || {
+            let key = text(&identity, "revocationKey");
+            format!("Alias \"{alias}\" now has the revocation key {key}\n")
+        })?;
+        context.advise("The next block that carries it announces the new key.")
+    }
+}
+
+impl ConfirmArguments {
+    pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
+        let alias = self.name.alias;
+        let effect = format!(
+            "Alias \"{alias}\" stops announcing its changes: nodes that have not seen them in a block \
+             do not take its later documents."
+        );
+        self.consent.ask(context, &effect, "Confirm?", "confirmed")?;
+        let mut service = context.service(Stores::Identities).await?;
+        let answer = service.post(format!("/control/minerids/{alias}/confirm"), json!({})).await?;
+        context.print(&answer.body, || {
+            format!("All that alias \"{alias}\" announced counts as seen in a block\n")
+        })
+    }
+}
+
+impl UpgradeArguments {
+    pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
+        let alias = self.name.alias;
+        let effect =
+            format!("Alias \"{alias}\" is of protocol 1.0 from then on, and never of 0.2.");
+        self.consent.ask(context, &effect, "Upgrade it?", "upgraded")?;
+        let mut service = context.service(Stores::Identities).await?;
+        let upgrade = json!({
+            "firstMinerId": self.first_key.map(|key| key.to_string()),
+            "revocationKeystore": self.revocation_keystore.absolute(),
+        });
+        let answer = service.post(format!("/control/minerids/{alias}/upgrade"), upgrade).await?;
+        let identity = answer.value()?;
+        context.print(&answer.body, || {
+            let key = text(&identity, "revocationKey");
+            format!("Alias \"{alias}\" is of protocol 1.0 now, with the revocation key {key}\n")
+        })
+    }
+}

@@ -1,0 +1,140 @@
+//! Revoking keys and identities.
+
+use bsv_minerid::Alias;
+use bsv_tx::PublicKey;
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::{Name, RevocationKeystore};
+use crate::consent::Consent;
+use crate::context::{Context, Stores};
+use crate::error::CliError;
+use crate::output::text;
+
+#[derive(Debug, Args)]
+pub(crate) struct RevokeArguments {
+    #[command(flatten)]
+    name: Name,
+    /// The oldest key that is compromised: it and those after it are revoked (1.0)
+    #[arg(long, value_name = "KEY", conflicts_with = "all")]
+    back_to: Option<PublicKey>,
+    /// Revoke all keys (1.0)
+    #[arg(long)]
+    all: bool,
+    #[command(flatten)]
+    revocation_keystore: RevocationKeystore,
+    #[command(flatten)]
+    consent: Consent,
+}
+
+/// What is revoked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Revoked {
+    /// The VCTx of an identity of protocol 0.2, and with it the identity.
+    Vctx,
+    /// The keys back to this one, of an identity of protocol 1.0.
+    BackTo(PublicKey),
+    /// All keys of an identity of protocol 1.0.
+    All,
+}
+
+impl RevokeArguments {
+    pub(crate) fn new(
+        name: Name,
+        revoked: Revoked,
+        revocation_keystore: RevocationKeystore,
+        consent: Consent,
+    ) -> Self {
+        let (back_to, all) = match revoked {
+            Revoked::Vctx => (None, false),
+            Revoked::BackTo(key) => (Some(key), false),
+            Revoked::All => (None, true),
+        };
+        Self { name, back_to, all, revocation_keystore, consent }
+    }
+
+    pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
+        let alias = &self.name.alias;
+        let revoked = match (self.back_to, self.all) {
+            (Some(key), _) => Revoked::BackTo(key),
+            (None, true) => Revoked::All,
+            (None, false) => Revoked::Vctx,
+        };
+        let mut service = context.service(Stores::Identities).await?;
+        let identity = service.get(format!("/control/minerids/{alias}")).await?.value()?;
+        check_protocol(alias, revoked, &identity)?;
+        self.consent.ask(context, &revoked.effect(alias), "Revoke?", "revoked")?;
+
+        let keystore = self.revocation_keystore.absolute();
+        let (action, body) = match revoked {
+            Revoked::Vctx => ("revoke", json!({})),
+            Revoked::BackTo(key) => (
+                "revoke-partially",
+                json!({ "minerId": key.to_string(), "revocationKeystore": keystore }),
+            ),
+            Revoked::All => ("revoke-completely", json!({ "revocationKeystore": keystore })),
+        };
+        let waiting = context.wait("telling the node");
+        let answer = service.post(format!("/control/minerids/{alias}/{action}"), body).await?;
+        drop(waiting);
+        let identity = answer.value()?;
+        context.print(&answer.body, || revoked.describe(alias, &identity))?;
+        match revoked {
+            Revoked::Vctx => Ok(()),
+            Revoked::BackTo(_) => {
+                context.advise("The next block that carries it announces the revocation.")
+            }
+            Revoked::All => context
+                .advise("Documents announce the revocation until a block was seen to show it."),
+        }
+    }
+}
+
+/// Without a flag nothing of an identity of protocol 1.0 is revoked, and with one nothing of another.
+fn check_protocol(alias: &Alias, revoked: Revoked, identity: &Value) -> Result<(), CliError> {
+    let protocol = text(identity, "protocol");
+    let needed = match (revoked, protocol.as_str()) {
+        (Revoked::Vctx, "1.0") => "use miner revoke with --back-to KEY or --all",
+        (Revoked::BackTo(_) | Revoked::All, "0.2") => {
+            "use miner revoke without --back-to and --all"
+        }
+        _ => return Ok(()),
+    };
+    Err(CliError::Unfitting(format!("alias \"{alias}\" is of protocol {protocol}: {needed}")))
+}
+
+impl Revoked {
+    fn effect(self, alias: &Alias) -> String {
+        match self {
+            Self::Vctx => {
+                format!("The VCTx of alias \"{alias}\" is spent, which ends the identity for good.")
+            }
+            Self::BackTo(key) => format!(
+                "The keys of alias \"{alias}\" back to {key} are revoked for good; it goes on with a \
+                 new one."
+            ),
+            Self::All => format!(
+                "All keys of alias \"{alias}\" are revoked, which ends the identity for good."
+            ),
+        }
+    }
+
+    fn describe(self, alias: &Alias, identity: &Value) -> String {
+        match self {
+            Self::Vctx => format!(
+                "Alias \"{alias}\" is revoked\nIts VCTx {} is spent by transaction {}\n",
+                text(&identity["vctx"], "outpoint"),
+                text(&identity["vctx"], "txid")
+            ),
+            Self::BackTo(_) => format!(
+                "The miner ids of alias \"{alias}\" are revoked back to {}, and the node has been \
+                 told\nIt now has the miner id {}\n",
+                text(identity, "compromisedMinerId"),
+                text(identity, "minerId")
+            ),
+            Self::All => format!(
+                "All miner ids of alias \"{alias}\" are revoked, and the node has been told\n"
+            ),
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Payments by the wallet.
+
+use clap::{Args, Subcommand};
+use serde_json::json;
+
+use crate::consent::Consent;
+use crate::context::{Context, Stores};
+use crate::error::CliError;
+use crate::output::{elements, number, text};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum OutgoingCommand {
+    /// List the last 100 payments by the wallet, the newest first
+    List(ListArguments),
+    /// Cancel a payment whose payee does not answer, by spending one of its coins otherwise
+    Cancel(CancelArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ListArguments {
+    /// Those before the payment of this id
+    #[arg(long, value_name = "ID")]
+    before: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CancelArguments {
+    /// The id of the payment
+    id: u64,
+    #[command(flatten)]
+    consent: Consent,
+}
+
+impl OutgoingCommand {
+    pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
+        match self {
+            Self::List(arguments) => arguments.run(context).await,
+            Self::Cancel(arguments) => arguments.run(context).await,
+        }
+    }
+}
+
+impl ListArguments {
+    async fn run(self, context: &Context) -> Result<(), CliError> {
+        let query = self.before.map(|id| format!("?before={id}")).unwrap_or_default();
+        let mut service = context.service(Stores::Wallet).await?;
+        let answer = service.get(format!("/control/wallet/payments{query}")).await?;
+        let payments = answer.value()?;
+        context.print(&answer.body, || {
+            if elements(&payments).is_empty() {
+                return "There is no payment\n".to_owned();
+            }
+            let header = ["id", "state", "satoshis", "fee", "block", "transaction", "paid to"];
+            let mut table = context.table(&header);
+            for payment in elements(&payments) {
+                table.add([
+                    number(payment, "id"),
+                    text(payment, "state"),
+                    number(payment, "satoshis"),
+                    number(payment, "fee"),
+                    number(payment, "blockHeight"),
+                    text(payment, "txid"),
+                    text(payment, "url"),
+                ]);
+            }
+            table.to_string()
+        })
+    }
+}
+
+impl CancelArguments {
+    async fn run(self, context: &Context) -> Result<(), CliError> {
+        let id = self.id;
+        let effect = format!(
+            "One of the coins of payment {id} is spent otherwise, so that its payee is not paid."
+        );
+        self.consent.ask(context, &effect, "Cancel it?", "cancelled")?;
+        let mut service = context.service(Stores::Wallet).await?;
+        let waiting = context.wait("cancelling");
+        let answer =
+            service.post(format!("/control/wallet/payments/{id}/cancel"), json!({})).await?;
+        drop(waiting);
+        let payment = answer.value()?;
+        context.print(&answer.body, || format!("Payment {id} is {}\n", text(&payment, "state")))
+    }
+}

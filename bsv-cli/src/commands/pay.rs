@@ -1,0 +1,89 @@
+//! Paying.
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::consent::Consent;
+use crate::context::{Context, Stores, Unattended};
+use crate::error::CliError;
+use crate::output::{field, number, text};
+
+#[derive(Debug, Args)]
+pub(crate) struct PayArguments {
+    /// The payment URL
+    url: String,
+    /// The most to pay, in satoshis, fee included
+    #[arg(long, value_name = "N")]
+    max: Option<u64>,
+    /// Show what would be paid, and pay nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Do not ask before paying; outside a terminal nobody is asked
+    #[arg(long)]
+    yes: bool,
+}
+
+impl PayArguments {
+    pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
+        let context = &context.with_unattended(Unattended::GoOn);
+        let consent = Consent::new(self.yes);
+        let payment = json!({ "payToURL": self.url });
+        let mut service = context.service(Stores::Wallet).await?;
+        if self.dry_run || self.max.is_some() || consent.would_ask(context) {
+            let answer = service.post("/control/wallet/pay/preview", &payment).await?;
+            let preview = answer.value()?;
+            if self.dry_run {
+                return context.print(&answer.body, || format!("{}\n", describe(&preview)));
+            }
+            check_limit(&preview, self.max)?;
+            // What goes on with an earlier payment spends nothing more.
+            if preview["made"].is_null() {
+                consent.ask(context, &format!("{}.", describe(&preview)), "Pay?", "paid")?;
+            }
+        }
+        let waiting = context.wait("paying");
+        let answer = service.post("/api/v1/pay", &payment).await?;
+        drop(waiting);
+        let paid = answer.value()?;
+        context.print(&answer.body, || {
+            [
+                "Paid\n".to_owned(),
+                field("id", &paid["id"]),
+                field("transaction", &paid["tx_id"]),
+                field("memo", &paid["memo"]),
+            ]
+            .concat()
+        })
+    }
+}
+
+/// The payment that there is already, or else what would be paid.
+fn terms(preview: &Value) -> &Value {
+    Some(&preview["made"]).filter(|made| !made.is_null()).unwrap_or(preview)
+}
+
+fn check_limit(preview: &Value, max: Option<u64>) -> Result<(), CliError> {
+    let satoshis = |name: &str| terms(preview)[name].as_u64().unwrap_or_default();
+    let needed = satoshis("satoshis").saturating_add(satoshis("fee"));
+    match max.filter(|max| needed > *max) {
+        Some(max) => Err(CliError::OverMax { needed, max }),
+        None => Ok(()),
+    }
+}
+
+/// Says what would be paid.
+fn describe(preview: &Value) -> String {
+    let terms = terms(preview);
+    let (satoshis, fee) = (number(terms, "satoshis"), number(terms, "fee"));
+    if !preview["made"].is_null() {
+        let (id, state) = (number(terms, "id"), text(terms, "state"));
+        return format!(
+            "Payment {id} of {satoshis} satoshis and a fee of {fee} is {state} already"
+        );
+    }
+    let memo = match text(terms, "memo") {
+        memo if memo.is_empty() => memo,
+        memo => format!(" for \"{memo}\""),
+    };
+    format!("{} asks for {satoshis} satoshis{memo}, and the fee is {fee}", text(terms, "payee"))
+}

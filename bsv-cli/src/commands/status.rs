@@ -1,0 +1,132 @@
+//! The whole service at a glance.
+
+use clap::Args;
+use serde_json::Value;
+
+use crate::context::{Context, Stores};
+use crate::error::CliError;
+use crate::output::{ATTENTION, GOOD, elements, number, painted, printable, text};
+
+#[derive(Debug, Args)]
+pub(crate) struct StatusArguments {}
+
+impl StatusArguments {
+    /// Only if nothing needs attention it is a success.
+    pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
+        let mut service = context.service(Stores::All).await?;
+        let waiting = context.wait("looking");
+        let answer = service.get("/control/status").await?;
+        drop(waiting);
+        let status = answer.value()?;
+        context.print(&answer.body, || {
+            attention(&status, context.colors.stdout) + &describe(&status)
+        })?;
+        match is_well(&status) {
+            true => Ok(()),
+            false => Err(CliError::Told),
+        }
+    }
+}
+
+fn is_well(status: &Value) -> bool {
+    elements(&status["attention"]).is_empty() && status["ready"] == true
+}
+
+/// What needs attention, which is told first.
+fn attention(status: &Value, is_colored: bool) -> String {
+    if is_well(status) {
+        return painted("All is well", GOOD, is_colored) + "\n";
+    }
+    let mut text = painted("This needs attention:", ATTENTION, is_colored) + "\n";
+    let sentences = elements(&status["attention"]).iter().filter_map(Value::as_str);
+    sentences.for_each(|sentence| text.push_str(&format!("  {}\n", printable(sentence))));
+    if elements(&status["attention"]).is_empty() {
+        text.push_str("  the service is not ready\n");
+    }
+    text
+}
+
+fn describe(status: &Value) -> String {
+    let mut described = String::new();
+    let mut line = |name: &str, value: String| {
+        described.push_str(&format!("{name:<13}{value}\n"));
+    };
+    line("version", text(status, "version"));
+    line("network", text(status, "network"));
+    line("data", text(status, "dataDir"));
+    let listeners = elements(&status["listeners"]);
+    for listener in listeners {
+        line("listening", format!("{} {}", text(listener, "name"), text(listener, "url")));
+    }
+    if listeners.is_empty() {
+        line("listening", "no server runs".to_owned());
+    }
+    line("node", node(&status["node"]));
+    line("stores", stores(&status["stores"]));
+    line("clock", status["clock"].as_str().map_or("right".to_owned(), printable));
+    line(
+        "keys",
+        match status["keystore"]["isSealed"].as_bool() {
+            Some(true) => "sealed".to_owned(),
+            Some(false) => "not sealed".to_owned(),
+            None => "none".to_owned(),
+        },
+    );
+    line("last backup", status["lastBackup"]["at"].as_str().map_or("none".to_owned(), printable));
+    if let Some(wallet) = status["wallet"].as_object() {
+        let figure = |name: &str| wallet.get(name).and_then(Value::as_u64).unwrap_or_default();
+        line("balance", format!("{} satoshis", figure("balance")));
+        line("payments", format!("{} open", figure("openPayments")));
+    }
+    for identity in elements(&status["minerid"]["aliases"]) {
+        line("alias", alias(identity));
+    }
+    described
+}
+
+fn node(node: &Value) -> String {
+    let mut described = match node["state"].as_str() {
+        Some("none") => "not configured".to_owned(),
+        Some("away") => "does not answer".to_owned(),
+        _ => text(node, "state"),
+    };
+    if node["height"].is_u64() {
+        let (height, hash) = (number(node, "height"), text(node, "hash"));
+        described.push_str(&format!(", block {height} {hash}"));
+    }
+    if let Some(seconds) = node["tipAgeSeconds"].as_u64() {
+        described.push_str(&format!(", {} old", age(seconds)));
+    }
+    if node["txindex"] == false {
+        described.push_str(", without an index of transactions");
+    }
+    described
+}
+
+fn stores(stores: &Value) -> String {
+    let damaged = elements(&stores["damaged"]).iter().filter_map(Value::as_str);
+    let damaged = damaged.map(|store| format!(", {} damaged", printable(store)));
+    let state = if stores["state"] == "writable" { "writable" } else { "not writable" };
+    state.to_owned() + &damaged.collect::<String>()
+}
+
+fn alias(identity: &Value) -> String {
+    let alarms = elements(&identity["alarms"]).iter().filter_map(Value::as_str);
+    let alarms: Vec<_> = alarms.map(printable).collect();
+    let alias = text(identity, "alias");
+    let (protocol, key) = (text(identity, "protocol"), text(identity, "minerId"));
+    match alarms.is_empty() {
+        true => format!("{alias}, protocol {protocol}, {key}"),
+        false => format!("{alias}, protocol {protocol}, {key}: {}", alarms.join("; ")),
+    }
+}
+
+/// A time in the largest unit that it fills.
+fn age(seconds: u64) -> String {
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        120..7200 => format!("{} min", seconds / 60),
+        7200..172_800 => format!("{} h", seconds / 3600),
+        _ => format!("{} days", seconds / 86_400),
+    }
+}

@@ -1,0 +1,119 @@
+//! The tokens that callers show.
+
+use bsv_server::Grant;
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use crate::consent::Consent;
+use crate::context::{Context, Stores};
+use crate::error::CliError;
+use crate::expiry::Expiry;
+use crate::output::{elements, printable, text};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TokenCommand {
+    /// Make a token and print it, which is the only time that it is shown
+    Create(CreateArguments),
+    /// List the tokens, without what they are
+    List,
+    /// Accept a token no longer
+    Revoke(RevokeArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CreateArguments {
+    /// What it allows: wallet:read, wallet:write, wallet:pay, minerid:read, minerid:sign or
+    /// minerid:rotate; the last three also for one alias, such as minerid:sign:ALIAS. May be given
+    /// several times
+    #[arg(long = "scope", value_name = "SCOPE", required = true)]
+    scopes: Vec<Grant>,
+    /// What to call it
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    label: String,
+    #[command(flatten)]
+    expiry: Expiry,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RevokeArguments {
+    /// The id of the token: the 8 digits after bsv_
+    #[arg(value_parser = token_id)]
+    id: String,
+    #[command(flatten)]
+    consent: Consent,
+}
+
+impl TokenCommand {
+    pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
+        match self {
+            Self::Create(arguments) => arguments.run(context).await,
+            Self::List => list(context).await,
+            Self::Revoke(arguments) => arguments.run(context).await,
+        }
+    }
+}
+
+impl CreateArguments {
+    async fn run(self, context: &Context) -> Result<(), CliError> {
+        let token = json!({
+            "label": self.label,
+            "scopes": self.scopes.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            "expiresAt": self.expiry.moment(),
+        });
+        let mut service = context.service(Stores::Neither).await?;
+        let answer = service.post("/control/tokens", token).await?;
+        let token = answer.value()?;
+        context.print(&answer.body, || format!("{}\n", text(&token, "token")))?;
+        context.advise(&format!("This is token {}. It is not shown again.", text(&token, "id")))
+    }
+}
+
+async fn list(context: &Context) -> Result<(), CliError> {
+    let answer = context.service(Stores::Neither).await?.get("/control/tokens").await?;
+    let tokens = answer.value()?;
+    context.print(&answer.body, || {
+        if elements(&tokens).is_empty() {
+            return "There is no token: make one with token create\n".to_owned();
+        }
+        let mut table = context.table(&["id", "label", "scopes", "created", "expires"]);
+        for token in elements(&tokens) {
+            table.add([
+                text(token, "id"),
+                text(token, "label"),
+                scopes(token),
+                text(token, "createdAt"),
+                match token["isExpired"].as_bool() {
+                    Some(true) => format!("expired {}", text(token, "expiresAt")),
+                    _ => text(token, "expiresAt"),
+                },
+            ]);
+        }
+        table.to_string()
+    })
+}
+
+fn scopes(token: &Value) -> String {
+    let scopes = elements(&token["scopes"]).iter().filter_map(Value::as_str);
+    scopes.map(printable).collect::<Vec<_>>().join(" ")
+}
+
+impl RevokeArguments {
+    async fn run(self, context: &Context) -> Result<(), CliError> {
+        let id = self.id;
+        let effect = format!("Whoever shows token {id} is turned away from then on.");
+        self.consent.ask(context, &effect, "Revoke it?", "revoked")?;
+        let mut service = context.service(Stores::Neither).await?;
+        let answer = service.delete(format!("/control/tokens/{id}")).await?;
+        context.print(&answer.body, || format!("Token {id} is revoked\n"))
+    }
+}
+
+/// The id of a token, or a whole token, which holds it.
+fn token_id(text: &str) -> Result<String, String> {
+    let id = text.strip_prefix("bsv_").and_then(|rest| rest.split('_').next()).unwrap_or(text);
+    if id.len() == 8 && id.bytes().all(|c| c.is_ascii_hexdigit()) {
+        Ok(id.to_ascii_lowercase())
+    } else {
+        Err("expected 8 hexadecimal digits".to_owned())
+    }
+}

@@ -1,0 +1,171 @@
+//! What goes wrong, and how it is told.
+
+use std::io::ErrorKind;
+use std::path::PathBuf;
+
+use bsv_network::NodeError;
+use bsv_server::{ConfigError, OpenError, RestoreError};
+use bsv_store::{ArchiveError, FileError, LockError};
+use bsv_tx::BlockHash;
+use serde_json::{Value, json};
+use thiserror::Error;
+
+use crate::commands::miner::scan::ScanError;
+use crate::output::{Colors, ERROR, HINT, painted};
+use crate::service::{ReachError, Refusal};
+
+/// Why a command was not done.
+#[derive(Debug, Error)]
+pub(crate) enum CliError {
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error(transparent)]
+    Reach(#[from] ReachError),
+    /// What the service says.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// A question was not answered with yes.
+    #[error("not confirmed, so that nothing was {0}")]
+    NotConfirmed(&'static str),
+    #[error("nothing was {0}, since nobody can be asked: outside a terminal this needs --yes")]
+    NeedsYes(&'static str),
+    /// Arguments that go together in themselves do not fit what they are about.
+    #[error("{0}")]
+    Unfitting(String),
+    #[error("{needed} satoshis are needed, fee included, which is more than --max {max}")]
+    OverMax { needed: u64, max: u64 },
+    #[error("{} holds a wallet or identities already, and nothing was changed", .0.display())]
+    ThereAlready(PathBuf),
+    /// A check has found something.
+    #[error("{0}")]
+    Found(String),
+    /// What was printed says it already.
+    #[error("not well")]
+    Told,
+    /// A secret cannot be had.
+    #[error("{0}")]
+    Secret(String),
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error("cannot read {name}: {source}")]
+    Input { name: String, source: std::io::Error },
+    #[error("the backup cannot be read again: {0}")]
+    Archive(#[from] ArchiveError),
+    #[error("the backup is not whole: {0}")]
+    BackupCutShort(std::io::Error),
+    #[error("nothing was restored: {0}")]
+    Restore(#[from] RestoreError),
+    #[error("no node is configured: set rpcUser and rpcPassword")]
+    NoNode,
+    #[error(transparent)]
+    Node(#[from] NodeError),
+    #[error("the node does not know block {0}")]
+    UnknownBlock(BlockHash),
+    #[error("the node's chain ends before height {0}")]
+    BeyondTip(u32),
+    #[error(transparent)]
+    Scan(#[from] ScanError),
+    #[error("cannot write the result: {0}")]
+    Output(#[from] std::io::Error),
+}
+
+impl CliError {
+    /// Whether whoever reads the result has gone, which is no error.
+    pub(crate) fn is_reader_gone(&self) -> bool {
+        matches!(self, Self::Output(error) if error.kind() == ErrorKind::BrokenPipe)
+    }
+
+    /// A stable name for programs.
+    fn code(&self) -> &str {
+        match self {
+            Self::Config(_) => "bad-settings",
+            Self::Reach(ReachError::Open(OpenError::Lock(LockError::Held { .. }))) => "in-use",
+            Self::Reach(ReachError::Open(OpenError::Nothing { .. })) => "nothing-there",
+            Self::Reach(ReachError::Open(_)) => "cannot-open",
+            Self::Reach(ReachError::BrokenOff(_) | ReachError::Answer(_)) => "outcome-unknown",
+            Self::Reach(ReachError::Nonsense(_) | ReachError::Io(_)) => "cannot-ask",
+            Self::Refused(refusal) => &refusal.code,
+            Self::NotConfirmed(_) => "not-confirmed",
+            Self::NeedsYes(_) => "needs-yes",
+            Self::Unfitting(_) => "unfitting",
+            Self::OverMax { .. } => "over-limit",
+            Self::ThereAlready(_) => "there-already",
+            Self::Found(_) | Self::Told => "check-failed",
+            Self::Secret(_) => "no-secret",
+            Self::File(_) => "file-failed",
+            Self::Input { .. } => "cannot-read",
+            Self::Archive(_) | Self::BackupCutShort(_) => "backup-failed",
+            Self::Restore(_) => "not-restored",
+            Self::NoNode => "no-node",
+            Self::Node(_) => "node-failed",
+            Self::UnknownBlock(_) => "unknown-block",
+            Self::BeyondTip(_) => "beyond-tip",
+            Self::Scan(ScanError::Interrupted { .. }) => "interrupted",
+            Self::Scan(_) => "scan-failed",
+            Self::Output(_) => "cannot-write",
+        }
+    }
+
+    /// What to do next, where the error does not say it.
+    fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Config(_) => {
+                Some("mend the settings, then look at them with bsv-cli config show")
+            }
+            Self::Reach(ReachError::Open(OpenError::Lock(LockError::Held { .. }))) => {
+                Some("wait until that ends, or stop it, then run this again")
+            }
+            Self::Reach(ReachError::Open(OpenError::Nothing { .. })) => Some(
+                "name the right directory with --data-dir, or begin there with bsv-cli init, or with \
+                 bsv-cli restore",
+            ),
+            Self::ThereAlready(_) => Some("look at it with bsv-cli status, or start bsv-server"),
+            Self::Reach(ReachError::BrokenOff(_) | ReachError::Answer(_)) => {
+                Some("look whether it was done before you run this again")
+            }
+            Self::Refused(refusal) => hint_for(&refusal.code),
+            Self::Node(_) => Some("start the node, or set rpcHost and rpcPort to where it is"),
+            _ => None,
+        }
+    }
+
+    /// Tells the error on standard error: to programs as a JSON object, to people as a sentence and what
+    /// to do next.
+    pub(crate) fn tell(&self, is_json: bool, is_quiet: bool, colors: Colors) {
+        if matches!(self, Self::Told) {
+            return;
+        }
+        let hint = self.hint().filter(|_| !is_quiet);
+        if is_json {
+            eprintln!("{}", told_to_programs(self.code(), &self.to_string(), hint));
+            return;
+        }
+        eprintln!("{} {self}", painted("bsv-cli:", ERROR, colors.stderr));
+        if let Some(hint) = hint {
+            eprintln!("{} {hint}", painted("hint:", HINT, colors.stderr));
+        }
+    }
+}
+
+/// What to do about some refusals of the service.
+fn hint_for(code: &str) -> Option<&'static str> {
+    match code {
+        "insufficient-funds" => Some("look at bsv-cli wallet balance"),
+        "payment-outcome-unknown" => Some("follow it with bsv-cli outgoing list"),
+        "earlier-payment-open" => Some("cancel the earlier one with bsv-cli outgoing cancel"),
+        "network-unavailable" | "unavailable" | "internal-error" => {
+            Some("see what is wrong with bsv-cli status, and in the log of bsv-server")
+        }
+        "store-damaged" => Some("stop bsv-server, put the data directory aside, and restore"),
+        _ => None,
+    }
+}
+
+/// An error as a JSON object.
+pub(crate) fn told_to_programs(code: &str, message: &str, hint: Option<&str>) -> Value {
+    let mut error = json!({ "code": code, "message": message });
+    if let Some(hint) = hint {
+        error["hint"] = hint.into();
+    }
+    error
+}

@@ -1,0 +1,62 @@
+//! Until when something holds.
+
+use std::time::Duration;
+
+use bsv_invoicing::Timestamp;
+use clap::Args;
+
+#[derive(Debug, Args)]
+pub(crate) struct Expiry {
+    /// For how long, such as 30m, 24h or 7d
+    #[arg(long, value_name = "DURATION", value_parser = duration, conflicts_with = "expires_at")]
+    expires_in: Option<Duration>,
+    /// Until when, such as 2026-11-21T08:48:56Z
+    #[arg(long, value_name = "TIME")]
+    expires_at: Option<Timestamp>,
+}
+
+impl Expiry {
+    /// The moment, as the service is told.
+    pub(crate) fn moment(&self) -> Option<String> {
+        let after = self.expires_in.map(|duration| Timestamp::of_system().after(duration));
+        after.or(self.expires_at).map(|moment| moment.to_string())
+    }
+}
+
+/// Reads a number and a unit.
+fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || "expected a number and s, m, h or d, such as 30m, 24h or 7d".to_owned();
+    let (number, seconds) = match text.char_indices().next_back().ok_or_else(wrong)? {
+        (end, 's') => (&text[..end], 1),
+        (end, 'm') => (&text[..end], 60),
+        (end, 'h') => (&text[..end], 60 * 60),
+        (end, 'd') => (&text[..end], 24 * 60 * 60),
+        _ => return Err(wrong()),
+    };
+    if !number.bytes().all(|c| c.is_ascii_digit()) {
+        return Err(wrong());
+    }
+    match number.parse::<u64>().map_err(|_| wrong())?.checked_mul(seconds) {
+        Some(0) => Err("it must be longer than nothing".to_owned()),
+        Some(seconds) => Ok(Duration::from_secs(seconds)),
+        None => Err("it is too long".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_a_number_and_a_unit() {
+        let seconds = |text| duration(text).map(|duration| duration.as_secs());
+        let read = ["90s", "30m", "24h", "7d", "1d"].map(seconds);
+        assert_eq!(read, [Ok(90), Ok(1800), Ok(86_400), Ok(604_800), Ok(86_400)]);
+        for wrong in ["", "7", "d", "7w", "-1d", "+1d", "1.5h", "7 d", "7days", "٣d", "0s", "0d"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+        for long in ["18446744073709551615d", "99999999999999999999s"] {
+            assert!(duration(long).is_err(), "{long}");
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! What cannot be undone is done only if that is meant.
+
+use bsv_tests::payee::{go_dpp_terms, output};
+use bsv_tests::terminal::Terminal;
+use bsv_tests::{Node, Payee, Site};
+use serde_json::{Value, json};
+
+/// Sets up something that a command would end, and gives what the command names.
+type Prepare = fn(&Site) -> String;
+
+fn invoice(site: &Site) -> String {
+    let invoice = site.cli_json(&["invoice", "create", "--satoshis", "1"]);
+    invoice["id"].as_str().unwrap().to_owned()
+}
+
+fn token(site: &Site) -> String {
+    let token = site.cli_json(&["token", "create", "--scope", "wallet:read"]);
+    token["id"].as_str().unwrap().to_owned()
+}
+
+fn identity(site: &Site) -> String {
+    let count = site.cli_json(&["miner", "list"]).as_array().unwrap().len();
+    let alias = format!("a{count}");
+    site.cli_ok(&["miner", "create", "--name", &alias]);
+    alias
+}
+
+const CASES: [(&[&str], Prepare, &str); 4] = [
+    (&["invoice", "delete"], invoice, "can then neither be paid"),
+    (&["token", "revoke"], token, "is turned away"),
+    (&["miner", "upgrade", "--name"], identity, "of protocol 1.0 from then on"),
+    (&["wallet", "words"], |_| String::new(), "can take the money"),
+];
+
+fn arguments<'a>(command: &[&'a str], named: &'a str) -> Vec<&'a str> {
+    let named = Some(named).filter(|named| !named.is_empty());
+    command.iter().copied().chain(named).collect()
+}
+
+#[test]
+fn outside_a_terminal_what_cannot_be_undone_wants_yes() {
+    for with_server in [false, true] {
+        let site = Site::new();
+        site.cli_ok(&["init"]);
+        let _server = with_server.then(|| site.server());
+        for (command, prepare, _) in CASES {
+            let named = prepare(&site);
+            let arguments = arguments(command, &named);
+            let refused = site.cli(&arguments);
+            assert_eq!((refused.code, refused.stdout.as_str()), (1, ""), "{arguments:?}");
+            assert!(refused.stderr.contains("needs --yes"), "{}", refused.stderr);
+            let refused = site.cli(&[&arguments[..], &["--json"]].concat());
+            let error: Value = serde_json::from_str(&refused.stderr).unwrap();
+            assert_eq!(error["code"], "needs-yes");
+            site.cli_ok(&[&arguments[..], &["--yes"]].concat());
+        }
+    }
+}
+
+#[test]
+fn in_a_terminal_it_is_asked_for_after_what_it_would_do() {
+    let site = Site::new();
+    site.cli_ok(&["init"]);
+    for (command, prepare, effect) in CASES {
+        let named = prepare(&site);
+        let arguments = arguments(command, &named);
+        for (answer, code) in [("n\r", 1), ("\r", 1), ("y\r", 0)] {
+            let mut terminal = Terminal::start(&site, &arguments);
+            terminal.wait_for(effect);
+            terminal.wait_for("? [y/N] ");
+            terminal.type_in(answer);
+            let (ended_with, shown, _) = terminal.end();
+            assert_eq!(ended_with, code, "{arguments:?}, {answer:?}: {shown}");
+            assert_eq!(shown.contains("not confirmed"), code == 1, "{shown}");
+        }
+    }
+}
+
+#[test]
+fn paying_asks_in_a_terminal_and_never_pays_more_than_is_meant() {
+    let node = Node::start();
+    node.mine(101);
+    let site = Site::on(&node);
+    let server = site.server();
+    let bill = site.cli_json(&["invoice", "create", "--satoshis", "50000"]);
+    site.cli_ok(&["wallet", "faucet", bill["paymentUrl"].as_str().unwrap()]);
+    let payee = Payee::asking(&go_dpp_terms(&[output(10_000)]));
+    let url = payee.url();
+
+    let preview = site.cli_json(&["pay", &url, "--dry-run"]);
+    assert_eq!(preview["satoshis"], 10_000);
+    let fee = preview["fee"].as_u64().unwrap();
+    let said = site.cli_ok(&["pay", &url, "--dry-run"]);
+    assert!(said.contains("asks for 10000 satoshis"), "{said}");
+    let too_little = (10_000 + fee - 1).to_string();
+    let refused = site.cli(&["pay", &url, "--max", &too_little, "--json"]);
+    let error: Value = serde_json::from_str(&refused.stderr).unwrap();
+    assert_eq!((refused.code, &error["code"]), (1, &json!("over-limit")));
+    let mut terminal = Terminal::start(&site, &["pay", &url]);
+    terminal.wait_for("asks for 10000 satoshis");
+    terminal.wait_for("Pay? [y/N] ");
+    terminal.type_in("n\r");
+    assert_eq!(terminal.end().0, 1);
+    assert_eq!(site.cli_json(&["outgoing", "list"]), json!([]));
+    assert!(payee.requests("POST").is_empty());
+
+    let mut terminal = Terminal::start(&site, &["pay", &url, "--max", &(10_000 + fee).to_string()]);
+    terminal.wait_for("Pay? [y/N] ");
+    terminal.type_in("y\r");
+    let (code, shown, _) = terminal.end();
+    assert_eq!(code, 0, "{shown}");
+    let said = site.cli_ok(&["pay", &url, "--dry-run"]);
+    assert!(said.contains("is settled already"), "{said}");
+    // What is paid already is not asked for, and nobody is asked outside a terminal.
+    assert_eq!(Terminal::start(&site, &["pay", &url]).end().0, 0);
+    let [second, third] = [(); 2].map(|()| Payee::asking(&go_dpp_terms(&[output(1_000)])));
+    site.cli_ok(&["pay", &second.url()]);
+    assert_eq!(Terminal::start(&site, &["pay", "--yes", &third.url()]).end().0, 0);
+    assert_eq!(site.cli_json(&["outgoing", "list"]).as_array().unwrap().len(), 3);
+    drop(server);
+}

@@ -1,0 +1,63 @@
+//! What goes wrong is told to people in a sentence, and to programs as an object with a stable code.
+
+use bsv_tests::{Done, Payee, Site};
+use serde_json::{Value, json};
+
+fn error(done: &Done) -> Value {
+    assert_eq!(done.stderr.lines().count(), 1, "{}", done.stderr);
+    serde_json::from_str(&done.stderr).unwrap()
+}
+
+#[test]
+fn programs_are_told_a_code_of_every_error() {
+    let site = Site::new();
+    site.cli_ok(&["init"]);
+    site.cli_ok(&["miner", "create", "--name", "modern", "--protocol", "1.0"]);
+    site.cli_ok(&["miner", "create", "--name", "old"]);
+    let gone = Payee::asking(&json!({}));
+    let url = gone.url();
+    let cases: [(&[&str], i32, &str); 10] = [
+        (&["invoice", "get", "000000000000"], 1, "unknown-invoice"),
+        (&["invoice", "create", "--satoshis", "0"], 2, "wrong-usage"),
+        (&["frobnicate"], 2, "wrong-usage"),
+        (
+            &["invoice", "create", "--satoshis", "1", "--expires-at", "2020-01-01T00:00:00Z"],
+            1,
+            "invalid-fields",
+        ),
+        (&["pay", &url], 1, "network-unavailable"),
+        (&["miner", "scan", "--from", "1"], 1, "no-node"),
+        (&["miner", "extensions", "--name", "modern", "/nowhere"], 1, "cannot-read"),
+        (&["miner", "revoke", "--name", "modern", "--yes"], 1, "unfitting"),
+        (&["miner", "revoke", "--name", "old", "--all", "--yes"], 1, "unfitting"),
+        (&["backup", "/nowhere/at/all"], 1, "file-failed"),
+    ];
+    for with_server in [false, true] {
+        let _server = with_server.then(|| site.server());
+        for (arguments, code, name) in cases {
+            let done = site.cli(&[arguments, &["--json"]].concat());
+            assert_eq!((done.code, done.stdout.as_str()), (code, ""), "{arguments:?}: {done:?}");
+            let error = error(&done);
+            assert_eq!(error["code"], name, "{error}");
+            assert!(!error["message"].as_str().unwrap().is_empty());
+        }
+    }
+}
+
+#[test]
+fn people_are_told_a_sentence_and_what_to_do_next() {
+    let mut site = Site::new();
+    site.set_env("BSV_CONFIG", r#"{"prot": 1}"#);
+    let done = site.cli(&["status"]);
+    let lines: Vec<_> = done.stderr.lines().collect();
+    let [sentence, hint] = lines[..] else { panic!("{}", done.stderr) };
+    assert!(sentence.starts_with("bsv-cli: ") && sentence.contains("prot"), "{sentence}");
+    assert!(hint.starts_with("hint: ") && hint.contains("config show"), "{hint}");
+    let quiet = site.cli(&["status", "--quiet"]);
+    assert_eq!(quiet.stderr.trim_end(), sentence);
+    let told = error(&site.cli(&["status", "--json"]));
+    assert_eq!(
+        (&told["code"], told["message"].as_str(), told["hint"].as_str()),
+        (&json!("bad-settings"), sentence.strip_prefix("bsv-cli: "), hint.strip_prefix("hint: "))
+    );
+}

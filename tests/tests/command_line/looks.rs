@@ -1,0 +1,135 @@
+//! How results look in a terminal, and to programs that read them.
+
+use bsv_tests::terminal::Terminal;
+use bsv_tests::{Done, Site};
+
+const ESCAPE: char = '\u{1b}';
+
+fn site() -> Site {
+    let site = Site::new();
+    site.cli_ok(&["init"]);
+    site
+}
+
+fn create(site: &Site, description: &str) {
+    site.cli_ok(&["invoice", "create", "--satoshis", "1000", "--description", description]);
+}
+
+#[test]
+fn tables_fit_a_terminal_and_are_not_cut_elsewhere() {
+    let site = site();
+    let words = "a long description of many words, ".repeat(10);
+    create(&site, words.trim());
+    site.cli_ok(&["miner", "create", "--name", "pool", "--protocol", "1.0"]);
+    for arguments in [&["invoice", "list"][..], &["miner", "list"], &["audit", "list"]] {
+        let piped = site.cli_ok(arguments);
+        assert!(piped.chars().all(|c| c.is_ascii_graphic() || c == ' ' || c == '\n'), "{piped}");
+        assert!(piped.lines().all(|line| line == line.trim_end()), "{piped:?}");
+        let mut terminal = Terminal::start_of_width(&site, arguments, 90);
+        let first_word = piped.split_whitespace().next().unwrap();
+        terminal.wait_for(first_word);
+        let (code, shown, _) = terminal.end();
+        assert_eq!(code, 0);
+        let widths = shown.lines().map(|line| without_colors(line).trim_end().chars().count());
+        assert!(widths.clone().all(|width| width <= 90), "{shown}");
+        assert!(shown.lines().count() >= piped.lines().count());
+    }
+    let listed = site.cli_ok(&["invoice", "list"]);
+    assert_eq!(listed.lines().count(), 2);
+    assert!(listed.contains(words.trim()));
+}
+
+fn without_colors(line: &str) -> String {
+    let mut parts = line.split(ESCAPE);
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| text + part.split_once('m').map_or("", |(_, rest)| rest))
+}
+
+/// What a command shows in a terminal, and whether it is coloured.
+fn is_colored_in_terminal(site: &Site, arguments: &[&str]) -> bool {
+    let (_, shown, _) = Terminal::start(site, arguments).end();
+    assert!(!shown.is_empty());
+    shown.contains(ESCAPE)
+}
+
+#[test]
+fn colours_are_shown_in_terminals_that_want_them() {
+    let mut site = site();
+    create(&site, "coffee");
+    site.set_env("TERM", "xterm-256color");
+    let unknown = ["invoice", "get", "000000000000"];
+    for arguments in [&["invoice", "list"][..], &["status"], &unknown] {
+        let with = |option: &'static str| [arguments, &["--color", option]].concat();
+        assert!(is_colored_in_terminal(&site, arguments), "{arguments:?}");
+        assert!(!is_colored_in_terminal(&site, &with("never")), "{arguments:?}");
+        let said = |arguments: &[&str]| {
+            let Done { stdout, stderr, .. } = site.cli(arguments);
+            stdout + &stderr
+        };
+        assert!(!said(arguments).contains(ESCAPE), "{arguments:?}");
+        assert!(said(&with("always")).contains(ESCAPE), "{arguments:?}");
+        assert!(!said(&[&with("always")[..], &["--json"]].concat()).contains(ESCAPE));
+    }
+    site.set_env("NO_COLOR", "1");
+    assert!(!is_colored_in_terminal(&site, &["invoice", "list"]));
+    assert!(!is_colored_in_terminal(&site, &unknown));
+}
+
+#[test]
+fn quiet_prints_results_only_and_verbose_says_what_is_done() {
+    let mut site = Site::new();
+    let quiet = site.cli(&["init", "-q"]);
+    assert_eq!(quiet.code, 0);
+    assert!(!quiet.stdout.contains("bsv-server"), "{}", quiet.stdout);
+    let token = ["token", "create", "--scope", "wallet:read", "--quiet"];
+    let token = site.cli_ok(&token);
+    assert!(token.starts_with("bsv_") && token.lines().count() == 1, "{token}");
+    assert_eq!(site.cli(&["-q", "-v", "balance"]).code, 2);
+
+    assert_eq!(site.cli(&["wallet", "balance"]).stderr, "");
+    let verbose = site.cli(&["wallet", "balance", "-v"]);
+    assert!(verbose.stderr.contains("WARN"), "{}", verbose.stderr);
+    // The environment wins.
+    site.set_env("BSV_LOG", "off");
+    assert_eq!(site.cli(&["wallet", "balance", "-vv"]).stderr, "");
+}
+
+#[test]
+fn durations_say_until_when() {
+    let site = site();
+    let micros = |text: &str| text.parse::<bsv_invoicing::Timestamp>().unwrap().as_micros();
+    let cases = [("30m", 1800), ("24h", 86_400), ("7d", 604_800), ("90s", 90)];
+    let create = ["invoice", "create", "--satoshis", "1"];
+    let make = ["token", "create", "--scope", "wallet:read"];
+    for (duration, seconds) in cases {
+        for command in [&create[..], &make] {
+            let before = bsv_invoicing::Timestamp::of_system().as_micros();
+            let made = site.cli_json(&[command, &["--expires-in", duration]].concat());
+            let after = bsv_invoicing::Timestamp::of_system().as_micros();
+            let expires = micros(made["expiresAt"].as_str().unwrap()) - seconds * 1_000_000;
+            assert!((before..=after).contains(&expires), "{command:?} {duration}: {made}");
+        }
+    }
+    for wrong in ["", "7", "7w", "-1d", "1.5h", "0h", "tomorrow"] {
+        let done = site.cli(&[&create[..], &["--expires-in", wrong]].concat());
+        assert_eq!((done.code, done.stdout.as_str()), (2, ""), "{wrong}");
+        assert!(done.stderr.contains("--expires-in"), "{}", done.stderr);
+    }
+    let both = ["--expires-in", "1h", "--expires-at", "2040-01-01T00:00:00Z"];
+    assert_eq!(site.cli(&[&create[..], &both].concat()).code, 2);
+}
+
+#[test]
+fn what_takes_long_shows_that_it_goes_on() {
+    let mut site = site();
+    site.set_env("BSV_BACKUP_PASSPHRASE", "of the backup");
+    let dir = tempfile::tempdir().unwrap();
+    let file = |name: &str| dir.path().join(name).display().to_string();
+    let (first, second, third) = (file("1"), file("2"), file("3"));
+    let mut terminal = Terminal::start(&site, &["backup", &first]);
+    terminal.wait_for("sealing the backup");
+    assert_eq!(terminal.end().0, 0);
+    let (code, shown, _) = Terminal::start(&site, &["backup", &second, "--quiet"]).end();
+    assert_eq!((code, shown.contains("sealing the backup")), (0, false), "{shown}");
+    assert_eq!(site.cli(&["backup", &third]).stderr, "");
+}

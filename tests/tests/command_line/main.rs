@@ -1,0 +1,14 @@
+//! The command line, as people and programs use it.
+
+#![allow(clippy::unwrap_used)]
+
+mod consent;
+mod errors;
+mod former_names;
+mod help;
+mod identities;
+mod looks;
+mod nothing_by_accident;
+mod standard_streams;
+mod status;
+mod wallet;

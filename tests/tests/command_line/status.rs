@@ -1,0 +1,55 @@
+//! `bsv-cli status`.
+
+use bsv_tests::{Node, Site};
+use serde_json::json;
+
+#[test]
+fn what_is_well_is_shown_and_is_a_success() {
+    let node = Node::start();
+    node.mine(2);
+    let site = Site::on(&node);
+    site.cli_ok(&["init"]);
+    site.cli_ok(&["miner", "create", "--name", "pool", "--protocol", "1.0"]);
+    for with_server in [false, true] {
+        let server = with_server.then(|| site.server());
+        let said = site.cli_ok(&["status"]);
+        assert_eq!(said.lines().next(), Some("All is well"), "{said}");
+        let data_dir = site.network_dir().display().to_string();
+        for part in [
+            &data_dir,
+            "reachable, block 2",
+            "writable",
+            "0 satoshis",
+            "pool, protocol 1.0",
+            "regtest",
+        ] {
+            assert!(said.contains(part), "{part}: {said}");
+        }
+        let status = site.cli_json(&["status"]);
+        assert_eq!((&status["ready"], &status["node"]["height"]), (&json!(true), &json!(2)));
+        match &server {
+            Some(server) => assert!(said.contains(server.address()), "{said}"),
+            None => assert!(said.contains("no server runs"), "{said}"),
+        }
+    }
+}
+
+#[test]
+fn what_needs_attention_is_named_first_and_is_no_success() {
+    let mut node = Node::start();
+    node.mine(2);
+    let site = Site::on(&node);
+    site.cli_ok(&["init"]);
+    node.stop();
+    for with_server in [false, true] {
+        let _server = with_server.then(|| site.server());
+        let done = site.cli(&["status"]);
+        assert_eq!((done.code, done.stderr.as_str()), (1, ""), "{done:?}");
+        let mut lines = done.stdout.lines();
+        assert_eq!(lines.next(), Some("This needs attention:"), "{}", done.stdout);
+        assert_eq!(lines.next(), Some("  the node does not answer"), "{}", done.stdout);
+        let done = site.cli(&["status", "--json"]);
+        assert_eq!((done.code, done.stderr.as_str()), (1, ""), "{done:?}");
+        assert!(done.stdout.contains(r#""state":"away""#), "{}", done.stdout);
+    }
+}
