@@ -21,6 +21,8 @@ pub(crate) enum CliError {
     Config(#[from] ConfigError),
     #[error(transparent)]
     Reach(#[from] ReachError),
+    #[error("the {0} is disabled")]
+    Disabled(&'static str),
     /// What the service says.
     #[error(transparent)]
     Refused(#[from] Refusal),
@@ -47,8 +49,6 @@ pub(crate) enum CliError {
     Secret(String),
     #[error(transparent)]
     File(#[from] FileError),
-    #[error("cannot read {name}: {source}")]
-    Input { name: String, source: std::io::Error },
     #[error("the backup cannot be read again: {0}")]
     Archive(#[from] ArchiveError),
     #[error("the backup is not whole: {0}")]
@@ -84,6 +84,7 @@ impl CliError {
             Self::Reach(ReachError::Open(_)) => "cannot-open",
             Self::Reach(ReachError::BrokenOff(_) | ReachError::Answer(_)) => "outcome-unknown",
             Self::Reach(ReachError::Nonsense(_) | ReachError::Io(_)) => "cannot-ask",
+            Self::Disabled(_) => "disabled",
             Self::Refused(refusal) => &refusal.code,
             Self::NotConfirmed(_) => "not-confirmed",
             Self::NeedsYes(_) => "needs-yes",
@@ -93,7 +94,6 @@ impl CliError {
             Self::Found(_) | Self::Told => "check-failed",
             Self::Secret(_) => "no-secret",
             Self::File(_) => "file-failed",
-            Self::Input { .. } => "cannot-read",
             Self::Archive(_) | Self::BackupCutShort(_) => "backup-failed",
             Self::Restore(_) => "not-restored",
             Self::NoNode => "no-node",
@@ -123,6 +123,7 @@ impl CliError {
             Self::Reach(ReachError::BrokenOff(_) | ReachError::Answer(_)) => {
                 Some("look whether it was done before you run this again")
             }
+            Self::Disabled(_) => Some("enable it with minerid.enabled or wallet.enabled"),
             Self::Refused(refusal) => hint_for(&refusal.code),
             Self::Node(_) => Some("start the node, or set rpcHost and rpcPort to where it is"),
             _ => None,

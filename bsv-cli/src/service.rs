@@ -7,11 +7,11 @@ use bsv_server::{Config, Create, Instance, OpenError, Surface, control};
 use bsv_store::LockError;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
+use hyper::Method;
 use hyper::body::Body;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper::header::{CONTENT_TYPE, HeaderValue, LINK};
 use hyper::http::response::Parts;
-use hyper::{Method, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use thiserror::Error;
@@ -152,7 +152,7 @@ where
     let (head, mut body) = answer.into_parts();
     if !head.status.is_success() {
         let body = body.collect().await.map_err(ReachError::from)?.to_bytes();
-        return Err(Refusal::new(head.status, &String::from_utf8_lossy(&body)).into());
+        return Err(Refusal::new(&String::from_utf8_lossy(&body)).into());
     }
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(ReachError::from)?;
@@ -176,21 +176,12 @@ impl Request {
 }
 
 impl Refusal {
-    /// Reads a problem document. The miner identity service refuses in plain text, of which the status
-    /// says what kind it is.
-    fn new(status: StatusCode, body: &str) -> Self {
+    /// Reads a problem document.
+    fn new(body: &str) -> Self {
         let problem: Value = serde_json::from_str(body).unwrap_or_default();
-        let code = problem["code"].as_str().unwrap_or(match status {
-            StatusCode::BAD_REQUEST => "bad-request",
-            StatusCode::FORBIDDEN => "forbidden",
-            StatusCode::NOT_FOUND => "not-found",
-            StatusCode::CONFLICT => "conflict",
-            StatusCode::UNPROCESSABLE_ENTITY => "unprocessable",
-            StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE => "unavailable",
-            _ => "internal-error",
-        });
+        let code = problem["code"].as_str().unwrap_or("internal-error").to_owned();
         let reason = problem["detail"].as_str().unwrap_or(body).to_owned();
-        Self { code: code.to_owned(), reason }
+        Self { code, reason }
     }
 }
 

@@ -65,7 +65,7 @@ mod vctx;
 mod verify;
 
 pub use alias::{Alias, AliasParseError};
-pub use bsv_store::{Keystore, PlainKeys};
+pub use bsv_store::{Keystore, PlainKeys, StretchedPassphrase};
 pub use bsv_tx::Network;
 pub use coinbase_reference::{CoinbaseReference, block_bind, modified_coinbase};
 pub use coinbase2::{Coinbase2, Coinbase2Error};

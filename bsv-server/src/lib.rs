@@ -28,7 +28,7 @@ pub use access::{
     Access, AccessConfig, Caller, Denied, Grant, GrantParseError, JwtKey, Scope, TokenFileError,
     Tokens, WeakJwtKey,
 };
-pub use config::{Config, ConfigError, ConfigSources, TlsFiles};
+pub use config::{Config, ConfigError, ConfigSources, ShownSettings, TlsFiles};
 pub use http::{TlsError, TlsProblem};
 pub use instance::Instance;
 pub use opening::{Create, OpenError, are_identities_in, is_wallet_in};

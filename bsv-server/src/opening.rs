@@ -9,7 +9,9 @@ use bsv_invoicing::{
 };
 use bsv_minerid::{MinerIds, OpenStoreError, RedbIdentityStore};
 use bsv_network::NodeRpc;
-use bsv_store::{DatabaseOptions, DirLock, KeyEvent, Keystore, KeystoreError, LockError};
+use bsv_store::{
+    DatabaseOptions, DirLock, KeyEvent, Keystore, KeystoreError, LockError, StretchedPassphrase,
+};
 use thiserror::Error;
 use tokio::time::sleep;
 
@@ -82,12 +84,17 @@ impl Stores {
         create: Create,
     ) -> Result<Self, OpenError> {
         let config = without_missing(config, create)?;
+        // It takes a while, for which nobody else is to wait.
+        let passphrase = match (&config.minerid, &config.wallet) {
+            (None, None) => None,
+            _ => config.keystore.stretched_passphrase()?,
+        };
         let lock = Arc::new(lock(&config.network_dir, program).await?);
         let tokens = Arc::new(Tokens::open(&config.network_dir)?);
         let node = config.node.clone().map(NodeRpc::new);
         let keystore = match (&config.minerid, &config.wallet) {
             (None, None) => None,
-            _ => Some(Arc::new(open_keystore(&config, program)?)),
+            _ => Some(Arc::new(open_keystore(&config, passphrase.as_ref(), program)?)),
         };
         let ids = match config.minerid.as_ref().zip(keystore.clone()) {
             Some((minerid, keystore)) => {
@@ -163,9 +170,13 @@ async fn lock(dir: &Path, program: &str) -> Result<DirLock, LockError> {
     }
 }
 
-fn open_keystore(config: &Config, program: &str) -> Result<Keystore, KeystoreError> {
+fn open_keystore(
+    config: &Config,
+    passphrase: Option<&StretchedPassphrase>,
+    program: &str,
+) -> Result<Keystore, KeystoreError> {
     let keys = &config.keystore;
-    let keystore = Keystore::open(&keys.dir, keys.passphrase.as_ref(), keys.plain_keys, program)?;
+    let keystore = Keystore::open(&keys.dir, passphrase, keys.plain_keys, program)?;
     if keystore.is_plain() {
         tracing::warn!(
             "the keys in {} are not sealed: set a passphrase before they guard real money",

@@ -19,7 +19,7 @@ use secrecy::SecretString;
 use thiserror::Error;
 
 use crate::backup::{Manifest, Place};
-use crate::config::Config;
+use crate::config::{Config, KeystoreConfig};
 use crate::instance::Instance;
 use crate::opening::{Create, OpenError, open_wallet};
 
@@ -148,7 +148,8 @@ pub async fn restore_words(
     let config = &stage.config;
     let wallet = config.wallet.as_ref().ok_or(RestoreError::WalletDisabled)?;
     let keys = &config.keystore;
-    let keystore = Keystore::open(&keys.dir, keys.passphrase.as_ref(), keys.plain_keys, "bsv-cli")?;
+    let passphrase = keys.stretched_passphrase()?;
+    let keystore = Keystore::open(&keys.dir, passphrase.as_ref(), keys.plain_keys, "bsv-cli")?;
     seed.save(&keystore)?;
     let lock = Arc::new(DirLock::acquire(&config.network_dir, "bsv-cli")?);
     let node = config.node.clone().map(NodeRpc::new);
@@ -171,7 +172,9 @@ fn check_keys(config: &Config) -> Result<usize, RestoreError> {
     let revocation_dir = Some(keys.revocation_dir()).filter(|dir| Keystore::is_in(dir));
     let mut count = 0;
     for dir in [keys.dir.clone()].into_iter().chain(revocation_dir) {
-        let keystore = Keystore::open(&dir, keys.passphrase.as_ref(), keys.plain_keys, "bsv-cli")?;
+        let keys = KeystoreConfig { dir, ..keys.clone() };
+        let passphrase = keys.stretched_passphrase()?;
+        let keystore = Keystore::open(&keys.dir, passphrase.as_ref(), keys.plain_keys, "bsv-cli")?;
         let check = keystore.check()?;
         if let Some(fault) = check.faults.into_iter().next() {
             return Err(fault.into());

@@ -1,4 +1,5 @@
 mod data_key;
+mod stretched;
 
 use std::fmt;
 use std::fs;
@@ -12,6 +13,7 @@ use thiserror::Error;
 use zeroize::Zeroizing;
 
 use self::data_key::DataKey;
+pub use self::stretched::StretchedPassphrase;
 use crate::files::{self, FileError};
 use crate::lock::{DirLock, LockError};
 use crate::seal::{self, KEY_LEN};
@@ -139,7 +141,7 @@ impl Keystore {
     /// passphrase, in clear otherwise. `program` is what others are told who find it locked.
     pub fn open(
         dir: &Path,
-        passphrase: Option<&SecretString>,
+        passphrase: Option<&StretchedPassphrase>,
         plain_keys: PlainKeys,
         program: &str,
     ) -> Result<Self, KeystoreError> {
@@ -177,8 +179,9 @@ impl Keystore {
     /// Seals the data key with another passphrase, or with the first one. Only `keystore.json` is
     /// replaced, in one step: whenever that is cut short, either passphrase opens the keystore.
     pub fn change_passphrase(&self, new: &SecretString) -> Result<(), KeystoreError> {
+        let new = StretchedPassphrase::fresh(new)?;
         let mut wrapping = self.wrapping();
-        match data_key::write(&self.dir, &self.data_key, Some(new)) {
+        match data_key::write(&self.dir, &self.data_key, Some(&new)) {
             Ok(file_hash) => {
                 *wrapping = Wrapping { is_plain: false, file_hash };
                 Ok(())

@@ -32,6 +32,8 @@ pub use database::{
 };
 pub use files::{FileError, NewFile, create_private_dir, write_atomically};
 pub use group_writer::{GroupWriter, Tables};
-pub use keystore::{Keystore, KeystoreCheck, KeystoreError, KeystoreFile, PlainKeys};
+pub use keystore::{
+    Keystore, KeystoreCheck, KeystoreError, KeystoreFile, PlainKeys, StretchedPassphrase,
+};
 pub use lazy_table::{LazyReadTable, LazyTable};
 pub use lock::{DirLock, LockError};

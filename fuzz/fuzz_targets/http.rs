@@ -31,6 +31,7 @@ static SITE: LazyLock<(Service, TempDir)> = LazyLock::new(|| {
         node: None,
         minerid: Some(MinerIdConfig {
             address: ([127, 0, 0, 1], 0).into(),
+            tls: None,
             data_dir: dir.path().join("minerid"),
         }),
         wallet: None,

@@ -32,6 +32,7 @@ static SITE: LazyLock<(Service, TempDir)> = LazyLock::new(|| {
         minerid: None,
         wallet: Some(WalletConfig {
             address: ([127, 0, 0, 1], 0).into(),
+            tls: None,
             expiry: Duration::from_secs(3600),
             cache_bytes: 1 << 20,
             merchant: Merchant {
@@ -44,6 +45,7 @@ static SITE: LazyLock<(Service, TempDir)> = LazyLock::new(|| {
             max_fee_rate: 1000,
             payments: PaymentsConfig {
                 address: ([127, 0, 0, 1], 8445).into(),
+                tls: None,
                 public_url: None,
                 fee_rate: 100,
                 connections: 1024,

@@ -1,8 +1,10 @@
 //! HTTP as a caller that may be hostile sends it: bytes as they are.
 
-use std::io::{self, Read, Write};
+use std::io;
 use std::net::TcpStream;
 use std::time::Duration;
+
+use crate::tls::{self, Stream};
 
 /// An answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,12 +63,19 @@ fn dechunk(mut body: &[u8]) -> Option<Vec<u8>> {
 #[derive(Clone, Debug)]
 pub struct Client {
     address: String,
+    is_secure: bool,
 }
 
 impl Client {
     /// Asks what listens at this host and port.
     pub fn new(address: &str) -> Self {
-        Self { address: address.to_owned() }
+        Self { address: address.to_owned(), is_secure: false }
+    }
+
+    /// Asks what listens at this `http` or `https` URL, which has no path.
+    pub fn at(url: &str) -> Option<Self> {
+        let (scheme, address) = url.split_once("://")?;
+        Some(Self { address: address.to_owned(), is_secure: scheme == "https" })
     }
 
     /// Host and port.
@@ -89,7 +98,12 @@ impl Client {
     /// # Panics
     /// If there is no answer.
     pub fn request(&self, method: &str, path: &str, body: &[u8]) -> Reply {
-        request(&self.address, method, path, body).unwrap()
+        self.try_request(method, path, body).unwrap()
+    }
+
+    /// Any request, which may stay without an answer.
+    pub fn try_request(&self, method: &str, path: &str, body: &[u8]) -> io::Result<Reply> {
+        self.try_send(method, path, &[("Content-Type", "application/json")], body)
     }
 
     /// Any request, with these headers besides `Host`, `Content-Length` and `Connection`.
@@ -116,7 +130,12 @@ impl Client {
             self.address,
             body.len()
         );
-        exchange(&self.address, &[head.as_bytes(), body].concat(), method)
+        let stream = connect(&self.address)?;
+        let request = [head.as_bytes(), body].concat();
+        match self.is_secure {
+            true => exchange_over(tls::over(stream), &request, method),
+            false => exchange_over(stream, &request, method),
+        }
     }
 }
 
@@ -125,20 +144,23 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Sends a request, with its path as it is, and reads the answer.
 pub fn request(address: &str, method: &str, path: &str, body: &[u8]) -> io::Result<Reply> {
-    let head = format!(
-        "{method} {path} HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\n\
-         Content-Length: {}\r\nConnection: close\r\n\r\n",
-        body.len()
-    );
-    exchange(address, &[head.as_bytes(), body].concat(), method)
+    Client::new(address).try_request(method, path, body)
 }
 
 /// Sends `request`, which must ask for the connection to be closed, and reads the answer. Fails if
 /// there is no whole answer.
 pub fn exchange(address: &str, request: &[u8], method: &str) -> io::Result<Reply> {
-    let mut stream = TcpStream::connect(address)?;
+    exchange_over(connect(address)?, request, method)
+}
+
+fn connect(address: &str) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(TIMEOUT))?;
     stream.set_write_timeout(Some(TIMEOUT))?;
+    Ok(stream)
+}
+
+fn exchange_over(mut stream: impl Stream, request: &[u8], method: &str) -> io::Result<Reply> {
     stream.write_all(request)?;
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer)?;

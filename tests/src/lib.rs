@@ -21,6 +21,7 @@ pub mod pool;
 pub mod purse;
 pub mod site;
 pub mod terminal;
+pub mod tls;
 pub mod vectors;
 pub mod wallet;
 

@@ -3,20 +3,16 @@
 use std::fmt;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
 use bsv_invoicing::Timestamp;
 use bsv_tx::{PrivateKey, Script, Transaction, TxOut};
-use rustls::crypto::ring;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::{Value, json};
 
-use crate::build::workspace;
+use crate::tls::{self, Stream};
 
 /// A server that is asked for terms and paid. It stops when dropped.
 pub struct Payee {
@@ -59,27 +55,15 @@ struct Desk {
     tls: Option<Arc<ServerConfig>>,
 }
 
-trait Stream: Read + Write + Send {}
-
-impl<S: Read + Write + Send> Stream for S {}
-
 impl Payee {
     /// One that asks for this, and accepts every payment without sending it to anybody.
     pub fn asking(terms: &Value) -> Self {
         Self::start(terms, None)
     }
 
-    /// The same over TLS, for those who trust [`authority`].
+    /// The same over TLS, for those who trust [`tls::authority`].
     pub fn secure(terms: &Value) -> Self {
-        let certificate = CertificateDer::from_pem_file(tls_file("payee.pem")).unwrap();
-        let key = PrivateKeyDer::from_pem_file(tls_file("payee.key")).unwrap();
-        let tls = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(vec![certificate], key)
-            .unwrap();
-        Self::start(terms, Some(Arc::new(tls)))
+        Self::start(terms, Some(tls::server_config("payee")))
     }
 
     fn start(terms: &Value, tls: Option<Arc<ServerConfig>>) -> Self {
@@ -292,15 +276,6 @@ impl Answer {
         };
         Self::json(201, &acknowledgement)
     }
-}
-
-/// The certificate of who vouches for [`Payee::secure`].
-pub fn authority() -> PathBuf {
-    tls_file("authority.pem")
-}
-
-fn tls_file(name: &str) -> PathBuf {
-    workspace().join("tests/vectors/tls").join(name)
 }
 
 /// A P2PKH output of a key that nobody keeps.

@@ -8,11 +8,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::build::{cli_program, server_program};
-use crate::http::{self, Client, Reply};
+use crate::http::{Client, Reply};
 use crate::node::Node;
 
 /// A data directory and the settings that server and command line share.
@@ -231,7 +232,7 @@ impl Server {
                     return Ok(Self { child, _stdout, minerid, wallet, payments, start_time });
                 }
                 Some((name, url)) => {
-                    let client = url.strip_prefix("http://").map(Client::new);
+                    let client = Client::at(url);
                     *match name {
                         "wallet" => &mut wallet,
                         "payments" => &mut payments,
@@ -252,7 +253,12 @@ impl Server {
 
     /// Host and port of the miner identity listener.
     pub fn address(&self) -> &str {
-        self.minerid.as_ref().expect("the miner identity service is enabled").address()
+        self.minerid().address()
+    }
+
+    /// The miner identity listener.
+    pub fn minerid(&self) -> &Client {
+        self.minerid.as_ref().expect("the miner identity service is enabled")
     }
 
     /// The wallet listener.
@@ -290,7 +296,7 @@ impl Server {
 
     /// Any request, which may stay without an answer if the server is killed meanwhile.
     pub fn try_request(&self, method: &str, path: &str, body: &[u8]) -> std::io::Result<Reply> {
-        http::request(self.address(), method, path, body)
+        self.minerid().try_request(method, path, body)
     }
 
     /// The body of `GET path`, which must be answered with 200.
@@ -315,10 +321,14 @@ impl Server {
         self.child.wait().unwrap();
     }
 
+    /// Hangs up on the server (SIGHUP).
+    pub fn hang_up(&self) {
+        kill_process(Pid::from_child(&self.child), Signal::HUP).unwrap();
+    }
+
     /// Asks the server to stop, and gives its exit code.
     pub fn stop(mut self) -> i32 {
-        let pid = self.child.id().to_string();
-        assert!(Command::new("kill").arg(pid).status().unwrap().success());
+        kill_process(Pid::from_child(&self.child), Signal::TERM).unwrap();
         self.child.wait().unwrap().code().unwrap_or(-1)
     }
 

@@ -1,8 +1,8 @@
 //! The settings.
 
 use bsv_minerid::Alias;
+use bsv_server::ShownSettings;
 use clap::{Args, Subcommand};
-use serde_json::Value;
 
 use crate::arguments::usage_error;
 use crate::commands::miner::{ContactArguments, KeyValue};
@@ -23,7 +23,7 @@ pub(crate) struct ConfigArguments {
 
 #[derive(Debug, Subcommand)]
 enum ConfigCommand {
-    /// Check the settings and print the effective values, without secrets
+    /// Check the settings and print them as they count: a TOML file, without secrets
     #[command(visible_alias = "check")]
     Show,
 }
@@ -39,10 +39,6 @@ impl ConfigArguments {
 }
 
 fn show(context: &Context) -> Result<(), CliError> {
-    let settings = context.config()?.to_json();
-    context.print(&settings, || {
-        let settings = settings.as_object().into_iter().flatten();
-        let set = settings.filter(|(_, value)| **value != Value::Null);
-        set.map(|(name, value)| format!("{name} = {value}\n")).collect()
-    })
+    let settings = ShownSettings::load(&context.sources)?;
+    context.print(settings.to_json(), || settings.to_toml())
 }

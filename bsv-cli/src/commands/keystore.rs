@@ -100,8 +100,9 @@ async fn verify(context: &Context) -> Result<(), CliError> {
 
 fn check_alone(config: &Config) -> Result<Value, CliError> {
     let keys = &config.keystore;
-    let passphrase = keys.passphrase.as_ref();
-    let check = Keystore::open(&keys.dir, passphrase, keys.plain_keys, "bsv-cli")
+    let check = keys
+        .stretched_passphrase()
+        .and_then(|it| Keystore::open(&keys.dir, it.as_ref(), keys.plain_keys, "bsv-cli"))
         .and_then(|keystore| keystore.check())
         .map_err(|error| CliError::Found(error.to_string()))?;
     let faults: Vec<_> = check.faults.iter().map(ToString::to_string).collect();

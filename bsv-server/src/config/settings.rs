@@ -1,35 +1,46 @@
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 
+use bsv_invoicing::MAX_SATOSHIS;
+use bsv_invoicing::dpp::Merchant;
 use bsv_tx::Network;
-use secrecy::SecretString;
-use serde::{Deserialize, Deserializer};
+use secrecy::{ExposeSecret, SecretString};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
-use super::ConfigError;
+use super::error::ConfigError;
 use super::tls::TlsFiles;
 
-/// The settings as they are written, each optional. The names at the top level are those of the
-/// miner identity specification.
-#[derive(Debug, Default, Deserialize)]
+/// The settings under their names, with their defaults. Those at the top level have the names of the miner
+/// identity specification.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(super) struct Settings {
-    pub(super) port: Option<u16>,
-    pub(super) host: Option<IpAddr>,
-    pub(super) tls: Option<TlsFiles>,
+    #[serde(serialize_with = "write_network", deserialize_with = "read_network")]
+    pub(super) network: Network,
+    pub(super) host: IpAddr,
+    pub(super) port: u16,
+    /// `minerid` in the directory of the network, unless it is set.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) miner_id_data_path: Option<PathBuf>,
+    /// `keystore` in the directory of the network, unless it is set.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) keystore: Option<PathBuf>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) keystore_passphrase_file: Option<PathBuf>,
     pub(super) allow_plain_keystore: bool,
-    #[serde(deserialize_with = "network")]
-    pub(super) network: Option<Network>,
-    pub(super) rpc_host: Option<String>,
+    pub(super) rpc_host: String,
+    /// The network's, unless it is set.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) rpc_port: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) rpc_user: Option<String>,
-    #[serde(deserialize_with = "secret")]
-    pub(super) rpc_password: Option<SecretString>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) rpc_password: Option<Secret>,
     pub(super) allow_unauthenticated: bool,
     pub(super) allowed_hosts: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) tls: Option<TlsFiles>,
     pub(super) minerid: MinerIdSettings,
     pub(super) wallet: WalletSettings,
     pub(super) payments: PaymentsSettings,
@@ -38,27 +49,36 @@ pub(super) struct Settings {
     pub(super) stores: StoresSettings,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub(super) struct AuthSettings {
-    pub(super) require_token: bool,
-    #[serde(deserialize_with = "secret")]
-    pub(super) jwt_key: Option<SecretString>,
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            network: Network::Regtest,
+            host: LOCALHOST,
+            port: 9002,
+            miner_id_data_path: None,
+            keystore: None,
+            keystore_passphrase_file: None,
+            allow_plain_keystore: false,
+            rpc_host: "127.0.0.1".to_owned(),
+            rpc_port: None,
+            rpc_user: None,
+            rpc_password: None,
+            allow_unauthenticated: false,
+            allowed_hosts: Vec::new(),
+            tls: None,
+            minerid: MinerIdSettings::default(),
+            wallet: WalletSettings::default(),
+            payments: PaymentsSettings::default(),
+            auth: AuthSettings::default(),
+            log: LogSettings::default(),
+            stores: StoresSettings::default(),
+        }
+    }
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub(super) struct LogSettings {
-    pub(super) requests: bool,
-}
+const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub(super) struct StoresSettings {
-    pub(super) check_hours: Option<u32>,
-}
-
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(super) struct MinerIdSettings {
     pub(super) enabled: bool,
@@ -70,21 +90,40 @@ impl Default for MinerIdSettings {
     }
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(super) struct WalletSettings {
     pub(super) enabled: bool,
-    pub(super) host: Option<IpAddr>,
-    pub(super) port: Option<u16>,
+    pub(super) host: IpAddr,
+    pub(super) port: u16,
+    pub(super) payment_expiry_hours: u32,
+    pub(super) cache_megabytes: u32,
+    pub(super) pay_limit_satoshis: u64,
+    /// In satoshis per 1000 bytes.
+    pub(super) max_fee_rate: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) tls: Option<TlsFiles>,
-    pub(super) payment_expiry_hours: Option<u32>,
-    pub(super) cache_megabytes: Option<u32>,
-    pub(super) pay_limit_satoshis: Option<u64>,
-    pub(super) max_fee_rate: Option<u64>,
     pub(super) merchant: MerchantSettings,
 }
 
-#[derive(Debug, Default, Deserialize)]
+impl Default for WalletSettings {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            host: LOCALHOST,
+            port: 8443,
+            payment_expiry_hours: 24,
+            cache_megabytes: 48,
+            pay_limit_satoshis: MAX_SATOSHIS,
+            // Twice what payees asked for when fees were higher.
+            max_fee_rate: 1000,
+            tls: None,
+            merchant: MerchantSettings::default(),
+        }
+    }
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(super) struct MerchantSettings {
     pub(super) name: String,
@@ -93,47 +132,87 @@ pub(super) struct MerchantSettings {
     pub(super) avatar: String,
 }
 
-impl Default for WalletSettings {
+impl From<MerchantSettings> for Merchant {
+    fn from(settings: MerchantSettings) -> Self {
+        let MerchantSettings { name, email, address, avatar } = settings;
+        Self { name, email, address, avatar }
+    }
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct PaymentsSettings {
+    pub(super) host: IpAddr,
+    pub(super) port: u16,
+    /// The listener's own address, unless it is set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) public_url: Option<String>,
+    /// In satoshis per 1000 bytes.
+    pub(super) fee_rate: u64,
+    pub(super) connections: u32,
+    pub(super) connections_per_peer: u32,
+    pub(super) requests_per_second: u32,
+    pub(super) request_burst: u32,
+    pub(super) trusted_proxies: Vec<String>,
+    pub(super) limit_loopback: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) tls: Option<TlsFiles>,
+}
+
+impl Default for PaymentsSettings {
     fn default() -> Self {
         Self {
-            enabled: true,
-            host: None,
-            port: None,
+            host: LOCALHOST,
+            port: 8445,
+            public_url: None,
+            // What miners ask for.
+            fee_rate: 100,
+            connections: 1024,
+            connections_per_peer: 64,
+            requests_per_second: 20,
+            request_burst: 100,
+            trusted_proxies: Vec::new(),
+            limit_loopback: false,
             tls: None,
-            payment_expiry_hours: None,
-            cache_megabytes: None,
-            pay_limit_satoshis: None,
-            max_fee_rate: None,
-            merchant: MerchantSettings::default(),
         }
     }
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub(super) struct PaymentsSettings {
-    pub(super) host: Option<IpAddr>,
-    pub(super) port: Option<u16>,
-    pub(super) tls: Option<TlsFiles>,
-    pub(super) fee_rate: Option<u64>,
-    pub(super) public_url: Option<String>,
-    pub(super) connections: Option<u32>,
-    pub(super) connections_per_peer: Option<u32>,
-    pub(super) requests_per_second: Option<u32>,
-    pub(super) request_burst: Option<u32>,
-    pub(super) trusted_proxies: Vec<String>,
-    pub(super) limit_loopback: bool,
+pub(super) struct AuthSettings {
+    pub(super) require_token: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) jwt_key: Option<Secret>,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct LogSettings {
+    pub(super) requests: bool,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct StoresSettings {
+    pub(super) check_hours: u32,
+}
+
+impl Default for StoresSettings {
+    fn default() -> Self {
+        Self { check_hours: 24 }
+    }
 }
 
 impl Settings {
-    /// Reads settings out of `values`, which come from `origin`.
+    /// Reads settings out of `values`, which come from `origin`. One that is null counts as not set.
     pub(super) fn read(origin: &str, values: Value) -> Result<Self, ConfigError> {
         // An array would pass for an object: serde reads both into a struct.
         if !values.is_object() {
             let reason = "settings are an object".to_owned();
             return Err(ConfigError::Malformed { origin: origin.to_owned(), reason });
         }
-        serde_path_to_error::deserialize(values).map_err(|error| {
+        serde_path_to_error::deserialize(without_nulls(values)).map_err(|error| {
             let path = error.path().to_string();
             let reason = error.into_inner().to_string();
             ConfigError::Malformed {
@@ -144,16 +223,54 @@ impl Settings {
     }
 }
 
-fn network<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Network>, D::Error> {
-    let name: Option<String> = Option::deserialize(deserializer)?;
-    name.map(|name| name.parse()).transpose().map_err(serde::de::Error::custom)
+fn without_nulls(values: Value) -> Value {
+    match values {
+        Value::Object(members) => {
+            let members = members.into_iter().filter(|(_, value)| !value.is_null());
+            members.map(|(name, value)| (name, without_nulls(value))).collect()
+        }
+        value => value,
+    }
 }
 
-fn secret<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SecretString>, D::Error> {
-    // A wrong type must not be quoted in the error.
-    match Value::deserialize(deserializer)? {
-        Value::Null => Ok(None),
-        Value::String(text) => Ok(Some(text.into())),
-        _ => Err(serde::de::Error::custom("must be a string")),
+/// A setting that is never shown.
+#[derive(Clone, Debug)]
+pub(super) struct Secret(SecretString);
+
+/// What is shown in the place of a secret.
+const REDACTED: &str = "<redacted>";
+
+impl Secret {
+    /// The secret under the name of its setting, unless somebody has read back what is shown in its place.
+    pub(super) fn get(self, setting: &'static str) -> Result<SecretString, ConfigError> {
+        match self.0.expose_secret() {
+            REDACTED => Err(ConfigError::Redacted(setting)),
+            _ => Ok(self.0),
+        }
     }
+}
+
+impl Serialize for Secret {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(REDACTED)
+    }
+}
+
+impl<'de> Deserialize<'de> for Secret {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        // A wrong type must not be quoted in the error.
+        match Value::deserialize(deserializer)? {
+            Value::String(text) => Ok(Self(text.into())),
+            _ => Err(serde::de::Error::custom("must be a string")),
+        }
+    }
+}
+
+fn read_network<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Network, D::Error> {
+    let name = String::deserialize(deserializer)?;
+    name.parse().map_err(serde::de::Error::custom)
+}
+
+fn write_network<S: Serializer>(network: &Network, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(network.name())
 }

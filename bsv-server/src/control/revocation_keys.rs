@@ -2,7 +2,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
 
 use bsv_minerid::Keystore;
-use bsv_store::{KeystoreError, PlainKeys};
+use bsv_store::{KeystoreError, PlainKeys, StretchedPassphrase};
 use hyper::StatusCode;
 use secrecy::SecretString;
 
@@ -70,10 +70,7 @@ impl RevocationKeys {
                 Err(
                     error @ (KeystoreError::WrongPassphrase(_)
                     | KeystoreError::PassphraseMissing(_)),
-                ) => {
-                    let opened = Keystore::open(dir, Some(new), self.plain_keys, &self.program);
-                    opened.map(drop).map_err(|_| error)
-                }
+                ) => self.open_with(dir, Some(new)).map(drop).map_err(|_| error),
                 Err(error) => Err(error),
             };
             changed.map_err(|error| refuse(&error))?;
@@ -88,6 +85,16 @@ impl RevocationKeys {
 
     fn open_in(&self, dir: &Path) -> Result<Keystore, KeystoreError> {
         let passphrase = self.passphrase.read().unwrap_or_else(PoisonError::into_inner).clone();
+        self.open_with(dir, passphrase.as_ref())
+    }
+
+    fn open_with(
+        &self,
+        dir: &Path,
+        passphrase: Option<&SecretString>,
+    ) -> Result<Keystore, KeystoreError> {
+        let stretch = |passphrase| StretchedPassphrase::for_keystore(dir, passphrase);
+        let passphrase = passphrase.map(stretch).transpose()?;
         Keystore::open(dir, passphrase.as_ref(), self.plain_keys, &self.program)
     }
 }

@@ -167,3 +167,49 @@ fn read(setting: &str, files: &TlsFiles) -> Result<ServerConfig, TlsError> {
 fn error(setting: &str, member: &str, path: &Path, problem: TlsProblem) -> TlsError {
     TlsError { setting: format!("{setting}.{member}"), path: path.to_owned(), problem }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fixture(name: &str) -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/vectors/tls").join(name)
+    }
+
+    #[test]
+    fn files_are_read_once_they_have_changed_and_stand_still() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name| dir.path().join(name);
+        let put =
+            |from: &str, name| fs::write(path(name), fs::read(fixture(from)).unwrap()).unwrap();
+        put("payee.pem", "certificate");
+        put("payee.key", "key");
+        let files = TlsFiles { certificate: path("certificate"), key: path("key") };
+        let tls = Tls::open("tls", files).unwrap();
+        let in_use = || Arc::clone(tls.acceptor().config());
+        let first = in_use();
+        let is_read = || tls.stamps.lock().unwrap().read == Stamp::of(&tls.files);
+        for _ in 0..3 {
+            tls.look(false);
+        }
+        assert!(Arc::ptr_eq(&first, &in_use()), "nothing has changed");
+        put("shop.pem", "certificate");
+        tls.look(false);
+        assert!(!is_read(), "the key may be on its way");
+        put("shop.key", "key");
+        tls.look(false);
+        assert!(!is_read() && Arc::ptr_eq(&first, &in_use()));
+        tls.look(false);
+        let second = in_use();
+        assert!(is_read() && !Arc::ptr_eq(&first, &second));
+        put("payee.key", "key");
+        tls.look(false);
+        tls.look(false);
+        assert!(is_read() && Arc::ptr_eq(&second, &in_use()), "this key belongs to another");
+        tls.look(true);
+        assert!(Arc::ptr_eq(&second, &in_use()));
+        put("shop.key", "key");
+        tls.look(true);
+        assert!(!Arc::ptr_eq(&second, &in_use()), "told to, it does not wait");
+    }
+}

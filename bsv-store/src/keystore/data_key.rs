@@ -4,17 +4,18 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
 use super::KeystoreError;
+use super::stretched::{StretchedPassphrase, Stretching};
 use crate::files::{self, FileError};
-use crate::seal::{KEY_LEN, checked_params, open, params, random, seal, stretch};
+use crate::seal::{KEY_LEN, checked_params, open, random, seal};
 
 pub(super) const FILE_NAME: &str = "keystore.json";
 const FORMAT_VERSION: u32 = 1;
+const NOT_HEX: &str = "its salt or data key is not hexadecimal";
 
 /// The contents of the file.
 #[derive(Serialize, Deserialize)]
@@ -40,7 +41,7 @@ pub(super) struct DataKey {
 /// Reads the data key, if there is one.
 pub(super) fn read(
     dir: &Path,
-    passphrase: Option<&SecretString>,
+    passphrase: Option<&StretchedPassphrase>,
 ) -> Result<Option<DataKey>, KeystoreError> {
     let Some(text) = read_text(dir)? else { return Ok(None) };
     let file_hash = Sha256::digest(&text).into();
@@ -57,23 +58,22 @@ pub(super) fn hash_on_disk(dir: &Path) -> Result<Option<[u8; 32]>, KeystoreError
 pub(super) fn write(
     dir: &Path,
     key: &[u8; KEY_LEN],
-    passphrase: Option<&SecretString>,
+    passphrase: Option<&StretchedPassphrase>,
 ) -> Result<[u8; 32], KeystoreError> {
-    if passphrase.is_some_and(|passphrase| passphrase.expose_secret().is_empty()) {
+    if passphrase.is_some_and(StretchedPassphrase::is_empty) {
         return Err(KeystoreError::EmptyPassphrase);
     }
     let data_key = match passphrase {
         None => StoredKey::Plain(hex::encode(key)),
         Some(passphrase) => {
-            let salt = random::<16>()?;
-            let params = params();
-            let wrapping_key = stretch(passphrase, &salt, &params);
+            let wrapping_key = passphrase.sealing_key()?;
+            let Stretching { params, salt } = &wrapping_key.stretching;
             StoredKey::Wrapped {
                 memory_kib: params.m_cost(),
                 iterations: params.t_cost(),
                 parallelism: params.p_cost(),
                 salt: hex::encode(salt),
-                sealed: hex::encode(seal(&wrapping_key, FILE_NAME.as_bytes(), key)?),
+                sealed: hex::encode(seal(&wrapping_key.key, FILE_NAME.as_bytes(), key)?),
             }
         }
     };
@@ -92,6 +92,28 @@ pub(super) fn generate() -> Result<Zeroizing<[u8; KEY_LEN]>, KeystoreError> {
     Ok(Zeroizing::new(random()?))
 }
 
+/// How the passphrase of the data key has to be stretched, if there is one that can be read.
+pub(super) fn stretching(dir: &Path) -> Option<Stretching> {
+    let file: FileJson = serde_json::from_slice(&read_text(dir).ok()??).ok()?;
+    match &file.data_key {
+        StoredKey::Plain(_) => None,
+        StoredKey::Wrapped { memory_kib, iterations, parallelism, salt, .. } => {
+            checked_stretching([*memory_kib, *iterations, *parallelism], salt).ok()
+        }
+    }
+}
+
+fn checked_stretching(params: [u32; 3], salt: &str) -> Result<Stretching, &'static str> {
+    let [memory_kib, iterations, lanes] = params;
+    let params = checked_params(memory_kib, iterations, lanes)
+        .ok_or("its Argon2id parameters are out of bounds")?;
+    let salt = hex::decode(salt).map_err(|_| NOT_HEX)?;
+    match salt.len() {
+        8..=64 => Ok(Stretching { params, salt }),
+        _ => Err("its salt has a wrong length"),
+    }
+}
+
 fn read_text(dir: &Path) -> Result<Option<Zeroizing<Vec<u8>>>, FileError> {
     let path = dir.join(FILE_NAME);
     match fs::read(&path) {
@@ -104,7 +126,7 @@ fn read_text(dir: &Path) -> Result<Option<Zeroizing<Vec<u8>>>, FileError> {
 fn unwrap(
     dir: &Path,
     text: &[u8],
-    passphrase: Option<&SecretString>,
+    passphrase: Option<&StretchedPassphrase>,
 ) -> Result<Zeroizing<[u8; KEY_LEN]>, KeystoreError> {
     let path = dir.join(FILE_NAME);
     let damaged = |reason: String| KeystoreError::Damaged { path: path.clone(), reason };
@@ -117,16 +139,15 @@ fn unwrap(
         (StoredKey::Wrapped { .. }, None) => {
             return Err(KeystoreError::PassphraseMissing(dir.to_owned()));
         }
-        (StoredKey::Plain(key), None) => Zeroizing::new(decode(key, &path)?),
+        (StoredKey::Plain(key), None) => {
+            Zeroizing::new(hex::decode(key).map_err(|_| damaged(NOT_HEX.to_owned()))?)
+        }
         (StoredKey::Wrapped { memory_kib, iterations, parallelism, salt, sealed }, Some(given)) => {
-            let params = checked_params(*memory_kib, *iterations, *parallelism)
-                .ok_or_else(|| damaged("its Argon2id parameters are out of bounds".to_owned()))?;
-            let salt = decode(salt, &path)?;
-            if !(8..=64).contains(&salt.len()) {
-                return Err(damaged("its salt has a wrong length".to_owned()));
-            }
-            let wrapping_key = stretch(given, &salt, &params);
-            open(&wrapping_key, FILE_NAME.as_bytes(), &decode(sealed, &path)?)
+            let stretching = checked_stretching([*memory_kib, *iterations, *parallelism], salt)
+                .map_err(|reason| damaged(reason.to_owned()))?;
+            let wrapping_key = given.opening_key(stretching);
+            let sealed = hex::decode(sealed).map_err(|_| damaged(NOT_HEX.to_owned()))?;
+            open(&wrapping_key.key, FILE_NAME.as_bytes(), &sealed)
                 .ok_or_else(|| KeystoreError::WrongPassphrase(path.clone()))?
         }
     };
@@ -135,11 +156,4 @@ fn unwrap(
         .try_into()
         .map_err(|_| damaged("its data key has a wrong length".to_owned()))?;
     Ok(Zeroizing::new(*key))
-}
-
-fn decode(text: &str, path: &Path) -> Result<Vec<u8>, KeystoreError> {
-    hex::decode(text).map_err(|_| KeystoreError::Damaged {
-        path: path.to_owned(),
-        reason: "its salt or data key is not hexadecimal".to_owned(),
-    })
 }

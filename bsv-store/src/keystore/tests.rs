@@ -7,6 +7,14 @@ fn passphrase(text: &str) -> SecretString {
 }
 
 fn open(dir: &Path, passphrase: Option<&SecretString>) -> Result<Keystore, KeystoreError> {
+    let stretch = |passphrase| StretchedPassphrase::for_keystore(dir, passphrase);
+    open_stretched(dir, passphrase.map(stretch).transpose()?.as_ref())
+}
+
+fn open_stretched(
+    dir: &Path,
+    passphrase: Option<&StretchedPassphrase>,
+) -> Result<Keystore, KeystoreError> {
     Keystore::open(dir, passphrase, PlainKeys::Allowed, "test")
 }
 
@@ -288,4 +296,63 @@ fn what_was_stretched_less_opens_and_is_stretched_as_now_with_the_next_passphras
     );
     drop(keystore);
     assert_eq!(*open(dir.path(), Some(&first)).unwrap().data_key, key);
+}
+
+/// A passphrase that was stretched, and is then forgotten: whatever it opens, the stretched key opens.
+fn stretched_before(dir: &Path, text: &str) -> StretchedPassphrase {
+    let mut stretched = StretchedPassphrase::for_keystore(dir, &passphrase(text)).unwrap();
+    stretched.passphrase = passphrase("forgotten");
+    stretched
+}
+
+#[test]
+fn a_passphrase_is_stretched_before_the_keystore_is_opened_and_made() {
+    let dir = tempfile::tempdir().unwrap();
+    let make = stretched_before(dir.path(), "x");
+    assert!(!dir.path().join(DirLock::FILE_NAME).exists());
+    open_stretched(dir.path(), Some(&make)).unwrap().insert("pool_1", b"secret").unwrap();
+    let keystore = open(dir.path(), Some(&passphrase("x"))).unwrap();
+    assert_eq!(keystore.get("pool_1").unwrap().as_slice(), b"secret");
+    // Somebody may hold it meanwhile.
+    let open = stretched_before(dir.path(), "x");
+    let held = open_stretched(dir.path(), Some(&open)).unwrap_err();
+    assert!(matches!(held, KeystoreError::Lock(LockError::Held { .. })), "{held}");
+    drop(keystore);
+    open_stretched(dir.path(), Some(&open)).unwrap();
+}
+
+#[test]
+fn a_keystore_that_has_changed_since_a_passphrase_was_stretched_still_opens() {
+    let (dir, text) = (tempfile::tempdir().unwrap(), passphrase("x"));
+    let stretch = || StretchedPassphrase::for_keystore(dir.path(), &text).unwrap();
+    let before_it_was_made = stretch();
+    drop(open(dir.path(), Some(&text)).unwrap());
+    let before_it_was_changed = stretch();
+    let keystore = open_stretched(dir.path(), Some(&before_it_was_made)).unwrap();
+    keystore.change_passphrase(&text).unwrap();
+    let key = keystore.data_key.clone();
+    drop(keystore);
+    let keystore = open_stretched(dir.path(), Some(&before_it_was_changed)).unwrap();
+    assert_eq!(keystore.data_key, key);
+    keystore.change_passphrase(&passphrase("y")).unwrap();
+    drop(keystore);
+    let error = open_stretched(dir.path(), Some(&before_it_was_changed)).unwrap_err();
+    assert!(matches!(error, KeystoreError::WrongPassphrase(_)), "{error}");
+}
+
+#[test]
+fn what_is_stretched_less_is_not_what_a_keystore_is_made_with() {
+    let (dir, text) = (tempfile::tempdir().unwrap(), passphrase("x"));
+    let salt = "11".repeat(16);
+    let less = format!(
+        r#"{{"version":1,"dataKey":{{"wrapped":{{"memoryKib":19456,"iterations":2,
+        "parallelism":1,"salt":"{salt}","sealed":"00"}}}}}}"#
+    );
+    let path = dir.path().join(data_key::FILE_NAME);
+    fs::write(&path, less).unwrap();
+    let stretched = StretchedPassphrase::for_keystore(dir.path(), &text).unwrap();
+    fs::remove_file(&path).unwrap();
+    open_stretched(dir.path(), Some(&stretched)).unwrap();
+    let made = fs::read_to_string(&path).unwrap();
+    assert!(made.contains(r#""memoryKib": 65536"#) && !made.contains(&salt), "{made}");
 }

@@ -6,6 +6,7 @@ mod blind_signing;
 mod browsers;
 mod crowd;
 mod guarded;
+mod handshakes;
 mod health;
 mod jwt;
 mod logs;
@@ -13,6 +14,7 @@ mod payers;
 mod routes;
 mod secrets;
 mod stalled;
+mod tls;
 mod token_file;
 mod tokens;
 

@@ -222,7 +222,7 @@ fn private_files(dir: &Path) -> Vec<(String, String)> {
 }
 
 fn keystore(dir: &Path) -> Keystore {
-    let passphrase = NEW_PASSPHRASE.into();
+    let passphrase = StretchedPassphrase::for_keystore(dir, &NEW_PASSPHRASE.into()).unwrap();
     Keystore::open(dir, Some(&passphrase), PlainKeys::Refused, "a test").unwrap()
 }
 

@@ -32,7 +32,7 @@ fn begin(address: &str, from: Ipv4Addr, path: &str, len: usize, sent: usize) -> 
     stream
 }
 
-fn connect(address: &str, from: Ipv4Addr) -> TcpStream {
+pub(crate) fn connect(address: &str, from: Ipv4Addr) -> TcpStream {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
     let connected = runtime.block_on(async {
         let socket = TcpSocket::new_v4().unwrap();

@@ -1,11 +1,15 @@
 use std::fs;
 use std::path::PathBuf;
+use std::process::Stdio;
+use std::thread;
+use std::time::Duration;
 
+use bsv_store::DirLock;
 use bsv_tests::killer::Killer;
 use bsv_tests::{Site, is_full_run};
 use serde_json::json;
 
-use crate::scene::{PASSPHRASE, sealed_site};
+use crate::scene::{PASSPHRASE, begun_site, sealed_site};
 
 const NEW: &str = "another one";
 
@@ -22,7 +26,7 @@ fn change(site: &Site) -> bsv_tests::Done {
 
 #[test]
 fn the_passphrase_is_changed_with_and_without_a_server() {
-    let mut site = sealed_site(None);
+    let mut site = begun_site();
     site.cli_ok(&["generateminerid", "--name", "pool"]);
     let words = site.cli_ok(&["wallet", "backup-words", "--yes"]);
     let server = site.server();
@@ -87,7 +91,7 @@ fn revocation_keys_get_the_new_passphrase_too() {
 #[test]
 fn keys_in_clear_are_sealed_and_then_need_the_passphrase() {
     let mut site = Site::new();
-    site.cli_ok(&["balance"]);
+    site.cli_ok(&["init"]);
     assert!(fs::read_to_string(keystore_json(&site)).unwrap().contains("plain"));
     let server = site.server();
     assert_eq!(change(&site).code, 0);
@@ -102,7 +106,7 @@ fn keys_in_clear_are_sealed_and_then_need_the_passphrase() {
 #[test]
 fn livenet_refuses_keys_in_clear() {
     let site = Site::with(json!({ "network": "livenet" }));
-    let done = site.cli(&["balance"]);
+    let done = site.cli(&["init"]);
     assert_eq!(done.code, 1);
     assert!(done.stderr.contains("has no passphrase, which is refused here"), "{}", done.stderr);
     assert!(!site.network_dir().join("keystore/keystore.json").exists());
@@ -110,8 +114,7 @@ fn livenet_refuses_keys_in_clear() {
 
 #[test]
 fn without_a_new_passphrase_nothing_is_changed() {
-    let site = sealed_site(None);
-    site.cli_ok(&["balance"]);
+    let site = begun_site();
     let before = fs::read(keystore_json(&site)).unwrap();
     let empty = site.data_dir().join("empty");
     fs::write(&empty, "\n").unwrap();
@@ -128,10 +131,9 @@ fn without_a_new_passphrase_nothing_is_changed() {
 /// Every file of the keystore, damaged in every way: a command names it, and leaves it as it is.
 #[test]
 fn damaged_files_are_named_and_left_as_they_are() {
-    let site = sealed_site(None);
+    let site = begun_site();
     site.cli_ok(&["generateminerid", "--name", "pool"]);
     site.cli_ok(&["rotateminerid", "--name", "pool"]);
-    site.cli_ok(&["balance"]);
     let dir = site.network_dir().join("keystore");
     for name in ["keystore.json", "pool_1.key", "pool_2.key", "wallet.seed.key"] {
         let path = dir.join(name);
@@ -171,7 +173,7 @@ fn damaged_files_are_named_and_left_as_they_are() {
 
 #[test]
 fn whenever_a_change_is_killed_one_of_both_passphrases_opens_the_keys() {
-    let mut site = sealed_site(None);
+    let mut site = begun_site();
     let killer = Killer::install(&mut site);
     let words = site.cli_ok(&["wallet", "backup-words", "--yes"]);
     let stride = if is_full_run() { 1 } else { 4 };
@@ -204,4 +206,30 @@ fn whenever_a_change_is_killed_one_of_both_passphrases_opens_the_keys() {
     site.cli_ok(&["audit", "verify"]);
     eprintln!("{kills} kills: {old} times the old passphrase, {new} times the new one");
     assert!(kills >= 3 && new >= 1);
+}
+
+#[test]
+fn a_command_keeps_nobody_waiting_while_it_stretches_its_passphrase() {
+    let site = begun_site();
+    let path = keystore_json(&site);
+    let text = fs::read_to_string(&path).unwrap();
+    // That takes seconds, and opens nothing.
+    fs::write(&path, text.replace(r#""iterations": 3"#, r#""iterations": 100"#)).unwrap();
+    let mut command = site.cli_command(&["balance"]);
+    let command = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let status = format!("/proc/{}/status", command.id());
+    let has_begun = || {
+        let status = fs::read_to_string(&status).unwrap();
+        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        resident.expect("it has ended").trim().trim_end_matches(" kB").parse::<u64>().unwrap()
+            > 64 << 10
+    };
+    while !has_begun() {
+        thread::sleep(Duration::from_millis(5));
+    }
+    let lock = |dir: PathBuf| DirLock::acquire(&dir, "the test").unwrap();
+    let _locks = [site.network_dir(), site.network_dir().join("keystore")].map(lock);
+    let done = command.wait_with_output().unwrap();
+    let told = String::from_utf8(done.stderr).unwrap();
+    assert!(!done.status.success() && told.contains("is in use by the test"), "{told}");
 }

@@ -24,6 +24,7 @@ mod money_safe_mode;
 mod money_strict_node;
 mod money_undecided;
 mod node_away;
+mod over_tls;
 mod pay_command_line;
 mod payees;
 mod payees_answers;

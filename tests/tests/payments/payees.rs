@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use bsv_invoicing::Timestamp;
 use bsv_tests::clock::Clock;
-use bsv_tests::payee::{Answer, Payee, authority, bip270_terms, brc_terms, go_dpp_terms, output};
+use bsv_tests::payee::{Answer, Payee, bip270_terms, brc_terms, go_dpp_terms, output};
+use bsv_tests::tls::authority;
 use bsv_tx::{ScriptBuilder, TxOut};
 use serde_json::{Value, json};
 
@@ -252,7 +253,7 @@ fn terms_have_expired_by_the_clock_of_the_wallet() {
 }
 
 /// A wallet with 10,000 satoshis on a machine that trusts what a file vouches for.
-fn trusting(certificates: &Path) -> Merchant {
+pub(crate) fn trusting(certificates: &Path) -> Merchant {
     let mut site = site_with(node(), json!({}));
     site.set_env("SSL_CERT_FILE", certificates);
     site.set_env("SSL_CERT_DIR", "/nowhere");

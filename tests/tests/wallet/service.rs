@@ -343,7 +343,7 @@ fn config_check_shows_the_settings_of_the_wallet() {
     });
     assert_eq!(shown["wallet"], wallet);
     let payments = json!({
-        "host": "127.0.0.1", "port": 0, "publicUrl": "http://127.0.0.1:0", "feeRate": 100,
+        "host": "127.0.0.1", "port": 0, "feeRate": 100,
         "connections": 1024, "connectionsPerPeer": 64, "requestsPerSecond": 20,
         "requestBurst": 100, "limitLoopback": false, "trustedProxies": [],
     });
@@ -365,7 +365,7 @@ fn config_check_shows_the_settings_of_the_wallet() {
     let shown = site.cli_json(&["config", "check"]);
     assert_eq!((&shown["wallet"], &shown["payments"]), (&wallet, &payments));
     let text = site.cli_ok(&["config", "check"]);
-    for line in [format!("wallet = {wallet}"), format!("payments = {payments}")] {
+    for line in ["[wallet]", "payLimitSatoshis = 5000", "[payments]", "feeRate = 3"] {
         assert!(text.lines().any(|shown| shown == line), "{line} in {text}");
     }
     let site = Site::with(json!({"wallet": {"enabled": false}}));

@@ -1,0 +1,54 @@
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+use crate::access::WeakJwtKey;
+
+/// A configuration that cannot be used.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// A file cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A source of settings is malformed, or has a setting that does not exist.
+    #[error("{origin}: {reason}")]
+    Malformed {
+        /// The file or environment variable.
+        origin: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// No data directory is given, and none can be derived from the environment.
+    #[error("no data directory: give --data-dir, or set BSV_DATA_DIR, XDG_DATA_HOME or HOME")]
+    NoDataDir,
+    /// Settings do not go together.
+    #[error("{0}")]
+    Inconsistent(&'static str),
+    /// The key of JSON Web Tokens could be guessed.
+    #[error(transparent)]
+    WeakJwtKey(#[from] WeakJwtKey),
+    /// A number is too small or too large.
+    #[error("{setting} must be from {} to {}", allowed.start(), allowed.end())]
+    OutOfRange {
+        /// The setting.
+        setting: &'static str,
+        /// What it can be.
+        allowed: RangeInclusive<u32>,
+    },
+    /// A front end is not named by its address.
+    #[error(
+        "payments.trustedProxies: \"{0}\" is not an IP address, or a network such as 10.0.0.0/8"
+    )]
+    BadProxy(String),
+    /// A secret is what `config show` prints in the place of one.
+    #[error("{0}: config show does not print secrets: put the secret in its place")]
+    Redacted(&'static str),
+}

@@ -1,0 +1,161 @@
+//! Where settings come from: a TOML file, and a JSON object in the environment that counts over it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::{Value, json};
+
+use super::error::ConfigError;
+use super::settings::Settings;
+
+/// The environment variable that holds settings as a JSON object, which count over the file's.
+pub const CONFIG_VARIABLE: &str = "BSV_CONFIG";
+/// The environment variable that holds the keystore's passphrase.
+pub const PASSPHRASE_VARIABLE: &str = "BSV_KEYSTORE_PASSPHRASE";
+
+/// Where configuration comes from, besides the defaults.
+#[derive(Clone, Debug, Default)]
+pub struct ConfigSources {
+    /// The TOML file.
+    pub file: Option<PathBuf>,
+    /// The directory that holds all data, one directory per network below it.
+    pub data_dir: Option<PathBuf>,
+}
+
+/// The settings that are paths. In a file they are relative to its directory.
+const PATHS: [&str; 9] = [
+    "/minerIdDataPath",
+    "/keystore",
+    "/keystorePassphraseFile",
+    "/tls/certificate",
+    "/tls/key",
+    "/wallet/tls/certificate",
+    "/wallet/tls/key",
+    "/payments/tls/certificate",
+    "/payments/tls/key",
+];
+
+impl ConfigSources {
+    pub(super) fn read_settings(&self) -> Result<Settings, ConfigError> {
+        let mut merged = json!({});
+        if let Some(path) = &self.file {
+            merge(&mut merged, read_file(path)?);
+        }
+        if let Some(text) = environment(CONFIG_VARIABLE)? {
+            merge(&mut merged, read_variable(&text)?);
+        }
+        Settings::read("the settings of file and environment", merged)
+    }
+
+    pub(super) fn read_passphrase(
+        &self,
+        file: Option<&Path>,
+    ) -> Result<Option<SecretString>, ConfigError> {
+        one_passphrase(file, environment(PASSPHRASE_VARIABLE)?.map(SecretString::from))
+    }
+
+    pub(super) fn data_dir(&self) -> Result<PathBuf, ConfigError> {
+        self.data_dir.clone().or_else(default_data_dir).ok_or(ConfigError::NoDataDir)
+    }
+}
+
+pub(super) fn read_file(path: &Path) -> Result<Value, ConfigError> {
+    let origin = path.display().to_string();
+    let text = read(path)?;
+    let mut settings: Value = toml::from_str(&text).map_err(|error| ConfigError::Malformed {
+        origin: origin.clone(),
+        reason: toml_error(&text, &error),
+    })?;
+    Settings::read(&origin, settings.clone())?;
+    let dir = path.parent().unwrap_or(Path::new(""));
+    for pointer in PATHS {
+        if let Some(Value::String(path)) = settings.pointer_mut(pointer) {
+            let joined = dir.join(&*path);
+            *path = joined.into_os_string().into_string().map_err(|_| ConfigError::Malformed {
+                origin: origin.clone(),
+                reason: "its directory has a name that is not UTF-8".to_owned(),
+            })?;
+        }
+    }
+    Ok(settings)
+}
+
+/// Says what is wrong, and where. The line itself may hold a password.
+fn toml_error(text: &str, error: &toml::de::Error) -> String {
+    let before = error.span().and_then(|span| text.get(..span.start));
+    let Some(before) = before else { return error.message().to_owned() };
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+    format!("line {line}, column {column}: {}", error.message())
+}
+
+fn read_variable(text: &str) -> Result<Value, ConfigError> {
+    let settings: Value = serde_json::from_str(text).map_err(|error| ConfigError::Malformed {
+        origin: CONFIG_VARIABLE.to_owned(),
+        reason: error.to_string(),
+    })?;
+    Settings::read(CONFIG_VARIABLE, settings.clone())?;
+    Ok(settings)
+}
+
+/// Puts the leaves of `over` over those of `base`.
+pub(super) fn merge(base: &mut Value, over: Value) {
+    match (base, over) {
+        (Value::Object(base), Value::Object(over)) => {
+            for (key, value) in over {
+                merge(base.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (base, over) => *base = over,
+    }
+}
+
+pub(super) fn one_passphrase(
+    file: Option<&Path>,
+    variable: Option<SecretString>,
+) -> Result<Option<SecretString>, ConfigError> {
+    let passphrase = match (file, variable) {
+        (Some(_), Some(_)) => {
+            return Err(ConfigError::Inconsistent(
+                "keystorePassphraseFile and BSV_KEYSTORE_PASSPHRASE are both set: use one",
+            ));
+        }
+        (Some(path), None) => {
+            let text = SecretString::from(read(path)?);
+            Some(SecretString::from(text.expose_secret().trim_end_matches(['\r', '\n'])))
+        }
+        (None, variable) => variable,
+    };
+    if passphrase.as_ref().is_some_and(|passphrase| passphrase.expose_secret().is_empty()) {
+        return Err(ConfigError::Inconsistent("the keystore's passphrase is empty"));
+    }
+    Ok(passphrase)
+}
+
+fn read(path: &Path) -> Result<String, ConfigError> {
+    fs::read_to_string(path).map_err(|source| ConfigError::Read { path: path.to_owned(), source })
+}
+
+fn environment(name: &str) -> Result<Option<String>, ConfigError> {
+    match std::env::var(name) {
+        Ok(text) => Ok(Some(text)),
+        Err(std::env::VarError::NotPresent) => Ok(None),
+        Err(std::env::VarError::NotUnicode(_)) => Err(ConfigError::Malformed {
+            origin: name.to_owned(),
+            reason: "it is not UTF-8".to_owned(),
+        }),
+    }
+}
+
+fn default_data_dir() -> Option<PathBuf> {
+    let absolute_variable =
+        |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    absolute_variable("XDG_DATA_HOME")
+        .or_else(|| absolute_variable("HOME").map(|home| home.join(".local/share")))
+        .map(|dir| dir.join("bsv-server"))
+}
+
+pub(super) fn absolute(path: &Path) -> Result<PathBuf, ConfigError> {
+    std::path::absolute(path).map_err(|source| ConfigError::Read { path: path.to_owned(), source })
+}
