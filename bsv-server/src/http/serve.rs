@@ -168,9 +168,9 @@ pub(crate) async fn serve<L, H, F>(
         };
         let peer_place = match limits.peers.as_ref().zip(address) {
             Some((peers, address)) => match peers.connect(address) {
-                Some(place) => Some(place),
+                Some(place) if tls.is_none() || peers.admit_handshake(address) => Some(place),
                 // Closed.
-                None => continue,
+                _ => continue,
             },
             None => None,
         };
