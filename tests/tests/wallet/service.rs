@@ -337,13 +337,14 @@ fn config_check_shows_the_settings_of_the_wallet() {
     let shown = site.cli_json(&["config", "check"]);
     let nobody = json!({"name": "", "email": "", "address": "", "avatar": ""});
     let wallet = json!({
-        "enabled": true, "host": "127.0.0.1", "port": 0, "paymentExpiryHours": 24,
+        "enabled": true, "host": "127.0.0.1", "port": 0, "tls": null, "paymentExpiryHours": 24,
         "cacheMegabytes": 48, "payLimitSatoshis": 2_100_000_000_000_000_u64, "maxFeeRate": 1000,
         "merchant": nobody,
     });
     assert_eq!(shown["wallet"], wallet);
     let payments = json!({
-        "host": "127.0.0.1", "port": 0, "publicUrl": "http://127.0.0.1:0", "feeRate": 100,
+        "host": "127.0.0.1", "port": 0, "tls": null, "publicUrl": "http://127.0.0.1:0",
+        "feeRate": 100,
         "connections": 1024, "connectionsPerPeer": 64, "requestsPerSecond": 20,
         "requestBurst": 100, "limitLoopback": false, "trustedProxies": [],
     });
@@ -352,12 +353,14 @@ fn config_check_shows_the_settings_of_the_wallet() {
         "name": "A shop", "email": "a@shop.example", "address": "1 High Street",
         "avatar": "https://shop.example/a.png",
     });
+    let files = |name| json!({"certificate": format!("/{name}.pem"), "key": "/x.key"});
     let wallet = json!({
-        "enabled": true, "host": "127.0.0.2", "port": 7, "paymentExpiryHours": 1,
+        "enabled": true, "host": "127.0.0.2", "port": 7, "tls": files("a"), "paymentExpiryHours": 1,
         "cacheMegabytes": 9, "payLimitSatoshis": 5000, "maxFeeRate": 7, "merchant": merchant,
     });
     let payments = json!({
-        "host": "127.0.0.3", "port": 8, "publicUrl": "https://pay.example.com/shop", "feeRate": 3,
+        "host": "127.0.0.3", "port": 8, "tls": files("b"),
+        "publicUrl": "https://pay.example.com/shop", "feeRate": 3,
         "connections": 100, "connectionsPerPeer": 7, "requestsPerSecond": 2,
         "requestBurst": 5, "limitLoopback": true, "trustedProxies": ["10.0.0.0/8"],
     });
