@@ -108,12 +108,6 @@ impl Arguments {
     }
 }
 
-/// The commands and what they take, without former names.
-pub(crate) fn current_commands() -> clap::Command {
-    let program = clap::Command::new("bsv-cli").about("The Bitcoin SV wallet and miner identities");
-    Command::augment_subcommands(CommonArguments::augment_args(program))
-}
-
 pub(crate) fn height() -> impl TypedValueParser<Value = u32> {
     clap::value_parser!(u32).range(1..=i64::from(i32::MAX))
 }

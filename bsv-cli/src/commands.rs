@@ -41,7 +41,8 @@ pub(crate) enum Command {
     User(user::UserCommand),
     /// Pay to a payment URL from the wallet, and print the transaction
     ///
-    /// In a terminal this asks before it pays.
+    /// In a terminal this asks before it pays. For example:
+    /// bsv-cli pay https://shop.example/dpp/api/v1/payment/Xw3k9sPq0aB1 --max 5000
     Pay(pay::PayArguments),
     /// List and cancel payments by the wallet
     #[command(subcommand)]
@@ -61,7 +62,8 @@ pub(crate) enum Command {
     /// Write all keys, identities and the wallet to a sealed file
     ///
     /// The file has a passphrase of its own. The keys in it keep the passphrase that they have. It is
-    /// read again before it gets its name, and never replaces a file.
+    /// read again before it gets its name, and never replaces a file. For example:
+    /// bsv-cli backup - --passphrase-file /etc/bsv/backup | ssh elsewhere 'cat > bsv-backup'
     Backup(backup::BackupArguments),
     /// Put back a backup, or a wallet from its 24 words, where there is nothing yet
     ///

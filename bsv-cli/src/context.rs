@@ -65,6 +65,13 @@ impl Context {
         stores: Stores,
     ) -> Result<Service, CliError> {
         let mut config = self.config()?;
+        match stores {
+            Stores::Identities if config.minerid.is_none() => {
+                return Err(CliError::Disabled("miner identity service"));
+            }
+            Stores::Wallet if config.wallet.is_none() => return Err(CliError::Disabled("wallet")),
+            _ => {}
+        }
         if !matches!(stores, Stores::Identities | Stores::All) {
             config.minerid = None;
         }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use thiserror::Error;
 
 use crate::commands::miner::scan::ScanError;
-use crate::output::{Colors, ERROR, HINT, painted};
+use crate::output::{Colors, ERROR, HINT, painted, printable};
 use crate::service::{ReachError, Refusal};
 
 /// Why a command was not done.
@@ -21,6 +21,8 @@ pub(crate) enum CliError {
     Config(#[from] ConfigError),
     #[error(transparent)]
     Reach(#[from] ReachError),
+    #[error("the {0} is disabled")]
+    Disabled(&'static str),
     /// What the service says.
     #[error(transparent)]
     Refused(#[from] Refusal),
@@ -47,8 +49,6 @@ pub(crate) enum CliError {
     Secret(String),
     #[error(transparent)]
     File(#[from] FileError),
-    #[error("cannot read {name}: {source}")]
-    Input { name: String, source: std::io::Error },
     #[error("the backup cannot be read again: {0}")]
     Archive(#[from] ArchiveError),
     #[error("the backup is not whole: {0}")]
@@ -84,6 +84,7 @@ impl CliError {
             Self::Reach(ReachError::Open(_)) => "cannot-open",
             Self::Reach(ReachError::BrokenOff(_) | ReachError::Answer(_)) => "outcome-unknown",
             Self::Reach(ReachError::Nonsense(_) | ReachError::Io(_)) => "cannot-ask",
+            Self::Disabled(_) => "disabled",
             Self::Refused(refusal) => &refusal.code,
             Self::NotConfirmed(_) => "not-confirmed",
             Self::NeedsYes(_) => "needs-yes",
@@ -93,7 +94,6 @@ impl CliError {
             Self::Found(_) | Self::Told => "check-failed",
             Self::Secret(_) => "no-secret",
             Self::File(_) => "file-failed",
-            Self::Input { .. } => "cannot-read",
             Self::Archive(_) | Self::BackupCutShort(_) => "backup-failed",
             Self::Restore(_) => "not-restored",
             Self::NoNode => "no-node",
@@ -123,6 +123,7 @@ impl CliError {
             Self::Reach(ReachError::BrokenOff(_) | ReachError::Answer(_)) => {
                 Some("look whether it was done before you run this again")
             }
+            Self::Disabled(_) => Some("enable it with minerid.enabled or wallet.enabled"),
             Self::Refused(refusal) => hint_for(&refusal.code),
             Self::Node(_) => Some("start the node, or set rpcHost and rpcPort to where it is"),
             _ => None,
@@ -136,11 +137,13 @@ impl CliError {
             return;
         }
         let hint = self.hint().filter(|_| !is_quiet);
+        // It may quote a node, a file or a path.
+        let message = printable(&self.to_string());
         if is_json {
-            eprintln!("{}", told_to_programs(self.code(), &self.to_string(), hint));
+            eprintln!("{}", told_to_programs(self.code(), &message, hint));
             return;
         }
-        eprintln!("{} {self}", painted("bsv-cli:", ERROR, colors.stderr));
+        eprintln!("{} {message}", painted("bsv-cli:", ERROR, colors.stderr));
         if let Some(hint) = hint {
             eprintln!("{} {hint}", painted("hint:", HINT, colors.stderr));
         }
@@ -150,6 +153,14 @@ impl CliError {
 /// What to do about some refusals of the service.
 fn hint_for(code: &str) -> Option<&'static str> {
     match code {
+        "unknown-alias" => Some("list the identities with bsv-cli miner list"),
+        "unknown-invoice" => Some("list the invoices with bsv-cli invoice list"),
+        "unknown-payment" => Some("list the payments with bsv-cli outgoing list"),
+        "no-vctx" => Some("set it up with bsv-cli miner vctx"),
+        "no-data" => Some("set them with bsv-cli miner data-refs"),
+        "key-unseen" => {
+            Some("wait until a block shows it, or say that one did with bsv-cli miner confirm")
+        }
         "insufficient-funds" => Some("look at bsv-cli wallet balance"),
         "payment-outcome-unknown" => Some("follow it with bsv-cli outgoing list"),
         "earlier-payment-open" => Some("cancel the earlier one with bsv-cli outgoing cancel"),

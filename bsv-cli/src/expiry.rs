@@ -8,7 +8,7 @@ use clap::Args;
 #[derive(Debug, Args)]
 pub(crate) struct Expiry {
     /// For how long, such as 30m, 24h or 7d
-    #[arg(long, value_name = "DURATION", value_parser = duration, conflicts_with = "expires_at")]
+    #[arg(long, value_name = "DURATION", value_parser = duration, allow_hyphen_values = true, conflicts_with = "expires_at")]
     expires_in: Option<Duration>,
     /// Until when, such as 2026-11-21T08:48:56Z
     #[arg(long, value_name = "TIME")]

@@ -4,8 +4,6 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use crate::error::CliError;
-
 /// Standard input or output.
 pub(crate) const STANDARD: &str = "-";
 
@@ -19,15 +17,10 @@ pub(crate) fn open(path: &Path) -> io::Result<Box<dyn Read>> {
 /// Longer than what the service takes.
 const MAX_LEN: u64 = 2 << 20;
 
-/// The whole text of a file.
-pub(crate) fn read_text(path: &Path) -> Result<String, CliError> {
+/// Reads the whole text of a file that an argument names.
+pub(crate) fn text(path: &str) -> io::Result<String> {
     let mut text = String::new();
-    let read = open(path).and_then(|file| file.take(MAX_LEN).read_to_string(&mut text));
-    let name = || match path == Path::new(STANDARD) {
-        true => "standard input".to_owned(),
-        false => path.display().to_string(),
-    };
-    read.map_err(|source| CliError::Input { name: name(), source })?;
+    open(Path::new(path))?.take(MAX_LEN).read_to_string(&mut text)?;
     Ok(text)
 }
 

@@ -18,7 +18,6 @@ use thiserror::Error;
 use tokio::time::sleep;
 
 use crate::error::CliError;
-use crate::output::printable;
 
 /// A request to the service.
 #[derive(Clone, Debug)]
@@ -44,7 +43,7 @@ pub(crate) struct Answer {
 pub(crate) struct Refusal {
     /// Stable.
     pub(crate) code: String,
-    /// It may quote what others wrote, with nothing in it that steers a terminal.
+    /// It may quote what others wrote.
     pub(crate) reason: String,
 }
 
@@ -181,7 +180,7 @@ impl Refusal {
     fn new(body: &str) -> Self {
         let problem: Value = serde_json::from_str(body).unwrap_or_default();
         let code = problem["code"].as_str().unwrap_or("internal-error").to_owned();
-        let reason = printable(problem["detail"].as_str().unwrap_or(body));
+        let reason = problem["detail"].as_str().unwrap_or(body).to_owned();
         Self { code, reason }
     }
 }

@@ -375,6 +375,9 @@ fn mistakes_in_settings_are_named_with_the_place_they_stand_in() {
                 [&["listminerids"][..], &["config", "check"], &["config", "check", "--json"]]
             {
                 let cli = &mut configured(cli_program(), dir.path(), source, &settings);
+                let escaped = reason.replace('"', "\\\"");
+                let is_json = arguments.contains(&"--json");
+                let reason = if is_json { &escaped } else { reason };
                 check_refused(cli.args(arguments), &[place, reason]);
             }
         }
@@ -664,7 +667,7 @@ fn whoever_holds_a_directory_is_named_to_the_next_one() {
         let other = Site::with(json!({setting: dir}));
         let reason = format!("{} {holder}", dir.display());
         check_refused(&mut other.server_command(), &[&reason]);
-        check_refused(&mut other.cli_command(&["listminerids"]), &[&reason]);
+        check_refused(&mut other.cli_command(&["generateminerid", "-n", "a"]), &[&reason]);
     }
     assert_eq!(server.stop(), 0);
     assert_eq!(site.server().stop(), 0);

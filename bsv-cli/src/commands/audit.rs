@@ -1,5 +1,6 @@
 //! What happened to keys and to who may use them.
 
+use bsv_server::{are_identities_in, is_wallet_in};
 use clap::Subcommand;
 use serde_json::json;
 
@@ -24,12 +25,12 @@ impl AuditCommand {
     }
 }
 
-/// The names of the logs that the settings leave open.
+/// The names of the logs that there are.
 fn logs(context: &Context) -> Result<Vec<&'static str>, CliError> {
     let config = context.config()?;
-    let wallet = config.wallet.map(|_| "wallet");
-    let minerid = config.minerid.map(|_| "minerid");
-    Ok(wallet.into_iter().chain(minerid).collect())
+    let has_wallet = config.wallet.is_some() && is_wallet_in(&config);
+    let logs = [("wallet", has_wallet), ("minerid", are_identities_in(&config))];
+    Ok(logs.into_iter().filter(|(_, is_there)| *is_there).map(|(log, _)| log).collect())
 }
 
 async fn list(context: &Context) -> Result<(), CliError> {

@@ -1,7 +1,7 @@
-use clap::Args;
+use clap::{Args, Command, CommandFactory};
 use clap_complete::{Shell, generate};
 
-use crate::arguments::current_commands;
+use crate::arguments::Arguments;
 use crate::error::CliError;
 use crate::output;
 
@@ -15,7 +15,17 @@ pub(crate) struct CompletionsArguments {
 impl CompletionsArguments {
     pub(crate) fn run(&self) -> Result<(), CliError> {
         let mut script = Vec::new();
-        generate(self.shell, &mut current_commands(), "bsv-cli", &mut script);
+        generate(self.shell, &mut without_hidden(&Arguments::command()), "bsv-cli", &mut script);
         Ok(output::print(&String::from_utf8_lossy(&script))?)
     }
+}
+
+/// The same command without what the help does not show.
+fn without_hidden(command: &Command) -> Command {
+    let arguments = command.get_arguments().filter(|argument| !argument.is_hide_set());
+    let commands = command.get_subcommands().filter(|command| !command.is_hide_set());
+    Command::new(command.get_name().to_owned())
+        .about(command.get_about().cloned().unwrap_or_default())
+        .args(arguments)
+        .subcommands(commands.map(without_hidden))
 }

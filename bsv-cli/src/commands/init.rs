@@ -52,7 +52,8 @@ impl InitArguments {
         if has_identities {
             context.advise("Begin an identity:             bsv-cli miner create --name ALIAS")?;
         }
-        context.advise("Start the server:              bsv-server")?;
-        context.advise("with the same --data-dir and --config as here.")
+        context.advise(
+            "Start the server:              bsv-server, with the same --data-dir and --config",
+        )
     }
 }

@@ -75,7 +75,10 @@ impl PassphraseArguments {
 /// Where a service does not open, at least its keys are looked at.
 async fn verify(context: &Context) -> Result<(), CliError> {
     let (check, cause) = match context.service(Stores::All).await {
-        Ok(mut service) => (service.get("/control/keystore").await?.value()?, None),
+        Ok(mut service) => {
+            let _waiting = context.wait("reading the keys");
+            (service.get("/control/keystore").await?.value()?, None)
+        }
         Err(CliError::Reach(ReachError::Open(
             error @ (OpenError::Wallet(_) | OpenError::MinerId(_) | OpenError::Keystore(_)),
         ))) => (check_alone(&context.config()?)?, Some(error.to_string())),

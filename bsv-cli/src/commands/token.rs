@@ -13,6 +13,8 @@ use crate::output::{elements, printable, text};
 #[derive(Debug, Subcommand)]
 pub(crate) enum TokenCommand {
     /// Make a token and print it, which is the only time that it is shown
+    ///
+    /// For example: bsv-cli token create --scope minerid:read:pool --label "pool software"
     Create(CreateArguments),
     /// List the tokens, without what they are
     List,

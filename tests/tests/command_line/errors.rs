@@ -27,7 +27,7 @@ fn programs_are_told_a_code_of_every_error() {
         ),
         (&["pay", &url], 1, "network-unavailable"),
         (&["miner", "scan", "--from", "1"], 1, "no-node"),
-        (&["miner", "extensions", "--name", "modern", "/nowhere"], 1, "cannot-read"),
+        (&["miner", "extensions", "--name", "modern", "/nowhere"], 2, "wrong-usage"),
         (&["miner", "revoke", "--name", "modern", "--yes"], 1, "unfitting"),
         (&["miner", "revoke", "--name", "old", "--all", "--yes"], 1, "unfitting"),
         (&["backup", "/nowhere/at/all"], 1, "file-failed"),

@@ -62,7 +62,7 @@ fn former_names_do_what_their_nouns_do() {
                 (&["generatevctx", "--name", new], 1, "no node is configured"),
                 (&["rotateminerid", "--name", new], 0, "now has the miner id"),
                 (&["rotateminerid", "--name", modern], 0, "now has the miner id"),
-                (&["rotateminerid", "--name", modern], 1, "--force"),
+                (&["rotateminerid", "--name", modern], 1, "has not been seen in a block"),
                 (&["rotateminerid", "--name", modern, "--force"], 0, "now has the miner id"),
                 (&["confirmminerid", "--name", modern], 0, "counts as seen"),
                 (

@@ -135,9 +135,11 @@ fn shells_are_told_the_commands_that_are_shown() {
     assert!(is_taken_by("bash", &script));
     assert!(!is_taken_by("bash", &script[..script.len() / 2]), "bash takes anything");
     // It completes, too.
-    let ask =
-        "COMP_WORDS=(bsv-cli mi); COMP_CWORD=1; _bsv-cli bsv-cli mi bsv-cli; echo ${COMPREPLY[@]}";
-    let done = Done::of(Command::new("bash").args(["-c", &format!("{script}\n{ask}")]));
+    let file = site.data_dir().join("completions");
+    let complete =
+        "COMP_WORDS=(bsv-cli mi); COMP_CWORD=1; _bsv__cli bsv-cli mi bsv-cli; echo ${COMPREPLY[@]}";
+    std::fs::write(&file, format!("{script}\n{complete}\n")).unwrap();
+    let done = Done::of(Command::new("bash").arg(&file));
     assert_eq!(done.stdout.trim(), "miner", "{done:?}");
     assert_eq!(site.cli(&["completions", "cmd"]).code, 2);
     assert!(!site.network_dir().exists());

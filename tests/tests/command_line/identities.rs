@@ -55,11 +55,14 @@ fn setting_up_reads_the_same_with_a_server_and_without_one() {
     let rotated = identity("b", "\"KEY\",\"KEY\"", "{}");
     let list = format!("[{whole},{rotated}]\n");
     let no_node = "bsv-cli: no node is configured: set rpcUser and rpcPassword\n";
-    let no_vctx = "bsv-cli: Alias \"a\" has no VCTx, run generatevctx\n";
-    let unknown = "bsv-cli: Alias \"x\" doesn't exist\n";
+    let no_vctx = "bsv-cli: Alias \"a\" has no VCTx, run generatevctx\n\
+                   hint: set it up with bsv-cli miner vctx\n";
+    let unknown = "bsv-cli: Alias \"x\" doesn't exist\n\
+                   hint: list the identities with bsv-cli miner list\n";
     let exists = "bsv-cli: alias \"a\" exists already\n";
-    let exists_json = "{\"code\":\"conflict\",\"message\":\"alias \\\"a\\\" exists already\"}\n";
-    let no_vctx_json = "{\"code\":\"unprocessable\",\"message\":\"Alias \\\"a\\\" has no VCTx, run generatevctx\"}\n";
+    let exists_json =
+        "{\"code\":\"alias-exists\",\"message\":\"alias \\\"a\\\" exists already\"}\n";
+    let no_vctx_json = "{\"code\":\"no-vctx\",\"hint\":\"set it up with bsv-cli miner vctx\",\"message\":\"Alias \\\"a\\\" has no VCTx, run generatevctx\"}\n";
     let session: &[(&[&str], i32, &str)] = &[
         (&["listminerids"], 0, "There is no identity: make one with miner create\n"),
         (&["listminerids", "--json"], 0, "[]\n"),

@@ -88,7 +88,7 @@ fn a_scan_keeps_its_progress_only_where_it_may() {
 #[test]
 fn identities_are_begun_without_a_wallet() {
     let site = Site::new();
-    site.cli_ok(&["miner", "create", "--name", "a"]);
+    site.cli_ok(&["miner", "create", "--name", "a", "--protocol", "1.0"]);
     assert!(!site.network_dir().join("wallet.redb").exists());
     let done = site.cli(&["wallet", "balance"]);
     assert_eq!((done.code, done.stderr.contains("no wallet")), (1, true), "{done:?}");
@@ -107,7 +107,7 @@ fn files(dir: &Path) -> Vec<(String, Vec<u8>)> {
     let mut files: Vec<_> = fs::read_dir(dir)
         .unwrap()
         .map(|entry| entry.unwrap().path())
-        .filter(|path| path.is_file())
+        .filter(|path| path.extension().is_some())
         .map(|path| (path.display().to_string(), fs::read(path).unwrap()))
         .collect();
     files.sort();

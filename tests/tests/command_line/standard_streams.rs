@@ -8,6 +8,8 @@ use std::process::Stdio;
 use bsv_tests::{Done, Site};
 use serde_json::Value;
 
+const DATA: &str = r#"{"dataRefs":{"refs":[]}}"#;
+
 fn site() -> Site {
     let mut site = Site::new();
     site.set_env("BSV_BACKUP_PASSPHRASE", "of the backup");
@@ -81,16 +83,17 @@ fn a_backup_is_not_written_to_a_terminal() {
 fn documents_are_read_from_standard_input() {
     let site = Site::new();
     site.cli_ok(&["miner", "create", "--name", "pool", "--protocol", "1.0"]);
-    for command in ["extensions", "data-refs"] {
+    for (command, text) in [("extensions", r#"{"x":1}"#), ("data-refs", DATA)] {
         let mut command = site.cli_command(&["miner", command, "--name", "pool", "-"]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        let text = br#"{"dataRefs":{"refs":[]}}"#;
-        child.stdin.take().unwrap().write_all(text).unwrap();
+        child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
         let output = child.wait_with_output().unwrap();
         let complaint = String::from_utf8(output.stderr).unwrap();
         assert_eq!((output.status.code(), complaint.as_str()), (Some(0), ""));
     }
     let script = site.cli_ok(&["miner", "script", "--name", "pool", "--height", "9"]);
-    assert!(script.contains(&hex::encode("\"dataRefs\":{\"refs\":[]}")), "{script}");
+    assert!(script.contains(&hex::encode("\"x\":1")), "{script}");
+    let shown = fed(&site, &["miner", "data-refs", "--name", "pool", "-"], Path::new("/dev/null"));
+    assert_eq!(shown.code, 1, "nothing is no data: {shown:?}");
 }

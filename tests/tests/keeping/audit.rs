@@ -5,7 +5,7 @@ use bsv_tests::clock::{Clock, DAY};
 use redb::{Database, ReadableTable, TableDefinition};
 use serde_json::{Value, json};
 
-use crate::scene::sealed_site;
+use crate::scene::{begun_site, sealed_site};
 
 const AUDIT: TableDefinition<'_, u64, (u64, &str, &str, [u8; 32])> = TableDefinition::new("audit");
 
@@ -69,7 +69,7 @@ fn whatever_happens_to_keys_is_told_in_order() {
 
 #[test]
 fn an_entry_that_was_changed_is_named() {
-    let site = sealed_site(None);
+    let site = begun_site();
     (0..3).for_each(|_| drop(site.cli_ok(&["wallet", "backup-words", "--yes"])));
     let path = site.network_dir().join("wallet.redb");
     let right = fs::read(&path).unwrap();
@@ -102,7 +102,7 @@ fn change(site: &Site, change: impl FnOnce(&mut AuditTable<'_>)) {
 
 #[test]
 fn a_clock_that_is_set_back_and_forth_leaves_the_log_in_order() {
-    let mut site = sealed_site(None);
+    let mut site = begun_site();
     let clock = Clock::install(&mut site);
     for shift in [0, -DAY, 3 * DAY, -30 * DAY, 0] {
         clock.shift(shift);

@@ -93,6 +93,7 @@ fn a_backup_of_a_running_server_restores_answers_keys_and_balance_elsewhere() {
 #[test]
 fn a_backup_without_a_server_is_the_same() {
     let source = site(None);
+    source.cli_ok(&["init"]);
     source.cli_ok(&["generateminerid", "--name", "pool"]);
     let id = member(&source.cli_ok(&["invoice", "create", "--satoshis", "5", "--json"]), "id");
     let dir = tempfile::tempdir().unwrap();
@@ -115,7 +116,7 @@ fn a_backup_without_a_server_is_the_same() {
 #[test]
 fn what_is_not_whole_is_not_restored() {
     let source = site(None);
-    source.cli_ok(&["balance"]);
+    source.cli_ok(&["init"]);
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("backup");
     source.cli_ok(&["backup", text(&file)]);

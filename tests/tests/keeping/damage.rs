@@ -7,7 +7,7 @@ use bsv_tests::faults::{Fault, Faults};
 use bsv_tests::{Client, Done, Reply, Server, Site, repetitions};
 use serde_json::{Value, json};
 
-use crate::scene::{member, sealed_site};
+use crate::scene::{begun_site, member, sealed_site};
 
 /// One of four ways to damage a file, at a random place.
 fn damage(contents: &[u8], way: usize, random: u64) -> Vec<u8> {
@@ -65,7 +65,7 @@ fn told_of(site: &Site, path: &Path, commands: &[&[&str]]) -> usize {
 
 #[test]
 fn a_damaged_store_of_the_wallet_never_answers_wrongly() {
-    let site = sealed_site(None);
+    let site = begun_site();
     for number in 0..20 {
         let text = format!("number {number} with a description");
         site.cli_ok(&["invoice", "create", "--satoshis", "7", "--description", &text]);

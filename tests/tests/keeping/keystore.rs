@@ -9,7 +9,7 @@ use bsv_tests::killer::Killer;
 use bsv_tests::{Site, is_full_run};
 use serde_json::json;
 
-use crate::scene::{PASSPHRASE, sealed_site};
+use crate::scene::{PASSPHRASE, begun_site, sealed_site};
 
 const NEW: &str = "another one";
 
@@ -26,7 +26,7 @@ fn change(site: &Site) -> bsv_tests::Done {
 
 #[test]
 fn the_passphrase_is_changed_with_and_without_a_server() {
-    let mut site = sealed_site(None);
+    let mut site = begun_site();
     site.cli_ok(&["generateminerid", "--name", "pool"]);
     let words = site.cli_ok(&["wallet", "backup-words", "--yes"]);
     let server = site.server();
@@ -91,7 +91,7 @@ fn revocation_keys_get_the_new_passphrase_too() {
 #[test]
 fn keys_in_clear_are_sealed_and_then_need_the_passphrase() {
     let mut site = Site::new();
-    site.cli_ok(&["balance"]);
+    site.cli_ok(&["init"]);
     assert!(fs::read_to_string(keystore_json(&site)).unwrap().contains("plain"));
     let server = site.server();
     assert_eq!(change(&site).code, 0);
@@ -106,7 +106,7 @@ fn keys_in_clear_are_sealed_and_then_need_the_passphrase() {
 #[test]
 fn livenet_refuses_keys_in_clear() {
     let site = Site::with(json!({ "network": "livenet" }));
-    let done = site.cli(&["balance"]);
+    let done = site.cli(&["init"]);
     assert_eq!(done.code, 1);
     assert!(done.stderr.contains("has no passphrase, which is refused here"), "{}", done.stderr);
     assert!(!site.network_dir().join("keystore/keystore.json").exists());
@@ -114,8 +114,7 @@ fn livenet_refuses_keys_in_clear() {
 
 #[test]
 fn without_a_new_passphrase_nothing_is_changed() {
-    let site = sealed_site(None);
-    site.cli_ok(&["balance"]);
+    let site = begun_site();
     let before = fs::read(keystore_json(&site)).unwrap();
     let empty = site.data_dir().join("empty");
     fs::write(&empty, "\n").unwrap();
@@ -132,10 +131,9 @@ fn without_a_new_passphrase_nothing_is_changed() {
 /// Every file of the keystore, damaged in every way: a command names it, and leaves it as it is.
 #[test]
 fn damaged_files_are_named_and_left_as_they_are() {
-    let site = sealed_site(None);
+    let site = begun_site();
     site.cli_ok(&["generateminerid", "--name", "pool"]);
     site.cli_ok(&["rotateminerid", "--name", "pool"]);
-    site.cli_ok(&["balance"]);
     let dir = site.network_dir().join("keystore");
     for name in ["keystore.json", "pool_1.key", "pool_2.key", "wallet.seed.key"] {
         let path = dir.join(name);
@@ -175,7 +173,7 @@ fn damaged_files_are_named_and_left_as_they_are() {
 
 #[test]
 fn whenever_a_change_is_killed_one_of_both_passphrases_opens_the_keys() {
-    let mut site = sealed_site(None);
+    let mut site = begun_site();
     let killer = Killer::install(&mut site);
     let words = site.cli_ok(&["wallet", "backup-words", "--yes"]);
     let stride = if is_full_run() { 1 } else { 4 };
@@ -212,8 +210,7 @@ fn whenever_a_change_is_killed_one_of_both_passphrases_opens_the_keys() {
 
 #[test]
 fn a_command_keeps_nobody_waiting_while_it_stretches_its_passphrase() {
-    let site = sealed_site(None);
-    site.cli_ok(&["balance"]);
+    let site = begun_site();
     let path = keystore_json(&site);
     let text = fs::read_to_string(&path).unwrap();
     // That takes seconds, and opens nothing.

@@ -129,6 +129,7 @@ fn a_backups_passphrase_is_typed_twice_for_it_and_once_to_restore() {
 #[test]
 fn words_are_printed_once_it_is_sure_and_typed_to_restore() {
     let site = talkative_site();
+    site.cli_ok(&["init"]);
     let words = site.cli_ok(&["wallet", "backup-words", "--yes"]);
     let question = "Print them? [y/N] ";
     for (answer, is_sure) in [("\r", false), ("n\r", false), (CTRL_D, false), ("y\r", true)] {

@@ -17,6 +17,13 @@ pub(crate) fn sealed_site(node: Option<&Node>) -> Site {
     site
 }
 
+/// The same, with a wallet and a store of identities.
+pub(crate) fn begun_site() -> Site {
+    let site = sealed_site(None);
+    site.cli_ok(&["init"]);
+    site
+}
+
 pub(crate) fn member(body: &str, name: &str) -> String {
     let body: Value = serde_json::from_str(body).unwrap();
     body[name].as_str().unwrap_or_else(|| panic!("{name} in {body}")).to_owned()

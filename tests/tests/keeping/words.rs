@@ -4,7 +4,7 @@ use std::process::Stdio;
 use bsv_tests::{Done, Node, Site};
 use serde_json::json;
 
-use crate::scene::{balance, create_invoice, fill, pay, sealed_site, wait_for_proofs};
+use crate::scene::{balance, begun_site, create_invoice, fill, pay, sealed_site, wait_for_proofs};
 
 /// Restores a wallet from words on standard input.
 fn restore(site: &Site, words: &str, arguments: &[&str]) -> Done {
@@ -76,7 +76,7 @@ fn words_and_a_chain_bring_back_the_balance() {
 
 #[test]
 fn words_are_restored_without_a_node_and_refused_when_wrong() {
-    let lost = sealed_site(None);
+    let lost = begun_site();
     let words = lost.cli_ok(&["wallet", "backup-words", "--yes"]);
     let user = lost.cli_json(&["user", "create", "--name", "Ada"]);
     let site = sealed_site(None);
@@ -105,7 +105,7 @@ fn words_are_restored_without_a_node_and_refused_when_wrong() {
 fn a_walk_that_cannot_be_made_leaves_nothing() {
     let node = Node::start();
     node.mine(5);
-    let words = sealed_site(None).cli_ok(&["wallet", "backup-words", "--yes"]);
+    let words = begun_site().cli_ok(&["wallet", "backup-words", "--yes"]);
     let site = sealed_site(Some(&node));
     let done = restore(&site, &words, &["--from-height", "6"]);
     assert_eq!(done.code, 1);

@@ -1,6 +1,5 @@
 //! What documents tell, and what is signed.
 
-use std::path::PathBuf;
 use std::str::FromStr;
 
 use bsv_minerid::{Alias, MinerContact};
@@ -37,7 +36,8 @@ pub(crate) struct ExtensionsArguments {
     #[command(flatten)]
     name: Name,
     /// A JSON object, or - for standard input
-    file: PathBuf,
+    #[arg(value_name = "FILE", value_parser = files::text)]
+    json: String,
 }
 
 #[derive(Debug, Args)]
@@ -45,7 +45,8 @@ pub(crate) struct DataRefsArguments {
     #[command(flatten)]
     name: Name,
     /// JSON: {"dataRefs":{"refs":[{"brfcIds":[…],"data":{…},"vout":N}]}}, or - for standard input
-    file: PathBuf,
+    #[arg(value_name = "FILE", value_parser = files::text)]
+    json: String,
 }
 
 #[derive(Debug, Args)]
@@ -105,19 +106,22 @@ impl ContactArguments {
         let path = format!("/control/minerids/{}/contact", self.name.alias);
         let answer = service.post(path, contact.to_json()).await?;
         let whole = answer.value()?;
-        context.print(&answer.body, || format!("{whole:#}\n"))
+        context.print(&answer.body, || {
+            let whole = format!("{whole:#}");
+            whole.lines().map(|line| printable(line) + "\n").collect()
+        })
     }
 }
 
 impl ExtensionsArguments {
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
-        set(context, &self.name.alias, "extensions", &files::read_text(&self.file)?).await
+        set(context, &self.name.alias, "extensions", &self.json).await
     }
 }
 
 impl DataRefsArguments {
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
-        set(context, &self.name.alias, "data", &files::read_text(&self.file)?).await
+        set(context, &self.name.alias, "data", &self.json).await
     }
 }
 

@@ -62,6 +62,7 @@ impl VerifyArguments {
             Source::Given(proof, evidence) => (*proof, evidence, None),
             from_node => {
                 let node = node(&context.config()?)?;
+                let _waiting = context.wait("asking the node");
                 let GatheredBlock { proof, evidence, in_main_chain } =
                     fetch(&node, &from_node).await?;
                 (proof, evidence, Some(in_main_chain))
