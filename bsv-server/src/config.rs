@@ -1,10 +1,10 @@
 //! What the service is told: a TOML file, the environment, and the defaults.
 
+mod clear_text;
 mod error;
 mod settings;
 mod shown;
 mod sources;
-mod tls;
 
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
@@ -20,11 +20,11 @@ use ipnet::IpNet;
 use secrecy::SecretString;
 
 pub use self::error::ConfigError;
+pub use self::settings::TlsFiles;
 use self::settings::{AuthSettings, PaymentsSettings, Settings, WalletSettings};
 pub use self::shown::ShownSettings;
 use self::sources::absolute;
 pub use self::sources::{CONFIG_VARIABLE, ConfigSources, PASSPHRASE_VARIABLE};
-pub use self::tls::TlsFiles;
 use crate::access::{AccessConfig, JwtKey};
 
 /// The effective configuration, checked.
@@ -226,7 +226,12 @@ fn with_defaults(settings: Settings, network_dir: &Path) -> Result<Settings, Con
         Some(path) => absolute(&path),
         None => Ok(network_dir.join(name)),
     };
-    let files = |tls: Option<TlsFiles>| tls.as_ref().map(TlsFiles::absolute).transpose();
+    let files = |tls: Option<TlsFiles>| match tls {
+        Some(TlsFiles { certificate, key }) => {
+            Ok(Some(TlsFiles { certificate: absolute(&certificate)?, key: absolute(&key)? }))
+        }
+        None => Ok::<_, ConfigError>(None),
+    };
     let Settings { wallet, payments, .. } = settings.clone();
     Ok(Settings {
         miner_id_data_path: Some(in_network_dir(settings.miner_id_data_path, "minerid")?),

@@ -5,7 +5,6 @@ mod answer_body;
 mod body;
 mod connections;
 mod guard;
-mod patient;
 mod peers;
 mod problem;
 mod received;
@@ -13,6 +12,7 @@ mod routes;
 mod serve;
 mod tls;
 mod transport;
+mod write_timeout;
 
 pub use answer_body::{AnswerBody, BrokenOff};
 pub(crate) use body::{LargeBodies, collect, discard};

@@ -120,7 +120,7 @@ impl Stores {
 fn without_missing(config: Config, create: Create) -> Result<Config, OpenError> {
     let has_wallet = create == Create::All || is_wallet_in(&config);
     let has_identities = create != Create::Nothing || are_identities_in(&config);
-    let is_used = create != Create::Nothing || DirLock::is_in(&config.network_dir);
+    let is_used = create == Create::All || DirLock::is_in(&config.network_dir);
     let what = match (&config.wallet, &config.minerid) {
         (None, None) if !is_used => "nothing",
         (Some(_), None) if !has_wallet => "no wallet",

@@ -11,6 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
+use bsv_store::DirLock;
 use bsv_tests::build::{cli_program, server_program};
 use bsv_tests::{Done, Reply, Site, http, node};
 use serde_json::{Value, json};
@@ -319,23 +320,24 @@ fn a_disabled_service_opens_nothing() {
         let dir = TempDir::new().unwrap();
         let off = json!({"enabled": false});
         let settings = json!({"port": 0, "minerid": off, "wallet": off});
-        let check_cli = || {
+        let check_cli = |reason: &str| {
             for arguments in [
                 &["listminerids"][..],
                 &["generateminerid", "-n", "a"],
                 &["opreturn", "-n", "a", "-t", "1"],
             ] {
                 let mut command = configured(cli_program(), dir.path(), source, &settings);
-                check_refused(command.args(arguments), &["the miner identity service is disabled"]);
+                check_refused(command.args(arguments), &[reason]);
             }
         };
-        check_cli();
+        check_cli("there is nothing in");
+        assert!(!dir.path().join("data").exists());
         let server =
             Server::start(&mut configured(server_program(), dir.path(), source, &settings));
         let network_dir = dir.path().join("data/regtest");
         let control = network_dir.join("control.sock");
         assert_eq!(server.lines, [format!("listening control {}", control.display())]);
-        check_cli();
+        check_cli("the miner identity service is disabled");
         assert_eq!(names_in(&network_dir), ["control.sock", "lock"]);
         server.stop();
     }

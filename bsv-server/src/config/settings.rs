@@ -9,7 +9,6 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 use super::error::ConfigError;
-use super::tls::TlsFiles;
 
 /// The settings under their names, with their defaults. Those at the top level have the names of the miner
 /// identity specification.
@@ -77,6 +76,16 @@ impl Default for Settings {
 }
 
 const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+/// The files that a listener speaks TLS with.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct TlsFiles {
+    /// The listener's certificate, then those that lead to an authority, in PEM form.
+    pub certificate: PathBuf,
+    /// The private key of that certificate, in PEM form.
+    pub key: PathBuf,
+}
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]

@@ -98,6 +98,12 @@ impl Peers {
         Ok(())
     }
 
+    /// Takes a handshake from `address`, which costs as much as a request, unless too much comes from there.
+    pub(crate) fn admit_handshake(&self, address: IpAddr) -> bool {
+        let requester = self.requester(address, &HeaderMap::new());
+        requester.is_none_or(|requester| self.admit(requester, Instant::now()).is_ok())
+    }
+
     fn is_trusted(&self, address: IpAddr) -> bool {
         self.config.trusted_proxies.iter().any(|proxies| proxies.contains(&address))
     }

@@ -19,10 +19,10 @@ use tokio_rustls::TlsAcceptor;
 
 use super::Answer;
 use super::connections::{Activity, AwaitedBody, BusyBody, Connections};
-use super::patient::Patient;
 use super::peers::{Peers, Place};
 use super::tls::Tls;
 use super::transport::Transport;
+use super::write_timeout::WriteTimeout;
 
 /// What a stranger can make a listener hold.
 #[derive(Clone, Debug)]
@@ -34,7 +34,7 @@ pub(crate) struct Limits {
     /// For how long the head of a request may arrive, also on an idle connection.
     pub(crate) head_timeout: Duration,
     /// For how long a peer may take nothing of its answer.
-    pub(crate) answer_patience: Duration,
+    pub(crate) write_timeout: Duration,
     /// The size of a request's head, in bytes.
     pub(crate) head_len: usize,
 }
@@ -45,7 +45,7 @@ impl Default for Limits {
             connections: 1024,
             peers: None,
             head_timeout: Duration::from_secs(10),
-            answer_patience: Duration::from_secs(30),
+            write_timeout: Duration::from_secs(30),
             head_len: 16 << 10,
         }
     }
@@ -122,7 +122,7 @@ where
         // Nearly all answers are small: to copy one costs less than to gather its parts.
         .writev(false)
         .max_header_size(limits.head_len);
-    let stream = Patient::new(stream, limits.answer_patience, Arc::clone(&activity));
+    let stream = WriteTimeout::new(stream, limits.write_timeout, Arc::clone(&activity));
     let stream = Transport::new(stream, acceptor);
     let service = service_fn(move |request| {
         let busy = activity.begin();
@@ -168,9 +168,9 @@ pub(crate) async fn serve<L, H, F>(
         };
         let peer_place = match limits.peers.as_ref().zip(address) {
             Some((peers, address)) => match peers.connect(address) {
-                Some(place) => Some(place),
+                Some(place) if tls.is_none() || peers.admit_handshake(address) => Some(place),
                 // Closed.
-                None => continue,
+                _ => continue,
             },
             None => None,
         };

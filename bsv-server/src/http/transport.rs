@@ -6,21 +6,21 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_rustls::server::TlsStream;
 use tokio_rustls::{Accept, TlsAcceptor};
 
-use super::patient::Patient;
+use super::write_timeout::WriteTimeout;
 
 /// A connection in the clear or over TLS, whose handshake takes place while the first bytes are awaited: the
-/// time for the head of a request, and making room, count for it too. Patience is beneath TLS, which may hold
+/// time for the head of a request, and making room, count for it too. The time-out is beneath TLS, which may hold
 /// back the end of an answer.
 pub(super) enum Transport<C> {
-    Clear(Patient<C>),
-    Handshake(Box<Accept<Patient<C>>>),
-    Tls(Box<TlsStream<Patient<C>>>),
+    Clear(WriteTimeout<C>),
+    Handshake(Box<Accept<WriteTimeout<C>>>),
+    Tls(Box<TlsStream<WriteTimeout<C>>>),
     /// The handshake has failed.
     Failed,
 }
 
 impl<C: AsyncRead + AsyncWrite + Unpin> Transport<C> {
-    pub(super) fn new(connection: Patient<C>, acceptor: Option<&TlsAcceptor>) -> Self {
+    pub(super) fn new(connection: WriteTimeout<C>, acceptor: Option<&TlsAcceptor>) -> Self {
         match acceptor {
             Some(acceptor) => Self::Handshake(Box::new(acceptor.accept(connection))),
             None => Self::Clear(connection),
@@ -130,7 +130,7 @@ mod tests {
             .with_no_client_auth();
         let (near, far) = duplex(1 << 10);
         let activity = Activity::since(Instant::now());
-        let near = Patient::new(near, Duration::from_secs(30), activity);
+        let near = WriteTimeout::new(near, Duration::from_secs(30), activity);
         let mut near = Transport::new(near, Some(&TlsAcceptor::from(Arc::new(server))));
         let connector = TlsConnector::from(Arc::new(client));
         let far = connector.connect(ServerName::try_from("127.0.0.1").unwrap(), far);

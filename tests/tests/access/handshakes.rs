@@ -83,6 +83,18 @@ fn one_peer_has_its_share_of_handshakes() {
 }
 
 #[test]
+fn a_handshake_counts_as_a_request() {
+    let limits = json!({"requestsPerSecond": 1, "requestBurst": 20, "limitLoopback": true});
+    let (server, _site) = start(limits);
+    let address = server.payments().address();
+    let handshakes: Vec<_> = (0..30).map(|_| tls::connect(address).is_ok()).collect();
+    assert!(handshakes[..20].iter().all(|done| *done), "{handshakes:?}");
+    assert!(handshakes[20..].iter().any(|done| !done), "{handshakes:?}");
+    sleep(Duration::from_secs(2));
+    assert!(tls::connect(address).is_ok(), "it has waited");
+}
+
+#[test]
 fn a_handshake_has_the_time_of_a_head() {
     let (server, _site) = start(json!({}));
     let mut slow = TcpStream::connect(server.payments().address()).unwrap();

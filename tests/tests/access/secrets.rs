@@ -2,7 +2,7 @@ use std::fs;
 use std::path::Path;
 
 use bip39::Mnemonic;
-use bsv_minerid::{Keystore, PlainKeys};
+use bsv_minerid::{Keystore, PlainKeys, StretchedPassphrase};
 use bsv_server::{Config, ConfigSources, Create, Instance};
 use bsv_tests::{Bill, Client, Done, Node, Purse, Site};
 use bsv_tx::{ExtendedPrivateKey, Network, PrivateKey};

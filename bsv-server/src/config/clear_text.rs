@@ -1,26 +1,6 @@
 use std::net::SocketAddr;
-use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize};
-
-use super::{Config, ConfigError, WalletConfig, absolute};
-
-/// The files that a listener speaks TLS with.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct TlsFiles {
-    /// The listener's certificate, then those that lead to an authority, in PEM form.
-    pub certificate: PathBuf,
-    /// The private key of that certificate, in PEM form.
-    pub key: PathBuf,
-}
-
-impl TlsFiles {
-    /// The same files, wherever the process works.
-    pub(super) fn absolute(&self) -> Result<Self, ConfigError> {
-        Ok(Self { certificate: absolute(&self.certificate)?, key: absolute(&self.key)? })
-    }
-}
+use super::{Config, TlsFiles, WalletConfig};
 
 impl Config {
     /// Names the listeners that other machines reach in the clear, where the settings tell of no front end

@@ -10,17 +10,17 @@ use tokio::time::{Instant, Sleep, sleep};
 use super::connections::Activity;
 
 /// A connection that is broken off when its peer takes nothing of an answer for a while.
-pub(super) struct Patient<C> {
+pub(super) struct WriteTimeout<C> {
     connection: C,
-    patience: Duration,
+    timeout: Duration,
     activity: Arc<Activity>,
     /// Runs while something waits to be written.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
-impl<C> Patient<C> {
-    pub(super) fn new(connection: C, patience: Duration, activity: Arc<Activity>) -> Self {
-        Self { connection, patience, activity, stalled: None }
+impl<C> WriteTimeout<C> {
+    pub(super) fn new(connection: C, timeout: Duration, activity: Arc<Activity>) -> Self {
+        Self { connection, timeout, activity, stalled: None }
     }
 
     /// Passes on what became of writing, or that it has waited for too long.
@@ -35,10 +35,10 @@ impl<C> Patient<C> {
             }
             return written;
         }
-        let (patience, activity) = (self.patience, &self.activity);
+        let (timeout, activity) = (self.timeout, &self.activity);
         let stalled = self.stalled.get_or_insert_with(|| {
             activity.set_stalled(true);
-            Box::pin(sleep(patience))
+            Box::pin(sleep(timeout))
         });
         ready!(stalled.as_mut().poll(context));
         // Polled again, it is to end at once again.
@@ -47,7 +47,7 @@ impl<C> Patient<C> {
     }
 }
 
-impl<C: AsyncRead + Unpin> AsyncRead for Patient<C> {
+impl<C: AsyncRead + Unpin> AsyncRead for WriteTimeout<C> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -57,7 +57,7 @@ impl<C: AsyncRead + Unpin> AsyncRead for Patient<C> {
     }
 }
 
-impl<C: AsyncWrite + Unpin> AsyncWrite for Patient<C> {
+impl<C: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<C> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -95,15 +95,15 @@ mod tests {
 
     use super::*;
 
-    fn patient<C>(connection: C) -> Patient<C> {
+    fn timed<C>(connection: C) -> WriteTimeout<C> {
         let activity = Activity::since(std::time::Instant::now());
-        Patient::new(connection, Duration::from_secs(30), activity)
+        WriteTimeout::new(connection, Duration::from_secs(30), activity)
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_peer_that_takes_nothing_for_long_is_given_up() {
         let (server, _client) = duplex(8);
-        let mut server = patient(server);
+        let mut server = timed(server);
         let started = Instant::now();
         let error = server.write_all(&[0; 9]).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
@@ -113,7 +113,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_peer_that_takes_a_little_now_and_then_is_served() {
         let (server, mut client) = duplex(8);
-        let mut server = patient(server);
+        let mut server = timed(server);
         let reader = tokio::spawn(async move {
             for _ in 0..10 {
                 sleep(Duration::from_secs(29)).await;
