@@ -189,6 +189,7 @@ fn spend_otherwise(transaction: &Transaction) {
 #[test]
 fn the_faucet_takes_other_coins_where_somebody_was_quicker_with_the_first() {
     let site = site_with(own_node(), json!({}));
+    site.cli_ok(&["init"]);
     let refusal = Answer::text(422, r#"{"detail":"258: txn-mempool-conflict"}"#);
     let (shop, late) = (payee(1_000), AtomicU32::new(2));
     shop.on_post(move |request| {
@@ -224,6 +225,7 @@ fn the_faucet_takes_other_coins_where_somebody_was_quicker_with_the_first() {
 #[test]
 fn the_faucet_says_why_it_does_not_pay() {
     let site = site_with(node(), json!({}));
+    site.cli_ok(&["init"]);
     let shop = payee(1_000);
     shop.on_post(|_| Answer::text(400, r#"{"detail":"no"}"#));
     check_refused(&site, &["faucet", &shop.url()], "the payee refuses the payment: no");
