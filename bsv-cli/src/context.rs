@@ -87,8 +87,11 @@ impl Context {
         json: impl Display,
         text: impl FnOnce() -> String,
     ) -> Result<(), CliError> {
-        let text = if self.is_json { format!("{json}\n") } else { text() };
-        Ok(output::print(&text)?)
+        match self.is_json {
+            true => output::print_json(&format!("{json}\n"))?,
+            false => output::print(&text())?,
+        }
+        Ok(())
     }
 
     /// Prints to people what is good to know besides the result.

@@ -55,6 +55,14 @@ pub(crate) fn painted(text: &str, style: Style, is_colored: bool) -> String {
     }
 }
 
+/// Prints JSON. A terminal sees nothing of it that would steer it.
+pub(crate) fn print_json(json: &str) -> io::Result<()> {
+    match io::stdout().is_terminal() {
+        true => print(&printable_json(json)),
+        false => print(json),
+    }
+}
+
 /// A member that is text, with nothing in it that steers a terminal; empty where there is none.
 pub(crate) fn text(value: &Value, member: &str) -> String {
     printable(value[member].as_str().unwrap_or_default())
@@ -88,11 +96,27 @@ const TURNS_TEXT: [char; 12] = [
 pub(crate) fn printable(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
-        if c.is_control() || TURNS_TEXT.contains(&c) {
-            shown.extend(c.escape_default());
-        } else {
-            shown.push(c);
+        match steers(c) {
+            true => shown.extend(c.escape_default()),
+            false => shown.push(c),
         }
     }
     shown
+}
+
+/// The same JSON with nothing in its strings that steers a terminal. Between them there is nothing but
+/// line feeds.
+pub(crate) fn printable_json(json: &str) -> String {
+    let mut shown = String::with_capacity(json.len());
+    for c in json.chars() {
+        match c != '\n' && steers(c) {
+            true => shown.push_str(&format!("\\u{:04x}", u32::from(c))),
+            false => shown.push(c),
+        }
+    }
+    shown
+}
+
+fn steers(c: char) -> bool {
+    c.is_control() || TURNS_TEXT.contains(&c)
 }

@@ -149,10 +149,10 @@ impl ListArguments {
                 serde_json::from_str(&answer.body).map_err(ReachError::Nonsense)?;
             let invoices = &invoices[..invoices.len().min(left.try_into().unwrap_or(usize::MAX))];
             if !invoices.is_empty() {
-                output::print(&match context.is_json {
-                    true => lines(invoices, is_first),
-                    false => rows(context, invoices, is_first)?,
-                })?;
+                match context.is_json {
+                    true => output::print_json(&lines(invoices, is_first))?,
+                    false => output::print(&rows(context, invoices, is_first)?)?,
+                }
                 is_first = false;
             }
             left -= invoices.len() as u64;

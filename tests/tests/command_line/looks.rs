@@ -142,3 +142,17 @@ fn what_takes_long_shows_that_it_goes_on() {
     assert_eq!((code, shown.contains("sealing the backup")), (0, false), "{shown}");
     assert_eq!(site.cli(&["backup", &third]).stderr, "");
 }
+
+#[test]
+fn nothing_in_a_text_of_others_steers_a_terminal() {
+    let site = site();
+    create(&site, "coffee \u{9b}31m \u{202e} tea");
+    for arguments in [&["invoice", "list"][..], &["invoice", "list", "--json"]] {
+        let (code, shown, _) =
+            Terminal::start(&site, &[arguments, &["--color", "never"]].concat()).end();
+        assert_eq!(code, 0);
+        assert!(shown.contains("coffee") && !shown.contains(['\u{9b}', '\u{202e}']), "{shown:?}");
+    }
+    let list = site.cli_json(&["invoice", "list"]);
+    assert_eq!(list[0]["description"], "coffee \u{9b}31m \u{202e} tea");
+}

@@ -11,7 +11,7 @@ use crate::arguments::height;
 use crate::context::{Context, Stores};
 use crate::error::CliError;
 use crate::files;
-use crate::output::printable;
+use crate::output::{printable, printable_json};
 
 #[derive(Debug, Args)]
 pub(crate) struct ScriptArguments {
@@ -37,7 +37,7 @@ pub(crate) struct ExtensionsArguments {
     name: Name,
     /// A JSON object, or - for standard input
     #[arg(value_name = "FILE", value_parser = files::text)]
-    json: String,
+    document: String,
 }
 
 #[derive(Debug, Args)]
@@ -46,7 +46,7 @@ pub(crate) struct DataRefsArguments {
     name: Name,
     /// JSON: {"dataRefs":{"refs":[{"brfcIds":[…],"data":{…},"vout":N}]}}, or - for standard input
     #[arg(value_name = "FILE", value_parser = files::text)]
-    json: String,
+    document: String,
 }
 
 #[derive(Debug, Args)]
@@ -106,22 +106,19 @@ impl ContactArguments {
         let path = format!("/control/minerids/{}/contact", self.name.alias);
         let answer = service.post(path, contact.to_json()).await?;
         let whole = answer.value()?;
-        context.print(&answer.body, || {
-            let whole = format!("{whole:#}");
-            whole.lines().map(|line| printable(line) + "\n").collect()
-        })
+        context.print(&answer.body, || printable_json(&format!("{whole:#}\n")))
     }
 }
 
 impl ExtensionsArguments {
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
-        set(context, &self.name.alias, "extensions", &self.json).await
+        set(context, &self.name.alias, "extensions", &self.document).await
     }
 }
 
 impl DataRefsArguments {
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
-        set(context, &self.name.alias, "data", &self.json).await
+        set(context, &self.name.alias, "data", &self.document).await
     }
 }
 

@@ -251,7 +251,8 @@ impl<'c> Scan<'c> {
     }
 
     fn print(&self, text: &str) -> Result<(), CliError> {
-        Ok(self.bar.suspend(|| output::print(text))?)
+        let print = if self.context.is_json { output::print_json } else { output::print };
+        Ok(self.bar.suspend(|| print(text))?)
     }
 
     fn node_failed(&self, source: NodeError) -> CliError {
