@@ -66,6 +66,7 @@ fn tokens_are_made_and_revoked_with_a_server_and_without_one() {
 #[test]
 fn a_token_is_shown_once_and_stored_as_a_hash() {
     let site = Site::new();
+    site.cli_ok(&["init"]);
     let said = site.cli_ok(&[
         "token",
         "create",
@@ -101,6 +102,7 @@ fn a_token_is_shown_once_and_stored_as_a_hash() {
 #[test]
 fn mistakes_are_named_and_make_nothing() {
     let site = Site::new();
+    site.cli_ok(&["init"]);
     for (arguments, code, reason) in [
         (&["create"][..], 2, "--scope"),
         (&["create", "--scope", "wallet"], 2, "\"wallet\" is not a scope"),
@@ -147,6 +149,7 @@ fn tokens_that_are_made_at_once_are_all_there() {
 fn a_kill_loses_no_token_and_revives_none() {
     let mut site = Site::with(json!({"auth": {"requireToken": true}}));
     site.set_env("BSV_LOG", "off");
+    site.cli_ok(&["init"]);
     let killer = Killer::install(&mut site);
     let ids = |site: &Site| -> Vec<String> {
         let list = site.cli_json(&["token", "list"]);
