@@ -115,7 +115,7 @@ fn mistakes_are_named_and_make_nothing() {
             "expiresAt must be in the future",
         ),
         (&["create", "--scope", "wallet:read", "--label", "a\nb"], 1, "no control characters"),
-        (&["revoke", "1234abcd"], 1, "there is no token 1234abcd"),
+        (&["revoke", "--yes", "1234abcd"], 1, "there is no token 1234abcd"),
         (&["revoke", "x"], 2, "expected 8 hexadecimal digits"),
     ] {
         let done = site.cli(&[&["token"], arguments].concat());
@@ -148,6 +148,7 @@ fn tokens_that_are_made_at_once_are_all_there() {
 #[test]
 fn a_kill_loses_no_token_and_revives_none() {
     let mut site = Site::with(json!({"auth": {"requireToken": true}}));
+    site.cli_ok(&["init"]);
     site.set_env("BSV_LOG", "off");
     site.cli_ok(&["init"]);
     let killer = Killer::install(&mut site);

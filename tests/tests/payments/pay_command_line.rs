@@ -235,7 +235,10 @@ fn the_faucet_says_why_it_does_not_pay() {
 
     let complaint = "the faucet gives coins of a regtest node only";
     let testnet = Site::with(json!({ "network": "testnet", "rpcUser": "u", "rpcPassword": "p" }));
+    testnet.cli_ok(&["init"]);
     check_refused(&testnet, &["faucet", &payee(1_000).url()], complaint);
     let complaint = "no node is configured: set rpcUser and rpcPassword";
-    check_refused(&Site::new(), &["faucet", &payee(1_000).url()], complaint);
+    let alone = Site::new();
+    alone.cli_ok(&["init"]);
+    check_refused(&alone, &["faucet", &payee(1_000).url()], complaint);
 }
