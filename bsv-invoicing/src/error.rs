@@ -129,9 +129,9 @@ pub enum Error {
     )]
     EarlierAttempt(u64),
     /// The payee asks for more than may be paid at once.
-    #[error("the payee asks for {asked} satoshis, and the limit is {limit}")]
+    #[error("the payment would cost {asked} satoshis, and the limit is {limit}")]
     OverLimit {
-        /// What the payee asks for.
+        /// What the payee asks for, with the fee if that is known.
         asked: u64,
         /// What may be paid.
         limit: u64,

@@ -27,7 +27,7 @@ impl PayArguments {
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
         let context = &context.with_unattended(Unattended::GoOn);
         let consent = Consent::new(self.yes);
-        let payment = json!({ "payToURL": self.url });
+        let mut payment = json!({ "payToURL": self.url, "maxSatoshis": self.max });
         let mut service = context.service(Stores::Wallet).await?;
         if self.dry_run || self.max.is_some() || consent.would_ask(context) {
             let answer = service.post("/control/wallet/pay/preview", &payment).await?;
@@ -39,6 +39,8 @@ impl PayArguments {
             // What goes on with an earlier payment spends nothing more.
             if preview["made"].is_null() {
                 consent.ask(context, &format!("{}.", describe(&preview)), "Pay?", "paid")?;
+                // A payee may ask for more the next time.
+                payment["maxSatoshis"] = json!(self.max.unwrap_or_else(|| cost(&preview)));
             }
         }
         let waiting = context.wait("paying");
@@ -63,12 +65,17 @@ fn terms(preview: &Value) -> &Value {
 }
 
 fn check_limit(preview: &Value, max: Option<u64>) -> Result<(), CliError> {
-    let satoshis = |name: &str| terms(preview)[name].as_u64().unwrap_or_default();
-    let needed = satoshis("satoshis").saturating_add(satoshis("fee"));
+    let needed = cost(preview);
     match max.filter(|max| needed > *max) {
         Some(max) => Err(CliError::OverMax { needed, max }),
         None => Ok(()),
     }
+}
+
+/// What is paid, and the fee, in satoshis.
+fn cost(preview: &Value) -> u64 {
+    let satoshis = |name: &str| terms(preview)[name].as_u64().unwrap_or_default();
+    satoshis("satoshis").saturating_add(satoshis("fee"))
 }
 
 /// Says what would be paid.

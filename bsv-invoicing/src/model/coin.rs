@@ -94,6 +94,14 @@ pub struct Selection {
     pub change: Option<Change>,
 }
 
+impl Selection {
+    /// What does not come back, in satoshis: what is paid, and the fee.
+    pub fn cost(&self) -> u64 {
+        let total: u64 = self.coins.iter().map(|coin| coin.satoshis).sum();
+        total - self.change.map_or(0, |change| change.satoshis)
+    }
+}
+
 /// What comes back of the coins that a transaction spends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Change {

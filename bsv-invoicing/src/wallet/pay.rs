@@ -82,16 +82,17 @@ impl<S: WalletStore> Wallet<S> {
     /// What is begun goes on if the caller stops waiting.
     pub async fn pay(
         self: &Arc<Self>,
-        url: &str,
+        draft: PayDraft,
         idempotency: Option<IdempotencyKey>,
     ) -> Result<OutgoingPayment, Error> {
-        let url = payment_url(url)?;
+        let PayDraft { pay_to_url, max_satoshis } = draft;
+        let url = payment_url(&pay_to_url)?;
         self.check_caught_up().await?;
         let place = self.place_to_pay(url.as_str()).await?;
         let wallet = Arc::clone(self);
         let paid = tokio::spawn(async move {
             let _place = place;
-            wallet.pay_alone(&url, idempotency).await
+            wallet.pay_alone(&url, idempotency, max_satoshis).await
         });
         paid.await.unwrap_or_else(|_| Err(Error::OutcomeUnknown("it broke off".to_owned())))
     }
@@ -100,6 +101,7 @@ impl<S: WalletStore> Wallet<S> {
         &self,
         url: &Url,
         idempotency: Option<IdempotencyKey>,
+        max_satoshis: Option<u64>,
     ) -> Result<OutgoingPayment, Error> {
         if let Some(payment) = self.payment_before(url, idempotency.clone()).await? {
             return self.go_on(payment).await;
@@ -108,6 +110,7 @@ impl<S: WalletStore> Wallet<S> {
         match self.reserve(&asked).await? {
             Reserved::Before(payment) => self.go_on(*payment).await,
             Reserved::Now(reservation) => {
+                self.check_cost(&reservation, max_satoshis).await?;
                 let payment = self.sign_and_record(asked, reservation).await?;
                 self.go_on(payment).await
             }
@@ -142,6 +145,20 @@ impl<S: WalletStore> Wallet<S> {
         let (url, idempotency) = (url.to_string(), idempotency.clone());
         let reserve = Reserve { url, spending: *spending, idempotency, now: self.now() };
         Ok(self.store.execute(reserve).await?)
+    }
+
+    /// Releases coins whose payment would cost more than it may.
+    async fn check_cost(
+        &self,
+        reservation: &Reservation,
+        max_satoshis: Option<u64>,
+    ) -> Result<(), Error> {
+        let (asked, limit) = (reservation.selection.cost(), max_satoshis.unwrap_or(u64::MAX));
+        if asked <= limit {
+            return Ok(());
+        }
+        self.store.execute(Release { reservation: reservation.number }).await?;
+        Err(Error::OverLimit { asked, limit })
     }
 
     /// Signs for coins that are reserved, and records the payment. If that fails, they are released.

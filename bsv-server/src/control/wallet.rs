@@ -65,7 +65,7 @@ pub(super) async fn answer(
         }
         Route::Cancel => describe(&cancel(wallet, number).await?),
         Route::Preview => {
-            let PayDraft { pay_to_url } = PayDraft::from_json(request.body())?;
+            let PayDraft { pay_to_url, .. } = PayDraft::from_json(request.body())?;
             describe_preview(&wallet.preview_payment(&pay_to_url).await?)
         }
         Route::Faucet => {

@@ -162,8 +162,7 @@ impl WalletApi {
     async fn pay(&self, request: Received<'_>) -> Result<Answer, Problem> {
         check_content_type(request.headers())?;
         let key = idempotency_key(request)?;
-        let PayDraft { pay_to_url } = PayDraft::from_json(request.body())?;
-        let paid = self.wallet.pay(&pay_to_url, key).await?;
+        let paid = self.wallet.pay(PayDraft::from_json(request.body())?, key).await?;
         Ok(answer::json_text(StatusCode::OK, paid.to_json()))
     }
 

@@ -26,6 +26,7 @@ fn a_file_that_is_damaged_or_of_another_version_is_refused_and_kept() {
     let mut site = Site::new();
     site.cli_ok(&["init"]);
     site.set_env("BSV_LOG", "off");
+    site.cli_ok(&["init"]);
     create(&site, &["wallet:read", "minerid:sign:pool"], None);
     create(&site, &["wallet:pay"], Some("2100-01-01T00:00:00Z"));
     let path = site.network_dir().join("tokens.json");
@@ -70,6 +71,7 @@ fn a_flipped_bit_lets_nobody_in() {
     let mut site = Site::with(json!({"auth": {"requireToken": true}}));
     site.cli_ok(&["init"]);
     site.set_env("BSV_LOG", "off");
+    site.cli_ok(&["init"]);
     let (token, _) = create(&site, &["wallet:read"], None);
     let path = site.network_dir().join("tokens.json");
     let whole = fs::read_to_string(&path).unwrap();

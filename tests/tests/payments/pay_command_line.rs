@@ -157,7 +157,7 @@ fn the_faucet_pays_up_to_its_limit() {
         assert_eq!(most.requests("POST")[0].json()["memo"], "from the faucet");
         let again = site.cli_json(&["faucet", &payee(5_000).url()]);
         assert_eq!(again.as_object().unwrap().keys().collect::<Vec<_>>(), ["txid"]);
-        let complaint = "the payee asks for 100001 satoshis, and the limit is 100000";
+        let complaint = "the payment would cost 100001 satoshis, and the limit is 100000";
         for asked in [vec![output(100_001)], vec![output(100_000), output(1)]] {
             let payee = Payee::asking(&go_dpp_terms(&asked));
             check_refused(&site, &["faucet", &payee.url()], complaint);

@@ -253,6 +253,26 @@ fn the_higher_of_the_payees_and_the_nodes_rate_is_paid_but_no_more_than_allowed(
 }
 
 #[test]
+fn the_callers_limit_includes_the_fee_and_keeps_no_coin() {
+    let buyer = buyer_with(node(), json!({}), &[50_000]);
+    let payee = Payee::asking(&go_dpp_terms(&[output(10_000)]));
+    let pay = |max: u64| {
+        let body = json!({ "payToURL": payee.url(), "maxSatoshis": max }).to_string();
+        buyer.server.wallet().post("/api/v1/pay", &body)
+    };
+    for max in [1, 9_999, 10_000] {
+        check_problem(&pay(max), 422, "over-limit");
+        assert_eq!(payee.requests("POST").len(), 0);
+    }
+    let preview = buyer.site.cli_json(&["pay", &payee.url(), "--dry-run"]);
+    let cost = 10_000 + preview["fee"].as_u64().unwrap();
+    check_problem(&pay(cost - 1), 422, "over-limit");
+    assert_eq!(pay(cost).status, 200);
+    assert_eq!(buyer.outgoing()[0]["fee"], preview["fee"]);
+    assert_eq!(buyer.balance(), 50_000 - cost);
+}
+
+#[test]
 fn the_owners_limit_holds() {
     let settings = json!({ "wallet": { "payLimitSatoshis": 10_000 } });
     let buyer = buyer_with(node(), settings, &[50_000]);

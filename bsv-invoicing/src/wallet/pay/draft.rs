@@ -14,19 +14,23 @@ const MAX_URL_LEN: usize = 2048;
 pub struct PayDraft {
     /// The payment URL.
     pub pay_to_url: String,
+    /// The most that a payment which is made now may cost, in satoshis, its fee included.
+    pub max_satoshis: Option<u64>,
 }
 
 impl PayDraft {
-    /// Reads the body of `POST /api/v1/pay`. Members that the specification does not have are ignored.
+    /// Reads the body of `POST /api/v1/pay`: `payToURL` and, if the caller has a limit, `maxSatoshis`. Other
+    /// members are ignored.
     pub fn from_json(body: &[u8]) -> Result<Self, Error> {
         let mut members = Members::parse(body)?;
         let url = members.text(PAY_TO_URL);
+        let max_satoshis = members.integer("maxSatoshis");
         let mut errors = members.into_errors();
         if url.is_none() && !errors.has(PAY_TO_URL) {
             errors.add(PAY_TO_URL, "is required");
         }
         errors.into_result()?;
-        let draft = Self { pay_to_url: url.unwrap_or_default() };
+        let draft = Self { pay_to_url: url.unwrap_or_default(), max_satoshis };
         payment_url(&draft.pay_to_url)?;
         Ok(draft)
     }
