@@ -43,7 +43,8 @@ fn a_wallet_that_is_disabled_has_no_store_no_seed_and_no_listener() {
     let commands = [&["balance"][..], &["invoice", "list"], &["wallet", "backup-words", "--yes"]];
     for arguments in commands {
         let done = site.cli(arguments);
-        let complaint = "bsv-cli: the wallet is disabled\n";
+        let complaint = "bsv-cli: the wallet is disabled\n\
+                         hint: enable it with minerid.enabled or wallet.enabled\n";
         assert_eq!((done.code, done.stdout.as_str(), &*done.stderr), (1, "", complaint));
     }
     assert_eq!(server.stop(), 0);
