@@ -2,14 +2,14 @@ use std::path::PathBuf;
 
 use bsv_minerid::Alias;
 use bsv_server::ConfigSources;
-use clap::builder::TypedValueParser;
-use clap::error::ErrorKind;
 use clap::{ArgAction, Args, ColorChoice, CommandFactory, Parser, Subcommand};
 
+use crate::commands::completions::CompletionsArguments;
 use crate::commands::former::FormerCommand;
 use crate::commands::{Command, miner};
 use crate::context::{Context, Unattended};
 use crate::error::CliError;
+use crate::height::height;
 use crate::output::Colors;
 
 /// Sets up and operates the Bitcoin SV wallet and miner identity service.
@@ -42,6 +42,10 @@ enum AnyCommand {
     Current(Command),
     #[command(flatten)]
     Former(FormerCommand),
+    /// Print a script that has a shell complete commands and options
+    ///
+    /// For bash: bsv-cli completions bash > ~/.local/share/bash-completion/completions/bsv-cli
+    Completions(CompletionsArguments),
 }
 
 /// What every command takes.
@@ -94,7 +98,6 @@ impl CommonArguments {
 }
 
 impl Arguments {
-    /// Ends the process with exit code 2 where arguments do not go together.
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
         match (self.command, self.height, self.name) {
             (None, Some(height), Some(alias)) => {
@@ -102,18 +105,15 @@ impl Arguments {
             }
             (Some(AnyCommand::Current(command)), None, None) => command.run(context).await,
             (Some(AnyCommand::Former(command)), None, None) => command.run(context).await,
-            (None, None, None) => usage_error("a command is missing"),
-            _ => usage_error("--height and --name stand after the command that they belong to"),
+            (Some(AnyCommand::Completions(arguments)), None, None) => {
+                arguments.run(&Self::command())
+            }
+            (None, None, None) => Err(CliError::WrongUsage("a command is missing")),
+            _ => Err(CliError::WrongUsage(
+                "--height and --name stand after the command that they belong to",
+            )),
         }
     }
-}
-
-pub(crate) fn height() -> impl TypedValueParser<Value = u32> {
-    clap::value_parser!(u32).range(1..=i64::from(i32::MAX))
-}
-
-pub(crate) fn usage_error(message: &str) -> ! {
-    Arguments::command().error(ErrorKind::ArgumentConflict, message).exit()
 }
 
 #[cfg(test)]

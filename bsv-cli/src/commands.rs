@@ -80,10 +80,6 @@ pub(crate) enum Command {
     ///
     /// With --name this is short for miner contact.
     Config(config::ConfigArguments),
-    /// Print a script that has a shell complete commands and options
-    ///
-    /// For bash: bsv-cli completions bash > ~/.local/share/bash-completion/completions/bsv-cli
-    Completions(completions::CompletionsArguments),
 }
 
 impl Command {
@@ -104,7 +100,6 @@ impl Command {
             Self::Audit(command) => command.run(context).await,
             Self::Books(command) => command.run(context).await,
             Self::Config(arguments) => arguments.run(context).await,
-            Self::Completions(arguments) => arguments.run(),
         }
     }
 }

@@ -17,6 +17,9 @@ use crate::service::{ReachError, Refusal};
 /// Why a command was not done.
 #[derive(Debug, Error)]
 pub(crate) enum CliError {
+    /// Arguments do not go together.
+    #[error("{0}")]
+    WrongUsage(&'static str),
     #[error(transparent)]
     Config(#[from] ConfigError),
     #[error(transparent)]
@@ -40,7 +43,7 @@ pub(crate) enum CliError {
     ThereAlready(PathBuf),
     /// A check has found something.
     #[error("{0}")]
-    Found(String),
+    CheckFailed(String),
     /// What was printed says it already.
     #[error("not well")]
     Told,
@@ -78,6 +81,7 @@ impl CliError {
     /// A stable name for programs.
     fn code(&self) -> &str {
         match self {
+            Self::WrongUsage(_) => "wrong-usage",
             Self::Config(_) => "bad-settings",
             Self::Reach(ReachError::Open(OpenError::Lock(LockError::Held { .. }))) => "in-use",
             Self::Reach(ReachError::Open(OpenError::Nothing { .. })) => "nothing-there",
@@ -91,7 +95,7 @@ impl CliError {
             Self::Unfitting(_) => "unfitting",
             Self::OverMax { .. } => "over-limit",
             Self::ThereAlready(_) => "there-already",
-            Self::Found(_) | Self::Told => "check-failed",
+            Self::CheckFailed(_) | Self::Told => "check-failed",
             Self::Secret(_) => "no-secret",
             Self::File(_) => "file-failed",
             Self::Archive(_) | Self::BackupCutShort(_) => "backup-failed",

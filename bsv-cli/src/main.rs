@@ -14,6 +14,7 @@ mod context;
 mod error;
 mod expiry;
 mod files;
+mod height;
 mod output;
 mod secret;
 mod service;
@@ -21,18 +22,23 @@ mod service;
 use std::process::ExitCode;
 
 use bsv_server::LogForm;
-use clap::Parser;
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser};
 
 use crate::arguments::Arguments;
+use crate::error::CliError;
 
 fn main() -> ExitCode {
     let arguments = Arguments::try_parse().unwrap_or_else(|error| wrong_usage(&error));
     bsv_server::log_to_stderr(arguments.common.log_level(), LogForm::Text);
     let context = arguments.common.context();
     let done = tokio::runtime::Runtime::new()
-        .map_err(error::CliError::from)
+        .map_err(CliError::from)
         .and_then(|runtime| runtime.block_on(arguments.run(&context)));
     match done {
+        Err(CliError::WrongUsage(message)) => {
+            wrong_usage(&Arguments::command().error(ErrorKind::ArgumentConflict, message))
+        }
         Err(error) if !error.is_reader_gone() => {
             error.tell(context.is_json, context.is_quiet, context.colors);
             ExitCode::FAILURE

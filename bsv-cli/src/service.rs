@@ -1,8 +1,9 @@
+mod failure;
+
 use std::fmt::Display;
 use std::io;
 use std::time::{Duration, Instant};
 
-use bsv_server::http::BrokenOff;
 use bsv_server::{Config, Create, Instance, OpenError, Surface, control};
 use bsv_store::LockError;
 use bytes::Bytes;
@@ -14,9 +15,9 @@ use hyper::header::{CONTENT_TYPE, HeaderValue, LINK};
 use hyper::http::response::Parts;
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
-use thiserror::Error;
 use tokio::time::sleep;
 
+pub(crate) use self::failure::{ReachError, Refusal};
 use crate::error::CliError;
 
 /// A request to the service.
@@ -37,37 +38,12 @@ pub(crate) struct Answer {
     pub(crate) next: Option<String>,
 }
 
-/// What the service did not do.
-#[derive(Debug, Error)]
-#[error("{reason}")]
-pub(crate) struct Refusal {
-    /// Stable.
-    pub(crate) code: String,
-    /// It may quote what others wrote.
-    pub(crate) reason: String,
-}
-
 /// The service, wherever it is.
 pub(crate) enum Service {
     /// In this process.
     Here(Box<Instance>),
     /// In the server that runs on the data directory.
     Server(SendRequest<Full<Bytes>>),
-}
-
-/// Why the service could not be asked.
-#[derive(Debug, Error)]
-pub(crate) enum ReachError {
-    #[error(transparent)]
-    Open(#[from] OpenError),
-    #[error("the server broke off before it answered, so that what it did is unknown: {0}")]
-    BrokenOff(#[from] hyper::Error),
-    #[error(transparent)]
-    Answer(#[from] BrokenOff),
-    #[error("the service answered what makes no sense: {0}")]
-    Nonsense(serde_json::Error),
-    #[error("cannot ask the service: {0}")]
-    Io(#[from] io::Error),
 }
 
 /// For how long a server is waited for that holds the data directory and does not answer: it may be
@@ -172,16 +148,6 @@ impl Request {
         }
         *request.uri_mut() = self.path.parse().expect("paths are made of aliases, ids and numbers");
         request
-    }
-}
-
-impl Refusal {
-    /// Reads a problem document.
-    fn new(body: &str) -> Self {
-        let problem: Value = serde_json::from_str(body).unwrap_or_default();
-        let code = problem["code"].as_str().unwrap_or("internal-error").to_owned();
-        let reason = problem["detail"].as_str().unwrap_or(body).to_owned();
-        Self { code, reason }
     }
 }
 

@@ -86,6 +86,6 @@ async fn verify(context: &Context) -> Result<(), CliError> {
     })?;
     match faults.is_empty() {
         true => Ok(()),
-        false => Err(CliError::Found(faults.join("; "))),
+        false => Err(CliError::CheckFailed(faults.join("; "))),
     }
 }

@@ -37,7 +37,7 @@ impl BooksCommand {
         let further = check["furtherDifferences"].as_u64().unwrap_or_default();
         match elements(&check["differences"]).len() as u64 + further {
             0 => Ok(()),
-            count => Err(CliError::Found(format!("{count} differences in the books"))),
+            count => Err(CliError::CheckFailed(format!("{count} differences in the books"))),
         }
     }
 }

@@ -1,7 +1,6 @@
-use clap::{Args, Command, CommandFactory};
+use clap::{Args, Command};
 use clap_complete::{Shell, generate};
 
-use crate::arguments::Arguments;
 use crate::error::CliError;
 use crate::output;
 
@@ -13,9 +12,10 @@ pub(crate) struct CompletionsArguments {
 }
 
 impl CompletionsArguments {
-    pub(crate) fn run(&self) -> Result<(), CliError> {
+    /// Prints the script for a whole program.
+    pub(crate) fn run(&self, program: &Command) -> Result<(), CliError> {
         let mut script = Vec::new();
-        generate(self.shell, &mut without_hidden(&Arguments::command()), "bsv-cli", &mut script);
+        generate(self.shell, &mut without_hidden(program), "bsv-cli", &mut script);
         Ok(output::print(&String::from_utf8_lossy(&script))?)
     }
 }

@@ -4,7 +4,6 @@ use bsv_minerid::Alias;
 use bsv_server::ShownSettings;
 use clap::{Args, Subcommand};
 
-use crate::arguments::usage_error;
 use crate::commands::miner::{ContactArguments, KeyValue};
 use crate::context::Context;
 use crate::error::CliError;
@@ -33,7 +32,7 @@ impl ConfigArguments {
         match (self.command, self.name) {
             (Some(ConfigCommand::Show), _) => show(context),
             (None, Some(alias)) => ContactArguments::new(alias, self.pairs).run(context).await,
-            (None, None) => usage_error("config needs show, check or --name ALIAS"),
+            (None, None) => Err(CliError::WrongUsage("config needs show, check or --name ALIAS")),
         }
     }
 }

@@ -94,7 +94,7 @@ async fn verify(context: &Context) -> Result<(), CliError> {
     })?;
     match faults.len() {
         0 => Ok(()),
-        count => Err(CliError::Found(format!("{count} faults in the keystore"))),
+        count => Err(CliError::CheckFailed(format!("{count} faults in the keystore"))),
     }
 }
 
@@ -104,7 +104,7 @@ fn check_alone(config: &Config) -> Result<Value, CliError> {
         .stretched_passphrase()
         .and_then(|it| Keystore::open(&keys.dir, it.as_ref(), keys.plain_keys, "bsv-cli"))
         .and_then(|keystore| keystore.check())
-        .map_err(|error| CliError::Found(error.to_string()))?;
+        .map_err(|error| CliError::CheckFailed(error.to_string()))?;
     let faults: Vec<_> = check.faults.iter().map(ToString::to_string).collect();
     Ok(json!({ "readable": check.readable, "faults": faults }))
 }

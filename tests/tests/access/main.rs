@@ -4,6 +4,7 @@
 
 mod blind_signing;
 mod browsers;
+mod certificates;
 mod crowd;
 mod guarded;
 mod handshakes;

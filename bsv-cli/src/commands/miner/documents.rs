@@ -7,10 +7,10 @@ use clap::{Args, ValueEnum};
 use serde_json::json;
 
 use super::Name;
-use crate::arguments::height;
 use crate::context::{Context, Stores};
 use crate::error::CliError;
 use crate::files;
+use crate::height::height;
 use crate::output::{printable, printable_json};
 
 #[derive(Debug, Args)]

@@ -1,77 +1,26 @@
 //! Walking a node's chain, block by block, for the identities of its miners.
 
+mod arguments;
+mod error;
 mod lines;
 mod progress;
 
 use std::collections::VecDeque;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use bsv_minerid::{GatheredBlock, gather, verify};
 use bsv_network::{NodeError, NodeRpc};
-use bsv_store::FileError;
-use bsv_tx::BlockHash;
-use clap::Args;
 use indicatif::ProgressBar;
-use thiserror::Error;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
 
+pub(crate) use self::arguments::ScanArguments;
+pub(crate) use self::error::ScanError;
 use self::progress::{Progress, ProgressFile, Seen};
 use super::verify::node;
-use crate::arguments::height;
 use crate::context::Context;
 use crate::error::CliError;
 use crate::output;
-
-#[derive(Debug, Args)]
-pub(crate) struct ScanArguments {
-    /// The height of the first block
-    #[arg(long, value_name = "H", value_parser = height())]
-    from: u32,
-    /// The height of the last block [default: the last of the chain]
-    #[arg(long, value_name = "H", value_parser = height())]
-    to: Option<u32>,
-    /// Where to keep what was seen, so that a later scan to a greater height goes on from there
-    /// [default: a file in the data directory, until the scan is done]
-    #[arg(long, value_name = "FILE")]
-    progress: Option<PathBuf>,
-    /// Begin anew, whatever was seen before
-    #[arg(long)]
-    restart: bool,
-}
-
-/// Why a scan came to no end.
-#[derive(Debug, Error)]
-pub(crate) enum ScanError {
-    #[error("--to {to} is less than --from {from}")]
-    NothingToScan { from: u32, to: u32 },
-    #[error("what was seen before goes on to height {seen}, beyond {to}; --restart begins anew")]
-    SeenMore { seen: u32, to: u32 },
-    #[error(
-        "the node keeps no index of transactions, in which identities are: run it with txindex=1"
-    )]
-    NoIndex,
-    #[error(
-        "{} does not exist: say with --progress where to keep what was seen, or with --data-dir where \
-         the data is", .0.display()
-    )]
-    NoDataDir(PathBuf),
-    #[error(transparent)]
-    File(#[from] FileError),
-    #[error("{}: {reason}; --restart begins anew", path.display())]
-    Progress { path: PathBuf, reason: String },
-    #[error(
-        "the chain has changed further back than the last {0} blocks: begin anew with --restart"
-    )]
-    DeepReorganisation(usize),
-    #[error("{source} (before height {next}; run it again to go on from there)")]
-    Node { next: u32, source: NodeError },
-    #[error("interrupted before height {next}; run it again to go on from there")]
-    Interrupted { next: u32 },
-    #[error("the node has block {0}, but not all of its identity")]
-    Incomplete(BlockHash),
-}
 
 /// How many blocks are fetched ahead.
 const AHEAD: usize = 8;

@@ -9,9 +9,9 @@ use bsv_server::Config;
 use bsv_tx::{BlockHash, BlockHeader, MerkleBranch, Sibling, Transaction};
 use clap::{ArgGroup, Args};
 
-use crate::arguments::height;
 use crate::context::Context;
 use crate::error::CliError;
+use crate::height::height;
 use crate::output::{Members, printable};
 use crate::service::ReachError;
 

@@ -8,7 +8,8 @@ use bsv_store::write_atomically;
 use bsv_tx::{BlockHash, BlockHeader, Network};
 use serde::{Deserialize, Serialize};
 
-use super::{ScanArguments, ScanError};
+use super::arguments::ScanArguments;
+use super::error::ScanError;
 
 /// How many of the last blocks are remembered, to notice that the chain has changed.
 pub(super) const MOST_RECENT: usize = 1000;

@@ -1,0 +1,41 @@
+use std::io;
+
+use bsv_server::OpenError;
+use bsv_server::http::BrokenOff;
+use serde_json::Value;
+use thiserror::Error;
+
+/// What the service did not do.
+#[derive(Debug, Error)]
+#[error("{reason}")]
+pub(crate) struct Refusal {
+    /// Stable.
+    pub(crate) code: String,
+    /// It may quote what others wrote.
+    pub(crate) reason: String,
+}
+
+/// Why the service could not be asked.
+#[derive(Debug, Error)]
+pub(crate) enum ReachError {
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    #[error("the server broke off before it answered, so that what it did is unknown: {0}")]
+    BrokenOff(#[from] hyper::Error),
+    #[error(transparent)]
+    Answer(#[from] BrokenOff),
+    #[error("the service answered what makes no sense: {0}")]
+    Nonsense(serde_json::Error),
+    #[error("cannot ask the service: {0}")]
+    Io(#[from] io::Error),
+}
+
+impl Refusal {
+    /// Reads a problem document.
+    pub(super) fn new(body: &str) -> Self {
+        let problem: Value = serde_json::from_str(body).unwrap_or_default();
+        let code = problem["code"].as_str().unwrap_or("internal-error").to_owned();
+        let reason = problem["detail"].as_str().unwrap_or(body).to_owned();
+        Self { code, reason }
+    }
+}
