@@ -24,7 +24,6 @@ fn check_refused(site: &Site, content: &[u8], reason: &str) {
 #[test]
 fn a_file_that_is_damaged_or_of_another_version_is_refused_and_kept() {
     let mut site = Site::new();
-    site.cli_ok(&["init"]);
     site.set_env("BSV_LOG", "off");
     site.cli_ok(&["init"]);
     create(&site, &["wallet:read", "minerid:sign:pool"], None);
@@ -69,7 +68,6 @@ fn a_file_that_is_damaged_or_of_another_version_is_refused_and_kept() {
 #[test]
 fn a_flipped_bit_lets_nobody_in() {
     let mut site = Site::with(json!({"auth": {"requireToken": true}}));
-    site.cli_ok(&["init"]);
     site.set_env("BSV_LOG", "off");
     site.cli_ok(&["init"]);
     let (token, _) = create(&site, &["wallet:read"], None);

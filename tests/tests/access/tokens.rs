@@ -148,7 +148,6 @@ fn tokens_that_are_made_at_once_are_all_there() {
 #[test]
 fn a_kill_loses_no_token_and_revives_none() {
     let mut site = Site::with(json!({"auth": {"requireToken": true}}));
-    site.cli_ok(&["init"]);
     site.set_env("BSV_LOG", "off");
     site.cli_ok(&["init"]);
     let killer = Killer::install(&mut site);
