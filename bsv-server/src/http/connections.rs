@@ -1,6 +1,7 @@
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
@@ -9,9 +10,8 @@ use hyper::body::{Body, Frame, SizeHint};
 use ipnet::IpNet;
 use tokio::sync::Notify;
 
-/// The connections of a listener. When there are too many, one that waits for its peer makes room: the one
-/// that has waited for the longest time, or one of the peer that has the most. So those who connect and say
-/// nothing, or begin to send something, keep nobody out.
+/// The connections of a listener. When there are too many, one that waits for its peer makes room. So those
+/// who connect and say nothing, begin to send something, or do not read, keep nobody out.
 #[derive(Debug)]
 pub(super) struct Connections {
     started: Instant,
@@ -25,16 +25,27 @@ struct Connection {
     activity: Arc<Activity>,
 }
 
+/// Whether there is room for a newcomer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Room {
+    /// One was given up for it.
+    Made,
+    /// It has to wait.
+    Awaited,
+    /// Not for one more of its peer, which has connections already.
+    Refused,
+}
+
 /// Whether a connection is at work.
 #[derive(Debug)]
 pub(super) struct Activity {
     started: Instant,
     /// [`BUSY`], [`GIVEN_UP`], or since when it is idle, in milliseconds after `started`.
     state: AtomicU64,
-    /// [`ARRIVED`], or since when nothing more of a body has come, in milliseconds after `started`.
+    /// [`NOT_AWAITED`], or since when nothing more of a body has come, in milliseconds after `started`.
     body_awaited: AtomicU64,
-    /// Whether some of an answer waits for its reader.
-    is_stalled: AtomicBool,
+    /// [`NOT_AWAITED`], or since when nothing more of an answer has been taken.
+    reader_awaited: AtomicU64,
     given_up: Notify,
 }
 
@@ -66,12 +77,13 @@ pub(super) struct Entry {
 
 const BUSY: u64 = u64::MAX;
 const GIVEN_UP: u64 = u64::MAX - 1;
-const ARRIVED: u64 = u64::MAX;
+const NOT_AWAITED: u64 = u64::MAX;
 /// For how long a connection may be idle without being given up: the request of one that is new is on
 /// its way.
 const GRACE: Duration = Duration::from_millis(250);
-/// For how long nothing more of a body may come without its connection being given up.
-const BODY_GRACE: Duration = Duration::from_secs(2);
+/// For how long nothing more of a body may come, or of an answer be taken, without the connection being given
+/// up.
+const STALL_GRACE: Duration = Duration::from_secs(2);
 
 impl Connections {
     pub(super) fn new() -> Arc<Self> {
@@ -86,43 +98,35 @@ impl Connections {
         Entry { connections: Arc::clone(self), number, activity }
     }
 
-    /// Gives up a connection for one of `newcomer`: the one that has waited for the longest time, if that
-    /// is long enough; else one of the peer that has the most, if the newcomer has fewer.
-    pub(super) fn make_room(&self, newcomer: Option<IpNet>) {
+    /// Gives up a connection for one of `newcomer`, of whoever has the most: the one that has waited for the
+    /// longest time. It has waited for long, or the newcomer has fewer; of who has fewer than the newcomer,
+    /// none is given up.
+    pub(super) fn make_room(&self, newcomer: Option<IpNet>) -> Room {
         let open = self.open();
-        let waits: Vec<_> =
-            open.values().filter_map(|it| Some((it.activity.wait()?, it))).collect();
-        let now = self.started.elapsed();
-        let is_over = |wait: &Wait| now.saturating_sub(wait.grace).as_millis() as u64 >= wait.since;
-        let overdue = waits.iter().filter(|(wait, _)| is_over(wait));
-        let longest = overdue.min_by_key(|(wait, _)| wait.since);
-        if let Some((wait, connection)) =
-            longest.or_else(|| of_the_greediest(&waits, &open, newcomer))
-        {
-            connection.activity.give_up(wait);
+        let mut counts: HashMap<IpNet, usize> = HashMap::new();
+        for peer in open.values().filter_map(|connection| connection.peer) {
+            *counts.entry(peer).or_default() += 1;
+        }
+        let count = |peer: Option<IpNet>| peer.and_then(|it| counts.get(&it)).copied().unwrap_or(0);
+        let (own, now) = (count(newcomer), self.started.elapsed());
+        let makes_room = |wait: &Wait, of: usize| {
+            let is_over = now.saturating_sub(wait.grace).as_millis() as u64 >= wait.since;
+            (is_over && of >= own) || (newcomer.is_some() && of > own + 1)
+        };
+        let waits = open.values().filter_map(|it| Some((it.activity.wait()?, count(it.peer), it)));
+        let longest = waits
+            .filter(|(wait, of, _)| makes_room(wait, *of))
+            .max_by_key(|(wait, of, _)| (*of, Reverse(wait.since)));
+        match longest {
+            Some((wait, _, connection)) if connection.activity.give_up(&wait) => Room::Made,
+            None if own > 0 => Room::Refused,
+            _ => Room::Awaited,
         }
     }
 
     fn open(&self) -> MutexGuard<'_, HashMap<u64, Connection>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// The connection that has waited for the longest time of the peer that has the most, if that are at least
-/// two more than `newcomer` has.
-fn of_the_greediest<'w, 'c>(
-    waits: &'w [(Wait, &'c Connection)],
-    open: &HashMap<u64, Connection>,
-    newcomer: Option<IpNet>,
-) -> Option<&'w (Wait, &'c Connection)> {
-    let mut counts: HashMap<IpNet, usize> = HashMap::new();
-    for peer in open.values().filter_map(|connection| connection.peer) {
-        *counts.entry(peer).or_default() += 1;
-    }
-    let count = |peer: Option<IpNet>| peer.and_then(|it| counts.get(&it)).copied().unwrap_or(0);
-    let own = count(Some(newcomer?));
-    let greedy = waits.iter().filter(|(_, connection)| count(connection.peer) > own + 1);
-    greedy.max_by_key(|(wait, connection)| (count(connection.peer), std::cmp::Reverse(wait.since)))
 }
 
 /// That a connection waits for its peer.
@@ -148,8 +152,8 @@ impl Activity {
         Arc::new(Self {
             started,
             state: AtomicU64::new(started.elapsed().as_millis() as u64),
-            body_awaited: AtomicU64::new(ARRIVED),
-            is_stalled: AtomicBool::new(false),
+            body_awaited: AtomicU64::new(NOT_AWAITED),
+            reader_awaited: AtomicU64::new(NOT_AWAITED),
             given_up: Notify::new(),
         })
     }
@@ -163,7 +167,8 @@ impl Activity {
 
     /// Tells whether some of an answer waits for its reader.
     pub(super) fn set_stalled(&self, is_stalled: bool) {
-        self.is_stalled.store(is_stalled, Ordering::Relaxed);
+        let since = if is_stalled { self.now() } else { NOT_AWAITED };
+        self.reader_awaited.store(since, Ordering::Relaxed);
     }
 
     /// Completes when the connection has been given up.
@@ -171,25 +176,27 @@ impl Activity {
         self.given_up.notified().await;
     }
 
-    /// Whether it waits for its peer: for a request, or for more of a body.
+    /// Whether it waits for its peer: for a request, for more of a body, or for somebody to read.
     fn wait(&self) -> Option<Wait> {
         let state = self.state.load(Ordering::Relaxed);
+        let reader_awaited = self.reader_awaited.load(Ordering::Relaxed);
         let (since, grace) = match state {
             GIVEN_UP => return None,
-            BUSY => (self.body_awaited.load(Ordering::Relaxed), BODY_GRACE),
+            _ if reader_awaited != NOT_AWAITED => (reader_awaited, STALL_GRACE),
+            BUSY => (self.body_awaited.load(Ordering::Relaxed), STALL_GRACE),
             since => (since, GRACE),
         };
-        let waits = since != ARRIVED && !self.is_stalled.load(Ordering::Relaxed);
-        waits.then_some(Wait { state, since, grace })
+        (since != NOT_AWAITED).then_some(Wait { state, since, grace })
     }
 
-    /// Gives up a connection that still waits so.
-    fn give_up(&self, wait: &Wait) {
+    /// Gives up a connection if it still waits so.
+    fn give_up(&self, wait: &Wait) -> bool {
         let exchanged =
             self.state.compare_exchange(wait.state, GIVEN_UP, Ordering::AcqRel, Ordering::Relaxed);
         if exchanged.is_ok() {
             self.given_up.notify_one();
         }
+        exchanged.is_ok()
     }
 
     fn now(&self) -> u64 {
@@ -221,8 +228,8 @@ impl<B: Body + Unpin> Body for AwaitedBody<B> {
         let frame = Pin::new(&mut self.body).poll_frame(context);
         let awaited = &self.activity.body_awaited;
         if frame.is_ready() {
-            awaited.store(ARRIVED, Ordering::Relaxed);
-        } else if awaited.load(Ordering::Relaxed) == ARRIVED {
+            awaited.store(NOT_AWAITED, Ordering::Relaxed);
+        } else if awaited.load(Ordering::Relaxed) == NOT_AWAITED {
             awaited.store(self.activity.now(), Ordering::Relaxed);
         }
         frame
@@ -240,7 +247,7 @@ impl<B: Body + Unpin> Body for AwaitedBody<B> {
 impl<B> Drop for AwaitedBody<B> {
     /// Nobody waits for the rest.
     fn drop(&mut self) {
-        self.activity.body_awaited.store(ARRIVED, Ordering::Relaxed);
+        self.activity.body_awaited.store(NOT_AWAITED, Ordering::Relaxed);
     }
 }
 
@@ -310,19 +317,20 @@ mod tests {
     }
 
     #[test]
-    fn whose_body_does_not_come_makes_room() {
+    fn whose_body_does_not_come_and_who_does_not_read_makes_room() {
         let connections = Connections::new();
-        let entry = connections.enter(0, None);
-        let _busy = entry.activity.begin().unwrap();
-        let wait = |age: Duration| {
-            let since = entry.activity.now().saturating_sub(age.as_millis() as u64);
-            entry.activity.body_awaited.store(since, Ordering::Relaxed);
-        };
-        sleep(BODY_GRACE);
-        for (age, is_over) in [(BODY_GRACE / 2, false), (BODY_GRACE, true)] {
-            wait(age);
-            connections.make_room(None);
-            assert_eq!(is_given_up(&entry), is_over);
+        let entries = [0, 1].map(|number| connections.enter(number, None));
+        let _busy = entries.each_ref().map(|entry| entry.activity.begin().unwrap());
+        let [body, reader] = entries.each_ref().map(|entry| &entry.activity);
+        sleep(STALL_GRACE);
+        for (age, is_over) in [(STALL_GRACE / 2, false), (STALL_GRACE, true)] {
+            let since = body.now().saturating_sub(age.as_millis() as u64);
+            body.body_awaited.store(since, Ordering::Relaxed);
+            reader.reader_awaited.store(since, Ordering::Relaxed);
+            for _ in &entries {
+                connections.make_room(None);
+            }
+            assert_eq!(entries.each_ref().map(is_given_up), [is_over; 2]);
         }
     }
 
@@ -341,11 +349,16 @@ mod tests {
             .collect();
         let given_up = || entries.iter().map(is_given_up).collect::<Vec<_>>();
         let _at_work = entries[0].activity.begin().unwrap();
-        connections.make_room(Some(modest));
+        assert_eq!(connections.make_room(Some(modest)), Room::Refused);
         assert_eq!(given_up(), [false; 5], "it has not much less");
-        connections.make_room(None);
+        assert_eq!(connections.make_room(None), Room::Awaited);
         assert_eq!(given_up(), [false; 5], "nobody knows whose it is");
-        connections.make_room(Some(new));
+        assert_eq!(connections.make_room(Some(new)), Room::Made);
         assert_eq!(given_up(), [false, false, true, false, false]);
+        sleep(GRACE);
+        assert_eq!(connections.make_room(Some(modest)), Room::Made);
+        assert_eq!(given_up(), [false, false, true, true, false]);
+        assert_eq!(connections.make_room(Some(greedy)), Room::Refused, "others have fewer");
+        assert_eq!(given_up(), [false, false, true, true, false]);
     }
 }

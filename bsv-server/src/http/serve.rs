@@ -18,7 +18,7 @@ use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
 use super::Answer;
-use super::connections::{Activity, AwaitedBody, BusyBody, Connections};
+use super::connections::{Activity, AwaitedBody, BusyBody, Connections, Room};
 use super::peers::{Peers, Place};
 use super::tls::Tls;
 use super::transport::Transport;
@@ -55,7 +55,10 @@ impl Default for Limits {
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How often a connection that can make room is looked for.
-const ROOM_INTERVAL: Duration = Duration::from_millis(50);
+const ROOM_INTERVAL: Duration = Duration::from_millis(10);
+/// How many connections that were given up may not have ended yet. Newcomers do not wait for each of them in
+/// turn, or attackers would come faster than that.
+const ENDING: usize = 16;
 
 /// Something that accepts connections.
 pub(crate) trait Listener: Send + 'static {
@@ -148,7 +151,7 @@ pub(crate) async fn serve<L, H, F>(
     H: Fn(Option<IpAddr>, Request<AwaitedBody<Incoming>>) -> F + Clone + Send + 'static,
     F: Future<Output = Answer> + Send + 'static,
 {
-    let places = Arc::new(Semaphore::new(limits.connections as usize));
+    let places = Arc::new(Semaphore::new(limits.connections as usize + ENDING));
     let connections = Connections::new();
     let graceful = GracefulShutdown::new();
     tokio::pin!(shutdown);
@@ -179,6 +182,8 @@ pub(crate) async fn serve<L, H, F>(
             place = place(&places, &connections, peer) => place,
             () = &mut shutdown => break,
         };
+        // Closed: others do not wait behind it.
+        let Some(place) = place else { continue };
         let entry = connections.enter(number, peer);
         let handler = handler.clone();
         let activity = Arc::clone(&entry.activity);
@@ -205,20 +210,23 @@ pub(crate) async fn serve<L, H, F>(
     }
 }
 
-/// Waits for a place for a connection of `peer`, if need be that of one that waits for its own peer.
+/// Waits for a place for a connection of `peer`, if need be that of one that waits for its own peer. There is
+/// none if the peer has places already and nobody makes room.
 async fn place(
     places: &Arc<Semaphore>,
     connections: &Connections,
     peer: Option<IpNet>,
-) -> OwnedSemaphorePermit {
+) -> Option<OwnedSemaphorePermit> {
     loop {
-        if let Ok(place) = Arc::clone(places).try_acquire_owned() {
-            return place;
-        }
-        connections.make_room(peer);
-        let waited = timeout(ROOM_INTERVAL, Arc::clone(places).acquire_owned()).await;
-        if let Ok(place) = waited {
-            return place.expect("the places are never closed");
+        let room = match places.available_permits() {
+            0 => Room::Awaited,
+            1..=ENDING => connections.make_room(peer),
+            _ => Room::Made,
+        };
+        match room {
+            Room::Made => return Arc::clone(places).try_acquire_owned().ok(),
+            Room::Awaited => sleep(ROOM_INTERVAL).await,
+            Room::Refused => return None,
         }
     }
 }

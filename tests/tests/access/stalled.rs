@@ -3,6 +3,8 @@
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use bsv_tests::{Client, Server, Site};
 use serde_json::{Value, json};
@@ -53,6 +55,14 @@ fn is_given_up(stream: &mut TcpStream) -> bool {
     }
 }
 
+/// Checks that one of these has ended, or ends in a moment, and no other.
+fn check_one_has_made_room(held: &mut [TcpStream], has_ended: fn(&mut TcpStream) -> bool) {
+    while !held.iter_mut().any(has_ended) {
+        thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(held.iter_mut().map(has_ended).filter(|has_ended| *has_ended).count(), 1);
+}
+
 #[test]
 fn bodies_that_do_not_come_keep_nobody_out() {
     let (server, _site) = start(json!({"connections": 16}));
@@ -60,8 +70,7 @@ fn bodies_that_do_not_come_keep_nobody_out() {
     let stalled = |_| begin(payments.address(), Ipv4Addr::LOCALHOST, PATH, 10, 1);
     let mut held: Vec<_> = (0..16).map(stalled).collect();
     assert_eq!(payments.get("/api/v1/payment/x").status, 404);
-    let given_up = held.iter_mut().filter_map(|stream| is_given_up(stream).then_some(()));
-    assert_eq!(given_up.count(), 1, "one has made room");
+    check_one_has_made_room(&mut held, is_given_up);
 }
 
 #[test]
@@ -76,6 +85,52 @@ fn one_peer_keeps_no_other_out() {
         assert_eq!(payments.get("/api/v1/payment/x").status, 404);
     }
     assert!(held.iter_mut().any(is_given_up));
+}
+
+#[test]
+fn peers_who_come_again_and_again_keep_no_other_out() {
+    let settings = json!({"connections": 16, "limitLoopback": true});
+    let (server, _site) = start(settings);
+    let payments = server.payments();
+    let greedy = |n: u8| Ipv4Addr::new(127, 0, 0, n % 8 + 2);
+    let stalled = |n| begin(payments.address(), greedy(n), PATH, 10, 1);
+    let mut held: Vec<_> = (0..16).map(stalled).collect();
+    let mut further: Vec<_> = (0..40).map(|n| connect(payments.address(), greedy(n))).collect();
+    assert_eq!(payments.get("/api/v1/payment/x").status, 404);
+    for stream in &mut further {
+        assert_eq!(stream.read(&mut [0]).unwrap_or(0), 0, "its peer has a place");
+    }
+    check_one_has_made_room(&mut held, is_given_up);
+}
+
+/// Asks for answers without reading them, until the server takes no more.
+fn ask_for_much(address: &str) -> TcpStream {
+    let mut stream = connect(address, Ipv4Addr::LOCALHOST);
+    stream.set_write_timeout(Some(Duration::from_millis(300))).unwrap();
+    let many = "GET /api/v1/payment/x HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".repeat(100);
+    while stream.write_all(many.as_bytes()).is_ok() {}
+    stream
+}
+
+/// Whether the server has closed a connection that it takes nothing from.
+fn is_closed(stream: &mut TcpStream) -> bool {
+    stream.set_nonblocking(true).unwrap();
+    stream.write(b"x").is_err_and(|error| error.kind() != ErrorKind::WouldBlock)
+}
+
+#[test]
+fn answers_that_nobody_reads_keep_nobody_out() {
+    let (server, _site) = start(json!({"connections": 16}));
+    let payments = server.payments();
+    let mut held: Vec<_> = thread::scope(|scope| {
+        let ask = || scope.spawn(|| ask_for_much(payments.address()));
+        let asking: Vec<_> = (0..16).map(|_| ask()).collect();
+        asking.into_iter().map(|asking| asking.join().unwrap()).collect()
+    });
+    let begun = Instant::now();
+    assert_eq!(payments.get("/api/v1/payment/x").status, 404);
+    assert!(begun.elapsed().as_secs() < 20, "readers are waited for 30 s");
+    check_one_has_made_room(&mut held, is_closed);
 }
 
 #[test]

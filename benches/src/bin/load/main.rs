@@ -10,11 +10,13 @@ mod client;
 mod minerid;
 mod payments;
 mod report;
+mod strangers;
 mod wallet;
 
 use clap::{Args, Parser, Subcommand};
 
 use bare::Work;
+use strangers::Siege;
 
 /// Compares the rates of the server with what is unavoidable, and measures its start.
 #[derive(Debug, Parser)]
@@ -50,6 +52,12 @@ enum Command {
         #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1_000..=100_000_000))]
         coins: u64,
     },
+    /// What honest payers get while strangers attack the listener for payments, next to what they get
+    /// undisturbed
+    Strangers {
+        #[command(flatten)]
+        siege: Siege,
+    },
     /// Runs a bare server until standard input ends
     #[command(hide = true)]
     Bare { work: Work, answer_len: usize },
@@ -76,6 +84,7 @@ fn main() {
         Command::Bare { work, answer_len } => bare::run(work, answer_len),
         Command::Minerid { rounds, only } => minerid::measure(&rounds, &only),
         Command::Payments { rounds, coins } => payments::measure(rounds, coins),
+        Command::Strangers { siege } => strangers::measure(&siege),
         Command::Wallet { rounds, invoices } => wallet::measure(rounds, invoices),
     }
 }

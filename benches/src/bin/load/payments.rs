@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use bsv_tests::Server;
 
-use self::fill::{Filled, fill};
-use self::node::YesNode;
+pub(crate) use self::fill::{Filled, fill};
+pub(crate) use self::node::YesNode;
 use crate::Rounds;
 use crate::client::{Load, Numbers, Request, load, send_all};
 use crate::report::{Bar, Report};

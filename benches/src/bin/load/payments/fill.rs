@@ -16,10 +16,10 @@ use tokio::task::JoinSet;
 use super::node::{FILLED_HEIGHT, HANGING, YesNode, header};
 
 /// A site whose wallet has invoices that are paid, and others with payments that are prepared.
-pub(super) struct Filled {
-    pub(super) site: Site,
+pub(crate) struct Filled {
+    pub(crate) site: Site,
     /// Whole requests, each for an invoice of its own.
-    pub(super) payments: Vec<Vec<u8>>,
+    pub(crate) payments: Vec<Vec<u8>>,
     /// One whose transaction the node does not answer.
     pub(super) hanging: Vec<u8>,
 }
@@ -30,7 +30,7 @@ const SATOSHIS: u64 = 1000;
 
 /// Makes a site with so many coins, as software would that embeds the wallet, and prepares so many
 /// payments.
-pub(super) fn fill(node: &YesNode, coins: u64, payments: usize) -> Filled {
+pub(crate) fn fill(node: &YesNode, coins: u64, payments: usize) -> Filled {
     let mut site = Site::with(node.settings.clone());
     site.set_env("BSV_LOG", "error");
     let dir = site.network_dir();

@@ -26,8 +26,8 @@ const TIP_HEIGHT: u32 = 10_000;
 
 /// Stands in for a node that takes every transaction at once, so that what is measured is not a node.
 #[derive(Debug)]
-pub(super) struct YesNode {
-    pub(super) settings: Value,
+pub(crate) struct YesNode {
+    pub(crate) settings: Value,
     hanging: Arc<AtomicBool>,
     let_go: Arc<AtomicBool>,
 }
@@ -43,7 +43,7 @@ struct Call<'a> {
 
 impl YesNode {
     /// Starts one on a thread of this process.
-    pub(super) fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         let port = listener.local_addr().unwrap().port();

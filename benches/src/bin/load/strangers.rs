@@ -1,0 +1,119 @@
+//! What honest payers get while strangers attack the listener for payments.
+
+mod attack;
+mod payer;
+mod processors;
+
+use std::thread;
+use std::time::Duration;
+
+use bsv_tests::Server;
+use clap::Args;
+use serde_json::json;
+
+use self::attack::{Attack, Crowd, Tally};
+use self::payer::{PAYMENTS_PER_SECOND, Paid, pay};
+use self::processors::Processors;
+use crate::payments::{YesNode, fill};
+use crate::report::{Bar, Report};
+
+/// How strangers attack, and for how long.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Siege {
+    /// How often each attack is measured, each time next to as long without one
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+    rounds: u32,
+    /// For how long payers are measured at a time, in seconds
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=600))]
+    seconds: u32,
+    /// How many connections the attackers have, from 100 addresses
+    #[arg(long, default_value_t = 5_000, value_parser = clap::value_parser!(u32).range(100..=15_000))]
+    connections: u32,
+    /// How often the attackers connect, all together, per second
+    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    connects: u32,
+    /// Makes only the attacks whose names contain this
+    #[arg(long, default_value = "", value_name = "TEXT")]
+    only: String,
+}
+
+/// How long attackers have to open their connections before payers are measured, besides the time that their
+/// rate takes.
+const OPENING: Duration = Duration::from_secs(2);
+/// How long is waited after an attack until the next one.
+const CALM: Duration = Duration::from_secs(3);
+
+/// Measures payers with and without each attack, and prints the medians over the rounds.
+pub(crate) fn measure(siege: &Siege) {
+    processors::raise_descriptor_limit();
+    let attacks: Vec<_> =
+        Attack::ALL.into_iter().filter(|it| it.name().contains(&siege.only)).collect();
+    let phases = 2 * attacks.len() as u32 * siege.rounds;
+    let mut node = YesNode::start();
+    node.settings["payments"] = json!({ "limitLoopback": true });
+    let filled = fill(&node, 0, (phases * siege.seconds * PAYMENTS_PER_SECOND) as usize);
+    let server = filled.site.server();
+    let mut payments = filled.payments.into_iter();
+    let mut report = Report::default();
+    for round in 1..=siege.rounds {
+        for attack in &attacks {
+            eprintln!("round {round} of {}: {}", siege.rounds, attack.name());
+            let mut paying = || {
+                let count = (siege.seconds * PAYMENTS_PER_SECOND) as usize;
+                pay(server.payments().address(), payments.by_ref().take(count).collect())
+            };
+            let quiet = paying();
+            let crowd = Crowd::begin(
+                *attack,
+                server.payments().address(),
+                siege.connections,
+                siege.connects,
+            );
+            let opening = f64::from(siege.connections) / f64::from(siege.connects);
+            thread::sleep(OPENING + Duration::from_secs_f64(opening));
+            let (before, processors) = (crowd.tally(), Processors::begin(&server));
+            let disturbed = paying();
+            let (used, tally) = (processors.used(), crowd.tally().since(before));
+            note(&mut report, *attack, [&quiet, &disturbed]);
+            eprintln!("{}", told(&tally, used));
+            crowd.end();
+            check_alive(&server);
+            thread::sleep(CALM);
+        }
+    }
+    println!(
+        "\n{} connections from 100 addresses, which connect {} times per second at most\n\n{}",
+        siege.connections,
+        siege.connects,
+        report.table()
+    );
+}
+
+fn note(report: &mut Report, attack: Attack, [quiet, disturbed]: [&Paid; 2]) {
+    let name = attack.name();
+    report.figure("undisturbed: p50 in ms", quiet.quantile(0.5));
+    report.figure("undisturbed: p99 in ms", quiet.quantile(0.99));
+    report.figure("undisturbed: failures", f64::from(quiet.failures));
+    report.figure(format!("{name}: p50 in ms"), disturbed.quantile(0.5));
+    report.figure(format!("{name}: p99 in ms"), disturbed.quantile(0.99));
+    let ratio = disturbed.quantile(0.99) / quiet.quantile(0.99);
+    report.compare(format!("{name}: p99, times undisturbed"), ratio, Bar::AtMost(2.0));
+    let what = format!("{name}: failures of {}", disturbed.count());
+    report.compare(what, f64::from(disturbed.failures), Bar::AtMost(0.0));
+    report.figure(
+        format!("{name}: kept connections that were closed"),
+        f64::from(disturbed.reopened),
+    );
+}
+
+fn told(tally: &Tally, [server, load]: [f64; 2]) -> String {
+    let Tally { open, connected, refused, closed, answered } = tally;
+    format!(
+        "  meanwhile attackers: {connected} connected, {refused} refused, {closed} closed by the server, \
+         {answered} answered, {open} open at the end; processors: server {server:.2}, load {load:.2}"
+    )
+}
+
+fn check_alive(server: &Server) {
+    assert_eq!(server.wallet().get("/healthz").status, 200);
+}
