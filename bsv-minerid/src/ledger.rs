@@ -1,6 +1,8 @@
 //! Following miner identities through a chain, by the rules of the nodes' database.
 
 mod event;
+mod miner;
+mod text;
 mod wire;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,10 +10,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use bsv_tx::{BlockHash, PublicKey};
 use serde::{Deserialize, Serialize};
 
-pub use event::{Entry, Event, Refusal};
+pub use self::event::{Entry, Event, Refusal};
+pub use self::miner::{Key, KeyState, Miner};
 
+use self::miner::Place;
+use self::wire::Unchecked;
 use crate::verify::{Claim, RevocationKeys};
-use wire::as_text;
 
 /// What a chain of blocks says of its miners, as nodes understand it: give it each block of the
 /// chain with the identity that a node takes from it
@@ -23,82 +27,24 @@ use wire::as_text;
 ///
 /// The ledger serialises, so that a scan of the chain can go on another day.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", try_from = "wire::Unchecked")]
+#[serde(rename_all = "camelCase", try_from = "Unchecked")]
 pub struct Ledger {
     miners: Vec<Miner>,
     #[serde(with = "wire::keys")]
     keys: BTreeMap<PublicKey, Key>,
     /// Blocks that were in the chain and have left it.
-    #[serde(with = "wire::hashes")]
+    #[serde(with = "text::hashes")]
     orphans: BTreeSet<BlockHash>,
 }
 
-/// A miner: a series of miner ids that vouch for one another.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Miner {
-    /// The first block that it mined under a miner id.
-    #[serde(with = "as_text")]
-    pub first_block: BlockHash,
-    /// The last one.
-    #[serde(with = "as_text")]
-    pub last_block: BlockHash,
-    /// The miner id that it has introduced last.
-    #[serde(with = "as_text")]
-    pub latest_miner_id: PublicKey,
-}
+impl TryFrom<Unchecked> for Ledger {
+    type Error = &'static str;
 
-/// A miner id.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Key {
-    /// The miner id.
-    #[serde(with = "as_text")]
-    pub miner_id: PublicKey,
-    /// Whose it is: an index into [`Ledger::miners`].
-    pub miner: usize,
-    /// Whether it is in use.
-    pub state: KeyState,
-    /// The miner id before it; for a first one, itself.
-    #[serde(with = "as_text")]
-    pub previous: PublicKey,
-    /// The one that it was rotated to.
-    #[serde(with = "wire::optional")]
-    pub next: Option<PublicKey>,
-    /// The block that introduced it.
-    #[serde(with = "as_text")]
-    pub creation_block: BlockHash,
-    /// The height of that block.
-    pub creation_height: u32,
-    /// The version of its last document.
-    pub version: String,
-    /// The revocation key of its last document (1.0).
-    #[serde(with = "wire::optional")]
-    pub revocation_key: Option<PublicKey>,
-    /// The miner's name in its last document.
-    pub name: Option<String>,
-}
-
-/// The states of a miner id, as nodes name them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "UPPERCASE")]
-pub enum KeyState {
-    /// In use.
-    Current,
-    /// Replaced by a later one.
-    Rotated,
-    /// Never to be used again.
-    Revoked,
-}
-
-impl KeyState {
-    /// The name that nodes print.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Current => "CURRENT",
-            Self::Rotated => "ROTATED",
-            Self::Revoked => "REVOKED",
+    fn try_from(Unchecked { miners, keys, orphans }: Unchecked) -> Result<Self, Self::Error> {
+        if keys.values().any(|key| key.miner >= miners.len()) {
+            return Err("a miner id is of a miner that is not there");
         }
+        Ok(Self { miners, keys, orphans })
     }
 }
 
@@ -281,36 +227,5 @@ impl Ledger {
         self.keys.insert(claim.miner_id, Key::new(miner, place, claim));
         self.miners[miner].last_block = place.block;
         self.miners[miner].latest_miner_id = claim.miner_id;
-    }
-}
-
-/// Where a block is.
-#[derive(Clone, Copy)]
-struct Place {
-    block: BlockHash,
-    height: u32,
-}
-
-impl Key {
-    fn new(miner: usize, Place { block, height }: Place, claim: &Claim) -> Self {
-        Self {
-            miner_id: claim.miner_id,
-            miner,
-            state: KeyState::Current,
-            previous: claim.previous_miner_id,
-            next: None,
-            creation_block: block,
-            creation_height: height,
-            version: claim.version.clone(),
-            revocation_key: claim.revocation_keys.map(|keys| keys.current),
-            name: claim.name.clone(),
-        }
-    }
-
-    /// Takes over what the latest document says.
-    fn adopt(&mut self, claim: &Claim) {
-        self.version.clone_from(&claim.version);
-        self.revocation_key = claim.revocation_keys.map(|keys| keys.current);
-        self.name.clone_from(&claim.name);
     }
 }

@@ -1,7 +1,13 @@
 mod copy;
+mod engine;
+mod error;
+mod free_space;
+mod integrity;
+mod options;
+mod pace;
+mod schema;
 mod tracked_file;
 
-use std::any::Any;
 use std::fmt;
 use std::fs::{self, Metadata, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -9,157 +15,22 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
-use redb::{ReadTransaction, ReadableDatabase, TableDefinition, WriteTransaction};
-use thiserror::Error;
-
-use crate::files::{self, FileError};
-use crate::overlay::Overlay;
+use redb::{ReadTransaction, WriteTransaction};
 
 pub use self::copy::DatabaseCopy;
-use self::copy::{Checks, Copying, Pace};
-use self::tracked_file::{Changes, TrackedFile};
+pub use self::engine::View;
+pub use self::error::{EngineError, StoreError};
+pub use self::free_space::check_writable;
+pub use self::options::DatabaseOptions;
+pub use self::schema::{Migration, Schema};
 
-/// One step of a schema: makes or changes tables. It runs in the transaction that raises the
-/// version.
-pub type Migration = fn(&WriteTransaction) -> Result<(), StoreError>;
-
-/// What a database file holds: a name, and the migrations that lead to each version in turn. The
-/// newest version is their number; an empty file has version 0.
-#[derive(Clone, Copy, Debug)]
-pub struct Schema {
-    /// Tells files of different services apart.
-    pub name: &'static str,
-    /// The first makes version 1 out of an empty file.
-    pub migrations: &'static [Migration],
-}
-
-/// How a database file is opened.
-#[derive(Clone, Copy, Debug)]
-pub struct DatabaseOptions {
-    /// The most memory that cached pages may take, in bytes.
-    pub cache_bytes: usize,
-    /// The room that must be left on the disk for a write to be tried, in bytes.
-    pub free_space_reserve: u64,
-    /// Up to which length, in bytes, a file is compared with its checksums whenever it is opened. That
-    /// reads all of it; a longer one is when it is [checked](Database::check) or
-    /// [copied](Database::copy).
-    pub checked_len: u64,
-}
-
-impl Default for DatabaseOptions {
-    fn default() -> Self {
-        Self { cache_bytes: 48 << 20, free_space_reserve: 4 << 20, checked_len: 4 << 20 }
-    }
-}
-
-/// Why a database could not be opened, read or written. Nothing of a failed write is kept, unless it
-/// is [`Commit`](Self::Commit) that failed: then reading tells.
-#[derive(Clone, Debug, Error)]
-#[non_exhaustive]
-pub enum StoreError {
-    /// The file was written by a newer version of this software.
-    #[error(
-        "{} has schema version {found}, this program knows versions up to {known}: \
-         it was written by a newer version of this software", path.display()
-    )]
-    NewerSchema {
-        /// The file.
-        path: PathBuf,
-        /// The version it has.
-        found: u64,
-        /// The newest version this program knows.
-        known: u64,
-    },
-    /// The file belongs to another service.
-    #[error("{} is not a {expected} store", path.display())]
-    OtherSchema {
-        /// The file.
-        path: PathBuf,
-        /// The name of the schema that was expected.
-        expected: &'static str,
-    },
-    /// Too little room is left on the disk to begin a write.
-    #[error("{} has {free} bytes of free space left, and needs {reserve} for a write", dir.display())]
-    NoSpace {
-        /// The directory of the file.
-        dir: PathBuf,
-        /// What is left.
-        free: u64,
-        /// What must be left.
-        reserve: u64,
-    },
-    /// The file is not as it was written.
-    #[error("{} is damaged ({reason}): restore it from a backup", path.display())]
-    DamagedFile {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// A stored record does not decode.
-    #[error("a stored record is damaged: {0}")]
-    Damaged(String),
-    /// The file cannot be created or synced.
-    #[error(transparent)]
-    File(#[from] FileError),
-    /// The file cannot be opened by the storage engine.
-    #[error("cannot open {}: {source}", path.display())]
-    Open {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        source: EngineError,
-    },
-    /// The storage engine failed.
-    #[error("the store failed: {0}")]
-    Engine(EngineError),
-    /// The storage engine failed to commit a change, which may have reached the disk all the same.
-    #[error("the store failed to commit: {0}")]
-    Commit(EngineError),
-    /// A command panicked. Nothing of it was written.
-    #[error("the write was given up, because of a fault in the software")]
-    Panicked,
-}
-
-/// What the storage engine says, whichever it is.
-pub type EngineError = Arc<dyn std::error::Error + Send + Sync>;
-
-impl StoreError {
-    /// A stored record that does not decode, and why.
-    pub fn damaged(reason: impl fmt::Display) -> Self {
-        Self::Damaged(reason.to_string())
-    }
-
-    /// Whether the reason is that there is no room left.
-    pub fn is_out_of_space(&self) -> bool {
-        match self {
-            Self::NoSpace { .. } => true,
-            Self::File(error) => error.is_out_of_space(),
-            Self::Engine(error) | Self::Commit(error) | Self::Open { source: error, .. } => {
-                let error = error.downcast_ref::<redb::Error>();
-                matches!(error, Some(redb::Error::Io(error)) if files::is_out_of_space(error))
-            }
-            _ => false,
-        }
-    }
-
-    /// Whether the reason is that the file is not as it was written.
-    pub fn is_damage(&self) -> bool {
-        matches!(self, Self::DamagedFile { .. })
-    }
-}
-
-macro_rules! from_engine_errors {
-    ($($error:ident),*) => {
-        $(impl From<redb::$error> for StoreError {
-            fn from(error: redb::$error) -> Self {
-                Self::Engine(Arc::new(redb::Error::from(error)))
-            }
-        })*
-    };
-}
-from_engine_errors!(StorageError, TableError, TransactionError, DatabaseError);
+use self::copy::Copying;
+use self::engine::{Engine, commit, open_engine};
+use self::free_space::check_free_space;
+use self::pace::Pace;
+use self::schema::migrate;
+use self::tracked_file::Changes;
+use crate::files::{self, FileError};
 
 /// A redb file with a schema version.
 ///
@@ -181,41 +52,12 @@ pub struct Database {
     changes: Arc<Changes>,
 }
 
-/// An open file. Both parts go together: what is left of a snapshot would keep the file locked.
-struct Engine {
-    /// What readers see, as of the last commit, if anybody has asked for it since. All share one, so
-    /// that nobody who has seen a change finds it undone by the next look.
-    snapshot: RwLock<Option<Arc<Snapshot>>>,
-    handle: Handle,
-}
-
-struct Snapshot {
-    /// A [`View`].
-    view: OnceLock<Box<dyn Any + Send + Sync>>,
-    transaction: Arc<ReadTransaction>,
-}
-
-enum Handle {
-    Writable(redb::Database),
-    /// The file could not be opened for writing, and why.
-    ReadOnly(redb::Database, StoreError),
-}
-
-/// Tables opened for reading. To open one takes longer than to read a row of it, so that readers
-/// share them until the next commit. A database is asked for one type of them only.
-pub trait View: Sized + Send + Sync + 'static {
-    /// Opens them, or gets ready to.
-    fn open(transaction: &Arc<ReadTransaction>) -> Result<Self, StoreError>;
-}
-
 /// How often a copy follows what is written, before writers wait for it.
 const CATCHING_UP: usize = 3;
 /// The mode of files: only their owner reads and writes them.
 const OWNER_ONLY: u32 = 0o600;
 /// Each page is read once.
 const CHECK_CACHE_BYTES: usize = 4 << 20;
-
-const SCHEMA_VERSIONS: TableDefinition<'_, &str, u64> = TableDefinition::new("schema_version");
 
 impl Database {
     /// Opens the file at `path`, which is created where it is missing, and brings it to the newest
@@ -399,87 +241,14 @@ impl Database {
 
     /// Closes a file that is open for reading only, so that it is opened anew.
     fn leave_read_only(&self) {
-        let is_read_only = |engine: &Option<Engine>| {
-            matches!(engine, Some(Engine { handle: Handle::ReadOnly(..), .. }))
-        };
+        let is_read_only =
+            |engine: &Option<Engine>| engine.as_ref().is_some_and(Engine::is_read_only);
         if is_read_only(&self.engine.read().unwrap_or_else(PoisonError::into_inner)) {
             let mut engine = self.engine.write().unwrap_or_else(PoisonError::into_inner);
             if is_read_only(&engine) {
                 *engine = None;
             }
         }
-    }
-}
-
-/// Checks that a database in `dir`, of the usual options, could be written to now.
-pub fn check_writable(dir: &Path) -> Result<(), StoreError> {
-    check_free_space(dir, DatabaseOptions::default().free_space_reserve)?;
-    Ok(files::probe(dir)?)
-}
-
-fn check_free_space(dir: &Path, reserve: u64) -> Result<(), StoreError> {
-    let space = rustix::fs::statvfs(dir)
-        .map_err(|error| FileError::new("look at the free space of", dir)(error.into()))?;
-    let free = space.f_bavail.saturating_mul(space.f_frsize);
-    if free < reserve {
-        return Err(StoreError::NoSpace { dir: dir.to_owned(), free, reserve });
-    }
-    Ok(())
-}
-
-impl Engine {
-    fn new(handle: Handle) -> Self {
-        Self { snapshot: RwLock::default(), handle }
-    }
-
-    fn snapshot(&self) -> Result<Arc<Snapshot>, StoreError> {
-        let shared = self.snapshot.read().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(snapshot) = shared {
-            return Ok(snapshot);
-        }
-        let mut shared = self.snapshot.write().unwrap_or_else(PoisonError::into_inner);
-        if let Some(snapshot) = &*shared {
-            return Ok(Arc::clone(snapshot));
-        }
-        // Made while it cannot be forgotten, so that none from before a commit stays behind it.
-        let transaction = Arc::new(self.begin_read()?);
-        let snapshot = Snapshot { view: OnceLock::new(), transaction };
-        Ok(Arc::clone(shared.insert(Arc::new(snapshot))))
-    }
-
-    fn begin_read(&self) -> Result<ReadTransaction, StoreError> {
-        let (Handle::Writable(database) | Handle::ReadOnly(database, _)) = &self.handle;
-        Ok(database.begin_read()?)
-    }
-
-    /// Every commit leaves the file so that it opens at once after a crash, at any size.
-    fn begin_write(&self) -> Result<WriteTransaction, StoreError> {
-        match &self.handle {
-            Handle::Writable(database) => {
-                let mut transaction = database.begin_write()?;
-                transaction.set_quick_repair(true);
-                Ok(transaction)
-            }
-            Handle::ReadOnly(_, reason) => Err(reason.clone()),
-        }
-    }
-
-    fn forget_snapshot(&self) {
-        *self.snapshot.write().unwrap_or_else(PoisonError::into_inner) = None;
-    }
-}
-
-impl Snapshot {
-    /// The tables that it was asked for first are kept.
-    fn view<V: View>(&self) -> Result<&V, StoreError> {
-        let view = match self.view.get() {
-            Some(view) => view,
-            None => {
-                let opened = V::open(&self.transaction)?;
-                self.view.get_or_init(|| Box::new(opened))
-            }
-        };
-        Ok(view.downcast_ref().expect("a database has one type of view"))
     }
 }
 
@@ -499,82 +268,13 @@ fn create(path: &Path, schema: &Schema, options: DatabaseOptions) -> Result<(), 
         }
         _ => {}
     }
-    let engine = Engine::new(Handle::Writable(builder(options).create(&temporary)?));
+    let engine = Engine::writable(options.builder().create(&temporary)?);
     fs::set_permissions(&temporary, Permissions::from_mode(OWNER_ONLY))
         .map_err(FileError::new("set the mode of", &temporary))?;
     migrate(&engine, path, schema)?;
     drop(engine);
     fs::rename(&temporary, path).map_err(FileError::new("create", path))?;
     Ok(files::sync_dir(dir)?)
-}
-
-fn builder(options: DatabaseOptions) -> redb::Builder {
-    let mut builder = redb::Database::builder();
-    builder.set_cache_size(options.cache_bytes);
-    builder
-}
-
-/// Opens the file for writing or, on a disk that does not take what that writes, for reading.
-fn open_engine(
-    path: &Path,
-    options: DatabaseOptions,
-    changes: &Arc<Changes>,
-) -> Result<Engine, StoreError> {
-    let len = fs::metadata(path).map_err(FileError::new("look at", path))?.len();
-    let checks = if len <= options.checked_len { Checks::All } else { Checks::None };
-    let open = || builder(options).create_with_backend(TrackedFile::open(path, changes)?);
-    let error = match copy::open_checked(path, checks, open) {
-        Ok(database) => return Ok(Engine::new(Handle::Writable(database))),
-        Err(StoreError::Open { source, .. }) => source,
-        Err(error) => return Err(error),
-    };
-    let overlay = match error.downcast_ref() {
-        Some(redb::Error::Io(_)) => Overlay::open(path).ok(),
-        _ => None,
-    };
-    let error = StoreError::Open { path: path.to_owned(), source: error };
-    let Some(overlay) = overlay else { return Err(error) };
-    let open = || builder(options).create_with_backend(overlay);
-    match copy::open_checked(path, checks, open) {
-        Ok(database) => Ok(Engine::new(Handle::ReadOnly(database, error))),
-        Err(damage) if damage.is_damage() => Err(damage),
-        Err(_) => Err(error),
-    }
-}
-
-fn migrate(engine: &Engine, path: &Path, schema: &Schema) -> Result<(), StoreError> {
-    let known = schema.migrations.len() as u64;
-    let found = schema_version(engine, schema)?
-        .ok_or_else(|| StoreError::OtherSchema { path: path.to_owned(), expected: schema.name })?;
-    if found > known {
-        return Err(StoreError::NewerSchema { path: path.to_owned(), found, known });
-    }
-    if found == known {
-        return Ok(());
-    }
-    let transaction = engine.begin_write()?;
-    for migration in &schema.migrations[found as usize..] {
-        migration(&transaction)?;
-    }
-    transaction.open_table(SCHEMA_VERSIONS)?.insert(schema.name, known)?;
-    commit(transaction)
-}
-
-fn commit(transaction: WriteTransaction) -> Result<(), StoreError> {
-    transaction.commit().map_err(|error| StoreError::Commit(Arc::new(redb::Error::from(error))))
-}
-
-/// The version of the file, 0 if it is empty; `None` if it belongs to another schema.
-fn schema_version(engine: &Engine, schema: &Schema) -> Result<Option<u64>, StoreError> {
-    let transaction = engine.begin_read()?;
-    if transaction.list_tables()?.next().is_none() {
-        return Ok(Some(0));
-    }
-    match transaction.open_table(SCHEMA_VERSIONS) {
-        Ok(versions) => Ok(versions.get(schema.name)?.map(|version| version.value())),
-        Err(redb::TableError::TableDoesNotExist(_)) => Ok(None),
-        Err(error) => Err(error.into()),
-    }
 }
 
 #[cfg(test)]

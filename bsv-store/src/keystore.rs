@@ -1,5 +1,8 @@
 mod data_key;
-mod stretched;
+mod data_key_file;
+mod error;
+mod passphrase;
+mod wrapping_key;
 
 use std::fmt;
 use std::fs;
@@ -9,13 +12,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use secrecy::SecretString;
-use thiserror::Error;
 use zeroize::Zeroizing;
 
+pub use self::error::KeystoreError;
+pub use self::passphrase::StretchedPassphrase;
+
 use self::data_key::DataKey;
-pub use self::stretched::StretchedPassphrase;
 use crate::files::{self, FileError};
-use crate::lock::{DirLock, LockError};
+use crate::lock::DirLock;
 use crate::seal::{self, KEY_LEN};
 
 /// A directory of sealed secrets, one file each, held by one process at a time.
@@ -67,69 +71,13 @@ pub enum PlainKeys {
     Refused,
 }
 
-/// Why a keystore, or a secret in it, could not be read or written. Never tells a secret.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum KeystoreError {
-    /// Another process holds the directory, or it cannot be locked.
-    #[error(transparent)]
-    Lock(#[from] LockError),
-    /// A file cannot be read or written.
-    #[error(transparent)]
-    File(#[from] FileError),
-    /// There is no passphrase, and there should be one.
-    #[error("keystore {} has no passphrase, which is refused here: set one", .0.display())]
-    PlainRefused(PathBuf),
-    /// The keystore is sealed, and no passphrase is configured.
-    #[error("keystore {} is sealed, and no passphrase is configured", .0.display())]
-    PassphraseMissing(PathBuf),
-    /// A passphrase is configured for a keystore that was made without one.
-    #[error("keystore {} was made without a passphrase, but one is configured", .0.display())]
-    NotSealed(PathBuf),
-    /// The passphrase is not the right one, or `keystore.json` is damaged.
-    #[error("the passphrase does not open {}, or the file is damaged", .0.display())]
-    WrongPassphrase(PathBuf),
-    /// `keystore.json` is missing beside keys that need it.
-    #[error("{} is missing, but there are keys that need it: restore it from a backup", .0.display())]
-    DataKeyMissing(PathBuf),
-    /// A file does not have the form that this version writes.
-    #[error("{} is damaged, or written by a newer version of this software: {reason}", path.display())]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// There is no secret of that name.
-    #[error("{} is missing", .0.display())]
-    Missing(PathBuf),
-    /// There is a secret of that name already; secrets are never overwritten.
-    #[error("{} exists already", .0.display())]
-    Exists(PathBuf),
-    /// A name that could not be a file name.
-    #[error("a key's name consists of the characters A-Z a-z 0-9 . _ -, not \"{0}\"")]
-    BadName(String),
-    /// A passphrase without characters protects nothing.
-    #[error("a passphrase must not be empty")]
-    EmptyPassphrase,
-    /// `keystore.json` is not what it was when the keystore was opened.
-    #[error("{} has changed since it was opened, or is gone: restore it from a backup", .0.display())]
-    DataKeyChanged(PathBuf),
-    /// The passphrase was changed, but the disk does not say that it keeps it.
-    #[error("the new passphrase is in place, but a crash may bring the old one back: {0}")]
-    NotDurable(FileError),
-    /// The operating system gives no random numbers.
-    #[error("the operating system gives no random numbers: {0}")]
-    NoRandomness(#[from] getrandom::Error),
-}
-
 /// Starts every key file, and names the version of its form.
 const KEY_FILE_MAGIC: &[u8; 8] = b"bsvkey\x00\x01";
 
 impl Keystore {
     /// Whether there is a keystore in `dir`.
     pub fn is_in(dir: &Path) -> bool {
-        dir.join(data_key::FILE_NAME).is_file()
+        data_key_file::is_in(dir)
     }
 
     /// Whether the keystore in `dir` has a secret of that name, without reading it.
@@ -154,7 +102,7 @@ impl Keystore {
         let DataKey { key, file_hash } = match data_key::read(dir, passphrase)? {
             Some(data_key) => data_key,
             None if !secret_names(dir)?.is_empty() => {
-                return Err(KeystoreError::DataKeyMissing(dir.join(data_key::FILE_NAME)));
+                return Err(KeystoreError::DataKeyMissing(dir.join(data_key_file::NAME)));
             }
             None => {
                 let key = data_key::generate()?;
@@ -187,7 +135,7 @@ impl Keystore {
                 Ok(())
             }
             Err(KeystoreError::File(error)) => {
-                let on_disk = data_key::hash_on_disk(&self.dir)?;
+                let on_disk = data_key_file::hash_on_disk(&self.dir)?;
                 match on_disk.filter(|on_disk| *on_disk != wrapping.file_hash) {
                     None => Err(error.into()),
                     Some(file_hash) => {
@@ -204,8 +152,8 @@ impl Keystore {
     pub fn check(&self) -> Result<KeystoreCheck, KeystoreError> {
         let mut check = KeystoreCheck { readable: Vec::new(), faults: Vec::new() };
         let file_hash = self.wrapping().file_hash;
-        if data_key::hash_on_disk(&self.dir)? != Some(file_hash) {
-            let path = self.dir.join(data_key::FILE_NAME);
+        if data_key_file::hash_on_disk(&self.dir)? != Some(file_hash) {
+            let path = self.dir.join(data_key_file::NAME);
             check.faults.push(KeystoreError::DataKeyChanged(path));
         }
         for name in secret_names(&self.dir)? {
@@ -219,7 +167,7 @@ impl Keystore {
 
     /// Whether a file of this name can be one of a keystore.
     pub fn is_file_name(name: &str) -> bool {
-        name == data_key::FILE_NAME || name.strip_suffix(".key").is_some_and(is_name)
+        name == data_key_file::NAME || name.strip_suffix(".key").is_some_and(is_name)
     }
 
     /// The files that the keystore consists of: those of the secrets that are there now, and that of the
@@ -231,7 +179,7 @@ impl Keystore {
     /// The [`files`](Self::files) of the keystore in `dir`, which need not be open.
     pub fn files_in(dir: &Path) -> Result<Vec<KeystoreFile>, KeystoreError> {
         let names = secret_names(dir)?.into_iter().map(|name| file_name(&name));
-        let names = names.chain([data_key::FILE_NAME.to_owned()]);
+        let names = names.chain([data_key_file::NAME.to_owned()]);
         let read = |name: String| {
             let path = dir.join(&name);
             let contents = fs::read(&path).map_err(FileError::new("read", &path))?;

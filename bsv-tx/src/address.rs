@@ -2,7 +2,7 @@ use std::fmt;
 
 use thiserror::Error;
 
-use crate::hash::sha256d;
+use crate::base58check;
 use crate::keys::PublicKey;
 use crate::network::Network;
 use crate::script::Script;
@@ -34,7 +34,7 @@ impl Address {
 
     /// Reads an address of `network`. Test networks share one form.
     pub fn parse(text: &str, network: Network) -> Result<Self, AddressError> {
-        let payload = base58check_decode(text).ok_or(AddressError::Malformed)?;
+        let payload = base58check::decode(text).ok_or(AddressError::Malformed)?;
         match payload.split_first() {
             Some((version, hash)) if *version == network.address_version() => Ok(Self {
                 network,
@@ -55,31 +55,8 @@ impl fmt::Display for Address {
         let mut payload = [0; 21];
         payload[0] = self.network.address_version();
         payload[1..].copy_from_slice(&self.public_key_hash);
-        f.write_str(&base58check_encode(&payload))
+        f.write_str(&base58check::encode(&payload))
     }
-}
-
-/// Base58 text of `payload` and the first four bytes of its SHA-256d.
-pub(crate) fn base58check_encode(payload: &[u8]) -> String {
-    let mut bytes = zeroize::Zeroizing::new(payload.to_vec());
-    bytes.extend_from_slice(&sha256d(payload)[..4]);
-    bs58::encode(bytes.as_slice()).into_string()
-}
-
-/// The longest base58check text with a meaning, an extended key, has 111 characters.
-const MOST_TEXT: usize = 128;
-
-/// The payload of base58 text whose checksum fits.
-pub(crate) fn base58check_decode(text: &str) -> Option<Vec<u8>> {
-    // Decoding takes time that grows with the square of the length.
-    if text.len() > MOST_TEXT {
-        return None;
-    }
-    let mut bytes = bs58::decode(text).into_vec().ok()?;
-    let payload_len = bytes.len().checked_sub(4)?;
-    let checksum_fits = sha256d(&bytes[..payload_len])[..4] == bytes[payload_len..];
-    bytes.truncate(payload_len);
-    checksum_fits.then_some(bytes)
 }
 
 #[cfg(test)]

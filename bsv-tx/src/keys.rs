@@ -5,7 +5,7 @@ use secp256k1::{Message, SecretKey, ecdsa};
 use thiserror::Error;
 use zeroize::Zeroizing;
 
-use crate::address;
+use crate::base58check;
 use crate::hash::hash160;
 use crate::network::Network;
 
@@ -63,7 +63,7 @@ impl PrivateKey {
     /// Reads a key in wallet import format, of a compressed public key, for `network` (test
     /// networks share one form).
     pub fn from_wif(text: &str, network: Network) -> Result<Self, KeyError> {
-        let payload = Zeroizing::new(address::base58check_decode(text).ok_or(KeyError::Wif)?);
+        let payload = Zeroizing::new(base58check::decode(text).ok_or(KeyError::Wif)?);
         match payload.as_slice() {
             [version, key @ .., 0x01] if *version == network.wif_version() => {
                 let bytes: &[u8; 32] = key.try_into().map_err(|_| KeyError::Wif)?;
@@ -79,7 +79,7 @@ impl PrivateKey {
         payload[0] = network.wif_version();
         payload[1..33].copy_from_slice(self.0.as_ref());
         payload[33] = 0x01;
-        Zeroizing::new(address::base58check_encode(payload.as_ref()))
+        Zeroizing::new(base58check::encode(payload.as_ref()))
     }
 
     /// The public key.

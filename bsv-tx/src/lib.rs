@@ -8,6 +8,7 @@
 //! and are printed and parsed in the reversed "display" order that nodes and explorers use.
 
 mod address;
+mod base58check;
 mod encode;
 mod extended_keys;
 mod hash;

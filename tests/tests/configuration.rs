@@ -677,6 +677,34 @@ fn whoever_holds_a_directory_is_named_to_the_next_one() {
 }
 
 #[test]
+fn a_starting_server_waits_for_a_command_that_holds_the_directory() {
+    let site = Site::new();
+    let lock = DirLock::acquire(&site.network_dir(), "bsv-cli").unwrap();
+    let starting = thread::spawn({
+        let mut command = site.server_command();
+        move || Server::start(&mut command)
+    });
+    // It would have ended by then if it did not wait.
+    thread::sleep(Duration::from_secs(1));
+    assert!(!starting.is_finished());
+    drop(lock);
+    assert_eq!(starting.join().unwrap().stop(), 0);
+}
+
+#[test]
+fn root_makes_no_files_in_a_directory_of_another_user() {
+    let site = Site::new();
+    if std::os::unix::fs::chown(site.data_dir(), Some(12_345), None).is_err() {
+        eprintln!("SKIPPED: only root can give a directory to another user");
+        return;
+    }
+    for mut command in [site.server_command(), site.cli_command(&["init"])] {
+        check_refused(&mut command, &["belongs to user 12345", "sudo -u '#12345'"]);
+    }
+    assert_eq!(fs::read_dir(site.data_dir()).unwrap().count(), 0);
+}
+
+#[test]
 fn a_data_directory_of_a_very_long_path_has_a_control_socket_all_the_same() {
     let dir = TempDir::new().unwrap();
     let deep: PathBuf =

@@ -3,8 +3,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use thiserror::Error;
 
+use super::dialect::{Dialect, HYBRID_MODE};
 use super::json::{self, displayed};
-use super::{Dialect, HYBRID_MODE};
 use crate::model::payment::PeerChannel;
 
 /// How much of what a payee says is kept, in characters.

@@ -6,12 +6,11 @@ use serde::de::{self, Deserialize, Deserializer, IgnoredAny, SeqAccess, Visitor}
 use serde_json::value::RawValue;
 use thiserror::Error;
 
-use self::refund_to::RefundTo;
-use super::json::{self, HexBytes};
-use super::{Dialect, HYBRID_MODE};
+pub use self::refund_to::MAX_REFUND_TO_LEN;
 
-/// The longest place for refunds that a payer can name, in characters (go-dpp, BIP270).
-pub const MAX_REFUND_TO_LEN: usize = 100;
+use self::refund_to::RefundTo;
+use super::dialect::{Dialect, HYBRID_MODE};
+use super::json::{self, HexBytes};
 
 /// A payment as a payee reads it. The transaction is not looked into.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -12,7 +12,8 @@ use self::wire::{
     Bip270Payment, Bip270Terms, Bip274FeeRate, BrcFees, BrcMode, BrcOption, BrcPayment, BrcTerms,
     BrcTransaction, GoDppPayment, GoDppTerms, Keys, MerchantData, NoCallbacks, Output, UnixSeconds,
 };
-use super::{Destination, Dialect, Fees, HYBRID_MODE, Merchant, Terms, json};
+use super::dialect::{Dialect, HYBRID_MODE};
+use super::{Destination, Fees, Merchant, Terms, json};
 use crate::model::invoice::MAX_SATOSHIS;
 
 /// The most outputs that a payer makes for one payee.

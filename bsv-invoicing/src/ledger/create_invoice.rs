@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::ledger::events::EventCode;
-use crate::ledger::figures::MAX_NUMBER;
 use crate::ledger::idempotency::Route;
+use crate::ledger::keys::MAX_NUMBER;
 use crate::ledger::rows::{Damaged, Expiries, InFlight, Invoices, Rows};
 use crate::ledger::{Books, Command, Refusal};
 use crate::model::idempotency::IdempotencyKey;

@@ -1,8 +1,8 @@
 //! A user is created.
 
 use crate::ledger::events::EventCode;
-use crate::ledger::figures::MAX_NUMBER;
 use crate::ledger::idempotency::Route;
+use crate::ledger::keys::MAX_NUMBER;
 use crate::ledger::rows::{Damaged, Rows, Users};
 use crate::ledger::{Books, Command, Refusal};
 use crate::model::idempotency::IdempotencyKey;

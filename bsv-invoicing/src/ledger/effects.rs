@@ -8,7 +8,8 @@ use crate::ledger::rows::{
     Damaged, Expiries, FollowedTransactions, InFlight, Incoming, Invoices, Messages, MinedAt,
     Outgoing, ReadRows, Receipts, Rows, Spendable, Spends, Transactions,
 };
-use crate::ledger::{AFTERCARE, Books, Refusal};
+use crate::ledger::unfollow::AFTERCARE;
+use crate::ledger::{Books, Refusal};
 use crate::model::coin::{Chain, KeyPath};
 use crate::model::payment::OutgoingRecord;
 use crate::model::receipt::{Receipt, ReceiptKey};

@@ -1,9 +1,5 @@
-//! Idempotent answers: a request that comes again with the same key is answered as the first one was.
+//! Idempotency keys as they are stored.
 
-use crate::ledger::rows::Order::Ascending;
-use crate::ledger::rows::{IdempotencyAges, IdempotentAnswers, Rows};
-use crate::ledger::{Books, Refusal};
-use crate::model::idempotency::{IDEMPOTENCY_PERIOD, IdempotencyKey};
 use crate::model::time::Timestamp;
 
 /// What idempotency keys are used for: a key is known per route.
@@ -33,64 +29,4 @@ pub struct Answered {
     pub number: u64,
     /// When.
     pub at: Timestamp,
-}
-
-impl<R: Rows> Books<R> {
-    /// The number of what was created with this key, if it is known.
-    pub(crate) fn first_answer(
-        &self,
-        route: Route,
-        idempotency: Option<&IdempotencyKey>,
-        now: Timestamp,
-    ) -> Result<Option<u64>, R::Error> {
-        match self.remembered(route, idempotency, now)? {
-            None => Ok(None),
-            Some((number, true)) => Ok(Some(number)),
-            Some((_, false)) => Err(Refusal::KeyReused.into()),
-        }
-    }
-
-    /// The number of what was created with this key, if it is known, and whether the request was the
-    /// same.
-    pub(crate) fn remembered(
-        &self,
-        route: Route,
-        idempotency: Option<&IdempotencyKey>,
-        now: Timestamp,
-    ) -> Result<Option<(u64, bool)>, R::Error> {
-        let Some(IdempotencyKey { key, request_hash }) = idempotency else { return Ok(None) };
-        let answered = self.rows.get::<IdempotentAnswers>(&(route, key.clone()))?;
-        let now = self.next_event_at(now);
-        let known = answered.filter(|answered| answered.at.after(IDEMPOTENCY_PERIOD) > now);
-        Ok(known.map(|answered| (answered.number, answered.request_hash == *request_hash)))
-    }
-
-    pub(crate) fn remember(
-        &mut self,
-        route: Route,
-        idempotency: Option<&IdempotencyKey>,
-        number: u64,
-        now: Timestamp,
-    ) -> Result<(), R::Error> {
-        let Some(IdempotencyKey { key, request_hash }) = idempotency else { return Ok(()) };
-        let at = self.next_event_at(now);
-        if let Some(old) = self.rows.get::<IdempotentAnswers>(&(route, key.clone()))? {
-            self.rows.remove::<IdempotencyAges>((old.at, route, key.clone()))?;
-        }
-        let answered = Answered { request_hash: *request_hash, number, at };
-        self.rows.put::<IdempotentAnswers>((route, key.clone()), &answered)?;
-        self.rows.put::<IdempotencyAges>((at, route, key.clone()), &())
-    }
-
-    /// Forgets keys that are older than [`IDEMPOTENCY_PERIOD`], up to `limit` of them. Answers how many.
-    pub(crate) fn forget_keys(&mut self, now: Timestamp, limit: usize) -> Result<usize, R::Error> {
-        let end = now.before(IDEMPOTENCY_PERIOD).as_micros() + 1;
-        let end = (Timestamp::from_micros(end), Route::Invoices, String::new());
-        let old = self.rows.first::<IdempotencyAges>(..end, Ascending, limit)?;
-        for ((at, route, key), ()) in &old {
-            self.rows.remove::<IdempotencyAges>((*at, *route, key.clone()))?;
-            self.rows.remove::<IdempotentAnswers>((*route, key.clone()))?;
-        }
-        Ok(old.len())
-    }
 }

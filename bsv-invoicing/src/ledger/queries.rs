@@ -6,8 +6,9 @@ use sha2::{Digest, Sha256};
 use crate::ledger::cancel::outgoing_payment;
 use crate::ledger::earlier_attempts::MAX_ATTEMPTS;
 use crate::ledger::effects::transaction;
-use crate::ledger::events::event;
-use crate::ledger::figures::{Figures, invoice_of};
+use crate::ledger::event_log::event;
+use crate::ledger::figures::Figures;
+use crate::ledger::keys::invoice_of;
 use crate::ledger::rows::Order::{Ascending, Descending};
 use crate::ledger::rows::{
     AccountStart, Accounts, AllFigures, CatchUp, Damaged, Events, FollowedBlock, FollowedTip,

@@ -7,6 +7,8 @@ use std::ops::{Bound, RangeBounds};
 use bsv_store::KeyEvent;
 use bsv_tx::BlockHash;
 
+pub use crate::ledger::damaged::Damaged;
+
 use crate::ledger::Refusal;
 use crate::ledger::events::EventRow;
 use crate::ledger::figures::Figures;
@@ -24,18 +26,6 @@ pub trait Kind: 'static {
     type Key: Clone + Ord + Debug + Send;
     /// What a row holds.
     type Row: Clone + PartialEq + Debug + Send;
-}
-
-/// A row that does not fit together with others, or cannot be read.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a stored record is damaged: {0}")]
-pub struct Damaged(pub String);
-
-impl Damaged {
-    /// A row that is missing, which another one names.
-    pub(crate) fn missing(what: &str) -> Self {
-        Self(format!("{what} is missing"))
-    }
 }
 
 /// What all kinds of rows of a back end have in common.

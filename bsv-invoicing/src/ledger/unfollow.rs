@@ -1,8 +1,14 @@
 //! The time is over for which a lost transaction was to be looked after.
 
+use std::time::Duration;
+
 use crate::ledger::rows::{FollowedTransactions, Rows, Transactions};
-use crate::ledger::{AFTERCARE, Books, Command};
+use crate::ledger::{Books, Command};
 use crate::model::transaction::{FollowedUntil, Purpose, TransactionState};
+
+/// For how long a transaction is looked after that is taken for lost: a day, in which nodes bury or
+/// forget it.
+pub(super) const AFTERCARE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Has a lost transaction looked after no longer, or for another while if it could still be mined.
 #[derive(Clone, Copy, Debug)]

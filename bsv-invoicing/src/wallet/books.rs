@@ -17,8 +17,9 @@ use crate::ledger::items::{
 use crate::model::coin::Chain;
 use crate::model::transaction::{Purpose, TransactionState};
 use crate::store::WalletStore;
+use crate::wallet::Wallet;
+use crate::wallet::node::away;
 use crate::wallet::seed::WalletKeys;
-use crate::wallet::{Wallet, away};
 
 /// What was found when the books were read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -6,16 +6,18 @@ use std::sync::atomic::Ordering;
 use bsv_network::{ChainTip, NodeRpc};
 
 use crate::error::Error;
-use crate::ledger::CaughtUp;
 use crate::ledger::items::{FoldLedger, LedgerItem, LedgerTransaction};
 use crate::ledger::queries::{GetAccounts, GetCatchUp, GetFigures, GetLastEventAt};
+use crate::ledger::{BeginAccount, CaughtUp};
 use crate::model::coin::Chain;
 use crate::model::time::Timestamp;
 use crate::model::transaction::TransactionState;
 use crate::store::WalletStore;
+use crate::wallet::Wallet;
+use crate::wallet::node::away;
 use crate::wallet::recover::DEFAULT_LOOKAHEAD;
 use crate::wallet::search::{KnownBooks, Search};
-use crate::wallet::{Wallet, away};
+use crate::wallet::seed::account_of;
 
 /// How many blocks before the last one that was followed are read once more: it may have left the chain.
 const READ_AGAIN: u32 = 100;
@@ -24,6 +26,13 @@ const READ_AGAIN: u32 = 100;
 const READ_BEFORE: std::time::Duration = std::time::Duration::from_secs(24 * 60 * 60);
 
 impl<S: WalletStore> Wallet<S> {
+    /// Gives out keys of a new account from now on. To be called where the store is a copy of some
+    /// earlier day, before the wallet is opened again: somebody may know keys that were given out since.
+    pub async fn begin_account(&self) -> Result<u32, Error> {
+        let account = account_of(Timestamp::of_system());
+        Ok(self.store.execute(BeginAccount { account, is_behind: true }).await?)
+    }
+
     /// Fails until the books have caught up: what is paid or spent meanwhile would be noted twice.
     pub(crate) async fn check_caught_up(&self) -> Result<(), Error> {
         if self.has_caught_up.load(Ordering::Relaxed) {

@@ -21,15 +21,12 @@ use crate::ledger::{Contest, Displace, FollowTip, Invalidate, TellContested, Unf
 use crate::model::time::Timestamp;
 use crate::model::transaction::{Followed, FollowedUntil, Purpose, TransactionState};
 use crate::store::{WalletStore, WalletStoreError};
-use crate::wallet::node::FOLLOWING_TURNS;
-use crate::wallet::{Wallet, away};
+use crate::wallet::Wallet;
+use crate::wallet::node::{FOLLOWING_TURNS, NO_INDEX, away};
 
 /// At how many tips in a row the network must refuse a transaction for itself, or not know what it spends,
 /// until it is taken for lost.
 const PATIENCE: u32 = 6;
-/// Why a node does not tell what became of a transaction.
-pub(crate) const NO_INDEX: &str = "the node does not find all mined transactions: run it with \
-                                   txindex=1, without which it is not known what became of some";
 /// How many transactions are read at once.
 const PAGE: usize = 100;
 

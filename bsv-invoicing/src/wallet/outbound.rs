@@ -7,6 +7,7 @@
 mod channel;
 mod listeners;
 mod networks;
+mod reach;
 
 use std::error::Error;
 use std::net::{IpAddr, SocketAddr};
@@ -24,22 +25,11 @@ use tokio::net::lookup_host;
 pub(crate) use self::channel::channel_url;
 pub use self::listeners::OwnListeners;
 use self::networks::{is_of_this_machine, is_special};
+pub(crate) use self::reach::Reach;
 
 /// For how long a connection may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_REDIRECTS: usize = 5;
-
-/// How far a request may lead.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reach {
-    /// The owner chose the URL: it may lead anywhere but to where the owner is answered. Redirects lead
-    /// to internal addresses only if it led to one itself, and never to a listener of ours.
-    Chosen,
-    /// A stranger chose the URL, beside one that is internal: not to a listener of ours.
-    Anywhere,
-    /// A stranger chose the URL: to public addresses only, and not to a listener of ours.
-    Public,
-}
 
 /// A place that a request may not lead to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]

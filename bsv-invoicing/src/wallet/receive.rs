@@ -1,6 +1,7 @@
 //! Being paid: a payment is checked, noted, offered to the network, and counts once the network shows it.
 
 pub(crate) mod ancestors;
+mod broadcast;
 mod check;
 
 use std::sync::Arc;
@@ -8,6 +9,9 @@ use std::sync::Arc;
 use bsv_tx::{Transaction, Txid};
 use tokio::sync::watch;
 
+pub(crate) use self::broadcast::Broadcast;
+
+use self::broadcast::{Outcome, outcome_of};
 use crate::dpp::{Acknowledgement, Payment};
 use crate::error::Error;
 use crate::ledger::queries::{GetIncoming, GetInvoice, GetRecord};
@@ -19,15 +23,6 @@ use crate::store::WalletStore;
 use crate::wallet::Wallet;
 use crate::wallet::invoices::of_invoice;
 use crate::wallet::shown::{Shown, not_shown, show};
-
-/// A payment that is being offered to the network: its transaction, and what becomes of it.
-#[derive(Clone, Debug)]
-pub(crate) struct Broadcast {
-    txid: Txid,
-    outcome: watch::Receiver<Option<Outcome>>,
-}
-
-type Outcome = Result<(), Arc<Error>>;
 
 impl<S: WalletStore> Wallet<S> {
     /// Takes a payment of an invoice: checks it, offers it to the network, and answers once the network
@@ -194,10 +189,4 @@ fn due(invoice: &Invoice, payments: &[IncomingPayment]) -> u64 {
 
 fn is_shown(state: IncomingState) -> bool {
     state.counts() || state == IncomingState::Waiting
-}
-
-async fn outcome_of(mut outcome: watch::Receiver<Option<Outcome>>) -> Outcome {
-    let decided = outcome.wait_for(Option::is_some).await;
-    let broken_off = || Error::OutcomeUnknown("the server is stopping".to_owned());
-    decided.map_err(|_| broken_off())?.clone().unwrap_or_else(|| Err(broken_off().into()))
 }

@@ -6,9 +6,10 @@ use crate::error::Error;
 use crate::ledger::{BeginAccount, Recover, SkipNumbers};
 use crate::model::time::Timestamp;
 use crate::store::WalletStore;
+use crate::wallet::Wallet;
+use crate::wallet::node::away;
 use crate::wallet::search::Search;
 use crate::wallet::seed::account_of;
-use crate::wallet::{Wallet, away};
 
 /// How many keys in a row may be unused before the next used one.
 pub const DEFAULT_LOOKAHEAD: u32 = 100_000;

@@ -12,7 +12,7 @@ use crate::model::coin::{Chain, KeyPath};
 use crate::model::receipt::ReceiptKey;
 use crate::model::time::Timestamp;
 use crate::model::transaction::{BlockPlace, Proof};
-use crate::wallet::away;
+use crate::wallet::node::away;
 use crate::wallet::seed::{Account, WalletKeys, account_of};
 
 /// How many keys of each account are looked for besides, that a restore on some day may have begun, until one

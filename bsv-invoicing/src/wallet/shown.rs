@@ -10,8 +10,9 @@ use crate::ledger::queries::GetRecord;
 use crate::ledger::{Mine, See};
 use crate::model::transaction::{BlockPlace, Proof, Purpose};
 use crate::store::WalletStore;
+use crate::wallet::Wallet;
+use crate::wallet::node::{away, unknown};
 use crate::wallet::receive::ancestors::Payment;
-use crate::wallet::{Wallet, away, unknown};
 
 /// How long the node is waited for while it has heard of a transaction and does not show it, as while it
 /// validates one that came from another node. The wait doubles each time.

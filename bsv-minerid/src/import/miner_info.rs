@@ -5,10 +5,8 @@ use std::path::Path;
 use bsv_tx::PublicKey;
 use serde::Deserialize;
 
-use super::{
-    NumberedKey, OlderIdentity, OlderProtocol, fault, key_record, parse, read, read_contact,
-    read_keys,
-};
+use super::files::{fault, parse, read, read_contact, read_keys};
+use super::identity::{NumberedKey, OlderIdentity, OlderProtocol, key_record};
 use crate::alias::Alias;
 use crate::data_refs::{DataRef, OperatorDataRefs};
 use crate::error::Error;

@@ -2,7 +2,7 @@ use std::fmt;
 
 use bsv_tx::PublicKey;
 
-use super::KeyState;
+use super::miner::KeyState;
 use crate::verify::RevocationKeys;
 
 /// What a block came to for the ledger.
@@ -10,7 +10,7 @@ use crate::verify::RevocationKeys;
 pub struct Entry {
     /// What happened.
     pub event: Event,
-    /// Who mined the block: an index into [`Ledger::miners`](super::Ledger::miners).
+    /// Who mined the block: an index into [`Ledger::miners`](crate::Ledger::miners).
     pub miner: Option<usize>,
     /// The revocation keys, where the block announces a new one.
     pub revocation_key_roll: Option<RevocationKeys>,

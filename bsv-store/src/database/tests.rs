@@ -1,4 +1,6 @@
-use redb::{ReadableTable, ReadableTableMetadata};
+mod copy;
+
+use redb::{ReadableTable, ReadableTableMetadata, TableDefinition};
 
 use super::*;
 

@@ -1,36 +1,18 @@
-//! `keystore.json`: the data key, wrapped by a passphrase or in clear.
+//! The data key, wrapped by a passphrase or in clear.
 
-use std::fs;
-use std::io;
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
-use super::KeystoreError;
-use super::stretched::{StretchedPassphrase, Stretching};
-use crate::files::{self, FileError};
-use crate::seal::{KEY_LEN, checked_params, open, random, seal};
-
-pub(super) const FILE_NAME: &str = "keystore.json";
-const FORMAT_VERSION: u32 = 1;
-const NOT_HEX: &str = "its salt or data key is not hexadecimal";
-
-/// The contents of the file.
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct FileJson {
-    version: u32,
-    data_key: StoredKey,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", rename_all_fields = "camelCase", deny_unknown_fields)]
-enum StoredKey {
-    Plain(String),
-    Wrapped { memory_kib: u32, iterations: u32, parallelism: u32, salt: String, sealed: String },
-}
+use super::data_key_file::{
+    self, FORMAT_VERSION, FileJson, NOT_HEX, StoredKey, checked_stretching,
+};
+use super::error::KeystoreError;
+use super::passphrase::StretchedPassphrase;
+use super::wrapping_key::Stretching;
+use crate::files;
+use crate::seal::{KEY_LEN, open, random, seal};
 
 /// The data key, and the hash of the file that it was read from or written to.
 pub(super) struct DataKey {
@@ -43,14 +25,9 @@ pub(super) fn read(
     dir: &Path,
     passphrase: Option<&StretchedPassphrase>,
 ) -> Result<Option<DataKey>, KeystoreError> {
-    let Some(text) = read_text(dir)? else { return Ok(None) };
+    let Some(text) = data_key_file::read_text(dir)? else { return Ok(None) };
     let file_hash = Sha256::digest(&text).into();
     Ok(Some(DataKey { key: unwrap(dir, &text, passphrase)?, file_hash }))
-}
-
-/// The hash of the file as it lies on the disk, if it is there.
-pub(super) fn hash_on_disk(dir: &Path) -> Result<Option<[u8; 32]>, KeystoreError> {
-    Ok(read_text(dir)?.map(|text| Sha256::digest(&text).into()))
 }
 
 /// Writes a data key, wrapped if there is a passphrase. A file that is there is replaced, once the new
@@ -73,7 +50,7 @@ pub(super) fn write(
                 iterations: params.t_cost(),
                 parallelism: params.p_cost(),
                 salt: hex::encode(salt),
-                sealed: hex::encode(seal(&wrapping_key.key, FILE_NAME.as_bytes(), key)?),
+                sealed: hex::encode(seal(&wrapping_key.key, data_key_file::NAME.as_bytes(), key)?),
             }
         }
     };
@@ -83,7 +60,7 @@ pub(super) fn write(
     );
     let read_back = unwrap(dir, &text, passphrase)?;
     assert!(*read_back == *key, "a wrapped key unwraps to itself");
-    files::write_atomically(dir, FILE_NAME, &text)?;
+    files::write_atomically(dir, data_key_file::NAME, &text)?;
     Ok(Sha256::digest(&text).into())
 }
 
@@ -92,43 +69,12 @@ pub(super) fn generate() -> Result<Zeroizing<[u8; KEY_LEN]>, KeystoreError> {
     Ok(Zeroizing::new(random()?))
 }
 
-/// How the passphrase of the data key has to be stretched, if there is one that can be read.
-pub(super) fn stretching(dir: &Path) -> Option<Stretching> {
-    let file: FileJson = serde_json::from_slice(&read_text(dir).ok()??).ok()?;
-    match &file.data_key {
-        StoredKey::Plain(_) => None,
-        StoredKey::Wrapped { memory_kib, iterations, parallelism, salt, .. } => {
-            checked_stretching([*memory_kib, *iterations, *parallelism], salt).ok()
-        }
-    }
-}
-
-fn checked_stretching(params: [u32; 3], salt: &str) -> Result<Stretching, &'static str> {
-    let [memory_kib, iterations, lanes] = params;
-    let params = checked_params(memory_kib, iterations, lanes)
-        .ok_or("its Argon2id parameters are out of bounds")?;
-    let salt = hex::decode(salt).map_err(|_| NOT_HEX)?;
-    match salt.len() {
-        8..=64 => Ok(Stretching { params, salt }),
-        _ => Err("its salt has a wrong length"),
-    }
-}
-
-fn read_text(dir: &Path) -> Result<Option<Zeroizing<Vec<u8>>>, FileError> {
-    let path = dir.join(FILE_NAME);
-    match fs::read(&path) {
-        Ok(text) => Ok(Some(Zeroizing::new(text))),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(FileError::new("read", &path)(error)),
-    }
-}
-
 fn unwrap(
     dir: &Path,
     text: &[u8],
     passphrase: Option<&StretchedPassphrase>,
 ) -> Result<Zeroizing<[u8; KEY_LEN]>, KeystoreError> {
-    let path = dir.join(FILE_NAME);
+    let path = dir.join(data_key_file::NAME);
     let damaged = |reason: String| KeystoreError::Damaged { path: path.clone(), reason };
     let file: FileJson = serde_json::from_slice(text).map_err(|e| damaged(e.to_string()))?;
     if file.version != FORMAT_VERSION {
@@ -147,7 +93,7 @@ fn unwrap(
                 .map_err(|reason| damaged(reason.to_owned()))?;
             let wrapping_key = given.opening_key(stretching);
             let sealed = hex::decode(sealed).map_err(|_| damaged(NOT_HEX.to_owned()))?;
-            open(&wrapping_key.key, FILE_NAME.as_bytes(), &sealed)
+            open(&wrapping_key.key, data_key_file::NAME.as_bytes(), &sealed)
                 .ok_or_else(|| KeystoreError::WrongPassphrase(path.clone()))?
         }
     };

@@ -1,3 +1,4 @@
+use crate::lock::LockError;
 use crate::seal::{checked_params, seal, stretch};
 
 use super::*;
@@ -73,7 +74,7 @@ fn keys_in_clear_are_made_only_where_allowed() {
     let dir = tempfile::tempdir().unwrap();
     let refused = Keystore::open(dir.path(), None, PlainKeys::Refused, "test").unwrap_err();
     assert!(matches!(refused, KeystoreError::PlainRefused(_)), "{refused}");
-    assert!(!dir.path().join(data_key::FILE_NAME).exists());
+    assert!(!dir.path().join(data_key_file::NAME).exists());
     drop(open(dir.path(), None).unwrap());
     let refused = Keystore::open(dir.path(), None, PlainKeys::Refused, "test").unwrap_err();
     assert!(matches!(refused, KeystoreError::PlainRefused(_)), "{refused}");
@@ -85,10 +86,10 @@ fn keys_in_clear_are_made_only_where_allowed() {
 fn a_new_data_key_is_never_made_beside_keys_that_need_the_old_one() {
     let dir = tempfile::tempdir().unwrap();
     open(dir.path(), None).unwrap().insert("pool_1", b"secret").unwrap();
-    fs::remove_file(dir.path().join(data_key::FILE_NAME)).unwrap();
+    fs::remove_file(dir.path().join(data_key_file::NAME)).unwrap();
     let error = open(dir.path(), None).unwrap_err();
     assert!(matches!(error, KeystoreError::DataKeyMissing(_)), "{error}");
-    assert!(!dir.path().join(data_key::FILE_NAME).exists());
+    assert!(!dir.path().join(data_key_file::NAME).exists());
 }
 
 #[test]
@@ -122,7 +123,7 @@ fn a_key_file_does_not_open_under_another_name() {
 #[test]
 fn a_damaged_data_key_file_is_refused_and_kept() {
     let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join(data_key::FILE_NAME);
+    let path = dir.path().join(data_key_file::NAME);
     let plain_key = "11".repeat(32);
     let wrapped = |memory: u64, salt: &str| {
         format!(
@@ -229,7 +230,7 @@ fn the_passphrase_changes_and_the_secrets_stay_as_they_are() {
         assert_eq!(keystore.get("pool_1").unwrap().as_slice(), b"secret");
         assert_eq!(keystore.get("pool_2").unwrap().as_slice(), b"later");
         assert_eq!(fs::read(dir.path().join("pool_1.key")).unwrap(), key_file);
-        assert_eq!(mode(&dir.path().join(data_key::FILE_NAME)), 0o600);
+        assert_eq!(mode(&dir.path().join(data_key_file::NAME)), 0o600);
     }
 }
 
@@ -243,7 +244,7 @@ fn a_check_names_every_file_that_cannot_be_read() {
     let check = keystore.check().unwrap();
     assert_eq!((check.readable.len(), check.faults.len()), (3, 0));
     fs::write(dir.path().join("pool_2.key"), "damaged").unwrap();
-    fs::write(dir.path().join(data_key::FILE_NAME), "{}").unwrap();
+    fs::write(dir.path().join(data_key_file::NAME), "{}").unwrap();
     let check = keystore.check().unwrap();
     assert_eq!(check.readable, ["pool_1", "wallet.seed"]);
     let faults: Vec<_> = check.faults.iter().map(ToString::to_string).collect();
@@ -257,7 +258,7 @@ fn every_flipped_byte_and_every_truncation_of_the_data_key_file_is_found() {
     let dir = tempfile::tempdir().unwrap();
     let right_passphrase = passphrase("x");
     open(dir.path(), Some(&right_passphrase)).unwrap().insert("pool_1", b"secret").unwrap();
-    let path = dir.path().join(data_key::FILE_NAME);
+    let path = dir.path().join(data_key_file::NAME);
     let right = fs::read(&path).unwrap();
     // White space between members carries nothing. Each try stretches the passphrase.
     let places = (0..right.len()).filter(|place| !right[*place].is_ascii_whitespace());
@@ -276,10 +277,10 @@ fn every_flipped_byte_and_every_truncation_of_the_data_key_file_is_found() {
 #[test]
 fn what_was_stretched_less_opens_and_is_stretched_as_now_with_the_next_passphrase() {
     let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join(data_key::FILE_NAME);
+    let path = dir.path().join(data_key_file::NAME);
     let (key, salt, first) = ([1; KEY_LEN], [2; 16], passphrase("first"));
     let wrapping_key = stretch(&first, &salt, &checked_params(19456, 2, 1).unwrap());
-    let sealed = seal(&wrapping_key, data_key::FILE_NAME.as_bytes(), &key).unwrap();
+    let sealed = seal(&wrapping_key, data_key_file::NAME.as_bytes(), &key).unwrap();
     let (salt, sealed) = (hex::encode(salt), hex::encode(sealed));
     let text = format!(
         r#"{{"version":1,"dataKey":{{"wrapped":{{"memoryKib":19456,"iterations":2,
@@ -348,7 +349,7 @@ fn what_is_stretched_less_is_not_what_a_keystore_is_made_with() {
         r#"{{"version":1,"dataKey":{{"wrapped":{{"memoryKib":19456,"iterations":2,
         "parallelism":1,"salt":"{salt}","sealed":"00"}}}}}}"#
     );
-    let path = dir.path().join(data_key::FILE_NAME);
+    let path = dir.path().join(data_key_file::NAME);
     fs::write(&path, less).unwrap();
     let stretched = StretchedPassphrase::for_keystore(dir.path(), &text).unwrap();
     fs::remove_file(&path).unwrap();

@@ -4,7 +4,8 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::MAX_REFUND_TO_LEN;
+/// The longest place for refunds that a payer can name, in characters (go-dpp, BIP270).
+pub const MAX_REFUND_TO_LEN: usize = 100;
 
 /// How many outputs of a list are looked at.
 const MAX_OUTPUTS: usize = 16;

@@ -4,7 +4,7 @@ use bsv_network::{Mempool, NodeRpc, OutputState, TransactionPlace};
 use bsv_tx::Transaction;
 
 use crate::error::Error;
-use crate::wallet::away;
+use crate::wallet::node::away;
 
 /// What has become of a transaction that the network does not show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

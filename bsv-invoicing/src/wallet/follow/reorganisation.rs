@@ -8,7 +8,8 @@ use crate::ledger::ForgetBlock;
 use crate::ledger::queries::{GetBlocks, GetFollowedTip};
 use crate::ledger::rows::FollowedBlock;
 use crate::store::WalletStore;
-use crate::wallet::{Wallet, away};
+use crate::wallet::Wallet;
+use crate::wallet::node::away;
 
 /// What the node's main chain is to the block up to which it was followed.
 enum Fork {

@@ -1,7 +1,7 @@
 use reqwest::Url;
 use reqwest::header::HeaderValue;
 
-use super::Reach;
+use super::reach::Reach;
 use crate::dpp::PeerChannel;
 
 /// Names that nobody can have on the Internet (RFC 6761, 6762, 8375; ICANN keeps `internal`).

@@ -9,14 +9,15 @@ use crate::ledger::{PrepareCancellation, PreparedCancellation, RecordCancellatio
 use crate::model::coin::Spending;
 use crate::model::payment::OutgoingPayment;
 use crate::store::WalletStore;
-use crate::wallet::{Wallet, away};
+use crate::wallet::Wallet;
+use crate::wallet::node::away;
 
 impl<S: WalletStore> Wallet<S> {
     /// Cancels a payment that the network has not shown: one of its coins is spent otherwise. Answers the
     /// payment, cancelled, or settled if the network has it.
     pub async fn cancel_payment(&self, number: u64) -> Result<OutgoingPayment, Error> {
         let url = self.outgoing_payment(number).await?.url;
-        let _place = self.place_to_pay(&url).await?;
+        let _place = self.paying.place(&url).await?;
         let payment = self.outgoing_payment(number).await?;
         match payment.state.can_be_cancelled() {
             true => self.cancel_alone(number).await,

@@ -1,10 +1,12 @@
 use bsv_network::{Mempool, NodeError, NodeRpc, OutputState, TransactionPlace};
 use bsv_tx::{Network, Transaction, Txid};
 
-use super::{Payee, payment_url, terms_outputs};
+use super::asked::terms_outputs;
+use super::draft::payment_url;
+use super::payee::Payee;
 use crate::dpp::{Acknowledgement, AnswerError};
 use crate::error::Error;
-use crate::wallet::away;
+use crate::wallet::node::away;
 use crate::wallet::outbound::OwnListeners;
 
 /// The most that a faucet pays at once (wallet specification, Limits), in satoshis.

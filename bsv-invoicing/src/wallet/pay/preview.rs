@@ -1,4 +1,5 @@
-use super::{Asked, payment_url};
+use super::asked::Asked;
+use super::draft::payment_url;
 use crate::error::Error;
 use crate::ledger::EstimateFee;
 use crate::model::payment::OutgoingPayment;

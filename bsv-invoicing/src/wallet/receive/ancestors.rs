@@ -11,7 +11,7 @@ use bsv_tx::Txid;
 
 use crate::dpp::FeeRate;
 use crate::error::Error;
-use crate::wallet::away;
+use crate::wallet::node::away;
 
 /// The most unconfirmed ancestors that a payment may have.
 const MAX_ANCESTORS: usize = 100;

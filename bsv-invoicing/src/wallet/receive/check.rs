@@ -11,7 +11,8 @@ use crate::error::Error;
 use crate::ledger::{NewReceipt, Offer};
 use crate::model::invoice::{Invoice, MAX_SATOSHIS};
 use crate::store::WalletStore;
-use crate::wallet::{Wallet, away};
+use crate::wallet::Wallet;
+use crate::wallet::node::away;
 
 impl<S: WalletStore> Wallet<S> {
     /// The payment that a transaction is, if it can be offered to the network. What the network has already

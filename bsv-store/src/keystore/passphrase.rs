@@ -1,11 +1,11 @@
 use std::path::Path;
 
-use argon2::Params;
 use secrecy::{ExposeSecret, SecretString};
-use zeroize::Zeroizing;
 
-use super::{Keystore, KeystoreError, data_key};
-use crate::seal::{KEY_LEN, params, random, stretch};
+use super::data_key_file;
+use super::error::KeystoreError;
+use super::wrapping_key::{Stretching, WrappingKey};
+use crate::seal::params;
 
 /// A passphrase, stretched for the keystore in some directory. That takes long, and 64 MiB, so it is done
 /// before the keystore's lock is taken, and for any number of attempts to take it.
@@ -15,28 +15,14 @@ pub struct StretchedPassphrase {
     wrapping_key: Option<WrappingKey>,
 }
 
-/// How a passphrase is stretched.
-#[derive(Clone, PartialEq, Eq)]
-pub(super) struct Stretching {
-    pub(super) params: Params,
-    pub(super) salt: Vec<u8>,
-}
-
-/// What a passphrase is stretched to.
-#[derive(Clone)]
-pub(super) struct WrappingKey {
-    pub(super) stretching: Stretching,
-    pub(super) key: Zeroizing<[u8; KEY_LEN]>,
-}
-
 impl StretchedPassphrase {
     /// Stretches a passphrase as the keystore in `dir` demands, or for a new one if there is none. What is
     /// wrong with the keystore is told when it is opened.
     pub fn for_keystore(dir: &Path, passphrase: &SecretString) -> Result<Self, KeystoreError> {
-        if !Keystore::is_in(dir) {
+        if !data_key_file::is_in(dir) {
             return Self::fresh(passphrase);
         }
-        let wrapping_key = data_key::stretching(dir).map(|it| it.stretch(passphrase));
+        let wrapping_key = data_key_file::stretching(dir).map(|it| it.stretch(passphrase));
         Ok(Self { passphrase: passphrase.clone(), wrapping_key })
     }
 
@@ -61,26 +47,7 @@ impl StretchedPassphrase {
     pub(super) fn sealing_key(&self) -> Result<WrappingKey, KeystoreError> {
         match &self.wrapping_key {
             Some(key) if key.stretching.params == params() => Ok(key.clone()),
-            _ => WrappingKey::fresh(&self.passphrase),
+            _ => Ok(WrappingKey::fresh(&self.passphrase)?),
         }
-    }
-}
-
-impl Stretching {
-    fn stretch(self, passphrase: &SecretString) -> WrappingKey {
-        let key = stretch(passphrase, &self.salt, &self.params);
-        WrappingKey { stretching: self, key }
-    }
-}
-
-impl WrappingKey {
-    /// A key of a new salt. It is made twice: what is sealed under a key that the passphrase does not make
-    /// again is lost.
-    fn fresh(passphrase: &SecretString) -> Result<Self, KeystoreError> {
-        let stretching = Stretching { params: params(), salt: random::<16>()?.to_vec() };
-        let key = stretching.clone().stretch(passphrase);
-        let again = stretching.stretch(passphrase);
-        assert!(*again.key == *key.key, "a passphrase and a salt make one key");
-        Ok(key)
     }
 }

@@ -1,0 +1,27 @@
+use crate::ledger::figures::Figures;
+use crate::ledger::rows::{AllFigures, Rows};
+
+/// The rows, and figures about them in memory, as a batch of commands uses them.
+#[derive(Debug)]
+pub struct Books<R> {
+    pub(super) rows: R,
+    pub(super) figures: Figures,
+    /// As they are stored.
+    stored_figures: Figures,
+}
+
+impl<R: Rows> Books<R> {
+    /// Opens the books for a batch.
+    pub fn open(rows: R) -> Result<Self, R::Error> {
+        let figures = rows.get::<AllFigures>(&())?.unwrap_or_default();
+        Ok(Self { rows, stored_figures: figures.clone(), figures })
+    }
+
+    /// Writes back what a batch has changed in memory only.
+    pub fn close(mut self) -> Result<R, R::Error> {
+        if self.figures != self.stored_figures {
+            self.rows.put::<AllFigures>((), &self.figures)?;
+        }
+        Ok(self.rows)
+    }
+}

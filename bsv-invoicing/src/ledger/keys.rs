@@ -1,0 +1,76 @@
+//! Which keys are given out, and for what.
+
+use crate::ledger::figures::Figures;
+use crate::ledger::rows::{Accounts, Damaged, Order, ReadRows, Rows};
+use crate::ledger::{Books, Refusal};
+use crate::model::coin::{Chain, KeyPath};
+
+/// Keys are derived for numbers up to this.
+pub(crate) const MAX_NUMBER: u64 = (1 << 31) - 1;
+
+impl<R: Rows> Books<R> {
+    /// The key of the next change.
+    pub(crate) fn take_change_key(&mut self) -> Result<KeyPath, R::Error> {
+        let figures = &mut self.figures;
+        let index = u32::try_from(figures.last_change).ok();
+        let index = index.filter(|index| u64::from(*index) < MAX_NUMBER);
+        let index = index.ok_or(Refusal::Full(MAX_NUMBER))?;
+        let account = u32::try_from(figures.account).map_err(|_| no_account())?;
+        figures.last_change += 1;
+        Ok(KeyPath { account, chain: Chain::Change, index })
+    }
+
+    /// The number of the invoice that a key is for.
+    pub(crate) fn invoice_of(&self, key: KeyPath) -> Result<Option<u64>, R::Error> {
+        invoice_of(&self.rows, &self.figures, key)
+    }
+}
+
+/// The number of the invoice that a key is for.
+pub(crate) fn invoice_of<R: ReadRows>(
+    rows: &R,
+    figures: &Figures,
+    key: KeyPath,
+) -> Result<Option<u64>, R::Error> {
+    if key.chain != Chain::Receive {
+        return Ok(None);
+    }
+    let Some(before) = last_invoice_before(rows, figures, key.account)? else { return Ok(None) };
+    let number = before + u64::from(key.index);
+    // Further keys of an account that is over are no invoice's: they were given out after a backup.
+    let is_given_out = number <= last_invoice_of(rows, figures, key.account)?;
+    Ok(is_given_out.then_some(number))
+}
+
+/// The last invoice whose key is of an earlier account.
+fn last_invoice_before<R: ReadRows>(
+    rows: &R,
+    figures: &Figures,
+    account: u32,
+) -> Result<Option<u64>, R::Error> {
+    if u64::from(account) == figures.account {
+        return Ok(Some(figures.last_invoice_before));
+    }
+    if account == 0 {
+        return Ok(Some(0));
+    }
+    Ok(rows.get::<Accounts>(&account)?.map(|start| start.last_invoice_before))
+}
+
+/// The last invoice whose key is of an account, or of an earlier one.
+fn last_invoice_of<R: ReadRows>(
+    rows: &R,
+    figures: &Figures,
+    account: u32,
+) -> Result<u64, R::Error> {
+    if u64::from(account) == figures.account {
+        return Ok(figures.last_invoice);
+    }
+    let next = rows.first::<Accounts>(account + 1.., Order::Ascending, 1)?;
+    let start = next.first().map(|(_, start)| start.last_invoice_before);
+    Ok(start.unwrap_or(figures.last_invoice_before))
+}
+
+fn no_account() -> Damaged {
+    Damaged("an account that keys cannot be derived for".to_owned())
+}

@@ -1,0 +1,64 @@
+use bsv_store::{AuditCheck, AuditEntry, StoreError};
+use thiserror::Error;
+
+use crate::ledger::rows::Damaged;
+use crate::ledger::{Command, Query, Refusal};
+
+/// Why something was not done. Nothing of it is left behind, unless the store failed to commit
+/// ([`StoreError::Commit`]).
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum WalletStoreError {
+    /// The rules refuse it.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl From<Damaged> for WalletStoreError {
+    fn from(Damaged(reason): Damaged) -> Self {
+        StoreError::Damaged(reason).into()
+    }
+}
+
+/// A durable store of one wallet. Reading does not wait for changes.
+pub trait WalletStore: Send + Sync + 'static {
+    /// Does what a command says, in one atomic step. When it has answered, the change has reached the
+    /// disk.
+    fn execute<C: Command>(
+        &self,
+        command: C,
+    ) -> impl Future<Output = Result<C::Answer, WalletStoreError>> + Send;
+
+    /// Answers a query that reads a few rows.
+    fn get<Q: Query>(
+        &self,
+        query: Q,
+    ) -> impl Future<Output = Result<Q::Answer, WalletStoreError>> + Send;
+
+    /// Answers a query that reads many rows, as they are at one moment.
+    fn list<Q: Query>(
+        &self,
+        query: Q,
+    ) -> impl Future<Output = Result<Q::Answer, WalletStoreError>> + Send;
+
+    /// Answers a query off the disk, as the rows are at one moment, and fails if what is read is not as it
+    /// was written.
+    fn verify<Q: Query>(
+        &self,
+        query: Q,
+    ) -> impl Future<Output = Result<Q::Answer, WalletStoreError>> + Send;
+
+    /// Up to `limit` entries of the audit log after the one of this number, in order.
+    fn audit_log(
+        &self,
+        after: u64,
+        limit: usize,
+    ) -> impl Future<Output = Result<Vec<AuditEntry>, WalletStoreError>> + Send;
+
+    /// Reads the audit log from its beginning, off the disk.
+    fn verify_audit_log(&self)
+    -> impl Future<Output = Result<AuditCheck, WalletStoreError>> + Send;
+}

@@ -1,0 +1,164 @@
+//! A wallet that is open.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use bsv_network::NodeRpc;
+use bsv_store::{KeyEvent, Keystore};
+use tokio::sync::Semaphore;
+
+use crate::error::Error;
+use crate::ledger::queries::{GetAccounts, GetBalance, GetEvents, GetLastEventAt, GetOwner};
+use crate::ledger::{Adopt, ReleaseAll};
+use crate::model::clock::Clock;
+use crate::model::event::Event;
+use crate::model::time::Timestamp;
+use crate::store::{RedbWalletStore, WalletStore};
+use crate::wallet::node::{Node, RECEIVING_TURNS};
+use crate::wallet::outbound::OwnListeners;
+use crate::wallet::pay::{Payee, PaymentsInProgress};
+use crate::wallet::receive::Broadcast;
+use crate::wallet::running::Running;
+use crate::wallet::seed::{WalletKeys, WalletSeed};
+use crate::wallet::settings::WalletSettings;
+
+/// A wallet: its invoices, its users and its balance.
+///
+/// A change is on the disk when it is acknowledged. Reading goes on while changes wait for the disk.
+pub struct Wallet<S = RedbWalletStore> {
+    pub(crate) store: S,
+    pub(super) keystore: Arc<Keystore>,
+    pub(crate) keys: Arc<WalletKeys>,
+    pub(crate) settings: WalletSettings,
+    pub(super) clock: Clock,
+    pub(super) node: Option<Node>,
+    pub(crate) payee: Payee,
+    /// What the node demands for mining, in satoshis per 1000 bytes, as last heard.
+    pub(crate) fee_floor: AtomicU64,
+    /// Whether it is known that the books have caught up with the chain.
+    pub(super) has_caught_up: AtomicBool,
+    /// Places for sending payments again that were left in flight: transactions can be large.
+    pub(super) resuming: Semaphore,
+    /// The payments that are being broadcast, by the numbers of their invoices.
+    pub(super) broadcasts: Running<u64, Broadcast>,
+    /// The payments that are being made.
+    pub(super) paying: PaymentsInProgress,
+}
+
+impl<S: WalletStore> Wallet<S> {
+    /// Opens the wallet in `store`, whose seed lies in `keystore`. A new wallet gets a new seed, which
+    /// is on the disk before the store knows of it.
+    pub async fn open(
+        store: S,
+        keystore: impl Into<Arc<Keystore>>,
+        settings: WalletSettings,
+    ) -> Result<Self, Error> {
+        Self::open_of(store, keystore, settings, KeyEvent::Made).await
+    }
+
+    /// Opens the wallet, of whose seed the audit log of a new store tells that it was made or imported.
+    pub async fn open_of(
+        store: S,
+        keystore: impl Into<Arc<Keystore>>,
+        settings: WalletSettings,
+        origin: KeyEvent,
+    ) -> Result<Self, Error> {
+        let keystore = keystore.into();
+        let seed = match WalletSeed::load(&keystore)? {
+            Some(seed) => seed,
+            None if store.get(GetOwner).await?.is_some() => return Err(Error::SeedMissing),
+            None => {
+                WalletSeed::generate()?.save(&keystore)?;
+                WalletSeed::load(&keystore)?.ok_or(Error::SeedMissing)?
+            }
+        };
+        let keys = seed.keys(settings.network)?;
+        match store.get(GetOwner).await? {
+            Some(owner) if owner == keys.fingerprint => {}
+            Some(_) => return Err(Error::OtherSeed),
+            // An empty store would give the keys of earlier invoices to new ones.
+            None if WalletSeed::is_adopted(&keystore)? => return Err(Error::StoreMissing),
+            None => store.execute(Adopt { fingerprint: keys.fingerprint, origin }).await?,
+        }
+        if !WalletSeed::is_adopted(&keystore)? {
+            WalletSeed::note_adopted(&keystore)?;
+        }
+        // Whoever reserved coins, and recorded nothing, is gone: one process has the store.
+        store.execute(ReleaseAll).await?;
+        let keys = keys.with_accounts(store.list(GetAccounts).await?)?;
+        let last_event_at = store.get(GetLastEventAt).await?;
+        if last_event_at > Timestamp::of_system().after(Duration::from_secs(60)) {
+            tracing::warn!(
+                "the clock shows an earlier time than the last event of the wallet, {last_event_at}, \
+                 which is taken for the time until the clock has passed it"
+            );
+        }
+        Ok(Self {
+            store,
+            keystore,
+            keys: Arc::new(keys),
+            payee: Payee::new(settings.own_listeners.clone()),
+            settings,
+            clock: Clock::new(last_event_at),
+            node: None,
+            fee_floor: AtomicU64::new(0),
+            has_caught_up: AtomicBool::new(false),
+            resuming: Semaphore::new(RECEIVING_TURNS),
+            broadcasts: Running::default(),
+            paying: PaymentsInProgress::default(),
+        })
+    }
+
+    /// The same wallet with a node of the network, without which it neither receives nor pays. Call
+    /// [`follow`](Self::follow) every second or so.
+    ///
+    /// Payments that strangers offer, and following, have three turns each at the node besides those of
+    /// `node`, with which the wallet does what its owner asks for.
+    pub fn with_node(self, node: NodeRpc) -> Self {
+        Self { node: Some(Node::new(node)), ..self }
+    }
+
+    /// Where this process listens, as the settings say.
+    pub fn own_listeners(&self) -> &OwnListeners {
+        &self.settings.own_listeners
+    }
+
+    /// Whether there is a node.
+    pub fn has_node(&self) -> bool {
+        self.node.is_some()
+    }
+
+    /// The balance, in satoshis.
+    pub async fn balance(&self) -> Result<u64, Error> {
+        Ok(self.store.get(GetBalance).await?)
+    }
+
+    /// Up to `limit` events after the one of this number, in order.
+    pub async fn events(&self, after: u64, limit: usize) -> Result<Vec<Event>, Error> {
+        Ok(self.store.list(GetEvents(after, limit)).await?)
+    }
+
+    /// The node, if there is one.
+    pub(crate) fn node(&self) -> Result<&Node, Error> {
+        let none = || Error::NetworkAway("no node is configured".to_owned());
+        self.node.as_ref().ok_or_else(none)
+    }
+
+    /// The fee rate that payers are asked for, in satoshis per 1000 bytes.
+    pub(crate) fn quoted_fee_rate(&self) -> u64 {
+        self.settings.fee_rate.max(self.fee_floor.load(Ordering::Relaxed))
+    }
+
+    /// Where the wallet keeps what it knows.
+    pub fn store(&self) -> &S {
+        &self.store
+    }
+}
+
+impl<S: fmt::Debug> fmt::Debug for Wallet<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Wallet").field("store", &self.store).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,110 @@
+//! What a payee asks for, and whether the wallet may pay that.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use bsv_tx::TxOut;
+use reqwest::Url;
+
+use super::payable::check_payable_outputs;
+use crate::dpp::{FeeRate, ReceivedTerms, TermsError};
+use crate::error::Error;
+use crate::model::coin::{Spending, encoded_len, fee};
+use crate::model::idempotency::IdempotencyKey;
+use crate::model::time::Timestamp;
+use crate::store::WalletStore;
+use crate::wallet::Wallet;
+use crate::wallet::node::away;
+
+/// For how long terms hold that do not say so.
+const DEFAULT_TERM: Duration = Duration::from_secs(60 * 60);
+
+/// A payment that terms ask for.
+pub(super) struct Asked {
+    pub(super) url: Url,
+    pub(super) terms: ReceivedTerms,
+    pub(super) outputs: Vec<TxOut>,
+    pub(super) spending: Spending,
+    pub(super) expires_at: Timestamp,
+    pub(super) idempotency: Option<IdempotencyKey>,
+}
+
+impl<S: WalletStore> Wallet<S> {
+    /// Asks a payee for its terms, and answers the payment that they ask for.
+    pub(super) async fn ask(
+        &self,
+        url: &Url,
+        idempotency: Option<IdempotencyKey>,
+    ) -> Result<Asked, Error> {
+        // Without a node nobody could tell what becomes of a payment.
+        let policy = self.node()?.operating.policy().await.map_err(away)?;
+        self.fee_floor.store(policy.mining_fee_rate, Ordering::Relaxed);
+        let terms = self.payee.terms(url, self.settings.network).await?;
+        let asked = self.asked(url, terms, idempotency)?;
+        check_payable_outputs(&asked.outputs, &policy)?;
+        Ok(asked)
+    }
+
+    /// The payment that terms ask for, if the wallet may make it.
+    fn asked(
+        &self,
+        url: &Url,
+        received: ReceivedTerms,
+        idempotency: Option<IdempotencyKey>,
+    ) -> Result<Asked, Error> {
+        let terms = &received.terms;
+        let now = self.now();
+        let expires_at = terms.expires_at.unwrap_or_else(|| now.after(DEFAULT_TERM));
+        if expires_at <= now {
+            return Err(Error::PayeeRefuses(format!("the payment terms expired at {expires_at}")));
+        }
+        let floor = self.fee_floor.load(Ordering::Relaxed);
+        let quoted = match terms.fees {
+            Some(fees) => per_kilobyte(fees.standard).max(per_kilobyte(fees.data)),
+            // A payee that states no fee may ask for what we ask for.
+            None => self.settings.fee_rate.min(self.settings.max_fee_rate),
+        };
+        let fee_rate = quoted.max(floor);
+        let limit = self.settings.max_fee_rate;
+        if fee_rate > limit {
+            return Err(Error::FeeTooHigh { asked: fee_rate, limit });
+        }
+        let outputs = terms_outputs(&received);
+        let output_bytes = encoded_len(&outputs);
+        // By large outputs, a payee can make a payment of little dear.
+        let asked = terms.satoshis().max(fee(fee_rate, output_bytes));
+        let limit = self.settings.pay_limit;
+        if asked > limit {
+            return Err(Error::OverLimit { asked, limit });
+        }
+        let spending = Spending { satoshis: terms.satoshis(), output_bytes, fee_rate };
+        let (url, terms) = (url.clone(), received);
+        Ok(Asked { url, terms, outputs, spending, expires_at, idempotency })
+    }
+}
+
+/// The outputs that terms ask for.
+pub(super) fn terms_outputs(received: &ReceivedTerms) -> Vec<TxOut> {
+    let destinations = received.terms.destinations.iter();
+    destinations
+        .map(|destination| TxOut {
+            satoshis: destination.satoshis,
+            locking_script: destination.script.clone(),
+        })
+        .collect()
+}
+
+/// A fee rate in satoshis per 1000 bytes, rounded up.
+fn per_kilobyte(rate: FeeRate) -> u64 {
+    let satoshis = u128::from(rate.satoshis) * 1000;
+    u64::try_from(satoshis.div_ceil(u128::from(rate.bytes.max(1)))).unwrap_or(u64::MAX)
+}
+
+impl From<TermsError> for Error {
+    fn from(error: TermsError) -> Self {
+        match error {
+            TermsError::Malformed(_) => Self::PayeeNonsense(error.to_string()),
+            error => Self::PayeeRefuses(error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Payments by the wallet, as they are recorded.
+
+use reqwest::Url;
+
+use crate::error::Error;
+use crate::ledger::FindPayment;
+use crate::ledger::queries::{CountOpenPayments, GetOutgoing, GetOutgoingBefore, GetOutgoingTo};
+use crate::model::idempotency::IdempotencyKey;
+use crate::model::payment::OutgoingPayment;
+use crate::store::WalletStore;
+use crate::wallet::Wallet;
+
+impl<S: WalletStore> Wallet<S> {
+    /// A payment by the wallet.
+    pub async fn outgoing_payment(&self, number: u64) -> Result<OutgoingPayment, Error> {
+        Ok(self.outgoing_with_message(number).await?.0)
+    }
+
+    /// Up to `limit` payments by the wallet before the one of this number, the newest first.
+    pub async fn outgoing_payments(
+        &self,
+        before: u64,
+        limit: usize,
+    ) -> Result<Vec<OutgoingPayment>, Error> {
+        Ok(self.store.get(GetOutgoingBefore(before, limit)).await?)
+    }
+
+    pub(super) async fn outgoing_with_message(
+        &self,
+        number: u64,
+    ) -> Result<(OutgoingPayment, Vec<u8>), Error> {
+        self.store.get(GetOutgoing(number)).await?.ok_or(Error::UnknownPayment(number))
+    }
+
+    /// The payment to this URL, or with this idempotency key, that was made before.
+    pub(super) async fn payment_before(
+        &self,
+        url: &Url,
+        idempotency: Option<IdempotencyKey>,
+    ) -> Result<Option<OutgoingPayment>, Error> {
+        let (url, now) = (url.to_string(), self.now());
+        if idempotency.is_none() {
+            return Ok(self.store.get(GetOutgoingTo(url)).await?);
+        }
+        Ok(self.store.execute(FindPayment { url, idempotency, now }).await?)
+    }
+
+    /// How many payments by the wallet wait for their payee, or for the network to show them.
+    pub async fn count_open_payments(&self) -> Result<u64, Error> {
+        Ok(self.store.list(CountOpenPayments).await?)
+    }
+}

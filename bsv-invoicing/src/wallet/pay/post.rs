@@ -1,0 +1,112 @@
+//! What is done about a payment once it is recorded: its payee is sent it, and the network is.
+
+use std::time::Duration;
+
+use super::draft::payment_url;
+use super::payee::outcome_unclear;
+use crate::dpp::{Acknowledgement, AnswerError, Payment};
+use crate::error::Error;
+use crate::ledger::queries::GetOutgoingTransaction;
+use crate::ledger::{Accept, RefuseByPayee};
+use crate::model::payment::{OutgoingPayment, OutgoingState};
+use crate::store::WalletStore;
+use crate::wallet::Wallet;
+use crate::wallet::node::{NO_INDEX, unknown};
+
+/// For how long after its terms have expired a payment may still be accepted.
+const GRACE: Duration = Duration::from_secs(60 * 60);
+
+impl<S: WalletStore> Wallet<S> {
+    /// Goes on with a payment that has begun.
+    pub(super) async fn go_on(&self, payment: OutgoingPayment) -> Result<OutgoingPayment, Error> {
+        match payment.state {
+            OutgoingState::Open => self.post(payment.number).await,
+            OutgoingState::Unseen => self.pass_on(payment.number).await,
+            OutgoingState::Settled | OutgoingState::Waiting | OutgoingState::Contested => {
+                Ok(payment)
+            }
+            state => Err(Error::NotOpen(payment.number, state)),
+        }
+    }
+
+    /// Posts an open payment to its payee, and notes what comes of it.
+    async fn post(&self, number: u64) -> Result<OutgoingPayment, Error> {
+        let (payment, message) = self.outgoing_with_message(number).await?;
+        let url = payment_url(&payment.url)?;
+        let dialect = Payment::from_json(&message)
+            .map_err(|error| Error::PayeeNonsense(error.to_string()))?
+            .dialect;
+        let (status, answer) = self.payee.post(&url, dialect, message).await?;
+        match Acknowledgement::from_answer(dialect, status, &answer, &payment.txid) {
+            Ok(Acknowledgement { memo, peer_channel, .. }) => {
+                let now = self.now();
+                let accept = Accept { payment: number, memo, channel: peer_channel, now };
+                self.store.execute(accept).await?;
+                self.pass_on(number).await
+            }
+            Err(AnswerError::Refused(reason)) => self.refused(&payment, &reason).await,
+            Err(error @ AnswerError::Unavailable(_)) => {
+                Err(Error::OutcomeUnknown(error.to_string()))
+            }
+            Err(AnswerError::Nonsense(reason)) => Err(outcome_unclear(&reason)),
+        }
+    }
+
+    /// The payee has refused a payment. That is believed unless the network has the transaction.
+    async fn refused(
+        &self,
+        payment: &OutgoingPayment,
+        reason: &str,
+    ) -> Result<OutgoingPayment, Error> {
+        let number = payment.number;
+        let node = &self.node()?.operating;
+        let (transaction, _) = self.store.get(GetOutgoingTransaction(number)).await?;
+        let is_there = self.look(node, transaction, &payment.txid).await;
+        if is_there.map_err(|error| Error::OutcomeUnknown(error.to_string()))? {
+            return self.outgoing_payment(number).await;
+        }
+        if !node.has_transaction_index().await.map_err(unknown)? {
+            return Err(Error::OutcomeUnknown(NO_INDEX.to_owned()));
+        }
+        let now = self.now();
+        let refuse = RefuseByPayee { payment: number, reason: reason.to_owned(), now };
+        self.store.execute(refuse).await?;
+        Err(Error::PayeeRefuses(format!("the payee refuses the payment: {reason}")))
+    }
+
+    /// Gives the node a transaction that the payee has agreed to, and may have kept for itself. If the node
+    /// does not show it, the payment stays unseen, and that is tried again when transactions are followed.
+    async fn pass_on(&self, payment: u64) -> Result<OutgoingPayment, Error> {
+        let passed_on = async {
+            let (number, transaction) = self.store.get(GetOutgoingTransaction(payment)).await?;
+            self.show_and_note(&self.node()?.operating, number, &transaction).await
+        };
+        match passed_on.await {
+            Ok(None) => {}
+            Ok(Some(reason)) => tracing::warn!(
+                "payment {payment}: the payee has agreed to it, and the network refuses it: {reason}"
+            ),
+            Err(error @ Error::Store(_)) => return Err(error),
+            Err(error) => {
+                tracing::warn!("payment {payment} could not be passed on to the network: {error}");
+            }
+        }
+        self.outgoing_payment(payment).await
+    }
+
+    /// Sees what becomes of a payment that the network has not shown.
+    pub(crate) async fn resume(&self, number: u64) -> Result<(), Error> {
+        let url = self.outgoing_payment(number).await?.url;
+        let Ok(_place) = self.paying.begin(&url, false) else { return Ok(()) };
+        let payment = self.outgoing_payment(number).await?;
+        match payment.state {
+            OutgoingState::Open if payment.expires_at.after(GRACE) <= self.expiry_time() => {
+                self.cancel_alone(number).await.map(drop)
+            }
+            OutgoingState::Open => self.post(number).await.map(drop),
+            OutgoingState::Unseen => self.pass_on(number).await.map(drop),
+            OutgoingState::Cancelling => self.cancel_alone(number).await.map(drop),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,51 @@
+use std::time::Duration;
+
+use bsv_tx::Network;
+
+use crate::dpp::Merchant;
+use crate::model::invoice::{DEFAULT_EXPIRY, MAX_SATOSHIS};
+use crate::wallet::outbound::OwnListeners;
+
+/// How a wallet works.
+#[derive(Clone, Debug)]
+pub struct WalletSettings {
+    /// The network whose keys are used.
+    pub network: Network,
+    /// For how long an invoice can be paid that does not say so itself.
+    pub expiry: Duration,
+    /// The beginning of payment URLs, where payers reach the wallet: a URL without a slash at its end.
+    pub public_url: String,
+    /// Who is paid, as payers are told.
+    pub merchant: Merchant,
+    /// The fee rate that payers are asked for, in satoshis per 1000 bytes; if the node wants more, that.
+    pub fee_rate: u64,
+    /// The highest fee rate that the wallet pays, in satoshis per 1000 bytes.
+    pub max_fee_rate: u64,
+    /// The most that the wallet pays at once, in satoshis.
+    pub pay_limit: u64,
+    /// Where this process listens: no payee may have the wallet ask there.
+    pub own_listeners: OwnListeners,
+}
+
+impl WalletSettings {
+    /// The defaults on a network: invoices expire after 24 hours, payers are asked for 100 satoshis per
+    /// 1000 bytes, and the wallet pays any amount, at no more than 1000 satoshis per 1000 bytes. No
+    /// listeners are known.
+    pub fn new(network: Network) -> Self {
+        Self {
+            network,
+            expiry: DEFAULT_EXPIRY,
+            public_url: "http://127.0.0.1:8445".to_owned(),
+            merchant: Merchant {
+                name: String::new(),
+                avatar: String::new(),
+                email: String::new(),
+                address: String::new(),
+            },
+            fee_rate: 100,
+            max_fee_rate: 1000,
+            pay_limit: MAX_SATOSHIS,
+            own_listeners: OwnListeners::default(),
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! What a home directory holds of one alias.
+
+use bsv_tx::{ExtendedPrivateKey, Network, OutPoint, PrivateKey, Txid};
+use zeroize::Zeroizing;
+
+use crate::alias::Alias;
+use crate::operator_members::OperatorMembers;
+use crate::store::{IdentityRecord, KeyRecord, MinerInfoRecord, Protocol, Vctx, VctxView};
+
+pub(crate) struct OlderIdentity {
+    pub(crate) alias: Alias,
+    /// The current one last. Never empty.
+    pub(super) keys: Vec<NumberedKey>,
+    pub(super) handed_out: bool,
+    pub(super) operator: OperatorMembers,
+    pub(super) protocol: OlderProtocol,
+}
+
+pub(super) type NumberedKey = (u32, ExtendedPrivateKey);
+
+pub(super) enum OlderProtocol {
+    Vctx(Option<(PrivateKey, Txid)>),
+    MinerInfo { record: Box<MinerInfoRecord>, revocation_keys: Vec<NumberedKey> },
+}
+
+impl OlderIdentity {
+    /// What the keystore has to hold: names and secrets.
+    pub(crate) fn secrets(&self, network: Network) -> Vec<(String, Zeroizing<Vec<u8>>)> {
+        let mut secrets = self.named(&self.keys);
+        if let OlderProtocol::Vctx(Some((key, _))) = &self.protocol {
+            let wif = key.to_wif(network);
+            let name = IdentityRecord::vctx_key_name(&self.alias);
+            secrets.push((name, Zeroizing::new(wif.as_bytes().to_vec())));
+        }
+        secrets
+    }
+
+    /// What the keystore of revocation keys has to hold.
+    pub(crate) fn revocation_secrets(&self) -> Vec<(String, Zeroizing<Vec<u8>>)> {
+        match &self.protocol {
+            OlderProtocol::Vctx(_) => Vec::new(),
+            OlderProtocol::MinerInfo { revocation_keys, .. } => self.named(revocation_keys),
+        }
+    }
+
+    fn named(&self, keys: &[NumberedKey]) -> Vec<(String, Zeroizing<Vec<u8>>)> {
+        let named = keys.iter().map(|(number, key)| {
+            let name = IdentityRecord::key_name(&self.alias, *number);
+            (name, Zeroizing::new(key.as_text().as_bytes().to_vec()))
+        });
+        named.collect()
+    }
+
+    /// The older generator never records which output its VCTx is, and takes it to be the first.
+    pub(crate) fn to_record(&self) -> IdentityRecord {
+        IdentityRecord {
+            keys: self.keys.iter().map(key_record).collect(),
+            handed_out: self.handed_out,
+            blind_signing: true,
+            operator: self.operator.clone(),
+            protocol: match &self.protocol {
+                OlderProtocol::Vctx(None) => Protocol::Vctx(Vctx::None),
+                OlderProtocol::Vctx(Some((_, txid))) => {
+                    let outpoint = OutPoint { txid: *txid, vout: 0 };
+                    Protocol::Vctx(Vctx::Recorded(outpoint, VctxView::default()))
+                }
+                OlderProtocol::MinerInfo { record, .. } => Protocol::MinerInfo(record.clone()),
+            },
+        }
+    }
+}
+
+pub(super) fn key_record((number, key): &NumberedKey) -> KeyRecord {
+    KeyRecord { number: *number, public_key: key.private_key().public_key() }
+}

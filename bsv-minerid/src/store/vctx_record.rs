@@ -1,0 +1,84 @@
+use bsv_tx::{OutPoint, Transaction};
+
+/// How far the validity check output of an identity has come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Vctx {
+    /// Not begun.
+    None,
+    /// Its key lies in the keystore as `<alias>_vctx`, and its address waits for coins.
+    AwaitingFunds,
+    /// This transaction, whose output 0 it is, may or may not have reached the network.
+    Broadcasting(Transaction),
+    /// It is on the network.
+    Recorded(OutPoint, VctxView),
+    /// Its owner spends it with this transaction, which may or may not have reached the network.
+    Revoking(OutPoint, Transaction),
+}
+
+/// What the chain has shown of a validity check output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct VctxView {
+    /// The greatest height at which it was seen unspent.
+    pub last_seen: Option<u32>,
+    /// The height of the chain when, having been seen, it was first found gone.
+    pub gone_since: Option<u32>,
+    /// Whether it has been gone for [`VctxView::FINAL_AFTER`] blocks.
+    pub is_spent: bool,
+}
+
+impl VctxView {
+    /// For how many blocks, the one that spends it counted, an output must be gone to count as
+    /// spent.
+    pub const FINAL_AFTER: u32 = 6;
+
+    /// What is known once the chain with its tip at `height` has been asked.
+    ///
+    /// An output that was never seen says nothing (it may still have to be mined), and neither
+    /// does a node whose chain is shorter than one on which the output was seen.
+    pub fn observe(self, height: u32, is_unspent: bool) -> Self {
+        let Some(last_seen) = self.last_seen else {
+            return Self { last_seen: is_unspent.then_some(height), ..Self::default() };
+        };
+        if is_unspent {
+            return Self { last_seen: Some(last_seen.max(height)), ..Self::default() };
+        }
+        if height < last_seen {
+            return self;
+        }
+        let gone_since = self.gone_since.map_or(height, |since| since.min(height));
+        let is_spent = self.is_spent || height - gone_since >= Self::FINAL_AFTER - 1;
+        Self { gone_since: Some(gone_since), is_spent, ..self }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(history: &[(u32, bool)]) -> VctxView {
+        history.iter().fold(VctxView::default(), |view, (height, is_unspent)| {
+            view.observe(*height, *is_unspent)
+        })
+    }
+
+    #[test]
+    fn an_output_is_spent_once_seen_and_then_gone_for_six_blocks() {
+        for (history, is_spent) in [
+            (&[(100, false), (200, false)][..], false),
+            (&[(100, true)], false),
+            (&[(100, true), (101, false), (105, false)], false),
+            (&[(100, true), (101, false), (106, false)], true),
+            (&[(100, true), (101, false), (102, false), (106, false)], true),
+            // A reorganisation brings it back, and another takes it again.
+            (&[(100, true), (101, false), (105, false), (105, true), (106, false)], false),
+            (&[(100, true), (101, false), (106, false), (107, true)], false),
+            // A node that has yet to catch up knows nothing.
+            (&[(100, true), (3, false), (50, false), (99, false)], false),
+            (&[(100, true), (101, false), (106, false), (3, false)], true),
+            // A reorganisation to a shorter chain in which it is gone too.
+            (&[(100, true), (103, false), (101, false), (106, false)], true),
+        ] {
+            assert_eq!(after(history).is_spent, is_spent, "{history:?}");
+        }
+    }
+}

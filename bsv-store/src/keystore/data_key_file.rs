@@ -1,0 +1,75 @@
+//! `keystore.json`, which holds the data key.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use zeroize::Zeroizing;
+
+use super::wrapping_key::Stretching;
+use crate::files::FileError;
+use crate::seal::checked_params;
+
+pub(super) const NAME: &str = "keystore.json";
+pub(super) const FORMAT_VERSION: u32 = 1;
+pub(super) const NOT_HEX: &str = "its salt or data key is not hexadecimal";
+
+/// The contents of the file.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct FileJson {
+    pub(super) version: u32,
+    pub(super) data_key: StoredKey,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase", deny_unknown_fields)]
+pub(super) enum StoredKey {
+    Plain(String),
+    Wrapped { memory_kib: u32, iterations: u32, parallelism: u32, salt: String, sealed: String },
+}
+
+/// Whether the file is in a directory.
+pub(super) fn is_in(dir: &Path) -> bool {
+    dir.join(NAME).is_file()
+}
+
+/// The hash of the file as it lies on the disk, if it is there.
+pub(super) fn hash_on_disk(dir: &Path) -> Result<Option<[u8; 32]>, FileError> {
+    Ok(read_text(dir)?.map(|text| Sha256::digest(&text).into()))
+}
+
+/// How the passphrase of the data key has to be stretched, if there is one that can be read.
+pub(super) fn stretching(dir: &Path) -> Option<Stretching> {
+    let file: FileJson = serde_json::from_slice(&read_text(dir).ok()??).ok()?;
+    match &file.data_key {
+        StoredKey::Plain(_) => None,
+        StoredKey::Wrapped { memory_kib, iterations, parallelism, salt, .. } => {
+            checked_stretching([*memory_kib, *iterations, *parallelism], salt).ok()
+        }
+    }
+}
+
+/// How a passphrase is stretched, if what the file says of that is sensible.
+pub(super) fn checked_stretching(params: [u32; 3], salt: &str) -> Result<Stretching, &'static str> {
+    let [memory_kib, iterations, lanes] = params;
+    let params = checked_params(memory_kib, iterations, lanes)
+        .ok_or("its Argon2id parameters are out of bounds")?;
+    let salt = hex::decode(salt).map_err(|_| NOT_HEX)?;
+    match salt.len() {
+        8..=64 => Ok(Stretching { params, salt }),
+        _ => Err("its salt has a wrong length"),
+    }
+}
+
+/// The contents of the file, if it is there.
+pub(super) fn read_text(dir: &Path) -> Result<Option<Zeroizing<Vec<u8>>>, FileError> {
+    let path = dir.join(NAME);
+    match fs::read(&path) {
+        Ok(text) => Ok(Some(Zeroizing::new(text))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(FileError::new("read", &path)(error)),
+    }
+}
