@@ -71,7 +71,8 @@ pub fn check_keystore(site: &Site, histories: &Histories) {
 
 /// Checks that every key there has been has its file, which a server that runs does not prevent.
 pub fn check_key_files(site: &Site, histories: &Histories) {
-    let dir = fs::read_dir(site.network_dir().join("keystore")).unwrap();
+    // Before the first key there may be no directory.
+    let dir = fs::read_dir(site.network_dir().join("keystore")).into_iter().flatten();
     let files: BTreeSet<_> = dir.map(|entry| entry.unwrap().file_name()).collect();
     for (alias, keys) in histories {
         for number in 1..=keys.len() {
