@@ -19,7 +19,8 @@ impl Service {
     /// Opens the data directory that `config` names.
     pub fn open(config: Config) -> Self {
         let runtime = Runtime::new().unwrap();
-        let instance = Arc::new(runtime.block_on(Instance::open(config, "fuzz", Create::All)).unwrap());
+        let instance =
+            Arc::new(runtime.block_on(Instance::open(config, "fuzz", Create::All)).unwrap());
         Self { runtime, instance }
     }
 
