@@ -24,7 +24,7 @@ use tokio::net::lookup_host;
 
 pub(crate) use self::channel::channel_url;
 pub use self::listeners::OwnListeners;
-use self::networks::{is_of_this_machine, is_special};
+use self::networks::{is_internal, literal};
 pub(crate) use self::reach::Reach;
 
 /// For how long a connection may take.
@@ -182,17 +182,6 @@ pub(crate) fn is_blocked(error: &(dyn Error + 'static)) -> bool {
         cause = error.source();
     }
     false
-}
-
-/// Whether an address is none of the public Internet, or one of this machine.
-fn is_internal(address: IpAddr) -> bool {
-    is_special(address) || is_of_this_machine(address)
-}
-
-/// The address that stands in a URL itself, however it was spelt there.
-fn literal(url: &Url) -> Option<IpAddr> {
-    let host = url.host_str()?;
-    host.trim_start_matches('[').trim_end_matches(']').parse().ok()
 }
 
 fn port(url: &Url) -> u16 {

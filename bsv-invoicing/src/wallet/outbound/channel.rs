@@ -1,6 +1,7 @@
 use reqwest::Url;
 use reqwest::header::HeaderValue;
 
+use super::networks::{is_internal, literal};
 use super::reach::Reach;
 use crate::dpp::PeerChannel;
 
@@ -39,8 +40,8 @@ fn is_plain(c: u8) -> bool {
 /// Whether a URL is one that only this machine or its network can have. A name that can be had on the
 /// Internet is not, whatever it stands for: who has it can change that at any time.
 fn is_local(url: &Url) -> bool {
-    match super::literal(url) {
-        Some(address) => super::is_internal(address),
+    match literal(url) {
+        Some(address) => is_internal(address),
         None => url.host_str().is_some_and(|name| {
             let name = name.strip_suffix('.').unwrap_or(name);
             !name.contains('.') || LOCAL_SUFFIXES.iter().any(|suffix| name.ends_with(suffix))

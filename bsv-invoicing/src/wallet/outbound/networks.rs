@@ -1,5 +1,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 
+use reqwest::Url;
+
 /// Networks of IPv4 that are not of the public Internet (IANA's special-purpose registry, multicast
 /// and reserved ones): the first address, and how many bits name the network.
 const V4: [(Ipv4Addr, u32); 15] = [
@@ -37,7 +39,7 @@ const V6: [(Ipv6Addr, u32); 12] = [
 ];
 
 /// Whether an address is in a network that is not of the public Internet.
-pub(super) fn is_special(address: IpAddr) -> bool {
+fn is_special(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(address) => V4
             .iter()
@@ -51,6 +53,17 @@ pub(super) fn is_special(address: IpAddr) -> bool {
 /// Whether an address is one of this machine: only those can be bound to. Nothing is sent.
 pub(super) fn is_of_this_machine(address: IpAddr) -> bool {
     UdpSocket::bind((address.to_canonical(), 0)).is_ok()
+}
+
+/// Whether an address is none of the public Internet, or one of this machine.
+pub(super) fn is_internal(address: IpAddr) -> bool {
+    is_special(address) || is_of_this_machine(address)
+}
+
+/// The address that stands in a URL itself, however it was spelt there.
+pub(super) fn literal(url: &Url) -> Option<IpAddr> {
+    let host = url.host_str()?;
+    host.trim_start_matches('[').trim_end_matches(']').parse().ok()
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What is done about a payment once it is recorded: its payee is sent it, and the network is.
+//! Sending a recorded payment to its payee and to the network.
 
 use std::time::Duration;
 
