@@ -37,8 +37,6 @@ pub(crate) enum CliError {
     /// Arguments that go together in themselves do not fit what they are about.
     #[error("{0}")]
     Unfitting(String),
-    #[error("{needed} satoshis are needed, fee included, which is more than --max {max}")]
-    OverMax { needed: u64, max: u64 },
     #[error("{} holds a wallet or identities already, and nothing was changed", .0.display())]
     ThereAlready(PathBuf),
     /// A check has found something.
@@ -93,7 +91,6 @@ impl CliError {
             Self::NotConfirmed(_) => "not-confirmed",
             Self::NeedsYes(_) => "needs-yes",
             Self::Unfitting(_) => "unfitting",
-            Self::OverMax { .. } => "over-limit",
             Self::ThereAlready(_) => "there-already",
             Self::CheckFailed(_) | Self::Told => "check-failed",
             Self::Secret(_) => "no-secret",

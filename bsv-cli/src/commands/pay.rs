@@ -29,13 +29,12 @@ impl PayArguments {
         let consent = Consent::new(self.yes);
         let mut payment = json!({ "payToURL": self.url, "maxSatoshis": self.max });
         let mut service = context.service(Stores::Wallet).await?;
-        if self.dry_run || self.max.is_some() || consent.would_ask(context) {
+        if self.dry_run || consent.would_ask(context) {
             let answer = service.post("/control/wallet/pay/preview", &payment).await?;
             let preview = answer.value()?;
             if self.dry_run {
                 return context.print(&answer.body, || format!("{}\n", describe(&preview)));
             }
-            check_limit(&preview, self.max)?;
             // What goes on with an earlier payment spends nothing more.
             if preview["made"].is_null() {
                 consent.ask(context, &format!("{}.", describe(&preview)), "Pay?", "paid")?;
@@ -62,14 +61,6 @@ impl PayArguments {
 /// The payment that there is already, or else what would be paid.
 fn terms(preview: &Value) -> &Value {
     Some(&preview["made"]).filter(|made| !made.is_null()).unwrap_or(preview)
-}
-
-fn check_limit(preview: &Value, max: Option<u64>) -> Result<(), CliError> {
-    let needed = cost(preview);
-    match max.filter(|max| needed > *max) {
-        Some(max) => Err(CliError::OverMax { needed, max }),
-        None => Ok(()),
-    }
 }
 
 /// What is paid, and the fee, in satoshis.
