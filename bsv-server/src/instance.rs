@@ -11,7 +11,7 @@ use bsv_store::{
 };
 use bytes::Bytes;
 use hyper::body::Body;
-use hyper::header::RETRY_AFTER;
+use hyper::header::{CONNECTION, HeaderValue, RETRY_AFTER};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, StatusCode};
 use thiserror::Error;
@@ -209,7 +209,12 @@ impl Instance {
             && let Err(wait) = self.payers.admit(peer, Instant::now())
         {
             http::discard(request.into_body());
-            return too_many_requests(wait);
+            let mut refusal = too_many_requests(wait);
+            // Of thousands that were sent ahead, each would be refused. A front end has others' requests too.
+            if address.map(|it| it.to_canonical()) == Some(peer) {
+                refusal.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            }
+            return refusal;
         }
         self.answer_for(surface, peer, request).await
     }
