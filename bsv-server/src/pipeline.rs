@@ -49,7 +49,11 @@ impl Instance {
             _ => None,
         };
         let admitted = match peer {
-            Some(peer) => self.payers.admit(peer, Instant::now()).map_err(Rejected::TooMany),
+            Some(peer) => self.payers.admit(peer, Instant::now()).map_err(|wait| {
+                // A front end has others' requests too.
+                let closes = address.map(|it| it.to_canonical()) == Some(peer);
+                Rejected::TooMany { wait, closes }
+            }),
             None => Ok(()),
         };
         match admitted.and_then(|()| self.admit(surface, &head)) {

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use hyper::header::{ALLOW, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
+use hyper::header::{ALLOW, CONNECTION, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use hyper::http::request::Parts;
 use hyper::{Method, StatusCode};
 
@@ -20,8 +20,13 @@ pub(crate) enum Rejected {
     Forbidden(&'static str),
     /// The service of this name is disabled, or has no store.
     Disabled(&'static str),
-    /// Too many requests come from its sender, who is to wait for this long.
-    TooMany(Duration),
+    /// Too many requests come from its sender.
+    TooMany {
+        /// For how long the sender is to wait.
+        wait: Duration,
+        /// Whether the connection is closed, so that requests which were sent ahead cost nothing.
+        closes: bool,
+    },
     /// The miner identity service refuses it.
     Refused(Refusal),
 }
@@ -69,7 +74,7 @@ impl Rejected {
                 let reason = format!("the {service} is disabled");
                 refuse(surface, StatusCode::NOT_FOUND, &reason, || reason.clone())
             }
-            Self::TooMany(wait) => too_many_requests(surface, wait),
+            Self::TooMany { wait, closes } => too_many_requests(surface, wait, closes),
             Self::Refused(refusal) => match surface {
                 Surface::MinerId => refusal.into_text(),
                 _ => Problem::from(refusal).into_answer(),
@@ -111,11 +116,14 @@ fn deny(surface: Surface, denied: &Denied) -> Answer {
     answer
 }
 
-fn too_many_requests(surface: Surface, wait: Duration) -> Answer {
+fn too_many_requests(surface: Surface, wait: Duration, closes: bool) -> Answer {
     let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
     let detail = format!("too many requests come from your address: wait for {seconds} s");
     let status = StatusCode::TOO_MANY_REQUESTS;
     let mut answer = refuse(surface, status, &detail, || detail.clone());
     answer.headers_mut().insert(RETRY_AFTER, seconds.into());
+    if closes {
+        answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
     answer
 }

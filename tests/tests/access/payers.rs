@@ -1,4 +1,4 @@
-use std::io::Read;
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
@@ -33,12 +33,28 @@ fn who_asks_too_often_is_told_when_to_ask_again() {
     let refused: Vec<_> = (0..30).map(|_| is_refused(&payments.get(PATH))).collect();
     assert!(refused[..20].iter().all(|refused| !refused), "{refused:?}");
     assert!(refused[20..].iter().any(|refused| *refused), "{refused:?}");
+    check_rest_is_thrown_away(&server);
     // The owner is not a stranger.
     for _ in 0..30 {
         assert_eq!(server.wallet().get("/api/v1/balance").status, 200);
     }
     std::thread::sleep(Duration::from_secs(2));
     assert!(!is_refused(&payments.get(PATH)), "it has waited");
+}
+
+/// Sends many requests at once, and checks that the connection is closed when the first one is refused.
+fn check_rest_is_thrown_away(server: &Server) {
+    let mut stream = TcpStream::connect(server.payments().address()).unwrap();
+    let ahead = format!("POST {PATH} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 2\r\n\r\n{{}}");
+    stream.write_all(ahead.repeat(50).as_bytes()).unwrap();
+    let mut text = Vec::new();
+    let mut buffer = [0; 4096];
+    while let Ok(len @ 1..) = stream.read(&mut buffer) {
+        text.extend_from_slice(&buffer[..len]);
+    }
+    let text = String::from_utf8_lossy(&text);
+    assert_eq!(text.matches("HTTP/1.1 429").count(), 1, "{text}");
+    assert_eq!(text.matches("connection: close").count(), 1, "{text}");
 }
 
 #[test]

@@ -38,6 +38,8 @@ pub(crate) fn connect(address: &str, from: Ipv4Addr) -> TcpStream {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
     let connected = runtime.block_on(async {
         let socket = TcpSocket::new_v4().unwrap();
+        // So answers that nobody reads wait at the server soon.
+        socket.set_recv_buffer_size(4096).unwrap();
         socket.bind(SocketAddr::new(IpAddr::V4(from), 0)).unwrap();
         socket.connect(address.parse().unwrap()).await.unwrap().into_std().unwrap()
     });
