@@ -41,9 +41,7 @@ pub(crate) enum Command {
     User(user::UserCommand),
     /// Pay to a payment URL from the wallet, and print the transaction
     ///
-    /// In a terminal this asks before it pays.
-    #[command(after_help = "For example: bsv-cli pay \
-                            https://shop.example/dpp/api/v1/payment/Xw3k9sPq0aB1 --max 5000")]
+    /// In a terminal this asks before it pays. For example: bsv-cli pay URL --max 5000
     Pay(pay::PayArguments),
     /// List and cancel payments by the wallet
     #[command(subcommand)]

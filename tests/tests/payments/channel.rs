@@ -199,11 +199,11 @@ fn who_may_not_read_learns_nothing() {
     let head = client.request("HEAD", &channel.path, b"");
     assert_eq!((head.status, head.header("etag")), (401, None));
     for (method, rest, allowed) in [
-        ("POST", "", "GET, HEAD"),
-        ("PUT", "", "GET, HEAD"),
-        ("DELETE", "", "GET, HEAD"),
-        ("GET", "/1", "POST"),
-        ("DELETE", "/1", "POST"),
+        ("POST", "", "GET, HEAD, OPTIONS"),
+        ("PUT", "", "GET, HEAD, OPTIONS"),
+        ("DELETE", "", "GET, HEAD, OPTIONS"),
+        ("GET", "/1", "POST, OPTIONS"),
+        ("DELETE", "/1", "POST, OPTIONS"),
     ] {
         let reply = channel.send(shop, method, rest, "");
         check_problem(&reply, 405, "method-not-allowed", method);

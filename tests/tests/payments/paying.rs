@@ -387,7 +387,7 @@ fn a_body_without_a_url_that_can_be_paid_to_is_refused() {
     }
     check_problem(&buyer.server.wallet().send("POST", PAY, &[], body.as_bytes()), 415, "not-json");
     let reply = buyer.server.wallet().get(PAY);
-    assert_eq!((reply.status, reply.header("allow")), (405, Some("POST")));
+    assert_eq!((reply.status, reply.header("allow")), (405, Some("POST, OPTIONS")));
     assert_eq!(buyer.outgoing(), Vec::<Value>::new());
 }
 

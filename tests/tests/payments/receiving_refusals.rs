@@ -453,7 +453,7 @@ fn what_comes_where_nothing_is_asked_for() {
     for method in ["PUT", "DELETE", "PATCH", "OPTIONS"] {
         let reply = client.request(method, &path, b"");
         check_problem(&reply, 405, "method-not-allowed", method);
-        assert_eq!(reply.header("allow"), Some("GET, HEAD, POST"));
+        assert_eq!(reply.header("allow"), Some("GET, HEAD, POST, OPTIONS"));
     }
     assert_eq!(counter.mempool(), json!([]));
     assert_eq!(bill.post(&transaction).status, 201);

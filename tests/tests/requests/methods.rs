@@ -40,7 +40,7 @@ fn head_never_rotates_and_hands_nothing_out() {
     let service = Service::start();
     let key = service.key_of("first");
     let reply = service.server.request("HEAD", "/opreturn/first/rotate", b"");
-    assert_eq!((reply.status, reply.header("allow")), (405, Some("GET, POST")));
+    assert_eq!((reply.status, reply.header("allow")), (405, Some("GET, POST, OPTIONS")));
     assert_eq!(service.key_of("first"), key);
 
     assert_eq!(service.server.text("/opreturn/first/rotate"), "OK");
@@ -55,15 +55,15 @@ fn a_method_that_a_path_does_not_have_is_refused_with_those_it_has() {
     let sign = format!("/minerid/first/sign/{HASH}");
     let pksign = format!("/minerid/first/pksign/{HASH}");
     for (path, allowed) in [
-        ("/opreturn/first/1000", "GET, HEAD"),
-        ("/opreturn/first/isvalid", "GET, HEAD"),
-        ("/minerid/first", "GET, HEAD"),
-        ("/minerid/unknown", "GET, HEAD"),
-        (&sign, "GET, HEAD"),
-        (&pksign, "GET, HEAD"),
-        ("/opreturn/first/rotate", "GET, POST"),
-        ("/opreturn/first/rotate/", "GET, POST"),
-        ("/coinbase2", "POST"),
+        ("/opreturn/first/1000", "GET, HEAD, OPTIONS"),
+        ("/opreturn/first/isvalid", "GET, HEAD, OPTIONS"),
+        ("/minerid/first", "GET, HEAD, OPTIONS"),
+        ("/minerid/unknown", "GET, HEAD, OPTIONS"),
+        (&sign, "GET, HEAD, OPTIONS"),
+        (&pksign, "GET, HEAD, OPTIONS"),
+        ("/opreturn/first/rotate", "GET, POST, OPTIONS"),
+        ("/opreturn/first/rotate/", "GET, POST, OPTIONS"),
+        ("/coinbase2", "POST, OPTIONS"),
     ] {
         for method in
             ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "BREW", "get"]

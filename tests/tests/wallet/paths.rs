@@ -174,15 +174,15 @@ fn a_method_that_a_path_does_not_have_is_refused_with_those_it_has() {
     let owner = Owner::start();
     let id = owner.create_invoice(r#"{"satoshis":1}"#);
     for (path, allowed) in [
-        (INVOICES, "GET, HEAD, POST"),
-        (&format!("{INVOICES}?limit=x"), "GET, HEAD, POST"),
-        (&format!("{INVOICES}/{id}"), "GET, HEAD, DELETE"),
-        (&format!("{INVOICES}/unknown"), "GET, HEAD, DELETE"),
-        (&format!("{INVOICES}/{id}/payments"), "GET, HEAD"),
-        (&format!("{INVOICES}/unknown/payments"), "GET, HEAD"),
-        (USERS, "POST"),
-        (&format!("{USERS}/1"), "GET, HEAD"),
-        (BALANCE, "GET, HEAD"),
+        (INVOICES, "GET, HEAD, POST, OPTIONS"),
+        (&format!("{INVOICES}?limit=x"), "GET, HEAD, POST, OPTIONS"),
+        (&format!("{INVOICES}/{id}"), "GET, HEAD, DELETE, OPTIONS"),
+        (&format!("{INVOICES}/unknown"), "GET, HEAD, DELETE, OPTIONS"),
+        (&format!("{INVOICES}/{id}/payments"), "GET, HEAD, OPTIONS"),
+        (&format!("{INVOICES}/unknown/payments"), "GET, HEAD, OPTIONS"),
+        (USERS, "POST, OPTIONS"),
+        (&format!("{USERS}/1"), "GET, HEAD, OPTIONS"),
+        (BALANCE, "GET, HEAD, OPTIONS"),
     ] {
         for method in METHODS {
             if allowed.split(", ").any(|allowed| allowed == method) {
