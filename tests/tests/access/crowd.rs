@@ -45,7 +45,8 @@ fn those_who_connect_and_say_nothing_keep_nobody_out() {
             assert_eq!(client.get(path).status, status, "{path}");
         }
         crowd.retain_mut(is_open);
-        assert!(crowd.len() <= 1024, "{} are left", crowd.len());
+        // As many as fit, but for those that made room.
+        assert!((700..=1024).contains(&crowd.len()), "{} are left", crowd.len());
     }
 }
 

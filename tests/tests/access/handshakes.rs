@@ -64,7 +64,8 @@ fn handshakes_that_stall_keep_nobody_out() {
     let grown = server.resident_memory().saturating_sub(before);
     assert!(grown < 1024 * (128 << 10), "{} KiB", grown >> 10);
     crowd.retain_mut(is_open);
-    assert!(crowd.len() <= 1024, "{} are left", crowd.len());
+    // As many as fit, but for those that made room.
+    assert!((700..=1024).contains(&crowd.len()), "{} are left", crowd.len());
 }
 
 #[test]
