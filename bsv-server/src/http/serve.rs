@@ -14,6 +14,7 @@ use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::coop::consume_budget;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
@@ -131,6 +132,8 @@ where
         let busy = activity.begin();
         let answer = handler(request.map(|body| AwaitedBody::new(body, Arc::clone(&activity))));
         async {
+            // Who sends thousands of requests ahead takes turns with others.
+            consume_budget().await;
             let busy = busy.ok_or(GivenUp)?;
             Ok::<_, GivenUp>(answer.await.map(|body| BusyBody::new(body, busy)))
         }

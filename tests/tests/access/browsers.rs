@@ -107,6 +107,18 @@ fn what_browsers_send_for_foreign_pages_changes_nothing() {
     assert_ne!(state(site, server, id), before);
 }
 
+#[test]
+fn a_form_in_a_browser_pays_nothing() {
+    let guarded = Guarded::start_with(serde_json::json!({}));
+    let payments = guarded.server.payments();
+    let path = "/api/v1/payment/AAAAAAAAAAAA";
+    let json = ("Content-Type", "application/json");
+    let reply = payments.send("POST", path, &[json], b"{}");
+    assert_eq!(reply.status, 404, "{}", reply.body);
+    let reply = payments.send("POST", path, &[json, ("Sec-Fetch-Mode", "navigate")], b"{}");
+    assert_eq!(reply.status, 403, "{}", reply.body);
+}
+
 fn send(server: &Server, head: &str, method: &str, path: &str, body: &str) -> bsv_tests::Reply {
     let address = match path.starts_with("/api/") {
         true => server.wallet().address(),

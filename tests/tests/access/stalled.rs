@@ -14,6 +14,8 @@ use crate::Guarded;
 
 /// A path of the payments listener that takes a body.
 const PATH: &str = "/api/v1/payment/AAAAAAAAAAAAAAAA";
+/// How long it is waited for a connection to end.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A server with these settings of the payments listener, and the data directory that it needs.
 fn start(payments: Value) -> (Server, Site) {
@@ -58,7 +60,9 @@ fn is_given_up(stream: &mut TcpStream) -> bool {
 
 /// Checks that one of these has ended, or ends in a moment, and no other.
 fn check_one_has_made_room(held: &mut [TcpStream], has_ended: fn(&mut TcpStream) -> bool) {
+    let begun = Instant::now();
     while !held.iter_mut().any(has_ended) {
+        assert!(begun.elapsed() < PATIENCE, "none of them has made room");
         thread::sleep(Duration::from_millis(10));
     }
     assert_eq!(held.iter_mut().map(has_ended).filter(|has_ended| *has_ended).count(), 1);
