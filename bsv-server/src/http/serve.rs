@@ -1,7 +1,6 @@
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use hyper::Request;
@@ -15,7 +14,6 @@ use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::task::yield_now;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
@@ -90,9 +88,6 @@ impl Listener for UnixListener {
     }
 }
 
-/// After how many requests of a connection others have their turn: somebody may send thousands ahead.
-const TURN: u32 = 8;
-
 /// A request came when its connection had just been given up.
 #[derive(Clone, Copy, Debug, Error)]
 #[error("the connection made room for another one")]
@@ -132,15 +127,10 @@ where
         .max_header_size(limits.head_len);
     let stream = WriteTimeout::new(stream, limits.write_timeout, Arc::clone(&activity));
     let stream = Transport::new(stream, acceptor);
-    let begun = AtomicU32::new(0);
     let service = service_fn(move |request| {
-        let is_end_of_turn = begun.fetch_add(1, Ordering::Relaxed) % TURN == TURN - 1;
         let busy = activity.begin();
         let answer = handler(request.map(|body| AwaitedBody::new(body, Arc::clone(&activity))));
-        async move {
-            if is_end_of_turn {
-                yield_now().await;
-            }
+        async {
             let busy = busy.ok_or(GivenUp)?;
             Ok::<_, GivenUp>(answer.await.map(|body| BusyBody::new(body, busy)))
         }
