@@ -86,6 +86,12 @@ pub enum Error {
         /// What is still due, in satoshis.
         due: u64,
     },
+    /// The network has a payment that was first seen after its invoice had expired.
+    #[error(
+        "the payment is noted. The invoice had expired before it came, so that its owner decides \
+         about it"
+    )]
+    Late,
     /// The network has a payment whose fee is too low for it to count before it is mined.
     #[error(
         "the payment is noted, and counts once it is mined: its fee is too low for it to be sure"

@@ -12,7 +12,7 @@
 //! | unseen | the payee has agreed, the network has not shown it | do not count | reserved |
 //! | waiting | in the mempool, and its fee may be too low for it to be mined | do not count | spent |
 //! | seen | in the mempool, and its fee is sufficient | count, can be spent | spent |
-//! | mined | in a block of the main chain, which a checked proof shows | count, can be spent | spent |
+//! | mined | in a block of the main chain, which a checked proof shows | count, can be spent (of a coinbase transaction 100 blocks later) | spent |
 //! | contested | was seen, is now nowhere, and nothing in the chain spends what it spends | count, cannot be spent | spent |
 //! | displaced | another transaction in the chain spends what it spends | do not count | free |
 //! | invalid | the network refused it for itself at six tips in a row, or had shown it and refused it when it was offered once more | do not count | free |
@@ -37,7 +37,7 @@
 //! | [`RefuseByPayee`] | offered, of a payment by the wallet | refused | |
 //! | [`PrepareCancellation`], [`RecordCancellation`] | – | offered | the payment stays as it is until one of both is seen |
 //! | a cancellation is seen | offered, unseen | cancelled | of the payment |
-//! | [`Recover`] (found in the chain) | – | seen, mined | |
+//! | [`Notice`], [`Recover`] (the network shows what nobody told of) | – | waiting, seen, mined | as with [`See`] and [`Mine`] |
 //!
 //! Displaced, invalid, refused and cancelled are *lost*: taken for lost, and looked after for another while.
 //! So the word of the network wins from every state, and the word of nobody else makes money.
@@ -71,6 +71,7 @@ pub mod items;
 mod keys;
 mod mark_read;
 mod mine;
+mod notice;
 mod offer;
 pub mod queries;
 mod record;
@@ -78,12 +79,15 @@ mod recover;
 mod refusal;
 mod refuse;
 mod release;
+mod rescan;
 mod reserve;
 pub mod rows;
 mod see;
+mod settle;
 mod skip_numbers;
 mod sweep;
 mod unfollow;
+mod watch;
 
 pub use self::accept::Accept;
 pub(crate) use self::adopt::SEED_NAME;
@@ -101,14 +105,18 @@ pub use self::follow_tip::FollowTip;
 pub use self::forget_block::ForgetBlock;
 pub use self::mark_read::MarkRead;
 pub use self::mine::Mine;
+pub use self::notice::{GetKnown, Known, Notice, Noticed, OwnParts, ShownPlace};
 pub use self::offer::{NewReceipt, Offer, Offered};
 pub use self::record::Record;
 pub use self::recover::{Recover, Recovered};
 pub use self::refusal::Refusal;
 pub use self::refuse::{Refuse, RefuseByPayee};
 pub use self::release::{Release, ReleaseAll};
+pub use self::rescan::{GetRescan, SetRescan};
 pub use self::reserve::{EstimateFee, FindPayment, Reservation, Reserve, Reserved};
 pub use self::see::See;
+pub use self::settle::{GetRules, MarkPaid, SetRules};
 pub use self::skip_numbers::SkipNumbers;
 pub use self::sweep::Sweep;
 pub use self::unfollow::Unfollow;
+pub use self::watch::{GetWatchBacklog, GetWatched, IsWatched, Watch, WatchBacklogged};

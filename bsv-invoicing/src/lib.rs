@@ -47,10 +47,11 @@ pub use model::payment::{
     IncomingPayment, IncomingState, OutgoingPayment, OutgoingRecord, OutgoingState,
 };
 pub use model::receipt::{Receipt, ReceiptKey};
+pub use model::settlement::{Counting, LatePayments, PaymentRules, Received, Settlement};
 pub use model::time::{Timestamp, TimestampParseError};
 pub use model::transaction::{
-    BlockPlace, EncodedTransaction, Followed, FollowedUntil, FoundProof, Proof, Purpose,
-    TransactionRecord, TransactionState,
+    BlockPlace, COINBASE_MATURITY, EncodedTransaction, Followed, FollowedUntil, FoundProof, Proof,
+    Purpose, TransactionRecord, TransactionState,
 };
 pub use model::user::{MAX_NAME_LEN, MAX_USER_FIELD_LEN, User, UserDraft};
 pub use store::{OpenWalletStoreError, RedbWalletStore, WalletStore, WalletStoreError};
@@ -60,4 +61,5 @@ pub use wallet::outbound::OwnListeners;
 pub use wallet::pay::{PayDraft, PaymentPreview, faucet};
 pub use wallet::recover::{DEFAULT_LOOKAHEAD, Recovery, Walk};
 pub use wallet::seed::WalletSeed;
+pub use wallet::watch::Watched;
 pub use wallet::{Wallet, WalletSettings};

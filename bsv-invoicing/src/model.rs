@@ -9,6 +9,7 @@ pub(crate) mod invoice;
 pub(crate) mod invoice_id;
 pub(crate) mod payment;
 pub(crate) mod receipt;
+pub(crate) mod settlement;
 pub(crate) mod time;
 pub(crate) mod transaction;
 pub(crate) mod user;

@@ -16,9 +16,11 @@ mod running;
 pub(crate) mod search;
 pub(crate) mod seed;
 mod settings;
+mod settlement;
 mod shown;
 mod terms;
 mod time;
+pub(crate) mod watch;
 
 pub use self::open::Wallet;
 pub use self::settings::WalletSettings;

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -9,13 +10,16 @@ use std::time::Duration;
 use bsv_invoicing::ledger::items::{FoldLedger, LedgerItem};
 use bsv_invoicing::ledger::queries::{
     GetBalance, GetBlocks, GetEvents, GetFollowed, GetIncoming, GetInvoices, GetLastEventAt,
-    GetOutgoing, GetOutgoingBefore, GetOutgoingTo,
+    GetOutgoing, GetOutgoingBefore, GetOutgoingTo, GetReceivedSum,
 };
-use bsv_invoicing::ledger::{ForgetBlock, Refusal, See, Sweep};
+use bsv_invoicing::ledger::rows::RescanFrom;
+use bsv_invoicing::ledger::{
+    ForgetBlock, GetRescan, GetWatchBacklog, Refusal, See, Sweep, WatchBacklogged,
+};
 use bsv_invoicing::{
-    Event, EventKind, FollowedUntil, IncomingPayment, InvoiceDraft, InvoiceQuery, InvoiceState,
-    OutgoingPayment, OutgoingState, Purpose, RedbWalletStore, Timestamp, TransactionState,
-    UserDraft, Wallet, WalletSettings, WalletStore, WalletStoreError,
+    Chain, Event, EventKind, FollowedUntil, IncomingPayment, InvoiceDraft, InvoiceQuery,
+    InvoiceState, KeyPath, OutgoingPayment, OutgoingState, Purpose, RedbWalletStore, Timestamp,
+    TransactionState, UserDraft, Wallet, WalletSettings, WalletStore, WalletStoreError,
 };
 use bsv_store::{DatabaseOptions, DirLock, Keystore, PlainKeys};
 use bsv_tx::Network;
@@ -144,7 +148,7 @@ async fn all_that_version_1_wrote_is_found() {
         assert_as_written(&wallet, &copy).await;
         wallet.events(0, 99).await.unwrap()
     };
-    assert_eq!(copy.version(), 6);
+    assert_eq!(copy.version(), 7);
     let mut written: Vec<_> = copy
         .expected("invoices")
         .iter()
@@ -305,7 +309,7 @@ async fn payments_by(wallet: &Wallet) -> Value {
 
 #[tokio::test]
 async fn later_versions_say_the_same_as_ever() {
-    for version in 2..=5 {
+    for version in 2..=6 {
         let copy = Copy::of(&format!("version-{version}"));
         assert_eq!(copy.version(), version);
         // The first time it is migrated, the second time there is nothing to migrate.
@@ -319,7 +323,7 @@ async fn later_versions_say_the_same_as_ever() {
                 assert_eq!(payments_by(&wallet).await, *payments, "{version}");
             }
             drop(wallet);
-            assert_eq!(copy.version(), 6);
+            assert_eq!(copy.version(), 7);
         }
     }
 }
@@ -327,10 +331,10 @@ async fn later_versions_say_the_same_as_ever() {
 /// The sum of what can be spent, and of what is reserved, as the items of the books say.
 #[tokio::test]
 async fn the_books_of_all_versions_fit_together() {
-    for version in 1..=5 {
+    for version in 1..=6 {
         let copy = Copy::of(&format!("version-{version}"));
         let store = copy.store();
-        let step = |counting: &mut u64, item| match item {
+        let step = move |counting: &mut u64, item| match item {
             LedgerItem::Transaction(it) => {
                 assert_eq!(it.is_listed_as_mined, it.state.block().is_some(), "{it:?}");
                 assert_eq!(it.is_followed, it.state.block().is_none(), "{it:?}");
@@ -351,7 +355,8 @@ async fn the_books_of_all_versions_fit_together() {
             LedgerItem::Totals(totals) => {
                 assert_eq!(totals.balance, *counting);
                 assert_eq!((totals.transactions, totals.raw), (totals.raw, totals.transactions));
-                assert!(!totals.is_invoice_beyond_last && totals.account == 0);
+                assert!(!totals.is_invoice_beyond_last);
+                assert_eq!(totals.account == 0, version < 6);
             }
         };
         store.verify(FoldLedger { start: 0, step }).await.unwrap();
@@ -472,4 +477,47 @@ async fn earlier_attempts_to_one_url_are_linked() {
         (1..=8).map(|number| table.get(number).unwrap().unwrap().value().2).collect()
     });
     assert_eq!(previous, [None, None, Some(2), None, Some(4), None, None, None]);
+}
+
+/// What was received is summed up, all keys that were given out are to be watched, and blocks are to be read.
+#[tokio::test]
+async fn older_stores_watch_what_was_given_out() {
+    let copy = Copy::of("version-6");
+    let wallet = copy.wallet().await;
+    let store = wallet.store();
+    let rows: BTreeMap<_, _> = copy_backlog(store).await.into_iter().collect();
+    let key = |account, chain, index| KeyPath { account, chain, index };
+    let last = rows.keys().last().unwrap().account;
+    let invoices = wallet.invoices(InvoiceQuery { limit: 99, ..ALL }).await.unwrap().invoices;
+    let before = invoices.last().unwrap().number - 1;
+    let end = u32::try_from(before).unwrap() + 1;
+    assert_eq!(rows[&key(0, Chain::Receive, 1)], end + 100_000);
+    assert_eq!(rows[&key(last, Chain::Receive, 1)], 2);
+    assert_eq!([0, last].map(|account| rows[&key(account, Chain::User, 1)]), [2, 2]);
+    assert!(rows[&key(0, Chain::Change, 0)] > 1_000);
+    let first = RescanFrom::Time(invoices[0].created_at);
+    assert_eq!(store.get(GetRescan).await.unwrap(), Some(first));
+    for invoice in invoices {
+        let payments = wallet.payments(invoice.id.as_str()).await.unwrap();
+        let counting = payments.iter().filter(|it| it.state.counts());
+        let received = store.get(GetReceivedSum(invoice.number)).await.unwrap();
+        assert_eq!(received.sum(), counting.map(|it| it.satoshis).sum::<u64>(), "{received:?}");
+        assert_eq!(received.in_time.sum() > 0, invoice.payment_received_at.is_some());
+    }
+}
+
+/// All keys of the backlog, taken out one after the other.
+async fn copy_backlog(store: &RedbWalletStore) -> Vec<(KeyPath, u32)> {
+    let mut rows = Vec::new();
+    while let Some((from, end)) = store.get(GetWatchBacklog).await.unwrap() {
+        rows.push((from, end));
+        let hashes = (from.index..end).map(|index| {
+            let mut hash = [0; 20];
+            hash[..4].copy_from_slice(&index.to_le_bytes());
+            hash
+        });
+        let hashes = hashes.collect();
+        store.execute(WatchBacklogged { from, hashes }).await.unwrap();
+    }
+    rows
 }

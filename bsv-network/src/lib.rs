@@ -1,4 +1,4 @@
-//! The Bitcoin SV network as a client: the JSON-RPC of a node.
+//! The Bitcoin SV network as a client: the JSON-RPC of a node, and the transactions that it publishes.
 //!
 //! Every answer is checked before it is believed, and amounts are read exactly as the node spells
 //! them, never through floating point.
@@ -8,12 +8,14 @@ mod answers;
 mod connection;
 mod error;
 mod rpc;
+mod transaction_feed;
 mod transport;
 
 pub use error::NodeError;
 pub use rpc::{
-    BlockCoinbase, BlockInfo, BlockStream, Broadcast, ChainTip, Coin, Mempool, MempoolEntry,
-    MinedIn, MinerIdInfo, MinerIdRevocation, MinerIdState, NodeRpc, OutputState, Policy, Submitted,
-    TransactionPlace, UnspentOutput,
+    BlockCoinbase, BlockInfo, BlockStream, Broadcast, ChainTip, Coin, FeedAddress, Mempool,
+    MempoolEntry, MinedIn, MinerIdInfo, MinerIdRevocation, MinerIdState, NodeRpc, OutputState,
+    Policy, Submitted, TransactionPlace, UnspentOutput,
 };
+pub use transaction_feed::{FeedError, Published, TransactionFeed};
 pub use transport::NodeSettings;

@@ -3,6 +3,7 @@ mod chain;
 mod mempool;
 mod miner_ids;
 mod node_wallet;
+mod notifications;
 
 use std::time::Duration;
 
@@ -22,6 +23,7 @@ pub use block::BlockStream;
 pub use chain::{BlockCoinbase, BlockInfo, MinedIn};
 pub use mempool::{MempoolEntry, Submitted};
 pub use miner_ids::{MinerIdInfo, MinerIdRevocation, MinerIdState};
+pub use notifications::FeedAddress;
 
 /// How long a call may take unless [`NodeRpc::with_timeout`] says otherwise.
 const TIMEOUT: Duration = Duration::from_secs(10);

@@ -86,6 +86,7 @@ struct Http {
     /// The user name and the password.
     authorization: HeaderValue,
     address: String,
+    host: String,
 }
 
 /// Whether a call does no harm when it is made twice.
@@ -136,8 +137,14 @@ impl Transport {
             .pool_max_idle_per_host(MOST_IDLE)
             .build(Connector::new(address.clone()));
         let url = format!("http://{address}/");
-        let http = Http { client, url, authorization: authorization(settings), address };
+        let host = settings.host.clone();
+        let http = Http { client, url, authorization: authorization(settings), address, host };
         Self { http: Arc::new(http), turns: Arc::new(Semaphore::new(TURNS)) }
+    }
+
+    /// The host name or IP address of the node.
+    pub(crate) fn host(&self) -> &str {
+        &self.http.host
     }
 
     /// The same connections, with turns that no other calls take.

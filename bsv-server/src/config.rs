@@ -11,6 +11,7 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use bsv_invoicing::PaymentRules;
 use bsv_invoicing::dpp::Merchant;
 use bsv_minerid::PlainKeys;
 use bsv_network::NodeSettings;
@@ -106,6 +107,10 @@ pub struct WalletConfig {
     pub pay_limit: u64,
     /// The highest fee rate that is paid, in satoshis per 1000 bytes.
     pub max_fee_rate: u64,
+    /// What decides whether an invoice is paid.
+    pub payment_rules: PaymentRules,
+    /// Where the node publishes the transactions of its mempool, if that is not where the node itself says.
+    pub transaction_feed: Option<String>,
     /// How payers pay.
     pub payments: PaymentsConfig,
 }
@@ -318,6 +323,11 @@ fn wallet(
     if !(1..=MAX_CACHE_MEGABYTES).contains(&megabytes) {
         return Err(ConfigError::Inconsistent("wallet.cacheMegabytes must be from 1 to 65536"));
     }
+    if settings.zmq.as_ref().is_some_and(|zmq| !zmq.starts_with("tcp://")) {
+        return Err(ConfigError::Inconsistent(
+            "wallet.zmq must be an address such as tcp://127.0.0.1:28332",
+        ));
+    }
     Ok(WalletConfig {
         address: SocketAddr::new(host, settings.port),
         tls: settings.tls.clone(),
@@ -326,6 +336,12 @@ fn wallet(
         merchant: settings.merchant.clone().into(),
         pay_limit: settings.pay_limit_satoshis,
         max_fee_rate: settings.max_fee_rate,
+        payment_rules: PaymentRules {
+            underpaid_tolerance: settings.underpaid_tolerance,
+            late: settings.late_payments.into(),
+            zero_conf_limit: settings.zero_conf_limit_satoshis,
+        },
+        transaction_feed: settings.zmq.clone(),
         payments: payments_config(payments)?,
     })
 }

@@ -205,6 +205,8 @@ pub(crate) async fn open_wallet(
         fee_rate: wallet.payments.fee_rate,
         max_fee_rate: wallet.max_fee_rate,
         pay_limit: wallet.pay_limit,
+        payment_rules: wallet.payment_rules,
+        transaction_feed: wallet.transaction_feed.clone(),
         own_listeners: OwnListeners {
             payments: Some(wallet.payments.address),
             others: config

@@ -259,7 +259,11 @@ async fn keep_up_to_date(instance: &Instance) {
     let wallet = async {
         if let Some(api) = &instance.wallet {
             let wallet = api.wallet();
-            tokio::join!(wallet::sweep(Arc::clone(wallet)), wallet::follow(Arc::clone(wallet)));
+            tokio::join!(
+                wallet::sweep(Arc::clone(wallet)),
+                wallet::follow(Arc::clone(wallet)),
+                wallet::watch_mempool(Arc::clone(wallet)),
+            );
         }
     };
     tokio::join!(identities, wallet, check_stores(instance));

@@ -6,4 +6,4 @@ mod refusal;
 mod sweep;
 
 pub(crate) use api::{Route, WalletApi};
-pub(crate) use sweep::{follow, sweep};
+pub(crate) use sweep::{follow, sweep, watch_mempool};

@@ -77,6 +77,13 @@ impl Script {
             .into_script()
     }
 
+    /// The hash of the public key that a P2PKH script pays to; `None` for every other script.
+    pub fn public_key_hash(&self) -> Option<&[u8; 20]> {
+        let rest = self.0.strip_prefix(&[OP_DUP, OP_HASH160, 20])?;
+        let (hash, rest) = rest.split_first_chunk::<20>()?;
+        (rest == [OP_EQUALVERIFY, OP_CHECKSIG]).then_some(hash)
+    }
+
     /// The script's bytes.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0

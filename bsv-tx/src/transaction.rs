@@ -202,6 +202,12 @@ impl Transaction {
             || self.inputs.iter().all(|input| input.sequence == u32::MAX)
     }
 
+    /// Whether it is the coinbase transaction of a block: its only input spends nothing.
+    pub fn is_coinbase(&self) -> bool {
+        let nothing = OutPoint { txid: Txid::from_bytes([0; 32]), vout: u32::MAX };
+        matches!(self.inputs.as_slice(), [input] if input.previous_output == nothing)
+    }
+
     /// The transaction id.
     pub fn txid(&self) -> Txid {
         Txid::from_bytes(sha256d(&self.to_bytes()))

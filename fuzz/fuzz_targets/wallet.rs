@@ -43,6 +43,8 @@ static SITE: LazyLock<(Service, TempDir)> = LazyLock::new(|| {
             },
             pay_limit: MAX_SATOSHIS,
             max_fee_rate: 1000,
+            payment_rules: bsv_invoicing::PaymentRules::default(),
+            transaction_feed: None,
             payments: PaymentsConfig {
                 address: ([127, 0, 0, 1], 8445).into(),
                 tls: None,

@@ -1,7 +1,11 @@
 //! Keys are given out of a new account.
 
-use crate::ledger::rows::{AccountStart, Accounts, CatchUp, FollowedTip, Rows};
+use crate::ledger::rows::{AccountStart, Accounts, CatchUp, FollowedTip, Rows, WatchBacklog};
 use crate::ledger::{Books, Command};
+use crate::model::coin::{Chain, KeyPath};
+
+/// How many keys of the account before may have been given out after the backup was made. They are watched.
+const UNKNOWN_KEYS: u32 = 100_000;
 
 /// Gives out keys of another account from now on, as after a restore: somebody may know keys that were
 /// given out after the backup was made.
@@ -22,6 +26,11 @@ impl Command for BeginAccount {
         let account = self.account.max(used.saturating_add(1));
         let last_invoice_before = books.figures.last_invoice;
         let last_user_before = books.figures.last_user;
+        let given_out = last_invoice_before - books.figures.last_invoice_before;
+        let from = u32::try_from(given_out + 1).unwrap_or(u32::MAX);
+        let first = KeyPath { account: used, chain: Chain::Receive, index: from };
+        let end = from.saturating_add(UNKNOWN_KEYS).min(1 << 31);
+        books.rows.put::<WatchBacklog>(first, &end)?;
         let start = AccountStart { last_invoice_before, last_user_before };
         books.rows.put::<Accounts>(account, &start)?;
         if self.is_behind {

@@ -1,11 +1,13 @@
 use crate::ledger::figures::Figures;
-use crate::ledger::rows::{AllFigures, Rows};
+use crate::ledger::rows::{AllFigures, Rows, Rules};
+use crate::model::settlement::PaymentRules;
 
 /// The rows, and figures about them in memory, as a batch of commands uses them.
 #[derive(Debug)]
 pub struct Books<R> {
     pub(super) rows: R,
     pub(super) figures: Figures,
+    pub(super) rules: PaymentRules,
     /// As they are stored.
     stored_figures: Figures,
 }
@@ -14,7 +16,8 @@ impl<R: Rows> Books<R> {
     /// Opens the books for a batch.
     pub fn open(rows: R) -> Result<Self, R::Error> {
         let figures = rows.get::<AllFigures>(&())?.unwrap_or_default();
-        Ok(Self { rows, stored_figures: figures.clone(), figures })
+        let rules = rows.get::<Rules>(&())?.unwrap_or_default();
+        Ok(Self { rows, stored_figures: figures.clone(), figures, rules })
     }
 
     /// Writes back what a batch has changed in memory only.

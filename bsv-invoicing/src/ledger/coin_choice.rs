@@ -153,7 +153,7 @@ mod tests {
     fn a_bucket_holds_coins_of_similar_worth_and_equal_trust() {
         let record = |state| TransactionRecord {
             txid: Txid::from_bytes([0; 32]),
-            purpose: Purpose::Recovered,
+            purpose: Purpose::Found,
             state,
             was_seen: true,
             satoshis: 0,

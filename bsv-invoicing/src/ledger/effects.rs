@@ -3,9 +3,8 @@
 use std::collections::BTreeSet;
 
 use crate::ledger::coin_choice::bucket;
-use crate::ledger::events::EventCode;
 use crate::ledger::rows::{
-    Damaged, Expiries, FollowedTransactions, InFlight, Incoming, Invoices, Messages, MinedAt,
+    Damaged, FollowedTip, FollowedTransactions, Immature, InFlight, Incoming, Messages, MinedAt,
     Outgoing, ReadRows, Receipts, Rows, Spendable, Spends, Transactions,
 };
 use crate::ledger::unfollow::AFTERCARE;
@@ -14,7 +13,9 @@ use crate::model::coin::{Chain, KeyPath};
 use crate::model::payment::OutgoingRecord;
 use crate::model::receipt::{Receipt, ReceiptKey};
 use crate::model::time::Timestamp;
-use crate::model::transaction::{FollowedUntil, Purpose, TransactionRecord, TransactionState};
+use crate::model::transaction::{
+    COINBASE_MATURITY, FollowedUntil, Purpose, TransactionRecord, TransactionState,
+};
 
 impl<R: Rows> Books<R> {
     /// The transaction of this number, or a refusal.
@@ -77,12 +78,9 @@ impl<R: Rows> Books<R> {
             self.recount_coin(number, *key, &before, &after)?;
         }
         self.tell_change(number, after.purpose, before.was_seen, (before.state, new), at)?;
-        for invoice in self.invoices_of(made.iter().map(|(_, receipt)| receipt.key))? {
+        for (invoice, satoshis) in self.paid_by(&made)? {
             let was_in_flight = self.end_flight(number, invoice, before.state, new)?;
-            if was_in_flight || before.state.counts() != new.counts() {
-                let own = if new.counts() { self.paid_to(invoice, &made)? } else { 0 };
-                self.recount_invoice(invoice, (after.at, own), was_in_flight, at)?;
-            }
+            self.recount_invoice((invoice, satoshis), (&before, &after), was_in_flight, at)?;
         }
         if let Purpose::Outgoing(payment) = after.purpose {
             self.close_payment(payment, new, at)?;
@@ -262,11 +260,32 @@ impl<R: Rows> Books<R> {
         if old_place != place {
             self.rows.remove::<Spendable>(old_place)?;
         }
-        if receipt.spender.is_none() && after.state.can_be_spent() {
+        let is_free = receipt.spender.is_none() && after.state.can_be_spent();
+        if is_free && !self.is_immature(key, after)? {
             self.rows.put::<Spendable>(place, &receipt.satoshis)
         } else {
             self.rows.remove::<Spendable>(place).map(drop)
         }
+    }
+
+    /// Whether a receipt is of a coinbase transaction that is too young to be spent. It is listed then, to be
+    /// looked at once the chain is long enough.
+    fn is_immature(
+        &mut self,
+        key: ReceiptKey,
+        maker: &TransactionRecord,
+    ) -> Result<bool, R::Error> {
+        let Some(block) = maker.state.block().filter(|_| maker.purpose == Purpose::Coinbase) else {
+            return Ok(false);
+        };
+        // What the next block may spend can be spent.
+        let mature_at = block.height.saturating_add(COINBASE_MATURITY - 1);
+        let tip = self.rows.get::<FollowedTip>(&())?;
+        if tip.is_some_and(|tip| tip.height >= mature_at) {
+            return Ok(false);
+        }
+        self.rows.put::<Immature>((mature_at, key), &())?;
+        Ok(true)
     }
 
     /// Reserves a coin for a transaction, or frees it.
@@ -277,8 +296,13 @@ impl<R: Rows> Books<R> {
     ) -> Result<(), R::Error> {
         let receipt = Receipt { spender: holder, ..self.receipt(key)? };
         self.rows.put::<Receipts>(key, &receipt)?;
+        self.relist(key, &receipt)
+    }
+
+    /// Lists a receipt anew among those that can be spent, or not.
+    pub(crate) fn relist(&mut self, key: ReceiptKey, receipt: &Receipt) -> Result<(), R::Error> {
         let maker = self.transaction(key.maker)?;
-        self.list_spendable(key, &receipt, (&maker, &maker))
+        self.list_spendable(key, receipt, (&maker, &maker))
     }
 
     /// Whether what holds a coin has spent it. What it is reserved for may have no transaction yet.
@@ -297,65 +321,6 @@ impl<R: Rows> Books<R> {
             invoices.extend(self.invoice_of(key)?);
         }
         Ok(invoices)
-    }
-
-    /// What counts of what was paid to an invoice in time, in satoshis. What came late is held.
-    fn paid_satoshis(&self, invoice: u64, expires_at: Timestamp) -> Result<u64, R::Error> {
-        let mut sum = 0_u64;
-        for ((_, number), ()) in self.rows.range::<Incoming>((invoice, 0)..=(invoice, u64::MAX))? {
-            let record = self.transaction(number)?;
-            if record.state.counts() && record.at < expires_at {
-                sum = sum.saturating_add(self.paid_to(invoice, &self.made_by(number)?)?);
-            }
-        }
-        Ok(sum)
-    }
-
-    /// What receipts pay to an invoice, in satoshis.
-    fn paid_to(&self, invoice: u64, receipts: &[(ReceiptKey, Receipt)]) -> Result<u64, R::Error> {
-        let mut sum = 0_u64;
-        for (_, receipt) in receipts {
-            if self.invoice_of(receipt.key)? == Some(invoice) {
-                sum = sum.saturating_add(receipt.satoshis);
-            }
-        }
-        Ok(sum)
-    }
-
-    /// Notes that an invoice is paid, or is not any more, after a transaction has come to pay so much of it
-    /// that came then. One that is open again, after a payment of it was offered in vain, is looked at when
-    /// it expires: it may have been looked at before.
-    fn recount_invoice(
-        &mut self,
-        number: u64,
-        (came_at, own): (Timestamp, u64),
-        was_in_flight: bool,
-        at: Timestamp,
-    ) -> Result<(), R::Error> {
-        // Invoices that were found with the words alone are not there.
-        let Some(mut invoice) = self.rows.get::<Invoices>(&number)? else { return Ok(()) };
-        let asked = invoice.satoshis.max(1);
-        // Most are paid by one transaction, which spares the look at others.
-        let is_paid = (own >= asked && came_at < invoice.expires_at)
-            || self.paid_satoshis(number, invoice.expires_at)? >= asked;
-        let (is_deleted, expiry) = (invoice.deleted_at.is_some(), (invoice.expires_at, number));
-        match (invoice.payment_received_at, is_paid) {
-            (None, true) if !is_deleted => {
-                invoice.payment_received_at = Some(at);
-                self.rows.put::<Invoices>(number, &invoice)?;
-                self.append_event(at, EventCode::InvoicePaid, number)
-            }
-            (Some(_), false) => {
-                invoice.payment_received_at = None;
-                self.rows.put::<Invoices>(number, &invoice)?;
-                if !is_deleted {
-                    self.rows.put::<Expiries>(expiry, &())?;
-                }
-                self.append_event(at, EventCode::InvoiceUnpaid, number)
-            }
-            (None, false) if was_in_flight && !is_deleted => self.rows.put::<Expiries>(expiry, &()),
-            _ => Ok(()),
-        }
     }
 
     /// Stores a receipt that a new transaction makes, which does not count yet.

@@ -43,10 +43,12 @@ impl<R: Rows> Books<R> {
                     false => self.append_event(at, EventCode::CancellationLost, payment),
                 };
             }
-            Purpose::Incoming(_) | Purpose::Recovered if new.is_lost() && !was_seen => {
-                return Ok(());
+            Purpose::Incoming(_) | Purpose::Found | Purpose::Coinbase => {
+                if new.is_lost() && !was_seen {
+                    return Ok(());
+                }
+                (number, false)
             }
-            Purpose::Incoming(_) | Purpose::Recovered => (number, false),
         };
         for (outgoing, incoming) in changes(was_seen, old, new).into_iter().flatten() {
             if let Some(code) = if is_outgoing { Some(outgoing) } else { incoming } {

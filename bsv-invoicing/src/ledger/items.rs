@@ -7,13 +7,14 @@ use crate::ledger::coin_choice::bucket;
 use crate::ledger::effects::spent_by;
 use crate::ledger::rows::Order::{Ascending, Descending};
 use crate::ledger::rows::{
-    AllFigures, FollowedTransactions, Incoming, Invoices, Kind, MinedAt, Outgoing, Proofs,
-    RawTransactions, ReadRows, ReadTable, Receipts, RowsOf, Spendable, Spends, Transactions,
+    AllFigures, FollowedTransactions, Immature, Incoming, Invoices, Kind, MinedAt, Outgoing,
+    Proofs, RawTransactions, ReadRows, ReadTable, Receipts, RowsOf, Spendable, Spends,
+    Transactions,
 };
 use crate::model::coin::KeyPath;
 use crate::model::receipt::{Receipt, ReceiptKey};
 use crate::model::transaction::{
-    BlockPlace, FoundProof, Proof, Purpose, TransactionRecord, TransactionState,
+    BlockPlace, COINBASE_MATURITY, FoundProof, Proof, Purpose, TransactionRecord, TransactionState,
 };
 
 /// Something that a store knows about money.
@@ -74,6 +75,8 @@ pub struct LedgerCoin {
     pub spender: Option<LedgerSpender>,
     /// Whether it is listed as one that can be chosen.
     pub is_spendable: bool,
+    /// Whether it is listed as one that a coinbase transaction has made too lately.
+    pub is_immature: bool,
 }
 
 /// What spends a coin.
@@ -301,8 +304,13 @@ fn ledger_coin<R: ReadRows>(
     };
     let place = (bucket(receipt, maker), key);
     let is_spendable = rows.get::<Spendable>(&place)? == Some(receipt.satoshis);
+    let mature_at = maker.state.block().map(|it| it.height.saturating_add(COINBASE_MATURITY - 1));
+    let is_immature = match mature_at {
+        Some(height) => rows.get::<Immature>(&(height, key))?.is_some(),
+        None => false,
+    };
     let Receipt { satoshis, key: path, .. } = *receipt;
-    Ok(LedgerCoin { vout: key.vout, satoshis, key: path, spender, is_spendable })
+    Ok(LedgerCoin { vout: key.vout, satoshis, key: path, spender, is_spendable, is_immature })
 }
 
 fn ledger_spend<R: ReadRows>(rows: &R, key: ReceiptKey) -> Result<LedgerSpend, R::Error> {

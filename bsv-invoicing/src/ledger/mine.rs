@@ -4,7 +4,7 @@ use crate::ledger::rows::Order::Descending;
 use crate::ledger::rows::{Proofs, Rows};
 use crate::ledger::{Books, Command};
 use crate::model::time::Timestamp;
-use crate::model::transaction::{FoundProof, Proof, TransactionState};
+use crate::model::transaction::{FoundProof, Proof, TransactionRecord, TransactionState};
 
 /// A transaction of the wallet is in a block of the main chain, as a proof shows that was checked
 /// against the block's header.
@@ -22,18 +22,30 @@ impl Command for Mine {
     type Answer = ();
 
     fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
-        let number = self.transaction;
-        let new = TransactionState::Mined(self.proof.block);
-        let record = books.known_transaction(number)?;
+        let record = books.known_transaction(self.transaction)?;
+        books.mine(self.transaction, record, &self.proof, self.now)
+    }
+}
+
+impl<R: Rows> Books<R> {
+    /// Notes that a transaction is in a block.
+    pub(crate) fn mine(
+        &mut self,
+        number: u64,
+        record: TransactionRecord,
+        proof: &Proof,
+        now: Timestamp,
+    ) -> Result<(), R::Error> {
+        let new = TransactionState::Mined(proof.block);
         if record.state == new {
             return Ok(());
         }
-        let at = books.next_event_at(self.now);
-        let last = books.rows.first::<Proofs>((number, 0)..=(number, u32::MAX), Descending, 1)?;
+        let at = self.next_event_at(now);
+        let last = self.rows.first::<Proofs>((number, 0)..=(number, u32::MAX), Descending, 1)?;
         let sequence = last.first().map_or(0, |((_, sequence), _)| *sequence) + 1;
-        let proof = self.proof.clone();
+        let proof = proof.clone();
         let found = FoundProof { sequence, proof, found_at: at, is_read: false };
-        books.rows.put::<Proofs>((number, sequence), &found)?;
-        books.show(number, record, new, at)
+        self.rows.put::<Proofs>((number, sequence), &found)?;
+        self.show(number, record, new, at)
     }
 }

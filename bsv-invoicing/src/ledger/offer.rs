@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use crate::ledger::notice::records_of;
 use crate::ledger::rows::{
     FollowedTransactions, InFlight, Incoming, Invoices, RawTransactions, Refunds, Rows,
-    Transactions,
+    TransactionNumbers, Transactions,
 };
 use crate::ledger::{Books, Command, Refusal};
 use crate::model::coin::KeyPath;
@@ -145,9 +146,8 @@ impl<R: Rows> Books<R> {
         invoice: u64,
         txid: &bsv_tx::Txid,
     ) -> Result<Option<(u64, TransactionRecord)>, R::Error> {
-        for ((_, number), ()) in self.rows.range::<Incoming>((invoice, 0)..=(invoice, u64::MAX))? {
-            let record = self.transaction(number)?;
-            if record.txid == *txid {
+        for (number, record) in records_of(&self.rows, txid)? {
+            if self.rows.get::<Incoming>(&(invoice, number))?.is_some() {
                 return Ok(Some((number, record)));
             }
         }
@@ -180,6 +180,7 @@ impl<R: Rows> Books<R> {
         let (txid, state) = (transaction.txid, TransactionState::Offered);
         let record = TransactionRecord { txid, purpose, state, was_seen: false, satoshis, at };
         self.rows.put::<Transactions>(number, &record)?;
+        self.rows.put::<TransactionNumbers>((txid, number), &())?;
         self.rows.put::<RawTransactions>(number, &transaction.bytes)?;
         self.rows.put::<FollowedTransactions>(number, &FollowedUntil::Mined)?;
         Ok(record)

@@ -12,14 +12,16 @@ use crate::ledger::keys::invoice_of;
 use crate::ledger::rows::Order::{Ascending, Descending};
 use crate::ledger::rows::{
     AccountStart, Accounts, AllFigures, CatchUp, Damaged, Events, FollowedBlock, FollowedTip,
-    FollowedTransactions, InFlight, Incoming, Invoices, Messages, MinedAt, Outgoing, OutgoingByUrl,
-    Owner, Proofs, RawTransactions, ReadRows, Receipts, Refunds, Transactions, Users,
+    FollowedTransactions, InFlight, Incoming, Invoices, Marked, Messages, MinedAt, Outgoing,
+    OutgoingByUrl, Owner, Proofs, RawTransactions, ReadRows, Receipts, ReceivedFor, Refunds,
+    Transactions, Users,
 };
 use crate::ledger::{Query, Refusal, UserRecord};
 use crate::model::event::Event;
 use crate::model::invoice::{Invoice, InvoicePage, InvoiceQuery, MAX_LOOKED_AT, MAX_PAGE_TEXT};
 use crate::model::payment::{IncomingPayment, OutgoingPayment};
 use crate::model::receipt::ReceiptKey;
+use crate::model::settlement::Received;
 use crate::model::time::Timestamp;
 use crate::model::transaction::{
     BlockPlace, Followed, FoundProof, Purpose, TransactionRecord, TransactionState,
@@ -64,6 +66,12 @@ queries! {
     /// The payments towards the invoice of this number, in the order in which they came. What the network
     /// refused, and never showed, is none.
     GetIncoming(invoice: u64) => Vec<IncomingPayment>: |rows| incoming(rows, invoice);
+    /// What counts of what was paid to the invoice of this number.
+    GetReceivedSum(invoice: u64) => Received: |rows| {
+        Ok(rows.get::<ReceivedFor>(&invoice)?.unwrap_or_default())
+    };
+    /// The same, with what else is known of it.
+    GetReceived(invoice: u64) => StoredSettlement: |rows| settlement(rows, invoice);
     /// The payment by the wallet of this number, and the message to its payee while it is open.
     GetOutgoing(number: u64) => Option<(OutgoingPayment, Vec<u8>)>: |rows| {
         let Some(record) = rows.get::<Outgoing>(&number)? else { return Ok(None) };
@@ -98,6 +106,12 @@ queries! {
     CountOpenPayments => u64: |rows| count_open_payments(rows);
     /// What is stored of the transaction of this number.
     GetRecord(number: u64) => Option<TransactionRecord>: |rows| rows.get::<Transactions>(&number);
+    /// Up to `limit` txids of transactions after the one of this number, in the order of the numbers.
+    GetTxids(after: u64, limit: usize) => Vec<(u64, bsv_tx::Txid)>: |rows| {
+        let from = after.saturating_add(1);
+        let transactions = rows.first::<Transactions>(from.., Ascending, limit)?;
+        Ok(transactions.into_iter().map(|(number, record)| (number, record.txid)).collect())
+    };
     /// The transaction of this number.
     GetTransaction(number: u64) => Option<Transaction>: |rows| raw_transaction(rows, number);
     /// The blocks from this height on that hold transactions of the wallet.
@@ -127,6 +141,37 @@ queries! {
         let events = rows.first::<Events>(after.saturating_add(1).., Ascending, limit)?;
         events.into_iter().map(|(number, row)| event(rows, number, row)).collect()
     };
+}
+
+/// What is stored of what was paid to an invoice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StoredSettlement {
+    /// What counts.
+    pub received: Received,
+    /// How many blocks confirm the receipt that has fewest, of those that count.
+    pub confirmations: Option<u32>,
+    /// Whether the network does not show one of them any more.
+    pub contested: bool,
+    /// Whether the owner of the invoice has marked it as paid.
+    pub marked: bool,
+}
+
+fn settlement<R: ReadRows>(rows: &R, invoice: u64) -> Result<StoredSettlement, R::Error> {
+    let received = rows.get::<ReceivedFor>(&invoice)?.unwrap_or_default();
+    let marked = rows.get::<Marked>(&invoice)?.is_some();
+    let tip = rows.get::<FollowedTip>(&())?.map_or(0, |tip| tip.height);
+    let mut settlement = StoredSettlement { received, marked, ..StoredSettlement::default() };
+    for ((_, number), ()) in rows.range::<Incoming>((invoice, 0)..=(invoice, u64::MAX))? {
+        let state = transaction(rows, number)?.state;
+        if !state.counts() {
+            continue;
+        }
+        let confirmations = state.block().map_or(0, |it| (tip + 1).saturating_sub(it.height));
+        let fewest = settlement.confirmations.map_or(confirmations, |it| it.min(confirmations));
+        settlement.confirmations = Some(fewest);
+        settlement.contested |= matches!(state, TransactionState::Contested { .. });
+    }
+    Ok(settlement)
 }
 
 /// The invoice, with what payments add to it.

@@ -2,12 +2,13 @@
 
 use bsv_tx::Transaction;
 
-use crate::ledger::rows::{Damaged, Proofs, Rows};
-use crate::ledger::{Books, Command};
+use crate::ledger::notice::OwnParts;
+use crate::ledger::rows::{Damaged, Rows};
+use crate::ledger::{Books, Command, NewReceipt};
 use crate::model::coin::KeyPath;
-use crate::model::receipt::{Receipt, ReceiptKey};
+use crate::model::receipt::ReceiptKey;
 use crate::model::time::Timestamp;
-use crate::model::transaction::{FoundProof, Proof, Purpose, TransactionState};
+use crate::model::transaction::Proof;
 
 /// Takes over transactions that were found in the chain, in the order of their numbers.
 #[derive(Clone, Debug)]
@@ -58,26 +59,14 @@ impl Recovered {
     fn store<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
         let Self { transaction, proof, receipts, spends, at, .. } = self;
         let amounts = self.amounts().unwrap_or_default();
-        let sum = amounts.iter().sum();
-        let purpose = Purpose::Recovered;
-        let (number, record) = books.add_transaction(&transaction.into(), purpose, sum, *at)?;
-        for ((vout, key), satoshis) in receipts.iter().zip(amounts) {
-            let receipt = Receipt { satoshis, key: *key, spender: None };
-            books.add_receipt(ReceiptKey { maker: number, vout: *vout }, &receipt)?;
+        let receipts = receipts.iter().zip(amounts);
+        let receipts =
+            receipts.map(|((vout, key), satoshis)| NewReceipt { vout: *vout, satoshis, key: *key });
+        let own = OwnParts { receipts: receipts.collect(), spends: spends.clone() };
+        let (number, record) = books.note_found(transaction, &own, *at)?;
+        match proof {
+            None => books.see(number, record, true, *at),
+            Some(proof) => books.mine(number, record, proof, *at),
         }
-        for key in spends {
-            books.add_spend(number, *key)?;
-        }
-        let at = books.next_event_at(*at);
-        let state = match proof {
-            None => TransactionState::Seen,
-            Some(proof) => {
-                let found =
-                    FoundProof { sequence: 1, proof: proof.clone(), found_at: at, is_read: false };
-                books.rows.put::<Proofs>((number, 1), &found)?;
-                TransactionState::Mined(proof.block)
-            }
-        };
-        books.show(number, record, state, at)
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::ledger::rows::{
     FollowedTransactions, Incoming, Outgoing, RawTransactions, Receipts, Refunds, Rows,
-    Transactions,
+    TransactionNumbers, Transactions,
 };
 use crate::ledger::{Books, Command, Refusal};
 use crate::model::payment::OutgoingPayment;
@@ -29,8 +29,7 @@ impl Command for Refuse {
     fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
         let number = self.transaction;
         let record = books.known_transaction(number)?;
-        let is_of_stranger = matches!(record.purpose, Purpose::Incoming(_) | Purpose::Recovered);
-        if record.state != TransactionState::Offered || !is_of_stranger {
+        if record.state != TransactionState::Offered || !record.purpose.is_from_outside() {
             return Err(Refusal::NotInFlight(number).into());
         }
         let at = books.next_event_at(self.now);
@@ -107,6 +106,8 @@ impl<R: Rows> Books<R> {
         if let Purpose::Incoming(invoice) = self.transaction(number)?.purpose {
             self.rows.remove::<Incoming>((invoice, number))?;
         }
+        let txid = self.transaction(number)?.txid;
+        self.rows.remove::<TransactionNumbers>((txid, number))?;
         self.rows.remove::<Transactions>(number)?;
         self.rows.remove::<RawTransactions>(number)?;
         self.rows.remove::<Refunds>(number)?;

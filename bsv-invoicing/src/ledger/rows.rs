@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use std::ops::{Bound, RangeBounds};
 
 use bsv_store::KeyEvent;
-use bsv_tx::BlockHash;
+use bsv_tx::{BlockHash, Txid};
 
 pub use crate::ledger::damaged::Damaged;
 
@@ -13,9 +13,11 @@ use crate::ledger::Refusal;
 use crate::ledger::events::EventRow;
 use crate::ledger::figures::Figures;
 use crate::ledger::idempotency::{Answered, Route};
+use crate::model::coin::KeyPath;
 use crate::model::invoice::Invoice;
 use crate::model::payment::OutgoingRecord;
 use crate::model::receipt::{Receipt, ReceiptKey};
+use crate::model::settlement::{PaymentRules, Received};
 use crate::model::time::Timestamp;
 use crate::model::transaction::{FollowedUntil, FoundProof, TransactionRecord};
 use crate::model::user::UserDraft;
@@ -180,8 +182,20 @@ kinds! {
     CatchUp: () => Option<u32>;
     /// An account, and where its numbers begin.
     Accounts: u32 => AccountStart;
+    /// What decides whether an invoice is paid.
+    Rules: () => PaymentRules;
+    /// Hash of a public key, whose P2PKH script is watched, to the key.
+    Watched: [u8; 20] => KeyPath;
+    /// The first of some keys that are to be watched, and whose hashes are not stored yet, to the index after
+    /// the last of them.
+    WatchBacklog: KeyPath => u32;
+    /// From where on blocks are to be read once more.
+    Rescan: () => RescanFrom;
     /// Number to transaction.
     Transactions: u64 => TransactionRecord;
+    /// Txid to the numbers of the transaction. It has more than one if the books learned of some of its outputs
+    /// later than of others.
+    TransactionNumbers: (Txid, u64) => ();
     /// Number of a transaction to its bytes.
     RawTransactions: u64 => Vec<u8>;
     /// The outputs that pay scripts of the wallet.
@@ -189,10 +203,16 @@ kinds! {
     /// Receipts that can be spent to their amounts, by bucket: coins of similar worth share one.
     /// Within a bucket, what is made later comes later.
     Spendable: (u8, ReceiptKey) => u64;
+    /// The height of the tip from which on a receipt of a coinbase transaction can be spent, and the receipt.
+    Immature: (u32, ReceiptKey) => ();
     /// Number of a transaction, and a receipt that it spends.
     Spends: (u64, ReceiptKey) => ();
     /// Number of an invoice, and numbers of the transactions that pay its script.
     Incoming: (u64, u64) => ();
+    /// Number of an invoice to what counts of what was paid to it.
+    ReceivedFor: u64 => Received;
+    /// Number of an invoice that its owner has marked as paid to when that was.
+    Marked: u64 => Timestamp;
     /// Number of an invoice to the number of the transaction that is being offered for it.
     InFlight: u64 => u64;
     /// Number of a transaction to where its payer wants refunds.
@@ -220,6 +240,15 @@ pub struct FollowedBlock {
     pub height: u32,
     /// Its hash.
     pub hash: BlockHash,
+}
+
+/// From where on blocks are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RescanFrom {
+    /// The block of this height.
+    Height(u32),
+    /// The first block that is not older than this.
+    Time(Timestamp),
 }
 
 /// Where the numbers of an account begin.

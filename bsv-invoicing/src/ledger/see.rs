@@ -23,19 +23,30 @@ impl Command for See {
 
     fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
         let record = books.known_transaction(self.transaction)?;
-        let new = match self.is_fee_sufficient || record.state.counts() {
+        books.see(self.transaction, record, self.is_fee_sufficient, self.now)
+    }
+}
+
+impl<R: Rows> Books<R> {
+    /// Notes that the network has a transaction in its mempool.
+    pub(crate) fn see(
+        &mut self,
+        number: u64,
+        record: TransactionRecord,
+        is_fee_sufficient: bool,
+        now: Timestamp,
+    ) -> Result<(), R::Error> {
+        let new = match is_fee_sufficient || record.state.counts() {
             true => TransactionState::Seen,
             false => TransactionState::Waiting,
         };
         if record.state == new || record.state.block().is_some() {
             return Ok(());
         }
-        let at = books.next_event_at(self.now);
-        books.show(self.transaction, record, new, at)
+        let at = self.next_event_at(now);
+        self.show(number, record, new, at)
     }
-}
 
-impl<R: Rows> Books<R> {
     /// Brings a transaction into a state in which the network has it. What else holds its coins is lost.
     pub(crate) fn show(
         &mut self,

@@ -1,16 +1,18 @@
 use bsv_tx::{OutPoint, TxOut};
 
 /// A chain of keys of an account: `m/44'/236'/<account>'/<chain>`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Chain {
     /// Keys that invoices are paid to; the index counts the invoices of the account.
     Receive = 0,
     /// Keys that change goes to.
     Change = 1,
+    /// Keys of users; the index counts the users of the account.
+    User = 2,
 }
 
 /// Where the key of a coin is: `m/44'/236'/<account>'/<chain>/<index>`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyPath {
     /// The account: 0, or after a restore the days from the beginning of 2026 to that day.
     pub account: u32,

@@ -44,9 +44,14 @@ pub enum Purpose {
     Outgoing(u64),
     /// It takes a coin back from the payment by the wallet of this number.
     Cancellation(u64),
-    /// It was found in the chain with the words of the wallet alone, so that nobody knows what for.
-    Recovered,
+    /// The network showed it, and nobody had offered it.
+    Found,
+    /// It is the coinbase transaction of a block: what it makes can be spent [`COINBASE_MATURITY`] blocks later.
+    Coinbase,
 }
+
+/// How many blocks later than the block of a coinbase transaction one may be that spends what it makes.
+pub const COINBASE_MATURITY: u32 = 100;
 
 /// Where a transaction stands. The table in the documentation of the ledger says what each state means
 /// for receipts and coins, and what leads from one to another.
@@ -126,6 +131,13 @@ pub struct EncodedTransaction {
 impl From<&Transaction> for EncodedTransaction {
     fn from(transaction: &Transaction) -> Self {
         Self { txid: transaction.txid(), bytes: transaction.to_bytes() }
+    }
+}
+
+impl Purpose {
+    /// Whether it came from outside: this wallet has not made it.
+    pub fn is_from_outside(self) -> bool {
+        matches!(self, Self::Incoming(_) | Self::Found | Self::Coinbase)
     }
 }
 

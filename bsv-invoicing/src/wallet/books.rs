@@ -318,7 +318,8 @@ fn differences_of(it: &LedgerTransaction, keys: &WalletKeys) -> Vec<String> {
     }
     for coin in &it.coins {
         let name = format!("its coin {} of {} satoshis", coin.vout, coin.satoshis);
-        if coin.is_spendable != (it.state.can_be_spent() && coin.spender.is_none()) {
+        let is_free = it.state.can_be_spent() && coin.spender.is_none();
+        if coin.is_spendable != (is_free && !coin.is_immature) {
             let not = if coin.is_spendable { "" } else { "not " };
             found.push(format!("{name} is {not}listed as one that can be chosen"));
         }
@@ -377,7 +378,7 @@ fn wrong_amounts(it: &LedgerTransaction, transaction: &Transaction) -> Option<St
     let spent = sum(&mut it.spends.iter().map(|spend| spend.satoshis));
     let paid = sum(&mut transaction.outputs.iter().map(|output| output.satoshis));
     let is_right = match it.purpose {
-        Purpose::Incoming(_) => made == it.satoshis,
+        Purpose::Incoming(_) | Purpose::Found | Purpose::Coinbase => made == it.satoshis,
         Purpose::Outgoing(_) => {
             it.spends.len() == transaction.inputs.len()
                 && spent.checked_sub(paid) == it.fee
@@ -387,7 +388,6 @@ fn wrong_amounts(it: &LedgerTransaction, transaction: &Transaction) -> Option<St
             it.spends.len() == transaction.inputs.len()
                 && (made, paid) == (it.satoshis, it.satoshis)
         }
-        Purpose::Recovered => made == it.satoshis,
     };
     (!is_right).then(|| "what it pays or spends is not what is on record".to_owned())
 }

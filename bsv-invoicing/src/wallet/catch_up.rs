@@ -107,7 +107,11 @@ fn add(books: &mut KnownBooks, it: &LedgerTransaction) {
 
 /// The height of the first block of the main chain that is not older than this, or nearly so: block times
 /// do not always rise.
-async fn height_at(node: &NodeRpc, tip: ChainTip, time: Timestamp) -> Result<u32, Error> {
+pub(crate) async fn height_at(
+    node: &NodeRpc,
+    tip: ChainTip,
+    time: Timestamp,
+) -> Result<u32, Error> {
     let (mut low, mut high) = (0, tip.height);
     while low < high {
         let middle = low + (high - low) / 2;

@@ -13,11 +13,12 @@ use bsv_tx::Transaction;
 use futures_util::{StreamExt, stream};
 
 use self::fate::{Fate, fate, is_for_itself};
+use self::reorganisation::Fork;
 pub use self::schedule::Following;
 use crate::error::Error;
 use crate::ledger::queries::{GetFollowed, GetTransaction};
-use crate::ledger::rows::{Damaged, FollowedBlock};
-use crate::ledger::{Contest, Displace, FollowTip, Invalidate, TellContested, Unfollow};
+use crate::ledger::rows::Damaged;
+use crate::ledger::{Contest, Displace, Invalidate, TellContested, Unfollow};
 use crate::model::time::Timestamp;
 use crate::model::transaction::{Followed, FollowedUntil, Purpose, TransactionState};
 use crate::store::{WalletStore, WalletStoreError};
@@ -57,7 +58,14 @@ impl<S: WalletStore> Wallet<S> {
                 self.note_tip_time(Timestamp::from_micros(micros));
             }
             let followed_to = last.filter(|_| !following.is_other_chain);
-            following.is_other_chain = self.forget_lost_blocks(node, tip, followed_to).await?;
+            let fork = self.forget_lost_blocks(node, tip, followed_to).await?;
+            following.is_other_chain = fork == Fork::OtherChain;
+            if !following.is_other_chain {
+                self.read_new_blocks(node, tip, fork.height()).await?;
+            }
+        }
+        if !following.is_other_chain {
+            self.rescan_for_a_turn(node, tip).await?;
         }
         if last.is_none() && !node.has_transaction_index().await.map_err(away)? {
             tracing::warn!("{NO_INDEX}");
@@ -76,10 +84,6 @@ impl<S: WalletStore> Wallet<S> {
             self.look_after_all(round, page, following).await?;
         }
         following.end_round();
-        if is_new_tip && !following.is_other_chain {
-            let tip = FollowedBlock { height: tip.height, hash: tip.hash };
-            self.store.execute(FollowTip { tip }).await?;
-        }
         following.tip = Some(tip);
         Ok(())
     }
@@ -197,11 +201,8 @@ impl<S: WalletStore> Wallet<S> {
     }
 
     /// Whether a request is at work on a transaction.
-    fn is_busy(&self, purpose: Purpose) -> bool {
-        match purpose {
-            Purpose::Incoming(invoice) => self.broadcasts.get(&invoice).is_some(),
-            Purpose::Outgoing(_) | Purpose::Cancellation(_) | Purpose::Recovered => false,
-        }
+    pub(crate) fn is_busy(&self, purpose: Purpose) -> bool {
+        matches!(purpose, Purpose::Incoming(invoice) if self.broadcasts.get(&invoice).is_some())
     }
 
     /// Sees to a transaction that was left on its way.
@@ -216,7 +217,7 @@ impl<S: WalletStore> Wallet<S> {
                 following.talk(async move { wallet.resume(payment).await });
             }
             // The first is done together with the payment that it cancels, the other was never on its way.
-            Purpose::Cancellation(_) | Purpose::Recovered => {}
+            Purpose::Cancellation(_) | Purpose::Found | Purpose::Coinbase => {}
         }
     }
 
@@ -307,7 +308,7 @@ impl<S: WalletStore> Wallet<S> {
         Round { node, tip, .. }: Round<'_>,
         followed: &Followed,
     ) -> Result<bool, Error> {
-        if !matches!(followed.record.purpose, Purpose::Incoming(_)) {
+        if !followed.record.purpose.is_from_outside() {
             return Ok(false);
         }
         let block = node.block_header(&tip.hash).await.map_err(away)?;

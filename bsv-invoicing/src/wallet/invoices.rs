@@ -92,16 +92,18 @@ impl<S: WalletStore> Wallet<S> {
         details.check(&mut errors);
         errors.into_result()?;
         let create = CreateUser { details, idempotency, now: self.now() };
-        self.user_of(self.store.execute(create).await?)
+        self.user_of(self.store.execute(create).await?).await
     }
 
     /// The user of this id.
     pub async fn user(&self, id: u64) -> Result<User, Error> {
-        self.user_of(self.store.get(GetUser(id)).await?.ok_or(Error::UnknownUser(id))?)
+        self.user_of(self.store.get(GetUser(id)).await?.ok_or(Error::UnknownUser(id))?).await
     }
 
-    fn user_of(&self, (id, details): UserRecord) -> Result<User, Error> {
-        Ok(User { id, details, pki: self.keys.user(id)? })
+    async fn user_of(&self, (id, details): UserRecord) -> Result<User, Error> {
+        let (pki, key) = self.keys.user(id)?;
+        self.watch_script(pki.hash(), key).await?;
+        Ok(User { id, details, pki })
     }
 }
 

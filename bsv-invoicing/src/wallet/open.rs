@@ -11,7 +11,7 @@ use tokio::sync::Semaphore;
 
 use crate::error::Error;
 use crate::ledger::queries::{GetAccounts, GetBalance, GetEvents, GetLastEventAt, GetOwner};
-use crate::ledger::{Adopt, ReleaseAll};
+use crate::ledger::{Adopt, GetRules, ReleaseAll, SetRules};
 use crate::model::clock::Clock;
 use crate::model::event::Event;
 use crate::model::time::Timestamp;
@@ -23,6 +23,7 @@ use crate::wallet::receive::Broadcast;
 use crate::wallet::running::Running;
 use crate::wallet::seed::{WalletKeys, WalletSeed};
 use crate::wallet::settings::WalletSettings;
+use crate::wallet::watch::Watching;
 
 /// A wallet: its invoices, its users and its balance.
 ///
@@ -45,6 +46,8 @@ pub struct Wallet<S = RedbWalletStore> {
     pub(super) broadcasts: Running<u64, Broadcast>,
     /// The payments that are being made.
     pub(super) paying: PaymentsInProgress,
+    /// What is watched.
+    pub(crate) watching: Watching,
 }
 
 impl<S: WalletStore> Wallet<S> {
@@ -85,6 +88,9 @@ impl<S: WalletStore> Wallet<S> {
         if !WalletSeed::is_adopted(&keystore)? {
             WalletSeed::note_adopted(&keystore)?;
         }
+        if store.get(GetRules).await? != settings.payment_rules {
+            store.execute(SetRules { rules: settings.payment_rules }).await?;
+        }
         // Whoever reserved coins, and recorded nothing, is gone: one process has the store.
         store.execute(ReleaseAll).await?;
         let keys = keys.with_accounts(store.list(GetAccounts).await?)?;
@@ -108,6 +114,7 @@ impl<S: WalletStore> Wallet<S> {
             resuming: Semaphore::new(RECEIVING_TURNS),
             broadcasts: Running::default(),
             paying: PaymentsInProgress::default(),
+            watching: Watching::default(),
         })
     }
 

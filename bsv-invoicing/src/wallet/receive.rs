@@ -14,10 +14,10 @@ pub(crate) use self::broadcast::Broadcast;
 use self::broadcast::{Outcome, outcome_of};
 use crate::dpp::{Acknowledgement, Payment};
 use crate::error::Error;
-use crate::ledger::queries::{GetIncoming, GetInvoice, GetRecord};
+use crate::ledger::queries::{GetIncoming, GetInvoice, GetReceivedSum, GetRecord};
 use crate::ledger::{Offer, Offered, Refusal, Refuse, See};
-use crate::model::invoice::Invoice;
 use crate::model::payment::{IncomingPayment, IncomingState};
+use crate::model::settlement::{LatePayments, PaymentRules};
 use crate::model::transaction::TransactionState;
 use crate::store::WalletStore;
 use crate::wallet::Wallet;
@@ -70,10 +70,22 @@ impl<S: WalletStore> Wallet<S> {
             return Ok(());
         }
         let payments = self.store.get(GetIncoming(number)).await?;
-        let state = payments.iter().rfind(|it| it.txid == *txid).map(|it| it.state);
-        match state {
-            Some(IncomingState::Waiting) => Err(Error::Waiting),
-            _ => Err(Error::Underpaid { due: due(&invoice, &payments) }),
+        let payment = payments.iter().rfind(|it| it.txid == *txid);
+        if payment.is_some_and(|it| it.state == IncomingState::Waiting) {
+            return Err(Error::Waiting);
+        }
+        let rules = self.settings.payment_rules;
+        let received = self.store.get(GetReceivedSum(number)).await?;
+        let in_any_block = PaymentRules { zero_conf_limit: None, ..rules };
+        if in_any_block.due(invoice.satoshis, received) == 0 {
+            // The payer has done what was asked for. It counts once it is mined.
+            return Ok(());
+        }
+        let is_held = rules.late == LatePayments::Hold
+            && payment.is_some_and(|it| it.received_at >= invoice.expires_at);
+        match is_held {
+            true => Err(Error::Late),
+            false => Err(Error::Underpaid { due: rules.due(invoice.satoshis, received) }),
         }
     }
 
@@ -177,14 +189,6 @@ impl<S: WalletStore> Wallet<S> {
 enum Fee {
     Checked,
     Unchecked,
-}
-
-/// What an invoice still asks for, in satoshis. What came late is held.
-fn due(invoice: &Invoice, payments: &[IncomingPayment]) -> u64 {
-    let counts = |it: &&IncomingPayment| it.state.counts() && it.received_at < invoice.expires_at;
-    let counting = payments.iter().filter(counts);
-    let paid = counting.map(|it| it.satoshis).fold(0, u64::saturating_add);
-    invoice.satoshis.saturating_sub(paid)
 }
 
 fn is_shown(state: IncomingState) -> bool {

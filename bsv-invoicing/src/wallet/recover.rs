@@ -3,7 +3,8 @@
 use bsv_network::NodeRpc;
 
 use crate::error::Error;
-use crate::ledger::{BeginAccount, Recover, SkipNumbers};
+use crate::ledger::rows::FollowedBlock;
+use crate::ledger::{BeginAccount, FollowTip, Recover, SkipNumbers};
 use crate::model::time::Timestamp;
 use crate::store::WalletStore;
 use crate::wallet::Wallet;
@@ -50,6 +51,7 @@ impl<S: WalletStore> Wallet<S> {
         let node = &self.node()?.operating;
         let mut search = Search::of_words(&self.keys, walk.lookahead)?;
         let height = self.walk(node, &mut search, walk.from_height, &mut progress).await?;
+        self.follow_from(node, height).await?;
         self.store.execute(search.used_numbers(walk.lookahead)).await?;
         let last_used = search.used_accounts().max().unwrap_or(0);
         let account = account_of(Timestamp::of_system()).max(last_used + 1);
@@ -60,6 +62,15 @@ impl<S: WalletStore> Wallet<S> {
             coins: search.coins_left(),
             balance: self.balance().await?,
         })
+    }
+
+    /// Has new blocks read from the one after this height on.
+    async fn follow_from(&self, node: &NodeRpc, height: u32) -> Result<(), Error> {
+        if let Some(hash) = node.block_hash(height).await.map_err(away)? {
+            let tip = FollowedBlock { height, hash };
+            self.store.execute(FollowTip { tip }).await?;
+        }
+        Ok(())
     }
 
     /// Takes over what a search finds in the blocks from a height on, and in the mempool. Answers the height

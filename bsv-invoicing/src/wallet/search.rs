@@ -51,6 +51,7 @@ struct SearchedAccount {
     keys: Account,
     receive: Window,
     change: Window,
+    user: Window,
 }
 
 /// The keys of a chain that are looked for.
@@ -75,6 +76,7 @@ impl SearchedAccount {
         match chain {
             Chain::Receive => &mut self.receive,
             Chain::Change => &mut self.change,
+            Chain::User => &mut self.user,
         }
     }
 
@@ -114,7 +116,7 @@ impl Search {
         for (account, chain, count) in used {
             let account = search.accounts.get_mut(&account).expect("it was just put there");
             let beyond = match chain {
-                Chain::Receive => lookahead,
+                Chain::Receive | Chain::User => lookahead,
                 Chain::Change => lookahead.min(CHANGE_LOOKAHEAD),
             };
             let window = account.window(chain);
@@ -133,8 +135,8 @@ impl Search {
         let mut accounts = BTreeMap::new();
         for number in numbers {
             let keys = keys.account(number)?;
-            let (receive, change) = (Window::default(), Window::default());
-            accounts.insert(number, SearchedAccount { keys, receive, change });
+            let [receive, change, user] = [Window::default(); 3];
+            accounts.insert(number, SearchedAccount { keys, receive, change, user });
         }
         let keys = HashMap::new();
         Ok(Self { lookahead, keys, accounts, coins, last_number, known })
@@ -324,7 +326,7 @@ impl Search {
     fn own_outputs(&mut self, transaction: &Transaction) -> Result<Vec<(u32, KeyPath)>, Error> {
         let mut own = Vec::new();
         for (vout, output) in (0_u32..).zip(&transaction.outputs) {
-            let hash = p2pkh_hash(output.locking_script.as_bytes());
+            let hash = output.locking_script.public_key_hash();
             let Some(path) = hash.and_then(|hash| self.keys.get(hash).copied()) else { continue };
             own.push((vout, path));
             self.note_used(path)?;
@@ -341,11 +343,4 @@ impl Search {
             change: first.change.used_end,
         }
     }
-}
-
-/// The hash that a script which pays to the hash of a public key names.
-fn p2pkh_hash(script: &[u8]) -> Option<&[u8; 20]> {
-    let rest = script.strip_prefix(&[0x76, 0xa9, 20])?;
-    let (hash, rest) = rest.split_first_chunk::<20>()?;
-    (rest == [0x88, 0xac]).then_some(hash)
 }

@@ -185,6 +185,7 @@ impl Account {
         let chain = match chain {
             Chain::Receive => &self.receive,
             Chain::Change => &self.change,
+            Chain::User => &self.users,
         };
         Ok(chain.child(index)?.hash())
     }
@@ -220,10 +221,11 @@ impl WalletKeys {
         Ok((account, index.map_err(|_| KeyError::DerivationPath)?))
     }
 
-    /// The key of a user.
-    pub(crate) fn user(&self, id: u64) -> Result<PublicKey, KeyError> {
+    /// The public key of a user, and where it is.
+    pub(crate) fn user(&self, id: u64) -> Result<(PublicKey, KeyPath), KeyError> {
         let (account, index) = self.place(id, |start| start.last_user_before)?;
-        account.users.child(index)
+        let path = KeyPath { account: account.number, chain: Chain::User, index };
+        Ok((account.users.child(index)?, path))
     }
 
     /// The script that locks what is paid to the invoice of this number, and its key.
@@ -285,7 +287,7 @@ mod tests {
         assert_eq!(*seed.words(), WORDS);
         let keys = seed.keys(Network::Livenet).unwrap();
         assert_eq!(
-            keys.user(1).unwrap().to_string(),
+            keys.user(1).unwrap().0.to_string(),
             "0285985973b8733478b6d4bf7151f5ee444710e18c34bff44b3bd98180f6fd4f49"
         );
         assert_eq!(seed.keys(Network::Regtest).unwrap().fingerprint, keys.fingerprint);

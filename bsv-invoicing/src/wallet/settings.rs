@@ -4,6 +4,7 @@ use bsv_tx::Network;
 
 use crate::dpp::Merchant;
 use crate::model::invoice::{DEFAULT_EXPIRY, MAX_SATOSHIS};
+use crate::model::settlement::PaymentRules;
 use crate::wallet::outbound::OwnListeners;
 
 /// How a wallet works.
@@ -23,6 +24,11 @@ pub struct WalletSettings {
     pub max_fee_rate: u64,
     /// The most that the wallet pays at once, in satoshis.
     pub pay_limit: u64,
+    /// What decides whether an invoice is paid.
+    pub payment_rules: PaymentRules,
+    /// Where the node publishes the transactions of its mempool, such as `tcp://127.0.0.1:28332`, if that is
+    /// not where the node itself says.
+    pub transaction_feed: Option<String>,
     /// Where this process listens: no payee may have the wallet ask there.
     pub own_listeners: OwnListeners,
 }
@@ -45,6 +51,8 @@ impl WalletSettings {
             fee_rate: 100,
             max_fee_rate: 1000,
             pay_limit: MAX_SATOSHIS,
+            payment_rules: PaymentRules::default(),
+            transaction_feed: None,
             own_listeners: OwnListeners::default(),
         }
     }

@@ -122,7 +122,11 @@ impl<S: WalletStore> Wallet<S> {
         Ok(self.store.execute(see).await?)
     }
 
-    async fn is_fee_sufficient(&self, node: &NodeRpc, entry: MempoolEntry) -> Result<bool, Error> {
+    pub(crate) async fn is_fee_sufficient(
+        &self,
+        node: &NodeRpc,
+        entry: MempoolEntry,
+    ) -> Result<bool, Error> {
         let MempoolEntry { fee, size, parents } = entry;
         let payment = Payment { fee, size, parents };
         match payment.check(node, self.demand()).await {

@@ -12,12 +12,16 @@ impl<S: WalletStore> Wallet<S> {
         let invoice = self.invoice(id).await?;
         self.check_payable(&invoice)?;
         let description = format!("invoice {id}");
+        let (script, key) = self.keys.destination(invoice.number)?;
+        if let Some(hash) = script.public_key_hash() {
+            self.watch_script(*hash, key).await?;
+        }
         let rate = FeeRate { satoshis: self.quoted_fee_rate(), bytes: 1000 };
         Ok(Terms {
             network: self.settings.network,
             destinations: vec![Destination {
-                satoshis: invoice.satoshis,
-                script: self.keys.destination(invoice.number)?.0,
+                satoshis: self.due(&invoice).await?,
+                script,
                 description: description.clone(),
             }],
             created_at: invoice.created_at,

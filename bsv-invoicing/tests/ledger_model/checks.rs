@@ -24,6 +24,9 @@ pub(crate) fn check(rows: &MemoryRows, told: &Told, network: &Network) {
     let stored = stored.map(|(number, it)| (*number, (it.txid, it.purpose, it.state, it.was_seen)));
     same(stored, expected, "transactions");
     same(rows.raw_transactions.keys(), told.entries.keys(), "bytes of transactions");
+    let txid = |it: &Entry| network.transactions[it.transaction].txid;
+    let expected = told.entries.iter().map(|(number, it)| (txid(it), *number));
+    same_set(rows.transaction_numbers.keys().copied(), expected, "numbers of transactions");
 
     let expected = told
         .receipts()
@@ -73,6 +76,10 @@ fn check_invoices(rows: &MemoryRows, told: &Told) {
     };
     let expected = told.entries.iter().flat_map(paying);
     same_set(rows.incoming.keys().copied(), expected, "which transactions pay which invoices");
+    let received = told.invoices.keys().map(|it| (*it, told.received(*it)));
+    let stored = |it: &u64| rows.received_for.get(it).copied().unwrap_or_default();
+    let stored = told.invoices.keys().map(|it| (*it, stored(it)));
+    same(stored, received, "what was received");
 }
 
 fn check_payments(rows: &MemoryRows, told: &Told) {
@@ -217,9 +224,9 @@ impl Replay {
             let heard = match it.purpose {
                 Purpose::Cancellation(_) => continue,
                 Purpose::Outgoing(payment) => self.outgoing.get(&payment),
-                Purpose::Incoming(_) | Purpose::Recovered => self.incoming.get(number),
+                _ => self.incoming.get(number),
             };
-            let is_strangers = matches!(it.purpose, Purpose::Incoming(_) | Purpose::Recovered);
+            let is_strangers = it.purpose.is_from_outside();
             // What strangers offer, and the network has not taken, is not told.
             let is_untold =
                 state == Heard::Open || (matches!(state, Heard::Lost(_)) && !it.was_seen);

@@ -5,10 +5,11 @@ use std::ops::Bound;
 
 use bsv_invoicing::ledger::rows::{
     Accounts, AllFigures, AuditLog, CatchUp, Damaged, Engine, Events, Expiries, FollowedTip,
-    FollowedTransactions, IdempotencyAges, IdempotentAnswers, InFlight, Incoming, Invoices,
-    KeyRange, Kind, Messages, MinedAt, Order, Outgoing, OutgoingByUrl, Owner, Proofs,
-    RawTransactions, ReadTable, Receipts, Refunds, Reservations, RowsOf, Spendable, Spends, Table,
-    Transactions, Users,
+    FollowedTransactions, IdempotencyAges, IdempotentAnswers, Immature, InFlight, Incoming,
+    Invoices, KeyRange, Kind, Marked, Messages, MinedAt, Order, Outgoing, OutgoingByUrl, Owner,
+    Proofs, RawTransactions, ReadTable, Receipts, ReceivedFor, Refunds, Rescan, Reservations,
+    RowsOf, Rules, Spendable, Spends, Table, TransactionNumbers, Transactions, Users, WatchBacklog,
+    Watched,
 };
 use bsv_invoicing::ledger::{Books, Command, Refusal};
 use bsv_store::KeyEvent;
@@ -91,12 +92,20 @@ memory_rows! {
     followed_tip: FollowedTip,
     catch_up: CatchUp,
     accounts: Accounts,
+    rules: Rules,
+    watched: Watched,
+    watch_backlog: WatchBacklog,
+    rescan: Rescan,
     transactions: Transactions,
+    transaction_numbers: TransactionNumbers,
     raw_transactions: RawTransactions,
     receipts: Receipts,
     spendable: Spendable,
+    immature: Immature,
     spends: Spends,
     incoming: Incoming,
+    received_for: ReceivedFor,
+    marked: Marked,
     in_flight: InFlight,
     refunds: Refunds,
     outgoing: Outgoing,

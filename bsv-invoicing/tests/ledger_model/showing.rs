@@ -169,7 +169,7 @@ impl World {
         let (came_at, at) = (self.now(), self.at(&self.rows));
         self.execute(&Recover { found: vec![found] }, |world, _| {
             let outputs = BTreeMap::from([(0, Output { satoshis, key, invoice: to_invoice })]);
-            let new = (index, Purpose::Recovered, came_at);
+            let new = (index, Purpose::Found, came_at);
             world.told.add(last + 1, new, outputs, spent.into_iter().collect());
             world.told.entries.get_mut(&(last + 1)).unwrap().proofs = u32::from(is_mined);
             let state = block.map_or(TransactionState::Seen, TransactionState::Mined);

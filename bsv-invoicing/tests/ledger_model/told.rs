@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use bsv_invoicing::{
-    Chain, FollowedUntil, KeyPath, Purpose, ReceiptKey, Timestamp, TransactionState,
+    Chain, FollowedUntil, KeyPath, Purpose, ReceiptKey, Received, Timestamp, TransactionState,
 };
 
 pub(crate) const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -285,6 +285,23 @@ impl Told {
             ((base + worth, key), output.satoshis)
         });
         placed.collect()
+    }
+
+    /// What counts of what was paid to an invoice.
+    pub(crate) fn received(&self, invoice: u64) -> Received {
+        let end = self.invoices[&invoice].expires_at;
+        let mut received = Received::default();
+        for (_, output, maker) in self.receipts().filter(|(_, _, maker)| counts(maker.state)) {
+            if output.invoice != Some(invoice) {
+                continue;
+            }
+            let it = if maker.at < end { &mut received.in_time } else { &mut received.late };
+            match maker.state {
+                TransactionState::Mined(_) => it.mined += output.satoshis,
+                _ => it.unconfirmed += output.satoshis,
+            }
+        }
+        received
     }
 
     /// What counts of what was paid to an invoice in time.

@@ -12,6 +12,7 @@ mod idempotency;
 mod ids;
 mod making;
 mod money;
+mod noticed;
 mod pages;
 mod payments;
 mod refunds;
@@ -86,6 +87,11 @@ pub(crate) async fn run<P: Place>() {
     check::<P>("an invoice is paid once, by what is in flight for it", payments::received).await;
     check::<P>("only who pays first says where refunds go", refunds::first_payer).await;
     check::<P>("refunds go to who sent the payment that counts", refunds::shown_payment).await;
+    check::<P>("what the network shows is noticed, in parts too", noticed::in_parts).await;
+    check::<P>("what was offered is noticed once", noticed::offered).await;
+    check::<P>("rules decide whether an invoice is paid", noticed::by_rules).await;
+    check::<P>("what a coinbase transaction makes matures", noticed::coinbase).await;
+    check::<P>("keys of the backlog are watched", noticed::backlog).await;
     check::<P>("what the network refuses is shown to nobody", payments::refused).await;
     check::<P>("what was refused counts if the network shows it", payments::refused_and_shown)
         .await;

@@ -1,4 +1,6 @@
-use bsv_tx::{BlockHash, BlockHeader, DecodeError, MerkleBranch, Reader, Transaction, Txid};
+use bsv_tx::{
+    BlockHash, BlockHeader, DecodeError, MerkleBranch, Reader, Transaction, Txid, sha256d,
+};
 
 use super::NodeRpc;
 use crate::error::NodeError;
@@ -30,9 +32,9 @@ impl NodeRpc {
             Err(NodeError::Rejected { code: super::code::NOT_FOUND, .. }) => return Ok(None),
             answer => answer?,
         };
-        let mut source = Source { answer, bytes: Vec::new() };
-        let beginning = source.read(|reader| Ok((BlockHeader::read(reader)?, reader.var_int()?)));
-        let (header, left) = beginning.await?;
+        let mut source = Source { answer, bytes: Vec::new(), decoded: 0 };
+        let read = |reader: &mut Reader<'_>| Ok((BlockHeader::read(reader)?, reader.var_int()?));
+        let ((header, left), _) = source.read(read).await?;
         if header.block_hash() != *hash {
             let reason = format!("it is block {}, not {hash}", header.block_hash());
             return Err(NodeError::unexpected(METHOD, reason));
@@ -52,9 +54,9 @@ impl BlockStream<'_> {
             }
             return Ok(None);
         }
-        let transaction = self.source.read(Transaction::read).await?;
+        let (transaction, bytes) = self.source.read(Transaction::read).await?;
         self.left -= 1;
-        self.txids.push(transaction.txid());
+        self.txids.push(Txid::from_bytes(sha256d(bytes)));
         Ok(Some(transaction))
     }
 
@@ -68,30 +70,36 @@ impl BlockStream<'_> {
 #[derive(Debug)]
 struct Source<'a> {
     answer: AnswerStream<'a>,
-    /// What was read and not decoded yet.
+    /// What was read last.
     bytes: Vec<u8>,
+    /// How much of that was decoded.
+    decoded: usize,
 }
 
 impl Source<'_> {
     async fn is_at_end(&mut self) -> Result<bool, NodeError> {
-        Ok(self.bytes.is_empty() && !self.answer.read_hex(&mut self.bytes).await?)
+        let is_decoded = self.decoded == self.bytes.len();
+        Ok(is_decoded && !self.answer.read_hex(&mut self.bytes).await?)
     }
 
+    /// Decodes what comes next. Answers it with its bytes.
     async fn read<T>(
         &mut self,
         decode: impl Fn(&mut Reader<'_>) -> Result<T, DecodeError>,
-    ) -> Result<T, NodeError> {
+    ) -> Result<(T, &[u8]), NodeError> {
         loop {
-            let mut reader = Reader::new(&self.bytes);
+            let mut reader = Reader::new(&self.bytes[self.decoded..]);
             let missing = match decode(&mut reader) {
                 Ok(value) => {
-                    let read_len = self.bytes.len() - reader.remaining();
-                    self.bytes.drain(..read_len);
-                    return Ok(value);
+                    let end = self.bytes.len() - reader.remaining();
+                    let start = std::mem::replace(&mut self.decoded, end);
+                    return Ok((value, &self.bytes[start..end]));
                 }
                 Err(DecodeError::UnexpectedEnd { missing }) => missing,
                 Err(error) => return Err(NodeError::unexpected(METHOD, error.to_string())),
             };
+            self.bytes.drain(..self.decoded);
+            self.decoded = 0;
             // What a long list announces is not all that is missing: twice as much is tried then.
             let missing = usize::try_from(missing).unwrap_or(usize::MAX).max(self.bytes.len());
             let wanted = self.bytes.len().saturating_add(missing);

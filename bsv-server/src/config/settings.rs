@@ -1,8 +1,8 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 
-use bsv_invoicing::MAX_SATOSHIS;
 use bsv_invoicing::dpp::Merchant;
+use bsv_invoicing::{LatePayments, MAX_SATOSHIS};
 use bsv_tx::Network;
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -110,6 +110,14 @@ pub(super) struct WalletSettings {
     pub(super) pay_limit_satoshis: u64,
     /// In satoshis per 1000 bytes.
     pub(super) max_fee_rate: u64,
+    /// In satoshis.
+    pub(super) underpaid_tolerance: u64,
+    pub(super) late_payments: LatePaymentsSetting,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) zero_conf_limit_satoshis: Option<u64>,
+    /// Where the node says that it publishes transactions, unless it is set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) zmq: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) tls: Option<TlsFiles>,
     pub(super) merchant: MerchantSettings,
@@ -126,8 +134,28 @@ impl Default for WalletSettings {
             pay_limit_satoshis: MAX_SATOSHIS,
             // Twice what payees asked for when fees were higher.
             max_fee_rate: 1000,
+            underpaid_tolerance: 0,
+            late_payments: LatePaymentsSetting::Hold,
+            zero_conf_limit_satoshis: None,
+            zmq: None,
             tls: None,
             merchant: MerchantSettings::default(),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) enum LatePaymentsSetting {
+    Hold,
+    Accept,
+}
+
+impl From<LatePaymentsSetting> for LatePayments {
+    fn from(setting: LatePaymentsSetting) -> Self {
+        match setting {
+            LatePaymentsSetting::Hold => Self::Hold,
+            LatePaymentsSetting::Accept => Self::Accept,
         }
     }
 }

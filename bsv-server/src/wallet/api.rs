@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use bsv_invoicing::{
     BadIdempotencyKey, Error, IdempotencyKey, IncomingPayment, Invoice, InvoiceDraft, PayDraft,
-    UserDraft, Wallet,
+    Settlement, Timestamp, UserDraft, Wallet,
 };
 use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue, LINK, LOCATION};
 use hyper::http::request::Parts;
@@ -28,16 +28,20 @@ pub(crate) enum Route {
     Invoices,
     Invoice,
     Payments,
+    Settlement,
+    Mark,
     Pay,
     Users,
     User,
     Balance,
 }
 
-const ROUTES: [Declared<Route>; 7] = [
+const ROUTES: [Declared<Route>; 9] = [
     ("/api/v1/invoices", "GET, HEAD, POST", Route::Invoices),
     ("/api/v1/invoices/{id}", "GET, HEAD, DELETE", Route::Invoice),
     ("/api/v1/invoices/{id}/payments", "GET, HEAD", Route::Payments),
+    ("/api/v1/invoices/{id}/settlement", "GET, HEAD", Route::Settlement),
+    ("/api/v1/invoices/{id}/mark", "POST", Route::Mark),
     ("/api/v1/pay", "POST", Route::Pay),
     ("/api/v1/users", "POST", Route::Users),
     ("/api/v1/users/{id}", "GET, HEAD", Route::User),
@@ -122,6 +126,12 @@ impl WalletApi {
                 let payments: Vec<_> = payments.iter().map(PaymentJson::new).collect();
                 Ok(answer::json(StatusCode::OK, &payments))
             }
+            Route::Settlement => {
+                let settlement = self.wallet.settlement(id).await?;
+                let body = SettlementJson::new(&settlement, self.wallet.expiry_time());
+                Ok(answer::json(StatusCode::OK, &body))
+            }
+            Route::Mark => self.mark(id, request).await,
             Route::Pay => Box::pin(self.pay(request)).await,
             Route::Users => self.create_user(request).await,
             Route::User => {
@@ -148,6 +158,15 @@ impl WalletApi {
         let mut answer = answer::json_text(StatusCode::CREATED, body);
         set_location(&mut answer, ["/api/v1/invoices/", invoice.id.as_str()].concat());
         Ok(self.with_payment_url(answer, &invoice))
+    }
+
+    async fn mark(&self, id: &str, request: Received<'_>) -> Result<Answer, Problem> {
+        check_content_type(request.headers())?;
+        let MarkJson { state } = MarkJson::parse(request.body())?;
+        let MarkedState::Paid = state;
+        let invoice = self.wallet.mark_paid(id).await?;
+        let body = invoice.to_json(self.wallet.expiry_time());
+        Ok(self.with_payment_url(answer::json_text(StatusCode::OK, body), &invoice))
     }
 
     async fn create_user(&self, request: Received<'_>) -> Result<Answer, Problem> {
@@ -177,6 +196,61 @@ impl WalletApi {
 #[derive(serde::Serialize)]
 struct BalanceJson {
     satoshis: u64,
+}
+
+/// What somebody decides about an invoice.
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MarkJson {
+    state: MarkedState,
+}
+
+#[derive(serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum MarkedState {
+    Paid,
+}
+
+impl MarkJson {
+    fn parse(body: &[u8]) -> Result<Self, Problem> {
+        serde_json::from_slice(body).map_err(|error| {
+            let detail = format!("the body must be {{\"state\":\"paid\"}}: {error}");
+            Problem::new(StatusCode::BAD_REQUEST, "malformed-body", detail)
+        })
+    }
+}
+
+/// Where an invoice stands, in numbers.
+#[derive(serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+struct SettlementJson {
+    state: &'static str,
+    satoshis: u64,
+    paid_satoshis: u64,
+    due_satoshis: u64,
+    overpaid_satoshis: u64,
+    late: bool,
+    confirmations: Option<u32>,
+    contested: bool,
+    marked: bool,
+}
+
+impl SettlementJson {
+    fn new(settlement: &Settlement, now: Timestamp) -> Self {
+        let Settlement { invoice, paid, due, overpaid, late, confirmations, contested, marked } =
+            settlement;
+        Self {
+            state: invoice.state(now).name(),
+            satoshis: invoice.satoshis,
+            paid_satoshis: *paid,
+            due_satoshis: *due,
+            overpaid_satoshis: *overpaid,
+            late: *late,
+            confirmations: *confirmations,
+            contested: *contested,
+            marked: *marked,
+        }
+    }
 }
 
 /// What was paid towards an invoice.

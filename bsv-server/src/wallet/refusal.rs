@@ -45,7 +45,7 @@ impl From<&Error> for Problem {
             Error::FeeTooLow { .. } => impossible("fee-too-low", text),
             Error::TooManyAncestors { .. } => impossible("too-many-ancestors", text),
             Error::NotFinal { .. } => impossible("not-final", text),
-            Error::Underpaid { .. } => impossible("underpaid", text),
+            Error::Underpaid { .. } | Error::Late => impossible("underpaid", text),
             Error::Waiting => impossible("payment-waiting", text),
             Error::UnpayableTerms(_) => impossible("unpayable-terms", text),
             Error::EarlierAttempt(_) => {

@@ -52,6 +52,7 @@ fn older_directories_say_the_same_as_ever() {
         (3, "found", &of_identities),
         (4, "found", &of_identities),
         (5, "made", &[]),
+        (6, "made", &[]),
     ] {
         let mut site = Site::new();
         site.set_env("BSV_LOG", "error");

@@ -36,3 +36,4 @@ mod receiving;
 mod receiving_in_flight;
 mod receiving_refusals;
 mod turns;
+mod watching;

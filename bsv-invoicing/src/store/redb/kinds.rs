@@ -9,15 +9,17 @@ use crate::ledger::figures::Figures;
 use crate::ledger::idempotency::{Answered, Route};
 use crate::ledger::rows::{
     AccountStart, Accounts, AllFigures, CatchUp, Damaged, Events, Expiries, FollowedBlock,
-    FollowedTip, FollowedTransactions, IdempotencyAges, IdempotentAnswers, InFlight, Incoming,
-    Invoices, Messages, MinedAt, Outgoing, OutgoingByUrl, Owner, Proofs, RawTransactions, Receipts,
-    Refunds, Reservations, Spendable, Spends, Transactions, Users,
+    FollowedTip, FollowedTransactions, IdempotencyAges, IdempotentAnswers, Immature, InFlight,
+    Incoming, Invoices, Marked, Messages, MinedAt, Outgoing, OutgoingByUrl, Owner, Proofs,
+    RawTransactions, Receipts, ReceivedFor, Refunds, Rescan, RescanFrom, Reservations, Rules,
+    Spendable, Spends, TransactionNumbers, Transactions, Users, WatchBacklog, Watched,
 };
 use crate::model::coin::{Chain, KeyPath};
 use crate::model::invoice::Invoice;
 use crate::model::invoice_id::InvoiceId;
 use crate::model::payment::{OutgoingRecord, PeerChannel};
 use crate::model::receipt::{Receipt, ReceiptKey};
+use crate::model::settlement::{Counting, LatePayments, PaymentRules, Received};
 use crate::model::time::Timestamp;
 use crate::model::transaction::{
     BlockPlace, FollowedUntil, FoundProof, Proof, Purpose, TransactionRecord, TransactionState,
@@ -183,6 +185,75 @@ stored_kind! {
     };
 }
 
+// The tolerance for what is missing, whether late payments are accepted, and the limit above which only what
+// is in blocks counts.
+stored_kind! {
+    Rules in "rules": () => (u64, bool, Option<u64>);
+    key _key: (), { let () = _key; Ok(()) };
+    row row: (
+        row.underpaid_tolerance, row.late == LatePayments::Accept, row.zero_conf_limit,
+    ), |_key, row| {
+        let (underpaid_tolerance, accepts_late, zero_conf_limit) = row;
+        let late = if accepts_late { LatePayments::Accept } else { LatePayments::Hold };
+        Ok(PaymentRules { underpaid_tolerance, late, zero_conf_limit })
+    };
+}
+
+// Account, chain and index of the key.
+stored_kind! {
+    Watched in "watched": [u8; 20] => (u32, u8, u32);
+    key key: *key, Ok(key);
+    row row: stored_path(row), |_key, row| path(row);
+}
+
+stored_kind! {
+    WatchBacklog in "watch backlog": (u32, u8, u32) => u32;
+    key key: stored_path(key), path(key);
+    row row: *row, |_key, row| Ok(row);
+}
+
+// Whether what follows is a height, and not a time.
+stored_kind! {
+    Rescan in "rescan": () => (bool, u64);
+    key _key: (), { let () = _key; Ok(()) };
+    row row: match row {
+        RescanFrom::Height(height) => (true, u64::from(*height)),
+        RescanFrom::Time(time) => (false, time.as_micros()),
+    }, |_key, row| match row {
+        (false, time) => Ok(RescanFrom::Time(Timestamp::from_micros(time))),
+        (true, height) => u32::try_from(height)
+            .map(RescanFrom::Height)
+            .map_err(|_| Damaged("a height beyond all blocks".to_owned())),
+    };
+}
+
+stored_kind! {
+    TransactionNumbers in "transaction numbers": ([u8; 32], u64) => ();
+    key key: (*key.0.as_bytes(), key.1), Ok((Txid::from_bytes(key.0), key.1));
+    row _row: (), |_key, _row| Ok(());
+}
+
+// What came in time, and what came late: of each what is in no block, and what is in blocks.
+stored_kind! {
+    ReceivedFor in "received for": u64 => [u64; 4];
+    key key: *key, Ok(key);
+    row row: [
+        row.in_time.unconfirmed, row.in_time.mined, row.late.unconfirmed, row.late.mined,
+    ], |_key, row| {
+        let [unconfirmed, mined, late_unconfirmed, late_mined] = row;
+        Ok(Received {
+            in_time: Counting { unconfirmed, mined },
+            late: Counting { unconfirmed: late_unconfirmed, mined: late_mined },
+        })
+    };
+}
+
+stored_kind! {
+    Marked in "marked": u64 => u64;
+    key key: *key, Ok(key);
+    row row: row.as_micros(), |_key, row| Ok(Timestamp::from_micros(row));
+}
+
 // Txid, purpose and number of the invoice or payment, state, satoshis, when it came, and height and hash
 // of its block.
 stored_kind! {
@@ -206,7 +277,7 @@ stored_kind! {
         row.satoshis, row.key.account, row.key.chain as u8, row.key.index, row.spender,
     ), |_key, row| {
         let (satoshis, account, chain, index, spender) = row;
-        Ok(Receipt { satoshis, key: KeyPath { account, chain: chain_of(chain)?, index }, spender })
+        Ok(Receipt { satoshis, key: path((account, chain, index))?, spender })
     };
 }
 
@@ -215,6 +286,13 @@ stored_kind! {
     key key: (key.0, key.1.maker, key.1.vout),
         Ok((key.0, ReceiptKey { maker: key.1, vout: key.2 }));
     row row: *row, |_key, row| Ok(row);
+}
+
+stored_kind! {
+    Immature in "immature": (u32, u64, u32) => ();
+    key key: (key.0, key.1.maker, key.1.vout),
+        Ok((key.0, ReceiptKey { maker: key.1, vout: key.2 }));
+    row _row: (), |_key, _row| Ok(());
 }
 
 stored_kind! {
@@ -370,8 +448,16 @@ fn route(number: u8) -> Result<Route, Damaged> {
     Route::of_number(number).ok_or_else(|| Damaged("a key of an unknown route".to_owned()))
 }
 
+fn stored_path(path: &KeyPath) -> (u32, u8, u32) {
+    (path.account, path.chain as u8, path.index)
+}
+
+fn path((account, chain, index): (u32, u8, u32)) -> Result<KeyPath, Damaged> {
+    Ok(KeyPath { account, chain: chain_of(chain)?, index })
+}
+
 fn chain_of(chain: u8) -> Result<Chain, Damaged> {
-    [Chain::Receive, Chain::Change]
+    [Chain::Receive, Chain::Change, Chain::User]
         .into_iter()
         .find(|known| *known as u8 == chain)
         .ok_or_else(|| Damaged("a coin of an unknown chain".to_owned()))
@@ -387,7 +473,8 @@ fn transaction_row(record: &TransactionRecord) -> Stored<'static, TransactionRow
         Purpose::Incoming(invoice) => (1, invoice),
         Purpose::Outgoing(payment) => (2, payment),
         Purpose::Cancellation(payment) => (3, payment),
-        Purpose::Recovered => (4, 0),
+        Purpose::Found => (4, 0),
+        Purpose::Coinbase => (5, 0),
     };
     let state = match record.state {
         TransactionState::Offered => 1,
@@ -434,7 +521,8 @@ fn transaction(row: Stored<'_, TransactionRow>) -> Result<TransactionRecord, Dam
             1 => Purpose::Incoming(subject),
             2 => Purpose::Outgoing(subject),
             3 => Purpose::Cancellation(subject),
-            4 => Purpose::Recovered,
+            4 => Purpose::Found,
+            5 => Purpose::Coinbase,
             _ => return Err(damaged("of an unknown purpose")),
         },
         state,

@@ -12,46 +12,66 @@ use crate::wallet::Wallet;
 use crate::wallet::node::away;
 
 /// What the node's main chain is to the block up to which it was followed.
-enum Fork {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fork {
     /// It still holds the block.
     None,
     /// It left the chain of the block after this height.
     After(u32),
-    /// The node does not know the block, and has not come to its height: it is still reading blocks.
+    /// It is another chain, or the node is still reading blocks: nothing follows from what it lacks.
+    OtherChain,
+}
+
+impl Fork {
+    /// The height after which the main chain has changed.
+    pub(super) fn height(self) -> Option<u32> {
+        match self {
+            Self::After(height) => Some(height),
+            Self::None | Self::OtherChain => None,
+        }
+    }
+}
+
+/// What the node knows of the block up to which its chain was followed.
+enum Place {
+    /// It is in the main chain, or left it after this height.
+    Known(Fork),
+    /// The node does not know it, and has not come to its height: it is still reading blocks.
     NotYetKnown,
-    /// The node does not know the block.
+    /// The node does not know it.
     Unknown,
 }
 
 impl<S: WalletStore> Wallet<S> {
     /// Notices which blocks have left the main chain since it was followed up to `last` or, if that is not
-    /// known, to the block that is stored. Answers whether the node follows another chain altogether.
+    /// known, to the block that is stored.
     pub(super) async fn forget_lost_blocks(
         &self,
         node: &NodeRpc,
         tip: ChainTip,
         last: Option<ChainTip>,
-    ) -> Result<bool, Error> {
+    ) -> Result<Fork, Error> {
         let last = match last {
             Some(ChainTip { height, hash, .. }) => Some(FollowedBlock { height, hash }),
             None => self.store.get(GetFollowedTip).await?,
         };
-        let fork = match last {
-            Some(last) => fork(node, tip, last).await?,
+        let place = match last {
+            Some(last) => place(node, tip, last).await?,
             // The store is of a version that did not keep it.
-            None => Fork::After(0),
+            None => Place::Known(Fork::After(0)),
         };
-        match fork {
-            Fork::None => Ok(false),
-            Fork::After(height) => {
-                self.forget_blocks_after(node, height).await?;
-                Ok(false)
+        match place {
+            Place::Known(fork) => {
+                if let Some(height) = fork.height() {
+                    self.forget_blocks_after(node, height).await?;
+                }
+                Ok(fork)
             }
-            Fork::NotYetKnown => {
+            Place::NotYetKnown => {
                 tracing::warn!("the node has not come to the block up to which it was followed");
-                Ok(true)
+                Ok(Fork::OtherChain)
             }
-            Fork::Unknown => {
+            Place::Unknown => {
                 let (kept, lost) = self.forget_blocks_after(node, 0).await?;
                 let is_other_chain = kept == 0;
                 if is_other_chain {
@@ -61,7 +81,7 @@ impl<S: WalletStore> Wallet<S> {
                          ({lost} more are missing now)"
                     );
                 }
-                Ok(is_other_chain)
+                Ok(if is_other_chain { Fork::OtherChain } else { Fork::After(0) })
             }
         }
     }
@@ -88,16 +108,18 @@ impl<S: WalletStore> Wallet<S> {
 }
 
 /// Finds where the main chain has left the chain of a block, however long ago.
-async fn fork(node: &NodeRpc, tip: ChainTip, last: FollowedBlock) -> Result<Fork, Error> {
+async fn place(node: &NodeRpc, tip: ChainTip, last: FollowedBlock) -> Result<Place, Error> {
     let mut hash = last.hash;
     let mut is_first = true;
     loop {
         let block = node.block_header(&hash).await.map_err(away)?;
         let Some(block) = block else {
-            return Ok(if tip.height < last.height { Fork::NotYetKnown } else { Fork::Unknown });
+            let is_behind = tip.height < last.height;
+            return Ok(if is_behind { Place::NotYetKnown } else { Place::Unknown });
         };
         if block.in_main_chain {
-            return Ok(if is_first { Fork::None } else { Fork::After(block.height) });
+            let fork = if is_first { Fork::None } else { Fork::After(block.height) };
+            return Ok(Place::Known(fork));
         }
         hash = block.header.previous_block;
         is_first = false;

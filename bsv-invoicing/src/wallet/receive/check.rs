@@ -56,10 +56,10 @@ impl<S: WalletStore> Wallet<S> {
     ) -> Result<(), Error> {
         if invoice.in_flight {
             // It may have been sent already: nothing that is found now could take that back.
-            return self.check_outputs(invoice, receipts);
+            return self.check_outputs(invoice, receipts).await;
         }
         self.check_payable(invoice)?;
-        self.check_outputs(invoice, receipts)?;
+        self.check_outputs(invoice, receipts).await?;
         let node = &self.node()?.receiving;
         check_final(node, transaction).await?;
         self.check_inputs(node, transaction).await
@@ -80,24 +80,27 @@ impl<S: WalletStore> Wallet<S> {
             .collect())
     }
 
-    fn check_outputs(&self, invoice: &Invoice, receipts: &[NewReceipt]) -> Result<(), Error> {
-        let asked = invoice.satoshis;
-        let reason = match receipts {
+    /// Fails if the outputs pay less than what is due.
+    async fn check_outputs(&self, invoice: &Invoice, receipts: &[NewReceipt]) -> Result<(), Error> {
+        let due = self.due(invoice).await?;
+        let paid = receipts.iter().fold(0_u64, |sum, it| sum.saturating_add(it.satoshis));
+        if paid >= due && !receipts.is_empty() {
+            return Ok(());
+        }
+        Err(Error::WrongOutputs(match receipts {
             [] => {
                 let (script, _) = self.keys.destination(invoice.number)?;
-                format!("no output pays {asked} satoshis to the script {}", script.to_hex())
+                format!("no output pays {due} satoshis to the script {}", script.to_hex())
             }
-            [only] if only.satoshis == asked => return Ok(()),
             [only] => format!(
-                "output {} pays {} satoshis to the invoice, which asks for {asked}",
-                only.vout, only.satoshis
+                "output {} pays {paid} satoshis to the invoice, which asks for {due}",
+                only.vout
             ),
-            [_, second, ..] => format!(
-                "output {} pays the invoice once more: one output of {asked} satoshis is asked for",
-                second.vout
+            several => format!(
+                "{} outputs pay {paid} satoshis together to the invoice, which asks for {due}",
+                several.len()
             ),
-        };
-        Err(Error::WrongOutputs(reason))
+        }))
     }
 
     /// Looks what a transaction spends, and whether its fee is sufficient.

@@ -1,0 +1,172 @@
+//! The network shows a transaction that pays scripts which are watched, or spends coins of the wallet, whether
+//! somebody told of it or not.
+
+use bsv_tx::{Transaction, Txid};
+
+use crate::ledger::rows::{ReadRows, Receipts, Rows, Spends, TransactionNumbers, Watched};
+use crate::ledger::{Books, Command, NewReceipt, Query};
+use crate::model::receipt::{Receipt, ReceiptKey};
+use crate::model::time::Timestamp;
+use crate::model::transaction::{Proof, Purpose, TransactionRecord};
+
+/// Takes in what the network shows of transactions, as far as it concerns the wallet. A transaction comes after
+/// those whose outputs it spends.
+#[derive(Clone, Debug)]
+pub struct Notice {
+    /// The transactions.
+    pub shown: Vec<Noticed>,
+    /// The time.
+    pub now: Timestamp,
+}
+
+/// A transaction that the network shows.
+#[derive(Clone, Debug)]
+pub struct Noticed {
+    /// The transaction.
+    pub transaction: Transaction,
+    /// Where it is.
+    pub place: ShownPlace,
+    /// When it was first seen, should the books not know it yet.
+    pub came_at: Timestamp,
+}
+
+/// Where the network shows a transaction.
+#[derive(Clone, Debug)]
+pub enum ShownPlace {
+    /// In the mempool.
+    Mempool {
+        /// Whether its fee is sufficient.
+        is_fee_sufficient: bool,
+    },
+    /// In a block of the main chain.
+    Block(Proof),
+}
+
+impl Command for Notice {
+    type Answer = ();
+
+    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
+        for Noticed { transaction, place, came_at } in &self.shown {
+            let Known { mut records, lacking } = known(&books.rows, transaction)?;
+            if !lacking.is_empty() {
+                records.push(books.note_found(transaction, &lacking, *came_at)?);
+            }
+            for (number, record) in records {
+                match place {
+                    ShownPlace::Mempool { is_fee_sufficient } => {
+                        books.see(number, record, *is_fee_sufficient, self.now)?;
+                    }
+                    ShownPlace::Block(proof) => books.mine(number, record, proof, self.now)?,
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What the books know of a transaction.
+#[derive(Clone, Copy, Debug)]
+pub struct GetKnown<T>(pub T);
+
+impl<T: AsRef<Transaction> + Send + 'static> Query for GetKnown<T> {
+    type Answer = Known;
+
+    fn run<R: ReadRows>(self, rows: &R) -> Result<Known, R::Error> {
+        known(rows, self.0.as_ref())
+    }
+}
+
+/// What the books know of a transaction, and what they do not.
+#[derive(Clone, Debug, Default)]
+pub struct Known {
+    /// Its numbers, and what is stored under each.
+    pub records: Vec<(u64, TransactionRecord)>,
+    /// What of it is the wallet's and is stored under none of them.
+    pub lacking: OwnParts,
+}
+
+/// What of a transaction is the wallet's.
+#[derive(Clone, Debug, Default)]
+pub struct OwnParts {
+    /// The outputs that pay its scripts.
+    pub receipts: Vec<NewReceipt>,
+    /// The receipts of it that are spent.
+    pub spends: Vec<ReceiptKey>,
+}
+
+impl OwnParts {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.receipts.is_empty() && self.spends.is_empty()
+    }
+}
+
+fn known<R: ReadRows>(rows: &R, transaction: &Transaction) -> Result<Known, R::Error> {
+    let records = records_of(rows, &transaction.txid())?;
+    let mut lacking = OwnParts::default();
+    for (vout, output) in (0_u32..).zip(&transaction.outputs) {
+        let Some(hash) = output.locking_script.public_key_hash() else { continue };
+        let Some(key) = rows.get::<Watched>(hash)? else { continue };
+        let mut is_stored = false;
+        for (maker, _) in &records {
+            let receipt = rows.get::<Receipts>(&ReceiptKey { maker: *maker, vout })?;
+            is_stored |= receipt.is_some();
+        }
+        if !is_stored {
+            lacking.receipts.push(NewReceipt { vout, satoshis: output.satoshis, key });
+        }
+    }
+    for input in &transaction.inputs {
+        let spent = &input.previous_output;
+        for (maker, _) in records_of(rows, &spent.txid)? {
+            let key = ReceiptKey { maker, vout: spent.vout };
+            if rows.get::<Receipts>(&key)?.is_none() {
+                continue;
+            }
+            let mut is_stored = false;
+            for (number, _) in &records {
+                is_stored |= rows.get::<Spends>(&(*number, key))?.is_some();
+            }
+            if !is_stored {
+                lacking.spends.push(key);
+            }
+        }
+    }
+    Ok(Known { records, lacking })
+}
+
+/// The numbers of a transaction, and what is stored under each.
+pub(crate) fn records_of<R: ReadRows>(
+    rows: &R,
+    txid: &Txid,
+) -> Result<Vec<(u64, TransactionRecord)>, R::Error> {
+    let numbers = rows.range::<TransactionNumbers>((*txid, 0)..=(*txid, u64::MAX))?;
+    let record = |number| Ok((number, super::effects::transaction(rows, number)?));
+    numbers.into_iter().map(|((_, number), ())| record(number)).collect()
+}
+
+impl<R: Rows> Books<R> {
+    /// Stores a transaction that was found, with what of it is the wallet's. The network has still to show it.
+    pub(crate) fn note_found(
+        &mut self,
+        transaction: &Transaction,
+        own: &OwnParts,
+        came_at: Timestamp,
+    ) -> Result<(u64, TransactionRecord), R::Error> {
+        let purpose = match transaction.is_coinbase() {
+            true => Purpose::Coinbase,
+            false => Purpose::Found,
+        };
+        let satoshis = own.receipts.iter().map(|receipt| receipt.satoshis).sum();
+        let (number, record) =
+            self.add_transaction(&transaction.into(), purpose, satoshis, came_at)?;
+        for NewReceipt { vout, satoshis, key } in own.receipts.iter().copied() {
+            let receipt = Receipt { satoshis, key, spender: None };
+            self.add_receipt(ReceiptKey { maker: number, vout }, &receipt)?;
+        }
+        for key in &own.spends {
+            self.add_spend(number, *key)?;
+        }
+        Ok((number, record))
+    }
+}

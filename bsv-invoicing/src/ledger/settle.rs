@@ -1,0 +1,170 @@
+//! What was received for an invoice, and whether that pays it.
+
+use std::collections::BTreeMap;
+
+use crate::ledger::events::EventCode;
+use crate::ledger::rows::{
+    Damaged, Expiries, Invoices, Marked, ReadRows, ReceivedFor, Rows, Rules,
+};
+use crate::ledger::{Books, Command, Query, Refusal};
+use crate::model::invoice::Invoice;
+use crate::model::receipt::{Receipt, ReceiptKey};
+use crate::model::settlement::{Counting, PaymentRules, Received};
+use crate::model::time::Timestamp;
+use crate::model::transaction::{TransactionRecord, TransactionState};
+
+/// Sets what decides whether an invoice is paid. Each invoice is judged by it when something changes that was
+/// paid to it.
+#[derive(Clone, Copy, Debug)]
+pub struct SetRules {
+    /// The rules.
+    pub rules: PaymentRules,
+}
+
+impl Command for SetRules {
+    type Answer = ();
+
+    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
+        books.rules = self.rules;
+        books.rows.put::<Rules>((), &self.rules)
+    }
+}
+
+/// The rules that were set last.
+#[derive(Clone, Copy, Debug)]
+pub struct GetRules;
+
+impl Query for GetRules {
+    type Answer = PaymentRules;
+
+    fn run<R: ReadRows>(self, rows: &R) -> Result<PaymentRules, R::Error> {
+        Ok(rows.get::<Rules>(&())?.unwrap_or_default())
+    }
+}
+
+/// Marks an invoice as paid, as its owner says, whatever was received.
+#[derive(Clone, Copy, Debug)]
+pub struct MarkPaid {
+    /// The number of the invoice.
+    pub invoice: u64,
+    /// The time.
+    pub now: Timestamp,
+}
+
+impl Command for MarkPaid {
+    type Answer = ();
+
+    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
+        let number = self.invoice;
+        let invoice = books.rows.get::<Invoices>(&number)?;
+        let invoice = invoice.filter(|invoice| invoice.deleted_at.is_none());
+        let invoice = invoice.ok_or(Refusal::UnknownInvoice(number))?;
+        let at = books.next_event_at(self.now);
+        if books.rows.get::<Marked>(&number)?.is_none() {
+            books.rows.put::<Marked>(number, &at)?;
+        }
+        let received = books.rows.get::<ReceivedFor>(&number)?.unwrap_or_default();
+        books.settle(invoice, received, false, at)
+    }
+}
+
+impl<R: Rows> Books<R> {
+    /// What receipts pay to invoices, in satoshis.
+    pub(crate) fn paid_by(
+        &self,
+        receipts: &[(ReceiptKey, Receipt)],
+    ) -> Result<BTreeMap<u64, u64>, R::Error> {
+        let mut paid = BTreeMap::<u64, u64>::new();
+        for (_, receipt) in receipts {
+            if let Some(invoice) = self.invoice_of(receipt.key)? {
+                let sum = paid.entry(invoice).or_default();
+                *sum = sum.saturating_add(receipt.satoshis);
+            }
+        }
+        Ok(paid)
+    }
+
+    /// Counts anew what was received for an invoice to which a transaction pays so much that has changed.
+    pub(crate) fn recount_invoice(
+        &mut self,
+        (number, satoshis): (u64, u64),
+        (before, after): (&TransactionRecord, &TransactionRecord),
+        was_in_flight: bool,
+        at: Timestamp,
+    ) -> Result<(), R::Error> {
+        let [old, new] = [before, after].map(|record| Slot::of(record.state));
+        if old == new && !was_in_flight {
+            return Ok(());
+        }
+        // Invoices that were found with the words alone are not there.
+        let Some(invoice) = self.rows.get::<Invoices>(&number)? else { return Ok(()) };
+        let stored = self.rows.get::<ReceivedFor>(&number)?;
+        let mut received = stored.unwrap_or_default();
+        let is_late = after.at >= invoice.expires_at;
+        let counting = if is_late { &mut received.late } else { &mut received.in_time };
+        if let Some(amount) = old.map(|slot| slot.amount(counting)) {
+            let wrong = || Damaged("an invoice has received less than what counts".to_owned());
+            *amount = amount.checked_sub(satoshis).ok_or_else(wrong)?;
+        }
+        if let Some(amount) = new.map(|slot| slot.amount(counting)) {
+            *amount = amount.saturating_add(satoshis);
+        }
+        if stored.unwrap_or_default() != received {
+            self.rows.put::<ReceivedFor>(number, &received)?;
+        }
+        self.settle(invoice, received, was_in_flight, at)
+    }
+
+    /// Notes that an invoice is paid, or is not any more. One that is open again, after a payment of it was
+    /// offered in vain, is looked at when it expires: it may have been looked at before.
+    fn settle(
+        &mut self,
+        mut invoice: Invoice,
+        received: Received,
+        was_in_flight: bool,
+        at: Timestamp,
+    ) -> Result<(), R::Error> {
+        let number = invoice.number;
+        let is_paid = self.rules.due(invoice.satoshis, received) == 0
+            || self.rows.get::<Marked>(&number)?.is_some();
+        let (is_deleted, expiry) = (invoice.deleted_at.is_some(), (invoice.expires_at, number));
+        match (invoice.payment_received_at, is_paid) {
+            (None, true) if !is_deleted => {
+                invoice.payment_received_at = Some(at);
+                self.rows.put::<Invoices>(number, &invoice)?;
+                self.append_event(at, EventCode::InvoicePaid, number)
+            }
+            (Some(_), false) => {
+                invoice.payment_received_at = None;
+                self.rows.put::<Invoices>(number, &invoice)?;
+                if !is_deleted {
+                    self.rows.put::<Expiries>(expiry, &())?;
+                }
+                self.append_event(at, EventCode::InvoiceUnpaid, number)
+            }
+            (None, false) if was_in_flight && !is_deleted => self.rows.put::<Expiries>(expiry, &()),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Where what a transaction pays is counted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Slot {
+    Unconfirmed,
+    Mined,
+}
+
+impl Slot {
+    fn of(state: TransactionState) -> Option<Self> {
+        let slot = if state.block().is_some() { Self::Mined } else { Self::Unconfirmed };
+        state.counts().then_some(slot)
+    }
+
+    fn amount(self, counting: &mut Counting) -> &mut u64 {
+        match self {
+            Self::Unconfirmed => &mut counting.unconfirmed,
+            Self::Mined => &mut counting.mined,
+        }
+    }
+}

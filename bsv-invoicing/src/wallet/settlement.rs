@@ -1,0 +1,48 @@
+//! What was received towards an invoice, and what its owner decides about that.
+
+use crate::error::Error;
+use crate::ledger::MarkPaid;
+use crate::ledger::queries::{GetReceived, GetReceivedSum};
+use crate::model::invoice::Invoice;
+use crate::model::settlement::Settlement;
+use crate::store::WalletStore;
+use crate::wallet::Wallet;
+use crate::wallet::invoices::of_invoice;
+
+impl<S: WalletStore> Wallet<S> {
+    /// Where an invoice stands, in numbers.
+    pub async fn settlement(&self, id: &str) -> Result<Settlement, Error> {
+        let invoice = self.invoice(id).await?;
+        let stored = self.store.list(GetReceived(invoice.number)).await?;
+        let paid = stored.received.sum();
+        let is_paid = invoice.payment_received_at.is_some();
+        let due = self.settings.payment_rules.due(invoice.satoshis, stored.received);
+        Ok(Settlement {
+            paid,
+            due: if is_paid { 0 } else { due },
+            overpaid: paid.saturating_sub(invoice.satoshis),
+            late: stored.received.late.sum() > 0,
+            confirmations: stored.confirmations,
+            contested: stored.contested,
+            marked: stored.marked,
+            invoice,
+        })
+    }
+
+    /// Marks an invoice as paid, whatever was received. That is not undone.
+    pub async fn mark_paid(&self, id: &str) -> Result<Invoice, Error> {
+        let invoice = self.invoice(id).await?.number;
+        let marked = self.store.execute(MarkPaid { invoice, now: self.now() }).await;
+        marked.map_err(|error| of_invoice(id, error))?;
+        self.invoice(id).await
+    }
+
+    /// What an invoice still asks for, in satoshis.
+    pub(crate) async fn due(&self, invoice: &Invoice) -> Result<u64, Error> {
+        if invoice.payment_received_at.is_some() {
+            return Ok(0);
+        }
+        let received = self.store.get(GetReceivedSum(invoice.number)).await?;
+        Ok(self.settings.payment_rules.due(invoice.satoshis, received))
+    }
+}

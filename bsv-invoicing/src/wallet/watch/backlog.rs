@@ -1,0 +1,35 @@
+//! Keys that are to be watched, and whose hashes are not known yet: those of invoices of older versions, and
+//! those that may have been given out after a backup was made.
+
+use std::sync::Arc;
+
+use bsv_tx::KeyError;
+
+use crate::error::Error;
+use crate::ledger::{GetWatchBacklog, WatchBacklogged};
+use crate::model::coin::KeyPath;
+use crate::store::{WalletStore, WalletStoreError};
+use crate::wallet::Wallet;
+
+/// How many keys are derived at once.
+const KEYS_AT_ONCE: u32 = 1000;
+
+impl<S: WalletStore> Wallet<S> {
+    /// Watches all keys of the backlog.
+    pub(super) async fn watch_backlog(&self) -> Result<(), Error> {
+        while let Some((from, end)) = self.store.get(GetWatchBacklog).await? {
+            let until = from.index.saturating_add(KEYS_AT_ONCE).min(end);
+            let keys = Arc::clone(&self.keys);
+            let derive = move || -> Result<Vec<_>, KeyError> {
+                let paths = (from.index..until).map(|index| KeyPath { index, ..from });
+                paths.map(|path| keys.coin_hash(path)).collect()
+            };
+            let hashes = tokio::task::spawn_blocking(derive).await;
+            let hashes = hashes.map_err(|_| bsv_store::StoreError::Panicked);
+            let hashes = hashes.map_err(WalletStoreError::from)??;
+            self.watching.filter.add(hashes.iter().map(<[u8; 20]>::as_slice));
+            self.store.execute(WatchBacklogged { from, hashes }).await?;
+        }
+        Ok(())
+    }
+}

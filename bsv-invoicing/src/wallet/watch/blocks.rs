@@ -1,0 +1,99 @@
+//! Reading blocks as they come.
+
+use std::sync::Arc;
+
+use bsv_network::{ChainTip, NodeRpc};
+use bsv_tx::{BlockHash, Transaction};
+
+use super::block_time;
+use crate::error::Error;
+use crate::ledger::queries::GetFollowedTip;
+use crate::ledger::rows::FollowedBlock;
+use crate::ledger::{FollowTip, Notice, Noticed, ShownPlace};
+use crate::model::time::Timestamp;
+use crate::model::transaction::{BlockPlace, Proof};
+use crate::store::WalletStore;
+use crate::wallet::Wallet;
+use crate::wallet::node::away;
+
+/// After how many blocks it is stored how far they were read.
+const STORED_EVERY: u32 = 100;
+
+impl<S: WalletStore> Wallet<S> {
+    /// Reads all blocks after the last one that was read, up to the tip. `fork` is the height after which the
+    /// main chain has changed since then.
+    pub(crate) async fn read_new_blocks(
+        &self,
+        node: &NodeRpc,
+        tip: ChainTip,
+        fork: Option<u32>,
+    ) -> Result<(), Error> {
+        self.watch_backlog().await?;
+        self.load_filter().await?;
+        let last = self.store.get(GetFollowedTip).await?;
+        let last = last.map(|last| last.height.min(fork.unwrap_or(u32::MAX)));
+        // What came before a wallet was made cannot concern it.
+        let mut height = last.unwrap_or(tip.height);
+        let mut read = None;
+        while height < tip.height {
+            height += 1;
+            let previous = read.map(|block: FollowedBlock| block.hash);
+            // The chain has changed meanwhile: the next round finds out how.
+            let Some(block) = self.read_block(node, height, previous).await? else { return Ok(()) };
+            read = Some(block);
+            if height % STORED_EVERY == 0 {
+                self.store.execute(FollowTip { tip: block }).await?;
+            }
+        }
+        let tip = read.unwrap_or(FollowedBlock { height: tip.height, hash: tip.hash });
+        Ok(self.store.execute(FollowTip { tip }).await?)
+    }
+
+    /// Reads the block of the main chain at a height, if it comes after the block of the hash `previous`.
+    pub(super) async fn read_block(
+        &self,
+        node: &NodeRpc,
+        height: u32,
+        previous: Option<BlockHash>,
+    ) -> Result<Option<FollowedBlock>, Error> {
+        let Some(hash) = node.block_hash(height).await.map_err(away)? else { return Ok(None) };
+        let Some(mut block) = node.block(&hash).await.map_err(away)? else { return Ok(None) };
+        if previous.is_some_and(|previous| previous != block.header.previous_block) {
+            return Ok(None);
+        }
+        let (mut found, mut position) = (Vec::new(), 0);
+        while let Some(transaction) = block.next().await.map_err(away)? {
+            // One may spend what an earlier one of the block pays to the wallet.
+            if self.watching.filter.concerns(&transaction) {
+                self.watching.filter.add(std::iter::once(transaction.txid().as_bytes().as_slice()));
+                found.push((position, transaction));
+            }
+            position += 1;
+        }
+        let came_at = self.now().min(block_time(block.header.time));
+        for (position, transaction) in found {
+            let place = BlockPlace { hash, height };
+            let Some(branch) = block.branch(position) else { continue };
+            self.notice_mined(transaction, Proof { block: place, branch }, came_at).await?;
+        }
+        Ok(Some(FollowedBlock { height, hash }))
+    }
+
+    async fn notice_mined(
+        &self,
+        transaction: Transaction,
+        proof: Proof,
+        came_at: Timestamp,
+    ) -> Result<(), Error> {
+        let transaction = Arc::new(transaction);
+        let Some(known) = self.known(&transaction).await? else { return Ok(()) };
+        let mut records = known.records.iter();
+        let is_noted = records.all(|(_, record)| record.state.block() == Some(proof.block));
+        if known.lacking.is_empty() && is_noted {
+            return Ok(());
+        }
+        let transaction = Arc::unwrap_or_clone(transaction);
+        let noticed = Noticed { transaction, place: ShownPlace::Block(proof), came_at };
+        Ok(self.store.execute(Notice { shown: vec![noticed], now: self.now() }).await?)
+    }
+}

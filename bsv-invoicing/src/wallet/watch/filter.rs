@@ -1,0 +1,81 @@
+use std::collections::HashSet;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::{PoisonError, RwLock};
+
+use bsv_tx::Transaction;
+
+/// Tells for nearly all transactions of strangers that they do not concern the wallet, without a look at the
+/// store. It holds the first eight bytes of hashes: of public keys whose scripts are watched, and of transactions
+/// whose outputs may be spent. Each takes 10 to 20 bytes of memory.
+#[derive(Debug, Default)]
+pub(crate) struct Filter(RwLock<HashSet<u64, BuildHasherDefault<FirstBytes>>>);
+
+impl Filter {
+    /// Adds hashes.
+    pub(crate) fn add<'a>(&self, hashes: impl Iterator<Item = &'a [u8]>) {
+        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        known.extend(hashes.map(first_bytes));
+    }
+
+    /// Whether a transaction may pay a script that is watched, or spend a coin.
+    pub(crate) fn concerns(&self, transaction: &Transaction) -> bool {
+        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let mut paid =
+            transaction.outputs.iter().filter_map(|it| it.locking_script.public_key_hash());
+        let mut spent = transaction.inputs.iter().map(|it| &it.previous_output.txid);
+        paid.any(|hash| known.contains(&first_bytes(hash)))
+            || spent.any(|txid| known.contains(&first_bytes(txid.as_bytes())))
+    }
+}
+
+fn first_bytes(hash: &[u8]) -> u64 {
+    let bytes = hash.first_chunk().expect("hashes have 20 or 32 bytes");
+    u64::from_le_bytes(*bytes)
+}
+
+/// A hash needs no hashing.
+#[derive(Debug, Default)]
+struct FirstBytes(u64);
+
+impl Hasher for FirstBytes {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0 << 8 | u64::from(*byte);
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = number;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bsv_tx::{OutPoint, Script, TxIn, TxOut, Txid};
+
+    use super::*;
+
+    #[test]
+    fn what_pays_or_spends_what_is_watched_concerns_the_wallet() {
+        let filter = Filter::default();
+        let (hash, txid) = ([7; 20], Txid::from_bytes([9; 32]));
+        filter.add([hash.as_slice(), txid.as_bytes().as_slice()].into_iter());
+        let concerns = |hash: [u8; 20], txid| {
+            let previous_output = OutPoint { txid, vout: 3 };
+            let unlocking_script = Script::from_bytes([]);
+            let output = TxOut { satoshis: 1, locking_script: Script::p2pkh(&hash) };
+            filter.concerns(&Transaction {
+                version: 1,
+                inputs: vec![TxIn { previous_output, unlocking_script, sequence: 0 }],
+                outputs: vec![output],
+                lock_time: 0,
+            })
+        };
+        let other = Txid::from_bytes([1; 32]);
+        assert!(concerns(hash, other) && concerns([8; 20], txid) && !concerns([8; 20], other));
+    }
+}

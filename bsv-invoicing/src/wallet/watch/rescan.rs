@@ -1,0 +1,62 @@
+//! Reading earlier blocks once more.
+
+use std::time::{Duration, Instant};
+
+use bsv_network::{ChainTip, NodeRpc};
+
+use crate::error::Error;
+use crate::ledger::rows::RescanFrom;
+use crate::ledger::{GetRescan, SetRescan};
+use crate::store::WalletStore;
+use crate::wallet::Wallet;
+use crate::wallet::catch_up::height_at;
+use crate::wallet::node::away;
+
+/// For how long blocks are read once more, until what came meanwhile is looked at.
+const TURN: Duration = Duration::from_secs(2);
+/// How long before a time blocks are read from on: block times are out by two hours at most.
+const READ_BEFORE: Duration = Duration::from_secs(24 * 60 * 60);
+
+impl<S: WalletStore> Wallet<S> {
+    /// Reads the blocks from a height on once more, and takes in what the books lack. What is known stays as
+    /// it is.
+    pub async fn rescan(&self, from_height: u32) -> Result<(), Error> {
+        let node = &self.node()?.operating;
+        self.check_caught_up().await?;
+        let tip = node.tip().await.map_err(away)?;
+        if from_height > tip.height {
+            let last = tip.height;
+            let reason = format!("block {from_height} is beyond the node's last one, {last}");
+            return Err(Error::BadChain(reason));
+        }
+        let from = Some(RescanFrom::Height(from_height));
+        self.store.execute(SetRescan { from }).await?;
+        while !self.rescan_for_a_turn(node, tip).await? {}
+        Ok(())
+    }
+
+    /// Goes on with reading earlier blocks, if that is to be done. Answers whether there are no more.
+    pub(crate) async fn rescan_for_a_turn(
+        &self,
+        node: &NodeRpc,
+        tip: ChainTip,
+    ) -> Result<bool, Error> {
+        let Some(from) = self.store.get(GetRescan).await? else { return Ok(true) };
+        self.watch_backlog().await?;
+        self.load_filter().await?;
+        let mut height = match from {
+            RescanFrom::Height(height) => height,
+            RescanFrom::Time(time) => height_at(node, tip, time.before(READ_BEFORE)).await?,
+        };
+        let begun = Instant::now();
+        while height <= tip.height && begun.elapsed() < TURN {
+            // One that is missing has left the chain: its successor is read as a new block.
+            self.read_block(node, height, None).await?;
+            height += 1;
+        }
+        let is_done = height > tip.height;
+        let from = (!is_done).then_some(RescanFrom::Height(height));
+        self.store.execute(SetRescan { from }).await?;
+        Ok(is_done)
+    }
+}

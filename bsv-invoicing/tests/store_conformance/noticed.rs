@@ -1,0 +1,145 @@
+//! What the network shows without anybody having told of it.
+
+use bsv_invoicing::ledger::queries::{GetBalance, GetIncoming, GetInvoice, GetReceived};
+use bsv_invoicing::ledger::rows::FollowedBlock;
+use bsv_invoicing::ledger::{
+    BeginAccount, FollowTip, GetWatchBacklog, GetWatched, IsWatched, MarkPaid, Notice, Noticed,
+    Offer, SetRules, ShownPlace, Watch, WatchBacklogged,
+};
+use bsv_invoicing::{
+    COINBASE_MATURITY, Counting, InvoiceState, LatePayments, PaymentRules, Received, WalletStore,
+};
+use bsv_tx::{BlockHash, OutPoint, Script, Transaction, TxOut, Txid};
+
+use super::making::*;
+use super::*;
+
+/// The hash of an invoice's public key.
+fn hash_of(invoice: u64) -> [u8; 20] {
+    [invoice as u8; 20]
+}
+
+/// A transaction of a stranger that pays invoices.
+fn paying_invoices(payments: &[(u64, u64)], salt: usize) -> Transaction {
+    let output = |(invoice, satoshis): &(u64, u64)| TxOut {
+        satoshis: *satoshis,
+        locking_script: Script::p2pkh(&hash_of(*invoice)),
+    };
+    Transaction { outputs: payments.iter().map(output).collect(), ..paying(&[], salt) }
+}
+
+/// Creates invoices, whose scripts are watched.
+async fn shown(store: &impl WalletStore, invoices: u64) {
+    for invoice in 1..=invoices {
+        create(store, at(0), HOUR).await;
+        let keys = vec![(hash_of(invoice), key_of(invoice))];
+        store.execute(Watch { keys }).await.unwrap();
+    }
+}
+
+async fn notice(store: &impl WalletStore, transaction: &Transaction, place: ShownPlace, s: u64) {
+    let noticed = Noticed { transaction: transaction.clone(), place, came_at: at(s) };
+    store.execute(Notice { shown: vec![noticed], now: at(s) }).await.unwrap();
+}
+
+const MEMPOOL: ShownPlace = ShownPlace::Mempool { is_fee_sufficient: true };
+
+fn block(height: u8) -> ShownPlace {
+    ShownPlace::Block(proof(height))
+}
+
+async fn state(store: &impl WalletStore, invoice: u64, s: u64) -> InvoiceState {
+    store.get(GetInvoice(invoice)).await.unwrap().unwrap().state(at(s))
+}
+
+async fn received(store: &impl WalletStore, invoice: u64) -> Received {
+    store.get(GetReceived(invoice)).await.unwrap().received
+}
+
+/// One transaction pays several invoices; an invoice is paid in parts; all of it again in a block.
+pub(super) async fn in_parts(store: &impl WalletStore) {
+    shown(store, 3).await;
+    let both = paying_invoices(&[(1, SATOSHIS), (2, 400)], 1);
+    notice(store, &both, MEMPOOL, 1).await;
+    assert_eq!(state(store, 1, 2).await, InvoiceState::Paid);
+    assert_eq!(state(store, 2, 2).await, InvoiceState::Pending);
+    let rest = paying_invoices(&[(2, 600), (9, 5)], 2);
+    notice(store, &rest, MEMPOOL, 3).await;
+    assert_eq!(state(store, 2, 4).await, InvoiceState::Paid);
+    assert_eq!(store.get(GetBalance).await.unwrap(), 2 * SATOSHIS);
+    for _ in 0..2 {
+        notice(store, &both, block(7), 5).await;
+    }
+    let of_second = Counting { unconfirmed: 600, mined: 400 };
+    assert_eq!(received(store, 2).await.in_time, of_second);
+    assert_eq!(store.get(GetIncoming(2)).await.unwrap().len(), 2);
+    assert_eq!(store.get(GetBalance).await.unwrap(), 2 * SATOSHIS);
+}
+
+/// A payment that was offered is noticed, which also pays an invoice that it was not offered for.
+pub(super) async fn offered(store: &impl WalletStore) {
+    shown(store, 2).await;
+    let both = paying_invoices(&[(1, SATOSHIS), (2, SATOSHIS)], 1);
+    let offer = Offer { transaction: (&both).into(), ..incoming(1, 1, at(1)) };
+    begin_with(store, offer).await;
+    notice(store, &both, MEMPOOL, 2).await;
+    assert_eq!(state(store, 1, 3).await, InvoiceState::Paid);
+    assert_eq!(state(store, 2, 3).await, InvoiceState::Paid);
+    assert_eq!(store.get(GetBalance).await.unwrap(), 2 * SATOSHIS);
+}
+
+/// What comes late is held or accepted, a little may be missing, and large amounts have to be mined.
+pub(super) async fn by_rules(store: &impl WalletStore) {
+    shown(store, 5).await;
+    let late = HOUR.as_secs() + 1;
+    notice(store, &paying_invoices(&[(1, SATOSHIS)], 1), MEMPOOL, late).await;
+    assert_eq!(state(store, 1, late).await, InvoiceState::Expired);
+    assert_eq!(received(store, 1).await.late.sum(), SATOSHIS);
+    store.execute(MarkPaid { invoice: 1, now: at(late) }).await.unwrap();
+    assert_eq!(state(store, 1, late).await, InvoiceState::Paid);
+
+    let rules = PaymentRules {
+        underpaid_tolerance: 10,
+        late: LatePayments::Accept,
+        zero_conf_limit: Some(SATOSHIS - 1),
+    };
+    store.execute(SetRules { rules }).await.unwrap();
+    let payment = paying_invoices(&[(2, SATOSHIS - 10), (3, SATOSHIS - 11)], 2);
+    notice(store, &payment, MEMPOOL, late).await;
+    assert_eq!(state(store, 2, late).await, InvoiceState::Expired);
+    notice(store, &payment, block(8), late).await;
+    assert_eq!(state(store, 2, late).await, InvoiceState::Paid);
+    assert_eq!(state(store, 3, late).await, InvoiceState::Expired);
+}
+
+/// What a coinbase transaction makes is listed as a coin when the chain is long enough.
+pub(super) async fn coinbase(store: &impl WalletStore) {
+    shown(store, 1).await;
+    let mut coinbase = paying_invoices(&[(1, 50 * SATOSHIS)], 1);
+    let nothing = OutPoint { txid: Txid::from_bytes([0; 32]), vout: u32::MAX };
+    coinbase.inputs[0].previous_output = nothing;
+    notice(store, &coinbase, block(10), 1).await;
+    assert_eq!(state(store, 1, 2).await, InvoiceState::Paid);
+    let follow = |height| FollowTip {
+        tip: FollowedBlock { height, hash: BlockHash::from_bytes([height as u8; 32]) },
+    };
+    store.execute(follow(10 + COINBASE_MATURITY - 2)).await.unwrap();
+    let payment = || outgoing("a", SATOSHIS);
+    assert_refused!(store.reserve(payment()).await, Refusal::InsufficientFunds { .. });
+    store.execute(follow(10 + COINBASE_MATURITY - 1)).await.unwrap();
+    reserve(store, payment()).await;
+}
+
+/// Keys of the backlog are watched in parts, and each once.
+pub(super) async fn backlog(store: &impl WalletStore) {
+    create(store, at(0), HOUR).await;
+    store.execute(BeginAccount { account: 300, is_behind: false }).await.unwrap();
+    let (from, end) = store.get(GetWatchBacklog).await.unwrap().unwrap();
+    assert_eq!((from, end), (key_of(2), 2 + 100_000));
+    let watch = WatchBacklogged { from, hashes: vec![[1; 20], [2; 20]] };
+    store.execute(watch.clone()).await.unwrap();
+    store.execute(watch).await.unwrap();
+    assert_eq!(store.get(GetWatchBacklog).await.unwrap(), Some((key_of(4), end)));
+    assert!(store.get(IsWatched([2; 20])).await.unwrap());
+    assert_eq!(store.get(GetWatched(Some([1; 20]), 9)).await.unwrap(), [[2; 20]]);
+}

@@ -1,0 +1,282 @@
+//! Money that comes without a payment message: payers broadcast it themselves.
+
+use std::time::Duration;
+
+use bsv_invoicing::Timestamp;
+use bsv_tests::purse::{Coin, FEE, send};
+use bsv_tests::{Bill, Node, Purse, free_port};
+use bsv_tx::{Script, Transaction, TxOut};
+use serde_json::{Value, json};
+
+use super::chain_rival::{Rival, restart_empty_with};
+use super::merchant::{Merchant, json_of, wait_until};
+use super::paying_scene::buyer_with;
+
+/// The setting of a node that publishes the transactions of its mempool.
+fn publishing() -> String {
+    format!("zmqpubrawtx2=tcp://127.0.0.1:{}", free_port())
+}
+
+/// A node that publishes transactions, and a purse with coins of 100,000 satoshis.
+fn publishing_node(coins: usize) -> (Node, Purse) {
+    let node = Node::start_with(&[&publishing()]);
+    node.mine(110);
+    let purse = Purse::filled(&node, coins, 100_000);
+    (node, purse)
+}
+
+/// The script that an invoice is paid to. Whoever knows it was shown it.
+fn script_of(shop: &Merchant, id: &str) -> Script {
+    Bill::at(&shop.payment_url(id)).outputs()[0].locking_script.clone()
+}
+
+fn output(satoshis: u64, script: &Script) -> TxOut {
+    TxOut { satoshis, locking_script: script.clone() }
+}
+
+/// Pays to scripts out of one coin of the purse, with change.
+fn payment(purse: &Purse, outputs: Vec<TxOut>) -> Transaction {
+    purse.spend(&[purse.coin()], outputs, FEE)
+}
+
+fn settlement(shop: &Merchant, id: &str) -> Value {
+    shop.get(&format!("/api/v1/invoices/{id}/settlement"))
+}
+
+/// An invoice that has expired, and whose script somebody was shown in time.
+fn expired_invoice(shop: &Merchant, satoshis: u64) -> (String, Script) {
+    let soon = Timestamp::of_system().after(Duration::from_secs(2));
+    let body = json!({ "satoshis": satoshis, "expiresAt": soon.to_string() }).to_string();
+    let reply = shop.server.wallet().post("/api/v1/invoices", body);
+    let id = json_of(&reply)["id"].as_str().unwrap().to_owned();
+    let script = script_of(shop, &id);
+    wait_until("it expires", || shop.state(&id) == "expired");
+    (id, script)
+}
+
+#[test]
+fn what_a_payer_broadcasts_himself_is_seen_in_the_mempool_and_in_blocks() {
+    let (node, purse) = publishing_node(3);
+    let shop = buyer_with(&node, json!({}), &[]);
+    let id = shop.invoice(5_000);
+    let bill = Bill::at(&shop.payment_url(&id));
+    let transaction = payment(&purse, bill.outputs());
+    send(&node, &transaction);
+    wait_until("it is seen", || shop.state(&id) == "paid");
+    let [payment_told] = shop.payments(&id).try_into().unwrap();
+    assert_eq!(payment_told["txid"], transaction.txid().to_string());
+    assert_eq!((payment_told["satoshis"].clone(), shop.balance()), (json!(5_000), 5_000));
+    let expected = json!({
+        "state": "paid", "satoshis": 5_000, "paidSatoshis": 5_000, "dueSatoshis": 0,
+        "overpaidSatoshis": 0, "late": false, "confirmations": 0, "contested": false,
+        "marked": false,
+    });
+    assert_eq!(settlement(&shop, &id), expected);
+    node.mine(2);
+    wait_until("it is mined", || settlement(&shop, &id)["confirmations"] == 2);
+    assert_eq!(shop.payments(&id)[0]["state"], "mined");
+
+    // Somebody posts what the network has already.
+    let reply = bill.post(&transaction);
+    assert_eq!(reply.status, 201, "{}", reply.body);
+    assert_eq!((shop.payments(&id).len(), shop.balance()), (1, 5_000));
+    let books = shop.site.cli_json(&["books", "verify"]);
+    assert_eq!(books["differences"], json!([]), "{books}");
+}
+
+#[test]
+fn without_notifications_it_is_seen_in_the_next_block() {
+    let node = Node::start();
+    node.mine(110);
+    let purse = Purse::filled(&node, 1, 100_000);
+    let shop = buyer_with(&node, json!({}), &[]);
+    let id = shop.invoice(5_000);
+    send(&node, &payment(&purse, vec![output(5_000, &script_of(&shop, &id))]));
+    node.mine(1);
+    wait_until("it is seen", || shop.state(&id) == "paid");
+    assert_eq!(shop.payments(&id)[0]["state"], "mined");
+}
+
+#[test]
+fn what_comes_while_the_server_is_down_is_seen_when_it_is_up() {
+    let (node, purse) = publishing_node(2);
+    let shop = buyer_with(&node, json!({}), &[]);
+    let [mined, waiting] = [1_000, 2_000].map(|satoshis| shop.invoice(satoshis));
+    let scripts = [&mined, &waiting].map(|id| script_of(&shop, id));
+    let Merchant { site, server } = shop;
+    server.stop();
+    send(&node, &payment(&purse, vec![output(1_000, &scripts[0])]));
+    node.mine(3);
+    send(&node, &payment(&purse, vec![output(2_000, &scripts[1])]));
+    let shop = Merchant { server: site.server(), site };
+    wait_until("both are seen", || [&mined, &waiting].map(|id| shop.state(id)) == ["paid", "paid"]);
+    assert_eq!(shop.balance(), 3_000);
+    let states = [&mined, &waiting].map(|id| shop.payments(id)[0]["state"].clone());
+    assert_eq!(states, ["mined", "accepted"]);
+}
+
+#[test]
+fn late_payments_are_held_until_somebody_decides_and_deleted_invoices_stay_deleted() {
+    let (node, purse) = publishing_node(2);
+    let shop = buyer_with(&node, json!({}), &[]);
+    let (late, script) = expired_invoice(&shop, 5_000);
+    send(&node, &payment(&purse, vec![output(6_000, &script)]));
+    wait_until("it is seen", || shop.balance() == 6_000);
+    assert_eq!(shop.state(&late), "expired");
+    let told = settlement(&shop, &late);
+    let members = ["paidSatoshis", "dueSatoshis", "overpaidSatoshis", "late", "marked"];
+    let told = members.map(|member| told[member].clone());
+    assert_eq!(json!(told), json!([6_000, 5_000, 1_000, true, false]));
+    let mark = |body: &str| {
+        shop.server.wallet().post(&format!("/api/v1/invoices/{late}/mark"), body.to_owned())
+    };
+    assert_eq!(mark(r#"{"state":"expired"}"#).status, 400);
+    let reply = mark(r#"{"state":"paid"}"#);
+    assert_eq!((reply.status, json_of(&reply)["state"].clone()), (200, json!("paid")));
+    assert_eq!(settlement(&shop, &late)["marked"], true);
+
+    let deleted = shop.invoice(1_000);
+    let script = script_of(&shop, &deleted);
+    let path = format!("/api/v1/invoices/{deleted}");
+    assert_eq!(shop.server.wallet().request("DELETE", &path, b"").status, 204);
+    send(&node, &payment(&purse, vec![output(1_000, &script)]));
+    wait_until("it is seen", || shop.balance() == 7_000);
+    assert_eq!(shop.server.wallet().get(&path).status, 404);
+}
+
+#[test]
+fn late_payments_are_accepted_where_the_owner_wants_it() {
+    let (node, purse) = publishing_node(1);
+    let shop = buyer_with(&node, json!({ "wallet": { "latePayments": "accept" } }), &[]);
+    let (late, script) = expired_invoice(&shop, 5_000);
+    send(&node, &payment(&purse, vec![output(5_000, &script)]));
+    wait_until("it is paid", || shop.state(&late) == "paid");
+}
+
+#[test]
+fn one_transaction_pays_five_invoices_and_seven_pay_one() {
+    let (node, purse) = publishing_node(9);
+    let settings = json!({ "wallet": { "underpaidTolerance": 10 } });
+    let shop = buyer_with(&node, settings, &[]);
+    let five = [1, 2, 3, 4, 5].map(|it| (shop.invoice(1_000 * it), 1_000 * it));
+    let outputs = five.each_ref().map(|(id, satoshis)| output(*satoshis, &script_of(&shop, id)));
+    send(&node, &payment(&purse, outputs.to_vec()));
+    wait_until("all are paid", || five.iter().all(|(id, _)| shop.state(id) == "paid"));
+    assert_eq!(shop.balance(), 15_000);
+
+    let parts = shop.invoice(7_000);
+    let script = script_of(&shop, &parts);
+    for part in 1..=7 {
+        assert_eq!(shop.state(&parts), "pending");
+        send(&node, &payment(&purse, vec![output(1_000, &script)]));
+        wait_until("a part is seen", || settlement(&shop, &parts)["paidSatoshis"] == part * 1_000);
+        let due = settlement(&shop, &parts)["dueSatoshis"].as_u64().unwrap();
+        assert_eq!(due, 7_000 - part * 1_000);
+        if due > 0 {
+            let asked = Bill::at(&shop.payment_url(&parts)).outputs()[0].satoshis;
+            assert_eq!(asked, due);
+        }
+    }
+    assert_eq!((shop.state(&parts).as_str(), shop.payments(&parts).len()), ("paid", 7));
+
+    // A few satoshis may be missing, of little as little as 1 %.
+    let [nearly, short] = [shop.invoice(2_000), shop.invoice(100)];
+    let outputs =
+        vec![output(1_990, &script_of(&shop, &nearly)), output(98, &script_of(&shop, &short))];
+    send(&node, &payment(&purse, outputs));
+    wait_until("the first is paid", || shop.state(&nearly) == "paid");
+    assert_eq!(
+        (shop.state(&short).as_str(), settlement(&shop, &short)["dueSatoshis"].clone()),
+        ("pending", json!(2))
+    );
+    node.mine(1);
+    wait_until("all are mined", || settlement(&shop, &parts)["confirmations"] == 1);
+    let books = shop.site.cli_json(&["books", "verify"]);
+    assert_eq!(books["differences"], json!([]), "{books}");
+}
+
+#[test]
+fn what_a_reorganisation_displaces_is_taken_back() {
+    let (node, purse) = publishing_node(1);
+    let shop = buyer_with(&node, json!({}), &[]);
+    let rival = Rival::of(&node);
+    let id = shop.invoice(5_000);
+    let script = script_of(&shop, &id);
+    let coin = purse.coin();
+    let paying = purse.spend(&[coin], vec![output(5_000, &script)], FEE);
+    send(&node, &paying);
+    node.mine(1);
+    wait_until("it is mined", || {
+        shop.payments(&id).first().is_some_and(|it| it["state"] == "mined")
+    });
+    let Coin { outpoint, satoshis } = coin;
+    let rivals = purse.spend(&[Coin { outpoint, satoshis }], Vec::new(), 2 * FEE);
+    rival.mine(&[&rivals], 3);
+    rival.show_to(&node);
+    wait_until("it is taken back", || shop.payments(&id)[0]["state"] == "displaced");
+    assert_eq!((shop.state(&id).as_str(), shop.balance()), ("pending", 0));
+}
+
+#[test]
+fn above_the_limit_only_what_is_mined_counts() {
+    let (node, purse) = publishing_node(2);
+    let settings = json!({ "wallet": { "zeroConfLimitSatoshis": 5_000 } });
+    let shop = buyer_with(&node, settings, &[]);
+    let [small, large] = [shop.invoice(5_000), shop.invoice(5_001)];
+    for (id, satoshis) in [(&small, 5_000), (&large, 5_001)] {
+        send(&node, &payment(&purse, vec![output(satoshis, &script_of(&shop, id))]));
+    }
+    wait_until("both are seen", || shop.balance() == 10_001);
+    assert_eq!([&small, &large].map(|id| shop.state(id)), ["paid", "pending"]);
+    node.mine(1);
+    wait_until("it counts", || shop.state(&large) == "paid");
+}
+
+#[test]
+fn notifications_may_end_and_begin_again() {
+    let (mut node, purse) = publishing_node(2);
+    let shop = buyer_with(&node, json!({}), &[]);
+    let [first, second] = [shop.invoice(1_000), shop.invoice(2_000)];
+    let scripts = [&first, &second].map(|id| script_of(&shop, id));
+    restart_empty_with(&mut node, &[]);
+    send(&node, &payment(&purse, vec![output(1_000, &scripts[0])]));
+    wait_until("it is seen", || shop.state(&first) == "paid");
+    // At another address now.
+    restart_empty_with(&mut node, &[&publishing()]);
+    send(&node, &payment(&purse, vec![output(2_000, &scripts[1])]));
+    wait_until("it is seen", || shop.state(&second) == "paid");
+}
+
+#[test]
+fn a_coinbase_can_pay_an_invoice_and_is_spent_a_hundred_blocks_later() {
+    let node = Node::start();
+    node.mine(2);
+    let shop = buyer_with(&node, json!({}), &[]);
+    let id = shop.invoice(1_000);
+    let script = node.call("decodescript", json!([script_of(&shop, &id).to_hex()]));
+    let address = &script["addresses"][0];
+    node.call("generatetoaddress", json!([1, address]));
+    wait_until("it is seen", || shop.state(&id) == "paid");
+    let supplier = buyer_with(&node, json!({}), &[]);
+    let bill = supplier.invoice(10_000);
+    let reply = shop.pay(&supplier.payment_url(&bill));
+    assert_eq!((reply.status, json_of(&reply)["code"].clone()), (422, json!("insufficient-funds")));
+    node.mine(99);
+    wait_until("it can be spent", || shop.pay(&supplier.payment_url(&bill)).status == 200);
+}
+
+#[test]
+fn an_address_that_a_user_was_given_is_watched() {
+    let (node, purse) = publishing_node(1);
+    let shop = buyer_with(&node, json!({}), &[]);
+    let reply = shop.server.wallet().post("/api/v1/users", r#"{"name":"Ann"}"#);
+    let pki = json_of(&reply)["extendedData"]["pki"].as_str().unwrap().to_owned();
+    let key: bsv_tx::PublicKey = pki.parse().unwrap();
+    send(&node, &payment(&purse, vec![output(4_000, &Script::p2pkh(&key.hash()))]));
+    wait_until("it is seen", || shop.balance() == 4_000);
+    // What it unlocks can be spent.
+    node.mine(1);
+    let supplier = buyer_with(&node, json!({}), &[]);
+    let bill = supplier.invoice(1_000);
+    wait_until("it is spent", || shop.pay(&supplier.payment_url(&bill)).status == 200);
+}
