@@ -106,7 +106,7 @@ pub use self::forget_block::ForgetBlock;
 pub use self::mark_read::MarkRead;
 pub use self::mine::Mine;
 pub use self::notice::{GetKnown, Known, Notice, Noticed, OwnParts, ShownPlace};
-pub use self::offer::{NewReceipt, Offer, Offered};
+pub use self::offer::{Offer, Offered};
 pub use self::record::Record;
 pub use self::recover::{Recover, Recovered};
 pub use self::refusal::Refusal;

@@ -46,7 +46,7 @@ pub use model::invoice_id::{IdCipher, InvoiceId, InvoiceIdParseError, NewId};
 pub use model::payment::{
     IncomingPayment, IncomingState, OutgoingPayment, OutgoingRecord, OutgoingState,
 };
-pub use model::receipt::{Receipt, ReceiptKey};
+pub use model::receipt::{NewReceipt, Receipt, ReceiptKey};
 pub use model::settlement::{Counting, LatePayments, PaymentRules, Received, Settlement};
 pub use model::time::{Timestamp, TimestampParseError};
 pub use model::transaction::{

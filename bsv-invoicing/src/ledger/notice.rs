@@ -4,8 +4,8 @@
 use bsv_tx::{Transaction, Txid};
 
 use crate::ledger::rows::{ReadRows, Receipts, Rows, Spends, TransactionNumbers, Watched};
-use crate::ledger::{Books, Command, NewReceipt, Query};
-use crate::model::receipt::{Receipt, ReceiptKey};
+use crate::ledger::{Books, Command, Query};
+use crate::model::receipt::{NewReceipt, Receipt, ReceiptKey};
 use crate::model::time::Timestamp;
 use crate::model::transaction::{Proof, Purpose, TransactionRecord};
 

@@ -8,10 +8,9 @@ use crate::ledger::rows::{
     TransactionNumbers, Transactions,
 };
 use crate::ledger::{Books, Command, Refusal};
-use crate::model::coin::KeyPath;
 use crate::model::invoice::InvoiceState;
 use crate::model::payment::IncomingPayment;
-use crate::model::receipt::{Receipt, ReceiptKey};
+use crate::model::receipt::{NewReceipt, Receipt, ReceiptKey};
 use crate::model::time::Timestamp;
 use crate::model::transaction::{
     EncodedTransaction, FollowedUntil, Purpose, TransactionRecord, TransactionState,
@@ -35,17 +34,6 @@ pub struct Offer {
     pub now: Timestamp,
     /// While the clock is doubted: since when. Nothing expires after that.
     pub doubted_since: Option<Timestamp>,
-}
-
-/// An output that pays a script of the wallet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NewReceipt {
-    /// The index of the output.
-    pub vout: u32,
-    /// The amount.
-    pub satoshis: u64,
-    /// The key that unlocks it.
-    pub key: KeyPath,
 }
 
 /// What became of a payment that was to be offered.

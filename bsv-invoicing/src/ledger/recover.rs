@@ -4,9 +4,9 @@ use bsv_tx::Transaction;
 
 use crate::ledger::notice::OwnParts;
 use crate::ledger::rows::{Damaged, Rows};
-use crate::ledger::{Books, Command, NewReceipt};
+use crate::ledger::{Books, Command};
 use crate::model::coin::KeyPath;
-use crate::model::receipt::ReceiptKey;
+use crate::model::receipt::{NewReceipt, ReceiptKey};
 use crate::model::time::Timestamp;
 use crate::model::transaction::Proof;
 

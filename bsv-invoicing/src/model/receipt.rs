@@ -28,3 +28,14 @@ pub struct Receipt {
     /// The number of the transaction that spends it, or for which it is reserved.
     pub spender: Option<u64>,
 }
+
+/// An output that pays a script of the wallet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NewReceipt {
+    /// The index of the output.
+    pub vout: u32,
+    /// The amount.
+    pub satoshis: u64,
+    /// The key that unlocks it.
+    pub key: KeyPath,
+}

@@ -9,13 +9,12 @@ mod rescan;
 mod show;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use bsv_network::NodeRpc;
 use bsv_tx::Transaction;
-use tokio::sync::OnceCell;
 
-pub(crate) use self::filter::Filter;
+pub(crate) use self::filter::Watching;
 pub use self::mempool::Watched;
 
 use crate::error::Error;
@@ -26,16 +25,6 @@ use crate::model::transaction::{TransactionRecord, TransactionState};
 use crate::store::WalletStore;
 use crate::wallet::Wallet;
 use crate::wallet::node::away;
-
-/// What is watched, in memory.
-#[derive(Debug, Default)]
-pub(crate) struct Watching {
-    filter: Filter,
-    /// Set once the filter holds all that the store has.
-    is_loaded: OnceCell<()>,
-    /// The number of the last transaction whose outputs the filter knows.
-    last_transaction: AtomicU64,
-}
 
 /// How many rows are read at once for the filter.
 const PAGE: usize = 10_000;

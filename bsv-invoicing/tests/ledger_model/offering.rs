@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use bsv_invoicing::ledger::{
-    CreateInvoice, DeleteInvoice, NewReceipt, Offer, Offered, Refusal, Sweep,
+use bsv_invoicing::ledger::{CreateInvoice, DeleteInvoice, Offer, Offered, Refusal, Sweep};
+use bsv_invoicing::{
+    Chain, IdCipher, InvoiceDraft, KeyPath, NewId, NewReceipt, Purpose, TransactionState,
 };
-use bsv_invoicing::{Chain, IdCipher, InvoiceDraft, KeyPath, NewId, Purpose, TransactionState};
 use bsv_tx::OutPoint;
 
 use crate::network::{Pays, Place};

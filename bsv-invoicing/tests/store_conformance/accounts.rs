@@ -2,8 +2,8 @@
 
 use bsv_invoicing::ledger::queries::GetCatchUp;
 use bsv_invoicing::ledger::rows::{AccountStart, FollowedBlock};
-use bsv_invoicing::ledger::{BeginAccount, CaughtUp, NewReceipt, Offer};
-use bsv_invoicing::{Chain, KeyPath, WalletStore};
+use bsv_invoicing::ledger::{BeginAccount, CaughtUp, Offer};
+use bsv_invoicing::{Chain, KeyPath, NewReceipt, WalletStore};
 use bsv_tx::BlockHash;
 
 use super::making::*;

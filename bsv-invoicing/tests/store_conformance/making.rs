@@ -1,12 +1,12 @@
 //! What scenarios offer, pay, cancel and prove.
 
 use bsv_invoicing::ledger::{
-    NewReceipt, Offer, Offered, PreparedCancellation, Record, RecordCancellation, Reservation,
-    Reserve, Reserved,
+    Offer, Offered, PreparedCancellation, Record, RecordCancellation, Reservation, Reserve,
+    Reserved,
 };
 use bsv_invoicing::{
-    BlockPlace, Chain, IncomingPayment, KeyPath, OutgoingPayment, Proof, Selection, Spending,
-    WalletStore,
+    BlockPlace, Chain, IncomingPayment, KeyPath, NewReceipt, OutgoingPayment, Proof, Selection,
+    Spending, WalletStore,
 };
 use bsv_tx::{BlockHash, MerkleBranch, OutPoint, Script, Sibling, Transaction, TxIn, TxOut, Txid};
 

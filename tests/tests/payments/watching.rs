@@ -127,9 +127,8 @@ fn late_payments_are_held_until_somebody_decides_and_deleted_invoices_stay_delet
     let members = ["paidSatoshis", "dueSatoshis", "overpaidSatoshis", "late", "marked"];
     let told = members.map(|member| told[member].clone());
     assert_eq!(json!(told), json!([6_000, 5_000, 1_000, true, false]));
-    let mark = |body: &str| {
-        shop.server.wallet().post(&format!("/api/v1/invoices/{late}/mark"), body.to_owned())
-    };
+    let mark =
+        |body: &str| shop.server.wallet().post(&format!("/api/v1/invoices/{late}/mark"), body);
     assert_eq!(mark(r#"{"state":"expired"}"#).status, 400);
     let reply = mark(r#"{"state":"paid"}"#);
     assert_eq!((reply.status, json_of(&reply)["state"].clone()), (200, json!("paid")));

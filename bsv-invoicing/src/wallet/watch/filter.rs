@@ -1,8 +1,20 @@
 use std::collections::HashSet;
 use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::atomic::AtomicU64;
 use std::sync::{PoisonError, RwLock};
 
 use bsv_tx::Transaction;
+use tokio::sync::OnceCell;
+
+/// What is watched, in memory.
+#[derive(Debug, Default)]
+pub(crate) struct Watching {
+    pub(crate) filter: Filter,
+    /// Set once the filter holds all that the store has.
+    pub(crate) is_loaded: OnceCell<()>,
+    /// The number of the last transaction whose outputs the filter knows.
+    pub(crate) last_transaction: AtomicU64,
+}
 
 /// Tells for nearly all transactions of strangers that they do not concern the wallet, without a look at the
 /// store. It holds the first eight bytes of hashes: of public keys whose scripts are watched, and of transactions

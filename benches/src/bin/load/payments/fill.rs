@@ -3,10 +3,10 @@ use std::sync::Arc;
 use bsv_invoicing::dpp::ReceivedTerms;
 use bsv_invoicing::dpp::{Destination, Dialect};
 use bsv_invoicing::ledger::queries::GetLastEventAt;
-use bsv_invoicing::ledger::{Mine, NewReceipt, Offer, Offered};
+use bsv_invoicing::ledger::{Mine, Offer, Offered};
 use bsv_invoicing::{
-    BlockPlace, Chain, InvoiceDraft, KeyPath, Proof, RedbWalletStore, Wallet, WalletSettings,
-    WalletStore,
+    BlockPlace, Chain, InvoiceDraft, KeyPath, NewReceipt, Proof, RedbWalletStore, Wallet,
+    WalletSettings, WalletStore,
 };
 use bsv_store::{DatabaseOptions, DirLock, Keystore, PlainKeys};
 use bsv_tests::Site;
