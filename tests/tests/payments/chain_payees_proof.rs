@@ -6,8 +6,9 @@ use bsv_tests::{Node, Purse};
 use bsv_tx::TxOut;
 use serde_json::{Value, json};
 
-use super::chain_rival::Rival;
+use super::chain_rival::{Rival, restart_empty_with};
 use super::merchant::{Merchant, wait_until};
+use super::money_strict_node::{STRICT, data};
 use super::paying_scene::buyer_with;
 
 /// A message in a channel, as payees of go-dpp leave it.
@@ -41,79 +42,68 @@ fn base64(bytes: &[u8]) -> String {
 }
 
 /// A shop that has coins, and a payee who asks it for most of them.
-struct Scene {
-    /// It keeps no index, so that it does not find a transaction again of which nothing is unspent.
-    node: Node,
-    purse: Purse,
-    shop: Merchant,
-    payee: Payee,
-}
-
-fn scene() -> Scene {
-    let node = Node::start_with(&["txindex=0"]);
+fn scene(node: Node, satoshis: u64, more: Vec<TxOut>) -> (Node, Purse, Merchant, Payee) {
     node.mine(110);
     let purse = Purse::filled(&node, 1, 100_000);
     let shop = buyer_with(&node, json!({}), &[10_000]);
-    let asked = TxOut { satoshis: 9_990, locking_script: purse.script() };
-    let payee = Payee::asking(&go_dpp_terms(&[asked]));
-    Scene { node, purse, shop, payee }
+    node.mine(1);
+    let asked = TxOut { satoshis, locking_script: purse.script() };
+    let payee = Payee::asking(&go_dpp_terms(&[vec![asked], more].concat()));
+    (node, purse, shop, payee)
 }
 
 #[test]
-fn the_proof_of_a_payee_is_taken_if_it_holds() {
-    let Scene { node, purse, shop, payee } = scene();
+fn the_proof_of_a_payee_counts_for_nothing_until_our_node_has_the_block() {
+    let (mut node, purse, shop, payee) = scene(Node::start(), 9_900, vec![data()]);
     let address = payee.address();
     payee.on_post(move |request| {
         let txid = request.transaction().txid().to_string();
         let channel = json!({ "host": address, "path": "/x", "channel_id": "c", "token": "t" });
         Answer::json(201, &json!({ "id": "", "tx_id": txid, "memo": "", "peer_channel": channel }))
     });
+    let rival = Rival::of(&node);
     shop.pay_ok(&payee.url());
     let paid = payee.paid_with();
-    let spent = purse.spend(&purse.coins_of(&paid), Vec::new(), FEE);
-    send(&node, &spent);
     let txid = paid.txid().to_string();
-    let Merchant { site, server } = shop;
-    assert_eq!(server.stop(), 0);
-    let block = node.mine(1)[0].to_string();
-    let indexed = Rival::of(&node).node;
-    let proof = indexed.call("getmerkleproof2", json!(["", txid]));
-    assert!(!knows(&node, &paid));
-
+    let spent = purse.spend(&[purse.coin()], Vec::new(), FEE);
+    let block = rival.mine(&[&paid, &spent], 2)[0].to_string();
+    let proof = rival.node.call("getmerkleproof2", json!(["", txid]));
     let mut wrong = proof.clone();
     wrong["nodes"][0] = json!("00".repeat(32));
     let other = spent.txid().to_string();
     let messages = json!([
         message(&proof, &txid, &block),
         message(&wrong, &txid, &block),
-        message(&indexed.call("getmerkleproof2", json!(["", other])), &other, &block),
+        message(&rival.node.call("getmerkleproof2", json!(["", other])), &other, &block),
         { "sequence": 1, "received": "2026-01-01T00:00:00Z", "content_type": "", "payload": "" },
     ]);
     payee.on_get(move |_| Answer::json(200, &messages));
-    let shop = Merchant { server: site.server(), site };
-    wait_until("the proof is found", || shop.outgoing()[0]["blockHash"] == block);
-    assert_eq!(shop.outgoing_states(), ["settled"]);
+
+    // What the node shows no more, payees are asked about.
+    restart_empty_with(&mut node, &STRICT);
+    wait_until("the payee is asked", || payee.requests("GET").len() > 2);
+    assert_eq!(shop.outgoing_states(), ["contested"]);
     let asked = payee.requests("GET").pop().unwrap();
     assert_eq!(asked.path, "/x/api/v1/channel/c?unread=true");
     assert_eq!(asked.header("authorization"), Some("Bearer t"));
+    rival.show_to(&node);
+    wait_until("the block is there", || shop.outgoing()[0]["blockHash"] == block);
+    assert_eq!(shop.outgoing_states(), ["settled"]);
 }
 
 #[test]
 fn a_node_without_an_index_does_not_say_that_a_payment_is_displaced() {
-    let Scene { node, purse, shop, payee } = scene();
+    let (node, purse, shop, payee) = scene(Node::start_with(&["txindex=0"]), 9_990, Vec::new());
     shop.pay_ok(&payee.url());
     let paid = payee.paid_with();
     send(&node, &purse.spend(&purse.coins_of(&paid), Vec::new(), FEE));
     let Merchant { site, server } = shop;
     assert_eq!(server.stop(), 0);
-    node.mine(8);
+    let block = node.mine(8)[0].to_string();
     assert!(!knows(&node, &paid));
     let shop = Merchant { server: site.server(), site };
-    // When this is mined, the payment has been looked at.
-    let invoice = shop.fill(1_000);
-    node.mine(1);
-    wait_until("another proof is found", || shop.payments(&invoice)[0]["state"] == "mined");
-    wait_until("it is contested", || shop.outgoing_states() == ["contested"]);
+    wait_until("its block is read", || shop.outgoing()[0]["blockHash"] == block);
+    assert_eq!(shop.outgoing_states(), ["settled"]);
     shop.pay_ok(&payee.url());
     assert_eq!(payee.requests("POST").len(), 1, "it is not paid again");
 }

@@ -1,12 +1,13 @@
 //! Payees who would have the wallet ask where it should not.
 
 use bsv_tests::payee::{Answer, Payee, go_dpp_terms, output};
-use bsv_tests::purse::{FEE, send};
 use bsv_tests::{Node, Purse};
 use bsv_tx::TxOut;
 use serde_json::{Value, json};
 
+use super::chain_rival::restart_empty_with;
 use super::merchant::{Merchant, json_of, wait_until};
+use super::money_strict_node::{STRICT, data};
 use super::paying_scene::{buyer, buyer_with, check_problem, node, site_with};
 
 const ROTATE: &str = "/opreturn/pool/rotate";
@@ -17,11 +18,11 @@ fn miner_id(shop: &Merchant) -> String {
 
 #[test]
 fn a_channel_at_our_own_listeners_is_never_read() {
-    // It keeps no index, so that payees are asked for proofs.
-    let node = Node::start_with(&["txindex=0"]);
+    let mut node = Node::start();
     node.mine(110);
     let purse = Purse::filled(&node, 1, 100_000);
     let shop = buyer_with(&node, json!({}), &[10_000; 5]);
+    node.mine(1);
     shop.site.cli_ok(&["generateminerid", "--name", "pool"]);
     let Merchant { site, server } = shop;
     let ours = server.address().to_owned();
@@ -29,8 +30,8 @@ fn a_channel_at_our_own_listeners_is_never_read() {
     let key = miner_id(&shop);
 
     let paid_to = |host: &str, path: &str, id: &str| {
-        let asked = TxOut { satoshis: 9_990, locking_script: purse.script() };
-        let payee = Payee::asking(&go_dpp_terms(&[asked]));
+        let asked = TxOut { satoshis: 9_900, locking_script: purse.script() };
+        let payee = Payee::asking(&go_dpp_terms(&[asked, data()]));
         let host = if host.is_empty() { payee.address() } else { host.to_owned() };
         let channel = json!({ "host": host, "path": path, "channel_id": id, "token": "t" });
         payee.on_post(move |request| {
@@ -49,12 +50,9 @@ fn a_channel_at_our_own_listeners_is_never_read() {
         paid_to(&ours, ROTATE, "c"),
     ];
     let honest = paid_to("", "", "c");
-    let all = hostile.iter().chain([&honest]);
-    let paid: Vec<_> = all.flat_map(|payee| purse.coins_of(&payee.paid_with())).collect();
-    send(&node, &purse.spend(&paid, Vec::new(), FEE * 10));
-    node.mine(1);
+    // What the node shows no more, payees are asked about.
+    restart_empty_with(&mut node, &STRICT);
     wait_until("channels are read", || honest.requests("GET").len() > 1);
-    node.mine(1);
     wait_until("they are read again", || honest.requests("GET").len() > 2);
     assert_eq!(miner_id(&shop), key);
     assert!(hostile.iter().all(|payee| payee.requests("GET").len() == 1));

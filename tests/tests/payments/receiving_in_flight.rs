@@ -8,7 +8,7 @@ use std::time::Duration;
 use bsv_tests::clock::{Clock, DAY};
 use bsv_tests::purse::{FEE, knows, send};
 use bsv_tests::{Bill, Gate, Hold, Node, Reply};
-use bsv_tx::{Script, Transaction};
+use bsv_tx::{Script, Transaction, TxOut};
 use serde_json::json;
 
 use super::counter::{Counter, PRICE, check_problem};
@@ -61,8 +61,9 @@ fn others_are_answered_meanwhile() {
         check_problem(&bill.post(&other), 409, "payment-in-flight", "another transaction");
         assert!(!knows(node, &other));
 
-        let underpaid = [next.outputs(), next.outputs()].concat();
-        let underpaid = purse.spend(&[purse.coin()], underpaid, FEE);
+        let [asked] = next.outputs().try_into().unwrap();
+        let underpaid = TxOut { satoshis: asked.satoshis - 1, ..asked };
+        let underpaid = purse.spend(&[purse.coin()], vec![underpaid], FEE);
         check_problem(&next.post(&underpaid), 400, "wrong-outputs", "another invoice");
         counter.check_unpaid(&next_id, "another invoice");
         counter.bill();

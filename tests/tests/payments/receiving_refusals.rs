@@ -77,7 +77,7 @@ impl Refusals {
 }
 
 #[test]
-fn what_does_not_pay_exactly() {
+fn what_does_not_pay_enough() {
     let refusals = Refusals::new();
     let asked = refusals.output(PRICE);
     let foreign = TxOut { satoshis: PRICE, locking_script: refusals.purse().script() };
@@ -85,14 +85,11 @@ fn what_does_not_pay_exactly() {
     let longer = TxOut { satoshis: PRICE, locking_script: Script::from_bytes(longer) };
     for (what, named, outputs) in [
         ("underpaid", "output 0", vec![refusals.output(PRICE - 1)]),
-        ("overpaid", "output 1", vec![foreign.clone(), refusals.output(PRICE + 1)]),
         ("nothing", "output 0", vec![refusals.output(0)]),
         ("to the payer", "no output", vec![foreign]),
         ("to a longer script", "no output", vec![longer]),
         ("without the output", "no output", vec![]),
-        ("twice", "output 1", vec![asked.clone(), asked.clone()]),
-        ("and 1 more", "output 1", vec![asked.clone(), refusals.output(1), refusals.output(1)]),
-        ("in two parts", "output 1", vec![refusals.output(PRICE / 2), refusals.output(PRICE / 2)]),
+        ("in parts", "2 outputs", vec![refusals.output(PRICE / 2), refusals.output(PRICE / 2 - 1)]),
     ] {
         let transaction = refusals.paying(&outputs);
         let detail = refusals.refuse(400, "wrong-outputs", what, &transaction);

@@ -85,6 +85,23 @@ fn what_a_payer_broadcasts_himself_is_seen_in_the_mempool_and_in_blocks() {
 }
 
 #[test]
+fn what_pays_more_than_is_asked_for_is_taken() {
+    let (node, purse) = publishing_node(3);
+    let shop = buyer_with(&node, json!({}), &[]);
+    for (parts, overpaid) in
+        [(vec![6_000], 1_000), (vec![5_000, 5_000], 5_000), (vec![2_000, 3_001], 1)]
+    {
+        let id = shop.invoice(5_000);
+        let bill = Bill::at(&shop.payment_url(&id));
+        let script = bill.outputs()[0].locking_script.clone();
+        let outputs = parts.into_iter().map(|satoshis| output(satoshis, &script)).collect();
+        let reply = bill.post(&payment(&purse, outputs));
+        assert_eq!(reply.status, 201, "{}", reply.body);
+        assert_eq!(settlement(&shop, &id)["overpaidSatoshis"], overpaid);
+    }
+}
+
+#[test]
 fn without_notifications_it_is_seen_in_the_next_block() {
     let node = Node::start();
     node.mine(110);
