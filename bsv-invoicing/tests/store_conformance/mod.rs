@@ -126,7 +126,7 @@ pub(crate) async fn run<P: Place>() {
     check::<P>("the smallest coin that suffices is spent", coins::smallest_single).await;
     check::<P>("strangers' unconfirmed coins are spent last", coins::sure_ones_first).await;
     check::<P>("as few coins as possible, the largest first", coins::largest_first).await;
-    check::<P>("of many coins of similar worth the oldest are compared", coins::compared).await;
+    check::<P>("of many coins of similar worth the best is found", coins::compared).await;
     check::<P>("what its own fee eats up is no coin", coins::dust).await;
     check::<P>("a payment spends so many coins at most", coins::many).await;
     check::<P>("accounts are begun once, in their order", accounts::begun).await;
