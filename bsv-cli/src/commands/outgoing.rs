@@ -86,10 +86,10 @@ impl ShowArguments {
             [
                 format!("Payment {} is {}\n", self.id, text(&payment, "state")),
                 field("paid to", &Value::from(recipient(&payment))),
-                field("satoshis", &payment["satoshis"]),
-                field("fee", &payment["fee"]),
+                field("satoshis", &Value::from(number(&payment, "satoshis"))),
+                field("fee", &Value::from(number(&payment, "fee"))),
                 field("transaction", &payment["txid"]),
-                field("block", &payment["blockHeight"]),
+                field("block", &Value::from(number(&payment, "blockHeight"))),
                 field("created", &payment["createdAt"]),
                 field("expires", &payment["expiresAt"]),
                 field("memo", &payment["memo"]),
