@@ -13,6 +13,7 @@ pub(crate) mod miner;
 pub(crate) mod outgoing;
 pub(crate) mod pay;
 pub(crate) mod restore;
+pub(crate) mod send;
 pub(crate) mod status;
 pub(crate) mod token;
 pub(crate) mod user;
@@ -33,7 +34,7 @@ pub(crate) enum Command {
     ///
     /// Exit code 0 if all is well, 1 if something needs attention.
     Status(status::StatusArguments),
-    /// Create, show, list and delete invoices
+    /// Create, show, list, delete and refund invoices
     #[command(subcommand)]
     Invoice(invoice::InvoiceCommand),
     /// Create and show users of the wallet
@@ -43,7 +44,12 @@ pub(crate) enum Command {
     ///
     /// In a terminal this asks before it pays. For example: bsv-cli pay URL --max 5000
     Pay(pay::PayArguments),
-    /// List and cancel payments by the wallet
+    /// Send money to an address, and print the transactions
+    ///
+    /// In a terminal this asks before it sends. For example: bsv-cli send ADDRESS 5000, or
+    /// bsv-cli send ADDRESS all --dry-run
+    Send(send::SendArguments),
+    /// List, show and cancel payments by the wallet
     #[command(subcommand)]
     Outgoing(outgoing::OutgoingCommand),
     /// Show the balance and the words of the wallet, and look after it
@@ -89,6 +95,7 @@ impl Command {
             Self::Invoice(command) => command.run(context).await,
             Self::User(command) => command.run(context).await,
             Self::Pay(arguments) => arguments.run(context).await,
+            Self::Send(arguments) => arguments.run(context).await,
             Self::Outgoing(command) => command.run(context).await,
             Self::Wallet(command) => command.run(context).await,
             Self::Miner(command) => command.run(context).await,

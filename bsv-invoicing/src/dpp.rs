@@ -27,7 +27,7 @@ pub use proof::{MerkleProof, ProofError};
 pub use received::{MAX_DESTINATIONS, ReceivedTerms, TermsError};
 pub use terms::{Destination, FeeRate, Fees, Merchant, Terms};
 
-pub use crate::model::payment::PeerChannel;
+pub use crate::model::outgoing::PeerChannel;
 
 /// The most bytes of terms and of a payment (BRC-55).
 pub const MAX_MESSAGE_LEN: usize = 10_000_000;

@@ -1,5 +1,5 @@
 use bsv_store::{FileError, KeystoreError, StoreError};
-use bsv_tx::{KeyError, OutPoint};
+use bsv_tx::{KeyError, OutPoint, Txid};
 use thiserror::Error;
 
 use crate::ledger::Refusal;
@@ -7,7 +7,7 @@ use crate::model::fields::{BodyError, FieldErrors};
 use crate::model::idempotency::BadIdempotencyKey;
 use crate::model::invoice::NOT_IN_THE_FUTURE;
 use crate::model::invoice_id::InvoiceIdParseError;
-use crate::model::payment::OutgoingState;
+use crate::model::outgoing::OutgoingState;
 use crate::store::WalletStoreError;
 
 /// Why the wallet did not do what it was asked for. Nothing of it is left behind, unless the store
@@ -112,8 +112,8 @@ pub enum Error {
     /// Nobody may read this channel with this token, or there is no such channel.
     #[error("there is no such channel, or the token is not the one for it")]
     UnknownChannel,
-    /// A payment to this URL is being made already.
-    #[error("a payment to this URL is being made at this moment")]
+    /// This payment is being made already.
+    #[error("this payment is being made at this moment")]
     PaymentRunning,
     /// The payee's answer makes no sense.
     #[error("{0}")]
@@ -127,11 +127,11 @@ pub enum Error {
     /// The payee asks for outputs that our own node would not take.
     #[error("the terms cannot be paid: {0}")]
     UnpayableTerms(String),
-    /// An earlier payment to the same URL can still be mined, and no coin is free that would keep both from
+    /// An earlier payment for the same purpose can still be mined, and no coin is free that would keep both from
     /// being mined.
     #[error(
-        "payment {0} to the same URL can still be mined, and none of its coins is free: try again \
-         after the next block"
+        "payment {0} for the same purpose can still be mined, and none of its coins is free: try \
+         again after the next block"
     )]
     EarlierAttempt(u64),
     /// The payee asks for more than may be paid at once.
@@ -158,6 +158,41 @@ pub enum Error {
         /// What the coins are worth that can be spent in one transaction.
         spendable: u64,
     },
+    /// An output would hold less than the fee for spending it.
+    #[error(
+        "{smallest} satoshis is the least that can be sent: less is not worth the fee to spend it"
+    )]
+    TooSmall {
+        /// The least that an output must hold, in satoshis.
+        smallest: u64,
+    },
+    /// There are too many coins for one withdrawal of all.
+    #[error(
+        "there are more than {0} coins, which one withdrawal cannot send: consolidate them first"
+    )]
+    TooManyCoins(usize),
+    /// There is no such withdrawal.
+    #[error("there is no withdrawal {0}")]
+    UnknownWithdrawal(u64),
+    /// Nothing was paid to an invoice that could go back, or it has gone back already.
+    #[error(
+        "nothing that was paid to invoice {0} is left to refund: name an amount, or refund in full"
+    )]
+    NothingToRefund(String),
+    /// More is to go back than was paid, and has not gone back yet.
+    #[error("{satoshis} satoshis cannot be refunded: {left} can")]
+    RefundTooLarge {
+        /// What is to go back.
+        satoshis: u64,
+        /// What can.
+        left: u64,
+    },
+    /// The transaction that paid is in no block, and the refund cannot spend what it paid.
+    #[error("transaction {0}, which paid, is in no block yet: refund it once it is mined")]
+    RefundMustWait(Txid),
+    /// It is not known where a refund goes.
+    #[error("the payers have not all named the same address for refunds: say where it goes (to)")]
+    RefundToNeeded,
     /// There is no such payment by the wallet.
     #[error("there is no payment {0}")]
     UnknownPayment(u64),
@@ -265,6 +300,9 @@ impl From<Refusal> for Error {
                 Self::InsufficientFunds { needed, spendable }
             }
             Refusal::EarlierAttempt(number) => Self::EarlierAttempt(number),
+            Refusal::TooManyCoins(most) => Self::TooManyCoins(most),
+            Refusal::RefundTooLarge { satoshis, left } => Self::RefundTooLarge { satoshis, left },
+            Refusal::RefundMustWait(txid) => Self::RefundMustWait(txid),
             Refusal::NotReserved(_) => Self::PaymentRunning,
             Refusal::Key(error) => Self::Key(error),
             Refusal::KeyReused => Self::KeyReused,

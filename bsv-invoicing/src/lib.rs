@@ -33,7 +33,7 @@ mod wallet;
 
 pub use error::Error;
 pub use model::clock::ClockDoubt;
-pub use model::coin::{Chain, Change, Coin, KeyPath, Selection, Spending};
+pub use model::coin::{Chain, Change, Coin, KeyPath, Selection, Spending, Trust};
 pub use model::event::{Event, EventKind};
 pub use model::fields::{BodyError, FieldErrors};
 pub use model::idempotency::{BadIdempotencyKey, IDEMPOTENCY_PERIOD, IdempotencyKey, MAX_KEY_LEN};
@@ -43,9 +43,8 @@ pub use model::invoice::{
     MAX_SATOSHIS,
 };
 pub use model::invoice_id::{IdCipher, InvoiceId, InvoiceIdParseError, NewId};
-pub use model::payment::{
-    IncomingPayment, IncomingState, OutgoingPayment, OutgoingRecord, OutgoingState,
-};
+pub use model::outgoing::{OutgoingPayment, OutgoingPurpose, OutgoingRecord, OutgoingState};
+pub use model::payment::{IncomingPayment, IncomingState};
 pub use model::receipt::{NewReceipt, Receipt, ReceiptKey};
 pub use model::settlement::{Counting, LatePayments, PaymentRules, Received, Settlement};
 pub use model::time::{Timestamp, TimestampParseError};
@@ -54,12 +53,15 @@ pub use model::transaction::{
     Purpose, TransactionRecord, TransactionState,
 };
 pub use model::user::{MAX_NAME_LEN, MAX_USER_FIELD_LEN, User, UserDraft};
+pub use model::withdrawal::{Withdrawal, WithdrawalAmount, WithdrawalCost, WithdrawalRecord};
 pub use store::{OpenWalletStoreError, RedbWalletStore, WalletStore, WalletStoreError};
 pub use wallet::books::BooksCheck;
 pub use wallet::follow::Following;
 pub use wallet::outbound::OwnListeners;
 pub use wallet::pay::{PayDraft, PaymentPreview, faucet};
 pub use wallet::recover::{DEFAULT_LOOKAHEAD, Recovery, Walk};
+pub use wallet::refund::{RefundDraft, RefundPreview};
 pub use wallet::seed::WalletSeed;
 pub use wallet::watch::Watched;
+pub use wallet::withdraw::WithdrawalDraft;
 pub use wallet::{Wallet, WalletSettings};

@@ -148,7 +148,7 @@ async fn all_that_version_1_wrote_is_found() {
         assert_as_written(&wallet, &copy).await;
         wallet.events(0, 99).await.unwrap()
     };
-    assert_eq!(copy.version(), 7);
+    assert_eq!(copy.version(), 8);
     let mut written: Vec<_> = copy
         .expected("invoices")
         .iter()
@@ -293,7 +293,7 @@ async fn payments_by(wallet: &Wallet) -> Value {
         json!({
             "id": it.number,
             "txid": it.txid.to_string(),
-            "url": it.url,
+            "url": it.purpose.url(),
             "satoshis": it.satoshis,
             "fee": it.fee,
             "state": it.state.name(),
@@ -323,7 +323,7 @@ async fn later_versions_say_the_same_as_ever() {
                 assert_eq!(payments_by(&wallet).await, *payments, "{version}");
             }
             drop(wallet);
-            assert_eq!(copy.version(), 7);
+            assert_eq!(copy.version(), 8);
         }
     }
 }
@@ -432,40 +432,50 @@ async fn what_was_settled_in_no_block_or_displaced_is_followed_again() {
 
 /// A stranger can still have something else take the place of what is in no block.
 #[tokio::test]
-async fn unconfirmed_coins_of_strangers_have_buckets_of_their_own() {
-    const SPENDABLE: TableDefinition<'_, (u8, u64, u32), u64> = TableDefinition::new("spendable");
-    let listed = |copy: &Copy| {
-        copy.read(|transaction| {
-            let table = transaction.open_table(SPENDABLE).unwrap();
-            let rows = table.iter().unwrap().map(|row| row.unwrap());
-            rows.map(|(key, satoshis)| (key.value(), satoshis.value())).collect::<Vec<_>>()
-        })
-    };
+async fn coins_that_can_be_spent_are_in_the_order_of_trust_and_amount() {
+    const BY_BUCKET: TableDefinition<'_, (u8, u64, u32), u64> = TableDefinition::new("spendable");
+    const BY_AMOUNT: TableDefinition<'_, (u8, u64, u64, u32), ()> =
+        TableDefinition::new("spendable by amount");
     let copy = Copy::of("version-5");
-    let before = listed(&copy);
-    assert!(before.iter().all(|((bucket, ..), satoshis)| u32::from(*bucket) == satoshis.ilog2()));
+    let mut before: Vec<_> = copy.read(|transaction| {
+        let table = transaction.open_table(BY_BUCKET).unwrap();
+        let rows = table.iter().unwrap().map(|row| row.unwrap());
+        rows.map(|(key, satoshis)| (satoshis.value(), key.value().1, key.value().2)).collect()
+    });
+    assert!(before.len() > 1);
     drop(copy.store());
-    let after = listed(&copy);
-    let (moved, mut others): (Vec<_>, Vec<_>) =
-        after.iter().partition(|((bucket, ..), _)| *bucket >= 64);
-    let [((76, maker, vout), 7000)] = moved[..] else { panic!("{after:?}") };
-    others.push(((12, maker, vout), 7000));
-    others.sort_unstable();
-    assert_eq!(others, before);
+    let after: Vec<(u8, u64, u64, u32)> = copy.read(|transaction| {
+        let table = transaction.open_table(BY_AMOUNT).unwrap();
+        let rows = table.iter().unwrap().map(|row| row.unwrap().0.value());
+        rows.collect()
+    });
+    let [strangers, sure] = [1, 0].map(|trust| {
+        let of_it = after.iter().filter(|row| row.0 == trust);
+        of_it.map(|row| row.1).collect::<Vec<_>>()
+    });
+    assert_eq!(strangers, [7000]);
+    assert_eq!(sure.len(), before.len() - 1);
+    let mut listed: Vec<_> =
+        after.iter().map(|(_, satoshis, maker, vout)| (*satoshis, *maker, *vout)).collect();
+    before.sort_unstable();
+    listed.sort_unstable();
+    assert_eq!(listed, before);
 }
 
 #[tokio::test]
 async fn earlier_attempts_to_one_url_are_linked() {
     type Channel = Option<(&'static str, &'static str, &'static str, &'static str)>;
+    type Purpose = (u8, u64, &'static str);
     type Row =
-        (u64, Option<u64>, Option<u64>, &'static str, u64, u64, u64, u64, &'static str, Channel);
-    const OUTGOING: TableDefinition<'_, u64, Row> = TableDefinition::new("outgoing payments");
+        (u64, Option<u64>, Option<u64>, Purpose, u64, u64, u64, Option<u64>, &'static str, Channel);
+    const OUTGOING: TableDefinition<'_, u64, Row> = TableDefinition::new("outgoing by purpose");
     let copy = Copy::of("version-5");
     let store = copy.store();
     let mut lasting = Vec::new();
     for number in 1..=8 {
         let payment = store.get(GetOutgoing(number)).await.unwrap().unwrap().0;
-        let to_url = store.get(GetOutgoingTo(payment.url)).await.unwrap();
+        let url = payment.purpose.url().unwrap().to_owned();
+        let to_url = store.get(GetOutgoingTo(url)).await.unwrap();
         lasting.push(to_url.map(|payment| payment.number));
     }
     // The seventh was in vain.

@@ -191,6 +191,9 @@ pub(crate) struct Settings {
     pub(crate) maxtxsizepolicy: u64,
     pub(crate) datacarriersize: u64,
     pub(crate) datacarrier: bool,
+    pub(crate) minconsolidationfactor: u64,
+    pub(crate) maxconsolidationinputscriptsize: u64,
+    pub(crate) minconfconsolidationinput: u32,
 }
 
 /// A string that holds a hash or the like.

@@ -13,9 +13,9 @@ mod transport;
 
 pub use error::NodeError;
 pub use rpc::{
-    BlockCoinbase, BlockInfo, BlockStream, Broadcast, ChainTip, Coin, FeedAddress, Mempool,
-    MempoolEntry, MinedIn, MinerIdInfo, MinerIdRevocation, MinerIdState, NodeRpc, OutputState,
-    Policy, Submitted, TransactionPlace, UnspentOutput,
+    BlockCoinbase, BlockInfo, BlockStream, Broadcast, ChainTip, Coin, ConsolidationPolicy,
+    FeedAddress, Mempool, MempoolEntry, MinedIn, MinerIdInfo, MinerIdRevocation, MinerIdState,
+    NodeRpc, OutputState, Policy, Submitted, TransactionPlace, UnspentOutput,
 };
 pub use transaction_feed::{FeedError, Published, TransactionFeed};
 pub use transport::NodeSettings;

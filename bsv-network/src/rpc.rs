@@ -146,6 +146,19 @@ pub struct Policy {
     pub max_transaction_size: u64,
     /// The most bytes of a script that carries data only (`datacarriersize`; 0 without `datacarrier`).
     pub max_data_size: u64,
+    /// Which transactions that bring coins together need no fee.
+    pub consolidation: ConsolidationPolicy,
+}
+
+/// Which transactions that bring coins together a node takes without a fee.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConsolidationPolicy {
+    /// How many coins there must be for each output; 0 if none are taken (`minconsolidationfactor`).
+    pub min_factor: u64,
+    /// The longest script that may unlock a coin, in bytes (`maxconsolidationinputscriptsize`).
+    pub max_script_size: u64,
+    /// How many confirmations each coin must have (`minconfconsolidationinput`).
+    pub min_confirmations: u32,
 }
 
 /// An unspent output of an address that the node's wallet watches.
@@ -387,6 +400,11 @@ impl NodeRpc {
             mining_fee_rate: settings.minminingtxfee.0,
             max_transaction_size: settings.maxtxsizepolicy,
             max_data_size: if settings.datacarrier { settings.datacarriersize } else { 0 },
+            consolidation: ConsolidationPolicy {
+                min_factor: settings.minconsolidationfactor,
+                max_script_size: settings.maxconsolidationinputscriptsize,
+                min_confirmations: settings.minconfconsolidationinput,
+            },
         })
     }
 

@@ -111,6 +111,8 @@ pub struct WalletConfig {
     pub payment_rules: PaymentRules,
     /// Where the node publishes the transactions of its mempool, if that is not where the node itself says.
     pub transaction_feed: Option<String>,
+    /// Whether small coins are brought together whenever there is a new block.
+    pub consolidate: bool,
     /// How payers pay.
     pub payments: PaymentsConfig,
 }
@@ -342,6 +344,7 @@ fn wallet(
             zero_conf_limit: settings.zero_conf_limit_satoshis,
         },
         transaction_feed: settings.zmq.clone(),
+        consolidate: settings.consolidate,
         payments: payments_config(payments)?,
     })
 }

@@ -207,6 +207,7 @@ pub(crate) async fn open_wallet(
         pay_limit: wallet.pay_limit,
         payment_rules: wallet.payment_rules,
         transaction_feed: wallet.transaction_feed.clone(),
+        consolidate: wallet.consolidate,
         own_listeners: OwnListeners {
             payments: Some(wallet.payments.address),
             others: config

@@ -1,9 +1,12 @@
 //! The routes of the wallet specification, and what keeps the wallet up to date.
 
 mod api;
+mod leaving;
 mod list;
+mod pages;
 mod refusal;
 mod sweep;
 
 pub(crate) use api::{Route, WalletApi};
+pub(crate) use leaving::describe;
 pub(crate) use sweep::{follow, sweep, watch_mempool};

@@ -14,6 +14,9 @@ pub struct Address {
     public_key_hash: [u8; 20],
 }
 
+/// The versions of addresses of script hashes, of the main network and of test networks.
+const SCRIPT_HASH_VERSIONS: [u8; 2] = [5, 196];
+
 /// Text that is not an address of the network it should be of.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
@@ -21,7 +24,13 @@ pub enum AddressError {
     /// Not base58, or the checksum does not fit.
     #[error("not an address: mistyped or cut short")]
     Malformed,
-    /// Well-formed, but not a P2PKH address of the network.
+    /// An address of a script hash (P2SH), which nodes have not taken since February 2020.
+    #[error("the address of a script hash (P2SH), which no node takes since 2020")]
+    ScriptHash,
+    /// A P2PKH address of other networks.
+    #[error("an address of another network than {0}")]
+    OtherNetwork(Network),
+    /// Well-formed, but not a P2PKH address.
     #[error("not a P2PKH address of {0}")]
     OtherKind(Network),
 }
@@ -35,12 +44,20 @@ impl Address {
     /// Reads an address of `network`. Test networks share one form.
     pub fn parse(text: &str, network: Network) -> Result<Self, AddressError> {
         let payload = base58check::decode(text).ok_or(AddressError::Malformed)?;
-        match payload.split_first() {
-            Some((version, hash)) if *version == network.address_version() => Ok(Self {
-                network,
-                public_key_hash: hash.try_into().map_err(|_| AddressError::OtherKind(network))?,
-            }),
-            _ => Err(AddressError::OtherKind(network)),
+        let other_kind = AddressError::OtherKind(network);
+        let (version, hash) = payload.split_first().ok_or(other_kind.clone())?;
+        let public_key_hash = hash.try_into().map_err(|_| other_kind.clone())?;
+        match *version {
+            known if known == network.address_version() => Ok(Self { network, public_key_hash }),
+            known if SCRIPT_HASH_VERSIONS.contains(&known) => Err(AddressError::ScriptHash),
+            known
+                if [Network::Livenet, Network::Testnet]
+                    .map(Network::address_version)
+                    .contains(&known) =>
+            {
+                Err(AddressError::OtherNetwork(network))
+            }
+            _ => Err(other_kind),
         }
     }
 
@@ -88,9 +105,14 @@ mod tests {
             (&right[1..], AddressError::Malformed),
             ("", AddressError::Malformed),
             ("0OIl", AddressError::Malformed),
-            ("mrCDrCybB6J1vRfbwM5hemdJz73FwDBC8r", AddressError::OtherKind(Network::Livenet)),
-            // P2SH, and a private key.
-            ("3P14159f73E4gFr7JterCCQh9QjiTjiZrG", AddressError::OtherKind(Network::Livenet)),
+            ("mrCDrCybB6J1vRfbwM5hemdJz73FwDBC8r", AddressError::OtherNetwork(Network::Livenet)),
+            ("3P14159f73E4gFr7JterCCQh9QjiTjiZrG", AddressError::ScriptHash),
+            ("2MzQwSSnBHWHqSAqtTVQ6v47XtaisrJa1Vc", AddressError::ScriptHash),
+            // A private key.
+            (
+                "KwDiBf89QgGbjEhKnhXJuH7LrciVrZi3qYjgd9M7rFU73sVHnoWn",
+                AddressError::OtherKind(Network::Livenet),
+            ),
         ] {
             assert_eq!(Address::parse(text, Network::Livenet), Err(error), "{text}");
         }

@@ -1,5 +1,7 @@
 //! Invoices, and lists of them of any length.
 
+mod refund;
+
 use bsv_invoicing::{InvoiceId, InvoiceState, MAX_SATOSHIS};
 use clap::{Args, Subcommand};
 use serde_json::value::RawValue;
@@ -22,6 +24,10 @@ pub(crate) enum InvoiceCommand {
     List(ListArguments),
     /// Delete an invoice that is not paid
     Delete(DeleteArguments),
+    /// Send back what was paid to an invoice
+    ///
+    /// In a terminal this asks before it sends. For example: bsv-cli invoice refund ID --full
+    Refund(refund::RefundArguments),
 }
 
 #[derive(Debug, Args)]
@@ -74,6 +80,7 @@ impl InvoiceCommand {
             Self::Get(arguments) => arguments.run(context).await,
             Self::List(arguments) => arguments.run(context).await,
             Self::Delete(arguments) => arguments.run(context).await,
+            Self::Refund(arguments) => arguments.run(context).await,
         }
     }
 }

@@ -1,17 +1,19 @@
 //! Payments by the wallet.
 
 use clap::{Args, Subcommand};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::consent::Consent;
 use crate::context::{Context, Stores};
 use crate::error::CliError;
-use crate::output::{elements, number, text};
+use crate::output::{elements, field, number, text};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum OutgoingCommand {
     /// List the last 100 payments by the wallet, the newest first
     List(ListArguments),
+    /// Show a payment by the wallet
+    Show(ShowArguments),
     /// Cancel a payment whose payee does not answer, by spending one of its coins otherwise
     Cancel(CancelArguments),
 }
@@ -21,6 +23,12 @@ pub(crate) struct ListArguments {
     /// Those before the payment of this id
     #[arg(long, value_name = "ID")]
     before: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ShowArguments {
+    /// The id of the payment
+    id: u64,
 }
 
 #[derive(Debug, Args)]
@@ -35,6 +43,7 @@ impl OutgoingCommand {
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
         match self {
             Self::List(arguments) => arguments.run(context).await,
+            Self::Show(arguments) => arguments.run(context).await,
             Self::Cancel(arguments) => arguments.run(context).await,
         }
     }
@@ -44,7 +53,7 @@ impl ListArguments {
     async fn run(self, context: &Context) -> Result<(), CliError> {
         let query = self.before.map(|id| format!("?before={id}")).unwrap_or_default();
         let mut service = context.service(Stores::Wallet).await?;
-        let answer = service.get(format!("/control/wallet/payments{query}")).await?;
+        let answer = service.get(format!("/api/v1/outgoing{query}")).await?;
         let payments = answer.value()?;
         context.print(&answer.body, || {
             if elements(&payments).is_empty() {
@@ -60,11 +69,43 @@ impl ListArguments {
                     number(payment, "fee"),
                     number(payment, "blockHeight"),
                     text(payment, "txid"),
-                    text(payment, "url"),
+                    recipient(payment),
                 ]);
             }
             table.to_string()
         })
+    }
+}
+
+impl ShowArguments {
+    async fn run(self, context: &Context) -> Result<(), CliError> {
+        let mut service = context.service(Stores::Wallet).await?;
+        let answer = service.get(format!("/api/v1/outgoing/{}", self.id)).await?;
+        let payment = answer.value()?;
+        context.print(&answer.body, || {
+            [
+                format!("Payment {} is {}\n", self.id, text(&payment, "state")),
+                field("paid to", &Value::from(recipient(&payment))),
+                field("satoshis", &Value::from(number(&payment, "satoshis"))),
+                field("fee", &Value::from(number(&payment, "fee"))),
+                field("transaction", &payment["txid"]),
+                field("block", &Value::from(number(&payment, "blockHeight"))),
+                field("created", &payment["createdAt"]),
+                field("expires", &payment["expiresAt"]),
+                field("memo", &payment["memo"]),
+            ]
+            .concat()
+        })
+    }
+}
+
+/// Says who is paid.
+fn recipient(payment: &Value) -> String {
+    match payment["purpose"].as_str() {
+        Some("withdrawal") => format!("withdrawal {}", number(payment, "withdrawal")),
+        Some("refund") => format!("refund of invoice {}", text(payment, "invoice")),
+        Some("consolidation") => "the wallet itself".to_owned(),
+        _ => text(payment, "url"),
     }
 }
 
@@ -77,8 +118,7 @@ impl CancelArguments {
         self.consent.ask(context, &effect, "Cancel it?", "cancelled")?;
         let mut service = context.service(Stores::Wallet).await?;
         let waiting = context.wait("cancelling");
-        let answer =
-            service.post(format!("/control/wallet/payments/{id}/cancel"), json!({})).await?;
+        let answer = service.post(format!("/api/v1/outgoing/{id}/cancel"), json!({})).await?;
         drop(waiting);
         let payment = answer.value()?;
         context.print(&answer.body, || format!("Payment {id} is {}\n", text(&payment, "state")))

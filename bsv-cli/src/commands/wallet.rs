@@ -1,7 +1,7 @@
 //! The wallet itself.
 
 use clap::{Args, Subcommand};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::consent::Consent;
 use crate::context::{Context, Stores, Unattended};
@@ -24,6 +24,11 @@ pub(crate) enum WalletCommand {
     /// A clock that jumped by two hours or more, or is that far behind the newest block, makes nothing
     /// expire until it is right again or accepted.
     AcceptClock(AcceptClockArguments),
+    /// Bring small coins together, so that a payment can spend what they are worth
+    ///
+    /// Takes coins with 6 confirmations, 20 at least and 500 in each transaction. Nodes take these without
+    /// a fee.
+    Consolidate(ConsolidateArguments),
     /// Pay to a payment URL from the wallet of a regtest node, at most 100,000 satoshis
     Faucet(FaucetArguments),
 }
@@ -41,6 +46,9 @@ pub(crate) struct WordsArguments {
 pub(crate) struct AcceptClockArguments {}
 
 #[derive(Debug, Args)]
+pub(crate) struct ConsolidateArguments {}
+
+#[derive(Debug, Args)]
 pub(crate) struct FaucetArguments {
     /// The payment URL
     #[arg(value_name = "PAYMENT_URL")]
@@ -56,6 +64,7 @@ impl WalletCommand {
                 arguments.run(&context.with_unattended(Unattended::Read)).await
             }
             Self::AcceptClock(arguments) => arguments.run(context).await,
+            Self::Consolidate(arguments) => arguments.run(context).await,
             Self::Faucet(arguments) => arguments.run(context).await,
         }
     }
@@ -89,6 +98,26 @@ impl AcceptClockArguments {
         context.print(&answer.body, || match accepted["doubt"].as_str() {
             Some(doubt) => format!("The clock is accepted as it is: {}\n", printable(doubt)),
             None => "The clock was not doubted\n".to_owned(),
+        })
+    }
+}
+
+impl ConsolidateArguments {
+    async fn run(self, context: &Context) -> Result<(), CliError> {
+        let mut service = context.service(Stores::Wallet).await?;
+        let waiting = context.wait("bringing coins together");
+        let mut payments = Vec::new();
+        loop {
+            let answer = service.post("/control/wallet/consolidate", json!({})).await?;
+            match answer.value()?["payment"].take() {
+                Value::Null => break,
+                payment => payments.push(payment),
+            }
+        }
+        drop(waiting);
+        context.print(Value::from(payments.clone()), || match payments.len() {
+            0 => "There are no 20 coins with 6 confirmations\n".to_owned(),
+            count => format!("Coins are brought together in {count} transactions\n"),
         })
     }
 }

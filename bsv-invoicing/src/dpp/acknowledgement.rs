@@ -5,7 +5,7 @@ use thiserror::Error;
 
 use super::dialect::{Dialect, HYBRID_MODE};
 use super::json::{self, displayed};
-use crate::model::payment::PeerChannel;
+use crate::model::outgoing::PeerChannel;
 
 /// How much of what a payee says is kept, in characters.
 pub const MAX_WORDS_LEN: usize = 1024;

@@ -2,7 +2,7 @@
 
 use crate::ledger::rows::{Outgoing, Rows};
 use crate::ledger::{Books, Command};
-use crate::model::payment::{OutgoingPayment, PeerChannel};
+use crate::model::outgoing::{OutgoingPayment, PeerChannel};
 use crate::model::time::Timestamp;
 use crate::model::transaction::TransactionState;
 

@@ -3,10 +3,10 @@
 
 use bsv_tx::Transaction;
 
-use crate::ledger::rows::{Damaged, Outgoing, ReadRows, Rows, Transactions};
+use crate::ledger::rows::{Damaged, Invoices, Outgoing, ReadRows, Rows, Transactions};
 use crate::ledger::{Books, Command, Refusal};
 use crate::model::coin::{Change, Coin, Selection, Spending};
-use crate::model::payment::{OutgoingPayment, OutgoingRecord};
+use crate::model::outgoing::{OutgoingPayment, OutgoingPurpose, OutgoingRecord};
 use crate::model::receipt::{Receipt, ReceiptKey};
 use crate::model::time::Timestamp;
 use crate::model::transaction::{EncodedTransaction, Purpose, TransactionState};
@@ -147,5 +147,12 @@ pub(crate) fn outgoing_payment<R: ReadRows>(
 ) -> Result<OutgoingPayment, R::Error> {
     let transaction = super::effects::transaction(rows, record.transaction)?;
     let is_being_cancelled = pending_cancellation(rows, &record)?.is_some();
-    Ok(record.into_payment(number, &transaction, is_being_cancelled))
+    let invoice = match record.purpose {
+        OutgoingPurpose::Refund { invoice, .. } => {
+            let invoice = rows.get::<Invoices>(&invoice)?;
+            Some(invoice.ok_or_else(|| Damaged::missing("a refunded invoice"))?.id)
+        }
+        _ => None,
+    };
+    Ok(record.into_payment(number, &transaction, is_being_cancelled, invoice))
 }

@@ -56,6 +56,7 @@ impl Command for CreateInvoice {
             expires_at,
             payment_received_at: None,
             refund_to: None,
+            refunded_at: None,
             in_flight: false,
             deleted_at: None,
         };

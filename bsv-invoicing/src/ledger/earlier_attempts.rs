@@ -3,8 +3,10 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use crate::ledger::rows::{Damaged, OutgoingByUrl, RawTransactions, Rows, Transactions};
+use crate::ledger::queries::last_attempt;
+use crate::ledger::rows::{Damaged, RawTransactions, Rows, Transactions};
 use crate::ledger::{Books, Refusal};
+use crate::model::outgoing::OutgoingPurpose;
 use crate::model::receipt::ReceiptKey;
 use crate::model::transaction::TransactionState;
 
@@ -16,17 +18,21 @@ const MAX_ANCESTORS: usize = 100;
 pub(crate) const MAX_ATTEMPTS: usize = 1000;
 
 impl<R: Rows> Books<R> {
-    /// Coins that a new payment to this URL has to spend, so that none of the earlier ones can be mined
-    /// besides.
+    /// Coins that a new payment for this purpose has to spend, so that none of the earlier ones that failed
+    /// can be mined besides. Refunds that did not fail stay: an invoice can be refunded in parts.
     pub(crate) fn coins_of_earlier_attempts(
         &self,
-        url_hash: &[u8; 32],
-    ) -> Result<Vec<ReceiptKey>, R::Error> {
+        purpose: &OutgoingPurpose,
+    ) -> Result<BTreeSet<ReceiptKey>, R::Error> {
         let mut coins = BTreeSet::new();
-        let mut attempt = self.rows.get::<OutgoingByUrl>(url_hash)?;
+        let mut attempt = last_attempt(&self.rows, purpose)?;
         for _ in 0..MAX_ATTEMPTS {
-            let Some(number) = attempt else { return Ok(coins.into_iter().collect()) };
+            let Some(number) = attempt else { return Ok(coins) };
             let payment = self.payment(number)?;
+            attempt = payment.previous;
+            if !self.transaction(payment.transaction)?.state.is_lost() {
+                continue;
+            }
             let rivals = self.rivals_of(payment.transaction)?;
             match rivals {
                 Rivals::Void => {}
@@ -36,7 +42,6 @@ impl<R: Rows> Books<R> {
                     coins.insert(*first);
                 }
             }
-            attempt = payment.previous;
         }
         Err(Refusal::EarlierAttempt(attempt.unwrap_or_default()).into())
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::ledger::coin_choice::bucket;
+use crate::ledger::coin_choice::place;
 use crate::ledger::rows::{
     Damaged, FollowedTip, FollowedTransactions, Immature, InFlight, Incoming, Messages, MinedAt,
     Outgoing, ReadRows, Receipts, Rows, Spendable, Spends, Transactions,
@@ -10,7 +10,7 @@ use crate::ledger::rows::{
 use crate::ledger::unfollow::AFTERCARE;
 use crate::ledger::{Books, Refusal};
 use crate::model::coin::{Chain, KeyPath};
-use crate::model::payment::OutgoingRecord;
+use crate::model::outgoing::OutgoingRecord;
 use crate::model::receipt::{Receipt, ReceiptKey};
 use crate::model::time::Timestamp;
 use crate::model::transaction::{
@@ -255,16 +255,15 @@ impl<R: Rows> Books<R> {
         receipt: &Receipt,
         (before, after): (&TransactionRecord, &TransactionRecord),
     ) -> Result<(), R::Error> {
-        let old_place = (bucket(receipt, before), key);
-        let place = (bucket(receipt, after), key);
-        if old_place != place {
-            self.rows.remove::<Spendable>(old_place)?;
+        let [old, new] = [before, after].map(|maker| place(key, receipt, maker));
+        if old != new {
+            self.rows.remove::<Spendable>(old)?;
         }
         let is_free = receipt.spender.is_none() && after.state.can_be_spent();
         if is_free && !self.is_immature(key, after)? {
-            self.rows.put::<Spendable>(place, &receipt.satoshis)
+            self.rows.put::<Spendable>(new, &())
         } else {
-            self.rows.remove::<Spendable>(place).map(drop)
+            self.rows.remove::<Spendable>(new).map(drop)
         }
     }
 

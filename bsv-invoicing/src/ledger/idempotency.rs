@@ -1,5 +1,6 @@
 //! Idempotency keys as they are stored.
 
+use crate::model::outgoing::OutgoingPurpose;
 use crate::model::time::Timestamp;
 
 /// What idempotency keys are used for: a key is known per route.
@@ -11,12 +12,28 @@ pub enum Route {
     Users = 2,
     /// Paying.
     Pay = 3,
+    /// Withdrawing.
+    Withdrawals = 4,
+    /// Refunding.
+    Refunds = 5,
 }
 
 impl Route {
     /// The route of this number.
     pub fn of_number(number: u8) -> Option<Self> {
-        [Self::Invoices, Self::Users, Self::Pay].into_iter().find(|route| *route as u8 == number)
+        [Self::Invoices, Self::Users, Self::Pay, Self::Withdrawals, Self::Refunds]
+            .into_iter()
+            .find(|route| *route as u8 == number)
+    }
+
+    /// The route of payments for this purpose, if callers ask for them.
+    pub(crate) fn of_purpose(purpose: &OutgoingPurpose) -> Option<Self> {
+        match purpose {
+            OutgoingPurpose::Url(_) => Some(Self::Pay),
+            OutgoingPurpose::Withdrawal(_) => Some(Self::Withdrawals),
+            OutgoingPurpose::Refund { .. } => Some(Self::Refunds),
+            OutgoingPurpose::Consolidation => None,
+        }
     }
 }
 

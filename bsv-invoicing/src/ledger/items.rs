@@ -3,7 +3,7 @@
 use bsv_tx::{OutPoint, Transaction, Txid};
 
 use crate::ledger::Query;
-use crate::ledger::coin_choice::bucket;
+use crate::ledger::coin_choice::place;
 use crate::ledger::effects::spent_by;
 use crate::ledger::rows::Order::{Ascending, Descending};
 use crate::ledger::rows::{
@@ -11,7 +11,7 @@ use crate::ledger::rows::{
     Proofs, RawTransactions, ReadRows, ReadTable, Receipts, RowsOf, Spendable, Spends,
     Transactions,
 };
-use crate::model::coin::KeyPath;
+use crate::model::coin::{KeyPath, Trust};
 use crate::model::receipt::{Receipt, ReceiptKey};
 use crate::model::transaction::{
     BlockPlace, COINBASE_MATURITY, FoundProof, Proof, Purpose, TransactionRecord, TransactionState,
@@ -180,8 +180,9 @@ where
         };
         counts.raw = count::<RawTransactions, _>(rows, 0, |number| number + 1)?;
         counts.coins = count::<Receipts, _>(rows, first, next)?;
-        let next_place = |(bucket, key): &(u8, ReceiptKey)| (*bucket, next(key));
-        counts.spendable = count::<Spendable, _>(rows, (0, first), next_place)?;
+        let next_place =
+            |(trust, satoshis, key): &(Trust, u64, ReceiptKey)| (*trust, *satoshis, next(key));
+        counts.spendable = count::<Spendable, _>(rows, (Trust::Sure, 0, first), next_place)?;
         let next_spend = |(number, key): &(u64, ReceiptKey)| (*number, next(key));
         counts.spends = count::<Spends, _>(rows, (0, first), next_spend)?;
         counts.mined = count::<MinedAt, _>(rows, (0, 0), |(height, number)| (*height, number + 1))?;
@@ -302,8 +303,7 @@ fn ledger_coin<R: ReadRows>(
             is_listed: rows.get::<Spends>(&(number, key))?.is_some(),
         }),
     };
-    let place = (bucket(receipt, maker), key);
-    let is_spendable = rows.get::<Spendable>(&place)? == Some(receipt.satoshis);
+    let is_spendable = rows.get::<Spendable>(&place(key, receipt, maker))?.is_some();
     let mature_at = maker.state.block().map(|it| it.height.saturating_add(COINBASE_MATURITY - 1));
     let is_immature = match mature_at {
         Some(height) => rows.get::<Immature>(&(height, key))?.is_some(),

@@ -9,23 +9,27 @@ use crate::ledger::effects::transaction;
 use crate::ledger::event_log::event;
 use crate::ledger::figures::Figures;
 use crate::ledger::keys::invoice_of;
+use crate::ledger::refunds::{Refundable, lasting_refunds, refundable};
 use crate::ledger::rows::Order::{Ascending, Descending};
 use crate::ledger::rows::{
     AccountStart, Accounts, AllFigures, CatchUp, Damaged, Events, FollowedBlock, FollowedTip,
-    FollowedTransactions, InFlight, Incoming, Invoices, Marked, Messages, MinedAt, Outgoing,
-    OutgoingByUrl, Owner, Proofs, RawTransactions, ReadRows, Receipts, ReceivedFor, Refunds,
-    Transactions, Users,
+    FollowedTransactions, InFlight, Incoming, Invoices, LastRefunds, Marked, Messages, MinedAt,
+    Outgoing, OutgoingByUrl, Owner, Proofs, RawTransactions, ReadRows, Receipts, ReceivedFor,
+    Refunds, Transactions, Users, Withdrawals,
 };
+use crate::ledger::withdraw::withdrawal;
 use crate::ledger::{Query, Refusal, UserRecord};
 use crate::model::event::Event;
 use crate::model::invoice::{Invoice, InvoicePage, InvoiceQuery, MAX_LOOKED_AT, MAX_PAGE_TEXT};
-use crate::model::payment::{IncomingPayment, OutgoingPayment};
+use crate::model::outgoing::{OutgoingPayment, OutgoingPurpose};
+use crate::model::payment::IncomingPayment;
 use crate::model::receipt::ReceiptKey;
 use crate::model::settlement::Received;
 use crate::model::time::Timestamp;
 use crate::model::transaction::{
     BlockPlace, Followed, FoundProof, Purpose, TransactionRecord, TransactionState,
 };
+use crate::model::withdrawal::Withdrawal;
 
 macro_rules! queries {
     ($($(#[$doc:meta])* $name:ident $(($($field:ident: $type:ty),*))? => $answer:ty: |$rows:ident| $run:expr;)*) => {
@@ -91,6 +95,20 @@ queries! {
     GetOutgoingBefore(payment: u64, limit: usize) => Vec<OutgoingPayment>: |rows| {
         let payments = rows.first::<Outgoing>(..payment, Descending, limit)?;
         payments.into_iter().map(|(number, it)| outgoing_payment(rows, number, it)).collect()
+    };
+    /// The withdrawal of this number.
+    GetWithdrawal(number: u64) => Option<Withdrawal>: |rows| {
+        rows.get::<Withdrawals>(&number)?.map(|it| withdrawal(rows, number, it)).transpose()
+    };
+    /// Up to `limit` withdrawals before the one of this number, the newest first.
+    GetWithdrawalsBefore(number: u64, limit: usize) => Vec<Withdrawal>: |rows| {
+        let withdrawals = rows.first::<Withdrawals>(..number, Descending, limit)?;
+        withdrawals.into_iter().map(|(number, it)| withdrawal(rows, number, it)).collect()
+    };
+    /// What can go back of what was paid to the invoice of this number, as of a time.
+    GetRefundable(invoice: u64, now: Timestamp) => Refundable: |rows| {
+        let figures = rows.get::<AllFigures>(&())?.unwrap_or_default();
+        refundable(rows, &figures, invoice, now)
     };
     /// Up to `limit` transactions after the one of this number that are to be looked after, in the order
     /// of their numbers.
@@ -181,6 +199,12 @@ fn with_payments<R: ReadRows>(rows: &R, mut invoice: Invoice) -> Result<Invoice,
     } else {
         invoice.in_flight = rows.get::<InFlight>(&invoice.number)?.is_some();
     }
+    if let Some(first) = lasting_refunds(rows, invoice.number)?.pop() {
+        invoice.refunded_at = Some(first.created_at);
+        if let OutgoingPurpose::Refund { to, .. } = first.purpose {
+            invoice.refund_to = invoice.refund_to.or(Some(to));
+        }
+    }
     Ok(invoice)
 }
 
@@ -268,6 +292,18 @@ fn count_open_payments<R: ReadRows>(rows: &R) -> Result<u64, R::Error> {
         }
     }
     Ok(count)
+}
+
+/// The number of the last payment for this purpose, if there can be several: a withdrawal is made once.
+pub(crate) fn last_attempt<R: ReadRows>(
+    rows: &R,
+    purpose: &OutgoingPurpose,
+) -> Result<Option<u64>, R::Error> {
+    match purpose {
+        OutgoingPurpose::Url(url) => rows.get::<OutgoingByUrl>(&url_hash(url)),
+        OutgoingPurpose::Withdrawal(_) | OutgoingPurpose::Consolidation => Ok(None),
+        OutgoingPurpose::Refund { invoice, .. } => rows.get::<LastRefunds>(invoice),
+    }
 }
 
 /// The payment to this URL that was not in vain. It need not be the last one: the network may have shown an

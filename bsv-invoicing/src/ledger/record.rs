@@ -1,88 +1,123 @@
-//! A payment by the wallet is signed, and is going to be posted to its payee.
+//! A payment by the wallet is signed, and is going to leave.
 
 use bsv_tx::Transaction;
 
 use crate::ledger::events::EventCode;
 use crate::ledger::idempotency::Route;
-use crate::ledger::queries::url_hash;
-use crate::ledger::rows::{Messages, Outgoing, OutgoingByUrl, Reservations, Rows};
+use crate::ledger::queries::{last_attempt, url_hash};
+use crate::ledger::rows::{LastRefunds, Messages, Outgoing, OutgoingByUrl, Reservations, Rows};
 use crate::ledger::{Books, Command, Refusal, Reservation};
 use crate::model::idempotency::IdempotencyKey;
-use crate::model::payment::{OutgoingPayment, OutgoingRecord};
+use crate::model::outgoing::{OutgoingPayment, OutgoingPurpose, OutgoingRecord};
 use crate::model::receipt::{Receipt, ReceiptKey};
 use crate::model::time::Timestamp;
 use crate::model::transaction::{EncodedTransaction, Purpose};
 
 /// Notes a payment by the wallet, with the transaction that spends coins that were reserved for it, before
-/// it is posted.
+/// it leaves.
 #[derive(Clone, Debug)]
 pub struct Record {
-    /// What was reserved.
-    pub reservation: Reservation,
-    /// The transaction. Its change, if there is any, is the last output.
-    pub transaction: Transaction,
-    /// What the payee is sent.
-    pub message: Vec<u8>,
-    /// The payment URL.
-    pub url: String,
-    /// What the payee gets, in satoshis.
-    pub satoshis: u64,
-    /// Until when the payee takes it.
-    pub expires_at: Timestamp,
+    /// What was reserved, and what it is for.
+    pub payment: NewPayment,
+    /// What the payee is sent, if there is one who can be asked.
+    pub message: Option<Vec<u8>>,
     /// What stands for the request.
     pub idempotency: Option<IdempotencyKey>,
     /// The time.
     pub now: Timestamp,
 }
 
+/// A payment that is signed.
+#[derive(Clone, Debug)]
+pub struct NewPayment {
+    /// What was reserved.
+    pub reservation: Reservation,
+    /// The transaction. Its change, if there is any, is the last output.
+    pub transaction: Transaction,
+    /// What it is for.
+    pub purpose: OutgoingPurpose,
+    /// What is paid, in satoshis.
+    pub satoshis: u64,
+    /// Until when the payee takes it, if there is one who says so.
+    pub expires_at: Option<Timestamp>,
+}
+
 impl Command for Record {
     type Answer = OutgoingPayment;
 
     fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<OutgoingPayment, R::Error> {
-        let Reservation { number: transaction, selection, previous } = &self.reservation;
-        let reserved = books.rows.get::<Reservations>(transaction)?;
-        let keys = reserved.ok_or(Refusal::NotReserved(*transaction))?;
-        let url_hash = url_hash(&self.url);
-        let last = books.rows.get::<OutgoingByUrl>(&url_hash)?;
-        if let Some(other) = last.filter(|last| Some(*last) != *previous) {
+        let Self { payment, message, idempotency, now } = self;
+        let Reservation { number: transaction, previous, .. } = payment.reservation;
+        let keys = books.reserved(transaction)?;
+        let last = last_attempt(&books.rows, &payment.purpose)?;
+        if let Some(other) = last.filter(|last| Some(*last) != previous) {
             // It was recorded meanwhile, and these coins do not keep it from being mined.
             return Err(Refusal::EarlierAttempt(other).into());
         }
-        let at = books.next_event_at(self.now);
-        books.figures.last_payment += 1;
-        let number = books.figures.last_payment;
-        let purpose = Purpose::Outgoing(number);
-        let encoded = EncodedTransaction::from(&self.transaction);
-        books.put_transaction(*transaction, &encoded, purpose, self.satoshis, at)?;
+        let at = books.next_event_at(*now);
+        let number = books.add_payment(payment, keys, at)?;
+        if let Some(message) = message {
+            books.rows.put::<Messages>(number, message)?;
+        }
+        match &payment.purpose {
+            OutgoingPurpose::Url(url) => books.rows.put::<OutgoingByUrl>(url_hash(url), &number)?,
+            OutgoingPurpose::Refund { invoice, .. } => {
+                books.rows.put::<LastRefunds>(*invoice, &number)?;
+            }
+            OutgoingPurpose::Withdrawal(_) | OutgoingPurpose::Consolidation => {}
+        }
+        if let Some(route) = Route::of_purpose(&payment.purpose) {
+            books.remember(route, idempotency.as_ref(), number, *now)?;
+        }
+        books.outgoing_payment(number)
+    }
+}
+
+impl<R: Rows> Books<R> {
+    /// The receipts that are reserved under this number, or a refusal.
+    pub(crate) fn reserved(&self, number: u64) -> Result<Vec<ReceiptKey>, R::Error> {
+        let reserved = self.rows.get::<Reservations>(&number)?;
+        Ok(reserved.ok_or(Refusal::NotReserved(number))?)
+    }
+
+    /// Stores a payment that spends these reserved receipts. Answers its number.
+    pub(crate) fn add_payment(
+        &mut self,
+        payment: &NewPayment,
+        keys: Vec<ReceiptKey>,
+        at: Timestamp,
+    ) -> Result<u64, R::Error> {
+        let NewPayment { reservation, transaction, purpose, satoshis, expires_at } = payment;
+        let Reservation { number: transaction_number, selection, previous } = reservation;
+        self.figures.last_payment += 1;
+        let number = self.figures.last_payment;
+        let encoded = EncodedTransaction::from(transaction);
+        let of = Purpose::Outgoing(number);
+        self.put_transaction(*transaction_number, &encoded, of, *satoshis, at)?;
         if let Some(change) = selection.change {
-            let vout = self.transaction.outputs.len() - 1;
+            let vout = transaction.outputs.len() - 1;
             let vout = u32::try_from(vout).expect("a payment has few outputs");
             let receipt = Receipt { satoshis: change.satoshis, key: change.key, spender: None };
-            books.add_receipt(ReceiptKey { maker: *transaction, vout }, &receipt)?;
+            self.add_receipt(ReceiptKey { maker: *transaction_number, vout }, &receipt)?;
         }
         for key in keys {
-            books.add_spend(*transaction, key)?;
+            self.add_spend(*transaction_number, key)?;
         }
-        books.rows.remove::<Reservations>(*transaction)?;
-        let total: u64 = selection.coins.iter().map(|coin| coin.satoshis).sum();
-        let change = selection.change.map_or(0, |change| change.satoshis);
+        self.rows.remove::<Reservations>(*transaction_number)?;
         let record = OutgoingRecord {
-            transaction: *transaction,
+            transaction: *transaction_number,
             cancellation: None,
-            previous: last,
-            url: self.url.clone(),
-            satoshis: self.satoshis,
-            fee: total - self.satoshis - change,
+            previous: *previous,
+            purpose: purpose.clone(),
+            satoshis: *satoshis,
+            fee: selection.cost() - satoshis,
             created_at: at,
-            expires_at: self.expires_at,
+            expires_at: *expires_at,
             memo: String::new(),
             channel: None,
         };
-        books.rows.put::<Outgoing>(number, &record)?;
-        books.rows.put::<Messages>(number, &self.message)?;
-        books.rows.put::<OutgoingByUrl>(url_hash, &number)?;
-        books.append_event(at, EventCode::OutgoingStarted, number)?;
-        books.remember(Route::Pay, self.idempotency.as_ref(), number, self.now)?;
-        books.outgoing_payment(number)
+        self.rows.put::<Outgoing>(number, &record)?;
+        self.append_event(at, EventCode::OutgoingStarted, number)?;
+        Ok(number)
     }
 }

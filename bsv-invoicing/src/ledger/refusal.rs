@@ -1,7 +1,7 @@
-use bsv_tx::KeyError;
+use bsv_tx::{KeyError, Txid};
 use thiserror::Error;
 
-use crate::model::payment::OutgoingState;
+use crate::model::outgoing::OutgoingState;
 
 /// Why a command did nothing.
 #[derive(Clone, Debug, Error)]
@@ -42,10 +42,26 @@ pub enum Refusal {
     /// An earlier payment for the same purpose can still be mined, and no coin is free that would keep
     /// both from being mined.
     #[error(
-        "payment {0} to the same URL can still be mined, and none of its coins is free: try again \
-         after the next block"
+        "payment {0} for the same purpose can still be mined, and none of its coins is free: try \
+         again after the next block"
     )]
     EarlierAttempt(u64),
+    /// A withdrawal of all would take too many transactions.
+    #[error(
+        "there are more than {0} coins, which one withdrawal cannot send: consolidate them first"
+    )]
+    TooManyCoins(usize),
+    /// More is to go back than was paid, and has not gone back yet.
+    #[error("{satoshis} satoshis cannot be refunded: {left} can")]
+    RefundTooLarge {
+        /// What is to go back.
+        satoshis: u64,
+        /// What can.
+        left: u64,
+    },
+    /// The transaction that paid is in no block, and the refund cannot spend what it paid.
+    #[error("transaction {0}, which paid, is in no block yet: refund it once it is mined")]
+    RefundMustWait(Txid),
     /// The reservation of this number was released meanwhile.
     #[error("the coins that were reserved under number {0} were released")]
     NotReserved(u64),

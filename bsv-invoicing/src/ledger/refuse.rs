@@ -5,7 +5,7 @@ use crate::ledger::rows::{
     TransactionNumbers, Transactions,
 };
 use crate::ledger::{Books, Command, Refusal};
-use crate::model::payment::OutgoingPayment;
+use crate::model::outgoing::OutgoingPayment;
 use crate::model::time::Timestamp;
 use crate::model::transaction::{Purpose, TransactionState};
 

@@ -2,20 +2,21 @@
 
 use crate::ledger::coin_choice::Choice;
 use crate::ledger::idempotency::Route;
-use crate::ledger::queries::{lasting_attempt, url_hash};
-use crate::ledger::rows::{OutgoingByUrl, Reservations, Rows};
+use crate::ledger::queries::{last_attempt, lasting_attempt};
+use crate::ledger::rows::{Reservations, Rows};
 use crate::ledger::{Books, Command, Refusal};
 use crate::model::coin::{Change, Selection, Spending};
 use crate::model::idempotency::IdempotencyKey;
-use crate::model::payment::OutgoingPayment;
+use crate::model::outgoing::{OutgoingPayment, OutgoingPurpose};
+use crate::model::receipt::ReceiptKey;
 use crate::model::time::Timestamp;
 
 /// Finds the payment that a request stands for, if there is one that was not in vain: the one that was made
 /// first with its key, or the one to its URL, which its key stands for from now on.
 #[derive(Clone, Debug)]
 pub struct FindPayment {
-    /// The payment URL.
-    pub url: String,
+    /// What is to be paid for.
+    pub purpose: OutgoingPurpose,
     /// What stands for the request.
     pub idempotency: Option<IdempotencyKey>,
     /// The time.
@@ -26,15 +27,15 @@ impl Command for FindPayment {
     type Answer = Option<OutgoingPayment>;
 
     fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<Self::Answer, R::Error> {
-        books.payment_before(&self.url, self.idempotency.as_ref(), self.now)
+        books.payment_before(&self.purpose, self.idempotency.as_ref(), self.now)
     }
 }
 
-/// Chooses coins for a payment to a URL, and reserves them.
+/// Chooses coins for a payment, and reserves them.
 #[derive(Clone, Debug)]
 pub struct Reserve {
-    /// The payment URL.
-    pub url: String,
+    /// What is to be paid for.
+    pub purpose: OutgoingPurpose,
     /// What is to be paid.
     pub spending: Spending,
     /// If this is known already, the payment that was made first is answered.
@@ -43,13 +44,15 @@ pub struct Reserve {
     pub now: Timestamp,
 }
 
-/// What a payment to a URL would cost. Changes nothing.
+/// What a payment would cost. Changes nothing.
 #[derive(Clone, Debug)]
 pub struct EstimateFee {
-    /// The payment URL.
-    pub url: String,
+    /// What would be paid for.
+    pub purpose: OutgoingPurpose,
     /// What would be paid.
     pub spending: Spending,
+    /// The time.
+    pub now: Timestamp,
 }
 
 impl Command for EstimateFee {
@@ -57,7 +60,7 @@ impl Command for EstimateFee {
     type Answer = u64;
 
     fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<u64, R::Error> {
-        let choice = books.choose_for(&url_hash(&self.url), &self.spending)?;
+        let choice = books.choose_for(&self.purpose, &self.spending, self.now)?;
         let change = self.spending.change(choice.keys.len(), choice.total).unwrap_or_default();
         Ok(choice.total - self.spending.satoshis - change)
     }
@@ -80,7 +83,8 @@ pub struct Reservation {
     pub number: u64,
     /// The coins, and what comes back of them.
     pub selection: Selection,
-    /// The last payment to the URL. Its coins, and those of the ones before, decided which coins these are.
+    /// The last payment for the same purpose. Its coins, and those of the ones before, decided which coins
+    /// these are.
     pub previous: Option<u64>,
 }
 
@@ -89,34 +93,62 @@ impl Command for Reserve {
 
     fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<Reserved, R::Error> {
         let key = self.idempotency.as_ref();
-        if let Some(payment) = books.payment_before(&self.url, key, self.now)? {
+        if let Some(payment) = books.payment_before(&self.purpose, key, self.now)? {
             return Ok(Reserved::Before(Box::new(payment)));
         }
-        let url_hash = url_hash(&self.url);
-        let previous = books.rows.get::<OutgoingByUrl>(&url_hash)?;
-        let choice = books.choose_for(&url_hash, &self.spending)?;
-        let change = match self.spending.change(choice.keys.len(), choice.total) {
-            Some(satoshis) => Some(Change { satoshis, key: books.take_change_key()? }),
-            None => None,
-        };
-        books.figures.last_transaction += 1;
-        let number = books.figures.last_transaction;
-        let mut coins = Vec::with_capacity(choice.keys.len());
-        for key in &choice.keys {
-            coins.push(books.coin(*key)?);
-            books.set_holder(*key, Some(number))?;
-        }
-        books.rows.put::<Reservations>(number, &choice.keys)?;
-        let selection = Selection { coins, change };
-        Ok(Reserved::Now(Reservation { number, selection, previous }))
+        let previous = last_attempt(&books.rows, &self.purpose)?;
+        let choice = books.choose_for(&self.purpose, &self.spending, self.now)?;
+        let change = self.spending.change(choice.keys.len(), choice.total);
+        let reservation = books.reserve(&choice, change)?;
+        Ok(Reserved::Now(Reservation { previous, ..reservation }))
     }
 }
 
 impl<R: Rows> Books<R> {
-    /// Chooses coins for a payment to the URL of this hash, those of earlier attempts first.
-    fn choose_for(&self, url_hash: &[u8; 32], spending: &Spending) -> Result<Choice, R::Error> {
-        let first = self.coins_of_earlier_attempts(url_hash)?;
-        let choice = self.choose(spending, &first)?.map_err(|spendable| {
+    /// Reserves coins, of which so much comes back.
+    pub(crate) fn reserve(
+        &mut self,
+        choice: &Choice,
+        change: Option<u64>,
+    ) -> Result<Reservation, R::Error> {
+        let change = match change {
+            Some(satoshis) => Some(Change { satoshis, key: self.take_change_key()? }),
+            None => None,
+        };
+        self.figures.last_transaction += 1;
+        let number = self.figures.last_transaction;
+        let mut coins = Vec::with_capacity(choice.keys.len());
+        for key in &choice.keys {
+            coins.push(self.coin(*key)?);
+            self.set_holder(*key, Some(number))?;
+        }
+        self.rows.put::<Reservations>(number, &choice.keys)?;
+        let selection = Selection { coins, change };
+        Ok(Reservation { number, selection, previous: None })
+    }
+
+    /// Chooses coins for a purpose, first those that it has to spend.
+    fn choose_for(
+        &self,
+        purpose: &OutgoingPurpose,
+        spending: &Spending,
+        now: Timestamp,
+    ) -> Result<Choice, R::Error> {
+        let mut first = self.coins_of_earlier_attempts(purpose)?;
+        if let OutgoingPurpose::Refund { invoice, .. } = purpose {
+            first.extend(self.coins_of_refund(*invoice, spending.satoshis, now)?);
+        }
+        let first: Vec<_> = first.into_iter().collect();
+        self.choose_enough(spending, &first)
+    }
+
+    /// Chooses coins, those of `first` among them, or refuses.
+    pub(crate) fn choose_enough(
+        &self,
+        spending: &Spending,
+        first: &[ReceiptKey],
+    ) -> Result<Choice, R::Error> {
+        let choice = self.choose(spending, first)?.map_err(|spendable| {
             Refusal::InsufficientFunds { needed: spending.needed(1), spendable }
         })?;
         Ok(choice)
@@ -126,11 +158,12 @@ impl<R: Rows> Books<R> {
     /// first with its key, or the last one to its URL, which its key stands for from now on.
     pub(crate) fn payment_before(
         &mut self,
-        url: &str,
+        purpose: &OutgoingPurpose,
         idempotency: Option<&IdempotencyKey>,
         now: Timestamp,
     ) -> Result<Option<OutgoingPayment>, R::Error> {
-        if let Some((number, is_same_request)) = self.remembered(Route::Pay, idempotency, now)?
+        let Some(route) = Route::of_purpose(purpose) else { return Ok(None) };
+        if let Some((number, is_same_request)) = self.remembered(route, idempotency, now)?
             && let Some(payment) = self.lasting_payment(number)?
         {
             return match is_same_request {
@@ -138,17 +171,12 @@ impl<R: Rows> Books<R> {
                 false => Err(Refusal::KeyReused.into()),
             };
         }
-        let payment = self.lasting_attempt(url)?;
+        let Some(url) = purpose.url() else { return Ok(None) };
+        let payment = lasting_attempt(&self.rows, url)?;
         if let Some(payment) = &payment {
-            self.remember(Route::Pay, idempotency, payment.number, now)?;
+            self.remember(route, idempotency, payment.number, now)?;
         }
         Ok(payment)
-    }
-
-    /// The payment to this URL that was not in vain. It need not be the last one: the network may have shown
-    /// an earlier one after all.
-    fn lasting_attempt(&self, url: &str) -> Result<Option<OutgoingPayment>, R::Error> {
-        lasting_attempt(&self.rows, url)
     }
 
     fn lasting_payment(&self, number: u64) -> Result<Option<OutgoingPayment>, R::Error> {

@@ -13,14 +13,15 @@ use crate::ledger::Refusal;
 use crate::ledger::events::EventRow;
 use crate::ledger::figures::Figures;
 use crate::ledger::idempotency::{Answered, Route};
-use crate::model::coin::KeyPath;
+use crate::model::coin::{KeyPath, Trust};
 use crate::model::invoice::Invoice;
-use crate::model::payment::OutgoingRecord;
+use crate::model::outgoing::OutgoingRecord;
 use crate::model::receipt::{Receipt, ReceiptKey};
 use crate::model::settlement::{PaymentRules, Received};
 use crate::model::time::Timestamp;
 use crate::model::transaction::{FollowedUntil, FoundProof, TransactionRecord};
 use crate::model::user::UserDraft;
+use crate::model::withdrawal::WithdrawalRecord;
 
 /// A kind of row.
 pub trait Kind: 'static {
@@ -200,9 +201,8 @@ kinds! {
     RawTransactions: u64 => Vec<u8>;
     /// The outputs that pay scripts of the wallet.
     Receipts: ReceiptKey => Receipt;
-    /// Receipts that can be spent to their amounts, by bucket: coins of similar worth share one.
-    /// Within a bucket, what is made later comes later.
-    Spendable: (u8, ReceiptKey) => u64;
+    /// Receipts that can be spent: how sure they are, their amounts, and which they are.
+    Spendable: (Trust, u64, ReceiptKey) => ();
     /// The height of the tip from which on a receipt of a coinbase transaction can be spent, and the receipt.
     Immature: (u32, ReceiptKey) => ();
     /// Number of a transaction, and a receipt that it spends.
@@ -223,6 +223,10 @@ kinds! {
     Messages: u64 => Vec<u8>;
     /// Hash of a payment URL to the number of the last payment by the wallet to it.
     OutgoingByUrl: [u8; 32] => u64;
+    /// Number of an invoice to the number of its last refund, a payment by the wallet.
+    LastRefunds: u64 => u64;
+    /// Number to withdrawal.
+    Withdrawals: u64 => WithdrawalRecord;
     /// Number that a transaction will have to the receipts that are reserved for it.
     Reservations: u64 => Vec<ReceiptKey>;
     /// Number of a transaction that is to be looked after to the time until which that is done.

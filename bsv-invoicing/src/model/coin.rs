@@ -33,6 +33,16 @@ pub struct Coin {
     pub key: KeyPath,
 }
 
+/// How sure it is that a coin stays the wallet's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Trust {
+    /// It is in a block, or change of a payment by the wallet.
+    Sure = 0,
+    /// It is in no block, and another transaction can take the place of a stranger's that makes it, or
+    /// nobody takes what builds on it.
+    Unsure = 1,
+}
+
 /// The fee for so many bytes of a transaction at a rate of satoshis per 1000 bytes, rounded up.
 pub(crate) fn fee(rate: u64, bytes: u64) -> u64 {
     let fee = u128::from(bytes) * u128::from(rate);
@@ -74,8 +84,13 @@ impl Spending {
     pub fn change(&self, inputs: usize, total: u64) -> Option<u64> {
         let bytes = FRAME_LEN + self.output_bytes + INPUT_LEN * inputs as u64 + CHANGE_LEN;
         let change = total.checked_sub(self.satoshis)?.checked_sub(fee(self.fee_rate, bytes))?;
-        (change > fee(self.fee_rate.max(COMMON_RATE), INPUT_LEN)).then_some(change)
+        (change > smallest_output(self.fee_rate)).then_some(change)
     }
+}
+
+/// The least that an output must hold to be worth the fee for spending it, in satoshis.
+pub(crate) fn smallest_output(fee_rate: u64) -> u64 {
+    fee(fee_rate.max(COMMON_RATE), INPUT_LEN)
 }
 
 /// The size of outputs in a transaction, in bytes.

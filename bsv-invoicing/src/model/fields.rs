@@ -9,12 +9,12 @@ use serde_json::value::RawValue;
 
 /// What is wrong with the fields of a request, all of them at once: field to messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FieldErrors(BTreeMap<&'static str, Vec<String>>);
+pub struct FieldErrors(BTreeMap<Cow<'static, str>, Vec<String>>);
 
 impl FieldErrors {
     /// Adds a message.
-    pub fn add(&mut self, field: &'static str, message: impl Into<String>) {
-        self.0.entry(field).or_default().push(message.into());
+    pub fn add(&mut self, field: impl Into<Cow<'static, str>>, message: impl Into<String>) {
+        self.0.entry(field.into()).or_default().push(message.into());
     }
 
     /// Whether something is wrong with this field.
@@ -28,8 +28,8 @@ impl FieldErrors {
     }
 
     /// Fields and their messages.
-    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &[String])> {
-        self.0.iter().map(|(field, messages)| (*field, messages.as_slice()))
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &[String])> {
+        self.0.iter().map(|(field, messages)| (&**field, messages.as_slice()))
     }
 
     /// A text of this length at most, in characters.
@@ -121,6 +121,27 @@ impl<'a> Members<'a> {
             return None;
         }
         Some(if is_negative { 0 } else { digits.parse().unwrap_or(u64::MAX) })
+    }
+
+    /// Whether something is so. Nothing and null count as no.
+    pub(crate) fn boolean(&mut self, field: &'static str) -> bool {
+        match self.value(field) {
+            None | Some("false") => false,
+            Some("true") => true,
+            Some(_) => {
+                self.errors.add(field, "must be true or false");
+                false
+            }
+        }
+    }
+
+    /// Refuses members of other names.
+    pub(crate) fn refuse_others(&mut self, known: &[&str]) {
+        for (name, _) in &self.members {
+            if !known.contains(&&**name) {
+                self.errors.add(name.to_string(), "is not known here");
+            }
+        }
     }
 
     /// Notes what is wrong with a field.

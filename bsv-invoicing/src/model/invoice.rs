@@ -101,6 +101,8 @@ pub struct Invoice {
     pub payment_received_at: Option<Timestamp>,
     /// Where the payer wants refunds, if it is paid.
     pub refund_to: Option<String>,
+    /// When the first of its refunds was made.
+    pub refunded_at: Option<Timestamp>,
     /// Whether a payment is on its way to the network: until that is decided, it does not expire.
     pub in_flight: bool,
     /// When it was deleted, if it was. Nobody is shown it since.
@@ -137,11 +139,17 @@ impl Invoice {
 
     /// When it last changed, seen at `now`.
     pub fn updated_at(&self, now: Timestamp) -> Timestamp {
-        match self.state(now) {
+        let changed = match self.state(now) {
             InvoiceState::Pending => self.created_at,
             InvoiceState::Paid => self.paid_at(now).unwrap_or(self.created_at),
             InvoiceState::Expired => self.expires_at,
-        }
+        };
+        self.refunded_by(now).map_or(changed, |refunded_at| refunded_at.max(changed))
+    }
+
+    /// When the first refund was made, as far as that had happened at `now`.
+    fn refunded_by(&self, now: Timestamp) -> Option<Timestamp> {
+        self.refunded_at.filter(|time| *time <= now)
     }
 
     /// The invoice as the wallet specification writes it, as it is at `now`: JSON with its twelve
@@ -164,9 +172,10 @@ impl Invoice {
         write_member(json, b",\"satoshis\":", satoshis);
         write_member(json, b",\"expiresAt\":", expires_at);
         write_member(json, b",\"paymentReceivedAt\":", &self.paid_at(now));
-        let refund_to = refund_to.as_ref().filter(|_| self.paid_at(now).is_some());
-        write_member(json, b",\"refundTo\":", &refund_to);
-        json.extend_from_slice(b",\"refundedAt\":null");
+        let refunded_at = self.refunded_by(now);
+        let is_settled = self.paid_at(now).is_some() || refunded_at.is_some();
+        write_member(json, b",\"refundTo\":", &refund_to.as_ref().filter(|_| is_settled));
+        write_member(json, b",\"refundedAt\":", &refunded_at);
         write_member(json, b",\"state\":", self.state(now).name());
         write_member(json, b",\"createdAt\":", created_at);
         write_member(json, b",\"updatedAt\":", &self.updated_at(now).whole_seconds());

@@ -84,6 +84,10 @@ impl<S: WalletStore> Wallet<S> {
             self.look_after_all(round, page, following).await?;
         }
         following.end_round();
+        if is_new_tip && self.settings.consolidate {
+            let wallet = Arc::clone(self);
+            following.talk(async move { wallet.consolidate_some().await });
+        }
         following.tip = Some(tip);
         Ok(())
     }

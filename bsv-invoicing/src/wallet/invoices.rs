@@ -49,7 +49,7 @@ impl<S: WalletStore> Wallet<S> {
         Ok(self.invoice_even_deleted(id).await?.number)
     }
 
-    async fn invoice_even_deleted(&self, id: &str) -> Result<Invoice, Error> {
+    pub(super) async fn invoice_even_deleted(&self, id: &str) -> Result<Invoice, Error> {
         let parsed: InvoiceId = id.parse()?;
         let invoice = self.store.get(GetInvoice(self.keys.ids.number(&parsed))).await?;
         invoice

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bsv_network::NodeRpc;
 use bsv_store::{KeyEvent, Keystore};
+use bsv_tx::Network;
 use tokio::sync::Semaphore;
 
 use crate::error::Error;
@@ -130,6 +131,11 @@ impl<S: WalletStore> Wallet<S> {
     /// Where this process listens, as the settings say.
     pub fn own_listeners(&self) -> &OwnListeners {
         &self.settings.own_listeners
+    }
+
+    /// The network whose keys are used.
+    pub fn network(&self) -> Network {
+        self.settings.network
     }
 
     /// Whether there is a node.

@@ -17,22 +17,22 @@ mod sign;
 
 use std::sync::Arc;
 
-use bsv_tx::Transaction;
 use reqwest::Url;
 
 pub use self::draft::PayDraft;
 pub use self::faucet::faucet;
 pub(crate) use self::in_progress::PaymentsInProgress;
+pub(super) use self::payable::{is_data, is_p2sh};
 pub(crate) use self::payee::Payee;
 pub use self::preview::PaymentPreview;
+pub(super) use self::sign::sign;
 
 use self::asked::Asked;
 use self::draft::payment_url;
-use self::sign::sign;
 use crate::error::Error;
-use crate::ledger::{Record, Release, Reservation, Reserve, Reserved};
+use crate::ledger::{NewPayment, Record, Release, Reservation, Reserve, Reserved};
 use crate::model::idempotency::IdempotencyKey;
-use crate::model::payment::OutgoingPayment;
+use crate::model::outgoing::{OutgoingPayment, OutgoingPurpose};
 use crate::store::WalletStore;
 use crate::wallet::Wallet;
 
@@ -71,8 +71,7 @@ impl<S: WalletStore> Wallet<S> {
         match self.reserve(&asked).await? {
             Reserved::Before(payment) => self.go_on(*payment).await,
             Reserved::Now(reservation) => {
-                self.check_cost(&reservation, max_satoshis).await?;
-                let payment = self.sign_and_record(asked, reservation).await?;
+                let payment = self.sign_and_record(asked, reservation, max_satoshis).await?;
                 self.go_on(payment).await
             }
         }
@@ -80,60 +79,57 @@ impl<S: WalletStore> Wallet<S> {
 
     async fn reserve(&self, asked: &Asked) -> Result<Reserved, Error> {
         let Asked { url, spending, idempotency, .. } = asked;
-        let (url, idempotency) = (url.to_string(), idempotency.clone());
-        let reserve = Reserve { url, spending: *spending, idempotency, now: self.now() };
+        let purpose = OutgoingPurpose::Url(url.to_string());
+        let (spending, idempotency) = (*spending, idempotency.clone());
+        let reserve = Reserve { purpose, spending, idempotency, now: self.now() };
         Ok(self.store.execute(reserve).await?)
     }
 
-    /// Releases coins whose payment would cost more than it may.
-    async fn check_cost(
-        &self,
-        reservation: &Reservation,
-        max_satoshis: Option<u64>,
-    ) -> Result<(), Error> {
-        let (asked, limit) = (reservation.selection.cost(), max_satoshis.unwrap_or(u64::MAX));
-        if asked <= limit {
-            return Ok(());
-        }
-        self.store.execute(Release { reservation: reservation.number }).await?;
-        Err(Error::OverLimit { asked, limit })
-    }
-
-    /// Signs for coins that are reserved, and records the payment. If that fails, they are released.
+    /// Signs for coins that are reserved, and records the payment, unless it would cost more than it may.
     async fn sign_and_record(
         &self,
         asked: Asked,
         reservation: Reservation,
+        max_satoshis: Option<u64>,
     ) -> Result<OutgoingPayment, Error> {
         let number = reservation.number;
-        let recorded = match sign(&self.keys, &asked.outputs, &reservation.selection) {
-            Ok(transaction) => self.record(asked, reservation, transaction).await,
-            Err(error) => Err(error.into()),
+        let recorded = async {
+            check_limit(reservation.selection.cost(), max_satoshis)?;
+            let transaction = sign(&self.keys, &asked.outputs, &reservation.selection)?;
+            let Asked { url, terms, spending, expires_at, idempotency, .. } = asked;
+            let message = Some(terms.payment(&transaction, ""));
+            let payment = NewPayment {
+                reservation,
+                transaction,
+                purpose: OutgoingPurpose::Url(url.into()),
+                satoshis: spending.satoshis,
+                expires_at: Some(expires_at),
+            };
+            let record = Record { payment, message, idempotency, now: self.now() };
+            Ok::<_, Error>(self.store.execute(record).await?)
         };
-        if recorded.is_err() {
-            self.store.execute(Release { reservation: number }).await?;
-        }
-        recorded
+        self.or_release(&[number], recorded.await).await
     }
 
-    async fn record(
+    /// Releases coins that were reserved under these numbers for what has failed.
+    pub(super) async fn or_release<T>(
         &self,
-        asked: Asked,
-        reservation: Reservation,
-        transaction: Transaction,
-    ) -> Result<OutgoingPayment, Error> {
-        let Asked { url, terms, spending, expires_at, idempotency, .. } = asked;
-        let message = terms.payment(&transaction, "");
-        let record = Record {
-            reservation,
-            transaction,
-            message,
-            url: url.to_string(),
-            satoshis: spending.satoshis,
-            expires_at,
-            idempotency,
-            now: self.now(),
-        };
-        Ok(self.store.execute(record).await?)
+        reservations: &[u64],
+        result: Result<T, Error>,
+    ) -> Result<T, Error> {
+        if result.is_err() {
+            for reservation in reservations {
+                self.store.execute(Release { reservation: *reservation }).await?;
+            }
+        }
+        result
+    }
+}
+
+/// Refuses what would cost more than it may, in satoshis.
+pub(super) fn check_limit(asked: u64, limit: Option<u64>) -> Result<(), Error> {
+    match limit {
+        Some(limit) if asked > limit => Err(Error::OverLimit { asked, limit }),
+        _ => Ok(()),
     }
 }

@@ -29,6 +29,8 @@ pub struct WalletSettings {
     /// Where the node publishes the transactions of its mempool, such as `tcp://127.0.0.1:28332`, if that is
     /// not where the node itself says.
     pub transaction_feed: Option<String>,
+    /// Whether small coins are brought together whenever there is a new block.
+    pub consolidate: bool,
     /// Where this process listens: no payee may have the wallet ask there.
     pub own_listeners: OwnListeners,
 }
@@ -53,6 +55,7 @@ impl WalletSettings {
             pay_limit: MAX_SATOSHIS,
             payment_rules: PaymentRules::default(),
             transaction_feed: None,
+            consolidate: false,
             own_listeners: OwnListeners::default(),
         }
     }

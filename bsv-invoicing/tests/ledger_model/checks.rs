@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bsv_invoicing::ledger::events::{EventCode, EventRow};
-use bsv_invoicing::{Purpose, ReceiptKey, Timestamp, TransactionState};
+use bsv_invoicing::{OutgoingPurpose, Purpose, ReceiptKey, Timestamp, TransactionState};
 
 use crate::network::Network;
 use crate::rows::MemoryRows;
@@ -91,6 +91,7 @@ fn check_payments(rows: &MemoryRows, told: &Told) {
     let open = told
         .payments
         .iter()
+        .filter(|(_, it)| it.purpose.url().is_some())
         .filter(|(_, it)| told.state(it.transaction) == TransactionState::Offered);
     same(rows.messages.keys(), open.map(|(number, _)| number), "messages to payees");
 }
@@ -285,9 +286,10 @@ impl Visible {
     }
 }
 
-/// That no chain can hold two of the payments to a URL, now that the last one was recorded, unless blocks
-/// that hold what contradicts one of them are lost again: miners bury what they mine.
-pub(crate) fn check_one_per_url(told: &Told, network: &Network, new: u64) {
+/// That no chain can hold two of the payments for a purpose, now that the last one was recorded, unless blocks
+/// that hold what contradicts one of them are lost again: miners bury what they mine. Refunds that have not
+/// failed stay.
+pub(crate) fn check_one_per_purpose(told: &Told, network: &Network, new: u64) {
     let payment = &told.payments[&new];
     let this = told.entries[&payment.transaction].transaction;
     let buried = |index: usize| {
@@ -300,10 +302,12 @@ pub(crate) fn check_one_per_url(told: &Told, network: &Network, new: u64) {
     };
     for (number, other) in told.payments.iter().filter(|(number, _)| **number != new) {
         let that = told.entries[&other.transaction].transaction;
-        if other.url == payment.url {
+        let stays = matches!(other.purpose, OutgoingPurpose::Refund { .. })
+            && !is_lost(told.state(other.transaction));
+        if other.purpose == payment.purpose && !stays {
             assert!(
                 network.contradict(this, that) || buried(that),
-                "payments {number} and {new} to the same URL can both be mined"
+                "payments {number} and {new} for the same purpose can both be mined"
             );
         }
     }

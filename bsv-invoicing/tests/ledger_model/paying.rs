@@ -3,10 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bsv_invoicing::ledger::{
-    Accept, PrepareCancellation, PreparedCancellation, Record, RecordCancellation, Refusal,
-    RefuseByPayee, Release, ReleaseAll, Reservation, Reserve, Reserved,
+    Accept, NewPayment, PrepareCancellation, PreparedCancellation, Record, RecordCancellation,
+    Refusal, RefuseByPayee, Release, ReleaseAll, Reservation, Reserve, Reserved,
 };
-use bsv_invoicing::{Change, Coin, OutgoingState, Purpose, ReceiptKey, Spending, TransactionState};
+use bsv_invoicing::{
+    Change, Coin, OutgoingPurpose, OutgoingState, Purpose, ReceiptKey, Spending, TransactionState,
+    Trust,
+};
 use bsv_tx::OutPoint;
 
 use crate::checks;
@@ -18,8 +21,12 @@ use crate::world::{World, pick};
 /// How many payees there are: few, so that many payments go to one.
 const URLS: Pick = 3;
 
-fn url(number: usize) -> String {
-    format!("https://payee.example/{number}")
+fn to_payee(choice: Pick) -> OutgoingPurpose {
+    OutgoingPurpose::Url(format!("https://payee.example/{}", choice % URLS))
+}
+
+fn refund_of(invoice: u64) -> OutgoingPurpose {
+    OutgoingPurpose::Refund { invoice, to: "anywhere".to_owned() }
 }
 
 impl World {
@@ -35,38 +42,59 @@ impl World {
 
     /// Answers whether coins are reserved.
     pub(crate) fn reserve(&mut self, choice: Pick, satoshis: u64, fee_rate: u64) -> bool {
-        let to = usize::from(choice % URLS);
+        self.reserve_for(to_payee(choice), satoshis, fee_rate)
+    }
+
+    /// The same for a refund.
+    pub(crate) fn reserve_refund(&mut self, choice: Pick, satoshis: u64, fee_rate: u64) -> bool {
+        let Some(invoice) = self.any_invoice(choice) else { return false };
+        self.reserve_for(refund_of(invoice), satoshis, fee_rate)
+    }
+
+    fn reserve_for(&mut self, to: OutgoingPurpose, satoshis: u64, fee_rate: u64) -> bool {
         let spending = Spending { satoshis, output_bytes: 34, fee_rate };
-        let reserve = Reserve { url: url(to), spending, idempotency: None, now: self.now() };
+        let (purpose, now) = (to.clone(), self.now());
+        let reserve = Reserve { purpose, spending, idempotency: None, now };
         let answer = self.execute(&reserve, |world, answer| {
             let spendable = world.told.spendable(&world.told.holders());
             let lasting: Vec<_> = world
                 .told
                 .payments
                 .iter()
-                .filter(|(_, it)| it.url == to && !is_lost(world.told.state(it.transaction)))
+                .filter(|(_, it)| it.purpose == to && !is_lost(world.told.state(it.transaction)))
                 .map(|(number, _)| *number)
                 .collect();
             match answer {
                 Ok(Reserved::Before(payment)) => assert!(lasting.contains(&payment.number)),
                 Ok(Reserved::Now(reservation)) => {
-                    assert!(lasting.is_empty(), "{lasting:?} last");
+                    assert!(to.url().is_none() || lasting.is_empty(), "{lasting:?} last");
                     world.reserved_now(reservation, &spending, &spendable);
+                    world.check_refund(&to, reservation, satoshis);
                 }
                 Err(Refusal::InsufficientFunds { .. }) => {
                     let worth: Vec<_> = spendable
-                        .into_values()
+                        .into_keys()
+                        .map(|(_, satoshis, _)| satoshis)
                         .filter(|it| *it > (fee_rate * 150).div_ceil(1000))
                         .collect();
                     let total: u64 = worth.iter().sum();
                     assert!(total < spending.needed(worth.len().max(1)), "{total} would do");
                 }
                 Err(Refusal::EarlierAttempt(payment)) => {
-                    assert_eq!(world.told.payments[payment].url, to);
+                    assert_eq!(world.told.payments[payment].purpose, to);
                     let there = world.told.payments[payment].transaction;
                     let would_do = world.told.would_exclude(there);
-                    let would_do = spendable.keys().find(|(_, key)| would_do(key));
+                    let would_do = spendable.keys().find(|(.., key)| would_do(key));
                     assert_eq!(would_do, None, "a coin that would do");
+                }
+                Err(Refusal::RefundTooLarge { left, .. }) => {
+                    assert_eq!(*left, world.told.refundable(refunded(&to)));
+                    assert!(satoshis > *left);
+                }
+                Err(Refusal::RefundMustWait(_)) => {
+                    let unconfirmed = world.told.unconfirmed(refunded(&to));
+                    let free: BTreeSet<_> = spendable.keys().map(|(.., key)| *key).collect();
+                    assert!(!unconfirmed.is_subset(&free), "{unconfirmed:?} can be spent");
                 }
                 Err(refusal) => panic!("{refusal}"),
             }
@@ -91,12 +119,12 @@ impl World {
         &mut self,
         Reservation { number, selection, .. }: &Reservation,
         spending: &Spending,
-        spendable: &BTreeMap<(u8, ReceiptKey), u64>,
+        spendable: &BTreeMap<(Trust, u64, ReceiptKey), ()>,
     ) {
         let outpoints: Vec<_> = selection.coins.iter().map(|coin| coin.outpoint).collect();
         let keys: BTreeSet<_> = outpoints.iter().map(|it| self.key_of(*it)).collect();
         assert_eq!(keys.len(), selection.coins.len(), "a coin is chosen twice");
-        let free: BTreeSet<_> = spendable.keys().map(|(_, key)| *key).collect();
+        let free: BTreeSet<_> = spendable.keys().map(|(.., key)| *key).collect();
         assert!(keys.is_subset(&free), "{keys:?} of {free:?}");
         let total: u64 = selection.coins.iter().map(|coin| coin.satoshis).sum();
         assert!(total >= spending.needed(keys.len()), "{total} are too little");
@@ -104,6 +132,15 @@ impl World {
             assert!(satoshis < total && self.change_keys.insert((key.account, key.index)));
         }
         self.told.reservations.insert(*number, keys);
+    }
+
+    /// A refund spends what is in no block of what it pays back, and no more goes back than came.
+    fn check_refund(&self, to: &OutgoingPurpose, it: &Reservation, satoshis: u64) {
+        let OutgoingPurpose::Refund { invoice, .. } = to else { return };
+        assert!(satoshis <= self.told.refundable(*invoice), "more than was paid goes back");
+        let spent = &self.told.reservations[&it.number];
+        let unconfirmed = self.told.unconfirmed(*invoice);
+        assert!(unconfirmed.is_subset(spent), "{unconfirmed:?} may be lost, and the refund not");
     }
 
     pub(crate) fn record(&mut self, choice: Pick, to_invoice: Option<Pick>) {
@@ -122,16 +159,15 @@ impl World {
         let pays = pays.into_iter().collect();
         let there = self.network.add(&inputs, &amounts, pays, false).unwrap();
         let transaction = self.network.transactions[there].transaction.clone();
-        let record = Record {
+        let payment = NewPayment {
             reservation: reservation.clone(),
             transaction,
-            message: b"{}".to_vec(),
-            url: url(to),
+            purpose: to.clone(),
             satoshis,
-            expires_at: self.now(),
-            idempotency: None,
-            now: self.now(),
+            expires_at: Some(self.now()),
         };
+        let message = to.url().map(|_| b"{}".to_vec());
+        let record = Record { payment, message, idempotency: None, now: self.now() };
         let number = reservation.number;
         let answer = self.execute(&record, |world, answer| {
             let is_reserved = world.told.reservations.contains_key(&number);
@@ -146,14 +182,16 @@ impl World {
                     let at = world.at(&world.rows);
                     let new = (there, Purpose::Outgoing(payment.number), at);
                     world.told.add(number, new, outputs.into_iter().collect(), spends);
-                    let new = ToldPayment { url: to, transaction: number, cancellation: None };
+                    let purpose = to.clone();
+                    let new =
+                        ToldPayment { purpose, satoshis, transaction: number, cancellation: None };
                     world.told.payments.insert(payment.number, new);
-                    checks::check_one_per_url(&world.told, &world.network, payment.number);
+                    checks::check_one_per_purpose(&world.told, &world.network, payment.number);
                 }
                 Err(Refusal::NotReserved(_)) => assert!(!is_reserved),
                 Err(Refusal::EarlierAttempt(other)) => {
                     assert!(Some(*other) != reservation.previous);
-                    assert_eq!(world.told.payments[other].url, to);
+                    assert_eq!(world.told.payments[other].purpose, to);
                 }
                 Err(refusal) => panic!("{refusal}"),
             }
@@ -270,6 +308,13 @@ impl World {
         if !is_new {
             self.network.forget_last(there);
         }
+    }
+}
+
+fn refunded(to: &OutgoingPurpose) -> u64 {
+    match to {
+        OutgoingPurpose::Refund { invoice, .. } => *invoice,
+        to => panic!("no refund is asked for: {to:?}"),
     }
 }
 

@@ -6,10 +6,10 @@ use std::ops::Bound;
 use bsv_invoicing::ledger::rows::{
     Accounts, AllFigures, AuditLog, CatchUp, Damaged, Engine, Events, Expiries, FollowedTip,
     FollowedTransactions, IdempotencyAges, IdempotentAnswers, Immature, InFlight, Incoming,
-    Invoices, KeyRange, Kind, Marked, Messages, MinedAt, Order, Outgoing, OutgoingByUrl, Owner,
-    Proofs, RawTransactions, ReadTable, Receipts, ReceivedFor, Refunds, Rescan, Reservations,
-    RowsOf, Rules, Spendable, Spends, Table, TransactionNumbers, Transactions, Users, WatchBacklog,
-    Watched,
+    Invoices, KeyRange, Kind, LastRefunds, Marked, Messages, MinedAt, Order, Outgoing,
+    OutgoingByUrl, Owner, Proofs, RawTransactions, ReadTable, Receipts, ReceivedFor, Refunds,
+    Rescan, Reservations, RowsOf, Rules, Spendable, Spends, Table, TransactionNumbers,
+    Transactions, Users, WatchBacklog, Watched, Withdrawals,
 };
 use bsv_invoicing::ledger::{Books, Command, Refusal};
 use bsv_store::KeyEvent;
@@ -111,6 +111,8 @@ memory_rows! {
     outgoing: Outgoing,
     messages: Messages,
     outgoing_by_url: OutgoingByUrl,
+    last_refunds: LastRefunds,
+    withdrawals: Withdrawals,
     reservations: Reservations,
     followed: FollowedTransactions,
     proofs: Proofs,

@@ -106,6 +106,12 @@ pub(crate) enum Step {
         satoshis: u64,
         fee_rate: u64,
     },
+    /// Reserve and record.
+    Refund {
+        invoice: Pick,
+        satoshis: u64,
+        fee_rate: u64,
+    },
     Accept(Pick),
     RefuseByPayee(Pick),
     PrepareCancellation(Pick),
@@ -209,6 +215,9 @@ pub(crate) fn step() -> impl Strategy<Value = Step> {
         1 => pick().prop_map(Step::Release),
         7 => (pick(), satoshis(), rate())
             .prop_map(|(url, satoshis, fee_rate)| Step::Pay { url, satoshis, fee_rate }),
+        5 => (pick(), satoshis(), rate()).prop_map(|(invoice, satoshis, fee_rate)| {
+            Step::Refund { invoice, satoshis, fee_rate }
+        }),
         2 => pick().prop_map(Step::Accept),
         5 => pick().prop_map(Step::RefuseByPayee),
         1 => pick().prop_map(Step::PrepareCancellation),

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use bsv_invoicing::{
-    Chain, FollowedUntil, KeyPath, Purpose, ReceiptKey, Received, Timestamp, TransactionState,
+    Chain, FollowedUntil, KeyPath, OutgoingPurpose, Purpose, ReceiptKey, Received, Timestamp,
+    TransactionState, Trust,
 };
 
 pub(crate) const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -65,6 +66,10 @@ pub(crate) fn is_lost(state: TransactionState) -> bool {
     matches!(state, Displaced | Invalid | Refused | Cancelled)
 }
 
+fn is_refund_of(purpose: &OutgoingPurpose, of: u64) -> bool {
+    matches!(purpose, OutgoingPurpose::Refund { invoice, .. } if *invoice == of)
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct ToldInvoice {
     pub(crate) satoshis: u64,
@@ -75,7 +80,8 @@ pub(crate) struct ToldInvoice {
 
 #[derive(Clone, Debug)]
 pub(crate) struct ToldPayment {
-    pub(crate) url: usize,
+    pub(crate) purpose: OutgoingPurpose,
+    pub(crate) satoshis: u64,
     pub(crate) transaction: u64,
     pub(crate) cancellation: Option<u64>,
 }
@@ -270,19 +276,19 @@ impl Told {
         receipts.filter(|(key, ..)| !is_spent(key)).map(|(_, output, _)| output.satoshis).sum()
     }
 
-    /// What can be spent, with the bucket that it belongs to.
+    /// What can be spent, with how sure it is and what it is worth.
     pub(crate) fn spendable(
         &self,
         holders: &BTreeMap<ReceiptKey, u64>,
-    ) -> BTreeMap<(u8, ReceiptKey), u64> {
+    ) -> BTreeMap<(Trust, u64, ReceiptKey), ()> {
         use TransactionState::{Mined, Seen};
         let shown = self.receipts().filter(|(_, _, it)| matches!(it.state, Seen | Mined(_)));
         let free = shown.filter(|(key, ..)| !holders.contains_key(key));
         let placed = free.map(|(key, output, maker)| {
             let is_own = output.key.chain == Chain::Change;
-            let base = if is_own || matches!(maker.state, Mined(_)) { 0 } else { 64 };
-            let worth = (0..64).rev().find(|bit| output.satoshis >> bit != 0).unwrap_or(0);
-            ((base + worth, key), output.satoshis)
+            let is_sure = is_own || matches!(maker.state, Mined(_));
+            let trust = if is_sure { Trust::Sure } else { Trust::Unsure };
+            ((trust, output.satoshis, key), ())
         });
         placed.collect()
     }
@@ -311,6 +317,27 @@ impl Told {
             self.receipts().filter(|(_, _, maker)| counts(maker.state) && maker.at < end);
         let paying = counting.filter(|(_, output, _)| output.invoice == Some(invoice));
         paying.map(|(_, output, _)| output.satoshis).sum()
+    }
+
+    /// What can still go back of what was paid to an invoice, whenever it came.
+    pub(crate) fn refundable(&self, invoice: u64) -> u64 {
+        let paying = self
+            .receipts()
+            .filter(|(_, output, maker)| counts(maker.state) && output.invoice == Some(invoice));
+        let received: u64 = paying.map(|(_, output, _)| output.satoshis).sum();
+        let lasting = self.payments.values().filter(|it| {
+            is_refund_of(&it.purpose, invoice) && !is_lost(self.state(it.transaction))
+        });
+        received.saturating_sub(lasting.map(|it| it.satoshis).sum())
+    }
+
+    /// What counts of what was paid to an invoice, and is in no block.
+    pub(crate) fn unconfirmed(&self, invoice: u64) -> BTreeSet<ReceiptKey> {
+        let unconfirmed = self.receipts().filter(|(_, output, maker)| {
+            let is_mined = matches!(maker.state, TransactionState::Mined(_));
+            counts(maker.state) && !is_mined && output.invoice == Some(invoice)
+        });
+        unconfirmed.map(|(key, ..)| key).collect()
     }
 
     pub(crate) fn is_paid(&self, invoice: u64) -> bool {

@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use bsv_invoicing::ledger::{
     BeginAccount, Contest, Displace, MarkRead, Mine, Refusal, Reservation, See, TellContested,
 };
-use bsv_invoicing::{BlockPlace, Proof, ReceiptKey, Selection, Timestamp, TransactionState};
+use bsv_invoicing::{
+    BlockPlace, OutgoingPurpose, Proof, ReceiptKey, Selection, Timestamp, TransactionState,
+};
 use bsv_tx::{MerkleBranch, OutPoint};
 
 use crate::checks::{self, Replay, Visible};
@@ -26,8 +28,8 @@ pub(crate) struct World {
     pub(crate) invoices_before: u64,
     /// Blocks that the chain has lost, and of which the wallet was not told.
     pub(crate) untold_blocks: Vec<BlockPlace>,
-    /// What is reserved for which URL, and how much is to be paid.
-    pub(crate) reserved: Vec<(Reservation, usize, u64)>,
+    /// What is reserved for which purpose, and how much is to be paid.
+    pub(crate) reserved: Vec<(Reservation, OutgoingPurpose, u64)>,
     pub(crate) prepared: Vec<(u64, Selection)>,
     /// All keys for change that were given out.
     pub(crate) change_keys: BTreeSet<(u32, u32)>,
@@ -88,6 +90,11 @@ impl World {
             Step::ReleaseAll => self.release_all(),
             Step::Pay { url, satoshis, fee_rate } => {
                 if self.reserve(url, satoshis, fee_rate) {
+                    self.record(Pick::try_from(self.reserved.len() - 1).unwrap(), None);
+                }
+            }
+            Step::Refund { invoice, satoshis, fee_rate } => {
+                if self.reserve_refund(invoice, satoshis, fee_rate) {
                     self.record(Pick::try_from(self.reserved.len() - 1).unwrap(), None);
                 }
             }

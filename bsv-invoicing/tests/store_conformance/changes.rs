@@ -47,6 +47,7 @@ pub(super) async fn numbers(store: &impl WalletStore) {
             expires_at: at(number + 3600),
             payment_received_at: None,
             refund_to: None,
+            refunded_at: None,
             in_flight: false,
             deleted_at: None,
         };

@@ -90,22 +90,18 @@ pub(super) async fn largest_first(store: &impl WalletStore) {
     assert_eq!(chosen(store, at_rate(5001, 0)).await, [5000, 2000]);
 }
 
-/// How many coins there are of similar worth does not make a payment slower.
+/// However many coins there are of similar worth, the best one is found.
 pub(super) async fn compared(store: &impl WalletStore) {
     let amounts = [vec![1900; 62], vec![1500, 1700, 1200, 1100]].concat();
     let invoice = create(store, at(0), HOUR).await.number;
     let payment = begin_with(store, offering(invoice, &amounts, 1, at(1))).await;
     store.mine(payment.number, proof(9), at(3)).await.unwrap();
-    assert_eq!(chosen(store, at_rate(1100, 0)).await, [1500], "the best of the first 64");
+    assert_eq!(chosen(store, at_rate(1100, 0)).await, [1100]);
+    assert_eq!(chosen(store, at_rate(1101, 0)).await, [1200]);
     assert_eq!(chosen(store, at_rate(1600, 0)).await, [1700]);
-    // None of the first 64 is large enough, and none of another bucket.
     assert_eq!(chosen(store, at_rate(1901, 0)).await, [1900, 1900]);
     coins(store, &[2047], true).await;
-    assert_eq!(
-        chosen(store, at_rate(1901, 0)).await,
-        [2047],
-        "it is not compared, but the largest"
-    );
+    assert_eq!(chosen(store, at_rate(1901, 0)).await, [2047]);
 }
 
 pub(super) async fn dust(store: &impl WalletStore) {
@@ -124,10 +120,16 @@ pub(super) async fn dust(store: &impl WalletStore) {
 
 pub(super) async fn many(store: &impl WalletStore) {
     let invoice = create(store, at(0), HOUR).await.number;
-    let payment = begin_with(store, offering(invoice, &[1000; 501], 1, at(1))).await;
+    // All in one bucket of similar worth, the smaller ones last.
+    let amounts = [[1001; 501], [1000; 501]].concat();
+    let payment = begin_with(store, offering(invoice, &amounts, 1, at(1))).await;
     store.mine(payment.number, proof(9), at(3)).await.unwrap();
-    assert_eq!(store.balance().await.unwrap(), 501_000);
-    assert_eq!(chosen(store, at_rate(500_000, 0)).await.len(), 500);
-    let refused = store.reserve(at_rate(500_001, 0)).await;
-    assert_refused!(refused, Refusal::InsufficientFunds { spendable: 500_000, .. });
+    assert_eq!(store.balance().await.unwrap(), 1_002_501);
+    assert_eq!(chosen(store, at_rate(500_500, 0)).await, [1001; 500]);
+    let refused = store.reserve(at_rate(500_501, 0)).await;
+    assert_refused!(refused, Refusal::InsufficientFunds { spendable: 500_500, .. });
+    // Those of a stranger that are worth more take the places of sure ones.
+    coins(store, &[400_000, 300_000], false).await;
+    let chosen = chosen(store, at_rate(1_000_000, 0)).await;
+    assert_eq!((chosen.len(), &chosen[..2]), (302, &[400_000, 300_000][..]));
 }

@@ -1,12 +1,12 @@
 //! What scenarios offer, pay, cancel and prove.
 
 use bsv_invoicing::ledger::{
-    Offer, Offered, PreparedCancellation, Record, RecordCancellation, Reservation, Reserve,
-    Reserved,
+    NewPayment, Offer, Offered, PreparedCancellation, Record, RecordCancellation, Reservation,
+    Reserve, Reserved,
 };
 use bsv_invoicing::{
-    BlockPlace, Chain, IncomingPayment, KeyPath, NewReceipt, OutgoingPayment, Proof, Selection,
-    Spending, WalletStore,
+    BlockPlace, Chain, IncomingPayment, KeyPath, NewReceipt, OutgoingPayment, OutgoingPurpose,
+    Proof, Selection, Spending, WalletStore,
 };
 use bsv_tx::{BlockHash, MerkleBranch, OutPoint, Script, Sibling, Transaction, TxIn, TxOut, Txid};
 
@@ -95,11 +95,16 @@ pub(super) async fn paid_invoice(store: &impl WalletStore, number: u64) -> Incom
     payment
 }
 
+/// That a payee is paid.
+pub(super) fn to_payee(payee: impl std::fmt::Display) -> OutgoingPurpose {
+    OutgoingPurpose::Url(format!("http://payee.example/{payee}"))
+}
+
 /// A payment to a payee, at no fee.
 pub(super) fn outgoing(payee: &str, satoshis: u64) -> Reserve {
-    let url = format!("http://payee.example/{payee}");
+    let purpose = to_payee(payee);
     let spending = Spending { satoshis, output_bytes: 34, fee_rate: 0 };
-    Reserve { url, spending, idempotency: None, now: at(5) }
+    Reserve { purpose, spending, idempotency: None, now: at(5) }
 }
 
 /// Reserves coins, which must not have been done before.
@@ -122,13 +127,17 @@ pub(super) async fn made_before(store: &impl WalletStore, payment: Reserve) -> O
 pub(super) fn signed(payment: &Reserve, reservation: &Reservation) -> Record {
     let satoshis = payment.spending.satoshis;
     let change = reservation.selection.change.map(|change| change.satoshis);
-    Record {
+    let is_to_url = payment.purpose.url().is_some();
+    let new = NewPayment {
         reservation: reservation.clone(),
         transaction: spending(&reservation.selection, [Some(satoshis), change]),
-        message: b"message".to_vec(),
-        url: payment.url.clone(),
+        purpose: payment.purpose.clone(),
         satoshis,
-        expires_at: payment.now.after(HOUR),
+        expires_at: is_to_url.then(|| payment.now.after(HOUR)),
+    };
+    Record {
+        payment: new,
+        message: is_to_url.then(|| b"message".to_vec()),
         idempotency: payment.idempotency.clone(),
         now: payment.now,
     }

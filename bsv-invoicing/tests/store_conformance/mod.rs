@@ -18,6 +18,7 @@ mod payments;
 mod refunds;
 mod reservations;
 mod sweep;
+mod withdrawals;
 
 use std::time::Duration;
 
@@ -92,6 +93,13 @@ pub(crate) async fn run<P: Place>() {
     check::<P>("rules decide whether an invoice is paid", noticed::by_rules).await;
     check::<P>("what a coinbase transaction makes matures", noticed::coinbase).await;
     check::<P>("keys of the backlog are watched", noticed::backlog).await;
+    check::<P>("an invoice is refunded in parts, each once", refunds::in_parts).await;
+    check::<P>("what was not asked for goes back", refunds::surplus).await;
+    check::<P>("a refund with a key is made once while it lasts", refunds::with_a_key).await;
+    check::<P>("a withdrawal of all is known as a whole or not", withdrawals::all).await;
+    check::<P>("a withdrawal is made once per key", withdrawals::once_per_key).await;
+    check::<P>("a withdrawal sends what can pay for itself", withdrawals::limits).await;
+    check::<P>("old coins are brought together", withdrawals::consolidated).await;
     check::<P>("what the network refuses is shown to nobody", payments::refused).await;
     check::<P>("what was refused counts if the network shows it", payments::refused_and_shown)
         .await;
@@ -126,7 +134,7 @@ pub(crate) async fn run<P: Place>() {
     check::<P>("the smallest coin that suffices is spent", coins::smallest_single).await;
     check::<P>("strangers' unconfirmed coins are spent last", coins::sure_ones_first).await;
     check::<P>("as few coins as possible, the largest first", coins::largest_first).await;
-    check::<P>("of many coins of similar worth the oldest are compared", coins::compared).await;
+    check::<P>("of many coins of similar worth the best is found", coins::compared).await;
     check::<P>("what its own fee eats up is no coin", coins::dust).await;
     check::<P>("a payment spends so many coins at most", coins::many).await;
     check::<P>("accounts are begun once, in their order", accounts::begun).await;

@@ -306,8 +306,8 @@ impl Model {
         let own_fee = own_fee.needed(1) - own_fee.needed(0);
         let spendable = self.spendable();
         let spending = Spending { satoshis, output_bytes: 34, fee_rate };
-        let url = format!("http://payee.example/{}", self.transactions.len());
-        let new = Reserve { url, spending, idempotency: None, now };
+        let purpose = to_payee(self.transactions.len());
+        let new = Reserve { purpose, spending, idempotency: None, now };
         match store.reserve(new.clone()).await {
             Ok(Reserved::Now(reservation)) => {
                 let coins = &reservation.selection.coins;
@@ -353,7 +353,7 @@ impl Model {
         let Kind::Outgoing { payment, made_of } = &mut it.kind else { return };
         let (new, reservation) = &**made_of;
         let record = signed(new, reservation);
-        let txid = record.transaction.txid();
+        let txid = record.payment.transaction.txid();
         match store.record_payment(record).await {
             Ok(recorded) => {
                 assert!(is_reserved);

@@ -243,7 +243,10 @@ pub(super) async fn paid_out(store: &impl WalletStore) {
     let settled = store.outgoing(1).await.unwrap().unwrap().0;
     assert_eq!((settled.state, settled.memo.as_str()), (OutgoingState::Settled, "thanks"));
     assert_eq!(store.balance().await.unwrap(), SATOSHIS - 400);
-    assert_eq!(store.outgoing_to(&payment.url).await.unwrap(), Some(settled.clone()));
+    assert_eq!(
+        store.outgoing_to(payment.purpose.url().unwrap()).await.unwrap(),
+        Some(settled.clone())
+    );
     let again = store.refuse_by_payee(1, "no", at(10)).await.unwrap();
     assert_eq!(again, settled, "what is settled stays so");
     let change = pay(store, outgoing("b", 600)).await.unwrap();

@@ -1,7 +1,8 @@
-//! Where refunds of a paid invoice go.
+//! Refunds: where they go, and how much.
 
-use bsv_invoicing::WalletStore;
-use bsv_invoicing::ledger::Offer;
+use bsv_invoicing::ledger::queries::GetRefundable;
+use bsv_invoicing::ledger::{Offer, Refundable, Reserve};
+use bsv_invoicing::{OutgoingPurpose, OutgoingState, WalletStore};
 
 use super::making::*;
 use super::*;
@@ -40,4 +41,87 @@ pub(super) async fn shown_payment(store: &impl WalletStore) {
     assert_eq!(refund_to(store).await.as_deref(), Some("refund to 2"));
     store.displace(second.number, at(7)).await.unwrap();
     assert_eq!(refund_to(store).await, None);
+}
+
+fn refund(invoice: u64, satoshis: u64) -> Reserve {
+    let purpose = OutgoingPurpose::Refund { invoice, to: "somewhere".to_owned() };
+    Reserve { purpose, ..outgoing("", satoshis) }
+}
+
+async fn refundable(store: &impl WalletStore, invoice: u64, seconds: u64) -> Refundable {
+    store.get(GetRefundable(invoice, at(seconds))).await.unwrap()
+}
+
+/// An invoice is refunded in parts, and a part that fails can be refunded again, but not both.
+pub(super) async fn in_parts(store: &impl WalletStore) {
+    paid_invoice(store, 1).await;
+    let payer = Some("refund to 1".to_owned());
+    let whole = Refundable { received: SATOSHIS, refunded: 0, surplus: 0, to: payer };
+    assert_eq!(refundable(store, 1, 9).await, whole);
+    // The receipt is in no block: it is spent itself, though another one fits better.
+    let other = paid_invoice(store, 2).await;
+    store.mine(other.number, proof(9), at(4)).await.unwrap();
+    let first = reserve(store, refund(1, 400)).await;
+    let paid = store.transaction(1).await.unwrap().unwrap().txid();
+    assert_eq!(first.selection.coins[0].outpoint.txid, paid);
+    let recorded = store.record_payment(signed(&refund(1, 400), &first)).await.unwrap();
+    assert_eq!((recorded.state, recorded.expires_at), (OutgoingState::Open, None));
+    let invoice = store.invoice(1).await.unwrap().unwrap();
+    assert_eq!(recorded.invoice, Some(invoice.id));
+    assert_eq!(invoice.refunded_at, Some(recorded.created_at));
+    assert_eq!(invoice.refund_to.as_deref(), Some("refund to 1"), "the payer's word stays");
+    assert_eq!(refundable(store, 1, 9).await.left(), 600);
+    let refused = store.reserve(refund(1, 601)).await;
+    assert_refused!(refused, Refusal::RefundTooLarge { satoshis: 601, left: 600 });
+    // The rest has to wait, since the receipt is spent.
+    assert_refused!(store.reserve(refund(1, 600)).await, Refusal::RefundMustWait(of) if of == paid);
+    let cancellation = take_back(store, 1, 0, at(20)).await.unwrap();
+    store.see(cancellation, at(21)).await.unwrap();
+    assert_eq!(refundable(store, 1, 9).await.left(), SATOSHIS);
+    assert_eq!(store.invoice(1).await.unwrap().unwrap().refunded_at, None);
+    store.mine(1, proof(9), at(22)).await.unwrap();
+    // A coin of what took the first one's coin keeps both from being mined.
+    let second = pay(store, refund(1, 400)).await.unwrap();
+    let took_back = store.transaction(cancellation).await.unwrap().unwrap().txid();
+    let (_, transaction) = store.outgoing_transaction(second.number).await.unwrap();
+    assert_eq!(transaction.inputs[0].previous_output.txid, took_back);
+    let third = pay(store, refund(1, 600)).await.unwrap();
+    assert_eq!(refundable(store, 1, 9).await.left(), 0);
+    for payment in [second, third] {
+        store.see(transaction_of(store, payment.number).await, at(30)).await.unwrap();
+    }
+    assert_eq!(store.balance().await.unwrap(), SATOSHIS);
+}
+
+/// Of what is over, and was not paid, all goes back; of what is paid, what was not asked for.
+pub(super) async fn surplus(store: &impl WalletStore) {
+    paid_invoice(store, 1).await;
+    let more = Offer { is_known: true, ..offering(1, &[300], 7, at(5)) };
+    let more = begin_with(store, more).await;
+    store.see(more.number, at(6)).await.unwrap();
+    let expected = Refundable { received: 1300, refunded: 0, surplus: 300, to: None };
+    assert_eq!(refundable(store, 1, 9).await, expected, "two payers, and one has said nothing");
+    create(store, at(0), HOUR).await;
+    let part = Offer { is_known: true, ..offering(2, &[300], 8, at(5)) };
+    let part = begin_with(store, part).await;
+    store.see(part.number, at(6)).await.unwrap();
+    assert_eq!(refundable(store, 2, 9).await.surplus, 0, "the rest may come");
+    assert_eq!(refundable(store, 2, 3600).await.surplus, 300, "it is expired");
+    store.delete_invoice(2, at(9)).await.unwrap();
+    assert_eq!(refundable(store, 2, 9).await.surplus, 300, "it is deleted");
+    assert_refused!(store.get(GetRefundable(3, at(9))).await, Refusal::UnknownInvoice(3));
+}
+
+/// A refund with a key is answered again while it lasts, and made anew after it was in vain.
+pub(super) async fn with_a_key(store: &impl WalletStore) {
+    paid_invoice(store, 1).await;
+    let with_key = || Reserve { idempotency: Some(key("k", "a")), ..refund(1, 400) };
+    let first = pay(store, with_key()).await.unwrap();
+    assert_eq!(made_before(store, with_key()).await, first);
+    let cancellation = take_back(store, 1, 0, at(20)).await.unwrap();
+    store.see(cancellation, at(21)).await.unwrap();
+    store.mine(1, proof(9), at(22)).await.unwrap();
+    let second = pay(store, with_key()).await.unwrap();
+    assert_eq!(second.number, 2);
+    assert_eq!(made_before(store, with_key()).await.number, 2);
 }

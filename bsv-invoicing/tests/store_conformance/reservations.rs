@@ -51,7 +51,7 @@ pub(super) async fn recorded_too_late(store: &impl WalletStore) {
     assert_refused!(late, Refusal::NotReserved(number) if number == lost.number);
     assert_eq!(Held::of(store).await, before);
     store.record_payment(signed(&outgoing("b", 500), &other)).await.unwrap();
-    assert_eq!(store.outgoing_to(&payment.url).await.unwrap(), None);
+    assert_eq!(store.outgoing_to(payment.purpose.url().unwrap()).await.unwrap(), None);
 }
 
 /// The network contradicts the transaction whose coin is reserved.
@@ -70,7 +70,7 @@ pub(super) async fn attempts(store: &impl WalletStore) {
     for number in 1..=3 {
         paid_invoice(store, number).await;
     }
-    let url = outgoing("a", 900).url;
+    let purpose = outgoing("a", 900).purpose;
     let coins = async |payment: Reserve| {
         let reservation = reserve(store, payment.clone()).await;
         let recorded = store.record_payment(signed(&payment, &reservation)).await.unwrap();
@@ -92,7 +92,7 @@ pub(super) async fn attempts(store: &impl WalletStore) {
     let states = async |number| store.outgoing(number).await.unwrap().unwrap().0.state;
     assert_eq!(states(third).await, OutgoingState::Displaced);
     assert_eq!(states(other).await, OutgoingState::Open);
-    assert_eq!(store.outgoing_to(&url).await.unwrap().unwrap().number, first);
+    assert_eq!(store.outgoing_to(purpose.url().unwrap()).await.unwrap().unwrap().number, first);
     assert_eq!(made_before(store, outgoing("a", 900)).await.number, first);
 }
 

@@ -19,6 +19,7 @@ fn invoice() -> Invoice {
         created_at: time(CREATED_AT),
         expires_at: time(EXPIRES_AT),
         refund_to: None,
+        refunded_at: None,
         in_flight: false,
         payment_received_at: None,
         deleted_at: None,

@@ -118,6 +118,7 @@ pub(super) struct WalletSettings {
     /// Where the node says that it publishes transactions, unless it is set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) zmq: Option<String>,
+    pub(super) consolidate: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) tls: Option<TlsFiles>,
     pub(super) merchant: MerchantSettings,
@@ -138,6 +139,7 @@ impl Default for WalletSettings {
             late_payments: LatePaymentsSetting::Hold,
             zero_conf_limit_satoshis: None,
             zmq: None,
+            consolidate: false,
             tls: None,
             merchant: MerchantSettings::default(),
         }

@@ -52,7 +52,7 @@ impl ControlApi {
             Route::Identities(route) => {
                 identities::answer(managed, route, param("alias"), request).await
             }
-            Route::Wallet(route) => wallet::answer(managed, route, param("number"), request).await,
+            Route::Wallet(route) => wallet::answer(managed, route, request).await,
             Route::Keystore(route) => keystore::answer(managed, route, request).await,
             Route::Tokens(route) => tokens::answer(managed, route, param("id"), request).await,
             Route::Audit(route) => audit::answer(managed, route, param("log"), request).await,

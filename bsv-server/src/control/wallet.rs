@@ -1,28 +1,25 @@
-use std::sync::Arc;
-
-use bsv_invoicing::{OutgoingPayment, PayDraft, PaymentPreview, Wallet, faucet};
+use bsv_invoicing::{PayDraft, PaymentPreview, faucet};
 use bsv_tx::Network;
 use hyper::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::managed::{Managed, parse};
-use crate::http::{Answer, Declared, Problem, Received, answer, number_parameter};
+use crate::http::{Answer, Declared, Problem, Received, answer};
+use crate::wallet::describe;
 
 /// | method and path | body | answer |
 /// | --- | --- | --- |
 /// | `POST /control/wallet/backup-words` | | `{"words"}`: whoever has them has the money |
 /// | `POST /control/wallet/accept-clock` | | `{"doubt"}`: what was doubted, or null |
-/// | `GET /control/wallet/payments?before=N` | | payments by the wallet, the newest first |
-/// | `POST /control/wallet/payments/{number}/cancel` | | the payment |
 /// | `POST /control/wallet/pay/preview` | `{"payToURL"}` | what paying there would do |
+/// | `POST /control/wallet/consolidate` | | `{"payment"}`: what brought coins together, or null |
 /// | `POST /control/faucet` | `{"url"}` | `{"txid"}`, of the node's wallet (regtest) |
 pub(super) const ROUTES: &[Declared<Route>] = &[
     ("/control/wallet/backup-words", "POST", Route::Words),
     ("/control/wallet/accept-clock", "POST", Route::AcceptClock),
-    ("/control/wallet/payments", "GET", Route::Payments),
-    ("/control/wallet/payments/{number}/cancel", "POST", Route::Cancel),
     ("/control/wallet/pay/preview", "POST", Route::Preview),
+    ("/control/wallet/consolidate", "POST", Route::Consolidate),
     ("/control/faucet", "POST", Route::Faucet),
 ];
 
@@ -30,9 +27,8 @@ pub(super) const ROUTES: &[Declared<Route>] = &[
 pub(crate) enum Route {
     Words,
     AcceptClock,
-    Payments,
-    Cancel,
     Preview,
+    Consolidate,
     Faucet,
 }
 
@@ -42,14 +38,10 @@ struct FaucetJson {
     url: String,
 }
 
-/// How many payments are told at once.
-const MAX_PAYMENTS: usize = 100;
-
-/// Tells secrets of the wallet, and looks after its payments.
+/// Tells secrets of the wallet, and what paying would do.
 pub(super) async fn answer(
     managed: &Managed,
     route: Route,
-    number: &str,
     request: Received<'_>,
 ) -> Result<Answer, Problem> {
     let wallet = managed.wallet()?;
@@ -58,15 +50,13 @@ pub(super) async fn answer(
         Route::AcceptClock => {
             json!({ "doubt": wallet.accept_clock().map(|doubt| doubt.to_string()) })
         }
-        Route::Payments => {
-            let before = number_parameter(request.uri(), "before")?.unwrap_or(u64::MAX);
-            let payments = wallet.outgoing_payments(before, MAX_PAYMENTS).await?;
-            payments.iter().map(describe).collect()
-        }
-        Route::Cancel => describe(&cancel(wallet, number).await?),
         Route::Preview => {
             let PayDraft { pay_to_url, .. } = PayDraft::from_json(request.body())?;
             describe_preview(&wallet.preview_payment(&pay_to_url).await?)
+        }
+        Route::Consolidate => {
+            let payment = wallet.consolidate().await?;
+            json!({ "payment": payment.as_ref().map(describe) })
         }
         Route::Faucet => {
             let FaucetJson { url } = parse(request.body())?;
@@ -79,30 +69,6 @@ pub(super) async fn answer(
         }
     };
     Ok(answer::json(StatusCode::OK, &body))
-}
-
-async fn cancel(wallet: &Arc<Wallet>, number: &str) -> Result<OutgoingPayment, Problem> {
-    let unknown = |_| {
-        let detail = format!("there is no payment {number}");
-        Problem::new(StatusCode::NOT_FOUND, "unknown-payment", detail)
-    };
-    Ok(wallet.cancel_payment(number.parse().map_err(unknown)?).await?)
-}
-
-fn describe(payment: &OutgoingPayment) -> Value {
-    json!({
-        "id": payment.number,
-        "url": payment.url,
-        "txid": payment.txid.to_string(),
-        "satoshis": payment.satoshis,
-        "fee": payment.fee,
-        "state": payment.state.name(),
-        "createdAt": payment.created_at.to_string(),
-        "expiresAt": payment.expires_at.to_string(),
-        "memo": payment.memo,
-        "blockHash": payment.block.map(|block| block.hash.to_string()),
-        "blockHeight": payment.block.map(|block| block.height),
-    })
 }
 
 fn describe_preview(preview: &PaymentPreview) -> Value {

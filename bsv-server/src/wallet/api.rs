@@ -9,6 +9,7 @@ use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method, StatusCode};
 use tokio::sync::Semaphore;
 
+use super::leaving;
 use super::list::{self, Listing, MAX_STREAMS};
 use crate::access::{Caller, Scope};
 use crate::http::{Answer, Declared, Matched, Problem, Received, Routes, answer};
@@ -30,19 +31,31 @@ pub(crate) enum Route {
     Payments,
     Settlement,
     Mark,
+    Refund,
     Pay,
+    Outgoing,
+    OutgoingPayment,
+    Cancel,
+    Withdrawals,
+    Withdrawal,
     Users,
     User,
     Balance,
 }
 
-const ROUTES: [Declared<Route>; 9] = [
+const ROUTES: [Declared<Route>; 15] = [
     ("/api/v1/invoices", "GET, HEAD, POST", Route::Invoices),
     ("/api/v1/invoices/{id}", "GET, HEAD, DELETE", Route::Invoice),
     ("/api/v1/invoices/{id}/payments", "GET, HEAD", Route::Payments),
     ("/api/v1/invoices/{id}/settlement", "GET, HEAD", Route::Settlement),
     ("/api/v1/invoices/{id}/mark", "POST", Route::Mark),
+    ("/api/v1/invoices/{id}/refund", "POST", Route::Refund),
     ("/api/v1/pay", "POST", Route::Pay),
+    ("/api/v1/outgoing", "GET, HEAD", Route::Outgoing),
+    ("/api/v1/outgoing/{id}", "GET, HEAD", Route::OutgoingPayment),
+    ("/api/v1/outgoing/{id}/cancel", "POST", Route::Cancel),
+    ("/api/v1/withdrawals", "GET, HEAD, POST", Route::Withdrawals),
+    ("/api/v1/withdrawals/{id}", "GET, HEAD", Route::Withdrawal),
     ("/api/v1/users", "POST", Route::Users),
     ("/api/v1/users/{id}", "GET, HEAD", Route::User),
     ("/api/v1/balance", "GET, HEAD", Route::Balance),
@@ -52,8 +65,8 @@ impl Route {
     /// What a token must allow.
     fn scope(self, method: &Method) -> Scope {
         match (self, method) {
-            (Self::Pay, _) => Scope::WalletPay,
             (_, &Method::GET | &Method::HEAD) => Scope::WalletRead,
+            (Self::Pay | Self::Refund | Self::Cancel | Self::Withdrawals, _) => Scope::WalletPay,
             _ => Scope::WalletWrite,
         }
     }
@@ -133,13 +146,22 @@ impl WalletApi {
             }
             Route::Mark => self.mark(id, request).await,
             Route::Pay => Box::pin(self.pay(request)).await,
+            Route::Refund => Box::pin(leaving::refund(&self.wallet, id, request)).await,
+            Route::Outgoing => leaving::payments(&self.wallet, request).await,
+            Route::OutgoingPayment => leaving::payment(&self.wallet, id).await,
+            Route::Cancel => Box::pin(leaving::cancel(&self.wallet, id, request)).await,
+            Route::Withdrawals if request.method() == Method::POST => {
+                Box::pin(leaving::withdraw(&self.wallet, request)).await
+            }
+            Route::Withdrawals => leaving::withdrawals(&self.wallet, request).await,
+            Route::Withdrawal => leaving::withdrawal(&self.wallet, id).await,
             Route::Users => self.create_user(request).await,
             Route::User => {
                 let unknown = || {
                     let detail = format!("there is no user {id}");
                     Problem::new(StatusCode::NOT_FOUND, "unknown-user", detail)
                 };
-                let user = self.wallet.user(user_id(id).ok_or_else(unknown)?).await?;
+                let user = self.wallet.user(number(id).ok_or_else(unknown)?).await?;
                 Ok(answer::json_text(StatusCode::OK, user.to_json()))
             }
             Route::Balance => {
@@ -151,7 +173,7 @@ impl WalletApi {
 
     async fn create_invoice(&self, request: Received<'_>) -> Result<Answer, Problem> {
         check_content_type(request.headers())?;
-        let key = idempotency_key(request)?;
+        let key = idempotency_key(request, "")?;
         let draft = InvoiceDraft::from_json(request.body(), self.wallet.now())?;
         let invoice = self.wallet.create_invoice(draft, key).await?;
         let body = invoice.to_json(invoice.created_at);
@@ -171,7 +193,7 @@ impl WalletApi {
 
     async fn create_user(&self, request: Received<'_>) -> Result<Answer, Problem> {
         check_content_type(request.headers())?;
-        let key = idempotency_key(request)?;
+        let key = idempotency_key(request, "")?;
         let user = self.wallet.create_user(UserDraft::from_json(request.body())?, key).await?;
         let mut answer = answer::json_text(StatusCode::CREATED, user.to_json());
         set_location(&mut answer, format!("/api/v1/users/{}", user.id));
@@ -180,7 +202,7 @@ impl WalletApi {
 
     async fn pay(&self, request: Received<'_>) -> Result<Answer, Problem> {
         check_content_type(request.headers())?;
-        let key = idempotency_key(request)?;
+        let key = idempotency_key(request, "")?;
         let paid = self.wallet.pay(PayDraft::from_json(request.body())?, key).await?;
         Ok(answer::json_text(StatusCode::OK, paid.to_json()))
     }
@@ -279,7 +301,7 @@ impl PaymentJson {
     }
 }
 
-fn check_content_type(headers: &HeaderMap) -> Result<(), Problem> {
+pub(super) fn check_content_type(headers: &HeaderMap) -> Result<(), Problem> {
     let content_type = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
     let essence = content_type.split(|c| *c == b';').next().unwrap_or_default();
     if essence.trim_ascii().eq_ignore_ascii_case(b"application/json") {
@@ -291,22 +313,27 @@ fn check_content_type(headers: &HeaderMap) -> Result<(), Problem> {
     ))
 }
 
-fn idempotency_key(request: Received<'_>) -> Result<Option<IdempotencyKey>, Error> {
+/// What stands for a request, and the bytes that a request with the same key must have too.
+pub(super) fn idempotency_key(
+    request: Received<'_>,
+    subject: &str,
+) -> Result<Option<IdempotencyKey>, Error> {
     let mut keys = request.headers().get_all(IDEMPOTENCY_KEY).iter();
     let Some(key) = keys.next() else { return Ok(None) };
     let key = key.to_str().ok().filter(|_| keys.next().is_none());
-    Ok(Some(IdempotencyKey::new(key.ok_or(BadIdempotencyKey)?, request.body())?))
+    let asked = [subject.as_bytes(), request.body()].concat();
+    Ok(Some(IdempotencyKey::new(key.ok_or(BadIdempotencyKey)?, &asked)?))
 }
 
 /// A number as the service writes it.
-fn user_id(text: &str) -> Option<u64> {
+pub(super) fn number(text: &str) -> Option<u64> {
     text.parse().ok().filter(|id: &u64| id.to_string() == text)
 }
 
-fn set_location(answer: &mut Answer, path: String) {
+pub(super) fn set_location(answer: &mut Answer, path: String) {
     answer.headers_mut().insert(LOCATION, header(path));
 }
 
-fn header(text: String) -> HeaderValue {
+pub(super) fn header(text: String) -> HeaderValue {
     HeaderValue::try_from(text).expect("a checked URL and ids are printable")
 }

@@ -48,6 +48,15 @@ impl From<&Error> for Problem {
             Error::Underpaid { .. } | Error::Late => impossible("underpaid", text),
             Error::Waiting => impossible("payment-waiting", text),
             Error::UnpayableTerms(_) => impossible("unpayable-terms", text),
+            Error::TooSmall { .. } => impossible("too-small", text),
+            Error::TooManyCoins(_) => impossible("too-many-coins", text),
+            Error::NothingToRefund(_) => impossible("nothing-to-refund", text),
+            Error::RefundTooLarge { .. } => impossible("refund-too-large", text),
+            Error::RefundMustWait(_) => impossible("refund-must-wait", text),
+            Error::RefundToNeeded => impossible("refund-to-needed", text),
+            Error::UnknownWithdrawal(_) => {
+                Self::new(StatusCode::NOT_FOUND, "unknown-withdrawal", text)
+            }
             Error::EarlierAttempt(_) => {
                 Self::new(StatusCode::CONFLICT, "earlier-payment-open", text)
             }

@@ -18,9 +18,21 @@ async fn what_a_node_takes_is_what_it_is_set_to() {
     let policy = Node::start().rpc().policy().await.unwrap();
     assert_eq!(policy.mining_fee_rate, 1);
     assert_eq!((policy.max_transaction_size, policy.max_data_size), (10_000_000, u32::MAX.into()));
-    let node = Node::start_with(&["minminingtxfee=0.00000500", "datacarrier=0"]);
+    let rules = policy.consolidation;
+    let rules = (rules.min_factor, rules.max_script_size, rules.min_confirmations);
+    assert_eq!(rules, (20, 150, 6));
+    let node = Node::start_with(&[
+        "minminingtxfee=0.00000500",
+        "datacarrier=0",
+        "minconsolidationfactor=30",
+        "maxconsolidationinputscriptsize=120",
+        "minconfconsolidationinput=7",
+    ]);
     let policy = node.rpc().policy().await.unwrap();
     assert_eq!((policy.mining_fee_rate, policy.max_data_size), (500, 0));
+    let rules = policy.consolidation;
+    let rules = (rules.min_factor, rules.max_script_size, rules.min_confirmations);
+    assert_eq!(rules, (30, 120, 7));
 }
 
 #[tokio::test]

@@ -58,6 +58,12 @@ impl Shop {
         self.wallet.try_send("POST", path, &json, body.as_bytes()).ok()
     }
 
+    /// Posts JSON with an idempotency key; nothing if the server was killed meanwhile.
+    pub(crate) fn post_with_key(&self, path: &str, key: &str, body: &str) -> Option<Reply> {
+        let headers = [("Content-Type", "application/json"), ("Idempotency-Key", key)];
+        self.wallet.try_send("POST", path, &headers, body.as_bytes()).ok()
+    }
+
     /// Creates an invoice, however often it takes: with a key, so that it is created once.
     pub(crate) fn create_invoice(&self, satoshis: u64, number: u64) -> String {
         let body = json!({ "satoshis": satoshis }).to_string();

@@ -12,7 +12,7 @@ const SKIPPED: u64 = 3;
 const SATOSHIS: u64 = 3_000;
 
 /// Tries steps one after the other until a try comes to its end unharmed, and says how many.
-fn try_steps(what: &str, mut attempt: impl FnMut(u64) -> Harm) {
+pub(crate) fn try_steps(what: &str, mut attempt: impl FnMut(u64) -> Harm) {
     let stride = if is_full_run() { 1 } else { SKIPPED + 1 };
     let mut kills = 0;
     // A server does something by itself now and then, so that one try may end early.
@@ -27,7 +27,7 @@ fn try_steps(what: &str, mut attempt: impl FnMut(u64) -> Harm) {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Harm {
+pub(crate) enum Harm {
     Killed,
     None,
 }
@@ -115,12 +115,12 @@ fn a_payment_that_is_made_survives_every_kill() {
 }
 
 /// Whether the server was killed, which is then started again.
-fn harm(shop: &Shop) -> Harm {
+pub(crate) fn harm(shop: &Shop) -> Harm {
     if shop.start_if_killed() { Harm::Killed } else { Harm::None }
 }
 
 impl Shop {
-    fn with_killer(node: &Node) -> (Self, Killer) {
+    pub(crate) fn with_killer(node: &Node) -> (Self, Killer) {
         let mut killer = None;
         let shop = Self::prepared(node, |site| killer = Some(Killer::install(site)));
         (shop, killer.unwrap())

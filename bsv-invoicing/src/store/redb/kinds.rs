@@ -10,14 +10,15 @@ use crate::ledger::idempotency::{Answered, Route};
 use crate::ledger::rows::{
     AccountStart, Accounts, AllFigures, CatchUp, Damaged, Events, Expiries, FollowedBlock,
     FollowedTip, FollowedTransactions, IdempotencyAges, IdempotentAnswers, Immature, InFlight,
-    Incoming, Invoices, Marked, Messages, MinedAt, Outgoing, OutgoingByUrl, Owner, Proofs,
-    RawTransactions, Receipts, ReceivedFor, Refunds, Rescan, RescanFrom, Reservations, Rules,
-    Spendable, Spends, TransactionNumbers, Transactions, Users, WatchBacklog, Watched,
+    Incoming, Invoices, LastRefunds, Marked, Messages, MinedAt, Outgoing, OutgoingByUrl, Owner,
+    Proofs, RawTransactions, Receipts, ReceivedFor, Refunds, Rescan, RescanFrom, Reservations,
+    Rules, Spendable, Spends, TransactionNumbers, Transactions, Users, WatchBacklog, Watched,
+    Withdrawals,
 };
-use crate::model::coin::{Chain, KeyPath};
+use crate::model::coin::{Chain, KeyPath, Trust};
 use crate::model::invoice::Invoice;
 use crate::model::invoice_id::InvoiceId;
-use crate::model::payment::{OutgoingRecord, PeerChannel};
+use crate::model::outgoing::{OutgoingPurpose, OutgoingRecord, PeerChannel};
 use crate::model::receipt::{Receipt, ReceiptKey};
 use crate::model::settlement::{Counting, LatePayments, PaymentRules, Received};
 use crate::model::time::Timestamp;
@@ -25,6 +26,7 @@ use crate::model::transaction::{
     BlockPlace, FollowedUntil, FoundProof, Proof, Purpose, TransactionRecord, TransactionState,
 };
 use crate::model::user::UserDraft;
+use crate::model::withdrawal::WithdrawalRecord;
 
 /// A kind whose keys, or rows, are stored as they are.
 macro_rules! stored_kind {
@@ -281,11 +283,12 @@ stored_kind! {
     };
 }
 
+// Trust, satoshis, and the receipt.
 stored_kind! {
-    Spendable in "spendable": (u8, u64, u32) => u64;
-    key key: (key.0, key.1.maker, key.1.vout),
-        Ok((key.0, ReceiptKey { maker: key.1, vout: key.2 }));
-    row row: *row, |_key, row| Ok(row);
+    Spendable in "spendable by amount": (u8, u64, u64, u32) => ();
+    key key: (key.0 as u8, key.1, key.2.maker, key.2.vout),
+        Ok((trust(key.0)?, key.1, ReceiptKey { maker: key.2, vout: key.3 }));
+    row _row: (), |_key, _row| Ok(());
 }
 
 stored_kind! {
@@ -320,34 +323,35 @@ stored_kind! {
     row row: row.as_str(), |_key, row| Ok(row.to_owned());
 }
 
-// Transaction, the one that cancels it, the payment to the same URL before, URL, satoshis, fee, when it
-// began, when it expires, memo, and the channel: host, path, id, token.
+// Transaction, the one that cancels it, the payment for the same purpose before, purpose (kind, number,
+// text), satoshis, fee, when it began, when it expires, memo, and the channel: host, path, id, token.
 stored_kind! {
-    Outgoing in "outgoing payments": u64 => (
-        u64, Option<u64>, Option<u64>, &'static str, u64, u64, u64, u64, &'static str,
-        Option<(&'static str, &'static str, &'static str, &'static str)>,
+    Outgoing in "outgoing by purpose": u64 => (
+        u64, Option<u64>, Option<u64>, (u8, u64, &'static str), u64, u64, u64, Option<u64>,
+        &'static str, Option<(&'static str, &'static str, &'static str, &'static str)>,
     );
     key key: *key, Ok(key);
     row row: (
-        row.transaction, row.cancellation, row.previous, row.url.as_str(), row.satoshis, row.fee,
-        row.created_at.as_micros(), row.expires_at.as_micros(), row.memo.as_str(),
+        row.transaction, row.cancellation, row.previous, purpose_row(&row.purpose), row.satoshis,
+        row.fee, row.created_at.as_micros(), row.expires_at.map(Timestamp::as_micros),
+        row.memo.as_str(),
         row.channel.as_ref().map(|it| {
             (it.host.as_str(), it.path.as_str(), it.channel_id.as_str(), it.token.as_str())
         }),
     ), |_key, row| {
         let (
-            transaction, cancellation, previous, url, satoshis, fee, created_at, expires_at, memo,
-            channel,
+            transaction, cancellation, previous, purpose, satoshis, fee, created_at, expires_at,
+            memo, channel,
         ) = row;
         Ok(OutgoingRecord {
             transaction,
             cancellation,
             previous,
-            url: url.to_owned(),
+            purpose: purpose_of(purpose)?,
             satoshis,
             fee,
             created_at: Timestamp::from_micros(created_at),
-            expires_at: Timestamp::from_micros(expires_at),
+            expires_at: expires_at.map(Timestamp::from_micros),
             memo: memo.to_owned(),
             channel: channel.map(|(host, path, id, token)| PeerChannel {
                 host: host.to_owned(),
@@ -369,6 +373,31 @@ stored_kind! {
     OutgoingByUrl in "outgoing by url": [u8; 32] => u64;
     key key: *key, Ok(key);
     row row: *row, |_key, row| Ok(row);
+}
+
+stored_kind! {
+    LastRefunds in "last refunds": u64 => u64;
+    key key: *key, Ok(key);
+    row row: *row, |_key, row| Ok(row);
+}
+
+// To where, reference, the first of its payments and how many there are, and when it was made.
+stored_kind! {
+    Withdrawals in "withdrawals": u64 => (&'static str, Option<&'static str>, u64, u64, u64);
+    key key: *key, Ok(key);
+    row row: (
+        row.to.as_str(), row.reference.as_deref(), row.first_payment, row.payments,
+        row.created_at.as_micros(),
+    ), |_key, row| {
+        let (to, reference, first_payment, payments, created_at) = row;
+        Ok(WithdrawalRecord {
+            to: to.to_owned(),
+            reference: reference.map(str::to_owned),
+            first_payment,
+            payments,
+            created_at: Timestamp::from_micros(created_at),
+        })
+    };
 }
 
 stored_kind! {
@@ -439,6 +468,7 @@ fn invoice(
         expires_at: Timestamp::from_micros(expires_at),
         payment_received_at: paid_at.map(Timestamp::from_micros),
         refund_to: None,
+        refunded_at: None,
         in_flight: false,
         deleted_at: deleted_at.map(Timestamp::from_micros),
     })
@@ -454,6 +484,32 @@ fn stored_path(path: &KeyPath) -> (u32, u8, u32) {
 
 fn path((account, chain, index): (u32, u8, u32)) -> Result<KeyPath, Damaged> {
     Ok(KeyPath { account, chain: chain_of(chain)?, index })
+}
+
+fn trust(trust: u8) -> Result<Trust, Damaged> {
+    [Trust::Sure, Trust::Unsure]
+        .into_iter()
+        .find(|known| *known as u8 == trust)
+        .ok_or_else(|| Damaged("a coin of an unknown trust".to_owned()))
+}
+
+fn purpose_row(purpose: &OutgoingPurpose) -> (u8, u64, &str) {
+    match purpose {
+        OutgoingPurpose::Url(url) => (1, 0, url),
+        OutgoingPurpose::Withdrawal(number) => (2, *number, ""),
+        OutgoingPurpose::Refund { invoice, to } => (3, *invoice, to),
+        OutgoingPurpose::Consolidation => (4, 0, ""),
+    }
+}
+
+fn purpose_of((kind, number, text): (u8, u64, &str)) -> Result<OutgoingPurpose, Damaged> {
+    match kind {
+        1 => Ok(OutgoingPurpose::Url(text.to_owned())),
+        2 => Ok(OutgoingPurpose::Withdrawal(number)),
+        3 => Ok(OutgoingPurpose::Refund { invoice: number, to: text.to_owned() }),
+        4 => Ok(OutgoingPurpose::Consolidation),
+        _ => Err(Damaged("a payment of an unknown purpose".to_owned())),
+    }
 }
 
 fn chain_of(chain: u8) -> Result<Chain, Damaged> {

@@ -1,11 +1,14 @@
 //! What leads from one version of the wallet's file to the next. The tables of older versions are written
 //! out here as they were, whatever becomes of today's.
 
+mod purposes;
+
 use std::collections::HashMap;
 
 use bsv_store::{KeyEvent, Migration, Schema, StoreError, append_to_audit_log, create_audit_log};
 use redb::{ReadableTable, TableDefinition, WriteTransaction};
 
+use self::purposes::give_payments_purposes;
 use super::kinds::WAS_SEEN;
 use super::rows::create_tables;
 use crate::ledger::queries::url_hash;
@@ -20,6 +23,7 @@ const MIGRATIONS: &[Migration] = &[
     forget_hashes_of_mined,
     believe_only_the_network,
     watch_scripts,
+    give_payments_purposes,
 ];
 
 /// Id, satoshis, when created, when it expires, when paid, when deleted, reference, description.

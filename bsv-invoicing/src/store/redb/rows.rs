@@ -8,10 +8,10 @@ use redb::{Range, ReadTransaction, StorageError, TableDefinition, Value, WriteTr
 use crate::ledger::rows::{
     Accounts, AllFigures, AuditLog, CatchUp, Damaged, Engine, Events, Expiries, FollowedTip,
     FollowedTransactions, IdempotencyAges, IdempotentAnswers, Immature, InFlight, Incoming,
-    Invoices, KeyRange, Kind, Marked, Messages, MinedAt, Order, Outgoing, OutgoingByUrl, Owner,
-    Proofs, RawTransactions, ReadTable, Receipts, ReceivedFor, Refunds, Rescan, Reservations,
-    RowsOf, Rules, Spendable, Spends, Table, TransactionNumbers, Transactions, Users, WatchBacklog,
-    Watched,
+    Invoices, KeyRange, Kind, LastRefunds, Marked, Messages, MinedAt, Order, Outgoing,
+    OutgoingByUrl, Owner, Proofs, RawTransactions, ReadTable, Receipts, ReceivedFor, Refunds,
+    Rescan, Reservations, RowsOf, Rules, Spendable, Spends, Table, TransactionNumbers,
+    Transactions, Users, WatchBacklog, Watched, Withdrawals,
 };
 use crate::store::WalletStoreError;
 
@@ -141,6 +141,8 @@ tables! {
     outgoing: Outgoing,
     messages: Messages,
     outgoing_by_url: OutgoingByUrl,
+    last_refunds: LastRefunds,
+    withdrawals: Withdrawals,
     reservations: Reservations,
     followed: FollowedTransactions,
     proofs: Proofs,

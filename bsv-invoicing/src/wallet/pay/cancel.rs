@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::ledger::queries::GetOutgoingTransaction;
 use crate::ledger::{PrepareCancellation, PreparedCancellation, RecordCancellation};
 use crate::model::coin::Spending;
-use crate::model::payment::OutgoingPayment;
+use crate::model::outgoing::OutgoingPayment;
 use crate::store::WalletStore;
 use crate::wallet::Wallet;
 use crate::wallet::node::away;
@@ -16,8 +16,8 @@ impl<S: WalletStore> Wallet<S> {
     /// Cancels a payment that the network has not shown: one of its coins is spent otherwise. Answers the
     /// payment, cancelled, or settled if the network has it.
     pub async fn cancel_payment(&self, number: u64) -> Result<OutgoingPayment, Error> {
-        let url = self.outgoing_payment(number).await?.url;
-        let _place = self.paying.place(&url).await?;
+        let payment = self.outgoing_payment(number).await?;
+        let _place = self.paying.place(&payment.place()).await?;
         let payment = self.outgoing_payment(number).await?;
         match payment.state.can_be_cancelled() {
             true => self.cancel_alone(number).await,

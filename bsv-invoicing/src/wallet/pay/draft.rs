@@ -4,7 +4,7 @@ use reqwest::Url;
 
 use crate::error::Error;
 use crate::model::fields::{FieldErrors, Members};
-use crate::model::payment::OutgoingPayment;
+use crate::model::outgoing::OutgoingPayment;
 
 /// The longest payment URL, in bytes.
 const MAX_URL_LEN: usize = 2048;
@@ -74,7 +74,7 @@ fn reference(url: &Url) -> &str {
 impl OutgoingPayment {
     /// The payment as the wallet specification writes the result of `POST /api/v1/pay`.
     pub fn to_json(&self) -> String {
-        let url = Url::parse(&self.url).ok();
+        let url = self.purpose.url().and_then(|url| Url::parse(url).ok());
         let scheme = url.as_ref().map_or("https", Url::scheme);
         let empty = PeerChannelJson { host: String::new(), path: "", id: "", token: "" };
         let result = PaymentResultJson {

@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::ledger::FindPayment;
 use crate::ledger::queries::{CountOpenPayments, GetOutgoing, GetOutgoingBefore, GetOutgoingTo};
 use crate::model::idempotency::IdempotencyKey;
-use crate::model::payment::OutgoingPayment;
+use crate::model::outgoing::{OutgoingPayment, OutgoingPurpose};
 use crate::store::WalletStore;
 use crate::wallet::Wallet;
 
@@ -42,7 +42,8 @@ impl<S: WalletStore> Wallet<S> {
         if idempotency.is_none() {
             return Ok(self.store.get(GetOutgoingTo(url)).await?);
         }
-        Ok(self.store.execute(FindPayment { url, idempotency, now }).await?)
+        let purpose = OutgoingPurpose::Url(url);
+        Ok(self.store.execute(FindPayment { purpose, idempotency, now }).await?)
     }
 
     /// How many payments by the wallet wait for their payee, or for the network to show them.

@@ -33,23 +33,33 @@ pub(super) fn check_payable_outputs(outputs: &[TxOut], policy: &Policy) -> Resul
 }
 
 /// `OP_HASH160 <20 bytes> OP_EQUAL`, which the rules since Genesis (February 2020) forbid.
-fn is_p2sh(script: &Script) -> bool {
+pub(in crate::wallet) fn is_p2sh(script: &Script) -> bool {
     let script = script.as_bytes();
     script.len() == 23 && script.starts_with(&[0xa9, 20]) && script.ends_with(&[0x87])
 }
 
 /// `OP_RETURN`, or `OP_FALSE OP_RETURN`.
-fn is_data(script: &Script) -> bool {
+pub(in crate::wallet) fn is_data(script: &Script) -> bool {
     let script = script.as_bytes();
     script.starts_with(&[0x6a]) || script.starts_with(&[0x00, 0x6a])
 }
 
 #[cfg(test)]
 mod tests {
+    use bsv_network::ConsolidationPolicy;
+
     use super::*;
 
-    const POLICY: Policy =
-        Policy { mining_fee_rate: 1, max_transaction_size: 10_000_000, max_data_size: 100 };
+    const POLICY: Policy = Policy {
+        mining_fee_rate: 1,
+        max_transaction_size: 10_000_000,
+        max_data_size: 100,
+        consolidation: ConsolidationPolicy {
+            min_factor: 20,
+            max_script_size: 150,
+            min_confirmations: 6,
+        },
+    };
 
     fn check(script: &str) -> Result<(), String> {
         let locking_script = Script::from_hex(script).unwrap();

@@ -8,7 +8,7 @@ use tokio::time::timeout;
 use super::draft::bad_url;
 use crate::dpp::{Dialect, MAX_ACKNOWLEDGEMENT_LEN, MAX_MESSAGE_LEN, ReceivedTerms, refusal};
 use crate::error::Error;
-use crate::model::payment::OutgoingPayment;
+use crate::model::outgoing::OutgoingPayment;
 use crate::wallet::outbound::{Outbound, OwnListeners, Reach, channel_url, is_blocked};
 
 /// For how long a payee may take to answer, from the first byte sent to the last byte received.
@@ -62,7 +62,7 @@ impl Payee {
     /// Reads the messages in the channel that a payee has named, if there is one that can be read.
     pub(crate) async fn messages(&self, payment: &OutgoingPayment) -> Option<Vec<u8>> {
         let channel = payment.channel.as_ref()?;
-        let (url, reach) = channel_url(&payment.url, channel)?;
+        let (url, reach) = channel_url(payment.purpose.url()?, channel)?;
         let client = self.0.client(&url, reach).ok()?;
         let token = format!("Bearer {}", channel.token);
         let request = client.get(url).header(AUTHORIZATION, token);

@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
+use reqwest::Url;
+
 use super::draft::payment_url;
 use super::payee::outcome_unclear;
 use crate::dpp::{Acknowledgement, AnswerError, Payment};
 use crate::error::Error;
 use crate::ledger::queries::GetOutgoingTransaction;
 use crate::ledger::{Accept, RefuseByPayee};
-use crate::model::payment::{OutgoingPayment, OutgoingState};
+use crate::model::outgoing::{OutgoingPayment, OutgoingState};
 use crate::store::WalletStore;
 use crate::wallet::Wallet;
 use crate::wallet::node::{NO_INDEX, unknown};
@@ -20,7 +22,7 @@ impl<S: WalletStore> Wallet<S> {
     /// Goes on with a payment that has begun.
     pub(super) async fn go_on(&self, payment: OutgoingPayment) -> Result<OutgoingPayment, Error> {
         match payment.state {
-            OutgoingState::Open => self.post(payment.number).await,
+            OutgoingState::Open => self.send(payment).await,
             OutgoingState::Unseen => self.pass_on(payment.number).await,
             OutgoingState::Settled | OutgoingState::Waiting | OutgoingState::Contested => {
                 Ok(payment)
@@ -29,14 +31,24 @@ impl<S: WalletStore> Wallet<S> {
         }
     }
 
+    /// Sends an open payment: to its payee, if there is one who can be asked, or else to the network alone.
+    pub(in crate::wallet) async fn send(
+        &self,
+        payment: OutgoingPayment,
+    ) -> Result<OutgoingPayment, Error> {
+        match payment.purpose.url() {
+            Some(url) => self.post(payment.number, &payment_url(url)?).await,
+            None => self.pass_on(payment.number).await,
+        }
+    }
+
     /// Posts an open payment to its payee, and notes what comes of it.
-    async fn post(&self, number: u64) -> Result<OutgoingPayment, Error> {
+    async fn post(&self, number: u64, url: &Url) -> Result<OutgoingPayment, Error> {
         let (payment, message) = self.outgoing_with_message(number).await?;
-        let url = payment_url(&payment.url)?;
         let dialect = Payment::from_json(&message)
             .map_err(|error| Error::PayeeNonsense(error.to_string()))?
             .dialect;
-        let (status, answer) = self.payee.post(&url, dialect, message).await?;
+        let (status, answer) = self.payee.post(url, dialect, message).await?;
         match Acknowledgement::from_answer(dialect, status, &answer, &payment.txid) {
             Ok(Acknowledgement { memo, peer_channel, .. }) => {
                 let now = self.now();
@@ -74,8 +86,9 @@ impl<S: WalletStore> Wallet<S> {
         Err(Error::PayeeRefuses(format!("the payee refuses the payment: {reason}")))
     }
 
-    /// Gives the node a transaction that the payee has agreed to, and may have kept for itself. If the node
-    /// does not show it, the payment stays unseen, and that is tried again when transactions are followed.
+    /// Gives the node a transaction that no payee is asked about, or that the payee has agreed to, and may
+    /// have kept for itself. If the node does not show it, the payment stays as it is, and that is tried
+    /// again when transactions are followed.
     async fn pass_on(&self, payment: u64) -> Result<OutgoingPayment, Error> {
         let passed_on = async {
             let (number, transaction) = self.store.get(GetOutgoingTransaction(payment)).await?;
@@ -84,7 +97,7 @@ impl<S: WalletStore> Wallet<S> {
         match passed_on.await {
             Ok(None) => {}
             Ok(Some(reason)) => tracing::warn!(
-                "payment {payment}: the payee has agreed to it, and the network refuses it: {reason}"
+                "payment {payment} stays open, and can be cancelled: the network refuses it: {reason}"
             ),
             Err(error @ Error::Store(_)) => return Err(error),
             Err(error) => {
@@ -96,17 +109,31 @@ impl<S: WalletStore> Wallet<S> {
 
     /// Sees what becomes of a payment that the network has not shown.
     pub(crate) async fn resume(&self, number: u64) -> Result<(), Error> {
-        let url = self.outgoing_payment(number).await?.url;
-        let Ok(_place) = self.paying.begin(&url, false) else { return Ok(()) };
+        let payment = self.outgoing_payment(number).await?;
+        let Ok(_place) = self.paying.begin(&payment.place(), false) else { return Ok(()) };
         let payment = self.outgoing_payment(number).await?;
         match payment.state {
-            OutgoingState::Open if payment.expires_at.after(GRACE) <= self.expiry_time() => {
+            OutgoingState::Open if self.is_over(&payment) => {
                 self.cancel_alone(number).await.map(drop)
             }
-            OutgoingState::Open => self.post(number).await.map(drop),
+            OutgoingState::Open => self.send(payment).await.map(drop),
             OutgoingState::Unseen => self.pass_on(number).await.map(drop),
             OutgoingState::Cancelling => self.cancel_alone(number).await.map(drop),
             _ => Ok(()),
+        }
+    }
+    /// Whether a payee has not taken a payment in its time.
+    fn is_over(&self, payment: &OutgoingPayment) -> bool {
+        payment.expires_at.is_some_and(|at| at.after(GRACE) <= self.expiry_time())
+    }
+}
+
+impl OutgoingPayment {
+    /// What tells it apart while it is being made: of payments to one URL only one is made at a time.
+    pub(super) fn place(&self) -> String {
+        match self.purpose.url() {
+            Some(url) => url.to_owned(),
+            None => format!("payment {}", self.number),
         }
     }
 }

@@ -2,7 +2,7 @@ use super::asked::Asked;
 use super::draft::payment_url;
 use crate::error::Error;
 use crate::ledger::EstimateFee;
-use crate::model::payment::OutgoingPayment;
+use crate::model::outgoing::{OutgoingPayment, OutgoingPurpose};
 use crate::model::time::Timestamp;
 use crate::store::WalletStore;
 use crate::wallet::Wallet;
@@ -38,8 +38,8 @@ impl<S: WalletStore> Wallet<S> {
             return Ok(PaymentPreview::Made(Box::new(payment)));
         }
         let Asked { terms, spending, expires_at, .. } = self.ask(&url, None).await?;
-        let estimate = EstimateFee { url: url.to_string(), spending };
-        let fee = self.store.execute(estimate).await?;
+        let purpose = OutgoingPurpose::Url(url.to_string());
+        let fee = self.store.execute(EstimateFee { purpose, spending, now: self.now() }).await?;
         let host = url.host_str().unwrap_or_default();
         let payee = match terms.terms.merchant.name.as_str() {
             "" => host.to_owned(),

@@ -6,7 +6,7 @@ use crate::model::coin::{Change, Coin, Selection};
 use crate::wallet::seed::WalletKeys;
 
 /// The transaction that makes these outputs of the chosen coins, and the change after them.
-pub(super) fn sign(
+pub(in crate::wallet) fn sign(
     keys: &WalletKeys,
     outputs: &[TxOut],
     selection: &Selection,

@@ -140,7 +140,7 @@ async fn answer_call(call: &Call<'_>, (hanging, let_go): &Flags) -> String {
         }
         // One for all, with a fee that is enough for any.
         "getmempoolentry" => r#"{"fee":0.01000000,"size":226,"depends":[]}"#.to_owned(),
-        "getsettings" => r#"{"minminingtxfee":0.00000001,"maxtxsizepolicy":10000000,"datacarriersize":4294967295,"datacarrier":true}"#.to_owned(),
+        "getsettings" => r#"{"minminingtxfee":0.00000001,"maxtxsizepolicy":10000000,"datacarriersize":4294967295,"datacarrier":true,"minconsolidationfactor":20,"maxconsolidationinputscriptsize":150,"minconfconsolidationinput":6}"#.to_owned(),
         "getblockchaininfo" => {
             let hash = header(TIP_HEIGHT).block_hash();
             format!(r#"{{"blocks":{TIP_HEIGHT},"bestblockhash":"{hash}","mediantime":{TIME}}}"#)

@@ -1,0 +1,67 @@
+//! Refunding what was paid to an invoice.
+
+use bsv_invoicing::{InvoiceId, MAX_SATOSHIS};
+use clap::Args;
+use serde_json::json;
+
+use crate::consent::Consent;
+use crate::context::{Context, Stores, Unattended};
+use crate::error::CliError;
+use crate::output::{number, text};
+
+#[derive(Debug, Args)]
+pub(crate) struct RefundArguments {
+    /// The id of the invoice
+    id: InvoiceId,
+    /// The address, or the script in hex, that the money goes to [default: where the payer said]
+    #[arg(long, value_name = "ADDRESS")]
+    to: Option<String>,
+    /// How much goes back [default: what was paid without being asked for]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MAX_SATOSHIS))]
+    satoshis: Option<u64>,
+    /// Send all back that has not gone back yet
+    #[arg(long, conflicts_with = "satoshis")]
+    full: bool,
+    /// Show what would be sent, and send nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Do not ask before sending; outside a terminal nobody is asked
+    #[arg(long)]
+    yes: bool,
+}
+
+impl RefundArguments {
+    pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
+        let context = &context.with_unattended(Unattended::GoOn);
+        let consent = Consent::new(self.yes);
+        let path = format!("/api/v1/invoices/{}/refund", self.id);
+        let mut asked = json!({ "satoshis": self.satoshis, "to": self.to, "full": self.full });
+        let mut service = context.service(Stores::Wallet).await?;
+        if self.dry_run || consent.would_ask(context) {
+            asked["dryRun"] = json!(true);
+            let answer = service.post(&path, &asked).await?;
+            let preview = answer.value()?;
+            let effect = format!(
+                "{} satoshis go back to {}, and the fee is {}",
+                number(&preview, "satoshis"),
+                text(&preview, "to"),
+                number(&preview, "fee")
+            );
+            if self.dry_run {
+                return context.print(&answer.body, || format!("{effect}\n"));
+            }
+            consent.ask(context, &format!("{effect}."), "Refund?", "refunded")?;
+            // What was shown is what is done, even if more has come in meanwhile.
+            asked = json!({ "satoshis": preview["satoshis"], "to": preview["to"] });
+        }
+        let waiting = context.wait("refunding");
+        let answer = service.post(&path, &asked).await?;
+        drop(waiting);
+        let refund = answer.value()?;
+        context.print(&answer.body, || {
+            let (satoshis, fee) = (number(&refund, "satoshis"), number(&refund, "fee"));
+            let (txid, state) = (text(&refund, "txid"), text(&refund, "state"));
+            format!("Refunded {satoshis} satoshis at a fee of {fee}\ntransaction {txid}, {state}\n")
+        })
+    }
+}

@@ -1,0 +1,102 @@
+//! Sending money to an address.
+
+use std::str::FromStr;
+
+use bsv_invoicing::MAX_SATOSHIS;
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::consent::Consent;
+use crate::context::{Context, Stores, Unattended};
+use crate::error::CliError;
+use crate::output::{elements, number, text};
+
+#[derive(Debug, Args)]
+pub(crate) struct SendArguments {
+    /// The address
+    address: String,
+    /// How many satoshis, or all
+    #[arg(value_name = "AMOUNT|all")]
+    amount: Amount,
+    /// The highest fee, in satoshis
+    #[arg(long, value_name = "N")]
+    max_fee: Option<u64>,
+    /// A reference of your own
+    #[arg(long, value_name = "TEXT")]
+    reference: Option<String>,
+    /// Show what would be sent, and send nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Do not ask before sending; outside a terminal nobody is asked
+    #[arg(long)]
+    yes: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Amount {
+    Satoshis(u64),
+    All,
+}
+
+impl FromStr for Amount {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.parse() {
+            _ if text == "all" => Ok(Self::All),
+            Ok(satoshis) if (1..=MAX_SATOSHIS).contains(&satoshis) => Ok(Self::Satoshis(satoshis)),
+            _ => Err(format!("give a number of satoshis from 1 to {MAX_SATOSHIS}, or all")),
+        }
+    }
+}
+
+impl SendArguments {
+    pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
+        let context = &context.with_unattended(Unattended::GoOn);
+        let consent = Consent::new(self.yes);
+        let mut asked = json!({
+            "address": self.address, "maxFee": self.max_fee, "reference": self.reference,
+        });
+        match self.amount {
+            Amount::Satoshis(satoshis) => asked["satoshis"] = json!(satoshis),
+            Amount::All => asked["all"] = json!(true),
+        }
+        let mut service = context.service(Stores::Wallet).await?;
+        if self.dry_run || consent.would_ask(context) {
+            asked["dryRun"] = json!(true);
+            let answer = service.post("/api/v1/withdrawals", &asked).await?;
+            let preview = answer.value()?;
+            let effect = describe(&preview, &self.address);
+            if self.dry_run {
+                return context.print(&answer.body, || format!("{effect}\n"));
+            }
+            consent.ask(context, &format!("{effect}."), "Send?", "sent")?;
+            asked["dryRun"] = json!(false);
+            // The fee that was shown is the highest that is paid.
+            asked["maxFee"] = json!(preview["fee"]);
+        }
+        let waiting = context.wait("sending");
+        let answer = service.post("/api/v1/withdrawals", &asked).await?;
+        drop(waiting);
+        let sent = answer.value()?;
+        context.print(&answer.body, || {
+            let (satoshis, fee) = (number(&sent, "satoshis"), number(&sent, "fee"));
+            let mut said = format!("Sent {satoshis} satoshis at a fee of {fee}\n");
+            for transaction in elements(&sent["transactions"]) {
+                let (txid, state) = (text(transaction, "txid"), text(transaction, "state"));
+                said.push_str(&format!("transaction {txid}, {state}\n"));
+            }
+            said
+        })
+    }
+}
+
+/// Says what would be sent.
+fn describe(preview: &Value, to: &str) -> String {
+    let (satoshis, fee) = (number(preview, "satoshis"), number(preview, "fee"));
+    let transactions = match elements(&preview["transactions"]).len() {
+        1 => String::new(),
+        count => format!(", in {count} transactions"),
+    };
+    format!("{satoshis} satoshis go to {to}, and the fee is {fee}{transactions}")
+}

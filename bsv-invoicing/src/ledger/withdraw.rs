@@ -1,0 +1,177 @@
+//! Withdrawals: the wallet's owner sends money to an address or a script.
+
+use crate::ledger::cancel::outgoing_payment;
+use crate::ledger::coin_choice::{Choice, MAX_INPUTS};
+use crate::ledger::idempotency::Route;
+use crate::ledger::rows::Order::Descending;
+use crate::ledger::rows::{Damaged, Outgoing, ReadRows, Rows, Withdrawals};
+use crate::ledger::{Books, Command, NewPayment, Refusal, Reservation};
+use crate::model::coin::{Spending, Trust, smallest_output};
+use crate::model::idempotency::IdempotencyKey;
+use crate::model::outgoing::OutgoingPurpose;
+use crate::model::time::Timestamp;
+use crate::model::withdrawal::{Withdrawal, WithdrawalAmount, WithdrawalCost, WithdrawalRecord};
+
+/// How many transactions a withdrawal consists of at most.
+const MAX_PAYMENTS: usize = 20;
+
+/// Chooses coins for a withdrawal, and reserves them.
+#[derive(Clone, Debug)]
+pub struct ReserveWithdrawal {
+    /// How much is to be sent.
+    pub amount: WithdrawalAmount,
+    /// The size of the output that gets it, in bytes.
+    pub output_bytes: u64,
+    /// The fee, in satoshis per 1000 bytes.
+    pub fee_rate: u64,
+    /// If this is known already, the withdrawal that was made first is answered.
+    pub idempotency: Option<IdempotencyKey>,
+    /// The time.
+    pub now: Timestamp,
+}
+
+/// What became of a withdrawal for which coins were to be reserved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReservedWithdrawal {
+    /// It was made before.
+    Before(Withdrawal),
+    /// Coins are reserved for each of its transactions, and what each sends and costs.
+    Now(Vec<(Reservation, WithdrawalCost)>),
+}
+
+impl Command for ReserveWithdrawal {
+    type Answer = ReservedWithdrawal;
+
+    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<ReservedWithdrawal, R::Error> {
+        let key = self.idempotency.as_ref();
+        if let Some(number) = books.first_answer(Route::Withdrawals, key, self.now)? {
+            return Ok(ReservedWithdrawal::Before(known_withdrawal(&books.rows, number)?));
+        }
+        let mut reserved = Vec::new();
+        for (choice, change, cost) in books.plan_withdrawal(self)? {
+            reserved.push((books.reserve(&choice, change)?, cost));
+        }
+        Ok(ReservedWithdrawal::Now(reserved))
+    }
+}
+
+/// What a withdrawal would cost. Changes nothing.
+#[derive(Clone, Debug)]
+pub struct EstimateWithdrawal(pub ReserveWithdrawal);
+
+impl Command for EstimateWithdrawal {
+    /// What each of its transactions sends and costs.
+    type Answer = Vec<WithdrawalCost>;
+
+    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<Self::Answer, R::Error> {
+        Ok(books.plan_withdrawal(&self.0)?.into_iter().map(|(_, _, cost)| cost).collect())
+    }
+}
+
+/// Notes a withdrawal with its transactions, before they leave.
+#[derive(Clone, Debug)]
+pub struct RecordWithdrawal {
+    /// What is signed. The purpose of each is set here.
+    pub payments: Vec<NewPayment>,
+    /// The address, or the script in hex, that the money goes to.
+    pub to: String,
+    /// The owner's own reference.
+    pub reference: Option<String>,
+    /// What stands for the request.
+    pub idempotency: Option<IdempotencyKey>,
+    /// The time.
+    pub now: Timestamp,
+}
+
+impl Command for RecordWithdrawal {
+    type Answer = Withdrawal;
+
+    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<Withdrawal, R::Error> {
+        let mut reserved = Vec::new();
+        for payment in &self.payments {
+            reserved.push(books.reserved(payment.reservation.number)?);
+        }
+        let at = books.next_event_at(self.now);
+        let last = books.rows.first::<Withdrawals>(.., Descending, 1)?;
+        let number = last.first().map_or(0, |(number, _)| *number) + 1;
+        let record = WithdrawalRecord {
+            to: self.to.clone(),
+            reference: self.reference.clone(),
+            first_payment: books.figures.last_payment + 1,
+            payments: self.payments.len() as u64,
+            created_at: at,
+        };
+        for (payment, keys) in self.payments.iter().zip(reserved) {
+            let purpose = OutgoingPurpose::Withdrawal(number);
+            books.add_payment(&NewPayment { purpose, ..payment.clone() }, keys, at)?;
+        }
+        books.rows.put::<Withdrawals>(number, &record)?;
+        books.remember(Route::Withdrawals, self.idempotency.as_ref(), number, self.now)?;
+        withdrawal(&books.rows, number, record)
+    }
+}
+
+/// The coins of a transaction, what comes back of them, and what it sends and costs.
+type Part = (Choice, Option<u64>, WithdrawalCost);
+
+impl<R: Rows> Books<R> {
+    fn plan_withdrawal(&self, asked: &ReserveWithdrawal) -> Result<Vec<Part>, R::Error> {
+        let ReserveWithdrawal { amount, output_bytes, fee_rate, .. } = *asked;
+        let spending = |satoshis| Spending { satoshis, output_bytes, fee_rate };
+        match amount {
+            WithdrawalAmount::Satoshis(satoshis) => {
+                let spending = spending(satoshis);
+                let choice = self.choose_enough(&spending, &[])?;
+                let change = spending.change(choice.keys.len(), choice.total);
+                let fee = choice.total - satoshis - change.unwrap_or_default();
+                Ok(vec![(choice, change, WithdrawalCost { satoshis, fee })])
+            }
+            WithdrawalAmount::All => self.plan_all(&spending(0)),
+        }
+    }
+
+    /// All that is sure, in as many transactions as it takes. What cannot pay for itself stays.
+    fn plan_all(&self, spending: &Spending) -> Result<Vec<Part>, R::Error> {
+        let most = MAX_PAYMENTS * MAX_INPUTS;
+        let coins = self.largest(Trust::Sure, spending.fee_rate, &[], most + 1)?;
+        if coins.len() > most {
+            return Err(Refusal::TooManyCoins(most).into());
+        }
+        let smallest = smallest_output(spending.fee_rate);
+        let mut parts = Vec::new();
+        for coins in coins.chunks(MAX_INPUTS) {
+            let mut choice = Choice::default();
+            coins.iter().for_each(|(satoshis, key)| choice.add(*key, *satoshis));
+            let fee = spending.needed(choice.keys.len());
+            let satoshis = choice.total.saturating_sub(fee);
+            if satoshis >= smallest {
+                parts.push((choice, None, WithdrawalCost { satoshis, fee }));
+            }
+        }
+        if parts.is_empty() {
+            let needed = spending.needed(1).saturating_add(smallest);
+            let spendable = coins.iter().map(|(satoshis, _)| satoshis).sum();
+            return Err(Refusal::InsufficientFunds { needed, spendable }.into());
+        }
+        Ok(parts)
+    }
+}
+
+/// The withdrawal of this number, which other rows name.
+fn known_withdrawal<R: ReadRows>(rows: &R, number: u64) -> Result<Withdrawal, R::Error> {
+    let record = rows.get::<Withdrawals>(&number)?;
+    withdrawal(rows, number, record.ok_or_else(|| Damaged::missing("a withdrawal"))?)
+}
+
+/// A withdrawal as callers are told of it.
+pub(crate) fn withdrawal<R: ReadRows>(
+    rows: &R,
+    number: u64,
+    record: WithdrawalRecord,
+) -> Result<Withdrawal, R::Error> {
+    let WithdrawalRecord { to, reference, first_payment, payments, created_at } = record;
+    let payments = rows.range::<Outgoing>(first_payment..first_payment + payments)?.into_iter();
+    let payments = payments.map(|(number, it)| outgoing_payment(rows, number, it));
+    let payments = payments.collect::<Result<_, _>>()?;
+    Ok(Withdrawal { number, to, reference, created_at, payments })
+}

@@ -1,0 +1,224 @@
+//! Payments by the wallet.
+
+use std::fmt;
+
+use bsv_tx::Txid;
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::model::invoice_id::InvoiceId;
+use crate::model::time::Timestamp;
+use crate::model::transaction::{BlockPlace, TransactionRecord, TransactionState};
+
+/// What a payment by the wallet is for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum OutgoingPurpose {
+    /// This payment URL is paid.
+    Url(String),
+    /// It belongs to the withdrawal of this number.
+    Withdrawal(u64),
+    /// Money that was paid to an invoice goes back.
+    Refund {
+        /// The number of the invoice.
+        invoice: u64,
+        /// The address, or the script in hex, that it goes to.
+        to: String,
+    },
+    /// It brings coins of the wallet together.
+    Consolidation,
+}
+
+impl OutgoingPurpose {
+    /// The name that the API uses.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Url(_) => "payment",
+            Self::Withdrawal(_) => "withdrawal",
+            Self::Refund { .. } => "refund",
+            Self::Consolidation => "consolidation",
+        }
+    }
+
+    /// The payment URL, if one is paid: only there is a payee who can be asked.
+    pub fn url(&self) -> Option<&str> {
+        match self {
+            Self::Url(url) => Some(url),
+            Self::Withdrawal(_) | Self::Refund { .. } | Self::Consolidation => None,
+        }
+    }
+}
+
+/// A payment by the wallet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutgoingPayment {
+    /// Its number, from 1 on.
+    pub number: u64,
+    /// The transaction.
+    pub txid: Txid,
+    /// What it is for.
+    pub purpose: OutgoingPurpose,
+    /// The invoice whose money goes back.
+    pub invoice: Option<InvoiceId>,
+    /// What the payee gets.
+    pub satoshis: u64,
+    /// What the miner gets.
+    pub fee: u64,
+    /// Where it stands.
+    pub state: OutgoingState,
+    /// When it began.
+    pub created_at: Timestamp,
+    /// Until when the payee takes it, if there is one who says so.
+    pub expires_at: Option<Timestamp>,
+    /// What the payee says.
+    pub memo: String,
+    /// Where the payee offers the proof.
+    pub channel: Option<PeerChannel>,
+    /// The block it is in, once there is a proof of that.
+    pub block: Option<BlockPlace>,
+}
+
+/// Where a payment by the wallet stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum OutgoingState {
+    /// The payee's answer is not known, or the network does not show it.
+    Open,
+    /// One of its coins is being spent otherwise.
+    Cancelling,
+    /// The payee has agreed, and the network does not show it.
+    Unseen,
+    /// It is in the mempool, but its fee may be too low for it to be mined.
+    Waiting,
+    /// The network has taken it.
+    Settled,
+    /// The network had taken it, and does not show it any more.
+    Contested,
+    /// The payee has refused it.
+    Refused,
+    /// One of its coins was spent otherwise.
+    Cancelled,
+    /// Another transaction has taken its place.
+    Displaced,
+    /// The network has refused it at several tips in a row.
+    Invalid,
+}
+
+impl OutgoingState {
+    fn of(state: TransactionState, is_being_cancelled: bool) -> Self {
+        match state {
+            TransactionState::Offered | TransactionState::Unseen if is_being_cancelled => {
+                Self::Cancelling
+            }
+            TransactionState::Offered => Self::Open,
+            TransactionState::Unseen => Self::Unseen,
+            TransactionState::Waiting => Self::Waiting,
+            TransactionState::Seen | TransactionState::Mined(_) => Self::Settled,
+            TransactionState::Contested { .. } => Self::Contested,
+            TransactionState::Displaced => Self::Displaced,
+            TransactionState::Invalid => Self::Invalid,
+            TransactionState::Refused => Self::Refused,
+            TransactionState::Cancelled => Self::Cancelled,
+        }
+    }
+
+    /// The name that the API uses.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Cancelling => "cancelling",
+            Self::Unseen => "unseen",
+            Self::Waiting => "waiting",
+            Self::Settled => "settled",
+            Self::Contested => "contested",
+            Self::Refused => "refused",
+            Self::Cancelled => "cancelled",
+            Self::Displaced => "displaced",
+            Self::Invalid => "invalid",
+        }
+    }
+
+    /// Whether it can be cancelled: the network has not shown it.
+    pub fn can_be_cancelled(self) -> bool {
+        matches!(self, Self::Open | Self::Cancelling | Self::Unseen)
+    }
+
+    /// Whether the payee is paid, or may be: no other payment is made for the same purpose.
+    pub fn lasts(self) -> bool {
+        !matches!(self, Self::Refused | Self::Cancelled | Self::Displaced | Self::Invalid)
+    }
+}
+
+/// A payment by the wallet as it is stored. Where it stands, its transaction says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutgoingRecord {
+    /// The number of its transaction.
+    pub transaction: u64,
+    /// The number of the transaction that takes one of its coins back.
+    pub cancellation: Option<u64>,
+    /// The payment for the same purpose that was made before.
+    pub previous: Option<u64>,
+    /// What it is for.
+    pub purpose: OutgoingPurpose,
+    /// What the payee gets, in satoshis.
+    pub satoshis: u64,
+    /// What the miner gets, in satoshis.
+    pub fee: u64,
+    /// When it began.
+    pub created_at: Timestamp,
+    /// Until when the payee takes it, if there is one who says so.
+    pub expires_at: Option<Timestamp>,
+    /// What the payee says.
+    pub memo: String,
+    /// Where the payee offers the proof.
+    pub channel: Option<PeerChannel>,
+}
+
+impl OutgoingRecord {
+    pub(crate) fn into_payment(
+        self,
+        number: u64,
+        transaction: &TransactionRecord,
+        is_being_cancelled: bool,
+        invoice: Option<InvoiceId>,
+    ) -> OutgoingPayment {
+        OutgoingPayment {
+            number,
+            txid: transaction.txid,
+            purpose: self.purpose,
+            invoice,
+            satoshis: self.satoshis,
+            fee: self.fee,
+            state: OutgoingState::of(transaction.state, is_being_cancelled),
+            created_at: self.created_at,
+            expires_at: self.expires_at,
+            memo: self.memo,
+            channel: self.channel,
+            block: transaction.state.block(),
+        }
+    }
+}
+
+/// Where a payee leaves messages for a payer, to be had with
+/// `GET {scheme}://{host}{path}/api/v1/channel/{channel_id}` and the token. `Debug` does not show the
+/// token.
+#[derive(Clone, PartialEq, Eq, Deserialize, Serialize)]
+pub struct PeerChannel {
+    /// The host, and the port where it is not the scheme's own.
+    pub host: String,
+    /// What goes before `/api`; mostly empty.
+    #[serde(default, deserialize_with = "text_or_null")]
+    pub path: String,
+    /// The channel.
+    pub channel_id: String,
+    /// What `Authorization: Bearer` is to show.
+    pub token: String,
+}
+
+impl fmt::Debug for PeerChannel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { host, path, channel_id, token: _ } = self;
+        write!(f, "PeerChannel({host}{path}, {channel_id})")
+    }
+}
+
+fn text_or_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    Option::deserialize(deserializer).map(Option::unwrap_or_default)
+}

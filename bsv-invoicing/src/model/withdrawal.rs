@@ -1,0 +1,64 @@
+//! Withdrawals: money that the wallet's owner sends to an address or a script.
+
+use crate::model::outgoing::OutgoingPayment;
+use crate::model::time::Timestamp;
+
+/// A withdrawal as it is stored. What became of it, its payments say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WithdrawalRecord {
+    /// The address, or the script in hex, that the money goes to.
+    pub to: String,
+    /// The owner's own reference.
+    pub reference: Option<String>,
+    /// The number of the first of its payments; the others follow without a gap.
+    pub first_payment: u64,
+    /// How many payments it consists of.
+    pub payments: u64,
+    /// When it was made.
+    pub created_at: Timestamp,
+}
+
+/// A withdrawal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Withdrawal {
+    /// Its number, from 1 on.
+    pub number: u64,
+    /// The address, or the script in hex, that the money goes to.
+    pub to: String,
+    /// The owner's own reference.
+    pub reference: Option<String>,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// What it consists of: several payments where one transaction cannot spend all coins.
+    pub payments: Vec<OutgoingPayment>,
+}
+
+impl Withdrawal {
+    /// What arrives, in satoshis.
+    pub fn satoshis(&self) -> u64 {
+        self.payments.iter().map(|payment| payment.satoshis).sum()
+    }
+
+    /// What the miners get, in satoshis.
+    pub fn fee(&self) -> u64 {
+        self.payments.iter().map(|payment| payment.fee).sum()
+    }
+}
+
+/// How much is withdrawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WithdrawalAmount {
+    /// So many satoshis, besides the fee.
+    Satoshis(u64),
+    /// All that is mined or own change, less the fee.
+    All,
+}
+
+/// What a transaction of a withdrawal sends, and what it costs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WithdrawalCost {
+    /// What arrives, in satoshis.
+    pub satoshis: u64,
+    /// What the miner gets, in satoshis.
+    pub fee: u64,
+}

@@ -1,0 +1,54 @@
+//! Payments by the wallet have purposes, and coins are in the order of their amounts.
+
+use bsv_store::StoreError;
+use redb::{ReadableTable, TableDefinition, WriteTransaction};
+
+use super::super::rows::create_tables;
+use super::{OF_STRANGERS, OUTGOING_6, SPENDABLE};
+
+/// The same with a purpose (kind, number, text) where the URL was, and with an expiry that may be missing.
+type OutgoingRow = (
+    u64,
+    Option<u64>,
+    Option<u64>,
+    (u8, u64, &'static str),
+    u64,
+    u64,
+    u64,
+    Option<u64>,
+    &'static str,
+    Option<(&'static str, &'static str, &'static str, &'static str)>,
+);
+const OUTGOING: TableDefinition<'_, u64, OutgoingRow> = TableDefinition::new("outgoing by purpose");
+/// Whether it is a stranger's unconfirmed one, satoshis, and number and output of the maker.
+const SPENDABLE_BY_AMOUNT: TableDefinition<'_, (u8, u64, u64, u32), ()> =
+    TableDefinition::new("spendable by amount");
+
+const PAYS_URL: u8 = 1;
+
+pub(super) fn give_payments_purposes(transaction: &WriteTransaction) -> Result<(), StoreError> {
+    create_tables(transaction)?;
+    let mut moved = transaction.open_table(OUTGOING)?;
+    for row in transaction.open_table(OUTGOING_6)?.iter()? {
+        let (number, row) = row?;
+        let (of, cancellation, previous, url, satoshis, fee, created, expires, memo, channel) =
+            row.value();
+        let (purpose, expires) = ((PAYS_URL, 0, url), Some(expires));
+        moved.insert(
+            number.value(),
+            (of, cancellation, previous, purpose, satoshis, fee, created, expires, memo, channel),
+        )?;
+    }
+    drop(moved);
+    let mut ordered = transaction.open_table(SPENDABLE_BY_AMOUNT)?;
+    for row in transaction.open_table(SPENDABLE)?.iter()? {
+        let (key, satoshis) = row?;
+        let (bucket, maker, vout) = key.value();
+        let is_strangers = u8::from(bucket >= OF_STRANGERS);
+        ordered.insert((is_strangers, satoshis.value(), maker, vout), ())?;
+    }
+    drop(ordered);
+    transaction.delete_table(OUTGOING_6)?;
+    transaction.delete_table(SPENDABLE)?;
+    Ok(())
+}

@@ -1,0 +1,63 @@
+//! Consolidating: small coins are brought together, which nodes take without a fee.
+
+use super::node::away;
+use super::pay::sign;
+use crate::error::Error;
+use crate::ledger::{NewPayment, Record, Refusal, ReserveConsolidation};
+use crate::model::outgoing::{OutgoingPayment, OutgoingPurpose};
+use crate::store::{WalletStore, WalletStoreError};
+use crate::wallet::Wallet;
+
+/// How many confirmations a coin has that is brought together with others.
+const MIN_CONFIRMATIONS: u32 = 6;
+/// The least number of coins that are brought together.
+const MIN_COINS: usize = 20;
+/// How many transactions the wallet makes by itself for each new block.
+const MAX_AT_ONCE: usize = 10;
+/// The longest script that unlocks a coin of the wallet, in bytes.
+const UNLOCKING_SCRIPT_LEN: u64 = 107;
+
+impl<S: WalletStore> Wallet<S> {
+    /// Brings coins together until there is nothing more to do, or enough is done for this block.
+    pub(super) async fn consolidate_some(&self) -> Result<(), Error> {
+        for _ in 0..MAX_AT_ONCE {
+            if self.consolidate().await?.is_none() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Brings up to 500 of the smallest coins together in one, if there are 20 of 6 confirmations. Answers
+    /// the payment that does so, or nothing if there is nothing to bring together.
+    pub async fn consolidate(&self) -> Result<Option<OutgoingPayment>, Error> {
+        self.check_caught_up().await?;
+        let _place = self.paying.place("consolidation").await?;
+        let node = &self.node()?.operating;
+        let policy = node.policy().await.map_err(away)?;
+        let rules = policy.consolidation;
+        let is_free = rules.min_factor > 0 && rules.max_script_size >= UNLOCKING_SCRIPT_LEN;
+        let fee_rate = if is_free { 0 } else { self.sending_fee_rate().await? };
+        let least = usize::try_from(rules.min_factor).unwrap_or(usize::MAX).max(MIN_COINS);
+        let confirmations = rules.min_confirmations.max(MIN_CONFIRMATIONS);
+        let tip = node.tip().await.map_err(away)?;
+        let Some(up_to_height) = (tip.height + 1).checked_sub(confirmations) else {
+            return Ok(None);
+        };
+        let reserve = ReserveConsolidation { fee_rate, least, up_to_height };
+        let reservation = match self.store.execute(reserve).await {
+            Err(WalletStoreError::Refused(Refusal::NothingDue)) => return Ok(None),
+            reserved => reserved?,
+        };
+        let number = reservation.number;
+        let recorded = async {
+            let transaction = sign(&self.keys, &[], &reservation.selection)?;
+            let (purpose, expires_at) = (OutgoingPurpose::Consolidation, None);
+            let payment = NewPayment { reservation, transaction, purpose, satoshis: 0, expires_at };
+            let record = Record { payment, message: None, idempotency: None, now: self.now() };
+            Ok::<_, Error>(self.store.execute(record).await?)
+        };
+        let payment = self.or_release(&[number], recorded.await).await?;
+        self.send(payment).await.map(Some)
+    }
+}

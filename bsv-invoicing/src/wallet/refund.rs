@@ -1,0 +1,196 @@
+//! Refunding: what was paid to an invoice goes back.
+
+use std::sync::Arc;
+
+use super::destination::Destination;
+use super::pay::{check_limit, sign};
+use super::withdraw::check_sent;
+use crate::error::Error;
+use crate::ledger::queries::GetRefundable;
+use crate::ledger::{
+    EstimateFee, FindPayment, NewPayment, Record, Refundable, Reservation, Reserve, Reserved,
+};
+use crate::model::coin::Spending;
+use crate::model::fields::Members;
+use crate::model::idempotency::IdempotencyKey;
+use crate::model::outgoing::{OutgoingPayment, OutgoingPurpose};
+use crate::store::WalletStore;
+use crate::wallet::Wallet;
+
+/// A request to refund.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RefundDraft {
+    /// How much; else the surplus.
+    satoshis: Option<u64>,
+    /// The address, or the script in hex, that it goes to; else where the payer said.
+    to: Option<String>,
+    /// Whether all goes back that has not gone back yet.
+    is_full: bool,
+    /// Whether the caller only wants to know what it would cost.
+    pub is_dry_run: bool,
+}
+
+impl RefundDraft {
+    /// Reads the body of `POST /api/v1/invoices/{id}/refund`.
+    pub fn from_json(body: &[u8]) -> Result<Self, Error> {
+        let mut members = Members::parse(body)?;
+        members.refuse_others(&["satoshis", "to", "full", "dryRun"]);
+        let (satoshis, to) = (members.integer("satoshis"), members.text("to"));
+        let (is_full, is_dry_run) = (members.boolean("full"), members.boolean("dryRun"));
+        let mut errors = members.into_errors();
+        if satoshis.is_some() && is_full {
+            errors.add("satoshis", "must not be there if full is");
+        }
+        errors.into_result()?;
+        Ok(Self { satoshis, to, is_full, is_dry_run })
+    }
+}
+
+/// What a refund would send, and what it would cost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefundPreview {
+    /// The address, or the script in hex, that it goes to.
+    pub to: String,
+    /// What goes back, in satoshis.
+    pub satoshis: u64,
+    /// The fee, in satoshis.
+    pub fee: u64,
+}
+
+/// A refund that may be made.
+struct Planned {
+    to: Destination,
+    purpose: OutgoingPurpose,
+    spending: Spending,
+}
+
+impl<S: WalletStore> Wallet<S> {
+    /// Sends back what was paid to an invoice: the surplus, or what the draft says. With a key that is known,
+    /// the refund that was made first is answered, unless that was in vain.
+    ///
+    /// What is begun goes on if the caller stops waiting.
+    pub async fn refund(
+        self: &Arc<Self>,
+        invoice: &str,
+        draft: RefundDraft,
+        idempotency: Option<IdempotencyKey>,
+    ) -> Result<OutgoingPayment, Error> {
+        let number = self.invoice_number(invoice).await?;
+        self.check_caught_up().await?;
+        let place = self.paying.place(&format!("refund {number}")).await?;
+        let (wallet, id) = (Arc::clone(self), invoice.to_owned());
+        let made = tokio::spawn(async move {
+            let _place = place;
+            wallet.refund_alone(number, &id, draft, idempotency).await
+        });
+        made.await.unwrap_or_else(|_| Err(Error::OutcomeUnknown("it broke off".to_owned())))
+    }
+
+    /// What [`refund`](Self::refund) would send and cost.
+    pub async fn preview_refund(
+        &self,
+        invoice: &str,
+        draft: &RefundDraft,
+    ) -> Result<RefundPreview, Error> {
+        let number = self.invoice_number(invoice).await?;
+        self.check_caught_up().await?;
+        let Planned { to, purpose, spending } = self.plan_refund(number, invoice, draft).await?;
+        let fee = self.store.execute(EstimateFee { purpose, spending, now: self.now() }).await?;
+        Ok(RefundPreview { to: to.text().to_owned(), satoshis: spending.satoshis, fee })
+    }
+
+    async fn refund_alone(
+        &self,
+        number: u64,
+        id: &str,
+        draft: RefundDraft,
+        idempotency: Option<IdempotencyKey>,
+    ) -> Result<OutgoingPayment, Error> {
+        if idempotency.is_some() {
+            let purpose = OutgoingPurpose::Refund { invoice: number, to: String::new() };
+            let find = FindPayment { purpose, idempotency: idempotency.clone(), now: self.now() };
+            if let Some(payment) = self.store.execute(find).await? {
+                return Ok(payment);
+            }
+        }
+        let planned = self.plan_refund(number, id, &draft).await?;
+        let Planned { purpose, spending, .. } = &planned;
+        let reserve = Reserve {
+            purpose: purpose.clone(),
+            spending: *spending,
+            idempotency: idempotency.clone(),
+            now: self.now(),
+        };
+        let reservation = match self.store.execute(reserve).await? {
+            Reserved::Before(payment) => return Ok(*payment),
+            Reserved::Now(reservation) => reservation,
+        };
+        let reserved = reservation.number;
+        let recorded = self.record_refund(planned, reservation, idempotency).await;
+        let payment = self.or_release(&[reserved], recorded).await?;
+        self.send(payment).await
+    }
+
+    /// Decides how much goes back, and where to.
+    async fn plan_refund(
+        &self,
+        number: u64,
+        id: &str,
+        draft: &RefundDraft,
+    ) -> Result<Planned, Error> {
+        let refundable = self.store.get(GetRefundable(number, self.expiry_time())).await?;
+        let fee_rate = self.sending_fee_rate().await?;
+        let satoshis = amount(draft, &refundable).ok_or_else(|| nothing_left(id))?;
+        check_sent(satoshis, fee_rate)?;
+        check_limit(satoshis, Some(self.settings.pay_limit))?;
+        if satoshis > refundable.left() {
+            return Err(Error::RefundTooLarge { satoshis, left: refundable.left() });
+        }
+        let to = self.refund_destination(draft, refundable)?;
+        let spending = Spending { satoshis, output_bytes: to.output_bytes(), fee_rate };
+        let purpose = OutgoingPurpose::Refund { invoice: number, to: to.text().to_owned() };
+        Ok(Planned { to, purpose, spending })
+    }
+
+    fn refund_destination(
+        &self,
+        draft: &RefundDraft,
+        refundable: Refundable,
+    ) -> Result<Destination, Error> {
+        let network = self.settings.network;
+        if let Some(to) = &draft.to {
+            return Destination::of_either(to, network).map_err(|error| error.of_field("to"));
+        }
+        let to = refundable.to.ok_or(Error::RefundToNeeded)?;
+        // Payers may name what this wallet cannot pay to, such as a handle.
+        Destination::of_either(&to, network).map_err(|_| Error::RefundToNeeded)
+    }
+
+    async fn record_refund(
+        &self,
+        planned: Planned,
+        reservation: Reservation,
+        idempotency: Option<IdempotencyKey>,
+    ) -> Result<OutgoingPayment, Error> {
+        let Planned { to, purpose, spending: Spending { satoshis, .. } } = planned;
+        let transaction = sign(&self.keys, &[to.output(satoshis)], &reservation.selection)?;
+        let expires_at = None;
+        let payment = NewPayment { reservation, transaction, purpose, satoshis, expires_at };
+        let record = Record { payment, message: None, idempotency, now: self.now() };
+        Ok(self.store.execute(record).await?)
+    }
+}
+
+/// How much goes back; nothing if there is nothing left.
+fn amount(draft: &RefundDraft, refundable: &Refundable) -> Option<u64> {
+    let asked = match draft.satoshis {
+        Some(satoshis) => satoshis,
+        None if draft.is_full => refundable.left(),
+        None => refundable.surplus,
+    };
+    (asked > 0).then_some(asked)
+}
+
+fn nothing_left(id: &str) -> Error {
+    Error::NothingToRefund(id.to_owned())
+}

@@ -1,0 +1,181 @@
+//! Money that leaves: payments by the wallet, withdrawals and refunds.
+
+use std::sync::Arc;
+
+use bsv_invoicing::{
+    OutgoingPayment, OutgoingPurpose, RefundDraft, RefundPreview, Wallet, Withdrawal,
+    WithdrawalCost, WithdrawalDraft,
+};
+use hyper::StatusCode;
+use hyper::header::LINK;
+use serde_json::{Value, json};
+
+use super::api::{check_content_type, header, idempotency_key, number, set_location};
+use super::pages::Page;
+use crate::http::{Answer, Problem, Received, answer};
+
+/// A payment by the wallet, as callers are told of it.
+pub(crate) fn describe(payment: &OutgoingPayment) -> Value {
+    let (withdrawal, to) = match &payment.purpose {
+        OutgoingPurpose::Url(_) | OutgoingPurpose::Consolidation => (None, None),
+        OutgoingPurpose::Withdrawal(number) => (Some(*number), None),
+        OutgoingPurpose::Refund { to, .. } => (None, Some(to)),
+    };
+    json!({
+        "id": payment.number,
+        "purpose": payment.purpose.name(),
+        "url": payment.purpose.url(),
+        "withdrawal": withdrawal,
+        "invoice": payment.invoice.map(|id| id.to_string()),
+        "to": to,
+        "txid": payment.txid.to_string(),
+        "satoshis": payment.satoshis,
+        "fee": payment.fee,
+        "state": payment.state.name(),
+        "createdAt": payment.created_at.to_string(),
+        "expiresAt": payment.expires_at.map(|at| at.to_string()),
+        "memo": payment.memo,
+        "blockHash": payment.block.map(|block| block.hash.to_string()),
+        "blockHeight": payment.block.map(|block| block.height),
+    })
+}
+
+/// Up to so many payments by the wallet, the newest first.
+pub(super) async fn payments(wallet: &Wallet, request: Received<'_>) -> Result<Answer, Problem> {
+    let page = Page::parse(request.uri())?;
+    let payments = wallet.outgoing_payments(page.before(), page.limit()).await?;
+    let last = payments.last().map(|payment| payment.number);
+    listed("/api/v1/outgoing", page, last, payments.iter().map(describe).collect())
+}
+
+/// A payment by the wallet.
+pub(super) async fn payment(wallet: &Wallet, id: &str) -> Result<Answer, Problem> {
+    let payment = wallet.outgoing_payment(payment_number(id)?).await?;
+    Ok(answer::json(StatusCode::OK, &describe(&payment)))
+}
+
+/// Cancels a payment that the network has not shown.
+pub(super) async fn cancel(
+    wallet: &Wallet,
+    id: &str,
+    request: Received<'_>,
+) -> Result<Answer, Problem> {
+    // Browsers send no JSON to other sites without asking.
+    check_content_type(request.headers())?;
+    let payment = wallet.cancel_payment(payment_number(id)?).await?;
+    Ok(answer::json(StatusCode::OK, &describe(&payment)))
+}
+
+fn payment_number(id: &str) -> Result<u64, Problem> {
+    number(id).ok_or_else(|| {
+        let detail = format!("there is no payment {id}");
+        Problem::new(StatusCode::NOT_FOUND, "unknown-payment", detail)
+    })
+}
+
+/// Sends back what was paid to an invoice.
+pub(super) async fn refund(
+    wallet: &Arc<Wallet>,
+    id: &str,
+    request: Received<'_>,
+) -> Result<Answer, Problem> {
+    check_content_type(request.headers())?;
+    let key = idempotency_key(request, id)?;
+    let draft = RefundDraft::from_json(request.body())?;
+    if draft.is_dry_run {
+        let RefundPreview { to, satoshis, fee } = wallet.preview_refund(id, &draft).await?;
+        let preview = json!({ "invoice": id, "to": to, "satoshis": satoshis, "fee": fee });
+        return Ok(answer::json(StatusCode::OK, &preview));
+    }
+    let payment = wallet.refund(id, draft, key).await?;
+    let mut answer = answer::json(StatusCode::CREATED, &describe(&payment));
+    set_location(&mut answer, format!("/api/v1/outgoing/{}", payment.number));
+    Ok(answer)
+}
+
+/// Sends money to an address or a script.
+pub(super) async fn withdraw(
+    wallet: &Arc<Wallet>,
+    request: Received<'_>,
+) -> Result<Answer, Problem> {
+    check_content_type(request.headers())?;
+    let key = idempotency_key(request, "")?;
+    let draft = WithdrawalDraft::from_json(request.body(), wallet.network())?;
+    if draft.is_dry_run {
+        let costs = wallet.preview_withdrawal(draft).await?;
+        return Ok(answer::json(StatusCode::OK, &describe_costs(&costs)));
+    }
+    let withdrawal = wallet.withdraw(draft, key).await?;
+    let mut answer = answer::json(StatusCode::CREATED, &describe_withdrawal(&withdrawal));
+    set_location(&mut answer, format!("/api/v1/withdrawals/{}", withdrawal.number));
+    Ok(answer)
+}
+
+/// Up to so many withdrawals, the newest first.
+pub(super) async fn withdrawals(wallet: &Wallet, request: Received<'_>) -> Result<Answer, Problem> {
+    let page = Page::parse(request.uri())?;
+    let withdrawals = wallet.withdrawals(page.before(), page.limit()).await?;
+    let last = withdrawals.last().map(|withdrawal| withdrawal.number);
+    let withdrawals = withdrawals.iter().map(describe_withdrawal).collect();
+    listed("/api/v1/withdrawals", page, last, withdrawals)
+}
+
+/// A withdrawal.
+pub(super) async fn withdrawal(wallet: &Wallet, id: &str) -> Result<Answer, Problem> {
+    let unknown = || {
+        let detail = format!("there is no withdrawal {id}");
+        Problem::new(StatusCode::NOT_FOUND, "unknown-withdrawal", detail)
+    };
+    let withdrawal = wallet.withdrawal(number(id).ok_or_else(unknown)?).await?;
+    Ok(answer::json(StatusCode::OK, &describe_withdrawal(&withdrawal)))
+}
+
+fn describe_withdrawal(withdrawal: &Withdrawal) -> Value {
+    let transaction = |payment: &OutgoingPayment| {
+        json!({
+            "id": payment.number,
+            "txid": payment.txid.to_string(),
+            "satoshis": payment.satoshis,
+            "fee": payment.fee,
+            "state": payment.state.name(),
+        })
+    };
+    json!({
+        "id": withdrawal.number,
+        "to": withdrawal.to,
+        "reference": withdrawal.reference,
+        "transactions": withdrawal.payments.iter().map(transaction).collect::<Vec<_>>(),
+        "satoshis": withdrawal.satoshis(),
+        "fee": withdrawal.fee(),
+        "createdAt": withdrawal.created_at.to_string(),
+    })
+}
+
+/// What a withdrawal would send and cost.
+fn describe_costs(costs: &[WithdrawalCost]) -> Value {
+    let transaction = |cost: &WithdrawalCost| {
+        let WithdrawalCost { satoshis, fee } = cost;
+        json!({ "satoshis": satoshis, "fee": fee })
+    };
+    json!({
+        "transactions": costs.iter().map(transaction).collect::<Vec<_>>(),
+        "satoshis": costs.iter().map(|cost| cost.satoshis).sum::<u64>(),
+        "fee": costs.iter().map(|cost| cost.fee).sum::<u64>(),
+    })
+}
+
+/// A page of a list, and where the next one is, if this one is full.
+fn listed(
+    path: &str,
+    page: Page,
+    last: Option<u64>,
+    elements: Vec<Value>,
+) -> Result<Answer, Problem> {
+    let is_full = elements.len() == page.limit();
+    let mut answer = answer::json(StatusCode::OK, &elements);
+    if let Some(last) = last.filter(|last| is_full && *last > 1) {
+        let next = format!("<{path}?limit={}&before={last}>; rel=\"next\"", page.limit());
+        answer.headers_mut().insert(LINK, header(next));
+    }
+    Ok(answer)
+}

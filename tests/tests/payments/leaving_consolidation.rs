@@ -1,0 +1,57 @@
+//! Small coins are brought together, without a fee.
+
+use bsv_tx::Transaction;
+use serde_json::{Value, json};
+
+use super::leaving_withdrawals::{with_coins, with_settings};
+use super::merchant::wait_until;
+
+#[test]
+fn small_coins_are_brought_together_without_a_fee_and_mined() {
+    // The node asks for a fee of all else, so that being mined says something.
+    let counter =
+        with_coins(&["minminingtxfee=0.00000100"], &[[3_u64; 1050].as_slice(), &[70_000]].concat());
+    let site = &counter.shop.site;
+    let before = counter.shop.balance();
+    let consolidate = || site.cli_json(&["wallet", "consolidate"]).as_array().unwrap().clone();
+    counter.node.mine(4);
+    assert_eq!(consolidate(), Vec::<Value>::new(), "5 confirmations are too few");
+    counter.node.mine(1);
+    let made = consolidate();
+    let inputs = |payment: &Value| {
+        let hex = counter.node.call("getrawtransaction", json!([payment["txid"]]));
+        let transaction = Transaction::from_hex(hex.as_str().unwrap()).unwrap();
+        assert_eq!(transaction.outputs.len(), 1);
+        transaction.inputs.len()
+    };
+    assert_eq!(made.iter().map(inputs).collect::<Vec<_>>(), [500, 500, 51]);
+    for payment in &made {
+        let members = ["purpose", "satoshis", "fee", "state"].map(|it| payment[it].clone());
+        assert_eq!(members, [json!("consolidation"), json!(0), json!(0), json!("settled")]);
+    }
+    assert_eq!(counter.shop.balance(), before, "nothing leaves");
+    // What builds on a transaction without a fee waits for it.
+    let body = json!({ "address": "mrCDrCybB6J1vRfbwM5hemdJz73FwDBC8r", "all": true });
+    let reply = counter.shop.server.wallet().post("/api/v1/withdrawals", body.to_string());
+    assert_eq!(reply.status, 422, "{}", reply.body);
+    counter.node.mine(1);
+    wait_until("all is mined", || {
+        counter.shop.outgoing().iter().all(|payment| payment["blockHeight"].is_u64())
+    });
+    let reply = counter.shop.server.wallet().post("/api/v1/withdrawals", body.to_string());
+    assert_eq!(reply.status, 201, "{}", reply.body);
+    let books = site.cli_json(&["books", "verify", "--from-height", "0"]);
+    assert_eq!(books["differences"], json!([]), "{books}");
+    assert_eq!(consolidate(), Vec::<Value>::new(), "too few are left");
+}
+
+#[test]
+fn a_wallet_that_is_told_to_brings_coins_together_by_itself() {
+    let settings = json!({ "wallet": { "consolidate": true } });
+    let counter = with_settings(settings, &[], &[[1_000_u64; 20].as_slice(), &[5_000]].concat());
+    counter.node.mine(4);
+    counter.node.mine(1);
+    wait_until("they are brought together", || counter.shop.outgoing_states() == ["settled"]);
+    assert_eq!(counter.shop.outgoing()[0]["purpose"], "consolidation");
+    assert_eq!(counter.shop.balance(), 25_000);
+}
