@@ -47,6 +47,7 @@
 
 mod accept;
 mod adopt;
+pub(crate) mod attempts;
 mod begin_account;
 mod books;
 mod cancel;

@@ -21,7 +21,10 @@ pub(crate) use guard::{check_navigation, check_origin, check_unsafe_get, is_navi
 pub(crate) use peers::Peers;
 pub(crate) use problem::Problem;
 pub(crate) use received::Received;
-pub(crate) use routes::{Declared, Matched, Missed, Routes, number_parameter, parameters};
+pub(crate) use routes::{
+    Declared, Matched, Missed, Routes, UNKNOWN_PARAMETER, number_parameter, parameters,
+    refuse_parameters,
+};
 pub(crate) use serve::{Limits, Listener, serve, serve_stream};
 pub(crate) use tls::Tls;
 pub use tls::{TlsError, TlsProblem};

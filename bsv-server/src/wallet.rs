@@ -1,6 +1,7 @@
 //! The routes of the wallet specification, and what keeps the wallet up to date.
 
 mod api;
+mod headers;
 mod leaving;
 mod list;
 mod pages;

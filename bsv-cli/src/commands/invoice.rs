@@ -1,5 +1,6 @@
 //! Invoices, and lists of them of any length.
 
+mod paid;
 mod refund;
 
 use bsv_invoicing::{InvoiceId, InvoiceState, MAX_SATOSHIS};
@@ -22,6 +23,12 @@ pub(crate) enum InvoiceCommand {
     Get(GetArguments),
     /// List invoices in the order of their creation
     List(ListArguments),
+    /// Show what was paid towards an invoice, payment by payment
+    Payments(paid::ShowArguments),
+    /// Show where an invoice stands: what was paid, is due, is too much, has gone back
+    Settlement(paid::ShowArguments),
+    /// Mark an invoice as paid, whatever was received
+    Mark(paid::MarkArguments),
     /// Delete an invoice that is not paid
     Delete(DeleteArguments),
     /// Send back what was paid to an invoice
@@ -79,6 +86,9 @@ impl InvoiceCommand {
             Self::Create(arguments) => arguments.run(context).await,
             Self::Get(arguments) => arguments.run(context).await,
             Self::List(arguments) => arguments.run(context).await,
+            Self::Payments(arguments) => arguments.payments(context).await,
+            Self::Settlement(arguments) => arguments.settlement(context).await,
+            Self::Mark(arguments) => arguments.run(context).await,
             Self::Delete(arguments) => arguments.run(context).await,
             Self::Refund(arguments) => arguments.run(context).await,
         }

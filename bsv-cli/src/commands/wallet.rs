@@ -29,6 +29,8 @@ pub(crate) enum WalletCommand {
     /// Takes coins with 6 confirmations, 20 at least and 500 in each transaction. Nodes take these without
     /// a fee.
     Consolidate(ConsolidateArguments),
+    /// Read blocks once more, and take in what the wallet has missed
+    Rescan(RescanArguments),
     /// Pay to a payment URL from the wallet of a regtest node, at most 100,000 satoshis
     Faucet(FaucetArguments),
 }
@@ -49,6 +51,13 @@ pub(crate) struct AcceptClockArguments {}
 pub(crate) struct ConsolidateArguments {}
 
 #[derive(Debug, Args)]
+pub(crate) struct RescanArguments {
+    /// The height of the first block that is read
+    #[arg(long, value_name = "H")]
+    from_height: u32,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct FaucetArguments {
     /// The payment URL
     #[arg(value_name = "PAYMENT_URL")]
@@ -65,6 +74,7 @@ impl WalletCommand {
             }
             Self::AcceptClock(arguments) => arguments.run(context).await,
             Self::Consolidate(arguments) => arguments.run(context).await,
+            Self::Rescan(arguments) => arguments.run(context).await,
             Self::Faucet(arguments) => arguments.run(context).await,
         }
     }
@@ -118,6 +128,26 @@ impl ConsolidateArguments {
         context.print(Value::from(payments.clone()), || match payments.len() {
             0 => "There are no 20 coins with 6 confirmations\n".to_owned(),
             count => format!("Coins are brought together in {count} transactions\n"),
+        })
+    }
+}
+
+impl RescanArguments {
+    async fn run(self, context: &Context) -> Result<(), CliError> {
+        let from_height = self.from_height;
+        let mut service = context.service(Stores::Wallet).await?;
+        let waiting = context.wait("reading blocks");
+        let asked = json!({ "fromHeight": from_height });
+        let answer = service.post("/control/wallet/rescan", asked).await?;
+        drop(waiting);
+        let read = answer.value()?;
+        context.print(&answer.body, || {
+            format!(
+                "The blocks from {from_height} to {} were read, and the balance is {} satoshis after {}\n",
+                number(&read, "height"),
+                number(&read, "balance"),
+                number(&read, "balanceBefore"),
+            )
         })
     }
 }

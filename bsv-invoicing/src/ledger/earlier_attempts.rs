@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use crate::ledger::queries::last_attempt;
+use crate::ledger::attempts::{MAX_ATTEMPTS, last_attempt};
 use crate::ledger::rows::{Damaged, RawTransactions, Rows, Transactions};
 use crate::ledger::{Books, Refusal};
 use crate::model::outgoing::OutgoingPurpose;
@@ -14,8 +14,6 @@ use crate::model::transaction::TransactionState;
 const MAX_DESCENDANTS: usize = 100;
 /// How many lost transactions that an attempt descends from are looked through as well.
 const MAX_ANCESTORS: usize = 100;
-/// How many earlier attempts are looked at. Whoever refuses more often is not paid.
-pub(crate) const MAX_ATTEMPTS: usize = 1000;
 
 impl<R: Rows> Books<R> {
     /// Coins that a new payment for this purpose has to spend, so that none of the earlier ones that failed

@@ -36,7 +36,7 @@ pub struct Offer {
     pub doubted_since: Option<Timestamp>,
 }
 
-/// What became of a payment that was to be offered.
+/// What became of a payment that was to be offered. It is told with its first output, and all that it pays.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Offered {
     /// It is noted, or was: it has to be offered.
@@ -51,7 +51,9 @@ impl Command for Offer {
     fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<Offered, R::Error> {
         let before = books.payment_with(self.invoice, &self.transaction.txid)?;
         let payment = |(number, record): &(u64, TransactionRecord)| {
-            IncomingPayment::of(*number, record, record.satoshis)
+            let vout = self.receipts.first().map_or(0, |receipt| receipt.vout);
+            let receipt = ReceiptKey { maker: *number, vout };
+            IncomingPayment::of(receipt, record, record.satoshis)
         };
         match before.as_ref() {
             Some(known) if known.1.state.spends() => return Ok(Offered::Before(payment(known))),

@@ -1,10 +1,9 @@
 //! What can be asked of the books.
 
 use bsv_tx::Transaction;
-use sha2::{Digest, Sha256};
 
+use crate::ledger::attempts::lasting_attempt;
 use crate::ledger::cancel::outgoing_payment;
-use crate::ledger::earlier_attempts::MAX_ATTEMPTS;
 use crate::ledger::effects::transaction;
 use crate::ledger::event_log::event;
 use crate::ledger::figures::Figures;
@@ -13,9 +12,9 @@ use crate::ledger::refunds::{Refundable, lasting_refunds, refundable};
 use crate::ledger::rows::Order::{Ascending, Descending};
 use crate::ledger::rows::{
     AccountStart, Accounts, AllFigures, CatchUp, Damaged, Events, FollowedBlock, FollowedTip,
-    FollowedTransactions, InFlight, Incoming, Invoices, LastRefunds, Marked, Messages, MinedAt,
-    Outgoing, OutgoingByUrl, Owner, Proofs, RawTransactions, ReadRows, Receipts, ReceivedFor,
-    Refunds, Transactions, Users, Withdrawals,
+    FollowedTransactions, InFlight, Incoming, Invoices, Marked, Messages, MinedAt, Outgoing, Owner,
+    Proofs, RawTransactions, ReadRows, Receipts, ReceivedFor, Refunds, Transactions, Users,
+    Withdrawals,
 };
 use crate::ledger::withdraw::withdrawal;
 use crate::ledger::{Query, Refusal, UserRecord};
@@ -162,7 +161,7 @@ queries! {
 }
 
 /// What is stored of what was paid to an invoice.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoredSettlement {
     /// What counts.
     pub received: Received,
@@ -172,6 +171,8 @@ pub struct StoredSettlement {
     pub contested: bool,
     /// Whether the owner of the invoice has marked it as paid.
     pub marked: bool,
+    /// The refunds that were not in vain, the first one first.
+    pub refunds: Vec<OutgoingPayment>,
 }
 
 fn settlement<R: ReadRows>(rows: &R, invoice: u64) -> Result<StoredSettlement, R::Error> {
@@ -189,6 +190,9 @@ fn settlement<R: ReadRows>(rows: &R, invoice: u64) -> Result<StoredSettlement, R
         settlement.confirmations = Some(fewest);
         settlement.contested |= matches!(state, TransactionState::Contested { .. });
     }
+    for (number, refund) in lasting_refunds(rows, invoice)?.into_iter().rev() {
+        settlement.refunds.push(outgoing_payment(rows, number, refund)?);
+    }
     Ok(settlement)
 }
 
@@ -199,7 +203,7 @@ fn with_payments<R: ReadRows>(rows: &R, mut invoice: Invoice) -> Result<Invoice,
     } else {
         invoice.in_flight = rows.get::<InFlight>(&invoice.number)?.is_some();
     }
-    if let Some(first) = lasting_refunds(rows, invoice.number)?.pop() {
+    if let Some((_, first)) = lasting_refunds(rows, invoice.number)?.pop() {
         invoice.refunded_at = Some(first.created_at);
         if let OutgoingPurpose::Refund { to, .. } = first.purpose {
             invoice.refund_to = invoice.refund_to.or(Some(to));
@@ -271,13 +275,11 @@ fn incoming<R: ReadRows>(rows: &R, invoice: u64) -> Result<Vec<IncomingPayment>,
         if record.state == TransactionState::Refused {
             continue;
         }
-        let mut satoshis = 0_u64;
-        for (_, receipt) in rows.range::<Receipts>(ReceiptKey::all_of(number))? {
+        for (key, receipt) in rows.range::<Receipts>(ReceiptKey::all_of(number))? {
             if invoice_of(rows, &figures, receipt.key)? == Some(invoice) {
-                satoshis = satoshis.saturating_add(receipt.satoshis);
+                payments.push(IncomingPayment::of(key, &record, receipt.satoshis));
             }
         }
-        payments.push(IncomingPayment::of(number, &record, satoshis));
     }
     Ok(payments)
 }
@@ -292,42 +294,6 @@ fn count_open_payments<R: ReadRows>(rows: &R) -> Result<u64, R::Error> {
         }
     }
     Ok(count)
-}
-
-/// The number of the last payment for this purpose, if there can be several: a withdrawal is made once.
-pub(crate) fn last_attempt<R: ReadRows>(
-    rows: &R,
-    purpose: &OutgoingPurpose,
-) -> Result<Option<u64>, R::Error> {
-    match purpose {
-        OutgoingPurpose::Url(url) => rows.get::<OutgoingByUrl>(&url_hash(url)),
-        OutgoingPurpose::Withdrawal(_) | OutgoingPurpose::Consolidation => Ok(None),
-        OutgoingPurpose::Refund { invoice, .. } => rows.get::<LastRefunds>(invoice),
-    }
-}
-
-/// The payment to this URL that was not in vain. It need not be the last one: the network may have shown an
-/// earlier one after all.
-pub(crate) fn lasting_attempt<R: ReadRows>(
-    rows: &R,
-    url: &str,
-) -> Result<Option<OutgoingPayment>, R::Error> {
-    let mut attempt = rows.get::<OutgoingByUrl>(&url_hash(url))?;
-    for _ in 0..MAX_ATTEMPTS {
-        let Some(number) = attempt else { break };
-        let record = rows.get::<Outgoing>(&number)?;
-        let record = record.ok_or_else(|| Damaged::missing("a payment"))?;
-        attempt = record.previous;
-        let payment = outgoing_payment(rows, number, record)?;
-        if payment.state.lasts() {
-            return Ok(Some(payment));
-        }
-    }
-    Ok(None)
-}
-
-pub(crate) fn url_hash(url: &str) -> [u8; 32] {
-    Sha256::digest(url).into()
 }
 
 fn raw_transaction<R: ReadRows>(rows: &R, number: u64) -> Result<Option<Transaction>, R::Error> {

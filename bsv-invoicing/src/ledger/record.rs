@@ -2,9 +2,9 @@
 
 use bsv_tx::Transaction;
 
+use crate::ledger::attempts::{last_attempt, url_hash};
 use crate::ledger::events::EventCode;
 use crate::ledger::idempotency::Route;
-use crate::ledger::queries::{last_attempt, url_hash};
 use crate::ledger::rows::{LastRefunds, Messages, Outgoing, OutgoingByUrl, Reservations, Rows};
 use crate::ledger::{Books, Command, Refusal, Reservation};
 use crate::model::idempotency::IdempotencyKey;

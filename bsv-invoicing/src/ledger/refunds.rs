@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::ledger::earlier_attempts::MAX_ATTEMPTS;
+use crate::ledger::attempts::MAX_ATTEMPTS;
 use crate::ledger::effects::transaction;
 use crate::ledger::figures::Figures;
 use crate::ledger::keys::invoice_of;
@@ -56,7 +56,7 @@ pub(crate) fn refundable<R: ReadRows>(
         places.insert(rows.get::<Refunds>(&payment)?);
     }
     let mut refunded = 0_u64;
-    for refund in lasting_refunds(rows, number)? {
+    for (_, refund) in lasting_refunds(rows, number)? {
         refunded = refunded.saturating_add(refund.satoshis);
     }
     let asked = if is_over(&invoice, now) { 0 } else { invoice.satoshis };
@@ -108,7 +108,7 @@ fn receipts_of<R: ReadRows>(
 pub(crate) fn lasting_refunds<R: ReadRows>(
     rows: &R,
     invoice: u64,
-) -> Result<Vec<OutgoingRecord>, R::Error> {
+) -> Result<Vec<(u64, OutgoingRecord)>, R::Error> {
     let mut refunds = Vec::new();
     let mut next = rows.get::<LastRefunds>(&invoice)?;
     for _ in 0..MAX_ATTEMPTS {
@@ -117,7 +117,7 @@ pub(crate) fn lasting_refunds<R: ReadRows>(
         let refund = refund.ok_or_else(|| Damaged::missing("a refund"))?;
         next = refund.previous;
         if !transaction(rows, refund.transaction)?.state.is_lost() {
-            refunds.push(refund);
+            refunds.push((number, refund));
         }
     }
     Ok(refunds)

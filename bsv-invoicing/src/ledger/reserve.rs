@@ -1,8 +1,8 @@
 //! Coins are reserved for a payment, which is then signed and recorded.
 
+use crate::ledger::attempts::{last_attempt, lasting_attempt};
 use crate::ledger::coin_choice::Choice;
 use crate::ledger::idempotency::Route;
-use crate::ledger::queries::{last_attempt, lasting_attempt};
 use crate::ledger::rows::{Reservations, Rows};
 use crate::ledger::{Books, Command, Refusal};
 use crate::model::coin::{Change, Selection, Spending};

@@ -2,6 +2,7 @@
 
 use bsv_tx::Txid;
 
+use crate::model::receipt::ReceiptKey;
 use crate::model::time::Timestamp;
 use crate::model::transaction::{BlockPlace, TransactionRecord, TransactionState};
 
@@ -12,6 +13,8 @@ pub struct IncomingPayment {
     pub number: u64,
     /// The transaction.
     pub txid: Txid,
+    /// The index of the output that pays the invoice.
+    pub vout: u32,
     /// What it pays to the invoice.
     pub satoshis: u64,
     /// Where it stands.
@@ -23,11 +26,13 @@ pub struct IncomingPayment {
 }
 
 impl IncomingPayment {
-    /// What the transaction of this number pays, as the API tells it.
-    pub(crate) fn of(number: u64, record: &TransactionRecord, satoshis: u64) -> Self {
+    /// What a receipt pays, as the API tells it.
+    pub(crate) fn of(receipt: ReceiptKey, record: &TransactionRecord, satoshis: u64) -> Self {
+        let ReceiptKey { maker: number, vout } = receipt;
         Self {
             number,
             txid: record.txid,
+            vout,
             satoshis,
             state: IncomingState::of(record.state),
             received_at: record.at,

@@ -1,6 +1,7 @@
 //! When an invoice is paid: what was received towards it, and what its owner's rules make of that.
 
 use crate::model::invoice::Invoice;
+use crate::model::outgoing::OutgoingPayment;
 
 /// An amount that counts, in satoshis: what is in the mempool, and what is in blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -101,6 +102,8 @@ pub struct Settlement {
     pub contested: bool,
     /// Whether its owner has marked it as paid.
     pub marked: bool,
+    /// What has gone back, or is on its way, the first one first.
+    pub refunds: Vec<OutgoingPayment>,
 }
 
 #[cfg(test)]

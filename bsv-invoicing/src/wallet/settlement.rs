@@ -25,6 +25,7 @@ impl<S: WalletStore> Wallet<S> {
             confirmations: stored.confirmations,
             contested: stored.contested,
             marked: stored.marked,
+            refunds: stored.refunds,
             invoice,
         })
     }

@@ -12,12 +12,14 @@ use crate::wallet::describe;
 /// | --- | --- | --- |
 /// | `POST /control/wallet/backup-words` | | `{"words"}`: whoever has them has the money |
 /// | `POST /control/wallet/accept-clock` | | `{"doubt"}`: what was doubted, or null |
+/// | `POST /control/wallet/rescan` | `{"fromHeight"}` | `{"height","balanceBefore","balance"}`, once the blocks were read |
 /// | `POST /control/wallet/pay/preview` | `{"payToURL"}` | what paying there would do |
 /// | `POST /control/wallet/consolidate` | | `{"payment"}`: what brought coins together, or null |
 /// | `POST /control/faucet` | `{"url"}` | `{"txid"}`, of the node's wallet (regtest) |
 pub(super) const ROUTES: &[Declared<Route>] = &[
     ("/control/wallet/backup-words", "POST", Route::Words),
     ("/control/wallet/accept-clock", "POST", Route::AcceptClock),
+    ("/control/wallet/rescan", "POST", Route::Rescan),
     ("/control/wallet/pay/preview", "POST", Route::Preview),
     ("/control/wallet/consolidate", "POST", Route::Consolidate),
     ("/control/faucet", "POST", Route::Faucet),
@@ -27,9 +29,16 @@ pub(super) const ROUTES: &[Declared<Route>] = &[
 pub(crate) enum Route {
     Words,
     AcceptClock,
+    Rescan,
     Preview,
     Consolidate,
     Faucet,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct RescanJson {
+    from_height: u32,
 }
 
 #[derive(Deserialize)]
@@ -49,6 +58,12 @@ pub(super) async fn answer(
         Route::Words => json!({ "words": *wallet.export_seed().await?.words() }),
         Route::AcceptClock => {
             json!({ "doubt": wallet.accept_clock().map(|doubt| doubt.to_string()) })
+        }
+        Route::Rescan => {
+            let RescanJson { from_height } = parse(request.body())?;
+            let before = wallet.balance().await?;
+            let height = wallet.rescan(from_height).await?;
+            json!({ "height": height, "balanceBefore": before, "balance": wallet.balance().await? })
         }
         Route::Preview => {
             let PayDraft { pay_to_url, .. } = PayDraft::from_json(request.body())?;

@@ -70,6 +70,19 @@ pub(crate) fn parameters(uri: &Uri) -> impl Iterator<Item = (Cow<'_, str>, Cow<'
     form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes())
 }
 
+/// What is wrong with a parameter that means nothing.
+pub(crate) const UNKNOWN_PARAMETER: &str = "is not known here";
+
+/// Refuses all parameters of a query that says nothing, by name.
+pub(crate) fn refuse_parameters(uri: &Uri) -> Result<(), Problem> {
+    let mut problem =
+        Problem::new(StatusCode::BAD_REQUEST, "invalid-query", "the query cannot be answered");
+    for (name, _) in parameters(uri) {
+        problem = problem.with_field(&name, &[UNKNOWN_PARAMETER.to_owned()]);
+    }
+    if problem.has_fields() { Err(problem) } else { Ok(()) }
+}
+
 /// The number that the query gives under a name. There is no other parameter.
 pub(crate) fn number_parameter<T: FromStr>(uri: &Uri, name: &str) -> Result<Option<T>, Problem> {
     let mut number = None;

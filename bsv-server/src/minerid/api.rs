@@ -11,6 +11,7 @@ use percent_encoding::percent_decode_str;
 use super::coinbase2;
 use super::refusal::Refusal;
 use crate::access::{Caller, Scope};
+use crate::http;
 use crate::http::{
     Answer, Declared, Matched, Received, Routes, answer, check_unsafe_get, is_navigation,
 };
@@ -114,6 +115,10 @@ impl MinerIdApi {
         params: &Params<'_, '_>,
         request: Received<'_>,
     ) -> Result<Answer, Refusal> {
+        if let Some((name, _)) = http::parameters(request.uri()).next() {
+            let text = format!("the query parameter \"{name}\" is not known here");
+            return Err(Refusal::bad_request(text));
+        }
         let alias = || param(params, "alias");
         let ok = |body: String| answer::text(StatusCode::OK, body);
         match route {

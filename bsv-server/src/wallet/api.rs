@@ -1,18 +1,18 @@
 use std::sync::Arc;
 
 use bsv_invoicing::{
-    BadIdempotencyKey, Error, IdempotencyKey, IncomingPayment, Invoice, InvoiceDraft, PayDraft,
-    Settlement, Timestamp, UserDraft, Wallet,
+    IncomingPayment, Invoice, InvoiceDraft, PayDraft, Settlement, Timestamp, UserDraft, Wallet,
 };
-use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue, LINK, LOCATION};
+use hyper::header::LINK;
 use hyper::http::request::Parts;
-use hyper::{HeaderMap, Method, StatusCode};
+use hyper::{Method, StatusCode};
 use tokio::sync::Semaphore;
 
+use super::headers::{check_content_type, header, idempotency_key, number, set_location};
 use super::leaving;
 use super::list::{self, Listing, MAX_STREAMS};
 use crate::access::{Caller, Scope};
-use crate::http::{Answer, Declared, Matched, Problem, Received, Routes, answer};
+use crate::http::{self, Answer, Declared, Matched, Problem, Received, Routes, answer};
 use crate::rejected::Rejected;
 
 /// Answers the requests of the wallet specification.
@@ -70,9 +70,13 @@ impl Route {
             _ => Scope::WalletWrite,
         }
     }
-}
 
-const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+    /// Whether the query of a request says more.
+    fn takes_query(self, method: &Method) -> bool {
+        let is_list = matches!(self, Self::Invoices | Self::Outgoing | Self::Withdrawals);
+        is_list && *method != Method::POST
+    }
+}
 
 impl WalletApi {
     pub(crate) fn new(wallet: Arc<Wallet>) -> Self {
@@ -117,6 +121,9 @@ impl WalletApi {
     }
 
     async fn call(&self, route: Route, id: &str, request: Received<'_>) -> Result<Answer, Problem> {
+        if !route.takes_query(request.method()) {
+            http::refuse_parameters(request.uri())?;
+        }
         match route {
             Route::Invoices if request.method() == Method::POST => {
                 self.create_invoice(request).await
@@ -255,22 +262,23 @@ struct SettlementJson {
     confirmations: Option<u32>,
     contested: bool,
     marked: bool,
+    refunds: Vec<serde_json::Value>,
 }
 
 impl SettlementJson {
     fn new(settlement: &Settlement, now: Timestamp) -> Self {
-        let Settlement { invoice, paid, due, overpaid, late, confirmations, contested, marked } =
-            settlement;
+        let invoice = &settlement.invoice;
         Self {
             state: invoice.state(now).name(),
             satoshis: invoice.satoshis,
-            paid_satoshis: *paid,
-            due_satoshis: *due,
-            overpaid_satoshis: *overpaid,
-            late: *late,
-            confirmations: *confirmations,
-            contested: *contested,
-            marked: *marked,
+            paid_satoshis: settlement.paid,
+            due_satoshis: settlement.due,
+            overpaid_satoshis: settlement.overpaid,
+            late: settlement.late,
+            confirmations: settlement.confirmations,
+            contested: settlement.contested,
+            marked: settlement.marked,
+            refunds: settlement.refunds.iter().map(leaving::describe).collect(),
         }
     }
 }
@@ -280,6 +288,7 @@ impl SettlementJson {
 #[serde(rename_all = "camelCase")]
 struct PaymentJson {
     txid: String,
+    vout: u32,
     satoshis: u64,
     state: &'static str,
     received_at: String,
@@ -289,9 +298,10 @@ struct PaymentJson {
 
 impl PaymentJson {
     fn new(payment: &IncomingPayment) -> Self {
-        let IncomingPayment { txid, satoshis, state, received_at, block, .. } = payment;
+        let IncomingPayment { txid, vout, satoshis, state, received_at, block, .. } = payment;
         Self {
             txid: txid.to_string(),
+            vout: *vout,
             satoshis: *satoshis,
             state: state.name(),
             received_at: received_at.to_string(),
@@ -299,41 +309,4 @@ impl PaymentJson {
             block_height: block.map(|block| block.height),
         }
     }
-}
-
-pub(super) fn check_content_type(headers: &HeaderMap) -> Result<(), Problem> {
-    let content_type = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
-    let essence = content_type.split(|c| *c == b';').next().unwrap_or_default();
-    if essence.trim_ascii().eq_ignore_ascii_case(b"application/json") {
-        return Ok(());
-    }
-    Err(Problem::of_status(
-        StatusCode::UNSUPPORTED_MEDIA_TYPE,
-        "the body must be JSON, with the header Content-Type: application/json",
-    ))
-}
-
-/// What stands for a request, and the bytes that a request with the same key must have too.
-pub(super) fn idempotency_key(
-    request: Received<'_>,
-    subject: &str,
-) -> Result<Option<IdempotencyKey>, Error> {
-    let mut keys = request.headers().get_all(IDEMPOTENCY_KEY).iter();
-    let Some(key) = keys.next() else { return Ok(None) };
-    let key = key.to_str().ok().filter(|_| keys.next().is_none());
-    let asked = [subject.as_bytes(), request.body()].concat();
-    Ok(Some(IdempotencyKey::new(key.ok_or(BadIdempotencyKey)?, &asked)?))
-}
-
-/// A number as the service writes it.
-pub(super) fn number(text: &str) -> Option<u64> {
-    text.parse().ok().filter(|id: &u64| id.to_string() == text)
-}
-
-pub(super) fn set_location(answer: &mut Answer, path: String) {
-    answer.headers_mut().insert(LOCATION, header(path));
-}
-
-pub(super) fn header(text: String) -> HeaderValue {
-    HeaderValue::try_from(text).expect("a checked URL and ids are printable")
 }

@@ -10,7 +10,7 @@ use hyper::StatusCode;
 use hyper::header::LINK;
 use serde_json::{Value, json};
 
-use super::api::{check_content_type, header, idempotency_key, number, set_location};
+use super::headers::{check_content_type, header, idempotency_key, number, set_location};
 use super::pages::Page;
 use crate::http::{Answer, Problem, Received, answer};
 

@@ -77,7 +77,7 @@ impl Listing {
                 }
                 Err(error) => return Err(error.into()),
             },
-            _ => {}
+            _ => return Ok(Err(http::UNKNOWN_PARAMETER.to_owned())),
         }
         Ok(Ok(()))
     }

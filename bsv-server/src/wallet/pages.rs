@@ -38,7 +38,7 @@ impl Page {
             ("limit", _) => return Err(format!("must be from 1 to {MAX_PAGE}, and there once")),
             ("before", Some(before)) if self.before.is_none() => self.before = Some(before),
             ("before", _) => return Err("must be a number, and there once".to_owned()),
-            _ => return Err("is not known here".to_owned()),
+            _ => return Err(http::UNKNOWN_PARAMETER.to_owned()),
         }
         Ok(())
     }

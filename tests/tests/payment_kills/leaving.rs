@@ -24,7 +24,7 @@ fn ask_until_made(shop: &Shop, path: &str, key: &str, body: &Value) -> Value {
         match reply {
             Some(Reply { status: 201, body, .. }) => return serde_json::from_str(&body).unwrap(),
             Some(Reply { status: 409 | 503, .. }) | None => {
-                thread::sleep(Duration::from_millis(20))
+                thread::sleep(Duration::from_millis(20));
             }
             Some(reply) => panic!("{}", reply.body),
         }

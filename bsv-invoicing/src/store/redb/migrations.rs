@@ -2,6 +2,8 @@
 //! out here as they were, whatever becomes of today's.
 
 mod purposes;
+mod tables;
+mod watching;
 
 use std::collections::HashMap;
 
@@ -9,9 +11,14 @@ use bsv_store::{KeyEvent, Migration, Schema, StoreError, append_to_audit_log, cr
 use redb::{ReadableTable, TableDefinition, WriteTransaction};
 
 use self::purposes::give_payments_purposes;
+use self::tables::{
+    CHANGE, FIGURES_6, INVOICES, OF_STRANGERS, OUTGOING_6, RECEIPTS, SETTLED, SPENDABLE,
+    TRANSACTIONS,
+};
+use self::watching::watch_scripts;
 use super::kinds::WAS_SEEN;
 use super::rows::create_tables;
-use crate::ledger::queries::url_hash;
+use crate::ledger::attempts::url_hash;
 
 pub(super) const SCHEMA: Schema = Schema { name: "wallet", migrations: MIGRATIONS };
 
@@ -22,14 +29,9 @@ const MIGRATIONS: &[Migration] = &[
     begin_audit_log,
     forget_hashes_of_mined,
     believe_only_the_network,
-    watch_scripts,
-    give_payments_purposes,
+    see_all_money_and_let_it_leave,
 ];
 
-/// Id, satoshis, when created, when it expires, when paid, when deleted, reference, description.
-type InvoiceRow =
-    ([u8; 12], u64, u64, u64, Option<u64>, Option<u64>, Option<&'static str>, Option<&'static str>);
-const INVOICES: TableDefinition<'_, u64, InvoiceRow> = TableDefinition::new("invoices");
 type UserRow = (&'static str, &'static str, &'static str, &'static str, &'static str);
 const USERS: TableDefinition<'_, u64, UserRow> = TableDefinition::new("users");
 const EVENTS: TableDefinition<'_, u64, (u64, u8, u64)> = TableDefinition::new("events");
@@ -65,15 +67,10 @@ fn add_expiries_and_idempotency(transaction: &WriteTransaction) -> Result<(), St
     Ok(())
 }
 
-/// Txid, purpose and number of the invoice or payment, state, satoshis, when it came, and height and
-/// hash of its block. States were 1 in flight, 2 settled, 3 displaced and 4 dropped.
-type TransactionRow = ([u8; 32], u8, u64, u8, u64, u64, Option<(u32, [u8; 32])>);
-const TRANSACTIONS: TableDefinition<'_, u64, TransactionRow> = TableDefinition::new("transactions");
 const RAW: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("raw transactions");
 /// Satoshis, chain and index of the key, and the number of the transaction that spends it.
 type CoinRow = (u64, u8, u32, Option<u64>);
 const COINS: TableDefinition<'_, (u64, u32), CoinRow> = TableDefinition::new("coins");
-const SPENDABLE: TableDefinition<'_, (u8, u64, u32), u64> = TableDefinition::new("spendable");
 const SPENT: TableDefinition<'_, (u64, u64, u32), ()> = TableDefinition::new("spent");
 const INCOMING: TableDefinition<'_, (u64, u64), ()> = TableDefinition::new("incoming");
 const IN_FLIGHT: TableDefinition<'_, u64, u64> = TableDefinition::new("in flight");
@@ -137,37 +134,13 @@ fn forget_hashes_of_mined(transaction: &WriteTransaction) -> Result<(), StoreErr
     Ok(())
 }
 
-/// The same with the payment to the same URL before, and without the state, which the transaction has.
-type OutgoingRow6 = (
-    u64,
-    Option<u64>,
-    Option<u64>,
-    &'static str,
-    u64,
-    u64,
-    u64,
-    u64,
-    &'static str,
-    Option<(&'static str, &'static str, &'static str, &'static str)>,
-);
-const OUTGOING_6: TableDefinition<'_, u64, OutgoingRow6> =
-    TableDefinition::new("outgoing payments");
-/// Satoshis; account, chain and index of the key; the number of the transaction that spends it.
-type ReceiptRow = (u64, u32, u8, u32, Option<u64>);
-const RECEIPTS: TableDefinition<'_, (u64, u32), ReceiptRow> = TableDefinition::new("receipts");
-const FIGURES_6: TableDefinition<'_, (), [u64; 11]> = TableDefinition::new("all figures");
-
 const REFUNDS_6: TableDefinition<'_, u64, &str> = TableDefinition::new("refunds of transactions");
 
 const IN_FLIGHT_STATE: u8 = 1;
-const SETTLED: u8 = 2;
 const DISPLACED: u8 = 3;
 const CANCELLED: u8 = 10;
 /// The state of a payment by the wallet that was cancelled.
 const OUTGOING_CANCELLED: u8 = 4;
-const CHANGE: u8 = 1;
-/// What a bucket's number is raised by where its coins are the unconfirmed ones of strangers.
-const OF_STRANGERS: u8 = 64;
 /// A time that is over: what is looked after until then is looked at once.
 const ONCE: u64 = 1;
 
@@ -290,147 +263,8 @@ fn move_coins(transaction: &WriteTransaction) -> Result<(), StoreError> {
     Ok(())
 }
 
-const ACCOUNTS: TableDefinition<'_, u32, (u64, u64)> = TableDefinition::new("accounts");
-const TRANSACTION_NUMBERS: TableDefinition<'_, ([u8; 32], u64), ()> =
-    TableDefinition::new("transaction numbers");
-/// What came in time, and what came late: of each what is in no block, and what is in blocks.
-const RECEIVED_FOR: TableDefinition<'_, u64, [u64; 4]> = TableDefinition::new("received for");
-/// Account, chain and index of the first key to the index after the last.
-const WATCH_BACKLOG: TableDefinition<'_, (u32, u8, u32), u32> =
-    TableDefinition::new("watch backlog");
-/// Whether what follows is a height, and not a time.
-const RESCAN: TableDefinition<'_, (), (bool, u64)> = TableDefinition::new("rescan");
-
-const RECEIVE: u8 = 0;
-const USER: u8 = 2;
-/// The states whose receipts count: seen or mined, and contested.
-const COUNTING: [u8; 3] = [SETTLED, 7, 8];
-/// How many keys of an earlier account may have been given out after the backup from which it was restored.
-const UNKNOWN_KEYS: u64 = 100_000;
-const UNKNOWN_CHANGE_KEYS: u64 = 1_000;
-
-/// All scripts are watched whose keys may have been given out, and blocks are read from the first invoice on.
-fn watch_scripts(transaction: &WriteTransaction) -> Result<(), StoreError> {
+fn see_all_money_and_let_it_leave(transaction: &WriteTransaction) -> Result<(), StoreError> {
     create_tables(transaction)?;
-    number_transactions(transaction)?;
-    let accounts = accounts_of_version_6(transaction)?;
-    sum_what_was_received(transaction, &accounts)?;
-    put_keys_in_backlog(transaction, &accounts)?;
-    if let Some(row) = transaction.open_table(INVOICES)?.first()? {
-        let created_at = row.1.value().2;
-        transaction.open_table(RESCAN)?.insert((), (false, created_at))?;
-    }
-    Ok(())
-}
-
-fn number_transactions(transaction: &WriteTransaction) -> Result<(), StoreError> {
-    let mut numbers = transaction.open_table(TRANSACTION_NUMBERS)?;
-    for row in transaction.open_table(TRANSACTIONS)?.iter()? {
-        let (number, row) = row?;
-        numbers.insert((row.value().0, number.value()), ())?;
-    }
-    Ok(())
-}
-
-/// An account of which keys were given out.
-struct AccountOfVersion6 {
-    number: u32,
-    last_invoice_before: u64,
-    last_invoice: u64,
-    last_user_before: u64,
-    last_user: u64,
-    /// Of the account whose keys are given out: how many were used for change.
-    last_change: Option<u64>,
-}
-
-fn accounts_of_version_6(
-    transaction: &WriteTransaction,
-) -> Result<Vec<AccountOfVersion6>, StoreError> {
-    let figures = transaction.open_table(FIGURES_6)?.get(())?.map_or([0; 11], |row| row.value());
-    let [last_invoice, last_user, _, _, _, _, last_change, ..] = figures;
-    let mut starts = vec![(0, (0, 0))];
-    for row in transaction.open_table(ACCOUNTS)?.iter()? {
-        let (number, start) = row?;
-        starts.push((number.value(), start.value()));
-    }
-    let mut accounts = Vec::new();
-    for (place, (number, (last_invoice_before, last_user_before))) in starts.iter().enumerate() {
-        let next = starts.get(place + 1);
-        accounts.push(AccountOfVersion6 {
-            number: *number,
-            last_invoice_before: *last_invoice_before,
-            last_invoice: next.map_or(last_invoice, |(_, start)| start.0),
-            last_user_before: *last_user_before,
-            last_user: next.map_or(last_user, |(_, start)| start.1),
-            last_change: next.is_none().then_some(last_change),
-        });
-    }
-    Ok(accounts)
-}
-
-fn sum_what_was_received(
-    transaction: &WriteTransaction,
-    accounts: &[AccountOfVersion6],
-) -> Result<(), StoreError> {
-    let transactions = transaction.open_table(TRANSACTIONS)?;
-    let invoices = transaction.open_table(INVOICES)?;
-    let mut sums = transaction.open_table(RECEIVED_FOR)?;
-    for row in transaction.open_table(RECEIPTS)?.iter()? {
-        let (key, row) = row?;
-        let (satoshis, account, chain, index, _) = row.value();
-        let account = accounts.iter().find(|it| it.number == account && chain == RECEIVE);
-        let Some(account) = account else { continue };
-        let invoice = account.last_invoice_before + u64::from(index);
-        let expires_at = invoices.get(invoice)?.map(|row| row.value().3);
-        let Some(expires_at) = expires_at.filter(|_| invoice <= account.last_invoice) else {
-            continue;
-        };
-        let maker = transactions.get(key.value().0)?.map(|row| row.value());
-        let Some((_, _, _, state, _, came_at, block)) =
-            maker.filter(|row| COUNTING.contains(&(row.3 & !WAS_SEEN)))
-        else {
-            continue;
-        };
-        let mut sum = sums.get(invoice)?.map_or([0; 4], |row| row.value());
-        let slot = 2 * usize::from(came_at >= expires_at)
-            + usize::from(block.is_some() && state & !WAS_SEEN == SETTLED);
-        sum[slot] = sum[slot].saturating_add(satoshis);
-        sums.insert(invoice, sum)?;
-    }
-    Ok(())
-}
-
-fn put_keys_in_backlog(
-    transaction: &WriteTransaction,
-    accounts: &[AccountOfVersion6],
-) -> Result<(), StoreError> {
-    let mut last_change = HashMap::new();
-    for row in transaction.open_table(RECEIPTS)?.iter()? {
-        let (_, account, chain, index, _) = row?.1.value();
-        if chain == CHANGE {
-            let end: &mut u64 = last_change.entry(account).or_default();
-            *end = (*end).max(u64::from(index) + 1);
-        }
-    }
-    let mut backlog = transaction.open_table(WATCH_BACKLOG)?;
-    for it in accounts {
-        let invoices = it.last_invoice - it.last_invoice_before;
-        let users = it.last_user - it.last_user_before;
-        let (unknown, change) = match it.last_change {
-            Some(change) => (0, change),
-            None => {
-                let used = last_change.get(&it.number).copied().unwrap_or(0);
-                (UNKNOWN_KEYS, used + UNKNOWN_CHANGE_KEYS)
-            }
-        };
-        let keys =
-            [(RECEIVE, 1, invoices + unknown + 1), (CHANGE, 0, change), (USER, 1, users + 1)];
-        for (chain, first, end) in keys {
-            let end = u32::try_from(end.min(1 << 31)).expect("it is at most 2^31");
-            if end > first {
-                backlog.insert((it.number, chain, first), end)?;
-            }
-        }
-    }
-    Ok(())
+    watch_scripts(transaction)?;
+    give_payments_purposes(transaction)
 }

@@ -19,8 +19,8 @@ const READ_BEFORE: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl<S: WalletStore> Wallet<S> {
     /// Reads the blocks from a height on once more, and takes in what the books lack. What is known stays as
-    /// it is.
-    pub async fn rescan(&self, from_height: u32) -> Result<(), Error> {
+    /// it is. Answers the height of the last block.
+    pub async fn rescan(&self, from_height: u32) -> Result<u32, Error> {
         let node = &self.node()?.operating;
         self.check_caught_up().await?;
         let tip = node.tip().await.map_err(away)?;
@@ -32,7 +32,7 @@ impl<S: WalletStore> Wallet<S> {
         let from = Some(RescanFrom::Height(from_height));
         self.store.execute(SetRescan { from }).await?;
         while !self.rescan_for_a_turn(node, tip).await? {}
-        Ok(())
+        Ok(tip.height)
     }
 
     /// Goes on with reading earlier blocks, if that is to be done. Answers whether there are no more.

@@ -1,0 +1,81 @@
+//! What was paid towards an invoice, and what its owner decides about that.
+
+use bsv_invoicing::InvoiceId;
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::consent::Consent;
+use crate::context::{Context, Stores};
+use crate::error::CliError;
+use crate::output::{field, number, text};
+
+#[derive(Debug, Args)]
+pub(crate) struct ShowArguments {
+    /// The id of the invoice
+    id: InvoiceId,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct MarkArguments {
+    /// The id of the invoice
+    id: InvoiceId,
+    #[command(flatten)]
+    consent: Consent,
+}
+
+impl ShowArguments {
+    pub(crate) async fn payments(self, context: &Context) -> Result<(), CliError> {
+        let mut service = context.service(Stores::Wallet).await?;
+        let answer = service.get(format!("/api/v1/invoices/{}/payments", self.id)).await?;
+        let payments = answer.value()?;
+        context.print(&answer.body, || {
+            let mut table = context.table(&["transaction", "output", "satoshis", "state", "block"]);
+            for payment in payments.as_array().into_iter().flatten() {
+                table.add([
+                    text(payment, "txid"),
+                    number(payment, "vout"),
+                    number(payment, "satoshis"),
+                    text(payment, "state"),
+                    number(payment, "blockHeight"),
+                ]);
+            }
+            table.to_string()
+        })
+    }
+
+    pub(crate) async fn settlement(self, context: &Context) -> Result<(), CliError> {
+        let mut service = context.service(Stores::Wallet).await?;
+        let answer = service.get(format!("/api/v1/invoices/{}/settlement", self.id)).await?;
+        let it = answer.value()?;
+        context.print(&answer.body, || {
+            let is = |member: &str| it[member] == true;
+            let notes = [("late", is("late")), ("contested", is("contested"))];
+            let notes = notes.into_iter().chain([("marked as paid", is("marked"))]);
+            let notes: Vec<_> = notes.filter(|(_, is)| *is).map(|(note, _)| note).collect();
+            let refunds = it["refunds"].as_array().map_or(0, Vec::len);
+            [
+                format!("Invoice {} is {}\n", self.id, text(&it, "state")),
+                field("satoshis", &it["satoshis"]),
+                field("paid", &it["paidSatoshis"]),
+                field("due", &it["dueSatoshis"]),
+                field("overpaid", &it["overpaidSatoshis"]),
+                field("confirmations", &it["confirmations"]),
+                field("notes", &Value::from(notes.join(", "))),
+                field("refunds", &Value::from(refunds)),
+            ]
+            .concat()
+        })
+    }
+}
+
+impl MarkArguments {
+    pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
+        let id = self.id;
+        let effect = format!("Invoice {id} is then paid, whatever was received. That stays.");
+        self.consent.ask(context, &effect, "Mark it as paid?", "marked")?;
+        let mut service = context.service(Stores::Wallet).await?;
+        let path = format!("/api/v1/invoices/{id}/mark");
+        let answer = service.post(path, json!({ "state": "paid" })).await?;
+        context.print(&answer.body, || format!("Invoice {id} is marked as paid\n"))
+    }
+}

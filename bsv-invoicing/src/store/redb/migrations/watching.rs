@@ -1,0 +1,153 @@
+//! All scripts are watched whose keys were given out, and sums of what was received are kept.
+
+use std::collections::HashMap;
+
+use bsv_store::StoreError;
+use redb::{ReadableTable, TableDefinition, WriteTransaction};
+
+use super::super::kinds::WAS_SEEN;
+use super::tables::{CHANGE, FIGURES_6, INVOICES, RECEIPTS, SETTLED, TRANSACTIONS};
+
+const ACCOUNTS: TableDefinition<'_, u32, (u64, u64)> = TableDefinition::new("accounts");
+const TRANSACTION_NUMBERS: TableDefinition<'_, ([u8; 32], u64), ()> =
+    TableDefinition::new("transaction numbers");
+/// What came in time, and what came late: of each what is in no block, and what is in blocks.
+const RECEIVED_FOR: TableDefinition<'_, u64, [u64; 4]> = TableDefinition::new("received for");
+/// Account, chain and index of the first key to the index after the last.
+const WATCH_BACKLOG: TableDefinition<'_, (u32, u8, u32), u32> =
+    TableDefinition::new("watch backlog");
+/// Whether what follows is a height, and not a time.
+const RESCAN: TableDefinition<'_, (), (bool, u64)> = TableDefinition::new("rescan");
+
+const RECEIVE: u8 = 0;
+const USER: u8 = 2;
+/// The states whose receipts count: seen or mined, and contested.
+const COUNTING: [u8; 3] = [SETTLED, 7, 8];
+/// How many keys of an earlier account may have been given out after the backup from which it was restored.
+const UNKNOWN_KEYS: u64 = 100_000;
+const UNKNOWN_CHANGE_KEYS: u64 = 1_000;
+
+/// All scripts are watched whose keys may have been given out, and blocks are read from the first invoice on.
+pub(super) fn watch_scripts(transaction: &WriteTransaction) -> Result<(), StoreError> {
+    number_transactions(transaction)?;
+    let accounts = accounts_of_version_6(transaction)?;
+    sum_what_was_received(transaction, &accounts)?;
+    put_keys_in_backlog(transaction, &accounts)?;
+    if let Some(row) = transaction.open_table(INVOICES)?.first()? {
+        let created_at = row.1.value().2;
+        transaction.open_table(RESCAN)?.insert((), (false, created_at))?;
+    }
+    Ok(())
+}
+
+fn number_transactions(transaction: &WriteTransaction) -> Result<(), StoreError> {
+    let mut numbers = transaction.open_table(TRANSACTION_NUMBERS)?;
+    for row in transaction.open_table(TRANSACTIONS)?.iter()? {
+        let (number, row) = row?;
+        numbers.insert((row.value().0, number.value()), ())?;
+    }
+    Ok(())
+}
+
+/// An account of which keys were given out.
+struct AccountOfVersion6 {
+    number: u32,
+    last_invoice_before: u64,
+    last_invoice: u64,
+    last_user_before: u64,
+    last_user: u64,
+    /// Of the account whose keys are given out: how many were used for change.
+    last_change: Option<u64>,
+}
+
+fn accounts_of_version_6(
+    transaction: &WriteTransaction,
+) -> Result<Vec<AccountOfVersion6>, StoreError> {
+    let figures = transaction.open_table(FIGURES_6)?.get(())?.map_or([0; 11], |row| row.value());
+    let [last_invoice, last_user, _, _, _, _, last_change, ..] = figures;
+    let mut starts = vec![(0, (0, 0))];
+    for row in transaction.open_table(ACCOUNTS)?.iter()? {
+        let (number, start) = row?;
+        starts.push((number.value(), start.value()));
+    }
+    let mut accounts = Vec::new();
+    for (place, (number, (last_invoice_before, last_user_before))) in starts.iter().enumerate() {
+        let next = starts.get(place + 1);
+        accounts.push(AccountOfVersion6 {
+            number: *number,
+            last_invoice_before: *last_invoice_before,
+            last_invoice: next.map_or(last_invoice, |(_, start)| start.0),
+            last_user_before: *last_user_before,
+            last_user: next.map_or(last_user, |(_, start)| start.1),
+            last_change: next.is_none().then_some(last_change),
+        });
+    }
+    Ok(accounts)
+}
+
+fn sum_what_was_received(
+    transaction: &WriteTransaction,
+    accounts: &[AccountOfVersion6],
+) -> Result<(), StoreError> {
+    let transactions = transaction.open_table(TRANSACTIONS)?;
+    let invoices = transaction.open_table(INVOICES)?;
+    let mut sums = transaction.open_table(RECEIVED_FOR)?;
+    for row in transaction.open_table(RECEIPTS)?.iter()? {
+        let (key, row) = row?;
+        let (satoshis, account, chain, index, _) = row.value();
+        let account = accounts.iter().find(|it| it.number == account && chain == RECEIVE);
+        let Some(account) = account else { continue };
+        let invoice = account.last_invoice_before + u64::from(index);
+        let expires_at = invoices.get(invoice)?.map(|row| row.value().3);
+        let Some(expires_at) = expires_at.filter(|_| invoice <= account.last_invoice) else {
+            continue;
+        };
+        let maker = transactions.get(key.value().0)?.map(|row| row.value());
+        let Some((_, _, _, state, _, came_at, block)) =
+            maker.filter(|row| COUNTING.contains(&(row.3 & !WAS_SEEN)))
+        else {
+            continue;
+        };
+        let mut sum = sums.get(invoice)?.map_or([0; 4], |row| row.value());
+        let slot = 2 * usize::from(came_at >= expires_at)
+            + usize::from(block.is_some() && state & !WAS_SEEN == SETTLED);
+        sum[slot] = sum[slot].saturating_add(satoshis);
+        sums.insert(invoice, sum)?;
+    }
+    Ok(())
+}
+
+fn put_keys_in_backlog(
+    transaction: &WriteTransaction,
+    accounts: &[AccountOfVersion6],
+) -> Result<(), StoreError> {
+    let mut last_change = HashMap::new();
+    for row in transaction.open_table(RECEIPTS)?.iter()? {
+        let (_, account, chain, index, _) = row?.1.value();
+        if chain == CHANGE {
+            let end: &mut u64 = last_change.entry(account).or_default();
+            *end = (*end).max(u64::from(index) + 1);
+        }
+    }
+    let mut backlog = transaction.open_table(WATCH_BACKLOG)?;
+    for it in accounts {
+        let invoices = it.last_invoice - it.last_invoice_before;
+        let users = it.last_user - it.last_user_before;
+        let (unknown, change) = match it.last_change {
+            Some(change) => (0, change),
+            None => {
+                let used = last_change.get(&it.number).copied().unwrap_or(0);
+                (UNKNOWN_KEYS, used + UNKNOWN_CHANGE_KEYS)
+            }
+        };
+        let keys =
+            [(RECEIVE, 1, invoices + unknown + 1), (CHANGE, 0, change), (USER, 1, users + 1)];
+        for (chain, first, end) in keys {
+            let end = u32::try_from(end.min(1 << 31)).expect("it is at most 2^31");
+            if end > first {
+                backlog.insert((it.number, chain, first), end)?;
+            }
+        }
+    }
+    Ok(())
+}
