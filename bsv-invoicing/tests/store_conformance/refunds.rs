@@ -85,6 +85,9 @@ pub(super) async fn in_parts(store: &impl WalletStore) {
     let took_back = store.transaction(cancellation).await.unwrap().unwrap().txid();
     let (_, transaction) = store.outgoing_transaction(second.number).await.unwrap();
     assert_eq!(transaction.inputs[0].previous_output.txid, took_back);
+    // No coin would keep a third one and the first from being mined both, until a block does.
+    assert_refused!(store.reserve(refund(1, 600)).await, Refusal::EarlierAttempt(1));
+    store.mine(cancellation, proof(10), at(23)).await.unwrap();
     let third = pay(store, refund(1, 600)).await.unwrap();
     assert_eq!(refundable(store, 1, 9).await.left(), 0);
     for payment in [second, third] {
@@ -106,7 +109,7 @@ pub(super) async fn surplus(store: &impl WalletStore) {
     let part = begin_with(store, part).await;
     store.see(part.number, at(6)).await.unwrap();
     assert_eq!(refundable(store, 2, 9).await.surplus, 0, "the rest may come");
-    assert_eq!(refundable(store, 2, 3600).await.surplus, 300, "it is expired");
+    assert_eq!(refundable(store, 2, 4000).await.surplus, 300, "it is expired");
     store.delete_invoice(2, at(9)).await.unwrap();
     assert_eq!(refundable(store, 2, 9).await.surplus, 300, "it is deleted");
     assert_refused!(store.get(GetRefundable(3, at(9))).await, Refusal::UnknownInvoice(3));

@@ -6,14 +6,15 @@ use std::process::{Command, Stdio};
 use bsv_tests::build::{cli_program, server_program};
 use bsv_tests::{Done, Site};
 
-const NOUNS: [(&str, &[&str]); 16] = [
+const NOUNS: [(&str, &[&str]); 17] = [
     ("init", &[]),
     ("status", &[]),
-    ("invoice", &["create", "get", "list", "delete"]),
+    ("invoice", &["create", "get", "list", "delete", "refund"]),
     ("user", &["create", "get"]),
     ("pay", &[]),
-    ("outgoing", &["list", "cancel"]),
-    ("wallet", &["balance", "words", "accept-clock", "faucet"]),
+    ("send", &[]),
+    ("outgoing", &["list", "show", "cancel"]),
+    ("wallet", &["balance", "words", "accept-clock", "consolidate", "faucet"]),
     (
         "miner",
         &[

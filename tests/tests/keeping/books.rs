@@ -25,7 +25,8 @@ const FIGURES: TableDefinition<'_, (), [u64; 11]> = TableDefinition::new("all fi
 /// Which of them is the balance.
 const BALANCE: usize = 7;
 const RECEIPTS: TableDefinition<'_, ReceiptKey, ReceiptRow> = TableDefinition::new("receipts");
-const SPENDABLE: TableDefinition<'_, (u8, u64, u32), u64> = TableDefinition::new("spendable");
+const SPENDABLE: TableDefinition<'_, (u8, u64, u64, u32), ()> =
+    TableDefinition::new("spendable by amount");
 const SPENT: TableDefinition<'_, (u64, u64, u32), ()> = TableDefinition::new("spent");
 const RAW: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("raw transactions");
 const PROOFS: TableDefinition<'_, (u64, u32), ProofRow<'static>> = TableDefinition::new("proofs");
@@ -113,7 +114,7 @@ const TAMPERINGS: [Tampering; 8] = [
     (
         "what can be chosen",
         |transaction| {
-            transaction.open_table(SPENDABLE).unwrap().insert((3, 99, 0), 8).unwrap();
+            transaction.open_table(SPENDABLE).unwrap().insert((0, 8, 99, 0), ()).unwrap();
         },
         "coins that can be chosen are stored",
     ),

@@ -25,7 +25,14 @@ fn assert_as_written(site: &Site, written: &Value) {
         assert_eq!(minerid.get(path).body, body.as_str().unwrap(), "{path}");
     }
     if let Some(payments) = written.get("payments") {
-        assert_eq!(site.cli_json(&["payment", "list"]), *payments);
+        let mut listed = site.cli_json(&["payment", "list"]);
+        for payment in listed.as_array_mut().unwrap() {
+            assert_eq!(payment["purpose"], "payment");
+            // What older versions did not tell.
+            let newer = ["purpose", "withdrawal", "invoice", "to"];
+            payment.as_object_mut().unwrap().retain(|name, _| !newer.contains(&name.as_str()));
+        }
+        assert_eq!(listed, *payments);
     }
     let books = site.cli_json(&["books", "verify"]);
     assert_eq!(books["differences"], json!([]));

@@ -81,6 +81,7 @@ fn payments_are_listed_the_newest_first() {
             let expected = json!({
                 "id": id, "url": payee.url(), "txid": txid(payee), "satoshis": satoshis,
                 "state": state, "memo": memo, "blockHash": null, "blockHeight": null,
+                "purpose": "payment", "withdrawal": null, "invoice": null, "to": null,
             });
             assert_eq!(Value::Object(payment), expected);
         }
