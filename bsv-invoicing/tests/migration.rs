@@ -148,7 +148,7 @@ async fn all_that_version_1_wrote_is_found() {
         assert_as_written(&wallet, &copy).await;
         wallet.events(0, 99).await.unwrap()
     };
-    assert_eq!(copy.version(), 7);
+    assert_eq!(copy.version(), 8);
     let mut written: Vec<_> = copy
         .expected("invoices")
         .iter()
@@ -323,7 +323,7 @@ async fn later_versions_say_the_same_as_ever() {
                 assert_eq!(payments_by(&wallet).await, *payments, "{version}");
             }
             drop(wallet);
-            assert_eq!(copy.version(), 7);
+            assert_eq!(copy.version(), 8);
         }
     }
 }

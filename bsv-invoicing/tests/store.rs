@@ -287,12 +287,12 @@ async fn files_of_newer_versions_and_of_others_are_refused() {
     let place = RedbPlace::fresh();
     drop(place.open());
     place.write(|transaction| {
-        transaction.open_table(SCHEMA_VERSIONS).unwrap().insert("wallet", 8).unwrap();
+        transaction.open_table(SCHEMA_VERSIONS).unwrap().insert("wallet", 9).unwrap();
     });
     let newer = place.try_open().unwrap_err();
     let is_newer = matches!(
         newer,
-        OpenWalletStoreError::Store(StoreError::NewerSchema { found: 8, known: 7, .. })
+        OpenWalletStoreError::Store(StoreError::NewerSchema { found: 9, known: 8, .. })
     );
     assert!(is_newer, "{newer}");
     place.write(|transaction| {

@@ -29,7 +29,8 @@ const MIGRATIONS: &[Migration] = &[
     begin_audit_log,
     forget_hashes_of_mined,
     believe_only_the_network,
-    see_all_money_and_let_it_leave,
+    watch_scripts,
+    give_payments_purposes,
 ];
 
 type UserRow = (&'static str, &'static str, &'static str, &'static str, &'static str);
@@ -261,10 +262,4 @@ fn move_coins(transaction: &WriteTransaction) -> Result<(), StoreError> {
         }
     }
     Ok(())
-}
-
-fn see_all_money_and_let_it_leave(transaction: &WriteTransaction) -> Result<(), StoreError> {
-    create_tables(transaction)?;
-    watch_scripts(transaction)?;
-    give_payments_purposes(transaction)
 }

@@ -3,6 +3,7 @@
 use bsv_store::StoreError;
 use redb::{ReadableTable, TableDefinition, WriteTransaction};
 
+use super::super::rows::create_tables;
 use super::tables::{OF_STRANGERS, OUTGOING_6, SPENDABLE};
 
 /// The same with a purpose (kind, number, text) where the URL was, and with an expiry that may be missing.
@@ -26,6 +27,7 @@ const SPENDABLE_BY_AMOUNT: TableDefinition<'_, (u8, u64, u64, u32), ()> =
 const PAYS_URL: u8 = 1;
 
 pub(super) fn give_payments_purposes(transaction: &WriteTransaction) -> Result<(), StoreError> {
+    create_tables(transaction)?;
     let mut moved = transaction.open_table(OUTGOING)?;
     for row in transaction.open_table(OUTGOING_6)?.iter()? {
         let (number, row) = row?;

@@ -6,6 +6,7 @@ use bsv_store::StoreError;
 use redb::{ReadableTable, TableDefinition, WriteTransaction};
 
 use super::super::kinds::WAS_SEEN;
+use super::super::rows::create_tables;
 use super::tables::{CHANGE, FIGURES_6, INVOICES, RECEIPTS, SETTLED, TRANSACTIONS};
 
 const ACCOUNTS: TableDefinition<'_, u32, (u64, u64)> = TableDefinition::new("accounts");
@@ -29,6 +30,7 @@ const UNKNOWN_CHANGE_KEYS: u64 = 1_000;
 
 /// All scripts are watched whose keys may have been given out, and blocks are read from the first invoice on.
 pub(super) fn watch_scripts(transaction: &WriteTransaction) -> Result<(), StoreError> {
+    create_tables(transaction)?;
     number_transactions(transaction)?;
     let accounts = accounts_of_version_6(transaction)?;
     sum_what_was_received(transaction, &accounts)?;
