@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::ledger::events::EventCode;
 use crate::ledger::idempotency::Route;
 use crate::ledger::keys::MAX_NUMBER;
-use crate::ledger::rows::{Damaged, Expiries, InFlight, Invoices, Rows};
+use crate::ledger::rows::{Damaged, Expiries, InFlight, Invoices, InvoicesByReference, Rows};
 use crate::ledger::{Books, Command, Refusal};
 use crate::model::idempotency::IdempotencyKey;
 use crate::model::invoice::{Invoice, InvoiceDraft};
@@ -63,6 +63,9 @@ impl Command for CreateInvoice {
         books.figures.last_invoice = number;
         books.rows.put::<Invoices>(number, &invoice)?;
         books.rows.put::<Expiries>((expires_at, number), &())?;
+        if let Some(reference) = &invoice.reference {
+            books.rows.put::<InvoicesByReference>((reference.clone(), number), &())?;
+        }
         books.append_event(created_at, EventCode::InvoiceCreated, number)?;
         books.remember(Route::Invoices, key, number, self.now)?;
         Ok(invoice)

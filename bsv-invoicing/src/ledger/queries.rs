@@ -1,5 +1,7 @@
 //! What can be asked of the books.
 
+use std::collections::BTreeSet;
+
 use bsv_tx::Transaction;
 
 use crate::ledger::attempts::lasting_attempt;
@@ -8,13 +10,14 @@ use crate::ledger::effects::transaction;
 use crate::ledger::event_log::event;
 use crate::ledger::figures::Figures;
 use crate::ledger::keys::invoice_of;
+use crate::ledger::notice::records_of;
 use crate::ledger::refunds::{Refundable, lasting_refunds, refundable};
 use crate::ledger::rows::Order::{Ascending, Descending};
 use crate::ledger::rows::{
     AccountStart, Accounts, AllFigures, CatchUp, Damaged, Events, FollowedBlock, FollowedTip,
-    FollowedTransactions, InFlight, Incoming, Invoices, Marked, Messages, MinedAt, Outgoing, Owner,
-    Proofs, RawTransactions, ReadRows, Receipts, ReceivedFor, Refunds, Transactions, Users,
-    Withdrawals,
+    FollowedTransactions, InFlight, Incoming, Invoices, InvoicesByReference, Marked, Messages,
+    MinedAt, Outgoing, Owner, Proofs, RawTransactions, ReadRows, Receipts, ReceivedFor, Refunds,
+    Transactions, Users, Withdrawals,
 };
 use crate::ledger::withdraw::withdrawal;
 use crate::ledger::{Query, Refusal, UserRecord};
@@ -61,6 +64,23 @@ queries! {
     /// A page of invoices, in their states at a time.
     GetInvoices(query: InvoiceQuery, now: Timestamp) => InvoicePage: |rows| {
         invoice_page(rows, query, now)
+    };
+    /// Up to `limit` invoices that have this reference and are not deleted, the newest first.
+    GetInvoicesOf(reference: String, limit: usize) => Vec<Invoice>: |rows| {
+        let all = (reference.clone(), 0)..=(reference, u64::MAX);
+        let found = rows.first::<InvoicesByReference>(all, Descending, limit)?;
+        shown_invoices(rows, found.into_iter().map(|((_, number), ())| number))
+    };
+    /// The invoices that a transaction pays and that are not deleted, in the order of their numbers.
+    GetInvoicesPaidBy(txid: bsv_tx::Txid) => Vec<Invoice>: |rows| {
+        let figures = rows.get::<AllFigures>(&())?.unwrap_or_default();
+        let mut numbers = BTreeSet::new();
+        for (number, _) in records_of(rows, &txid)? {
+            for (_, receipt) in rows.range::<Receipts>(ReceiptKey::all_of(number))? {
+                numbers.extend(invoice_of(rows, &figures, receipt.key)?);
+            }
+        }
+        shown_invoices(rows, numbers.into_iter())
     };
     /// The user of this id.
     GetUser(id: u64) => Option<UserRecord>: |rows| {
@@ -194,6 +214,22 @@ fn settlement<R: ReadRows>(rows: &R, invoice: u64) -> Result<StoredSettlement, R
         settlement.refunds.push(outgoing_payment(rows, number, refund)?);
     }
     Ok(settlement)
+}
+
+/// The invoices of these numbers that are not deleted.
+fn shown_invoices<R: ReadRows>(
+    rows: &R,
+    numbers: impl Iterator<Item = u64>,
+) -> Result<Vec<Invoice>, R::Error> {
+    let mut invoices = Vec::new();
+    for number in numbers {
+        // Invoices that were found with the words alone are not there.
+        let invoice = rows.get::<Invoices>(&number)?;
+        if let Some(invoice) = invoice.filter(|invoice| invoice.deleted_at.is_none()) {
+            invoices.push(with_payments(rows, invoice)?);
+        }
+    }
+    Ok(invoices)
 }
 
 /// The invoice, with what payments add to it.

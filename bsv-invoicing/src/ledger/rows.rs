@@ -161,6 +161,8 @@ pub trait AuditLog: Engine {
 kinds! {
     /// Number to invoice. What payments add to it (`refund_to`, `in_flight`) are rows of their own.
     Invoices: u64 => Invoice;
+    /// Reference and number of an invoice.
+    InvoicesByReference: (String, u64) => ();
     /// Id to user.
     Users: u64 => UserDraft;
     /// Number to event.

@@ -1,9 +1,9 @@
 //! Invoices, users, and what time makes due.
 
-use bsv_tx::KeyError;
+use bsv_tx::{KeyError, Txid};
 
 use crate::error::Error;
-use crate::ledger::queries::{GetInvoice, GetInvoices, GetUser};
+use crate::ledger::queries::{GetInvoice, GetInvoices, GetInvoicesOf, GetInvoicesPaidBy, GetUser};
 use crate::ledger::{CreateInvoice, CreateUser, DeleteInvoice, Refusal, Sweep, UserRecord};
 use crate::model::fields::FieldErrors;
 use crate::model::idempotency::IdempotencyKey;
@@ -60,6 +60,16 @@ impl<S: WalletStore> Wallet<S> {
     /// Invoices in the order of their creation, or the other way round.
     pub async fn invoices(&self, query: InvoiceQuery) -> Result<InvoicePage, Error> {
         Ok(self.store.list(GetInvoices(query, self.expiry_time())).await?)
+    }
+
+    /// Up to `limit` invoices that have this reference, the newest first.
+    pub async fn invoices_of(&self, reference: &str, limit: usize) -> Result<Vec<Invoice>, Error> {
+        Ok(self.store.list(GetInvoicesOf(reference.to_owned(), limit)).await?)
+    }
+
+    /// The invoices that a transaction pays, in the order of their creation.
+    pub async fn invoices_paid_by(&self, txid: &Txid) -> Result<Vec<Invoice>, Error> {
+        Ok(self.store.list(GetInvoicesPaidBy(*txid)).await?)
     }
 
     /// Deletes an invoice that is not paid: nobody is shown it any more.

@@ -6,9 +6,9 @@ use std::ops::Bound;
 use bsv_invoicing::ledger::rows::{
     Accounts, AllFigures, AuditLog, CatchUp, Damaged, Engine, Events, Expiries, FollowedTip,
     FollowedTransactions, IdempotencyAges, IdempotentAnswers, Immature, InFlight, Incoming,
-    Invoices, KeyRange, Kind, LastRefunds, Marked, Messages, MinedAt, Order, Outgoing,
-    OutgoingByUrl, Owner, Proofs, RawTransactions, ReadTable, Receipts, ReceivedFor, Refunds,
-    Rescan, Reservations, RowsOf, Rules, Spendable, Spends, Table, TransactionNumbers,
+    Invoices, InvoicesByReference, KeyRange, Kind, LastRefunds, Marked, Messages, MinedAt, Order,
+    Outgoing, OutgoingByUrl, Owner, Proofs, RawTransactions, ReadTable, Receipts, ReceivedFor,
+    Refunds, Rescan, Reservations, RowsOf, Rules, Spendable, Spends, Table, TransactionNumbers,
     Transactions, Users, WatchBacklog, Watched, Withdrawals,
 };
 use bsv_invoicing::ledger::{Books, Command, Refusal};
@@ -82,6 +82,7 @@ macro_rules! memory_rows {
 
 memory_rows! {
     invoices: Invoices,
+    invoices_by_reference: InvoicesByReference,
     users: Users,
     events: Events,
     expiries: Expiries,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bsv_invoicing::{Error, Invoice, InvoicePage, InvoiceQuery, InvoiceState, Timestamp, Wallet};
+use bsv_tx::Txid;
 use bytes::Bytes;
 use hyper::header::{HeaderValue, LINK};
 use hyper::{Method, StatusCode, Uri};
@@ -25,24 +26,42 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_micros(2_500);
 
 /// What the query of a request asks for.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Listing {
     /// The size of a page; all invoices are streamed where it is missing.
     limit: Option<usize>,
     after: Option<u64>,
     state: Option<InvoiceState>,
     newest_first: bool,
+    /// Only those that have this reference.
+    reference: Option<String>,
+    /// Only those that this transaction pays.
+    txid: Option<Txid>,
 }
 
 impl Listing {
     /// Reads the query. All that is wrong with it is told at once.
     pub(super) async fn parse(wallet: &Wallet, uri: &Uri) -> Result<Self, Problem> {
-        let mut listing = Self { limit: None, after: None, state: None, newest_first: false };
+        let mut listing = Self {
+            limit: None,
+            after: None,
+            state: None,
+            newest_first: false,
+            reference: None,
+            txid: None,
+        };
         let mut problem =
             Problem::new(StatusCode::BAD_REQUEST, "invalid-query", "the query cannot be answered");
         for (name, value) in http::parameters(uri) {
             if let Err(message) = listing.set(wallet, &name, &value).await? {
                 problem = problem.with_field(&name, &[message]);
+            }
+        }
+        for (name, is_there) in
+            [("reference", listing.reference.is_some()), ("txid", listing.txid.is_some())]
+        {
+            if is_there && http::parameters(uri).count() > 1 {
+                problem = problem.with_field(name, &["must stand alone".to_owned()]);
             }
         }
         if problem.has_fields() { Err(problem) } else { Ok(listing) }
@@ -77,13 +96,18 @@ impl Listing {
                 }
                 Err(error) => return Err(error.into()),
             },
+            "reference" => self.reference = Some(value.to_owned()),
+            "txid" => match value.parse() {
+                Ok(txid) => self.txid = Some(txid),
+                Err(error) => return Ok(Err(format!("{error}"))),
+            },
             _ => return Ok(Err(http::UNKNOWN_PARAMETER.to_owned())),
         }
         Ok(Ok(()))
     }
 
     fn query(&self) -> InvoiceQuery {
-        let Self { limit, after, state, newest_first } = *self;
+        let Self { limit, after, state, newest_first, .. } = *self;
         InvoiceQuery { after, state, newest_first, limit: limit.unwrap_or(MAX_PAGE) }
     }
 
@@ -106,6 +130,14 @@ pub(super) async fn answer(
     listing: Listing,
     method: &Method,
 ) -> Result<Answer, Problem> {
+    let found = match (&listing.reference, &listing.txid) {
+        (Some(reference), _) => Some(wallet.invoices_of(reference, MAX_PAGE).await?),
+        (None, Some(txid)) => Some(wallet.invoices_paid_by(txid).await?),
+        (None, None) => None,
+    };
+    if let Some(invoices) = found {
+        return Ok(page(&invoices, wallet.expiry_time()));
+    }
     let Some(limit) = listing.limit else {
         return match *method {
             Method::HEAD => Ok(answer::json_text(StatusCode::OK, Bytes::new())),
@@ -113,16 +145,20 @@ pub(super) async fn answer(
         };
     };
     let InvoicePage { invoices, next, now } = wallet.invoices(listing.query()).await?;
-    let mut body = b"[".to_vec();
-    write_invoices(&invoices, now, &mut body);
-    body.push(b']');
-    let mut answer = answer::json_text(StatusCode::OK, body);
+    let mut answer = page(&invoices, now);
     if let Some((_, id)) = next {
         let link = format!("<{}>; rel=\"next\"", listing.next(limit, id.as_str()));
         let link = HeaderValue::from_str(&link).expect("ids and numbers are printable");
         answer.headers_mut().insert(LINK, link);
     }
     Ok(answer)
+}
+
+fn page(invoices: &[Invoice], now: Timestamp) -> Answer {
+    let mut body = b"[".to_vec();
+    write_invoices(invoices, now, &mut body);
+    body.push(b']');
+    answer::json_text(StatusCode::OK, body)
 }
 
 async fn stream(

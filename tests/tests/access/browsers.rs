@@ -114,7 +114,7 @@ fn a_form_in_a_browser_pays_nothing() {
     let path = "/api/v1/payment/AAAAAAAAAAAA";
     let json = ("Content-Type", "application/json");
     let reply = payments.send("POST", path, &[json], b"{}");
-    assert_eq!(reply.status, 404, "{}", reply.body);
+    assert_eq!(reply.status, 400, "{}", reply.body);
     let reply = payments.send("POST", path, &[json, ("Sec-Fetch-Mode", "navigate")], b"{}");
     assert_eq!(reply.status, 403, "{}", reply.body);
 }

@@ -30,6 +30,7 @@ struct Route {
 const SCOPES: [&str; 6] =
     ["wallet:read", "wallet:write", "wallet:pay", "minerid:read", "minerid:sign", "minerid:rotate"];
 const PAY: &str = r#"{"payToURL":"ftp://127.0.0.1/1"}"#;
+const MARK: &str = r#"{"state":"paid"}"#;
 
 /// All routes of the two listeners, those that change nothing first.
 fn routes() -> Vec<Route> {
@@ -42,6 +43,8 @@ fn routes() -> Vec<Route> {
         ("GET", "/api/v1/invoices", "", "wallet:read", 200),
         ("GET", "/api/v1/invoices/000000000000", "", "wallet:read", 404),
         ("GET", "/api/v1/invoices/000000000000/payments", "", "wallet:read", 404),
+        ("GET", "/api/v1/invoices/000000000000/settlement", "", "wallet:read", 404),
+        ("POST", "/api/v1/invoices/000000000000/mark", MARK, "wallet:write", 404),
         ("GET", "/api/v1/outgoing", "", "wallet:read", 200),
         ("GET", "/api/v1/outgoing/1", "", "wallet:read", 404),
         ("GET", "/api/v1/withdrawals", "", "wallet:read", 200),

@@ -9,12 +9,12 @@ use bsv_tests::{Done, Site};
 const NOUNS: [(&str, &[&str]); 17] = [
     ("init", &[]),
     ("status", &[]),
-    ("invoice", &["create", "get", "list", "delete", "refund"]),
+    ("invoice", &["create", "get", "list", "payments", "settlement", "mark", "delete", "refund"]),
     ("user", &["create", "get"]),
     ("pay", &[]),
     ("send", &[]),
     ("outgoing", &["list", "show", "cancel"]),
-    ("wallet", &["balance", "words", "accept-clock", "consolidate", "faucet"]),
+    ("wallet", &["balance", "words", "accept-clock", "consolidate", "rescan", "faucet"]),
     (
         "miner",
         &[

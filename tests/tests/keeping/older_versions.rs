@@ -17,7 +17,13 @@ fn fixture(version: u32) -> PathBuf {
 fn assert_as_written(site: &Site, written: &Value) {
     let server = site.server();
     for (path, body) in written["wallet"].as_object().unwrap() {
-        let found: Value = serde_json::from_str(&server.wallet().get(path).body).unwrap();
+        let mut found: Value = serde_json::from_str(&server.wallet().get(path).body).unwrap();
+        if path.ends_with("/payments") {
+            // Older versions did not tell the output.
+            for payment in found.as_array_mut().unwrap() {
+                payment.as_object_mut().unwrap().remove("vout");
+            }
+        }
         assert_eq!(found, *body, "{path}");
     }
     let minerid = Client::new(server.address());

@@ -180,6 +180,14 @@ fn one_transaction_pays_five_invoices_and_seven_pay_one() {
     wait_until("all are paid", || five.iter().all(|(id, _)| shop.state(id) == "paid"));
     assert_eq!(shop.balance(), 15_000);
 
+    let paid_by = |query: &str| -> Vec<Value> {
+        let found = shop.get(&format!("/api/v1/invoices?{query}"));
+        found.as_array().unwrap().iter().map(|invoice| invoice["id"].clone()).collect()
+    };
+    let txid = shop.payments(&five[0].0)[0]["txid"].as_str().unwrap().to_owned();
+    assert_eq!(paid_by(&format!("txid={txid}")), five.each_ref().map(|(id, _)| json!(id)));
+    assert!(paid_by(&format!("txid={}", "00".repeat(32))).is_empty());
+
     let parts = shop.invoice(7_000);
     let script = script_of(&shop, &parts);
     for part in 1..=7 {

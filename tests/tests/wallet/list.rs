@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bsv_tests::{Reply, Site, http};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::owner::{check_errors, ids_of};
 use crate::times::{SECOND, now, text};
@@ -133,7 +133,31 @@ fn all_that_is_wrong_with_a_query_is_told_at_once() {
         check_errors(&reply, "invalid-query", &[AFTER], after);
     }
     let reply = owner.get(&format!("{INVOICES}?state=x&after=x&order=x&limit=x&other=x"));
-    check_errors(&reply, "invalid-query", &[AFTER, LIMIT, ORDER, STATE], "all");
+    let other = ("other", "is not known here");
+    check_errors(&reply, "invalid-query", &[AFTER, LIMIT, ORDER, other, STATE], "all");
+    let reply = owner.get(&format!("{INVOICES}?reference=a&limit=1"));
+    check_errors(&reply, "invalid-query", &[("reference", "must stand alone")], "reference");
+    let reply = owner.get(&format!("{INVOICES}?txid=x"));
+    check_errors(&reply, "invalid-query", &[("txid", "must be 64 hexadecimal characters")], "txid");
+    for path in ["/api/v1/balance?x=1", "/api/v1/users/1?x", "/api/v1/invoices/000000000000?x=1"] {
+        let unknown = ("x", "is not known here");
+        check_errors(&owner.get(path), "invalid-query", &[unknown], path);
+    }
+}
+
+#[test]
+fn invoices_are_found_by_their_references() {
+    let owner = Owner::start();
+    let create = |reference: &str| {
+        owner.create_invoice(json!({ "satoshis": 1, "reference": reference }).to_string())
+    };
+    let ids = ["a", "b", "a", "a b&c"].map(create);
+    let of = |reference: &str| owner.ids(&format!("{INVOICES}?reference={reference}"));
+    assert_eq!(of("a"), [ids[2].clone(), ids[0].clone()]);
+    assert_eq!(of("a+b%26c"), [ids[3].clone()]);
+    assert_eq!(of("").len() + of("A").len(), 0);
+    assert_eq!(owner.delete(&ids[2]).status, 204);
+    assert_eq!(of("a"), [ids[0].clone()]);
 }
 
 #[test]

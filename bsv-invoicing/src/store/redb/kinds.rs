@@ -10,10 +10,10 @@ use crate::ledger::idempotency::{Answered, Route};
 use crate::ledger::rows::{
     AccountStart, Accounts, AllFigures, CatchUp, Damaged, Events, Expiries, FollowedBlock,
     FollowedTip, FollowedTransactions, IdempotencyAges, IdempotentAnswers, Immature, InFlight,
-    Incoming, Invoices, LastRefunds, Marked, Messages, MinedAt, Outgoing, OutgoingByUrl, Owner,
-    Proofs, RawTransactions, Receipts, ReceivedFor, Refunds, Rescan, RescanFrom, Reservations,
-    Rules, Spendable, Spends, TransactionNumbers, Transactions, Users, WatchBacklog, Watched,
-    Withdrawals,
+    Incoming, Invoices, InvoicesByReference, LastRefunds, Marked, Messages, MinedAt, Outgoing,
+    OutgoingByUrl, Owner, Proofs, RawTransactions, Receipts, ReceivedFor, Refunds, Rescan,
+    RescanFrom, Reservations, Rules, Spendable, Spends, TransactionNumbers, Transactions, Users,
+    WatchBacklog, Watched, Withdrawals,
 };
 use crate::model::coin::{Chain, KeyPath, Trust};
 use crate::model::invoice::Invoice;
@@ -80,6 +80,12 @@ stored_kind! {
         row.deleted_at.map(Timestamp::as_micros),
         row.reference.as_deref(), row.description.as_deref(),
     ), |key, row| invoice(*key, row);
+}
+
+stored_kind! {
+    InvoicesByReference in "invoices by reference": (&'static str, u64) => ();
+    key key: (key.0.as_str(), key.1), Ok((key.0.to_owned(), key.1));
+    row _row: (), |_key, _row| Ok(());
 }
 
 // Name, email, avatar, address, phone number.

@@ -8,9 +8,9 @@ use redb::{Range, ReadTransaction, StorageError, TableDefinition, Value, WriteTr
 use crate::ledger::rows::{
     Accounts, AllFigures, AuditLog, CatchUp, Damaged, Engine, Events, Expiries, FollowedTip,
     FollowedTransactions, IdempotencyAges, IdempotentAnswers, Immature, InFlight, Incoming,
-    Invoices, KeyRange, Kind, LastRefunds, Marked, Messages, MinedAt, Order, Outgoing,
-    OutgoingByUrl, Owner, Proofs, RawTransactions, ReadTable, Receipts, ReceivedFor, Refunds,
-    Rescan, Reservations, RowsOf, Rules, Spendable, Spends, Table, TransactionNumbers,
+    Invoices, InvoicesByReference, KeyRange, Kind, LastRefunds, Marked, Messages, MinedAt, Order,
+    Outgoing, OutgoingByUrl, Owner, Proofs, RawTransactions, ReadTable, Receipts, ReceivedFor,
+    Refunds, Rescan, Reservations, RowsOf, Rules, Spendable, Spends, Table, TransactionNumbers,
     Transactions, Users, WatchBacklog, Watched, Withdrawals,
 };
 use crate::store::WalletStoreError;
@@ -112,6 +112,7 @@ macro_rules! tables {
 
 tables! {
     invoices: Invoices,
+    invoices_by_reference: InvoicesByReference,
     users: Users,
     events: Events,
     expiries: Expiries,

@@ -1,10 +1,11 @@
-//! Payments by the wallet have purposes, and coins are in the order of their amounts.
+//! Payments by the wallet have purposes, coins are in the order of their amounts, and invoices are found by
+//! their references.
 
 use bsv_store::StoreError;
 use redb::{ReadableTable, TableDefinition, WriteTransaction};
 
 use super::super::rows::create_tables;
-use super::tables::{OF_STRANGERS, OUTGOING_6, SPENDABLE};
+use super::tables::{INVOICES, OF_STRANGERS, OUTGOING_6, SPENDABLE};
 
 /// The same with a purpose (kind, number, text) where the URL was, and with an expiry that may be missing.
 type OutgoingRow = (
@@ -24,10 +25,14 @@ const OUTGOING: TableDefinition<'_, u64, OutgoingRow> = TableDefinition::new("ou
 const SPENDABLE_BY_AMOUNT: TableDefinition<'_, (u8, u64, u64, u32), ()> =
     TableDefinition::new("spendable by amount");
 
+const INVOICES_BY_REFERENCE: TableDefinition<'_, (&str, u64), ()> =
+    TableDefinition::new("invoices by reference");
+
 const PAYS_URL: u8 = 1;
 
 pub(super) fn give_payments_purposes(transaction: &WriteTransaction) -> Result<(), StoreError> {
     create_tables(transaction)?;
+    index_references(transaction)?;
     let mut moved = transaction.open_table(OUTGOING)?;
     for row in transaction.open_table(OUTGOING_6)?.iter()? {
         let (number, row) = row?;
@@ -50,5 +55,16 @@ pub(super) fn give_payments_purposes(transaction: &WriteTransaction) -> Result<(
     drop(ordered);
     transaction.delete_table(OUTGOING_6)?;
     transaction.delete_table(SPENDABLE)?;
+    Ok(())
+}
+
+fn index_references(transaction: &WriteTransaction) -> Result<(), StoreError> {
+    let mut by_reference = transaction.open_table(INVOICES_BY_REFERENCE)?;
+    for row in transaction.open_table(INVOICES)?.iter()? {
+        let (number, row) = row?;
+        if let (.., Some(reference), _) = row.value() {
+            by_reference.insert((reference, number.value()), ())?;
+        }
+    }
     Ok(())
 }
