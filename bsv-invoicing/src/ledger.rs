@@ -25,6 +25,8 @@
 //! | --- | --- | --- | --- |
 //! | [`Offer`] | – or lost | offered | the wallet offers one at a time for an invoice; what the network has already is noted besides |
 //! | [`Reserve`], [`Record`] | – | offered | coins are reserved, then signed for outside, then recorded |
+//! | [`ReserveWithdrawal`], [`RecordWithdrawal`] | – | offered | likewise, for all transactions of a withdrawal at once |
+//! | [`ReserveConsolidation`], [`Record`] | – | offered | likewise, for coins that are brought together |
 //! | [`Accept`] (the payee agrees) | offered | unseen | |
 //! | [`See`] (the network shows it) | any but mined | seen; waiting if its fee is too low | what else holds its coins is displaced, or cancelled |
 //! | [`Mine`] | any | mined | likewise |

@@ -123,6 +123,10 @@ impl ConsolidateArguments {
                 Value::Null => break,
                 payment => payments.push(payment),
             }
+            // What the node does not take keeps its coins.
+            if payments.last().is_some_and(|payment| payment["state"] != "settled") {
+                break;
+            }
         }
         drop(waiting);
         context.print(Value::from(payments.clone()), || match payments.len() {

@@ -4,7 +4,7 @@ use super::node::away;
 use super::pay::sign;
 use crate::error::Error;
 use crate::ledger::{NewPayment, Record, Refusal, ReserveConsolidation};
-use crate::model::outgoing::{OutgoingPayment, OutgoingPurpose};
+use crate::model::outgoing::{OutgoingPayment, OutgoingPurpose, OutgoingState};
 use crate::store::{WalletStore, WalletStoreError};
 use crate::wallet::Wallet;
 
@@ -21,8 +21,10 @@ impl<S: WalletStore> Wallet<S> {
     /// Brings coins together until there is nothing more to do, or enough is done for this block.
     pub(super) async fn consolidate_some(&self) -> Result<(), Error> {
         for _ in 0..MAX_AT_ONCE {
-            if self.consolidate().await?.is_none() {
-                break;
+            // What the node does not take keeps its coins.
+            match self.consolidate().await? {
+                Some(payment) if payment.state == OutgoingState::Settled => {}
+                _ => break,
             }
         }
         Ok(())

@@ -152,7 +152,8 @@ pub(super) async fn consolidated(store: &impl WalletStore) {
     assert_eq!(store.balance().await.unwrap(), 499 * 7 + 17);
     let chosen = reserve(store, outgoing("a", 9)).await.selection.coins;
     assert_eq!(chosen[0].satoshis, 9, "what may have no fee is spent last");
+    let all = EstimateWithdrawal(withdrawing(WithdrawalAmount::All));
+    assert_refused!(store.execute(all.clone()).await, Refusal::InsufficientFunds { .. });
     store.mine(number, proof(10), at(8)).await.unwrap();
-    let all = store.execute(EstimateWithdrawal(withdrawing(WithdrawalAmount::All))).await;
-    assert_eq!(all.unwrap()[0].satoshis, 499 * 7 + 8);
+    assert_eq!(store.execute(all).await.unwrap()[0].satoshis, 499 * 7 + 8);
 }
