@@ -69,7 +69,7 @@ fn what_a_payer_broadcasts_himself_is_seen_in_the_mempool_and_in_blocks() {
     let expected = json!({
         "state": "paid", "satoshis": 5_000, "paidSatoshis": 5_000, "dueSatoshis": 0,
         "overpaidSatoshis": 0, "late": false, "confirmations": 0, "contested": false,
-        "marked": false,
+        "marked": false, "refunds": [],
     });
     assert_eq!(settlement(&shop, &id), expected);
     node.mine(2);

@@ -26,9 +26,11 @@ fn a_height_in_a_path_is_digits_of_a_block_height() {
         service.check_get(&format!("/opreturn/first/{beyond}"), 422, NO_HEIGHT);
     }
     let script = service.server.text("/opreturn/first/1000");
-    for same in ["01000", &format!("{}1000", "0".repeat(30)), "%31000", "1000/", "1000?x=1"] {
+    for same in ["01000", &format!("{}1000", "0".repeat(30)), "%31000", "1000/", "1000?"] {
         assert_eq!(service.server.text(&format!("/opreturn/first/{same}")), script, "{same}");
     }
+    let unknown = "the query parameter \"x\" is not known here";
+    service.check_get("/opreturn/first/1000?x=1", 400, unknown);
     service.server.text("/opreturn/first/2147483647");
     service.check_alive();
 }

@@ -151,7 +151,7 @@ fn requests_in_every_form_of_http_1_are_understood() {
     right(service.get_with("/minerid/first", "Host: localhost\r\n"));
     right(service.get_with(&format!("http://{address}/minerid/first"), "Host: localhost\r\n"));
     right(service.get_with("http://evil.example/minerid/first", "Host: localhost\r\n"));
-    right(service.get_with("/minerid/first?a=%ff&b", "Host: localhost\r\n"));
+    right(service.get_with("/minerid/first?", "Host: localhost\r\n"));
     // What no browser leaves out needs no guard.
     right(service.get_with("/minerid/first", ""));
     right(service.raw("GET /minerid/first HTTP/1.0\r\n\r\n").unwrap());
