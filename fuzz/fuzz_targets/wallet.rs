@@ -45,6 +45,7 @@ static SITE: LazyLock<(Service, TempDir)> = LazyLock::new(|| {
             max_fee_rate: 1000,
             payment_rules: bsv_invoicing::PaymentRules::default(),
             transaction_feed: None,
+            consolidate: false,
             payments: PaymentsConfig {
                 address: ([127, 0, 0, 1], 8445).into(),
                 tls: None,
