@@ -53,10 +53,10 @@ fn measure(comparison: &mut Comparison<'_>) {
     comparison.add("1.0: script, new", Some(1.3), || miner_info.output_script(next()));
     comparison.add("1.0: script, again", Some(1.0 / 50.0), || miner_info.output_script(1));
     comparison.add("1.0: coinbase2, new", Some(1.5), || {
-        miner_info.coinbase2_with_reference(txid(next()), &coinbase2, &block)
+        miner_info.preview_coinbase2_with_reference(txid(next()), &coinbase2, &block)
     });
     comparison.add("1.0: coinbase2, again", Some(1.0 / 25.0), || {
-        miner_info.coinbase2_with_reference(txid(1), &coinbase2, &block)
+        miner_info.preview_coinbase2_with_reference(txid(1), &coinbase2, &block)
     });
     comparison.add("job data from JSON", None, || JobData::from_json(black_box(&json)));
     comparison.add("sign", None, || identity.sign(black_box(&[7; 32])));

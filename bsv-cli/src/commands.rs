@@ -5,6 +5,7 @@ pub(crate) mod backup;
 pub(crate) mod books;
 pub(crate) mod completions;
 pub(crate) mod config;
+pub(crate) mod export;
 pub(crate) mod former;
 pub(crate) mod init;
 pub(crate) mod invoice;
@@ -52,6 +53,12 @@ pub(crate) enum Command {
     /// List, show and cancel payments by the wallet
     #[command(subcommand)]
     Outgoing(outgoing::OutgoingCommand),
+    /// Write receipts, payments and fees of a time as CSV or JSON, for bookkeeping
+    ///
+    /// The sum of what came (satoshis), less what left and the fees, is what the balance changed by. Times
+    /// of blocks are in it, for which the node is asked. For example:
+    /// bsv-cli export --from 2026-11 --to 2026-11 --time-zone Europe/Vienna > november.csv
+    Export(export::ExportArguments),
     /// Show the balance and the words of the wallet, and look after it
     #[command(subcommand)]
     Wallet(wallet::WalletCommand),
@@ -97,6 +104,7 @@ impl Command {
             Self::Pay(arguments) => arguments.run(context).await,
             Self::Send(arguments) => arguments.run(context).await,
             Self::Outgoing(command) => command.run(context).await,
+            Self::Export(arguments) => arguments.run(context).await,
             Self::Wallet(command) => command.run(context).await,
             Self::Miner(command) => command.run(context).await,
             Self::Keystore(command) => command.run(context).await,

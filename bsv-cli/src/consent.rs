@@ -2,6 +2,7 @@
 
 use std::io::{self, BufRead, IsTerminal, Read, Write};
 
+use bsv_minerid::Alias;
 use clap::Args;
 
 use crate::context::{Context, Unattended};
@@ -32,13 +33,36 @@ impl Consent {
         question: &str,
         done: &'static str,
     ) -> Result<(), CliError> {
+        let question = format!("{effect} {question} [y/N] ");
+        self.ask_for(context, &question, &["y", "Y", "yes"], done)
+    }
+
+    /// Says what would happen and asks for the alias to which it would: no habit types that.
+    pub(crate) fn ask_for_alias(
+        &self,
+        context: &Context,
+        effect: &str,
+        alias: &Alias,
+        done: &'static str,
+    ) -> Result<(), CliError> {
+        let question = format!("{effect} Type the alias to go on: ");
+        self.ask_for(context, &question, &[alias.as_str()], done)
+    }
+
+    fn ask_for(
+        &self,
+        context: &Context,
+        question: &str,
+        consenting: &[&str],
+        done: &'static str,
+    ) -> Result<(), CliError> {
         if !self.would_ask(context) {
             let is_refused = !self.yes && context.unattended == Unattended::Refuse;
             return if is_refused { Err(CliError::NeedsYes(done)) } else { Ok(()) };
         }
-        match confirm(&format!("{effect} {question}")) {
-            Ok(true) => Ok(()),
-            Ok(false) | Err(_) => Err(CliError::NotConfirmed(done)),
+        match answer_to(question) {
+            Ok(answer) if consenting.contains(&answer.trim()) => Ok(()),
+            Ok(_) | Err(_) => Err(CliError::NotConfirmed(done)),
         }
     }
 }
@@ -47,15 +71,18 @@ fn is_attended() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Asks a question; only a clear yes counts.
-fn confirm(question: &str) -> io::Result<bool> {
+/// Longer than any answer that counts, which may be an alias.
+const MAX_ANSWER_LEN: u64 = 2 + Alias::MAX_LEN as u64;
+
+/// Asks a question.
+fn answer_to(question: &str) -> io::Result<String> {
     let mut out = io::stderr().lock();
-    write!(out, "{question} [y/N] ")?;
+    write!(out, "{question}")?;
     out.flush()?;
     let mut answer = String::new();
-    io::stdin().lock().take(16).read_line(&mut answer)?;
+    io::stdin().lock().take(MAX_ANSWER_LEN).read_line(&mut answer)?;
     if !answer.ends_with('\n') {
         writeln!(out)?;
     }
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+    Ok(answer)
 }

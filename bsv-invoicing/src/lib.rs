@@ -36,6 +36,7 @@ pub use model::clock::ClockDoubt;
 pub use model::coin::{Chain, Change, Coin, KeyPath, Selection, Spending, Trust};
 pub use model::event::{Event, EventKind};
 pub use model::fields::{BodyError, FieldErrors};
+pub use model::holdings::{Holding, Holdings};
 pub use model::idempotency::{BadIdempotencyKey, IDEMPOTENCY_PERIOD, IdempotencyKey, MAX_KEY_LEN};
 pub use model::invoice::{
     DEFAULT_EXPIRY, Invoice, InvoiceDraft, InvoicePage, InvoiceQuery, InvoiceState,
@@ -43,8 +44,9 @@ pub use model::invoice::{
     MAX_SATOSHIS,
 };
 pub use model::invoice_id::{IdCipher, InvoiceId, InvoiceIdParseError, NewId};
+pub use model::movement::{Movement, MovementKind, MovementPage, MovementQuery, PaidInvoice};
 pub use model::outgoing::{OutgoingPayment, OutgoingPurpose, OutgoingRecord, OutgoingState};
-pub use model::payment::{IncomingPayment, IncomingState};
+pub use model::payment::{IncomingPayment, IncomingState, UnassignedReceipt};
 pub use model::receipt::{NewReceipt, Receipt, ReceiptKey};
 pub use model::settlement::{Counting, LatePayments, PaymentRules, Received, Settlement};
 pub use model::time::{Timestamp, TimestampParseError};

@@ -8,6 +8,7 @@ mod consolidate;
 mod destination;
 pub(crate) mod follow;
 mod invoices;
+mod movements;
 mod node;
 mod open;
 pub(crate) mod outbound;

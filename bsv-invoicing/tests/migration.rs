@@ -17,9 +17,10 @@ use bsv_invoicing::ledger::{
     ForgetBlock, GetRescan, GetWatchBacklog, Refusal, See, Sweep, WatchBacklogged,
 };
 use bsv_invoicing::{
-    Chain, Event, EventKind, FollowedUntil, IncomingPayment, InvoiceDraft, InvoiceQuery,
-    InvoiceState, KeyPath, OutgoingPayment, OutgoingState, Purpose, RedbWalletStore, Timestamp,
-    TransactionState, UserDraft, Wallet, WalletSettings, WalletStore, WalletStoreError,
+    Chain, Event, EventKind, FollowedUntil, Holdings, IncomingPayment, IncomingState, InvoiceDraft,
+    InvoiceQuery, InvoiceState, KeyPath, OutgoingPayment, OutgoingState, Purpose, ReceiptKey,
+    RedbWalletStore, Timestamp, TransactionState, UserDraft, Wallet, WalletSettings, WalletStore,
+    WalletStoreError,
 };
 use bsv_store::{DatabaseOptions, DirLock, Keystore, PlainKeys};
 use bsv_tx::Network;
@@ -148,7 +149,7 @@ async fn all_that_version_1_wrote_is_found() {
         assert_as_written(&wallet, &copy).await;
         wallet.events(0, 99).await.unwrap()
     };
-    assert_eq!(copy.version(), 8);
+    assert_eq!(copy.version(), 9);
     let mut written: Vec<_> = copy
         .expected("invoices")
         .iter()
@@ -274,6 +275,7 @@ async fn answer(wallet: &Wallet, path: &str) -> Value {
             let payment = |it: &IncomingPayment| {
                 json!({
                     "txid": it.txid.to_string(),
+                    "vout": it.vout,
                     "satoshis": it.satoshis,
                     "state": it.state.name(),
                     "receivedAt": it.received_at,
@@ -285,6 +287,11 @@ async fn answer(wallet: &Wallet, path: &str) -> Value {
         }
         _ => panic!("{path}"),
     }
+}
+
+/// Whether `tests/tests/keeping` alone asks for it.
+fn is_asked_of_servers_only(path: &str) -> bool {
+    ["settlement", "outgoing", "withdrawals"].iter().any(|word| path.contains(word))
 }
 
 async fn payments_by(wallet: &Wallet) -> Value {
@@ -309,21 +316,28 @@ async fn payments_by(wallet: &Wallet) -> Value {
 
 #[tokio::test]
 async fn later_versions_say_the_same_as_ever() {
-    for version in 2..=7 {
+    for version in 2..=8 {
         let copy = Copy::of(&format!("version-{version}"));
         assert_eq!(copy.version(), version);
         // The first time it is migrated, the second time there is nothing to migrate.
         for _ in 0..2 {
             let wallet = copy.wallet().await;
             let written = copy.written();
-            for (path, answered) in written["wallet"].as_object().unwrap() {
-                assert_eq!(answer(&wallet, path).await, *answered, "{version}: {path}");
+            let asked = written["wallet"].as_object().unwrap().iter();
+            for (path, answered) in asked.filter(|(path, _)| !is_asked_of_servers_only(path)) {
+                let mut found = answer(&wallet, path).await;
+                if version < 8 && path.ends_with("/payments") {
+                    for payment in found.as_array_mut().unwrap() {
+                        payment.as_object_mut().unwrap().remove("vout");
+                    }
+                }
+                assert_eq!(found, *answered, "{version}: {path}");
             }
             if let Some(payments) = written.get("payments") {
                 assert_eq!(payments_by(&wallet).await, *payments, "{version}");
             }
             drop(wallet);
-            assert_eq!(copy.version(), 8);
+            assert_eq!(copy.version(), 9);
         }
     }
 }
@@ -331,7 +345,7 @@ async fn later_versions_say_the_same_as_ever() {
 /// The sum of what can be spent, and of what is reserved, as the items of the books say.
 #[tokio::test]
 async fn the_books_of_all_versions_fit_together() {
-    for version in 1..=7 {
+    for version in 1..=8 {
         let copy = Copy::of(&format!("version-{version}"));
         let store = copy.store();
         let step = move |counting: &mut u64, item| match item {
@@ -341,7 +355,8 @@ async fn the_books_of_all_versions_fit_together() {
                 assert_eq!(it.proof.is_some(), it.state.block().is_some(), "{it:?}");
                 for coin in &it.coins {
                     let spender = coin.spender.as_ref();
-                    let can_be_chosen = spender.is_none() && it.state.can_be_spent();
+                    let is_free = spender.is_none() && it.state.can_be_spent();
+                    let can_be_chosen = is_free && !coin.is_immature;
                     assert_eq!(coin.is_spendable, can_be_chosen, "{it:?}");
                     assert!(spender.is_none_or(|spender| spender.is_listed), "{it:?}");
                     let is_spent =
@@ -353,10 +368,10 @@ async fn the_books_of_all_versions_fit_together() {
             }
             LedgerItem::PaidInvoice { number, has_payment } => assert!(has_payment, "{number}"),
             LedgerItem::Totals(totals) => {
-                assert_eq!(totals.balance, *counting);
+                assert_eq!(totals.holdings.balance(), *counting);
                 assert_eq!((totals.transactions, totals.raw), (totals.raw, totals.transactions));
                 assert!(!totals.is_invoice_beyond_last);
-                assert_eq!(totals.account == 0, version < 6);
+                assert_eq!(totals.account == 0, ![6, 7].contains(&version));
             }
         };
         store.verify(FoldLedger { start: 0, step }).await.unwrap();
@@ -530,4 +545,22 @@ async fn copy_backlog(store: &RedbWalletStore) -> Vec<(KeyPath, u32)> {
         store.execute(WatchBacklogged { from, hashes }).await.unwrap();
     }
     rows
+}
+
+/// Of the fixture, what is in blocks, in the mempool, and too young to be spent; and what a user was paid.
+#[tokio::test]
+async fn older_stores_know_what_they_hold_and_what_pays_no_invoice() {
+    let wallet = Copy::of("version-8").wallet().await;
+    let held = Holdings {
+        confirmed: 15_952,
+        unconfirmed: 5_976,
+        immature: 5_000_000_200,
+        coins: 4,
+        ..Holdings::default()
+    };
+    assert_eq!(wallet.holdings().await.unwrap(), held);
+    let before = ReceiptKey { maker: u64::MAX, vout: 0 };
+    let receipts = wallet.unassigned_receipts(before, 9).await.unwrap();
+    let told = receipts.iter().map(|it| (it.user, it.payment.satoshis, it.payment.state));
+    assert_eq!(told.collect::<Vec<_>>(), [(Some(1), 4_000, IncomingState::Mined)]);
 }

@@ -8,7 +8,8 @@ use thiserror::Error;
 use crate::alias::Alias;
 use crate::coinbase2::Coinbase2Error;
 use crate::operator_members::OperatorMembersError;
-use crate::store::{Announcement, IdentityStoreError};
+use crate::state::Announcement;
+use crate::store::IdentityStoreError;
 
 /// Why an operation on miner identities failed. What failed has left nothing behind, unless it is
 /// [`Unsettled`](Self::Unsettled).
@@ -21,6 +22,17 @@ pub enum Error {
     /// There is such an alias already.
     #[error("alias \"{0}\" exists already")]
     AliasExists(Alias),
+    /// There was such an alias, and it is not used again.
+    #[error("alias \"{0}\" was deleted, and is not used again: take another name")]
+    AliasDeleted(Alias),
+    /// The identity is there, and cannot be used.
+    #[error("alias \"{alias}\" cannot be used: {reason}")]
+    Broken {
+        /// The identity.
+        alias: Alias,
+        /// What is missing or damaged.
+        reason: String,
+    },
     /// The identity signs nothing but documents.
     #[error("blind signing is off for alias \"{0}\"")]
     BlindSigningOff(Alias),
@@ -41,6 +53,9 @@ pub enum Error {
     /// All miner ids of the identity are revoked, and a block has shown it.
     #[error("alias \"{0}\" is closed: all its miner ids are revoked")]
     Closed(Alias),
+    /// What is deleted has to be revoked for good before.
+    #[error("alias \"{0}\" is not closed: revoke it first")]
+    NotClosed(Alias),
     /// What was asked for is there in the other generation of the protocol only.
     #[error("alias \"{alias}\" is of protocol {protocol}, which has no such thing")]
     OtherProtocol {
@@ -49,6 +64,12 @@ pub enum Error {
         /// The generation that it is of.
         protocol: &'static str,
     },
+    /// Another copy of the identity has gone further.
+    #[error(
+        "alias \"{0}\" is an older copy: the node knows a later key of it, or its end. \
+         Go on with the newest copy of the data directory, or restore the newest backup"
+    )]
+    StaleCopy(Alias),
     /// Documents can announce one thing at a time.
     #[error(
         "{} of alias \"{alias}\" has not been seen in a block yet: \
@@ -84,7 +105,7 @@ pub enum Error {
     /// A revocation is recorded, and the node has not taken it.
     #[error(
         "the revocation of alias \"{alias}\" is recorded, but the node was not told: {source}; \
-         the same command again tells it"
+         the server tells it as soon as it answers, and so does the same command again"
     )]
     RevocationUntold {
         /// The identity.

@@ -1,4 +1,5 @@
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
@@ -13,7 +14,7 @@ use crate::error::Error;
 use crate::job_data::{BlockBindJob, JobData};
 use crate::miner_info::MinerInfo;
 use crate::output_script;
-use crate::store::{IdentityRecord, MinerInfoRecord, Protocol, Vctx};
+use crate::state::{Exposure, IdentityRecord, MinerInfoRecord, Protocol, Reference, Vctx};
 use crate::succession::Succession;
 use crate::template_cache::{TemplateCache, TemplateKey};
 
@@ -25,6 +26,10 @@ use crate::template_cache::{TemplateCache, TemplateKey};
 pub struct Identity {
     alias: Alias,
     state: RwLock<State>,
+    /// Whether the node knows more of the identity than this copy of it.
+    is_stale: AtomicBool,
+    /// Whether older copies make no documents.
+    refuses_if_stale: Arc<AtomicBool>,
 }
 
 /// What holds between two changes of an identity.
@@ -33,9 +38,16 @@ pub(crate) struct State {
     pub(crate) record: IdentityRecord,
     pub(crate) current_key: Arc<PrivateKey>,
     pub(crate) previous_key: Arc<PrivateKey>,
+    /// Earlier keys that may still sign references, by their numbers.
+    earlier_keys: BTreeMap<u32, Arc<PrivateKey>>,
     /// What all documents have in common, or why there are none.
     common: Result<Common, Obstacle>,
+    /// How much is announced and was not seen in a block.
+    announced: usize,
+    /// What [`Identity::is_valid`] answers.
     handed_out: AtomicBool,
+    /// Whether a document was handed out since then by this process.
+    was_handed_out: AtomicBool,
     answers: TemplateCache,
 }
 
@@ -66,22 +78,43 @@ impl State {
                 common_miner_info(&record, miner_info, &previous_key)
             }
         };
+        let announced = record.announcements().len();
         let handed_out = AtomicBool::new(record.handed_out);
+        let was_handed_out = AtomicBool::new(false);
         let answers = TemplateCache::default();
-        Self { record, current_key, previous_key, common, handed_out, answers }
+        Self {
+            record,
+            current_key,
+            previous_key,
+            earlier_keys: BTreeMap::new(),
+            common,
+            announced,
+            handed_out,
+            was_handed_out,
+            answers,
+        }
+    }
+
+    pub(crate) fn with_earlier_keys(self, earlier_keys: BTreeMap<u32, Arc<PrivateKey>>) -> Self {
+        Self { earlier_keys, ..self }
     }
 
     /// The same keys, with another record.
     fn with_record(&self, record: IdentityRecord) -> Self {
         let (current_key, previous_key) = (&self.current_key, &self.previous_key);
-        let state = Self::new(record, Arc::clone(current_key), Arc::clone(previous_key));
+        let state = Self::new(record, Arc::clone(current_key), Arc::clone(previous_key))
+            .with_earlier_keys(self.earlier_keys.clone());
         state.keep_hand_out(self);
         state
     }
 
     /// Takes over that a document was handed out, which may not have been noted on the disk yet.
     pub(crate) fn keep_hand_out(&self, before: &Self) {
-        self.handed_out.fetch_or(before.handed_out.load(Ordering::Relaxed), Ordering::Relaxed);
+        for (flag, before) in
+            [(&self.handed_out, &before.handed_out), (&self.was_handed_out, &before.was_handed_out)]
+        {
+            flag.fetch_or(before.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
     }
 
     fn common(&self, alias: &Alias) -> Result<&Common, Error> {
@@ -92,6 +125,21 @@ impl State {
             }
             Obstacle::Closed => Error::Closed(alias.clone()),
         })
+    }
+
+    /// The key that signs references to a miner-info transaction: the one that has signed the first, or else the last
+    /// document that was handed out. With the current key nodes would not take a document that another has signed.
+    fn reference_key(&self, miner_info: &Txid) -> (u32, &PrivateKey) {
+        let current = (self.record.current_key().number, &*self.current_key);
+        let Some(own) = self.record.miner_info() else { return current };
+        let noted = own.references.iter().find(|noted| noted.miner_info == *miner_info);
+        let number = match noted {
+            Some(noted) => Some(noted.key),
+            None if self.handed_out.load(Ordering::Relaxed) => None,
+            None => own.document_key,
+        };
+        let earlier = number.and_then(|number| Some((number, &**self.earlier_keys.get(&number)?)));
+        earlier.unwrap_or(current)
     }
 
     fn sign(&self, document: &Document) -> Script {
@@ -146,8 +194,9 @@ fn common_miner_info(
 }
 
 impl Identity {
-    pub(crate) fn new(alias: Alias, state: State) -> Self {
-        Self { alias, state: RwLock::new(state) }
+    pub(crate) fn new(alias: Alias, state: State, refuses_if_stale: Arc<AtomicBool>) -> Self {
+        let is_stale = AtomicBool::new(false);
+        Self { alias, state: RwLock::new(state), is_stale, refuses_if_stale }
     }
 
     /// The alias.
@@ -223,6 +272,7 @@ impl Identity {
         job_data: &JobData,
     ) -> Result<Arc<[u8]>, Error> {
         check_height(height)?;
+        self.check_may_sign()?;
         let key = TemplateKey::Document {
             height,
             coinbase2: coinbase2.into(),
@@ -243,8 +293,9 @@ impl Identity {
 
     /// `coinbase2` with one output more, which refers to the miner-info transaction, of generation
     /// 1.0, and binds it to the block that `job` tells the place of. All else is byte for byte as it
-    /// was.
-    pub fn coinbase2_with_reference(
+    /// was. [`MinerIds::coinbase2_with_reference`](crate::MinerIds::coinbase2_with_reference) makes later references to
+    /// the same transaction be signed by the same key.
+    pub fn preview_coinbase2_with_reference(
         &self,
         miner_info_txid: Txid,
         coinbase2: &[u8],
@@ -262,7 +313,7 @@ impl Identity {
                 return Err(self.other_protocol("0.2"));
             };
             let reference = CoinbaseReference::sign(
-                &state.current_key,
+                state.reference_key(&miner_info_txid).1,
                 miner_info_txid,
                 &coinbase2,
                 &job.previous_block,
@@ -270,6 +321,39 @@ impl Identity {
             );
             Ok(coinbase2.with_output(&reference.to_script())?)
         })
+    }
+
+    /// Whether it is on the disk which key signs references to a miner-info transaction.
+    pub fn has_noted_reference(&self, miner_info: &Txid) -> bool {
+        let state = self.state();
+        let references = state.record.miner_info().map(|own| &own.references);
+        references.is_some_and(|all| all.iter().any(|noted| noted.miner_info == *miner_info))
+    }
+
+    /// What is to be noted of the key that signs references to a miner-info transaction.
+    pub(crate) fn reference(&self, miner_info: Txid) -> Reference {
+        Reference { miner_info, key: self.state().reference_key(&miner_info).0 }
+    }
+
+    /// How much documents announce that no block was seen to show yet.
+    pub fn announced(&self) -> usize {
+        self.state().announced
+    }
+
+    /// Whether it is revoked, and the node was not told.
+    pub(crate) fn has_untold(&self) -> bool {
+        let state = self.state();
+        match &state.record.protocol {
+            Protocol::Vctx(vctx) => matches!(vctx, Vctx::Revoking(_, None)),
+            Protocol::MinerInfo(own) => {
+                !own.is_closed && own.revocation.is_some_and(|revocation| !revocation.is_told)
+            }
+        }
+    }
+
+    /// Whether the operator of an identity of generation 1.0 has set no data that documents could refer to.
+    pub fn lacks_data(&self) -> bool {
+        self.state().record.miner_info().is_some_and(|record| record.data.is_empty())
     }
 
     /// The scripts of the outputs that carry the operator's data, which documents of generation 1.0
@@ -282,9 +366,34 @@ impl Identity {
     }
 
     /// Whether a document has been handed out since the last change of keys or revocation, so that
-    /// what a caller sees is what blocks announce (the older generator's `isvalid`).
+    /// what a caller sees is what blocks announce (the older generator's `isvalid`). What is revoked, closed or an
+    /// older copy is not valid.
     pub fn is_valid(&self) -> bool {
-        self.state().handed_out.load(Ordering::Relaxed)
+        let state = self.state();
+        let makes_documents = matches!(state.common, Ok(_) | Err(Obstacle::NoVctx));
+        state.handed_out.load(Ordering::Relaxed) && makes_documents && !self.is_stale()
+    }
+
+    /// Whether the node knows more of the identity than this copy of it: another one has gone further.
+    pub fn is_stale(&self) -> bool {
+        self.is_stale.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn note_stale(&self, is_stale: bool) {
+        match (self.is_stale.swap(is_stale, Ordering::Relaxed), is_stale) {
+            (false, true) => tracing::error!("{}", Error::StaleCopy(self.alias.clone())),
+            (true, false) => {
+                tracing::info!("the node knows no more of alias {} than this copy", self.alias);
+            }
+            _ => {}
+        }
+    }
+
+    fn check_may_sign(&self) -> Result<(), Error> {
+        match self.is_stale() && self.refuses_if_stale.load(Ordering::Relaxed) {
+            true => Err(Error::StaleCopy(self.alias.clone())),
+            false => Ok(()),
+        }
     }
 
     fn output_script_from(
@@ -294,6 +403,7 @@ impl Identity {
         data_txid: Option<Txid>,
     ) -> Result<Arc<[u8]>, Error> {
         check_height(height)?;
+        self.check_may_sign()?;
         state.answers.get_or_make(&TemplateKey::Script { height, data_txid }, || {
             let script = match (state.common(&self.alias)?, data_txid) {
                 (Common::Document(common), None) => {
@@ -322,16 +432,30 @@ impl Identity {
     fn hand_out<T>(&self, make: impl FnOnce(&State) -> Result<T, Error>) -> Result<T, Error> {
         let state = self.state();
         let made = make(&state)?;
-        if !state.handed_out.load(Ordering::Relaxed) {
+        if !state.was_handed_out.load(Ordering::Relaxed) {
             state.handed_out.store(true, Ordering::Relaxed);
+            state.was_handed_out.store(true, Ordering::Relaxed);
         }
         Ok(made)
+    }
+
+    /// Whether it is on the disk that nobody was shown a document.
+    pub fn is_kept_on_record(&self) -> bool {
+        self.state().record.exposure == Exposure::Kept
+    }
+
+    /// Whether no document was ever handed out.
+    pub(crate) fn is_kept(&self) -> bool {
+        let state = self.state();
+        state.record.exposure == Exposure::Kept && !state.was_handed_out.load(Ordering::Relaxed)
     }
 
     /// The number of the current key, if a document was handed out and the record does not say so.
     pub(crate) fn unrecorded_hand_out(&self) -> Option<u32> {
         let state = self.state();
-        let is_unrecorded = state.handed_out.load(Ordering::Relaxed) && !state.record.handed_out;
+        let record = &state.record;
+        let is_noted = record.handed_out && record.exposure != Exposure::Kept;
+        let is_unrecorded = state.was_handed_out.load(Ordering::Relaxed) && !is_noted;
         is_unrecorded.then_some(state.record.current_key().number)
     }
 
@@ -339,6 +463,9 @@ impl Identity {
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         if state.record.current_key().number == key_number {
             state.record.handed_out = true;
+            if state.record.exposure == Exposure::Kept {
+                state.record.exposure = Exposure::HandedOut;
+            }
         }
     }
 

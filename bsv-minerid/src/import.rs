@@ -3,6 +3,7 @@
 mod files;
 mod identity;
 mod miner_info;
+mod outcome;
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +12,8 @@ use bsv_tx::{Network, PrivateKey, Txid};
 use serde::Deserialize;
 
 use self::files::{fault, parse, read, read_contact, read_keys};
-use self::identity::{OlderIdentity, OlderProtocol};
+pub(crate) use self::identity::{OlderIdentity, OlderProtocol};
+pub use self::outcome::{Import, VctxFinding};
 use crate::alias::Alias;
 use crate::error::Error;
 
@@ -56,11 +58,16 @@ fn read_identity(dir: &Path, keystore: &Path) -> Result<OlderIdentity, Error> {
     if dir.join(miner_info::KEY_NAMES).exists() {
         return miner_info::read_identity(alias, dir, keystore);
     }
+    let vctx = read_vctx(&dir.join("vctx"))?;
+    let keys = read_keys(&alias, &dir.join("aliases"), keystore)?;
     Ok(OlderIdentity {
-        keys: read_keys(&alias, &dir.join("aliases"), keystore)?,
+        // It does not tell what blocks have shown.
+        acknowledged: keys.last().map(|(number, _)| *number).unwrap_or_default(),
+        keys,
         handed_out: true,
         operator: read_contact(&dir.join("config"))?,
-        protocol: OlderProtocol::Vctx(read_vctx(&dir.join("vctx"))?),
+        vctx: if vctx.is_some() { VctxFinding::NotAsked } else { VctxFinding::None },
+        protocol: OlderProtocol::Vctx(vctx),
         alias,
     })
 }

@@ -59,6 +59,9 @@ pub struct JobDataError {
     reason: String,
 }
 
+/// What pools send in place of fees that they do not tell.
+const EMPTY: [&str; 3] = ["\"\"", "0", "false"];
+
 /// The most Merkle branches a block can have: 2^32 transactions are beyond any block.
 const MAX_MERKLE_BRANCHES: usize = 32;
 
@@ -109,7 +112,7 @@ impl JobData {
         if let Some(info) = job.get_info {
             data.read_get_info(info)?;
         }
-        if let Some(spec) = job.fee_spec {
+        if let Some(spec) = job.fee_spec.filter(|spec| !EMPTY.contains(&spec.get())) {
             let member = "jobData.feeSpec";
             let spec =
                 CanonicalJson::from_text(spec.get()).map_err(|error| invalid(member, error))?;
@@ -183,9 +186,18 @@ fn member<T: DeserializeOwned>(
     serde_json::from_str(value.get()).map_err(|_| invalid(member, expected))
 }
 
+/// A number, or a text of its digits. An empty text is none.
 fn integer(name: &'static str, value: Option<&RawValue>) -> Result<Option<u64>, JobDataError> {
+    let Some(value) = value else { return Ok(None) };
+    let text = value.get();
+    let digits = match text.strip_prefix('"').and_then(|text| text.strip_suffix('"')) {
+        Some("") => return Ok(None),
+        Some(digits) => digits,
+        None => text,
+    };
+    let number = digits.bytes().all(|c| c.is_ascii_digit()).then(|| digits.parse().ok());
     let expected = "must be a whole number from 0 to 18446744073709551615";
-    value.map(|value| member(name, expected, value)).transpose()
+    number.flatten().map(Some).ok_or_else(|| invalid(name, expected))
 }
 
 fn previous_block(value: &RawValue) -> Result<BlockHash, JobDataError> {
@@ -258,6 +270,20 @@ mod tests {
     }
 
     #[test]
+    fn texts_of_digits_are_numbers_and_what_is_empty_is_absent() {
+        let numbers =
+            r#"{"miningCandidate":{"num_tx":"7","sizeWithoutCoinbase":"18446744073709551615"}}"#;
+        let info = BlockInfo { tx_count: 7, size_without_coinbase: u64::MAX };
+        assert_eq!(JobData::from_json(numbers).unwrap().block_info, Some(info));
+        for empty in ["\"\"", "0", "false", "null"] {
+            let text = format!(r#"{{"feeSpec":{empty}}}"#);
+            assert_eq!(JobData::from_json(&text), Ok(JobData::default()), "{text}");
+        }
+        let text = r#"{"miningCandidate":{"num_tx":"","sizeWithoutCoinbase":1}}"#;
+        assert_eq!(JobData::from_json(text), Ok(JobData::default()));
+    }
+
+    #[test]
     fn a_member_of_a_wrong_type_is_named() {
         let many = format!(r#"["{}"]"#, [HASH; 33].join(r#"",""#));
         for (member, value) in [
@@ -268,7 +294,9 @@ mod tests {
             ("miningCandidate.merkleProof", r#"["70f5"]"#),
             ("miningCandidate.merkleProof", "[null]"),
             ("miningCandidate.merkleProof", &many),
-            ("miningCandidate.num_tx", r#""1""#),
+            ("miningCandidate.num_tx", r#""1x""#),
+            ("miningCandidate.num_tx", r#""-1""#),
+            ("miningCandidate.num_tx", r#"" 1""#),
             ("miningCandidate.num_tx", "-1"),
             ("miningCandidate.num_tx", "1.0"),
             ("miningCandidate.sizeWithoutCoinbase", "18446744073709551616"),

@@ -96,6 +96,12 @@ fn string_end(text: &str) -> usize {
 /// among them; `/` and all other characters are not.
 pub(crate) fn write_string(out: &mut String, text: &str) {
     out.push('"');
+    write_escaped(out, text);
+    out.push('"');
+}
+
+/// Appends what stands between the quotation marks of a string literal.
+pub(crate) fn write_escaped(out: &mut String, text: &str) {
     for c in text.chars() {
         match c {
             '"' => out.push_str("\\\""),
@@ -111,7 +117,6 @@ pub(crate) fn write_string(out: &mut String, text: &str) {
             _ => out.push(c),
         }
     }
-    out.push('"');
 }
 
 #[cfg(test)]

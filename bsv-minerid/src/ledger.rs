@@ -2,6 +2,7 @@
 
 mod event;
 mod miner;
+mod recent;
 mod text;
 mod wire;
 
@@ -12,8 +13,10 @@ use serde::{Deserialize, Serialize};
 
 pub use self::event::{Entry, Event, Refusal};
 pub use self::miner::{Key, KeyState, Miner};
+pub use self::recent::Reputation;
 
 use self::miner::Place;
+use self::recent::RecentBlocks;
 use self::wire::Unchecked;
 use crate::verify::{Claim, RevocationKeys};
 
@@ -35,16 +38,18 @@ pub struct Ledger {
     /// Blocks that were in the chain and have left it.
     #[serde(with = "text::hashes")]
     orphans: BTreeSet<BlockHash>,
+    recent: RecentBlocks,
 }
 
 impl TryFrom<Unchecked> for Ledger {
     type Error = &'static str;
 
-    fn try_from(Unchecked { miners, keys, orphans }: Unchecked) -> Result<Self, Self::Error> {
-        if keys.values().any(|key| key.miner >= miners.len()) {
-            return Err("a miner id is of a miner that is not there");
+    fn try_from(unchecked: Unchecked) -> Result<Self, Self::Error> {
+        let Unchecked { miners, keys, orphans, recent } = unchecked;
+        if keys.values().any(|key| key.miner >= miners.len()) || !recent.is_of(miners.len()) {
+            return Err("a miner id or a block is of a miner that is not there");
         }
-        Ok(Self { miners, keys, orphans })
+        Ok(Self { miners, keys, orphans, recent })
     }
 }
 
@@ -73,31 +78,42 @@ impl Ledger {
         keys
     }
 
+    /// How often a miner was seen of late.
+    pub fn reputation(&self, miner: usize) -> Reputation {
+        self.recent.reputation(miner)
+    }
+
     /// Takes note of the next block of the chain, with the identity that a node takes from it.
     pub fn connect(&mut self, block: BlockHash, height: u32, claim: Option<&Claim>) -> Entry {
         self.orphans.remove(&block);
+        let place = Place { block, height };
         let Some(claim) = claim else {
+            self.recent.connect(place, None);
             return Entry { event: Event::NoIdentity, miner: None, revocation_key_roll: None };
         };
-        let place = Place { block, height };
-        match self.apply(place, claim) {
-            Ok((event, miner)) => {
-                let roll = claim.revocation_keys.filter(RevocationKeys::is_roll);
-                Entry { event, miner, revocation_key_roll: roll }
-            }
-            Err(refusal) => {
-                Entry { event: Event::Refused(refusal), miner: None, revocation_key_roll: None }
-            }
-        }
+        let (event, miner) = match self.apply(place, claim) {
+            Ok((event, miner)) => (event, Some(miner)),
+            Err(refusal) => (Event::Refused(refusal), None),
+        };
+        // Nodes count a block that revokes for the miner id before, or for none.
+        let counted = match &event {
+            Event::RevokedCompletely { .. } => None,
+            Event::RevokedPartially { .. } => miner.map(|miner| (miner, claim.previous_miner_id)),
+            _ => miner.map(|miner| (miner, claim.miner_id)),
+        };
+        self.recent.connect(place, counted);
+        let roll = claim.revocation_keys.filter(|keys| miner.is_some() && keys.is_roll());
+        Entry { event, miner, revocation_key_roll: roll }
     }
 
     /// Takes note that a block has left the chain: the latest that is still in it. What it has said
     /// stays known.
     pub fn disconnect(&mut self, block: BlockHash) {
         self.orphans.insert(block);
+        self.recent.disconnect(block);
     }
 
-    fn apply(&mut self, place: Place, claim: &Claim) -> Result<(Event, Option<usize>), Refusal> {
+    fn apply(&mut self, place: Place, claim: &Claim) -> Result<(Event, usize), Refusal> {
         self.check_revocation_keys(claim)?;
         let is_new_key = claim.miner_id != claim.previous_miner_id;
         match (&claim.compromised_miner_id, is_new_key) {
@@ -129,7 +145,7 @@ impl Ledger {
         &mut self,
         place: Place,
         claim: &Claim,
-    ) -> Result<(Event, Option<usize>), Refusal> {
+    ) -> Result<(Event, usize), Refusal> {
         let Some(key) = self.keys.get_mut(&claim.miner_id) else {
             let miner = self.miners.len();
             self.miners.push(Miner {
@@ -138,7 +154,7 @@ impl Ledger {
                 latest_miner_id: claim.miner_id,
             });
             self.keys.insert(claim.miner_id, Key::new(miner, place, claim));
-            return Ok((Event::First, Some(miner)));
+            return Ok((Event::First, miner));
         };
         if key.state != KeyState::Current {
             return Err(Refusal::NotCurrent { miner_id: key.miner_id, state: key.state });
@@ -149,10 +165,10 @@ impl Ledger {
         key.adopt(claim);
         let miner = key.miner;
         self.miners[miner].last_block = place.block;
-        Ok((Event::Continued, Some(miner)))
+        Ok((Event::Continued, miner))
     }
 
-    fn rotate(&mut self, place: Place, claim: &Claim) -> Result<(Event, Option<usize>), Refusal> {
+    fn rotate(&mut self, place: Place, claim: &Claim) -> Result<(Event, usize), Refusal> {
         let from = claim.previous_miner_id;
         let is_current = |key: &Key| key.state == KeyState::Current;
         let is_known = self.keys.get(&claim.miner_id).is_some_and(is_current);
@@ -167,7 +183,7 @@ impl Ledger {
         self.introduce(miner, place, claim);
         let event =
             if is_repeated { Event::RotationRepeated { from } } else { Event::Rotated { from } };
-        Ok((event, Some(miner)))
+        Ok((event, miner))
     }
 
     /// Revokes from the current key back to the compromised one; all, where that is none of them.
@@ -176,7 +192,7 @@ impl Ledger {
         place: Place,
         claim: &Claim,
         compromised: &str,
-    ) -> Result<(Event, Option<usize>), Refusal> {
+    ) -> Result<(Event, usize), Refusal> {
         let from = claim.previous_miner_id;
         let previous = self.keys.get(&from).ok_or(Refusal::UnknownPrevious(from))?;
         let miner = previous.miner;
@@ -198,20 +214,20 @@ impl Ledger {
             before.next = Some(claim.miner_id);
         }
         self.introduce(miner, place, claim);
-        Ok((Event::RevokedPartially { from, revoked: affected }, Some(miner)))
+        Ok((Event::RevokedPartially { from, revoked: affected }, miner))
     }
 
     fn revoke_completely(
         &mut self,
         place: Place,
         claim: &Claim,
-    ) -> Result<(Event, Option<usize>), Refusal> {
+    ) -> Result<(Event, usize), Refusal> {
         let key = self.keys.get(&claim.miner_id).ok_or(Refusal::UnknownPrevious(claim.miner_id))?;
         let miner = key.miner;
         let affected: Vec<_> = self.keys_of(miner).iter().map(|key| key.miner_id).collect();
         self.revoke(&affected);
         self.miners[miner].last_block = place.block;
-        Ok((Event::RevokedCompletely { revoked: affected }, Some(miner)))
+        Ok((Event::RevokedCompletely { revoked: affected }, miner))
     }
 
     fn revoke(&mut self, miner_ids: &[PublicKey]) {
@@ -220,6 +236,7 @@ impl Ledger {
                 key.state = KeyState::Revoked;
             }
         }
+        self.recent.forget(miner_ids);
     }
 
     /// Makes the miner id of `claim` the current one of a miner.

@@ -42,6 +42,7 @@
 //! ```
 
 mod alias;
+mod blocks;
 mod coinbase2;
 mod coinbase_reference;
 mod data_refs;
@@ -55,11 +56,16 @@ mod json_object;
 mod ledger;
 mod miner_ids;
 mod miner_info;
+mod observe;
 mod operator_members;
 mod output_script;
 mod revocation;
+mod rotation;
+mod state;
 mod store;
 mod succession;
+mod take_over;
+mod telling;
 mod template_cache;
 mod vctx;
 mod verify;
@@ -73,23 +79,31 @@ pub use data_refs::{DataRef, DataRefsError, DataScript, OperatorDataRef, Operato
 pub use document::{BlockBind, Document, DocumentError, Extensions, succession_digest};
 pub use error::Error;
 pub use identity::Identity;
+pub use import::{Import, VctxFinding};
 pub use job_data::{BlockBindJob, BlockInfo, JobData, JobDataError, MinerParams};
 pub use json::{CanonicalJson, JsonError};
 pub use json_object::{JsonObject, MinerContact};
-pub use ledger::{Entry, Event, Key, KeyState, Ledger, Miner, Refusal};
+pub use ledger::{Entry, Event, Key, KeyState, Ledger, Miner, Refusal, Reputation};
 pub use miner_ids::{MinerIds, RevokedMinerIds};
 pub use miner_info::{MinerInfo, MinerInfoError, MinerInfoScript, Revocation};
+pub use observe::{carries_identity, observe_miner_ids};
 pub use operator_members::{OperatorMembers, OperatorMembersError};
 pub use output_script::{IdentityScript, IdentityScriptError, MinerInfoScriptError};
-pub use revocation::{observe_miner_ids, revoke_miner_ids};
+pub use revocation::revoke_miner_ids;
+pub use rotation::rotate_miner_id;
+pub use state::{
+    Announcement, BlockRef, ChainView, Change, Exposure, IdentityRecord, KeyRecord,
+    MinerInfoRecord, Protocol, Reference, RevocationRecord, Rotation, Shown, Sighted, Sighting,
+    Sightings, Unseen, Vctx, VctxView,
+};
 pub use store::{
-    Announcement, IdentityRecord, IdentityStore, IdentityStoreError, KeyRecord, MinerIdView,
-    MinerInfoChange, MinerInfoRecord, OpenStoreError, Protocol, RedbIdentityStore,
-    RevocationRecord, Vctx, VctxView,
+    FoundIdentity, IdentityStore, IdentityStoreError, OpenStoreError, RedbIdentityStore,
 };
 pub use succession::Succession;
+pub use take_over::import_miner_ids;
 pub use vctx::{VctxSetup, observe_vctxs, revoke_vctx, set_up_vctx};
 pub use verify::{
-    BlockProof, Candidate, Check, Claim, Evidence, Finding, GatheredBlock, Generation,
-    MinerInfoEvidence, Outcome, Report, RevocationKeys, VctxState, Verdict, gather, verify,
+    BlockProof, Candidate, Check, Claim, DataCache, DataOutputs, Evidence, Finding, GatheredBlock,
+    Generation, MinerInfoEvidence, Outcome, Report, RevocationKeys, VctxState, Verdict, gather,
+    verify,
 };

@@ -1,24 +1,24 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use bsv_store::{AuditCheck, AuditEntry, KeyEvent, Keystore, KeystoreError};
-use bsv_tx::{
-    Address, ExtendedPrivateKey, KeyError, Network, OutPoint, PrivateKey, PublicKey, Transaction,
-};
+use bsv_tx::{Address, ExtendedPrivateKey, KeyError, Network, OutPoint, PrivateKey, PublicKey};
 
 use crate::alias::Alias;
+use crate::blocks::ReadBlocks;
 use crate::error::Error;
 use crate::identity::{Identity, State};
-use crate::import::OlderHome;
+use crate::import::{Import, OlderHome};
 use crate::json::CanonicalJson;
 use crate::json_object::MinerContact;
 use crate::operator_members::{CONTACT, EXTENSIONS, OperatorMembers, OperatorMembersError};
-use crate::store::{
-    Announcement, IdentityRecord, IdentityStore, IdentityStoreError, KeyRecord, Protocol,
-    RedbIdentityStore, Vctx, VctxView,
+use crate::state::{
+    Announcement, Change, IdentityRecord, KeyRecord, Protocol, Rotation, Vctx, VctxView,
 };
+use crate::store::{IdentityStore, IdentityStoreError, RedbIdentityStore};
 
 mod miner_info;
 
@@ -38,27 +38,56 @@ pub struct MinerIds<S = RedbIdentityStore> {
     changes: Mutex<()>,
     /// Those with a change that failed, and of which it could not be read what it has left.
     unsettled: Mutex<BTreeSet<Alias>>,
+    refuses_if_stale: Arc<AtomicBool>,
+    /// Those that could not be opened, and why.
+    broken: BTreeMap<Alias, BrokenIdentity>,
+    /// The last blocks that were read for what is announced.
+    pub(crate) read_blocks: ReadBlocks,
+}
+
+/// An identity that could not be opened.
+struct BrokenIdentity {
+    reason: String,
+    /// The names of its keys, where its record can be read.
+    key_names: Vec<String>,
 }
 
 impl<S: IdentityStore> MinerIds<S> {
-    /// Opens all identities in `store`, whose keys lie in `keystore`. Fails if a key that signs is
-    /// missing, damaged, or not the one on record.
+    /// Opens all identities in `store`, whose keys lie in `keystore`. One with a record that cannot be read, or with a
+    /// key that is missing, damaged, or not the one on record, is answered with [`Error::Broken`], and keeps no other
+    /// from working.
     pub fn open(
         store: S,
         keystore: impl Into<Arc<Keystore>>,
         network: Network,
     ) -> Result<Self, Error> {
-        let ids = Self {
+        let mut ids = Self {
             store,
             keystore: keystore.into(),
             network,
             identities: RwLock::default(),
             changes: Mutex::default(),
             unsettled: Mutex::default(),
+            refuses_if_stale: Arc::default(),
+            broken: BTreeMap::new(),
+            read_blocks: ReadBlocks::default(),
         };
         for (alias, record) in ids.store.identities()? {
-            let state = ids.load_state(&alias, record)?;
-            ids.add(alias, state);
+            if record.as_ref().is_ok_and(|record| record.is_deleted) {
+                continue;
+            }
+            let key_names = record.as_ref().map(|record| record.key_names(&alias));
+            let key_names = key_names.unwrap_or_default();
+            let loaded =
+                record.map_err(Error::from).and_then(|record| ids.load_state(&alias, record));
+            match loaded {
+                Ok(state) => ids.add(alias, state),
+                Err(error) => {
+                    let reason = error.to_string();
+                    tracing::error!("alias {alias} cannot be used: {reason}");
+                    ids.broken.insert(alias, BrokenIdentity { reason, key_names });
+                }
+            }
         }
         Ok(ids)
     }
@@ -83,10 +112,17 @@ impl<S: IdentityStore> MinerIds<S> {
         Ok(self.store.verify_audit_log()?)
     }
 
+    /// Makes older copies of identities refuse documents, or answer them, as they do at first. An identity that nodes
+    /// ignore costs nothing; a refusal may cost a caller its job.
+    pub fn refuse_if_stale(&self, refuses: bool) {
+        self.refuses_if_stale.store(refuses, Ordering::Relaxed);
+    }
+
     /// The names under which the keystore must hold keys.
     pub fn key_names(&self) -> Vec<String> {
         let names_of = |identity: Arc<Identity>| identity.record().key_names(identity.alias());
-        self.all().into_iter().flat_map(names_of).collect()
+        let names = self.all().into_iter().flat_map(names_of);
+        names.chain(self.broken.values().flat_map(|broken| broken.key_names.clone())).collect()
     }
 
     /// The network whose forms of keys and addresses are used.
@@ -97,13 +133,41 @@ impl<S: IdentityStore> MinerIds<S> {
     /// The identity that `alias` selects. Any text may be asked for.
     pub fn get(&self, alias: &str) -> Result<Arc<Identity>, Error> {
         let identities = self.identities.read().unwrap_or_else(PoisonError::into_inner);
-        identities.get(alias).cloned().ok_or_else(|| Error::UnknownAlias(alias.to_owned()))
+        identities.get(alias).cloned().ok_or_else(|| match self.broken.get_key_value(alias) {
+            Some((alias, broken)) => {
+                Error::Broken { alias: alias.clone(), reason: broken.reason.clone() }
+            }
+            None => Error::UnknownAlias(alias.to_owned()),
+        })
+    }
+
+    /// The identities that could not be opened, ordered by alias, and why.
+    pub fn broken(&self) -> impl Iterator<Item = (&Alias, &str)> {
+        self.broken.iter().map(|(alias, broken)| (alias, broken.reason.as_str()))
     }
 
     /// All identities, ordered by alias.
     pub fn all(&self) -> Vec<Arc<Identity>> {
         let identities = self.identities.read().unwrap_or_else(PoisonError::into_inner);
         identities.values().cloned().collect()
+    }
+
+    /// How much all identities announce that no block was seen to show yet.
+    pub fn announced(&self) -> usize {
+        let identities = self.identities.read().unwrap_or_else(PoisonError::into_inner);
+        identities.values().map(|identity| identity.announced()).sum()
+    }
+
+    /// Whether there is an identity of which nobody was shown a document.
+    pub fn has_kept(&self) -> bool {
+        let identities = self.identities.read().unwrap_or_else(PoisonError::into_inner);
+        identities.values().any(|identity| identity.is_kept_on_record())
+    }
+
+    /// Whether there is a revocation that the node was not told of.
+    pub fn has_untold(&self) -> bool {
+        let identities = self.identities.read().unwrap_or_else(PoisonError::into_inner);
+        identities.values().any(|identity| identity.has_untold())
     }
 
     /// Begins an identity of generation 0.2 with a new key, and answers the key.
@@ -118,30 +182,84 @@ impl<S: IdentityStore> MinerIds<S> {
 
     /// Gives an identity a new key, which the one until now vouches for, and answers the new key.
     ///
-    /// One of generation 1.0 announces one new key at a time: until a block was seen to show it, the
-    /// next is refused with [`Error::Unseen`].
+    /// An identity of which no document was handed out begins anew with the new key: nobody knows the one until now.
+    /// One of generation 1.0 announces one new key at a time: until a block was seen to show it, the next is refused
+    /// with [`Error::Unseen`]. [`rotate_miner_id`](crate::rotate_miner_id) asks a node first.
     pub fn rotate(&self, alias: &Alias) -> Result<PublicKey, Error> {
-        self.rotate_unless(alias, &[Announcement::Rotation])
+        self.rotate_unless(alias, &[Announcement::Rotation], Rotation::Succeed)
     }
 
     /// Gives an identity a new key even if no block was seen to show the last one. Documents of
     /// generation 1.0 then pass over that one: the last key that was seen vouches for the new one.
     /// If it turns out that a block has shown it, they go on from there.
     pub fn rotate_again(&self, alias: &Alias) -> Result<PublicKey, Error> {
-        self.rotate_unless(alias, &[])
+        self.rotate_unless(alias, &[], Rotation::Succeed)
     }
 
-    fn rotate_unless(&self, alias: &Alias, unseen: &[Announcement]) -> Result<PublicKey, Error> {
+    /// Gives an identity a new key that does not follow the one until now, which no block has shown.
+    pub(crate) fn rotate_as(&self, alias: &Alias, rotation: Rotation) -> Result<PublicKey, Error> {
+        self.rotate_unless(alias, &[], rotation)
+    }
+
+    fn rotate_unless(
+        &self,
+        alias: &Alias,
+        unseen: &[Announcement],
+        rotation: Rotation,
+    ) -> Result<PublicKey, Error> {
         let _changes = self.begin_change();
         let identity = self.get(alias.as_str())?;
+        self.record_hand_outs_of([Arc::clone(&identity)])?;
         let record = identity.record();
         let revocations = [Announcement::PartialRevocation, Announcement::CompleteRevocation];
         check_open(alias, &record)?;
+        check_newest(&identity)?;
+        // The older generator rotates identities of generation 0.2 whatever blocks have shown.
+        let unseen = record.miner_info().map_or(&[][..], |_| unseen);
         check_seen(alias, &record, &[&revocations, unseen].concat())?;
         let (key, _) = self.make_key(alias, record.last_key_number() + 1)?;
         let from = record.current_key().number;
-        self.follow_to_new_keys(&identity, self.store.rotate(alias, from, key))?;
+        let rotation = if identity.is_kept() { Rotation::Replace } else { rotation };
+        let change = Change::Rotate { rotation, from, key };
+        self.follow_to_new_keys(&identity, self.store.change(alias, &change))?;
         Ok(key.public_key)
+    }
+
+    /// Deletes an identity that is revoked for good. Its alias is not given to another identity. Its keys stay in the
+    /// keystore unless `with_keys` says otherwise; that of its validity check output stays in any case, since it owns
+    /// what spending that has left.
+    pub fn delete(&self, alias: &Alias, with_keys: bool) -> Result<(), Error> {
+        let _changes = self.begin_change();
+        let identity = self.get(alias.as_str())?;
+        let record = identity.record();
+        if !record.is_closed() {
+            return Err(Error::NotClosed(alias.clone()));
+        }
+        if let Err(error) = self.store.change(alias, &Change::Delete) {
+            return Err(self.failed(alias, error));
+        }
+        self.forget(alias);
+        for key in record.keys.iter().filter(|_| with_keys) {
+            let name = IdentityRecord::key_name(alias, key.number);
+            self.store.note_key_event(KeyEvent::Deleted, &name)?;
+            self.keystore.remove(&name)?;
+        }
+        Ok(())
+    }
+
+    fn forget(&self, alias: &Alias) {
+        self.identities.write().unwrap_or_else(PoisonError::into_inner).remove(alias);
+    }
+
+    /// Notes durably that somebody was shown a document of an identity. Before that, a rotation replaces its key instead
+    /// of announcing a new one; so a service notes it before it answers the first document.
+    pub fn note_shown(&self, alias: &Alias) -> Result<(), Error> {
+        self.change(alias, &Change::NoteShown)
+    }
+
+    /// Notes that a node knows an identity.
+    pub fn note_known(&self, alias: &Alias) -> Result<(), Error> {
+        self.change(alias, &Change::NoteKnown)
     }
 
     /// Sets keys of what the identity tells about its miner.
@@ -163,11 +281,34 @@ impl<S: IdentityStore> MinerIds<S> {
         Ok(contact)
     }
 
+    /// Takes keys away from what the identity tells about its miner.
+    pub fn remove_contact_keys(
+        &self,
+        alias: &Alias,
+        keys: &[String],
+    ) -> Result<MinerContact, Error> {
+        let mut contact = MinerContact::default();
+        self.change_operator(alias, |record, operator| {
+            contact = record.contact();
+            for key in keys {
+                if contact.get(key).is_none() {
+                    return Err(OperatorMembersError::NoContactKey(key.clone()).into());
+                }
+                contact.remove(key);
+            }
+            if contact.is_empty() {
+                operator.remove(CONTACT);
+                return Ok(());
+            }
+            let json = CanonicalJson::from_text(&contact.to_json());
+            Ok(operator.set(CONTACT, json.map_err(OperatorMembersError::Json)?)?)
+        })?;
+        Ok(contact)
+    }
+
     /// Switches on or off that an identity signs any digest. It signs documents in any case.
     pub fn set_blind_signing(&self, alias: &Alias, is_on: bool) -> Result<(), Error> {
-        let _changes = self.begin_change();
-        let identity = self.get(alias.as_str())?;
-        self.follow(&identity, self.store.set_blind_signing(alias, is_on))
+        self.change(alias, &Change::SetBlindSigning(is_on))
     }
 
     /// Sets the extensions of documents of generation 1.0, a JSON object.
@@ -191,24 +332,39 @@ impl<S: IdentityStore> MinerIds<S> {
         let record = identity.record();
         let mut operator = record.operator.clone();
         change(&record, &mut operator)?;
-        self.follow(&identity, self.store.set_operator(alias, &operator))
+        self.follow(&identity, self.store.change(alias, &Change::SetOperator(operator)))
     }
 
-    /// Takes over all identities of an older generator's home directory, or none of them, and
-    /// answers their aliases. Identities of generation 1.0 have revocation keys, which go into a
-    /// keystore of their own.
+    /// Takes over the identities of an older generator's home directory whose aliases are not there yet, all of them
+    /// or none, and tells of each alias what became of it. Identities of generation 1.0 have revocation keys, which go
+    /// into a keystore of their own. [`import_miner_ids`](crate::import_miner_ids) asks a node about the others'
+    /// validity check outputs first.
     pub fn import(
         &self,
         home: &Path,
         revocation_keys: Option<&Keystore>,
-    ) -> Result<Vec<Alias>, Error> {
-        let home = OlderHome::read(home)?;
+    ) -> Result<Vec<(Alias, Import)>, Error> {
+        self.take_over(OlderHome::read(home)?, revocation_keys)
+    }
+
+    pub(crate) fn take_over(
+        &self,
+        home: OlderHome,
+        revocation_keys: Option<&Keystore>,
+    ) -> Result<Vec<(Alias, Import)>, Error> {
         let _changes = self.begin_change();
-        for older in &home.identities {
-            self.check_new(&older.alias)?;
+        let (mut outcomes, mut new) = (Vec::new(), Vec::new());
+        for older in home.identities {
+            let outcome = match self.check_new(&older.alias) {
+                Ok(()) => older.as_taken_over(),
+                Err(Error::AliasDeleted(_)) => Import::Deleted,
+                Err(_) => older.as_known(self.store.identity(&older.alias).ok().as_ref()),
+            };
+            outcomes.push((older.alias.clone(), outcome));
+            new.extend(matches!(outcome, Import::TakenOver(_)).then_some(older));
         }
         let mut secrets = Vec::new();
-        for older in &home.identities {
+        for older in &new {
             let keys = older.secrets(self.network);
             secrets.extend(keys.into_iter().map(|(name, secret)| (&*self.keystore, name, secret)));
             let keys = older.revocation_secrets();
@@ -226,7 +382,7 @@ impl<S: IdentityStore> MinerIds<S> {
             take_over_secret(keystore, name, secret)?;
         }
         let records: Vec<_> =
-            home.identities.iter().map(|older| (older.alias.clone(), older.to_record())).collect();
+            new.iter().map(|older| (older.alias.clone(), older.to_record())).collect();
         let states: Vec<_> = records
             .iter()
             .map(|(alias, record)| self.load_state(alias, record.clone()))
@@ -239,7 +395,7 @@ impl<S: IdentityStore> MinerIds<S> {
         for (alias, state) in aliases.zip(states) {
             self.add(alias, state);
         }
-        Ok(home.identities.into_iter().map(|older| older.alias).collect())
+        Ok(outcomes)
     }
 
     /// Gives an identity a validity check output that was made elsewhere, with the key that can
@@ -254,7 +410,7 @@ impl<S: IdentityStore> MinerIds<S> {
         let identity = self.get(alias.as_str())?;
         let name = IdentityRecord::vctx_key_name(alias);
         take_over_secret(&self.keystore, &name, key.to_wif(self.network).as_bytes())?;
-        self.follow(&identity, self.store.record_vctx(alias, outpoint))
+        self.follow(&identity, self.store.change(alias, &Change::RecordVctx(outpoint)))
     }
 
     /// Notes durably which identities have handed out a document since their last rotation. A
@@ -262,19 +418,26 @@ impl<S: IdentityStore> MinerIds<S> {
     /// before a crash makes [`Identity::is_valid`] answer false until the next document.
     pub fn record_hand_outs(&self) -> Result<(), Error> {
         let _changes = self.begin_change();
-        let unrecorded: Vec<_> = self
-            .all()
+        self.record_hand_outs_of(self.all())
+    }
+
+    /// The same for some identities, before what tells of it is replaced.
+    fn record_hand_outs_of(
+        &self,
+        identities: impl IntoIterator<Item = Arc<Identity>>,
+    ) -> Result<(), Error> {
+        let unrecorded: Vec<_> = identities
             .into_iter()
             .filter_map(|identity| Some((identity.unrecorded_hand_out()?, identity)))
             .collect();
         if unrecorded.is_empty() {
             return Ok(());
         }
-        let keys: Vec<_> = unrecorded
+        let changes: Vec<_> = unrecorded
             .iter()
-            .map(|(number, identity)| (identity.alias().clone(), *number))
+            .map(|(number, identity)| (identity.alias().clone(), Change::NoteHandedOut(*number)))
             .collect();
-        self.store.note_handed_out(&keys)?;
+        self.store.change_all(&changes)?;
         for (number, identity) in unrecorded {
             identity.mark_hand_out_recorded(number);
         }
@@ -294,37 +457,13 @@ impl<S: IdentityStore> MinerIds<S> {
             Err(error) => return Err(error.into()),
         }
         let key = self.vctx_key(alias)?;
-        self.follow(&identity, self.store.await_vctx_funding(alias))?;
+        self.follow(&identity, self.store.change(alias, &Change::AwaitVctxFunding))?;
         Ok(Address::p2pkh(&key.public_key(), self.network))
     }
 
     pub(crate) fn vctx_key(&self, alias: &Alias) -> Result<PrivateKey, Error> {
         let name = IdentityRecord::vctx_key_name(alias);
         read_key(&self.keystore, &name, |text| PrivateKey::from_wif(text, self.network))
-    }
-
-    pub(crate) fn begin_vctx(&self, alias: &Alias, transaction: &Transaction) -> Result<(), Error> {
-        let _changes = self.begin_change();
-        let identity = self.get(alias.as_str())?;
-        self.follow(&identity, self.store.begin_vctx(alias, transaction))
-    }
-
-    pub(crate) fn abandon_vctx(&self, alias: &Alias) -> Result<(), Error> {
-        let _changes = self.begin_change();
-        let identity = self.get(alias.as_str())?;
-        self.follow(&identity, self.store.abandon_vctx(alias))
-    }
-
-    pub(crate) fn record_vctx(&self, alias: &Alias, outpoint: OutPoint) -> Result<(), Error> {
-        let _changes = self.begin_change();
-        let identity = self.get(alias.as_str())?;
-        self.follow(&identity, self.store.record_vctx(alias, outpoint))
-    }
-
-    pub(crate) fn revoke_vctx(&self, alias: &Alias, spending: &Transaction) -> Result<(), Error> {
-        let _changes = self.begin_change();
-        let identity = self.get(alias.as_str())?;
-        self.follow(&identity, self.store.revoke_vctx(alias, spending))
     }
 
     /// Notes what the chain shows of validity check outputs, and stops or resumes documents
@@ -334,18 +473,26 @@ impl<S: IdentityStore> MinerIds<S> {
         views: &[(Alias, OutPoint, VctxView)],
     ) -> Result<(), Error> {
         let _changes = self.begin_change();
-        self.store.note_vctx_views(views)?;
-        for (alias, outpoint, view) in views {
+        let change = |(alias, outpoint, view): &(Alias, OutPoint, VctxView)| {
+            (alias.clone(), Change::NoteVctxView(*outpoint, *view))
+        };
+        let changes: Vec<_> = views.iter().map(change).collect();
+        self.store.change_all(&changes)?;
+        for (alias, change) in &changes {
             let identity = self.get(alias.as_str())?;
             let mut record = identity.record();
-            if let Protocol::Vctx(Vctx::Recorded(recorded, known)) = &mut record.protocol
-                && recorded == outpoint
-            {
-                *known = *view;
+            if record.apply(change).is_ok() {
                 identity.replace_record(record);
             }
         }
         Ok(())
+    }
+
+    /// Makes a change that leaves the keys as they are.
+    pub(crate) fn change(&self, alias: &Alias, change: &Change) -> Result<(), Error> {
+        let _changes = self.begin_change();
+        let identity = self.get(alias.as_str())?;
+        self.follow(&identity, self.store.change(alias, change))
     }
 
     fn begin_change(&self) -> MutexGuard<'_, ()> {
@@ -355,10 +502,15 @@ impl<S: IdentityStore> MinerIds<S> {
     }
 
     fn check_new(&self, alias: &Alias) -> Result<(), Error> {
-        if self.get(alias.as_str()).is_ok() {
-            return Err(Error::AliasExists(alias.clone()));
+        match self.get(alias.as_str()) {
+            Err(Error::UnknownAlias(_)) => {}
+            Err(broken) => return Err(broken),
+            Ok(_) => return Err(Error::AliasExists(alias.clone())),
         }
-        Ok(())
+        match self.store.identity(alias) {
+            Ok(record) if record.is_deleted => Err(Error::AliasDeleted(alias.clone())),
+            _ => Ok(()),
+        }
     }
 
     fn create(
@@ -375,7 +527,8 @@ impl<S: IdentityStore> MinerIds<S> {
     }
 
     fn add(&self, alias: Alias, state: State) {
-        let identity = Arc::new(Identity::new(alias.clone(), state));
+        let identity =
+            Arc::new(Identity::new(alias.clone(), state, Arc::clone(&self.refuses_if_stale)));
         let mut identities = self.identities.write().unwrap_or_else(PoisonError::into_inner);
         identities.insert(alias, identity);
     }
@@ -448,6 +601,10 @@ impl<S: IdentityStore> MinerIds<S> {
             Err(IdentityStoreError::Unknown(_)) => return true,
             Err(_) => return false,
         };
+        if record.is_deleted {
+            self.forget(alias);
+            return true;
+        }
         let identity = self.get(alias.as_str()).ok();
         if let Some(identity) = &identity
             && identity.record().keys == record.keys
@@ -475,7 +632,23 @@ impl<S: IdentityStore> MinerIds<S> {
     fn load_state(&self, alias: &Alias, record: IdentityRecord) -> Result<State, Error> {
         let current_key = self.load_key(alias, record.current_key())?;
         let previous_key = self.load_key(alias, record.previous_key())?;
-        Ok(State::new(record, current_key, previous_key))
+        let earlier_keys = self.load_earlier_keys(alias, &record);
+        Ok(State::new(record, current_key, previous_key).with_earlier_keys(earlier_keys))
+    }
+
+    /// The keys that may still sign references. Without one the current key signs.
+    fn load_earlier_keys(
+        &self,
+        alias: &Alias,
+        record: &IdentityRecord,
+    ) -> BTreeMap<u32, Arc<PrivateKey>> {
+        let Some(own) = record.miner_info() else { return BTreeMap::new() };
+        let may_sign = |number| {
+            own.document_key == Some(number)
+                || own.references.iter().any(|noted| noted.key == number)
+        };
+        let keys = record.keys.iter().filter(|key| may_sign(key.number));
+        keys.filter_map(|key| Some((key.number, self.load_key(alias, key).ok()?))).collect()
     }
 
     fn load_key(&self, alias: &Alias, key: &KeyRecord) -> Result<Arc<PrivateKey>, Error> {
@@ -542,6 +715,14 @@ fn check_open(alias: &Alias, record: &IdentityRecord) -> Result<(), Error> {
     match record.miner_info() {
         Some(miner_info) if miner_info.is_closed => Err(Error::Closed(alias.clone())),
         _ => Ok(()),
+    }
+}
+
+/// Refuses what an older copy of an identity would do wrong.
+fn check_newest(identity: &Identity) -> Result<(), Error> {
+    match identity.is_stale() {
+        true => Err(Error::StaleCopy(identity.alias().clone())),
+        false => Ok(()),
     }
 }
 

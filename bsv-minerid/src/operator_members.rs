@@ -22,6 +22,9 @@ pub enum OperatorMembersError {
     /// The member has to be an object.
     #[error("\"{0}\" must be an object")]
     NotAnObject(&'static str),
+    /// There is nothing to take away.
+    #[error("minerContact has no key \"{0}\"")]
+    NoContactKey(String),
     /// References to data are set as such.
     #[error("\"dataRefs\" cannot be set among the extensions: set the data instead")]
     DataRefs,
@@ -69,6 +72,11 @@ impl OperatorMembers {
         }
         self.0.set(name, value);
         Ok(())
+    }
+
+    /// Takes a member away.
+    pub(crate) fn remove(&mut self, name: &str) {
+        self.0.remove(name);
     }
 
     /// The value of a member.

@@ -9,7 +9,8 @@ use bsv_tx::{
 use crate::alias::Alias;
 use crate::error::Error;
 use crate::miner_ids::MinerIds;
-use crate::store::{IdentityStore, Vctx, VctxView};
+use crate::state::{Change, Vctx, VctxView};
+use crate::store::IdentityStore;
 
 /// How far [`set_up_vctx`] has come.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,26 +71,54 @@ pub async fn set_up_vctx<S: IdentityStore>(
     }
     let key = ids.vctx_key(alias)?;
     let transaction = signed_vctx(&coins, &address, found_satoshis - fee, &key);
-    ids.begin_vctx(alias, &transaction)?;
+    ids.change(alias, &Change::BeginVctx(transaction.clone()))?;
     broadcast(ids, node, alias, transaction).await
 }
 
 /// Revokes an identity of generation 0.2: spends its validity check output to that output's own
 /// address, and answers the transaction. From then on it makes no documents. It can be repeated at
 /// any time, also after a crash: the same transaction is sent again.
+///
+/// Fails with [`Error::RevocationUntold`] where it is recorded and the network has not taken the transaction.
 pub async fn revoke_vctx<S: IdentityStore>(
     ids: &MinerIds<S>,
     node: &NodeRpc,
     alias: &Alias,
 ) -> Result<Txid, Error> {
-    let spending = match vctx_of(ids, alias)? {
-        Vctx::Revoking(_, spending) => spending,
+    match vctx_of(ids, alias)? {
+        Vctx::Revoking(..) => {}
         Vctx::Recorded(outpoint, VctxView { is_spent: true, .. }) => {
             return Err(Error::Revoked { alias: alias.clone(), outpoint });
         }
         Vctx::Recorded(outpoint, _) => {
+            let spending = match signed_revocation(ids, node, alias, outpoint).await {
+                Ok(spending) => Some(spending),
+                // Documents end all the same.
+                Err(Error::Node(error)) if !matches!(error, NodeError::Rejected { .. }) => None,
+                Err(error) => return Err(error),
+            };
+            ids.change(alias, &Change::RevokeVctx(spending))?;
+        }
+        _ => return Err(Error::NoVctx(alias.clone())),
+    }
+    spend_vctx(ids, node, alias).await.map_err(|error| match error {
+        Error::Node(source) => Error::RevocationUntold { alias: alias.clone(), source },
+        error => error,
+    })
+}
+
+/// Sends the transaction that spends the validity check output of a revoked identity. It is made when a node first tells
+/// what the output holds.
+async fn spend_vctx<S: IdentityStore>(
+    ids: &MinerIds<S>,
+    node: &NodeRpc,
+    alias: &Alias,
+) -> Result<Txid, Error> {
+    let spending = match vctx_of(ids, alias)? {
+        Vctx::Revoking(_, Some(spending)) => spending,
+        Vctx::Revoking(outpoint, None) => {
             let spending = signed_revocation(ids, node, alias, outpoint).await?;
-            ids.revoke_vctx(alias, &spending)?;
+            ids.change(alias, &Change::RevokeVctx(Some(spending.clone())))?;
             spending
         }
         _ => return Err(Error::NoVctx(alias.clone())),
@@ -99,8 +128,26 @@ pub async fn revoke_vctx<S: IdentityStore>(
         Ok(Broadcast::Accepted | Broadcast::AlreadyKnown) => Ok(txid),
         // A mined transaction whose output is spent is refused as if it were a double spend.
         Err(NodeError::Rejected { .. }) if node.transaction(&txid).await?.is_some() => Ok(txid),
-        Err(source) => Err(Error::RevocationUntold { alias: alias.clone(), source }),
+        Err(error) => Err(error.into()),
     }
+}
+
+/// Spends the validity check outputs of revoked identities that are still unspent, in blocks and in the mempool.
+async fn spend_revoked<S: IdentityStore>(ids: &MinerIds<S>, node: &NodeRpc) -> Result<(), Error> {
+    for identity in ids.all() {
+        let record = identity.record();
+        let Some(Vctx::Revoking(outpoint, _)) = record.vctx() else { continue };
+        if node.unspent_output(outpoint, Mempool::Include).await?.is_none() {
+            continue;
+        }
+        match spend_vctx(ids, node, identity.alias()).await {
+            Ok(txid) => tracing::info!("{txid} revokes alias {}", identity.alias()),
+            Err(error) => {
+                tracing::error!("alias {} cannot be revoked: {error}", identity.alias());
+            }
+        }
+    }
+    Ok(())
 }
 
 async fn signed_revocation<S: IdentityStore>(
@@ -125,11 +172,12 @@ fn vctx_of<S: IdentityStore>(ids: &MinerIds<S>, alias: &Alias) -> Result<Vctx, E
 }
 
 /// Asks the node once which validity check outputs are unspent, and stops or resumes documents
-/// accordingly. A service calls it whenever the chain has a new tip, which it answers.
+/// accordingly. Spends those of revoked identities. A service calls it whenever the chain has a new tip, which it answers.
 pub async fn observe_vctxs<S: IdentityStore>(
     ids: &MinerIds<S>,
     node: &NodeRpc,
 ) -> Result<ChainTip, Error> {
+    spend_revoked(ids, node).await?;
     let mut tip = node.tip().await?;
     loop {
         let views = look_at_vctxs(ids, node, tip).await?;
@@ -184,7 +232,7 @@ async fn broadcast<S: IdentityStore>(
         // A mined transaction whose outputs are spent is refused as if it were a double spend.
         Err(NodeError::Rejected { .. }) if node.transaction(&txid).await?.is_some() => {}
         Err(refused @ NodeError::Rejected { .. }) => {
-            ids.abandon_vctx(alias)?;
+            ids.change(alias, &Change::AbandonVctx)?;
             return Err(refused.into());
         }
         Err(unknown) => return Err(unknown.into()),
@@ -196,7 +244,7 @@ async fn broadcast<S: IdentityStore>(
             node.generate(1).await?;
         }
     }
-    ids.record_vctx(alias, outpoint)?;
+    ids.change(alias, &Change::RecordVctx(outpoint))?;
     if let Err(error) = observe_vctxs(ids, node).await {
         // Made and recorded it is; the service looks again at the next tip.
         tracing::warn!("cannot look at the VCTx of alias {alias} in the chain: {error}");

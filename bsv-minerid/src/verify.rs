@@ -5,10 +5,18 @@
 
 mod block;
 mod coinbase_document;
+mod data_outputs;
 mod data_refs;
+mod dynamic_document;
 mod gather;
+mod height;
 mod members;
 mod miner_info;
+mod miner_info_document;
+mod node_json;
+mod node_json_error;
+mod node_text;
+mod node_tokens;
 mod pushes;
 mod report;
 mod signatures;
@@ -18,6 +26,7 @@ use bsv_tx::Transaction;
 use bsv_tx::opcode::OP_PUSHDATA4;
 
 pub use block::{BlockProof, Evidence, MinerInfoEvidence, VctxState};
+pub use data_outputs::{DataCache, DataOutputs};
 pub use gather::{GatheredBlock, gather};
 pub use report::{
     Candidate, Check, Claim, Finding, Generation, Outcome, Report, RevocationKeys, Verdict,
@@ -48,7 +57,7 @@ pub fn verify(block: &BlockProof, evidence: &Evidence) -> Report {
     Report {
         block: block.header.block_hash(),
         height: block.height(),
-        findings: findings.0,
+        findings: findings.entered,
         candidates,
     }
 }

@@ -36,8 +36,8 @@ fn import(vectors: &Value, dir: &Path) -> MinerIds {
     let keystore = Keystore::open(&dir.join("keystore"), None, PlainKeys::Allowed, "test").unwrap();
     let store = RedbIdentityStore::open(&dir.join("minerid"), "test").unwrap();
     let ids = MinerIds::open(store, keystore, Network::Livenet).unwrap();
-    let aliases: Vec<_> =
-        ids.import(&home, None).unwrap().iter().map(ToString::to_string).collect();
+    let imported = ids.import(&home, None).unwrap();
+    let aliases: Vec<_> = imported.iter().map(|(alias, _)| alias.to_string()).collect();
     assert_eq!(aliases, ["contact", "first", "nl", "rot", "under_score"]);
     ids
 }

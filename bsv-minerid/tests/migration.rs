@@ -5,7 +5,9 @@
 use std::fs;
 use std::path::Path;
 
-use bsv_minerid::{Keystore, MinerContact, MinerIds, Network, PlainKeys, RedbIdentityStore};
+use bsv_minerid::{
+    Announcement, Keystore, MinerContact, MinerIds, Network, PlainKeys, RedbIdentityStore, Sighted,
+};
 use redb::{ReadableDatabase, TableDefinition};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -74,7 +76,7 @@ fn all_that_version_1_wrote_is_found() {
     let written: Value = serde_json::from_slice(&written).unwrap();
     assert_eq!(version(dir), 1);
     assert_eq!(known(&open(dir)), written);
-    assert_eq!(version(dir), 3);
+    assert_eq!(version(dir), 7);
     let ids = open(dir);
     assert_eq!(known(&ids), written);
     assert_eq!(found_keys(&ids), ids.key_names());
@@ -82,4 +84,23 @@ fn all_that_version_1_wrote_is_found() {
     let more = MinerContact::from_json(r#"{"more":1}"#).unwrap();
     let contact = ids.set_contact(&pool, &more).unwrap();
     assert!(contact.to_json().ends_with(r#","none":{},"more":1}"#), "{}", contact.to_json());
+}
+
+#[test]
+fn what_blocks_have_shown_is_found_where_version_6_wrote_it() {
+    let copy = copy_of("version-6");
+    assert_eq!(version(copy.path()), 6);
+    drop(open(copy.path()));
+    assert_eq!(version(copy.path()), 7);
+    let ids = open(copy.path());
+    let record = |alias: &str| ids.get(alias).unwrap().record();
+    let pool = record("pool");
+    assert_eq!((pool.announcements(), pool.sightings.acknowledged), (vec![], 2));
+    let [sighting] = &pool.sightings.recent[..] else { panic!("{:?}", pool.sightings) };
+    assert_eq!((sighting.block.height, sighting.sighted), (104, Sighted::Key { before: 1 }));
+    let announcing = record("announcing");
+    assert_eq!(announcing.announcements(), [Announcement::Rotation]);
+    assert_eq!((announcing.previous_key().number, announcing.current_key().number), (1, 2));
+    let older = record("older");
+    assert_eq!((older.announcements(), older.sightings.acknowledged), (vec![], 2));
 }

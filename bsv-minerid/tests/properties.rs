@@ -460,7 +460,7 @@ proptest! {
         let bytes = parts.write();
         let previous = BlockHash::from_bytes(previous_block);
         let job = BlockBindJob { previous_block: previous, merkle_branch };
-        let ask = || identity.coinbase2_with_reference(Txid::from_bytes(txid), &bytes, &job);
+        let ask = || identity.preview_coinbase2_with_reference(Txid::from_bytes(txid), &bytes, &job);
         let answer = ask().unwrap();
         prop_assert_eq!(&ask().unwrap(), &answer);
         let (satoshis, script) = Parts::read(&answer).outputs.pop().unwrap();

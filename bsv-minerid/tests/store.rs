@@ -5,8 +5,8 @@
 mod store_conformance;
 
 use bsv_minerid::{
-    IdentityRecord, IdentityStore, IdentityStoreError, KeyRecord, OperatorMembers, Protocol,
-    RedbIdentityStore, Vctx, VctxView,
+    Change, Exposure, IdentityRecord, IdentityStore, IdentityStoreError, KeyRecord,
+    OperatorMembers, Protocol, RedbIdentityStore, Sightings, Vctx, VctxView,
 };
 use bsv_store::StoreError;
 use bsv_tx::Transaction;
@@ -60,10 +60,13 @@ fn record_text(vctx: &str) -> String {
     let keys = format!(r#"[{{"number":1,"publicKey":"{KEY}"}}]"#);
     let operator = r#"{\"minerContact\":{\"name\":\"pool\"}}"#;
     let protocol = format!(r#"{{"vctx":{vctx}}}"#);
-    format!(r#"{{"keys":{keys},"handedOut":false,"operator":"{operator}","protocol":{protocol}}}"#)
+    let sightings = r#"{"acknowledged":1}"#;
+    format!(
+        r#"{{"keys":{keys},"handedOut":false,"sightings":{sightings},"operator":"{operator}","protocol":{protocol}}}"#
+    )
 }
 
-/// The form of schema version 2: a change of it takes a migration.
+/// The form of schema version 7: a change of it takes a migration.
 #[test]
 fn records_are_read_as_earlier_versions_wrote_them() {
     let outpoint = OUTPOINT.parse().unwrap();
@@ -87,13 +90,17 @@ fn records_are_read_as_earlier_versions_wrote_them() {
         let record = IdentityRecord {
             keys: vec![KeyRecord { number: 1, public_key: KEY.parse().unwrap() }],
             handed_out: false,
+            vouching: None,
+            exposure: Exposure::Known,
+            sightings: Sightings::of(1),
             blind_signing: true,
+            is_deleted: false,
             operator: OperatorMembers::from_json(r#"{"minerContact":{"name":"pool"}}"#).unwrap(),
             protocol: Protocol::Vctx(vctx),
         };
         let pool = "pool".parse().unwrap();
         assert_eq!(store.identity(&pool).unwrap(), record);
-        store.set_operator(&pool, &record.operator).unwrap();
+        store.change(&pool, &Change::SetOperator(record.operator.clone())).unwrap();
         drop(store);
         let database = Database::open(place.0.path().join("minerid.redb")).unwrap();
         let table = redb::ReadableDatabase::begin_read(&database).unwrap();
@@ -121,15 +128,19 @@ fn a_damaged_record_is_an_error_and_never_another_identity() {
     ] {
         let (_place, store) = store_of(&[("other", &right), ("pool", &damaged)]);
         let pool = "pool".parse().unwrap();
+        let mut identities = store.identities().unwrap().into_iter();
+        let (_, other) = identities.next().unwrap();
+        assert_eq!(other.unwrap(), store.identity(&"other".parse().unwrap()).unwrap());
+        let (alias, damage) = identities.next().unwrap();
+        assert_eq!(alias, pool);
         for error in [
-            store.identities().unwrap_err(),
+            damage.unwrap_err().into(),
             store.identity(&pool).unwrap_err(),
-            store.await_vctx_funding(&pool).unwrap_err(),
+            store.change(&pool, &Change::AwaitVctxFunding).unwrap_err(),
         ] {
             let is_damage = matches!(error, IdentityStoreError::Store(StoreError::Damaged(_)));
             assert!(is_damage, "{damaged}: {error}");
         }
-        store.identity(&"other".parse().unwrap()).unwrap();
     }
     let (_place, store) = store_of(&[("../pool", &right)]);
     assert!(store.identities().is_err());

@@ -20,6 +20,13 @@ pub(crate) struct BlockchainInfo {
     pub(crate) mediantime: u32,
 }
 
+/// `getblockchaininfo`, how far a node has come.
+#[derive(Deserialize)]
+pub(crate) struct SyncInfo {
+    pub(crate) blocks: u32,
+    pub(crate) headers: u32,
+}
+
 /// `gettxout`, where the output exists.
 #[derive(Deserialize)]
 pub(crate) struct TxOutInfo {

@@ -7,6 +7,7 @@ mod amount;
 mod answers;
 mod connection;
 mod error;
+mod hex_digits;
 mod rpc;
 mod transaction_feed;
 mod transport;

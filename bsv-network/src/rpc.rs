@@ -15,7 +15,8 @@ use serde_json::{Value, json};
 
 use crate::amount::Amount;
 use crate::answers::{
-    BlockchainInfo, Parsed, Settings, TransactionInfo, TxOutInfo, TxOutItem, TxOuts, Unspent, read,
+    BlockchainInfo, Parsed, Settings, SyncInfo, TransactionInfo, TxOutInfo, TxOutItem, TxOuts,
+    Unspent, read,
 };
 use crate::error::NodeError;
 use crate::transport::{NodeSettings, Repeatable, Transport};
@@ -205,6 +206,12 @@ impl NodeRpc {
     pub async fn tip(&self) -> Result<ChainTip, NodeError> {
         let info: BlockchainInfo = self.ask("getblockchaininfo", &NONE).await?;
         Ok(ChainTip { height: info.blocks, hash: info.bestblockhash, median_time: info.mediantime })
+    }
+
+    /// Whether the node has read all blocks that it has heard of (`getblockchaininfo`).
+    pub async fn has_all_blocks(&self) -> Result<bool, NodeError> {
+        let SyncInfo { blocks, headers } = self.ask("getblockchaininfo", &NONE).await?;
+        Ok(blocks == headers)
     }
 
     /// The output at `outpoint`, or `None` if it is spent or was never made (`gettxout`).

@@ -12,6 +12,8 @@ use zeromq::{Socket, SocketEvent, SocketRecv, SubSocket, ZmqMessage};
 const TOPIC: &str = "rawtx2";
 /// How long a connection may take to come about.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a node may take until it publishes to a new subscriber, which it does not confirm.
+const SUBSCRIBING: Duration = Duration::from_secs(2);
 
 /// A connection over which a node tells of transactions.
 pub struct TransactionFeed {
@@ -19,6 +21,8 @@ pub struct TransactionFeed {
     events: mpsc::Receiver<SocketEvent>,
     /// The number of the next message, as the node counts them.
     next: Option<u32>,
+    /// Whether the node has had the time to begin.
+    has_waited: bool,
 }
 
 /// What a node has published.
@@ -26,6 +30,9 @@ pub struct TransactionFeed {
 pub enum Published {
     /// A transaction.
     Transaction(Box<Transaction>),
+    /// The first message came, or none for two seconds. What the node has published since the connection came about
+    /// may be lost: look what the mempool has.
+    Begun,
     /// Messages were lost, or not understood: look what the mempool has.
     Gap,
 }
@@ -57,11 +64,20 @@ impl TransactionFeed {
         let connected = connected.map_err(|_| failed("it does not answer".to_owned()))?;
         connected.map_err(|error| failed(error.to_string()))?;
         socket.subscribe(TOPIC).await.map_err(|error| failed(error.to_string()))?;
-        Ok(Self { socket, events, next: None })
+        Ok(Self { socket, events, next: None, has_waited: false })
     }
 
     /// What the node publishes next.
     pub async fn next(&mut self) -> Result<Published, FeedError> {
+        if self.has_waited || self.next.is_some() {
+            return self.receive().await;
+        }
+        let first = timeout(SUBSCRIBING, self.receive()).await;
+        self.has_waited = true;
+        first.unwrap_or(Ok(Published::Begun))
+    }
+
+    async fn receive(&mut self) -> Result<Published, FeedError> {
         loop {
             tokio::select! {
                 biased;
@@ -86,9 +102,10 @@ impl TransactionFeed {
         let (Some(body), Some(number)) = (message.get(1), number.map(u32::from_le_bytes)) else {
             return Published::Gap;
         };
-        let expected = self.next.replace(number.wrapping_add(1));
-        if expected.is_some_and(|expected| expected != number) {
-            return Published::Gap;
+        match self.next.replace(number.wrapping_add(1)) {
+            None => return Published::Begun,
+            Some(expected) if expected != number => return Published::Gap,
+            Some(_) => {}
         }
         match Transaction::from_bytes(body) {
             Ok(transaction) => Published::Transaction(Box::new(transaction)),

@@ -18,6 +18,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::connection::Connector;
 use crate::error::NodeError;
+use crate::hex_digits;
 
 /// Where a node answers RPC, and as whom to ask it: `rpcHost`, `rpcPort`, `rpcUser` and
 /// `rpcPassword` of the configuration. `Debug` does not show the password.
@@ -415,10 +416,9 @@ impl AnswerStream<'_> {
             let digits = end.unwrap_or(self.text.len());
             let whole = digits - digits % 2;
             if whole > 0 {
-                let from = out.len();
-                out.resize(from + whole / 2, 0);
-                let not_hex = |_| NodeError::unexpected(&self.method, "not hexadecimal".to_owned());
-                hex::decode_to_slice(&self.text[..whole], &mut out[from..]).map_err(not_hex)?;
+                if !hex_digits::decode(&self.text[..whole], out) {
+                    return Err(NodeError::unexpected(&self.method, "not hexadecimal".to_owned()));
+                }
                 self.text.drain(..whole);
                 return Ok(true);
             }

@@ -19,6 +19,10 @@ pub use tokens::{TokenFileError, Tokens};
 use jwt::JwtError;
 use tokens::TokenError;
 
+use crate::surface::Surface;
+
+/// The header holds no token of any kind.
+const NOT_A_TOKEN: Denied = Denied::Invalid(TokenKind::Own);
 /// How `WWW-Authenticate` begins.
 const CHALLENGE: &str = "Bearer realm=\"bsv-server\"";
 
@@ -54,11 +58,20 @@ pub enum Denied {
     /// There is no token.
     Missing,
     /// The token is not one that was made, or has been revoked.
-    Invalid,
+    Invalid(TokenKind),
     /// The token has expired.
-    Expired,
+    Expired(TokenKind),
     /// The token is not for this.
     OutOfScope(Scope, Option<String>),
+}
+
+/// Who makes tokens of a form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TokenKind {
+    /// `bsv-cli token create`.
+    Own,
+    /// The callers of the older generator, with the key that they share with it.
+    OlderGenerator,
 }
 
 impl Access {
@@ -79,16 +92,17 @@ impl Access {
         let token = bearer_token(headers)?;
         if tokens::is_own(token) {
             let grants = self.tokens.grants_of(token).map_err(|error| match error {
-                TokenError::Unknown => Denied::Invalid,
-                TokenError::Expired => Denied::Expired,
+                TokenError::Unknown => Denied::Invalid(TokenKind::Own),
+                TokenError::Expired => Denied::Expired(TokenKind::Own),
             })?;
             return Ok(Caller::Bearer(grants));
         }
-        let key = self.config.jwt_key.as_ref().ok_or(Denied::Invalid)?;
+        let kind = TokenKind::OlderGenerator;
+        let key = self.config.jwt_key.as_ref().ok_or(Denied::Invalid(kind))?;
         let now = Timestamp::of_system().as_micros() / 1_000_000;
         key.check(token, now).map_err(|error| match error {
-            JwtError::Invalid => Denied::Invalid,
-            JwtError::Expired => Denied::Expired,
+            JwtError::Invalid => Denied::Invalid(kind),
+            JwtError::Expired => Denied::Expired(kind),
         })?;
         // The older generator knows neither scopes nor a wallet.
         let scopes = [Scope::MinerIdRead, Scope::MinerIdSign, Scope::MinerIdRotate];
@@ -129,9 +143,15 @@ impl Caller {
 }
 
 impl Denied {
-    pub(crate) fn status(&self) -> StatusCode {
+    /// Callers of the older generator make a new token when the miner identity listener answers with 403.
+    pub(crate) fn status(&self, surface: Surface) -> StatusCode {
         match self {
-            Self::Missing | Self::Invalid | Self::Expired => StatusCode::UNAUTHORIZED,
+            Self::Invalid(TokenKind::OlderGenerator) | Self::Expired(TokenKind::OlderGenerator)
+                if surface == Surface::MinerId =>
+            {
+                StatusCode::FORBIDDEN
+            }
+            Self::Missing | Self::Invalid(_) | Self::Expired(_) => StatusCode::UNAUTHORIZED,
             Self::OutOfScope(..) => StatusCode::FORBIDDEN,
         }
     }
@@ -140,8 +160,8 @@ impl Denied {
     pub(crate) fn code(&self) -> &'static str {
         match self {
             Self::Missing => "token-missing",
-            Self::Invalid => "token-invalid",
-            Self::Expired => "token-expired",
+            Self::Invalid(_) => "token-invalid",
+            Self::Expired(_) => "token-expired",
             Self::OutOfScope(..) => "scope-missing",
         }
     }
@@ -150,7 +170,7 @@ impl Denied {
     pub(crate) fn challenge(&self) -> HeaderValue {
         let text = match self {
             Self::Missing => CHALLENGE.to_owned(),
-            Self::Invalid | Self::Expired => format!("{CHALLENGE}, error=\"invalid_token\""),
+            Self::Invalid(_) | Self::Expired(_) => format!("{CHALLENGE}, error=\"invalid_token\""),
             Self::OutOfScope(scope, _) => {
                 format!("{CHALLENGE}, error=\"insufficient_scope\", scope=\"{}\"", scope.name())
             }
@@ -166,8 +186,8 @@ impl fmt::Display for Denied {
                 "a token is missing: send the header Authorization: Bearer with one that bsv-cli \
                  token create has made",
             ),
-            Self::Invalid => f.write_str("the token is not one that is accepted here"),
-            Self::Expired => f.write_str("the token has expired"),
+            Self::Invalid(_) => f.write_str("the token is not one that is accepted here"),
+            Self::Expired(_) => f.write_str("the token has expired"),
             Self::OutOfScope(scope, None) => {
                 write!(f, "the token lacks the scope {}", scope.name())
             }
@@ -182,9 +202,9 @@ fn bearer_token(headers: &HeaderMap) -> Result<&str, Denied> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let value = values.next().ok_or(Denied::Missing)?;
     let (scheme, token) =
-        value.to_str().ok().and_then(|value| value.split_once(' ')).ok_or(Denied::Invalid)?;
+        value.to_str().ok().and_then(|value| value.split_once(' ')).ok_or(NOT_A_TOKEN)?;
     if values.next().is_some() || !scheme.eq_ignore_ascii_case("bearer") {
-        return Err(Denied::Invalid);
+        return Err(NOT_A_TOKEN);
     }
     Ok(token.trim())
 }

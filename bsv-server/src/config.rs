@@ -21,8 +21,8 @@ use ipnet::IpNet;
 use secrecy::SecretString;
 
 pub use self::error::ConfigError;
-pub use self::settings::TlsFiles;
 use self::settings::{AuthSettings, PaymentsSettings, Settings, WalletSettings};
+pub use self::settings::{StaleCopy, TlsFiles};
 pub use self::shown::ShownSettings;
 use self::sources::absolute;
 pub use self::sources::{CONFIG_VARIABLE, ConfigSources, PASSPHRASE_VARIABLE};
@@ -88,6 +88,10 @@ pub struct MinerIdConfig {
     pub tls: Option<TlsFiles>,
     /// The directory of its store.
     pub data_dir: PathBuf,
+    /// For how long a request waits for the node, where it shows that there is a further block.
+    pub patience: Duration,
+    /// What becomes of documents of older copies of identities.
+    pub stale_copy: StaleCopy,
 }
 
 /// The wallet service.
@@ -190,6 +194,12 @@ impl Config {
                 address: local_address(&settings, is_protected)?,
                 tls: settings.tls.clone(),
                 data_dir: miner_id_data_path.clone().unwrap_or_default(),
+                patience: Duration::from_millis(u64::from(in_range(
+                    "minerid.askNodeMs",
+                    settings.minerid.ask_node_ms,
+                    0..=MAX_ASK_NODE_MS,
+                )?)),
+                stale_copy: settings.minerid.stale_copy,
             })
         } else {
             None
@@ -409,6 +419,8 @@ fn in_range(
 const MAX_EXPIRY_HOURS: u32 = 87_600;
 const MAX_CACHE_MEGABYTES: u32 = 1 << 16;
 const MAX_CHECK_HOURS: u32 = 8760;
+/// A pool's job is late after less.
+const MAX_ASK_NODE_MS: u32 = 10_000;
 
 /// Whether payment URLs can begin with this, and stand in headers as they are.
 fn is_public_url(url: &str) -> bool {

@@ -13,7 +13,7 @@ use serde::Serialize;
 use tokio::sync::Mutex;
 
 use crate::http::{Answer, Declared, Routes, answer};
-use crate::opening::Stores;
+use crate::opening::{Failures, Stores};
 use crate::surface::Surface;
 
 /// Answers `/healthz` and `/readyz`, which need no token and tell nothing secret.
@@ -23,6 +23,7 @@ pub(crate) struct Health {
     wallet: Option<Arc<Wallet>>,
     /// Where their stores lie.
     store_dirs: Vec<PathBuf>,
+    failures: Failures,
     node: Option<NodeRpc>,
     /// What was found last, and when. Held while somebody looks, so that others wait for that.
     readiness: Mutex<Option<(Instant, Readiness)>>,
@@ -42,14 +43,21 @@ const ROUTES: [Declared<Route>; 2] =
 
 /// What the service needs to work, and what of it is there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct Readiness {
     pub(crate) store: StoreState,
-    /// The names of the stores that are found to be damaged.
+    /// The names of the services that could not be opened, or whose store is found to be damaged.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) damaged: Vec<&'static str>,
     pub(crate) node: NodeState,
     /// Whether the node keeps an index of all transactions, if that is known.
     pub(crate) txindex: Option<bool>,
+    /// The identities that cannot be used.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) broken_aliases: Vec<String>,
+    /// The identities of which the node knows more than this copy.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) stale_aliases: Vec<String>,
     /// Why the system's clock is doubted, if it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) clock: Option<&'static str>,
@@ -86,12 +94,13 @@ const NODE_TIMEOUT: Duration = Duration::from_secs(3);
 
 impl Health {
     pub(crate) fn new(stores: &Stores) -> Self {
-        let Stores { config, ids, wallet, node, .. } = stores;
+        let Stores { config, ids, wallet, failures, node, .. } = stores;
         let minerid_dir = config.minerid.iter().map(|minerid| minerid.data_dir.clone());
         let wallet_dir = config.wallet.iter().map(|_| config.network_dir.clone());
         Self {
             ids: ids.clone(),
             wallet: wallet.clone(),
+            failures: failures.clone(),
             store_dirs: minerid_dir.chain(wallet_dir).collect(),
             node: node.clone().map(|node| node.with_turns(1).with_timeout(NODE_TIMEOUT)),
             readiness: Mutex::default(),
@@ -155,14 +164,24 @@ impl Health {
         let (node, txindex) = self.look_at_node().await;
         let clock = self.wallet.as_ref().and_then(|wallet| wallet.clock_doubt());
         let clock = clock.map(|doubt| doubt.name());
-        Readiness { store, damaged: self.damaged_stores(), node, txindex, clock }
+        let damaged = self.damaged_stores();
+        let (broken_aliases, stale_aliases) = self.ailing_aliases();
+        Readiness { store, damaged, node, txindex, broken_aliases, stale_aliases, clock }
+    }
+
+    fn ailing_aliases(&self) -> (Vec<String>, Vec<String>) {
+        let Some(ids) = &self.ids else { return Default::default() };
+        let broken = ids.broken().map(|(alias, _)| alias.to_string());
+        let stale = ids.all().into_iter().filter(|identity| identity.is_stale());
+        (broken.collect(), stale.map(|identity| identity.alias().to_string()).collect())
     }
 
     fn damaged_stores(&self) -> Vec<&'static str> {
         let ids = self.ids.as_ref().and_then(|ids| ids.store().damage());
         let wallet = self.wallet.as_ref().and_then(|wallet| wallet.store().damage());
         let stores = [(ids, Surface::MinerId), (wallet, Surface::Wallet)];
-        stores.into_iter().filter_map(|(damage, of)| damage.map(|_| of.name())).collect()
+        let damaged = stores.into_iter().filter(|(damage, _)| damage.is_some()).map(|(_, of)| of);
+        damaged.chain(self.failures.all().map(|(failed, _)| failed)).map(Surface::name).collect()
     }
 
     async fn look_at_node(&self) -> (NodeState, Option<bool>) {
@@ -178,14 +197,16 @@ impl Health {
 }
 
 impl Readiness {
-    /// Documents are made without the node. Payments need it, and its index, where one is configured.
+    /// Documents are made without the node. Older copies of identities make worthless ones. Payments need it, and its index, where one is configured.
     /// While the clock is doubted, invoices do not expire.
     pub(crate) fn is_ready_for(&self, surface: Surface) -> bool {
         let is_node_ready = self.node == NodeState::None || self.txindex == Some(true);
         let is_intact = |name| !self.damaged.contains(&name);
         self.store == StoreState::Writable
             && match surface {
-                Surface::MinerId => is_intact(Surface::MinerId.name()),
+                Surface::MinerId => {
+                    is_intact(Surface::MinerId.name()) && self.stale_aliases.is_empty()
+                }
                 Surface::Wallet | Surface::Payments => {
                     is_node_ready && is_intact(Surface::Wallet.name()) && self.clock.is_none()
                 }

@@ -1,6 +1,5 @@
 use std::sync::Arc;
 
-use bsv_network::NodeRpc;
 use bsv_store::DirLock;
 
 use crate::access::Access;
@@ -8,8 +7,8 @@ use crate::config::Config;
 use crate::control::{ControlApi, Managed};
 use crate::health::Health;
 use crate::http::{LargeBodies, Peers};
-use crate::minerid::MinerIdApi;
-use crate::opening::{Create, OpenError, Stores};
+use crate::minerid::{ChainWatch, MinerIdApi};
+use crate::opening::{Create, Failures, Needs, OpenError, SERVER, Stores};
 use crate::payments::PaymentsApi;
 use crate::wallet::WalletApi;
 
@@ -17,13 +16,13 @@ use crate::wallet::WalletApi;
 #[derive(Debug)]
 pub struct Instance {
     pub(crate) config: Config,
-    pub(crate) node: Option<NodeRpc>,
     pub(crate) minerid: Option<MinerIdApi>,
     pub(crate) wallet: Option<WalletApi>,
     pub(crate) payments: Option<PaymentsApi>,
     pub(crate) control: ControlApi,
     pub(crate) access: Access,
     pub(crate) health: Arc<Health>,
+    pub(crate) failures: Failures,
     pub(crate) large_bodies: LargeBodies,
     /// What strangers take.
     pub(crate) payers: Arc<Peers>,
@@ -37,28 +36,39 @@ impl Instance {
     /// in use; `create` says what is made where it is missing. A service whose store is missing is not
     /// opened.
     pub async fn open(config: Config, program: &str, create: Create) -> Result<Self, OpenError> {
-        let stores = Stores::open(config, program, create).await?;
+        Ok(Self::of(Stores::open(config, program, create, Needs::All).await?, program))
+    }
+
+    /// Opens a data directory to serve it, with one of two services where the other cannot be opened.
+    pub(crate) async fn open_to_serve(config: Config) -> Result<Self, OpenError> {
+        Ok(Self::of(Stores::open(config, SERVER, Create::All, Needs::Any).await?, SERVER))
+    }
+
+    fn of(stores: Stores, program: &str) -> Self {
         let health = Arc::new(Health::new(&stores));
         let control = ControlApi::new(Managed::new(&stores, program, Arc::clone(&health)));
-        let Stores { config, tokens, node, ids, wallet, lock, .. } = stores;
+        let Stores { config, tokens, node, ids, wallet, failures, lock, .. } = stores;
         let access = Access::new(config.access.clone(), tokens);
         let peers = config.wallet.as_ref().map(|wallet| wallet.payments.peers.clone());
         let payers = Peers::new(peers.unwrap_or_default());
         let [large_bodies, large_payments] = [(); 2].map(|()| LargeBodies::new());
-        Ok(Self {
+        let minerid = ids
+            .zip(config.minerid.as_ref())
+            .map(|(ids, settings)| MinerIdApi::new(ChainWatch::new(ids, node, settings.patience)));
+        Self {
             config,
-            node,
-            minerid: ids.map(MinerIdApi::new),
+            minerid,
             payments: wallet.clone().map(PaymentsApi::new),
             wallet: wallet.map(WalletApi::new),
             control,
             access,
             health,
+            failures,
             large_bodies,
             payers,
             large_payments,
             _lock: lock,
-        })
+        }
     }
 
     /// Notes on the disk which identities have handed out documents; the last thing to do before an

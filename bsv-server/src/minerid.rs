@@ -2,9 +2,12 @@
 
 mod api;
 mod coinbase2;
+mod letter_case;
+mod recent_rotations;
 mod refusal;
 mod watch;
 
 pub(crate) use api::{Call, MinerIdApi};
+pub(crate) use letter_case::lower_case;
 pub(crate) use refusal::Refusal;
-pub(crate) use watch::watch;
+pub(crate) use watch::ChainWatch;

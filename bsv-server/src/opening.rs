@@ -16,7 +16,8 @@ use thiserror::Error;
 use tokio::time::sleep;
 
 use crate::access::{TokenFileError, Tokens};
-use crate::config::{Config, WalletConfig};
+use crate::config::{Config, MinerIdConfig, StaleCopy, WalletConfig};
+use crate::surface::Surface;
 
 /// What is made where it is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +65,55 @@ pub enum OpenError {
     MinerId(#[from] bsv_minerid::Error),
 }
 
+/// Which of the services that the settings enable must be there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Needs {
+    /// All.
+    All,
+    /// One at least: what damages the store of one does not stop the other.
+    Any,
+}
+
+/// Why services cannot be opened, where another one goes on without them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Failures(Vec<(Surface, String)>);
+
+impl Failures {
+    /// A service as it was opened; none if it could not be, and another one goes on without it.
+    fn sort_out<T>(
+        &mut self,
+        surface: Surface,
+        opened: Result<T, OpenError>,
+        needs: Needs,
+    ) -> Result<Option<Arc<T>>, OpenError> {
+        let error = match opened {
+            Ok(opened) => return Ok(Some(Arc::new(opened))),
+            Err(error) => error,
+        };
+        let is_of_other_process = matches!(error, OpenError::Store(OpenStoreError::Lock(_)));
+        if needs == Needs::All || is_of_other_process || !self.0.is_empty() {
+            return Err(error);
+        }
+        tracing::error!(
+            "{error}. The {} listener answers with that, and the other service goes on: put the data \
+             directory aside, and put the last backup in its place with bsv-cli restore",
+            surface.name()
+        );
+        self.0.push((surface, error.to_string()));
+        Ok(None)
+    }
+
+    /// Why a service cannot be used, if it could not be opened.
+    pub(crate) fn reason(&self, surface: Surface) -> Option<&str> {
+        self.all().find(|(failed, _)| *failed == surface).map(|(_, reason)| reason)
+    }
+
+    /// The services, and why each cannot be used.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (Surface, &str)> {
+        self.0.iter().map(|(surface, reason)| (*surface, reason.as_str()))
+    }
+}
+
 /// What an opened data directory holds.
 pub(crate) struct Stores {
     /// The settings, without the services whose stores are missing.
@@ -73,6 +123,7 @@ pub(crate) struct Stores {
     pub(crate) keystore: Option<Arc<Keystore>>,
     pub(crate) ids: Option<Arc<MinerIds>>,
     pub(crate) wallet: Option<Arc<Wallet>>,
+    pub(crate) failures: Failures,
     pub(crate) lock: Arc<DirLock>,
 }
 
@@ -82,6 +133,7 @@ impl Stores {
         config: Config,
         program: &str,
         create: Create,
+        needs: Needs,
     ) -> Result<Self, OpenError> {
         let config = without_missing(config, create)?;
         // It takes a while, for which nobody else is to wait.
@@ -96,10 +148,15 @@ impl Stores {
             (None, None) => None,
             _ => Some(Arc::new(open_keystore(&config, passphrase.as_ref(), program)?)),
         };
+        let needs = match (&config.minerid, &config.wallet) {
+            (Some(_), Some(_)) => needs,
+            _ => Needs::All,
+        };
+        let mut failures = Failures::default();
         let ids = match config.minerid.as_ref().zip(keystore.clone()) {
             Some((minerid, keystore)) => {
-                let store = RedbIdentityStore::open(&minerid.data_dir, program)?;
-                Some(Arc::new(MinerIds::open(store, keystore, config.network)?))
+                let opened = open_identities(&config, minerid, keystore, program);
+                failures.sort_out(Surface::MinerId, opened, needs)?
             }
             None => None,
         };
@@ -107,12 +164,12 @@ impl Stores {
             Some((wallet, keystore)) => {
                 let (node, lock) = (node.clone(), Arc::clone(&lock));
                 let opened =
-                    open_wallet(&config, wallet, node, lock, keystore, KeyEvent::Made).await?;
-                Some(Arc::new(opened))
+                    open_wallet(&config, wallet, node, lock, keystore, KeyEvent::Made).await;
+                failures.sort_out(Surface::Wallet, opened, needs)?
             }
             None => None,
         };
-        Ok(Self { config, tokens, node, keystore, ids, wallet, lock })
+        Ok(Self { config, tokens, node, keystore, ids, wallet, failures, lock })
     }
 }
 
@@ -184,6 +241,18 @@ fn open_keystore(
         );
     }
     Ok(keystore)
+}
+
+fn open_identities(
+    config: &Config,
+    minerid: &MinerIdConfig,
+    keystore: Arc<Keystore>,
+    program: &str,
+) -> Result<MinerIds, OpenError> {
+    let store = RedbIdentityStore::open(&minerid.data_dir, program)?;
+    let ids = MinerIds::open(store, keystore, config.network)?;
+    ids.refuse_if_stale(minerid.stale_copy == StaleCopy::Refuse);
+    Ok(ids)
 }
 
 /// Opens the wallet. If its store is new, `origin` says where the seed comes from.

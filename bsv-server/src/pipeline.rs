@@ -43,7 +43,10 @@ impl Instance {
     where
         B: Body<Data = Bytes> + Unpin + Send + 'static,
     {
-        let (head, body) = request.into_parts();
+        let (mut head, body) = request.into_parts();
+        if surface == Surface::MinerId {
+            minerid::lower_case(&mut head.uri);
+        }
         let peer = match (surface, address) {
             (Surface::Payments, Some(address)) => self.payers.requester(address, &head.headers),
             _ => None,
@@ -83,10 +86,12 @@ impl Instance {
             Err(missed) => return Err(missed.into()),
         }
         match surface {
-            Surface::MinerId => self.admit_to_minerid(head, self.access.identify(&head.headers)?),
+            Surface::MinerId => {
+                self.admit_to_minerid(head, surface, self.access.identify(&head.headers)?)
+            }
             Surface::Wallet => self.admit_to_wallet(head, &self.access.identify(&head.headers)?),
             Surface::Payments => {
-                let payments = self.payments.as_ref().ok_or(Rejected::Disabled(WALLET))?;
+                let payments = self.payments.as_ref().ok_or_else(|| self.lacks(Surface::Wallet))?;
                 Ok(Call::Payments(payments, payments.routes().find(path, method)?))
             }
             Surface::Control if path.starts_with(CONTROL_PREFIX) => {
@@ -95,17 +100,18 @@ impl Instance {
             Surface::Control if path.starts_with(WALLET_PREFIX) => {
                 self.admit_to_wallet(head, &Caller::Trusted)
             }
-            Surface::Control => self.admit_to_minerid(head, Caller::Trusted),
+            Surface::Control => self.admit_to_minerid(head, surface, Caller::Trusted),
         }
     }
 
     fn admit_to_minerid<'a>(
         &'a self,
         head: &'a Parts,
+        surface: Surface,
         caller: Caller,
     ) -> Result<Call<'a>, Rejected> {
-        let api = self.minerid.as_ref().ok_or(Rejected::Disabled(MINERID))?;
-        Ok(Call::MinerId(api, api.admit(head, caller)?))
+        let api = self.minerid.as_ref().ok_or_else(|| self.lacks(Surface::MinerId))?;
+        Ok(Call::MinerId(api, api.admit(head, surface, caller)?))
     }
 
     fn admit_to_wallet<'a>(
@@ -113,8 +119,20 @@ impl Instance {
         head: &'a Parts,
         caller: &Caller,
     ) -> Result<Call<'a>, Rejected> {
-        let api = self.wallet.as_ref().ok_or(Rejected::Disabled(WALLET))?;
+        let api = self.wallet.as_ref().ok_or_else(|| self.lacks(Surface::Wallet))?;
         Ok(Call::Wallet(api, api.admit(head, caller)?))
+    }
+
+    /// Why there is no service.
+    fn lacks(&self, service: Surface) -> Rejected {
+        let name = match service {
+            Surface::MinerId => "miner identity service",
+            _ => "wallet",
+        };
+        match self.failures.reason(service) {
+            Some(reason) => Rejected::Unavailable(name, reason.to_owned()),
+            None => Rejected::Disabled(name),
+        }
     }
 
     /// Refuses what a browser sends for a page of another origin, or for somebody who goes to an address.
@@ -208,5 +226,3 @@ pub fn patterns(surface: Surface) -> Vec<&'static str> {
 
 const CONTROL_PREFIX: &str = "/control/";
 const WALLET_PREFIX: &str = "/api/";
-const MINERID: &str = "miner identity service";
-const WALLET: &str = "wallet";

@@ -20,6 +20,8 @@ pub(crate) enum Rejected {
     Forbidden(&'static str),
     /// The service of this name is disabled, or has no store.
     Disabled(&'static str),
+    /// The service of this name could not be opened, for this reason.
+    Unavailable(&'static str, String),
     /// Too many requests come from its sender.
     TooMany {
         /// For how long the sender is to wait.
@@ -74,6 +76,14 @@ impl Rejected {
                 let reason = format!("the {service} is disabled");
                 refuse(surface, StatusCode::NOT_FOUND, &reason, || reason.clone())
             }
+            Self::Unavailable(service, reason) => {
+                let text = match surface {
+                    // Strangers need not know why.
+                    Surface::Payments => format!("the {service} is not available"),
+                    _ => format!("the {service} is not available: {reason}"),
+                };
+                refuse(surface, StatusCode::SERVICE_UNAVAILABLE, &text, || text.clone())
+            }
             Self::TooMany { wait, closes } => too_many_requests(surface, wait, closes),
             Self::Refused(refusal) => match surface {
                 Surface::MinerId => refusal.into_text(),
@@ -104,7 +114,7 @@ fn allowing(mut answer: Answer, methods: &'static str) -> Answer {
 }
 
 fn deny(surface: Surface, denied: &Denied) -> Answer {
-    let status = denied.status();
+    let status = denied.status(surface);
     let mut answer = match surface {
         Surface::MinerId => {
             let title = status.canonical_reason().unwrap_or_default();

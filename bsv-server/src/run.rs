@@ -19,8 +19,7 @@ use crate::config::{Config, ConfigError, ConfigSources, TlsFiles};
 use crate::control::{self, Listening};
 use crate::http::{Limits, Listener, Tls, TlsError, serve, serve_stream};
 use crate::instance::Instance;
-use crate::minerid;
-use crate::opening::{Create, OpenError, SERVER};
+use crate::opening::OpenError;
 use crate::request_log::answer_and_log;
 use crate::store_check::check_stores;
 use crate::surface::Surface;
@@ -186,7 +185,7 @@ pub async fn run(config: Config, shutdown: impl Future<Output = ()>) -> Result<(
     // to itself; but that another process has the data directory is worth more to know than that it
     // has a port as well.
     let tcp_listeners = bind_listeners(&mut config);
-    let instance = Arc::new(Instance::open(config, SERVER, Create::All).await?);
+    let instance = Arc::new(Instance::open_to_serve(config).await?);
     let tcp_listeners = tcp_listeners?;
     let network_dir = &instance.config.network_dir;
     let control_path = control::socket_path(network_dir).display().to_string();
@@ -251,9 +250,7 @@ fn bind_listeners(config: &mut Config) -> Result<Vec<TcpDoor>, StartError> {
 async fn keep_up_to_date(instance: &Instance) {
     let identities = async {
         if let Some(api) = &instance.minerid {
-            // Nobody else's calls are to keep it waiting.
-            let node = instance.node.clone().map(|node| node.with_turns(1));
-            minerid::watch(Arc::clone(api.ids()), node).await;
+            api.watch().run().await;
         }
     };
     let wallet = async {

@@ -1,11 +1,15 @@
 //! The routes of the wallet specification, and what keeps the wallet up to date.
 
 mod api;
+mod export;
 mod headers;
 mod leaving;
 mod list;
 mod pages;
+mod receipts;
+mod received;
 mod refusal;
+mod streams;
 mod sweep;
 
 pub(crate) use api::{Route, WalletApi};

@@ -11,7 +11,7 @@ use crate::database::StoreError;
 /// Number to entry: when, what, to what, and the hash of the entry before.
 const AUDIT: TableDefinition<'_, u64, (u64, &str, &str, [u8; 32])> = TableDefinition::new("audit");
 
-/// What can happen to a key, or to who may use it.
+/// What can happen to a key, to who may use it, or by the owner's word alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum KeyEvent {
     /// It was made.
@@ -24,6 +24,8 @@ pub enum KeyEvent {
     Rotated,
     /// It is declared to be no longer valid.
     Revoked,
+    /// It is deleted.
+    Deleted,
     /// It leaves the service in clear, as the words of a wallet do.
     Exported,
     /// It leaves the service in a sealed backup.
@@ -38,6 +40,8 @@ pub enum KeyEvent {
     TokenMade,
     /// A token is not accepted any more.
     TokenRevoked,
+    /// An invoice is marked as paid, whatever was received.
+    InvoiceMarked,
     /// What was announced by the entry before did not happen.
     Failed,
 }
@@ -51,6 +55,7 @@ impl KeyEvent {
             Self::Found => "found",
             Self::Rotated => "rotated",
             Self::Revoked => "revoked",
+            Self::Deleted => "deleted",
             Self::Exported => "exported",
             Self::BackedUp => "backed-up",
             Self::PassphraseChanged => "passphrase-changed",
@@ -58,6 +63,7 @@ impl KeyEvent {
             Self::BlindSigningOff => "blind-signing-off",
             Self::TokenMade => "token-made",
             Self::TokenRevoked => "token-revoked",
+            Self::InvoiceMarked => "invoice-marked",
             Self::Failed => "failed",
         }
     }

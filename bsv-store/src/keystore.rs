@@ -208,6 +208,17 @@ impl Keystore {
         Ok(files::write_atomically(&self.dir, &file_name(name), &contents)?)
     }
 
+    /// Deletes the secret of that name, if there is one. Once this returns, the disk says so.
+    pub fn remove(&self, name: &str) -> Result<(), KeystoreError> {
+        let path = self.path_of(name)?;
+        let _inserting = self.inserting.lock().unwrap_or_else(PoisonError::into_inner);
+        match fs::remove_file(&path) {
+            Ok(()) => Ok(files::sync_dir(&self.dir)?),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(FileError::new("delete", &path)(error).into()),
+        }
+    }
+
     /// Reads the secret of that name.
     pub fn get(&self, name: &str) -> Result<Zeroizing<Vec<u8>>, KeystoreError> {
         let path = self.path_of(name)?;

@@ -26,7 +26,7 @@ pub use extended_keys::{ExtendedPrivateKey, ExtendedPublicKey};
 pub use hash::{BlockHash, HashParseError, MerkleRoot, Txid, hash160, sha256, sha256d};
 pub use header::BlockHeader;
 pub use keys::{KeyError, PrivateKey, PublicKey, Signature};
-pub use merkle::{MerkleBranch, Sibling};
+pub use merkle::{MerkleBranch, MerkleTree, Sibling};
 pub use network::{Network, NetworkParseError};
 pub use script::{Instruction, Instructions, Script, ScriptBuilder, ScriptError, opcode};
 pub use sighash::{SighashCache, SighashError, SighashType};

@@ -60,21 +60,6 @@ impl MerkleBranch {
         Self { position: 0, siblings }
     }
 
-    /// The branch of the transaction at `position` among all of a block, or `None` where there are fewer.
-    pub fn of_transaction(txids: &[Txid], position: usize) -> Option<Self> {
-        txids.get(position)?;
-        let mut level: Vec<[u8; 32]> = txids.iter().map(|txid| *txid.as_bytes()).collect();
-        let (mut place, mut siblings) = (position, Vec::new());
-        while level.len() > 1 {
-            let sibling = level.get(place ^ 1);
-            siblings.push(sibling.map_or(Sibling::Duplicate, |hash| Sibling::Hash(*hash)));
-            let pairs = level.chunks(2);
-            level = pairs.map(|pair| parent(&pair[0], pair.last().unwrap_or(&pair[0]))).collect();
-            place /= 2;
-        }
-        Some(Self { position: position as u64, siblings })
-    }
-
     /// The Merkle root of a block that holds `txid` at this branch's position.
     ///
     /// Answers `None` if the position does not fit the branch: there are more levels of position
@@ -132,6 +117,46 @@ impl MerkleBranch {
     }
 }
 
+/// The Merkle tree of a block, which tells the branches of all its transactions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MerkleTree(Vec<Vec<[u8; 32]>>);
+
+impl MerkleTree {
+    /// The tree of all transactions of a block, in their order.
+    pub fn of(txids: &[Txid]) -> Self {
+        let mut level: Vec<[u8; 32]> = txids.iter().map(|txid| *txid.as_bytes()).collect();
+        let mut levels = Vec::new();
+        while level.len() > 1 {
+            let pairs = level.chunks(2);
+            let next =
+                pairs.map(|pair| parent(&pair[0], pair.last().unwrap_or(&pair[0]))).collect();
+            levels.push(std::mem::replace(&mut level, next));
+        }
+        levels.push(level);
+        Self(levels)
+    }
+
+    /// The root, or `None` where there is no transaction.
+    pub fn root(&self) -> Option<MerkleRoot> {
+        let top = self.0.last()?.first()?;
+        Some(MerkleRoot::from_bytes(*top))
+    }
+
+    /// The branch of the transaction at `position`, or `None` where there are fewer.
+    pub fn branch(&self, position: usize) -> Option<MerkleBranch> {
+        let (top, levels) = self.0.split_last()?;
+        levels.first().unwrap_or(top).get(position)?;
+        let mut siblings = Vec::with_capacity(levels.len());
+        let mut place = position;
+        for level in levels {
+            let sibling = level.get(place ^ 1);
+            siblings.push(sibling.map_or(Sibling::Duplicate, |hash| Sibling::Hash(*hash)));
+            place /= 2;
+        }
+        Some(MerkleBranch { position: position as u64, siblings })
+    }
+}
+
 impl Sibling {
     fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         match reader.array()? {
@@ -167,9 +192,10 @@ mod tests {
             let leaves: Vec<_> = (0..count).map(|n| sha256d(&[n])).collect();
             let root = MerkleRoot::from_bytes(root_of(leaves.clone()));
             let txids: Vec<_> = leaves.into_iter().map(Txid::from_bytes).collect();
-            assert_eq!(MerkleBranch::of_transaction(&txids, txids.len()), None);
+            let tree = MerkleTree::of(&txids);
+            assert_eq!((tree.root(), tree.branch(txids.len())), (Some(root), None));
             for (position, txid) in txids.iter().enumerate() {
-                let branch = MerkleBranch::of_transaction(&txids, position).unwrap();
+                let branch = tree.branch(position).unwrap();
                 assert_eq!(branch.root(txid), Some(root), "{position} of {count}");
                 let deeper = MerkleBranch {
                     position: branch.position + (1 << branch.siblings.len()),
@@ -178,6 +204,12 @@ mod tests {
                 assert_eq!(deeper.root(txid), None);
             }
         }
+    }
+
+    #[test]
+    fn no_transactions_have_no_root() {
+        let tree = MerkleTree::of(&[]);
+        assert_eq!((tree.root(), tree.branch(0)), (None, None));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use bsv_minerid::{Keystore, MinerIds, Network, PlainKeys, RedbIdentityStore};
-use bsv_server::config::{Config, KeystoreConfig, MinerIdConfig};
+use bsv_server::config::{Config, KeystoreConfig, MinerIdConfig, StaleCopy};
 use bsv_server::{AccessConfig, Surface};
 use fuzz::Service;
 use libfuzzer_sys::fuzz_target;
@@ -33,6 +33,8 @@ static SITE: LazyLock<(Service, TempDir)> = LazyLock::new(|| {
             address: ([127, 0, 0, 1], 0).into(),
             tls: None,
             data_dir: dir.path().join("minerid"),
+            patience: Duration::ZERO,
+            stale_copy: StaleCopy::Answer,
         }),
         wallet: None,
         allowed_hosts: Vec::new(),

@@ -89,6 +89,11 @@ impl Gate {
         Site::with(self.settings.clone())
     }
 
+    /// The settings of a service that reaches the node through this gate.
+    pub fn settings(&self) -> Value {
+        self.settings.clone()
+    }
+
     /// Where it is, at the node's address.
     pub fn port(&self) -> u16 {
         self.port

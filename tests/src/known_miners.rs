@@ -39,6 +39,7 @@ pub fn of_node(node: &Node) -> KnownMiners {
                 "creationBlock": listed["creationblock"],
                 "firstBlock": miner["firstblock"],
                 "latestBlock": miner["latestblock"],
+                "recentBlocks": miner["numrecentblocks"],
             });
             known.insert(id.to_owned(), entry);
         }
@@ -96,6 +97,7 @@ pub fn of_scan(summary: &Value) -> KnownMiners {
                 "creationBlock": key["creationBlock"],
                 "firstBlock": miner["firstBlock"],
                 "latestBlock": miner["latestBlock"],
+                "recentBlocks": format!("{}/{}", miner["recentBlocks"], summary["reputationBlocks"]),
             });
             known.insert(text(&key["minerId"]).to_owned(), entry);
         }

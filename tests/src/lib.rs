@@ -19,6 +19,7 @@ pub mod payee;
 pub mod peer;
 pub mod pool;
 pub mod purse;
+pub mod rival;
 pub mod site;
 pub mod terminal;
 pub mod tls;

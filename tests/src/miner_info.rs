@@ -45,8 +45,17 @@ pub fn fund(node: &Node) {
 
 /// Has the node put a miner-info script into a transaction of the next block, in place of one that
 /// it has made for that block before.
+///
+/// # Panics
+/// If it does not offer that in half a minute.
 pub fn publish(node: &Node, script: &Script) -> Txid {
+    let before = Template::of(node, 1).merkle_branch();
+    let waiting = node.call("getrawmempool", json!([]));
     let txid = node.call("replaceminerinfotx", json!([script.to_hex()]));
+    // A template that has the one before has as many transactions.
+    if !waiting.as_array().unwrap().contains(&txid) {
+        wait_for_template(node, |template| template.merkle_branch() != before);
+    }
     txid.as_str().unwrap().parse().unwrap()
 }
 
@@ -56,19 +65,24 @@ pub fn publish_data(node: &Node, scripts: &[String]) -> Txid {
     txid.as_str().unwrap().parse().unwrap()
 }
 
-/// A template with all that waits in the mempool, which a node takes up a moment later.
+/// A template with all that waits in the mempool.
 ///
 /// # Panics
-/// If it does not in half a minute.
+/// If the node does not offer one in half a minute.
 pub fn template_with_all(node: &Node) -> Template {
     let waiting = node.call("getmempoolinfo", json!([]))["size"].as_u64().unwrap();
+    wait_for_template(node, |template| template.transactions() > waiting)
+}
+
+/// Waits for a template of which this is true. A node takes up what comes into its mempool some seconds later.
+fn wait_for_template(node: &Node, is_it: impl Fn(&Template) -> bool) -> Template {
     let deadline = Instant::now() + Duration::from_secs(30);
     loop {
         let template = Template::of(node, 1);
-        if template.transactions() > waiting {
+        if is_it(&template) {
             return template;
         }
-        assert!(Instant::now() < deadline, "{waiting} transactions are not offered to be mined");
+        assert!(Instant::now() < deadline, "the node offers {template:?}");
         thread::sleep(Duration::from_millis(5));
     }
 }

@@ -68,6 +68,11 @@ impl Purse {
         own.map(coin).collect()
     }
 
+    /// The key, in the form that wallets exchange.
+    pub fn wif(&self) -> String {
+        self.key.to_wif(Network::Regtest).to_string()
+    }
+
     /// What locks the coins of this purse.
     pub fn script(&self) -> Script {
         Script::p2pkh(&self.key.public_key().hash())
@@ -127,6 +132,14 @@ impl Bill {
     /// # Panics
     /// If there are none.
     pub fn at(url: &str) -> Self {
+        Self::try_at(url).unwrap()
+    }
+
+    /// The same of a payee who may not answer.
+    ///
+    /// # Panics
+    /// If the answer is something else.
+    pub fn try_at(url: &str) -> io::Result<Self> {
         Self::accepting(url, "application/json")
     }
 
@@ -136,19 +149,19 @@ impl Bill {
     /// # Panics
     /// If there are none, or they are in another dialect.
     pub fn in_dialect(url: &str, dialect: Dialect) -> Self {
-        let bill = Self::accepting(url, dialect.terms_type());
+        let bill = Self::accepting(url, dialect.terms_type()).unwrap();
         assert_eq!(bill.received.dialect(), dialect, "{url}");
         bill
     }
 
-    fn accepting(url: &str, content_type: &str) -> Self {
+    fn accepting(url: &str, content_type: &str) -> io::Result<Self> {
         let rest = url.strip_prefix("http://").unwrap();
         let (address, path) = rest.split_at(rest.find('/').unwrap());
         let payee = Client::new(address);
-        let reply = payee.send("GET", path, &[("Accept", content_type)], b"");
+        let reply = payee.try_send("GET", path, &[("Accept", content_type)], b"")?;
         assert_eq!(reply.status, 200, "{url}: {}", reply.body);
         let received = ReceivedTerms::from_json(reply.body.as_bytes(), Network::Regtest).unwrap();
-        Self { payee, path: path.to_owned(), received }
+        Ok(Self { payee, path: path.to_owned(), received })
     }
 
     /// What is to be paid.

@@ -98,6 +98,11 @@ impl Site {
         self.prefix = command.iter().map(ToString::to_string).collect();
     }
 
+    /// Sets a setting.
+    pub fn set(&mut self, name: &str, value: Value) {
+        self.settings.as_object_mut().unwrap().insert(name.to_owned(), value);
+    }
+
     /// Sets an environment variable for the programs.
     pub fn set_env(&mut self, name: &str, value: impl AsRef<OsStr>) {
         self.environment.push((name.to_owned(), value.as_ref().to_owned()));

@@ -285,7 +285,10 @@ fn the_environment_counts_over_the_file_leaf_by_leaf() {
     };
     let shown = show(&json!({}));
     assert_eq!(shown["network"], "testnet");
-    assert_eq!(shown["minerid"], json!({"enabled": false}));
+    assert_eq!(
+        shown["minerid"],
+        json!({"enabled": false, "askNodeMs": 300, "staleCopy": "answer"})
+    );
     let shown = show(&json!({
         "port": 2, "rpcUser": "environment", "allowedHosts": ["c"], "minerid": {"enabled": true},
     }));
@@ -296,11 +299,11 @@ fn the_environment_counts_over_the_file_leaf_by_leaf() {
         ("rpcHost", json!("node")),
         ("rpcPassword", json!("<redacted>")),
         ("allowedHosts", json!(["c"])),
-        ("minerid", json!({"enabled": true})),
+        ("minerid", json!({"enabled": true, "askNodeMs": 300, "staleCopy": "answer"})),
     ] {
         assert_eq!(shown[name], value, "{name}");
     }
-    assert_eq!(show(&json!({"minerid": {}}))["minerid"], json!({"enabled": false}));
+    assert_eq!(show(&json!({"minerid": {}}))["minerid"]["enabled"], json!(false));
 }
 
 #[test]

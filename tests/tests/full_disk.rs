@@ -38,7 +38,7 @@ impl Surface<'_> {
     fn change(self, site: &Site, change: Change, alias: &str) -> Outcome {
         let command = match (self, change) {
             (Self::Server(server), Change::Rotate) => {
-                let reply = server.get(&format!("/opreturn/{alias}/rotate"));
+                let reply = server.post(&format!("/opreturn/{alias}/rotate"), "");
                 assert!([200, 503].contains(&reply.status), "{reply:?}");
                 return if reply.status == 200 { Ok(()) } else { Err(reply.body) };
             }

@@ -190,7 +190,7 @@ fn disturb(site: &Site, server: Server, round: usize, delay: Duration) -> Told {
 
 fn rotate_until_it_ends(address: &str, alias: &str, told: &Mutex<Told>) {
     loop {
-        let reply = http::request(address, "GET", &format!("/opreturn/{alias}/rotate"), b"");
+        let reply = http::request(address, "POST", &format!("/opreturn/{alias}/rotate"), b"");
         let is_acknowledged = reply.as_ref().is_ok_and(|reply| reply.status == 200);
         told.lock().unwrap().count(alias, is_acknowledged);
         match reply {

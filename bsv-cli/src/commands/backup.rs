@@ -7,11 +7,12 @@ use bsv_store::{ArchiveReader, NewFile};
 use clap::Args;
 use hyper::Method;
 use secrecy::{ExposeSecret, SecretString};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::context::{Context, Stores};
 use crate::error::CliError;
 use crate::files::STANDARD;
+use crate::output::{elements, printable};
 use crate::secret::BackupPassphrase;
 use crate::service::Request;
 
@@ -37,7 +38,7 @@ impl BackupArguments {
         let passphrase = self.passphrase.read(true)?;
         let waiting = context.wait("sealing the backup");
         let mut out = BufWriter::new(file.file());
-        write_sealed(context, &passphrase, &mut out).await?;
+        let lacking = write_sealed(context, &passphrase, &mut out).await?;
         drop(out);
         file.file().rewind()?;
         let mut archive = ArchiveReader::open(file.file(), &passphrase)?;
@@ -45,8 +46,10 @@ impl BackupArguments {
         file.finish()?;
         drop(waiting);
         let path = self.file.display();
-        context.print(json!({ "file": self.file, "bytes": len }), || {
+        let told = json!({ "file": self.file, "bytes": len, "lacksRevocationKeysOf": lacking });
+        context.print(told, || {
             format!("{len} bytes of keys, identities and the wallet are sealed in {path}\n")
+                + &describe(&lacking)
         })
     }
 
@@ -59,22 +62,41 @@ impl BackupArguments {
         let _waiting = context.wait("sealing the backup");
         let mut out = BufWriter::new(io::stdout().lock());
         // That its reader has gone is an error here.
-        write_sealed(context, &passphrase, &mut out).await.map_err(|error| match error {
+        let written = write_sealed(context, &passphrase, &mut out).await;
+        let lacking = written.map_err(|error| match error {
             CliError::Output(error) => CliError::BackupCutShort(error),
             error => error,
-        })
+        })?;
+        if !context.is_json {
+            eprint!("{}", describe(&lacking));
+        }
+        Ok(())
     }
 }
 
+/// The identities whose revocation keys a backup does not hold, a line each.
+fn describe(lacking: &Value) -> String {
+    let aliases = elements(lacking).iter().filter_map(Value::as_str).map(printable);
+    let line = |alias| {
+        format!(
+            "The revocation key of alias \"{alias}\" is not in it: copy the keystore that holds it\n"
+        )
+    };
+    aliases.map(line).collect()
+}
+
+/// Writes a backup, and answers of which identities it lacks the revocation keys.
 async fn write_sealed(
     context: &Context,
     passphrase: &SecretString,
     out: &mut impl Write,
-) -> Result<(), CliError> {
+) -> Result<Value, CliError> {
     let body = json!({ "passphrase": passphrase.expose_secret() }).to_string();
     let path = "/control/backup".to_owned();
-    let request = Request { method: Method::POST, path, body: Some(body) };
     let mut service = context.service(Stores::All).await?;
+    let lacking = service.get(path.clone()).await?.value()?["lacksRevocationKeysOf"].take();
+    let request = Request { method: Method::POST, path, body: Some(body) };
     service.stream(&request, |bytes| out.write_all(bytes)).await?;
-    Ok(out.flush()?)
+    out.flush()?;
+    Ok(lacking)
 }

@@ -24,7 +24,11 @@ pub(crate) enum KeystoreCommand {
     /// BSV_KEYSTORE_PASSPHRASE before the next start.
     Passphrase(PassphraseArguments),
     /// Prove that every key can be read
-    Verify,
+    ///
+    /// Revocation keys are read in the keystore's directory, and in the one that --revocation-keystore names:
+    /// with it, a revocation key that is in neither is a fault. Without it, this names the aliases whose
+    /// revocation keys were not looked at.
+    Verify(VerifyArguments),
 }
 
 #[derive(Debug, Args)]
@@ -38,11 +42,18 @@ pub(crate) struct PassphraseArguments {
     revocation_keystore: Option<PathBuf>,
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct VerifyArguments {
+    /// A keystore of revocation keys elsewhere that is read too
+    #[arg(long, value_name = "DIR")]
+    revocation_keystore: Option<PathBuf>,
+}
+
 impl KeystoreCommand {
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
         match self {
             Self::Passphrase(arguments) => arguments.run(context).await,
-            Self::Verify => verify(context).await,
+            Self::Verify(arguments) => arguments.run(context).await,
         }
     }
 }
@@ -72,39 +83,59 @@ impl PassphraseArguments {
     }
 }
 
-/// Where a service does not open, at least its keys are looked at.
-async fn verify(context: &Context) -> Result<(), CliError> {
-    let (check, cause) = match context.service(Stores::All).await {
-        Ok(mut service) => {
-            let _waiting = context.wait("reading the keys");
-            (service.get("/control/keystore").await?.value()?, None)
+impl VerifyArguments {
+    async fn run(self, context: &Context) -> Result<(), CliError> {
+        let dir = json!({ "revocationKeystore": absolute(self.revocation_keystore.as_deref()) });
+        let check = match context.service(Stores::All).await {
+            Ok(mut service) => {
+                let _waiting = context.wait("reading the keys");
+                service.post("/control/keystore/check", dir).await?.value()?
+            }
+            Err(CliError::Reach(ReachError::Open(
+                error @ (OpenError::Wallet(_) | OpenError::MinerId(_) | OpenError::Keystore(_)),
+            ))) => check_alone(&context.config()?, &error)?,
+            Err(error) => return Err(error),
+        };
+        context.print(&check, || describe(&check))?;
+        match elements(&check["faults"]).len() {
+            0 => Ok(()),
+            count => Err(CliError::CheckFailed(format!("{count} faults in the keystore"))),
         }
-        Err(CliError::Reach(ReachError::Open(
-            error @ (OpenError::Wallet(_) | OpenError::MinerId(_) | OpenError::Keystore(_)),
-        ))) => (check_alone(&context.config()?)?, Some(error.to_string())),
-        Err(error) => return Err(error),
-    };
-    let (readable, mut faults) = (&check["readable"], elements(&check["faults"]).to_vec());
-    if faults.is_empty() {
-        faults.extend(cause.map(Value::from));
-    }
-    context.print(json!({ "readable": readable, "faults": faults }), || {
-        let lines = faults.iter().map(|fault| printable(fault.as_str().unwrap_or_default()) + "\n");
-        lines.collect::<String>() + &format!("{} keys can be read\n", elements(readable).len())
-    })?;
-    match faults.len() {
-        0 => Ok(()),
-        count => Err(CliError::CheckFailed(format!("{count} faults in the keystore"))),
     }
 }
 
-fn check_alone(config: &Config) -> Result<Value, CliError> {
+/// What was found, a line for each fault and for each alias whose revocation key may lie elsewhere.
+fn describe(check: &Value) -> String {
+    let texts = |member| elements(&check[member]).iter().filter_map(Value::as_str).map(printable);
+    let faults = texts("faults").map(|fault| fault + "\n");
+    let unchecked = texts("unchecked").map(|alias| {
+        format!(
+            "the revocation key of alias \"{alias}\" was not looked at: name its keystore with \
+             --revocation-keystore\n"
+        )
+    });
+    let readable = elements(&check["readable"]).len();
+    let not_looked_at = match elements(&check["unchecked"]).len() {
+        0 => String::new(),
+        count => format!(", {count} revocation keys were not looked at"),
+    };
+    faults.chain(unchecked).collect::<String>()
+        + &format!("{readable} keys can be read{not_looked_at}\n")
+}
+
+/// Where a service does not open, at least its keys are looked at, though not those of revocation.
+fn check_alone(config: &Config, cause: &OpenError) -> Result<Value, CliError> {
     let keys = &config.keystore;
     let check = keys
         .stretched_passphrase()
         .and_then(|it| Keystore::open(&keys.dir, it.as_ref(), keys.plain_keys, "bsv-cli"))
         .and_then(|keystore| keystore.check())
         .map_err(|error| CliError::CheckFailed(error.to_string()))?;
-    let faults: Vec<_> = check.faults.iter().map(ToString::to_string).collect();
-    Ok(json!({ "readable": check.readable, "faults": faults }))
+    let mut faults: Vec<_> = check.faults.iter().map(ToString::to_string).collect();
+    if faults.is_empty() {
+        faults.push(cause.to_string());
+    }
+    faults
+        .push("revocation keys were not looked at, since the service cannot be opened".to_owned());
+    Ok(json!({ "readable": check.readable, "faults": faults, "unchecked": [] }))
 }

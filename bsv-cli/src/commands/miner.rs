@@ -2,6 +2,7 @@
 
 mod documents;
 mod identities;
+mod import;
 mod keys;
 mod revoke;
 pub(crate) mod scan;
@@ -17,7 +18,8 @@ pub(crate) use self::documents::{
     BlindSigningArguments, ContactArguments, DataRefsArguments, ExtensionsArguments, KeyValue,
     ScriptArguments,
 };
-pub(crate) use self::identities::{CreateArguments, ImportArguments, ListArguments};
+pub(crate) use self::identities::{CreateArguments, ListArguments};
+pub(crate) use self::import::ImportArguments;
 pub(crate) use self::keys::{
     ConfirmArguments, IdArguments, RotateArguments, RotateRevocationKeyArguments, UpgradeArguments,
 };
@@ -62,6 +64,11 @@ pub(crate) enum MinerCommand {
     /// --all, revokes all keys, which ends the identity. Documents announce it, and the node is told,
     /// which tells others. Where the node cannot be told this fails; the same command again tells it.
     Revoke(RevokeArguments),
+    /// Delete an identity that is revoked for good
+    ///
+    /// Its keys stay in the keystore unless --with-keys is given, and revocation keys stay where they are. Its name is
+    /// not given to another identity.
+    Delete(revoke::DeleteArguments),
     /// Take all that an identity announces for seen in a block, where no node tells (1.0)
     Confirm(ConfirmArguments),
     /// Turn an identity of protocol 0.2 into one of 1.0, with a revocation key
@@ -72,7 +79,10 @@ pub(crate) enum MinerCommand {
     Extensions(ExtensionsArguments),
     /// Set the data that documents refer to; an empty list of refs takes it away (1.0)
     DataRefs(DataRefsArguments),
-    /// Take over all identities of an older generator's home directory
+    /// Take over the identities of an older generator's home directory
+    ///
+    /// An alias that is here already stays as it is. With a node, this looks whether the key of each VCTx owns it;
+    /// an output that it does not own is not taken over.
     Import(ImportArguments),
     /// Verify the miner identity that a block carries, whoever mined it
     ///
@@ -106,6 +116,7 @@ impl MinerCommand {
                 arguments.run(context).await
             }
             Self::Revoke(arguments) => arguments.run(context).await,
+            Self::Delete(arguments) => arguments.run(context).await,
             Self::Confirm(arguments) => arguments.run(context).await,
             Self::Upgrade(arguments) => arguments.run(context).await,
             Self::BlindSigning(arguments) => arguments.run(context).await,

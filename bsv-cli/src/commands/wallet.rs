@@ -6,12 +6,14 @@ use serde_json::{Value, json};
 use crate::consent::Consent;
 use crate::context::{Context, Stores, Unattended};
 use crate::error::CliError;
-use crate::output::{number, printable, text};
+use crate::output::{elements, field, number, printable, text};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum WalletCommand {
     /// Show the balance, in satoshis
     Balance(BalanceArguments),
+    /// List the last 100 receipts that pay no invoice, the newest first
+    Receipts(ReceiptsArguments),
     /// Print the 24 words that the wallet's keys can be restored from
     ///
     /// Whoever sees them can take the money. Asks before it prints them.
@@ -36,7 +38,18 @@ pub(crate) enum WalletCommand {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct BalanceArguments {}
+pub(crate) struct BalanceArguments {
+    /// Show what the balance consists of
+    #[arg(long)]
+    details: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReceiptsArguments {
+    /// Those before the receipt of this id
+    #[arg(long, value_name = "ID", value_parser = receipt_id)]
+    before: Option<String>,
+}
 
 #[derive(Debug, Args)]
 pub(crate) struct WordsArguments {
@@ -68,6 +81,7 @@ impl WalletCommand {
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
         match self {
             Self::Balance(arguments) => arguments.run(context).await,
+            Self::Receipts(arguments) => arguments.run(context).await,
             Self::Words(arguments) => arguments.run(context).await,
             Self::BackupWords(arguments) => {
                 arguments.run(&context.with_unattended(Unattended::Read)).await
@@ -83,9 +97,63 @@ impl WalletCommand {
 impl BalanceArguments {
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
         let mut service = context.service(Stores::Wallet).await?;
-        let answer = service.get("/api/v1/balance").await?;
+        let path = if self.details { "/api/v1/balance/details" } else { "/api/v1/balance" };
+        let answer = service.get(path).await?;
         let balance = answer.value()?;
-        context.print(&answer.body, || format!("{} satoshis\n", number(&balance, "satoshis")))
+        context.print(&answer.body, || {
+            let parts = [
+                "confirmed",
+                "unconfirmed",
+                "reserved",
+                "contested",
+                "immature",
+                "waiting",
+                "coins",
+            ];
+            let parts = parts.into_iter().map(|part| field(part, &balance[part]));
+            [format!("{} satoshis\n", number(&balance, "satoshis"))]
+                .into_iter()
+                .chain(parts)
+                .collect()
+        })
+    }
+}
+
+impl ReceiptsArguments {
+    async fn run(self, context: &Context) -> Result<(), CliError> {
+        let before = self.before.map(|id| format!("&before={id}")).unwrap_or_default();
+        let mut service = context.service(Stores::Wallet).await?;
+        let path = format!("/api/v1/receipts?unassigned=true&limit=100{before}");
+        let answer = service.get(path).await?;
+        let receipts = answer.value()?;
+        context.print(&answer.body, || {
+            if elements(&receipts).is_empty() {
+                return "There is no receipt without an invoice\n".to_owned();
+            }
+            let header = ["id", "transaction", "output", "satoshis", "state", "block", "user"];
+            let mut table = context.table(&header);
+            for receipt in elements(&receipts) {
+                table.add([
+                    text(receipt, "id"),
+                    text(receipt, "txid"),
+                    number(receipt, "vout"),
+                    number(receipt, "satoshis"),
+                    text(receipt, "state"),
+                    number(receipt, "blockHeight"),
+                    number(receipt, "user"),
+                ]);
+            }
+            table.to_string()
+        })
+    }
+}
+
+/// Reads the id of a receipt: two numbers.
+fn receipt_id(text: &str) -> Result<String, String> {
+    let is_number = |text: &str| text.parse::<u64>().is_ok();
+    match text.split_once('-') {
+        Some((maker, vout)) if is_number(maker) && is_number(vout) => Ok(text.to_owned()),
+        _ => Err("expected the id of a receipt, such as 17-0".to_owned()),
     }
 }
 

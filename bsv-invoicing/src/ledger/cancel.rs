@@ -88,6 +88,9 @@ impl Command for RecordCancellation {
         let (number, _) = books.add_transaction(&encoded, purpose, satoshis, at)?;
         let receipt = Receipt { satoshis, key, spender: None };
         books.add_receipt(ReceiptKey { maker: number, vout: 0 }, &receipt)?;
+        if let Some(output) = self.transaction.outputs.first() {
+            books.watch_change(&output.locking_script, self.change)?;
+        }
         // Until one of the two is seen, the coin stays reserved for the payment.
         books.add_spend(number, spent)?;
         payment.cancellation = Some(number);

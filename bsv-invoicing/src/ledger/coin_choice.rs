@@ -16,11 +16,13 @@ pub(crate) fn place(
     receipt: &Receipt,
     maker: &TransactionRecord,
 ) -> (Trust, u64, ReceiptKey) {
-    // What pays nobody but the wallet may have no fee: payees refuse what builds on it before it is mined.
+    // Strangers can pay to a key for change too. What pays nobody but the wallet may have no fee: payees refuse
+    // what builds on it before it is mined.
+    let is_change = receipt.key.chain == Chain::Change && !maker.purpose.is_from_outside();
     let pays_somebody = !matches!(maker.purpose, Purpose::Outgoing(_)) || maker.satoshis > 0;
     let trust = match maker.state {
         TransactionState::Mined(_) => Trust::Sure,
-        _ if receipt.key.chain == Chain::Change && pays_somebody => Trust::Sure,
+        _ if is_change && pays_somebody => Trust::Sure,
         _ => Trust::Unsure,
     };
     (trust, receipt.satoshis, key)

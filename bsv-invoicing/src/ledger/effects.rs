@@ -10,6 +10,7 @@ use crate::ledger::rows::{
 use crate::ledger::unfollow::AFTERCARE;
 use crate::ledger::{Books, Refusal};
 use crate::model::coin::{Chain, KeyPath};
+use crate::model::holdings::Holding;
 use crate::model::outgoing::OutgoingRecord;
 use crate::model::receipt::{Receipt, ReceiptKey};
 use crate::model::time::Timestamp;
@@ -197,14 +198,11 @@ impl<R: Rows> Books<R> {
         before: &TransactionRecord,
         after: &TransactionRecord,
     ) -> Result<(), R::Error> {
-        let is_spent = match receipt.spender {
-            Some(spender) => self.holder_spends(spender)?,
-            None => false,
-        };
-        if !is_spent {
-            self.move_balance(receipt.satoshis, before.state.counts(), after.state.counts())?;
-        }
-        self.list_spendable(key, receipt, (before, after))
+        let is_spent = self.is_spent(receipt)?;
+        let old = self.holding(key, receipt, before, is_spent)?;
+        self.list_spendable(key, receipt, (before, after))?;
+        let new = self.holding(key, receipt, after, is_spent)?;
+        self.move_holding(receipt.satoshis, old, new)
     }
 
     /// Counts a coin anew whose spender has changed.
@@ -215,36 +213,60 @@ impl<R: Rows> Books<R> {
         before: &TransactionRecord,
         after: &TransactionRecord,
     ) -> Result<(), R::Error> {
-        let old = self.receipt(key)?;
-        let spender = match old.spender {
+        let receipt = self.receipt(key)?;
+        let spender = match receipt.spender {
             _ if after.holds_coins() => Some(number),
             Some(holder) if holder == number => None,
             other => other,
         };
-        if old.spender.is_some_and(|holder| holder != number) && spender == old.spender {
+        if receipt.spender.is_some_and(|holder| holder != number) && spender == receipt.spender {
             // Something else holds it, whatever becomes of this one.
             return Ok(());
         }
+        let spent = (before.state.spends(), after.state.spends());
+        self.set_spender(key, receipt, spender, spent)
+    }
+
+    /// Sets what spends a receipt, or is to, and whether that had spent it before and has now.
+    fn set_spender(
+        &mut self,
+        key: ReceiptKey,
+        old: Receipt,
+        spender: Option<u64>,
+        (was_spent, is_spent): (bool, bool),
+    ) -> Result<(), R::Error> {
         let receipt = Receipt { spender, ..old };
         if receipt != old {
             self.rows.put::<Receipts>(key, &receipt)?;
         }
         let maker = self.transaction(key.maker)?;
-        if maker.state.counts() {
-            self.move_balance(receipt.satoshis, !before.state.spends(), !after.state.spends())?;
-        }
-        self.list_spendable(key, &receipt, (&maker, &maker))
+        let before = self.holding(key, &old, &maker, was_spent)?;
+        self.list_spendable(key, &receipt, (&maker, &maker))?;
+        let after = self.holding(key, &receipt, &maker, is_spent)?;
+        self.move_holding(receipt.satoshis, before, after)
     }
 
-    fn move_balance(&mut self, satoshis: u64, old: bool, new: bool) -> Result<(), R::Error> {
-        let balance = self.figures.balance;
-        let moved = match (old, new) {
-            (false, true) => balance.checked_add(satoshis),
-            (true, false) => balance.checked_sub(satoshis),
-            _ => Some(balance),
-        };
+    /// How a receipt is held.
+    fn holding(
+        &self,
+        key: ReceiptKey,
+        receipt: &Receipt,
+        maker: &TransactionRecord,
+        is_spent: bool,
+    ) -> Result<Option<Holding>, R::Error> {
+        let is_immature = is_listed_as_immature(&self.rows, key, maker)?;
+        Ok(Holding::of(receipt, maker, (is_spent, is_immature)))
+    }
+
+    fn move_holding(
+        &mut self,
+        satoshis: u64,
+        old: Option<Holding>,
+        new: Option<Holding>,
+    ) -> Result<(), R::Error> {
         let wrong = || Damaged("the balance is not the sum of the coins".to_owned());
-        self.figures.balance = moved.ok_or_else(wrong)?;
+        self.figures.holdings =
+            self.figures.holdings.moved(satoshis, old, new).ok_or_else(wrong)?;
         Ok(())
     }
 
@@ -274,11 +296,7 @@ impl<R: Rows> Books<R> {
         key: ReceiptKey,
         maker: &TransactionRecord,
     ) -> Result<bool, R::Error> {
-        let Some(block) = maker.state.block().filter(|_| maker.purpose == Purpose::Coinbase) else {
-            return Ok(false);
-        };
-        // What the next block may spend can be spent.
-        let mature_at = block.height.saturating_add(COINBASE_MATURITY - 1);
+        let Some(mature_at) = mature_at(maker) else { return Ok(false) };
         let tip = self.rows.get::<FollowedTip>(&())?;
         if tip.is_some_and(|tip| tip.height >= mature_at) {
             return Ok(false);
@@ -293,19 +311,24 @@ impl<R: Rows> Books<R> {
         key: ReceiptKey,
         holder: Option<u64>,
     ) -> Result<(), R::Error> {
-        let receipt = Receipt { spender: holder, ..self.receipt(key)? };
-        self.rows.put::<Receipts>(key, &receipt)?;
-        self.relist(key, &receipt)
+        let receipt = self.receipt(key)?;
+        self.set_spender(key, receipt, holder, (false, false))
     }
 
-    /// Lists a receipt anew among those that can be spent, or not.
-    pub(crate) fn relist(&mut self, key: ReceiptKey, receipt: &Receipt) -> Result<(), R::Error> {
-        let maker = self.transaction(key.maker)?;
-        self.list_spendable(key, receipt, (&maker, &maker))
+    /// A receipt of a coinbase transaction can be spent from now on.
+    pub(crate) fn mature(&mut self, height: u32, key: ReceiptKey) -> Result<(), R::Error> {
+        let (receipt, maker) = (self.receipt(key)?, self.transaction(key.maker)?);
+        let is_spent = self.is_spent(&receipt)?;
+        let old = self.holding(key, &receipt, &maker, is_spent)?;
+        self.rows.remove::<Immature>((height, key))?;
+        self.list_spendable(key, &receipt, (&maker, &maker))?;
+        let new = self.holding(key, &receipt, &maker, is_spent)?;
+        self.move_holding(receipt.satoshis, old, new)
     }
 
-    /// Whether what holds a coin has spent it. What it is reserved for may have no transaction yet.
-    fn holder_spends(&self, holder: u64) -> Result<bool, R::Error> {
+    /// Whether what holds a receipt has spent it. What it is reserved for may have no transaction yet.
+    fn is_spent(&self, receipt: &Receipt) -> Result<bool, R::Error> {
+        let Some(holder) = receipt.spender else { return Ok(false) };
         let record = self.rows.get::<Transactions>(&holder)?;
         Ok(record.is_some_and(|record| record.state.spends()))
     }
@@ -340,6 +363,24 @@ impl<R: Rows> Books<R> {
     /// Notes that a transaction spends a coin, or is to.
     pub(crate) fn add_spend(&mut self, number: u64, key: ReceiptKey) -> Result<(), R::Error> {
         self.rows.put::<Spends>((number, key), &())
+    }
+}
+
+/// The height of the tip from which on what a coinbase transaction makes can be spent: by the next block.
+fn mature_at(maker: &TransactionRecord) -> Option<u32> {
+    let block = maker.state.block().filter(|_| maker.purpose == Purpose::Coinbase)?;
+    Some(block.height.saturating_add(COINBASE_MATURITY - 1))
+}
+
+/// Whether a receipt is listed as one that a coinbase transaction has made too lately.
+pub(crate) fn is_listed_as_immature<R: ReadRows>(
+    rows: &R,
+    key: ReceiptKey,
+    maker: &TransactionRecord,
+) -> Result<bool, R::Error> {
+    match mature_at(maker) {
+        Some(height) => Ok(rows.get::<Immature>(&(height, key))?.is_some()),
+        None => Ok(false),
     }
 }
 

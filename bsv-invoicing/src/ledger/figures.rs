@@ -1,5 +1,7 @@
 //! Figures that are kept up to date.
 
+use crate::model::holdings::Holdings;
+
 /// Figures that are kept up to date, in memory during a batch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
@@ -17,12 +19,12 @@ pub struct Figures {
     pub last_payment: u64,
     /// How many keys for change of the account are used.
     pub last_change: u64,
-    /// The sum of the receipts that count and are not spent by what counts, in satoshis.
-    pub balance: u64,
     /// The account whose keys are given out.
     pub account: u64,
     /// The last invoice whose key is of an earlier account.
     pub last_invoice_before: u64,
     /// The last user whose key is of an earlier account.
     pub last_user_before: u64,
+    /// What the wallet holds.
+    pub holdings: Holdings,
 }

@@ -19,9 +19,7 @@ impl Command for FollowTip {
         books.rows.put::<FollowedTip>((), &self.tip)?;
         let last = ReceiptKey { maker: u64::MAX, vout: u32::MAX };
         for ((height, key), ()) in books.rows.range::<Immature>(..=(self.tip.height, last))? {
-            books.rows.remove::<Immature>((height, key))?;
-            let receipt = books.receipt(key)?;
-            books.relist(key, &receipt)?;
+            books.mature(height, key)?;
         }
         Ok(())
     }

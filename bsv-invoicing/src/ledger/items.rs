@@ -4,17 +4,17 @@ use bsv_tx::{OutPoint, Transaction, Txid};
 
 use crate::ledger::Query;
 use crate::ledger::coin_choice::place;
-use crate::ledger::effects::spent_by;
+use crate::ledger::effects::{is_listed_as_immature, spent_by};
 use crate::ledger::rows::Order::{Ascending, Descending};
 use crate::ledger::rows::{
-    AllFigures, FollowedTransactions, Immature, Incoming, Invoices, Kind, MinedAt, Outgoing,
-    Proofs, RawTransactions, ReadRows, ReadTable, Receipts, RowsOf, Spendable, Spends,
-    Transactions,
+    AllFigures, FollowedTransactions, Incoming, Invoices, Kind, MinedAt, Outgoing, Proofs,
+    RawTransactions, ReadRows, ReadTable, Receipts, RowsOf, Spendable, Spends, Transactions,
 };
 use crate::model::coin::{KeyPath, Trust};
+use crate::model::holdings::{Holding, Holdings};
 use crate::model::receipt::{Receipt, ReceiptKey};
 use crate::model::transaction::{
-    BlockPlace, COINBASE_MATURITY, FoundProof, Proof, Purpose, TransactionRecord, TransactionState,
+    BlockPlace, FoundProof, Proof, Purpose, TransactionRecord, TransactionState,
 };
 
 /// Something that a store knows about money.
@@ -77,6 +77,8 @@ pub struct LedgerCoin {
     pub is_spendable: bool,
     /// Whether it is listed as one that a coinbase transaction has made too lately.
     pub is_immature: bool,
+    /// How it is held, if it counts and nothing has spent it.
+    pub holding: Option<Holding>,
 }
 
 /// What spends a coin.
@@ -104,8 +106,8 @@ pub struct LedgerSpend {
 /// What is kept of all transactions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LedgerTotals {
-    /// The balance, in satoshis.
-    pub balance: u64,
+    /// What the wallet holds.
+    pub holdings: Holdings,
     /// The last number that a transaction was given.
     pub last_transaction: u64,
     /// The account whose keys are given out.
@@ -190,7 +192,7 @@ where
         step(
             &mut result,
             LedgerItem::Totals(LedgerTotals {
-                balance: figures.balance,
+                holdings: figures.holdings,
                 last_transaction: figures.last_transaction,
                 last_change: figures.last_change,
                 account: u32::try_from(figures.account).unwrap_or(u32::MAX),
@@ -304,13 +306,17 @@ fn ledger_coin<R: ReadRows>(
         }),
     };
     let is_spendable = rows.get::<Spendable>(&place(key, receipt, maker))?.is_some();
-    let mature_at = maker.state.block().map(|it| it.height.saturating_add(COINBASE_MATURITY - 1));
-    let is_immature = match mature_at {
-        Some(height) => rows.get::<Immature>(&(height, key))?.is_some(),
-        None => false,
-    };
-    let Receipt { satoshis, key: path, .. } = *receipt;
-    Ok(LedgerCoin { vout: key.vout, satoshis, key: path, spender, is_spendable, is_immature })
+    let is_immature = is_listed_as_immature(rows, key, maker)?;
+    let is_spent = spender.as_ref().and_then(|it| it.state).is_some_and(TransactionState::spends);
+    Ok(LedgerCoin {
+        vout: key.vout,
+        satoshis: receipt.satoshis,
+        key: receipt.key,
+        spender,
+        is_spendable,
+        is_immature,
+        holding: Holding::of(receipt, maker, (is_spent, is_immature)),
+    })
 }
 
 fn ledger_spend<R: ReadRows>(rows: &R, key: ReceiptKey) -> Result<LedgerSpend, R::Error> {

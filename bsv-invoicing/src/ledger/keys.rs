@@ -1,7 +1,7 @@
 //! Which keys are given out, and for what.
 
 use crate::ledger::figures::Figures;
-use crate::ledger::rows::{Accounts, Damaged, Order, ReadRows, Rows};
+use crate::ledger::rows::{AccountStart, Accounts, Damaged, Order, ReadRows, Rows, Users};
 use crate::ledger::{Books, Refusal};
 use crate::model::coin::{Chain, KeyPath};
 
@@ -35,26 +35,41 @@ pub(crate) fn invoice_of<R: ReadRows>(
     if key.chain != Chain::Receive {
         return Ok(None);
     }
-    let Some(before) = last_invoice_before(rows, figures, key.account)? else { return Ok(None) };
-    let number = before + u64::from(key.index);
+    let Some(start) = start_of(rows, figures, key.account)? else { return Ok(None) };
+    let number = start.last_invoice_before + u64::from(key.index);
     // Further keys of an account that is over are no invoice's: they were given out after a backup.
     let is_given_out = number <= last_invoice_of(rows, figures, key.account)?;
     Ok(is_given_out.then_some(number))
 }
 
-/// The last invoice whose key is of an earlier account.
-fn last_invoice_before<R: ReadRows>(
+/// The user whom a key was given to.
+pub(crate) fn user_of<R: ReadRows>(
+    rows: &R,
+    figures: &Figures,
+    key: KeyPath,
+) -> Result<Option<u64>, R::Error> {
+    if key.chain != Chain::User {
+        return Ok(None);
+    }
+    let Some(start) = start_of(rows, figures, key.account)? else { return Ok(None) };
+    let id = start.last_user_before + u64::from(key.index);
+    Ok(rows.get::<Users>(&id)?.map(|_| id))
+}
+
+/// Where the numbers of an account begin, if its keys were given out.
+fn start_of<R: ReadRows>(
     rows: &R,
     figures: &Figures,
     account: u32,
-) -> Result<Option<u64>, R::Error> {
+) -> Result<Option<AccountStart>, R::Error> {
+    let &Figures { last_invoice_before, last_user_before, .. } = figures;
     if u64::from(account) == figures.account {
-        return Ok(Some(figures.last_invoice_before));
+        return Ok(Some(AccountStart { last_invoice_before, last_user_before }));
     }
     if account == 0 {
-        return Ok(Some(0));
+        return Ok(Some(AccountStart { last_invoice_before: 0, last_user_before: 0 }));
     }
-    Ok(rows.get::<Accounts>(&account)?.map(|start| start.last_invoice_before))
+    rows.get::<Accounts>(&account)
 }
 
 /// The last invoice whose key is of an account, or of an earlier one.

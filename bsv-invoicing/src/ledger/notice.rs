@@ -162,7 +162,9 @@ impl<R: Rows> Books<R> {
             self.add_transaction(&transaction.into(), purpose, satoshis, came_at)?;
         for NewReceipt { vout, satoshis, key } in own.receipts.iter().copied() {
             let receipt = Receipt { satoshis, key, spender: None };
-            self.add_receipt(ReceiptKey { maker: number, vout }, &receipt)?;
+            let key = ReceiptKey { maker: number, vout };
+            self.add_receipt(key, &receipt)?;
+            self.list_unassigned(key, &receipt, !own.spends.is_empty())?;
         }
         for key in &own.spends {
             self.add_spend(number, *key)?;

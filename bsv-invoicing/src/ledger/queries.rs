@@ -22,6 +22,7 @@ use crate::ledger::rows::{
 use crate::ledger::withdraw::withdrawal;
 use crate::ledger::{Query, Refusal, UserRecord};
 use crate::model::event::Event;
+use crate::model::holdings::Holdings;
 use crate::model::invoice::{Invoice, InvoicePage, InvoiceQuery, MAX_LOOKED_AT, MAX_PAGE_TEXT};
 use crate::model::outgoing::{OutgoingPayment, OutgoingPurpose};
 use crate::model::payment::IncomingPayment;
@@ -167,7 +168,13 @@ queries! {
     /// The figures.
     GetFigures => Figures: |rows| Ok(rows.get::<AllFigures>(&())?.unwrap_or_default());
     /// The balance, in satoshis.
-    GetBalance => u64: |rows| Ok(rows.get::<AllFigures>(&())?.unwrap_or_default().balance);
+    GetBalance => u64: |rows| {
+        Ok(rows.get::<AllFigures>(&())?.unwrap_or_default().holdings.balance())
+    };
+    /// What the wallet holds.
+    GetHoldings => Holdings: |rows| {
+        Ok(rows.get::<AllFigures>(&())?.unwrap_or_default().holdings)
+    };
     /// The time of the last event, or the beginning of 1970.
     GetLastEventAt => Timestamp: |rows| {
         let figures = rows.get::<AllFigures>(&())?.unwrap_or_default();

@@ -99,6 +99,7 @@ impl<R: Rows> Books<R> {
             let vout = u32::try_from(vout).expect("a payment has few outputs");
             let receipt = Receipt { satoshis: change.satoshis, key: change.key, spender: None };
             self.add_receipt(ReceiptKey { maker: *transaction_number, vout }, &receipt)?;
+            self.watch_change(&transaction.outputs[vout as usize].locking_script, change)?;
         }
         for key in keys {
             self.add_spend(*transaction_number, key)?;

@@ -207,6 +207,8 @@ kinds! {
     Spendable: (Trust, u64, ReceiptKey) => ();
     /// The height of the tip from which on a receipt of a coinbase transaction can be spent, and the receipt.
     Immature: (u32, ReceiptKey) => ();
+    /// The receipts that pay no invoice, and are no change.
+    Unassigned: ReceiptKey => ();
     /// Number of a transaction, and a receipt that it spends.
     Spends: (u64, ReceiptKey) => ();
     /// Number of an invoice, and numbers of the transactions that pay its script.

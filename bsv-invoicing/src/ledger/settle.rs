@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use bsv_store::KeyEvent;
+
 use crate::ledger::events::EventCode;
 use crate::ledger::rows::{
     Damaged, Expiries, Invoices, Marked, ReadRows, ReceivedFor, Rows, Rules,
@@ -62,6 +64,7 @@ impl Command for MarkPaid {
         let at = books.next_event_at(self.now);
         if books.rows.get::<Marked>(&number)?.is_none() {
             books.rows.put::<Marked>(number, &at)?;
+            books.rows.append_audit(KeyEvent::InvoiceMarked, invoice.id.as_str())?;
         }
         let received = books.rows.get::<ReceivedFor>(&number)?.unwrap_or_default();
         books.settle(invoice, received, false, at)

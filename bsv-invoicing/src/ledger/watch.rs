@@ -1,9 +1,11 @@
 //! Which scripts are watched: those of keys that were shown to somebody.
 
+use bsv_tx::Script;
+
 use crate::ledger::rows::Order::Ascending;
 use crate::ledger::rows::{ReadRows, Rows, WatchBacklog, Watched};
 use crate::ledger::{Books, Command, Query};
-use crate::model::coin::KeyPath;
+use crate::model::coin::{Change, KeyPath};
 
 /// Watches the P2PKH scripts of keys, for ever.
 #[derive(Clone, Debug)]
@@ -17,6 +19,16 @@ impl Command for Watch {
 
     fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
         self.keys.iter().try_for_each(|(hash, key)| books.rows.put::<Watched>(*hash, key))
+    }
+}
+
+impl<R: Rows> Books<R> {
+    /// Watches the script of change, which everybody is going to see.
+    pub(crate) fn watch_change(&mut self, script: &Script, change: Change) -> Result<(), R::Error> {
+        match script.public_key_hash() {
+            Some(hash) => self.rows.put::<Watched>(*hash, &change.key),
+            None => Ok(()),
+        }
     }
 }
 

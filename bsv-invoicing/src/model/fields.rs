@@ -70,10 +70,14 @@ pub enum BodyError {
     Invalid(FieldErrors),
 }
 
-/// The members of a JSON object, whose fields are then read one by one. What cannot be read is
-/// noted; members that nobody asks for are ignored.
+/// What callers of the older wallet send besides what is asked for.
+const IGNORED: [&str; 2] = ["spvRequired", "createdAt"];
+
+/// The members of a JSON object, whose fields are then read one by one. What cannot be read is noted, and so
+/// are members that nobody has asked for.
 pub(crate) struct Members<'a> {
     members: Vec<(Cow<'a, str>, &'a RawValue)>,
+    asked_for: Vec<&'static str>,
     errors: FieldErrors,
 }
 
@@ -89,7 +93,7 @@ impl<'a> Members<'a> {
         let Object(members) = serde_json::from_str(text).map_err(|error| {
             BodyError::Malformed(format!("the body is not a JSON object: {error}"))
         })?;
-        Ok(Self { members, errors: FieldErrors::default() })
+        Ok(Self { members, asked_for: Vec::with_capacity(8), errors: FieldErrors::default() })
     }
 
     /// A text. Nothing and null are alike.
@@ -135,27 +139,25 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// Refuses members of other names.
-    pub(crate) fn refuse_others(&mut self, known: &[&str]) {
-        for (name, _) in &self.members {
-            if !known.contains(&&**name) {
-                self.errors.add(name.to_string(), "is not known here");
-            }
-        }
-    }
-
     /// Notes what is wrong with a field.
     pub(crate) fn reject(&mut self, field: &'static str, message: impl Into<String>) {
         self.errors.add(field, message);
     }
 
-    /// What could not be read.
+    /// What could not be read, once all fields were.
     pub(crate) fn into_errors(self) -> FieldErrors {
-        self.errors
+        let Self { members, asked_for, mut errors } = self;
+        for (name, _) in members {
+            if !asked_for.contains(&&*name) && !IGNORED.contains(&&*name) {
+                errors.add(name.into_owned(), "is not known here");
+            }
+        }
+        errors
     }
 
     /// The text of a value that is there, and not null.
     fn value(&mut self, field: &'static str) -> Option<&'a str> {
+        self.asked_for.push(field);
         let mut named = self.members.iter().filter(|(name, _)| name == field);
         let value = named.next()?.1.get();
         if named.next().is_some() {
@@ -207,15 +209,16 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_read_and_the_others_ignored() {
+    fn fields_are_read_and_others_refused() {
         let json =
-            br#" {"te\u0078t": "a\n\"b\u20ac", "n": 7, "x": {"n": [1, {"n": 2}]}, "gone": null} "#;
+            br#" {"te\u0078t": "a\n\"b\u20ac", "n": 7, "x": {"n": [1, {"n": 2}]}, "gone": null,
+            "spvRequired": true} "#;
         let mut members = Members::parse(json).unwrap();
         assert_eq!(members.text("text").as_deref(), Some("a\n\"b€"));
         assert_eq!(members.integer("n"), Some(7));
         assert_eq!(members.text("gone"), None);
         assert_eq!(members.integer("missing"), None);
-        assert_eq!(errors(members), "");
+        assert_eq!(errors(members), "x is not known here");
     }
 
     #[test]

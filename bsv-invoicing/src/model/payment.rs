@@ -41,6 +41,16 @@ impl IncomingPayment {
     }
 }
 
+/// A receipt that pays no invoice: it pays a key that a user was given, a key that no invoice of the books had, or a
+/// key for change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnassignedReceipt {
+    /// What was received.
+    pub payment: IncomingPayment,
+    /// The user whose key it pays.
+    pub user: Option<u64>,
+}
+
 /// Where a payment to the wallet stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum IncomingState {
@@ -69,7 +79,7 @@ impl IncomingState {
         matches!(self, Self::Accepted | Self::Mined | Self::Contested)
     }
 
-    fn of(state: TransactionState) -> Self {
+    pub(crate) fn of(state: TransactionState) -> Self {
         match state {
             TransactionState::Offered | TransactionState::Unseen => Self::InFlight,
             TransactionState::Waiting => Self::Waiting,

@@ -57,6 +57,11 @@ impl Received {
 }
 
 impl PaymentRules {
+    /// The same rules, by which what is in the mempool counts to all invoices.
+    pub fn in_any_place(self) -> Self {
+        Self { zero_conf_limit: None, ..self }
+    }
+
     /// Whether only what is in blocks counts to an invoice of this amount.
     pub fn needs_block(&self, satoshis: u64) -> bool {
         self.zero_conf_limit.is_some_and(|limit| satoshis > limit)

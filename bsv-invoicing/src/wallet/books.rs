@@ -224,17 +224,15 @@ impl Books {
         }
         self.counted.raw += u64::from(it.transaction.is_some());
         for coin in &it.coins {
-            self.add_coin(it.state, coin);
+            self.add_coin(coin);
         }
         self.add_proof(it);
     }
 
-    fn add_coin(&mut self, maker: TransactionState, coin: &LedgerCoin) {
-        let spender = coin.spender.as_ref();
-        let is_spent = spender.and_then(|it| it.state).is_some_and(TransactionState::spends);
-        if maker.counts() && !is_spent {
-            self.check.coins += 1;
-            self.check.recomputed = self.check.recomputed.saturating_add(coin.satoshis);
+    fn add_coin(&mut self, coin: &LedgerCoin) {
+        match self.counted.holdings.moved(coin.satoshis, None, coin.holding) {
+            Some(holdings) => self.counted.holdings = holdings,
+            None => self.check.differ("the coins are worth more than a number can say"),
         }
         self.counted.spendable += u64::from(coin.is_spendable);
         if coin.key.chain == Chain::Change {
@@ -263,12 +261,13 @@ impl Books {
 
     fn compare(&mut self, kept: &LedgerTotals) {
         let Self { check, counted, last_change, .. } = self;
-        check.balance = kept.balance;
-        if kept.balance != check.recomputed {
-            let recomputed = check.recomputed;
+        check.coins = counted.holdings.coins;
+        check.balance = kept.holdings.balance();
+        check.recomputed = counted.holdings.balance();
+        if kept.holdings != counted.holdings {
             check.differ(format!(
-                "the balance is kept as {} satoshis, and the coins add up to {recomputed}",
-                kept.balance
+                "the balance is kept as {} satoshis ({}), and the coins add up to {} ({})",
+                check.balance, kept.holdings, check.recomputed, counted.holdings
             ));
         }
         for (what, kept, counted) in [

@@ -1,7 +1,6 @@
 //! Consolidating: small coins are brought together, which nodes take without a fee.
 
 use super::node::away;
-use super::pay::sign;
 use crate::error::Error;
 use crate::ledger::{NewPayment, Record, Refusal, ReserveConsolidation};
 use crate::model::outgoing::{OutgoingPayment, OutgoingPurpose, OutgoingState};
@@ -53,7 +52,7 @@ impl<S: WalletStore> Wallet<S> {
         };
         let number = reservation.number;
         let recorded = async {
-            let transaction = sign(&self.keys, &[], &reservation.selection)?;
+            let transaction = self.sign(&[], &reservation.selection)?;
             let (purpose, expires_at) = (OutgoingPurpose::Consolidation, None);
             let payment = NewPayment { reservation, transaction, purpose, satoshis: 0, expires_at };
             let record = Record { payment, message: None, idempotency: None, now: self.now() };

@@ -11,7 +11,7 @@ use bsv_tx::Network;
 use tokio::sync::Semaphore;
 
 use crate::error::Error;
-use crate::ledger::queries::{GetAccounts, GetBalance, GetEvents, GetLastEventAt, GetOwner};
+use crate::ledger::queries::{GetAccounts, GetEvents, GetLastEventAt, GetOwner};
 use crate::ledger::{Adopt, GetRules, ReleaseAll, SetRules};
 use crate::model::clock::Clock;
 use crate::model::event::Event;
@@ -141,11 +141,6 @@ impl<S: WalletStore> Wallet<S> {
     /// Whether there is a node.
     pub fn has_node(&self) -> bool {
         self.node.is_some()
-    }
-
-    /// The balance, in satoshis.
-    pub async fn balance(&self) -> Result<u64, Error> {
-        Ok(self.store.get(GetBalance).await?)
     }
 
     /// Up to `limit` events after the one of this number, in order.

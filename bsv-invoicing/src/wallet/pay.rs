@@ -25,7 +25,6 @@ pub(crate) use self::in_progress::PaymentsInProgress;
 pub(super) use self::payable::{is_data, is_p2sh};
 pub(crate) use self::payee::Payee;
 pub use self::preview::PaymentPreview;
-pub(super) use self::sign::sign;
 
 use self::asked::Asked;
 use self::draft::payment_url;
@@ -95,7 +94,7 @@ impl<S: WalletStore> Wallet<S> {
         let number = reservation.number;
         let recorded = async {
             check_limit(reservation.selection.cost(), max_satoshis)?;
-            let transaction = sign(&self.keys, &asked.outputs, &reservation.selection)?;
+            let transaction = self.sign(&asked.outputs, &reservation.selection)?;
             let Asked { url, terms, spending, expires_at, idempotency, .. } = asked;
             let message = Some(terms.payment(&transaction, ""));
             let payment = NewPayment {

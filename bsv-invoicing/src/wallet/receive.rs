@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::ledger::queries::{GetIncoming, GetInvoice, GetReceivedSum, GetRecord};
 use crate::ledger::{Offer, Offered, Refusal, Refuse, See};
 use crate::model::payment::{IncomingPayment, IncomingState};
-use crate::model::settlement::{LatePayments, PaymentRules};
+use crate::model::settlement::LatePayments;
 use crate::model::transaction::TransactionState;
 use crate::store::WalletStore;
 use crate::wallet::Wallet;
@@ -76,8 +76,7 @@ impl<S: WalletStore> Wallet<S> {
         }
         let rules = self.settings.payment_rules;
         let received = self.store.get(GetReceivedSum(number)).await?;
-        let in_any_block = PaymentRules { zero_conf_limit: None, ..rules };
-        if in_any_block.due(invoice.satoshis, received) == 0 {
+        if rules.in_any_place().due(invoice.satoshis, received) == 0 {
             // The payer has done what was asked for. It counts once it is mined.
             return Ok(());
         }

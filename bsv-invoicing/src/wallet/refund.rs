@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::destination::Destination;
-use super::pay::{check_limit, sign};
+use super::pay::check_limit;
 use super::withdraw::check_sent;
 use crate::error::Error;
 use crate::ledger::queries::GetRefundable;
@@ -34,7 +34,6 @@ impl RefundDraft {
     /// Reads the body of `POST /api/v1/invoices/{id}/refund`.
     pub fn from_json(body: &[u8]) -> Result<Self, Error> {
         let mut members = Members::parse(body)?;
-        members.refuse_others(&["satoshis", "to", "full", "dryRun"]);
         let (satoshis, to) = (members.integer("satoshis"), members.text("to"));
         let (is_full, is_dry_run) = (members.boolean("full"), members.boolean("dryRun"));
         let mut errors = members.into_errors();
@@ -173,7 +172,7 @@ impl<S: WalletStore> Wallet<S> {
         idempotency: Option<IdempotencyKey>,
     ) -> Result<OutgoingPayment, Error> {
         let Planned { to, purpose, spending: Spending { satoshis, .. } } = planned;
-        let transaction = sign(&self.keys, &[to.output(satoshis)], &reservation.selection)?;
+        let transaction = self.sign(&[to.output(satoshis)], &reservation.selection)?;
         let expires_at = None;
         let payment = NewPayment { reservation, transaction, purpose, satoshis, expires_at };
         let record = Record { payment, message: None, idempotency, now: self.now() };

@@ -38,12 +38,14 @@ impl<S: WalletStore> Wallet<S> {
         self.invoice(id).await
     }
 
-    /// What an invoice still asks for, in satoshis.
-    pub(crate) async fn due(&self, invoice: &Invoice) -> Result<u64, Error> {
-        if invoice.payment_received_at.is_some() {
-            return Ok(0);
-        }
+    /// What payers are still to send for an invoice that is not paid, in satoshis. Fails if all has been sent, and
+    /// counts once it is mined.
+    pub(crate) async fn asked_for(&self, invoice: &Invoice) -> Result<u64, Error> {
         let received = self.store.get(GetReceivedSum(invoice.number)).await?;
-        Ok(self.settings.payment_rules.due(invoice.satoshis, received))
+        let rules = self.settings.payment_rules.in_any_place();
+        match rules.due(invoice.satoshis, received) {
+            0 => Err(Error::InFlight(invoice.id.to_string())),
+            due => Ok(due),
+        }
     }
 }

@@ -6,6 +6,9 @@ use crate::model::invoice::{Invoice, InvoiceState};
 use crate::store::WalletStore;
 use crate::wallet::Wallet;
 
+/// What payers are told of an invoice of which only what is in blocks counts.
+const COUNTS_IN_A_BLOCK: &str = " (a payment counts once it is in a block)";
+
 impl<S: WalletStore> Wallet<S> {
     /// What is asked for an invoice that can be paid.
     pub async fn terms(&self, id: &str) -> Result<Terms, Error> {
@@ -16,18 +19,22 @@ impl<S: WalletStore> Wallet<S> {
         if let Some(hash) = script.public_key_hash() {
             self.watch_script(*hash, key).await?;
         }
+        let mut memo = invoice.description.clone().unwrap_or_else(|| description.clone());
+        if self.settings.payment_rules.needs_block(invoice.satoshis) {
+            memo.push_str(COUNTS_IN_A_BLOCK);
+        }
         let rate = FeeRate { satoshis: self.quoted_fee_rate(), bytes: 1000 };
         Ok(Terms {
             network: self.settings.network,
             destinations: vec![Destination {
-                satoshis: self.due(&invoice).await?,
+                satoshis: self.asked_for(&invoice).await?,
                 script,
-                description: description.clone(),
+                description,
             }],
             created_at: invoice.created_at,
             expires_at: Some(invoice.expires_at),
             payment_url: self.payment_url(id),
-            memo: invoice.description.unwrap_or(description),
+            memo,
             merchant: self.settings.merchant.clone(),
             reference: id.to_owned(),
             fees: Some(Fees { standard: rate, data: rate }),

@@ -27,7 +27,7 @@ use crate::wallet::Wallet;
 use crate::wallet::node::away;
 
 /// How many rows are read at once for the filter.
-const PAGE: usize = 10_000;
+const PAGE: usize = 1_000;
 
 impl<S: WalletStore> Wallet<S> {
     /// Has the filter know all scripts that are watched, and all transactions whose outputs may be the wallet's.
@@ -82,7 +82,9 @@ impl<S: WalletStore> Wallet<S> {
         // What the node tells of may be gone, or not final.
         let txid = transaction.txid();
         let Some(entry) = node.mempool_entry(&txid).await.map_err(away)? else { return Ok(false) };
-        let is_fee_sufficient = self.is_fee_sufficient(node, entry).await?;
+        // What the wallet has made pays what its payee asks for and the node demands.
+        let is_own = known.records.iter().any(|(_, it)| !it.purpose.is_from_outside());
+        let is_fee_sufficient = is_own || self.is_fee_sufficient(node, entry).await?;
         let noticed = Noticed {
             transaction: Arc::unwrap_or_clone(transaction),
             place: ShownPlace::Mempool { is_fee_sufficient },
@@ -94,6 +96,6 @@ impl<S: WalletStore> Wallet<S> {
 }
 
 /// The time of a block.
-fn block_time(seconds: u32) -> Timestamp {
+pub(crate) fn block_time(seconds: u32) -> Timestamp {
     Timestamp::from_micros(u64::from(seconds) * 1_000_000)
 }

@@ -7,7 +7,7 @@ use bsv_tx::Network;
 
 use super::destination::Destination;
 use super::node::away;
-use super::pay::{check_limit, sign};
+use super::pay::check_limit;
 use crate::error::Error;
 use crate::ledger::queries::{GetWithdrawal, GetWithdrawalsBefore};
 use crate::ledger::{
@@ -38,15 +38,6 @@ impl WithdrawalDraft {
     /// Reads the body of `POST /api/v1/withdrawals` on a network.
     pub fn from_json(body: &[u8], network: Network) -> Result<Self, Error> {
         let mut members = Members::parse(body)?;
-        members.refuse_others(&[
-            "address",
-            "script",
-            "satoshis",
-            "all",
-            "maxFee",
-            "reference",
-            "dryRun",
-        ]);
         let (address, script) = (members.text("address"), members.text("script"));
         let (satoshis, is_all) = (members.integer("satoshis"), members.boolean("all"));
         let max_fee = members.integer("maxFee");
@@ -177,7 +168,7 @@ impl<S: WalletStore> Wallet<S> {
         let mut payments = Vec::with_capacity(reserved.len());
         for (reservation, WithdrawalCost { satoshis, .. }) in reserved {
             let outputs = [draft.to.output(satoshis)];
-            let transaction = sign(&self.keys, &outputs, &reservation.selection)?;
+            let transaction = self.sign(&outputs, &reservation.selection)?;
             // The store numbers it.
             let purpose = OutgoingPurpose::Withdrawal(0);
             let expires_at = None;

@@ -2,8 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use bsv_invoicing::ledger::Query;
 use bsv_invoicing::ledger::events::{EventCode, EventRow};
-use bsv_invoicing::{OutgoingPurpose, Purpose, ReceiptKey, Timestamp, TransactionState};
+use bsv_invoicing::ledger::movements::GetMovements;
+use bsv_invoicing::{
+    MovementQuery, OutgoingPurpose, Purpose, ReceiptKey, Timestamp, TransactionState,
+};
 
 use crate::network::Network;
 use crate::rows::MemoryRows;
@@ -13,7 +17,9 @@ use crate::told::{Entry, Told, counts, is_lost, spends};
 pub(crate) fn check(rows: &MemoryRows, told: &Told, network: &Network) {
     let holders = told.holders();
     let figures = rows.figures.get(&()).cloned().unwrap_or_default();
-    assert_eq!(figures.balance, told.balance(&holders), "the balance");
+    assert_eq!(figures.holdings, told.holdings(&holders), "what the wallet holds");
+    let held = figures.holdings.balance() + figures.holdings.waiting;
+    assert_eq!(moved(rows) + i128::from(told.spent_before_shown(&holders)), i128::from(held));
     assert_eq!(rows.spendable, told.spendable(&holders), "what can be spent");
 
     let expected = told.entries.iter().map(|(number, it)| {
@@ -42,6 +48,16 @@ pub(crate) fn check(rows: &MemoryRows, told: &Told, network: &Network) {
     check_indexes(rows, told);
     check_invoices(rows, told);
     check_payments(rows, told);
+}
+
+/// What came, less what left and the fees.
+fn moved(rows: &MemoryRows) -> i128 {
+    let all = MovementQuery { after: 0, from: Timestamp::from_micros(0), to: Timestamp::MAX };
+    let page = GetMovements(all).run(rows).unwrap();
+    assert_eq!(page.next, None);
+    page.movements
+        .iter()
+        .fold(0, |sum, it| sum + i128::from(it.received) - i128::from(it.sent) - i128::from(it.fee))
 }
 
 fn check_indexes(rows: &MemoryRows, told: &Told) {
@@ -273,7 +289,7 @@ impl Visible {
     pub(crate) fn of(rows: &MemoryRows) -> Self {
         let paid = rows.invoices.values().filter(|it| it.payment_received_at.is_some());
         Self {
-            balance: rows.figures.get(&()).map_or(0, |it| it.balance),
+            balance: rows.figures.get(&()).map_or(0, |it| it.holdings.balance()),
             paid: paid.map(|it| it.number).collect(),
         }
     }
@@ -318,7 +334,7 @@ pub(crate) fn books(rows: &MemoryRows) -> impl PartialEq + std::fmt::Debug + use
     let receipts: Vec<(ReceiptKey, _)> = rows.receipts.clone().into_iter().collect();
     let paid = rows.invoices.values().map(|it| (it.number, it.payment_received_at.is_some()));
     let states = rows.transactions.iter().map(|(number, it)| (*number, counts(it.state)));
-    let balance = rows.figures.get(&()).map(|it| it.balance);
+    let balance = rows.figures.get(&()).map(|it| it.holdings.balance());
     (
         balance,
         receipts,

@@ -9,7 +9,7 @@ use bsv_invoicing::ledger::rows::{
     Invoices, InvoicesByReference, KeyRange, Kind, LastRefunds, Marked, Messages, MinedAt, Order,
     Outgoing, OutgoingByUrl, Owner, Proofs, RawTransactions, ReadTable, Receipts, ReceivedFor,
     Refunds, Rescan, Reservations, RowsOf, Rules, Spendable, Spends, Table, TransactionNumbers,
-    Transactions, Users, WatchBacklog, Watched, Withdrawals,
+    Transactions, Unassigned, Users, WatchBacklog, Watched, Withdrawals,
 };
 use bsv_invoicing::ledger::{Books, Command, Refusal};
 use bsv_store::KeyEvent;
@@ -103,6 +103,7 @@ memory_rows! {
     receipts: Receipts,
     spendable: Spendable,
     immature: Immature,
+    unassigned: Unassigned,
     spends: Spends,
     incoming: Incoming,
     received_for: ReceivedFor,

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use bsv_invoicing::{
-    Chain, FollowedUntil, KeyPath, OutgoingPurpose, Purpose, ReceiptKey, Received, Timestamp,
-    TransactionState, Trust,
+    Chain, FollowedUntil, Holdings, KeyPath, OutgoingPurpose, Purpose, ReceiptKey, Received,
+    Timestamp, TransactionState, Trust,
 };
 
 pub(crate) const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -267,13 +267,39 @@ impl Told {
         })
     }
 
-    pub(crate) fn balance(&self, holders: &BTreeMap<ReceiptKey, u64>) -> u64 {
+    /// What the wallet holds.
+    pub(crate) fn holdings(&self, holders: &BTreeMap<ReceiptKey, u64>) -> Holdings {
+        use TransactionState::{Contested, Mined, Seen, Waiting};
+        let mut sums = Holdings::default();
+        for (key, output, maker) in self.receipts() {
+            let holder = holders.get(&key);
+            let spender = holder.and_then(|holder| self.entries.get(holder));
+            if spender.is_some_and(|spender| spends(spender.state)) {
+                continue;
+            }
+            let sum = match maker.state {
+                Waiting => &mut sums.waiting,
+                state if !counts(state) => continue,
+                _ if holder.is_some() => &mut sums.reserved,
+                Contested { .. } => &mut sums.contested,
+                Mined(_) => &mut sums.confirmed,
+                Seen => &mut sums.unconfirmed,
+                _ => unreachable!("this does not count"),
+            };
+            *sum += output.satoshis;
+            sums.coins += u64::from(maker.state != Waiting);
+        }
+        sums
+    }
+
+    /// The sum of receipts that the network shows as spent, and not yet as received.
+    pub(crate) fn spent_before_shown(&self, holders: &BTreeMap<ReceiptKey, u64>) -> u64 {
         let is_spent = |key: &ReceiptKey| {
-            let holder = holders.get(key).and_then(|holder| self.entries.get(holder));
-            holder.is_some_and(|holder| spends(holder.state))
+            let spender = holders.get(key).and_then(|holder| self.entries.get(holder));
+            spender.is_some_and(|spender| spends(spender.state))
         };
-        let receipts = self.receipts().filter(|(_, _, maker)| counts(maker.state));
-        receipts.filter(|(key, ..)| !is_spent(key)).map(|(_, output, _)| output.satoshis).sum()
+        let receipts = self.receipts().filter(|(_, _, maker)| !spends(maker.state));
+        receipts.filter(|(key, ..)| is_spent(key)).map(|(_, output, _)| output.satoshis).sum()
     }
 
     /// What can be spent, with how sure it is and what it is worth.
@@ -285,7 +311,8 @@ impl Told {
         let shown = self.receipts().filter(|(_, _, it)| matches!(it.state, Seen | Mined(_)));
         let free = shown.filter(|(key, ..)| !holders.contains_key(key));
         let placed = free.map(|(key, output, maker)| {
-            let is_own = output.key.chain == Chain::Change;
+            let is_change = output.key.chain == Chain::Change;
+            let is_own = is_change && !maker.purpose.is_from_outside();
             let is_sure = is_own || matches!(maker.state, Mined(_));
             let trust = if is_sure { Trust::Sure } else { Trust::Unsure };
             ((trust, output.satoshis, key), ())

@@ -10,7 +10,7 @@ use super::identity::NumberedKey;
 use crate::alias::Alias;
 use crate::error::Error;
 use crate::operator_members::{CONTACT, OperatorMembers};
-use crate::store::IdentityRecord;
+use crate::state::IdentityRecord;
 
 #[derive(Deserialize)]
 struct KeyNameJson {

@@ -3,27 +3,46 @@
 use bsv_tx::{ExtendedPrivateKey, Network, OutPoint, PrivateKey, Txid};
 use zeroize::Zeroizing;
 
+use super::outcome::{Import, VctxFinding};
 use crate::alias::Alias;
 use crate::operator_members::OperatorMembers;
-use crate::store::{IdentityRecord, KeyRecord, MinerInfoRecord, Protocol, Vctx, VctxView};
+use crate::state::{
+    Exposure, IdentityRecord, KeyRecord, MinerInfoRecord, Protocol, Sightings, Vctx,
+};
 
 pub(crate) struct OlderIdentity {
     pub(crate) alias: Alias,
     /// The current one last. Never empty.
     pub(super) keys: Vec<NumberedKey>,
+    /// The number of the last key that blocks have shown, as far as is known.
+    pub(super) acknowledged: u32,
     pub(super) handed_out: bool,
     pub(super) operator: OperatorMembers,
-    pub(super) protocol: OlderProtocol,
+    pub(crate) protocol: OlderProtocol,
+    pub(crate) vctx: VctxFinding,
 }
 
-pub(super) type NumberedKey = (u32, ExtendedPrivateKey);
+pub(crate) type NumberedKey = (u32, ExtendedPrivateKey);
 
-pub(super) enum OlderProtocol {
+pub(crate) enum OlderProtocol {
     Vctx(Option<(PrivateKey, Txid)>),
     MinerInfo { record: Box<MinerInfoRecord>, revocation_keys: Vec<NumberedKey> },
 }
 
 impl OlderIdentity {
+    pub(crate) fn as_taken_over(&self) -> Import {
+        Import::TakenOver(self.vctx)
+    }
+
+    /// What becomes of it where there is such an alias already, whose record may not be readable.
+    pub(crate) fn as_known(&self, known: Option<&IdentityRecord>) -> Import {
+        let mut keys = self.keys.iter().map(key_record);
+        let is_known = |key: KeyRecord| {
+            known.is_none_or(|it| it.keys.iter().any(|own| own.public_key == key.public_key))
+        };
+        Import::Known { has_keys: keys.all(is_known) }
+    }
+
     /// What the keystore has to hold: names and secrets.
     pub(crate) fn secrets(&self, network: Network) -> Vec<(String, Zeroizing<Vec<u8>>)> {
         let mut secrets = self.named(&self.keys);
@@ -54,15 +73,19 @@ impl OlderIdentity {
     /// The older generator never records which output its VCTx is, and takes it to be the first.
     pub(crate) fn to_record(&self) -> IdentityRecord {
         IdentityRecord {
+            vouching: None,
+            exposure: Exposure::Known,
             keys: self.keys.iter().map(key_record).collect(),
             handed_out: self.handed_out,
+            sightings: Sightings::of(self.acknowledged),
             blind_signing: true,
+            is_deleted: false,
             operator: self.operator.clone(),
             protocol: match &self.protocol {
                 OlderProtocol::Vctx(None) => Protocol::Vctx(Vctx::None),
                 OlderProtocol::Vctx(Some((_, txid))) => {
                     let outpoint = OutPoint { txid: *txid, vout: 0 };
-                    Protocol::Vctx(Vctx::Recorded(outpoint, VctxView::default()))
+                    Protocol::Vctx(Vctx::Recorded(outpoint, self.vctx.view()))
                 }
                 OlderProtocol::MinerInfo { record, .. } => Protocol::MinerInfo(record.clone()),
             },

@@ -7,16 +7,18 @@ use serde::Deserialize;
 
 use super::files::{fault, parse, read, read_contact, read_keys};
 use super::identity::{NumberedKey, OlderIdentity, OlderProtocol, key_record};
+use super::outcome::VctxFinding;
 use crate::alias::Alias;
 use crate::data_refs::{DataRef, OperatorDataRefs};
 use crate::error::Error;
 use crate::miner_info::Revocation;
 use crate::operator_members::OperatorMembers;
-use crate::store::{MinerInfoRecord, RevocationRecord};
+use crate::state::{KeyRecord, MinerInfoRecord, RevocationRecord};
 use crate::succession::Succession;
 
 /// Names the keys of an alias of generation 1.0.
 pub(super) const KEY_NAMES: &str = "minerIdAliases";
+const DATA: &str = "minerIdData";
 
 /// `minerIdData`. The last two are there once a document was made.
 #[derive(Deserialize)]
@@ -85,16 +87,17 @@ pub(super) fn read_identity(
     let revocation_keystore = keystore.with_file_name(".revocationkeystore");
     let names = dir.join("revocationKeyAliases");
     let revocation_keys = read_keys(&alias, &names, &revocation_keystore)?;
-    let path = dir.join("minerIdData");
+    let path = dir.join(DATA);
     let text = read(&path)?.ok_or_else(|| fault(&path, "it is missing"))?;
     let data: MinerIdDataJson = parse(&path, &text)?;
 
-    let path = dir.join("minerIdOptionalData");
-    let operator = match read(&path)? {
-        Some(text) => OperatorMembers::from_json(&text).map_err(|error| fault(&path, error))?,
+    let optional = dir.join("minerIdOptionalData");
+    let operator = match read(&optional)? {
+        Some(text) => OperatorMembers::from_json(&text).map_err(|error| fault(&optional, error))?,
         None => read_contact(&dir.join("config"))?,
     };
     Ok(OlderIdentity {
+        acknowledged: acknowledged(&path, &data, &keys)?.number,
         handed_out: data.handed_out.unwrap_or(true),
         operator,
         protocol: OlderProtocol::MinerInfo {
@@ -102,8 +105,29 @@ pub(super) fn read_identity(
             revocation_keys,
         },
         keys,
+        vctx: VctxFinding::None,
         alias,
     })
+}
+
+/// The key of the alias that a member of a file names.
+fn key_of(path: &Path, name: &str, text: &str, keys: &[NumberedKey]) -> Result<KeyRecord, Error> {
+    let public_key: PublicKey =
+        text.parse().map_err(|error| fault(path, format!("{name}: {error}")))?;
+    let key = keys.iter().map(key_record).find(|key| key.public_key == public_key);
+    key.ok_or_else(|| fault(path, format!("{name} is no key of the alias")))
+}
+
+/// An upgraded alias that has made no document yet announces its last rotation.
+fn acknowledged(
+    path: &Path,
+    data: &MinerIdDataJson,
+    keys: &[NumberedKey],
+) -> Result<KeyRecord, Error> {
+    match &data.previous_miner_id {
+        Some(text) => key_of(path, "prevMinerId", text, keys),
+        None => Ok(key_record(keys.iter().rev().nth(1).unwrap_or(&keys[0]))),
+    }
 }
 
 fn read_record(
@@ -112,28 +136,15 @@ fn read_record(
     keys: &[NumberedKey],
     revocation_keys: &[NumberedKey],
 ) -> Result<MinerInfoRecord, Error> {
-    let path = dir.join("minerIdData");
-    let one_of_these = |name: &str, text: &str| {
-        let public_key: PublicKey =
-            text.parse().map_err(|error| fault(&path, format!("{name}: {error}")))?;
-        let key = keys.iter().map(key_record).find(|key| key.public_key == public_key);
-        key.ok_or_else(|| fault(&path, format!("{name} is no key of the alias")))
-    };
     let first = match &data.first_miner_id {
-        Some(text) => one_of_these("first_minerId", text)?,
+        Some(text) => key_of(&dir.join(DATA), "first_minerId", text, keys)?,
         None => key_record(&keys[0]),
     };
-    // An upgraded alias that has made no document yet announces its last rotation.
-    let acknowledged = match &data.previous_miner_id {
-        Some(text) => one_of_these("prevMinerId", text)?,
-        None => key_record(keys.iter().rev().nth(1).unwrap_or(&keys[0])),
-    };
-    let (revocation_key, acknowledged_revocation_key) = read_revocation_key(dir, revocation_keys)?;
+    let (revocation_key, later_revocation_keys) = read_revocation_key(dir, revocation_keys)?;
     let (data, data_refs) = read_data(dir)?;
     let number = revocation_keys.last().map(|(number, _)| *number).unwrap_or_default();
     Ok(MinerInfoRecord {
-        acknowledged: acknowledged.number,
-        acknowledged_revocation_key,
+        later_revocation_keys,
         revocation: read_revocation(dir)?,
         data,
         data_refs,
@@ -144,7 +155,7 @@ fn read_record(
 fn read_revocation_key(
     dir: &Path,
     keys: &[NumberedKey],
-) -> Result<(Succession, Option<Succession>), Error> {
+) -> Result<(Succession, Vec<Succession>), Error> {
     let path = dir.join("revocationKeyData");
     let text = read(&path)?.ok_or_else(|| fault(&path, "it is missing"))?;
     let json: RevocationKeyDataJson = parse(&path, &text)?;
@@ -164,7 +175,8 @@ fn read_revocation_key(
             _ => Ok(succession),
         }
     };
-    Ok((succession(&json.announced)?, json.next_doc_data.as_ref().map(succession).transpose()?))
+    let later = json.next_doc_data.iter().map(succession).collect::<Result<_, _>>()?;
+    Ok((succession(&json.announced)?, later))
 }
 
 fn read_revocation(dir: &Path) -> Result<Option<RevocationRecord>, Error> {
@@ -178,7 +190,12 @@ fn read_revocation(dir: &Path) -> Result<Option<RevocationRecord>, Error> {
         miner_id_signature: json.revocation_message_sig.sig2.parse().map_err(wrong)?,
     };
     // The older generator takes it to be told even if that failed.
-    Ok(Some(RevocationRecord { message, is_complete: json.is_complete, is_told: false }))
+    Ok(Some(RevocationRecord {
+        message,
+        is_complete: json.is_complete,
+        is_told: false,
+        revocation_key: None,
+    }))
 }
 
 fn read_data(dir: &Path) -> Result<(OperatorDataRefs, Vec<DataRef>), Error> {

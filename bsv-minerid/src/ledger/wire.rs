@@ -6,6 +6,7 @@ use bsv_tx::{BlockHash, PublicKey};
 use serde::Deserialize;
 
 use super::miner::{Key, Miner};
+use super::recent::RecentBlocks;
 use super::text;
 
 /// A ledger as it was written, or as somebody has changed it.
@@ -17,6 +18,7 @@ pub(super) struct Unchecked {
     pub(super) keys: BTreeMap<PublicKey, Key>,
     #[serde(with = "text::hashes")]
     pub(super) orphans: BTreeSet<BlockHash>,
+    pub(super) recent: RecentBlocks,
 }
 
 /// The miner ids, written as an array of what is known of each.

@@ -1,3 +1,4 @@
+use bsv_tx::Transaction;
 use tempfile::TempDir;
 
 use super::*;
@@ -87,19 +88,19 @@ fn the_steps_to_a_vctx_can_be_repeated_after_reopening() {
     assert_eq!(ids.await_vctx_funding(&pool).unwrap(), address);
     let key = ids.vctx_key(&pool).unwrap();
     assert_eq!(Address::p2pkh(&key.public_key(), Network::Regtest), address);
-    ids.begin_vctx(&pool, &transaction()).unwrap();
+    ids.change(&pool, &Change::BeginVctx(transaction())).unwrap();
     drop(ids);
     let ids = open(&dir);
     let vctx = || ids.get("pool").unwrap().record().vctx().cloned().unwrap();
     assert_eq!(vctx(), Vctx::Broadcasting(transaction()));
     assert!(matches!(ids.await_vctx_funding(&pool), Err(Error::Conflict { .. })));
-    ids.abandon_vctx(&pool).unwrap();
+    ids.change(&pool, &Change::AbandonVctx).unwrap();
     assert_eq!(vctx(), Vctx::AwaitingFunds);
     assert_eq!(ids.await_vctx_funding(&pool).unwrap(), address);
-    ids.begin_vctx(&pool, &transaction()).unwrap();
+    ids.change(&pool, &Change::BeginVctx(transaction())).unwrap();
     assert!(matches!(ids.get("pool").unwrap().output_script(1), Err(Error::NoVctx(_))));
     let outpoint = OutPoint { txid: transaction().txid(), vout: 0 };
-    ids.record_vctx(&pool, outpoint).unwrap();
+    ids.change(&pool, &Change::RecordVctx(outpoint)).unwrap();
     assert_eq!(vctx(), Vctx::Recorded(outpoint, VctxView::default()));
     ids.get("pool").unwrap().output_script(1).unwrap();
 }

@@ -1,10 +1,8 @@
 use bsv_store::{AuditCheck, AuditEntry, KeyEvent, StoreError};
-use bsv_tx::{OutPoint, Transaction};
 use thiserror::Error;
 
 use crate::alias::Alias;
-use crate::operator_members::OperatorMembers;
-use crate::store::{IdentityRecord, KeyRecord, MinerInfoChange, VctxView};
+use crate::state::{Change, IdentityRecord};
 
 /// Why a change was not made. Nothing of it is left behind.
 #[derive(Debug, Error)]
@@ -29,12 +27,14 @@ pub enum IdentityStoreError {
     Store(#[from] StoreError),
 }
 
-/// A durable store of identities. Each method that changes something is one use case's atomic step
-/// and answers the identity as it stands afterwards; when it has answered, the change has reached
-/// the disk.
+/// An identity in a store, and its record or why that cannot be read.
+pub type FoundIdentity = (Alias, Result<IdentityRecord, StoreError>);
+
+/// A durable store of identities. Each method that changes something is one atomic step, which has reached
+/// the disk when it has answered. A change of an identity answers it as it stands afterwards.
 pub trait IdentityStore: Send + Sync + 'static {
-    /// All identities.
-    fn identities(&self) -> Result<Vec<(Alias, IdentityRecord)>, IdentityStoreError>;
+    /// All identities, those that are deleted with them. A record that cannot be read keeps no other from being answered.
+    fn identities(&self) -> Result<Vec<FoundIdentity>, IdentityStoreError>;
 
     /// One identity.
     fn identity(&self, alias: &Alias) -> Result<IdentityRecord, IdentityStoreError>;
@@ -47,69 +47,11 @@ pub trait IdentityStore: Send + Sync + 'static {
         origin: KeyEvent,
     ) -> Result<(), IdentityStoreError>;
 
-    /// Makes `key` the current key, provided that the key numbered `from` is it until then.
-    fn rotate(
-        &self,
-        alias: &Alias,
-        from: u32,
-        key: KeyRecord,
-    ) -> Result<IdentityRecord, IdentityStoreError>;
+    /// Makes a change of one identity.
+    fn change(&self, alias: &Alias, change: &Change) -> Result<IdentityRecord, IdentityStoreError>;
 
-    /// Replaces what the operator adds to documents.
-    fn set_operator(
-        &self,
-        alias: &Alias,
-        operator: &OperatorMembers,
-    ) -> Result<IdentityRecord, IdentityStoreError>;
-
-    /// Switches on or off that the identity signs any digest.
-    fn set_blind_signing(
-        &self,
-        alias: &Alias,
-        is_on: bool,
-    ) -> Result<IdentityRecord, IdentityStoreError>;
-
-    /// Notes that the key of the validity check output is on the disk and its address waits for
-    /// coins. Repeating it changes nothing.
-    fn await_vctx_funding(&self, alias: &Alias) -> Result<IdentityRecord, IdentityStoreError>;
-
-    /// Notes the validity check transaction that is about to be broadcast.
-    fn begin_vctx(
-        &self,
-        alias: &Alias,
-        transaction: &Transaction,
-    ) -> Result<IdentityRecord, IdentityStoreError>;
-
-    /// Goes back to waiting for coins, after the network refused the transaction.
-    fn abandon_vctx(&self, alias: &Alias) -> Result<IdentityRecord, IdentityStoreError>;
-
-    /// Notes the validity check output, which the network has accepted.
-    fn record_vctx(
-        &self,
-        alias: &Alias,
-        outpoint: OutPoint,
-    ) -> Result<IdentityRecord, IdentityStoreError>;
-
-    /// Notes the transaction that spends the validity check output, which is about to be broadcast.
-    fn revoke_vctx(
-        &self,
-        alias: &Alias,
-        spending: &Transaction,
-    ) -> Result<IdentityRecord, IdentityStoreError>;
-
-    /// Changes an identity of generation 1.0, or makes one of generation 0.2 into one.
-    fn change_miner_info(
-        &self,
-        alias: &Alias,
-        change: &MinerInfoChange,
-    ) -> Result<IdentityRecord, IdentityStoreError>;
-
-    /// Notes what the chain shows of validity check outputs. Those that are not the identity's
-    /// own any more are passed over.
-    fn note_vctx_views(
-        &self,
-        views: &[(Alias, OutPoint, VctxView)],
-    ) -> Result<(), IdentityStoreError>;
+    /// Makes changes of several identities in one step. Those of identities that do not exist are passed over.
+    fn change_all(&self, changes: &[(Alias, Change)]) -> Result<(), IdentityStoreError>;
 
     /// Adds to the audit log what happens to a key besides.
     fn note_key_event(&self, event: KeyEvent, subject: &str) -> Result<(), IdentityStoreError>;
@@ -119,7 +61,4 @@ pub trait IdentityStore: Send + Sync + 'static {
 
     /// Reads the audit log from its beginning, off the disk.
     fn verify_audit_log(&self) -> Result<AuditCheck, IdentityStoreError>;
-
-    /// Notes that documents of these key numbers have been handed out since their rotation.
-    fn note_handed_out(&self, keys: &[(Alias, u32)]) -> Result<(), IdentityStoreError>;
 }

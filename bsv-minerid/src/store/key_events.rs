@@ -3,7 +3,7 @@
 use bsv_store::KeyEvent;
 
 use crate::alias::Alias;
-use crate::store::{IdentityRecord, MinerInfoRecord, Vctx};
+use crate::state::{IdentityRecord, MinerInfoRecord, Vctx};
 
 /// What has happened to the keys of an identity that was `before` and is `after`. Where it is new,
 /// `origin` says whether its keys were made or imported.
@@ -24,6 +24,9 @@ pub(super) fn key_events(
         if old != after.current_key().number {
             events.push((KeyEvent::Rotated, IdentityRecord::key_name(alias, old)));
         }
+    }
+    if before.is_some_and(|before| before.is_deleted != after.is_deleted) {
+        events.push((KeyEvent::Deleted, alias.to_string()));
     }
     if let Some(before) = before.filter(|before| before.blind_signing != after.blind_signing) {
         let event = match before.blind_signing {

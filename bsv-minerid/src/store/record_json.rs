@@ -5,14 +5,15 @@ use std::str::FromStr;
 
 use bsv_store::StoreError;
 use bsv_tx::Transaction;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 
 use crate::data_refs::{DataRef, OperatorDataRefs};
 use crate::miner_info::Revocation;
 use crate::operator_members::{CONTACT, OperatorMembers};
-use crate::store::{
-    IdentityRecord, KeyRecord, MinerInfoRecord, Protocol, RevocationRecord, Vctx, VctxView,
+use crate::state::{
+    BlockRef, Exposure, IdentityRecord, KeyRecord, MinerInfoRecord, Protocol, Reference,
+    RevocationRecord, Sighted, Sighting, Sightings, Unseen, Vctx, VctxView,
 };
 use crate::succession::Succession;
 
@@ -21,12 +22,37 @@ use crate::succession::Succession;
 struct RecordJson {
     keys: Vec<KeyJson>,
     handed_out: bool,
+    /// Written only where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    vouching: Option<u32>,
+    /// Written only where it is known that no node knows the identity.
+    #[serde(default, skip_serializing_if = "ExposureJson::is_known")]
+    exposure: ExposureJson,
+    sightings: SightingsJson,
     /// Written only where it is.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     blind_signing_off: bool,
+    /// Written only where it is.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    deleted: bool,
     /// JSON, as it stands in documents.
     operator: String,
     protocol: ProtocolJson,
+}
+
+#[derive(Clone, Copy, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum ExposureJson {
+    Kept,
+    HandedOut,
+    #[default]
+    Known,
+}
+
+impl ExposureJson {
+    fn is_known(&self) -> bool {
+        matches!(self, Self::Known)
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -55,23 +81,94 @@ enum VctxJson {
     AwaitingFunds {},
     Broadcasting { transaction: String },
     Recorded { outpoint: String, last_seen: Option<u32>, gone_since: Option<u32>, is_spent: bool },
-    Revoking { outpoint: String, transaction: String },
+    Revoking { outpoint: String, transaction: Option<String> },
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct MinerInfoJson {
     first_miner_id: String,
-    acknowledged: u32,
     revocation_key_number: u32,
     revocation_key: SuccessionJson,
-    acknowledged_revocation_key: Option<SuccessionJson>,
+    /// Up to version 4 there was one or none.
+    #[serde(alias = "acknowledgedRevocationKey", deserialize_with = "none_one_or_many")]
+    later_revocation_keys: Vec<SuccessionJson>,
     revocation: Option<RevocationJson>,
     /// JSON, in the form that operators write.
     data: String,
     /// JSON, as it stands in documents.
     data_refs: String,
     is_closed: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    document_key: Option<u32>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    references: Vec<ReferenceJson>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct SightingsJson {
+    acknowledged: u32,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    recent: Vec<SightingJson>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_repeated: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    read_to: Option<BlockJson>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    unseen: Option<UnseenJson>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct UnseenJson {
+    since: u32,
+    blocks: u32,
+    own_blocks: Vec<u32>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct BlockJson {
+    height: u32,
+    hash: String,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct SightingJson {
+    block: BlockJson,
+    sighted: SightedJson,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum SightedJson {
+    Key { before: u32 },
+    RevocationKey(SuccessionJson),
+    Revocation(RevocationJson),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct ReferenceJson {
+    miner_info: String,
+    key: u32,
+}
+
+fn none_one_or_many<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<SuccessionJson>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Successions {
+        Many(Vec<SuccessionJson>),
+        NoneOrOne(Option<SuccessionJson>),
+    }
+    Ok(match Successions::deserialize(deserializer)? {
+        Successions::Many(successions) => successions,
+        Successions::NoneOrOne(succession) => succession.into_iter().collect(),
+    })
 }
 
 #[derive(Serialize, Deserialize)]
@@ -90,6 +187,8 @@ struct RevocationJson {
     miner_id_signature: String,
     is_complete: bool,
     is_told: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    revocation_key: Option<SuccessionJson>,
 }
 
 /// A record of version 1 in the form of version 2.
@@ -107,6 +206,30 @@ pub(super) fn protocol_added(text: &str) -> Result<String, StoreError> {
     Ok(record.to_string())
 }
 
+/// A record of version 6 in the form of version 7. That a block has shown the current key was not recorded in
+/// generation 0.2.
+pub(super) fn sightings_moved(text: &str) -> Result<String, StoreError> {
+    let mut record: Value = serde_json::from_str(text).map_err(StoreError::damaged)?;
+    let current = record["keys"].as_array().and_then(|keys| keys.last()).map(|key| &key["number"]);
+    let mut sightings = json!({ "acknowledged": current });
+    let miner_info = record.pointer_mut("/protocol/minerInfo").and_then(Value::as_object_mut);
+    if let Some(miner_info) = miner_info {
+        let members = [
+            ("acknowledged", "acknowledged"),
+            ("sightings", "recent"),
+            ("isRepeated", "isRepeated"),
+            ("readTo", "readTo"),
+        ];
+        for (before, after) in members {
+            if let Some(value) = miner_info.remove(before) {
+                sightings[after] = value;
+            }
+        }
+    }
+    record["sightings"] = sightings;
+    Ok(record.to_string())
+}
+
 pub(super) fn encode(record: &IdentityRecord) -> String {
     let json = RecordJson {
         keys: record
@@ -115,7 +238,15 @@ pub(super) fn encode(record: &IdentityRecord) -> String {
             .map(|key| KeyJson { number: key.number, public_key: key.public_key.to_string() })
             .collect(),
         handed_out: record.handed_out,
+        vouching: record.vouching,
+        exposure: match record.exposure {
+            Exposure::Kept => ExposureJson::Kept,
+            Exposure::HandedOut => ExposureJson::HandedOut,
+            Exposure::Known => ExposureJson::Known,
+        },
+        sightings: encode_sightings(&record.sightings),
         blind_signing_off: !record.blind_signing,
+        deleted: record.is_deleted,
         operator: record.operator.to_json(),
         protocol: match &record.protocol {
             Protocol::Vctx(vctx) => ProtocolJson::Vctx(encode_vctx(vctx)),
@@ -143,7 +274,8 @@ fn encode_vctx(vctx: &Vctx) -> VctxJson {
             }
         }
         Vctx::Revoking(outpoint, spending) => {
-            VctxJson::Revoking { outpoint: outpoint.to_string(), transaction: spending.to_hex() }
+            let transaction = spending.as_ref().map(Transaction::to_hex);
+            VctxJson::Revoking { outpoint: outpoint.to_string(), transaction }
         }
     }
 }
@@ -153,25 +285,67 @@ fn encode_miner_info(record: &MinerInfoRecord) -> MinerInfoJson {
     DataRef::write_all(&record.data_refs, &mut data_refs);
     MinerInfoJson {
         first_miner_id: record.first_miner_id.to_string(),
-        acknowledged: record.acknowledged,
         revocation_key_number: record.revocation_key_number,
         revocation_key: encode_succession(&record.revocation_key),
-        acknowledged_revocation_key: record
-            .acknowledged_revocation_key
-            .as_ref()
-            .map(encode_succession),
-        revocation: record.revocation.map(|RevocationRecord { message, is_complete, is_told }| {
-            RevocationJson {
-                compromised: message.compromised.to_string(),
-                revocation_key_signature: message.revocation_key_signature.to_string(),
-                miner_id_signature: message.miner_id_signature.to_string(),
-                is_complete,
-                is_told,
-            }
-        }),
+        later_revocation_keys: record.later_revocation_keys.iter().map(encode_succession).collect(),
+        revocation: record.revocation.as_ref().map(encode_revocation),
         data: record.data.to_json(),
         data_refs,
         is_closed: record.is_closed,
+        document_key: record.document_key,
+        references: record
+            .references
+            .iter()
+            .map(|Reference { miner_info, key }| ReferenceJson {
+                miner_info: miner_info.to_string(),
+                key: *key,
+            })
+            .collect(),
+    }
+}
+
+fn encode_sightings(sightings: &Sightings) -> SightingsJson {
+    SightingsJson {
+        acknowledged: sightings.acknowledged,
+        recent: sightings.recent.iter().map(encode_sighting).collect(),
+        is_repeated: sightings.is_repeated,
+        read_to: sightings.read_to.as_ref().map(encode_block),
+        unseen: sightings.unseen.as_ref().map(|unseen| UnseenJson {
+            since: unseen.since,
+            blocks: unseen.blocks,
+            own_blocks: unseen.own_blocks.clone(),
+        }),
+    }
+}
+
+fn encode_block(block: &BlockRef) -> BlockJson {
+    BlockJson { height: block.height, hash: block.hash.to_string() }
+}
+
+fn encode_sighting(sighting: &Sighting) -> SightingJson {
+    SightingJson {
+        block: encode_block(&sighting.block),
+        sighted: match &sighting.sighted {
+            Sighted::Key { before } => SightedJson::Key { before: *before },
+            Sighted::RevocationKey(announced) => {
+                SightedJson::RevocationKey(encode_succession(announced))
+            }
+            Sighted::Revocation(revocation) => {
+                SightedJson::Revocation(encode_revocation(revocation))
+            }
+        },
+    }
+}
+
+fn encode_revocation(revocation: &RevocationRecord) -> RevocationJson {
+    let RevocationRecord { message, is_complete, is_told, revocation_key } = revocation;
+    RevocationJson {
+        compromised: message.compromised.to_string(),
+        revocation_key_signature: message.revocation_key_signature.to_string(),
+        miner_id_signature: message.miner_id_signature.to_string(),
+        is_complete: *is_complete,
+        is_told: *is_told,
+        revocation_key: revocation_key.as_ref().map(encode_succession),
     }
 }
 
@@ -194,7 +368,15 @@ pub(super) fn decode(text: &str) -> Result<IdentityRecord, StoreError> {
     Ok(IdentityRecord {
         keys,
         handed_out: json.handed_out,
+        vouching: json.vouching,
+        exposure: match json.exposure {
+            ExposureJson::Kept => Exposure::Kept,
+            ExposureJson::HandedOut => Exposure::HandedOut,
+            ExposureJson::Known => Exposure::Known,
+        },
+        sightings: decode_sightings(&json.sightings)?,
         blind_signing: !json.blind_signing_off,
+        is_deleted: json.deleted,
         operator: OperatorMembers::from_json(&json.operator).map_err(StoreError::damaged)?,
         protocol: match json.protocol {
             ProtocolJson::Vctx(vctx) => Protocol::Vctx(decode_vctx(&vctx)?),
@@ -216,33 +398,73 @@ fn decode_vctx(json: &VctxJson) -> Result<Vctx, StoreError> {
             VctxView { last_seen: *last_seen, gone_since: *gone_since, is_spent: *is_spent },
         ),
         VctxJson::Revoking { outpoint, transaction: text } => {
-            Vctx::Revoking(parse(outpoint)?, transaction(text)?)
+            Vctx::Revoking(parse(outpoint)?, text.as_deref().map(transaction).transpose()?)
         }
     })
 }
 
 fn decode_miner_info(json: &MinerInfoJson) -> Result<MinerInfoRecord, StoreError> {
-    let revocation = |json: &RevocationJson| -> Result<_, StoreError> {
-        let message = Revocation {
-            compromised: parse(&json.compromised)?,
-            revocation_key_signature: parse(&json.revocation_key_signature)?,
-            miner_id_signature: parse(&json.miner_id_signature)?,
-        };
-        Ok(RevocationRecord { message, is_complete: json.is_complete, is_told: json.is_told })
-    };
-    let acknowledged_revocation_key = json.acknowledged_revocation_key.as_ref();
     Ok(MinerInfoRecord {
         first_miner_id: parse(&json.first_miner_id)?,
-        acknowledged: json.acknowledged,
         revocation_key_number: json.revocation_key_number,
         revocation_key: decode_succession(&json.revocation_key)?,
-        acknowledged_revocation_key: acknowledged_revocation_key
-            .map(decode_succession)
-            .transpose()?,
-        revocation: json.revocation.as_ref().map(revocation).transpose()?,
+        later_revocation_keys: decode_all(&json.later_revocation_keys, decode_succession)?,
+        revocation: json.revocation.as_ref().map(decode_revocation).transpose()?,
         data: OperatorDataRefs::from_json(&json.data).map_err(StoreError::damaged)?,
         data_refs: DataRef::all_from_json(&json.data_refs).map_err(StoreError::damaged)?,
         is_closed: json.is_closed,
+        document_key: json.document_key,
+        references: decode_all(&json.references, |json| {
+            Ok(Reference { miner_info: parse(&json.miner_info)?, key: json.key })
+        })?,
+    })
+}
+
+fn decode_sightings(json: &SightingsJson) -> Result<Sightings, StoreError> {
+    Ok(Sightings {
+        acknowledged: json.acknowledged,
+        recent: decode_all(&json.recent, decode_sighting)?,
+        is_repeated: json.is_repeated,
+        read_to: json.read_to.as_ref().map(decode_block).transpose()?,
+        unseen: json.unseen.as_ref().map(|unseen| Unseen {
+            since: unseen.since,
+            blocks: unseen.blocks,
+            own_blocks: unseen.own_blocks.clone(),
+        }),
+    })
+}
+
+fn decode_all<J, T>(
+    all: &[J],
+    decode: impl Fn(&J) -> Result<T, StoreError>,
+) -> Result<Vec<T>, StoreError> {
+    all.iter().map(decode).collect()
+}
+
+fn decode_block(json: &BlockJson) -> Result<BlockRef, StoreError> {
+    Ok(BlockRef { height: json.height, hash: parse(&json.hash)? })
+}
+
+fn decode_sighting(json: &SightingJson) -> Result<Sighting, StoreError> {
+    let sighted = match &json.sighted {
+        SightedJson::Key { before } => Sighted::Key { before: *before },
+        SightedJson::RevocationKey(json) => Sighted::RevocationKey(decode_succession(json)?),
+        SightedJson::Revocation(json) => Sighted::Revocation(decode_revocation(json)?),
+    };
+    Ok(Sighting { block: decode_block(&json.block)?, sighted })
+}
+
+fn decode_revocation(json: &RevocationJson) -> Result<RevocationRecord, StoreError> {
+    let message = Revocation {
+        compromised: parse(&json.compromised)?,
+        revocation_key_signature: parse(&json.revocation_key_signature)?,
+        miner_id_signature: parse(&json.miner_id_signature)?,
+    };
+    Ok(RevocationRecord {
+        message,
+        is_complete: json.is_complete,
+        is_told: json.is_told,
+        revocation_key: json.revocation_key.as_ref().map(decode_succession).transpose()?,
     })
 }
 

@@ -5,22 +5,27 @@ use bsv_store::{
     Migration, Schema, StoreError, append_to_audit_log, create_audit_log, read_audit_log,
     verify_audit_log,
 };
-use bsv_tx::{OutPoint, Transaction};
 use redb::{ReadableTable, Table, TableDefinition, WriteTransaction};
 use thiserror::Error;
 
 use crate::alias::Alias;
-use crate::operator_members::OperatorMembers;
+use crate::state::{Change, IdentityRecord};
 use crate::store::key_events::{found_keys, key_events};
-use crate::store::record_json::{decode, encode, protocol_added};
-use crate::store::{
-    IdentityRecord, IdentityStore, IdentityStoreError, KeyRecord, MinerInfoChange, VctxView,
-};
+use crate::store::record_json::{decode, encode, protocol_added, sightings_moved};
+use crate::store::{FoundIdentity, IdentityStore, IdentityStoreError};
 
 /// Alias to record, as JSON.
 const IDENTITIES: TableDefinition<'_, &str, &str> = TableDefinition::new("identities");
 
-const MIGRATIONS: &[Migration] = &[create_tables, add_protocol, begin_audit_log];
+const MIGRATIONS: &[Migration] = &[
+    create_tables,
+    add_protocol,
+    begin_audit_log,
+    tell_who_can_know_identities,
+    tell_where_something_was_seen,
+    tell_deleted,
+    tell_sightings_of_both_generations,
+];
 const SCHEMA: Schema = Schema { name: "minerid", migrations: MIGRATIONS };
 
 /// Identities are few and small.
@@ -33,11 +38,18 @@ fn create_tables(transaction: &WriteTransaction) -> Result<(), StoreError> {
 
 /// Version 2 tells generations of the protocol apart.
 fn add_protocol(transaction: &WriteTransaction) -> Result<(), StoreError> {
+    rewrite(transaction, protocol_added)
+}
+
+fn rewrite(
+    transaction: &WriteTransaction,
+    rewritten: impl Fn(&str) -> Result<String, StoreError>,
+) -> Result<(), StoreError> {
     let mut table = transaction.open_table(IDENTITIES)?;
     let mut records = Vec::new();
     for entry in table.iter()? {
         let (alias, record) = entry?;
-        records.push((alias.value().to_owned(), protocol_added(record.value())?));
+        records.push((alias.value().to_owned(), rewritten(record.value())?));
     }
     for (alias, record) in records {
         table.insert(alias.as_str(), record.as_str())?;
@@ -49,10 +61,33 @@ fn add_protocol(transaction: &WriteTransaction) -> Result<(), StoreError> {
 fn begin_audit_log(transaction: &WriteTransaction) -> Result<(), StoreError> {
     create_audit_log(transaction)?;
     let mut found = Vec::new();
-    for (alias, record) in all(&transaction.open_table(IDENTITIES)?)? {
-        found.extend(found_keys(&alias, &record));
+    for entry in transaction.open_table(IDENTITIES)?.iter()? {
+        let (alias, record) = entry?;
+        let alias: Alias = alias.value().parse().map_err(StoreError::damaged)?;
+        // What later versions add concerns no key.
+        found.extend(found_keys(&alias, &decode(&sightings_moved(record.value())?)?));
     }
     append_to_audit_log(transaction, found.iter().map(|(event, key)| (*event, key.as_str())))
+}
+
+/// Version 4 tells whether others can know an identity. Of older ones that is not known, and then it stays missing.
+fn tell_who_can_know_identities(_transaction: &WriteTransaction) -> Result<(), StoreError> {
+    Ok(())
+}
+
+/// Version 5 tells in which blocks something was seen. Of older ones that is not known, and then it stays missing.
+fn tell_where_something_was_seen(_transaction: &WriteTransaction) -> Result<(), StoreError> {
+    Ok(())
+}
+
+/// Version 6 tells which identities are deleted: none is yet.
+fn tell_deleted(_transaction: &WriteTransaction) -> Result<(), StoreError> {
+    Ok(())
+}
+
+/// Version 7 tells of both generations what blocks have shown.
+fn tell_sightings_of_both_generations(transaction: &WriteTransaction) -> Result<(), StoreError> {
+    rewrite(transaction, sightings_moved)
 }
 
 /// The identity store in a redb file, `minerid.redb` in a directory that it locks.
@@ -103,26 +138,6 @@ impl RedbIdentityStore {
         self.database.copy()
     }
 
-    /// Applies `change` to one record and stores the result.
-    fn update(
-        &self,
-        alias: &Alias,
-        change: impl FnOnce(&mut IdentityRecord) -> Result<(), &'static str>,
-    ) -> Result<IdentityRecord, IdentityStoreError> {
-        self.write_with_events(|table| {
-            let Some(before) = get(table, alias)? else {
-                return Ok(Err(IdentityStoreError::Unknown(alias.clone())));
-            };
-            let mut record = before.clone();
-            if let Err(reason) = change(&mut record) {
-                return Ok(Err(IdentityStoreError::Conflict { alias: alias.clone(), reason }));
-            }
-            put(table, alias, &record)?;
-            let events = key_events(alias, Some(&before), &record, KeyEvent::Made);
-            Ok(Ok((record, events)))
-        })
-    }
-
     /// Runs a command that answers what happens to keys, too.
     fn write_with_events<T>(
         &self,
@@ -156,7 +171,7 @@ impl RedbIdentityStore {
 }
 
 impl IdentityStore for RedbIdentityStore {
-    fn identities(&self) -> Result<Vec<(Alias, IdentityRecord)>, IdentityStoreError> {
+    fn identities(&self) -> Result<Vec<FoundIdentity>, IdentityStoreError> {
         Ok(self.database.read(|transaction| all(&transaction.open_table(IDENTITIES)?))?)
     }
 
@@ -184,86 +199,24 @@ impl IdentityStore for RedbIdentityStore {
         })
     }
 
-    fn rotate(
-        &self,
-        alias: &Alias,
-        from: u32,
-        key: KeyRecord,
-    ) -> Result<IdentityRecord, IdentityStoreError> {
-        self.update(alias, |record| record.rotate(from, key))
-    }
-
-    fn set_operator(
-        &self,
-        alias: &Alias,
-        operator: &OperatorMembers,
-    ) -> Result<IdentityRecord, IdentityStoreError> {
-        self.update(alias, |record| {
-            record.operator = operator.clone();
-            Ok(())
+    fn change(&self, alias: &Alias, change: &Change) -> Result<IdentityRecord, IdentityStoreError> {
+        self.write_with_events(|table| {
+            let Some(before) = get(table, alias)? else {
+                return Ok(Err(IdentityStoreError::Unknown(alias.clone())));
+            };
+            Ok(apply(table, alias, &before, change)?.map(|record| {
+                let events = key_events(alias, Some(&before), &record, KeyEvent::Made);
+                (record, events)
+            }))
         })
     }
 
-    fn set_blind_signing(
-        &self,
-        alias: &Alias,
-        is_on: bool,
-    ) -> Result<IdentityRecord, IdentityStoreError> {
-        self.update(alias, |record| {
-            record.blind_signing = is_on;
-            Ok(())
-        })
-    }
-
-    fn await_vctx_funding(&self, alias: &Alias) -> Result<IdentityRecord, IdentityStoreError> {
-        self.update(alias, IdentityRecord::await_vctx_funding)
-    }
-
-    fn begin_vctx(
-        &self,
-        alias: &Alias,
-        transaction: &Transaction,
-    ) -> Result<IdentityRecord, IdentityStoreError> {
-        self.update(alias, |record| record.begin_vctx(transaction))
-    }
-
-    fn abandon_vctx(&self, alias: &Alias) -> Result<IdentityRecord, IdentityStoreError> {
-        self.update(alias, IdentityRecord::abandon_vctx)
-    }
-
-    fn record_vctx(
-        &self,
-        alias: &Alias,
-        outpoint: OutPoint,
-    ) -> Result<IdentityRecord, IdentityStoreError> {
-        self.update(alias, |record| record.record_vctx(outpoint))
-    }
-
-    fn revoke_vctx(
-        &self,
-        alias: &Alias,
-        spending: &Transaction,
-    ) -> Result<IdentityRecord, IdentityStoreError> {
-        self.update(alias, |record| record.revoke_vctx(spending))
-    }
-
-    fn change_miner_info(
-        &self,
-        alias: &Alias,
-        change: &MinerInfoChange,
-    ) -> Result<IdentityRecord, IdentityStoreError> {
-        self.update(alias, |record| record.change(change))
-    }
-
-    fn note_vctx_views(
-        &self,
-        views: &[(Alias, OutPoint, VctxView)],
-    ) -> Result<(), IdentityStoreError> {
+    fn change_all(&self, changes: &[(Alias, Change)]) -> Result<(), IdentityStoreError> {
         self.write(|table| {
-            for (alias, outpoint, view) in views {
-                if let Some(mut record) = get(table, alias)? {
-                    record.note_vctx_view(*outpoint, *view);
-                    put(table, alias, &record)?;
+            for (alias, change) in changes {
+                let Some(before) = get(table, alias)? else { continue };
+                if let Err(refusal) = apply(table, alias, &before, change)? {
+                    return Ok(Err(refusal));
                 }
             }
             Ok(Ok(()))
@@ -284,30 +237,31 @@ impl IdentityStore for RedbIdentityStore {
     fn verify_audit_log(&self) -> Result<AuditCheck, IdentityStoreError> {
         Ok(self.database.copy()?.read(|transaction| verify_audit_log(transaction))?)
     }
+}
 
-    fn note_handed_out(&self, keys: &[(Alias, u32)]) -> Result<(), IdentityStoreError> {
-        self.write(|table| {
-            for (alias, number) in keys {
-                if let Some(mut record) = get(table, alias)?
-                    && record.current_key().number == *number
-                {
-                    record.handed_out = true;
-                    put(table, alias, &record)?;
-                }
-            }
-            Ok(Ok(()))
-        })
+/// Applies a change to a record, and puts down the result.
+fn apply(
+    table: &mut Table<'_, &'static str, &'static str>,
+    alias: &Alias,
+    before: &IdentityRecord,
+    change: &Change,
+) -> Result<Result<IdentityRecord, IdentityStoreError>, StoreError> {
+    let mut record = before.clone();
+    if let Err(reason) = record.apply(change) {
+        return Ok(Err(IdentityStoreError::Conflict { alias: alias.clone(), reason }));
     }
+    put(table, alias, &record)?;
+    Ok(Ok(record))
 }
 
 fn all(
     table: &impl ReadableTable<&'static str, &'static str>,
-) -> Result<Vec<(Alias, IdentityRecord)>, StoreError> {
+) -> Result<Vec<FoundIdentity>, StoreError> {
     let mut identities = Vec::new();
     for entry in table.iter()? {
         let (alias, record) = entry?;
         let alias: Alias = alias.value().parse().map_err(StoreError::damaged)?;
-        identities.push((alias, decode(record.value())?));
+        identities.push((alias, decode(record.value())));
     }
     Ok(identities)
 }

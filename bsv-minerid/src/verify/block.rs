@@ -1,8 +1,10 @@
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use bsv_tx::opcode::{OP_1, OP_16};
-use bsv_tx::{BlockHeader, Instruction, MerkleBranch, OutPoint, Transaction};
+use bsv_tx::{BlockHeader, Instruction, MerkleBranch, OutPoint, Transaction, Txid};
 
+use super::data_outputs::DataOutputs;
 use super::report::{Check, Findings};
 
 /// A coinbase transaction and what shows that it is in a block.
@@ -26,8 +28,8 @@ pub struct Evidence {
     pub miner_info: MinerInfoEvidence,
     /// The states of validity check outputs (0.2).
     pub vctxs: HashMap<OutPoint, VctxState>,
-    /// Transactions that references to data lead to.
-    pub data: Vec<Transaction>,
+    /// What the transactions hold that references to data lead to.
+    pub data: HashMap<Txid, Arc<DataOutputs>>,
 }
 
 /// What is known of the miner-info transaction that a coinbase transaction refers to.

@@ -1,32 +1,34 @@
 use std::borrow::Cow;
 
 use bsv_tx::opcode::{OP_0, OP_RETURN};
-use bsv_tx::{BlockHash, MerkleRoot, OutPoint, PublicKey, Script, sha256};
+use bsv_tx::{BlockHash, MerkleRoot, OutPoint, Script, sha256};
 
 use super::block::{BlockProof, Evidence, VctxState};
 use super::data_refs;
-use super::members;
+use super::dynamic_document::{DynamicDocument, Followed, VERSIONS_OF_NODES};
+use super::height;
+use super::members::{Members, Value};
+use super::node_json::{NOT_STANDARD, is_standard, printed};
+use super::node_text::{hex_of_key, hex_of_signed, public_key};
 use super::pushes::Pushes;
 use super::report::{Candidate, Check, Claim, Findings, Generation, quoted};
 use super::signatures::Standing;
 use crate::coinbase_reference;
-use crate::json::CanonicalJson;
-use crate::json_object::Members;
 
-/// Checks an output of generation 0.2.
+/// Checks an output of generation 0.2, in the order in which nodes do.
 pub(super) fn examine(block: &BlockProof, output: usize, evidence: &Evidence) -> Candidate {
     let mut findings = Findings::default();
-    let mut document = StaticDocument::read(block, output, &mut findings);
-    let ends_scan = document
-        .as_mut()
-        .is_some_and(|document| document.check(block, output, evidence, &mut findings));
+    let document = StaticDocument::read(block, output, &mut findings).map(|mut document| {
+        document.check(block, output, evidence, &mut findings);
+        document
+    });
     Candidate {
         output,
         generation: Generation::V0_2,
         miner_info: None,
         claim: document.map(|document| document.claim),
-        findings: findings.0,
-        ends_scan,
+        findings: findings.entered,
+        ends_scan: findings.ends_scan,
     }
 }
 
@@ -34,26 +36,21 @@ pub(super) fn examine(block: &BlockProof, output: usize, evidence: &Evidence) ->
 struct StaticDocument<'a> {
     members: Members<'a>,
     /// The text in the script.
-    text: &'a str,
+    text: &'a [u8],
     /// The text as nodes print it again and verify it.
-    printed: Cow<'a, str>,
+    printed: Cow<'a, [u8]>,
     signature: &'a [u8],
     dynamic: Option<DynamicDocument<'a>>,
-    succession: Succession,
+    succession: Succession<'a>,
     claim: Claim,
 }
 
-struct DynamicDocument<'a> {
-    text: &'a [u8],
-    signature: Option<&'a [u8]>,
-}
-
 /// What the previous key signs, as the document spells it.
-struct Succession {
-    previous: String,
-    current: String,
-    vctx_txid: String,
-    signature: String,
+struct Succession<'a> {
+    previous: Cow<'a, [u8]>,
+    current: Cow<'a, [u8]>,
+    vctx_txid: Cow<'a, [u8]>,
+    signature: Cow<'a, [u8]>,
 }
 
 impl<'a> StaticDocument<'a> {
@@ -72,42 +69,42 @@ impl<'a> StaticDocument<'a> {
             None => findings.holds(Check::OutputScript),
             Some(_) => findings.fails(Check::OutputScript, "more follows than two documents"),
         }
-        let read = std::str::from_utf8(text)
-            .map_err(|_| "not UTF-8".to_owned())
-            .and_then(|text| Ok((text, printed(text)?)))
-            .and_then(|(text, printed)| {
-                let members = Members::read(text).map_err(|error| error.to_string())?;
-                let (succession, claim) = claims(&members)?;
-                Ok(Self { members, text, printed, signature, dynamic, succession, claim })
-            });
-        read.map_err(|reason| findings.refused(Check::Document, reason)).ok()
+        let members = Members::read(text)
+            .map_err(|error| findings.refused(Check::Document, error.to_string()))
+            .ok()?;
+        let version = members.text("version");
+        if version.is_some_and(|version| VERSIONS_OF_NODES.contains(&&*version)) {
+            height::check(&members, block.height(), findings);
+        }
+        let (succession, claim) =
+            claims(&members).map_err(|reason| findings.refused(Check::Document, reason)).ok()?;
+        let printed = printed(text);
+        Some(Self { members, text, printed, signature, dynamic, succession, claim })
     }
 
-    /// Enters all that is found. Answers whether nodes, should they refuse the identity, look for no
-    /// other.
     fn check(
         &mut self,
         block: &BlockProof,
         output: usize,
         evidence: &Evidence,
         findings: &mut Findings,
-    ) -> bool {
+    ) {
         self.check_form(findings);
-        let is_height_sound = self.check_height(block, findings);
-        let is_signed = self.check_signature(findings);
-        let is_hexadecimal = self.check_succession(findings);
+        self.check_signature(findings);
+        self.check_succession(findings);
         self.check_block_binding(block, output, findings);
         self.check_vctx(evidence, findings);
-        self.claim.data_refs =
-            data_refs::examine(&self.members, Generation::V0_2, &evidence.data, findings);
+        let data = &evidence.data;
+        self.claim.data_refs = data_refs::examine(&self.members, Generation::V0_2, data, findings);
         if let Some(dynamic) = &self.dynamic {
-            match dynamic.check(self, block.height()) {
-                Ok(()) => findings.holds(Check::DynamicDocument),
-                Err(reason) => findings.refused(Check::DynamicDocument, reason),
-            }
+            let followed = Followed {
+                printed: &self.printed,
+                signature: self.signature,
+                has_data_refs: data_refs::are_held(&self.members),
+            };
+            let data_refs = dynamic.check(&followed, block.height(), data, findings);
+            self.claim.data_refs.extend(data_refs);
         }
-        // Nodes stumble over numbers and texts that they cannot convert.
-        !is_height_sound || (is_signed && !is_hexadecimal)
     }
 
     fn check_form(&self, findings: &mut Findings) {
@@ -121,8 +118,14 @@ impl<'a> StaticDocument<'a> {
             "minerContact",
             "extensions",
         ];
+        let Succession { previous, current, signature, .. } = &self.succession;
+        let is_hex = |text: &&Cow<'_, [u8]>| hex::decode(text).is_ok();
         if let Some(name) = self.members.repeated(&ONCE) {
             findings.fails(Check::Document, format!("{name} is there more than once"));
+        } else if !is_standard(self.text) {
+            findings.fails(Check::Document, NOT_STANDARD);
+        } else if !([previous, current, signature].iter().all(is_hex)) {
+            findings.fails(Check::Document, "a key or a signature is not hexadecimal throughout");
         } else if self.claim.vctx.is_none() {
             let reason = "vctx must hold a txId of 64 hexadecimal characters and the index vout";
             findings.fails(Check::Document, reason);
@@ -131,64 +134,45 @@ impl<'a> StaticDocument<'a> {
         }
     }
 
-    /// Answers whether nodes can read the height as a number.
-    fn check_height(&self, block: &BlockProof, findings: &mut Findings) -> bool {
-        let value = self.members.get("height").unwrap_or_default();
-        let spelled = members::text(value);
-        let height = match &spelled {
-            None => members::integer(value),
-            Some(text) => leading_integer(text),
-        };
-        let Some(height) = height else {
-            findings.refused(Check::Height, "the height is not a whole number of 32 bits");
-            return false;
-        };
-        match block.height() {
-            None => findings.unknown(Check::Height, "the height of the block is not known"),
-            Some(of_block) if i64::from(of_block) != i64::from(height) => {
-                let reason = format!("the document is for height {height}, not {of_block}");
-                findings.refused(Check::Height, reason);
-            }
-            Some(_) if spelled.is_some() => {
-                findings.fails(Check::Height, "the height must be a number, not a string");
-            }
-            Some(_) => findings.holds(Check::Height),
-        }
-        true
-    }
-
-    /// Answers whether the signature is good enough for nodes.
-    fn check_signature(&self, findings: &mut Findings) -> bool {
-        let digest = |text: &str| sha256(text.as_bytes());
-        let standing = |text| Standing::of(&self.claim.miner_id, &digest(text), self.signature);
-        let printed = &*self.printed;
-        let found = standing(printed);
-        if found == Standing::Bad && self.text != printed && standing(self.text) != Standing::Bad {
+    fn check_signature(&self, findings: &mut Findings) {
+        let standing =
+            |text: &[u8]| Standing::of(&self.claim.miner_id, &sha256(text), self.signature);
+        let found = standing(&self.printed);
+        let is_respelled = *self.text != *self.printed;
+        if found == Standing::Bad && is_respelled && standing(self.text) != Standing::Bad {
             let reason = "the signature is over a spelling that nodes do not reproduce";
             findings.refused(Check::DocumentSignature, reason);
         } else {
             found.note(Check::DocumentSignature, findings);
         }
-        found != Standing::Bad
     }
 
-    /// Answers whether all that is signed is hexadecimal.
-    fn check_succession(&self, findings: &mut Findings) -> bool {
+    fn check_succession(&self, findings: &mut Findings) {
         let Succession { previous, current, vctx_txid, signature } = &self.succession;
-        let signed = [previous.as_str(), current, vctx_txid].concat();
-        let signed = if self.claim.version == "0.1" {
-            signed.into_bytes()
-        } else if let Ok(bytes) = hex::decode(signed) {
-            bytes
-        } else {
-            findings.refused(Check::MinerIdSuccession, "what is signed is not hexadecimal");
-            return false;
+        let texts = [previous, current, vctx_txid].map(|text| &**text);
+        let signature = hex_of_key(signature);
+        let standing = |signed: &[u8]| {
+            Standing::of(&self.claim.previous_miner_id, &sha256(signed), &signature)
         };
-        let signature = hex::decode(signature).unwrap_or_default();
-        let previous = &self.claim.previous_miner_id;
-        Standing::of(previous, &sha256(&signed), &signature)
-            .note(Check::MinerIdSuccession, findings);
-        true
+        if self.claim.version == "0.1" {
+            return standing(&texts.concat()).note(Check::MinerIdSuccession, findings);
+        }
+        let read = texts.map(hex_of_signed).concat();
+        let specified = hex::decode(texts.concat()).unwrap_or_default();
+        let found = standing(&read);
+        match found {
+            _ if read == specified => found.note(Check::MinerIdSuccession, findings),
+            Standing::Bad if standing(&specified) != Standing::Bad => {
+                let reason = "it is signed as specified, but nodes read no number of which a digit \
+                              is a capital letter";
+                findings.refused(Check::MinerIdSuccession, reason);
+            }
+            Standing::Bad => found.note(Check::MinerIdSuccession, findings),
+            Standing::Good | Standing::Lax => {
+                let reason = "what is signed is what nodes make of texts that are not hexadecimal";
+                findings.fails(Check::MinerIdSuccession, reason);
+            }
+        }
     }
 
     fn check_block_binding(&self, block: &BlockProof, output: usize, findings: &mut Findings) {
@@ -214,6 +198,12 @@ impl<'a> StaticDocument<'a> {
     }
 
     fn check_vctx(&self, evidence: &Evidence, findings: &mut Findings) {
+        let vout = self.members.object("vctx").and_then(|vctx| vctx.get("vout")?.integer());
+        if vout.is_none() {
+            let reason = "vout is not a whole number of 32 bits, over which nodes fail: they look \
+                          for no other identity in the block";
+            return findings.ends_scan(Check::Vctx, reason);
+        }
         let Some(vctx) = self.claim.vctx else { return };
         match evidence.vctxs.get(&vctx) {
             Some(VctxState::Unspent) => findings.holds(Check::Vctx),
@@ -229,156 +219,45 @@ impl<'a> StaticDocument<'a> {
     }
 }
 
-impl DynamicDocument<'_> {
-    fn check(&self, before: &StaticDocument<'_>, height: Option<u32>) -> Result<(), &'static str> {
-        let signature = self.signature.ok_or("the dynamic document is not signed")?;
-        let text = std::str::from_utf8(self.text).map_err(|_| "not UTF-8")?;
-        let printed = printed(text).map_err(|_| "not JSON")?;
-        let members = Members::read(text).map_err(|_| "not a JSON object")?;
-        for name in ["version", "prevMinerId", "prevMinerIdSig", "minerId"] {
-            if members.get(name).is_some() && members.text(name).is_none() {
-                return Err("a member that must be a string is not one");
-            }
-        }
-        if members.text("version").is_some_and(|version| !VERSIONS_OF_NODES.contains(&&*version)) {
-            return Err("the version is not known");
-        }
-        if let Some(of_document) = members.get("height") {
-            let of_document = members::integer(of_document).map(i64::from);
-            if of_document.is_none() || of_document != height.map(i64::from) {
-                return Err("the height is not the block's");
-            }
-        }
-        if members.get("vctx").is_some()
-            && members.object("vctx").is_none_or(|vctx| {
-                vctx.text("txId").is_none() || !vctx.get("vout").is_some_and(members::is_number)
-            })
-        {
-            return Err("vctx is not an object that holds txId and vout");
-        }
-        let key = members.text("dynamicMinerId").ok_or("there is no dynamicMinerId")?;
-        let key: PublicKey = key.parse().map_err(|_| "dynamicMinerId is not a public key")?;
-        let signed = [before.printed.as_bytes(), before.signature, printed.as_bytes()];
-        match Standing::of(&key, &sha256(&signed.concat()), signature) {
-            Standing::Good | Standing::Lax => Ok(()),
-            Standing::Bad => Err("the signature is not by dynamicMinerId"),
-        }
-    }
-}
-
-/// The versions that nodes let a dynamic document state.
-const VERSIONS_OF_NODES: [&str; 3] = ["0.1", "0.2", "0.3"];
-
-/// The text as nodes print it, or why it is none. That a text which is taken as it stands is JSON is
-/// left to who reads it.
-fn printed(text: &str) -> Result<Cow<'_, str>, String> {
-    if is_printed(text) {
-        return Ok(Cow::Borrowed(text));
-    }
-    let printed = CanonicalJson::from_text(text).map_err(|error| error.to_string())?;
-    Ok(Cow::Owned(printed.as_str().to_owned()))
-}
-
-/// Whether a text, if it is JSON, is surely what nodes print: nothing in it is escaped or has to be,
-/// and white space is in strings alone. Nearly all documents are like that.
-fn is_printed(text: &str) -> bool {
-    let mut is_in_string = false;
-    text.bytes().all(|byte| {
-        is_in_string ^= byte == b'"';
-        !matches!(byte, b'\\' | 0x7f) && (is_in_string || !byte.is_ascii_whitespace())
-    })
-}
-
 /// What a document says; an error where a node would not read it.
-fn claims(members: &Members<'_>) -> Result<(Succession, Claim), String> {
-    let text = |name: &str| members.text(name).ok_or_else(|| format!("{name} must be a string"));
-    let version = text("version")?;
+fn claims<'a>(members: &Members<'a>) -> Result<(Succession<'a>, Claim), String> {
+    let string = |name: &str| members.bytes(name).ok_or_else(|| format!("{name} must be a string"));
+    let version = String::from_utf8_lossy(&string("version")?).into_owned();
     if !matches!(version.as_str(), "0.1" | "0.2") {
         return Err(format!("the version is {}, not 0.1 or 0.2", quoted(&version)));
     }
-    if !members
-        .get("height")
-        .is_some_and(|value| members::is_number(value) || value.starts_with('"'))
-    {
+    let is_height = |value: &Value<'_>| value.is_number() || value.bytes().is_some();
+    if !members.get("height").is_some_and(|value| is_height(&value)) {
         return Err("height must be a number".to_owned());
     }
     let vctx = members.object("vctx").ok_or("vctx must be an object")?;
-    let vctx_txid = vctx.text("txId").ok_or("vctx.txId must be a string")?;
-    let vout = vctx.get("vout").filter(|vout| members::is_number(vout));
+    let vctx_txid = vctx.bytes("txId").ok_or("vctx.txId must be a string")?;
+    let vout = vctx.get("vout").filter(|vout| vout.is_number());
     let vout = vout.ok_or("vctx.vout must be a number")?;
-    let (previous, current) = (text("prevMinerId")?, text("minerId")?);
-    let key = |name: &str, text: &str| -> Result<PublicKey, String> {
-        text.parse().map_err(|error| format!("{name}: {error}"))
+    let (previous, current) = (string("prevMinerId")?, string("minerId")?);
+    let key = |name: &str, text: &[u8]| {
+        public_key(text).ok_or_else(|| format!("{name} is not a compressed public key"))
     };
     let miner_id = key("minerId", &current)?;
     // Most often they are the same, and a key takes a while to read.
     let previous_miner_id =
         if previous == current { miner_id } else { key("prevMinerId", &previous)? };
-    let outpoint = vctx_txid
-        .parse()
-        .ok()
-        .zip(members::integer(vout).and_then(|vout| vout.try_into().ok()))
-        .map(|(txid, vout)| OutPoint { txid, vout });
+    let txid = std::str::from_utf8(&vctx_txid).ok().and_then(|txid| txid.parse().ok());
+    let vout = vout.integer().and_then(|vout| vout.try_into().ok());
     let claim = Claim {
         version,
         miner_id,
         previous_miner_id,
         revocation_keys: None,
         compromised_miner_id: None,
-        vctx: outpoint,
+        vctx: txid.zip(vout).map(|(txid, vout)| OutPoint { txid, vout }),
         data_refs: Vec::new(),
         name: members.object("minerContact").and_then(|contact| contact.text("name")),
     };
-    let signature = text("prevMinerIdSig")?;
+    let signature = string("prevMinerIdSig")?;
     Ok((Succession { previous, current, vctx_txid, signature }, claim))
 }
 
 fn parsed<T: std::str::FromStr>(members: &Members<'_>, name: &str) -> Option<T> {
     members.text(name)?.parse().ok()
-}
-
-/// The number that a text starts with, after white space and a sign, as C reads it.
-fn leading_integer(text: &str) -> Option<i32> {
-    let text = text.trim_ascii_start();
-    let sign = usize::from(text.starts_with(['-', '+']));
-    let digits = text[sign..].bytes().take_while(u8::is_ascii_digit).count();
-    text[..sign + digits].parse().ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_taken_as_it_stands_is_what_would_be_printed() {
-        for (text, is_taken) in [
-            (r#"{"a":[1.0,-0e5],"b c":"é /"}"#, true),
-            ("{}", true),
-            (r#"{"a": 1}"#, false),
-            ("{\"a\":1}\n", false),
-            (r#"{"a":"\/"}"#, false),
-            (r#"{"a":"\"", "b":1}"#, false),
-            ("{\"a\":\"\u{7f}\"}", false),
-        ] {
-            assert_eq!(is_printed(text), is_taken, "{text}");
-            let printed = CanonicalJson::from_text(text).unwrap();
-            assert_eq!(printed.as_str() == text, is_taken, "{text}");
-        }
-    }
-
-    #[test]
-    fn a_number_at_the_start_of_a_text_is_read_as_nodes_read_it() {
-        for (text, number) in [
-            ("12", Some(12)),
-            (" \t12abc", Some(12)),
-            ("-3", Some(-3)),
-            ("+3", Some(3)),
-            ("2147483648", None),
-            ("", None),
-            ("x1", None),
-            ("- 1", None),
-        ] {
-            assert_eq!(leading_integer(text), number, "{text:?}");
-        }
-    }
 }

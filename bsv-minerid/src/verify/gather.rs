@@ -1,9 +1,11 @@
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use bsv_network::{Mempool, NodeError, NodeRpc, TransactionPlace};
 use bsv_tx::{BlockHash, MerkleBranch, OutPoint, Transaction, Txid};
 
 use super::block::{BlockProof, Evidence, MinerInfoEvidence, VctxState};
+use super::data_outputs::{DataCache, DataOutputs};
 use super::verify;
 
 /// All that a node has of the identity in a block.
@@ -25,8 +27,12 @@ const MOST_LOOK_UPS: usize = 64;
 ///
 /// Miner-info transactions and data come from the node's index of transactions (`txindex=1`); without
 /// one they are missing. So are data that no block of the main chain has, such as those of a block
-/// that has left it.
-pub async fn gather(node: &NodeRpc, block: &BlockHash) -> Result<Option<GatheredBlock>, NodeError> {
+/// that has left it. Data that `data` holds is not fetched again, nor read again.
+pub async fn gather(
+    node: &NodeRpc,
+    block: &BlockHash,
+    data: &DataCache,
+) -> Result<Option<GatheredBlock>, NodeError> {
     let Some(found) = node.block_coinbase(block).await? else { return Ok(None) };
     let proof = BlockProof {
         header: found.info.header,
@@ -46,8 +52,8 @@ pub async fn gather(node: &NodeRpc, block: &BlockHash) -> Result<Option<Gathered
     let claims: Vec<_> = candidates.into_iter().filter_map(|candidate| candidate.claim).collect();
     let vctxs = claims.iter().filter_map(|claim| claim.vctx);
     evidence.vctxs = vctx_states(node, vctxs.take(MOST_LOOK_UPS)).await?;
-    let data = claims.iter().flat_map(|claim| &claim.data_refs).map(|reference| reference.txid);
-    evidence.data = mined_transactions(node, data.take(MOST_LOOK_UPS)).await?;
+    let references = claims.iter().flat_map(|claim| &claim.data_refs);
+    evidence.data = data_outputs(node, references.map(|reference| reference.txid), data).await?;
     let in_main_chain = found.info.in_main_chain;
     Ok(Some(GatheredBlock { proof, evidence, in_main_chain }))
 }
@@ -90,18 +96,19 @@ async fn mined_transaction(node: &NodeRpc, txid: &Txid) -> Result<Option<Transac
     }
 }
 
-async fn mined_transactions(
+async fn data_outputs(
     node: &NodeRpc,
     txids: impl Iterator<Item = Txid>,
-) -> Result<Vec<Transaction>, NodeError> {
-    let mut found: Vec<Transaction> = Vec::new();
-    let mut asked = Vec::new();
-    for txid in txids {
-        if asked.contains(&txid) {
-            continue;
+    cache: &DataCache,
+) -> Result<HashMap<Txid, Arc<DataOutputs>>, NodeError> {
+    let mut seen = HashSet::new();
+    let mut found = HashMap::new();
+    for txid in txids.filter(|txid| seen.insert(*txid)).take(MOST_LOOK_UPS) {
+        if let Some(outputs) = cache.get(&txid) {
+            found.insert(txid, outputs);
+        } else if let Some(transaction) = mined_transaction(node, &txid).await? {
+            found.insert(txid, cache.read(txid, &transaction));
         }
-        asked.push(txid);
-        found.extend(mined_transaction(node, &txid).await?);
     }
     Ok(found)
 }

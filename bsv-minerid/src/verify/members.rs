@@ -1,35 +1,108 @@
 //! JSON objects that somebody else wrote, read as nodes read them: of members of one name the first
 //! counts, and null is as good as absent.
 
-use serde_json::value::RawValue;
+use std::borrow::Cow;
 
-use crate::json_object::Members;
+use super::node_json::check;
+use super::node_json_error::NodeJsonError;
+use super::node_text::decode;
+use super::node_tokens::{Token, Tokens};
 
-impl<'a> Members<'a> {
-    /// Reads an object.
-    pub(super) fn read(text: &'a str) -> Result<Self, serde_json::Error> {
-        serde_json::from_str(text)
+/// A value in a text that nodes read, as it is spelled.
+#[derive(Clone, Copy)]
+pub(super) struct Value<'a>(&'a [u8]);
+
+/// The members of an object, in their order, each name as often as it stands there.
+pub(super) struct Members<'a>(Vec<(Cow<'a, [u8]>, Value<'a>)>);
+
+impl<'a> Value<'a> {
+    /// The bytes of a string, which are nearly always UTF-8.
+    pub(super) fn bytes(self) -> Option<Cow<'a, [u8]>> {
+        decode(self.0.strip_prefix(b"\"")?.strip_suffix(b"\"")?)
     }
 
-    /// The value of a member, as it is spelled.
-    pub(super) fn get(&self, name: &str) -> Option<&'a str> {
-        let (_, value) = self.0.iter().find(|(key, _)| key == name)?;
-        Some(value.get()).filter(|value| *value != "null")
+    /// The text of a string. What is not Unicode in it is replaced.
+    pub(super) fn text(self) -> Option<String> {
+        self.bytes().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// Whether it is a number of any spelling.
+    pub(super) fn is_number(self) -> bool {
+        self.0.first().is_some_and(|first| *first == b'-' || first.is_ascii_digit())
+    }
+
+    /// A number that nodes take for one of 32 bits: digits alone, after a minus sign perhaps.
+    pub(super) fn integer(self) -> Option<i32> {
+        std::str::from_utf8(self.0).ok().filter(|_| self.is_number())?.parse().ok()
+    }
+
+    /// The items of an array.
+    pub(super) fn items(self) -> Option<Vec<Value<'a>>> {
+        let mut tokens = Tokens::of(self.0);
+        if tokens.next() != Ok(Some(Token::Mark(b'['))) {
+            return None;
+        }
+        let mut items = Vec::new();
+        loop {
+            match tokens.value() {
+                Ok(item) => items.push(Value(item)),
+                // The array is empty.
+                Err(_) => return Some(items),
+            }
+            if tokens.next() != Ok(Some(Token::Mark(b','))) {
+                return Some(items);
+            }
+        }
+    }
+
+    /// The members of an object.
+    pub(super) fn members(self) -> Option<Members<'a>> {
+        let mut tokens = Tokens::of(self.0);
+        if tokens.next() != Ok(Some(Token::Mark(b'{'))) {
+            return None;
+        }
+        let mut members = Vec::new();
+        while let Ok(Some(Token::String(name))) = tokens.next() {
+            // A colon, and after the value a comma or the end.
+            tokens.next().ok()?;
+            members.push((decode(name)?, Value(tokens.value().ok()?)));
+            tokens.next().ok()?;
+        }
+        Some(Members(members))
+    }
+}
+
+impl<'a> Members<'a> {
+    /// Reads a text as nodes do. One that is no object has no members.
+    pub(super) fn read(text: &'a [u8]) -> Result<Self, NodeJsonError> {
+        check(text)?;
+        Ok(Value(text.trim_ascii()).members().unwrap_or(Self(Vec::new())))
+    }
+
+    /// The value of a member.
+    pub(super) fn get(&self, name: &str) -> Option<Value<'a>> {
+        let (_, value) = self.0.iter().find(|(key, _)| **key == *name.as_bytes())?;
+        Some(*value).filter(|value| value.0 != b"null")
     }
 
     /// Whether a member is there, be it null.
     pub(super) fn has(&self, name: &str) -> bool {
-        self.0.iter().any(|(key, _)| key == name)
+        self.0.iter().any(|(key, _)| **key == *name.as_bytes())
     }
 
     /// The value of a member that is a string.
+    pub(super) fn bytes(&self, name: &str) -> Option<Cow<'a, [u8]>> {
+        self.get(name)?.bytes()
+    }
+
+    /// The same as a text.
     pub(super) fn text(&self, name: &str) -> Option<String> {
-        text(self.get(name)?)
+        self.get(name)?.text()
     }
 
     /// The members of a member that is an object.
     pub(super) fn object(&self, name: &str) -> Option<Self> {
-        Self::read(self.get(name)?).ok()
+        self.get(name)?.members()
     }
 
     /// The first of `names` that is there more than once.
@@ -37,33 +110,7 @@ impl<'a> Members<'a> {
         &self,
         names: impl IntoIterator<Item = &'n &'n str>,
     ) -> Option<&'n str> {
-        let count = |name: &str| self.0.iter().filter(|(key, _)| key == name).count();
+        let count = |name: &str| self.0.iter().filter(|(key, _)| **key == *name.as_bytes()).count();
         names.into_iter().find(|name| count(name) > 1).copied()
     }
-
-    /// The names and values, in their order.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &'a str)> {
-        self.0.iter().map(|(key, value)| (key.as_str(), value.get()))
-    }
-}
-
-/// The text of a JSON string.
-pub(super) fn text(value: &str) -> Option<String> {
-    serde_json::from_str(value).ok()
-}
-
-/// A number that nodes take for one of 32 bits: digits alone, after a minus sign perhaps.
-pub(super) fn integer(value: &str) -> Option<i32> {
-    value.parse().ok().filter(|_| !value.starts_with('+'))
-}
-
-/// Whether a value is a number of any spelling.
-pub(super) fn is_number(value: &str) -> bool {
-    value.starts_with(|first: char| first == '-' || first.is_ascii_digit())
-}
-
-/// The items of a JSON array.
-pub(super) fn items(value: &str) -> Option<Vec<&str>> {
-    let items: Vec<&RawValue> = serde_json::from_str(value).ok()?;
-    Some(items.into_iter().map(RawValue::get).collect())
 }

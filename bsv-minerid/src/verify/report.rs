@@ -40,7 +40,7 @@ pub enum Check {
     BlockBinding,
     /// The block binding is signed by the miner id (1.0).
     BlockBindingSignature,
-    /// The validity check output is unspent (0.2). Nodes do not check it.
+    /// The validity check output is unspent (0.2). Nodes do not check it, but read its index.
     Vctx,
     /// The references to data are of the protocol's form, and lead to data where their
     /// transactions are at hand.
@@ -271,9 +271,9 @@ impl Report {
     /// block alone; its database may still refuse what does not go with what it has seen before
     /// ([`Ledger`](crate::Ledger)). `None` where not all is at hand that a node looks at.
     ///
-    /// The rules are those of node 1.2, but for two things that nobody does: keys of 0.2 documents that
-    /// are not compressed, and white space or escapes in documents that are nested deeper than 64
-    /// levels, count as refused.
+    /// The rules are those of node 1.2.2, but for two things that nobody does, which count as refused:
+    /// keys of 0.2 documents that are not compressed, and new revocation keys that are no point of the
+    /// curve.
     pub fn passes_node(&self) -> Option<bool> {
         let block = all(self.findings.iter().map(|finding| finding.passes_node));
         let candidate = self.chosen().map_or(Some(false), Candidate::passes_node);
@@ -303,9 +303,13 @@ fn all(answers: impl IntoIterator<Item = Option<bool>>) -> Option<bool> {
     together
 }
 
-/// Findings as they are made.
+/// Findings as they are made, those that nodes make in the order in which nodes do.
 #[derive(Debug, Default)]
-pub(super) struct Findings(pub(super) Vec<Finding>);
+pub(super) struct Findings {
+    pub(super) entered: Vec<Finding>,
+    /// Whether nodes, which refuse the identity, look for no other.
+    pub(super) ends_scan: bool,
+}
 
 impl Findings {
     pub(super) fn holds(&mut self, check: Check) {
@@ -315,6 +319,13 @@ impl Findings {
     /// Something fails that nodes refuse too.
     pub(super) fn refused(&mut self, check: Check, reason: impl Into<String>) {
         self.add(check, Outcome::Fails(reason.into()), Some(false));
+    }
+
+    /// Something fails over which nodes fail themselves, so that they look at no further output;
+    /// unless they have refused the identity before they come to it.
+    pub(super) fn ends_scan(&mut self, check: Check, reason: impl Into<String>) {
+        self.ends_scan |= self.entered.iter().all(|finding| finding.passes_node != Some(false));
+        self.refused(check, reason);
     }
 
     /// Something fails that nodes do not mind.
@@ -333,6 +344,6 @@ impl Findings {
     }
 
     pub(super) fn add(&mut self, check: Check, outcome: Outcome, passes_node: Option<bool>) {
-        self.0.push(Finding { check, outcome, passes_node });
+        self.entered.push(Finding { check, outcome, passes_node });
     }
 }

@@ -2,6 +2,7 @@ use std::ops::RangeInclusive;
 
 use bsv_tx::{PublicKey, Signature};
 
+use super::node_text::before_nul;
 use super::report::{Check, Findings};
 
 /// How a signature stands.
@@ -27,7 +28,8 @@ impl Standing {
     }
 
     /// Of a signature that a 1.0 document spells, which nodes look at before they verify it.
-    pub(super) fn of_text(key: &PublicKey, digest: &[u8; 32], text: &str) -> Self {
+    pub(super) fn of_text(key: &PublicKey, digest: &[u8; 32], text: &[u8]) -> Self {
+        let text = before_nul(text);
         if !is_spelled_well(text) {
             return Self::Bad;
         }
@@ -55,12 +57,11 @@ pub(super) const LENGTHS: RangeInclusive<usize> = 64..=72;
 pub(super) const BAD_LENGTH: &str = "the signature must be of 64 to 72 bytes";
 
 /// The pattern that nodes want signatures in 1.0 documents to match.
-fn is_spelled_well(text: &str) -> bool {
-    let bytes = text.as_bytes();
+fn is_spelled_well(text: &[u8]) -> bool {
     text.len().is_multiple_of(2)
         && LENGTHS.contains(&(text.len() / 2))
-        && bytes.starts_with(b"304")
-        && matches!(bytes[3], b'0'..=b'8')
-        && &bytes[4..6] == b"02"
-        && bytes.iter().all(u8::is_ascii_hexdigit)
+        && text.starts_with(b"304")
+        && matches!(text[3], b'0'..=b'8')
+        && &text[4..6] == b"02"
+        && text.iter().all(u8::is_ascii_hexdigit)
 }

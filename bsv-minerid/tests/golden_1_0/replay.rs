@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use bsv_minerid::{
-    Alias, BlockBindJob, CanonicalJson, Error, Keystore, MinerContact, MinerIdView, MinerIds,
+    Alias, BlockBindJob, CanonicalJson, ChainView, Error, Keystore, MinerContact, MinerIds,
     MinerInfoScript, Network, OperatorDataRefs, PlainKeys, RedbIdentityStore, RevokedMinerIds,
 };
 use bsv_network::{MinerIdInfo, MinerIdState};
@@ -54,7 +54,9 @@ impl Service {
     }
 
     fn import(&self, files: &Files) -> Result<Vec<Alias>, Error> {
-        self.ids.import(&files.write(self.dir.path()), Some(&self.revocation_keys))
+        let home = files.write(self.dir.path());
+        let imported = self.ids.import(&home, Some(&self.revocation_keys))?;
+        Ok(imported.into_iter().map(|(alias, _)| alias).collect())
     }
 }
 
@@ -84,7 +86,7 @@ impl Files {
 }
 
 /// What the node answers from a step on.
-fn view(step: &Value) -> MinerIdView {
+fn view(step: &Value) -> ChainView {
     let table = step["getmineridinfo"].as_object().unwrap();
     let key = |value: &Value| value.as_str().map(|key| key.parse::<PublicKey>().unwrap());
     let info = |info: &Value| MinerIdInfo {
@@ -98,7 +100,7 @@ fn view(step: &Value) -> MinerIdView {
         revocation_key: key(&info["revocationKey"]),
         previous_revocation_key: key(&info["prevRevocationKey"]),
     };
-    MinerIdView { known: table.values().map(info).collect(), shows_complete_revocation: false }
+    ChainView { known: table.values().map(info).collect(), ..ChainView::default() }
 }
 
 /// Asks what the path asks for. Answers the status and the body.
@@ -112,7 +114,7 @@ fn get(ids: &MinerIds, path: &str) -> (u16, String) {
         }
         ["opreturn", alias, "isvalid"] => ids.get(alias).unwrap().is_valid().to_string(),
         ["opreturn", alias, "rotate"] => {
-            ids.rotate(&alias.parse().unwrap()).unwrap();
+            rotate(ids, &alias.parse().unwrap()).unwrap();
             "OK".to_owned()
         }
         ["opreturn", alias, height] => {
@@ -140,11 +142,17 @@ fn coinbase2(ids: &MinerIds, body: &Value) -> (u16, String) {
     };
     let coinbase2 = hex::decode(text("coinbase2")).unwrap();
     let txid = text("minerInfoTxId").parse().unwrap();
-    match ids.get(text("alias")).unwrap().coinbase2_with_reference(txid, &coinbase2, &job) {
+    match ids.coinbase2_with_reference(text("alias"), txid, &coinbase2, &job) {
         Ok(coinbase2) => (200, hex::encode(coinbase2)),
         Err(Error::Coinbase2(_)) => (422, String::new()),
         Err(error) => panic!("{error}"),
     }
+}
+
+/// Rotates as the older generator does, which takes every key for known.
+fn rotate(ids: &MinerIds, alias: &Alias) -> Result<(), Error> {
+    ids.note_known(alias)?;
+    ids.rotate(alias).map(drop)
 }
 
 fn run(service: &Service, argv: &[&str]) -> bool {
@@ -152,7 +160,7 @@ fn run(service: &Service, argv: &[&str]) -> bool {
     let alias: Alias = argv[2].parse().unwrap();
     let done = match argv[0] {
         "generateminerid" => ids.generate_miner_info(&alias, revocation_keys).map(drop),
-        "rotateminerid" => ids.rotate(&alias).map(drop),
+        "rotateminerid" => rotate(ids, &alias),
         "rotaterevocationkey" => ids.roll_revocation_key(&alias, revocation_keys).map(drop),
         "revokemineridpartially" => {
             let revoked = RevokedMinerIds::BackTo(argv[4].parse().unwrap());
@@ -190,7 +198,7 @@ fn every_answer_comes_out_byte_for_byte() {
         let name = scenario["scenario"].as_str().unwrap();
         let service = Service::with_keys_of(&scenario);
         let mut files = Files::default();
-        let mut known = MinerIdView::default();
+        let mut known = ChainView::default();
         for (number, step) in steps(&scenario).iter().enumerate() {
             let at = format!("{name}, step {number}");
             match step["op"].as_str().unwrap() {
@@ -215,7 +223,7 @@ fn every_answer_comes_out_byte_for_byte() {
                     let path = step["path"].as_str().unwrap();
                     if path.contains("/opreturn/") && !path.contains("isvalid") {
                         let alias = path.split('/').nth(2).unwrap().parse().unwrap();
-                        service.ids.acknowledge(&alias, known.clone()).unwrap();
+                        service.ids.observe(&alias, known.clone()).unwrap();
                         from_imported += usize::from(check_imported(&files, &known, step, &at));
                     }
                     let (status, body) = match step["method"].as_str().unwrap() {
@@ -256,7 +264,7 @@ fn every_answer_comes_out_byte_for_byte() {
 }
 
 /// Takes the home directory over as it lay before a step, and compares the document.
-fn check_imported(files: &Files, known: &MinerIdView, step: &Value, at: &str) -> bool {
+fn check_imported(files: &Files, known: &ChainView, step: &Value, at: &str) -> bool {
     let is_1_0 = files.0.keys().any(|path| path.ends_with("minerIdAliases"));
     let path = step["path"].as_str().unwrap();
     if !is_1_0 || path.ends_with("rotate") {
@@ -264,7 +272,7 @@ fn check_imported(files: &Files, known: &MinerIdView, step: &Value, at: &str) ->
     }
     let service = Service::new();
     let aliases = service.import(files).unwrap_or_else(|error| panic!("{at}: {error}"));
-    service.ids.acknowledge(&aliases[0], known.clone()).unwrap();
+    service.ids.observe(&aliases[0], known.clone()).unwrap();
     let (_, script) = get(&service.ids, path);
     let is_upgraded = files.0.keys().any(|path| path.ends_with("/vctx"));
     if is_upgraded {

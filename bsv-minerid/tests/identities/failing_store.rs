@@ -3,12 +3,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use bsv_minerid::{
-    Alias, CanonicalJson, Error, IdentityRecord, IdentityStore, IdentityStoreError, KeyRecord,
-    MinerContact, MinerIds, MinerInfoChange, Network, OperatorMembers, RedbIdentityStore, Vctx,
-    VctxView,
+    Alias, CanonicalJson, Change, Error, FoundIdentity, IdentityRecord, IdentityStore,
+    IdentityStoreError, Import, MinerContact, MinerIds, Network, RedbIdentityStore, Vctx,
+    VctxFinding, VctxView,
 };
 use bsv_store::{AuditCheck, AuditEntry, KeyEvent, StoreError};
-use bsv_tx::{OutPoint, PrivateKey, Transaction};
+use bsv_tx::PrivateKey;
 
 use crate::import::write_home;
 use crate::support::{Place, alias, begin, named_keys, vctx, verified};
@@ -56,7 +56,7 @@ impl FailingStore {
         if self.fault.is(Fault::AfterAndBlind) { Err(no_space()) } else { read(&self.store) }
     }
 
-    fn change<T>(
+    fn write<T>(
         &self,
         change: impl FnOnce(&RedbIdentityStore) -> Result<T, IdentityStoreError>,
     ) -> Result<T, IdentityStoreError> {
@@ -69,7 +69,7 @@ impl FailingStore {
 }
 
 impl IdentityStore for FailingStore {
-    fn identities(&self) -> Result<Vec<(Alias, IdentityRecord)>, IdentityStoreError> {
+    fn identities(&self) -> Result<Vec<FoundIdentity>, IdentityStoreError> {
         self.read(IdentityStore::identities)
     }
 
@@ -82,83 +82,19 @@ impl IdentityStore for FailingStore {
         identities: &[(Alias, IdentityRecord)],
         origin: KeyEvent,
     ) -> Result<(), IdentityStoreError> {
-        self.change(|store| store.create(identities, origin))
+        self.write(|store| store.create(identities, origin))
     }
 
-    fn rotate(
-        &self,
-        alias: &Alias,
-        from: u32,
-        key: KeyRecord,
-    ) -> Result<IdentityRecord, IdentityStoreError> {
-        self.change(|store| store.rotate(alias, from, key))
+    fn change(&self, alias: &Alias, change: &Change) -> Result<IdentityRecord, IdentityStoreError> {
+        self.write(|store| store.change(alias, change))
     }
 
-    fn set_operator(
-        &self,
-        alias: &Alias,
-        operator: &OperatorMembers,
-    ) -> Result<IdentityRecord, IdentityStoreError> {
-        self.change(|store| store.set_operator(alias, operator))
-    }
-
-    fn set_blind_signing(
-        &self,
-        alias: &Alias,
-        is_on: bool,
-    ) -> Result<IdentityRecord, IdentityStoreError> {
-        self.change(|store| store.set_blind_signing(alias, is_on))
-    }
-
-    fn revoke_vctx(
-        &self,
-        alias: &Alias,
-        spending: &Transaction,
-    ) -> Result<IdentityRecord, IdentityStoreError> {
-        self.change(|store| store.revoke_vctx(alias, spending))
-    }
-
-    fn change_miner_info(
-        &self,
-        alias: &Alias,
-        change: &MinerInfoChange,
-    ) -> Result<IdentityRecord, IdentityStoreError> {
-        self.change(|store| store.change_miner_info(alias, change))
-    }
-
-    fn await_vctx_funding(&self, alias: &Alias) -> Result<IdentityRecord, IdentityStoreError> {
-        self.change(|store| store.await_vctx_funding(alias))
-    }
-
-    fn begin_vctx(
-        &self,
-        alias: &Alias,
-        transaction: &Transaction,
-    ) -> Result<IdentityRecord, IdentityStoreError> {
-        self.change(|store| store.begin_vctx(alias, transaction))
-    }
-
-    fn abandon_vctx(&self, alias: &Alias) -> Result<IdentityRecord, IdentityStoreError> {
-        self.change(|store| store.abandon_vctx(alias))
-    }
-
-    fn record_vctx(
-        &self,
-        alias: &Alias,
-        outpoint: OutPoint,
-    ) -> Result<IdentityRecord, IdentityStoreError> {
-        self.change(|store| store.record_vctx(alias, outpoint))
-    }
-
-    fn note_vctx_views(
-        &self,
-        views: &[(Alias, OutPoint, VctxView)],
-    ) -> Result<(), IdentityStoreError> {
-        self.change(|store| store.note_vctx_views(views))
+    fn change_all(&self, changes: &[(Alias, Change)]) -> Result<(), IdentityStoreError> {
+        self.write(|store| store.change_all(changes))
     }
 
     fn note_key_event(&self, event: KeyEvent, subject: &str) -> Result<(), IdentityStoreError> {
-        self.change(|store| store.note_key_event(event, subject))
+        self.write(|store| store.note_key_event(event, subject))
     }
 
     fn audit_log(&self, after: u64, limit: usize) -> Result<Vec<AuditEntry>, IdentityStoreError> {
@@ -167,10 +103,6 @@ impl IdentityStore for FailingStore {
 
     fn verify_audit_log(&self) -> Result<AuditCheck, IdentityStoreError> {
         self.store.verify_audit_log()
-    }
-
-    fn note_handed_out(&self, keys: &[(Alias, u32)]) -> Result<(), IdentityStoreError> {
-        self.change(|store| store.note_handed_out(keys))
     }
 }
 
@@ -294,10 +226,41 @@ fn an_import_that_failed_is_there_if_the_disk_has_it() {
             // The one that is there after all, with the keys that it has.
             assert!(matches!(ids.generate(&alias("b")), Err(Error::AliasExists(_))));
         } else {
-            assert_eq!(ids.import(&home, None).is_ok(), fault == Fault::Before);
+            let outcome = match fault {
+                Fault::Before => Import::TakenOver(VctxFinding::NotAsked),
+                _ => Import::Known { has_keys: true },
+            };
+            let outcomes = ids.import(&home, None).unwrap();
+            assert_eq!(outcomes, [(alias("a"), outcome), (alias("b"), outcome)]);
         }
         assert_eq!(named_keys(&ids, "b"), [keys[1], keys[2]]);
         drop(ids);
         assert_eq!(named_keys(&place.open(), "a"), [keys[0], keys[0]]);
+    }
+}
+
+#[test]
+fn an_identity_whose_deletion_failed_is_there_unless_the_disk_says_otherwise() {
+    for fault in [Fault::Before, Fault::After, Fault::AfterAndBlind] {
+        let place = Place::new();
+        let pool = alias("pool");
+        begin(&place.open(), "pool");
+        let spent = VctxView { is_spent: true, ..VctxView::default() };
+        place.store().change(&pool, &Change::NoteVctxView(vctx(), spent)).unwrap();
+        let (ids, switch) = open(&place);
+        switch.set(fault);
+        let error = ids.delete(&pool, true).unwrap_err();
+        assert_eq!(matches!(error, Error::Unsettled(_)), fault != Fault::Before, "{error}");
+        // No key is lost that somebody may still need.
+        assert!(place.key_file("pool_1").exists());
+        switch.set(Fault::None);
+        ids.record_hand_outs().unwrap();
+        let left = usize::from(fault == Fault::Before);
+        assert_eq!(ids.all().len(), left);
+        drop(ids);
+        let ids = place.open();
+        assert_eq!(ids.all().len(), left);
+        let again = ids.generate(&pool).unwrap_err();
+        assert_eq!(matches!(again, Error::AliasDeleted(_)), left == 0, "{again}");
     }
 }

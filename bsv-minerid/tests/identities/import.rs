@@ -1,7 +1,7 @@
 use std::fs;
 use std::path::Path;
 
-use bsv_minerid::{Error, MinerIds, Vctx};
+use bsv_minerid::{Error, Import, MinerIds, Vctx, VctxFinding};
 use bsv_tx::{ExtendedPrivateKey, PublicKey};
 
 use crate::support::{Place, alias, begin, extended_key, named_keys};
@@ -47,7 +47,9 @@ fn a_home_is_taken_over_once() {
     let home = place.path("home");
     let keys = write_home(&home).map(|key| public_key(&key));
     let ids = place.open();
-    assert_eq!(ids.import(&home, None).unwrap(), [alias("a"), alias("b")]);
+    let taken_over = Import::TakenOver(VctxFinding::NotAsked);
+    let imported = [(alias("a"), taken_over), (alias("b"), taken_over)];
+    assert_eq!(ids.import(&home, None).unwrap(), imported);
     let check = |ids: &MinerIds| {
         assert_eq!(named_keys(ids, "a"), [keys[0], keys[0]]);
         assert_eq!(named_keys(ids, "b"), [keys[1], keys[2]]);
@@ -60,8 +62,8 @@ fn a_home_is_taken_over_once() {
         );
     };
     check(&ids);
-    let again = ids.import(&home, None).unwrap_err();
-    assert!(matches!(again, Error::AliasExists(_)), "{again}");
+    let known = Import::Known { has_keys: true };
+    assert_eq!(ids.import(&home, None).unwrap(), [(alias("a"), known), (alias("b"), known)]);
     drop(ids);
     let ids = place.open();
     check(&ids);
@@ -81,7 +83,7 @@ fn an_import_cut_short_after_its_keys_is_repeated() {
 }
 
 #[test]
-fn nothing_is_imported_where_one_alias_or_key_is_taken() {
+fn nothing_is_imported_where_one_key_is_taken_and_known_aliases_are_passed_over() {
     let place = Place::new();
     let home = place.path("home");
     write_home(&home);
@@ -97,10 +99,12 @@ fn nothing_is_imported_where_one_alias_or_key_is_taken() {
     let other_place = Place::new();
     let ids = other_place.open();
     let key = begin(&ids, "b");
-    let error = ids.import(&home, None).unwrap_err();
-    assert!(matches!(&error, Error::AliasExists(name) if *name == alias("b")), "{error}");
-    assert!(!other_place.key_file("a_1").exists());
-    assert_eq!(aliases(&ids), ["b"]);
+    let outcomes = ids.import(&home, None).unwrap();
+    let known = Import::Known { has_keys: false };
+    let taken_over = Import::TakenOver(VctxFinding::NotAsked);
+    assert_eq!(outcomes, [(alias("a"), taken_over), (alias("b"), known)]);
+    assert!(!other_place.key_file("b_2").exists());
+    assert_eq!(aliases(&ids), ["a", "b"]);
     drop(ids);
     assert_eq!(named_keys(&other_place.open(), "b"), [key, key]);
     assert!(place.open().all().is_empty());

@@ -45,9 +45,10 @@ fn a_left_key_that_cannot_be_read_stops_the_attempt_and_is_kept() {
 }
 
 #[test]
-fn nothing_opens_if_a_key_that_signs_is_missing_damaged_or_another() {
+fn an_identity_is_broken_if_a_key_that_signs_is_missing_damaged_or_another_and_others_are_not() {
     let place = Place::new();
     let ids = place.open();
+    let other = begin(&ids, "other");
     begin(&ids, "pool");
     ids.rotate(&alias("pool")).unwrap();
     ids.rotate(&alias("pool")).unwrap();
@@ -55,27 +56,34 @@ fn nothing_opens_if_a_key_that_signs_is_missing_damaged_or_another() {
     for name in ["pool_2", "pool_3"] {
         let file = place.key_file(name);
         let right = fs::read(&file).unwrap();
-        let fault = || {
-            let error = place.try_open().unwrap_err();
-            assert!(error.to_string().contains(name), "{error}");
-            error
+        let check_fault = |fault: &str| {
+            let ids = place.open();
+            assert_eq!(named_keys(&ids, "other"), [other, other]);
+            let Err(Error::Broken { alias, reason }) = ids.get("pool") else { panic!("{fault}") };
+            assert_eq!(alias.as_str(), "pool");
+            assert!(reason.contains(name) && reason.contains(fault), "{reason}");
+            let broken: Vec<_> = ids.broken().collect();
+            assert_eq!(broken, [(&alias, reason.as_str())]);
+            for error in [ids.generate(&alias).map(drop), ids.rotate(&alias).map(drop)] {
+                assert!(matches!(error, Err(Error::Broken { .. })), "{error:?}");
+            }
         };
         fs::remove_file(&file).unwrap();
-        assert!(matches!(fault(), Error::Keystore(_)));
+        check_fault("");
         place.keystore().insert(name, extended_key().as_text().as_bytes()).unwrap();
-        assert!(matches!(fault(), Error::OtherKey(_)));
+        check_fault("is not the one on record");
         fs::remove_file(&file).unwrap();
         place.keystore().insert(name, &[0xff; 111]).unwrap();
-        assert!(matches!(fault(), Error::BadKey { .. }));
+        check_fault("in the keystore: ");
         let mut damaged = right.clone();
         *damaged.last_mut().unwrap() ^= 1;
         fs::write(&file, damaged).unwrap();
-        assert!(matches!(fault(), Error::Keystore(_)));
+        check_fault("");
         fs::write(&file, right).unwrap();
     }
     // Keys that sign no more are not needed.
     fs::remove_file(place.key_file("pool_1")).unwrap();
-    place.open();
+    assert_eq!(place.open().broken().count(), 0);
 }
 
 #[test]

@@ -6,5 +6,6 @@ mod failing_store;
 mod import;
 mod keys;
 mod rotation;
+mod state_model;
 mod support;
 mod threads;

@@ -1,4 +1,4 @@
-use bsv_minerid::{CanonicalJson, Error, JobData, MinerContact, Vctx};
+use bsv_minerid::{CanonicalJson, Error, Exposure, JobData, MinerContact, Vctx};
 use bsv_tx::PrivateKey;
 
 use crate::support::{COINBASE2, Place, alias, begin, named_keys, vctx, verified};
@@ -102,6 +102,30 @@ fn without_a_vctx_there_are_signatures_but_no_documents() {
     }
     assert!(key.verify(&[1; 32], &identity.sign(&[1; 32]).unwrap()));
     assert!(matches!(ids.rotate(&alias("pool")), Ok(next) if next != key));
+}
+
+/// Nodes take no document whose previous key they do not know.
+#[test]
+fn a_key_of_which_no_document_was_handed_out_vouches_for_none() {
+    let place = Place::new();
+    let ids = place.open();
+    ids.generate(&alias("pool")).unwrap();
+    let key = PrivateKey::generate().unwrap();
+    ids.adopt_vctx(&alias("pool"), vctx(), &key).unwrap();
+    for _ in 0..2 {
+        let key = ids.rotate(&alias("pool")).unwrap();
+        assert_eq!(named_keys(&ids, "pool"), [key, key]);
+        assert_eq!(ids.get("pool").unwrap().record().exposure, Exposure::Kept);
+    }
+    drop(ids);
+    let ids = place.open();
+    ids.get("pool").unwrap().output_script(1).unwrap();
+    let first = ids.get("pool").unwrap().public_key();
+    let second = ids.rotate(&alias("pool")).unwrap();
+    assert_eq!(named_keys(&ids, "pool"), [first, second]);
+    assert_eq!(ids.get("pool").unwrap().record().exposure, Exposure::HandedOut);
+    let third = ids.rotate(&alias("pool")).unwrap();
+    assert_eq!(named_keys(&ids, "pool"), [second, third]);
 }
 
 #[test]

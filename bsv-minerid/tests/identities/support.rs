@@ -57,10 +57,11 @@ pub(crate) fn vctx() -> OutPoint {
     "6839008199026098cc78bf5f34c9a6bdf7a8009c9f019f8399c7ca1945b4a4ff:3".parse().unwrap()
 }
 
-/// Begins an identity that can make documents, and answers its key.
+/// Begins an identity that can make documents and that nodes may know, and answers its key.
 pub(crate) fn begin<S: IdentityStore>(ids: &MinerIds<S>, name: &str) -> PublicKey {
     let key = ids.generate(&alias(name)).unwrap();
     ids.adopt_vctx(&alias(name), vctx(), &PrivateKey::generate().unwrap()).unwrap();
+    ids.note_known(&alias(name)).unwrap();
     key
 }
 

@@ -5,12 +5,13 @@
 use std::fmt::Debug;
 
 use bsv_minerid::{
-    Alias, Announcement, CanonicalJson, IdentityRecord, IdentityStore, IdentityStoreError,
-    KeyRecord, MinerInfoChange, MinerInfoRecord, OperatorDataRefs, OperatorMembers, Protocol,
-    Revocation, RevocationRecord, Succession, Vctx, VctxView,
+    Alias, Announcement, BlockRef, CanonicalJson, Change, Exposure, IdentityRecord, IdentityStore,
+    IdentityStoreError, KeyRecord, MinerInfoRecord, OperatorDataRefs, OperatorMembers, Protocol,
+    Reference, Revocation, RevocationRecord, Rotation, Sighted, Sighting, Sightings, Succession,
+    Unseen, Vctx, VctxView,
 };
 use bsv_store::KeyEvent;
-use bsv_tx::{OutPoint, PrivateKey, Script, Transaction, TxIn, TxOut, Txid};
+use bsv_tx::{BlockHash, OutPoint, PrivateKey, Script, Transaction, TxIn, TxOut, Txid};
 
 /// Where a store lies that can be closed and opened again.
 pub(crate) trait Place {
@@ -29,12 +30,13 @@ type Scenario<S> = (&'static str, fn(&S));
 /// Runs all scenarios, each in a fresh place, and compares what the store holds after each with
 /// what it holds when it is opened again.
 pub(crate) fn run<P: Place>() {
-    let scenarios: [Scenario<P::Store>; 10] = [
+    let scenarios: [Scenario<P::Store>; 11] = [
         ("nothing is known of an alias before it is created", unknown),
         ("a rotation adds the current key, and a stale one is a conflict", rotate),
         ("what the operator adds is replaced as a whole", operator),
         ("blind signing is switched, and nothing else with it", blind_signing),
         ("the VCTx goes through its states, and every other change is refused", vctx_states),
+        ("what is revoked for good can be deleted, and its alias is taken", delete),
         ("what the chain shows is noted for the recorded VCTx alone", vctx_views),
         ("identities are begun all or none, and once", create),
         ("identities of generation 1.0 change in one step each", miner_info),
@@ -57,7 +59,9 @@ pub(crate) fn run<P: Place>() {
 
 /// All identities, ordered by alias, which a store need not do.
 fn identities(store: &impl IdentityStore) -> Vec<(Alias, IdentityRecord)> {
-    let mut identities = store.identities().unwrap();
+    let identities = store.identities().unwrap().into_iter();
+    let mut identities: Vec<_> =
+        identities.map(|(alias, record)| (alias, record.unwrap())).collect();
     identities.sort_by(|(a, _), (b, _)| a.cmp(b));
     identities
 }
@@ -103,6 +107,16 @@ fn begin(store: &impl IdentityStore, alias: &Alias, key: KeyRecord) -> IdentityR
     record
 }
 
+/// Rotates an identity from the key of this number.
+fn rotate_key(
+    store: &impl IdentityStore,
+    alias: &Alias,
+    from: u32,
+    key: KeyRecord,
+) -> Result<IdentityRecord, IdentityStoreError> {
+    store.change(alias, &Change::Rotate { rotation: Rotation::Succeed, from, key })
+}
+
 #[track_caller]
 fn assert_unknown<T: Debug>(result: Result<T, IdentityStoreError>) {
     let error = result.unwrap_err();
@@ -121,17 +135,12 @@ fn unknown(store: &impl IdentityStore) {
     let a = alias("a");
     assert_eq!(identities(store), []);
     assert_unknown(store.identity(&a));
-    assert_unknown(store.rotate(&a, 1, key(2)));
-    assert_unknown(store.set_operator(&a, &OperatorMembers::default()));
-    assert_unknown(store.set_blind_signing(&a, false));
-    assert_unknown(store.await_vctx_funding(&a));
-    assert_unknown(store.begin_vctx(&a, &transaction()));
-    assert_unknown(store.abandon_vctx(&a));
-    assert_unknown(store.record_vctx(&a, outpoint(1)));
-    assert_unknown(store.revoke_vctx(&a, &transaction()));
-    assert_unknown(store.change_miner_info(&a, &MinerInfoChange::Confirm));
-    store.note_vctx_views(&[(a.clone(), outpoint(1), VctxView::default())]).unwrap();
-    store.note_handed_out(&[(a, 1)]).unwrap();
+    assert_unknown(rotate_key(store, &a, 1, key(2)));
+    assert_unknown(store.change(&a, &Change::SetBlindSigning(false)));
+    assert_unknown(store.change(&a, &Change::Confirm));
+    assert_unknown(store.change(&a, &Change::Delete));
+    let view = Change::NoteVctxView(outpoint(1), VctxView::default());
+    store.change_all(&[(a.clone(), view), (a, Change::NoteHandedOut(1))]).unwrap();
     assert_eq!(identities(store), []);
 }
 
@@ -140,14 +149,14 @@ fn rotate(store: &impl IdentityStore) {
     begin(store, &a, first);
     begin(store, &alias("b"), key(1));
     let other = store.identity(&alias("b")).unwrap();
-    assert_conflict(&a, store.rotate(&a, 2, second));
-    let record = store.rotate(&a, 1, second).unwrap();
+    assert_conflict(&a, rotate_key(store, &a, 2, second));
+    let record = rotate_key(store, &a, 1, second).unwrap();
     assert_eq!(record.keys, [first, second]);
     assert_eq!((record.previous_key(), record.current_key()), (&first, &second));
     assert!(!record.handed_out);
-    assert_conflict(&a, store.rotate(&a, 1, third));
+    assert_conflict(&a, rotate_key(store, &a, 1, third));
     assert_eq!(store.identity(&a).unwrap(), record);
-    assert_eq!(store.rotate(&a, 2, third).unwrap().keys, [first, second, third]);
+    assert_eq!(rotate_key(store, &a, 2, third).unwrap().keys, [first, second, third]);
     assert_eq!(store.identity(&alias("b")).unwrap(), other);
 }
 
@@ -155,24 +164,22 @@ fn operator(store: &impl IdentityStore) {
     let a = alias("a");
     let before = begin(store, &a, key(1));
     let full = operator_of(r#"{"z":"\u0000\"😀","a":{"deep":[1.0,{}]},"":null}"#);
-    let record = store.set_operator(&a, &full).unwrap();
+    let record = store.change(&a, &Change::SetOperator(full.clone())).unwrap();
     assert_eq!(record, IdentityRecord { operator: full, ..before });
     let mut less = OperatorMembers::default();
     less.set("only", CanonicalJson::string("this")).unwrap();
-    assert_eq!(store.set_operator(&a, &less).unwrap().operator, less);
+    assert_eq!(store.change(&a, &Change::SetOperator(less.clone())).unwrap().operator, less);
 }
 
 fn blind_signing(store: &impl IdentityStore) {
     let a = alias("a");
     let before = begin(store, &a, key(1));
     assert!(before.blind_signing);
-    let off = store.set_blind_signing(&a, false).unwrap();
+    let off = store.change(&a, &Change::SetBlindSigning(false)).unwrap();
     assert_eq!(off, IdentityRecord { blind_signing: false, ..before.clone() });
-    assert!(!store.rotate(&a, 1, key(2)).unwrap().blind_signing);
-    assert!(store.set_blind_signing(&a, true).unwrap().blind_signing);
+    assert!(!rotate_key(store, &a, 1, key(2)).unwrap().blind_signing);
+    assert!(store.change(&a, &Change::SetBlindSigning(true)).unwrap().blind_signing);
 }
-
-type Change<'a> = &'a dyn Fn(&Alias) -> Result<IdentityRecord, IdentityStoreError>;
 
 fn vctx_states(store: &impl IdentityStore) {
     let (transaction, made, other) = (transaction(), outpoint(1), outpoint(2));
@@ -182,22 +189,25 @@ fn vctx_states(store: &impl IdentityStore) {
     let recorded = &Vctx::Recorded(made, seen);
     let made_now = Some(&Vctx::Recorded(made, VctxView::default()));
     let other_now = Some(&Vctx::Recorded(other, VctxView::default()));
-    let revoking = &Vctx::Revoking(made, transaction.clone());
-    let changes: [Change<'_>; 6] = [
-        &|alias| store.await_vctx_funding(alias),
-        &|alias| store.begin_vctx(alias, &transaction),
-        &|alias| store.abandon_vctx(alias),
-        &|alias| store.record_vctx(alias, made),
-        &|alias| store.record_vctx(alias, other),
-        &|alias| store.revoke_vctx(alias, &transaction),
+    let to_be_spent = &Vctx::Revoking(made, None);
+    let revoking = &Vctx::Revoking(made, Some(transaction.clone()));
+    let changes = [
+        Change::AwaitVctxFunding,
+        Change::BeginVctx(transaction.clone()),
+        Change::AbandonVctx,
+        Change::RecordVctx(made),
+        Change::RecordVctx(other),
+        Change::RevokeVctx(None),
+        Change::RevokeVctx(Some(transaction)),
     ];
     // What each change leads to, if it is not refused.
     for (row, (state, outcomes)) in [
-        (none, [Some(awaiting), None, None, made_now, other_now, None]),
-        (awaiting, [Some(awaiting), Some(broadcasting), None, made_now, other_now, None]),
-        (broadcasting, [None, None, Some(awaiting), made_now, other_now, None]),
-        (recorded, [None, None, None, Some(recorded), None, Some(revoking)]),
-        (revoking, [None, None, None, None, None, None]),
+        (none, [Some(awaiting), None, None, made_now, other_now, None, None]),
+        (awaiting, [Some(awaiting), Some(broadcasting), None, made_now, other_now, None, None]),
+        (broadcasting, [None, None, Some(awaiting), made_now, other_now, None, None]),
+        (recorded, [None, None, None, Some(recorded), None, Some(to_be_spent), Some(revoking)]),
+        (to_be_spent, [None, None, None, None, None, Some(to_be_spent), Some(revoking)]),
+        (revoking, [None, None, None, None, None, None, None]),
     ]
     .into_iter()
     .enumerate()
@@ -208,8 +218,8 @@ fn vctx_states(store: &impl IdentityStore) {
             store.create(&[(alias.clone(), before.clone())], KeyEvent::Made).unwrap();
             let vctx = outcome.unwrap_or(state).clone();
             match outcome {
-                None => assert_conflict(&alias, change(&alias)),
-                Some(_) => assert_eq!(change(&alias).unwrap().vctx(), Some(&vctx)),
+                None => assert_conflict(&alias, store.change(&alias, change)),
+                Some(_) => assert_eq!(store.change(&alias, change).unwrap().vctx(), Some(&vctx)),
             }
             let after = IdentityRecord { protocol: Protocol::Vctx(vctx), ..before };
             assert_eq!(store.identity(&alias).unwrap(), after);
@@ -217,13 +227,32 @@ fn vctx_states(store: &impl IdentityStore) {
     }
 }
 
+fn delete(store: &impl IdentityStore) {
+    let pool = alias("pool");
+    let begun = begin(store, &pool, key(1));
+    let refused = store.change(&pool, &Change::Delete);
+    assert!(matches!(refused, Err(IdentityStoreError::Conflict { .. })), "{refused:?}");
+    assert_eq!(store.identity(&pool).unwrap(), begun);
+    let revoked = IdentityRecord {
+        protocol: Protocol::MinerInfo(Box::new(miner_info_of_every_form())),
+        ..begun
+    };
+    let closed = alias("closed");
+    store.create(&[(closed.clone(), revoked.clone())], KeyEvent::Made).unwrap();
+    let deleted = store.change(&closed, &Change::Delete).unwrap();
+    assert_eq!(deleted, IdentityRecord { is_deleted: true, ..revoked.clone() });
+    assert_eq!(store.identity(&closed).unwrap(), deleted);
+    let again = store.create(&[(closed.clone(), revoked)], KeyEvent::Made);
+    assert!(matches!(again, Err(IdentityStoreError::Exists(alias)) if alias == closed));
+}
+
 fn vctx_views(store: &impl IdentityStore) {
     let view = |height| VctxView { last_seen: Some(height), ..VctxView::default() };
     let (a, b) = (alias("a"), alias("b"));
     begin(store, &a, key(1));
     begin(store, &b, key(1));
-    store.record_vctx(&a, outpoint(1)).unwrap();
-    store.await_vctx_funding(&b).unwrap();
+    store.change(&a, &Change::RecordVctx(outpoint(1))).unwrap();
+    store.change(&b, &Change::AwaitVctxFunding).unwrap();
     let before = store.identity(&b).unwrap();
     let views = [
         (alias("unknown"), outpoint(1), view(4)),
@@ -231,7 +260,8 @@ fn vctx_views(store: &impl IdentityStore) {
         (a.clone(), outpoint(1), view(6)),
         (a.clone(), outpoint(2), view(7)),
     ];
-    store.note_vctx_views(&views).unwrap();
+    let views = views.map(|(alias, outpoint, view)| (alias, Change::NoteVctxView(outpoint, view)));
+    store.change_all(&views).unwrap();
     let seen = Vctx::Recorded(outpoint(1), view(6));
     assert_eq!(store.identity(&a).unwrap().vctx(), Some(&seen));
     assert_eq!(store.identity(&b).unwrap(), before);
@@ -254,6 +284,12 @@ fn succession() -> Succession {
     Succession::sign(&PrivateKey::generate().unwrap(), key(1).public_key)
 }
 
+/// A key that follows none.
+fn no_succession() -> Succession {
+    let key = PrivateKey::generate().unwrap();
+    Succession::sign(&key, key.public_key())
+}
+
 fn message() -> Revocation {
     let [revocation_key, miner_id] = [(); 2].map(|()| PrivateKey::generate().unwrap());
     Revocation::sign(key(1).public_key, &revocation_key, &miner_id)
@@ -269,43 +305,43 @@ fn data() -> OperatorDataRefs {
 fn miner_info(store: &impl IdentityStore) {
     let (a, first, second) = (alias("a"), key(1), key(2));
     begin(store, &a, first);
-    store.rotate(&a, 1, second).unwrap();
-    let change = |change: MinerInfoChange| store.change_miner_info(&a, &change);
-    assert_conflict(&a, change(MinerInfoChange::Confirm));
-    let upgraded = MinerInfoRecord::new(&first, 1, succession());
-    let upgrade = || MinerInfoChange::Upgrade(Box::new(upgraded.clone()));
+    rotate_key(store, &a, 1, second).unwrap();
+    let change = |change: Change| store.change(&a, &change);
+    assert_conflict(&a, change(Change::Confirm));
+    let upgraded = MinerInfoRecord::new(&first, 1, no_succession());
+    let upgrade = || Change::Upgrade(Box::new(upgraded.clone()));
     let record = change(upgrade()).unwrap();
     assert_eq!(record.miner_info(), Some(&upgraded));
     assert!(record.handed_out);
     assert_eq!((record.previous_key(), record.current_key()), (&first, &second));
     assert_eq!(record.announcements(), [Announcement::Rotation]);
     assert_conflict(&a, change(upgrade()));
-    assert_conflict(&a, store.await_vctx_funding(&a));
+    assert_conflict(&a, store.change(&a, &Change::AwaitVctxFunding));
 
-    let record = change(MinerInfoChange::Confirm).unwrap();
+    let record = change(Change::Confirm).unwrap();
     assert_eq!(record.previous_key(), &second);
     assert_eq!(record.announcements(), []);
 
-    change(MinerInfoChange::SetData(data())).unwrap();
+    change(Change::SetData(data())).unwrap();
     let txid = Txid::from_bytes([9; 32]);
-    let record = change(MinerInfoChange::ReferToData(txid)).unwrap();
+    let record = change(Change::ReferToData(txid)).unwrap();
     assert_eq!(record.miner_info().unwrap().data_refs, data().references(txid));
-    let record = change(MinerInfoChange::SetData(OperatorDataRefs::default())).unwrap();
+    let record = change(Change::SetData(OperatorDataRefs::default())).unwrap();
     assert_eq!(record.miner_info().unwrap().data_refs, []);
 
-    let (announced, acknowledged) = (succession(), succession());
-    let roll =
-        |from| MinerInfoChange::RollRevocationKey { from, number: 2, announced, acknowledged };
+    let (announced, acknowledged) = (succession(), no_succession());
+    let roll = |from| Change::RollRevocationKey { from, number: 2, announced, acknowledged };
     assert_conflict(&a, change(roll(2)));
     let record = change(roll(1)).unwrap();
     assert_eq!(record.miner_info().unwrap().revocation_key, announced);
     assert_eq!(record.announcements(), [Announcement::RevocationKey]);
     assert!(!record.handed_out);
-    let record = change(MinerInfoChange::Confirm).unwrap();
+    let record = change(Change::Confirm).unwrap();
     assert_eq!(record.miner_info().unwrap().revocation_key, acknowledged);
 
     let (third, message) = (key(3), message());
-    let revoke = |from, key| MinerInfoChange::BeginRevocation { from, key, message };
+    let revoke =
+        |from, key| Change::BeginRevocation { from, key, message, revocation_key: acknowledged };
     assert_conflict(&a, change(revoke(1, Some(third))));
     let record = change(revoke(2, Some(third))).unwrap();
     assert_eq!((record.previous_key(), record.current_key()), (&second, &third));
@@ -313,15 +349,15 @@ fn miner_info(store: &impl IdentityStore) {
     let is_told =
         |record: &IdentityRecord| record.miner_info().unwrap().revocation.unwrap().is_told;
     assert!(!is_told(&record));
-    let record = change(MinerInfoChange::NoteRevocationTold(message)).unwrap();
+    let record = change(Change::NoteRevocationTold(message)).unwrap();
     assert!(is_told(&record));
-    let record = change(MinerInfoChange::Confirm).unwrap();
+    let record = change(Change::Confirm).unwrap();
     assert_eq!((record.miner_info().unwrap().revocation, record.previous_key()), (None, &third));
 
     let record = change(revoke(3, None)).unwrap();
     assert_eq!(record.keys, [first, second, third]);
     assert_eq!(record.announcements(), [Announcement::CompleteRevocation]);
-    let record = change(MinerInfoChange::Confirm).unwrap();
+    let record = change(Change::Confirm).unwrap();
     assert!(record.miner_info().unwrap().is_closed);
     assert_eq!(record.announcements(), []);
 }
@@ -330,16 +366,20 @@ fn hand_outs(store: &impl IdentityStore) {
     let (a, b) = (alias("a"), alias("b"));
     for alias in [&a, &b] {
         begin(store, alias, key(1));
-        store.rotate(alias, 1, key(2)).unwrap();
+        rotate_key(store, alias, 1, key(2)).unwrap();
     }
+    let hand_out = |keys: &[(Alias, u32)]| {
+        let change = |(alias, key): &(Alias, u32)| (alias.clone(), Change::NoteHandedOut(*key));
+        store.change_all(&keys.iter().map(change).collect::<Vec<_>>()).unwrap();
+    };
     let is_handed_out = |alias| store.identity(alias).unwrap().handed_out;
-    store.note_handed_out(&[(alias("unknown"), 1), (a.clone(), 1), (b.clone(), 3)]).unwrap();
+    hand_out(&[(alias("unknown"), 1), (a.clone(), 1), (b.clone(), 3)]);
     assert!(!is_handed_out(&a) && !is_handed_out(&b));
-    store.note_handed_out(&[(a.clone(), 1), (b.clone(), 2)]).unwrap();
+    hand_out(&[(a.clone(), 1), (b.clone(), 2)]);
     assert!(!is_handed_out(&a) && is_handed_out(&b));
-    store.rotate(&b, 2, key(3)).unwrap();
+    rotate_key(store, &b, 2, key(3)).unwrap();
     assert!(!is_handed_out(&b));
-    store.note_handed_out(&[(a.clone(), 2), (b.clone(), 2)]).unwrap();
+    hand_out(&[(a.clone(), 2), (b.clone(), 2)]);
     assert!(is_handed_out(&a) && !is_handed_out(&b));
 }
 
@@ -348,8 +388,14 @@ fn every_form(store: &impl IdentityStore) {
         VctxView::default(),
         VctxView { last_seen: Some(0), gone_since: Some(u32::MAX), is_spent: true },
     ];
-    let revoking = Vctx::Revoking(outpoint(3), transaction());
-    let vctxs = [Vctx::None, Vctx::AwaitingFunds, Vctx::Broadcasting(transaction()), revoking];
+    let revoking = Vctx::Revoking(outpoint(3), Some(transaction()));
+    let vctxs = [
+        Vctx::None,
+        Vctx::Revoking(outpoint(4), None),
+        Vctx::AwaitingFunds,
+        Vctx::Broadcasting(transaction()),
+        revoking,
+    ];
     let vctxs = vctxs.into_iter().chain(views.map(|view| Vctx::Recorded(outpoint(255), view)));
     let records: Vec<_> = vctxs
         .enumerate()
@@ -364,7 +410,20 @@ fn every_form(store: &impl IdentityStore) {
             };
             (
                 alias(&format!("a{place}")),
-                IdentityRecord { keys, handed_out, blind_signing: handed_out, operator, protocol },
+                IdentityRecord {
+                    keys,
+                    handed_out,
+                    vouching: (place % 2 == 0).then_some(7),
+                    exposure: [Exposure::Kept, Exposure::HandedOut, Exposure::Known][place % 3],
+                    sightings: match place {
+                        0 | 1 => sightings_of_every_form(),
+                        _ => Sightings::of(7),
+                    },
+                    blind_signing: handed_out,
+                    is_deleted: handed_out,
+                    operator,
+                    protocol,
+                },
             )
         })
         .collect();
@@ -373,13 +432,42 @@ fn every_form(store: &impl IdentityStore) {
 }
 
 fn miner_info_of_every_form() -> MinerInfoRecord {
+    let revocation = RevocationRecord {
+        message: message(),
+        is_complete: true,
+        is_told: true,
+        revocation_key: Some(succession()),
+    };
     MinerInfoRecord {
-        acknowledged: 7,
-        acknowledged_revocation_key: Some(succession()),
-        revocation: Some(RevocationRecord { message: message(), is_complete: true, is_told: true }),
+        document_key: Some(9),
+        references: vec![Reference { miner_info: Txid::from_bytes([6; 32]), key: 2 }],
+        later_revocation_keys: vec![succession(), succession()],
+        revocation: Some(revocation),
         data: data(),
         data_refs: data().references(Txid::from_bytes([8; 32])),
         is_closed: true,
         ..MinerInfoRecord::new(&key(1), u32::MAX, succession())
+    }
+}
+
+fn sightings_of_every_form() -> Sightings {
+    let revocation = RevocationRecord {
+        message: message(),
+        is_complete: false,
+        is_told: true,
+        revocation_key: Some(succession()),
+    };
+    let block = BlockRef { height: u32::MAX, hash: BlockHash::from_bytes([7; 32]) };
+    let sighted = [
+        Sighted::Key { before: 3 },
+        Sighted::RevocationKey(succession()),
+        Sighted::Revocation(revocation),
+    ];
+    Sightings {
+        acknowledged: 7,
+        recent: sighted.map(|sighted| Sighting { block, sighted }).into(),
+        is_repeated: true,
+        read_to: Some(block),
+        unseen: Some(Unseen { since: 8, blocks: 1, own_blocks: vec![9] }),
     }
 }

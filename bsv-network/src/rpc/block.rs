@@ -1,6 +1,10 @@
+use std::collections::VecDeque;
+
 use bsv_tx::{
-    BlockHash, BlockHeader, DecodeError, MerkleBranch, Reader, Transaction, Txid, sha256d,
+    BlockHash, BlockHeader, DecodeError, MerkleBranch, MerkleTree, Reader, Transaction, Txid,
+    sha256d,
 };
+use tokio::task::{JoinHandle, spawn_blocking};
 
 use super::NodeRpc;
 use crate::error::NodeError;
@@ -18,7 +22,9 @@ pub struct BlockStream<'a> {
     /// How many transactions are still to come.
     left: u64,
     /// Those that were read.
-    txids: Vec<Txid>,
+    txids: Txids,
+    /// Set once all were read.
+    tree: Option<MerkleTree>,
 }
 
 /// The largest transaction that is read, in bytes; also the most that is read ahead.
@@ -39,7 +45,7 @@ impl NodeRpc {
             let reason = format!("it is block {}, not {hash}", header.block_hash());
             return Err(NodeError::unexpected(METHOD, reason));
         }
-        Ok(Some(BlockStream { header, source, left, txids: Vec::new() }))
+        Ok(Some(BlockStream { header, source, left, txids: Txids::default(), tree: None }))
     }
 }
 
@@ -47,8 +53,10 @@ impl BlockStream<'_> {
     /// The next transaction. After the last one, `None` says that all together are those of the header.
     pub async fn next(&mut self) -> Result<Option<Transaction>, NodeError> {
         if self.left == 0 {
-            let root = self.branch(0).and_then(|branch| branch.root(self.txids.first()?));
-            if !self.source.is_at_end().await? || root != Some(self.header.merkle_root) {
+            let tree = MerkleTree::of(self.txids.all().await);
+            let is_of_header = tree.root() == Some(self.header.merkle_root);
+            self.tree = Some(tree);
+            if !self.source.is_at_end().await? || !is_of_header {
                 let reason = "its transactions are not those of its header".to_owned();
                 return Err(NodeError::unexpected(METHOD, reason));
             }
@@ -56,13 +64,78 @@ impl BlockStream<'_> {
         }
         let (transaction, bytes) = self.source.read(Transaction::read).await?;
         self.left -= 1;
-        self.txids.push(Txid::from_bytes(sha256d(bytes)));
+        self.txids.push(bytes).await;
         Ok(Some(transaction))
     }
 
     /// The way from a transaction, by its place in the block, to the root, once all were read.
     pub fn branch(&self, position: usize) -> Option<MerkleBranch> {
-        MerkleBranch::of_transaction(&self.txids, position)
+        self.tree.as_ref()?.branch(position)
+    }
+}
+
+/// The ids of transactions, which take about as long to compute as all else that reading a block takes, and are computed
+/// meanwhile.
+#[derive(Debug, Default)]
+struct Txids {
+    ready: Vec<Txid>,
+    /// What is computed, the oldest first.
+    running: VecDeque<JoinHandle<Vec<Txid>>>,
+    next: Batch,
+}
+
+/// Transactions, one after the other, and where each ends.
+#[derive(Debug, Default)]
+struct Batch {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+/// The size from which the transactions of a batch are hashed, in bytes.
+const BATCH_BYTES: usize = 1 << 20;
+/// How many batches wait to be hashed, at most.
+const MOST_BATCHES: usize = 2;
+
+impl Txids {
+    async fn push(&mut self, transaction: &[u8]) {
+        // A large one is not copied.
+        if transaction.len() > BATCH_BYTES {
+            self.all().await;
+            self.ready.push(Txid::from_bytes(sha256d(transaction)));
+            return;
+        }
+        self.next.bytes.extend_from_slice(transaction);
+        self.next.ends.push(self.next.bytes.len());
+        if self.next.bytes.len() < BATCH_BYTES {
+            return;
+        }
+        if self.running.len() >= MOST_BATCHES {
+            self.join_oldest().await;
+        }
+        let batch = std::mem::take(&mut self.next);
+        self.running.push_back(spawn_blocking(move || batch.hash()));
+    }
+
+    async fn join_oldest(&mut self) {
+        let Some(oldest) = self.running.pop_front() else { return };
+        self.ready.extend(oldest.await.expect("hashing does not panic, and is not cancelled"));
+    }
+
+    /// All, in the order of the block.
+    async fn all(&mut self) -> &[Txid] {
+        while !self.running.is_empty() {
+            self.join_oldest().await;
+        }
+        self.ready.extend(std::mem::take(&mut self.next).hash());
+        &self.ready
+    }
+}
+
+impl Batch {
+    fn hash(&self) -> Vec<Txid> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        let ranges = starts.zip(self.ends.iter().copied());
+        ranges.map(|(start, end)| Txid::from_bytes(sha256d(&self.bytes[start..end]))).collect()
     }
 }
 
@@ -113,6 +186,28 @@ impl Source<'_> {
                 let reason = "it ends before all of its transactions".to_owned();
                 return Err(NodeError::unexpected(METHOD, reason));
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn ids_come_in_the_order_of_the_block() {
+        let large = vec![7; BATCH_BYTES + 1];
+        let small = |n: u32| [&n.to_le_bytes()[..], &[0; 300]].concat();
+        for lens in [0, 1, 5_000, 20_000] {
+            let mut txids = Txids::default();
+            let mut expected = Vec::new();
+            for n in 0..lens {
+                let transaction = if n == 9_000 { large.clone() } else { small(n) };
+                expected.push(Txid::from_bytes(sha256d(&transaction)));
+                txids.push(&transaction).await;
+            }
+            assert!(txids.running.len() <= MOST_BATCHES);
+            assert_eq!(txids.all().await, expected);
         }
     }
 }

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use bsv_tx::{BlockHash, BlockHeader, MerkleBranch, Transaction, Txid};
 use serde_json::value::RawValue;
 
@@ -122,6 +124,15 @@ impl NodeRpc {
             result => result?,
         };
         block_info(method, hash, info).map(Some)
+    }
+
+    /// Waits until the main chain has this height, or for so long (`waitforblockheight`). The node runs that call
+    /// meanwhile, one of the few that it runs at a time.
+    pub async fn wait_for_height(&self, height: u32, patience: Duration) -> Result<(), NodeError> {
+        let millis = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
+        let waiting = self.clone().with_timeout(patience.saturating_add(self.timeout));
+        let _: Box<RawValue> = waiting.ask("waitforblockheight", &(height, millis)).await?;
+        Ok(())
     }
 
     /// The block of the main chain at `height`, or `None` beyond its end (`getblockhash`).

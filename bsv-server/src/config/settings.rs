@@ -91,11 +91,23 @@ pub struct TlsFiles {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(super) struct MinerIdSettings {
     pub(super) enabled: bool,
+    pub(super) ask_node_ms: u32,
+    pub(super) stale_copy: StaleCopy,
+}
+
+/// What becomes of documents of an identity while the node knows more of it than this copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum StaleCopy {
+    /// They are answered, and nodes ignore them.
+    Answer,
+    /// They are refused.
+    Refuse,
 }
 
 impl Default for MinerIdSettings {
     fn default() -> Self {
-        Self { enabled: true }
+        Self { enabled: true, ask_node_ms: 300, stale_copy: StaleCopy::Answer }
     }
 }
 

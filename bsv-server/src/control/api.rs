@@ -74,7 +74,7 @@ fn declared() -> impl Iterator<Item = Declared<Route>> {
     [
         ("/control/status", "GET", Route::Status),
         ("/control/books", "GET", Route::Books),
-        ("/control/backup", "POST", Route::Backup),
+        ("/control/backup", "GET, POST", Route::Backup),
     ]
     .into_iter()
     .chain(of(identities::ROUTES, Route::Identities))

@@ -1,11 +1,12 @@
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use bsv_store::KeyEvent;
+use bsv_store::{KeyEvent, Keystore};
 use bytes::Bytes;
-use hyper::StatusCode;
+use hyper::{Method, StatusCode};
 use secrecy::SecretString;
 use serde::Deserialize;
+use serde_json::json;
 use tokio::sync::mpsc;
 
 use super::keystore::{ALL_KEYS, parse_passphrase};
@@ -22,10 +23,31 @@ struct PassphraseJson {
 /// How much of a backup is sent at once, in bytes.
 const PART_LEN: usize = 256 << 10;
 
-/// `POST /control/backup` with `{"passphrase"}`: begins to send a sealed backup, once its contents are
-/// there.
+/// | method and path | body | answer |
+/// | --- | --- | --- |
+/// | `GET /control/backup` | | `{"lacksRevocationKeysOf"}`, aliases |
+/// | `POST /control/backup` | `{"passphrase"}` | a sealed backup |
 pub(super) async fn answer(managed: &Managed, request: Received<'_>) -> Result<Answer, Problem> {
-    let PassphraseJson { passphrase } = parse_passphrase(request.body())?;
+    if request.method() == Method::GET {
+        let lacking = json!({ "lacksRevocationKeysOf": lacks_revocation_keys_of(managed) });
+        return Ok(answer::json(StatusCode::OK, &lacking));
+    }
+    send(managed, request.body()).await
+}
+
+/// The identities whose revocation key lies elsewhere than where a backup takes them from.
+fn lacks_revocation_keys_of(managed: &Managed) -> Vec<String> {
+    let dir = managed.revocation_keys.dir();
+    let names = managed.ids().into_iter().flat_map(|ids| ids.revocation_key_names());
+    let lacking = names.filter(|(_, names)| !names.iter().all(|name| Keystore::has(dir, name)));
+    lacking.map(|(alias, _)| alias.to_string()).collect()
+}
+
+/// Begins to send a backup, once its contents are there.
+async fn send(managed: &Managed, body: &Bytes) -> Result<Answer, Problem> {
+    let PassphraseJson { passphrase } = parse_passphrase(body)?;
+    // A backup without a service that is enabled would be taken for a whole one.
+    managed.check_complete()?;
     let keystore = managed.keystore()?;
     let place = Arc::clone(&managed.backing_up)
         .try_lock_owned()

@@ -1,10 +1,11 @@
 mod describe;
+mod import;
 
 use std::path::PathBuf;
 
 use bsv_minerid::{
-    Alias, CanonicalJson, MinerContact, MinerIds, OperatorDataRefs, RevokedMinerIds, VctxSetup,
-    revoke_miner_ids, revoke_vctx, set_up_vctx,
+    Alias, CanonicalJson, MinerContact, MinerIds, OperatorDataRefs, RevokedMinerIds, Vctx,
+    VctxSetup, revoke_miner_ids, revoke_vctx, rotate_miner_id, set_up_vctx,
 };
 use bsv_tx::PublicKey;
 use bytes::Bytes;
@@ -14,7 +15,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use self::describe::contact_json;
-pub(super) use self::describe::{alarms, describe};
+pub(super) use self::describe::{alarms, describe, describe_broken};
 use super::managed::{Managed, bad_request, parse};
 use crate::http::{Answer, Declared, Problem, Received, answer};
 use crate::minerid::Refusal;
@@ -35,8 +36,10 @@ use crate::minerid::Refusal;
 /// | `POST /control/minerids/{alias}/data` | the operator's data | the identity |
 /// | `POST /control/minerids/{alias}/blind-signing` | `{"on"}` | the identity |
 /// | `POST /control/minerids/{alias}/contact` | an object of strings | the whole contact |
+/// | `POST /control/minerids/{alias}/contact/remove` | `{"keys"}` | the whole contact |
+/// | `POST /control/minerids/{alias}/delete` | `{"withKeys"?}` | `{}` |
 /// | `POST /control/minerids/{alias}/vctx` | `{"outpoint"?}` | what was done, or has to be |
-/// | `POST /control/import` | `{"from"}`, an absolute path | the aliases |
+/// | `POST /control/import` | `{"from"}`, an absolute path | what became of each alias |
 ///
 /// Where revocation keys are needed, `"revocationKeystore"` names the directory of their keystore, an
 /// absolute path.
@@ -58,6 +61,8 @@ pub(super) const ROUTES: &[Declared<Route>] = &[
     ("/control/minerids/{alias}/data", "POST", Route::Change(Change::Data)),
     ("/control/minerids/{alias}/blind-signing", "POST", Route::Change(Change::BlindSigning)),
     ("/control/minerids/{alias}/contact", "POST", Route::Contact),
+    ("/control/minerids/{alias}/contact/remove", "POST", Route::RemoveContactKeys),
+    ("/control/minerids/{alias}/delete", "POST", Route::Delete),
     ("/control/minerids/{alias}/vctx", "POST", Route::Vctx),
     ("/control/import", "POST", Route::Import),
 ];
@@ -68,6 +73,8 @@ pub(crate) enum Route {
     One,
     Change(Change),
     Contact,
+    RemoveContactKeys,
+    Delete,
     Vctx,
     Import,
 }
@@ -126,6 +133,19 @@ struct UpgradeJson {
 }
 
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct DeleteJson {
+    #[serde(default)]
+    with_keys: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct KeysJson {
+    keys: Vec<String>,
+}
+
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct BlindSigningJson {
     on: bool,
@@ -136,14 +156,6 @@ struct BlindSigningJson {
 struct VctxJson {
     outpoint: Option<String>,
 }
-
-#[derive(Deserialize)]
-struct ImportJson {
-    from: PathBuf,
-}
-
-/// Where the older generator keeps the revocation keys of identities of generation 1.0.
-const REVOCATION_KEYS: &str = ".revocationkeystore";
 
 /// Sets up identities, and tells of them.
 pub(super) async fn answer(
@@ -157,7 +169,9 @@ pub(super) async fn answer(
     let ok = |value: Value| Ok(answer::json(StatusCode::OK, &value));
     match route {
         Route::All if request.method() == Method::POST => generate(managed, body).await,
-        Route::All => ok(ids.all().iter().map(|id| describe(id)).collect()),
+        Route::All => {
+            ok(ids.all().iter().map(|id| describe(id)).chain(describe_broken(ids)).collect())
+        }
         Route::One => ok(describe(&*ids.get(alias)?)),
         Route::Change(what) => {
             change(managed, &named(alias)?, what, body).await?;
@@ -170,18 +184,17 @@ pub(super) async fn answer(
             let whole = managed.on_identities(move |ids| ids.set_contact(&alias, &contact)).await?;
             ok(contact_json(&whole))
         }
-        Route::Vctx => ok(set_up(managed, &named(alias)?, &parse(body)?).await?),
-        Route::Import => {
-            let (ImportJson { from }, keys_dir) = with_revocation_keys(body)?;
-            let keys = match from.join(REVOCATION_KEYS).is_dir() {
-                true => Some(managed.revocation_keys.open(keys_dir.as_deref())?),
-                false => None,
-            };
-            let import = move |ids: &MinerIds| ids.import(&from, keys.as_ref());
-            let aliases = managed.on_identities(import).await?;
-            let aliases: Vec<_> = aliases.iter().map(Alias::as_str).collect();
-            ok(json!({ "aliases": aliases }))
+        Route::RemoveContactKeys => {
+            let (alias, KeysJson { keys }) = (named(alias)?, parse(body)?);
+            let remove = move |ids: &MinerIds| ids.remove_contact_keys(&alias, &keys);
+            ok(contact_json(&managed.on_identities(remove).await?))
         }
+        Route::Delete => {
+            delete(managed, named(alias)?, &parse(body)?).await?;
+            ok(json!({}))
+        }
+        Route::Vctx => ok(set_up(managed, &named(alias)?, &parse(body)?).await?),
+        Route::Import => ok(import::answer(managed, body).await?),
     }
 }
 
@@ -214,8 +227,8 @@ async fn change(
     match change {
         Change::Key => {
             let RotateJson { force } = parse(body)?;
-            let rotate = if force { MinerIds::rotate_again } else { MinerIds::rotate };
-            managed.on_identities(move |ids| rotate(ids, &named)).await.map(drop)
+            rotate_miner_id(ids, managed.any_node(), alias, force).await?;
+            Ok(())
         }
         Change::RevocationKey => {
             let (Nothing {}, dir) = with_revocation_keys(body)?;
@@ -263,6 +276,17 @@ async fn change(
             managed.on_identities(move |ids| ids.set_blind_signing(&named, on)).await
         }
     }
+}
+
+/// The transaction that revokes an identity of generation 0.2 is sent again first: once that is forgotten, nobody else
+/// sends it.
+async fn delete(managed: &Managed, alias: Alias, request: &DeleteJson) -> Result<(), Problem> {
+    let ids = managed.ids()?;
+    if let Some(Vctx::Revoking(..)) = ids.get(alias.as_str())?.record().vctx() {
+        revoke_vctx(ids, managed.node()?, &alias).await?;
+    }
+    let with_keys = request.with_keys;
+    managed.on_identities(move |ids| ids.delete(&alias, with_keys)).await
 }
 
 async fn set_up(managed: &Managed, alias: &Alias, request: &VctxJson) -> Result<Value, Problem> {

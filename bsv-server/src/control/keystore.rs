@@ -1,3 +1,5 @@
+mod check;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -7,17 +9,17 @@ use hyper::StatusCode;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::managed::Managed;
+use super::managed::{Managed, parse};
 use crate::http::{Answer, Declared, Problem, Received, answer};
 
 /// | method and path | body | answer |
 /// | --- | --- | --- |
-/// | `GET /control/keystore` | | `{"readable", "faults"}` |
+/// | `POST /control/keystore/check` | `{"revocationKeystore"?}` | `{"readable", "faults", "unchecked"}` |
 /// | `POST /control/keystore/passphrase` | `{"passphrase", "revocationKeystore"?}` | `{}` |
 pub(super) const ROUTES: &[Declared<Route>] = &[
-    ("/control/keystore", "GET", Route::Check),
+    ("/control/keystore/check", "POST", Route::Check),
     ("/control/keystore/passphrase", "POST", Route::Passphrase),
 ];
 
@@ -25,6 +27,13 @@ pub(super) const ROUTES: &[Declared<Route>] = &[
 pub(crate) enum Route {
     Check,
     Passphrase,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct CheckJson {
+    /// An absolute path.
+    revocation_keystore: Option<PathBuf>,
 }
 
 #[derive(Deserialize)]
@@ -45,7 +54,10 @@ pub(super) async fn answer(
     request: Received<'_>,
 ) -> Result<Answer, Problem> {
     let body = match route {
-        Route::Check => check(managed).await?,
+        Route::Check => {
+            let CheckJson { revocation_keystore } = parse(request.body())?;
+            check::answer(managed, revocation_keystore).await?
+        }
         Route::Passphrase => {
             change_passphrase(managed, parse_passphrase(request.body())?).await?;
             json!({})
@@ -82,39 +94,6 @@ async fn change_passphrase(managed: &Managed, new: NewPassphraseJson) -> Result<
     };
     managed.note(KeyEvent::Failed, KeyEvent::PassphraseChanged.name()).await?;
     Err(problem)
-}
-
-async fn check(managed: &Managed) -> Result<Value, Problem> {
-    let keystore = Arc::clone(managed.keystore()?);
-    let dir = keystore.dir().to_owned();
-    let revocation_keys = Arc::clone(&managed.revocation_keys);
-    let check = tokio::task::spawn_blocking(move || {
-        let mut check = keystore.check()?;
-        match revocation_keys.open_default().map(|opened| opened?.check()) {
-            None => {}
-            Some(Ok(others)) => {
-                let names = others.readable.iter().map(|name| format!("revocation/{name}"));
-                check.readable.extend(names);
-                check.readable.sort();
-                check.faults.extend(others.faults);
-            }
-            Some(Err(fault)) => check.faults.push(fault),
-        }
-        Ok(check)
-    });
-    let check = check.await.expect("it does not panic, and is not cancelled");
-    let check = check.map_err(|error| keystore_problem(&error))?;
-    let mut faults: Vec<_> = check.faults.iter().map(ToString::to_string).collect();
-    let needed = managed.ids().into_iter().flat_map(|ids| ids.key_names());
-    let needed = needed.chain(managed.wallet().into_iter().map(|_| "wallet.seed".to_owned()));
-    for name in needed {
-        let file_name = format!("{name}.key");
-        let is_told = faults.iter().any(|fault| fault.contains(&file_name));
-        if !is_told && check.readable.binary_search(&name).is_err() {
-            faults.push(format!("{}/{file_name} is missing", dir.display()));
-        }
-    }
-    Ok(json!({ "readable": check.readable, "faults": faults }))
 }
 
 pub(super) fn parse_passphrase<T: DeserializeOwned>(body: &Bytes) -> Result<T, Problem> {

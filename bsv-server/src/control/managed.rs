@@ -17,7 +17,8 @@ use crate::access::Tokens;
 use crate::health::Health;
 use crate::http::Problem;
 use crate::minerid::Refusal;
-use crate::opening::Stores;
+use crate::opening::{Failures, Stores};
+use crate::surface::Surface;
 
 /// What an operator manages: the identities, the wallet, and what both are kept with.
 #[derive(Debug)]
@@ -29,6 +30,7 @@ pub(crate) struct Managed {
     pub(super) health: Arc<Health>,
     /// Held while a backup is made: each takes room on the disk.
     pub(super) backing_up: Arc<Mutex<()>>,
+    failures: Failures,
     ids: Option<Arc<MinerIds>>,
     wallet: Option<Arc<Wallet>>,
     keystore: Option<Arc<Keystore>>,
@@ -55,6 +57,7 @@ impl Managed {
             revocation_keys: Arc::new(RevocationKeys::new(&config.keystore, program)),
             health,
             backing_up: Arc::default(),
+            failures: stores.failures.clone(),
             ids: stores.ids.clone(),
             wallet: stores.wallet.clone(),
             keystore: stores.keystore.clone(),
@@ -64,15 +67,37 @@ impl Managed {
     }
 
     pub(super) fn ids(&self) -> Result<&Arc<MinerIds>, Problem> {
-        self.ids.as_ref().ok_or_else(|| missing("the miner identity service is disabled"))
+        let disabled = "the miner identity service is disabled";
+        self.ids.as_ref().ok_or_else(|| self.lacks(Surface::MinerId, disabled))
     }
 
     pub(super) fn wallet(&self) -> Result<&Arc<Wallet>, Problem> {
-        self.wallet.as_ref().ok_or_else(|| missing("the wallet is disabled"))
+        self.wallet.as_ref().ok_or_else(|| self.lacks(Surface::Wallet, "the wallet is disabled"))
     }
 
     pub(super) fn keystore(&self) -> Result<&Arc<Keystore>, Problem> {
         self.keystore.as_ref().ok_or_else(|| missing("no service that has keys is enabled"))
+    }
+
+    fn lacks(&self, service: Surface, disabled: &str) -> Problem {
+        match self.failures.reason(service) {
+            Some(reason) => unavailable(reason),
+            None => missing(disabled),
+        }
+    }
+
+    /// Fails if a service that the settings enable could not be opened.
+    pub(super) fn check_complete(&self) -> Result<(), Problem> {
+        self.failures().next().map_or(Ok(()), |reason| Err(unavailable(reason)))
+    }
+
+    /// Why services cannot be used that could not be opened.
+    pub(super) fn failures(&self) -> impl Iterator<Item = &str> {
+        self.failures.all().map(|(_, reason)| reason)
+    }
+
+    pub(super) fn any_node(&self) -> Option<&NodeRpc> {
+        self.node.as_ref()
     }
 
     pub(super) fn node(&self) -> Result<&NodeRpc, Problem> {
@@ -103,6 +128,7 @@ impl Managed {
 
     /// Adds an entry to the audit log of every store.
     pub(crate) async fn note(&self, event: KeyEvent, subject: &str) -> Result<(), Problem> {
+        self.check_complete()?;
         if let Ok(wallet) = self.wallet() {
             wallet.note_key_event(event, subject).await?;
         }
@@ -126,6 +152,10 @@ impl Managed {
 
 fn missing(detail: &str) -> Problem {
     Problem::of_status(StatusCode::NOT_FOUND, detail)
+}
+
+fn unavailable(reason: &str) -> Problem {
+    Problem::of_status(StatusCode::SERVICE_UNAVAILABLE, reason)
 }
 
 impl From<bsv_minerid::Error> for Problem {

@@ -48,9 +48,15 @@ impl RevocationKeys {
         self.open(Some(dir))
     }
 
-    /// Opens the keystore that commands find without naming it, if it is there.
-    pub(super) fn open_default(&self) -> Option<Result<Keystore, KeystoreError>> {
-        Keystore::is_in(&self.dir).then(|| self.open_in(&self.dir))
+    /// Where keystores of them are: that which commands find without naming it, if it is there, and `dir`,
+    /// which must hold one.
+    pub(super) fn dirs<'a>(&'a self, dir: Option<&'a Path>) -> Result<Vec<&'a Path>, Problem> {
+        if let Some(dir) = dir {
+            check_there(dir)?;
+        }
+        let default = Some(self.dir.as_path());
+        let default = default.filter(|default| Keystore::is_in(default) && dir != Some(default));
+        Ok(default.into_iter().chain(dir).collect())
     }
 
     /// Seals the keystore that commands find without naming it, and the one in `dir`, with another
@@ -60,11 +66,7 @@ impl RevocationKeys {
         dir: Option<&Path>,
         new: &SecretString,
     ) -> Result<(), Problem> {
-        if let Some(dir) = dir {
-            check_there(dir)?;
-        }
-        let default = Keystore::is_in(&self.dir).then_some(self.dir.as_path());
-        for dir in default.into_iter().chain(dir) {
+        for dir in self.dirs(dir)? {
             let changed = match self.open_in(dir) {
                 Ok(keystore) => keystore.change_passphrase(new),
                 Err(
@@ -83,7 +85,8 @@ impl RevocationKeys {
         *self.passphrase.write().unwrap_or_else(PoisonError::into_inner) = Some(passphrase);
     }
 
-    fn open_in(&self, dir: &Path) -> Result<Keystore, KeystoreError> {
+    /// Opens the keystore in a directory, which is made where it is not there.
+    pub(super) fn open_in(&self, dir: &Path) -> Result<Keystore, KeystoreError> {
         let passphrase = self.passphrase.read().unwrap_or_else(PoisonError::into_inner).clone();
         self.open_with(dir, passphrase.as_ref())
     }

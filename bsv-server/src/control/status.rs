@@ -28,7 +28,8 @@ pub(super) async fn answer(managed: &Managed) -> Result<Answer, Problem> {
     let last_backup = last_backup(managed).await?;
     let identities = describe_identities(managed);
     let is_sealed = managed.keystore().ok().map(|keystore| !keystore.is_plain());
-    let mut attention = of_readiness(&readiness);
+    let mut attention: Vec<_> = managed.failures().map(str::to_owned).collect();
+    attention.extend(of_readiness(&readiness));
     attention.extend(of_tip(managed.network, tip.as_ref()));
     attention.extend(of_keys(managed.network, is_sealed, last_backup.as_deref()));
     attention.extend(of_identities(&identities));
@@ -71,17 +72,21 @@ async fn describe_wallet(managed: &Managed) -> Result<Option<Value>, Problem> {
 }
 
 fn describe_identities(managed: &Managed) -> Option<Vec<Value>> {
-    let ids = managed.ids().ok()?.all();
-    let identities = ids.iter().map(|identity| {
+    let ids = managed.ids().ok()?;
+    let identities = ids.all();
+    let identities = identities.iter().map(|identity| {
         let mut description = describe(identity);
         json!({
             "alias": description["alias"].take(),
             "protocol": description["protocol"].take(),
             "minerId": description["minerId"].take(),
-            "alarms": alarms(&identity.record()),
+            "alarms": alarms(identity),
         })
     });
-    Some(identities.collect())
+    let broken = ids.broken().map(|(alias, reason)| {
+        json!({ "alias": alias.as_str(), "alarms": [format!("it cannot be used: {reason}")] })
+    });
+    Some(identities.chain(broken).collect())
 }
 
 /// When the last backup was begun that did not fail.
@@ -115,7 +120,7 @@ fn of_readiness(readiness: &Readiness) -> Vec<String> {
     }
     for store in &readiness.damaged {
         attention.push(format!(
-            "the {store} store is damaged: stop the server, put its data directory aside, and \
+            "the {store} store cannot be used: stop the server, put its data directory aside, and \
              restore the last backup"
         ));
     }

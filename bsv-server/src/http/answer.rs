@@ -43,6 +43,11 @@ pub fn json_stream(parts: mpsc::Receiver<Option<Bytes>>) -> Answer {
     with_body(StatusCode::OK, JSON, AnswerBody::Stream(parts))
 }
 
+/// A success in `text/csv` whose text comes in parts.
+pub fn csv_stream(parts: mpsc::Receiver<Option<Bytes>>) -> Answer {
+    with_body(StatusCode::OK, "text/csv; charset=utf-8; header=present", AnswerBody::Stream(parts))
+}
+
 /// A success in bytes that come in parts.
 pub fn bytes_stream(parts: mpsc::Receiver<Option<Bytes>>) -> Answer {
     with_body(StatusCode::OK, "application/octet-stream", AnswerBody::Stream(parts))

@@ -55,7 +55,7 @@ impl Default for Limits {
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How often a connection that can make room is looked for.
-const ROOM_INTERVAL: Duration = Duration::from_millis(10);
+const ROOM_INTERVAL: Duration = Duration::from_millis(1);
 /// How many connections that were given up may not have ended yet. Newcomers do not wait for each of them in
 /// turn, or attackers would come faster than that.
 const ENDING: usize = 16;

@@ -8,19 +8,25 @@ use hyper::{Method, StatusCode};
 use matchit::Params;
 use percent_encoding::percent_decode_str;
 
-use super::coinbase2;
+use super::coinbase2::{self, Rewritten};
+use super::letter_case::in_lower_case;
+use super::recent_rotations::RecentRotations;
 use super::refusal::Refusal;
+use super::watch::{ChainWatch, Sign};
 use crate::access::{Caller, Scope};
 use crate::http;
 use crate::http::{
     Answer, Declared, Matched, Received, Routes, answer, check_unsafe_get, is_navigation,
 };
 use crate::rejected::Rejected;
+use crate::surface::Surface;
 
 /// Answers the requests of the miner identity specification.
 #[derive(Debug)]
 pub(crate) struct MinerIdApi {
     ids: Arc<MinerIds>,
+    watch: ChainWatch,
+    rotations: RecentRotations,
     routes: Routes<Route>,
 }
 
@@ -53,12 +59,19 @@ const ROUTES: [Declared<Route>; 9] = [
 pub(crate) struct Call<'a> {
     matched: Matched<'a, Route>,
     caller: Caller,
+    /// Whether somebody only looks, without a document being handed out.
+    is_preview: bool,
 }
 
 impl MinerIdApi {
-    pub(crate) fn new(ids: Arc<MinerIds>) -> Self {
+    pub(crate) fn new(watch: ChainWatch) -> Self {
         let routes = Routes::new(ROUTES);
-        Self { ids, routes }
+        let rotations = RecentRotations::default();
+        Self { ids: Arc::clone(watch.ids()), watch, rotations, routes }
+    }
+
+    pub(crate) fn watch(&self) -> &ChainWatch {
+        &self.watch
     }
 
     pub(crate) fn ids(&self) -> &Arc<MinerIds> {
@@ -72,13 +85,14 @@ impl MinerIdApi {
 
     /// The pattern that a path fits, if there is something.
     pub(crate) fn pattern(&self, path: &str) -> Option<&'static str> {
-        self.routes.pattern(without_slash(path))
+        self.routes.pattern(without_slash(&in_lower_case(path)))
     }
 
     /// What a caller asks for and may have. Refuses what needs no body to be refused.
     pub(crate) fn admit<'a>(
         &'a self,
         head: &'a Parts,
+        surface: Surface,
         caller: Caller,
     ) -> Result<Call<'a>, Rejected> {
         let matched = self.routes.find(without_slash(head.uri.path()), &head.method)?;
@@ -92,7 +106,11 @@ impl MinerIdApi {
         {
             check_unsafe_get(&head.headers).map_err(Rejected::Forbidden)?;
         }
-        Ok(Call { matched, caller })
+        // What the command line prints is in nobody's hands.
+        let is_preview = surface == Surface::Control
+            || head.method == Method::HEAD
+            || is_navigation(&head.headers);
+        Ok(Call { matched, caller, is_preview })
     }
 
     /// Answers a call.
@@ -101,12 +119,12 @@ impl MinerIdApi {
         call: Call<'_>,
         request: Received<'_>,
     ) -> Result<Answer, Rejected> {
-        let Call { matched, caller } = call;
+        let Call { matched, caller, is_preview } = call;
         if let Route::Coinbase2 = matched.route {
             let alias = || coinbase2::alias(request.body());
             caller.require(matched.route.scope(), alias)?;
         }
-        Ok(self.call(matched.route, &matched.params, request).await?)
+        Ok(self.call(matched.route, &matched.params, request, is_preview).await?)
     }
 
     async fn call(
@@ -114,6 +132,7 @@ impl MinerIdApi {
         route: Route,
         params: &Params<'_, '_>,
         request: Received<'_>,
+        is_preview: bool,
     ) -> Result<Answer, Refusal> {
         if let Some((name, _)) = http::parameters(request.uri()).next() {
             let text = format!("the query parameter \"{name}\" is not known here");
@@ -125,18 +144,26 @@ impl MinerIdApi {
             Route::OutputScript => {
                 let height = height(&param(params, "height")?)?;
                 let identity = self.identity(&alias()?)?;
-                let script = match is_preview(request) {
+                self.watch.catch_up(&identity, Sign::Height(height)).await;
+                let script = match is_preview {
                     true => identity.preview_output_script(height)?,
                     false => identity.output_script(height)?,
                 };
+                self.note_shown(&identity).await;
                 Ok(answer::hexadecimal(&script))
             }
             Route::OutputScriptWithData => {
                 let height = height(&param(params, "height")?)?;
                 let alias = alias()?;
                 let identity = self.identity(&alias)?;
+                self.watch.catch_up(&identity, Sign::Height(height)).await;
                 let txid = data_txid(&param(params, "txid")?)?;
                 let script = match *request.method() {
+                    // Some pools name a transaction always.
+                    _ if identity.lacks_data() && is_preview => {
+                        identity.preview_output_script(height)?
+                    }
+                    _ if identity.lacks_data() => identity.output_script(height)?,
                     Method::HEAD => identity.preview_output_script_with_data(height, txid)?,
                     _ => {
                         let alias = alias.into_owned();
@@ -144,6 +171,7 @@ impl MinerIdApi {
                             .await?
                     }
                 };
+                self.note_shown(&identity).await;
                 Ok(answer::hexadecimal(&script))
             }
             Route::DataScripts => {
@@ -152,9 +180,24 @@ impl MinerIdApi {
                 Ok(ok(serde_json::Value::from(scripts).to_string()))
             }
             Route::IsValid => Ok(ok(self.identity(&alias()?)?.is_valid().to_string())),
-            Route::Rotate => self.rotate(&alias()?).await,
+            Route::Rotate => self.rotate(&alias()?, request.method()).await,
             Route::Coinbase2 => {
-                let coinbase2 = coinbase2::rewrite(&self.ids, request.body())?;
+                if self.ids.announced() > 0
+                    && let Some((identity, sign)) = coinbase2::sign(&self.ids, request.body())
+                {
+                    self.watch.catch_up(&identity, sign).await;
+                }
+                let coinbase2 = match coinbase2::rewrite(&self.ids, request.body())? {
+                    Rewritten::Made(coinbase2) => coinbase2,
+                    Rewritten::ToMake(reference) => {
+                        self.on_disk(move |ids| reference.make(ids)).await?
+                    }
+                };
+                if self.ids.has_kept()
+                    && let Some((identity, _)) = coinbase2::sign(&self.ids, request.body())
+                {
+                    self.note_shown(&identity).await;
+                }
                 Ok(answer::hexadecimal(&coinbase2))
             }
             Route::MinerId => Ok(ok(self.identity(&alias()?)?.public_key().to_string())),
@@ -174,9 +217,25 @@ impl MinerIdApi {
         }
     }
 
-    async fn rotate(&self, alias: &str) -> Result<Answer, Refusal> {
+    /// Notes that somebody is shown a document, before the first one is answered.
+    async fn note_shown(&self, identity: &Identity) {
+        if !identity.is_kept_on_record() {
+            return;
+        }
+        let alias = identity.alias().clone();
+        if let Err(refusal) = self.on_disk(move |ids| ids.note_shown(&alias)).await {
+            // The document may be worth a block.
+            tracing::error!("it cannot be noted that a document is shown: {}", refusal.text);
+        }
+    }
+
+    async fn rotate(&self, alias: &str, method: &Method) -> Result<Answer, Refusal> {
         let alias: Alias = alias.parse().map_err(|_| Refusal::unknown_alias(alias))?;
-        self.on_disk(move |ids| ids.rotate(&alias)).await?;
+        let rotation = self.watch.rotate(&alias);
+        match *method {
+            Method::GET => self.rotations.once(&alias, rotation).await?,
+            _ => rotation.await?,
+        }
         Ok(answer::text(StatusCode::OK, "OK"))
     }
 
@@ -222,11 +281,6 @@ struct PkSignJson {
 /// The older generator takes no notice of a slash at the end.
 fn without_slash(path: &str) -> &str {
     path.strip_suffix('/').unwrap_or(path)
-}
-
-/// Whether somebody only looks, without a document being handed out.
-fn is_preview(request: Received<'_>) -> bool {
-    *request.method() == Method::HEAD || is_navigation(request.headers())
 }
 
 fn param<'p>(params: &Params<'_, 'p>, name: &str) -> Result<Cow<'p, str>, Refusal> {

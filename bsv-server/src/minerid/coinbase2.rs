@@ -2,13 +2,14 @@ use std::borrow::Cow;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use bsv_minerid::{BlockBindJob, Identity, JobData, JobDataError, MinerIds};
+use bsv_minerid::{Alias, BlockBindJob, Error, Identity, JobData, JobDataError, MinerIds};
 use bsv_tx::{BlockHash, Txid};
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::refusal::{Refusal, capitalise};
+use super::watch::Sign;
 
 /// The members of the request, each still unread, so that the first mistake is the one that is
 /// told. Those of generation 1.0 tell it from one of 0.2.
@@ -32,7 +33,28 @@ struct RequestJson<'a> {
 }
 
 /// The answer of `POST /coinbase2`: the coinbase2 with the identity output.
-pub(super) fn rewrite(ids: &MinerIds, body: &Bytes) -> Result<Arc<[u8]>, Refusal> {
+pub(super) enum Rewritten {
+    Made(Arc<[u8]>),
+    /// The first reference to a miner-info transaction: what makes it waits for the disk.
+    ToMake(FirstReference),
+}
+
+pub(super) struct FirstReference {
+    alias: Alias,
+    miner_info_txid: Txid,
+    coinbase2: Vec<u8>,
+    job: BlockBindJob,
+}
+
+impl FirstReference {
+    pub(super) fn make(&self, ids: &MinerIds) -> Result<Arc<[u8]>, Error> {
+        let alias = self.alias.as_str();
+        ids.coinbase2_with_reference(alias, self.miner_info_txid, &self.coinbase2, &self.job)
+    }
+}
+
+/// Adds the identity output to a coinbase2.
+pub(super) fn rewrite(ids: &MinerIds, body: &Bytes) -> Result<Rewritten, Refusal> {
     let request = parse(body)?;
     let is_1_0 = [request.miner_info_tx_id, request.prevhash, request.merkle_proof];
     if is_1_0.iter().any(Option::is_some) {
@@ -46,18 +68,23 @@ pub(super) fn rewrite(ids: &MinerIds, body: &Bytes) -> Result<Arc<[u8]>, Refusal
         Some(job_data) => JobData::from_json(job_data.get())
             .map_err(|error| Refusal::unprocessable(capitalise(&error.to_string())))?,
     };
-    Ok(identity.coinbase2(height, &coinbase2, &job_data)?)
+    Ok(Rewritten::Made(identity.coinbase2(height, &coinbase2, &job_data)?))
 }
 
-/// The answer of generation 1.0.
-fn refer(ids: &MinerIds, request: &RequestJson<'_>) -> Result<Arc<[u8]>, Refusal> {
+/// The same in generation 1.0.
+fn refer(ids: &MinerIds, request: &RequestJson<'_>) -> Result<Rewritten, Refusal> {
     let identity = identity(ids, request.alias)?;
     let txid: Txid = hash("Miner-info txid", request.miner_info_tx_id)?;
     let previous_block: BlockHash = hash("Prevhash", request.prevhash)?;
     let merkle_branch = merkle_branch(request.merkle_proof)?;
     let coinbase2 = coinbase2(request.coinbase2)?;
     let job = BlockBindJob { previous_block, merkle_branch };
-    Ok(identity.coinbase2_with_reference(txid, &coinbase2, &job)?)
+    let made = identity.preview_coinbase2_with_reference(txid, &coinbase2, &job)?;
+    if identity.has_noted_reference(&txid) {
+        return Ok(Rewritten::Made(made));
+    }
+    let alias = identity.alias().clone();
+    Ok(Rewritten::ToMake(FirstReference { alias, miner_info_txid: txid, coinbase2, job }))
 }
 
 fn identity(ids: &MinerIds, alias: Option<&RawValue>) -> Result<Arc<Identity>, Refusal> {
@@ -95,6 +122,18 @@ fn merkle_branch(value: Option<&RawValue>) -> Result<Vec<[u8; 32]>, Refusal> {
     BlockBindJob::merkle_branch_from_json("merkleProof", value.get()).map_err(invalid)
 }
 
+/// The identity that a request names, and what it shows of the chain. What is wrong with it is told when it is
+/// answered.
+pub(super) fn sign(ids: &MinerIds, body: &Bytes) -> Option<(Arc<Identity>, Sign)> {
+    let request = parse(body).ok()?;
+    let identity = identity(ids, request.alias).ok()?;
+    let sign = match hash("Prevhash", request.prevhash) {
+        Ok(previous_block) => Sign::PreviousBlock(previous_block),
+        Err(_) => Sign::Height(height(request.block_height).ok()?),
+    };
+    Some((identity, sign))
+}
+
 /// The alias that a request names, if it names one.
 pub(super) fn alias(body: &Bytes) -> Option<Cow<'_, str>> {
     match text(parse(body).ok()?.alias) {
@@ -118,13 +157,20 @@ fn parse(body: &Bytes) -> Result<RequestJson<'_>, Refusal> {
         .map_err(|error| Refusal::bad_request(format!("The request body is not JSON: {error}")))
 }
 
+/// Some pools send the height as text.
 fn height(value: Option<&RawValue>) -> Result<u32, Refusal> {
-    let text = value.ok_or_else(|| Refusal::bad_request("Block height must be supplied"))?.get();
+    let missing = || Refusal::bad_request("Block height must be supplied");
+    let text = match text(value) {
+        Member::Missing => return Err(missing()),
+        Member::NotText => Cow::Borrowed(value.ok_or_else(missing)?.get()),
+        Member::Text(text) => text,
+    };
     let is_number = text.starts_with(|c: char| c == '-' || c.is_ascii_digit());
     if is_number && (text.starts_with('-') || text.bytes().all(|c| c == b'0')) {
         return Err(Refusal::unprocessable("Block height must be positive"));
     }
-    text.parse().ok().filter(|height| i32::try_from(*height).is_ok()).ok_or_else(|| {
+    let number = text.bytes().all(|c| c.is_ascii_digit()).then(|| text.parse().ok()).flatten();
+    number.filter(|height| i32::try_from(*height).is_ok()).ok_or_else(|| {
         Refusal::unprocessable("Block height must be a whole number from 1 to 2147483647")
     })
 }

@@ -72,6 +72,7 @@ impl From<Error> for Refusal {
             Error::Closed(alias) => unprocessable(&format!(
                 "Alias \"{alias}\" is closed: all its miner ids are revoked"
             )),
+            Error::NotClosed(_) => unprocessable(&error.to_string()),
             Error::OtherProtocol { alias, protocol } => unprocessable(&format!(
                 "Alias \"{alias}\" is of protocol {protocol}, which has no such thing"
             )),
@@ -85,10 +86,16 @@ impl From<Error> for Refusal {
             Error::Coinbase2(Coinbase2Error::AlreadyIdentified) => {
                 unprocessable("Invalid Coinbase 2: it holds an identity output already")
             }
-            Error::Unseen { .. } => refuse(StatusCode::CONFLICT, capitalise(&error.to_string())),
-            Error::AliasExists(_) | Error::Conflict { .. } | Error::KeyTaken(_) => {
-                refuse(StatusCode::CONFLICT, error.to_string())
+            Error::Broken { .. } => {
+                refuse(StatusCode::SERVICE_UNAVAILABLE, capitalise(&error.to_string()))
             }
+            Error::Unseen { .. } | Error::StaleCopy(_) => {
+                refuse(StatusCode::CONFLICT, capitalise(&error.to_string()))
+            }
+            Error::AliasExists(_)
+            | Error::AliasDeleted(_)
+            | Error::Conflict { .. }
+            | Error::KeyTaken(_) => refuse(StatusCode::CONFLICT, error.to_string()),
             Error::Import { .. }
             | Error::BadFunding { .. }
             | Error::NotRevocable { .. }
@@ -132,11 +139,15 @@ fn code(error: &Error) -> Option<&'static str> {
         Error::NoVctx(_) => "no-vctx",
         Error::Revoked { .. } => "revoked",
         Error::Closed(_) => "closed",
+        Error::NotClosed(_) => "not-closed",
         Error::OtherProtocol { .. } => "other-protocol",
         Error::NoData(_) => "no-data",
         Error::Coinbase2(_) => "invalid-coinbase2",
         Error::Unseen { .. } => "key-unseen",
+        Error::StaleCopy(_) => "stale-copy",
+        Error::Broken { .. } => "alias-broken",
         Error::AliasExists(_) => "alias-exists",
+        Error::AliasDeleted(_) => "alias-deleted",
         Error::KeyTaken(_) => "key-taken",
         Error::Node(_) => "network-unavailable",
         Error::RevocationUntold { .. } => "revocation-untold",

@@ -1,16 +1,16 @@
 use std::sync::Arc;
 
-use bsv_invoicing::{
-    IncomingPayment, Invoice, InvoiceDraft, PayDraft, Settlement, Timestamp, UserDraft, Wallet,
-};
+use bsv_invoicing::{Holdings, Invoice, InvoiceDraft, PayDraft, UserDraft, Wallet};
 use hyper::header::LINK;
 use hyper::http::request::Parts;
 use hyper::{Method, StatusCode};
-use tokio::sync::Semaphore;
 
 use super::headers::{check_content_type, header, idempotency_key, number, set_location};
 use super::leaving;
-use super::list::{self, Listing, MAX_STREAMS};
+use super::list::{self, Listing};
+use super::received::{PaymentJson, SettlementJson};
+use super::streams::Streams;
+use super::{export, receipts};
 use crate::access::{Caller, Scope};
 use crate::http::{self, Answer, Declared, Matched, Problem, Received, Routes, answer};
 use crate::rejected::Rejected;
@@ -19,8 +19,7 @@ use crate::rejected::Rejected;
 #[derive(Debug)]
 pub(crate) struct WalletApi {
     wallet: Arc<Wallet>,
-    /// The places of lists that are streamed.
-    streams: Arc<Semaphore>,
+    streams: Streams,
     routes: Routes<Route>,
 }
 
@@ -41,9 +40,12 @@ pub(crate) enum Route {
     Users,
     User,
     Balance,
+    BalanceDetails,
+    Receipts,
+    Export,
 }
 
-const ROUTES: [Declared<Route>; 15] = [
+const ROUTES: [Declared<Route>; 18] = [
     ("/api/v1/invoices", "GET, HEAD, POST", Route::Invoices),
     ("/api/v1/invoices/{id}", "GET, HEAD, DELETE", Route::Invoice),
     ("/api/v1/invoices/{id}/payments", "GET, HEAD", Route::Payments),
@@ -59,6 +61,9 @@ const ROUTES: [Declared<Route>; 15] = [
     ("/api/v1/users", "POST", Route::Users),
     ("/api/v1/users/{id}", "GET, HEAD", Route::User),
     ("/api/v1/balance", "GET, HEAD", Route::Balance),
+    ("/api/v1/balance/details", "GET, HEAD", Route::BalanceDetails),
+    ("/api/v1/receipts", "GET, HEAD", Route::Receipts),
+    ("/api/v1/export", "GET, HEAD", Route::Export),
 ];
 
 impl Route {
@@ -73,7 +78,10 @@ impl Route {
 
     /// Whether the query of a request says more.
     fn takes_query(self, method: &Method) -> bool {
-        let is_list = matches!(self, Self::Invoices | Self::Outgoing | Self::Withdrawals);
+        let is_list = matches!(
+            self,
+            Self::Invoices | Self::Outgoing | Self::Withdrawals | Self::Receipts | Self::Export
+        );
         is_list && *method != Method::POST
     }
 }
@@ -81,8 +89,7 @@ impl Route {
 impl WalletApi {
     pub(crate) fn new(wallet: Arc<Wallet>) -> Self {
         let routes = Routes::new(ROUTES);
-        let streams = Arc::new(Semaphore::new(MAX_STREAMS));
-        Self { wallet, streams, routes }
+        Self { wallet, streams: Streams::new(), routes }
     }
 
     pub(crate) fn wallet(&self) -> &Arc<Wallet> {
@@ -175,6 +182,14 @@ impl WalletApi {
                 let satoshis = self.wallet.balance().await?;
                 Ok(answer::json(StatusCode::OK, &BalanceJson { satoshis }))
             }
+            Route::BalanceDetails => {
+                let holdings = self.wallet.holdings().await?;
+                Ok(answer::json(StatusCode::OK, &BalanceDetailsJson::new(holdings)))
+            }
+            Route::Receipts => receipts::answer(&self.wallet, request.uri()).await,
+            Route::Export => {
+                export::answer(&self.wallet, &self.streams, request.uri(), request.method()).await
+            }
         }
     }
 
@@ -227,6 +242,28 @@ struct BalanceJson {
     satoshis: u64,
 }
 
+/// The balance in detail. All but `waiting` are parts of it.
+#[derive(serde::Serialize)]
+struct BalanceDetailsJson {
+    satoshis: u64,
+    confirmed: u64,
+    unconfirmed: u64,
+    reserved: u64,
+    contested: u64,
+    immature: u64,
+    waiting: u64,
+    coins: u64,
+}
+
+impl BalanceDetailsJson {
+    fn new(holdings: Holdings) -> Self {
+        let satoshis = holdings.balance();
+        let Holdings { confirmed, unconfirmed, waiting, reserved, contested, immature, coins } =
+            holdings;
+        Self { satoshis, confirmed, unconfirmed, reserved, contested, immature, waiting, coins }
+    }
+}
+
 /// What somebody decides about an invoice.
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -246,67 +283,5 @@ impl MarkJson {
             let detail = format!("the body must be {{\"state\":\"paid\"}}: {error}");
             Problem::new(StatusCode::BAD_REQUEST, "malformed-body", detail)
         })
-    }
-}
-
-/// Where an invoice stands, in numbers.
-#[derive(serde::Serialize)]
-#[serde(rename_all = "camelCase")]
-struct SettlementJson {
-    state: &'static str,
-    satoshis: u64,
-    paid_satoshis: u64,
-    due_satoshis: u64,
-    overpaid_satoshis: u64,
-    late: bool,
-    confirmations: Option<u32>,
-    contested: bool,
-    marked: bool,
-    refunds: Vec<serde_json::Value>,
-}
-
-impl SettlementJson {
-    fn new(settlement: &Settlement, now: Timestamp) -> Self {
-        let invoice = &settlement.invoice;
-        Self {
-            state: invoice.state(now).name(),
-            satoshis: invoice.satoshis,
-            paid_satoshis: settlement.paid,
-            due_satoshis: settlement.due,
-            overpaid_satoshis: settlement.overpaid,
-            late: settlement.late,
-            confirmations: settlement.confirmations,
-            contested: settlement.contested,
-            marked: settlement.marked,
-            refunds: settlement.refunds.iter().map(leaving::describe).collect(),
-        }
-    }
-}
-
-/// What was paid towards an invoice.
-#[derive(serde::Serialize)]
-#[serde(rename_all = "camelCase")]
-struct PaymentJson {
-    txid: String,
-    vout: u32,
-    satoshis: u64,
-    state: &'static str,
-    received_at: String,
-    block_hash: Option<String>,
-    block_height: Option<u32>,
-}
-
-impl PaymentJson {
-    fn new(payment: &IncomingPayment) -> Self {
-        let IncomingPayment { txid, vout, satoshis, state, received_at, block, .. } = payment;
-        Self {
-            txid: txid.to_string(),
-            vout: *vout,
-            satoshis: *satoshis,
-            state: state.name(),
-            received_at: received_at.to_string(),
-            block_hash: block.map(|block| block.hash.to_string()),
-            block_height: block.map(|block| block.height),
-        }
     }
 }

@@ -2,29 +2,20 @@
 
 use std::mem;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bsv_invoicing::{Error, Invoice, InvoicePage, InvoiceQuery, InvoiceState, Timestamp, Wallet};
 use bsv_tx::Txid;
 use bytes::Bytes;
 use hyper::header::{HeaderValue, LINK};
 use hyper::{Method, StatusCode, Uri};
-use tokio::sync::{Semaphore, mpsc};
-use tokio::time::{sleep, timeout};
+use tokio::sync::mpsc;
+use tokio::time::sleep;
 
+use super::streams::{PAUSE, Streams};
 use crate::http::{self, Answer, Problem, answer};
 
 /// How many invoices a page has at most, and one that is streamed.
 const MAX_PAGE: usize = 1000;
-/// How many lists are streamed at once.
-pub(super) const MAX_STREAMS: usize = 8;
-/// For how long a list waits for one of those places.
-const PATIENCE: Duration = Duration::from_secs(5);
-
-/// What lies between the pages of a list that is streamed, so that it does not take the processors
-/// from other requests.
-const PAUSE: Duration = Duration::from_micros(2_500);
-
 /// What the query of a request asks for.
 #[derive(Clone, Debug)]
 pub(super) struct Listing {
@@ -126,7 +117,7 @@ impl Listing {
 
 pub(super) async fn answer(
     wallet: &Arc<Wallet>,
-    streams: &Arc<Semaphore>,
+    streams: &Streams,
     listing: Listing,
     method: &Method,
 ) -> Result<Answer, Problem> {
@@ -141,7 +132,7 @@ pub(super) async fn answer(
     let Some(limit) = listing.limit else {
         return match *method {
             Method::HEAD => Ok(answer::json_text(StatusCode::OK, Bytes::new())),
-            _ => stream(Arc::clone(wallet), Arc::clone(streams), listing.query()).await,
+            _ => stream(Arc::clone(wallet), streams, listing.query()).await,
         };
     };
     let InvoicePage { invoices, next, now } = wallet.invoices(listing.query()).await?;
@@ -163,18 +154,14 @@ fn page(invoices: &[Invoice], now: Timestamp) -> Answer {
 
 async fn stream(
     wallet: Arc<Wallet>,
-    streams: Arc<Semaphore>,
+    streams: &Streams,
     query: InvoiceQuery,
 ) -> Result<Answer, Problem> {
-    let place = timeout(PATIENCE, streams.acquire_owned()).await.map_err(|_| {
-        let detail =
-            format!("{MAX_STREAMS} lists are read already: ask again, or for pages (limit)");
-        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too-many-lists", detail)
-    })?;
+    let place = streams.begin().await?;
     // Besides the part that waits here there is one that is sent, and one that is made.
     let (parts, body) = mpsc::channel(1);
     tokio::spawn(async move {
-        let _place = place.expect("the places are never closed");
+        let _place = place;
         if let Err(error) = send_all(&wallet, query, &parts).await {
             tracing::error!("a list of invoices breaks off: {error}");
         }

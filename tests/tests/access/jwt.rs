@@ -33,17 +33,31 @@ fn callers_of_the_older_generator_keep_their_tokens() {
             let reply = guarded.send("GET", path, "", Some(token));
             assert_eq!(reply.status, 200, "{path}: {}", reply.body);
         }
-        let reply = guarded.send("GET", "/opreturn/first/rotate", "", Some(token));
+        let reply = guarded.send("POST", "/opreturn/first/rotate", "", Some(token));
         assert_eq!((reply.status, reply.body.as_str()), (200, "OK"));
         // The older generator had no wallet.
         for (method, path) in [("GET", "/api/v1/balance"), ("POST", "/api/v1/pay")] {
             assert_eq!(guarded.send(method, path, "{}", Some(token)).status, 403, "{path}");
         }
     }
-    for token in [EXPIRED, OTHER_KEY, UNSIGNED, HS512] {
-        let reply = guarded.send("GET", "/opreturn/first/rotate", "", Some(token));
-        assert_eq!(reply.status, 401, "{}", reply.body);
+    // They make a new one when they are answered with 403, which the wallet never told them.
+    let key = guarded.send("GET", "/minerid/first", "", Some(GOOD[0])).body;
+    for (token, text) in [
+        (EXPIRED, "Forbidden: the token has expired"),
+        (OTHER_KEY, "Forbidden: the token is not one that is accepted here"),
+        (UNSIGNED, "Forbidden: the token is not one that is accepted here"),
+        (HS512, "Forbidden: the token is not one that is accepted here"),
+    ] {
+        for method in ["GET", "POST"] {
+            let reply = guarded.send(method, "/opreturn/first/rotate", "", Some(token));
+            assert_eq!((reply.status, reply.body.as_str()), (403, text));
+            let challenge = "Bearer realm=\"bsv-server\", error=\"invalid_token\"";
+            assert_eq!(reply.header("www-authenticate"), Some(challenge));
+        }
+        assert_eq!(guarded.send("GET", "/api/v1/balance", "", Some(token)).status, 401);
     }
+    assert_eq!(guarded.send("GET", "/minerid/first", "", Some(GOOD[0])).body, key);
+    assert_eq!(guarded.send("GET", "/minerid/first", "", None).status, 401);
     // Tokens of our own are accepted beside them.
     let own = guarded.token(&["minerid:read"]);
     assert_eq!(guarded.send("GET", "/minerid/first", "", Some(&own)).status, 200);
@@ -53,7 +67,7 @@ fn callers_of_the_older_generator_keep_their_tokens() {
 fn without_a_key_none_is_accepted() {
     let guarded = Guarded::start();
     for token in GOOD.into_iter().chain([EXPIRED, UNSIGNED]) {
-        assert_eq!(guarded.send("GET", "/minerid/first", "", Some(token)).status, 401);
+        assert_eq!(guarded.send("GET", "/minerid/first", "", Some(token)).status, 403);
     }
 }
 

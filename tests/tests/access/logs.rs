@@ -39,10 +39,10 @@ fn requests_are_logged_when_asked_for_without_what_stands_in_them() {
     assert_eq!(
         shown.collect::<Vec<_>>(),
         [
-            "minerid GET /minerid/{alias} 401",
-            "minerid POST /opreturn/{alias}/rotate 401",
-            "minerid GET none 401",
-            "minerid other /coinbase2 401",
+            "minerid GET /minerid/{alias} 403",
+            "minerid POST /opreturn/{alias}/rotate 403",
+            "minerid GET none 403",
+            "minerid other /coinbase2 403",
             "wallet GET /api/v1/invoices/{id}/payments 401",
             "payments GET /api/v1/channel/{id} 400",
             "payments GET /readyz 200",

@@ -76,6 +76,47 @@ fn in_a_terminal_it_is_asked_for_after_what_it_would_do() {
     }
 }
 
+/// Commands of an identity of generation 1.0 that ask for its alias, what they would do, and how they end once it was
+/// typed: there is no node.
+const BY_ALIAS: [(&[&str], &str, &str); 7] = [
+    (&["miner", "confirm"], "stops announcing its changes", "counts as seen"),
+    (&["confirmminerid"], "stops announcing its changes", "counts as seen"),
+    (&["miner", "rotate", "--force"], "passed over for good", "now has the miner id"),
+    (&["rotateminerid", "--force"], "passed over for good", "now has the miner id"),
+    (&["miner", "revoke", "--all"], "ends the identity for good", "no node is configured"),
+    (&["revokemineridcompletely"], "ends the identity for good", "no node is configured"),
+    (&["miner", "delete"], "its name not used again", "is not closed: revoke it first"),
+];
+
+#[test]
+fn what_ends_keys_wants_the_alias_typed() {
+    let site = Site::new();
+    site.cli_ok(&["init"]);
+    site.cli_ok(&["miner", "create", "--name", "pool", "--protocol", "1.0"]);
+    for (command, effect, done) in BY_ALIAS {
+        let arguments = [command, &["--name", "pool"]].concat();
+        for (answer, goes_on) in
+            [("\r", false), ("y\r", false), ("yes\r", false), ("poo\r", false), ("pool\r", true)]
+        {
+            let mut terminal = Terminal::start(&site, &arguments);
+            terminal.wait_for(effect);
+            terminal.wait_for("Type the alias to go on: ");
+            terminal.type_in(answer);
+            let (_, shown, _) = terminal.end();
+            assert_eq!(shown.contains(done), goes_on, "{arguments:?}, {answer:?}: {shown}");
+            assert_eq!(shown.contains("not confirmed"), !goes_on, "{arguments:?}: {shown}");
+        }
+        let by_yes = Terminal::start(&site, &[&arguments[..], &["--yes"]].concat()).end().1;
+        assert!(by_yes.contains(done), "{arguments:?}: {by_yes}");
+        // Scripts know the former names.
+        let outside = site.cli(&arguments);
+        let is_former = command[0] != "miner";
+        let said = outside.stdout + &outside.stderr;
+        assert_eq!(said.contains(done), is_former, "{arguments:?}: {said}");
+        assert_eq!(said.contains("needs --yes"), !is_former, "{arguments:?}: {said}");
+    }
+}
+
 #[test]
 fn paying_asks_in_a_terminal_and_never_pays_more_than_is_meant() {
     let node = Node::start();

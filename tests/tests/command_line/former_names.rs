@@ -61,6 +61,7 @@ fn former_names_do_what_their_nouns_do() {
                 ),
                 (&["generatevctx", "--name", new], 1, "no node is configured"),
                 (&["rotateminerid", "--name", new], 0, "now has the miner id"),
+                (&["opreturn", "--name", modern, "--height", "1"], 0, "006a04601dface"),
                 (&["rotateminerid", "--name", modern], 0, "now has the miner id"),
                 (&["rotateminerid", "--name", modern], 1, "has not been seen in a block"),
                 (&["rotateminerid", "--name", modern, "--force"], 0, "now has the miner id"),

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use bsv_tests::build::{cli_program, server_program};
 use bsv_tests::{Done, Site};
 
-const NOUNS: [(&str, &[&str]); 17] = [
+const NOUNS: [(&str, &[&str]); 18] = [
     ("init", &[]),
     ("status", &[]),
     ("invoice", &["create", "get", "list", "payments", "settlement", "mark", "delete", "refund"]),
@@ -14,7 +14,11 @@ const NOUNS: [(&str, &[&str]); 17] = [
     ("pay", &[]),
     ("send", &[]),
     ("outgoing", &["list", "show", "cancel"]),
-    ("wallet", &["balance", "words", "accept-clock", "consolidate", "rescan", "faucet"]),
+    ("export", &[]),
+    (
+        "wallet",
+        &["balance", "receipts", "words", "accept-clock", "consolidate", "rescan", "faucet"],
+    ),
     (
         "miner",
         &[
@@ -28,6 +32,7 @@ const NOUNS: [(&str, &[&str]); 17] = [
             "rotate",
             "revocation-key",
             "revoke",
+            "delete",
             "confirm",
             "upgrade",
             "blind-signing",

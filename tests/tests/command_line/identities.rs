@@ -45,8 +45,8 @@ fn check(done: &Done, code: i32, text: &str, what: &[&str]) {
 fn setting_up_reads_the_same_with_a_server_and_without_one() {
     let identity = |alias: &str, keys: &str, contact: &str| {
         format!(
-            "{{\"alias\":\"{alias}\",\"blindSigning\":true,\"minerContact\":{contact},\"minerId\":\"KEY\",\
-             \"minerIds\":[{keys}],\"protocol\":\"0.2\",\"vctx\":{{\"state\":\"none\"}}}}"
+            "{{\"alias\":\"{alias}\",\"blindSigning\":true,\"exposure\":\"kept\",\
+             \"minerContact\":{contact},\"minerId\":\"KEY\",\"minerIds\":[{keys}],\"protocol\":\"0.2\",\"stale\":false,\"vctx\":{{\"state\":\"none\"}}}}"
         )
     };
     let one_key = "\"KEY\"";
@@ -76,7 +76,7 @@ fn setting_up_reads_the_same_with_a_server_and_without_one() {
             &["rotateminerid", "--name", "a"],
             0,
             "Alias \"a\" now has the miner id KEY\n\
-             The next block that carries it announces the rotation.\n",
+             The next block that carries it announces the rotation. Backups made before lack the new key.\n",
         ),
         (&["rotateminerid", "--name", "b", "--json"], 0, &(rotated.clone() + "\n")),
         (&["config", "--name", "a"], 0, "{}\n"),
@@ -221,37 +221,30 @@ fn pairs_of_one_command_enter_documents_in_the_order_they_were_given() {
 }
 
 #[test]
-fn a_home_directory_is_taken_over_once_from_any_path() {
-    let imported = "Imported alias \"contact\"\nImported alias \"first\"\nImported alias \"nl\"\n\
-                    Imported alias \"rot\"\nImported alias \"under_score\"\n";
-    for with_server in [false, true] {
-        let site = Site::new();
-        let _server = with_server.then(|| site.server());
-        vectors::write_home(&vectors::minerid_0_2(), site.data_dir());
-        let relative =
-            |arguments: &[&str]| Done::of(site.cli_command(arguments).current_dir(site.data_dir()));
-
-        let missing = relative(&["importminerid", "--from", "nowhere"]);
-        assert_eq!((missing.code, missing.stdout.as_str()), (1, ""));
-        assert!(missing.stderr.starts_with("bsv-cli: cannot import "), "{}", missing.stderr);
-        assert_eq!(site.cli_ok(&["listminerids", "--json"]), "[]");
-
-        let first = ["importminerid", "--from", "./home"];
-        check(&relative(&first), 0, imported, &first);
-        let listed = site.cli_json(&["listminerids"]);
-        let again = relative(&["importminerid", "--from", "home", "--json"]);
-        assert!(
-            again.stderr.contains(r#""message":"alias \"contact\" exists already""#),
-            "{again:?}"
-        );
-        assert_eq!((again.code, again.stdout.as_str()), (1, ""));
-        assert_eq!(site.cli_json(&["listminerids"]), listed);
+fn what_is_removed_of_a_contact_leaves_the_documents() {
+    let site = golden();
+    site.cli_ok(&["miner", "create", "--name", "modern", "--protocol", "1.0"]);
+    let contact = |alias: &str| site.cli_json(&["miner", "contact", "--name", alias]);
+    for alias in ["first", "modern"] {
+        let run = |arguments: &[&str]| {
+            site.cli(&[&["miner", "contact", "--name", alias], arguments].concat())
+        };
+        let document = || {
+            let script = site.cli_ok(&["miner", "script", "-n", alias, "-t", "9"]);
+            String::from_utf8_lossy(&hex::decode(script).unwrap()).into_owned()
+        };
+        assert_eq!(run(&["a=1", "b=2", "c=3", "d=4"]).code, 0);
+        assert_eq!(run(&["--remove", "b"]).code, 0);
+        assert!(document().contains(r#""minerContact":{"a":"1","c":"3","d":"4"}"#));
+        let unknown = run(&["--remove", "a", "--remove", "b"]);
+        assert_eq!((unknown.code, unknown.stdout.as_str()), (1, ""));
+        assert!(unknown.stderr.contains("minerContact has no key \"b\""), "{}", unknown.stderr);
+        assert_eq!(contact(alias), json!({ "a": "1", "c": "3", "d": "4" }));
+        assert_eq!(run(&["--remove", "a", "--remove", "c", "--remove", "d"]).stdout, "{}\n");
+        assert!(!document().contains("minerContact"), "{}", document());
+        assert_eq!(run(&["--remove", "a", "e=5"]).code, 2);
+        assert_eq!(contact(alias), json!({}));
     }
-    let site = Site::new();
-    vectors::write_home(&vectors::minerid_0_2(), site.data_dir());
-    let home = site.data_dir().join("home");
-    let answer = site.cli_json(&["importminerid", "--from", home.to_str().unwrap()]);
-    assert_eq!(answer, json!({"aliases": ["contact", "first", "nl", "rot", "under_score"]}));
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod errors;
 mod former_names;
 mod help;
 mod identities;
+mod import;
 mod looks;
 mod nothing_by_accident;
 mod standard_streams;

@@ -21,9 +21,9 @@ type ReceiptKey = (u64, u32);
 type ReceiptRow = (u64, u32, u8, u32, Option<u64>);
 type ProofRow<'a> = (u32, [u8; 32], u64, bool, &'a [u8]);
 
-const FIGURES: TableDefinition<'_, (), [u64; 11]> = TableDefinition::new("all figures");
-/// Which of them is the balance.
-const BALANCE: usize = 7;
+const FIGURES: TableDefinition<'_, (), [u64; 17]> = TableDefinition::new("kept figures");
+/// Which of them is what is confirmed.
+const CONFIRMED: usize = 10;
 const RECEIPTS: TableDefinition<'_, ReceiptKey, ReceiptRow> = TableDefinition::new("receipts");
 const SPENDABLE: TableDefinition<'_, (u8, u64, u64, u32), ()> =
     TableDefinition::new("spendable by amount");
@@ -79,7 +79,7 @@ const TAMPERINGS: [Tampering; 8] = [
         |transaction| {
             let mut table = transaction.open_table(FIGURES).unwrap();
             let mut figures = table.get(()).unwrap().unwrap().value();
-            figures[BALANCE] = 1;
+            figures[CONFIRMED] = 1;
             table.insert((), figures).unwrap();
         },
         "the balance is kept as 1 satoshis",

@@ -197,3 +197,87 @@ fn refuses_all_but_identities(server: &Server, id: &str) {
     assert_eq!(server.text("/opreturn/pool/rotate"), "OK");
     assert_eq!(server.get("/healthz").status, 200);
 }
+
+/// Both services, with keys and an invoice. Answers the id of that.
+fn begun_with_both() -> (Site, String) {
+    let mut site = begun_site();
+    site.set_env("BSV_BACKUP_PASSPHRASE", "of the backup alone");
+    site.cli_ok(&["generateminerid", "--name", "pool"]);
+    let invoice = site.cli_json(&["invoice", "create", "--satoshis", "7"]);
+    (site, invoice["id"].as_str().unwrap().to_owned())
+}
+
+/// Puts something else in the place of a store. Answers what it was.
+fn spoil(path: &Path) -> Vec<u8> {
+    let right = fs::read(path).unwrap();
+    fs::write(path, b"this is no store").unwrap();
+    right
+}
+
+/// What concerns both services is refused, and nothing is taken for whole.
+fn refuses_what_concerns_both(site: &Site, path: &Path) {
+    let name = path.file_name().unwrap().to_str().unwrap();
+    let backup = site.network_dir().join("incomplete.backup");
+    for command in [
+        &["token", "create", "--scope", "wallet:read"][..],
+        &["backup", backup.to_str().unwrap()],
+        &["keystore", "verify"],
+    ] {
+        let told = site.cli(command);
+        assert!(told.code == 1 && (told.stderr + &told.stdout).contains(name), "{command:?}");
+    }
+    assert!(!backup.exists());
+    let status = site.cli(&["status"]);
+    assert!(status.code == 1 && status.stdout.contains(name), "{status:?}");
+}
+
+#[test]
+fn a_wallet_that_cannot_be_opened_does_not_stop_the_pool() {
+    let (site, invoice) = begun_with_both();
+    let path = site.network_dir().join("wallet.redb");
+    let right = spoil(&path);
+    let server = site.server();
+    assert_eq!(server.text("/opreturn/pool/rotate"), "OK");
+    assert!(site.cli_ok(&["listminerids"]).contains("pool"));
+    let pool = Client::new(server.address());
+    for (listener, status) in [(&pool, 200), (server.wallet(), 503)] {
+        let (told_status, told) = readiness(listener);
+        assert_eq!((told_status, &told["damaged"]), (status, &json!(["wallet"])), "{told}");
+    }
+    let refused = server.wallet().get("/api/v1/balance");
+    assert!(refused.status == 503 && refused.body.contains("wallet.redb"), "{}", refused.body);
+    let refused = server.payments().get(&format!("/api/v1/payment/{invoice}"));
+    assert_eq!((refused.status, readiness(server.payments()).0), (503, 503));
+    assert!(!refused.body.contains("redb"), "{}", refused.body);
+    refuses_what_concerns_both(&site, &path);
+    assert_eq!(server.stop(), 0);
+
+    fs::write(&path, right).unwrap();
+    let server = site.server();
+    let found = server.wallet().get(&format!("/api/v1/invoices/{invoice}"));
+    assert_eq!(found.status, 200);
+}
+
+#[test]
+fn identities_that_cannot_be_opened_do_not_stop_the_shop() {
+    let (site, invoice) = begun_with_both();
+    let path = site.network_dir().join("minerid/minerid.redb");
+    let right = spoil(&path);
+    let server = site.server();
+    let found = server.wallet().get(&format!("/api/v1/invoices/{invoice}"));
+    assert_eq!(found.status, 200);
+    assert_eq!(server.payments().get(&format!("/api/v1/payment/{invoice}")).status, 200);
+    let pool = Client::new(server.address());
+    assert_eq!((readiness(&pool).0, readiness(server.wallet()).0), (503, 200));
+    let refused = pool.get("/opreturn/pool/7");
+    assert!(refused.status == 503 && refused.body.contains("minerid.redb"), "{}", refused.body);
+    refuses_what_concerns_both(&site, &path);
+    assert_eq!(server.stop(), 0);
+
+    // Nothing is left to be served.
+    spoil(&site.network_dir().join("wallet.redb"));
+    let failed = site.try_server().unwrap_err();
+    assert!(failed.code == 1 && failed.stderr.contains("redb"), "{failed:?}");
+    fs::write(&path, right).unwrap();
+    assert!(site.server().text("/minerid/pool").len() == 66);
+}

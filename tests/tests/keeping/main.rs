@@ -10,6 +10,7 @@ mod disk;
 mod keystore;
 mod older_versions;
 mod prompts;
+mod revocation_keys;
 mod scene;
 mod soak;
 mod words;

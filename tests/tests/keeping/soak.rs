@@ -126,7 +126,7 @@ impl Soak {
             (format!("/minerid/pool/sign/{hash}"), format!("/minerid/pool/pksign/{hash}"));
         let uses =
             [("make a document", "/opreturn/pool/700000"), ("sign", &sign), ("sign", &pksign)];
-        let _ = self.ask(&self.minerid, "rotate", "/opreturn/pool/rotate", "");
+        let _ = self.ask(&self.minerid, "rotate", "/opreturn/pool/rotate", "{}");
         for (what, path) in uses.iter().cycle().take(30) {
             let _ = self.ask(&self.minerid, what, path, "");
             thread::sleep(Duration::from_millis(10));

@@ -1,10 +1,16 @@
 use std::io::Write;
 use std::process::Stdio;
+use std::thread;
+use std::time::{Duration, Instant};
 
-use bsv_tests::{Done, Node, Site};
+use bsv_tests::purse::{FEE, send};
+use bsv_tests::{Bill, Done, Node, Purse, Server, Site, free_port};
+use bsv_tx::TxOut;
 use serde_json::json;
 
-use crate::scene::{balance, begun_site, create_invoice, fill, pay, sealed_site, wait_for_proofs};
+use crate::scene::{
+    balance, begun_site, create_invoice, fill, pay, payment_url, sealed_site, wait_for_proofs,
+};
 
 /// Restores a wallet from words on standard input.
 fn restore(site: &Site, words: &str, arguments: &[&str]) -> Done {
@@ -60,7 +66,7 @@ fn words_and_a_chain_bring_back_the_balance() {
     let server = site.server();
     assert_eq!(balance(&server), expected);
     let invoice = create_invoice(server.wallet(), 1_000);
-    site.cli_ok(&["faucet", &crate::scene::payment_url(&server, &invoice)]);
+    site.cli_ok(&["faucet", &payment_url(&server, &invoice)]);
     pay(&server, &payee, expected - 2_000);
     node.mine(1);
     wait_for_proofs(&site, 9);
@@ -72,6 +78,60 @@ fn words_and_a_chain_bring_back_the_balance() {
     let done = restore(&site, &words, &["--lookahead", "10"]);
     assert_eq!(done.code, 0, "{}", done.stderr);
     assert_eq!(site.cli_json(&["books", "verify"])["differences"], json!([]));
+}
+
+/// Waits until the balance is this: many keys are derived first, which takes long where the compiler has not
+/// optimized that.
+fn wait_for_balance(server: &Server, satoshis: u64) {
+    let started = Instant::now();
+    while balance(server) != satoshis {
+        let waited = started.elapsed();
+        assert!(waited < Duration::from_secs(240), "{}, not {satoshis}", balance(server));
+        thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// What the payer of a new invoice is told to pay.
+fn asked(server: &Server, satoshis: u64) -> Vec<TxOut> {
+    let invoice = create_invoice(server.wallet(), satoshis);
+    Bill::at(&payment_url(server, &invoice)).outputs()
+}
+
+#[test]
+fn what_is_paid_after_words_were_restored_is_seen() {
+    let node = Node::start_with(&[&format!("zmqpubrawtx2=tcp://127.0.0.1:{}", free_port())]);
+    node.mine(110);
+    let purse = Purse::filled(&node, 4, 100_000);
+    let pay_silently = |outputs| send(&node, &purse.spend(&[purse.coin()], outputs, FEE));
+    let lost = sealed_site(Some(&node));
+    let server = lost.server();
+    fill(&lost, &server, 50_000);
+    // Its keys are among the last that are watched again.
+    (0..1_200).for_each(|_| drop(create_invoice(server.wallet(), 1)));
+    let [shown, shown_too] = [7_000, 9_000].map(|satoshis| asked(&server, satoshis));
+    node.mine(1);
+    wait_for_proofs(&lost, 1);
+    let words = lost.cli_ok(&["wallet", "words", "--yes"]);
+    server.kill();
+
+    let site = sealed_site(Some(&node));
+    let done = restore(&site, &words, &["--from-height", "100", "--lookahead", "1500"]);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    // Payers go on paying what they were shown before.
+    pay_silently(shown);
+    let server = site.server();
+    wait_for_balance(&server, 57_000);
+    pay_silently(asked(&server, 3_000));
+    wait_for_balance(&server, 60_000);
+    let last = asked(&server, 2_000);
+    assert_eq!(server.stop(), 0);
+    pay_silently(shown_too);
+    node.mine(1);
+    pay_silently(last);
+    let server = site.server();
+    wait_for_balance(&server, 71_000);
+    let books = site.cli_json(&["books", "verify", "--from-height", "0"]);
+    assert_eq!(books["differences"], json!([]), "{books}");
 }
 
 #[test]

@@ -147,11 +147,6 @@ fn the_first_mistake_of_a_request_is_told() {
 
     for (path, status, text) in [
         (
-            format!("/opreturn/pool/7/{hash}"),
-            422,
-            "Alias \"pool\" has no data to refer to, set it with datarefs",
-        ),
-        (
             "/opreturn/pool/7/f4".to_owned(),
             422,
             "Data refs txid must be a 64-characters hexadecimal string",
@@ -164,6 +159,9 @@ fn the_first_mistake_of_a_request_is_told() {
         let reply = server.get(&path);
         assert_eq!((reply.status, reply.body.as_str()), (status, text), "{path}");
     }
+    // Without data there is nothing to refer to, whatever transaction is named.
+    let plain = server.text("/opreturn/pool/7");
+    assert_eq!(server.text(&format!("/opreturn/pool/7/{hash}")), plain);
 }
 
 #[test]

@@ -247,7 +247,7 @@ fn a_node_and_a_scan_follow_identities_through_all_their_changes() {
 }
 
 fn assert_refuses_to_rotate(history: &History) {
-    let refused = history.server.get("/opreturn/pool/rotate");
+    let refused = history.server.post("/opreturn/pool/rotate", "");
     assert_eq!(refused.status, 409, "{}", refused.body);
     let expected = "The rotation of alias \"pool\" has not been seen in a block yet: until then nothing else can be announced";
     assert_eq!(refused.body, expected);
@@ -313,7 +313,7 @@ fn a_forced_rotation_follows_what_the_node_has_seen() {
     assert_eq!(states(&node), [state(&third, "CURRENT"), state(&first, "ROTATED")]);
     await_acknowledgement(&site, "pool");
 
-    assert_eq!(server.text("/opreturn/pool/rotate"), "OK");
+    assert_eq!(server.post("/opreturn/pool/rotate", "").body, "OK");
     let fourth = miner_id(&server, "pool");
     mine(&node, &server);
     site.cli_ok(&["rotateminerid", "--name", "pool", "--force"]);

@@ -119,6 +119,8 @@ fn a_command_killed_at_any_step_leaves_the_old_state_or_the_new_one() {
     kill(&["config", "--name", "pool", "name=a pool", "email=a@pool.example"]);
     kill(&["extensions", "--name", "pool", extensions.to_str().unwrap()]);
     kill(&["datarefs", "--name", "pool", data.to_str().unwrap()]);
+    // Once somebody has a document, the key in it vouches for the next.
+    assert_eq!(site.server().get("/opreturn/pool/7").status, 200);
     kill(&["rotateminerid", "--name", "pool"]);
     kill(&["rotaterevocationkey", "--name", "pool"]);
     kill(&["confirmminerid", "--name", "pool"]);

@@ -3,9 +3,16 @@
 #![allow(clippy::unwrap_used)]
 
 mod answers;
+mod at_once;
+mod deletion;
+mod early_rotations;
+mod emergencies;
 mod formats;
 mod history;
 mod kills;
+mod orphans;
+mod references;
 mod revocation;
 mod revocation_kills;
 mod scene;
+mod stale_copies;

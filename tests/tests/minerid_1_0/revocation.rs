@@ -86,11 +86,9 @@ fn a_revocation_that_the_node_was_not_told_is_announced_and_told_when_repeated()
     });
     assert_eq!(failed.code, 1);
     assert!(failed.stderr.contains("is recorded"), "{}", failed.stderr);
-    assert!(failed.stderr.contains("the same command again tells it"), "{}", failed.stderr);
-    assert_eq!(miner_info::known(&node, &second)["minerIdState"], "CURRENT");
+    assert!(failed.stderr.contains("so does the same command again"), "{}", failed.stderr);
     let third = miner_id(&server, "pool");
     assert_ne!(third, second);
-    assert_eq!(identity(&site, "pool")["revocationTold"], json!(false));
 
     site.cli_ok(&command);
     assert_eq!(miner_info::known(&node, &second)["minerIdState"], "REVOKED");

@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod books_equal_chain;
+mod business;
+mod chain_walk;
 mod leaving;
 mod shop;
 mod steps;

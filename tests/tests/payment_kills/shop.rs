@@ -20,12 +20,18 @@ impl Shop {
 
     /// One whose site is prepared before its server starts.
     pub(crate) fn prepared(node: &Node, prepare: impl FnOnce(&mut Site)) -> Self {
+        Self::with(node, json!({}), prepare)
+    }
+
+    /// One with these settings of its wallet.
+    pub(crate) fn with(node: &Node, mut settings: Value, prepare: impl FnOnce(&mut Site)) -> Self {
         let [wallet, payments] = [(); 2].map(|()| free_port());
+        settings["port"] = json!(wallet);
         let mut site = Site::with(json!({
             "rpcHost": node.host, "rpcPort": node.port,
             "rpcUser": node.user, "rpcPassword": node.password,
             "minerid": {"enabled": false},
-            "wallet": {"port": wallet}, "payments": {"port": payments},
+            "wallet": settings, "payments": {"port": payments},
         }));
         site.set_env("BSV_LOG", "error");
         prepare(&mut site);
@@ -34,12 +40,15 @@ impl Shop {
         Self { site, server, wallet, payments: format!("127.0.0.1:{payments}") }
     }
 
-    pub(crate) fn kill_and_start(&self) {
-        let mut server = self.server.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(server) = server.take() {
+    pub(crate) fn kill(&self) {
+        if let Some(server) = self.server.lock().unwrap_or_else(PoisonError::into_inner).take() {
             server.kill();
         }
-        *server = Some(self.site.server());
+    }
+
+    pub(crate) fn kill_and_start(&self) {
+        self.kill();
+        self.start_if_killed();
     }
 
     /// Starts the server again if it was killed. Answers whether it was.
@@ -97,7 +106,7 @@ impl Shop {
         self.site.cli_ok(&["faucet", &self.payment_url(invoice["id"].as_str().unwrap())]);
     }
 
-    fn get(&self, path: &str) -> Value {
+    pub(crate) fn get(&self, path: &str) -> Value {
         let reply = self.wallet.get(path);
         assert_eq!(reply.status, 200, "{}", reply.body);
         serde_json::from_str(&reply.body).unwrap()
@@ -105,6 +114,18 @@ impl Shop {
 
     pub(crate) fn balance(&self) -> u64 {
         self.get("/api/v1/balance")["satoshis"].as_u64().unwrap()
+    }
+
+    /// What `books verify` finds wrong, with a look at all blocks.
+    pub(crate) fn verify(&self) -> Vec<Value> {
+        let done = self.site.cli(&["books", "verify", "--from-height", "0", "--json"]);
+        let books: Value = serde_json::from_str(&done.stdout).expect(&done.stderr);
+        books["differences"].as_array().unwrap().clone()
+    }
+
+    /// The words that all its keys come from.
+    pub(crate) fn words(&self) -> String {
+        self.site.cli_ok(&["wallet", "words", "--yes"])
     }
 
     /// What was paid towards an invoice.

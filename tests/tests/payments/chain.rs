@@ -5,11 +5,11 @@ use std::time::Duration;
 use bsv_invoicing::Timestamp;
 use bsv_tests::payee::{Answer, Payee, go_dpp_terms, output};
 use bsv_tests::purse::{Coin, FEE, knows, send};
+use bsv_tests::rival::{Rival, restart_empty, tip};
 use bsv_tests::{Bill, Node, Purse};
 use bsv_tx::Transaction;
 use serde_json::{Value, json};
 
-use super::chain_rival::{Rival, restart_empty, tip};
 use super::merchant::{Merchant, json_of, wait_until};
 use super::paying_scene::{buyer_with, check_problem};
 

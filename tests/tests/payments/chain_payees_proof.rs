@@ -2,11 +2,11 @@
 
 use bsv_tests::payee::{Answer, Payee, go_dpp_terms};
 use bsv_tests::purse::{FEE, knows, send};
+use bsv_tests::rival::{Rival, restart_empty_with};
 use bsv_tests::{Node, Purse};
 use bsv_tx::TxOut;
 use serde_json::{Value, json};
 
-use super::chain_rival::{Rival, restart_empty_with};
 use super::merchant::{Merchant, wait_until};
 use super::money_strict_node::{STRICT, data};
 use super::paying_scene::buyer_with;

@@ -1,11 +1,11 @@
 //! Payees who would have the wallet ask where it should not.
 
 use bsv_tests::payee::{Answer, Payee, go_dpp_terms, output};
+use bsv_tests::rival::restart_empty_with;
 use bsv_tests::{Node, Purse};
 use bsv_tx::TxOut;
 use serde_json::{Value, json};
 
-use super::chain_rival::restart_empty_with;
 use super::merchant::{Merchant, json_of, wait_until};
 use super::money_strict_node::{STRICT, data};
 use super::paying_scene::{buyer, buyer_with, check_problem, node, site_with};

@@ -5,10 +5,10 @@ use std::time::Duration;
 use bsv_invoicing::Timestamp;
 use bsv_tests::Reply;
 use bsv_tests::purse::{FEE, send};
+use bsv_tests::rival::Rival;
 use bsv_tx::{Transaction, TxOut};
 use serde_json::{Value, json};
 
-use super::chain_rival::Rival;
 use super::counter::{Counter, PRICE, check_problem};
 use super::merchant::{json_of, wait_until};
 
@@ -243,6 +243,34 @@ fn a_refund_waits_for_what_was_spent_before_it_is_mined() {
     assert!(detail.contains(&paid.txid().to_string()), "{detail}");
     counter.mine_all(&[&id]);
     made(&counter.refund(&id, json!({ "satoshis": 5_000 })));
+}
+
+#[test]
+fn the_command_line_refunds_what_a_dry_run_shows() {
+    let counter = Counter::new(3);
+    let (other, like) = counter.paid(None);
+    let (id, _) = counter.paid(Some(ADDRESS));
+    counter.pay_more(&other, &like, 7_000);
+    counter.mine_all(&[&other, &id]);
+    let site = &counter.shop.site;
+    for asked in [
+        &["invoice", "refund", other.as_str(), "--to", ADDRESS][..],
+        &["invoice", "refund", &id, "--satoshis", "2500"],
+        &["invoice", "refund", &id, "--full"],
+    ] {
+        let (balance, count) = (counter.shop.balance(), counter.shop.outgoing().len());
+        let shown = site.cli_json(&[asked, &["--dry-run"]].concat());
+        assert_eq!((counter.shop.balance(), counter.shop.outgoing().len()), (balance, count));
+        let sent = site.cli_json(&[asked, &["--yes"]].concat());
+        for member in ["satoshis", "fee", "to"] {
+            assert_eq!(sent[member], shown[member], "{asked:?}");
+        }
+        let [satoshis, fee] = ["satoshis", "fee"].map(|member| shown[member].as_u64().unwrap());
+        let outputs = counter.transaction(&sent["txid"]).outputs;
+        let to_it = outputs.iter().filter(|it| it.locking_script.to_hex() == SCRIPT);
+        assert_eq!(to_it.map(|it| it.satoshis).collect::<Vec<_>>(), [satoshis], "{asked:?}");
+        assert_eq!(counter.shop.balance(), balance - satoshis - fee, "{asked:?}");
+    }
 }
 
 #[test]

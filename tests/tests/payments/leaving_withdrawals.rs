@@ -280,13 +280,17 @@ fn the_command_line_sends_after_asking() {
     let (code, shown, _) = terminal.end();
     assert_eq!(code, 0, "{shown}");
     assert_eq!(wallet.get(WITHDRAWALS)[0]["reference"], "a b");
-    let preview = site.cli_json(&["send", ADDRESS, "all", "--dry-run"]);
-    let sent = site.cli_json(&["send", ADDRESS, "all", "--yes"]);
-    assert_eq!([&sent["satoshis"], &sent["fee"]], [&preview["satoshis"], &preview["fee"]]);
+    for amount in ["3000", "all"] {
+        let preview = site.cli_json(&["send", ADDRESS, amount, "--dry-run"]);
+        let sent = site.cli_json(&["send", ADDRESS, amount, "--yes"]);
+        assert_eq!([&sent["satoshis"], &sent["fee"]], [&preview["satoshis"], &preview["fee"]]);
+        let txid = &sent["transactions"][0]["txid"];
+        assert_eq!(json!(outputs_to(&transaction(txid), SCRIPT)), json!([preview["satoshis"]]));
+    }
     assert_eq!(wallet.balance(), 0);
-    let shown = site.cli_ok(&["outgoing", "show", "2"]);
-    assert!(shown.starts_with("Payment 2 is settled\n"), "{shown}");
-    for line in ["paid to      withdrawal 2", "satoshis     "] {
+    let shown = site.cli_ok(&["outgoing", "show", "3"]);
+    assert!(shown.starts_with("Payment 3 is settled\n"), "{shown}");
+    for line in ["paid to      withdrawal 3", "satoshis     "] {
         assert!(shown.contains(line), "{shown}");
     }
     let refused = site.cli(&["send", ADDRESS, "1", "--max-fee", "0", "--json"]);

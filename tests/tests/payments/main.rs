@@ -2,9 +2,9 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod bookkeeping;
 mod chain;
 mod chain_payees_proof;
-mod chain_rival;
 mod channel;
 mod counter;
 mod dialects;
@@ -13,6 +13,8 @@ mod guard;
 mod leaving_consolidation;
 mod leaving_refunds;
 mod leaving_withdrawals;
+mod lossy_feed;
+mod many_receipts;
 mod merchant;
 mod money_attempts;
 mod money_chain;
@@ -40,3 +42,4 @@ mod receiving_in_flight;
 mod receiving_refusals;
 mod turns;
 mod watching;
+mod watching_gaps;

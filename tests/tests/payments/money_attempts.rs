@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bsv_tests::Node;
 use bsv_tests::payee::{Answer, Payee, go_dpp_terms, output};
+use bsv_tests::rival::{Rival, restart_empty_with};
 use bsv_tx::Transaction;
 use serde_json::{Value, json};
 
-use super::chain_rival::{Rival, restart_empty_with};
 use super::merchant::{Merchant, wait_until};
 use super::paying_scene::{buyer_with, check_problem, rich_node};
 

@@ -1,16 +1,16 @@
 //! Chains that nobody watched: long ones that take the place of others, and other ones altogether.
 
 use std::fs;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bsv_invoicing::Timestamp;
 use bsv_tests::payee::{Payee, go_dpp_terms, output};
-use bsv_tests::purse::{Coin, FEE};
+use bsv_tests::purse::{Coin, FEE, send};
+use bsv_tests::rival::{Rival, tip};
 use bsv_tests::{Bill, Node, Purse};
 use bsv_tx::Transaction;
 use serde_json::json;
 
-use super::chain_rival::{Rival, tip};
 use super::merchant::{Merchant, json_of, wait_until};
 use super::paying_scene::buyer_with;
 
@@ -157,6 +157,33 @@ impl Followed {
         self.node.mine(1);
         wait_for(&self.shop, &self.seen, "mined");
     }
+}
+
+#[test]
+fn a_block_that_was_read_just_before_a_crash_may_leave_the_chain_after_it() {
+    // So many blocks follow the payment's that the crash comes before all are read.
+    const BLOCKS: u32 = 80;
+    let (node, purse, shop) = scene();
+    let rival = Rival::of(&node);
+    let id = shop.invoice(30_000);
+    let bill = Bill::at(&shop.payment_url(&id));
+    let transaction = purse.transaction_for(&bill);
+    let Merchant { site, server } = shop;
+    server.kill();
+    send(&node, &transaction);
+    node.mine(BLOCKS);
+    let shop = Merchant { server: site.server(), site };
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while shop.payments(&id).is_empty() {
+        assert!(Instant::now() < deadline, "the payment's block is not read");
+    }
+    let Merchant { site, server } = shop;
+    server.kill();
+    rival.mine(&[&double_spend(&purse, &transaction)], BLOCKS + 1);
+    rival.show_to(&node);
+    let shop = Merchant { server: site.server(), site };
+    wait_for(&shop, &id, "displaced");
+    assert_eq!((shop.state(&id).as_str(), shop.balance()), ("pending", 0));
 }
 
 #[test]

@@ -2,11 +2,11 @@
 
 use bsv_tests::payee::{Payee, go_dpp_terms, output};
 use bsv_tests::purse::{FEE, send};
+use bsv_tests::rival::restart_empty_with;
 use bsv_tests::{Bill, Node, Purse};
 use bsv_tx::{OutPoint, Transaction, Txid};
 use serde_json::json;
 
-use super::chain_rival::restart_empty_with;
 use super::counter::check_problem;
 use super::merchant::{Merchant, wait_until};
 use super::paying_scene::buyer_with;

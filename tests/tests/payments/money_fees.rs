@@ -1,11 +1,11 @@
 //! What payments cost, together with what they build on: what is too cheap to be mined is no money.
 
 use bsv_tests::purse::{Coin, FEE, knows, send};
+use bsv_tests::rival::Rival;
 use bsv_tests::{Bill, Node, Site};
 use bsv_tx::Transaction;
 use serde_json::json;
 
-use super::chain_rival::Rival;
 use super::counter::{Counter, PRICE, check_problem};
 use super::merchant::wait_until;
 use super::paying_scene::site_with;

@@ -4,11 +4,11 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use bsv_tests::payee::{Answer, Payee, go_dpp_terms, output};
 use bsv_tests::purse::knows;
+use bsv_tests::rival::restart_empty_with;
 use bsv_tests::{Node, Reply};
 use bsv_tx::{Script, TxOut};
 use serde_json::json;
 
-use super::chain_rival::restart_empty_with;
 use super::merchant::{Merchant, wait_until};
 use super::money_strict_node::{LENIENT, STRICT, data};
 use super::paying_scene::{amounts, buyer_with, check_problem, rich_node};

@@ -2,10 +2,10 @@
 
 use bsv_tests::payee::{Payee, go_dpp_terms, output};
 use bsv_tests::purse::knows;
+use bsv_tests::rival::restart_empty_with;
 use bsv_tests::{Bill, Peer};
 use serde_json::json;
 
-use super::chain_rival::restart_empty_with;
 use super::counter::{Counter, PRICE, check_problem};
 use super::merchant::wait_until;
 

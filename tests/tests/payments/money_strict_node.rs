@@ -3,10 +3,10 @@
 
 use bsv_tests::payee::{Payee, go_dpp_terms, output};
 use bsv_tests::purse::{FEE, knows, send};
+use bsv_tests::rival::restart_empty_with;
 use bsv_tx::{Script, Transaction, TxOut};
 use serde_json::json;
 
-use super::chain_rival::restart_empty_with;
 use super::counter::{Counter, PRICE};
 use super::merchant::{Merchant, wait_until};
 use super::paying_scene::check_problem;

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use bsv_invoicing::Timestamp;
 use bsv_tests::purse::{Coin, FEE, send};
+use bsv_tests::rival::{Rival, restart_empty_with};
 use bsv_tests::{Bill, Node, Purse, free_port};
 use bsv_tx::{Script, Transaction, TxOut};
 use serde_json::{Value, json};
 
-use super::chain_rival::{Rival, restart_empty_with};
 use super::merchant::{Merchant, json_of, wait_until};
 use super::paying_scene::buyer_with;
 
@@ -18,7 +18,7 @@ fn publishing() -> String {
 }
 
 /// A node that publishes transactions, and a purse with coins of 100,000 satoshis.
-fn publishing_node(coins: usize) -> (Node, Purse) {
+pub(crate) fn publishing_node(coins: usize) -> (Node, Purse) {
     let node = Node::start_with(&[&publishing()]);
     node.mine(110);
     let purse = Purse::filled(&node, coins, 100_000);
@@ -26,20 +26,20 @@ fn publishing_node(coins: usize) -> (Node, Purse) {
 }
 
 /// The script that an invoice is paid to. Whoever knows it was shown it.
-fn script_of(shop: &Merchant, id: &str) -> Script {
+pub(crate) fn script_of(shop: &Merchant, id: &str) -> Script {
     Bill::at(&shop.payment_url(id)).outputs()[0].locking_script.clone()
 }
 
-fn output(satoshis: u64, script: &Script) -> TxOut {
+pub(crate) fn output(satoshis: u64, script: &Script) -> TxOut {
     TxOut { satoshis, locking_script: script.clone() }
 }
 
 /// Pays to scripts out of one coin of the purse, with change.
-fn payment(purse: &Purse, outputs: Vec<TxOut>) -> Transaction {
+pub(crate) fn payment(purse: &Purse, outputs: Vec<TxOut>) -> Transaction {
     purse.spend(&[purse.coin()], outputs, FEE)
 }
 
-fn settlement(shop: &Merchant, id: &str) -> Value {
+pub(crate) fn settlement(shop: &Merchant, id: &str) -> Value {
     shop.get(&format!("/api/v1/invoices/{id}/settlement"))
 }
 
@@ -150,6 +150,11 @@ fn late_payments_are_held_until_somebody_decides_and_deleted_invoices_stay_delet
     let reply = mark(r#"{"state":"paid"}"#);
     assert_eq!((reply.status, json_of(&reply)["state"].clone()), (200, json!("paid")));
     assert_eq!(settlement(&shop, &late)["marked"], true);
+    assert_eq!(mark(r#"{"state":"paid"}"#).status, 200);
+    let logs = shop.site.cli_json(&["audit", "list"]);
+    let entries = logs["wallet"].as_array().unwrap().iter();
+    let marked: Vec<_> = entries.filter(|entry| entry["event"] == "invoice-marked").collect();
+    assert!(matches!(marked[..], [entry] if entry["subject"] == late.as_str()), "{logs}");
 
     let deleted = shop.invoice(1_000);
     let script = script_of(&shop, &deleted);
@@ -247,11 +252,20 @@ fn above_the_limit_only_what_is_mined_counts() {
     let settings = json!({ "wallet": { "zeroConfLimitSatoshis": 5_000 } });
     let shop = buyer_with(&node, settings, &[]);
     let [small, large] = [shop.invoice(5_000), shop.invoice(5_001)];
+    let memo = |id: &str| {
+        let terms = shop.server.payments().get(&format!("/api/v1/payment/{id}"));
+        json_of(&terms)["memo"].as_str().unwrap().to_owned()
+    };
+    let in_block = "(a payment counts once it is in a block)";
+    assert_eq!([&small, &large].map(|id| memo(id).contains(in_block)), [false, true]);
     for (id, satoshis) in [(&small, 5_000), (&large, 5_001)] {
         send(&node, &payment(&purse, vec![output(satoshis, &script_of(&shop, id))]));
     }
     wait_until("both are seen", || shop.balance() == 10_001);
     assert_eq!([&small, &large].map(|id| shop.state(id)), ["paid", "pending"]);
+    // Nobody is asked to pay it once more.
+    let reply = shop.server.payments().get(&format!("/api/v1/payment/{large}"));
+    assert_eq!((reply.status, json_of(&reply)["code"].clone()), (409, json!("payment-in-flight")));
     node.mine(1);
     wait_until("it counts", || shop.state(&large) == "paid");
 }

@@ -9,17 +9,26 @@ const NO_OBJECT: &str = "The request body must be a JSON object";
 fn a_block_height_is_a_positive_whole_number() {
     let service = Service::start();
     let height = |text: &str| body_with(&[("blockHeight", text)]);
-    for missing in ["", "null"] {
+    for missing in ["", "null", "\"\""] {
         service.check_post(height(missing), 400, "Block height must be supplied");
     }
-    for not_positive in
-        ["0", "-0", "-1", "-1.5", "-1e400", "-2147483648", "-1180591620717411303424"]
-    {
+    for not_positive in [
+        "0",
+        "-0",
+        "-1",
+        "\"0\"",
+        "\"-1\"",
+        "-1.5",
+        "-1e400",
+        "-2147483648",
+        "-1180591620717411303424",
+    ] {
         service.check_post(height(not_positive), 422, NOT_POSITIVE);
     }
     for other in [
-        "\"1000\"",
-        "\"\"",
+        "\"1000 \"",
+        "\"+1000\"",
+        "\"x\"",
         "true",
         "false",
         "[]",
@@ -43,6 +52,7 @@ fn a_block_height_is_a_positive_whole_number() {
     for right in ["1", "2147483647"] {
         service.post_ok(height(right));
     }
+    assert_eq!(service.post_ok(height("\"1000\"")), service.post_ok(height("1000")));
     service.check_alive();
 }
 

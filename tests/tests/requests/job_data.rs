@@ -37,7 +37,7 @@ fn a_member_of_a_wrong_type_is_named() {
         format!("[[{text}]]"),
         many,
     ];
-    let integer = ["\"1\"", "true", "[]", "{}", "-1", "-0", "1.0", "1.5", "1e3", "1e400"];
+    let integer = ["\"1x\"", "true", "[]", "{}", "-1", "-0", "1.0", "1.5", "1e3", "1e400"];
     let beyond = "18446744073709551616";
 
     let mut cases: Vec<(&str, &str, Vec<&str>)> = vec![

@@ -1,4 +1,5 @@
 use bsv_tests::Reply;
+use bsv_tests::identities::histories;
 
 use crate::Service;
 
@@ -49,6 +50,34 @@ fn head_never_rotates_and_hands_nothing_out() {
 }
 
 #[test]
+fn a_get_that_a_proxy_repeats_rotates_once() {
+    let service = Service::start();
+    let rotate = |method: &str, alias: &str| {
+        let reply = service.server.request(method, &format!("/opreturn/{alias}/rotate"), b"");
+        assert_eq!((reply.status, reply.body.as_str()), (200, "OK"));
+        service.key_of(alias)
+    };
+    let before = service.key_of("first");
+    let rotated = rotate("GET", "first");
+    assert_ne!(rotated, before);
+    assert_eq!(rotate("GET", "first"), rotated);
+    std::thread::scope(|scope| {
+        let repeated = [(); 8].map(|()| scope.spawn(|| rotate("GET", "rot")));
+        let repeated = repeated.map(|thread| thread.join().unwrap());
+        assert!(repeated.iter().all(|key| *key == service.key_of("rot")), "{repeated:?}");
+    });
+    // Whoever posts, or uses the command line, means it each time.
+    let posted = rotate("POST", "first");
+    assert_ne!(posted, rotated);
+    assert_ne!(rotate("POST", "first"), posted);
+    let posted = service.key_of("first");
+    service.site.cli_ok(&["rotateminerid", "--name", "first"]);
+    let by_command = service.key_of("first");
+    assert_ne!(by_command, posted);
+    assert_eq!(histories(&service.site)["rot"].len(), 3);
+}
+
+#[test]
 fn a_method_that_a_path_does_not_have_is_refused_with_those_it_has() {
     let service = Service::start();
     let key = service.key_of("first");
@@ -85,18 +114,18 @@ fn a_method_that_a_path_does_not_have_is_refused_with_those_it_has() {
 #[test]
 fn a_key_is_rotated_by_get_and_by_post() {
     let service = Service::start();
-    let mut keys = vec![service.key_of("first")];
+    let key_of = |alias: &str| service.key_of(alias);
+    let mut keys = ["first", "rot"].map(|alias| vec![key_of(alias)]);
     for method in ["GET", "POST"] {
-        for path in ["/opreturn/first/rotate", "/opreturn/first/rotate/"] {
+        let paths = ["/opreturn/first/rotate", "/opreturn/rot/rotate/"];
+        for ((alias, path), keys) in ["first", "rot"].into_iter().zip(paths).zip(&mut keys) {
             let reply = service.server.request(method, path, b"");
             assert_eq!((reply.status, reply.body.as_str()), (200, "OK"));
             assert_eq!(reply.header("content-type"), Some("text/plain; charset=utf-8"));
-            let key = service.key_of("first");
+            let key = key_of(alias);
             assert!(!keys.contains(&key));
             keys.push(key);
         }
     }
-    let listed = service.site.cli_json(&["listminerids"]);
-    let first = listed.as_array().unwrap().iter().find(|id| id["alias"] == "first").unwrap();
-    assert_eq!(first["minerIds"], serde_json::json!(keys));
+    assert_eq!(histories(&service.site)["first"], keys[0]);
 }

@@ -1,8 +1,10 @@
 //! Blocks made in memory.
 
+use std::sync::Arc;
+
 use bsv_minerid::{
-    BlockProof, Check, DataRef, DataScript, Evidence, MinerInfoEvidence, Outcome, Report,
-    Revocation, VctxState, Verdict, verify,
+    BlockProof, Check, DataOutputs, DataRef, DataScript, Evidence, MinerInfoEvidence, Outcome,
+    Report, Revocation, VctxState, Verdict, verify,
 };
 use bsv_tests::identified_block::{self, HEIGHT, Keys, VCTX};
 use bsv_tx::{BlockHash, MerkleRoot, Script, Txid};
@@ -42,7 +44,7 @@ fn of_document(variant: &SpoiltDocument) -> Report {
 
 fn valid_miner_info() -> (Keys, BlockProof, Evidence) {
     let keys = Keys::first();
-    let script = signed(&keys, &keys.miner_info(HEIGHT).to_json());
+    let script = signed(&keys, keys.miner_info(HEIGHT).to_json());
     let (block, evidence) =
         identified_block::with_miner_info(&script, &keys.miner_id, |right| right.to_script());
     (keys, block, evidence)
@@ -70,7 +72,7 @@ fn of_each_spoilt_coinbase_document_just_what_is_spoilt_fails() {
 fn what_every_identity_announces_is_found() {
     let first = Keys::first();
     for keys in [first.clone(), first.rotated(), first.rolled(), first.rotated().rolled()] {
-        let script = signed(&keys, &keys.miner_info(HEIGHT).to_json());
+        let script = signed(&keys, keys.miner_info(HEIGHT).to_json());
         let (block, evidence) =
             identified_block::with_miner_info(&script, &keys.miner_id, |right| right.to_script());
         let report = verify(&block, &evidence);
@@ -95,7 +97,7 @@ fn revocations_hold() {
         let compromised = first.miner_id.public_key();
         document.revocation =
             Some(Revocation::sign(compromised, &keys.revocation_key, &keys.previous_miner_id));
-        let script = signed(&keys, &document.to_json());
+        let script = signed(&keys, document.to_json());
         let (block, evidence) =
             identified_block::with_miner_info(&script, &keys.miner_id, |right| right.to_script());
         let report = verify(&block, &evidence);
@@ -170,7 +172,7 @@ fn references_to_data_are_followed_where_the_data_is_at_hand() {
             vout,
             compress: compress.map(str::to_owned),
         }];
-        let script = signed(&keys, &document.to_json());
+        let script = signed(&keys, document.to_json());
         let (block, mut evidence) =
             identified_block::with_miner_info(&script, &keys.miner_id, |right| right.to_script());
         let report = verify(&block, &evidence);
@@ -182,7 +184,7 @@ fn references_to_data_are_followed_where_the_data_is_at_hand() {
         };
         assert!(matches!(outcome(&report), Outcome::Unchecked(_)), "{report:#?}");
 
-        evidence.data = vec![data];
+        evidence.data = [(data.txid(), Arc::new(DataOutputs::of(&data)))].into();
         let report = verify(&block, &evidence);
         assert_eq!(report.passes_node(), Some(true), "nodes do not look at the data");
         match (outcome(&report), fails) {
@@ -302,7 +304,18 @@ fn outputs_count_in_their_order() {
     let (right, second) = (sign(&keys), sign(&other));
     let wrong = keys.sign(&keys.document(HEIGHT + 1).to_json());
     let broken = Script::from_hex("006a04601dface00").unwrap();
+    let spoilt =
+        |from: &str, to: &str| keys.sign(&keys.document(HEIGHT).to_json().replacen(from, to, 1));
+    let height = format!(r#""height":{HEIGHT}"#);
+    let [vout, height_and_no_id, vout_by_a_stranger] = [
+        spoilt(r#""vout":0"#, r#""vout":0.5"#),
+        spoilt(&format!(r#"{height},"prevMinerId""#), r#""height":0.5,"x""#),
+        other.sign(&keys.document(HEIGHT).to_json().replacen(r#""vout":0"#, r#""vout":0.5"#, 1)),
+    ];
     for (scripts, outputs, found) in [
+        ([&vout, &second], vec![1], None),
+        ([&height_and_no_id, &second], vec![1], None),
+        ([&vout_by_a_stranger, &second], vec![1, 2], Some(&other)),
         ([&right, &second], vec![1], Some(&keys)),
         ([&wrong, &second], vec![1, 2], Some(&other)),
         ([&broken, &second], vec![1], None),

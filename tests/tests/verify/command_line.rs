@@ -1,7 +1,7 @@
 //! `bsv-cli verifyminerid`.
 
 use bsv_minerid::{GatheredBlock, MinerInfoEvidence};
-use bsv_tests::identified_block::{self, HEIGHT, Keys};
+use bsv_tests::identified_block::{self, HEIGHT, Keys, VCTX};
 use bsv_tests::{Done, Site};
 use bsv_tx::{MerkleBranch, PrivateKey, Transaction};
 use serde_json::{Value, json};
@@ -31,7 +31,7 @@ fn outcomes(report: &Value) -> Vec<(&str, &str)> {
 fn without_a_node_a_block_is_verified_by_what_is_given() {
     let site = Site::new();
     let keys = Keys::first();
-    let script = signed(&keys, &keys.miner_info(HEIGHT).to_json());
+    let script = signed(&keys, keys.miner_info(HEIGHT).to_json());
     let (block, evidence) =
         identified_block::with_miner_info(&script, &keys.miner_id, |right| right.to_script());
     let MinerInfoEvidence::Found { transaction, branch: Some(branch) } = evidence.miner_info else {
@@ -159,6 +159,9 @@ fn blocks_of_a_node_are_found_by_hash_and_height() {
     let wrong = chain.mine_document(&keys, &document);
     let empty = chain.node.mine(1)[0];
     let old = chain.mine_output(&keys.sign(&keys.document(chain.next_height()).to_json()));
+    let capital = keys.document(chain.next_height()).to_json();
+    let txid = VCTX.txid.to_string();
+    let capital = chain.mine_output(&keys.sign(&capital.replace(&txid, &txid.to_uppercase())));
 
     let GatheredBlock { proof, in_main_chain, .. } = chain.gather(&block);
     assert!(in_main_chain);
@@ -172,7 +175,11 @@ fn blocks_of_a_node_are_found_by_hash_and_height() {
     let verify = |block: &str| site.cli(&["verifyminerid", "--block", block]);
     let done = verify(&wrong.to_string());
     assert_eq!(done.code, 1);
-    for line in ["no valid miner identity", "Nodes take it.", "FAILS: the document is for height"] {
+    for line in [
+        "no valid miner identity",
+        "Nodes take it.",
+        "FAILS, but nodes take it: the document is for height",
+    ] {
         assert!(done.stdout.contains(line), "{line}: {}", done.stdout);
     }
     let done = verify(&empty.to_string());
@@ -181,6 +188,12 @@ fn blocks_of_a_node_are_found_by_hash_and_height() {
     assert_eq!(done.code, 0, "{done:?}");
     let unknown = "  vctx                       not checked: whether";
     assert!(done.stdout.contains(unknown), "{}", done.stdout);
+    let done = verify(&capital.to_string());
+    assert_eq!(done.code, 1, "{done:?}");
+    let stricter = "FAILS: it is signed as specified, but nodes read no number";
+    for line in [stricter, "Nodes do not take it."] {
+        assert!(done.stdout.contains(line), "{line}: {}", done.stdout);
+    }
     let done = verify(&"ab".repeat(32));
     assert_eq!(done.code, 1);
     assert!(done.stderr.contains("does not know block abab"), "{}", done.stderr);

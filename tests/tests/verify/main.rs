@@ -4,6 +4,10 @@
 
 mod blocks;
 mod command_line;
+mod differential;
+mod history;
 mod node;
+mod odd;
+mod right;
 mod scan;
 mod spoilt;

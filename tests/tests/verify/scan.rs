@@ -4,18 +4,19 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use bsv_minerid::Revocation;
+use bsv_minerid::{Check, DataCache, DataRef, DataScript, GatheredBlock, Outcome, verify};
 use bsv_tests::identified_block::Keys;
 use bsv_tests::known_miners::{await_rebuilt, of_node, of_scan};
 use bsv_tests::{Site, Template};
-use bsv_tx::{BlockHash, PrivateKey};
+use bsv_tx::{PrivateKey, Transaction};
 use serde_json::{Value, json};
 
+use crate::history::History;
 use crate::node::Chain;
-use crate::spoilt::stranger;
 
 fn id(key: &PrivateKey) -> String {
     key.public_key().to_string()
@@ -23,92 +24,6 @@ fn id(key: &PrivateKey) -> String {
 
 fn lines(text: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-}
-
-/// A chain with all that identities do.
-struct History {
-    chain: Chain,
-    /// Height to event.
-    events: Vec<(u32, &'static str)>,
-}
-
-impl History {
-    fn note(&mut self, event: &'static str, mine: impl FnOnce(&Chain) -> BlockHash) -> BlockHash {
-        self.events.push((self.chain.next_height(), event));
-        mine(&self.chain)
-    }
-
-    fn announce(&mut self, event: &'static str, keys: &Keys) -> BlockHash {
-        self.note(event, |chain| chain.announce(keys))
-    }
-
-    fn revoke(&mut self, event: &'static str, keys: &Keys, compromised: &PrivateKey) -> BlockHash {
-        self.note(event, |chain| {
-            let mut document = keys.miner_info(chain.next_height());
-            document.revocation = Some(Revocation::sign(
-                compromised.public_key(),
-                &keys.revocation_key,
-                &keys.previous_miner_id,
-            ));
-            chain.mine_document(keys, &document)
-        })
-    }
-
-    /// A miner rotates, rolls, and revokes some; another comes from 0.2 and revokes all.
-    fn begin() -> (Self, Keys) {
-        let mut history = Self { chain: Chain::start(), events: Vec::new() };
-        let first = Keys::first();
-        history.announce("first", &first);
-        history.announce("continued", &first);
-        let second = first.rotated();
-        history.announce("rotated", &second);
-        history.announce("rotation-repeated", &second);
-        history.announce("refused", &first);
-        let second = second.settled();
-        let rolled = second.rolled();
-        history.announce("continued", &rolled);
-        history.announce("refused", &rolled);
-        let rolled = rolled.settled();
-        let both = rolled.rotated().rolled();
-        history.announce("rotated", &both);
-        let third = both.settled();
-        history.announce("refused", &Keys::first().rotated());
-        history.note("no-identity", |chain| chain.node.mine(1)[0]);
-
-        let older = Keys::first();
-        history.note("first", |chain| {
-            chain.mine_output(&older.sign(&older.document(chain.next_height()).to_json()))
-        });
-        history.announce("refused", &older.rolled());
-        history.announce("continued", &older);
-        let newer = older.rotated();
-        history.announce("rotated", &newer);
-        let newer = newer.settled();
-        history.revoke("revoked-completely", &newer, &older.miner_id);
-        history.announce("refused", &newer);
-
-        // Who calls a stranger's miner id compromised loses all of its own.
-        let careless = Keys::first();
-        history.announce("first", &careless);
-        history.announce("rotated", &careless.rotated());
-        let careless = careless.rotated();
-        history.revoke("revoked-partially", &careless, &stranger());
-        history.revoke("refused", &Keys::first(), &stranger());
-
-        let fourth = third.rotated();
-        history.revoke("revoked-partially", &fourth, &second.miner_id);
-        history.revoke("revoked-partially", &fourth, &second.miner_id);
-        history.announce("refused", &third);
-        let fourth = fourth.settled();
-        history.announce("continued", &fourth);
-        (history, fourth)
-    }
-
-    fn site(&self) -> Site {
-        let site = Site::on(&self.chain.node);
-        site.cli_ok(&["init"]);
-        site
-    }
 }
 
 #[test]
@@ -256,11 +171,82 @@ fn a_node_that_goes_away_costs_no_progress_and_people_read_lines() {
         (&["--from", "0"], 2, "not in 1..=2147483647"),
         (&[], 2, "--from"),
         (&["--from", "7", "--progress", file], 1, "of a scan from height"),
-        (&["--from", &from, "--progress", spoilt], 1, "a miner id is of a miner that is not there"),
+        (
+            &["--from", &from, "--progress", spoilt],
+            1,
+            "a miner id or a block is of a miner that is not there",
+        ),
         (&["--from", &from, "--progress", "/"], 1, "not the name of a file"),
     ] {
         let done = site.cli(&[&["scanminerids"][..], arguments].concat());
         assert_eq!(done.code, code, "{arguments:?}: {done:?}");
         assert!(done.stderr.contains(reason), "{arguments:?}: {}", done.stderr);
     }
+}
+
+/// Documents refer to the same data again and again, and a hostile one as often as it likes.
+#[test]
+fn data_is_read_once_however_often_documents_refer_to_it() {
+    let chain = Chain::start();
+    let keys = Keys::first();
+    let script = DataScript { data: br#"{"62b21572ca46":{}}"#.to_vec() }.to_script();
+    let txid = chain.send(&script);
+    let transaction = chain.node.call("getrawtransaction", json!([txid.to_string()]));
+    let transaction = Transaction::from_hex(transaction.as_str().unwrap()).unwrap();
+    // The node has put its change before or after it.
+    let vout = transaction.outputs.iter().position(|output| output.locking_script == script);
+    let vout = vout.unwrap() as u32;
+    let reference =
+        DataRef { brfc_ids: vec!["62b21572ca46".to_owned()], txid, vout, compress: None };
+    let data = DataCache::default();
+    let mut outputs = Vec::new();
+    for count in [1, 10_000, 1] {
+        let mut document = keys.miner_info(chain.next_height());
+        document.data_refs = vec![reference.clone(); count];
+        let block = chain.mine_document(&keys, &document);
+        let GatheredBlock { proof, evidence, .. } = chain.gather_with(&block, &data);
+        let report = verify(&proof, &evidence);
+        let identity = report.identity().unwrap_or_else(|| panic!("{report:#?}"));
+        assert_eq!(identity.data_refs.len(), count);
+        let findings = &report.candidates[0].findings;
+        let data_refs = findings.iter().find(|finding| finding.check == Check::DataRefs);
+        assert_eq!(data_refs.unwrap().outcome, Outcome::Holds);
+        assert_eq!(evidence.data.len(), 1);
+        outputs.push(evidence.data[&txid].clone());
+    }
+    assert!(outputs.iter().all(|read| Arc::ptr_eq(read, &outputs[0])));
+}
+
+#[test]
+fn the_last_2016_blocks_count_and_a_scan_that_began_too_late_says_so() {
+    let (history, _) = History::begin();
+    let (chain, site) = (&history.chain, history.site());
+    let summary = |from: u32| {
+        let text = site.cli_ok(&["scanminerids", "--from", &from.to_string(), "--json"]);
+        lines(&text).pop().unwrap()
+    };
+    let scan =
+        |from: u32| (summary(from), site.cli_ok(&["scanminerids", "--from", &from.to_string()]));
+    let is_complete = |list: &Value| list["miners"][0]["recentBlocksComplete"].clone();
+    let first = history.events[0].0;
+    let (list, text) = scan(first);
+    assert_eq!(is_complete(&list), false);
+    let seen = format!("at least {}/2016", list["miners"][0]["recentBlocks"]);
+    let began = format!("The scan began at height {first}: ");
+    assert!(text.contains(&seen) && text.contains(&began), "{text}");
+
+    // All blocks of the first events have left the count, those of the others have not.
+    let (old, young) = history.events.split_at(2);
+    chain.node.mine(2016 - young.len() as u32);
+    let (list, text) = scan(1);
+    assert_eq!(is_complete(&list), true);
+    assert_eq!(of_scan(&list), of_node(&chain.node), "{}", chain.node.log());
+    assert!(!text.contains("at least") && !text.contains("began"), "{text}");
+
+    let oldest = old.last().unwrap().0 + 1;
+    let (list, text) = scan(oldest);
+    assert_eq!(is_complete(&list), true);
+    let refused = format!("was not seen since height {oldest}, where the scan began");
+    assert!(text.contains(&refused) && !text.contains("at least"), "{text}");
+    assert_eq!(is_complete(&summary(oldest + 1)), false);
 }

@@ -57,7 +57,8 @@ fn an_amount_is_a_whole_number_of_satoshis_that_can_exist() {
         refuse(&owner, INVOICES, &body(amount), &[("satoshis", message)]);
     }
     refuse(&owner, INVOICES, "{}", &[("satoshis", "is required")]);
-    refuse(&owner, INVOICES, r#"{"Satoshis":1}"#, &[("satoshis", "is required")]);
+    let other_name = [("Satoshis", "is not known here"), ("satoshis", "is required")];
+    refuse(&owner, INVOICES, r#"{"Satoshis":1}"#, &other_name);
     for amount in ["1", "2", "546", "2099999999999999", "2100000000000000"] {
         let created = owner.create(INVOICES, body(amount));
         assert!(created.contains(&format!(",\"satoshis\":{amount},")), "{created}");
@@ -149,7 +150,7 @@ fn the_last_day_of_the_year_9999_is_a_time() {
 const TEXTS: [(&str, &str, &str, usize); 7] = [
     (INVOICES, "\"satoshis\":1", "description", 1024),
     (INVOICES, "\"satoshis\":1", "reference", 128),
-    (USERS, "\"other\":1", "name", 256),
+    (USERS, "\"createdAt\":1", "name", 256),
     (USERS, "\"name\":\"me\"", "email", 1024),
     (USERS, "\"name\":\"me\"", "avatar", 1024),
     (USERS, "\"name\":\"me\"", "address", 1024),
@@ -235,12 +236,13 @@ fn a_user_has_a_name_and_may_have_an_address_for_mail() {
     for (body, errors) in [
         ("{}", [("name", "is required")]),
         (r#"{"name":null}"#, [("name", "is required")]),
-        (r#"{"Name":"me"}"#, [("name", "is required")]),
         (r#"{"name":""}"#, is_empty),
         (r#"{"name":" \t\n\u00a0"}"#, is_empty),
     ] {
         refuse(&owner, USERS, body, &errors);
     }
+    let other_name = [("Name", "is not known here"), ("name", "is required")];
+    refuse(&owner, USERS, r#"{"Name":"me"}"#, &other_name);
     for email in ["x", "@", "x@", "@x", "x@y@z", "@@", " "] {
         let body = json!({"name": "me", "email": email}).to_string();
         let message = "must have one @, with something on both sides";
@@ -287,20 +289,27 @@ fn all_that_is_wrong_is_told_at_once() {
 }
 
 #[test]
-fn members_that_the_specification_does_not_have_are_ignored() {
+fn members_that_are_not_known_are_refused_by_name() {
     let owner = Owner::start();
-    let body = r#"{"id":"mine","state":"paid","x":{"satoshis":[2]},"x":1e999,"":null,"satoshis":3,
-                   "createdAt":"1999-01-01T00:00:00Z","paymentReceivedAt":7,"deletedAt":true,
-                   "Description":"no"}"#;
-    let created: Value = match owner.post(INVOICES, body) {
-        reply if reply.status == 201 => serde_json::from_str(&reply.body).unwrap(),
-        reply => panic!("{}", reply.body),
-    };
-    assert_ne!(created["id"], "mine");
-    assert_eq!(
-        (&created["satoshis"], &created["state"], &created["description"]),
-        (&json!(3), &json!("pending"), &Value::Null)
-    );
-    assert_eq!(created["paymentReceivedAt"], Value::Null);
+    let body = r#"{"id":"mine","x":{"satoshis":[2]},"satoshis":3,"Description":"no"}"#;
+    let unknown = ["Description", "id", "x"].map(|name| (name, "is not known here"));
+    check_errors(&owner.post(INVOICES, body), "invalid-fields", &unknown, body);
+    let body = r#"{"name":"Ada","id":7,"extendedData":{"pki":"x"}}"#;
+    let unknown = ["extendedData", "id"].map(|name| (name, "is not known here"));
+    check_errors(&owner.post(USERS, body), "invalid-fields", &unknown, body);
+    let body = r#"{"payToURL":"http://127.0.0.1:1/x","max":7}"#;
+    let unknown = [("max", "is not known here")];
+    check_errors(&owner.post("/api/v1/pay", body), "invalid-fields", &unknown, body);
+    owner.check_alive(0);
+}
+
+#[test]
+fn members_of_the_older_wallet_are_ignored() {
+    let owner = Owner::start();
+    let body = r#"{"satoshis":3,"spvRequired":true,"createdAt":"1999-01-01T00:00:00Z"}"#;
+    let reply = owner.post(INVOICES, body);
+    assert_eq!(reply.status, 201, "{}", reply.body);
+    let created: Value = serde_json::from_str(&reply.body).unwrap();
+    assert_ne!(created["createdAt"], "1999-01-01T00:00:00Z");
     owner.check_alive(1);
 }

@@ -13,6 +13,11 @@ const INVOICE: &str = r#"{"satoshis":5,"description":"d"}"#;
 const USER: &str = r#"{"name":"me"}"#;
 const ROUTES: [(&str, &str); 2] = [(INVOICES, INVOICE), (USERS, USER)];
 
+/// Something else that a path takes.
+fn other_body(path: &str) -> &'static str {
+    if path == USERS { r#"{"name":"n"}"# } else { r#"{"satoshis":9}"# }
+}
+
 /// What a caller depends on.
 fn essence(reply: &Reply) -> (u16, &str, [Option<&str>; 3]) {
     let headers = ["content-type", "location", "link"].map(|name| reply.header(name));
@@ -84,13 +89,13 @@ fn another_body_is_a_conflict() {
 #[test]
 fn a_key_is_known_per_route_and_as_it_is_written() {
     let owner = Owner::start();
-    let both = r#"{"satoshis":5,"name":"me"}"#;
+    let [(_, invoice), (_, user)] = ROUTES;
     let mut ids = BTreeSet::new();
     for key in ["key", "KEY", "key ", "k", "key2"] {
         // White space around a header is not part of it.
         let is_new = key != "key ";
-        assert_eq!(ids.insert(id_of(&create(&owner, INVOICES, key, both))), is_new, "{key}");
-        assert_eq!(ids.insert(id_of(&create(&owner, USERS, key, both))), is_new, "{key}");
+        assert_eq!(ids.insert(id_of(&create(&owner, INVOICES, key, invoice))), is_new, "{key}");
+        assert_eq!(ids.insert(id_of(&create(&owner, USERS, key, user))), is_new, "{key}");
     }
     owner.check_alive(4);
 }
@@ -206,14 +211,14 @@ fn a_key_is_forgotten_after_a_day() {
         let second = create(&owner, path, "key", body);
         assert_ne!(id_of(&second), id_of(first), "{path}");
         check_same(&owner, path, "key", body, &second);
-        let other = owner.post_with_key(path, "key", r#"{"satoshis":9,"name":"n"}"#);
+        let other = owner.post_with_key(path, "key", other_body(path));
         check_problem(&other, 409, "idempotency-key-reused", path);
     }
     clock.set(&owner.site, 3 * DAY);
     // The sweep runs each second.
     thread::sleep(std::time::Duration::from_millis(1500));
     for (path, _) in ROUTES {
-        create(&owner, path, "key", r#"{"satoshis":9,"name":"n"}"#);
+        create(&owner, path, "key", other_body(path));
     }
     owner.check_alive(3);
 }

@@ -21,6 +21,11 @@ fn names_in(dir: &Path) -> Vec<String> {
     names
 }
 
+/// An owner of a wallet and nothing else: the server has nothing to serve without it.
+fn owner_of_a_wallet_alone() -> Owner {
+    Owner::start_on(Site::with(json!({"minerid": {"enabled": false}})))
+}
+
 /// The server does not start: exit code 1, nothing on standard output, and these reasons.
 fn check_refused(site: &Site, reasons: &[&str]) {
     let Err(Done { code, stdout, stderr }) = site.try_server() else {
@@ -59,7 +64,7 @@ fn a_wallet_that_is_disabled_has_no_store_no_seed_and_no_listener() {
 
 #[test]
 fn a_miner_identity_service_that_is_disabled_leaves_the_wallet_alone() {
-    let owner = Owner::start_on(Site::with(json!({"minerid": {"enabled": false}})));
+    let owner = owner_of_a_wallet_alone();
     owner.create_invoice(r#"{"satoshis":1}"#);
     owner.check_alive(1);
     let dir = owner.site.network_dir();
@@ -165,7 +170,7 @@ fn a_request_in_flight_is_finished_before_the_server_stops() {
 
 #[test]
 fn a_store_that_is_damaged_is_named_and_left_alone() {
-    let owner = Owner::start();
+    let owner = owner_of_a_wallet_alone();
     owner.create_invoice(r#"{"satoshis":1}"#);
     let Owner { site, server } = owner;
     assert_eq!(server.stop(), 0);
@@ -190,7 +195,7 @@ fn a_store_that_is_damaged_is_named_and_left_alone() {
 
 #[test]
 fn a_store_that_is_lost_is_not_replaced_unless_the_owner_says_so() {
-    let owner = Owner::start();
+    let owner = owner_of_a_wallet_alone();
     let user = owner.create(USERS, r#"{"name":"me"}"#);
     let id = owner.create_invoice(r#"{"satoshis":1}"#);
     let words = owner.site.cli_ok(&["wallet", "backup-words", "--yes"]);
@@ -213,7 +218,7 @@ fn a_store_that_is_lost_is_not_replaced_unless_the_owner_says_so() {
 
 #[test]
 fn a_seed_that_is_lost_or_of_another_wallet_is_not_replaced() {
-    let owner = Owner::start();
+    let owner = owner_of_a_wallet_alone();
     owner.create_invoice(r#"{"satoshis":1}"#);
     let Owner { site, server } = owner;
     assert_eq!(server.stop(), 0);

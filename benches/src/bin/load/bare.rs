@@ -1,18 +1,15 @@
 //! Servers of nothing but hyper and the work that is unavoidable.
 
+use std::future::ready;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
 
 use bytes::Bytes;
 use clap::ValueEnum;
-use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper::{Request, Response};
-use hyper_util::rt::TokioIo;
 use secp256k1::{Message, SecretKey, ecdsa};
 use tokio::net::TcpListener;
+
+use crate::http;
 
 /// What a bare server does for each request.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -69,23 +66,13 @@ async fn serve(work: Work, constant: Bytes) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     println!("{}", listener.local_addr().unwrap());
     let key = SecretKey::from_secret_bytes([7; 32]).unwrap();
-    loop {
-        let (stream, _) = listener.accept().await.unwrap();
-        stream.set_nodelay(true).unwrap();
-        let constant = constant.clone();
-        let service = service_fn(move |request: Request<Incoming>| {
-            let constant = constant.clone();
-            async move {
-                let body = request.into_body().collect().await?.to_bytes();
-                let answer = match work {
-                    Work::Constant => constant,
-                    Work::Signature => Bytes::from(sign(&key, &body)),
-                };
-                Ok::<_, hyper::Error>(Response::new(Full::new(answer)))
-            }
-        });
-        tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
-    }
+    let answer = move |body: Bytes| {
+        ready(match work {
+            Work::Constant => constant.clone(),
+            Work::Signature => Bytes::from(sign(&key, &body)),
+        })
+    };
+    http::serve(listener, answer).await;
 }
 
 /// Signs something that differs with the body, if only by its length.

@@ -98,7 +98,7 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    fn of(mut times: Vec<u32>, elapsed: f64, last: Vec<(u32, String)>) -> Self {
+    pub(crate) fn of(mut times: Vec<u32>, elapsed: f64, last: Vec<(u32, String)>) -> Self {
         times.sort_unstable();
         let count = u32::try_from(times.len()).unwrap();
         Self { count, rate: f64::from(count) / elapsed, times, last }
@@ -249,7 +249,7 @@ async fn drive(
 }
 
 /// Reads one answer, and tells where in the buffer its body lies.
-async fn read_answer(stream: &mut TcpStream, buffer: &mut [u8]) -> Range<usize> {
+pub(crate) async fn read_answer(stream: &mut TcpStream, buffer: &mut [u8]) -> Range<usize> {
     let mut len = 0;
     let mut body = None;
     loop {

@@ -7,11 +7,14 @@
 
 mod bare;
 mod client;
+mod http;
 mod minerid;
 mod payments;
 mod report;
+mod rpc;
 mod strangers;
 mod wallet;
+mod watching;
 
 use clap::{Args, Parser, Subcommand};
 
@@ -58,6 +61,15 @@ enum Command {
         #[command(flatten)]
         siege: Siege,
     },
+    /// Money that nobody tells the wallet of: what watching takes, and how soon it is seen, on a stand-in for the
+    /// node that publishes 500 transactions of strangers per second
+    Watching {
+        #[command(flatten)]
+        rounds: Rounds,
+        /// How many scripts are watched
+        #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1_000..=100_000_000))]
+        scripts: u64,
+    },
     /// Runs a bare server until standard input ends
     #[command(hide = true)]
     Bare { work: Work, answer_len: usize },
@@ -86,5 +98,6 @@ fn main() {
         Command::Payments { rounds, coins } => payments::measure(rounds, coins),
         Command::Strangers { siege } => strangers::measure(&siege),
         Command::Wallet { rounds, invoices } => wallet::measure(rounds, invoices),
+        Command::Watching { rounds, scripts } => watching::measure(rounds, scripts),
     }
 }

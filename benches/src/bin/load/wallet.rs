@@ -20,7 +20,7 @@ use crate::report::{Bar, Report};
 /// How many invoices are few.
 const FEW: u64 = 1_000;
 const READERS: usize = 64;
-const CREATORS: usize = 64;
+pub(crate) const CREATORS: usize = 64;
 const STARTS: usize = 5;
 /// How often per round readers go from one server to the other.
 const ALTERNATIONS: usize = 5;
@@ -161,7 +161,7 @@ impl<'a> WalletLoad<'a> {
 
 const BODY: &str = r#"{"satoshis":1000,"description":"a cup of coffee","reference":"order 12345"}"#;
 
-fn create(address: &str, connections: usize, duration: Duration) -> Load {
+pub(crate) fn create(address: &str, connections: usize, duration: Duration) -> Load {
     let request = Request::post("/api/v1/invoices", BODY);
     load(address, &request, &Numbers::new(), connections, duration)
 }

@@ -29,6 +29,9 @@ pub(crate) struct ContactArguments {
     /// What to set, such as email=me@example.com; nothing shows what is set
     #[arg(value_name = "KEY=VALUE")]
     pairs: Vec<KeyValue>,
+    /// A key to take away, as often as there are some
+    #[arg(long = "remove", value_name = "KEY", conflicts_with = "pairs")]
+    removed: Vec<String>,
 }
 
 #[derive(Debug, Args)]
@@ -95,7 +98,7 @@ impl ScriptArguments {
 
 impl ContactArguments {
     pub(crate) fn new(alias: Alias, pairs: Vec<KeyValue>) -> Self {
-        Self { name: Name { alias }, pairs }
+        Self { name: Name { alias }, pairs, removed: Vec::new() }
     }
 
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
@@ -104,7 +107,10 @@ impl ContactArguments {
         let contact: MinerContact = pairs.collect();
         let mut service = context.service(Stores::Identities).await?;
         let path = format!("/control/minerids/{}/contact", self.name.alias);
-        let answer = service.post(path, contact.to_json()).await?;
+        let answer = match self.removed.as_slice() {
+            [] => service.post(path, contact.to_json()).await?,
+            keys => service.post(path + "/remove", json!({ "keys": keys })).await?,
+        };
         let whole = answer.value()?;
         context.print(&answer.body, || printable_json(&format!("{whole:#}\n")))
     }

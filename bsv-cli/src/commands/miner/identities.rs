@@ -1,7 +1,5 @@
 //! Which identities there are.
 
-use std::path::PathBuf;
-
 use bsv_server::Create;
 use clap::Args;
 use serde_json::{Value, json};
@@ -9,7 +7,6 @@ use serde_json::{Value, json};
 use super::{Name, RevocationKeystore};
 use crate::context::{Context, Stores};
 use crate::error::CliError;
-use crate::files::absolute;
 use crate::output::{elements, field, printable, text};
 
 #[derive(Debug, Args)]
@@ -19,15 +16,6 @@ pub(crate) struct CreateArguments {
     /// The generation of the protocol: 0.2, with a VCTx, or 1.0, with a revocation key
     #[arg(long, value_name = "VERSION", default_value = "0.2", value_parser = ["0.2", "1.0"])]
     protocol: String,
-    #[command(flatten)]
-    revocation_keystore: RevocationKeystore,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ImportArguments {
-    /// The directory that holds .minerid-client, .keystore and perhaps .revocationkeystore
-    #[arg(long, value_name = "HOME")]
-    from: PathBuf,
     #[command(flatten)]
     revocation_keystore: RevocationKeystore,
 }
@@ -59,24 +47,6 @@ impl CreateArguments {
                 Some(key) => format!("{made}Its revocation key is {key}\n"),
                 None => made,
             }
-        })
-    }
-}
-
-impl ImportArguments {
-    pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
-        let home = json!({
-            "from": absolute(Some(&self.from)),
-            "revocationKeystore": self.revocation_keystore.absolute(),
-        });
-        let mut service = context.service_after(Create::Identities, Stores::Identities).await?;
-        let waiting = context.wait("importing");
-        let answer = service.post("/control/import", home).await?;
-        drop(waiting);
-        let imported = answer.value()?;
-        context.print(&answer.body, || {
-            let aliases = elements(&imported["aliases"]).iter().filter_map(Value::as_str);
-            aliases.map(|alias| format!("Imported alias \"{alias}\"\n")).collect()
         })
     }
 }
@@ -113,17 +83,14 @@ impl ShowArguments {
         let mut service = context.service(Stores::Identities).await?;
         let answer = service.get(format!("/control/minerids/{}", self.name.alias)).await?;
         let identity = answer.value()?;
-        context.print(&answer.body, || describe(&identity))
+        context.print(&answer.body, || describe("Alias", &identity))
     }
 }
 
-/// An identity, a line per field.
-fn describe(identity: &Value) -> String {
-    let mut described = format!(
-        "Alias \"{}\" of protocol {}\n",
-        text(identity, "alias"),
-        text(identity, "protocol")
-    );
+/// An identity, a line per field. `what` is what the first line calls it.
+pub(super) fn describe(what: &str, identity: &Value) -> String {
+    let (alias, protocol) = (text(identity, "alias"), text(identity, "protocol"));
+    let mut described = format!("{what} \"{alias}\" of protocol {protocol}\n");
     described.push_str(&field("miner id", &identity["minerId"]));
     for earlier in elements(&identity["minerIds"]).iter().rev().skip(1) {
         described.push_str(&field("before that", earlier));

@@ -23,6 +23,9 @@ pub(crate) struct RotateArguments {
     /// Rotate even if no block was seen to show the last new key, which is then passed over (1.0)
     #[arg(long)]
     force: bool,
+    /// Do not ask before a forced rotation; outside a terminal none is done without it
+    #[arg(long)]
+    yes: bool,
 }
 
 #[derive(Debug, Args)]
@@ -67,6 +70,14 @@ impl IdArguments {
 impl RotateArguments {
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
         let alias = self.name.alias;
+        if self.force {
+            let effect = format!(
+                "Alias \"{alias}\" gets a new key that the last key seen in a block vouches for: what was announced \
+                 since is passed over for good."
+            );
+            let consent = Consent::new(self.yes);
+            consent.ask_for_alias(context, &effect, &alias, "rotated")?;
+        }
         let mut service = context.service(Stores::Identities).await?;
         let how = json!({ "force": self.force });
         let answer = service.post(format!("/control/minerids/{alias}/rotate"), how).await?;
@@ -74,7 +85,9 @@ impl RotateArguments {
         context.print(&answer.body, || {
             format!("Alias \"{alias}\" now has the miner id {}\n", text(&identity, "minerId"))
         })?;
-        context.advise("The next block that carries it announces the rotation.")
+        context.advise(
+            "The next block that carries it announces the rotation. Backups made before lack the new key.",
+        )
     }
 }
 
@@ -101,7 +114,7 @@ impl ConfirmArguments {
             "Alias \"{alias}\" stops announcing its changes: nodes that have not seen them in a block \
              do not take its later documents."
         );
-        self.consent.ask(context, &effect, "Confirm?", "confirmed")?;
+        self.consent.ask_for_alias(context, &effect, &alias, "confirmed")?;
         let mut service = context.service(Stores::Identities).await?;
         let answer = service.post(format!("/control/minerids/{alias}/confirm"), json!({})).await?;
         context.print(&answer.body, || {

@@ -27,6 +27,17 @@ pub(crate) struct RevokeArguments {
     consent: Consent,
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct DeleteArguments {
+    #[command(flatten)]
+    name: Name,
+    /// Delete the keys too, but for that of a VCTx, which owns the coins that spending it has left
+    #[arg(long)]
+    with_keys: bool,
+    #[command(flatten)]
+    consent: Consent,
+}
+
 /// What is revoked.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Revoked {
@@ -63,7 +74,7 @@ impl RevokeArguments {
         let mut service = context.service(Stores::Identities).await?;
         let identity = service.get(format!("/control/minerids/{alias}")).await?.value()?;
         check_protocol(alias, revoked, &identity)?;
-        self.consent.ask(context, &revoked.effect(alias), "Revoke?", "revoked")?;
+        self.consent.ask_for_alias(context, &revoked.effect(alias), alias, "revoked")?;
 
         let keystore = self.revocation_keystore.absolute();
         let (action, body) = match revoked {
@@ -87,6 +98,20 @@ impl RevokeArguments {
             Revoked::All => context
                 .advise("Documents announce the revocation until a block was seen to show it."),
         }
+    }
+}
+
+impl DeleteArguments {
+    pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
+        let (alias, with_keys) = (self.name.alias, self.with_keys);
+        let keys = if with_keys { "its keys are deleted" } else { "its keys stay in the keystore" };
+        let effect = format!("Alias \"{alias}\" is deleted and its name not used again; {keys}.");
+        self.consent.ask_for_alias(context, &effect, &alias, "deleted")?;
+        let mut service = context.service(Stores::Identities).await?;
+        let path = format!("/control/minerids/{alias}/delete");
+        service.post(path, json!({ "withKeys": with_keys })).await?;
+        let told = json!({ "alias": alias.as_str(), "deleted": true, "withKeys": with_keys });
+        context.print(told, || format!("Alias \"{alias}\" is deleted; {keys}\n"))
     }
 }
 

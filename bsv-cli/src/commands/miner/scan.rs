@@ -6,9 +6,10 @@ mod lines;
 mod progress;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bsv_minerid::{GatheredBlock, gather, verify};
+use bsv_minerid::{DataCache, GatheredBlock, gather, verify};
 use bsv_network::{NodeError, NodeRpc};
 use indicatif::ProgressBar;
 use tokio::signal::unix::{SignalKind, signal};
@@ -60,6 +61,7 @@ struct Scan<'c> {
     progress: Progress,
     saved: Instant,
     ahead: VecDeque<JoinHandle<Result<Option<GatheredBlock>, NodeError>>>,
+    data: Arc<DataCache>,
     bar: ProgressBar,
     context: &'c Context,
 }
@@ -75,7 +77,7 @@ impl<'c> Scan<'c> {
         let count = u64::from(to - progress.from) + 1;
         let bar = context.progress_bar(count, "{bar:40} {pos}/{len} blocks, {eta} left");
         let (saved, ahead) = (Instant::now(), VecDeque::new());
-        Self { node, to, file, progress, saved, ahead, bar, context }
+        Self { node, to, file, progress, saved, ahead, data: Arc::default(), bar, context }
     }
 
     async fn run(mut self) -> Result<(), CliError> {
@@ -95,7 +97,7 @@ impl<'c> Scan<'c> {
         match result {
             Ok(()) => {
                 self.file.finish(&self.progress)?;
-                self.print(&lines::summary(&self.progress.ledger, self.context))
+                self.print(&lines::summary(&self.progress, self.context))
             }
             Err(error) => {
                 self.file.write(&self.progress)?;
@@ -142,10 +144,10 @@ impl<'c> Scan<'c> {
             if height > self.to {
                 break;
             }
-            let node = self.node.clone();
+            let (node, data) = (self.node.clone(), self.data.clone());
             self.ahead.push_back(tokio::spawn(async move {
                 match node.block_hash(height).await? {
-                    Some(hash) => gather(&node, &hash).await,
+                    Some(hash) => gather(&node, &hash, &data).await,
                     None => Ok(None),
                 }
             }));
@@ -156,6 +158,8 @@ impl<'c> Scan<'c> {
         for fetched in self.ahead.drain(..) {
             fetched.abort();
         }
+        // What a block has had that has left the chain may be in none.
+        self.data = Arc::default();
     }
 
     /// Goes back to the last block that is still in the chain.
@@ -190,7 +194,8 @@ impl<'c> Scan<'c> {
             None => return Err(ScanError::Incomplete(seen.hash).into()),
         };
         let entry = self.progress.connect(seen, claim);
-        self.print(&lines::block(seen, &report, &entry, self.context.is_json))?;
+        let from = self.progress.from;
+        self.print(&lines::block(seen, from, &report, &entry, self.context.is_json))?;
         self.bar.set_position(u64::from(self.progress.next() - self.progress.from));
         if self.saved.elapsed() >= SAVE_EVERY {
             self.file.write(&self.progress)?;

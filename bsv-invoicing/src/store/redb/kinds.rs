@@ -12,10 +12,11 @@ use crate::ledger::rows::{
     FollowedTip, FollowedTransactions, IdempotencyAges, IdempotentAnswers, Immature, InFlight,
     Incoming, Invoices, InvoicesByReference, LastRefunds, Marked, Messages, MinedAt, Outgoing,
     OutgoingByUrl, Owner, Proofs, RawTransactions, Receipts, ReceivedFor, Refunds, Rescan,
-    RescanFrom, Reservations, Rules, Spendable, Spends, TransactionNumbers, Transactions, Users,
-    WatchBacklog, Watched, Withdrawals,
+    RescanFrom, Reservations, Rules, Spendable, Spends, TransactionNumbers, Transactions,
+    Unassigned, Users, WatchBacklog, Watched, Withdrawals,
 };
 use crate::model::coin::{Chain, KeyPath, Trust};
+use crate::model::holdings::Holdings;
 use crate::model::invoice::Invoice;
 use crate::model::invoice_id::InvoiceId;
 use crate::model::outgoing::{OutgoingPurpose, OutgoingRecord, PeerChannel};
@@ -142,22 +143,27 @@ stored_kind! {
     row _row: (), |_key, _row| Ok(());
 }
 
-// In the order of the members.
+// In the order of the members, those of what the wallet holds at the end.
 stored_kind! {
-    AllFigures in "all figures": () => [u64; 11];
+    AllFigures in "kept figures": () => [u64; 17];
     key _key: (), { let () = _key; Ok(()) };
     row row: [
         row.last_invoice, row.last_user, row.last_event, row.last_event_at, row.last_transaction,
-        row.last_payment, row.last_change, row.balance, row.account, row.last_invoice_before,
-        row.last_user_before,
+        row.last_payment, row.last_change, row.account, row.last_invoice_before,
+        row.last_user_before, row.holdings.confirmed, row.holdings.unconfirmed,
+        row.holdings.waiting, row.holdings.reserved, row.holdings.contested,
+        row.holdings.immature, row.holdings.coins,
     ], |_key, row| {
         let [
             last_invoice, last_user, last_event, last_event_at, last_transaction, last_payment,
-            last_change, balance, account, last_invoice_before, last_user_before,
+            last_change, account, last_invoice_before, last_user_before, confirmed, unconfirmed,
+            waiting, reserved, contested, immature, coins,
         ] = row;
+        let holdings =
+            Holdings { confirmed, unconfirmed, waiting, reserved, contested, immature, coins };
         Ok(Figures {
             last_invoice, last_user, last_event, last_event_at, last_transaction, last_payment,
-            last_change, balance, account, last_invoice_before, last_user_before,
+            last_change, account, last_invoice_before, last_user_before, holdings,
         })
     };
 }
@@ -301,6 +307,12 @@ stored_kind! {
     Immature in "immature": (u32, u64, u32) => ();
     key key: (key.0, key.1.maker, key.1.vout),
         Ok((key.0, ReceiptKey { maker: key.1, vout: key.2 }));
+    row _row: (), |_key, _row| Ok(());
+}
+
+stored_kind! {
+    Unassigned in "unassigned": (u64, u32) => ();
+    key key: (key.maker, key.vout), Ok(ReceiptKey { maker: key.0, vout: key.1 });
     row _row: (), |_key, _row| Ok(());
 }
 

@@ -1,6 +1,7 @@
 //! What leads from one version of the wallet's file to the next. The tables of older versions are written
 //! out here as they were, whatever becomes of today's.
 
+mod holdings;
 mod purposes;
 mod tables;
 mod watching;
@@ -10,6 +11,7 @@ use std::collections::HashMap;
 use bsv_store::{KeyEvent, Migration, Schema, StoreError, append_to_audit_log, create_audit_log};
 use redb::{ReadableTable, TableDefinition, WriteTransaction};
 
+use self::holdings::keep_holdings;
 use self::purposes::give_payments_purposes;
 use self::tables::{
     CHANGE, FIGURES_6, INVOICES, OF_STRANGERS, OUTGOING_6, RECEIPTS, SETTLED, SPENDABLE,
@@ -31,6 +33,7 @@ const MIGRATIONS: &[Migration] = &[
     believe_only_the_network,
     watch_scripts,
     give_payments_purposes,
+    keep_holdings,
 ];
 
 type UserRow = (&'static str, &'static str, &'static str, &'static str, &'static str);

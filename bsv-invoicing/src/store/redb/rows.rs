@@ -11,7 +11,7 @@ use crate::ledger::rows::{
     Invoices, InvoicesByReference, KeyRange, Kind, LastRefunds, Marked, Messages, MinedAt, Order,
     Outgoing, OutgoingByUrl, Owner, Proofs, RawTransactions, ReadTable, Receipts, ReceivedFor,
     Refunds, Rescan, Reservations, RowsOf, Rules, Spendable, Spends, Table, TransactionNumbers,
-    Transactions, Users, WatchBacklog, Watched, Withdrawals,
+    Transactions, Unassigned, Users, WatchBacklog, Watched, Withdrawals,
 };
 use crate::store::WalletStoreError;
 
@@ -133,6 +133,7 @@ tables! {
     receipts: Receipts,
     spendable: Spendable,
     immature: Immature,
+    unassigned: Unassigned,
     spends: Spends,
     incoming: Incoming,
     received_for: ReceivedFor,

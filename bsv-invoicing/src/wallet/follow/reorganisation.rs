@@ -62,9 +62,10 @@ impl<S: WalletStore> Wallet<S> {
         };
         match place {
             Place::Known(fork) => {
-                if let Some(height) = fork.height() {
-                    self.forget_blocks_after(node, height).await?;
-                }
+                // Blocks after the last one are in the books already if the server ended while it read them.
+                let followed = last.map_or(0, |last| last.height);
+                let height = fork.height().unwrap_or(followed);
+                self.forget_blocks_after(node, height).await?;
                 Ok(fork)
             }
             Place::NotYetKnown => {

@@ -2,7 +2,6 @@
 
 use bsv_network::NodeRpc;
 
-use super::sign::sign;
 use crate::error::Error;
 use crate::ledger::queries::GetOutgoingTransaction;
 use crate::ledger::{PrepareCancellation, PreparedCancellation, RecordCancellation};
@@ -51,7 +50,7 @@ impl<S: WalletStore> Wallet<S> {
             PreparedCancellation::Before(number) => return Ok(number),
             PreparedCancellation::New(selection) => selection,
         };
-        let transaction = sign(&self.keys, &[], &selection)?;
+        let transaction = self.sign(&[], &selection)?;
         let change = selection.change.expect("what is taken back is the change");
         let record = RecordCancellation { payment, transaction, change, now: self.now() };
         Ok(self.store.execute(record).await?)

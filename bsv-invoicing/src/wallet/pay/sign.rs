@@ -3,10 +3,27 @@
 use bsv_tx::{KeyError, Script, SighashCache, Transaction, TxIn, TxOut};
 
 use crate::model::coin::{Change, Coin, Selection};
+use crate::store::WalletStore;
+use crate::wallet::Wallet;
 use crate::wallet::seed::WalletKeys;
 
-/// The transaction that makes these outputs of the chosen coins, and the change after them.
-pub(in crate::wallet) fn sign(
+impl<S: WalletStore> Wallet<S> {
+    /// The transaction that makes these outputs of the chosen coins, and the change after them, whose script is
+    /// watched from now on.
+    pub(in crate::wallet) fn sign(
+        &self,
+        outputs: &[TxOut],
+        selection: &Selection,
+    ) -> Result<Transaction, KeyError> {
+        let transaction = sign(&self.keys, outputs, selection)?;
+        let scripts = transaction.outputs[outputs.len()..].iter().map(|it| &it.locking_script);
+        let hashes = scripts.filter_map(Script::public_key_hash);
+        self.watching.filter.add(hashes.map(<[u8; 20]>::as_slice));
+        Ok(transaction)
+    }
+}
+
+fn sign(
     keys: &WalletKeys,
     outputs: &[TxOut],
     selection: &Selection,

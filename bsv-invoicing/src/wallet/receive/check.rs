@@ -83,7 +83,7 @@ impl<S: WalletStore> Wallet<S> {
 
     /// Fails if the outputs pay less than what is due.
     async fn check_outputs(&self, invoice: &Invoice, receipts: &[NewReceipt]) -> Result<(), Error> {
-        let due = self.due(invoice).await?;
+        let due = self.asked_for(invoice).await?;
         let paid = receipts.iter().fold(0_u64, |sum, it| sum.saturating_add(it.satoshis));
         if paid >= due && !receipts.is_empty() {
             return Ok(());

@@ -17,6 +17,7 @@ const KEYS_AT_ONCE: u32 = 1000;
 impl<S: WalletStore> Wallet<S> {
     /// Watches all keys of the backlog.
     pub(super) async fn watch_backlog(&self) -> Result<(), Error> {
+        let _turn = self.watching.backlog.lock().await;
         while let Some((from, end)) = self.store.get(GetWatchBacklog).await? {
             let until = from.index.saturating_add(KEYS_AT_ONCE).min(end);
             let keys = Arc::clone(&self.keys);

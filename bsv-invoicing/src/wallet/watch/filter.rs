@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{PoisonError, RwLock};
 
 use bsv_tx::Transaction;
-use tokio::sync::OnceCell;
+use tokio::sync::{Mutex, OnceCell};
 
 /// What is watched, in memory.
 #[derive(Debug, Default)]
@@ -14,19 +14,21 @@ pub(crate) struct Watching {
     pub(crate) is_loaded: OnceCell<()>,
     /// The number of the last transaction whose outputs the filter knows.
     pub(crate) last_transaction: AtomicU64,
+    /// Held by who watches the keys of the backlog.
+    pub(crate) backlog: Mutex<()>,
 }
 
 /// Tells for nearly all transactions of strangers that they do not concern the wallet, without a look at the
 /// store. It holds the first eight bytes of hashes: of public keys whose scripts are watched, and of transactions
-/// whose outputs may be spent. Each takes 10 to 20 bytes of memory.
+/// whose outputs may be spent. Each takes 8 to 20 bytes of memory.
 #[derive(Debug, Default)]
-pub(crate) struct Filter(RwLock<HashSet<u64, BuildHasherDefault<FirstBytes>>>);
+pub(crate) struct Filter(RwLock<Prefixes>);
 
 impl Filter {
     /// Adds hashes.
     pub(crate) fn add<'a>(&self, hashes: impl Iterator<Item = &'a [u8]>) {
         let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        known.extend(hashes.map(first_bytes));
+        hashes.map(first_bytes).for_each(|prefix| known.add(prefix));
     }
 
     /// Whether a transaction may pay a script that is watched, or spend a coin.
@@ -35,14 +37,45 @@ impl Filter {
         let mut paid =
             transaction.outputs.iter().filter_map(|it| it.locking_script.public_key_hash());
         let mut spent = transaction.inputs.iter().map(|it| &it.previous_output.txid);
-        paid.any(|hash| known.contains(&first_bytes(hash)))
-            || spent.any(|txid| known.contains(&first_bytes(txid.as_bytes())))
+        paid.any(|hash| known.contains(first_bytes(hash)))
+            || spent.any(|txid| known.contains(first_bytes(txid.as_bytes())))
     }
 }
 
+/// The first eight bytes of a hash, in the order of hashes.
 fn first_bytes(hash: &[u8]) -> u64 {
     let bytes = hash.first_chunk().expect("hashes have 20 or 32 bytes");
-    u64::from_le_bytes(*bytes)
+    u64::from_be_bytes(*bytes)
+}
+
+/// First bytes of hashes: most of them in order, which takes the least memory, and the others, until they are so many
+/// that they are worth being put in order too.
+#[derive(Debug, Default)]
+struct Prefixes {
+    ordered: Vec<u64>,
+    recent: HashSet<u64, BuildHasherDefault<FirstBytes>>,
+}
+
+/// The least number of recent ones that is worth it.
+const MANY: usize = 4096;
+
+impl Prefixes {
+    fn add(&mut self, prefix: u64) {
+        // A store lists hashes in order.
+        if self.ordered.last().is_none_or(|last| *last < prefix) {
+            self.ordered.push(prefix);
+        } else if self.ordered.binary_search(&prefix).is_err() {
+            self.recent.insert(prefix);
+        }
+        if self.recent.len() > MANY.max(self.ordered.len() / 8) {
+            self.ordered.extend(self.recent.drain());
+            self.ordered.sort_unstable();
+        }
+    }
+
+    fn contains(&self, prefix: u64) -> bool {
+        self.recent.contains(&prefix) || self.ordered.binary_search(&prefix).is_ok()
+    }
 }
 
 /// A hash needs no hashing.
@@ -70,6 +103,23 @@ mod tests {
     use bsv_tx::{OutPoint, Script, TxIn, TxOut, Txid};
 
     use super::*;
+
+    #[test]
+    fn prefixes_are_found_in_whatever_order_they_came() {
+        let mut known = Prefixes::default();
+        // A permutation of the even numbers.
+        let prefix = |number: u64| 2 * (number * 7_919 % 50_021);
+        for number in 0..50_021 {
+            known.add(prefix(number));
+            known.add(prefix(number / 2));
+        }
+        assert!(known.recent.len() <= MANY.max(known.ordered.len() / 8));
+        assert!(known.ordered.is_sorted_by(|a, b| a < b), "each is there once");
+        assert_eq!(known.ordered.len() + known.recent.len(), 50_021);
+        for number in 0..50_021 {
+            assert!(known.contains(prefix(number)) && !known.contains(prefix(number) + 1));
+        }
+    }
 
     #[test]
     fn what_pays_or_spends_what_is_watched_concerns_the_wallet() {

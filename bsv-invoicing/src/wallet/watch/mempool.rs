@@ -15,6 +15,8 @@ impl<S: WalletStore> Wallet<S> {
     pub async fn watch_mempool(&self) -> Result<Watched, Error> {
         let node = &self.node()?.following;
         self.check_caught_up().await?;
+        // What the mempool has is read once: all that is to be watched must be known then.
+        self.watch_backlog().await?;
         self.load_filter().await?;
         let address = match &self.settings.transaction_feed {
             Some(address) => FeedAddress::At(address.clone()),
@@ -26,13 +28,13 @@ impl<S: WalletStore> Wallet<S> {
         };
         let feed = TransactionFeed::connect(&address).await;
         let mut feed = feed.map_err(|error| Error::NetworkAway(error.to_string()))?;
-        // What comes meanwhile waits in the connection.
         self.read_mempool(node).await?;
         loop {
             match feed.next().await {
                 Ok(Published::Transaction(transaction)) => {
                     self.notice_in_mempool(node, *transaction).await?;
                 }
+                Ok(Published::Begun) => self.read_mempool(node).await?,
                 Ok(Published::Gap) => {
                     tracing::warn!("notifications of the node were lost: reading its mempool");
                     self.read_mempool(node).await?;

@@ -1,5 +1,6 @@
 use bsv_minerid::{
-    Announcement, Identity, IdentityRecord, MinerContact, MinerInfoRecord, Protocol, Vctx, VctxView,
+    Announcement, BlockRef, Exposure, Identity, MinerContact, MinerIds, MinerInfoRecord, Protocol,
+    Sighted, Sighting, Unseen, Vctx, VctxView,
 };
 use serde_json::{Value, json};
 
@@ -17,17 +18,32 @@ pub(in crate::control) fn describe(identity: &Identity) -> Value {
         "minerId": record.current_key().public_key.to_string(),
         "minerIds": keys,
         "minerContact": contact_json(&record.contact()),
+        "exposure": match record.exposure {
+            Exposure::Kept => "kept",
+            Exposure::HandedOut => "handedOut",
+            Exposure::Known => "known",
+        },
+        "stale": identity.is_stale(),
+        "announced": record.announcements().into_iter().map(announcement).collect::<Vec<_>>(),
+        "seenIn": record.sightings.recent.iter().map(sighting_json).collect::<Vec<_>>(),
     });
+    if let Some(Unseen { since, blocks, own_blocks }) = &record.sightings.unseen {
+        let unseen = json!({ "sinceHeight": since, "blocks": blocks, "ownBlocks": own_blocks });
+        description["unseen"] = unseen;
+    }
     match &record.protocol {
         Protocol::Vctx(vctx) => description["vctx"] = vctx_json(vctx),
         Protocol::MinerInfo(miner_info) => {
-            let announced = record.announcements();
             description["prevMinerId"] = json!(record.previous_key().public_key.to_string());
-            description["announced"] = announced.iter().map(|what| announcement(*what)).collect();
             describe_miner_info(&mut description, miner_info);
         }
     }
     description
+}
+
+/// The identities that cannot be used.
+pub(in crate::control) fn describe_broken(ids: &MinerIds) -> impl Iterator<Item = Value> {
+    ids.broken().map(|(alias, reason)| json!({ "alias": alias.as_str(), "error": reason }))
 }
 
 fn describe_miner_info(description: &mut Value, record: &MinerInfoRecord) {
@@ -39,6 +55,17 @@ fn describe_miner_info(description: &mut Value, record: &MinerInfoRecord) {
         description["compromisedMinerId"] = json!(revocation.message.compromised.to_string());
         description["revocationTold"] = json!(revocation.is_told);
     }
+}
+
+/// A block that has shown what was announced, and that may still leave the main chain.
+fn sighting_json(sighting: &Sighting) -> Value {
+    let shown = match sighting.sighted {
+        Sighted::Key { .. } => "rotation",
+        Sighted::RevocationKey(_) => "revocationKey",
+        Sighted::Revocation(_) => "revocation",
+    };
+    let BlockRef { height, hash } = sighting.block;
+    json!({ "shown": shown, "height": height, "blockHash": hash.to_string() })
 }
 
 fn announcement(announcement: Announcement) -> &'static str {
@@ -69,23 +96,29 @@ fn vctx_json(vctx: &Vctx) -> Value {
         Vctx::Revoking(outpoint, spending) => json!({
             "state": "revoked",
             "outpoint": outpoint.to_string(),
-            "txid": spending.txid().to_string(),
+            "txid": spending.as_ref().map(|spending| spending.txid().to_string()),
         }),
     }
 }
 
 /// What the operator has to do something about.
-pub(in crate::control) fn alarms(record: &IdentityRecord) -> Vec<&'static str> {
-    match &record.protocol {
-        Protocol::Vctx(vctx) => vctx_alarm(vctx).into_iter().collect(),
-        Protocol::MinerInfo(miner_info) => {
-            let untold = miner_info.revocation.as_ref().filter(|revocation| !revocation.is_told);
-            let alarm = untold.map(|_| {
-                "the node does not know of its revocation: run the command that revoked it again"
-            });
-            alarm.into_iter().collect()
-        }
-    }
+pub(in crate::control) fn alarms(identity: &Identity) -> Vec<&'static str> {
+    let stale = "it is an older copy, of which the node knows more: go on with the newest one";
+    let overdue = "no block was seen to show what it announces, and nodes may refuse it: run bsv-cli \
+                   miner verify with its last block";
+    let record = identity.record();
+    let alarm = match &record.protocol {
+        Protocol::Vctx(vctx) => vctx_alarm(vctx),
+        Protocol::MinerInfo(miner_info) => miner_info_alarm(miner_info),
+    };
+    let is_overdue = record.sightings.unseen.is_some_and(|unseen| unseen.is_overdue());
+    let alarms = [identity.is_stale().then_some(stale), is_overdue.then_some(overdue), alarm];
+    alarms.into_iter().flatten().collect()
+}
+
+fn miner_info_alarm(record: &MinerInfoRecord) -> Option<&'static str> {
+    let untold = record.revocation.filter(|revocation| !revocation.is_told && !record.is_closed);
+    untold.map(|_| "the node does not know of its revocation: the server tells it when it answers")
 }
 
 fn vctx_alarm(vctx: &Vctx) -> Option<&'static str> {
@@ -100,6 +133,9 @@ fn vctx_alarm(vctx: &Vctx) -> Option<&'static str> {
             }
             _ => None,
         },
-        Vctx::Revoking(..) => None,
+        Vctx::Revoking(_, None) => Some(
+            "its VCTx is not spent, which would revoke it: the server does when the node answers",
+        ),
+        Vctx::Revoking(_, Some(_)) => None,
     }
 }

@@ -10,7 +10,7 @@ use bsv_invoicing::{
 };
 use bsv_store::{DatabaseOptions, DirLock, Keystore, PlainKeys};
 use bsv_tests::Site;
-use bsv_tx::{MerkleBranch, Network, OutPoint, Script, Transaction, TxIn, TxOut, Txid};
+use bsv_tx::{MerkleTree, Network, OutPoint, Script, Transaction, TxIn, TxOut, Txid};
 use tokio::task::JoinSet;
 
 use super::node::{FILLED_HEIGHT, HANGING, YesNode, header};
@@ -63,7 +63,7 @@ pub(crate) fn fill(node: &YesNode, coins: u64, payments: usize) -> Filled {
     Filled { site, payments, hanging }
 }
 
-async fn open(dir: &std::path::Path) -> Arc<Wallet> {
+pub(crate) async fn open(dir: &std::path::Path) -> Arc<Wallet> {
     let keystore = Keystore::open(&dir.join("keystore"), None, PlainKeys::Allowed, "load");
     let lock = DirLock::acquire(dir, "load").unwrap();
     let store = RedbWalletStore::open(lock, DatabaseOptions::default()).unwrap();
@@ -72,7 +72,11 @@ async fn open(dir: &std::path::Path) -> Arc<Wallet> {
 }
 
 /// Creates invoices, and answers their ids.
-async fn create_all(wallet: &Arc<Wallet>, draft: &InvoiceDraft, count: u64) -> Vec<String> {
+pub(crate) async fn create_all(
+    wallet: &Arc<Wallet>,
+    draft: &InvoiceDraft,
+    count: u64,
+) -> Vec<String> {
     let mut callers = JoinSet::new();
     for caller in 0..CALLERS {
         let share = count / CALLERS + u64::from(caller < count % CALLERS);
@@ -121,7 +125,7 @@ async fn pay_share(store: Arc<RedbWalletStore>, caller: u64, count: u64) {
 fn proof(txid: Txid) -> Proof {
     let hash = header(FILLED_HEIGHT).block_hash();
     let block = BlockPlace { hash, height: FILLED_HEIGHT };
-    Proof { block, branch: MerkleBranch::of_transaction(&[txid], 0).unwrap() }
+    Proof { block, branch: MerkleTree::of(&[txid]).branch(0).unwrap() }
 }
 
 /// The request that pays an invoice.

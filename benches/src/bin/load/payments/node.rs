@@ -6,17 +6,12 @@ use std::time::Duration;
 
 use bsv_tx::{BlockHash, BlockHeader, MerkleRoot, Transaction};
 use bytes::Bytes;
-use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper::{Request, Response};
-use hyper_util::rt::TokioIo;
-use serde::Deserialize;
-use serde_json::value::RawValue;
-use serde_json::{Value, json};
-use tokio::net::TcpListener;
+use serde_json::Value;
 use tokio::time::sleep;
+
+use crate::rpc::{
+    self, Call, MEMPOOL_ENTRY, NOT_FOUND, SETTINGS, chain_info, header_info, transaction_info,
+};
 
 /// A transaction of this lock time is not answered until told.
 pub(super) const HANGING: u32 = 7;
@@ -32,31 +27,14 @@ pub(crate) struct YesNode {
     let_go: Arc<AtomicBool>,
 }
 
-#[derive(Deserialize)]
-struct Call<'a> {
-    #[serde(borrow)]
-    id: &'a RawValue,
-    method: String,
-    #[serde(borrow)]
-    params: &'a RawValue,
-}
-
 impl YesNode {
     /// Starts one on a thread of this process.
     pub(crate) fn start() -> Self {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        listener.set_nonblocking(true).unwrap();
-        let port = listener.local_addr().unwrap().port();
         let [hanging, let_go] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
         let flags = (Arc::clone(&hanging), Arc::clone(&let_go));
-        thread::spawn(move || {
-            let runtime =
-                tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-            runtime
-                .block_on(async { serve(TcpListener::from_std(listener).unwrap(), flags).await });
-        });
-        let settings = json!({
-            "rpcHost": "127.0.0.1", "rpcPort": port, "rpcUser": "load", "rpcPassword": "load",
+        let settings = rpc::start(move |body: Bytes| {
+            let flags = flags.clone();
+            async move { Bytes::from(answer(&body, &flags).await) }
         });
         Self { settings, hanging, let_go }
     }
@@ -91,23 +69,6 @@ pub(super) fn header(height: u32) -> BlockHeader {
 
 type Flags = (Arc<AtomicBool>, Arc<AtomicBool>);
 
-async fn serve(listener: TcpListener, flags: Flags) {
-    loop {
-        let (stream, _) = listener.accept().await.unwrap();
-        stream.set_nodelay(true).unwrap();
-        let flags = flags.clone();
-        let service = service_fn(move |request: Request<Incoming>| {
-            let flags = flags.clone();
-            async move {
-                let body = request.into_body().collect().await?.to_bytes();
-                let answer = answer(&body, &flags).await;
-                Ok::<_, hyper::Error>(Response::new(Full::new(Bytes::from(answer))))
-            }
-        });
-        tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
-    }
-}
-
 async fn answer(body: &[u8], flags: &Flags) -> String {
     if body.starts_with(b"[") {
         let calls: Vec<Call<'_>> = serde_json::from_slice(body).unwrap();
@@ -138,32 +99,22 @@ async fn answer_call(call: &Call<'_>, (hanging, let_go): &Flags) -> String {
             }
             format!("\"{}\"", transaction.txid())
         }
-        // One for all, with a fee that is enough for any.
-        "getmempoolentry" => r#"{"fee":0.01000000,"size":226,"depends":[]}"#.to_owned(),
-        "getsettings" => r#"{"minminingtxfee":0.00000001,"maxtxsizepolicy":10000000,"datacarriersize":4294967295,"datacarrier":true,"minconsolidationfactor":20,"maxconsolidationinputscriptsize":150,"minconfconsolidationinput":6}"#.to_owned(),
-        "getblockchaininfo" => {
-            let hash = header(TIP_HEIGHT).block_hash();
-            format!(r#"{{"blocks":{TIP_HEIGHT},"bestblockhash":"{hash}","mediantime":{TIME}}}"#)
-        }
+        "getmempoolentry" => MEMPOOL_ENTRY.to_owned(),
+        "getsettings" => SETTINGS.to_owned(),
+        "activezmqnotifications" | "getrawmempool" => "[]".to_owned(),
+        "getblockchaininfo" => chain_info(TIP_HEIGHT, &header(TIP_HEIGHT)),
         "getblockheader" => {
             let (hash, _): (String, bool) = serde_json::from_str(params).unwrap();
             let is_it = |height: &u32| header(*height).block_hash().to_string() == hash;
             let height = [FILLED_HEIGHT, TIP_HEIGHT].into_iter().find(is_it).unwrap();
-            let BlockHeader { version, previous_block, merkle_root, time, bits, nonce } =
-                header(height);
-            let confirmations = TIP_HEIGHT - height + 1;
-            format!(
-                r#"{{"height":{height},"confirmations":{confirmations},"version":{version},"previousblockhash":"{previous_block}","merkleroot":"{merkle_root}","time":{time},"bits":"{bits:08x}","nonce":{nonce}}}"#
-            )
+            header_info(height, TIP_HEIGHT, &header(height))
         }
         "getrawtransaction" => {
             let (txid, _): (String, bool) = serde_json::from_str(params).unwrap();
-            if txid == "00".repeat(32) {
-                let error = r#"{"code":-5,"message":"No such mempool or blockchain transaction"}"#;
-                return format!(r#"{{"result":null,"error":{error},"id":{id}}}"#);
+            match transaction_info(&txid) {
+                Some(info) => info,
+                None => return format!(r#"{{"result":null,"error":{NOT_FOUND},"id":{id}}}"#),
             }
-            // All is in the mempool, where there is nothing to prove.
-            format!(r#"{{"txid":"{txid}"}}"#)
         }
         method => panic!("the wallet does not need {method} here"),
     };

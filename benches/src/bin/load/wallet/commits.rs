@@ -24,12 +24,17 @@ impl BareCommits {
     pub(crate) fn rate(&mut self, duration: Duration) -> f64 {
         let (first, started) = (self.next, Instant::now());
         while started.elapsed() < duration {
-            let mut transaction = self.database.begin_write().unwrap();
-            transaction.set_quick_repair(true);
-            transaction.open_table(ROWS).unwrap().insert(self.next, [7; 200].as_slice()).unwrap();
-            transaction.commit().unwrap();
-            self.next += 1;
+            self.commit();
         }
         (self.next - first) as f64 / started.elapsed().as_secs_f64()
+    }
+
+    /// Commits one row.
+    pub(crate) fn commit(&mut self) {
+        let mut transaction = self.database.begin_write().unwrap();
+        transaction.set_quick_repair(true);
+        transaction.open_table(ROWS).unwrap().insert(self.next, [7; 200].as_slice()).unwrap();
+        transaction.commit().unwrap();
+        self.next += 1;
     }
 }

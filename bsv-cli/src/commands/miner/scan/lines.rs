@@ -1,16 +1,22 @@
-use bsv_minerid::{Entry, Event, Ledger, Outcome, Report, Verdict};
+use bsv_minerid::{Entry, Event, Ledger, Outcome, Refusal, Report, Reputation, Verdict};
 use bsv_tx::PublicKey;
 use serde_json::{Value, json};
 
-use super::progress::Seen;
+use super::progress::{Progress, Seen};
 use crate::context::Context;
 use crate::output::printable;
 
-/// What a block has come to.
-pub(super) fn block(seen: Seen, report: &Report, entry: &Entry, is_json: bool) -> String {
+/// What a block has come to in a scan that has begun at the height `from`.
+pub(super) fn block(
+    seen: Seen,
+    from: u32,
+    report: &Report,
+    entry: &Entry,
+    is_json: bool,
+) -> String {
     let failing = failing(report);
     if is_json {
-        return block_json(seen, report, entry, &failing);
+        return block_json(seen, from, report, entry, &failing);
     }
     let Seen { height, hash } = seen;
     let mut text = format!("{height:>8}  {hash}  {}", in_words(&entry.event));
@@ -27,7 +33,7 @@ pub(super) fn block(seen: Seen, report: &Report, entry: &Entry, is_json: bool) -
         text.push_str(&format!("  new revocation key {}", roll.current));
     }
     match &entry.event {
-        Event::Refused(refusal) => text.push_str(&format!(": {refusal}")),
+        Event::Refused(refusal) => text.push_str(&format!(": {}", why_refused(refusal, from))),
         Event::RevokedPartially { revoked, .. } | Event::RevokedCompletely { revoked } => {
             text.push_str(&format!("  revoked: {}", list(revoked)));
         }
@@ -40,7 +46,7 @@ pub(super) fn block(seen: Seen, report: &Report, entry: &Entry, is_json: bool) -
     text
 }
 
-fn block_json(seen: Seen, report: &Report, entry: &Entry, failing: &[&str]) -> String {
+fn block_json(seen: Seen, from: u32, report: &Report, entry: &Entry, failing: &[&str]) -> String {
     let claim = report.claim();
     let revoked = match &entry.event {
         Event::RevokedPartially { revoked, .. } | Event::RevokedCompletely { revoked } => {
@@ -49,7 +55,7 @@ fn block_json(seen: Seen, report: &Report, entry: &Entry, failing: &[&str]) -> S
         _ => Vec::new(),
     };
     let refusal = match &entry.event {
-        Event::Refused(refusal) => Some(refusal.to_string()),
+        Event::Refused(refusal) => Some(why_refused(refusal, from)),
         _ => None,
     };
     let line = json!({
@@ -84,22 +90,41 @@ pub(super) fn reorganisation(orphans: &[Seen], is_json: bool) -> String {
     format!("The chain has changed: {} blocks from height {first} on have left it\n", orphans.len())
 }
 
-/// Who the miners are, and what has become of their miner ids.
-pub(super) fn summary(ledger: &Ledger, context: &Context) -> String {
+fn why_refused(refusal: &Refusal, from: u32) -> String {
+    match refusal {
+        Refusal::UnknownPrevious(miner_id) if from > 1 => {
+            format!("miner id {miner_id} was not seen since height {from}, where the scan began")
+        }
+        _ => refusal.to_string(),
+    }
+}
+
+/// Who the miners are, how many of the last blocks are theirs, and what has become of their miner ids.
+pub(super) fn summary(progress: &Progress, context: &Context) -> String {
+    let Progress { ledger, from, .. } = progress;
+    let miners = 0..ledger.miners().len();
     if context.is_json {
-        let miners: Vec<_> =
-            (0..ledger.miners().len()).map(|miner| of_miner(ledger, miner)).collect();
-        return format!("{}\n", json!({ "miners": miners }));
+        let summary = json!({
+            "from": from,
+            "reputationBlocks": Reputation::BLOCKS,
+            "miners": miners.map(|miner| of_miner(ledger, miner)).collect::<Vec<_>>(),
+        });
+        return format!("{summary}\n");
     }
     if ledger.miners().is_empty() {
         return "No miner has an identity\n".to_owned();
     }
-    let mut table = context.table(&["miner", "name", "miner id", "state", "since height"]);
-    for miner in 0..ledger.miners().len() {
+    let mut table =
+        context.table(&["miner", "recent blocks", "name", "miner id", "state", "since height"]);
+    for miner in miners {
         for (place, key) in ledger.keys_of(miner).into_iter().enumerate() {
-            let number = if place == 0 { (miner + 1).to_string() } else { String::new() };
+            let [number, recent] = match place {
+                0 => [(miner + 1).to_string(), recent_blocks(ledger.reputation(miner))],
+                _ => [String::new(), String::new()],
+            };
             table.add([
                 number,
+                recent,
                 printable(key.name.as_deref().unwrap_or_default()),
                 key.miner_id.to_string(),
                 key.state.name().to_owned(),
@@ -107,11 +132,23 @@ pub(super) fn summary(ledger: &Ledger, context: &Context) -> String {
             ]);
         }
     }
-    table.to_string()
+    let mut text = table.to_string();
+    if *from > 1 {
+        text.push_str(&format!(
+            "The scan began at height {from}: miner ids and revocations from before are not known\n"
+        ));
+    }
+    text
+}
+
+fn recent_blocks(Reputation { blocks, is_complete }: Reputation) -> String {
+    let at_least = if is_complete { "" } else { "at least " };
+    format!("{at_least}{blocks}/{}", Reputation::BLOCKS)
 }
 
 fn of_miner(ledger: &Ledger, number: usize) -> Value {
     let miner = &ledger.miners()[number];
+    let Reputation { blocks, is_complete } = ledger.reputation(number);
     let keys: Vec<_> = ledger
         .keys_of(number)
         .into_iter()
@@ -133,6 +170,8 @@ fn of_miner(ledger: &Ledger, number: usize) -> Value {
         "miner": number + 1,
         "firstBlock": miner.first_block.to_string(),
         "latestBlock": miner.last_block.to_string(),
+        "recentBlocks": blocks,
+        "recentBlocksComplete": is_complete,
         "minerIds": keys,
     })
 }

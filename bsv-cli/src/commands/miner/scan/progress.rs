@@ -15,7 +15,7 @@ use super::error::ScanError;
 pub(super) const MOST_RECENT: usize = 1000;
 
 /// The form of the file; another one is not read.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// What was seen so far.
 #[derive(Debug, Serialize, Deserialize)]

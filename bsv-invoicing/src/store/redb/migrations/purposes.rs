@@ -5,7 +5,7 @@ use bsv_store::StoreError;
 use redb::{ReadableTable, TableDefinition, WriteTransaction};
 
 use super::super::rows::create_tables;
-use super::tables::{INVOICES, OF_STRANGERS, OUTGOING_6, SPENDABLE};
+use super::tables::{INVOICES, OF_STRANGERS, OUTGOING_6, SPENDABLE, TRANSACTIONS};
 
 /// The same with a purpose (kind, number, text) where the URL was, and with an expiry that may be missing.
 type OutgoingRow = (
@@ -29,6 +29,8 @@ const INVOICES_BY_REFERENCE: TableDefinition<'_, (&str, u64), ()> =
     TableDefinition::new("invoices by reference");
 
 const PAYS_URL: u8 = 1;
+/// The purpose of what was found in the chain.
+const FOUND: u8 = 4;
 
 pub(super) fn give_payments_purposes(transaction: &WriteTransaction) -> Result<(), StoreError> {
     create_tables(transaction)?;
@@ -45,14 +47,17 @@ pub(super) fn give_payments_purposes(transaction: &WriteTransaction) -> Result<(
         )?;
     }
     drop(moved);
+    let transactions = transaction.open_table(TRANSACTIONS)?;
     let mut ordered = transaction.open_table(SPENDABLE_BY_AMOUNT)?;
     for row in transaction.open_table(SPENDABLE)?.iter()? {
         let (key, satoshis) = row?;
         let (bucket, maker, vout) = key.value();
-        let is_strangers = u8::from(bucket >= OF_STRANGERS);
+        let row = transactions.get(maker)?.map(|row| row.value());
+        let is_unconfirmed_find = row.is_some_and(|row| row.1 == FOUND && row.6.is_none());
+        let is_strangers = u8::from(bucket >= OF_STRANGERS || is_unconfirmed_find);
         ordered.insert((is_strangers, satoshis.value(), maker, vout), ())?;
     }
-    drop(ordered);
+    drop((ordered, transactions));
     transaction.delete_table(OUTGOING_6)?;
     transaction.delete_table(SPENDABLE)?;
     Ok(())

@@ -36,6 +36,8 @@ pub(super) const RECEIPTS: TableDefinition<'_, (u64, u32), ReceiptRow> =
 pub(super) const FIGURES_6: TableDefinition<'_, (), [u64; 11]> =
     TableDefinition::new("all figures");
 pub(super) const SETTLED: u8 = 2;
+/// The states whose receipts count since version 6: seen or mined, and contested.
+pub(super) const COUNTING: [u8; 3] = [SETTLED, 7, 8];
 pub(super) const CHANGE: u8 = 1;
 /// What a bucket's number is raised by where its coins are the unconfirmed ones of strangers.
 pub(super) const OF_STRANGERS: u8 = 64;

@@ -7,7 +7,7 @@ use redb::{ReadableTable, TableDefinition, WriteTransaction};
 
 use super::super::kinds::WAS_SEEN;
 use super::super::rows::create_tables;
-use super::tables::{CHANGE, FIGURES_6, INVOICES, RECEIPTS, SETTLED, TRANSACTIONS};
+use super::tables::{CHANGE, COUNTING, FIGURES_6, INVOICES, RECEIPTS, SETTLED, TRANSACTIONS};
 
 const ACCOUNTS: TableDefinition<'_, u32, (u64, u64)> = TableDefinition::new("accounts");
 const TRANSACTION_NUMBERS: TableDefinition<'_, ([u8; 32], u64), ()> =
@@ -22,8 +22,6 @@ const RESCAN: TableDefinition<'_, (), (bool, u64)> = TableDefinition::new("resca
 
 const RECEIVE: u8 = 0;
 const USER: u8 = 2;
-/// The states whose receipts count: seen or mined, and contested.
-const COUNTING: [u8; 3] = [SETTLED, 7, 8];
 /// How many keys of an earlier account may have been given out after the backup from which it was restored.
 const UNKNOWN_KEYS: u64 = 100_000;
 const UNKNOWN_CHANGE_KEYS: u64 = 1_000;
@@ -32,7 +30,7 @@ const UNKNOWN_CHANGE_KEYS: u64 = 1_000;
 pub(super) fn watch_scripts(transaction: &WriteTransaction) -> Result<(), StoreError> {
     create_tables(transaction)?;
     number_transactions(transaction)?;
-    let accounts = accounts_of_version_6(transaction)?;
+    let accounts = accounts_with_keys(transaction)?;
     sum_what_was_received(transaction, &accounts)?;
     put_keys_in_backlog(transaction, &accounts)?;
     if let Some(row) = transaction.open_table(INVOICES)?.first()? {
@@ -52,7 +50,7 @@ fn number_transactions(transaction: &WriteTransaction) -> Result<(), StoreError>
 }
 
 /// An account of which keys were given out.
-struct AccountOfVersion6 {
+pub(super) struct AccountWithKeys {
     number: u32,
     last_invoice_before: u64,
     last_invoice: u64,
@@ -62,9 +60,18 @@ struct AccountOfVersion6 {
     last_change: Option<u64>,
 }
 
-fn accounts_of_version_6(
+impl AccountWithKeys {
+    /// The number of the invoice that a key (account, chain, index) of this account is for.
+    pub(super) fn invoice_of(&self, (account, chain, index): (u32, u8, u32)) -> Option<u64> {
+        let number = self.last_invoice_before + u64::from(index);
+        let is_invoices = (account, chain) == (self.number, RECEIVE) && number <= self.last_invoice;
+        is_invoices.then_some(number)
+    }
+}
+
+pub(super) fn accounts_with_keys(
     transaction: &WriteTransaction,
-) -> Result<Vec<AccountOfVersion6>, StoreError> {
+) -> Result<Vec<AccountWithKeys>, StoreError> {
     let figures = transaction.open_table(FIGURES_6)?.get(())?.map_or([0; 11], |row| row.value());
     let [last_invoice, last_user, _, _, _, _, last_change, ..] = figures;
     let mut starts = vec![(0, (0, 0))];
@@ -75,7 +82,7 @@ fn accounts_of_version_6(
     let mut accounts = Vec::new();
     for (place, (number, (last_invoice_before, last_user_before))) in starts.iter().enumerate() {
         let next = starts.get(place + 1);
-        accounts.push(AccountOfVersion6 {
+        accounts.push(AccountWithKeys {
             number: *number,
             last_invoice_before: *last_invoice_before,
             last_invoice: next.map_or(last_invoice, |(_, start)| start.0),
@@ -89,7 +96,7 @@ fn accounts_of_version_6(
 
 fn sum_what_was_received(
     transaction: &WriteTransaction,
-    accounts: &[AccountOfVersion6],
+    accounts: &[AccountWithKeys],
 ) -> Result<(), StoreError> {
     let transactions = transaction.open_table(TRANSACTIONS)?;
     let invoices = transaction.open_table(INVOICES)?;
@@ -97,13 +104,9 @@ fn sum_what_was_received(
     for row in transaction.open_table(RECEIPTS)?.iter()? {
         let (key, row) = row?;
         let (satoshis, account, chain, index, _) = row.value();
-        let account = accounts.iter().find(|it| it.number == account && chain == RECEIVE);
-        let Some(account) = account else { continue };
-        let invoice = account.last_invoice_before + u64::from(index);
-        let expires_at = invoices.get(invoice)?.map(|row| row.value().3);
-        let Some(expires_at) = expires_at.filter(|_| invoice <= account.last_invoice) else {
-            continue;
-        };
+        let invoice = accounts.iter().find_map(|it| it.invoice_of((account, chain, index)));
+        let Some(invoice) = invoice else { continue };
+        let Some(expires_at) = invoices.get(invoice)?.map(|row| row.value().3) else { continue };
         let maker = transactions.get(key.value().0)?.map(|row| row.value());
         let Some((_, _, _, state, _, came_at, block)) =
             maker.filter(|row| COUNTING.contains(&(row.3 & !WAS_SEEN)))
@@ -121,7 +124,7 @@ fn sum_what_was_received(
 
 fn put_keys_in_backlog(
     transaction: &WriteTransaction,
-    accounts: &[AccountOfVersion6],
+    accounts: &[AccountWithKeys],
 ) -> Result<(), StoreError> {
     let mut last_change = HashMap::new();
     for row in transaction.open_table(RECEIPTS)?.iter()? {

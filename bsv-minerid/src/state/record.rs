@@ -1,10 +1,11 @@
-use bsv_tx::{OutPoint, Transaction};
-
 use crate::alias::Alias;
 use crate::json::CanonicalJson;
 use crate::json_object::MinerContact;
 use crate::operator_members::{CONTACT, OperatorMembers};
-use crate::store::{KeyRecord, MinerInfoRecord, Vctx, VctxView};
+use crate::state::key::KeyRecord;
+use crate::state::miner_info::MinerInfoRecord;
+use crate::state::sightings::Sightings;
+use crate::state::vctx::Vctx;
 
 /// What is stored of an identity. Private keys are not: they lie in the keystore.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,12 +15,33 @@ pub struct IdentityRecord {
     /// Whether a document has been handed out since the last rotation, roll of the revocation key,
     /// or revocation.
     pub handed_out: bool,
+    /// The number of the key that documents of generation 0.2 name as the previous one, if that is not the key before
+    /// the current one.
+    pub vouching: Option<u32>,
+    /// Whether anybody else can know the identity.
+    pub exposure: Exposure,
+    /// What blocks have shown of it.
+    pub sightings: Sightings,
     /// Whether the identity signs any digest that it is asked to sign, besides documents.
     pub blind_signing: bool,
+    /// Whether the identity is deleted. The record stays, so that its alias is not given to another: that would take
+    /// up keys that are revoked.
+    pub is_deleted: bool,
     /// What the operator adds to documents. Generation 0.2 has room for `minerContact` alone.
     pub operator: OperatorMembers,
     /// What else there is, which depends on the generation of the protocol.
     pub protocol: Protocol,
+}
+
+/// Whether anybody else can know an identity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exposure {
+    /// No document of it was handed out.
+    Kept,
+    /// Documents were handed out, and no node was seen to know one of its keys.
+    HandedOut,
+    /// A node knows it, or may.
+    Known,
 }
 
 /// The generation of the protocol that an identity is of, and what is stored for it.
@@ -47,7 +69,11 @@ impl IdentityRecord {
         Self {
             keys: vec![key],
             handed_out: true,
+            vouching: None,
+            exposure: Exposure::Kept,
+            sightings: Sightings::of(key.number),
             blind_signing: true,
+            is_deleted: false,
             operator: OperatorMembers::default(),
             protocol,
         }
@@ -81,16 +107,25 @@ impl IdentityRecord {
     }
 
     /// The key that documents name as the previous one. In generation 0.2 it is the key before the
-    /// current one, if there is one; in 1.0 the last that was seen in a block, which is the current
-    /// one once that was.
+    /// current one, if there is one that others can know; in 1.0 the last that was seen in a block, which is the
+    /// current one once that was.
     pub fn previous_key(&self) -> &KeyRecord {
-        let previous = match &self.protocol {
-            Protocol::Vctx(_) => self.keys.iter().rev().nth(1),
-            Protocol::MinerInfo(record) => {
-                self.keys.iter().find(|key| key.number == record.acknowledged)
-            }
+        let numbered = |number| self.keys.iter().find(|key| key.number == number);
+        let previous = match (&self.protocol, self.vouching) {
+            (Protocol::MinerInfo(_), _) => numbered(self.sightings.acknowledged),
+            (Protocol::Vctx(_), Some(vouching)) => numbered(vouching),
+            (Protocol::Vctx(_), None) => self.keys.iter().rev().nth(1),
         };
         previous.unwrap_or(self.current_key())
+    }
+
+    /// Whether the identity is revoked for good, so that it makes no documents.
+    pub fn is_closed(&self) -> bool {
+        match &self.protocol {
+            Protocol::Vctx(Vctx::Recorded(_, view)) => view.is_spent,
+            Protocol::Vctx(vctx) => matches!(vctx, Vctx::Revoking(..)),
+            Protocol::MinerInfo(record) => record.is_closed,
+        }
     }
 
     /// The greatest number that a key has.
@@ -115,74 +150,5 @@ impl IdentityRecord {
         let numbers = self.keys.iter().map(|key| key.number);
         let names = numbers.map(|number| Self::key_name(alias, number));
         names.chain(of_vctx.map(|_| Self::vctx_key_name(alias))).collect()
-    }
-
-    /// The changes below answer why they cannot be made from this state.
-    pub(super) fn rotate(&mut self, from: u32, key: KeyRecord) -> Result<(), &'static str> {
-        if self.current_key().number != from {
-            return Err("its key was rotated");
-        }
-        self.keys.push(key);
-        self.handed_out = false;
-        Ok(())
-    }
-
-    pub(super) fn await_vctx_funding(&mut self) -> Result<(), &'static str> {
-        match self.vctx_mut()? {
-            vctx @ (Vctx::None | Vctx::AwaitingFunds) => *vctx = Vctx::AwaitingFunds,
-            _ => return Err("its VCTx is made already"),
-        }
-        Ok(())
-    }
-
-    pub(super) fn begin_vctx(&mut self, transaction: &Transaction) -> Result<(), &'static str> {
-        match self.vctx_mut()? {
-            vctx @ Vctx::AwaitingFunds => *vctx = Vctx::Broadcasting(transaction.clone()),
-            _ => return Err("its VCTx does not wait for funds"),
-        }
-        Ok(())
-    }
-
-    pub(super) fn abandon_vctx(&mut self) -> Result<(), &'static str> {
-        match self.vctx_mut()? {
-            vctx @ Vctx::Broadcasting(_) => *vctx = Vctx::AwaitingFunds,
-            _ => return Err("its VCTx is not being broadcast"),
-        }
-        Ok(())
-    }
-
-    pub(super) fn record_vctx(&mut self, outpoint: OutPoint) -> Result<(), &'static str> {
-        match self.vctx_mut()? {
-            Vctx::Recorded(recorded, _) if *recorded == outpoint => {}
-            Vctx::Recorded(..) => return Err("it has another VCTx"),
-            Vctx::Revoking(..) => return Err("its VCTx is being spent"),
-            vctx => *vctx = Vctx::Recorded(outpoint, VctxView::default()),
-        }
-        Ok(())
-    }
-
-    pub(super) fn revoke_vctx(&mut self, spending: &Transaction) -> Result<(), &'static str> {
-        let vctx = self.vctx_mut()?;
-        let Vctx::Recorded(outpoint, _) = *vctx else {
-            return Err("it has no VCTx that can be spent");
-        };
-        *vctx = Vctx::Revoking(outpoint, spending.clone());
-        Ok(())
-    }
-
-    pub(super) fn note_vctx_view(&mut self, seen: OutPoint, seen_view: VctxView) {
-        match &mut self.protocol {
-            Protocol::Vctx(Vctx::Recorded(outpoint, view)) if *outpoint == seen => {
-                *view = seen_view;
-            }
-            _ => {}
-        }
-    }
-
-    fn vctx_mut(&mut self) -> Result<&mut Vctx, &'static str> {
-        match &mut self.protocol {
-            Protocol::Vctx(vctx) => Ok(vctx),
-            Protocol::MinerInfo(_) => Err("it is of protocol 1.0"),
-        }
     }
 }

@@ -11,8 +11,62 @@ pub enum Vctx {
     Broadcasting(Transaction),
     /// It is on the network.
     Recorded(OutPoint, VctxView),
-    /// Its owner spends it with this transaction, which may or may not have reached the network.
-    Revoking(OutPoint, Transaction),
+    /// Its owner spends it with this transaction, which may or may not have reached the network. There is none before
+    /// a node has told what the output holds.
+    Revoking(OutPoint, Option<Transaction>),
+}
+
+impl Vctx {
+    pub(super) fn await_funding(&mut self) -> Result<(), &'static str> {
+        match self {
+            Self::None | Self::AwaitingFunds => *self = Self::AwaitingFunds,
+            _ => return Err("its VCTx is made already"),
+        }
+        Ok(())
+    }
+
+    pub(super) fn begin(&mut self, transaction: &Transaction) -> Result<(), &'static str> {
+        match self {
+            Self::AwaitingFunds => *self = Self::Broadcasting(transaction.clone()),
+            _ => return Err("its VCTx does not wait for funds"),
+        }
+        Ok(())
+    }
+
+    pub(super) fn abandon(&mut self) -> Result<(), &'static str> {
+        match self {
+            Self::Broadcasting(_) => *self = Self::AwaitingFunds,
+            _ => return Err("its VCTx is not being broadcast"),
+        }
+        Ok(())
+    }
+
+    pub(super) fn record(&mut self, outpoint: OutPoint) -> Result<(), &'static str> {
+        match self {
+            Self::Recorded(recorded, _) if *recorded == outpoint => {}
+            Self::Recorded(..) => return Err("it has another VCTx"),
+            Self::Revoking(..) => return Err("its VCTx is being spent"),
+            _ => *self = Self::Recorded(outpoint, VctxView::default()),
+        }
+        Ok(())
+    }
+
+    pub(super) fn revoke(&mut self, spending: Option<&Transaction>) -> Result<(), &'static str> {
+        match self {
+            Self::Recorded(outpoint, _) | Self::Revoking(outpoint, None) => {
+                *self = Self::Revoking(*outpoint, spending.cloned());
+            }
+            _ => return Err("it has no VCTx that can be spent"),
+        }
+        Ok(())
+    }
+
+    pub(super) fn note_view(&mut self, seen: OutPoint, seen_view: VctxView) {
+        match self {
+            Self::Recorded(outpoint, view) if *outpoint == seen => *view = seen_view,
+            _ => {}
+        }
+    }
 }
 
 /// What the chain has shown of a validity check output.

@@ -1,18 +1,23 @@
-use bsv_tests::Node;
-use bsv_tests::purse::send;
+//! Chains beside the one that a node follows.
+
 use bsv_tx::{BlockHash, Transaction};
 use serde_json::{Value, json};
 
+use crate::node::Node;
+use crate::purse::send;
+
 /// A node that has built another chain on the same blocks, and is not connected.
-pub(crate) struct Rival {
-    pub(crate) node: Node,
+#[derive(Debug)]
+pub struct Rival {
+    /// The node.
+    pub node: Node,
     /// Up to where both have the same blocks.
     common: u64,
 }
 
 impl Rival {
     /// One that has the same blocks as `node` now, and none of its mempool.
-    pub(crate) fn of(node: &Node) -> Self {
+    pub fn of(node: &Node) -> Self {
         let rival = Self { node: Node::start(), common: height(node) };
         copy(node, &rival.node, 1);
         assert_eq!(tip(&rival.node), tip(node));
@@ -20,25 +25,32 @@ impl Rival {
     }
 
     /// Mines blocks, the first with these transactions.
-    pub(crate) fn mine(&self, transactions: &[&Transaction], blocks: u32) -> Vec<BlockHash> {
+    pub fn mine(&self, transactions: &[&Transaction], blocks: u32) -> Vec<BlockHash> {
         for transaction in transactions {
             send(&self.node, transaction);
         }
         self.node.mine(blocks)
     }
 
+    /// Mines blocks with what its mempool has, until its chain is longer than the one of `node`.
+    pub fn outgrow(&self, node: &Node) {
+        let missing = height(node) + 1 - height(&self.node);
+        self.node.mine(u32::try_from(missing).unwrap());
+    }
+
     /// Shows its chain to `node`, which takes it for the main chain if it is longer.
-    pub(crate) fn show_to(&self, node: &Node) {
+    pub fn show_to(&self, node: &Node) {
         copy(&self.node, node, self.common + 1);
     }
 }
 
 /// The last block of the main chain.
-pub(crate) fn tip(node: &Node) -> Value {
+pub fn tip(node: &Node) -> Value {
     node.call("getbestblockhash", json!([]))
 }
 
-fn height(node: &Node) -> u64 {
+/// How many blocks follow the first one.
+pub fn height(node: &Node) -> u64 {
     node.call("getblockcount", json!([])).as_u64().unwrap()
 }
 
@@ -51,12 +63,12 @@ fn copy(from: &Node, to: &Node, first: u64) {
 }
 
 /// Restarts a node without what was in its mempool.
-pub(crate) fn restart_empty(node: &mut Node) {
+pub fn restart_empty(node: &mut Node) {
     restart_empty_with(node, &[]);
 }
 
 /// Restarts a node with further settings, and without what was in its mempool.
-pub(crate) fn restart_empty_with(node: &mut Node, settings: &[&str]) {
+pub fn restart_empty_with(node: &mut Node, settings: &[&str]) {
     node.stop();
     let _ = std::fs::remove_file(node.directory().join("regtest/mempool.dat"));
     node.restart_with(settings);

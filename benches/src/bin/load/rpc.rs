@@ -1,0 +1,69 @@
+//! What stand-ins for a node have in common.
+
+use std::thread;
+
+use bsv_tx::BlockHeader;
+use bytes::{Buf, Bytes};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+use crate::http::serve;
+
+/// A call of a node.
+#[derive(Deserialize)]
+pub(crate) struct Call<'a> {
+    #[serde(borrow)]
+    pub(crate) id: &'a RawValue,
+    pub(crate) method: String,
+    #[serde(borrow)]
+    pub(crate) params: &'a RawValue,
+}
+
+/// Answers calls on a thread of this process. Gives the settings of a service that makes them.
+pub(crate) fn start<A, F>(answer: A) -> Value
+where
+    A: Fn(Bytes) -> F + Clone + Send + 'static,
+    F: Future<Output: Buf + Send + 'static> + Send + 'static,
+{
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async { serve(TcpListener::from_std(listener).unwrap(), answer).await });
+    });
+    json!({ "rpcHost": "127.0.0.1", "rpcPort": port, "rpcUser": "load", "rpcPassword": "load" })
+}
+
+/// `getsettings`.
+pub(crate) const SETTINGS: &str = r#"{"minminingtxfee":0.00000001,"maxtxsizepolicy":10000000,"datacarriersize":4294967295,"datacarrier":true,"minconsolidationfactor":20,"maxconsolidationinputscriptsize":150,"minconfconsolidationinput":6}"#;
+
+/// `getmempoolentry`: one for all, with a fee that is enough for any.
+pub(crate) const MEMPOOL_ENTRY: &str = r#"{"fee":0.01000000,"size":226,"depends":[]}"#;
+
+/// `getblockchaininfo`, where the last block has this header.
+pub(crate) fn chain_info(height: u32, tip: &BlockHeader) -> String {
+    let (hash, time) = (tip.block_hash(), tip.time);
+    format!(r#"{{"blocks":{height},"bestblockhash":"{hash}","mediantime":{time}}}"#)
+}
+
+/// `getblockheader`, of a block of the main chain.
+pub(crate) fn header_info(height: u32, tip_height: u32, header: &BlockHeader) -> String {
+    let BlockHeader { version, previous_block, merkle_root, time, bits, nonce } = header;
+    let confirmations = tip_height - height + 1;
+    format!(
+        r#"{{"height":{height},"confirmations":{confirmations},"version":{version},"previousblockhash":"{previous_block}","merkleroot":"{merkle_root}","time":{time},"bits":"{bits:08x}","nonce":{nonce}}}"#
+    )
+}
+
+/// `getrawtransaction` with details: all is in the mempool, where there is nothing to prove. `None` of the id
+/// that no transaction has.
+pub(crate) fn transaction_info(txid: &str) -> Option<String> {
+    (txid != "00".repeat(32)).then(|| format!(r#"{{"txid":"{txid}"}}"#))
+}
+
+/// The error that there is no such transaction.
+pub(crate) const NOT_FOUND: &str =
+    r#"{"code":-5,"message":"No such mempool or blockchain transaction"}"#;

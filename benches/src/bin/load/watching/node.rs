@@ -1,0 +1,170 @@
+//! A stand-in for a node whose chain grows.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bsv_tx::{BlockHash, BlockHeader};
+use bytes::buf::Chain;
+use bytes::{Buf, Bytes};
+use serde_json::Value;
+
+use super::traffic::Contents;
+use crate::rpc::{
+    self, Call, MEMPOOL_ENTRY, NOT_FOUND, SETTINGS, chain_info, header_info, transaction_info,
+};
+
+/// Has blocks, and says of every transaction that it is in the mempool.
+pub(super) struct ChainNode {
+    pub(super) settings: Value,
+    address: String,
+    state: Arc<State>,
+}
+
+struct State {
+    /// Where transactions are published.
+    feed: String,
+    blocks: Mutex<Vec<Block>>,
+    /// When a block was asked for first, since there are others.
+    first_read: Mutex<Option<Instant>>,
+    /// Whether the mempool was asked for, which a wallet does once it knows what it watches.
+    is_mempool_read: AtomicBool,
+}
+
+#[derive(Clone)]
+struct Block {
+    header: BlockHeader,
+    contents: Contents,
+}
+
+/// When all blocks were mined.
+const TIME: u32 = 1_700_000_000;
+
+impl ChainNode {
+    /// Starts one with a single block, whose transactions are published at an address.
+    pub(super) fn start(feed: &str, first: Contents) -> Self {
+        let state = Arc::new(State {
+            feed: feed.to_owned(),
+            blocks: Mutex::default(),
+            first_read: Mutex::default(),
+            is_mempool_read: AtomicBool::new(false),
+        });
+        state.mine([first]);
+        let answering = Arc::clone(&state);
+        let settings = rpc::start(move |body: Bytes| {
+            let answer = answering.answer(&serde_json::from_slice(&body).unwrap());
+            std::future::ready(answer)
+        });
+        let address = format!("127.0.0.1:{}", settings["rpcPort"]);
+        Self { settings, address, state }
+    }
+
+    /// Host and port.
+    pub(super) fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Mines a block of each of these contents.
+    pub(super) fn mine(&self, contents: impl IntoIterator<Item = Contents>) {
+        self.state.mine(contents);
+    }
+
+    /// Since when the blocks are read that were mined last.
+    pub(super) fn first_read(&self) -> Option<Instant> {
+        *self.state.first_read.lock().unwrap()
+    }
+
+    /// The hashes of the last blocks, up to so many.
+    pub(super) fn last_blocks(&self, count: usize) -> Vec<BlockHash> {
+        let blocks = self.state.blocks.lock().unwrap();
+        let first = blocks.len().saturating_sub(count);
+        blocks[first..].iter().map(|block| block.header.block_hash()).collect()
+    }
+
+    /// Waits until the mempool is read once more.
+    pub(super) fn wait_until_watched(&self) {
+        while !self.state.is_mempool_read.swap(false, Ordering::Relaxed) {
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+/// What comes before the bytes that blocks share, these, and what comes after.
+type Answer = Chain<Chain<Bytes, Bytes>, Bytes>;
+
+impl State {
+    fn mine(&self, contents: impl IntoIterator<Item = Contents>) {
+        let mut blocks = self.blocks.lock().unwrap();
+        for contents in contents {
+            let previous = blocks.last().map(|block| block.header.block_hash());
+            let header = BlockHeader {
+                version: 1,
+                previous_block: previous.unwrap_or(BlockHash::from_bytes([0; 32])),
+                merkle_root: contents.merkle_root,
+                time: TIME,
+                bits: 0x207f_ffff,
+                nonce: 0,
+            };
+            blocks.push(Block { header, contents });
+        }
+        *self.first_read.lock().unwrap() = None;
+    }
+
+    fn answer(&self, call: &Call<'_>) -> Answer {
+        let (id, params) = (call.id.get(), call.params.get());
+        let blocks = self.blocks.lock().unwrap();
+        let tip_height = blocks.len() - 1;
+        let height_of = |hash: &str| {
+            let is_it = |block: &Block| block.header.block_hash().to_string() == hash;
+            blocks.iter().rposition(is_it).expect("a block of this chain")
+        };
+        let result = match call.method.as_str() {
+            "getblock" => {
+                self.first_read.lock().unwrap().get_or_insert_with(Instant::now);
+                let (hash, _): (String, u8) = serde_json::from_str(params).unwrap();
+                return whole_block(&blocks[height_of(&hash)], id);
+            }
+            "getblockhash" => {
+                let [height]: [usize; 1] = serde_json::from_str(params).unwrap();
+                format!("\"{}\"", blocks[height].header.block_hash())
+            }
+            "getblockheader" => {
+                let (hash, _): (String, bool) = serde_json::from_str(params).unwrap();
+                let height = height_of(&hash);
+                header_info(height as u32, tip_height as u32, &blocks[height].header)
+            }
+            "getblockchaininfo" => chain_info(tip_height as u32, &blocks[tip_height].header),
+            "getrawmempool" => {
+                self.is_mempool_read.store(true, Ordering::Relaxed);
+                "[]".to_owned()
+            }
+            "activezmqnotifications" => {
+                format!(r#"[{{"notification":"pubrawtx2","address":"{}"}}]"#, self.feed)
+            }
+            "getmempoolentry" => MEMPOOL_ENTRY.to_owned(),
+            "getsettings" => SETTINGS.to_owned(),
+            "getrawtransaction" => {
+                let (txid, _): (String, bool) = serde_json::from_str(params).unwrap();
+                match transaction_info(&txid) {
+                    Some(info) => info,
+                    None => {
+                        return text(format!(r#"{{"result":null,"error":{NOT_FOUND},"id":{id}}}"#));
+                    }
+                }
+            }
+            method => panic!("the wallet does not need {method} here"),
+        };
+        text(format!(r#"{{"result":{result},"error":null,"id":{id}}}"#))
+    }
+}
+
+fn text(answer: String) -> Answer {
+    Bytes::from(answer).chain(Bytes::new()).chain(Bytes::new())
+}
+
+fn whole_block(Block { header, contents }: &Block, id: &str) -> Answer {
+    let begin = format!(r#"{{"result":"{}"#, hex::encode(header.to_bytes()));
+    let end = format!(r#"","error":null,"id":{id}}}"#);
+    Bytes::from(begin).chain(contents.hex.clone()).chain(Bytes::from(end))
+}

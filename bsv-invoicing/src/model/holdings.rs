@@ -1,0 +1,116 @@
+//! What the wallet holds: the sums of its receipts, by what can be done with them.
+
+use std::fmt;
+
+use crate::model::receipt::Receipt;
+use crate::model::transaction::{TransactionRecord, TransactionState};
+
+/// How a receipt that nothing has spent is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Holding {
+    /// It is in a block, and can be spent.
+    Confirmed,
+    /// It is in the mempool, and can be spent.
+    Unconfirmed,
+    /// It is in the mempool, but the fee may be too low for it to be mined. It does not count in the balance.
+    Waiting,
+    /// It is to be spent by a transaction that the network has not shown.
+    Reserved,
+    /// The network has shown it, and does not show it any more.
+    Contested,
+    /// A coinbase transaction has made it too lately for it to be spent.
+    Immature,
+}
+
+impl Holding {
+    /// How a receipt is held. Nothing, if it does not count or is spent.
+    pub(crate) fn of(
+        receipt: &Receipt,
+        maker: &TransactionRecord,
+        (is_spent, is_immature): (bool, bool),
+    ) -> Option<Self> {
+        match maker.state {
+            _ if is_spent => None,
+            TransactionState::Waiting => Some(Self::Waiting),
+            state if !state.counts() => None,
+            _ if receipt.spender.is_some() => Some(Self::Reserved),
+            TransactionState::Contested { .. } => Some(Self::Contested),
+            TransactionState::Mined(_) if is_immature => Some(Self::Immature),
+            TransactionState::Mined(_) => Some(Self::Confirmed),
+            _ => Some(Self::Unconfirmed),
+        }
+    }
+}
+
+/// The sums of receipts that nothing has spent, in satoshis, by how they are held.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Holdings {
+    /// Those in blocks that can be spent.
+    pub confirmed: u64,
+    /// Those in the mempool that can be spent.
+    pub unconfirmed: u64,
+    /// Those in the mempool whose fee may be too low for them to be mined. They do not count in the balance.
+    pub waiting: u64,
+    /// Those that are to be spent by transactions that the network has not shown.
+    pub reserved: u64,
+    /// Those that the network has shown, and does not show any more.
+    pub contested: u64,
+    /// Those that coinbase transactions have made too lately for them to be spent.
+    pub immature: u64,
+    /// How many receipts count in the balance.
+    pub coins: u64,
+}
+
+impl Holdings {
+    /// The balance: all but what waits.
+    pub fn balance(&self) -> u64 {
+        let Self { confirmed, unconfirmed, waiting: _, reserved, contested, immature, coins: _ } =
+            *self;
+        [confirmed, unconfirmed, reserved, contested, immature]
+            .into_iter()
+            .fold(0, u64::saturating_add)
+    }
+
+    /// Counts a receipt that was held in one way, and is now held in another. Answers nothing if that leads to an
+    /// amount below 0, or beyond what a number can say.
+    pub(crate) fn moved(
+        mut self,
+        satoshis: u64,
+        old: Option<Holding>,
+        new: Option<Holding>,
+    ) -> Option<Self> {
+        if let Some(old) = old {
+            let sum = self.sum_of(old);
+            *sum = sum.checked_sub(satoshis)?;
+            self.coins = self.coins.checked_sub(u64::from(old != Holding::Waiting))?;
+        }
+        if let Some(new) = new {
+            let sum = self.sum_of(new);
+            *sum = sum.checked_add(satoshis)?;
+            self.coins += u64::from(new != Holding::Waiting);
+        }
+        Some(self)
+    }
+
+    fn sum_of(&mut self, holding: Holding) -> &mut u64 {
+        match holding {
+            Holding::Confirmed => &mut self.confirmed,
+            Holding::Unconfirmed => &mut self.unconfirmed,
+            Holding::Waiting => &mut self.waiting,
+            Holding::Reserved => &mut self.reserved,
+            Holding::Contested => &mut self.contested,
+            Holding::Immature => &mut self.immature,
+        }
+    }
+}
+
+impl fmt::Display for Holdings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { confirmed, unconfirmed, waiting, reserved, contested, immature, coins } = self;
+        write!(
+            f,
+            "{confirmed} confirmed, {unconfirmed} unconfirmed, {waiting} waiting, {reserved} reserved, \
+             {contested} contested, {immature} immature, in {coins} coins"
+        )
+    }
+}

@@ -1,0 +1,116 @@
+//! Movements of money, as bookkeeping wants them.
+
+use bsv_tx::Txid;
+
+use crate::model::invoice_id::InvoiceId;
+use crate::model::payment::IncomingState;
+use crate::model::time::Timestamp;
+use crate::model::transaction::BlockPlace;
+
+/// Money that came to the wallet or left it, as the network shows it. What came, less what left and all fees, is the
+/// balance, and what waits besides.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Movement {
+    /// When it was first seen, or when the wallet made it.
+    pub at: Timestamp,
+    /// Why it moved.
+    pub kind: MovementKind,
+    /// What came, in satoshis.
+    pub received: u64,
+    /// What left, in satoshis, without the fee.
+    pub sent: u64,
+    /// What the wallet paid to miners, in satoshis.
+    pub fee: u64,
+    /// The transaction.
+    pub txid: Txid,
+    /// The output that was received.
+    pub vout: Option<u32>,
+    /// Where the transaction stands.
+    pub state: IncomingState,
+    /// The block that it is in.
+    pub block: Option<BlockPlace>,
+    /// When that block was made, by its header. The books do not hold it: [`crate::Wallet::movements`] asks the node.
+    pub block_time: Option<Timestamp>,
+}
+
+/// Which movements are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MovementQuery {
+    /// Where the part before this one has ended ([`MovementPage::next`]); 0 for the first.
+    pub after: u64,
+    /// Those that were first seen, or made, at this time or later.
+    pub from: Timestamp,
+    /// Those that were so before this time.
+    pub to: Timestamp,
+}
+
+/// Part of all movements, in the order in which the books learned of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MovementPage {
+    /// The movements.
+    pub movements: Vec<Movement>,
+    /// Where this part ends, if there is a next one.
+    pub next: Option<u64>,
+}
+
+/// Why money moved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MovementKind {
+    /// It was received, for an invoice or not.
+    Receipt(Option<PaidInvoice>),
+    /// A payment URL was paid.
+    Payment(String),
+    /// The withdrawal of this number, to an address or a script in hex.
+    Withdrawal(u64, String),
+    /// Money that was paid to an invoice went back to an address or a script in hex.
+    Refund(PaidInvoice, String),
+    /// Coins of the wallet were brought together.
+    Consolidation,
+    /// A coin was taken back from a payment that was cancelled.
+    Cancellation,
+    /// Coins of the wallet were spent by a transaction that its books did not make, as before a restore.
+    Found,
+}
+
+/// An invoice that money is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PaidInvoice {
+    /// Its id.
+    pub id: InvoiceId,
+    /// The reference that its owner gave it.
+    pub reference: Option<String>,
+    /// What it is for.
+    pub description: Option<String>,
+}
+
+impl MovementKind {
+    /// The name that exports use.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Receipt(_) => "receipt",
+            Self::Payment(_) => "payment",
+            Self::Withdrawal(..) => "withdrawal",
+            Self::Refund(..) => "refund",
+            Self::Consolidation => "consolidation",
+            Self::Cancellation => "cancellation",
+            Self::Found => "found",
+        }
+    }
+
+    /// The invoice that it is about.
+    pub fn invoice(&self) -> Option<&PaidInvoice> {
+        match self {
+            Self::Receipt(invoice) => invoice.as_ref(),
+            Self::Refund(invoice, _) => Some(invoice),
+            _ => None,
+        }
+    }
+
+    /// Where it went: a payment URL, an address, or a script in hex.
+    pub fn recipient(&self) -> Option<&str> {
+        match self {
+            Self::Payment(to) | Self::Withdrawal(_, to) | Self::Refund(_, to) => Some(to),
+            _ => None,
+        }
+    }
+}

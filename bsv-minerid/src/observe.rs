@@ -1,0 +1,148 @@
+//! Seeing what a node and its chain show of identities.
+
+use bsv_network::{ChainTip, MinerIdInfo, MinerIdState, NodeError, NodeRpc};
+use bsv_tx::BlockHash;
+
+use crate::error::Error;
+use crate::identity::Identity;
+use crate::miner_ids::MinerIds;
+use crate::output_script::is_identity;
+use crate::state::{Announcement, ChainView, Change, Exposure, IdentityRecord, Unseen};
+use crate::store::IdentityStore;
+use crate::telling::tell_of_revocation;
+
+/// Asks the node once what it and its chain show of all identities, and makes documents go on from there: what a block
+/// has shown that was announced, and what no block of the main chain shows any more. It finds out copies of identities
+/// that are older than what the node knows, and tells the node of revocations that it has not heard of. A service calls
+/// it whenever the chain has a new tip, which it answers.
+pub async fn observe_miner_ids<S: IdentityStore>(
+    ids: &MinerIds<S>,
+    node: &NodeRpc,
+) -> Result<ChainTip, Error> {
+    let tip = node.tip().await?;
+    for identity in ids.all().into_iter().filter(|identity| !identity.is_kept()) {
+        compare_with_node(ids, node, &identity).await?;
+        tell_of_revocation(ids, node, &identity).await?;
+        follow_blocks(ids, node, &identity, &tip).await?;
+    }
+    Ok(tip)
+}
+
+/// Whether the coinbase transaction of a block carries an identity, valid or not.
+pub async fn carries_identity(node: &NodeRpc, block: &BlockHash) -> Result<bool, Error> {
+    let Some(found) = node.block_coinbase(block).await? else { return Ok(false) };
+    let mut scripts = found.coinbase.outputs.iter().map(|output| output.locking_script.as_bytes());
+    Ok(scripts.any(is_identity))
+}
+
+/// Notes that the node knows an identity, and whether it knows more of it than this copy.
+async fn compare_with_node<S: IdentityStore>(
+    ids: &MinerIds<S>,
+    node: &NodeRpc,
+    identity: &Identity,
+) -> Result<(), Error> {
+    let record = identity.record();
+    let info = match node.miner_id_info(&record.current_key().public_key).await {
+        Ok(info) => info,
+        // A node that keeps no miner ids (`minerid=0`) knows none.
+        Err(NodeError::Rejected { .. }) => None,
+        Err(error) => return Err(error.into()),
+    };
+    if info.is_some() && record.exposure != Exposure::Known {
+        ids.note_known(identity.alias())?;
+    }
+    let is_stale = match &info {
+        Some(info) if !is_explained(&record, info) => !has_current_key(node, &record).await?,
+        _ => false,
+    };
+    identity.note_stale(is_stale);
+    Ok(())
+}
+
+/// Whether what a node says of the current key can have come from documents that this copy has made.
+fn is_explained(record: &IdentityRecord, info: &MinerIdInfo) -> bool {
+    match info.state {
+        MinerIdState::Current => {
+            let names = |key| record.miner_info().is_none() || record.has_revocation_key(&key);
+            info.revocation_key.is_none_or(names)
+        }
+        MinerIdState::Rotated => false,
+        MinerIdState::Revoked => {
+            record.miner_info().is_some_and(|own| own.revocation.is_some() || own.is_closed)
+        }
+    }
+}
+
+/// Whether a node calls another key of the identity current. It may have been announced in blocks that have left the
+/// main chain, or have been passed over.
+async fn has_current_key(node: &NodeRpc, record: &IdentityRecord) -> Result<bool, Error> {
+    for key in record.keys.iter().rev().skip(1) {
+        let info = node.miner_id_info(&key.public_key).await?;
+        if info.is_some_and(|info| info.state == MinerIdState::Current) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Follows what blocks show of what an identity announces, and that blocks leave the main chain.
+async fn follow_blocks<S: IdentityStore>(
+    ids: &MinerIds<S>,
+    node: &NodeRpc,
+    identity: &Identity,
+    tip: &ChainTip,
+) -> Result<(), Error> {
+    let before = identity.record();
+    let sightings = &before.sightings;
+    let mut left = Vec::new();
+    for sighting in &sightings.recent {
+        let block = node.block_header(&sighting.block.hash).await?;
+        if block.is_none_or(|block| !block.in_main_chain) {
+            left.push(sighting.block.hash);
+        }
+    }
+    if before.announcements().is_empty() && sightings.recent.is_empty() {
+        return Ok(());
+    }
+    let mut view = ChainView { left, ..ChainView::default() };
+    let mut after = before.clone();
+    // What only those blocks have shown is looked for again.
+    let _ = after.apply(&Change::Observe(view.clone()));
+    for key in after.unacknowledged_keys() {
+        view.known.extend(node.miner_id_info(&key.public_key).await?);
+    }
+    ids.read_blocks.view(node, tip, sightings.read_to, &mut view).await?;
+    let mut after = before.clone();
+    if after.apply(&Change::Observe(view.clone())).is_err() || after == before {
+        return Ok(());
+    }
+    ids.observe(identity.alias(), view)?;
+    log(identity, &before, &identity.record());
+    Ok(())
+}
+
+/// Tells the operator what was seen, what was seen before and is not any more, and what is not seen for too long.
+fn log(identity: &Identity, before: &IdentityRecord, after: &IdentityRecord) {
+    let alias = identity.alias();
+    let (announced_before, announced) = (before.announcements(), after.announcements());
+    for seen in announced_before.iter().filter(|it| !announced.contains(it)) {
+        tracing::info!("{} of alias {alias} was seen in a block", seen.in_words());
+    }
+    for unseen in announced.iter().filter(|it| !announced_before.contains(it)) {
+        tracing::warn!(
+            "the block that has shown {} of alias {alias} has left the main chain: documents announce it again",
+            unseen.in_words()
+        );
+    }
+    let overdue =
+        |record: &IdentityRecord| record.sightings.unseen.clone().filter(Unseen::is_overdue);
+    if let (None, Some(Unseen { since, blocks, own_blocks })) = (overdue(before), overdue(after)) {
+        let announced: Vec<_> = announced.into_iter().map(Announcement::in_words).collect();
+        tracing::error!(
+            "{} of alias {alias} is announced since height {since}, and none of {blocks} blocks was seen to show it, \
+             {} of them its own: nodes may refuse it, see bsv-cli miner verify",
+            announced.join(" and "),
+            own_blocks.len(),
+        );
+    }
+}

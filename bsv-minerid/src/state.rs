@@ -1,0 +1,49 @@
+//! The state of an identity, the changes that it can go through, and what its documents say in each state. Nothing
+//! here does any I/O: a store keeps [`IdentityRecord`]s and applies [`Change`]s to them.
+//!
+//! Keys of generation 1.0, of which documents name a previous one and the current one (*k₁* is the last that a block of
+//! the main chain has shown, *k₂* and *k₃* are made after it):
+//!
+//! | state | change | state after it | previous | current |
+//! | --- | --- | --- | --- | --- |
+//! | nothing announced | - | - | k₁ | k₁ |
+//! | nothing announced | [`Change::Rotate`], the key until now succeeds | rotation | k₁ | k₂ |
+//! | no key known to anybody | [`Change::Rotate`], the key is replaced | nothing announced | k₂ | k₂ |
+//! | rotation | [`Change::Rotate`], k₂ is passed over | rotation | k₁ | k₃ |
+//! | rotation | [`Change::Observe`], a block shows k₂ | nothing announced | k₂ | k₂ |
+//! | nothing announced, or rotation | [`Change::BeginRevocation`], partial | partial revocation | k₁ | k₃ |
+//! | partial revocation | [`Change::Observe`], a block shows k₃ | nothing announced | k₃ | k₃ |
+//! | nothing announced, or rotation | [`Change::BeginRevocation`], complete | complete revocation | k₁ | k₁ |
+//! | complete revocation | [`Change::Observe`], a block shows it | closed | no documents | |
+//! | no key known to anybody | [`Change::Close`] | closed | no documents | |
+//! | any of these | [`Change::Observe`], that block leaves the chain | the state before it | as there | as there |
+//!
+//! Revocation keys, in the same way (*r₁*, *r₂*), beside any state of keys without a revocation:
+//!
+//! | state | change | state after it | previous | current |
+//! | --- | --- | --- | --- | --- |
+//! | nothing announced | [`Change::RollRevocationKey`] | revocation key | r₁ | r₂ |
+//! | revocation key | [`Change::Observe`], a block shows r₂ | nothing announced | r₂ | r₂ |
+//! | revocation key | [`Change::BeginRevocation`] | revocation, then revocation key | r₁ | r₁, then r₂ |
+//! | nothing announced | [`Change::Observe`], that block leaves the chain | revocation key | r₁ | r₂ |
+//!
+//! In generation 0.2 documents name the key before the current one for ever, whatever is seen. That a block has shown the
+//! current one counts for the next rotation alone: until then it may pass over the current key.
+
+mod announcement;
+mod chain_view;
+mod change;
+mod key;
+mod miner_info;
+mod record;
+mod sightings;
+mod vctx;
+
+pub use self::announcement::Announcement;
+pub use self::chain_view::{BlockRef, ChainView, Shown};
+pub use self::change::{Change, Rotation};
+pub use self::key::KeyRecord;
+pub use self::miner_info::{MinerInfoRecord, Reference, RevocationRecord};
+pub use self::record::{Exposure, IdentityRecord, Protocol};
+pub use self::sightings::{Sighted, Sighting, Sightings, Unseen};
+pub use self::vctx::{Vctx, VctxView};

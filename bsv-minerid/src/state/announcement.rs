@@ -1,0 +1,269 @@
+use bsv_network::MinerIdState;
+use bsv_tx::{BlockHash, PublicKey};
+
+use crate::state::chain_view::{ChainView, Seen};
+use crate::state::key::KeyRecord;
+use crate::state::miner_info::MinerInfoRecord;
+use crate::state::record::{IdentityRecord, Protocol};
+use crate::state::sightings::{Sighted, Sighting, Sightings};
+use crate::succession::Succession;
+use crate::verify::Claim;
+
+/// What documents announce and no block was seen to show yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Announcement {
+    /// A new key.
+    Rotation,
+    /// A new revocation key.
+    RevocationKey,
+    /// That some miner ids are revoked, and the key that takes their place.
+    PartialRevocation,
+    /// That all miner ids are revoked.
+    CompleteRevocation,
+}
+
+impl Announcement {
+    /// Its name in words.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Self::Rotation => "the rotation",
+            Self::RevocationKey => "the new revocation key",
+            Self::PartialRevocation | Self::CompleteRevocation => "the revocation",
+        }
+    }
+}
+
+impl IdentityRecord {
+    /// What is announced and was not seen in a block yet.
+    pub fn announcements(&self) -> Vec<Announcement> {
+        let mut announcements = Vec::new();
+        if self.is_closed() {
+            return announcements;
+        }
+        let is_rotated = self.sightings.acknowledged != self.current_key().number;
+        let own = self.miner_info();
+        match own.and_then(|own| own.revocation) {
+            Some(revocation) if revocation.is_complete => {
+                announcements.push(Announcement::CompleteRevocation);
+            }
+            Some(_) => announcements.push(Announcement::PartialRevocation),
+            None if is_rotated => announcements.push(Announcement::Rotation),
+            None => {}
+        }
+        if own.is_some_and(|own| !own.later_revocation_keys.is_empty()) {
+            announcements.push(Announcement::RevocationKey);
+        }
+        announcements
+    }
+
+    /// The last key that was seen in a block, and those that are announced since.
+    pub fn unacknowledged_keys(&self) -> &[KeyRecord] {
+        let acknowledged = self.sightings.acknowledged;
+        let place = self.keys.iter().position(|key| key.number == acknowledged);
+        &self.keys[place.unwrap_or(self.keys.len() - 1)..]
+    }
+
+    /// Whether documents can have named this revocation key.
+    pub(crate) fn has_revocation_key(&self, key: &PublicKey) -> bool {
+        let Some(own) = self.miner_info() else { return false };
+        let sighted = self.sightings.recent.iter().filter_map(|sighting| match &sighting.sighted {
+            Sighted::RevocationKey(announced) => Some(announced),
+            Sighted::Key { .. } | Sighted::Revocation(_) => None,
+        });
+        let announced = std::iter::once(&own.revocation_key).chain(&own.later_revocation_keys);
+        announced.chain(sighted).any(|known| known.previous == *key || known.current == *key)
+    }
+
+    /// Follows what a node and its chain show. What they show of anything but the identity's own announcements changes
+    /// nothing.
+    pub(super) fn observe(&mut self, view: &ChainView) {
+        self.forget_blocks(&view.left);
+        let keys = self.unacknowledged_keys().to_vec();
+        let current = *self.current_key();
+        let IdentityRecord { sightings, protocol, .. } = self;
+        match protocol {
+            Protocol::Vctx(_) => self.see_coinbase_key(view),
+            Protocol::MinerInfo(record) => {
+                see_keys(record, sightings, &keys, view);
+                see_revocation_key(record, sightings, &keys, view);
+                see_revocation(record, sightings, &current, view);
+            }
+        }
+        if let Some(read_to) = view.read_to {
+            self.sightings.note_read_to(read_to);
+        }
+        if self.announcements().is_empty() {
+            self.sightings.note_settled();
+        } else if let Some(tip) = view.tip {
+            let is_own = |key| self.keys.iter().any(|own| own.public_key == key);
+            let own_blocks = view
+                .shown
+                .iter()
+                .filter(|shown| shown.claim.as_ref().is_some_and(|claim| is_own(claim.miner_id)));
+            let own_blocks: Vec<_> = own_blocks.map(|shown| shown.block.height).collect();
+            self.sightings.note_unseen(tip, own_blocks.into_iter());
+        }
+    }
+
+    /// Announces again what only blocks have shown that have left the main chain.
+    ///
+    /// A partial revocation that follows from a key which the main chain does not know any more becomes a rotation, since
+    /// nodes take no revocation from such a key. A complete one goes on, because the node was told.
+    fn forget_blocks(&mut self, left: &[BlockHash]) {
+        let mut revoked_in = None;
+        let is_lost = |sighting: &Sighting| left.contains(&sighting.block.hash);
+        while let Some(place) = self.sightings.recent.iter().rposition(is_lost) {
+            let Sighting { block, sighted } = self.sightings.recent[place];
+            let revocation = self.miner_info().and_then(|own| own.revocation);
+            let is_complete = revocation.is_some_and(|revocation| revocation.is_complete);
+            if is_complete && !matches!(sighted, Sighted::Revocation(seen) if seen.is_complete) {
+                return;
+            }
+            self.sightings.recent.remove(place);
+            self.sightings.is_repeated = true;
+            if let Protocol::MinerInfo(own) = &mut self.protocol {
+                match sighted {
+                    Sighted::Revocation(_) => revoked_in = Some(block),
+                    _ if revoked_in != Some(block) && revocation.is_some() => own.end_revocation(),
+                    _ => {}
+                }
+                match sighted {
+                    Sighted::Key { .. } => {}
+                    Sighted::RevocationKey(announced) => own.repeat_revocation_key(announced),
+                    Sighted::Revocation(revocation) => own.repeat_revocation(revocation),
+                }
+            }
+            if let Sighted::Key { before } = sighted {
+                self.sightings.acknowledged = before;
+            }
+        }
+    }
+
+    /// Documents of generation 0.2 name the current key and the one before it for ever, whatever blocks have shown.
+    fn see_coinbase_key(&mut self, view: &ChainView) {
+        let (current, previous) = (*self.current_key(), self.previous_key().public_key);
+        let before = self.sightings.acknowledged;
+        if before == current.number {
+            return;
+        }
+        let info = view.current(&current.public_key);
+        let is_taken = info.is_some_and(|info| info.previous_miner_id == Some(previous));
+        let decides = !self.sightings.is_repeated;
+        if decides && !is_taken {
+            return;
+        }
+        let seen = view.find(is_taken && decides, |claim| {
+            (claim.miner_id, claim.previous_miner_id) == (current.public_key, previous)
+        });
+        if self.sightings.note(seen, Sighted::Key { before }) {
+            self.sightings.acknowledged = current.number;
+        }
+    }
+}
+
+/// A rotation was seen if the node calls the new key current and names the same previous key, and a block shows both.
+/// `keys` are the last that was seen, and those after it.
+fn see_keys(
+    record: &MinerInfoRecord,
+    sightings: &mut Sightings,
+    keys: &[KeyRecord],
+    view: &ChainView,
+) {
+    let [acknowledged, announced @ ..] = keys else { return };
+    let decides = node_decides(record, sightings, acknowledged, view);
+    let mut previous = acknowledged.public_key;
+    for key in announced {
+        let names_both =
+            |claim: &Claim| claim.miner_id == key.public_key && claim.previous_miner_id == previous;
+        let info = view.current(&key.public_key);
+        let is_taken = info.is_some_and(|info| info.previous_miner_id == Some(previous));
+        if decides && !is_taken {
+            continue;
+        }
+        let seen = view.find(decides && is_taken, names_both);
+        if sightings.note(seen, Sighted::Key { before: sightings.acknowledged }) {
+            sightings.acknowledged = key.number;
+            previous = key.public_key;
+        }
+    }
+}
+
+/// A roll was seen if the node names the new and the old revocation key, and a block shows both.
+fn see_revocation_key(
+    record: &mut MinerInfoRecord,
+    sightings: &mut Sightings,
+    keys: &[KeyRecord],
+    view: &ChainView,
+) {
+    let announced = record.revocation_key;
+    let [acknowledged, ..] = keys else { return };
+    if !announced.is_change() {
+        return;
+    }
+    let decides = node_decides(record, sightings, acknowledged, view);
+    let is_taken = keys.iter().filter_map(|key| view.current(&key.public_key)).any(|info| {
+        info.revocation_key == Some(announced.current)
+            && info.previous_revocation_key == Some(announced.previous)
+    });
+    if decides && !is_taken {
+        return;
+    }
+    let names_both = |claim: &Claim| {
+        let keys = claim.revocation_keys;
+        keys.is_some_and(|keys| {
+            (keys.previous, keys.current) == (announced.previous, announced.current)
+        })
+    };
+    let seen = view.find(decides && is_taken, names_both);
+    if sightings.note(seen, Sighted::RevocationKey(announced)) {
+        record.follow_revocation_key();
+    }
+}
+
+/// Whether the node can tell what others take. One that has seen what is announced in a block that was lost cannot, nor
+/// one that does not know the key that vouches for it, or knows another revocation key; then the block alone decides,
+/// where blocks are read.
+fn node_decides(
+    record: &MinerInfoRecord,
+    sightings: &Sightings,
+    acknowledged: &KeyRecord,
+    view: &ChainView,
+) -> bool {
+    let Succession { previous, current, .. } = record.revocation_key;
+    let is_of_record = |key| key == previous || key == current;
+    let info = view.known.iter().find(|info| info.miner_id == acknowledged.public_key);
+    let agrees = info.is_some_and(|info| info.revocation_key.is_none_or(is_of_record));
+    !sightings.is_repeated && (agrees || !view.is_complete)
+}
+
+/// A partial revocation was seen with the key that takes the place of the revoked ones. To a node a complete one is
+/// done as soon as it is told, before any block shows it, so that a block must show it too.
+fn see_revocation(
+    record: &mut MinerInfoRecord,
+    sightings: &mut Sightings,
+    current: &KeyRecord,
+    view: &ChainView,
+) {
+    let Some(revocation) = record.revocation else { return };
+    let miner_id = current.public_key;
+    let sighted = Sighted::Revocation(revocation);
+    if !revocation.is_complete {
+        let is_seen = sightings.acknowledged == current.number;
+        let is_current = |claim: &Claim| claim.miner_id == miner_id;
+        if is_seen {
+            sightings.note(view.find(true, is_current), sighted);
+            record.end_revocation();
+        }
+        return;
+    }
+    let revokes_all = |claim: &Claim| {
+        claim.compromised_miner_id.is_some()
+            && (claim.miner_id, claim.previous_miner_id) == (miner_id, miner_id)
+    };
+    let is_revoked = view.in_state(&miner_id, MinerIdState::Revoked).is_some();
+    let seen = view.find(is_revoked, revokes_all);
+    let is_taken = is_revoked || !node_decides(record, sightings, current, view);
+    if matches!(seen, Seen::In(_)) && is_taken && !record.is_closed {
+        record.is_closed = sightings.note(seen, sighted);
+    }
+}

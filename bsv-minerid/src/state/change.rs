@@ -1,0 +1,285 @@
+use bsv_tx::{OutPoint, Transaction, Txid};
+
+use crate::data_refs::OperatorDataRefs;
+use crate::miner_info::Revocation;
+use crate::operator_members::OperatorMembers;
+use crate::state::chain_view::ChainView;
+use crate::state::key::KeyRecord;
+use crate::state::miner_info::{MinerInfoRecord, Reference, RevocationRecord};
+use crate::state::record::{Exposure, IdentityRecord, Protocol};
+use crate::state::sightings::Sightings;
+use crate::state::vctx::{Vctx, VctxView};
+use crate::succession::Succession;
+
+/// A change of an identity.
+#[derive(Clone, Debug)]
+pub enum Change {
+    /// `key` becomes the current key, provided that the key numbered `from` is it until then.
+    Rotate {
+        /// What becomes of the key until now.
+        rotation: Rotation,
+        /// The number of the current key.
+        from: u32,
+        /// The new one.
+        key: KeyRecord,
+    },
+    /// Documents that the key of this number signs have been handed out.
+    NoteHandedOut(u32),
+    /// Somebody was shown a document, which may get into a block.
+    NoteShown,
+    /// A node knows the identity.
+    NoteKnown,
+    /// The operator adds other members to documents.
+    SetOperator(OperatorMembers),
+    /// The identity signs any digest, or documents alone.
+    SetBlindSigning(bool),
+
+    /// The key of the validity check output is on the disk, and its address waits for coins.
+    AwaitVctxFunding,
+    /// This validity check transaction is about to be broadcast.
+    BeginVctx(Transaction),
+    /// The network has refused it.
+    AbandonVctx,
+    /// The network has accepted this validity check output.
+    RecordVctx(OutPoint),
+    /// The validity check output is about to be spent, with this transaction once it could be made.
+    RevokeVctx(Option<Transaction>),
+    /// The chain shows this of a validity check output. If it is not the identity's own any more, nothing changes.
+    NoteVctxView(OutPoint, VctxView),
+
+    /// An identity of generation 0.2 becomes one of 1.0, as this says.
+    Upgrade(Box<MinerInfoRecord>),
+    /// The operator publishes other data, or none any more, which takes the references away too.
+    SetData(OperatorDataRefs),
+    /// The operator's data stands in this transaction.
+    ReferToData(Txid),
+    /// A key has signed a reference to a miner-info transaction, and signs all further ones to it.
+    NoteReference(Reference),
+    /// A new revocation key follows the one numbered `from`.
+    RollRevocationKey {
+        /// The number of the current revocation key.
+        from: u32,
+        /// The number of the new one.
+        number: u32,
+        /// What documents say until it was seen in a block.
+        announced: Succession,
+        /// What they say afterwards.
+        acknowledged: Succession,
+    },
+    /// Miner ids are revoked.
+    BeginRevocation {
+        /// The number of the current key.
+        from: u32,
+        /// The key that takes its place; none in a complete revocation.
+        key: Option<KeyRecord>,
+        /// What documents say.
+        message: Revocation,
+        /// What they say of the revocation key: that it follows itself.
+        revocation_key: Succession,
+    },
+    /// The node has taken the revocation.
+    NoteRevocationTold(Revocation),
+    /// No document has to say that the identity ends, because nobody knows it.
+    Close,
+    /// A node and its chain show this.
+    Observe(ChainView),
+    /// Blocks have shown all that is announced, as the operator says.
+    Confirm,
+    /// The operator has no use any more for the identity, which is revoked for good.
+    Delete,
+}
+
+/// What becomes of the key before a new one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rotation {
+    /// It vouches for the new one.
+    Succeed,
+    /// No block has shown it: the key before it vouches for the new one.
+    PassOver,
+    /// Nobody knows it, nor those before it: the new one is the first.
+    Replace,
+}
+
+impl IdentityRecord {
+    /// Makes a change, or answers why it cannot be made from this state.
+    pub fn apply(&mut self, change: &Change) -> Result<(), &'static str> {
+        match change {
+            Change::Rotate { rotation, from, key } => return self.rotate(*rotation, *from, *key),
+            Change::NoteHandedOut(number) => self.note_handed_out(*number),
+            Change::NoteShown => self.note_shown(),
+            Change::NoteKnown => self.exposure = Exposure::Known,
+            Change::SetOperator(operator) => self.operator = operator.clone(),
+            Change::SetBlindSigning(is_on) => self.blind_signing = *is_on,
+            Change::AwaitVctxFunding => return self.vctx_mut()?.await_funding(),
+            Change::BeginVctx(transaction) => return self.vctx_mut()?.begin(transaction),
+            Change::AbandonVctx => return self.vctx_mut()?.abandon(),
+            Change::RecordVctx(outpoint) => return self.vctx_mut()?.record(*outpoint),
+            Change::RevokeVctx(spending) => return self.vctx_mut()?.revoke(spending.as_ref()),
+            Change::NoteVctxView(outpoint, view) => {
+                if let Protocol::Vctx(vctx) = &mut self.protocol {
+                    vctx.note_view(*outpoint, *view);
+                }
+            }
+            Change::Upgrade(record) => return self.upgrade(record),
+            Change::SetData(data) => self.miner_info_mut()?.set_data(data),
+            Change::ReferToData(txid) => {
+                let record = self.miner_info_mut()?;
+                record.data_refs = record.data.references(*txid);
+            }
+            Change::NoteReference(reference) => self.miner_info_mut()?.note_reference(*reference),
+            Change::RollRevocationKey { from, number, announced, acknowledged } => {
+                self.begin_announcing();
+                self.miner_info_mut()?.roll(*from, *number, *announced, *acknowledged)?;
+                self.handed_out = false;
+            }
+            Change::BeginRevocation { from, key, message, revocation_key } => {
+                return self.begin_revocation(*from, *key, *message, *revocation_key);
+            }
+            Change::NoteRevocationTold(message) => match &mut self.miner_info_mut()?.revocation {
+                Some(begun) if begun.message == *message => begun.is_told = true,
+                _ => {}
+            },
+            Change::Close => self.miner_info_mut()?.is_closed = true,
+            Change::Observe(view) => self.observe(view),
+            Change::Confirm => {
+                let current = self.current_key().number;
+                self.miner_info_mut()?.confirm();
+                self.sightings.acknowledged = current;
+            }
+            Change::Delete => {
+                if !self.is_closed() {
+                    return Err("it is not closed");
+                }
+                self.is_deleted = true;
+            }
+        }
+        Ok(())
+    }
+
+    fn rotate(
+        &mut self,
+        rotation: Rotation,
+        from: u32,
+        key: KeyRecord,
+    ) -> Result<(), &'static str> {
+        if self.current_key().number != from {
+            return Err("its key was rotated");
+        }
+        self.vouching = match rotation {
+            Rotation::Succeed => None,
+            Rotation::PassOver => Some(self.previous_key().number),
+            Rotation::Replace if self.exposure == Exposure::Known => {
+                return Err("a node knows its key");
+            }
+            Rotation::Replace => {
+                self.begin_anew(&key);
+                Some(key.number)
+            }
+        };
+        self.begin_announcing();
+        self.leave_document_key();
+        self.keys.push(key);
+        self.handed_out = false;
+        Ok(())
+    }
+
+    /// Nobody knows the keys until now, so that none of them has to vouch for another.
+    fn begin_anew(&mut self, first: &KeyRecord) {
+        self.exposure = Exposure::Kept;
+        self.sightings.acknowledged = first.number;
+        if let Protocol::MinerInfo(record) = &mut self.protocol {
+            record.first_miner_id = first.public_key;
+        }
+    }
+
+    fn note_handed_out(&mut self, number: u32) {
+        if self.current_key().number == number {
+            self.handed_out = true;
+            self.note_shown();
+            if let Protocol::MinerInfo(record) = &mut self.protocol {
+                record.document_key = None;
+            }
+        }
+    }
+
+    fn note_shown(&mut self) {
+        if self.exposure == Exposure::Kept {
+            self.exposure = Exposure::HandedOut;
+        }
+    }
+
+    fn upgrade(&mut self, record: &MinerInfoRecord) -> Result<(), &'static str> {
+        match self.protocol {
+            // Its documents announce the last rotation once more.
+            Protocol::Vctx(_) => {
+                self.sightings = Sightings::of(self.previous_key().number);
+                self.protocol = Protocol::MinerInfo(Box::new(record.clone()));
+                self.handed_out = true;
+                Ok(())
+            }
+            Protocol::MinerInfo(_) => Err("it is of protocol 1.0 already"),
+        }
+    }
+
+    /// A complete revocation goes back to the last key that a block has shown: nodes take it from no other.
+    fn begin_revocation(
+        &mut self,
+        from: u32,
+        key: Option<KeyRecord>,
+        message: Revocation,
+        revocation_key: Succession,
+    ) -> Result<(), &'static str> {
+        if self.current_key().number != from {
+            return Err("its key was rotated");
+        }
+        let known = *self.previous_key();
+        self.begin_announcing();
+        self.leave_document_key();
+        let record = self.miner_info_mut()?;
+        record.withhold_roll(revocation_key);
+        let is_complete = key.is_none();
+        record.revocation = Some(RevocationRecord {
+            message,
+            is_complete,
+            is_told: false,
+            revocation_key: Some(revocation_key),
+        });
+        if is_complete {
+            self.keys.retain(|key| key.number != known.number);
+        }
+        self.keys.push(key.unwrap_or(known));
+        self.handed_out = false;
+        Ok(())
+    }
+
+    /// Blocks before the first announcement need not be looked at.
+    fn begin_announcing(&mut self) {
+        if self.announcements().is_empty() {
+            self.sightings.read_to = None;
+        }
+    }
+
+    /// Miner-info transactions of documents that the key until now has signed may still be referred to.
+    fn leave_document_key(&mut self) {
+        let current = self.current_key().number;
+        if self.handed_out
+            && let Protocol::MinerInfo(record) = &mut self.protocol
+        {
+            record.document_key = Some(current);
+        }
+    }
+
+    fn vctx_mut(&mut self) -> Result<&mut Vctx, &'static str> {
+        match &mut self.protocol {
+            Protocol::Vctx(vctx) => Ok(vctx),
+            Protocol::MinerInfo(_) => Err("it is of protocol 1.0"),
+        }
+    }
+
+    pub(super) fn miner_info_mut(&mut self) -> Result<&mut MinerInfoRecord, &'static str> {
+        match &mut self.protocol {
+            Protocol::Vctx(_) => Err("it is of protocol 0.2"),
+            Protocol::MinerInfo(record) => Ok(record),
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Telling a node of revocations, which it takes before any block shows them.
+
+use bsv_network::{MinerIdRevocation, MinerIdState, NodeError, NodeRpc};
+
+use crate::error::Error;
+use crate::identity::Identity;
+use crate::miner_ids::MinerIds;
+use crate::state::{IdentityRecord, RevocationRecord};
+use crate::store::IdentityStore;
+
+/// Tells the node of a revocation that is announced and that it has not heard of.
+pub(crate) async fn tell_of_revocation<S: IdentityStore>(
+    ids: &MinerIds<S>,
+    node: &NodeRpc,
+    identity: &Identity,
+) -> Result<(), Error> {
+    let record = identity.record();
+    let Some(miner_info) = record.miner_info().filter(|own| !own.is_closed) else { return Ok(()) };
+    let Some(untold) = miner_info.revocation.filter(|revocation| !revocation.is_told) else {
+        return Ok(());
+    };
+    match tell(node, &record, &untold).await {
+        Ok(()) => ids.note_revocation_told(identity.alias(), untold.message),
+        Err(error @ NodeError::Rejected { .. }) => {
+            tracing::error!(
+                "the node refuses the revocation of alias {}: {error}",
+                identity.alias()
+            );
+            Ok(())
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+pub(crate) async fn tell(
+    node: &NodeRpc,
+    record: &IdentityRecord,
+    begun: &RevocationRecord,
+) -> Result<(), NodeError> {
+    let Some(miner_info) = record.miner_info() else { return Ok(()) };
+    let info = node.miner_id_info(&record.current_key().public_key).await?;
+    let has_heard = match info {
+        // Once a block has told the node, telling it again would revoke the new miner id too.
+        Some(_) if !begun.is_complete => true,
+        Some(info) => info.state == MinerIdState::Revoked,
+        None => false,
+    };
+    if has_heard {
+        return Ok(());
+    }
+    let message = begun.message;
+    node.revoke_miner_id(&MinerIdRevocation {
+        revocation_key: miner_info.revocation_key.current,
+        miner_id: record.previous_key().public_key,
+        compromised: message.compromised,
+        revocation_key_signature: message.revocation_key_signature,
+        miner_id_signature: message.miner_id_signature,
+    })
+    .await
+}

@@ -1,0 +1,137 @@
+//! The data that documents refer to: read once, however many references lead there.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bsv_tx::{Script, Transaction, Txid};
+
+use crate::data_refs::{DataRef, DataScript};
+use crate::json_object::Members;
+
+/// What the outputs of a transaction hold for those who refer to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DataOutputs(Vec<Result<Data, &'static str>>);
+
+/// What a script of miner info holds: the identifiers of the data, or why it is not of the protocol's
+/// form, which does not matter where it is compressed.
+type Data = Result<BTreeSet<BrfcId>, &'static str>;
+
+type BrfcId = [u8; 12];
+
+impl DataOutputs {
+    /// Reads all outputs of a transaction.
+    pub fn of(transaction: &Transaction) -> Self {
+        let scripts = transaction.outputs.iter().map(|output| &output.locking_script);
+        Self(scripts.map(read).collect())
+    }
+
+    /// How many outputs there are, and identifiers in them.
+    fn size(&self) -> usize {
+        let identifiers = |output: &Result<Data, _>| match output {
+            Ok(Ok(identifiers)) => 1 + identifiers.len(),
+            _ => 1,
+        };
+        self.0.iter().map(identifiers).sum()
+    }
+
+    /// Whether the output is of the form in which data is published, and has all that the reference
+    /// promises. Of compressed data only the frame is looked at.
+    pub(super) fn check(&self, reference: &DataRef) -> Result<(), &'static str> {
+        let output = usize::try_from(reference.vout).ok().and_then(|place| self.0.get(place));
+        let data = output.ok_or("there is no such output")?.as_ref().map_err(|reason| *reason)?;
+        if reference.compress.is_some() {
+            return Ok(());
+        }
+        let identifiers = data.as_ref().map_err(|reason| *reason)?;
+        let is_there = |id: &String| brfc_id(id).is_some_and(|id| identifiers.contains(&id));
+        if !reference.brfc_ids.iter().all(is_there) {
+            return Err("the data lacks a brfcId of the reference");
+        }
+        Ok(())
+    }
+}
+
+/// What transactions hold that documents refer to, kept for the blocks to come: documents refer to
+/// the same data again and again.
+#[derive(Debug, Default)]
+pub struct DataCache(Mutex<HashMap<Txid, Arc<DataOutputs>>>);
+
+impl DataCache {
+    /// How many outputs, and identifiers in them, are kept before all are forgotten.
+    const MOST_KEPT: usize = 1 << 18;
+
+    pub(super) fn get(&self, txid: &Txid) -> Option<Arc<DataOutputs>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(txid).cloned()
+    }
+
+    /// Reads a transaction, unless another call has done so meanwhile, and keeps what it holds.
+    pub(super) fn read(&self, txid: Txid, transaction: &Transaction) -> Arc<DataOutputs> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(outputs) = kept.get(&txid) {
+            return outputs.clone();
+        }
+        let outputs = Arc::new(DataOutputs::of(transaction));
+        let size: usize = kept.values().map(|outputs| outputs.size()).sum();
+        if size + outputs.size() > Self::MOST_KEPT {
+            kept.clear();
+        }
+        kept.insert(txid, outputs.clone());
+        outputs
+    }
+}
+
+fn read(script: &Script) -> Result<Data, &'static str> {
+    let DataScript { data } =
+        DataScript::parse(script).map_err(|_| "the output is not a script of miner info")?;
+    Ok(identifiers(&data))
+}
+
+fn identifiers(data: &[u8]) -> Data {
+    let members: Members<'_> =
+        serde_json::from_slice(data).map_err(|_| "the data is not a JSON object")?;
+    let identifiers = members.0.iter().map(|(id, value)| {
+        let id = brfc_id(id).filter(|_| value.get().starts_with('{'));
+        id.ok_or("the data must have 12 hexadecimal characters for names, and objects")
+    });
+    identifiers.collect()
+}
+
+/// A text as the identifier of a specification, if it is one.
+pub(super) fn brfc_id(text: &str) -> Option<BrfcId> {
+    let id: BrfcId = text.as_bytes().try_into().ok()?;
+    id.iter().all(u8::is_ascii_hexdigit).then_some(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use bsv_tx::{ScriptBuilder, TxOut};
+
+    use super::*;
+
+    fn with_outputs(number: u32, count: usize) -> Transaction {
+        let output = TxOut { satoshis: 0, locking_script: ScriptBuilder::new().into_script() };
+        let outputs = vec![output; count];
+        Transaction { version: 1, inputs: vec![], outputs, lock_time: number }
+    }
+
+    #[test]
+    fn a_transaction_is_read_once_and_few_are_kept() {
+        let cache = DataCache::default();
+        let transaction = with_outputs(0, 1);
+        let txid = transaction.txid();
+        assert_eq!(cache.get(&txid), None);
+        let read = cache.read(txid, &transaction);
+        assert!(Arc::ptr_eq(&read, &cache.get(&txid).unwrap()));
+        assert!(Arc::ptr_eq(&read, &cache.read(txid, &transaction)));
+        for number in 1..=4 {
+            let other = with_outputs(number, DataCache::MOST_KEPT / 2);
+            cache.read(other.txid(), &other);
+            let kept = cache.0.lock().unwrap();
+            assert!(
+                kept.values().map(|outputs| outputs.size()).sum::<usize>() <= DataCache::MOST_KEPT
+            );
+            assert!(kept.contains_key(&other.txid()));
+        }
+        assert_eq!(cache.get(&txid), None);
+    }
+}

@@ -1,0 +1,222 @@
+//! JSON as nodes read and print it, which is not quite what the standard says: nodes take some texts
+//! that are not Unicode, refuse others, and read arrays and objects only to some depth.
+
+use std::borrow::Cow;
+
+use super::node_json_error::{MOST_DEPTH, NodeJsonError};
+use super::node_text::decode;
+use super::node_tokens::{Token, Tokens};
+use crate::json::write_escaped;
+
+pub(super) const NOT_STANDARD: &str =
+    "a text in it is not Unicode as JSON has it, and says to others something else than to nodes";
+
+/// What can come next in a text.
+#[derive(Clone, Copy)]
+enum Next {
+    Value,
+    /// A value, or the end of an array that has begun.
+    FirstValue,
+    Name,
+    /// A name, or the end of an object that has begun.
+    FirstName,
+    Colon,
+    /// A comma, or the end of what is open.
+    Rest,
+}
+
+/// Whether nodes read a text.
+pub(super) fn check(text: &[u8]) -> Result<(), NodeJsonError> {
+    let mut tokens = Tokens::of(text);
+    let (mut closing, mut next) = (Vec::new(), Next::Value);
+    while let Some(token) = tokens.next()? {
+        if let Token::String(content) = token {
+            decode(content).ok_or(NodeJsonError::Text)?;
+        }
+        next = match (next, token) {
+            (Next::Value | Next::FirstValue, Token::Mark(open @ (b'{' | b'['))) => {
+                if closing.len() == MOST_DEPTH {
+                    return Err(NodeJsonError::TooDeep);
+                }
+                let is_object = open == b'{';
+                closing.push(if is_object { b'}' } else { b']' });
+                if is_object { Next::FirstName } else { Next::FirstValue }
+            }
+            (Next::Value | Next::FirstValue, Token::Word(_) | Token::String(_)) => Next::Rest,
+            (Next::Name | Next::FirstName, Token::String(_)) => Next::Colon,
+            (Next::Colon, Token::Mark(b':')) => Next::Value,
+            (Next::Rest, Token::Mark(b',')) => match closing.last() {
+                Some(b'}') => Next::Name,
+                Some(_) => Next::Value,
+                None => return Err(NodeJsonError::Syntax),
+            },
+            (
+                Next::Rest | Next::FirstValue | Next::FirstName,
+                Token::Mark(mark @ (b'}' | b']')),
+            ) if closing.pop() == Some(mark) => Next::Rest,
+            _ => return Err(NodeJsonError::Syntax),
+        };
+    }
+    match next {
+        Next::Rest if closing.is_empty() => Ok(()),
+        _ => Err(NodeJsonError::Syntax),
+    }
+}
+
+/// A text that nodes read, as they print it again: compact, with escapes only where they must be.
+pub(super) fn printed(text: &[u8]) -> Cow<'_, [u8]> {
+    if is_printed(text) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = Vec::with_capacity(text.len());
+    let mut tokens = Tokens::of(text);
+    while let Ok(Some(token)) = tokens.next() {
+        match token {
+            Token::Mark(mark) => out.push(mark),
+            Token::Word(word) => out.extend(word),
+            Token::String(content) => {
+                out.push(b'"');
+                for chunk in decode(content).unwrap_or_default().utf8_chunks() {
+                    let mut escaped = String::new();
+                    write_escaped(&mut escaped, chunk.valid());
+                    out.extend(escaped.as_bytes());
+                    out.extend(chunk.invalid());
+                }
+                out.push(b'"');
+            }
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// Whether a text that nodes read is surely what they print: nothing in it is escaped or has to be,
+/// and white space is in strings alone. Nearly all documents are like that.
+fn is_printed(text: &[u8]) -> bool {
+    let mut is_in_string = false;
+    std::str::from_utf8(text).is_ok()
+        && text.iter().all(|byte| {
+            is_in_string ^= *byte == b'"';
+            !matches!(byte, b'\\' | 0x7f) && (is_in_string || !byte.is_ascii_whitespace())
+        })
+}
+
+/// Whether a text that nodes read says the same to everybody else: it is Unicode, and each string is
+/// what JSON makes of it.
+pub(super) fn is_standard(text: &[u8]) -> bool {
+    if std::str::from_utf8(text).is_err() {
+        return false;
+    }
+    let mut tokens = Tokens::of(text);
+    while let Ok(Some(token)) = tokens.next() {
+        let Token::String(content) = token else { continue };
+        if content.contains(&b'\\') {
+            let quoted = [b"\"", content, b"\""].concat();
+            let standard = serde_json::from_slice::<String>(&quoted).ok();
+            if standard.map(String::into_bytes) != decode(content).map(Cow::into_owned) {
+                return false;
+            }
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_json_is_read_and_nothing_else() {
+        for text in [
+            "null",
+            " [ ] ",
+            "{}",
+            "[1,-0,0.5,1e5,-1.5E-3,1E+9]",
+            r#"{"a":[{"b":null},true,false]}"#,
+            r#"["\"\\\/\b\f\n\r\t\u00e9é"]"#,
+        ] {
+            assert_eq!(check(text.as_bytes()), Ok(()), "{text}");
+            assert!(is_standard(text.as_bytes()), "{text}");
+        }
+        for text in [
+            "",
+            " ",
+            "{",
+            "]",
+            "[1,]",
+            "[,1]",
+            "{,}",
+            r#"{"a"}"#,
+            r#"{"a":}"#,
+            r#"{"a":1,}"#,
+            "[1 2]",
+            r#"["a":1]"#,
+            r#"{"a":1 "b":2}"#,
+            r#"{1:2}"#,
+            "[1}",
+            "{}{}",
+            "{},",
+            "01",
+            "-",
+            "+1",
+            "1.",
+            ".5",
+            "1e",
+            "nul",
+            "nulll",
+            "True",
+            "[\"\t\"]",
+            r#"["a]"#,
+            "\u{feff}{}",
+            "[\u{a0}]",
+            "'a'",
+        ] {
+            assert_eq!(check(text.as_bytes()), Err(NodeJsonError::Syntax), "{text}");
+        }
+        for text in [r#"["\x"]"#, r#"["\u12g4"]"#, r#"["\ud800"]"#] {
+            assert_eq!(check(text.as_bytes()), Err(NodeJsonError::Text), "{text}");
+        }
+    }
+
+    #[test]
+    fn arrays_and_objects_are_read_to_some_depth() {
+        let arrays = |count| [b"[".repeat(count), b"]".repeat(count)].concat();
+        let objects = |count| {
+            let inner = count - 1;
+            [br#"{"a":"#.repeat(inner), b"{}".to_vec(), b"}".repeat(inner)].concat()
+        };
+        assert_eq!(check(&arrays(MOST_DEPTH)), Ok(()));
+        assert_eq!(check(&arrays(MOST_DEPTH + 1)), Err(NodeJsonError::TooDeep));
+        assert_eq!(check(&objects(MOST_DEPTH)), Ok(()));
+        assert_eq!(check(&objects(MOST_DEPTH + 1)), Err(NodeJsonError::TooDeep));
+        assert_eq!(check(format!("[{}1]", "[],".repeat(10_000)).as_bytes()), Ok(()));
+    }
+
+    #[test]
+    fn what_is_taken_as_it_stands_is_what_would_be_printed() {
+        for (text, print) in [
+            (r#"{"a":[1.0,-0e5],"b c":"é /"}"#, r#"{"a":[1.0,-0e5],"b c":"é /"}"#),
+            (" {\t\"a\" : 1 }\r\n", r#"{"a":1}"#),
+            (r#"{"a":"\/\u00e9"}"#, r#"{"a":"/é"}"#),
+            (r#"{"a":"\"", "b":1}"#, r#"{"a":"\"","b":1}"#),
+            ("[\"\u{7f}\\u0001\"]", r#"["\u007f\u0001"]"#),
+        ] {
+            assert_eq!(printed(text.as_bytes()), print.as_bytes(), "{text}");
+            assert_eq!(is_printed(text.as_bytes()), text == print, "{text}");
+        }
+        assert_eq!(*printed(b"[\"\xc1\xa1\xf4\x90\x80\x80\"]"), b"[\"a\xf4\x90\x80\x80\"]"[..]);
+    }
+
+    #[test]
+    fn what_only_nodes_make_of_a_text_is_noticed() {
+        for text in [
+            &b"[\"\xc1\xa1\"]"[..],
+            b"[\"\xf4\x90\x80\x80\"]",
+            b"[\"\xed\xa0\xbd\xed\xb8\x80\"]",
+            br#"["\ud83da\ude00"]"#,
+            br#"["\ud840\udc00"]"#,
+        ] {
+            assert_eq!(check(text), Ok(()), "{text:?}");
+            assert!(!is_standard(text), "{text:?}");
+        }
+    }
+}

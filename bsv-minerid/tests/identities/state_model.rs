@@ -1,0 +1,459 @@
+//! Random walks of an identity of generation 1.0 through its states, with simulated nodes that take documents by the rules
+//! that real ones were seen to have.
+
+use std::collections::BTreeMap;
+
+use bsv_minerid::{
+    Announcement, BlockRef, ChainView, Change, Claim, Exposure, IdentityRecord, KeyRecord,
+    MinerInfoRecord, Protocol, Revocation, RevocationKeys, Rotation, Shown, Succession, Vctx,
+};
+use bsv_network::{MinerIdInfo, MinerIdState};
+use bsv_tx::{BlockHash, PrivateKey, PublicKey};
+use proptest::prelude::*;
+
+/// What a node knows of the keys of one miner.
+#[derive(Clone, Default)]
+struct Database {
+    keys: BTreeMap<PublicKey, MinerIdInfo>,
+    /// In the order in which they came.
+    order: Vec<PublicKey>,
+    revocation_key: Option<PublicKey>,
+}
+
+impl Database {
+    fn state(&self, key: &PublicKey) -> Option<MinerIdState> {
+        self.keys.get(key).map(|info| info.state)
+    }
+
+    fn set_state(&mut self, key: &PublicKey, state: MinerIdState) {
+        self.keys.get_mut(key).unwrap().state = state;
+    }
+
+    /// Takes a document, or ignores it.
+    fn take(&mut self, claim: &Claim) -> bool {
+        let (current, previous) = (claim.miner_id, claim.previous_miner_id);
+        let keys = claim.revocation_keys.unwrap();
+        let is_known = !self.keys.is_empty();
+        if is_known && self.revocation_key != Some(keys.previous) {
+            return false;
+        }
+        let is_rotation = current != previous;
+        let is_revocation = claim.compromised_miner_id.is_some();
+        let takes = match (self.state(&previous), self.state(&current)) {
+            _ if is_revocation && keys.is_roll() => false,
+            (None, _) => !is_known && !is_rotation,
+            (Some(MinerIdState::Current), None) => is_rotation,
+            (Some(MinerIdState::Current), _) => !is_rotation,
+            // The same rotation again.
+            (Some(before), Some(MinerIdState::Current)) if is_rotation => {
+                self.order.iter().rev().nth(1) == Some(&previous)
+                    && (is_revocation || before == MinerIdState::Rotated)
+            }
+            (Some(MinerIdState::Revoked), _) => is_revocation,
+            _ => false,
+        };
+        if !takes {
+            return false;
+        }
+        if is_rotation && self.state(&current).is_none() && self.state(&previous).is_some() {
+            self.set_state(&previous, MinerIdState::Rotated);
+        }
+        if let Some(compromised) = &claim.compromised_miner_id {
+            self.revoke(&compromised.parse().unwrap());
+        }
+        let is_all_revoked = is_revocation && !is_rotation;
+        let state = if is_all_revoked { MinerIdState::Revoked } else { MinerIdState::Current };
+        if !self.order.contains(&current) {
+            self.order.push(current);
+        }
+        self.revocation_key = Some(keys.current);
+        let info = MinerIdInfo {
+            miner_id: current,
+            state,
+            previous_miner_id: Some(previous),
+            revocation_key: Some(keys.current),
+            previous_revocation_key: Some(keys.previous),
+        };
+        self.keys.insert(current, info);
+        true
+    }
+
+    /// Revokes the keys that there are, back to the compromised one.
+    fn revoke(&mut self, compromised: &PublicKey) {
+        let from = self.order.iter().position(|key| key == compromised).unwrap_or(0);
+        for key in self.order.clone().iter().skip(from) {
+            self.set_state(key, MinerIdState::Revoked);
+        }
+    }
+}
+
+#[derive(Clone)]
+struct Block {
+    hash: BlockHash,
+    claim: Option<Claim>,
+}
+
+/// An identity, its node, and the main chain. Blocks are numbered from 1.
+struct World {
+    record: IdentityRecord,
+    chain: Vec<Block>,
+    blocks: u8,
+    /// What the identity's own node knows, which has seen all blocks.
+    own: Database,
+    revocation_keys: Vec<PrivateKey>,
+    /// How many documents were made while others could not know a key that is being revoked.
+    excused: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Rotate { is_forced: bool },
+    Roll,
+    Revoke { is_complete: bool },
+    Mine,
+    MineForeign,
+    Lose(usize),
+}
+
+fn key(number: u32) -> KeyRecord {
+    KeyRecord { number, public_key: PrivateKey::generate().unwrap().public_key() }
+}
+
+impl World {
+    fn new() -> Self {
+        let revocation_key = PrivateKey::generate().unwrap();
+        let itself = Succession::sign(&revocation_key, revocation_key.public_key());
+        let first = key(1);
+        let miner_info = MinerInfoRecord::new(&first, 1, itself);
+        let mut record = IdentityRecord::new(first, Protocol::MinerInfo(Box::new(miner_info)));
+        record.exposure = Exposure::Known;
+        let mut world = Self {
+            record,
+            chain: Vec::new(),
+            blocks: 0,
+            own: Database::default(),
+            revocation_keys: vec![revocation_key],
+            excused: 0,
+        };
+        world.mine();
+        // No reorganisation takes that away.
+        for _ in 0..8 {
+            world.add_block(None);
+        }
+        world
+    }
+
+    fn own_record(&self) -> &MinerInfoRecord {
+        self.record.miner_info().unwrap()
+    }
+
+    fn is_announced(&self, announcements: &[Announcement]) -> bool {
+        self.record.announcements().iter().any(|announced| announcements.contains(announced))
+    }
+
+    fn height(&self) -> u32 {
+        u32::try_from(self.chain.len()).unwrap()
+    }
+
+    fn block_ref(&self, height: u32) -> BlockRef {
+        BlockRef { height, hash: self.chain[height as usize - 1].hash }
+    }
+
+    fn add_block(&mut self, claim: Option<Claim>) {
+        self.blocks = self.blocks.checked_add(1).unwrap();
+        let hash = BlockHash::from_bytes([self.blocks; 32]);
+        if let Some(claim) = &claim {
+            self.own.take(claim);
+        }
+        self.chain.push(Block { hash, claim });
+    }
+
+    /// What the service does at each tip.
+    fn observe(&mut self) {
+        let own = &self.record.sightings;
+        let is_left = |hash: &BlockHash| self.chain.iter().all(|block| block.hash != *hash);
+        let left = own.recent.iter().map(|sighting| sighting.block.hash).filter(is_left);
+        let mut view = ChainView { left: left.collect(), ..ChainView::default() };
+        let floor =
+            own.read_to.map_or(self.height() - 6, |block| block.height.min(self.height() - 6));
+        view.is_complete = own.read_to.is_some();
+        view.tip = Some(self.height());
+        view.read_to = Some(self.block_ref(self.height() - 6));
+        for height in floor + 1..=self.height() {
+            let claim = self.chain[height as usize - 1].claim.clone();
+            let block = self.block_ref(height);
+            view.shown.extend(claim.map(|claim| Shown { block, claim: Some(claim) }));
+        }
+        let mut after = self.record.clone();
+        let left = ChainView { left: view.left.clone(), ..ChainView::default() };
+        after.apply(&Change::Observe(left)).unwrap();
+        let keys = after.unacknowledged_keys().iter();
+        view.known = keys.filter_map(|key| self.own.keys.get(&key.public_key).copied()).collect();
+        self.record.apply(&Change::Observe(view)).unwrap();
+    }
+
+    fn document(&self) -> Claim {
+        let own = self.own_record();
+        let revocation = own.revocation.map(|revocation| revocation.message.compromised);
+        Claim {
+            version: "0.3".to_owned(),
+            miner_id: self.record.current_key().public_key,
+            previous_miner_id: self.record.previous_key().public_key,
+            revocation_keys: Some(RevocationKeys {
+                current: own.revocation_key.current,
+                previous: own.revocation_key.previous,
+            }),
+            compromised_miner_id: revocation.map(|key| key.to_string()),
+            vctx: None,
+            data_refs: Vec::new(),
+            name: None,
+        }
+    }
+
+    /// What a node knows that has seen the main chain and no other block, and whether it takes the last one.
+    fn others(&self) -> (Database, bool) {
+        let (mut others, mut takes) = (Database::default(), false);
+        for claim in self.chain.iter().filter_map(|block| block.claim.as_ref()) {
+            takes = others.take(claim);
+        }
+        (others, takes)
+    }
+
+    /// Whether a complete revocation is announced by a key that only lost blocks have shown.
+    fn revokes_what_was_lost(&self) -> bool {
+        let own = self.own_record();
+        let is_lost = |hash: &BlockHash| self.chain.iter().all(|block| block.hash != *hash);
+        own.revocation.is_some_and(|revocation| revocation.is_complete)
+            && self.record.sightings.recent.iter().any(|sighting| is_lost(&sighting.block.hash))
+    }
+
+    fn mine(&mut self) {
+        if self.height() > 0 {
+            self.observe();
+        }
+        if self.own_record().is_closed {
+            return self.add_block(None);
+        }
+        let document = self.document();
+        self.add_block(Some(document.clone()));
+        match self.others() {
+            (_, true) => {}
+            (_, false) if self.revokes_what_was_lost() => self.excused += 1,
+            (others, false) => {
+                panic!("others ignore {document:#?}, who know {:#?}", others.keys);
+            }
+        }
+    }
+
+    fn run(&mut self, step: Step) {
+        use Announcement::{CompleteRevocation, PartialRevocation, RevocationKey};
+        self.observe();
+        let from = self.record.current_key().number;
+        let last = self.record.keys.iter().map(|key| key.number).max().unwrap();
+        let is_revoking = self.is_announced(&[PartialRevocation, CompleteRevocation]);
+        let is_idle = !is_revoking && !self.own_record().is_closed;
+        match step {
+            Step::Rotate { is_forced } => {
+                if is_idle && (is_forced || !self.is_announced(&[Announcement::Rotation])) {
+                    let change =
+                        Change::Rotate { rotation: Rotation::Succeed, from, key: key(last + 1) };
+                    self.record.apply(&change).unwrap();
+                }
+            }
+            Step::Roll if is_idle && !self.is_announced(&[RevocationKey]) => self.roll(),
+            Step::Revoke { is_complete } if is_idle => self.revoke(is_complete, from, last),
+            Step::Roll | Step::Revoke { .. } => {}
+            Step::Mine => self.mine(),
+            Step::MineForeign => self.add_block(None),
+            Step::Lose(blocks) => {
+                self.chain.truncate(self.chain.len() - blocks.min(self.chain.len() - 9));
+                for _ in 0..=blocks {
+                    self.add_block(None);
+                }
+            }
+        }
+    }
+
+    fn roll(&mut self) {
+        let new = PrivateKey::generate().unwrap();
+        let from = self.own_record().revocation_key_number;
+        let current = &self.revocation_keys[from as usize - 1];
+        let change = Change::RollRevocationKey {
+            from,
+            number: from + 1,
+            announced: Succession::sign(current, new.public_key()),
+            acknowledged: Succession::sign(&new, new.public_key()),
+        };
+        self.record.apply(&change).unwrap();
+        self.revocation_keys.push(new);
+    }
+
+    fn revoke(&mut self, is_complete: bool, from: u32, last: u32) {
+        let own = self.own_record();
+        let known = *self.record.previous_key();
+        let compromised = if is_complete { own.first_miner_id } else { known.public_key };
+        if !is_complete && compromised == own.first_miner_id {
+            return;
+        }
+        let (number, public_key) = own.known_revocation_key();
+        let revocation_key = &self.revocation_keys[number as usize - 1];
+        assert_eq!(revocation_key.public_key(), public_key);
+        let change = Change::BeginRevocation {
+            from,
+            key: (!is_complete).then(|| key(last + 1)),
+            // Signatures are checked elsewhere.
+            message: Revocation::sign(compromised, revocation_key, revocation_key),
+            revocation_key: Succession::sign(revocation_key, public_key),
+        };
+        self.record.apply(&change).unwrap();
+        self.own.revoke(&compromised);
+    }
+
+    /// Mines until nothing is announced any more, which others know then.
+    fn settle(&mut self) {
+        for _ in 0..12 {
+            self.mine();
+        }
+        self.observe();
+        assert_eq!(self.record.announcements(), [], "{:#?}", self.record);
+        assert_eq!(self.record.sightings.unseen, None);
+        if self.excused > 0 {
+            return;
+        }
+        let (others, _) = self.others();
+        let current = self.record.current_key().public_key;
+        let own = self.own_record();
+        let expected = if own.is_closed { MinerIdState::Revoked } else { MinerIdState::Current };
+        assert_eq!(others.state(&current), Some(expected));
+        if !own.is_closed {
+            assert_eq!(others.revocation_key, Some(own.revocation_key.current));
+            assert_eq!(own.known_revocation_key().0, own.revocation_key_number);
+        }
+    }
+}
+
+#[test]
+fn what_a_lost_block_has_shown_is_seen_in_the_one_that_takes_its_place() {
+    let mut world = World::new();
+    world.run(Step::Rotate { is_forced: false });
+    world.mine();
+    world.observe();
+    assert_eq!(world.record.announcements(), []);
+    let rotation = world.chain.pop().unwrap().claim;
+    assert!(rotation.is_some());
+    world.add_block(rotation);
+    world.observe();
+    assert_eq!(world.record.announcements(), []);
+    let sighting = world.record.sightings.recent.last().unwrap();
+    assert_eq!(sighting.block, world.block_ref(world.height()));
+}
+
+#[test]
+fn what_own_blocks_announce_in_vain_is_overdue() {
+    let mut world = World::new();
+    world.run(Step::Rotate { is_forced: false });
+    // Of the key before, as if the node had ignored the rotation.
+    let ignored = world.chain[0].claim.clone();
+    world.observe();
+    let is_overdue = |world: &World| world.record.sightings.unseen.clone().unwrap().is_overdue();
+    for _ in 0..3 {
+        assert!(!is_overdue(&world));
+        world.add_block(None);
+        world.add_block(ignored.clone());
+        world.observe();
+        world.observe();
+    }
+    assert!(is_overdue(&world));
+    world.mine();
+    world.observe();
+    assert_eq!((world.record.announcements(), &world.record.sightings.unseen), (vec![], &None));
+}
+
+#[test]
+fn what_no_block_shows_for_three_days_is_overdue() {
+    let mut world = World::new();
+    world.run(Step::Rotate { is_forced: false });
+    world.observe();
+    let look = |world: &mut World, height| {
+        let view = ChainView { tip: Some(height), is_complete: true, ..ChainView::default() };
+        world.record.apply(&Change::Observe(view)).unwrap();
+        world.record.sightings.unseen.clone().unwrap().is_overdue()
+    };
+    let begun = world.height();
+    assert!(!look(&mut world, begun + 431));
+    assert!(look(&mut world, begun + 432));
+}
+
+/// Of generation 0.2, where documents name the key before the current one whatever blocks have shown.
+#[test]
+fn a_lost_block_takes_back_what_it_has_shown_of_generation_0_2() {
+    let [first, second] = [key(1), key(2)];
+    let mut record = IdentityRecord::new(first, Protocol::Vctx(Vctx::None));
+    record.exposure = Exposure::Known;
+    record.apply(&Change::Rotate { rotation: Rotation::Succeed, from: 1, key: second }).unwrap();
+    assert_eq!(record.announcements(), [Announcement::Rotation]);
+    let info = |state| MinerIdInfo {
+        miner_id: second.public_key,
+        state,
+        previous_miner_id: Some(first.public_key),
+        revocation_key: None,
+        previous_revocation_key: None,
+    };
+    let block = |byte| BlockRef { height: 9, hash: BlockHash::from_bytes([byte; 32]) };
+    let shown = |byte| Shown {
+        block: block(byte),
+        claim: Some(Claim {
+            version: "0.2".to_owned(),
+            miner_id: second.public_key,
+            previous_miner_id: first.public_key,
+            revocation_keys: None,
+            compromised_miner_id: None,
+            vctx: None,
+            data_refs: Vec::new(),
+            name: None,
+        }),
+    };
+    let view = |shown: Vec<Shown>| ChainView {
+        known: vec![info(MinerIdState::Current)],
+        shown,
+        is_complete: true,
+        tip: Some(9),
+        ..ChainView::default()
+    };
+    let mut look = |view| {
+        record.apply(&Change::Observe(view)).unwrap();
+        assert_eq!(record.previous_key().public_key, first.public_key);
+        record.announcements()
+    };
+    assert_eq!(look(view(vec![])), [Announcement::Rotation]);
+    assert_eq!(look(view(vec![shown(1)])), []);
+    let lost = ChainView { left: vec![block(1).hash], ..view(vec![]) };
+    // The node goes on knowing the key, and the others do not.
+    assert_eq!(look(lost), [Announcement::Rotation]);
+    assert_eq!(look(view(vec![])), [Announcement::Rotation]);
+    assert_eq!(look(view(vec![shown(2)])), []);
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        3 => any::<bool>().prop_map(|is_forced| Step::Rotate { is_forced }),
+        3 => Just(Step::Roll),
+        1 => any::<bool>().prop_map(|is_complete| Step::Revoke { is_complete }),
+        8 => Just(Step::Mine),
+        3 => Just(Step::MineForeign),
+        2 => (1..=3_usize).prop_map(Step::Lose),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+
+    #[test]
+    fn nodes_take_every_document(steps in proptest::collection::vec(step(), 1..24)) {
+        let mut world = World::new();
+        for step in steps {
+            world.run(step);
+        }
+        world.settle();
+    }
+}

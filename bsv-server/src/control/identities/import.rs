@@ -1,0 +1,60 @@
+use std::path::PathBuf;
+
+use bsv_minerid::{Alias, Import, VctxFinding, import_miner_ids};
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{describe, with_revocation_keys};
+use crate::control::managed::Managed;
+use crate::http::Problem;
+
+#[derive(Deserialize)]
+struct ImportJson {
+    from: PathBuf,
+}
+
+/// Where the older generator keeps the revocation keys of identities of generation 1.0.
+const REVOCATION_KEYS: &str = ".revocationkeystore";
+
+/// Takes over the identities of an older generator's home directory.
+///
+/// The answer is `{"aliases", "known", "identities"}`: the aliases that were taken over, `{"alias", "hasKeys"}` of
+/// those that were there already, or `{"alias", "deleted"}`, and what is known of the former, each with
+/// `"vctxFinding"`.
+pub(super) async fn answer(managed: &Managed, body: &Bytes) -> Result<Value, Problem> {
+    let (ImportJson { from }, keys_dir) = with_revocation_keys(body)?;
+    let keys = match from.join(REVOCATION_KEYS).is_dir() {
+        true => Some(managed.revocation_keys.open(keys_dir.as_deref())?),
+        false => None,
+    };
+    let ids = managed.ids()?;
+    let imported = import_miner_ids(ids, managed.any_node(), &from, keys.as_ref()).await?;
+    let (mut aliases, mut known, mut identities) = (Vec::new(), Vec::new(), Vec::new());
+    for (alias, outcome) in &imported {
+        match outcome {
+            Import::TakenOver(vctx) => {
+                let mut identity = describe(&*ids.get(alias.as_str())?);
+                identity["vctxFinding"] = json!(name(*vctx));
+                identities.push(identity);
+                aliases.push(Alias::as_str(alias));
+            }
+            Import::Known { has_keys } => {
+                known.push(json!({ "alias": alias.as_str(), "hasKeys": has_keys }));
+            }
+            Import::Deleted => known.push(json!({ "alias": alias.as_str(), "deleted": true })),
+        }
+    }
+    Ok(json!({ "aliases": aliases, "known": known, "identities": identities }))
+}
+
+fn name(finding: VctxFinding) -> &'static str {
+    match finding {
+        VctxFinding::None => "none",
+        VctxFinding::NotAsked => "notAsked",
+        VctxFinding::NotFound => "notFound",
+        VctxFinding::Unspent(_) => "unspent",
+        VctxFinding::Spent(_) => "spent",
+        VctxFinding::Foreign => "foreign",
+    }
+}

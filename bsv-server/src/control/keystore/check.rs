@@ -1,0 +1,124 @@
+//! Proving that every key can be read, wherever it lies.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bsv_minerid::{Alias, Error, Keystore, MinerIds};
+use bsv_store::KeystoreError;
+use serde_json::{Value, json};
+
+use super::keystore_problem;
+use crate::control::managed::Managed;
+use crate::control::revocation_keys::RevocationKeys;
+use crate::http::Problem;
+
+/// What reading the keys has shown.
+#[derive(Default)]
+struct Check {
+    readable: BTreeSet<String>,
+    faults: Vec<String>,
+    /// Identities whose revocation key lies in none of the keystores that were looked at, although another may hold
+    /// it.
+    unchecked: Vec<Alias>,
+}
+
+/// Reads all keys: those of the keystore, and the revocation keys where commands find them without naming a directory
+/// and in `revocation_dir`.
+pub(super) async fn answer(
+    managed: &Managed,
+    revocation_dir: Option<PathBuf>,
+) -> Result<Value, Problem> {
+    let keystore = Arc::clone(managed.keystore()?);
+    let revocation_keys = Arc::clone(&managed.revocation_keys);
+    let ids = managed.ids().ok().cloned();
+    let seed = managed.wallet().ok().map(|_| "wallet.seed".to_owned());
+    let checked = tokio::task::spawn_blocking(move || {
+        let mut check = Check::default();
+        check.read_keys(&keystore, seed, ids.as_deref())?;
+        check.read_revocation_keys(&revocation_keys, revocation_dir.as_deref(), ids.as_deref())?;
+        Ok::<_, Problem>(check)
+    });
+    let mut check = checked.await.expect("it does not panic, and is not cancelled")?;
+    // Which keys these need is not known.
+    check.faults.extend(managed.failures().map(str::to_owned));
+    let unchecked: Vec<_> = check.unchecked.iter().map(Alias::as_str).collect();
+    Ok(json!({ "readable": check.readable, "faults": check.faults, "unchecked": unchecked }))
+}
+
+impl Check {
+    fn read_keys(
+        &mut self,
+        keystore: &Keystore,
+        seed: Option<String>,
+        ids: Option<&MinerIds>,
+    ) -> Result<(), Problem> {
+        let read = keystore.check().map_err(|error| keystore_problem(&error))?;
+        self.readable.extend(read.readable);
+        self.faults.extend(read.faults.iter().map(ToString::to_string));
+        // These may lack a key.
+        let broken = ids.into_iter().flat_map(MinerIds::broken);
+        let broken = broken.filter(|(_, reason)| !self.faults.iter().any(|fault| fault == reason));
+        let broken: Vec<_> =
+            broken.map(|(alias, reason)| format!("alias \"{alias}\": {reason}")).collect();
+        self.faults.extend(broken);
+        let needed = ids.into_iter().flat_map(MinerIds::key_names).chain(seed);
+        for name in needed.filter(|name| !self.readable.contains(name)) {
+            let path = keystore.dir().join(format!("{name}.key")).display().to_string();
+            if !self.faults.iter().any(|fault| fault.contains(&path)) {
+                self.faults.push(format!("{path} is missing"));
+            }
+        }
+        Ok(())
+    }
+
+    fn read_revocation_keys(
+        &mut self,
+        keys: &RevocationKeys,
+        named: Option<&Path>,
+        ids: Option<&MinerIds>,
+    ) -> Result<(), Problem> {
+        let dirs = keys.dirs(named)?;
+        let names = ids.map(MinerIds::revocation_key_names).unwrap_or_default();
+        let mut missing: Vec<_> = names.into_iter().map(|(alias, _)| alias).collect();
+        for dir in &dirs {
+            let opened = keys.open_in(dir).and_then(|keystore| Ok((keystore.check()?, keystore)));
+            let (read, keystore) = match opened {
+                Ok(opened) => opened,
+                Err(error) => {
+                    self.faults.push(error.to_string());
+                    continue;
+                }
+            };
+            self.readable.extend(read.readable.iter().map(|name| format!("revocation/{name}")));
+            self.faults.extend(read.faults.iter().map(ToString::to_string));
+            if let Some(ids) = ids {
+                missing.retain(|alias| !self.has_revocation_key(ids, alias, &keystore));
+            }
+        }
+        if named.is_none() {
+            self.unchecked = missing;
+            return Ok(());
+        }
+        let looked_in: Vec<_> = dirs.iter().map(|dir| dir.display().to_string()).collect();
+        let looked_in = looked_in.join(" and ");
+        self.faults.extend(missing.iter().map(|alias| {
+            format!("the revocation key of alias \"{alias}\" was not found in {looked_in}")
+        }));
+        Ok(())
+    }
+
+    /// Whether a keystore has the revocation key of an identity. One that it has and that cannot be used is a fault.
+    fn has_revocation_key(&mut self, ids: &MinerIds, alias: &Alias, keystore: &Keystore) -> bool {
+        match ids.check_revocation_keys(alias, keystore) {
+            Ok(()) => true,
+            Err(Error::Keystore(KeystoreError::Missing(_))) => false,
+            Err(error) => {
+                let dir = keystore.dir().display();
+                self.faults
+                    .push(format!("the revocation key of alias \"{alias}\" in {dir}: {error}"));
+                true
+            }
+        }
+    }
+}

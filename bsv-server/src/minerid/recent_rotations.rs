@@ -1,0 +1,77 @@
+//! Rotations that a GET asks for, which proxies may send twice.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bsv_minerid::{Alias, Error};
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+/// Within this time of a rotation, another GET for the same alias is its repetition.
+const REPETITION: Duration = Duration::from_secs(10);
+
+/// When a GET has last rotated which alias. There are never more entries than aliases.
+#[derive(Debug, Default)]
+pub(super) struct RecentRotations(Mutex<BTreeMap<Alias, Instant>>);
+
+impl RecentRotations {
+    /// Rotates an alias unless a GET has just done so. One that comes while another is at it waits for that.
+    pub(super) async fn once(
+        &self,
+        alias: &Alias,
+        rotation: impl Future<Output = Result<(), Error>>,
+    ) -> Result<(), Error> {
+        let mut recent = self.0.lock().await;
+        recent.retain(|_, rotated| rotated.elapsed() < REPETITION);
+        if recent.contains_key(alias) {
+            tracing::info!("a GET that rotates alias {alias} is repeated, and changes nothing");
+            return Ok(());
+        }
+        rotation.await?;
+        // Nothing is awaited in between: whoever goes away now leaves the rotation noted.
+        recent.insert(alias.clone(), Instant::now());
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use tokio::time::sleep;
+
+    use super::*;
+
+    /// Asks for a rotation that takes a second, and answers how many there were.
+    async fn ask(recent: &RecentRotations, alias: &str, rotations: &AtomicU32) -> u32 {
+        let rotation = async {
+            sleep(Duration::from_secs(1)).await;
+            rotations.fetch_add(1, Ordering::Relaxed);
+            Ok(())
+        };
+        recent.once(&alias.parse().unwrap(), rotation).await.unwrap();
+        rotations.load(Ordering::Relaxed)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_repeated_within_ten_seconds_happens_once() {
+        let recent = RecentRotations::default();
+        let (pool, other) = (AtomicU32::new(0), AtomicU32::new(0));
+        let at_once = tokio::join!(ask(&recent, "pool", &pool), ask(&recent, "pool", &pool));
+        assert_eq!(at_once, (1, 1));
+        assert_eq!(ask(&recent, "other", &other).await, 1);
+        sleep(Duration::from_millis(8_900)).await;
+        assert_eq!(ask(&recent, "pool", &pool).await, 1);
+        sleep(Duration::from_millis(100)).await;
+        assert_eq!(ask(&recent, "pool", &pool).await, 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_fails_is_tried_again() {
+        let recent = RecentRotations::default();
+        let alias: Alias = "pool".parse().unwrap();
+        let failure = async { Err(Error::UnknownAlias("pool".to_owned())) };
+        recent.once(&alias, failure).await.unwrap_err();
+        assert_eq!(ask(&recent, "pool", &AtomicU32::new(0)).await, 1);
+    }
+}

@@ -1,0 +1,185 @@
+//! Blocks that have shown something, and leave the main chain.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bsv_tests::rival::{Rival, tip};
+use bsv_tests::{Node, Server, Site, Template, miner_info};
+use serde_json::{Value, json};
+
+use crate::scene::{await_acknowledgement, identity, miner_id, node, state};
+
+/// Mines a block from the server, and shows it to another node.
+fn mine_for_both(node: &Node, server: &Server, other: &Node) {
+    let block = miner_info::mine_from(node, server, "pool").block;
+    let block = node.call("getblock", json!([block.to_string(), false]));
+    other.call("submitblock", json!([block]));
+    assert_eq!(tip(other), tip(node));
+}
+
+/// Waits until the service announces this and no more.
+fn await_announced(site: &Site, alias: &str, announced: &Value) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while identity(site, alias)["announced"] != *announced {
+        assert!(Instant::now() < deadline, "{:#}", identity(site, alias));
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// What others know, who have never seen the blocks that were lost.
+fn states(other: &Node) -> Vec<(String, String)> {
+    let miners = miner_info::states(other);
+    assert_eq!(miners.len(), 1, "{miners:#?}");
+    miners.into_iter().next().unwrap()
+}
+
+/// An identity that both nodes know.
+fn scene() -> (Node, Site, Server, String) {
+    let node = node();
+    let site = Site::on(&node);
+    let server = site.server();
+    site.cli_ok(&["generateminerid", "--name", "pool", "--protocol", "1.0"]);
+    miner_info::mine_from(&node, &server, "pool");
+    let first = miner_id(&server, "pool");
+    (node, site, server, first)
+}
+
+#[test]
+fn a_rotation_is_announced_again_until_a_block_of_the_main_chain_shows_it() {
+    let (node, site, server, first) = scene();
+    let rival = Rival::of(&node);
+    site.cli_ok(&["rotateminerid", "--name", "pool"]);
+    let second = miner_id(&server, "pool");
+    miner_info::mine_from(&node, &server, "pool");
+    await_acknowledgement(&site, "pool");
+    assert_eq!(identity(&site, "pool")["seenIn"][0]["blockHash"], tip(&node));
+    assert_eq!(identity(&site, "pool")["prevMinerId"], json!(second));
+
+    rival.outgrow(&node);
+    rival.show_to(&node);
+    await_announced(&site, "pool", &json!(["rotation"]));
+    assert_eq!(identity(&site, "pool")["prevMinerId"], json!(first));
+    drop(server);
+    let server = site.server();
+    assert_eq!(identity(&site, "pool")["announced"], json!(["rotation"]));
+    // The service sees that its block is one of the main chain, and goes on from there.
+    for _ in 0..2 {
+        mine_for_both(&node, &server, &rival.node);
+        assert_eq!(states(&rival.node), [state(&second, "CURRENT"), state(&first, "ROTATED")]);
+        await_acknowledgement(&site, "pool");
+    }
+    assert_eq!(identity(&site, "pool")["prevMinerId"], json!(second));
+}
+
+#[test]
+fn a_revocation_key_is_announced_again_until_a_block_of_the_main_chain_shows_it() {
+    let (node, site, server, first) = scene();
+    let rival = Rival::of(&node);
+    site.cli_ok(&["rotaterevocationkey", "--name", "pool"]);
+    let key = identity(&site, "pool")["revocationKey"].clone();
+    miner_info::mine_from(&node, &server, "pool");
+    await_acknowledgement(&site, "pool");
+
+    rival.outgrow(&node);
+    rival.show_to(&node);
+    await_announced(&site, "pool", &json!(["revocationKey"]));
+    for _ in 0..2 {
+        mine_for_both(&node, &server, &rival.node);
+        let known = miner_info::known(&rival.node, &first);
+        assert_eq!((&known["revocationKey"], &known["minerIdState"]), (&key, &json!("CURRENT")));
+        await_acknowledgement(&site, "pool");
+    }
+    let latest = &bsv_tests::known_miners::of_node(&rival.node)[&first]["latestBlock"];
+    assert_eq!(*latest, tip(&node), "{}", rival.node.log());
+}
+
+/// In generation 0.2 documents repeat the rotation anyway; what must not follow before others know it is the next one.
+#[test]
+fn a_rotation_of_generation_0_2_waits_until_a_block_of_the_main_chain_shows_the_one_before() {
+    let node = node();
+    let site = Site::on(&node);
+    let server = site.server();
+    site.cli_ok(&["generateminerid", "--name", "old"]);
+    site.cli_ok(&["generatevctx", "--name", "old"]);
+    let mine = |other: &Node| {
+        let block = miner_info::mine_coinbase_document(&node, &server, "old");
+        let block = node.call("getblock", json!([block.to_string(), false]));
+        other.call("submitblock", json!([block]));
+        assert_eq!(tip(other), tip(&node));
+    };
+    miner_info::mine_coinbase_document(&node, &server, "old");
+    let first = miner_id(&server, "old");
+    let rival = Rival::of(&node);
+    site.cli_ok(&["rotateminerid", "--name", "old"]);
+    let second = miner_id(&server, "old");
+    assert_eq!(identity(&site, "old")["announced"], json!(["rotation"]));
+    miner_info::mine_coinbase_document(&node, &server, "old");
+    await_acknowledgement(&site, "old");
+
+    rival.outgrow(&node);
+    rival.show_to(&node);
+    await_announced(&site, "old", &json!(["rotation"]));
+    let refused = site.cli(&["rotateminerid", "--name", "old"]);
+    assert_eq!(refused.code, 1, "{}", refused.stdout);
+    assert!(refused.stderr.contains("rotation"), "{}", refused.stderr);
+    mine(&rival.node);
+    await_acknowledgement(&site, "old");
+    site.cli_ok(&["rotateminerid", "--name", "old"]);
+    mine(&rival.node);
+    let third = miner_id(&server, "old");
+    assert_eq!(
+        states(&rival.node),
+        [state(&third, "CURRENT"), state(&second, "ROTATED"), state(&first, "ROTATED")]
+    );
+}
+
+/// Both are lost, the one after the other.
+#[test]
+fn what_was_announced_after_a_block_that_is_lost_goes_on_from_what_the_main_chain_knows() {
+    let (node, site, server, first) = scene();
+    let rival = Rival::of(&node);
+    for command in ["rotateminerid", "rotaterevocationkey"] {
+        site.cli_ok(&[command, "--name", "pool"]);
+        miner_info::mine_from(&node, &server, "pool");
+        await_acknowledgement(&site, "pool");
+    }
+    site.cli_ok(&["rotaterevocationkey", "--name", "pool"]);
+    let second = miner_id(&server, "pool");
+    let key = identity(&site, "pool")["revocationKey"].clone();
+    rival.outgrow(&node);
+    rival.show_to(&node);
+    await_announced(&site, "pool", &json!(["rotation", "revocationKey"]));
+    for _ in 0..4 {
+        mine_for_both(&node, &server, &rival.node);
+        thread::sleep(Duration::from_millis(500));
+    }
+    await_acknowledgement(&site, "pool");
+    assert_eq!(states(&rival.node), [state(&second, "CURRENT"), state(&first, "ROTATED")]);
+    assert_ne!(miner_info::known(&rival.node, &second)["revocationKey"], Value::Null);
+    assert_eq!(miner_info::known(&rival.node, &second)["revocationKey"], key);
+}
+
+#[test]
+fn a_complete_revocation_is_announced_again_until_a_block_of_the_main_chain_shows_it() {
+    let (node, site, server, first) = scene();
+    let rival = Rival::of(&node);
+    site.cli_ok(&["revokemineridcompletely", "--name", "pool"]);
+    miner_info::mine_from(&node, &server, "pool");
+    await_acknowledgement(&site, "pool");
+    assert_eq!(identity(&site, "pool")["state"], "closed");
+
+    rival.outgrow(&node);
+    rival.show_to(&node);
+    await_announced(&site, "pool", &json!(["completeRevocation"]));
+    // A block of somebody else in between changes nothing.
+    node.mine(1);
+    let height = Template::of(&node, 1).height();
+    let foreign = node.call("getblock", json!([tip(&node), false]));
+    rival.node.call("submitblock", json!([foreign]));
+    assert!(height > 0);
+    mine_for_both(&node, &server, &rival.node);
+    assert_eq!(states(&rival.node), [state(&first, "REVOKED")]);
+    node.mine(1);
+    await_acknowledgement(&site, "pool");
+    assert_eq!(identity(&site, "pool")["state"], "closed");
+}

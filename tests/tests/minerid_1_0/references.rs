@@ -1,0 +1,87 @@
+//! References to miner-info transactions, which the key signs that their document names.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bsv_tests::known_miners::of_node;
+use bsv_tests::{Node, Server, Site, Template, miner_info};
+use bsv_tx::{Script, Txid};
+use serde_json::json;
+
+use crate::scene::{assert_all_taken, miner_id, node};
+
+fn scene() -> (Node, Site, Server) {
+    let node = node();
+    let site = Site::on(&node);
+    let server = site.server();
+    site.cli_ok(&["generateminerid", "--name", "pool", "--protocol", "1.0"]);
+    miner_info::mine_from(&node, &server, "pool");
+    (node, site, server)
+}
+
+/// Has the node put the document that the server makes into a transaction of the next block.
+fn publish(node: &Node, server: &Server) -> Txid {
+    let height = Template::of(node, 1).height();
+    let script = server.text(&format!("/opreturn/pool/{height}"));
+    miner_info::publish(node, &Script::from_hex(&script).unwrap())
+}
+
+fn refer(template: &Template, server: &Server, txid: Txid) -> String {
+    let reply = server.post("/coinbase2", template.reference_request("pool", txid).to_string());
+    assert_eq!(reply.status, 200, "{}", reply.body);
+    reply.body
+}
+
+/// Mines a block with a reference, which must become the last one of this key for the node.
+fn mine(node: &Node, server: &Server, txid: Txid, key: &str) {
+    let template = miner_info::template_with_all(node);
+    let block = template.mine(node, &refer(&template, server, txid));
+    let latest = || of_node(node).get(key).map(|known| known["latestBlock"].clone());
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while latest() != Some(json!(block.to_string())) {
+        assert!(Instant::now() < deadline, "{}", node.log());
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn a_rotation_after_the_first_reference_changes_no_other() {
+    let (node, site, server) = scene();
+    let key = miner_id(&server, "pool");
+    let txid = publish(&node, &server);
+    let template = miner_info::template_with_all(&node);
+    let reference = refer(&template, &server, txid);
+    site.cli_ok(&["rotateminerid", "--name", "pool"]);
+    assert_eq!(refer(&template, &server, txid), reference);
+    // What the command line prints is no document that anybody has.
+    site.cli_ok(&["opreturn", "--name", "pool", "--height", "7"]);
+    drop(server);
+    let server = site.server();
+    assert_eq!(refer(&template, &server, txid), reference);
+    mine(&node, &server, txid, &key);
+    miner_info::mine_from(&node, &server, "pool");
+    assert_all_taken(&node);
+}
+
+#[test]
+fn a_rotation_before_the_first_reference_changes_none() {
+    let (node, site, server) = scene();
+    let key = miner_id(&server, "pool");
+    let txid = publish(&node, &server);
+    site.cli_ok(&["rotateminerid", "--name", "pool"]);
+    drop(server);
+    let server = site.server();
+    mine(&node, &server, txid, &key);
+    miner_info::mine_from(&node, &server, "pool");
+    assert_all_taken(&node);
+}
+
+#[test]
+fn a_document_after_a_rotation_is_referred_to_by_the_new_key() {
+    let (node, site, server) = scene();
+    publish(&node, &server);
+    site.cli_ok(&["rotateminerid", "--name", "pool"]);
+    let txid = publish(&node, &server);
+    mine(&node, &server, txid, &miner_id(&server, "pool"));
+    assert_all_taken(&node);
+}

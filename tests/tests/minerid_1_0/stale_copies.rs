@@ -1,0 +1,84 @@
+//! Two copies of one identity, of which one has gone further.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bsv_tests::{Node, Server, Site, Template, miner_info};
+use serde_json::json;
+
+use crate::scene::{await_acknowledgement, identity, node};
+
+/// A service whose data directory was copied before it has gone on with `command`.
+fn scene(command: &[&str]) -> (Node, Site, Site) {
+    let node = node();
+    let site = Site::on(&node);
+    let server = site.server();
+    site.cli_ok(&["generateminerid", "--name", "pool", "--protocol", "1.0"]);
+    miner_info::mine_from(&node, &server, "pool");
+    site.cli_ok(&["rotateminerid", "--name", "pool"]);
+    miner_info::mine_from(&node, &server, "pool");
+    await_acknowledgement(&site, "pool");
+    assert_eq!(server.stop(), 0);
+    let copy = site.copy();
+    let server = site.server();
+    site.cli_ok(command);
+    miner_info::mine_from(&node, &server, "pool");
+    (node, site, copy)
+}
+
+fn await_stale(site: &Site) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while identity(site, "pool")["stale"] != json!(true) {
+        assert!(Instant::now() < deadline, "{:#}", identity(site, "pool"));
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn document(node: &Node, server: &Server) -> u16 {
+    let height = Template::of(node, 1).height();
+    server.get(&format!("/opreturn/pool/{height}")).status
+}
+
+#[test]
+fn an_older_copy_is_found_out_and_changes_nothing() {
+    for command in ["rotateminerid", "rotaterevocationkey", "revokemineridcompletely"] {
+        let (node, site, copy) = scene(&[command, "--name", "pool"]);
+        let server = copy.server();
+        await_stale(&copy);
+        let before = identity(&copy, "pool");
+        assert_eq!(server.text("/opreturn/pool/isvalid"), "false");
+        let ready = server.get("/readyz");
+        assert_eq!(ready.status, 503, "{command}: {}", ready.body);
+        assert!(ready.body.contains(r#""staleAliases":["pool"]"#), "{}", ready.body);
+        assert_eq!(server.get("/opreturn/pool/rotate").status, 409);
+        for refused in ["rotateminerid", "rotaterevocationkey", "revokemineridcompletely"] {
+            let done = copy.cli(&[refused, "--name", "pool"]);
+            assert_eq!(done.code, 1, "{done:?}");
+            assert!(done.stderr.contains("is an older copy"), "{done:?}");
+        }
+        assert_eq!(identity(&copy, "pool"), before);
+        // An identity that is ignored costs nothing, but a job that is refused may.
+        assert_eq!(document(&node, &server), 200);
+        let _server = site.server();
+        await_acknowledgement(&site, "pool");
+        assert_eq!(identity(&site, "pool")["stale"], json!(false), "{command}");
+    }
+}
+
+/// The command asks first.
+#[test]
+fn an_older_copy_is_found_out_by_the_first_command() {
+    let (_node, _site, copy) = scene(&["rotateminerid", "--name", "pool"]);
+    let done = copy.cli(&["rotateminerid", "--name", "pool"]);
+    assert_eq!(done.code, 1, "{done:?}");
+    assert!(done.stderr.contains("is an older copy"), "{done:?}");
+}
+
+#[test]
+fn documents_of_an_older_copy_can_be_refused() {
+    let (node, _site, mut copy) = scene(&["rotateminerid", "--name", "pool"]);
+    copy.set("minerid", json!({ "staleCopy": "refuse" }));
+    let server = copy.server();
+    await_stale(&copy);
+    assert_eq!(document(&node, &server), 409);
+}

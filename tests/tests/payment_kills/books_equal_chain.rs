@@ -1,0 +1,148 @@
+//! A shop that is killed at random while all goes on: what its books say is what the chain says.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bsv_tests::rival::Rival;
+use bsv_tests::{Node, free_port, repetitions};
+use serde_json::Value;
+
+use super::business::Business;
+use super::chain_walk::ChainWalk;
+use super::random;
+
+const PAYERS: usize = 2;
+/// How often each pays in a round, and the shop sends money.
+const TURNS: usize = 5;
+/// How many payments come before: enough coins to bring them together.
+const FIRST_PAYMENTS: usize = 10;
+/// In one of so many rounds the chain is reorganised.
+const REORGANISED: usize = 3;
+
+#[test]
+fn books_equal_the_chain_however_often_the_shop_is_killed() {
+    let rounds = repetitions("rounds of a shop that is killed", 200, 6);
+    let zmq = format!("zmqpubrawtx2=tcp://127.0.0.1:{}", free_port());
+    let node = Node::start_with(&[&zmq]);
+    node.mine(110);
+    let business = Business::begin(&node, FIRST_PAYMENTS + rounds * PAYERS * TURNS);
+    (0..FIRST_PAYMENTS).for_each(|_| business.sell());
+    node.mine(6);
+    let mut walk = ChainWalk::of(&node);
+    let mut kills = 0;
+    for round in 1..=rounds {
+        let begun = business.shown.lock().unwrap().len();
+        kills += go_on(&business, round.is_multiple_of(REORGANISED));
+        node.mine(3);
+        // What was paid in the round before may have been displaced.
+        agree(&business, &mut walk, begun.saturating_sub(PAYERS * TURNS), round);
+    }
+    let purposes = check_all_was_done(&business);
+    eprintln!("{kills} kills, {purposes}");
+    empty(&business);
+    agree(&business, &mut walk, 0, rounds);
+    assert_eq!(walk.read().unspent(&business.scripts()), 0);
+}
+
+/// Lets the shop be at work for a while, and kills it now and then. Answers how often.
+fn go_on(business: &Business, is_reorganised: bool) -> u64 {
+    let Business { node, shop, .. } = business;
+    let rival = is_reorganised.then(|| Rival::of(node));
+    let turns = |act: &dyn Fn()| {
+        for _ in 0..TURNS {
+            pause(200);
+            act();
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..PAYERS {
+            scope.spawn(|| turns(&|| business.sell()));
+        }
+        scope.spawn(|| turns(&|| business.withdraw()));
+        scope.spawn(|| turns(&|| business.refund()));
+        let kills = 1 + random() % 3;
+        for _ in 0..kills {
+            pause(900);
+            shop.kill_and_start();
+            node.mine(1);
+        }
+        if let Some(rival) = &rival {
+            business.spend_twice(rival);
+            if random().is_multiple_of(2) {
+                shop.kill();
+            }
+            rival.show_to(node);
+            shop.kill_and_start();
+        }
+        kills + u64::from(is_reorganised)
+    })
+}
+
+fn pause(most: u64) {
+    thread::sleep(Duration::from_millis(random() % most));
+}
+
+/// Waits until the books say what the chain and the mempool say.
+fn agree(business: &Business, walk: &mut ChainWalk, first: usize, round: usize) {
+    let deadline = Instant::now() + Duration::from_secs(90);
+    loop {
+        let found = differences(business, walk, first);
+        if found.is_empty() {
+            return;
+        }
+        assert!(Instant::now() < deadline, "round {round}: {}", found.join("\n"));
+        thread::sleep(Duration::from_millis(200));
+    }
+}
+
+/// What the books say of the balance and of the invoices from the one of this index on, and the chain does not.
+fn differences(business: &Business, walk: &mut ChainWalk, first: usize) -> Vec<String> {
+    let Business { shop, .. } = business;
+    let moves = walk.read();
+    let mut found = Vec::new();
+    let (chain, books) = (moves.unspent(&business.scripts()), shop.balance());
+    if chain != books {
+        found.push(format!("the chain has {chain} satoshis, and the books have {books}"));
+    }
+    let paid = moves.paid();
+    for shown in &business.shown.lock().unwrap()[first..] {
+        let chain = paid.get(&shown.script).map_or(0, |amounts| amounts.iter().sum());
+        let settlement = shop.get(&format!("/api/v1/invoices/{}/settlement", shown.invoice));
+        if settlement["paidSatoshis"] != chain {
+            found.push(format!("the chain has {chain} satoshis for this invoice: {settlement}"));
+        }
+    }
+    for script in business.sent_to.lock().unwrap().iter() {
+        let times = paid.get(script).map_or(0, Vec::len);
+        assert!(times <= 1, "what was asked for once was sent {times} times to {script:?}");
+    }
+    if found.is_empty() {
+        found.extend(shop.verify().iter().map(Value::to_string));
+    }
+    found
+}
+
+/// Each way in which money leaves was taken. Answers how often.
+fn check_all_was_done(business: &Business) -> String {
+    let outgoing = business.shop.outgoing();
+    let counts = ["withdrawal", "refund", "consolidation"].map(|purpose| {
+        let count = outgoing.iter().filter(|payment| payment["purpose"] == purpose).count();
+        assert!(count > 0, "there was no {purpose}");
+        format!("{purpose}s: {count}")
+    });
+    let lost = outgoing.iter().filter(|payment| payment["state"] == "displaced").count();
+    format!("{}, {lost} displaced", counts.join(", "))
+}
+
+/// Sends all away: no coin is reserved for ever.
+fn empty(business: &Business) {
+    for _ in 0..30 {
+        business.node.mine(1);
+        business.withdraw_all();
+        if business.shop.balance() == 0 {
+            return;
+        }
+        thread::sleep(Duration::from_millis(500));
+    }
+    panic!("{} satoshis cannot be sent: {:?}", business.shop.balance(), business.shop.outgoing());
+}
