@@ -12,7 +12,7 @@ use crate::data_refs::OperatorDataRefs;
 use crate::document::{Document, Extensions, succession_digest};
 use crate::error::Error;
 use crate::job_data::{BlockBindJob, JobData};
-use crate::miner_info::MinerInfo;
+use crate::miner_info_script::MinerInfo;
 use crate::output_script;
 use crate::state::{Exposure, IdentityRecord, MinerInfoRecord, Protocol, Reference, Vctx};
 use crate::succession::Succession;

@@ -2,7 +2,7 @@
 
 mod files;
 mod identity;
-mod miner_info;
+mod newer_generator;
 mod outcome;
 
 use std::fs;
@@ -55,8 +55,8 @@ impl OlderHome {
 fn read_identity(dir: &Path, keystore: &Path) -> Result<OlderIdentity, Error> {
     let name = dir.file_name().unwrap_or_default().to_string_lossy();
     let alias: Alias = name.parse().map_err(|error| fault(dir, error))?;
-    if dir.join(miner_info::KEY_NAMES).exists() {
-        return miner_info::read_identity(alias, dir, keystore);
+    if dir.join(newer_generator::KEY_NAMES).exists() {
+        return newer_generator::read_identity(alias, dir, keystore);
     }
     let vctx = read_vctx(&dir.join("vctx"))?;
     let keys = read_keys(&alias, &dir.join("aliases"), keystore)?;

@@ -20,10 +20,10 @@ use crate::state::{
 };
 use crate::store::{IdentityStore, IdentityStoreError, RedbIdentityStore};
 
-mod miner_info;
+mod announcing;
 
-pub use miner_info::RevokedMinerIds;
-pub(crate) use miner_info::{begun_revocation, check_revocable};
+pub use announcing::RevokedMinerIds;
+pub(crate) use announcing::{begun_revocation, check_revocable};
 
 /// All miner identities of a service: their store and their keys.
 ///

@@ -11,8 +11,8 @@ mod dynamic_document;
 mod gather;
 mod height;
 mod members;
-mod miner_info;
 mod miner_info_document;
+mod miner_info_output;
 mod node_json;
 mod node_json_error;
 mod node_text;
@@ -46,7 +46,7 @@ pub fn verify(block: &BlockProof, evidence: &Evidence) -> Report {
     for (output, generation) in identity_outputs(&block.coinbase) {
         let candidate = match generation {
             Generation::V0_2 => coinbase_document::examine(block, output, evidence),
-            Generation::V1_0 => miner_info::examine(block, output, evidence),
+            Generation::V1_0 => miner_info_output::examine(block, output, evidence),
         };
         let is_last = candidate.ends_scan || candidate.passes_node() != Some(false);
         candidates.push(candidate);

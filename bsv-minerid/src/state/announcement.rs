@@ -3,7 +3,7 @@ use bsv_tx::{BlockHash, PublicKey};
 
 use crate::state::chain_view::{ChainView, Seen};
 use crate::state::key::KeyRecord;
-use crate::state::miner_info::MinerInfoRecord;
+use crate::state::miner_info_record::MinerInfoRecord;
 use crate::state::record::{IdentityRecord, Protocol};
 use crate::state::sightings::{Sighted, Sighting, Sightings};
 use crate::succession::Succession;

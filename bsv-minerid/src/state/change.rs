@@ -1,11 +1,11 @@
 use bsv_tx::{OutPoint, Transaction, Txid};
 
 use crate::data_refs::OperatorDataRefs;
-use crate::miner_info::Revocation;
+use crate::miner_info_script::Revocation;
 use crate::operator_members::OperatorMembers;
 use crate::state::chain_view::ChainView;
 use crate::state::key::KeyRecord;
-use crate::state::miner_info::{MinerInfoRecord, Reference, RevocationRecord};
+use crate::state::miner_info_record::{MinerInfoRecord, Reference, RevocationRecord};
 use crate::state::record::{Exposure, IdentityRecord, Protocol};
 use crate::state::sightings::Sightings;
 use crate::state::vctx::{Vctx, VctxView};

@@ -3,7 +3,7 @@ use crate::json::CanonicalJson;
 use crate::json_object::MinerContact;
 use crate::operator_members::{CONTACT, OperatorMembers};
 use crate::state::key::KeyRecord;
-use crate::state::miner_info::MinerInfoRecord;
+use crate::state::miner_info_record::MinerInfoRecord;
 use crate::state::sightings::Sightings;
 use crate::state::vctx::Vctx;
 

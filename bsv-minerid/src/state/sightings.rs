@@ -1,5 +1,5 @@
 use crate::state::chain_view::{BlockRef, Seen};
-use crate::state::miner_info::RevocationRecord;
+use crate::state::miner_info_record::RevocationRecord;
 use crate::succession::Succession;
 
 /// After how many blocks on top of it a block counts as one that never leaves the main chain: coins of coinbase

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 
 use crate::data_refs::{DataRef, OperatorDataRefs};
-use crate::miner_info::Revocation;
+use crate::miner_info_script::Revocation;
 use crate::operator_members::{CONTACT, OperatorMembers};
 use crate::state::{
     BlockRef, Exposure, IdentityRecord, KeyRecord, MinerInfoRecord, Protocol, Reference,

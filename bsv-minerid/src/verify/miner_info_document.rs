@@ -11,7 +11,7 @@ use super::node_json::{NOT_STANDARD, is_standard};
 use super::node_text::before_nul;
 use super::report::{Check, Claim, Findings, Generation, RevocationKeys, quoted};
 use super::signatures::{BAD, LAX, Standing};
-use crate::miner_info::MinerInfoScript;
+use crate::miner_info_script::MinerInfoScript;
 use crate::operator_members::{CONTACT, EXTENSIONS, PROTOCOL_MEMBERS};
 use crate::succession::Succession;
 

@@ -11,7 +11,7 @@ use super::outcome::VctxFinding;
 use crate::alias::Alias;
 use crate::data_refs::{DataRef, OperatorDataRefs};
 use crate::error::Error;
-use crate::miner_info::Revocation;
+use crate::miner_info_script::Revocation;
 use crate::operator_members::OperatorMembers;
 use crate::state::{KeyRecord, MinerInfoRecord, RevocationRecord};
 use crate::succession::Succession;

@@ -1,7 +1,7 @@
 use bsv_tx::{PublicKey, Txid};
 
 use crate::data_refs::{DataRef, OperatorDataRefs};
-use crate::miner_info::Revocation;
+use crate::miner_info_script::Revocation;
 use crate::state::key::KeyRecord;
 use crate::succession::Succession;
 

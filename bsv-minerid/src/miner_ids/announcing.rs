@@ -11,7 +11,7 @@ use crate::data_refs::OperatorDataRefs;
 use crate::error::Error;
 use crate::identity::Identity;
 use crate::job_data::BlockBindJob;
-use crate::miner_info::Revocation;
+use crate::miner_info_script::Revocation;
 use crate::state::{
     Announcement, ChainView, Change, IdentityRecord, KeyRecord, MinerInfoRecord, Protocol,
     RevocationRecord, Vctx, VctxView,

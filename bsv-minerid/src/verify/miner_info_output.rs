@@ -5,7 +5,7 @@ use super::miner_info_document::Document;
 use super::report::{Candidate, Check, Findings, Generation, Outcome};
 use super::signatures::{BAD_LENGTH, LENGTHS, Standing};
 use crate::coinbase_reference::{CoinbaseReference, block_bind};
-use crate::miner_info::MinerInfoScript;
+use crate::miner_info_script::MinerInfoScript;
 use crate::output_script;
 
 /// Checks an output of generation 1.0. Nodes look at no output after it.
