@@ -58,7 +58,7 @@ fn measure(comparison: &mut Comparison<'_>) {
         let keys = Keys::first().rotated();
         let compromised = keys.previous_miner_id.public_key();
         let revocation =
-            Revocation::sign(compromised, &keys.revocation_key, &keys.previous_miner_id);
+            Revocation::sign(compromised, &keys.revocation_key, &keys.previous_miner_id).unwrap();
         let document = keys.miner_info(HEIGHT);
         of_generation_1_0(&keys, &MinerInfo { revocation: Some(revocation), ..document })
     });
@@ -75,7 +75,7 @@ fn of_generation_0_2(keys: &Keys) -> (BlockProof, Evidence) {
 }
 
 fn of_generation_1_0(keys: &Keys, document: &MinerInfo) -> (BlockProof, Evidence) {
-    let script = document.sign(&keys.miner_id).to_script();
+    let script = document.sign(&keys.miner_id).unwrap().to_script();
     identified_block::with_miner_info(&script, &keys.miner_id, |right| right.to_script())
 }
 

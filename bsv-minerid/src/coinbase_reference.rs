@@ -1,7 +1,8 @@
-use bsv_tx::{BlockHash, MerkleBranch, OutPoint, PrivateKey, Script, Transaction, Txid, sha256};
+use bsv_tx::{BlockHash, MerkleBranch, OutPoint, Script, Transaction, Txid, sha256};
 
 use crate::coinbase2::Coinbase2;
 use crate::output_script::{self, MinerInfoScriptError};
+use crate::signer::{Signer, SignerError};
 
 /// A coinbase output script of generation 1.0, taken apart: it names the transaction in the same
 /// block that carries the miner-info document, and binds it to the block.
@@ -26,19 +27,19 @@ impl CoinbaseReference {
     /// coinbase transaction, and follows `previous_block`. `merkle_branch` is the coinbase
     /// transaction's, from the bottom, in internal byte order.
     pub fn sign(
-        key: &PrivateKey,
+        key: &dyn Signer,
         miner_info_txid: Txid,
         coinbase2: &Coinbase2<'_>,
         previous_block: &BlockHash,
         merkle_branch: &[[u8; 32]],
-    ) -> Self {
+    ) -> Result<Self, SignerError> {
         let placeholder = output_script::versioned([miner_info_txid.as_bytes()]);
         let modified_txid = coinbase2.modified_txid(placeholder.as_bytes());
         let branch = MerkleBranch::of_coinbase(merkle_branch);
         let block_bind = bind(&modified_txid, previous_block, &branch)
             .expect("position 0 fits a branch of any length");
-        let signature = key.sign(&block_bind).to_der();
-        Self { miner_info_txid, block_bind, signature }
+        let signature = key.sign(&block_bind)?.to_der();
+        Ok(Self { miner_info_txid, block_bind, signature })
     }
 
     /// Takes an output script apart as a node does: it does not look at the form of the pushes nor

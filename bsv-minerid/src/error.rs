@@ -8,6 +8,7 @@ use thiserror::Error;
 use crate::alias::Alias;
 use crate::coinbase2::Coinbase2Error;
 use crate::operator_members::OperatorMembersError;
+use crate::signer::SignerError;
 use crate::state::Announcement;
 use crate::store::IdentityStoreError;
 
@@ -36,6 +37,9 @@ pub enum Error {
     /// The identity signs nothing but documents.
     #[error("blind signing is off for alias \"{0}\"")]
     BlindSigningOff(Alias),
+    /// A key does not sign.
+    #[error(transparent)]
+    Signer(#[from] SignerError),
     /// A height that no block can have: 0, or beyond 2,147,483,647.
     #[error("the height must be from 1 to 2147483647")]
     InvalidHeight,

@@ -1,9 +1,9 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 
-use bsv_tx::{OutPoint, PrivateKey, PublicKey, Script, Signature, Txid, sha256};
+use bsv_tx::{OutPoint, PublicKey, Script, Signature, Txid, sha256};
 
 use crate::alias::Alias;
 use crate::coinbase_reference::CoinbaseReference;
@@ -14,6 +14,7 @@ use crate::error::Error;
 use crate::job_data::{BlockBindJob, JobData};
 use crate::miner_info_script::MinerInfo;
 use crate::output_script;
+use crate::signer::{Signer, SignerError};
 use crate::state::{Exposure, IdentityRecord, MinerInfoRecord, Protocol, Reference, Vctx};
 use crate::succession::Succession;
 use crate::template_cache::{TemplateCache, TemplateKey};
@@ -36,12 +37,12 @@ pub struct Identity {
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) record: IdentityRecord,
-    pub(crate) current_key: Arc<PrivateKey>,
-    pub(crate) previous_key: Arc<PrivateKey>,
+    pub(crate) current_key: Arc<dyn Signer>,
+    pub(crate) previous_key: Arc<dyn Signer>,
     /// Earlier keys that may still sign references, by their numbers.
-    earlier_keys: BTreeMap<u32, Arc<PrivateKey>>,
-    /// What all documents have in common, or why there are none.
-    common: Result<Common, Obstacle>,
+    earlier_keys: BTreeMap<u32, Arc<dyn Signer>>,
+    /// What all documents have in common, once the previous key has signed it.
+    common: OnceLock<Common>,
     /// How much is announced and was not seen in a block.
     announced: usize,
     /// What [`Identity::is_valid`] answers.
@@ -59,25 +60,12 @@ enum Common {
     MinerInfo(Box<MinerInfo>),
 }
 
-#[derive(Clone, Copy, Debug)]
-enum Obstacle {
-    NoVctx,
-    Revoked(OutPoint),
-    Closed,
-}
-
 impl State {
     pub(crate) fn new(
         record: IdentityRecord,
-        current_key: Arc<PrivateKey>,
-        previous_key: Arc<PrivateKey>,
+        current_key: Arc<dyn Signer>,
+        previous_key: Arc<dyn Signer>,
     ) -> Self {
-        let common = match &record.protocol {
-            Protocol::Vctx(vctx) => common_document(&record, vctx, &previous_key),
-            Protocol::MinerInfo(miner_info) => {
-                common_miner_info(&record, miner_info, &previous_key)
-            }
-        };
         let announced = record.announcements().len();
         let handed_out = AtomicBool::new(record.handed_out);
         let was_handed_out = AtomicBool::new(false);
@@ -87,7 +75,7 @@ impl State {
             current_key,
             previous_key,
             earlier_keys: BTreeMap::new(),
-            common,
+            common: OnceLock::new(),
             announced,
             handed_out,
             was_handed_out,
@@ -95,7 +83,7 @@ impl State {
         }
     }
 
-    pub(crate) fn with_earlier_keys(self, earlier_keys: BTreeMap<u32, Arc<PrivateKey>>) -> Self {
+    pub(crate) fn with_earlier_keys(self, earlier_keys: BTreeMap<u32, Arc<dyn Signer>>) -> Self {
         Self { earlier_keys, ..self }
     }
 
@@ -118,18 +106,32 @@ impl State {
     }
 
     fn common(&self, alias: &Alias) -> Result<&Common, Error> {
-        self.common.as_ref().map_err(|obstacle| match obstacle {
-            Obstacle::NoVctx => Error::NoVctx(alias.clone()),
-            Obstacle::Revoked(outpoint) => {
-                Error::Revoked { alias: alias.clone(), outpoint: *outpoint }
+        if let Some(common) = self.common.get() {
+            return Ok(common);
+        }
+        let made = match &self.record.protocol {
+            Protocol::Vctx(vctx) => {
+                let vctx = vctx_for_documents(alias, vctx)?;
+                common_document(&self.record, vctx, &*self.previous_key)?
             }
-            Obstacle::Closed => Error::Closed(alias.clone()),
-        })
+            Protocol::MinerInfo(own) if own.is_closed => return Err(Error::Closed(alias.clone())),
+            Protocol::MinerInfo(own) => common_miner_info(&self.record, own, &*self.previous_key)?,
+        };
+        Ok(self.common.get_or_init(|| made))
+    }
+
+    /// Whether it is revoked for good.
+    fn is_ended(&self) -> bool {
+        match &self.record.protocol {
+            Protocol::Vctx(Vctx::Recorded(_, view)) => view.is_spent,
+            Protocol::Vctx(vctx) => matches!(vctx, Vctx::Revoking(..)),
+            Protocol::MinerInfo(own) => own.is_closed,
+        }
     }
 
     /// The key that signs references to a miner-info transaction: the one that has signed the first, or else the last
     /// document that was handed out. With the current key nodes would not take a document that another has signed.
-    fn reference_key(&self, miner_info: &Txid) -> (u32, &PrivateKey) {
+    fn reference_key(&self, miner_info: &Txid) -> (u32, &dyn Signer) {
         let current = (self.record.current_key().number, &*self.current_key);
         let Some(own) = self.record.miner_info() else { return current };
         let noted = own.references.iter().find(|noted| noted.miner_info == *miner_info);
@@ -142,34 +144,39 @@ impl State {
         earlier.unwrap_or(current)
     }
 
-    fn sign(&self, document: &Document) -> Script {
+    fn sign(&self, document: &Document) -> Result<Script, Error> {
         let json = document.to_json();
-        output_script::signed(&json, &self.current_key.sign(&sha256(json.as_bytes())))
+        let signature = self.current_key.sign(&sha256(json.as_bytes()))?;
+        Ok(output_script::signed(&json, &signature))
+    }
+}
+
+/// The output that documents name. One that is spent revokes them.
+fn vctx_for_documents(alias: &Alias, vctx: &Vctx) -> Result<OutPoint, Error> {
+    let alias = alias.clone();
+    match vctx {
+        Vctx::Recorded(outpoint, view) if !view.is_spent => Ok(*outpoint),
+        Vctx::Recorded(outpoint, _) | Vctx::Revoking(outpoint, _) => {
+            Err(Error::Revoked { alias, outpoint: *outpoint })
+        }
+        _ => Err(Error::NoVctx(alias)),
     }
 }
 
 fn common_document(
     record: &IdentityRecord,
-    vctx: &Vctx,
-    previous_key: &PrivateKey,
-) -> Result<Common, Obstacle> {
-    let outpoint = match vctx {
-        Vctx::Recorded(outpoint, view) if view.is_spent => {
-            return Err(Obstacle::Revoked(*outpoint));
-        }
-        Vctx::Revoking(outpoint, _) => return Err(Obstacle::Revoked(*outpoint)),
-        Vctx::Recorded(outpoint, _) => outpoint,
-        _ => return Err(Obstacle::NoVctx),
-    };
+    vctx: OutPoint,
+    previous_key: &dyn Signer,
+) -> Result<Common, SignerError> {
     let previous_miner_id = record.previous_key().public_key;
     let miner_id = record.current_key().public_key;
-    let succession = succession_digest(&previous_miner_id, &miner_id, &outpoint.txid);
+    let succession = succession_digest(&previous_miner_id, &miner_id, &vctx.txid);
     Ok(Common::Document(Box::new(Document {
         height: 0,
         previous_miner_id,
-        previous_miner_id_signature: previous_key.sign(&succession),
+        previous_miner_id_signature: previous_key.sign(&succession)?,
         miner_id,
-        vctx: *outpoint,
+        vctx,
         miner_contact: record.contact(),
         extensions: Extensions::default(),
     })))
@@ -178,14 +185,11 @@ fn common_document(
 fn common_miner_info(
     record: &IdentityRecord,
     miner_info: &MinerInfoRecord,
-    previous_key: &PrivateKey,
-) -> Result<Common, Obstacle> {
-    if miner_info.is_closed {
-        return Err(Obstacle::Closed);
-    }
+    previous_key: &dyn Signer,
+) -> Result<Common, SignerError> {
     Ok(Common::MinerInfo(Box::new(MinerInfo {
         height: 0,
-        miner_id: Succession::sign(previous_key, record.current_key().public_key),
+        miner_id: Succession::sign(previous_key, record.current_key().public_key)?,
         revocation_key: miner_info.revocation_key,
         revocation: miner_info.revocation.map(|revocation| revocation.message),
         operator: record.operator.clone(),
@@ -226,7 +230,7 @@ impl Identity {
         if !state.record.blind_signing {
             return Err(Error::BlindSigningOff(self.alias.clone()));
         }
-        Ok((state.record.current_key().public_key, state.current_key.sign(digest)))
+        Ok((state.record.current_key().public_key, state.current_key.sign(digest)?))
     }
 
     /// The locking script of an output, of zero satoshis, that carries the identity of the block at
@@ -286,7 +290,7 @@ impl Identity {
                 };
                 let extensions = Extensions::new(job_data, &coinbase2);
                 let document = Document { height, extensions, ..*common.clone() };
-                Ok(coinbase2.with_output(&state.sign(&document))?)
+                Ok(coinbase2.with_output(&state.sign(&document)?)?)
             })
         })
     }
@@ -318,7 +322,7 @@ impl Identity {
                 &coinbase2,
                 &job.previous_block,
                 &job.merkle_branch,
-            );
+            )?;
             Ok(coinbase2.with_output(&reference.to_script())?)
         })
     }
@@ -370,8 +374,7 @@ impl Identity {
     /// older copy is not valid.
     pub fn is_valid(&self) -> bool {
         let state = self.state();
-        let makes_documents = matches!(state.common, Ok(_) | Err(Obstacle::NoVctx));
-        state.handed_out.load(Ordering::Relaxed) && makes_documents && !self.is_stale()
+        state.handed_out.load(Ordering::Relaxed) && !state.is_ended() && !self.is_stale()
     }
 
     /// Whether the node knows more of the identity than this copy of it: another one has gone further.
@@ -407,7 +410,7 @@ impl Identity {
         state.answers.get_or_make(&TemplateKey::Script { height, data_txid }, || {
             let script = match (state.common(&self.alias)?, data_txid) {
                 (Common::Document(common), None) => {
-                    state.sign(&Document { height, ..*common.clone() })
+                    state.sign(&Document { height, ..*common.clone() })?
                 }
                 (Common::Document(_), Some(_)) => return Err(self.other_protocol("0.2")),
                 (Common::MinerInfo(common), data_txid) => {
@@ -418,7 +421,7 @@ impl Identity {
                         let data = data.ok_or_else(|| Error::NoData(self.alias.clone()))?;
                         document.data_refs = data.references(txid);
                     }
-                    document.sign(&state.current_key).to_script()
+                    document.sign(&*state.current_key)?.to_script()
                 }
             };
             Ok(script.into_bytes())

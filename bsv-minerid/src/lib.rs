@@ -61,6 +61,7 @@ mod operator_members;
 mod output_script;
 mod revocation;
 mod rotation;
+mod signer;
 mod state;
 mod store;
 mod succession;
@@ -91,6 +92,7 @@ pub use operator_members::{OperatorMembers, OperatorMembersError};
 pub use output_script::{IdentityScript, IdentityScriptError, MinerInfoScriptError};
 pub use revocation::revoke_miner_ids;
 pub use rotation::rotate_miner_id;
+pub use signer::{Signer, SignerError};
 pub use state::{
     Announcement, BlockRef, ChainView, Change, Exposure, IdentityRecord, KeyRecord,
     MinerInfoRecord, Protocol, Reference, RevocationRecord, Rotation, Shown, Sighted, Sighting,

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use bsv_store::{AuditCheck, AuditEntry, KeyEvent, Keystore, KeystoreError};
-use bsv_tx::{Address, ExtendedPrivateKey, KeyError, Network, OutPoint, PrivateKey, PublicKey};
+use bsv_tx::{Address, Network, OutPoint, PrivateKey, PublicKey};
 
 use crate::alias::Alias;
 use crate::blocks::ReadBlocks;
@@ -15,6 +15,7 @@ use crate::import::{Import, OlderHome};
 use crate::json::CanonicalJson;
 use crate::json_object::MinerContact;
 use crate::operator_members::{CONTACT, EXTENSIONS, OperatorMembers, OperatorMembersError};
+use crate::signer::{Signer, make_key, open_key, read_key};
 use crate::state::{
     Announcement, Change, IdentityRecord, KeyRecord, Protocol, Rotation, Vctx, VctxView,
 };
@@ -517,7 +518,7 @@ impl<S: IdentityStore> MinerIds<S> {
         &self,
         alias: &Alias,
         record: IdentityRecord,
-        key: Arc<PrivateKey>,
+        key: Arc<dyn Signer>,
     ) -> Result<(), Error> {
         if let Err(error) = self.store.create(&[(alias.clone(), record.clone())], KeyEvent::Made) {
             return Err(self.failed(alias, error));
@@ -641,7 +642,7 @@ impl<S: IdentityStore> MinerIds<S> {
         &self,
         alias: &Alias,
         record: &IdentityRecord,
-    ) -> BTreeMap<u32, Arc<PrivateKey>> {
+    ) -> BTreeMap<u32, Arc<dyn Signer>> {
         let Some(own) = record.miner_info() else { return BTreeMap::new() };
         let may_sign = |number| {
             own.document_key == Some(number)
@@ -651,16 +652,16 @@ impl<S: IdentityStore> MinerIds<S> {
         keys.filter_map(|key| Some((key.number, self.load_key(alias, key).ok()?))).collect()
     }
 
-    fn load_key(&self, alias: &Alias, key: &KeyRecord) -> Result<Arc<PrivateKey>, Error> {
+    fn load_key(&self, alias: &Alias, key: &KeyRecord) -> Result<Arc<dyn Signer>, Error> {
         let name = IdentityRecord::key_name(alias, key.number);
-        load_key(&self.keystore, name, &key.public_key).map(Arc::new)
+        Ok(Arc::new(open_key(&self.keystore, name, &key.public_key)?))
     }
 
-    fn make_key(&self, alias: &Alias, number: u32) -> Result<(KeyRecord, Arc<PrivateKey>), Error> {
+    fn make_key(&self, alias: &Alias, number: u32) -> Result<(KeyRecord, Arc<dyn Signer>), Error> {
         let name = IdentityRecord::key_name(alias, number);
-        let private_key = make_key(&self.keystore, &name, self.network)?;
-        let key = KeyRecord { number, public_key: private_key.public_key() };
-        Ok((key, Arc::new(private_key)))
+        let made = make_key(&self.keystore, &name, self.network)?;
+        let key = KeyRecord { number, public_key: made.public_key() };
+        Ok((key, Arc::new(made)))
     }
 }
 
@@ -679,36 +680,6 @@ fn holds_secret(keystore: &Keystore, name: &str, secret: &[u8]) -> Result<bool, 
         Err(KeystoreError::Missing(_)) => Ok(false),
         Err(error) => Err(error.into()),
     }
-}
-
-fn read_key<K>(
-    keystore: &Keystore,
-    name: &str,
-    parse: impl FnOnce(&str) -> Result<K, KeyError>,
-) -> Result<K, Error> {
-    let secret = keystore.get(name)?;
-    let text = std::str::from_utf8(&secret).unwrap_or_default();
-    parse(text).map_err(|source| Error::BadKey { name: name.to_owned(), source })
-}
-
-/// The private key of that name, whose public half is on record.
-fn load_key(keystore: &Keystore, name: String, on_record: &PublicKey) -> Result<PrivateKey, Error> {
-    let key = read_key(keystore, &name, str::parse::<ExtendedPrivateKey>)?.private_key().clone();
-    if key.public_key() != *on_record {
-        return Err(Error::OtherKey(name));
-    }
-    Ok(key)
-}
-
-/// Makes a key and reads it back from the disk. A key of that name that is there already was made
-/// by an attempt that went no further, and is used.
-fn make_key(keystore: &Keystore, name: &str, network: Network) -> Result<PrivateKey, Error> {
-    let made = ExtendedPrivateKey::generate(network)?;
-    match keystore.insert(name, made.as_text().as_bytes()) {
-        Ok(()) | Err(KeystoreError::Exists(_)) => {}
-        Err(error) => return Err(error.into()),
-    }
-    Ok(read_key(keystore, name, str::parse::<ExtendedPrivateKey>)?.private_key().clone())
 }
 
 fn check_open(alias: &Alias, record: &IdentityRecord) -> Result<(), Error> {

@@ -2,7 +2,7 @@ use std::collections::HashSet;
 use std::fmt::Write;
 use std::str::FromStr;
 
-use bsv_tx::{PrivateKey, PublicKey, Script, Signature, sha256};
+use bsv_tx::{PublicKey, Script, Signature, sha256};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -13,6 +13,7 @@ use crate::json::{CanonicalJson, write_string};
 use crate::json_object::{JsonObject, Members};
 use crate::operator_members::{DATA_REFS, EXTENSIONS, OperatorMembers, PROTOCOL_MEMBERS};
 use crate::output_script::{self, MinerInfoScriptError};
+use crate::signer::{Signer, SignerError};
 use crate::succession::Succession;
 
 /// A miner-info document: an identity of generation 1.0 at one height. Its version is "0.3".
@@ -88,15 +89,15 @@ impl Revocation {
     /// revocation leaves, or that a complete one ends with.
     pub fn sign(
         compromised: PublicKey,
-        revocation_key: &PrivateKey,
-        miner_id: &PrivateKey,
-    ) -> Self {
+        revocation_key: &dyn Signer,
+        miner_id: &dyn Signer,
+    ) -> Result<Self, SignerError> {
         let digest = Self::digest(&compromised);
-        Self {
+        Ok(Self {
             compromised,
-            revocation_key_signature: revocation_key.sign(&digest),
-            miner_id_signature: miner_id.sign(&digest),
-        }
+            revocation_key_signature: revocation_key.sign(&digest)?,
+            miner_id_signature: miner_id.sign(&digest)?,
+        })
     }
 
     /// Whether these keys have signed it: the revocation key, and the document's previous miner id.
@@ -194,10 +195,10 @@ impl MinerInfo {
 
     /// The script of the output that carries the document, signed with the private half of the
     /// document's miner id.
-    pub fn sign(&self, key: &PrivateKey) -> MinerInfoScript {
+    pub fn sign(&self, key: &dyn Signer) -> Result<MinerInfoScript, SignerError> {
         let document = self.to_json().into_bytes();
-        let signature = key.sign(&sha256(&document)).to_der();
-        MinerInfoScript { document, signature }
+        let signature = key.sign(&sha256(&document))?.to_der();
+        Ok(MinerInfoScript { document, signature })
     }
 }
 
@@ -337,6 +338,7 @@ fn invalid(member: &'static str, reason: impl ToString) -> MinerInfoError {
 
 #[cfg(test)]
 mod tests {
+    use bsv_tx::PrivateKey;
     use serde_json::Value;
 
     use super::*;
@@ -347,9 +349,11 @@ mod tests {
         let [first, second, revocation_key] = [(); 3].map(|()| PrivateKey::generate().unwrap());
         let document = MinerInfo {
             height: 7,
-            miner_id: Succession::sign(&first, second.public_key()),
-            revocation_key: Succession::sign(&revocation_key, revocation_key.public_key()),
-            revocation: Some(Revocation::sign(first.public_key(), &revocation_key, &first)),
+            miner_id: Succession::sign(&first, second.public_key()).unwrap(),
+            revocation_key: Succession::sign(&revocation_key, revocation_key.public_key()).unwrap(),
+            revocation: Some(
+                Revocation::sign(first.public_key(), &revocation_key, &first).unwrap(),
+            ),
             operator: OperatorMembers::default(),
             data_refs: DataRef::all_from_json(DATA_REF).unwrap(),
         };

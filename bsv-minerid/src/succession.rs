@@ -1,4 +1,6 @@
-use bsv_tx::{PrivateKey, PublicKey, Signature, sha256};
+use bsv_tx::{PublicKey, Signature, sha256};
+
+use crate::signer::{Signer, SignerError};
 
 /// What a key says of its successor in documents of generation 1.0, of miner ids as of revocation
 /// keys. Every document has one of each: a key that succeeds none names itself.
@@ -22,10 +24,10 @@ impl Succession {
     }
 
     /// Makes `current` the successor of a key, or that key its own.
-    pub fn sign(previous: &PrivateKey, current: PublicKey) -> Self {
+    pub fn sign(previous: &dyn Signer, current: PublicKey) -> Result<Self, SignerError> {
         let previous_key = previous.public_key();
-        let signature = previous.sign(&Self::digest(&previous_key, &current));
-        Self { previous: previous_key, current, signature }
+        let signature = previous.sign(&Self::digest(&previous_key, &current))?;
+        Ok(Self { previous: previous_key, current, signature })
     }
 
     /// Whether the previous key has signed it.
@@ -41,14 +43,16 @@ impl Succession {
 
 #[cfg(test)]
 mod tests {
+    use bsv_tx::PrivateKey;
+
     use super::*;
 
     #[test]
     fn only_what_the_previous_key_signed_holds() {
         let [first, second] = [(); 2].map(|()| PrivateKey::generate().unwrap());
         let (first_key, second_key) = (first.public_key(), second.public_key());
-        let first_itself = Succession::sign(&first, first_key);
-        let change = Succession::sign(&first, second_key);
+        let first_itself = Succession::sign(&first, first_key).unwrap();
+        let change = Succession::sign(&first, second_key).unwrap();
         assert!(first_itself.holds() && !first_itself.is_change());
         assert!(change.holds() && change.is_change());
         for forged in [

@@ -45,7 +45,8 @@ fn coinbase(miner_info: &Transaction) -> Transaction {
     let end = hex::decode("ffffffff0100f2052a01000000015100000000").unwrap();
     let end = Coinbase2::parse(&end).unwrap();
     let (txid, previous) = (miner_info.txid(), blocks::PREVIOUS_BLOCK);
-    let reference = CoinbaseReference::sign(&KEY, txid, &end, &previous, &[*txid.as_bytes()]);
+    let reference =
+        CoinbaseReference::sign(&KEY, txid, &end, &previous, &[*txid.as_bytes()]).unwrap();
     let end = end.with_output(&reference.to_script()).unwrap();
     let start = format!("0100000001{}ffffffff0403{}", "00".repeat(32), "00350c");
     Transaction::from_hex(&(start + &hex::encode(end))).unwrap()

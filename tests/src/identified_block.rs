@@ -81,11 +81,13 @@ impl Keys {
         let contact = r#"{"minerContact":{"name":"a pool","email":"pool@example.com"}}"#;
         MinerInfo {
             height,
-            miner_id: Succession::sign(&self.previous_miner_id, self.miner_id.public_key()),
+            miner_id: Succession::sign(&self.previous_miner_id, self.miner_id.public_key())
+                .unwrap(),
             revocation_key: Succession::sign(
                 &self.previous_revocation_key,
                 self.revocation_key.public_key(),
-            ),
+            )
+            .unwrap(),
             revocation: None,
             operator: OperatorMembers::from_json(contact).unwrap(),
             data_refs: Vec::new(),
@@ -162,7 +164,7 @@ pub fn with_miner_info(
     let siblings = siblings(*txid.as_bytes());
     let end = coinbase2();
     let end = Coinbase2::parse(&end).unwrap();
-    let right = CoinbaseReference::sign(key, txid, &end, &PREVIOUS_BLOCK, &siblings);
+    let right = CoinbaseReference::sign(key, txid, &end, &PREVIOUS_BLOCK, &siblings).unwrap();
     let reference = reference(right);
     let block = block(std::slice::from_ref(&reference), *txid.as_bytes());
     if CoinbaseReference::parse(&reference).is_ok_and(|read| read.miner_info_txid != txid) {

@@ -125,7 +125,7 @@ pub fn mine_coinbase_document(node: &Node, server: &Server, alias: &str) -> Bloc
 
 /// Mines the next block with `document`, whatever it says, signed by `key`.
 pub fn mine_document(node: &Node, document: &MinerInfo, key: &PrivateKey) -> MinedInfo {
-    mine(node, &document.sign(key).to_script(), |template, txid| {
+    mine(node, &document.sign(key).unwrap().to_script(), |template, txid| {
         reference_with(template, txid, key)
     })
 }
@@ -136,7 +136,8 @@ pub fn reference_with(template: &Template, txid: Txid, key: &PrivateKey) -> Stri
     let coinbase2 = hex::decode(&template.coinbase2).unwrap();
     let coinbase2 = Coinbase2::parse(&coinbase2).unwrap();
     let (previous_block, branch) = (template.previous_block(), template.merkle_branch());
-    let reference = CoinbaseReference::sign(key, txid, &coinbase2, &previous_block, &branch);
+    let reference =
+        CoinbaseReference::sign(key, txid, &coinbase2, &previous_block, &branch).unwrap();
     hex::encode(coinbase2.with_output(&reference.to_script()).unwrap())
 }
 

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use bsv_store::Keystore;
 use bsv_tx::{PrivateKey, PublicKey, Txid};
 
-use super::{MinerIds, check_newest, check_open, check_seen, load_key, make_key};
+use super::{MinerIds, check_newest, check_open, check_seen};
 use crate::alias::Alias;
 use crate::data_refs::OperatorDataRefs;
 use crate::error::Error;
 use crate::identity::Identity;
 use crate::job_data::BlockBindJob;
 use crate::miner_info_script::Revocation;
+use crate::signer::{make_key, open_key};
 use crate::state::{
     Announcement, ChainView, Change, IdentityRecord, KeyRecord, MinerInfoRecord, Protocol,
     RevocationRecord, Vctx, VctxView,
@@ -42,7 +43,7 @@ impl<S: IdentityStore> MinerIds<S> {
         self.check_new(alias)?;
         let revocation_key = self.make_revocation_key(alias, 1, revocation_keys)?;
         let (key, private_key) = self.make_key(alias, 1)?;
-        let itself = Succession::sign(&revocation_key, revocation_key.public_key());
+        let itself = Succession::sign(&revocation_key, revocation_key.public_key())?;
         let miner_info = MinerInfoRecord::new(&key, 1, itself);
         let record = IdentityRecord::new(key, Protocol::MinerInfo(Box::new(miner_info)));
         self.create(alias, record, private_key)?;
@@ -81,7 +82,7 @@ impl<S: IdentityStore> MinerIds<S> {
             None => record.keys.iter().find(|key| key.number == 1).unwrap_or(&record.keys[0]),
         };
         let revocation_key = self.make_revocation_key(alias, 1, revocation_keys)?;
-        let itself = Succession::sign(&revocation_key, revocation_key.public_key());
+        let itself = Succession::sign(&revocation_key, revocation_key.public_key())?;
         let miner_info = MinerInfoRecord::new(first, 1, itself);
         let change = Change::Upgrade(Box::new(miner_info));
         self.follow_to_new_keys(&identity, self.store.change(alias, &change))
@@ -109,8 +110,8 @@ impl<S: IdentityStore> MinerIds<S> {
         let change = Change::RollRevocationKey {
             from,
             number,
-            announced: Succession::sign(&current, new.public_key()),
-            acknowledged: Succession::sign(&new, new.public_key()),
+            announced: Succession::sign(&current, new.public_key())?,
+            acknowledged: Succession::sign(&new, new.public_key())?,
         };
         self.follow_to_new_keys(&identity, self.store.change(alias, &change))?;
         Ok(new.public_key())
@@ -222,12 +223,12 @@ impl<S: IdentityStore> MinerIds<S> {
         };
         // What no block has shown is passed over: nodes take a revocation from the key that they know.
         let known_key = Arc::clone(&identity.state().previous_key);
-        let message = Revocation::sign(compromised, &revocation_key, &known_key);
+        let message = Revocation::sign(compromised, &revocation_key, &*known_key)?;
         let change = Change::BeginRevocation {
             from: record.current_key().number,
             key,
             message,
-            revocation_key: Succession::sign(&revocation_key, revocation_key.public_key()),
+            revocation_key: Succession::sign(&revocation_key, revocation_key.public_key())?,
         };
         self.follow_to_new_keys(&identity, self.store.change(alias, &change))?;
         let begun = identity.record().miner_info().and_then(|own| own.revocation);
@@ -255,7 +256,7 @@ impl<S: IdentityStore> MinerIds<S> {
     ) -> Result<(), Error> {
         let record = self.get(alias.as_str())?.record();
         for (number, public_key) in miner_info(alias, &record)?.useful_revocation_keys() {
-            load_key(revocation_keys, IdentityRecord::key_name(alias, number), &public_key)?;
+            open_key(revocation_keys, IdentityRecord::key_name(alias, number), &public_key)?;
         }
         Ok(())
     }
@@ -336,5 +337,5 @@ fn revocation_key(
     revocation_keys: &Keystore,
 ) -> Result<PrivateKey, Error> {
     let (number, public_key) = record.known_revocation_key();
-    load_key(revocation_keys, IdentityRecord::key_name(alias, number), &public_key)
+    open_key(revocation_keys, IdentityRecord::key_name(alias, number), &public_key)
 }

@@ -1,8 +1,8 @@
-use bsv_tx::Transaction;
+use bsv_tx::{Signature, Transaction};
 use tempfile::TempDir;
 
 use super::*;
-use crate::PlainKeys;
+use crate::{PlainKeys, SignerError};
 
 const OUTPOINT: &str = "6839008199026098cc78bf5f34c9a6bdf7a8009c9f019f8399c7ca1945b4a4ff:0";
 const SEEN: VctxView = VctxView { last_seen: Some(100), gone_since: None, is_spent: false };
@@ -103,4 +103,53 @@ fn the_steps_to_a_vctx_can_be_repeated_after_reopening() {
     ids.change(&pool, &Change::RecordVctx(outpoint)).unwrap();
     assert_eq!(vctx(), Vctx::Recorded(outpoint, VctxView::default()));
     ids.get("pool").unwrap().output_script(1).unwrap();
+}
+
+/// A key on a device that can be taken away.
+#[derive(Debug)]
+struct OnDevice {
+    key: PrivateKey,
+    is_connected: AtomicBool,
+}
+
+impl Signer for OnDevice {
+    fn public_key(&self) -> PublicKey {
+        self.key.public_key()
+    }
+
+    fn sign(&self, digest: &[u8; 32]) -> Result<Signature, SignerError> {
+        if self.is_connected.load(Ordering::Relaxed) {
+            return Ok(self.key.sign(digest));
+        }
+        let reason = "the device is not connected".to_owned();
+        Err(SignerError { public_key: self.key.public_key(), reason })
+    }
+}
+
+#[test]
+fn a_key_that_does_not_sign_fails_what_needs_it_until_it_signs_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let ids = open(&dir);
+    let pool: Alias = "pool".parse().unwrap();
+    ids.generate(&pool).unwrap();
+    ids.adopt_vctx(&pool, OUTPOINT.parse().unwrap(), &PrivateKey::generate().unwrap()).unwrap();
+    let identity = ids.get("pool").unwrap();
+    let before = identity.output_script(1).unwrap();
+
+    let record = identity.record();
+    let key = open_key(&ids.keystore, "pool_1".to_owned(), &record.current_key().public_key);
+    let key = Arc::new(OnDevice { key: key.unwrap(), is_connected: AtomicBool::new(false) });
+    let as_signer = || Arc::clone(&key) as Arc<dyn Signer>;
+    identity.replace_state(State::new(record, as_signer(), as_signer()));
+    for error in [identity.output_script(1).map(drop), identity.sign(&[1; 32]).map(drop)]
+        .map(Result::unwrap_err)
+    {
+        assert_eq!(
+            error.to_string(),
+            format!("the key {} does not sign: the device is not connected", key.public_key())
+        );
+    }
+    key.is_connected.store(true, Ordering::Relaxed);
+    assert_eq!(identity.output_script(1).unwrap(), before);
+    identity.sign(&[1; 32]).unwrap();
 }

@@ -43,7 +43,7 @@ fn every_document_is_read_and_written_and_signed_the_same() {
             let key = &document.miner_id.current;
             let signature = Signature::from_der(&parts.signature).unwrap();
             assert!(key.verify(&sha256(text.as_bytes()), &signature));
-            assert_eq!(document.sign(&private_key(&scenario, key)), parts);
+            assert_eq!(document.sign(&private_key(&scenario, key)).unwrap(), parts);
             documents += 1;
         }
     }
@@ -87,7 +87,7 @@ fn check_reference(scenario: &Value, step: &Value) {
     assert!(PublicKey::verify(&key, &reference.block_bind, &signature));
 
     let key = private_key(scenario, &key);
-    let made = CoinbaseReference::sign(&key, txid, &coinbase2, &previous_block, &branch);
+    let made = CoinbaseReference::sign(&key, txid, &coinbase2, &previous_block, &branch).unwrap();
     assert_eq!(made, reference);
     assert_eq!(hex::encode(coinbase2.with_output(&made.to_script()).unwrap()), response);
 

@@ -122,7 +122,7 @@ fn key(number: u32) -> KeyRecord {
 impl World {
     fn new() -> Self {
         let revocation_key = PrivateKey::generate().unwrap();
-        let itself = Succession::sign(&revocation_key, revocation_key.public_key());
+        let itself = Succession::sign(&revocation_key, revocation_key.public_key()).unwrap();
         let first = key(1);
         let miner_info = MinerInfoRecord::new(&first, 1, itself);
         let mut record = IdentityRecord::new(first, Protocol::MinerInfo(Box::new(miner_info)));
@@ -281,8 +281,8 @@ impl World {
         let change = Change::RollRevocationKey {
             from,
             number: from + 1,
-            announced: Succession::sign(current, new.public_key()),
-            acknowledged: Succession::sign(&new, new.public_key()),
+            announced: Succession::sign(current, new.public_key()).unwrap(),
+            acknowledged: Succession::sign(&new, new.public_key()).unwrap(),
         };
         self.record.apply(&change).unwrap();
         self.revocation_keys.push(new);
@@ -302,8 +302,8 @@ impl World {
             from,
             key: (!is_complete).then(|| key(last + 1)),
             // Signatures are checked elsewhere.
-            message: Revocation::sign(compromised, revocation_key, revocation_key),
-            revocation_key: Succession::sign(revocation_key, public_key),
+            message: Revocation::sign(compromised, revocation_key, revocation_key).unwrap(),
+            revocation_key: Succession::sign(revocation_key, public_key).unwrap(),
         };
         self.record.apply(&change).unwrap();
         self.own.revoke(&compromised);

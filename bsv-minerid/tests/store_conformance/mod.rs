@@ -281,18 +281,18 @@ fn create(store: &impl IdentityStore) {
 }
 
 fn succession() -> Succession {
-    Succession::sign(&PrivateKey::generate().unwrap(), key(1).public_key)
+    Succession::sign(&PrivateKey::generate().unwrap(), key(1).public_key).unwrap()
 }
 
 /// A key that follows none.
 fn no_succession() -> Succession {
     let key = PrivateKey::generate().unwrap();
-    Succession::sign(&key, key.public_key())
+    Succession::sign(&key, key.public_key()).unwrap()
 }
 
 fn message() -> Revocation {
     let [revocation_key, miner_id] = [(); 2].map(|()| PrivateKey::generate().unwrap());
-    Revocation::sign(key(1).public_key, &revocation_key, &miner_id)
+    Revocation::sign(key(1).public_key, &revocation_key, &miner_id).unwrap()
 }
 
 fn data() -> OperatorDataRefs {

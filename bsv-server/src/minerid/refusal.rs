@@ -86,7 +86,7 @@ impl From<Error> for Refusal {
             Error::Coinbase2(Coinbase2Error::AlreadyIdentified) => {
                 unprocessable("Invalid Coinbase 2: it holds an identity output already")
             }
-            Error::Broken { .. } => {
+            Error::Broken { .. } | Error::Signer(_) => {
                 refuse(StatusCode::SERVICE_UNAVAILABLE, capitalise(&error.to_string()))
             }
             Error::Unseen { .. } | Error::StaleCopy(_) => {
@@ -146,6 +146,7 @@ fn code(error: &Error) -> Option<&'static str> {
         Error::Unseen { .. } => "key-unseen",
         Error::StaleCopy(_) => "stale-copy",
         Error::Broken { .. } => "alias-broken",
+        Error::Signer(_) => "key-does-not-sign",
         Error::AliasExists(_) => "alias-exists",
         Error::AliasDeleted(_) => "alias-deleted",
         Error::KeyTaken(_) => "key-taken",

@@ -45,8 +45,9 @@ fn check(done: &Done, code: i32, text: &str, what: &[&str]) {
 fn setting_up_reads_the_same_with_a_server_and_without_one() {
     let identity = |alias: &str, keys: &str, contact: &str| {
         format!(
-            "{{\"alias\":\"{alias}\",\"blindSigning\":true,\"exposure\":\"kept\",\
-             \"minerContact\":{contact},\"minerId\":\"KEY\",\"minerIds\":[{keys}],\"protocol\":\"0.2\",\"stale\":false,\"vctx\":{{\"state\":\"none\"}}}}"
+            "{{\"alias\":\"{alias}\",\"announced\":[],\"blindSigning\":true,\"exposure\":\"kept\",\
+             \"minerContact\":{contact},\"minerId\":\"KEY\",\"minerIds\":[{keys}],\"protocol\":\"0.2\",\
+             \"seenIn\":[],\"stale\":false,\"vctx\":{{\"state\":\"none\"}}}}"
         )
     };
     let one_key = "\"KEY\"";

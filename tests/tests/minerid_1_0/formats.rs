@@ -12,8 +12,8 @@ fn a_node_believes_a_document_and_its_successor() {
     let [first, second, revocation_key] = [(); 3].map(|()| PrivateKey::generate().unwrap());
     let mut document = MinerInfo {
         height: Template::of(&node, 1).height(),
-        miner_id: Succession::sign(&first, first.public_key()),
-        revocation_key: Succession::sign(&revocation_key, revocation_key.public_key()),
+        miner_id: Succession::sign(&first, first.public_key()).unwrap(),
+        revocation_key: Succession::sign(&revocation_key, revocation_key.public_key()).unwrap(),
         revocation: None,
         operator: OperatorMembers::from_json(r#"{"minerContact":{"name":"a pool"}}"#).unwrap(),
         data_refs: Vec::new(),
@@ -24,7 +24,7 @@ fn a_node_believes_a_document_and_its_successor() {
     assert_eq!(miner_info::states(&node), [[state(&first_id, "CURRENT")]], "{}", node.log());
 
     document.height += 1;
-    document.miner_id = Succession::sign(&first, second.public_key());
+    document.miner_id = Succession::sign(&first, second.public_key()).unwrap();
     let mined = miner_info::mine_document(&node, &document, &second);
     assert_eq!(mined.height, document.height);
     let states = [[state(&second_id, "CURRENT"), state(&first_id, "ROTATED")]];

@@ -95,8 +95,9 @@ fn revocations_hold() {
     for keys in [first.clone(), first.rotated()] {
         let mut document = keys.miner_info(HEIGHT);
         let compromised = first.miner_id.public_key();
-        document.revocation =
-            Some(Revocation::sign(compromised, &keys.revocation_key, &keys.previous_miner_id));
+        document.revocation = Some(
+            Revocation::sign(compromised, &keys.revocation_key, &keys.previous_miner_id).unwrap(),
+        );
         let script = signed(&keys, document.to_json());
         let (block, evidence) =
             identified_block::with_miner_info(&script, &keys.miner_id, |right| right.to_script());

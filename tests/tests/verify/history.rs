@@ -28,11 +28,14 @@ impl History {
     fn revoke(&mut self, event: &'static str, keys: &Keys, compromised: &PrivateKey) -> BlockHash {
         self.note(event, |chain| {
             let mut document = keys.miner_info(chain.next_height());
-            document.revocation = Some(Revocation::sign(
-                compromised.public_key(),
-                &keys.revocation_key,
-                &keys.previous_miner_id,
-            ));
+            document.revocation = Some(
+                Revocation::sign(
+                    compromised.public_key(),
+                    &keys.revocation_key,
+                    &keys.previous_miner_id,
+                )
+                .unwrap(),
+            );
             chain.mine_document(keys, &document)
         })
     }

@@ -78,14 +78,14 @@ impl Chain {
         let coinbase2 = hex::decode(&template.coinbase2).unwrap();
         let coinbase2 = Coinbase2::parse(&coinbase2).unwrap();
         let (previous, branch) = (template.previous_block(), template.merkle_branch());
-        let right = CoinbaseReference::sign(key, txid, &coinbase2, &previous, &branch);
+        let right = CoinbaseReference::sign(key, txid, &coinbase2, &previous, &branch).unwrap();
         let coinbase2 = coinbase2.with_output(&reference(right)).unwrap();
         template.mine(&self.node, &hex::encode(coinbase2))
     }
 
     /// Mines a block with a document of these keys.
     pub(crate) fn mine_document(&self, keys: &Keys, document: &MinerInfo) -> BlockHash {
-        let script = document.sign(&keys.miner_id).to_script();
+        let script = document.sign(&keys.miner_id).unwrap().to_script();
         self.mine_miner_info(&script, &keys.miner_id, |right| right.to_script())
     }
 

@@ -168,7 +168,7 @@ fn succession(keys: &Keys) -> [u8; 32] {
 
 fn revoking(keys: &Keys, document: MinerInfo, sig1: &PrivateKey, sig2: &PrivateKey) -> MinerInfo {
     let compromised = keys.previous_miner_id.public_key();
-    MinerInfo { revocation: Some(Revocation::sign(compromised, sig1, sig2)), ..document }
+    MinerInfo { revocation: Some(Revocation::sign(compromised, sig1, sig2).unwrap()), ..document }
 }
 
 fn resigned(keys: &Keys, reference: CoinbaseReference) -> Script {
