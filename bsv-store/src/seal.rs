@@ -1,6 +1,8 @@
 //! Secrets sealed with XChaCha20-Poly1305, under a key or under what Argon2id makes of a passphrase.
 
-use argon2::{Algorithm, Argon2, Params, Version};
+use allocator_api2::alloc::System;
+use allocator_api2::vec::Vec as VecIn;
+use argon2::{Algorithm, Argon2, Block, Params, Version};
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{XChaCha20Poly1305, XNonce};
 use secrecy::{ExposeSecret, SecretString};
@@ -24,15 +26,19 @@ pub(crate) fn checked_params(memory_kib: u32, iterations: u32, lanes: u32) -> Op
     params?.ok()
 }
 
-/// The key that a passphrase and a salt of 8 to 64 bytes make.
+/// The key that a passphrase and a salt of 8 to 64 bytes make. The memory that this takes comes from the system, which
+/// has it back at once: allocators of programs keep what is freed for a while.
 pub(crate) fn stretch(
     passphrase: &SecretString,
     salt: &[u8],
     params: &Params,
 ) -> Zeroizing<[u8; KEY_LEN]> {
     let mut key = Zeroizing::new([0; KEY_LEN]);
+    let mut memory = VecIn::new_in(System);
+    memory.resize(params.block_count(), Block::new());
+    let passphrase = passphrase.expose_secret().as_bytes();
     Argon2::new(Algorithm::Argon2id, Version::V0x13, params.clone())
-        .hash_password_into(passphrase.expose_secret().as_bytes(), salt, key.as_mut())
+        .hash_password_into_with_memory(passphrase, salt, key.as_mut(), memory.as_mut_slice())
         .expect("the lengths of salt and key are within Argon2's bounds");
     key
 }

@@ -46,7 +46,7 @@ fn coinbase(miner_info: &Transaction) -> Transaction {
     let end = Coinbase2::parse(&end).unwrap();
     let (txid, previous) = (miner_info.txid(), blocks::PREVIOUS_BLOCK);
     let reference =
-        CoinbaseReference::sign(&KEY, txid, &end, &previous, &[*txid.as_bytes()]).unwrap();
+        CoinbaseReference::sign(&*KEY, txid, &end, &previous, &[*txid.as_bytes()]).unwrap();
     let end = end.with_output(&reference.to_script()).unwrap();
     let start = format!("0100000001{}ffffffff0403{}", "00".repeat(32), "00350c");
     Transaction::from_hex(&(start + &hex::encode(end))).unwrap()

@@ -209,6 +209,14 @@ fn whenever_a_change_is_killed_one_of_both_passphrases_opens_the_keys() {
 }
 
 #[test]
+fn a_server_does_not_keep_the_memory_that_a_passphrase_takes() {
+    let stretching_takes = 64 << 20;
+    let resident = |site: &Site| site.server().resident_memory();
+    let (sealed, plain) = (resident(&sealed_site(None)), resident(&Site::new()));
+    assert!(sealed < plain + stretching_takes / 4, "{sealed} bytes, and {plain} without");
+}
+
+#[test]
 fn a_command_keeps_nobody_waiting_while_it_stretches_its_passphrase() {
     let site = begun_site();
     let path = keystore_json(&site);

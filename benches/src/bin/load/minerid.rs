@@ -16,8 +16,9 @@ use crate::bare::{BareServer, Work};
 const PUBLIC_KEY_LEN: usize = 66;
 
 pub(crate) fn measure(arguments: &Rounds, only: &str) {
+    let passphrase = "correct horse battery staple";
     let mut sealed = Site::new();
-    sealed.set_env("BSV_KEYSTORE_PASSPHRASE", "correct horse battery staple");
+    sealed.set_env("BSV_KEYSTORE_PASSPHRASE", passphrase);
     let mut plain = Site::new();
     for site in [&mut plain, &mut sealed] {
         site.set_env("BSV_LOG", "error");
@@ -25,9 +26,11 @@ pub(crate) fn measure(arguments: &Rounds, only: &str) {
         site.cli_ok(&["importminerid", "--from", home.to_str().unwrap()]);
     }
     let mut starts = Table::new(["start", "median", "at most", ""]);
-    for (name, site) in [("plain keystore", &plain), ("keystore with passphrase", &sealed)] {
-        start::measure(name, site, &mut starts);
-    }
+    let stretching = start::stretching(&sealed, passphrase);
+    let name = "time, bare stretching of a passphrase";
+    starts.row([name.to_owned(), format!("{stretching:.1} ms"), String::new(), String::new()]);
+    start::measure("plain keystore", &plain, 0.0, &mut starts);
+    start::measure("keystore with passphrase", &sealed, stretching, &mut starts);
 
     let server = plain.server();
     let constant = BareServer::start(Work::Constant, PUBLIC_KEY_LEN);
