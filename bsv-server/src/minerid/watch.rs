@@ -92,7 +92,8 @@ impl ChainWatch {
                 self.note_asked_for(sign);
             }
         };
-        if timeout(self.patience, asked).await.is_err() {
+        // On the heap: it is long, and the future of each request is moved about as a whole.
+        if timeout(self.patience, Box::pin(asked)).await.is_err() {
             self.note_asked_for(sign);
         }
     }
@@ -104,7 +105,7 @@ impl ChainWatch {
 
     /// Gives an identity a new key.
     pub(crate) async fn rotate(&self, alias: &Alias) -> Result<(), Error> {
-        rotate_miner_id(&self.ids, self.node.as_ref(), alias, false).await.map(drop)
+        Box::pin(rotate_miner_id(&self.ids, self.node.as_ref(), alias, false)).await.map(drop)
     }
 
     /// Whether a request shows another tip than the one that is known, and the node was not asked because of it.
