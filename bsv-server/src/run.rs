@@ -237,6 +237,9 @@ fn bind_listeners(config: &mut Config) -> Result<Vec<TcpDoor>, StartError> {
     };
     if let Some(minerid) = &mut config.minerid {
         bind(Surface::MinerId, &mut minerid.address, "tls", &minerid.tls)?;
+        if let Some(listener) = &mut minerid.node_listener {
+            bind(Surface::Node, &mut listener.address, "minerid.nodeListener", &None)?;
+        }
     }
     if let Some(wallet) = &mut config.wallet {
         bind(Surface::Wallet, &mut wallet.address, "wallet.tls", &wallet.tls)?;
