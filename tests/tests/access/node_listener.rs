@@ -1,4 +1,4 @@
-use bsv_tests::Client;
+use bsv_tests::{Client, http};
 use serde_json::{Value, json};
 
 use crate::Guarded;
@@ -82,10 +82,14 @@ fn there_is_nothing_else_at_the_nodes_listener() {
         assert_eq!(status(node, "GET", path), 200, "{path}");
     }
     // A browser is not a node.
-    for (name, value) in [("Host", "evil.example"), ("Origin", "http://evil.example")] {
-        let host = ("Host", node.address());
-        let headers = if name == "Host" { vec![(name, value)] } else { vec![host, (name, value)] };
-        assert_eq!(node.send("GET", "/minerid/first", &headers, b"").status, 403, "{name}");
+    let own = node.address();
+    for (host, origin) in [("evil.example", own), (own, "evil.example")] {
+        let request = format!(
+            "GET /minerid/first HTTP/1.1\r\nHost: {host}\r\nOrigin: http://{origin}\r\n\
+             Connection: close\r\n\r\n"
+        );
+        let reply = http::exchange(own, request.as_bytes(), "GET").unwrap();
+        assert_eq!(reply.status, 403, "{request}");
     }
 }
 

@@ -10,6 +10,7 @@ mod emergencies;
 mod formats;
 mod history;
 mod kills;
+mod node_connections;
 mod orphans;
 mod references;
 mod revocation;
