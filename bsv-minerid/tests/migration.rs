@@ -76,7 +76,7 @@ fn all_that_version_1_wrote_is_found() {
     let written: Value = serde_json::from_slice(&written).unwrap();
     assert_eq!(version(dir), 1);
     assert_eq!(known(&open(dir)), written);
-    assert_eq!(version(dir), 7);
+    assert_eq!(version(dir), 8);
     let ids = open(dir);
     assert_eq!(known(&ids), written);
     assert_eq!(found_keys(&ids), ids.key_names());
@@ -91,7 +91,7 @@ fn what_blocks_have_shown_is_found_where_version_6_wrote_it() {
     let copy = copy_of("version-6");
     assert_eq!(version(copy.path()), 6);
     drop(open(copy.path()));
-    assert_eq!(version(copy.path()), 7);
+    assert_eq!(version(copy.path()), 8);
     let ids = open(copy.path());
     let record = |alias: &str| ids.get(alias).unwrap().record();
     let pool = record("pool");
