@@ -6,7 +6,8 @@ use std::fs;
 use std::path::Path;
 
 use bsv_minerid::{
-    Announcement, Keystore, MinerContact, MinerIds, Network, PlainKeys, RedbIdentityStore, Sighted,
+    Announcement, Keystore, LeftVctx, MinerContact, MinerIds, Network, PlainKeys,
+    RedbIdentityStore, Sighted,
 };
 use redb::{ReadableDatabase, TableDefinition};
 use serde_json::{Value, json};
@@ -103,4 +104,17 @@ fn what_blocks_have_shown_is_found_where_version_6_wrote_it() {
     assert_eq!((announcing.previous_key().number, announcing.current_key().number), (1, 2));
     let older = record("older");
     assert_eq!((older.announcements(), older.sightings.acknowledged), (vec![], 2));
+}
+
+#[test]
+fn of_what_is_left_of_a_vctx_version_7_knows_nothing() {
+    let copy = copy_of("version-7");
+    assert_eq!(version(copy.path()), 7);
+    drop(open(copy.path()));
+    assert_eq!(version(copy.path()), 8);
+    let ids = open(copy.path());
+    for alias in ["upgraded", "pool"] {
+        let record = ids.get(alias).unwrap().record();
+        assert_eq!(record.miner_info().unwrap().left_vctx, LeftVctx::default(), "{alias}");
+    }
 }
