@@ -114,7 +114,7 @@ pub fn log_to_stderr(level: &str, form: LogForm) {
 const BLOCKING_THREADS: usize = 8;
 
 /// The connections of all listeners, and the files of the stores.
-const DESCRIPTORS: u64 = 4 * 1024 + 100;
+const DESCRIPTORS: u64 = 5 * 1024 + 100;
 
 fn start(arguments: Arguments) -> Result<(), StartError> {
     let Arguments { config: file, data_dir, log: _ } = arguments;

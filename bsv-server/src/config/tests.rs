@@ -194,13 +194,15 @@ fn what_is_shown_can_be_read_back_and_holds_no_secret() {
         "network = 'testnet'\nhost = '10.0.0.1'\nrpcUser = 'me'\nrpcPassword = 'hidden'\n\
          keystore = 'keys'\ntls = { certificate = 'c.pem', key = '/k.pem' }\n\
          [auth]\nrequireToken = true\n[wallet.merchant]\nname = \"Ada's\\n\"\n\
-         [payments]\ntrustedProxies = ['10.0.0.0/8']\n",
+         [payments]\ntrustedProxies = ['10.0.0.0/8']\n\
+         [minerid.nodeListener]\nalias = 'pool'\nport = 9999\n",
     );
     let shown = ShownSettings::load(&sources).unwrap();
     let (text, json) = (shown.to_toml(), shown.to_json());
     assert!(!text.contains("hidden") && !json.to_string().contains("hidden"), "{text}\n{json}");
     assert_eq!(json["keystore"], dir.path().join("keys").to_str().unwrap());
     assert_eq!(json["tls"]["key"], "/k.pem");
+    assert_eq!(json["minerid"]["nodeListener"]["port"], 9999);
     let error = ShownSettings::load(&write(&text)).unwrap_err().to_string();
     assert!(error.contains("rpcPassword: config show does not print secrets"), "{error}");
     let read_back = ShownSettings::load(&write(&text.replace("<redacted>", "hidden"))).unwrap();

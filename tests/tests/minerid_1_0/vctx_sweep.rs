@@ -153,7 +153,7 @@ fn a_sweep_that_the_node_does_not_have_is_sent_again() {
     upgrade(&node, &site, &server);
     assert_eq!(server.stop(), 0);
     let to = new_address(&node);
-    let mut other = Rival::of(&node).node;
+    let other = Rival::of(&node).node;
     let sent = swept(&site, &to, &["--yes"]);
     site.move_to(&other);
     assert!(!unspent(&other, &left.outpoint).is_null());
@@ -163,8 +163,26 @@ fn a_sweep_that_the_node_does_not_have_is_sent_again() {
     let again = swept(&site, &to, &["--yes"]);
     assert_eq!((&again["txid"], &again["state"]), (&sent["txid"], &json!("inMempool")));
     assert!(unspent(&other, &left.outpoint).is_null());
+
+    // A coin that no wallet watches is found if it is named.
+    other.mine(1);
+    let txid = node.call("sendtoaddress", json!([left.address, 0.0005]));
+    let coin = node.call("getrawtransaction", json!([txid]));
+    assert_eq!(other.call("sendrawtransaction", json!([coin])), txid);
+    other.mine(1);
+    let mut third = Rival::of(&other).node;
+    site.move_to(&third);
+    let before = swept(&site, &to, &["--yes"]);
+    assert_eq!((&before["txid"], &before["state"]), (&sent["txid"], &json!("mined")));
+    let transaction = third.call("getrawtransaction", json!([txid, true]));
+    let mut outputs = transaction["vout"].as_array().unwrap().iter();
+    let theirs = |it: &&Value| it["scriptPubKey"]["addresses"] == json!([left.address]);
+    let vout = outputs.find(theirs).unwrap()["n"].as_u64().unwrap();
+    let outpoint = format!("{}:{vout}", txid.as_str().unwrap());
+    let named = swept(&site, &to, &["--yes", "--outpoint", &outpoint]);
+    assert_eq!((&named["spent"], &named["state"]), (&json!([outpoint]), &json!("inMempool")));
     // Without a node nothing is said to have arrived.
-    other.stop();
+    third.stop();
     assert_eq!(refused(&site, &to, &["--yes"]), "network-unavailable");
 }
 
