@@ -1,10 +1,12 @@
 //! What becomes of the coins in the VCTx of an identity that was upgraded.
 
 use bsv_tests::gate::{Gate, Hold};
+use bsv_tests::killer::Killer;
 use bsv_tests::rival::Rival;
-use bsv_tests::{Done, Node, Server, Site, miner_info};
+use bsv_tests::{Done, Node, Server, Site, miner_info, repetitions};
 use serde_json::{Value, json};
 
+use crate::kills::silent;
 use crate::scene::{assert_all_taken, identity, node};
 
 /// The output of a VCTx, and the address that it pays to.
@@ -143,6 +145,45 @@ fn a_sweep_goes_on_after_it_was_killed_at_the_node() {
         assert_eq!(sent["address"], json!(to));
         assert_eq!(paid(&node, &recorded, &to), sent["satoshis"].as_u64().unwrap());
     }
+}
+
+#[test]
+fn a_sweep_killed_at_any_step_can_be_repeated() {
+    let node = node();
+    let site = silent(Site::on(&node));
+    let (server, left) = older(&node, &site);
+    upgrade(&node, &site, &server);
+    assert_eq!(server.stop(), 0);
+    let [to, other] = [(); 2].map(|()| new_address(&node));
+    // Each time on a copy, beside a node of its own.
+    let attempt = |step: u64| {
+        let rival = Rival::of(&node).node;
+        let mut copy = silent(site.copy());
+        copy.move_to(&rival);
+        let killer = Killer::install(&mut copy);
+        killer.kill_at(step);
+        let done = sweep(&copy, &to, &["--yes"]);
+        let steps = killer.steps();
+        killer.spare();
+        let recorded = identity(&copy, "pool")["leftVctx"]["sweep"].clone();
+        // What may be on its way is sent again, and nothing else.
+        let is_spent = unspent(&rival, &left.outpoint).is_null();
+        assert!(recorded.is_string() || !is_spent, "{step}: spent without a record: {done:?}");
+        let again = swept(&copy, &other, &["--yes"]);
+        assert_eq!(again["state"], "inMempool", "{step}");
+        match recorded.is_string() {
+            true => assert_eq!([&again["txid"], &again["address"]], [&recorded, &json!(to)]),
+            false => assert_eq!(again["address"], json!(other)),
+        }
+        assert!(unspent(&rival, &left.outpoint).is_null(), "{step}");
+        (steps, done.code)
+    };
+    let (steps, code) = attempt(u64::MAX);
+    assert_eq!(code, 0);
+    let kills = repetitions("kills of a sweep", steps as usize, 4) as u64;
+    let killed =
+        (1..=steps).step_by(steps.div_ceil(kills) as usize).filter(|step| attempt(*step).1 == -1);
+    assert!(killed.count() >= 3, "of {steps} steps");
 }
 
 #[test]
