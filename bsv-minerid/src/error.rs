@@ -54,6 +54,35 @@ pub enum Error {
         /// The output that is spent.
         outpoint: OutPoint,
     },
+    /// The identity is of generation 0.2, which spending its validity check output would revoke.
+    #[error(
+        "alias \"{0}\" is of protocol 0.2 and needs its VCTx: spending it would revoke the identity"
+    )]
+    VctxNeeded(Alias),
+    /// No block of the main chain shows the identity with a document of generation 1.0.
+    #[error(
+        "no block shows alias \"{0}\" with a document of protocol 1.0 yet: until then others go by \
+         documents of 0.2, which need the VCTx. Mine a block that carries it first"
+    )]
+    UpgradeUnseen(Alias),
+    /// No coins are found that the key of the validity check output owns.
+    #[error(
+        "no coins of a VCTx of alias \"{0}\" are found that are worth a fee: name an output that the \
+         node's wallet does not find"
+    )]
+    NothingToSweep(Alias),
+    /// A sweep is recorded, and the node has not shown it.
+    #[error(
+        "the transaction that takes the coins out of the VCTx of alias \"{alias}\" is recorded, but the \
+         node does not show it: {source}; the same command again sends it again"
+    )]
+    SweepUnseen {
+        /// The identity.
+        alias: Alias,
+        /// Why not.
+        #[source]
+        source: NodeError,
+    },
     /// All miner ids of the identity are revoked, and a block has shown it.
     #[error("alias \"{0}\" is closed: all its miner ids are revoked")]
     Closed(Alias),

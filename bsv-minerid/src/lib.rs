@@ -69,6 +69,7 @@ mod take_over;
 mod telling;
 mod template_cache;
 mod vctx;
+mod vctx_sweep;
 mod verify;
 
 pub use alias::{Alias, AliasParseError};
@@ -94,7 +95,7 @@ pub use revocation::revoke_miner_ids;
 pub use rotation::rotate_miner_id;
 pub use signer::{Signer, SignerError};
 pub use state::{
-    Announcement, BlockRef, ChainView, Change, Exposure, IdentityRecord, KeyRecord,
+    Announcement, BlockRef, ChainView, Change, Exposure, IdentityRecord, KeyRecord, LeftVctx,
     MinerInfoRecord, Protocol, Reference, RevocationRecord, Rotation, Shown, Sighted, Sighting,
     Sightings, Unseen, Vctx, VctxView,
 };
@@ -104,6 +105,7 @@ pub use store::{
 pub use succession::Succession;
 pub use take_over::import_miner_ids;
 pub use vctx::{VctxSetup, observe_vctxs, revoke_vctx, set_up_vctx};
+pub use vctx_sweep::{SweepProgress, VctxSweep, preview_vctx_sweep, sweep_vctx};
 pub use verify::{
     BlockProof, Candidate, Check, Claim, DataCache, DataOutputs, Evidence, Finding, GatheredBlock,
     Generation, MinerInfoEvidence, Outcome, Report, RevocationKeys, VctxState, Verdict, gather,

@@ -46,4 +46,4 @@ pub use self::key::KeyRecord;
 pub use self::miner_info_record::{MinerInfoRecord, Reference, RevocationRecord};
 pub use self::record::{Exposure, IdentityRecord, Protocol};
 pub use self::sightings::{Sighted, Sighting, Sightings, Unseen};
-pub use self::vctx::{Vctx, VctxView};
+pub use self::vctx::{LeftVctx, Vctx, VctxView};

@@ -63,14 +63,13 @@ pub async fn set_up_vctx<S: IdentityStore>(
         None => coins_at(node, &address, ids.network()).await?,
     };
     let found_satoshis = coins.iter().map(|coin| coin.output.satoshis).sum();
-    let fee_rate = node.policy().await?.mining_fee_rate.max(USUAL_FEE_RATE);
-    let fee = vctx_fee(coins.len().max(1), fee_rate);
+    let fee = transfer_fee(coins.len().max(1), fee_rate(node).await?);
     let least_satoshis = fee.saturating_add(LEAST_VCTX_SATOSHIS);
     if found_satoshis < least_satoshis {
         return Ok(VctxSetup::FundingNeeded { address, least_satoshis, found_satoshis });
     }
     let key = ids.vctx_key(alias)?;
-    let transaction = signed_vctx(&coins, &address, found_satoshis - fee, &key);
+    let transaction = signed_transfer(&coins, &address, found_satoshis - fee, &key);
     ids.change(alias, &Change::BeginVctx(transaction.clone()))?;
     broadcast(ids, node, alias, transaction).await
 }
@@ -159,11 +158,11 @@ async fn signed_revocation<S: IdentityStore>(
     let key = ids.vctx_key(alias)?;
     let address = Address::p2pkh(&key.public_key(), ids.network());
     let coin = named_coin(node, outpoint, &address).await?;
-    let fee = vctx_fee(1, node.policy().await?.mining_fee_rate.max(USUAL_FEE_RATE));
+    let fee = transfer_fee(1, fee_rate(node).await?);
     let left = coin.output.satoshis.checked_sub(fee).filter(|satoshis| *satoshis > 0);
     let reason = "it holds too little for the fee of spending it";
     let satoshis = left.ok_or(Error::BadFunding { outpoint, reason })?;
-    Ok(signed_vctx(&[coin], &address, satoshis, &key))
+    Ok(signed_transfer(&[coin], &address, satoshis, &key))
 }
 
 fn vctx_of<S: IdentityStore>(ids: &MinerIds<S>, alias: &Alias) -> Result<Vctx, Error> {
@@ -252,7 +251,11 @@ async fn broadcast<S: IdentityStore>(
     Ok(VctxSetup::Done(outpoint))
 }
 
-async fn named_coin(node: &NodeRpc, outpoint: OutPoint, address: &Address) -> Result<Coin, Error> {
+pub(crate) async fn named_coin(
+    node: &NodeRpc,
+    outpoint: OutPoint,
+    address: &Address,
+) -> Result<Coin, Error> {
     let unspent = node
         .unspent_output(&outpoint, Mempool::Include)
         .await?
@@ -279,14 +282,22 @@ async fn coins_at(node: &NodeRpc, address: &Address, network: Network) -> Result
 }
 
 /// A node lists coins of the same key under other scripts too.
-async fn spendable_coins_of(node: &NodeRpc, address: &Address) -> Result<Vec<Coin>, Error> {
+pub(crate) async fn spendable_coins_of(
+    node: &NodeRpc,
+    address: &Address,
+) -> Result<Vec<Coin>, Error> {
     let mut coins = node.coins_of(address).await?;
     coins.retain(|coin| coin.output.locking_script == address.locking_script());
     Ok(coins)
 }
 
+/// What a transaction has to pay, in satoshis per 1000 bytes.
+pub(crate) async fn fee_rate(node: &NodeRpc) -> Result<u64, Error> {
+    Ok(node.policy().await?.mining_fee_rate.max(USUAL_FEE_RATE))
+}
+
 /// The fee of a transaction that spends P2PKH coins to one P2PKH output, in satoshis, rounded up.
-fn vctx_fee(inputs: usize, satoshis_per_1000_bytes: u64) -> u64 {
+pub(crate) fn transfer_fee(inputs: usize, satoshis_per_1000_bytes: u64) -> u64 {
     const OVERHEAD: u64 = 4 + 9 + 1 + 4;
     const INPUT: u64 = 36 + 1 + 107 + 4;
     const OUTPUT: u64 = 8 + 1 + 25;
@@ -295,8 +306,13 @@ fn vctx_fee(inputs: usize, satoshis_per_1000_bytes: u64) -> u64 {
 }
 
 /// A transaction of coins that `key` owns to one output.
-fn signed_vctx(coins: &[Coin], address: &Address, satoshis: u64, key: &PrivateKey) -> Transaction {
-    let mut transaction = unsigned_vctx(coins, address, satoshis);
+pub(crate) fn signed_transfer(
+    coins: &[Coin],
+    address: &Address,
+    satoshis: u64,
+    key: &PrivateKey,
+) -> Transaction {
+    let mut transaction = unsigned_transfer(coins, address, satoshis);
     let cache = SighashCache::new(&transaction);
     let sign = |(index, coin): (usize, &Coin)| {
         cache
@@ -310,7 +326,7 @@ fn signed_vctx(coins: &[Coin], address: &Address, satoshis: u64, key: &PrivateKe
     transaction
 }
 
-fn unsigned_vctx(coins: &[Coin], address: &Address, satoshis: u64) -> Transaction {
+fn unsigned_transfer(coins: &[Coin], address: &Address, satoshis: u64) -> Transaction {
     let inputs = coins.iter().map(|coin| TxIn {
         previous_output: coin.outpoint,
         unlocking_script: Default::default(),

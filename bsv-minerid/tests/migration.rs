@@ -6,7 +6,8 @@ use std::fs;
 use std::path::Path;
 
 use bsv_minerid::{
-    Announcement, Keystore, MinerContact, MinerIds, Network, PlainKeys, RedbIdentityStore, Sighted,
+    Announcement, Keystore, LeftVctx, MinerContact, MinerIds, Network, PlainKeys,
+    RedbIdentityStore, Sighted,
 };
 use redb::{ReadableDatabase, TableDefinition};
 use serde_json::{Value, json};
@@ -76,7 +77,7 @@ fn all_that_version_1_wrote_is_found() {
     let written: Value = serde_json::from_slice(&written).unwrap();
     assert_eq!(version(dir), 1);
     assert_eq!(known(&open(dir)), written);
-    assert_eq!(version(dir), 7);
+    assert_eq!(version(dir), 8);
     let ids = open(dir);
     assert_eq!(known(&ids), written);
     assert_eq!(found_keys(&ids), ids.key_names());
@@ -91,7 +92,7 @@ fn what_blocks_have_shown_is_found_where_version_6_wrote_it() {
     let copy = copy_of("version-6");
     assert_eq!(version(copy.path()), 6);
     drop(open(copy.path()));
-    assert_eq!(version(copy.path()), 7);
+    assert_eq!(version(copy.path()), 8);
     let ids = open(copy.path());
     let record = |alias: &str| ids.get(alias).unwrap().record();
     let pool = record("pool");
@@ -103,4 +104,17 @@ fn what_blocks_have_shown_is_found_where_version_6_wrote_it() {
     assert_eq!((announcing.previous_key().number, announcing.current_key().number), (1, 2));
     let older = record("older");
     assert_eq!((older.announcements(), older.sightings.acknowledged), (vec![], 2));
+}
+
+#[test]
+fn of_what_is_left_of_a_vctx_version_7_knows_nothing() {
+    let copy = copy_of("version-7");
+    assert_eq!(version(copy.path()), 7);
+    drop(open(copy.path()));
+    assert_eq!(version(copy.path()), 8);
+    let ids = open(copy.path());
+    for alias in ["upgraded", "pool"] {
+        let record = ids.get(alias).unwrap().record();
+        assert_eq!(record.miner_info().unwrap().left_vctx, LeftVctx::default(), "{alias}");
+    }
 }

@@ -66,7 +66,7 @@ fn record_text(vctx: &str) -> String {
     )
 }
 
-/// The form of schema version 7: a change of it takes a migration.
+/// The form of schema version 8: a change of it takes a migration.
 #[test]
 fn records_are_read_as_earlier_versions_wrote_them() {
     let outpoint = OUTPOINT.parse().unwrap();

@@ -162,6 +162,23 @@ pub(crate) struct MinerIdJson {
     pub(crate) previous_revocation_key: Option<String>,
 }
 
+/// `dumpminerids`.
+#[derive(Deserialize)]
+pub(crate) struct MinersJson {
+    pub(crate) miners: Vec<MinerJson>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct MinerJson {
+    pub(crate) latestblock: Parsed<BlockHash>,
+    pub(crate) minerids: Vec<ListedMinerIdJson>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct ListedMinerIdJson {
+    pub(crate) minerid: String,
+}
+
 /// `fundrawtransaction`.
 #[derive(Deserialize)]
 pub(crate) struct Funded {

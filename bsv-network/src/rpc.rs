@@ -1,3 +1,4 @@
+mod about;
 mod block;
 mod chain;
 mod mempool;
@@ -40,6 +41,8 @@ const NONE: [(); 0] = [];
 
 /// The node's JSON-RPC error codes that are an answer rather than a failure.
 mod code {
+    /// `RPC_METHOD_NOT_FOUND`.
+    pub(super) const NO_METHOD: i64 = -32601;
     /// `RPC_WALLET_ERROR`.
     pub(super) const WALLET: i64 = -4;
     /// `RPC_INVALID_ADDRESS_OR_KEY`: no such transaction, or block.

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use bsv_invoicing::PaymentRules;
 use bsv_invoicing::dpp::Merchant;
-use bsv_minerid::PlainKeys;
+use bsv_minerid::{Alias, PlainKeys};
 use bsv_network::NodeSettings;
 use bsv_store::{KeystoreError, StretchedPassphrase};
 use bsv_tx::Network;
@@ -21,7 +21,9 @@ use ipnet::IpNet;
 use secrecy::SecretString;
 
 pub use self::error::ConfigError;
-use self::settings::{AuthSettings, PaymentsSettings, Settings, WalletSettings};
+use self::settings::{
+    AuthSettings, NodeListenerSettings, PaymentsSettings, Settings, WalletSettings,
+};
 pub use self::settings::{StaleCopy, TlsFiles};
 pub use self::shown::ShownSettings;
 use self::sources::absolute;
@@ -92,6 +94,18 @@ pub struct MinerIdConfig {
     pub patience: Duration,
     /// What becomes of documents of older copies of identities.
     pub stale_copy: StaleCopy,
+    /// The listener for the node alone, if there is one.
+    pub node_listener: Option<NodeListenerConfig>,
+}
+
+/// The listener that a node asks to authenticate its connections to other miners' nodes. It speaks no TLS and
+/// asks for no token, since nodes know neither.
+#[derive(Clone, Debug)]
+pub struct NodeListenerConfig {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// The only identity that it answers for.
+    pub alias: Alias,
 }
 
 /// The wallet service.
@@ -200,6 +214,12 @@ impl Config {
                     0..=MAX_ASK_NODE_MS,
                 )?)),
                 stale_copy: settings.minerid.stale_copy,
+                node_listener: settings
+                    .minerid
+                    .node_listener
+                    .as_ref()
+                    .map(node_listener)
+                    .transpose()?,
             })
         } else {
             None
@@ -310,6 +330,18 @@ fn local_address(settings: &Settings, is_protected: bool) -> Result<SocketAddr, 
         ));
     }
     Ok(SocketAddr::new(host, settings.port))
+}
+
+fn node_listener(settings: &NodeListenerSettings) -> Result<NodeListenerConfig, ConfigError> {
+    let NodeListenerSettings { host, port, alias, allow_unauthenticated } = settings;
+    if !host.is_loopback() && !allow_unauthenticated {
+        return Err(ConfigError::Inconsistent(
+            "minerid.nodeListener.host is reachable from other machines, and the listener signs for \
+             everybody who reaches it: use 127.0.0.1, or say with \
+             minerid.nodeListener.allowUnauthenticated = true that only the node reaches it",
+        ));
+    }
+    Ok(NodeListenerConfig { address: SocketAddr::new(*host, *port), alias: alias.parse()? })
 }
 
 fn wallet(

@@ -204,7 +204,7 @@ impl Readiness {
         let is_intact = |name| !self.damaged.contains(&name);
         self.store == StoreState::Writable
             && match surface {
-                Surface::MinerId => {
+                Surface::MinerId | Surface::Node => {
                     is_intact(Surface::MinerId.name()) && self.stale_aliases.is_empty()
                 }
                 Surface::Wallet | Surface::Payments => {

@@ -52,9 +52,11 @@ impl Instance {
         let peers = config.wallet.as_ref().map(|wallet| wallet.payments.peers.clone());
         let payers = Peers::new(peers.unwrap_or_default());
         let [large_bodies, large_payments] = [(); 2].map(|()| LargeBodies::new());
-        let minerid = ids
-            .zip(config.minerid.as_ref())
-            .map(|(ids, settings)| MinerIdApi::new(ChainWatch::new(ids, node, settings.patience)));
+        let minerid = ids.zip(config.minerid.as_ref()).map(|(ids, settings)| {
+            let listener = settings.node_listener.as_ref();
+            let nodes_alias = listener.map(|listener| listener.alias.clone());
+            MinerIdApi::new(ChainWatch::new(ids, node, settings.patience), nodes_alias)
+        });
         Self {
             config,
             minerid,

@@ -28,7 +28,9 @@ pub use access::{
     Access, AccessConfig, Caller, Denied, Grant, GrantParseError, JwtKey, Scope, TokenFileError,
     TokenKind, Tokens, WeakJwtKey,
 };
-pub use config::{Config, ConfigError, ConfigSources, ShownSettings, StaleCopy, TlsFiles};
+pub use config::{
+    Config, ConfigError, ConfigSources, MinerIdConfig, ShownSettings, StaleCopy, TlsFiles,
+};
 pub use http::{TlsError, TlsProblem};
 pub use instance::Instance;
 pub use opening::{Create, OpenError, are_identities_in, is_wallet_in};

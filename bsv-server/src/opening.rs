@@ -282,7 +282,10 @@ pub(crate) async fn open_wallet(
             others: config
                 .minerid
                 .iter()
-                .map(|minerid| minerid.address)
+                .flat_map(|minerid| {
+                    let of_node = minerid.node_listener.as_ref().map(|listener| listener.address);
+                    [Some(minerid.address), of_node].into_iter().flatten()
+                })
                 .chain([wallet.address])
                 .collect(),
         },

@@ -89,6 +89,7 @@ impl Instance {
             Surface::MinerId => {
                 self.admit_to_minerid(head, surface, self.access.identify(&head.headers)?)
             }
+            Surface::Node => self.admit_to_minerid(head, surface, Caller::Trusted),
             Surface::Wallet => self.admit_to_wallet(head, &self.access.identify(&head.headers)?),
             Surface::Payments => {
                 let payments = self.payments.as_ref().ok_or_else(|| self.lacks(Surface::Wallet))?;
@@ -141,7 +142,7 @@ impl Instance {
             http::check_navigation(&head.headers).map_err(Rejected::Forbidden)?;
         }
         match surface {
-            Surface::MinerId | Surface::Wallet => {
+            Surface::MinerId | Surface::Node | Surface::Wallet => {
                 http::check_origin(&head.headers, &self.config.allowed_hosts)
                     .map_err(Rejected::Forbidden)
             }
@@ -195,6 +196,7 @@ impl Instance {
         }
         match surface {
             Surface::MinerId => self.minerid.as_ref()?.pattern(path),
+            Surface::Node => self.minerid.as_ref()?.node_pattern(path),
             Surface::Wallet => self.wallet.as_ref()?.pattern(path),
             Surface::Payments => self.payments.as_ref()?.routes().pattern(path),
             Surface::Control if path.starts_with(CONTROL_PREFIX) => {
@@ -213,6 +215,7 @@ pub fn patterns(surface: Surface) -> Vec<&'static str> {
     let mut patterns: Vec<_> = Health::patterns().collect();
     match surface {
         Surface::MinerId => patterns.extend(MinerIdApi::patterns()),
+        Surface::Node => patterns.extend(MinerIdApi::node_patterns()),
         Surface::Wallet => patterns.extend(WalletApi::patterns()),
         Surface::Payments => patterns.extend(PaymentsApi::patterns()),
         Surface::Control => {

@@ -86,7 +86,7 @@ impl Rejected {
             }
             Self::TooMany { wait, closes } => too_many_requests(surface, wait, closes),
             Self::Refused(refusal) => match surface {
-                Surface::MinerId => refusal.into_text(),
+                Surface::MinerId | Surface::Node => refusal.into_text(),
                 _ => Problem::from(refusal).into_answer(),
             },
         }
@@ -101,7 +101,7 @@ pub(crate) fn refuse(
     detail: impl FnOnce() -> String,
 ) -> Answer {
     match surface {
-        Surface::MinerId => answer::text(status, text.to_owned()),
+        Surface::MinerId | Surface::Node => answer::text(status, text.to_owned()),
         Surface::Wallet | Surface::Control => Problem::of_status(status, detail()).into_answer(),
         Surface::Payments => Problem::of_status(status, detail()).into_answer_for_payer(),
     }

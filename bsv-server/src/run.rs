@@ -114,7 +114,7 @@ pub fn log_to_stderr(level: &str, form: LogForm) {
 const BLOCKING_THREADS: usize = 8;
 
 /// The connections of all listeners, and the files of the stores.
-const DESCRIPTORS: u64 = 4 * 1024 + 100;
+const DESCRIPTORS: u64 = 5 * 1024 + 100;
 
 fn start(arguments: Arguments) -> Result<(), StartError> {
     let Arguments { config: file, data_dir, log: _ } = arguments;
@@ -237,6 +237,9 @@ fn bind_listeners(config: &mut Config) -> Result<Vec<TcpDoor>, StartError> {
     };
     if let Some(minerid) = &mut config.minerid {
         bind(Surface::MinerId, &mut minerid.address, "tls", &minerid.tls)?;
+        if let Some(listener) = &mut minerid.node_listener {
+            bind(Surface::Node, &mut listener.address, "minerid.nodeListener", &None)?;
+        }
     }
     if let Some(wallet) = &mut config.wallet {
         bind(Surface::Wallet, &mut wallet.address, "wallet.tls", &wallet.tls)?;

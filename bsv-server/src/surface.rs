@@ -3,6 +3,8 @@
 pub enum Surface {
     /// The miner identity listener: the routes of the specification.
     MinerId,
+    /// The node's listener: what a node asks to authenticate its connections, for one alias.
+    Node,
     /// The wallet listener: the routes of its specification.
     Wallet,
     /// The payments listener: what payers need.
@@ -17,6 +19,7 @@ impl Surface {
     pub fn name(self) -> &'static str {
         match self {
             Self::MinerId => "minerid",
+            Self::Node => "node",
             Self::Wallet => "wallet",
             Self::Payments => "payments",
             Self::Control => "control",

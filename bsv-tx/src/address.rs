@@ -41,6 +41,11 @@ impl Address {
         Self { network, public_key_hash: public_key.hash() }
     }
 
+    /// The address that an output of `network` is locked to; `None` where its script is of another kind than P2PKH.
+    pub fn of_script(script: &Script, network: Network) -> Option<Self> {
+        script.public_key_hash().map(|hash| Self { network, public_key_hash: *hash })
+    }
+
     /// Reads an address of `network`. Test networks share one form.
     pub fn parse(text: &str, network: Network) -> Result<Self, AddressError> {
         let payload = base58check::decode(text).ok_or(AddressError::Malformed)?;
@@ -93,6 +98,7 @@ mod tests {
             assert_eq!(address.to_string(), text);
             assert_eq!(Address::parse(text, network), Ok(address));
             assert_eq!(address.locking_script(), Script::p2pkh(&key.hash()));
+            assert_eq!(Address::of_script(&address.locking_script(), network), Some(address));
         }
     }
 

@@ -34,6 +34,7 @@ static SITE: LazyLock<(Service, TempDir)> = LazyLock::new(|| {
             tls: None,
             data_dir: dir.path().join("minerid"),
             patience: Duration::ZERO,
+            node_listener: None,
             stale_copy: StaleCopy::Answer,
         }),
         wallet: None,

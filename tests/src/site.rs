@@ -45,6 +45,7 @@ pub struct Server {
     minerid: Option<Client>,
     wallet: Option<Client>,
     payments: Option<Client>,
+    node_listener: Option<Client>,
     /// From starting the program to the line that says it listens.
     pub start_time: Duration,
 }
@@ -225,7 +226,7 @@ impl Server {
     fn wait_until_listening(mut child: Child, started: Instant) -> Result<Self, Done> {
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut said = String::new();
-        let (mut minerid, mut wallet, mut payments) = (None, None, None);
+        let (mut minerid, mut wallet, mut payments, mut node_listener) = (None, None, None, None);
         loop {
             let mut line = String::new();
             stdout.read_line(&mut line).unwrap();
@@ -234,13 +235,22 @@ impl Server {
                 Some(("control", _)) => {
                     let start_time = started.elapsed();
                     let _stdout = stdout;
-                    return Ok(Self { child, _stdout, minerid, wallet, payments, start_time });
+                    return Ok(Self {
+                        child,
+                        _stdout,
+                        minerid,
+                        wallet,
+                        payments,
+                        node_listener,
+                        start_time,
+                    });
                 }
                 Some((name, url)) => {
                     let client = Client::at(url);
                     *match name {
                         "wallet" => &mut wallet,
                         "payments" => &mut payments,
+                        "node" => &mut node_listener,
                         _ => &mut minerid,
                     } = client;
                 }
@@ -274,6 +284,11 @@ impl Server {
     /// The payments listener.
     pub fn payments(&self) -> &Client {
         self.payments.as_ref().expect("the wallet is enabled")
+    }
+
+    /// The listener for the node.
+    pub fn node_listener(&self) -> &Client {
+        self.node_listener.as_ref().expect("the settings have it")
     }
 
     /// The process id.

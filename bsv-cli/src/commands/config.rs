@@ -1,5 +1,7 @@
 //! The settings.
 
+mod node;
+
 use bsv_minerid::Alias;
 use bsv_server::ShownSettings;
 use clap::{Args, Subcommand};
@@ -23,14 +25,26 @@ pub(crate) struct ConfigArguments {
 #[derive(Debug, Subcommand)]
 enum ConfigCommand {
     /// Check the settings and print them as they count: a TOML file, without secrets
-    #[command(visible_alias = "check")]
     Show,
+    /// The same; or, with --node, ask the node whether it fits them
+    Check(CheckArguments),
+}
+
+#[derive(Debug, Args)]
+struct CheckArguments {
+    /// Ask the node of the settings, and print line by line what fits, what does not, and what cannot be asked;
+    /// the exit code is 1 if something does not
+    #[arg(long)]
+    node: bool,
 }
 
 impl ConfigArguments {
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
         match (self.command, self.name) {
-            (Some(ConfigCommand::Show), _) => show(context),
+            (Some(ConfigCommand::Check(CheckArguments { node: true })), _) => {
+                node::check(context).await
+            }
+            (Some(_), _) => show(context),
             (None, Some(alias)) => ContactArguments::new(alias, self.pairs).run(context).await,
             (None, None) => Err(CliError::WrongUsage("config needs show, check or --name ALIAS")),
         }

@@ -13,7 +13,7 @@ use crate::data_refs::{DataRef, OperatorDataRefs};
 use crate::error::Error;
 use crate::miner_info_script::Revocation;
 use crate::operator_members::OperatorMembers;
-use crate::state::{KeyRecord, MinerInfoRecord, RevocationRecord};
+use crate::state::{KeyRecord, LeftVctx, MinerInfoRecord, RevocationRecord};
 use crate::succession::Succession;
 
 /// Names the keys of an alias of generation 1.0.
@@ -144,6 +144,7 @@ fn read_record(
     let (data, data_refs) = read_data(dir)?;
     let number = revocation_keys.last().map(|(number, _)| *number).unwrap_or_default();
     Ok(MinerInfoRecord {
+        left_vctx: LeftVctx::default(),
         later_revocation_keys,
         revocation: read_revocation(dir)?,
         data,

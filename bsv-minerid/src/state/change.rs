@@ -8,7 +8,7 @@ use crate::state::key::KeyRecord;
 use crate::state::miner_info_record::{MinerInfoRecord, Reference, RevocationRecord};
 use crate::state::record::{Exposure, IdentityRecord, Protocol};
 use crate::state::sightings::Sightings;
-use crate::state::vctx::{Vctx, VctxView};
+use crate::state::vctx::{LeftVctx, Vctx, VctxView};
 use crate::succession::Succession;
 
 /// A change of an identity.
@@ -49,6 +49,13 @@ pub enum Change {
 
     /// An identity of generation 0.2 becomes one of 1.0, as this says.
     Upgrade(Box<MinerInfoRecord>),
+    /// The coins that the validity check output of an upgraded identity has left are about to be spent.
+    BeginVctxSweep {
+        /// The transaction that was to do that before.
+        before: Option<Txid>,
+        /// The transaction.
+        sweep: Transaction,
+    },
     /// The operator publishes other data, or none any more, which takes the references away too.
     SetData(OperatorDataRefs),
     /// The operator's data stands in this transaction.
@@ -121,6 +128,9 @@ impl IdentityRecord {
                 }
             }
             Change::Upgrade(record) => return self.upgrade(record),
+            Change::BeginVctxSweep { before, sweep } => {
+                return self.miner_info_mut()?.left_vctx.begin_sweep(*before, sweep);
+            }
             Change::SetData(data) => self.miner_info_mut()?.set_data(data),
             Change::ReferToData(txid) => {
                 let record = self.miner_info_mut()?;
@@ -209,11 +219,13 @@ impl IdentityRecord {
     }
 
     fn upgrade(&mut self, record: &MinerInfoRecord) -> Result<(), &'static str> {
-        match self.protocol {
+        match &self.protocol {
             // Its documents announce the last rotation once more.
-            Protocol::Vctx(_) => {
+            Protocol::Vctx(vctx) => {
+                let left_vctx = LeftVctx::of(vctx);
+                let record = MinerInfoRecord { left_vctx, ..record.clone() };
                 self.sightings = Sightings::of(self.previous_key().number);
-                self.protocol = Protocol::MinerInfo(Box::new(record.clone()));
+                self.protocol = Protocol::MinerInfo(Box::new(record));
                 self.handed_out = true;
                 Ok(())
             }

@@ -3,6 +3,7 @@ use bsv_tx::{PublicKey, Txid};
 use crate::data_refs::{DataRef, OperatorDataRefs};
 use crate::miner_info_script::Revocation;
 use crate::state::key::KeyRecord;
+use crate::state::vctx::LeftVctx;
 use crate::succession::Succession;
 
 /// What is stored of an identity of generation 1.0 besides its keys.
@@ -31,6 +32,8 @@ pub struct MinerInfoRecord {
     pub document_key: Option<u32>,
     /// The keys that sign references to miner-info transactions, the oldest first.
     pub references: Vec<Reference>,
+    /// What is left of the validity check output that the identity had in generation 0.2.
+    pub left_vctx: LeftVctx,
 }
 
 /// A revocation that is being announced.
@@ -72,6 +75,7 @@ impl MinerInfoRecord {
             is_closed: false,
             document_key: None,
             references: Vec::new(),
+            left_vctx: LeftVctx::default(),
         }
     }
 

@@ -1,4 +1,4 @@
-use bsv_tx::{OutPoint, Transaction};
+use bsv_tx::{OutPoint, Transaction, Txid};
 
 /// How far the validity check output of an identity has come.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,6 +14,38 @@ pub enum Vctx {
     /// Its owner spends it with this transaction, which may or may not have reached the network. There is none before
     /// a node has told what the output holds.
     Revoking(OutPoint, Option<Transaction>),
+}
+
+/// What an identity that was upgraded to generation 1.0 has left of its validity check output.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LeftVctx {
+    /// The output, where it was on record.
+    pub outpoint: Option<OutPoint>,
+    /// The last transaction that takes coins out of it, which may or may not have reached the network.
+    pub sweep: Option<Transaction>,
+}
+
+impl LeftVctx {
+    pub(super) fn of(vctx: &Vctx) -> Self {
+        let outpoint = match vctx {
+            Vctx::None | Vctx::AwaitingFunds => None,
+            Vctx::Broadcasting(transaction) => Some(OutPoint { txid: transaction.txid(), vout: 0 }),
+            Vctx::Recorded(outpoint, _) | Vctx::Revoking(outpoint, _) => Some(*outpoint),
+        };
+        Self { outpoint, sweep: None }
+    }
+
+    pub(super) fn begin_sweep(
+        &mut self,
+        before: Option<Txid>,
+        sweep: &Transaction,
+    ) -> Result<(), &'static str> {
+        if self.sweep.as_ref().map(Transaction::txid) != before {
+            return Err("its VCTx was swept");
+        }
+        self.sweep = Some(sweep.clone());
+        Ok(())
+    }
 }
 
 impl Vctx {

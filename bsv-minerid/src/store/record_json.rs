@@ -12,7 +12,7 @@ use crate::data_refs::{DataRef, OperatorDataRefs};
 use crate::miner_info_script::Revocation;
 use crate::operator_members::{CONTACT, OperatorMembers};
 use crate::state::{
-    BlockRef, Exposure, IdentityRecord, KeyRecord, MinerInfoRecord, Protocol, Reference,
+    BlockRef, Exposure, IdentityRecord, KeyRecord, LeftVctx, MinerInfoRecord, Protocol, Reference,
     RevocationRecord, Sighted, Sighting, Sightings, Unseen, Vctx, VctxView,
 };
 use crate::succession::Succession;
@@ -103,6 +103,24 @@ struct MinerInfoJson {
     document_key: Option<u32>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     references: Vec<ReferenceJson>,
+    #[serde(default, skip_serializing_if = "LeftVctxJson::is_nothing")]
+    left_vctx: LeftVctxJson,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct LeftVctxJson {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    outpoint: Option<String>,
+    /// A transaction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sweep: Option<String>,
+}
+
+impl LeftVctxJson {
+    fn is_nothing(&self) -> bool {
+        self.outpoint.is_none() && self.sweep.is_none()
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -301,6 +319,10 @@ fn encode_miner_info(record: &MinerInfoRecord) -> MinerInfoJson {
                 key: *key,
             })
             .collect(),
+        left_vctx: LeftVctxJson {
+            outpoint: record.left_vctx.outpoint.map(|outpoint| outpoint.to_string()),
+            sweep: record.left_vctx.sweep.as_ref().map(Transaction::to_hex),
+        },
     }
 }
 
@@ -417,6 +439,15 @@ fn decode_miner_info(json: &MinerInfoJson) -> Result<MinerInfoRecord, StoreError
         references: decode_all(&json.references, |json| {
             Ok(Reference { miner_info: parse(&json.miner_info)?, key: json.key })
         })?,
+        left_vctx: LeftVctx {
+            outpoint: json.left_vctx.outpoint.as_deref().map(parse).transpose()?,
+            sweep: json
+                .left_vctx
+                .sweep
+                .as_deref()
+                .map(|text| Transaction::from_hex(text).map_err(StoreError::damaged))
+                .transpose()?,
+        },
     })
 }
 

@@ -25,6 +25,7 @@ const MIGRATIONS: &[Migration] = &[
     tell_where_something_was_seen,
     tell_deleted,
     tell_sightings_of_both_generations,
+    tell_left_vctx,
 ];
 const SCHEMA: Schema = Schema { name: "minerid", migrations: MIGRATIONS };
 
@@ -88,6 +89,12 @@ fn tell_deleted(_transaction: &WriteTransaction) -> Result<(), StoreError> {
 /// Version 7 tells of both generations what blocks have shown.
 fn tell_sightings_of_both_generations(transaction: &WriteTransaction) -> Result<(), StoreError> {
     rewrite(transaction, sightings_moved)
+}
+
+/// Version 8 tells what upgraded identities have left of their VCTx. Of older ones that is not known, and then it stays
+/// missing.
+fn tell_left_vctx(_transaction: &WriteTransaction) -> Result<(), StoreError> {
+    Ok(())
 }
 
 /// The identity store in a redb file, `minerid.redb` in a directory that it locks.

@@ -6,9 +6,9 @@ use std::fmt::Debug;
 
 use bsv_minerid::{
     Alias, Announcement, BlockRef, CanonicalJson, Change, Exposure, IdentityRecord, IdentityStore,
-    IdentityStoreError, KeyRecord, MinerInfoRecord, OperatorDataRefs, OperatorMembers, Protocol,
-    Reference, Revocation, RevocationRecord, Rotation, Sighted, Sighting, Sightings, Succession,
-    Unseen, Vctx, VctxView,
+    IdentityStoreError, KeyRecord, LeftVctx, MinerInfoRecord, OperatorDataRefs, OperatorMembers,
+    Protocol, Reference, Revocation, RevocationRecord, Rotation, Sighted, Sighting, Sightings,
+    Succession, Unseen, Vctx, VctxView,
 };
 use bsv_store::KeyEvent;
 use bsv_tx::{BlockHash, OutPoint, PrivateKey, Script, Transaction, TxIn, TxOut, Txid};
@@ -446,6 +446,7 @@ fn miner_info_of_every_form() -> MinerInfoRecord {
         data: data(),
         data_refs: data().references(Txid::from_bytes([8; 32])),
         is_closed: true,
+        left_vctx: LeftVctx { outpoint: Some(outpoint(1)), sweep: Some(transaction()) },
         ..MinerInfoRecord::new(&key(1), u32::MAX, succession())
     }
 }

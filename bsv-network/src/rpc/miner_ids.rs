@@ -1,8 +1,8 @@
-use bsv_tx::{KeyError, PublicKey, Signature};
+use bsv_tx::{BlockHash, KeyError, PublicKey, Signature};
 use serde_json::json;
 
 use super::NodeRpc;
-use crate::answers::{MinerIdJson, Parsed};
+use crate::answers::{MinerIdJson, MinerJson, MinersJson, Parsed};
 use crate::error::NodeError;
 use crate::transport::Repeatable;
 
@@ -84,6 +84,22 @@ impl NodeRpc {
             revocation_key: key(json.revocation_key)?,
             previous_revocation_key: key(json.previous_revocation_key)?,
         }))
+    }
+
+    /// The last block that the node has taken from the miner that one of these miner ids belongs to, or `None` if it knows
+    /// none of them (`dumpminerids`). The block may have left the main chain.
+    ///
+    /// Fails with [`NodeError::Rejected`] where the node keeps no miner ids (`minerid=0`).
+    pub async fn latest_block_of(
+        &self,
+        miner_ids: &[PublicKey],
+    ) -> Result<Option<BlockHash>, NodeError> {
+        let names: Vec<_> = miner_ids.iter().map(PublicKey::to_string).collect();
+        let MinersJson { miners } = self.ask("dumpminerids", &super::NONE).await?;
+        let theirs = miners
+            .into_iter()
+            .find(|miner| miner.minerids.iter().any(|listed| names.contains(&listed.minerid)));
+        Ok(theirs.map(|MinerJson { latestblock: Parsed(block), .. }| block))
     }
 
     /// Tells the node, which tells others, that miner ids are revoked (`revokeminerid`). To the node

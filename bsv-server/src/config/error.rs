@@ -1,6 +1,7 @@
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
+use bsv_minerid::AliasParseError;
 use thiserror::Error;
 
 use crate::access::WeakJwtKey;
@@ -35,6 +36,9 @@ pub enum ConfigError {
     /// The key of JSON Web Tokens could be guessed.
     #[error(transparent)]
     WeakJwtKey(#[from] WeakJwtKey),
+    /// The alias that the node's listener answers for is none.
+    #[error("minerid.nodeListener.alias: {0}")]
+    BadAlias(#[from] AliasParseError),
     /// A number is too small or too large.
     #[error("{setting} must be from {} to {}", allowed.start(), allowed.end())]
     OutOfRange {

@@ -93,6 +93,28 @@ pub(super) struct MinerIdSettings {
     pub(super) enabled: bool,
     pub(super) ask_node_ms: u32,
     pub(super) stale_copy: StaleCopy,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) node_listener: Option<NodeListenerSettings>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct NodeListenerSettings {
+    #[serde(default = "localhost")]
+    pub(super) host: IpAddr,
+    #[serde(default = "node_listener_port")]
+    pub(super) port: u16,
+    pub(super) alias: String,
+    #[serde(default)]
+    pub(super) allow_unauthenticated: bool,
+}
+
+fn localhost() -> IpAddr {
+    LOCALHOST
+}
+
+fn node_listener_port() -> u16 {
+    9003
 }
 
 /// What becomes of documents of an identity while the node knows more of it than this copy.
@@ -107,7 +129,7 @@ pub enum StaleCopy {
 
 impl Default for MinerIdSettings {
     fn default() -> Self {
-        Self { enabled: true, ask_node_ms: 300, stale_copy: StaleCopy::Answer }
+        Self { enabled: true, ask_node_ms: 300, stale_copy: StaleCopy::Answer, node_listener: None }
     }
 }
 

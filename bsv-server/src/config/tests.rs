@@ -72,6 +72,15 @@ fn mistakes_are_named() {
         (json!({"payments": {"connections": 0}}), "payments.connections must be from 1 to 100000"),
         (json!({"payments": {"requestBurst": 0}}), "payments.requestBurst must be from 1"),
         (json!({"payments": {"trustedProxies": ["proxy"]}}), "\"proxy\" is not an IP address"),
+        (json!({"minerid": {"nodeListener": {}}}), "minerid.nodeListener: missing field `alias`"),
+        (
+            json!({"minerid": {"nodeListener": {"alias": "../x"}}}),
+            "minerid.nodeListener.alias: \"../x\"",
+        ),
+        (
+            json!({"minerid": {"nodeListener": {"alias": "x", "host": "0.0.0.0"}}}),
+            "minerid.nodeListener.allowUnauthenticated",
+        ),
         (json!([]), "settings are an object"),
     ] {
         let error = error(settings);
@@ -83,6 +92,30 @@ fn mistakes_are_named() {
 fn a_front_end_may_protect_a_listener_that_others_reach() {
     let settings = json!({"host": "::", "allowUnauthenticated": true});
     assert_eq!(config(settings).unwrap().minerid.unwrap().address.to_string(), "[::]:9002");
+}
+
+#[test]
+fn the_nodes_listener_is_declared_by_itself() {
+    let listener = |settings: Value| {
+        let settings =
+            json!({"auth": {"requireToken": true}, "minerid": {"nodeListener": settings}});
+        config(settings).unwrap().minerid.unwrap().node_listener.unwrap()
+    };
+    let local = listener(json!({"alias": "pool"}));
+    assert_eq!(
+        (local.address.to_string().as_str(), local.alias.as_str()),
+        ("127.0.0.1:9003", "pool")
+    );
+    let others = listener(
+        json!({"alias": "pool", "host": "10.0.0.1", "port": 7, "allowUnauthenticated": true}),
+    );
+    assert_eq!(others.address.to_string(), "10.0.0.1:7");
+    // What is declared of the services does not count for it.
+    let settings = json!({
+        "allowUnauthenticated": true,
+        "minerid": {"nodeListener": {"alias": "pool", "host": "10.0.0.1"}},
+    });
+    assert!(error(settings).contains("minerid.nodeListener.host"));
 }
 
 #[test]
@@ -161,13 +194,15 @@ fn what_is_shown_can_be_read_back_and_holds_no_secret() {
         "network = 'testnet'\nhost = '10.0.0.1'\nrpcUser = 'me'\nrpcPassword = 'hidden'\n\
          keystore = 'keys'\ntls = { certificate = 'c.pem', key = '/k.pem' }\n\
          [auth]\nrequireToken = true\n[wallet.merchant]\nname = \"Ada's\\n\"\n\
-         [payments]\ntrustedProxies = ['10.0.0.0/8']\n",
+         [payments]\ntrustedProxies = ['10.0.0.0/8']\n\
+         [minerid.nodeListener]\nalias = 'pool'\nport = 9999\n",
     );
     let shown = ShownSettings::load(&sources).unwrap();
     let (text, json) = (shown.to_toml(), shown.to_json());
     assert!(!text.contains("hidden") && !json.to_string().contains("hidden"), "{text}\n{json}");
     assert_eq!(json["keystore"], dir.path().join("keys").to_str().unwrap());
     assert_eq!(json["tls"]["key"], "/k.pem");
+    assert_eq!(json["minerid"]["nodeListener"]["port"], 9999);
     let error = ShownSettings::load(&write(&text)).unwrap_err().to_string();
     assert!(error.contains("rpcPassword: config show does not print secrets"), "{error}");
     let read_back = ShownSettings::load(&write(&text.replace("<redacted>", "hidden"))).unwrap();

@@ -4,10 +4,11 @@ mod import;
 use std::path::PathBuf;
 
 use bsv_minerid::{
-    Alias, CanonicalJson, MinerContact, MinerIds, OperatorDataRefs, RevokedMinerIds, Vctx,
-    VctxSetup, revoke_miner_ids, revoke_vctx, rotate_miner_id, set_up_vctx,
+    Alias, CanonicalJson, MinerContact, MinerIds, OperatorDataRefs, RevokedMinerIds, SweepProgress,
+    Vctx, VctxSetup, VctxSweep, preview_vctx_sweep, revoke_miner_ids, revoke_vctx, rotate_miner_id,
+    set_up_vctx, sweep_vctx,
 };
-use bsv_tx::PublicKey;
+use bsv_tx::{Address, OutPoint, PublicKey, TxOut};
 use bytes::Bytes;
 use hyper::{Method, StatusCode};
 use serde::Deserialize;
@@ -39,6 +40,7 @@ use crate::minerid::Refusal;
 /// | `POST /control/minerids/{alias}/contact/remove` | `{"keys"}` | the whole contact |
 /// | `POST /control/minerids/{alias}/delete` | `{"withKeys"?}` | `{}` |
 /// | `POST /control/minerids/{alias}/vctx` | `{"outpoint"?}` | what was done, or has to be |
+/// | `POST /control/minerids/{alias}/vctx/sweep` | `{"address", "outpoint"?, "dryRun"?}` | the transaction that takes the coins out |
 /// | `POST /control/import` | `{"from"}`, an absolute path | what became of each alias |
 ///
 /// Where revocation keys are needed, `"revocationKeystore"` names the directory of their keystore, an
@@ -64,6 +66,7 @@ pub(super) const ROUTES: &[Declared<Route>] = &[
     ("/control/minerids/{alias}/contact/remove", "POST", Route::RemoveContactKeys),
     ("/control/minerids/{alias}/delete", "POST", Route::Delete),
     ("/control/minerids/{alias}/vctx", "POST", Route::Vctx),
+    ("/control/minerids/{alias}/vctx/sweep", "POST", Route::SweepVctx),
     ("/control/import", "POST", Route::Import),
 ];
 
@@ -76,6 +79,7 @@ pub(crate) enum Route {
     RemoveContactKeys,
     Delete,
     Vctx,
+    SweepVctx,
     Import,
 }
 
@@ -157,6 +161,15 @@ struct VctxJson {
     outpoint: Option<String>,
 }
 
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct SweepJson {
+    address: String,
+    outpoint: Option<String>,
+    #[serde(default)]
+    dry_run: bool,
+}
+
 /// Sets up identities, and tells of them.
 pub(super) async fn answer(
     managed: &Managed,
@@ -194,6 +207,7 @@ pub(super) async fn answer(
             ok(json!({}))
         }
         Route::Vctx => ok(set_up(managed, &named(alias)?, &parse(body)?).await?),
+        Route::SweepVctx => ok(sweep(managed, &named(alias)?, &parse(body)?).await?),
         Route::Import => ok(import::answer(managed, body).await?),
     }
 }
@@ -290,8 +304,7 @@ async fn delete(managed: &Managed, alias: Alias, request: &DeleteJson) -> Result
 }
 
 async fn set_up(managed: &Managed, alias: &Alias, request: &VctxJson) -> Result<Value, Problem> {
-    let outpoint = request.outpoint.as_deref().map(str::parse).transpose();
-    let outpoint = outpoint.map_err(|error| bad_request(format!("{error}")))?;
+    let outpoint = outpoint(request.outpoint.as_deref())?;
     Ok(match set_up_vctx(managed.ids()?, managed.node()?, alias, outpoint).await? {
         VctxSetup::Done(outpoint) => json!({ "state": "done", "outpoint": outpoint.to_string() }),
         VctxSetup::FundingNeeded { address, least_satoshis, found_satoshis } => json!({
@@ -301,6 +314,38 @@ async fn set_up(managed: &Managed, alias: &Alias, request: &VctxJson) -> Result<
             "foundSatoshis": found_satoshis,
         }),
     })
+}
+
+async fn sweep(managed: &Managed, alias: &Alias, request: &SweepJson) -> Result<Value, Problem> {
+    let to = Address::parse(&request.address, managed.network);
+    let to = to.map_err(|error| bad_request(error.to_string()))?;
+    let (ids, node) = (managed.ids()?, managed.node()?);
+    let named = outpoint(request.outpoint.as_deref())?;
+    let swept = match request.dry_run {
+        true => preview_vctx_sweep(ids, node, alias, &to, named).await?,
+        false => sweep_vctx(ids, node, alias, &to, named).await?,
+    };
+    let VctxSweep { transaction, fee, .. } = &swept;
+    let address = |output: &TxOut| Address::of_script(&output.locking_script, managed.network);
+    let spent = transaction.inputs.iter().map(|input| input.previous_output.to_string());
+    Ok(json!({
+        "txid": transaction.txid().to_string(),
+        "address": transaction.outputs.first().and_then(address).map(|address| address.to_string()),
+        "satoshis": transaction.outputs.iter().map(|output| output.satoshis).sum::<u64>(),
+        "fee": fee,
+        "spent": spent.collect::<Vec<_>>(),
+        "state": match swept.progress {
+            SweepProgress::Planned => "planned",
+            SweepProgress::Unseen => "unseen",
+            SweepProgress::InMempool => "inMempool",
+            SweepProgress::Mined => "mined",
+        },
+    }))
+}
+
+fn outpoint(text: Option<&str>) -> Result<Option<OutPoint>, Problem> {
+    let outpoint = text.map(str::parse).transpose();
+    outpoint.map_err(|error| bad_request(format!("{error}")))
 }
 
 /// A request, and the directory of revocation keys that it names.

@@ -16,7 +16,7 @@ use super::watch::{ChainWatch, Sign};
 use crate::access::{Caller, Scope};
 use crate::http;
 use crate::http::{
-    Answer, Declared, Matched, Received, Routes, answer, check_unsafe_get, is_navigation,
+    Answer, Declared, Matched, Missed, Received, Routes, answer, check_unsafe_get, is_navigation,
 };
 use crate::rejected::Rejected;
 use crate::surface::Surface;
@@ -28,6 +28,9 @@ pub(crate) struct MinerIdApi {
     watch: ChainWatch,
     rotations: RecentRotations,
     routes: Routes<Route>,
+    /// The only alias that the node's listener answers for.
+    nodes_alias: Option<Alias>,
+    nodes_routes: Routes<Route>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -55,6 +58,12 @@ const ROUTES: [Declared<Route>; 9] = [
     ("/minerid/{alias}/pksign/{hash}", "GET, HEAD", Route::PkSign),
 ];
 
+/// What a node asks its generator (`mineridgeneratorurl`) when another node wants it to prove who it is.
+const NODES_ROUTES: [Declared<Route>; 2] = [
+    ("/minerid/{alias}", "GET, HEAD", Route::MinerId),
+    ("/minerid/{alias}/pksign/{hash}", "GET, HEAD", Route::PkSign),
+];
+
 /// What is asked for, by whom.
 pub(crate) struct Call<'a> {
     matched: Matched<'a, Route>,
@@ -64,10 +73,11 @@ pub(crate) struct Call<'a> {
 }
 
 impl MinerIdApi {
-    pub(crate) fn new(watch: ChainWatch) -> Self {
-        let routes = Routes::new(ROUTES);
+    /// `nodes_alias` is the one that the node's listener answers for, if there is that listener.
+    pub(crate) fn new(watch: ChainWatch, nodes_alias: Option<Alias>) -> Self {
+        let [routes, nodes_routes] = [Routes::new(ROUTES), Routes::new(NODES_ROUTES)];
         let rotations = RecentRotations::default();
-        Self { ids: Arc::clone(watch.ids()), watch, rotations, routes }
+        Self { ids: Arc::clone(watch.ids()), watch, rotations, routes, nodes_alias, nodes_routes }
     }
 
     pub(crate) fn watch(&self) -> &ChainWatch {
@@ -83,6 +93,16 @@ impl MinerIdApi {
         ROUTES.iter().map(|(pattern, ..)| *pattern)
     }
 
+    /// The patterns of all paths that the node's listener answers.
+    pub(crate) fn node_patterns() -> impl Iterator<Item = &'static str> {
+        NODES_ROUTES.iter().map(|(pattern, ..)| *pattern)
+    }
+
+    /// The pattern that a path fits on the node's listener, if there is something.
+    pub(crate) fn node_pattern(&self, path: &str) -> Option<&'static str> {
+        self.nodes_routes.pattern(without_slash(path))
+    }
+
     /// The pattern that a path fits, if there is something.
     pub(crate) fn pattern(&self, path: &str) -> Option<&'static str> {
         self.routes.pattern(without_slash(&in_lower_case(path)))
@@ -95,7 +115,12 @@ impl MinerIdApi {
         surface: Surface,
         caller: Caller,
     ) -> Result<Call<'a>, Rejected> {
-        let matched = self.routes.find(without_slash(head.uri.path()), &head.method)?;
+        let path = without_slash(head.uri.path());
+        let matched = match surface {
+            Surface::Node if !self.is_of_nodes_alias(path) => return Err(Missed::Path.into()),
+            Surface::Node => self.nodes_routes.find(path, &head.method)?,
+            _ => self.routes.find(path, &head.method)?,
+        };
         let (route, params) = (matched.route, &matched.params);
         match route {
             Route::Coinbase2 => caller.require_for_some_alias(route.scope())?,
@@ -111,6 +136,12 @@ impl MinerIdApi {
             || head.method == Method::HEAD
             || is_navigation(&head.headers);
         Ok(Call { matched, caller, is_preview })
+    }
+
+    /// Whether a path such as `/minerid/pool` names the alias that the node's listener answers for.
+    fn is_of_nodes_alias(&self, path: &str) -> bool {
+        let alias = self.nodes_alias.as_ref();
+        alias.is_some_and(|alias| path.split('/').nth(2) == Some(alias.as_str()))
     }
 
     /// Answers a call.

@@ -73,6 +73,9 @@ impl From<Error> for Refusal {
                 "Alias \"{alias}\" is closed: all its miner ids are revoked"
             )),
             Error::NotClosed(_) => unprocessable(&error.to_string()),
+            Error::VctxNeeded(_) | Error::NothingToSweep(_) => {
+                unprocessable(&capitalise(&error.to_string()))
+            }
             Error::OtherProtocol { alias, protocol } => unprocessable(&format!(
                 "Alias \"{alias}\" is of protocol {protocol}, which has no such thing"
             )),
@@ -89,7 +92,7 @@ impl From<Error> for Refusal {
             Error::Broken { .. } | Error::Signer(_) => {
                 refuse(StatusCode::SERVICE_UNAVAILABLE, capitalise(&error.to_string()))
             }
-            Error::Unseen { .. } | Error::StaleCopy(_) => {
+            Error::Unseen { .. } | Error::StaleCopy(_) | Error::UpgradeUnseen(_) => {
                 refuse(StatusCode::CONFLICT, capitalise(&error.to_string()))
             }
             Error::AliasExists(_)
@@ -103,7 +106,7 @@ impl From<Error> for Refusal {
             | Error::Operator(_)
             | Error::NoRevocationKeystore => unprocessable(&error.to_string()),
             Error::Keystore(KeystoreError::Missing(_)) => unprocessable(&error.to_string()),
-            Error::Node(_) | Error::RevocationUntold { .. } => {
+            Error::Node(_) | Error::RevocationUntold { .. } | Error::SweepUnseen { .. } => {
                 refuse(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
             }
             Error::Store(_) | Error::Keystore(_) | Error::Unsettled(_) => {
@@ -143,6 +146,10 @@ fn code(error: &Error) -> Option<&'static str> {
         Error::OtherProtocol { .. } => "other-protocol",
         Error::NoData(_) => "no-data",
         Error::Coinbase2(_) => "invalid-coinbase2",
+        Error::VctxNeeded(_) => "vctx-needed",
+        Error::UpgradeUnseen(_) => "upgrade-unseen",
+        Error::NothingToSweep(_) => "nothing-to-sweep",
+        Error::SweepUnseen { .. } => "sweep-unseen",
         Error::Unseen { .. } => "key-unseen",
         Error::StaleCopy(_) => "stale-copy",
         Error::Broken { .. } => "alias-broken",

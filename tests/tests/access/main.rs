@@ -11,6 +11,7 @@ mod handshakes;
 mod health;
 mod jwt;
 mod logs;
+mod node_listener;
 mod payers;
 mod routes;
 mod secrets;

@@ -49,7 +49,7 @@ const NOUNS: [(&str, &[&str]); 18] = [
     ("restore", &[]),
     ("audit", &["list", "verify"]),
     ("books", &["verify"]),
-    ("config", &["show"]),
+    ("config", &["show", "check"]),
     ("completions", &[]),
 ];
 

@@ -9,6 +9,7 @@ mod help;
 mod identities;
 mod import;
 mod looks;
+mod node_check;
 mod nothing_by_accident;
 mod standard_streams;
 mod status;

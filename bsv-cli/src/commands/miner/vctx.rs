@@ -1,11 +1,13 @@
 //! The validity check transaction.
 
+use bsv_minerid::Alias;
 use bsv_tx::OutPoint;
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Name;
-use crate::context::{Context, Stores};
+use crate::consent::Consent;
+use crate::context::{Context, Stores, Unattended};
 use crate::error::CliError;
 use crate::output::{number, text};
 
@@ -13,13 +15,25 @@ use crate::output::{number, text};
 pub(crate) struct VctxArguments {
     #[command(flatten)]
     name: Name,
-    /// The output that funds it, where the node's wallet does not find it by itself
+    /// The output that funds it, or that is swept, where the node's wallet does not find it by itself
     #[arg(long, value_name = "TXID:N")]
     outpoint: Option<OutPoint>,
+    /// Send the coins in the VCTx of an identity that was upgraded to protocol 1.0 to this address
+    #[arg(long, value_name = "ADDRESS")]
+    sweep: Option<String>,
+    /// Show what would be swept, and send nothing
+    #[arg(long, requires = "sweep")]
+    dry_run: bool,
+    /// Do not ask before sweeping; outside a terminal nothing is swept without it
+    #[arg(long, requires = "sweep")]
+    yes: bool,
 }
 
 impl VctxArguments {
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
+        if let Some(address) = &self.sweep {
+            return self.sweep(context, address).await;
+        }
         let alias = self.name.alias;
         let funding = json!({ "outpoint": self.outpoint.map(|outpoint| outpoint.to_string()) });
         let mut service = context.service(Stores::Identities).await?;
@@ -42,5 +56,57 @@ impl VctxArguments {
             format!("The VCTx of alias \"{alias}\" is on the network: {outpoint}\n")
         })?;
         context.advise("Keep it unspent: spending it revokes the identity.")
+    }
+
+    async fn sweep(&self, context: &Context, address: &str) -> Result<(), CliError> {
+        let alias = &self.name.alias;
+        let path = format!("/control/minerids/{alias}/vctx/sweep");
+        let mut asked = json!({
+            "address": address,
+            "outpoint": self.outpoint.map(|outpoint| outpoint.to_string()),
+            "dryRun": true,
+        });
+        let mut service = context.service(Stores::Identities).await?;
+        let answer = service.post(&path, &asked).await?;
+        let planned = answer.value()?;
+        let effect = effect(alias, &planned);
+        if self.dry_run {
+            return context.print(&answer.body, || format!("{effect}\n"));
+        }
+        if !matches!(planned["state"].as_str(), Some("inMempool" | "mined")) {
+            // Former names, which go on by themselves, know no sweep.
+            let context = &context.with_unattended(Unattended::Refuse);
+            Consent::new(self.yes).ask(context, &effect, "Send?", "sent")?;
+        }
+        asked["dryRun"] = json!(false);
+        let waiting = context.wait("sending");
+        let answer = service.post(&path, &asked).await?;
+        drop(waiting);
+        let swept = answer.value()?;
+        context.print(&answer.body, || {
+            let (satoshis, to) = (number(&swept, "satoshis"), text(&swept, "address"));
+            let state = match swept["state"].as_str() {
+                Some("mined") => "a block has it",
+                Some("inMempool") => "the node has it",
+                _ => "the node does not show it yet: run this again",
+            };
+            format!(
+                "Sent {satoshis} satoshis to {to}\ntransaction {}, {state}\n",
+                text(&swept, "txid")
+            )
+        })
+    }
+}
+
+/// Says what a sweep does, or has done.
+fn effect(alias: &Alias, sweep: &Value) -> String {
+    let (satoshis, to) = (number(sweep, "satoshis"), text(sweep, "address"));
+    let what = format!("{satoshis} satoshis of the VCTx of alias \"{alias}\" go to {to}");
+    match (sweep["state"].as_str(), sweep["fee"].as_u64()) {
+        (Some("planned"), Some(fee)) => format!("{what}, and the fee is {fee}."),
+        (Some("unseen"), _) => {
+            format!("{what}: transaction {} is sent again.", text(sweep, "txid"))
+        }
+        _ => format!("{what}: transaction {} was sent.", text(sweep, "txid")),
     }
 }

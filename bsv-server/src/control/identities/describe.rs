@@ -1,6 +1,6 @@
 use bsv_minerid::{
-    Announcement, BlockRef, Exposure, Identity, MinerContact, MinerIds, MinerInfoRecord, Protocol,
-    Sighted, Sighting, Unseen, Vctx, VctxView,
+    Announcement, BlockRef, Exposure, Identity, LeftVctx, MinerContact, MinerIds, MinerInfoRecord,
+    Protocol, Sighted, Sighting, Unseen, Vctx, VctxView,
 };
 use serde_json::{Value, json};
 
@@ -51,6 +51,13 @@ fn describe_miner_info(description: &mut Value, record: &MinerInfoRecord) {
     description["revocationKey"] = json!(record.revocation_key.current.to_string());
     description["prevRevocationKey"] = json!(record.revocation_key.previous.to_string());
     description["state"] = json!(if record.is_closed { "closed" } else { "open" });
+    let LeftVctx { outpoint, sweep } = &record.left_vctx;
+    if outpoint.is_some() || sweep.is_some() {
+        description["leftVctx"] = json!({
+            "outpoint": outpoint.map(|outpoint| outpoint.to_string()),
+            "sweep": sweep.as_ref().map(|sweep| sweep.txid().to_string()),
+        });
+    }
     if let Some(revocation) = &record.revocation {
         description["compromisedMinerId"] = json!(revocation.message.compromised.to_string());
         description["revocationTold"] = json!(revocation.is_told);

@@ -1,0 +1,171 @@
+//! Nodes that authenticate their connections to each other with miner ids, which they ask the service for.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bsv_tests::rival::{height, tip};
+use bsv_tests::{Node, Server, Site, free_port, miner_info};
+use serde_json::{Value, json};
+
+/// A miner: a node, and the service that the node asks.
+struct Miner {
+    node: Node,
+    site: Site,
+    server: Option<Server>,
+    /// Where the node asks.
+    port: u16,
+}
+
+impl Miner {
+    /// A miner whose documents announce an address.
+    fn start(public_ip: &str) -> Self {
+        let port = free_port();
+        let url = format!("mineridgeneratorurl=http://127.0.0.1:{port}");
+        let reputation = ["mineridreputation_m=1", "mineridreputation_n=10"];
+        let generator = [&url, "mineridgeneratoralias=pool"];
+        let debug = ["debug=netconn"];
+        let node = Node::start_with(&[&generator[..], &reputation, &debug].concat());
+        let site = Site::on(&node);
+        site.cli_ok(&["miner", "create", "--name", "pool", "--protocol", "1.0"]);
+        let extensions = site.data_dir().join("extensions.json");
+        let announced = json!({ "PublicIP": public_ip, "PublicPort": node.peer_port });
+        std::fs::write(&extensions, announced.to_string()).unwrap();
+        let extensions = extensions.to_str().unwrap();
+        site.cli_ok(&["miner", "extensions", "--name", "pool", extensions]);
+        Self { node, site, server: None, port }
+    }
+
+    /// Starts the service anew with further settings.
+    fn serve(&mut self, settings: &Value) {
+        self.server = None;
+        for (name, value) in settings.as_object().unwrap() {
+            self.site.set(name, value.clone());
+        }
+        self.server = Some(self.site.server());
+    }
+
+    /// How often the node has given up to prove who it is.
+    fn failures(&self) -> usize {
+        let log = self.node.log();
+        let words = ["Ignoring authch messages", "Failed to process authch"];
+        log.lines().filter(|line| words.iter().any(|word| line.contains(word))).count()
+    }
+
+    /// Whether the node has authenticated its one connection.
+    fn is_authenticated(&self) -> bool {
+        self.peers().iter().any(|peer| peer["authconn"] == true)
+    }
+
+    fn peers(&self) -> Vec<Value> {
+        self.node.call("getpeerinfo", json!([])).as_array().unwrap().clone()
+    }
+}
+
+/// Two miners on one chain, each of which knows the identity of the other.
+fn miners(public_ip: &str) -> [Miner; 2] {
+    let mut miners = [(); 2].map(|()| Miner::start(public_ip));
+    for (index, other) in [(0, 1), (1, 0)] {
+        miners[index].node.mine(101);
+        copy(&miners[index].node, &miners[other].node);
+    }
+    for (index, other) in [(0, 1), (1, 0)] {
+        let miner = &mut miners[index];
+        miner_info::fund(&miner.node);
+        miner.serve(&json!({}));
+        miner_info::mine_from(&miner.node, miner.server.as_ref().unwrap(), "pool");
+        copy(&miners[index].node, &miners[other].node);
+    }
+    for miner in &miners {
+        assert_eq!(miner_info::states(&miner.node).len(), 2, "{}", miner.node.log());
+    }
+    miners
+}
+
+/// Shows a node the blocks that it lacks.
+fn copy(from: &Node, to: &Node) {
+    for height in height(to) + 1..=height(from) {
+        let hash = from.call("getblockhash", json!([height]));
+        let block = from.call("getblock", json!([hash, false]));
+        to.call("submitblock", json!([block]));
+    }
+    assert_eq!(tip(to), tip(from));
+}
+
+fn wait_until(miners: &[Miner; 2], what: &str, is_it: impl Fn(&Miner) -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !miners.iter().all(&is_it) {
+        let logs = miners.each_ref().map(|miner| miner.node.log());
+        assert!(Instant::now() < deadline, "{what}: {}\n\n{}", logs[0], logs[1]);
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Connects the nodes anew.
+fn connect(miners: &[Miner; 2]) {
+    let [first, second] = miners;
+    let peer = format!("127.0.0.1:{}", second.node.peer_port);
+    if !first.peers().is_empty() {
+        first.node.call("disconnectnode", json!([peer]));
+        wait_until(miners, "disconnected", |miner| miner.peers().is_empty());
+    }
+    first.node.call("addnode", json!([peer, "onetry"]));
+    wait_until(miners, "connected", |miner| !miner.peers().is_empty());
+}
+
+/// Connects the nodes, which must not authenticate the connection, and waits until both have given up.
+fn connect_in_vain(miners: &[Miner; 2], has_given_up: impl Fn(&Miner) -> usize) {
+    let before = miners.each_ref().map(&has_given_up);
+    connect(miners);
+    let [first, second] = before;
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while has_given_up(&miners[0]) == first || has_given_up(&miners[1]) == second {
+        assert!(Instant::now() < deadline, "{}", miners[0].node.log());
+        thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(miners.each_ref().map(Miner::is_authenticated), [false; 2]);
+}
+
+#[test]
+fn nodes_prove_with_the_service_who_they_are() {
+    let mut miners = miners("127.0.0.1");
+    // Without tokens the listener of everybody is enough.
+    for miner in &mut miners {
+        miner.serve(&json!({ "port": miner.port }));
+    }
+    connect(&miners);
+    wait_until(&miners, "authenticated", Miner::is_authenticated);
+
+    // A node has no token to show.
+    for miner in &mut miners {
+        miner.serve(&json!({ "port": miner.port, "auth": { "requireToken": true } }));
+        assert_eq!(miner.server.as_ref().unwrap().get("/minerid/pool").status, 401);
+    }
+    connect_in_vain(&miners, Miner::failures);
+
+    // With a listener of its own it needs none.
+    for miner in &mut miners {
+        let listener = json!({ "port": miner.port, "alias": "pool" });
+        miner.serve(&json!({ "port": 0, "minerid": { "nodeListener": listener } }));
+        assert_eq!(miner.server.as_ref().unwrap().get("/minerid/pool").status, 401);
+    }
+    connect(&miners);
+    wait_until(&miners, "authenticated", Miner::is_authenticated);
+
+    // Nothing is proven for an alias that signs documents only.
+    for miner in &miners {
+        miner.site.cli_ok(&["miner", "blind-signing", "--name", "pool", "off"]);
+    }
+    connect_in_vain(&miners, Miner::failures);
+}
+
+#[test]
+fn a_node_believes_nobody_who_comes_from_elsewhere() {
+    let mut miners = miners("127.0.0.9");
+    for miner in &mut miners {
+        miner.serve(&json!({ "port": miner.port }));
+    }
+    connect_in_vain(&miners, |miner| {
+        let log = miner.node.log();
+        log.lines().filter(|line| line.contains("Public ip address does not match")).count()
+    });
+}
