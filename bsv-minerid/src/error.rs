@@ -61,8 +61,8 @@ pub enum Error {
     VctxNeeded(Alias),
     /// No block of the main chain shows the identity with a document of generation 1.0.
     #[error(
-        "no block shows alias \"{0}\" with a document of protocol 1.0 yet: until then others go by \
-         documents of 0.2, which need the VCTx. Mine a block that carries it first"
+        "no block shows alias \"{0}\" with a document of protocol 1.0 yet: until then others go by its \
+         documents of 0.2. Mine a block that carries it first"
     )]
     UpgradeUnseen(Alias),
     /// No coins are found that the key of the validity check output owns.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bsv_network::NodeRpc;
+use bsv_store::Keystore;
 use bsv_tx::PublicKey;
 
 use crate::alias::Alias;
@@ -47,6 +48,49 @@ pub async fn rotate_miner_id<S: IdentityStore>(
         Err(error) => return Err(error),
     }
     if is_forced { ids.rotate_again(alias) } else { ids.rotate(alias) }
+}
+
+/// Gives an identity of generation 1.0 a new revocation key ([`MinerIds::roll_revocation_key`]), and answers it. The node is
+/// asked first what blocks have shown. If it knows the identity by documents of generation 0.2 alone, this fails with
+/// [`Error::UpgradeUnseen`]: nodes take an upgrade only from a document without a new revocation key.
+///
+/// Without an answer what is on record counts, as the log says.
+pub async fn roll_revocation_key<S: IdentityStore>(
+    ids: &MinerIds<S>,
+    node: Option<&NodeRpc>,
+    alias: &Alias,
+    revocation_keys: &Keystore,
+) -> Result<PublicKey, Error> {
+    let is_seen = match node {
+        Some(node) => is_upgrade_seen(ids, &node.clone().with_timeout(PATIENCE), alias).await,
+        None => Ok(true),
+    };
+    match is_seen {
+        Ok(true) => {}
+        Ok(false) => return Err(Error::UpgradeUnseen(alias.clone())),
+        Err(Error::Node(error)) => {
+            tracing::warn!(
+                "the node does not tell what blocks have shown of alias {alias}: {error}"
+            );
+        }
+        Err(error) => return Err(error),
+    }
+    ids.roll_revocation_key(alias, revocation_keys)
+}
+
+/// Whether the node knows of no document of generation 0.2 that is the last one of the identity.
+async fn is_upgrade_seen<S: IdentityStore>(
+    ids: &MinerIds<S>,
+    node: &NodeRpc,
+    alias: &Alias,
+) -> Result<bool, Error> {
+    let identity = ids.get(alias.as_str())?;
+    if identity.is_kept() {
+        return Ok(true);
+    }
+    observe_miner_ids(ids, node).await?;
+    let known = node.miner_id_info(&identity.record().previous_key().public_key).await?;
+    Ok(known.is_none_or(|info| info.revocation_key.is_some()))
 }
 
 /// How a rotation does not simply follow the key until now.

@@ -135,7 +135,21 @@ impl IdentityRecord {
             }
             if let Sighted::Key { before } = sighted {
                 self.sightings.acknowledged = before;
+                self.vouch_by_known_key();
             }
+        }
+    }
+
+    /// Documents of generation 0.2 name the key before the current one for ever, which must be one that the main chain knows.
+    fn vouch_by_known_key(&mut self) {
+        let known = self.sightings.acknowledged;
+        let place = |number| self.keys.iter().position(|key| key.number == number);
+        let vouching = self.previous_key().number;
+        if self.vctx().is_some()
+            && vouching != self.current_key().number
+            && place(vouching) > place(known)
+        {
+            self.vouching = Some(known);
         }
     }
 

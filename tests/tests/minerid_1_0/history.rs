@@ -297,6 +297,27 @@ fn an_upgraded_identity_goes_on_as_the_same_miner() {
     assert_all_taken(&node);
 }
 
+/// Nodes take an upgrade only from a document without a new revocation key.
+#[test]
+fn a_revocation_key_is_rolled_once_a_block_has_shown_the_upgrade() {
+    let node = node();
+    let site = Site::on(&node);
+    let server = site.server();
+    site.cli_ok(&["generateminerid", "--name", "pool"]);
+    site.cli_ok(&["generatevctx", "--name", "pool"]);
+    miner_info::mine_coinbase_document(&node, &server, "pool");
+    site.cli_ok(&["upgrademinerid", "--name", "pool"]);
+    let refused = site.cli(&["rotaterevocationkey", "--name", "pool"]);
+    assert_eq!(refused.code, 1, "{}", refused.stdout);
+    assert!(refused.stderr.contains("with a document of protocol 1.0 yet"), "{}", refused.stderr);
+    mine(&node, &server);
+    site.cli_ok(&["rotaterevocationkey", "--name", "pool"]);
+    mine(&node, &server);
+    let (own, miner_id) = (identity(&site, "pool"), miner_id(&server, "pool"));
+    assert_eq!(miner_info::known(&node, &miner_id)["revocationKey"], own["revocationKey"]);
+    assert_all_taken(&node);
+}
+
 /// The key that was passed over had been mined after all, so the next one follows that.
 #[test]
 fn a_forced_rotation_follows_what_the_node_has_seen() {

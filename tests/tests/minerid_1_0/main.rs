@@ -5,6 +5,7 @@
 mod answers;
 mod at_once;
 mod deletion;
+mod drill;
 mod early_rotations;
 mod emergencies;
 mod formats;
@@ -18,3 +19,4 @@ mod revocation_kills;
 mod scene;
 mod stale_copies;
 mod vctx_sweep;
+mod walks;

@@ -133,6 +133,36 @@ fn a_rotation_of_generation_0_2_waits_until_a_block_of_the_main_chain_shows_the_
     );
 }
 
+#[test]
+fn a_key_of_generation_0_2_after_one_that_is_lost_is_vouched_for_by_the_last_that_the_main_chain_knows()
+ {
+    let node = node();
+    let site = Site::on(&node);
+    let server = site.server();
+    site.cli_ok(&["generateminerid", "--name", "old"]);
+    site.cli_ok(&["generatevctx", "--name", "old"]);
+    miner_info::mine_coinbase_document(&node, &server, "old");
+    let first = miner_id(&server, "old");
+    let rival = Rival::of(&node);
+    site.cli_ok(&["rotateminerid", "--name", "old"]);
+    miner_info::mine_coinbase_document(&node, &server, "old");
+    await_acknowledgement(&site, "old");
+    site.cli_ok(&["rotateminerid", "--name", "old"]);
+    let third = miner_id(&server, "old");
+
+    rival.outgrow(&node);
+    rival.show_to(&node);
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while identity(&site, "old")["seenIn"] != json!([]) {
+        assert!(Instant::now() < deadline, "{:#}", identity(&site, "old"));
+        thread::sleep(Duration::from_millis(50));
+    }
+    let block = miner_info::mine_coinbase_document(&node, &server, "old");
+    let block = node.call("getblock", json!([block.to_string(), false]));
+    rival.node.call("submitblock", json!([block]));
+    assert_eq!(states(&rival.node), [state(&third, "CURRENT"), state(&first, "ROTATED")]);
+}
+
 /// Both are lost, the one after the other.
 #[test]
 fn what_was_announced_after_a_block_that_is_lost_goes_on_from_what_the_main_chain_knows() {
