@@ -1,19 +1,14 @@
 //! Rotating keys with the word of a node on which of them blocks have shown.
 
-use std::time::Duration;
-
 use bsv_network::NodeRpc;
 use bsv_tx::PublicKey;
 
 use crate::alias::Alias;
 use crate::error::Error;
 use crate::miner_ids::MinerIds;
-use crate::observe::observe_miner_ids;
+use crate::observe::{PATIENCE, observe_miner_ids};
 use crate::state::{Announcement, Exposure, IdentityRecord, Protocol, Rotation};
 use crate::store::IdentityStore;
-
-/// For how long a rotation waits for each answer of the node.
-const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Gives an identity a new key, and answers it. The node is asked first which keys blocks have shown:
 ///

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use bsv_minerid::{
     Alias, CanonicalJson, MinerContact, MinerIds, OperatorDataRefs, RevokedMinerIds, Vctx,
-    VctxSetup, revoke_miner_ids, revoke_vctx, rotate_miner_id, set_up_vctx,
+    VctxSetup, check_newest_copy, revoke_miner_ids, revoke_vctx, rotate_miner_id, set_up_vctx,
 };
 use bsv_tx::PublicKey;
 use bytes::Bytes;
@@ -233,6 +233,7 @@ async fn change(
         Change::RevocationKey => {
             let (Nothing {}, dir) = with_revocation_keys(body)?;
             let keystore = keys.open_existing(dir.as_deref())?;
+            check_newest(managed, alias).await?;
             let roll = move |ids: &MinerIds| ids.roll_revocation_key(&named, &keystore);
             managed.on_identities(roll).await.map(drop)
         }
@@ -258,6 +259,7 @@ async fn change(
             let (UpgradeJson { first_miner_id }, dir) = with_revocation_keys(body)?;
             let first = first_miner_id.as_deref().map(public_key).transpose()?;
             let keystore = keys.open(dir.as_deref())?;
+            check_newest(managed, alias).await?;
             let upgrade = move |ids: &MinerIds| ids.upgrade(&named, first.as_ref(), &keystore);
             managed.on_identities(upgrade).await.map(drop)
         }
@@ -276,6 +278,12 @@ async fn change(
             managed.on_identities(move |ids| ids.set_blind_signing(&named, on)).await
         }
     }
+}
+
+/// Refuses what an older copy of an identity would do wrong. Where no server runs, nobody has asked the node before.
+async fn check_newest(managed: &Managed, alias: &Alias) -> Result<(), Problem> {
+    let Some(node) = managed.any_node() else { return Ok(()) };
+    Ok(check_newest_copy(managed.ids()?, node, alias).await?)
 }
 
 /// The transaction that revokes an identity of generation 0.2 is sent again first: once that is forgotten, nobody else
