@@ -5,6 +5,7 @@
 mod answers;
 mod at_once;
 mod deletion;
+mod drill;
 mod early_rotations;
 mod emergencies;
 mod formats;
