@@ -8,7 +8,7 @@
 //!
 //! Building and signing are synchronous and do no I/O. Changes are on the disk when they are
 //! acknowledged. Only [`set_up_vctx`], [`revoke_vctx`], [`revoke_miner_ids`], [`observe_vctxs`],
-//! [`observe_miner_ids`] and [`gather`] talk to a node.
+//! [`observe_miner_ids`], [`check_newest_copy`] and [`gather`] talk to a node.
 //!
 //! ```
 //! use bsv_minerid::{JobData, Keystore, MinerIds, Network, PlainKeys, RedbIdentityStore};
@@ -88,7 +88,7 @@ pub use json_object::{JsonObject, MinerContact};
 pub use ledger::{Entry, Event, Key, KeyState, Ledger, Miner, Refusal, Reputation};
 pub use miner_ids::{MinerIds, RevokedMinerIds};
 pub use miner_info_script::{MinerInfo, MinerInfoError, MinerInfoScript, Revocation};
-pub use observe::{carries_identity, observe_miner_ids};
+pub use observe::{carries_identity, check_newest_copy, observe_miner_ids};
 pub use operator_members::{OperatorMembers, OperatorMembersError};
 pub use output_script::{IdentityScript, IdentityScriptError, MinerInfoScriptError};
 pub use revocation::revoke_miner_ids;

@@ -690,7 +690,7 @@ fn check_open(alias: &Alias, record: &IdentityRecord) -> Result<(), Error> {
 }
 
 /// Refuses what an older copy of an identity would do wrong.
-fn check_newest(identity: &Identity) -> Result<(), Error> {
+pub(crate) fn check_newest(identity: &Identity) -> Result<(), Error> {
     match identity.is_stale() {
         true => Err(Error::StaleCopy(identity.alias().clone())),
         false => Ok(()),

@@ -1,15 +1,21 @@
 //! Seeing what a node and its chain show of identities.
 
+use std::time::Duration;
+
 use bsv_network::{ChainTip, MinerIdInfo, MinerIdState, NodeError, NodeRpc};
 use bsv_tx::BlockHash;
 
+use crate::alias::Alias;
 use crate::error::Error;
 use crate::identity::Identity;
-use crate::miner_ids::MinerIds;
+use crate::miner_ids::{MinerIds, check_newest};
 use crate::output_script::is_identity;
 use crate::state::{Announcement, ChainView, Change, Exposure, IdentityRecord, Unseen};
 use crate::store::IdentityStore;
 use crate::telling::tell_of_revocation;
+
+/// For how long a change waits for each answer of the node.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Asks the node once what it and its chain show of all identities, and makes documents go on from there: what a block
 /// has shown that was announced, and what no block of the main chain shows any more. It finds out copies of identities
@@ -26,6 +32,25 @@ pub async fn observe_miner_ids<S: IdentityStore>(
         follow_blocks(ids, node, &identity, &tip).await?;
     }
     Ok(tip)
+}
+
+/// Asks the node what it and its chain show, and refuses with [`Error::StaleCopy`] to change an older copy of an
+/// identity. Without an answer, what was last known decides.
+pub async fn check_newest_copy<S: IdentityStore>(
+    ids: &MinerIds<S>,
+    node: &NodeRpc,
+    alias: &Alias,
+) -> Result<(), Error> {
+    match observe_miner_ids(ids, &node.clone().with_timeout(PATIENCE)).await {
+        Ok(_) => {}
+        Err(Error::Node(error)) => {
+            tracing::warn!(
+                "the node does not tell what blocks have shown of alias {alias}: {error}"
+            );
+        }
+        Err(error) => return Err(error),
+    }
+    check_newest(&*ids.get(alias.as_str())?)
 }
 
 /// Whether the coinbase transaction of a block carries an identity, valid or not.

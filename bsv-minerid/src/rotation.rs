@@ -1,7 +1,5 @@
 //! Rotating keys with the word of a node on which of them blocks have shown.
 
-use std::time::Duration;
-
 use bsv_network::NodeRpc;
 use bsv_store::Keystore;
 use bsv_tx::PublicKey;
@@ -9,12 +7,9 @@ use bsv_tx::PublicKey;
 use crate::alias::Alias;
 use crate::error::Error;
 use crate::miner_ids::MinerIds;
-use crate::observe::observe_miner_ids;
+use crate::observe::{PATIENCE, check_newest_copy, observe_miner_ids};
 use crate::state::{Announcement, Exposure, IdentityRecord, Protocol, Rotation};
 use crate::store::IdentityStore;
-
-/// For how long a rotation waits for each answer of the node.
-const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Gives an identity a new key, and answers it. The node is asked first which keys blocks have shown:
 ///
@@ -61,36 +56,18 @@ pub async fn roll_revocation_key<S: IdentityStore>(
     alias: &Alias,
     revocation_keys: &Keystore,
 ) -> Result<PublicKey, Error> {
-    let is_seen = match node {
-        Some(node) => is_upgrade_seen(ids, &node.clone().with_timeout(PATIENCE), alias).await,
-        None => Ok(true),
-    };
-    match is_seen {
-        Ok(true) => {}
-        Ok(false) => return Err(Error::UpgradeUnseen(alias.clone())),
-        Err(Error::Node(error)) => {
-            tracing::warn!(
-                "the node does not tell what blocks have shown of alias {alias}: {error}"
-            );
+    if let Some(node) = node {
+        let node = node.clone().with_timeout(PATIENCE);
+        check_newest_copy(ids, &node, alias).await?;
+        let record = ids.get(alias.as_str())?.record();
+        if record.miner_info().is_some()
+            && let Ok(Some(known)) = node.miner_id_info(&record.previous_key().public_key).await
+            && known.revocation_key.is_none()
+        {
+            return Err(Error::UpgradeUnseen(alias.clone()));
         }
-        Err(error) => return Err(error),
     }
     ids.roll_revocation_key(alias, revocation_keys)
-}
-
-/// Whether the node knows of no document of generation 0.2 that is the last one of the identity.
-async fn is_upgrade_seen<S: IdentityStore>(
-    ids: &MinerIds<S>,
-    node: &NodeRpc,
-    alias: &Alias,
-) -> Result<bool, Error> {
-    let identity = ids.get(alias.as_str())?;
-    if identity.is_kept() {
-        return Ok(true);
-    }
-    observe_miner_ids(ids, node).await?;
-    let known = node.miner_id_info(&identity.record().previous_key().public_key).await?;
-    Ok(known.is_none_or(|info| info.revocation_key.is_some()))
 }
 
 /// How a rotation does not simply follow the key until now.

@@ -9,6 +9,7 @@ use bsv_tx::{
 use crate::alias::Alias;
 use crate::error::Error;
 use crate::miner_ids::MinerIds;
+use crate::observe::check_newest_copy;
 use crate::state::{Change, Vctx, VctxView};
 use crate::store::IdentityStore;
 
@@ -78,7 +79,8 @@ pub async fn set_up_vctx<S: IdentityStore>(
 /// address, and answers the transaction. From then on it makes no documents. It can be repeated at
 /// any time, also after a crash: the same transaction is sent again.
 ///
-/// Fails with [`Error::RevocationUntold`] where it is recorded and the network has not taken the transaction.
+/// Fails with [`Error::StaleCopy`] where another copy of the identity has gone further, which would end with it. Fails
+/// with [`Error::RevocationUntold`] where it is recorded and the network has not taken the transaction.
 pub async fn revoke_vctx<S: IdentityStore>(
     ids: &MinerIds<S>,
     node: &NodeRpc,
@@ -90,6 +92,7 @@ pub async fn revoke_vctx<S: IdentityStore>(
             return Err(Error::Revoked { alias: alias.clone(), outpoint });
         }
         Vctx::Recorded(outpoint, _) => {
+            check_newest_copy(ids, node, alias).await?;
             let spending = match signed_revocation(ids, node, alias, outpoint).await {
                 Ok(spending) => Some(spending),
                 // Documents end all the same.

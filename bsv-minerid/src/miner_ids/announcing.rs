@@ -73,6 +73,7 @@ impl<S: IdentityStore> MinerIds<S> {
             ) => return Err(Error::Revoked { alias: alias.clone(), outpoint: *outpoint }),
             Protocol::Vctx(_) => {}
         }
+        check_newest(&identity)?;
         let first = match first {
             Some(first) => record
                 .keys

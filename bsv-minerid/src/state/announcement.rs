@@ -175,8 +175,9 @@ impl IdentityRecord {
     }
 }
 
-/// A rotation was seen if the node calls the new key current and names the same previous key, and a block shows both.
-/// `keys` are the last that was seen, and those after it.
+/// A rotation was seen if the node calls the new key current and names the same previous key, or calls that one rotated
+/// or revoked where later documents have followed, and a block shows both. Later documents than this copy knows of come
+/// from the one that it is a backup of. `keys` are the last that was seen, and those after it.
 fn see_keys(
     record: &MinerInfoRecord,
     sightings: &mut Sightings,
@@ -190,7 +191,9 @@ fn see_keys(
         let names_both =
             |claim: &Claim| claim.miner_id == key.public_key && claim.previous_miner_id == previous;
         let info = view.current(&key.public_key);
-        let is_taken = info.is_some_and(|info| info.previous_miner_id == Some(previous));
+        let is_taken = info.and_then(|info| info.previous_miner_id).is_some_and(|named| {
+            named == previous || (named == key.public_key && view.has_successor(&previous))
+        });
         if decides && !is_taken {
             continue;
         }
@@ -202,7 +205,8 @@ fn see_keys(
     }
 }
 
-/// A roll was seen if the node names the new and the old revocation key, and a block shows both.
+/// A roll was seen if the node names the new and the old revocation key, or the new one alone where later documents have
+/// followed, and a block shows both.
 fn see_revocation_key(
     record: &mut MinerInfoRecord,
     sightings: &mut Sightings,
@@ -217,7 +221,9 @@ fn see_revocation_key(
     let decides = node_decides(record, sightings, acknowledged, view);
     let is_taken = keys.iter().filter_map(|key| view.current(&key.public_key)).any(|info| {
         info.revocation_key == Some(announced.current)
-            && info.previous_revocation_key == Some(announced.previous)
+            && info
+                .previous_revocation_key
+                .is_some_and(|named| named == announced.previous || named == announced.current)
     });
     if decides && !is_taken {
         return;

@@ -63,6 +63,12 @@ impl ChainView {
         self.in_state(key, MinerIdState::Current)
     }
 
+    /// Whether the node knows a key, and calls it current no more.
+    pub(super) fn has_successor(&self, key: &PublicKey) -> bool {
+        let mut known = self.known.iter();
+        known.any(|info| info.miner_id == *key && info.state != MinerIdState::Current)
+    }
+
     pub(super) fn in_state(&self, key: &PublicKey, state: MinerIdState) -> Option<&MinerIdInfo> {
         self.known.iter().find(|info| info.miner_id == *key && info.state == state)
     }

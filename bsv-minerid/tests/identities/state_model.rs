@@ -348,6 +348,31 @@ fn what_a_lost_block_has_shown_is_seen_in_the_one_that_takes_its_place() {
     assert_eq!(sighting.block, world.block_ref(world.height()));
 }
 
+/// The copy was made before a block has shown what is announced, and those that followed were of the other one.
+#[test]
+fn a_copy_of_what_is_announced_goes_on_after_later_documents() {
+    let steps = [
+        &[Step::Rotate { is_forced: false }][..],
+        &[Step::Roll],
+        &[Step::Rotate { is_forced: false }, Step::Roll],
+        &[Step::Rotate { is_forced: false }, Step::Mine, Step::Revoke { is_complete: false }],
+    ];
+    for steps in steps {
+        let mut world = World::new();
+        steps.iter().for_each(|step| world.run(*step));
+        let copy = world.record.clone();
+        for _ in 0..2 {
+            world.mine();
+        }
+        world.observe();
+        let newest = std::mem::replace(&mut world.record, copy);
+        assert_eq!(newest.announcements(), []);
+        world.observe();
+        assert_eq!(world.record.announcements(), [], "{steps:?}");
+        world.mine();
+    }
+}
+
 #[test]
 fn what_own_blocks_announce_in_vain_is_overdue() {
     let mut world = World::new();

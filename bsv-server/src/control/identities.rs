@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use bsv_minerid::{
     Alias, CanonicalJson, MinerContact, MinerIds, OperatorDataRefs, RevokedMinerIds, SweepProgress,
-    Vctx, VctxSetup, VctxSweep, preview_vctx_sweep, revoke_miner_ids, revoke_vctx,
-    roll_revocation_key, rotate_miner_id, set_up_vctx, sweep_vctx,
+    Vctx, VctxSetup, VctxSweep, check_newest_copy, preview_vctx_sweep, revoke_miner_ids,
+    revoke_vctx, roll_revocation_key, rotate_miner_id, set_up_vctx, sweep_vctx,
 };
 use bsv_tx::{Address, OutPoint, PublicKey, TxOut};
 use bytes::Bytes;
@@ -272,6 +272,7 @@ async fn change(
             let (UpgradeJson { first_miner_id }, dir) = with_revocation_keys(body)?;
             let first = first_miner_id.as_deref().map(public_key).transpose()?;
             let keystore = keys.open(dir.as_deref())?;
+            check_newest(managed, alias).await?;
             let upgrade = move |ids: &MinerIds| ids.upgrade(&named, first.as_ref(), &keystore);
             managed.on_identities(upgrade).await.map(drop)
         }
@@ -290,6 +291,12 @@ async fn change(
             managed.on_identities(move |ids| ids.set_blind_signing(&named, on)).await
         }
     }
+}
+
+/// Refuses what an older copy of an identity would do wrong. Where no server runs, nobody has asked the node before.
+async fn check_newest(managed: &Managed, alias: &Alias) -> Result<(), Problem> {
+    let Some(node) = managed.any_node() else { return Ok(()) };
+    Ok(check_newest_copy(managed.ids()?, node, alias).await?)
 }
 
 /// The transaction that revokes an identity of generation 0.2 is sent again first: once that is forgotten, nobody else

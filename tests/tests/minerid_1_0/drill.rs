@@ -1,107 +1,177 @@
-//! Two machines and one identity: a backup, a rotation, a restore, blocks.
+//! Two machines and one identity of each generation: the second one has an older copy of the first, and takes over once
+//! that is lost.
 
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bsv_tests::{Node, Server, Site, miner_info};
+use bsv_tests::known_miners::of_node;
+use bsv_tests::rival::{height, tip};
+use bsv_tests::{Node, Server, Site, Template, miner_info};
 use bsv_tx::BlockHash;
 use serde_json::json;
 
-use crate::scene::{await_acknowledgement, identity, miner_id, node};
+use crate::scene::{await_acknowledgement, identity, miner_id, node, state};
 
-/// An identity of one generation, and how its blocks are mined.
-struct Drill {
-    alias: &'static str,
-    mine: fn(&Node, &Server, &str) -> BlockHash,
-}
+/// Of generation 1.0, and of 0.2.
+const ALIASES: [&str; 2] = ["pool", "old"];
 
-const DRILLS: [Drill; 2] = [
-    Drill { alias: "old", mine: miner_info::mine_coinbase_document },
-    Drill {
-        alias: "pool",
-        mine: |node, server, alias| miner_info::mine_from(node, server, alias).block,
-    },
-];
-
-/// A machine that can read the backups.
+/// A machine that uses `node`, and has made nothing yet.
 fn machine(node: &Node) -> Site {
     let mut site = Site::on(node);
-    site.set_env("BSV_BACKUP_PASSPHRASE", "of the backups");
+    site.set_env("BSV_BACKUP_PASSPHRASE", "of the backup");
     site
 }
 
-fn back_up(site: &Site, name: &str) -> String {
-    let file = site.data_dir().join(name);
-    let file = file.to_str().unwrap();
-    site.cli_ok(&["backup", file]);
-    file.to_owned()
+fn mine(node: &Node, server: &Server, alias: &str) -> BlockHash {
+    match alias {
+        "old" => miner_info::mine_coinbase_document(node, server, alias),
+        _ => miner_info::mine_from(node, server, alias).block,
+    }
 }
 
-fn restored(node: &Node, backup: &str) -> (Site, Server) {
+/// Mines a block with the identity of each alias, which the node must take under its current key.
+fn mine_all(node: &Node, server: &Server) {
+    for alias in ALIASES {
+        let block = mine(node, server, alias);
+        let known = &of_node(node)[&miner_id(server, alias)];
+        let found = (&known["state"], &known["latestBlock"]);
+        assert_eq!(
+            found,
+            (&json!("CURRENT"), &json!(block.to_string())),
+            "{alias}: {}",
+            node.log()
+        );
+    }
+}
+
+fn rotate_all(site: &Site) {
+    for alias in ALIASES {
+        site.cli_ok(&["miner", "rotate", "--name", alias]);
+    }
+}
+
+fn back_up(site: &Site, directory: &Path, name: &str) -> PathBuf {
+    let file = directory.join(name);
+    site.cli_ok(&["backup", file.to_str().unwrap()]);
+    file
+}
+
+/// A machine of its own with what a backup holds.
+fn restore(node: &Node, backup: &Path) -> Site {
     let site = machine(node);
-    site.cli_ok(&["restore", "--yes", backup]);
-    let server = site.server();
-    (site, server)
+    site.cli_ok(&["restore", "--yes", backup.to_str().unwrap()]);
+    site
 }
 
-fn is_taken(node: &Node, miner_id: &str, block: BlockHash) -> bool {
-    let dump = node.call("dumpminerids", json!([]));
-    let miners = dump["miners"].as_array().unwrap().iter();
-    let mut theirs = miners.filter(|miner| miner.to_string().contains(miner_id));
-    theirs.any(|miner| miner["latestblock"] == block.to_string())
+fn await_ready(server: &Server, status: u16) -> String {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    loop {
+        let reply = server.get("/readyz");
+        if reply.status == status {
+            return reply.body;
+        }
+        assert!(Instant::now() < deadline, "{} {}", reply.status, reply.body);
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Checks that a machine knows that its copy is older, and changes nothing.
+fn assert_found_out(site: &Site, server: &Server) {
+    let ready = await_ready(server, 503);
+    assert!(ready.contains(r#""staleAliases":["old","pool"]"#), "{ready}");
+    for alias in ALIASES {
+        let before = identity(site, alias);
+        assert_eq!(before["stale"], json!(true), "{before:#}");
+        assert_eq!(server.text(&format!("/opreturn/{alias}/isvalid")), "false");
+        assert_eq!(server.post(&format!("/opreturn/{alias}/rotate"), "").status, 409);
+        let id = miner_id(server, alias);
+        let of_generation: &[&[&str]] = match alias {
+            "old" => &[&["miner", "revoke", "--yes"], &["miner", "upgrade", "--yes"]],
+            _ => &[
+                &["miner", "revocation-key", "rotate"],
+                &["miner", "revoke", "--all", "--yes"],
+                &["miner", "revoke", "--back-to", &id, "--yes"],
+            ],
+        };
+        let rotations: &[&[&str]] =
+            &[&["miner", "rotate"], &["miner", "rotate", "--force", "--yes"]];
+        for command in rotations.iter().chain(of_generation) {
+            let done = site.cli(&[command, &["--name", alias][..]].concat());
+            assert_eq!(done.code, 1, "{command:?} {done:?}");
+            assert!(done.stderr.contains("is an older copy"), "{command:?} {done:?}");
+        }
+        assert_eq!(identity(site, alias), before);
+    }
+}
+
+/// Mines with documents of an older copy: the blocks count, and their identities do not.
+fn assert_ignored(node: &Node, server: &Server) {
+    for alias in ALIASES {
+        let (known, before) = (of_node(node), height(node));
+        let block = mine(node, server, alias);
+        assert_eq!((tip(node), height(node)), (json!(block.to_string()), before + 1));
+        assert_eq!(of_node(node), known, "{alias}");
+        let template = Template::of(node, 1);
+        assert_eq!(template.previous_block(), block);
+    }
 }
 
 #[test]
-fn a_second_machine_takes_over_with_the_newest_backup_only() {
+fn a_second_machine_with_an_older_backup_harms_nothing_and_with_the_newest_one_goes_on() {
     let node = node();
-    let first = machine(&node);
-    let server = first.server();
-    first.cli_ok(&["miner", "create", "--name", "old"]);
-    first.cli_ok(&["miner", "vctx", "--name", "old"]);
-    first.cli_ok(&["miner", "create", "--name", "pool", "--protocol", "1.0"]);
-    for Drill { alias, mine } in &DRILLS {
-        mine(&node, &server, alias);
-    }
-    let yesterdays = back_up(&first, "yesterdays");
-    for Drill { alias, mine } in &DRILLS {
-        first.cli_ok(&["miner", "rotate", "--name", alias]);
-        assert!(is_taken(&node, &miner_id(&server, alias), mine(&node, &server, alias)));
-        await_acknowledgement(&first, alias);
-    }
+    let backups = tempfile::tempdir().unwrap();
+    let a = machine(&node);
+    a.cli_ok(&["init"]);
+    let server_a = a.server();
+    a.cli_ok(&["miner", "create", "--name", "pool", "--protocol", "1.0"]);
+    a.cli_ok(&["miner", "create", "--name", "old"]);
+    a.cli_ok(&["miner", "vctx", "--name", "old"]);
+    mine_all(&node, &server_a);
+    let first = ALIASES.map(|alias| miner_id(&server_a, alias));
+    let older = back_up(&a, backups.path(), "older");
+    rotate_all(&a);
+    a.cli_ok(&["miner", "revocation-key", "rotate", "--name", "pool"]);
+    let newest = back_up(&a, backups.path(), "newest");
+    mine_all(&node, &server_a);
+    let second = ALIASES.map(|alias| miner_id(&server_a, alias));
 
-    let (second, others_server) = restored(&node, &yesterdays);
-    for Drill { alias, mine } in &DRILLS {
-        let deadline = Instant::now() + Duration::from_secs(30);
-        while identity(&second, alias)["stale"] != json!(true) {
-            assert!(Instant::now() < deadline, "{:#}", identity(&second, alias));
-            thread::sleep(Duration::from_millis(50));
-        }
-        assert_eq!(others_server.text(&format!("/opreturn/{alias}/isvalid")), "false");
-        let refused = second.cli(&["miner", "rotate", "--name", alias]);
-        assert!(refused.code == 1 && refused.stderr.contains("is an older copy"), "{refused:?}");
-        // Its block is one like any other, without an identity.
-        let ignored = mine(&node, &others_server, alias);
-        assert_eq!(node.call("getbestblockhash", json!([])), ignored.to_string());
-        assert!(!is_taken(&node, &miner_id(&server, alias), ignored), "{alias}");
-        assert!(is_taken(&node, &miner_id(&server, alias), mine(&node, &server, alias)), "{alias}");
-        assert_eq!(identity(&first, alias)["stale"], json!(false));
+    let b = restore(&node, &older);
+    let server_b = b.server();
+    assert_eq!(ALIASES.map(|alias| miner_id(&server_b, alias)), first);
+    assert_found_out(&b, &server_b);
+    assert_ignored(&node, &server_b);
+    // The first machine goes on as if there were no other.
+    mine_all(&node, &server_a);
+    for alias in ALIASES {
+        await_acknowledgement(&a, alias);
+        assert_eq!(identity(&a, alias)["stale"], json!(false));
     }
-    let ready = others_server.get("/readyz");
-    assert_eq!(ready.status, 503);
-    assert!(ready.body.contains(r#""staleAliases":["old","pool"]"#), "{}", ready.body);
-    drop(others_server);
+    await_ready(&server_a, 200);
 
-    let newest = back_up(&first, "newest");
-    server.kill();
-    let (third, server) = restored(&node, &newest);
-    drop(first);
-    for Drill { alias, mine } in &DRILLS {
-        for _ in 0..2 {
-            assert_eq!(identity(&third, alias)["stale"], json!(false), "{alias}");
-            third.cli_ok(&["miner", "rotate", "--name", alias]);
-            let block = mine(&node, &server, alias);
-            assert!(is_taken(&node, &miner_id(&server, alias), block), "{alias}");
-            await_acknowledgement(&third, alias);
-        }
+    // The last rotation and the last revocation key are in the backup, though no block had shown them.
+    server_a.kill();
+    drop((a, server_b, b));
+    let b = restore(&node, &newest);
+    let server_b = b.server();
+    assert_eq!(ALIASES.map(|alias| miner_id(&server_b, alias)), second);
+    for alias in ALIASES {
+        await_acknowledgement(&b, alias);
+        assert_eq!(identity(&b, alias)["stale"], json!(false));
     }
+    await_ready(&server_b, 200);
+    rotate_all(&b);
+    for _ in 0..2 {
+        mine_all(&node, &server_b);
+    }
+    let third = ALIASES.map(|alias| miner_id(&server_b, alias));
+    let mut expected = [0, 1].map(|place| {
+        let [first, second, third] = [&first, &second, &third].map(|keys| &keys[place]);
+        vec![state(third, "CURRENT"), state(second, "ROTATED"), state(first, "ROTATED")]
+    });
+    // Nodes list miners in any order.
+    let mut known = miner_info::states(&node);
+    known.sort();
+    expected.sort();
+    assert_eq!(known, expected);
 }

@@ -65,13 +65,38 @@ fn an_older_copy_is_found_out_and_changes_nothing() {
     }
 }
 
-/// The command asks first.
+/// The command asks first, whichever it is.
 #[test]
 fn an_older_copy_is_found_out_by_the_first_command() {
     let (_node, _site, copy) = scene(&["rotateminerid", "--name", "pool"]);
-    let done = copy.cli(&["rotateminerid", "--name", "pool"]);
-    assert_eq!(done.code, 1, "{done:?}");
-    assert!(done.stderr.contains("is an older copy"), "{done:?}");
+    for command in ["rotateminerid", "rotaterevocationkey", "revokemineridcompletely"] {
+        let done = copy.copy().cli(&[command, "--name", "pool"]);
+        assert_eq!(done.code, 1, "{done:?}");
+        assert!(done.stderr.contains("is an older copy"), "{done:?}");
+    }
+}
+
+/// To spend the VCTx would end the newer copy with it.
+#[test]
+fn an_older_copy_of_generation_0_2_is_found_out_by_the_first_command() {
+    let node = node();
+    let site = Site::on(&node);
+    let server = site.server();
+    site.cli_ok(&["generateminerid", "--name", "old"]);
+    site.cli_ok(&["generatevctx", "--name", "old"]);
+    miner_info::mine_coinbase_document(&node, &server, "old");
+    assert_eq!(server.stop(), 0);
+    let copy = site.copy();
+    let server = site.server();
+    site.cli_ok(&["rotateminerid", "--name", "old"]);
+    miner_info::mine_coinbase_document(&node, &server, "old");
+    for command in ["rotateminerid", "revokeminerid", "upgrademinerid"] {
+        let done = copy.copy().cli(&[command, "--name", "old"]);
+        assert_eq!(done.code, 1, "{done:?}");
+        assert!(done.stderr.contains("is an older copy"), "{done:?}");
+    }
+    await_acknowledgement(&site, "old");
+    site.cli_ok(&["revokeminerid", "--name", "old"]);
 }
 
 #[test]
