@@ -205,8 +205,8 @@ fn see_keys(
     }
 }
 
-/// A roll was seen if the node names the new and the old revocation key, or the new one alone where later documents have
-/// followed, and a block shows both.
+/// A roll was seen if the node names the new and the old revocation key, or, where blocks are read, the new one alone,
+/// since later documents may have followed; and a block shows both.
 fn see_revocation_key(
     record: &mut MinerInfoRecord,
     sightings: &mut Sightings,
@@ -221,9 +221,9 @@ fn see_revocation_key(
     let decides = node_decides(record, sightings, acknowledged, view);
     let is_taken = keys.iter().filter_map(|key| view.current(&key.public_key)).any(|info| {
         info.revocation_key == Some(announced.current)
-            && info
-                .previous_revocation_key
-                .is_some_and(|named| named == announced.previous || named == announced.current)
+            && info.previous_revocation_key.is_some_and(|named| {
+                named == announced.previous || (view.tip.is_some() && named == announced.current)
+            })
     });
     if decides && !is_taken {
         return;
