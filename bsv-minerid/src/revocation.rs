@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::identity::Identity;
 use crate::miner_ids::{MinerIds, RevokedMinerIds, begun_revocation, check_revocable};
 use crate::observe::observe_miner_ids;
-use crate::rotation::nobody_knows;
+use crate::rotation::{is_upgrade_seen, nobody_knows};
 use crate::store::IdentityStore;
 use crate::telling::tell;
 
@@ -17,7 +17,8 @@ use crate::telling::tell;
 /// that documents announce it, and then tells the node. An identity that nobody knows is closed without a word. It can be repeated, also after a crash: what is recorded already is told
 /// again, unless blocks have told it.
 ///
-/// Fails with [`Error::RevocationUntold`] where it is recorded and the node has not taken it.
+/// Fails with [`Error::UpgradeUnseen`] where nodes know the identity by documents of generation 0.2 alone, which name no
+/// key that could revoke it, and with [`Error::RevocationUntold`] where it is recorded and the node has not taken it.
 pub async fn revoke_miner_ids<S: IdentityStore>(
     ids: &MinerIds<S>,
     node: &NodeRpc,
@@ -62,6 +63,9 @@ async fn ask_first<S: IdentityStore>(
     observe_miner_ids(ids, node).await?;
     let record = identity.record();
     check_revocable(identity, &record, revoked)?;
+    if !is_upgrade_seen(node, &record).await? {
+        return Err(Error::UpgradeUnseen(identity.alias().clone()));
+    }
     match revoked {
         RevokedMinerIds::BackTo(miner_id) => {
             check_known(node, identity.alias(), miner_id).await?;

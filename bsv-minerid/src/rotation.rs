@@ -1,6 +1,6 @@
 //! Rotating keys with the word of a node on which of them blocks have shown.
 
-use bsv_network::NodeRpc;
+use bsv_network::{NodeError, NodeRpc};
 use bsv_store::Keystore;
 use bsv_tx::PublicKey;
 
@@ -60,14 +60,23 @@ pub async fn roll_revocation_key<S: IdentityStore>(
         let node = node.clone().with_timeout(PATIENCE);
         check_newest_copy(ids, &node, alias).await?;
         let record = ids.get(alias.as_str())?.record();
-        if record.miner_info().is_some()
-            && let Ok(Some(known)) = node.miner_id_info(&record.previous_key().public_key).await
-            && known.revocation_key.is_none()
-        {
+        if let Ok(false) = is_upgrade_seen(&node, &record).await {
             return Err(Error::UpgradeUnseen(alias.clone()));
         }
     }
     ids.roll_revocation_key(alias, revocation_keys)
+}
+
+/// Whether nothing tells that a node knows an identity of generation 1.0 by documents of 0.2 alone.
+pub(crate) async fn is_upgrade_seen(
+    node: &NodeRpc,
+    record: &IdentityRecord,
+) -> Result<bool, NodeError> {
+    if record.vctx().is_some() {
+        return Ok(true);
+    }
+    let known = node.miner_id_info(&record.previous_key().public_key).await?;
+    Ok(known.is_none_or(|known| known.revocation_key.is_some()))
 }
 
 /// How a rotation does not simply follow the key until now.

@@ -297,9 +297,9 @@ fn an_upgraded_identity_goes_on_as_the_same_miner() {
     assert_all_taken(&node);
 }
 
-/// Nodes take an upgrade only from a document without a new revocation key.
+/// Nodes take an upgrade only from a document without a new revocation key, and a revocation only after it.
 #[test]
-fn a_revocation_key_is_rolled_once_a_block_has_shown_the_upgrade() {
+fn revocation_keys_are_used_once_a_block_has_shown_the_upgrade() {
     let node = node();
     let site = Site::on(&node);
     let server = site.server();
@@ -307,9 +307,13 @@ fn a_revocation_key_is_rolled_once_a_block_has_shown_the_upgrade() {
     site.cli_ok(&["generatevctx", "--name", "pool"]);
     miner_info::mine_coinbase_document(&node, &server, "pool");
     site.cli_ok(&["upgrademinerid", "--name", "pool"]);
-    let refused = site.cli(&["rotaterevocationkey", "--name", "pool"]);
-    assert_eq!(refused.code, 1, "{}", refused.stdout);
-    assert!(refused.stderr.contains("with a document of protocol 1.0 yet"), "{}", refused.stderr);
+    for command in ["rotaterevocationkey", "revokemineridcompletely"] {
+        let refused = site.cli(&[command, "--name", "pool"]);
+        assert_eq!(refused.code, 1, "{}", refused.stdout);
+        let reason = "with a document of protocol 1.0 yet";
+        assert!(refused.stderr.contains(reason), "{}", refused.stderr);
+    }
+    assert_eq!(identity(&site, "pool")["announced"], json!([]));
     mine(&node, &server);
     site.cli_ok(&["rotaterevocationkey", "--name", "pool"]);
     mine(&node, &server);

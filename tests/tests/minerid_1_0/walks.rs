@@ -151,6 +151,10 @@ impl Walk<'_> {
     /// Mines a block with the document that is asked for right after the block before, which may have shown that the
     /// identity has ended.
     fn mine_own(&mut self) {
+        if self.identity()["announced"].to_string().contains("completeRevocation") {
+            // The last block may end the identity while the next one is being made.
+            thread::sleep(Duration::from_secs(1));
+        }
         let height = Template::of(self.node, 1).height();
         let path = format!("/opreturn/{}/{height}", self.alias);
         if self.server().request("HEAD", &path, b"").status == 422 {
@@ -221,7 +225,11 @@ impl Walk<'_> {
             let header = self.node.call("getblockheader", json!([seen["blockHash"]]));
             header["confirmations"].as_i64().unwrap() < 0
         };
-        self.wait_until(|own| !own["seenIn"].as_array().unwrap().iter().any(has_left));
+        // A complete revocation goes on whatever becomes of earlier blocks.
+        self.wait_until(|own| {
+            own["announced"].to_string().contains("completeRevocation")
+                || !own["seenIn"].as_array().unwrap().iter().any(has_left)
+        });
     }
 
     fn wait_until(&self, is_it: impl Fn(&Value) -> bool) {
