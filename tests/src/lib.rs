@@ -5,6 +5,7 @@
 
 pub mod build;
 pub mod clock;
+mod dice;
 pub mod faults;
 mod fetch;
 pub mod gate;
@@ -26,6 +27,7 @@ pub mod tls;
 pub mod vectors;
 pub mod wallet;
 
+pub use dice::Dice;
 pub use gate::{Gate, Hold, Refusal};
 pub use http::{Client, Reply};
 pub use node::{Node, free_port};

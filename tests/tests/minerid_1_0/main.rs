@@ -17,3 +17,4 @@ mod revocation;
 mod revocation_kills;
 mod scene;
 mod stale_copies;
+mod walks;

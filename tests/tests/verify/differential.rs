@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use bsv_minerid::{CanonicalJson, Event, IdentityScript, Ledger};
 use bsv_tests::identified_block::Keys;
-use bsv_tests::repetitions;
+use bsv_tests::{Dice, repetitions};
 use bsv_tx::{BlockHash, PrivateKey, Script, sha256};
 
 use crate::node::Chain;
-use crate::odd::{self, Dice, Json};
+use crate::odd::{self, Json};
 use crate::right::{self, UNSIGNED};
 use crate::spoilt::with_signature;
 

@@ -1,28 +1,8 @@
 //! Documents that somebody has made to be odd: right ones, changed by chance in a few places.
 
+use bsv_tests::Dice;
+use bsv_tx::Script;
 use bsv_tx::opcode::OP_RETURN;
-use bsv_tx::{Script, sha256};
-
-/// What chance decides, the same for the same seed.
-pub(crate) struct Dice(u64);
-
-impl Dice {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    /// A number below `sides`.
-    pub(crate) fn roll(&mut self, sides: usize) -> usize {
-        self.0 = self.0.wrapping_add(1);
-        let hash = sha256(&self.0.to_le_bytes());
-        let [a, b, c, d, ..] = hash;
-        u32::from_le_bytes([a, b, c, d]) as usize % sides
-    }
-
-    pub(crate) fn pick<'a, T: ?Sized>(&mut self, of: &[&'a T]) -> &'a T {
-        of[self.roll(of.len())]
-    }
-}
 
 /// JSON that need not be any.
 #[derive(Clone)]
