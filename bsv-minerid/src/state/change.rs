@@ -213,7 +213,11 @@ impl IdentityRecord {
             // Its documents announce the last rotation once more.
             Protocol::Vctx(_) => {
                 self.sightings = Sightings::of(self.previous_key().number);
-                self.protocol = Protocol::MinerInfo(Box::new(record.clone()));
+                let mut record = record.clone();
+                if self.exposure != Exposure::Kept {
+                    record.announce_first_revocation_key();
+                }
+                self.protocol = Protocol::MinerInfo(Box::new(record));
                 self.handed_out = true;
                 Ok(())
             }
