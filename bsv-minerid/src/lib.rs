@@ -92,7 +92,7 @@ pub use observe::{carries_identity, check_newest_copy, observe_miner_ids};
 pub use operator_members::{OperatorMembers, OperatorMembersError};
 pub use output_script::{IdentityScript, IdentityScriptError, MinerInfoScriptError};
 pub use revocation::revoke_miner_ids;
-pub use rotation::{roll_revocation_key, rotate_miner_id};
+pub use rotation::rotate_miner_id;
 pub use signer::{Signer, SignerError};
 pub use state::{
     Announcement, BlockRef, ChainView, Change, Exposure, IdentityRecord, KeyRecord, LeftVctx,

@@ -9,7 +9,8 @@ use crate::error::Error;
 use crate::identity::Identity;
 use crate::miner_ids::{MinerIds, RevokedMinerIds, begun_revocation, check_revocable};
 use crate::observe::observe_miner_ids;
-use crate::rotation::{is_upgrade_seen, nobody_knows};
+use crate::rotation::nobody_knows;
+use crate::state::IdentityRecord;
 use crate::store::IdentityStore;
 use crate::telling::tell;
 
@@ -74,6 +75,12 @@ async fn ask_first<S: IdentityStore>(
         RevokedMinerIds::All if nobody_knows(node, &record).await? => Ok(IsKnown::ToNobody),
         RevokedMinerIds::All => Ok(IsKnown::Maybe),
     }
+}
+
+/// Whether nothing tells that a node knows an identity by documents of generation 0.2 alone.
+async fn is_upgrade_seen(node: &NodeRpc, record: &IdentityRecord) -> Result<bool, Error> {
+    let known = node.miner_id_info(&record.previous_key().public_key).await?;
+    Ok(known.is_none_or(|known| known.revocation_key.is_some()))
 }
 
 /// A node that does not know a compromised miner id revokes all of its miner's.

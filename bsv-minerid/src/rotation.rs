@@ -1,13 +1,12 @@
 //! Rotating keys with the word of a node on which of them blocks have shown.
 
-use bsv_network::{NodeError, NodeRpc};
-use bsv_store::Keystore;
+use bsv_network::NodeRpc;
 use bsv_tx::PublicKey;
 
 use crate::alias::Alias;
 use crate::error::Error;
 use crate::miner_ids::MinerIds;
-use crate::observe::{PATIENCE, check_newest_copy, observe_miner_ids};
+use crate::observe::{PATIENCE, observe_miner_ids};
 use crate::state::{Announcement, Exposure, IdentityRecord, Protocol, Rotation};
 use crate::store::IdentityStore;
 
@@ -43,40 +42,6 @@ pub async fn rotate_miner_id<S: IdentityStore>(
         Err(error) => return Err(error),
     }
     if is_forced { ids.rotate_again(alias) } else { ids.rotate(alias) }
-}
-
-/// Gives an identity of generation 1.0 a new revocation key ([`MinerIds::roll_revocation_key`]), and answers it. The node is
-/// asked first what blocks have shown. If it knows the identity by documents of generation 0.2 alone, this fails with
-/// [`Error::UpgradeUnseen`]: nodes take an upgrade only from a document without a new revocation key.
-///
-/// Without an answer what is on record counts, as the log says.
-pub async fn roll_revocation_key<S: IdentityStore>(
-    ids: &MinerIds<S>,
-    node: Option<&NodeRpc>,
-    alias: &Alias,
-    revocation_keys: &Keystore,
-) -> Result<PublicKey, Error> {
-    if let Some(node) = node {
-        let node = node.clone().with_timeout(PATIENCE);
-        check_newest_copy(ids, &node, alias).await?;
-        let record = ids.get(alias.as_str())?.record();
-        if let Ok(false) = is_upgrade_seen(&node, &record).await {
-            return Err(Error::UpgradeUnseen(alias.clone()));
-        }
-    }
-    ids.roll_revocation_key(alias, revocation_keys)
-}
-
-/// Whether nothing tells that a node knows an identity of generation 1.0 by documents of 0.2 alone.
-pub(crate) async fn is_upgrade_seen(
-    node: &NodeRpc,
-    record: &IdentityRecord,
-) -> Result<bool, NodeError> {
-    if record.vctx().is_some() {
-        return Ok(true);
-    }
-    let known = node.miner_id_info(&record.previous_key().public_key).await?;
-    Ok(known.is_none_or(|known| known.revocation_key.is_some()))
 }
 
 /// How a rotation does not simply follow the key until now.

@@ -26,6 +26,8 @@
 //! | revocation key | [`Change::Observe`], a block shows r₂ | nothing announced | r₂ | r₂ |
 //! | revocation key | [`Change::BeginRevocation`] | revocation, then revocation key | r₁ | r₁, then r₂ |
 //! | nothing announced | [`Change::Observe`], that block leaves the chain | revocation key | r₁ | r₂ |
+//! | none, in generation 0.2 | [`Change::Upgrade`] | revocation key | r₁ | r₁ |
+//! | revocation key, after an upgrade | [`Change::Observe`], a block shows r₁ | nothing announced | r₁ | r₁ |
 //!
 //! In generation 0.2 documents name the key before the current one for ever, whatever is seen. That a block has shown the
 //! current one counts for the next rotation alone: until then it may pass over the current key.

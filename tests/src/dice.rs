@@ -1,11 +1,13 @@
+//! Chance.
+
 use bsv_tx::sha256;
 
-/// Chance that can be repeated.
+/// What chance decides, the same for the same seed.
 #[derive(Clone, Debug)]
 pub struct Dice(u64);
 
 impl Dice {
-    /// The same seed rolls the same numbers.
+    /// Its rolls follow from the seed; those of the next seed are the same from the second roll on.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -13,11 +15,12 @@ impl Dice {
     /// A number below `sides`.
     pub fn roll(&mut self, sides: usize) -> usize {
         self.0 = self.0.wrapping_add(1);
-        let [a, b, c, d, ..] = sha256(&self.0.to_le_bytes());
+        let hash = sha256(&self.0.to_le_bytes());
+        let [a, b, c, d, ..] = hash;
         u32::from_le_bytes([a, b, c, d]) as usize % sides
     }
 
-    /// One of these.
+    /// One of these, each as likely.
     pub fn pick<'a, T: ?Sized>(&mut self, of: &[&'a T]) -> &'a T {
         of[self.roll(of.len())]
     }

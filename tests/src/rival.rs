@@ -38,6 +38,13 @@ impl Rival {
         self.node.mine(u32::try_from(missing).unwrap());
     }
 
+    /// Takes over the chain of `node`, which goes on from the blocks that both have.
+    pub fn follow(&mut self, node: &Node) {
+        copy(node, &self.node, self.common + 1);
+        assert_eq!(tip(&self.node), tip(node));
+        self.common = height(node);
+    }
+
     /// Shows its chain to `node`, which takes it for the main chain if it is longer.
     pub fn show_to(&self, node: &Node) {
         copy(&self.node, node, self.common + 1);

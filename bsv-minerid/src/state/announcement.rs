@@ -192,7 +192,7 @@ fn see_keys(
             |claim: &Claim| claim.miner_id == key.public_key && claim.previous_miner_id == previous;
         let info = view.current(&key.public_key);
         let is_taken = info.and_then(|info| info.previous_miner_id).is_some_and(|named| {
-            named == previous || (named == key.public_key && view.has_successor(&previous))
+            named == previous || (named == key.public_key && view.has_later(&previous))
         });
         if decides && !is_taken {
             continue;
@@ -215,15 +215,15 @@ fn see_revocation_key(
 ) {
     let announced = record.revocation_key;
     let [acknowledged, ..] = keys else { return };
-    if !announced.is_change() {
+    if !record.announces_revocation_key() {
         return;
     }
     let decides = node_decides(record, sightings, acknowledged, view);
     let is_taken = keys.iter().filter_map(|key| view.current(&key.public_key)).any(|info| {
         info.revocation_key == Some(announced.current)
-            && info.previous_revocation_key.is_some_and(|named| {
-                named == announced.previous || (view.tip.is_some() && named == announced.current)
-            })
+            && info
+                .previous_revocation_key
+                .is_some_and(|named| named == announced.previous || view.tip.is_some())
     });
     if decides && !is_taken {
         return;

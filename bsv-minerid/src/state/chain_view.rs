@@ -63,10 +63,12 @@ impl ChainView {
         self.in_state(key, MinerIdState::Current)
     }
 
-    /// Whether the node knows a key, and calls it current no more.
-    pub(super) fn has_successor(&self, key: &PublicKey) -> bool {
+    /// Whether the node knows a later key than this one. The older generator does not ask, so that it counts only where
+    /// blocks are read too.
+    pub(super) fn has_later(&self, key: &PublicKey) -> bool {
         let mut known = self.known.iter();
-        known.any(|info| info.miner_id == *key && info.state != MinerIdState::Current)
+        self.tip.is_some()
+            && known.any(|info| info.miner_id == *key && info.state != MinerIdState::Current)
     }
 
     pub(super) fn in_state(&self, key: &PublicKey, state: MinerIdState) -> Option<&MinerIdInfo> {

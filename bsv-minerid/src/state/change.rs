@@ -223,8 +223,11 @@ impl IdentityRecord {
             // Its documents announce the last rotation once more.
             Protocol::Vctx(vctx) => {
                 let left_vctx = LeftVctx::of(vctx);
-                let record = MinerInfoRecord { left_vctx, ..record.clone() };
+                let mut record = MinerInfoRecord { left_vctx, ..record.clone() };
                 self.sightings = Sightings::of(self.previous_key().number);
+                if self.exposure != Exposure::Kept {
+                    record.announce_first_revocation_key();
+                }
                 self.protocol = Protocol::MinerInfo(Box::new(record));
                 self.handed_out = true;
                 Ok(())

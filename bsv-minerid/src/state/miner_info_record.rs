@@ -129,6 +129,18 @@ impl MinerInfoRecord {
         Ok(())
     }
 
+    /// The identity has had no revocation key until now. Nodes that know it take no other one from the first document
+    /// that names one.
+    pub(super) fn announce_first_revocation_key(&mut self) {
+        self.later_revocation_keys = vec![self.revocation_key];
+    }
+
+    /// Whether documents announce a revocation key.
+    pub(super) fn announces_revocation_key(&self) -> bool {
+        let is_withheld = self.revocation.is_some() && !self.revocation_key.is_change();
+        !self.later_revocation_keys.is_empty() && !is_withheld
+    }
+
     /// Nodes take no revocation together with a roll, which has to wait.
     pub(super) fn withhold_roll(&mut self, known: Succession) {
         if self.revocation_key.is_change() {

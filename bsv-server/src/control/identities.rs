@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use bsv_minerid::{
     Alias, CanonicalJson, MinerContact, MinerIds, OperatorDataRefs, RevokedMinerIds, SweepProgress,
     Vctx, VctxSetup, VctxSweep, check_newest_copy, preview_vctx_sweep, revoke_miner_ids,
-    revoke_vctx, roll_revocation_key, rotate_miner_id, set_up_vctx, sweep_vctx,
+    revoke_vctx, rotate_miner_id, set_up_vctx, sweep_vctx,
 };
 use bsv_tx::{Address, OutPoint, PublicKey, TxOut};
 use bytes::Bytes;
@@ -247,8 +247,9 @@ async fn change(
         Change::RevocationKey => {
             let (Nothing {}, dir) = with_revocation_keys(body)?;
             let keystore = keys.open_existing(dir.as_deref())?;
-            roll_revocation_key(ids, managed.any_node(), alias, &keystore).await?;
-            Ok(())
+            check_newest(managed, alias).await?;
+            let roll = move |ids: &MinerIds| ids.roll_revocation_key(&named, &keystore);
+            managed.on_identities(roll).await.map(drop)
         }
         Change::RevokePartially => {
             let (MinerIdJson { miner_id }, dir) = with_revocation_keys(body)?;

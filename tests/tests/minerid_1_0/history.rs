@@ -307,14 +307,17 @@ fn revocation_keys_are_used_once_a_block_has_shown_the_upgrade() {
     site.cli_ok(&["generatevctx", "--name", "pool"]);
     miner_info::mine_coinbase_document(&node, &server, "pool");
     site.cli_ok(&["upgrademinerid", "--name", "pool"]);
-    for command in ["rotaterevocationkey", "revokemineridcompletely"] {
+    for (command, reason) in [
+        ("rotaterevocationkey", "new revocation key of alias \"pool\" has not been seen"),
+        ("revokemineridcompletely", "with a document of protocol 1.0 yet"),
+    ] {
         let refused = site.cli(&[command, "--name", "pool"]);
         assert_eq!(refused.code, 1, "{}", refused.stdout);
-        let reason = "with a document of protocol 1.0 yet";
         assert!(refused.stderr.contains(reason), "{}", refused.stderr);
     }
-    assert_eq!(identity(&site, "pool")["announced"], json!([]));
+    assert_eq!(identity(&site, "pool")["announced"], json!(["revocationKey"]));
     mine(&node, &server);
+    await_acknowledgement(&site, "pool");
     site.cli_ok(&["rotaterevocationkey", "--name", "pool"]);
     mine(&node, &server);
     let (own, miner_id) = (identity(&site, "pool"), miner_id(&server, "pool"));

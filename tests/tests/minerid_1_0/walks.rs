@@ -1,308 +1,678 @@
-//! Random walks: commands of an operator, blocks of everybody, and blocks that leave the main chain.
+//! Random walks of what operators do and of blocks that come and go: after each block the node's verdict, the verifier and
+//! the service's own state agree.
 
-use std::fmt::Write;
-use std::panic;
-use std::sync::Mutex;
+use std::collections::BTreeSet;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use bsv_tests::identified_block::Keys;
+use bsv_tests::known_miners::of_node;
 use bsv_tests::rival::{Rival, height, tip};
-use bsv_tests::{Dice, Node, Server, Site, Template, miner_info, repetitions};
-use bsv_tx::BlockHash;
+use bsv_tests::{Dice, Done, Node, Server, Site, Template, miner_info, repetitions};
+use bsv_tx::{BlockHash, Script};
 use serde_json::{Value, json};
 
-use crate::scene::{await_acknowledgement, identity, node};
+use crate::scene::{identity, miner_id, node};
 
 /// The first seed. Each walk has the next one, so that a run in full starts with the reduced one.
-const SEED: u64 = 1;
-const WALKERS: usize = 4;
-const STEPS: usize = 14;
+const SEED: u64 = 17_000;
+const STEPS: usize = 12;
+/// How many walks share their nodes.
+const WALKS_PER_SCENE: usize = 8;
+const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What an operator or the chain does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What a walk can do next.
+#[derive(Clone, Copy, Debug)]
 enum Step {
-    Own,
+    /// A block with the identity; `waits` until the service has seen it, or goes on at once.
+    Own {
+        waits: bool,
+    },
+    /// A block of the own node without any identity.
+    Bare,
+    /// A block of another miner, with an identity of that one.
     Foreign,
     Rotate,
-    RotateByForce,
+    ForceRotation,
     RollRevocationKey,
-    RevokeCurrent,
+    RevokeBackToAny,
     RevokeAll,
+    /// A block shows what is announced while there is no node, and the operator says so.
+    Confirm,
     Upgrade,
-    Look,
     Restart,
     Kill,
-    Fork,
-    Reorganise,
-    Settle,
+    /// A document is asked for, and not used yet.
+    Ask,
+    /// A block with the document that was asked for before, whatever has changed since.
+    OwnFromBefore,
+    /// A document is asked for and put into a transaction, a change may come, and the block has the next document.
+    OwnInPlaceOfAnother,
+    /// The following blocks are seen by the own node alone.
+    Part,
+    /// Others take those blocks too.
+    Reunite,
+    /// Those blocks leave the main chain.
+    Lose,
 }
 
-/// Each as often as it is named.
-const CHOICES: [Step; 24] = [
-    Step::Own,
-    Step::Own,
-    Step::Own,
-    Step::Own,
-    Step::Own,
-    Step::Own,
-    Step::Foreign,
-    Step::Foreign,
-    Step::Rotate,
-    Step::Rotate,
-    Step::Rotate,
-    Step::RotateByForce,
-    Step::RollRevocationKey,
-    Step::RollRevocationKey,
-    Step::RevokeCurrent,
-    Step::RevokeAll,
-    Step::Upgrade,
-    Step::Look,
-    Step::Restart,
-    Step::Kill,
-    Step::Fork,
-    Step::Reorganise,
-    Step::Reorganise,
-    Step::Settle,
+const CHOICES: &[(usize, Step)] = &[
+    (16, Step::Own { waits: false }),
+    (8, Step::Own { waits: true }),
+    (3, Step::Bare),
+    (3, Step::Foreign),
+    (10, Step::Rotate),
+    (5, Step::ForceRotation),
+    (10, Step::RollRevocationKey),
+    (4, Step::RevokeBackToAny),
+    (1, Step::RevokeAll),
+    (2, Step::Confirm),
+    (4, Step::Upgrade),
+    (2, Step::Restart),
+    (2, Step::Kill),
+    (5, Step::Ask),
+    (8, Step::OwnFromBefore),
+    (4, Step::OwnInPlaceOfAnother),
+    (7, Step::Part),
+    (2, Step::Reunite),
+    (8, Step::Lose),
 ];
 
-/// An identity on its way.
-struct Walk<'a> {
-    alias: String,
-    node: &'a Node,
-    site: &'a Site,
-    server: Option<Server>,
-    /// A node with another chain, which is shown to all once it is longer.
-    rival: Option<Rival>,
-    /// One that has seen no block but those of the main chain, since blocks have left that.
-    witness: Option<Node>,
-    /// Whether a block that stays in the main chain shows the identity.
-    is_shown: bool,
-    /// What has happened.
-    log: String,
+fn choose(dice: &mut Dice) -> Step {
+    let mut left = dice.roll(CHOICES.iter().map(|(weight, _)| weight).sum());
+    for (weight, step) in CHOICES {
+        match left.checked_sub(*weight) {
+            Some(rest) => left = rest,
+            None => return *step,
+        }
+    }
+    unreachable!("the weights have been added up")
 }
 
-impl Walk<'_> {
-    fn begin(&mut self, protocol: &str) {
-        self.cli(&["create", "--protocol", protocol]);
-        if protocol == "0.2" {
-            self.cli(&["vctx"]);
-        }
+/// The own node, others that never see what is lost, and a service that all walks on them share.
+struct Scene {
+    node: Node,
+    others: Rival,
+    site: Site,
+    server: Option<Server>,
+    stranger: Keys,
+}
+
+impl Scene {
+    fn begin() -> Self {
+        let node = node();
+        let others = Rival::of(&node);
+        let mut site = Site::on(&node);
+        // A machine that is busy answers late.
+        site.set("minerid", json!({ "askNodeMs": 10_000 }));
+        let server = Some(site.server());
+        Self { node, others, site, server, stranger: Keys::first() }
     }
 
     fn server(&self) -> &Server {
-        self.server.as_ref().expect("it is away only while it restarts")
+        self.server.as_ref().unwrap()
+    }
+
+    fn start_server(&mut self) {
+        self.server = Some(self.site.server());
+    }
+
+    fn stop_server(&mut self) {
+        assert_eq!(self.server.take().unwrap().stop(), 0);
+    }
+}
+
+/// Something for a block that carries the identity.
+struct Job {
+    /// The block before.
+    parent: Value,
+    /// The miner id that the document names.
+    miner_id: String,
+    payload: Payload,
+    /// What was announced when it was made.
+    announced: Value,
+    /// Whether a revocation since then has made it void.
+    is_void: bool,
+}
+
+enum Payload {
+    /// Of generation 0.2: the second part of the coinbase transaction.
+    Coinbase2(Template, String),
+    /// Of generation 1.0.
+    MinerInfo(Script),
+}
+
+/// One identity on its way.
+struct Walk<'s> {
+    scene: &'s mut Scene,
+    alias: String,
+    seed: u64,
+    dice: Dice,
+    /// What was done, for those who look into a failure.
+    said: Vec<String>,
+    held: Option<Job>,
+    /// Whether others have seen the identity.
+    is_known: bool,
+    /// The height from which on only the own node has the blocks.
+    parted_at: Option<u64>,
+    /// The blocks with the identity that only the own node has.
+    own_since: Vec<BlockHash>,
+    /// Whether the own node has seen blocks of the identity that were lost. It goes on believing them, so that it refuses
+    /// what others take.
+    has_lost: bool,
+    /// Whether all is revoked by a key that only lost blocks have shown, which others cannot know.
+    ends_what_was_lost: bool,
+}
+
+impl Drop for Walk<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            let Self { seed, alias, said, .. } = self;
+            eprintln!("walk {seed} of {alias}:\n  {}", said.join("\n  "));
+        }
+    }
+}
+
+fn is_closed(identity: &Value) -> bool {
+    identity["state"] == "closed" || identity["vctx"]["state"] == "revoked"
+}
+
+fn is_announced(identity: &Value, what: &str) -> bool {
+    identity["announced"].as_array().unwrap().iter().any(|announced| announced == what)
+}
+
+/// What a node has complained of in its log from a place on.
+fn complaints(node: &Node, from: usize) -> Vec<String> {
+    let log = node.log();
+    let lines = log.get(from..).unwrap_or_default().lines();
+    let complains =
+        |line: &&str| line.contains("Invalid MinerInfo") || line.contains("Miner ID error");
+    lines.filter(complains).map(str::to_owned).collect()
+}
+
+/// Whether a node has taken the identity in a block, its newest, under this key. It does a moment after the block.
+fn verdict(node: &Node, block: BlockHash, key: &str, log_from: usize) -> Result<(), String> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let known = of_node(node);
+        if known.get(key).is_some_and(|known| known["latestBlock"] == block.to_string()) {
+            return Ok(());
+        }
+        let complaints = complaints(node, log_from);
+        if !complaints.is_empty() {
+            return Err(complaints.join("\n"));
+        }
+        assert!(Instant::now() < deadline, "no word of {block} with {key}: {:#?}", known.get(key));
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+impl<'s> Walk<'s> {
+    fn begin(scene: &'s mut Scene, seed: u64) -> Self {
+        // The rolls of neighbours would follow one another.
+        let mut dice = Dice::new(seed << 32);
+        let alias = format!("walk-{seed}");
+        let is_old = dice.roll(4) == 0;
+        let mut walk = Self {
+            scene,
+            alias,
+            seed,
+            dice,
+            said: Vec::new(),
+            held: None,
+            is_known: false,
+            parted_at: None,
+            own_since: Vec::new(),
+            has_lost: false,
+            ends_what_was_lost: false,
+        };
+        let protocol = if is_old { "0.2" } else { "1.0" };
+        walk.cli(&["create", "--protocol", protocol]);
+        if is_old {
+            walk.cli(&["vctx"]);
+            // That has mined a block.
+            walk.follow();
+        }
+        walk
+    }
+
+    fn say(&mut self, what: impl Into<String>) {
+        self.said.push(what.into());
     }
 
     fn identity(&self) -> Value {
-        identity(self.site, &self.alias)
+        identity(&self.scene.site, &self.alias)
     }
 
-    fn has_ended(&self) -> bool {
-        self.identity()["state"] == "closed"
+    /// Runs a command of `bsv-cli miner` for the identity.
+    fn cli(&mut self, command: &[&str]) -> Done {
+        let arguments = [&["miner"], command, &["--name", &self.alias]].concat();
+        let done = self.scene.site.cli(&arguments);
+        let shown = [done.stdout.trim(), done.stderr.trim()].concat();
+        let end = shown.lines().last().unwrap_or_default().to_owned();
+        self.say(format!("{command:?}: {} {end}", done.code));
+        done
     }
 
-    /// Runs a command, which may be refused.
-    fn cli(&mut self, command: &[&str]) {
-        let arguments = [&["miner"], command, &["--name", &self.alias, "--json"]].concat();
-        let done = self.site.cli(&arguments);
-        writeln!(self.log, "{command:?}: {} {}", done.code, done.stderr.trim()).unwrap();
-        assert!(done.code <= 1 && !done.stderr.contains("internal-error"), "{}", self.log);
+    /// Runs a command that may be refused for one of these reasons. Answers whether it has changed something.
+    fn change(&mut self, command: &[&str], reasons: &[&str]) -> bool {
+        let done = self.cli(command);
+        let is_refused = reasons.iter().any(|reason| done.stderr.contains(reason));
+        assert!(done.code == 0 || (done.code == 1 && is_refused), "{command:?}: {done:?}");
+        done.code == 0
     }
 
-    fn take(&mut self, step: Step) {
-        match step {
-            Step::Own => self.mine_own(),
-            Step::Foreign => {
-                self.node.mine(1);
-                self.show_to_witness();
-            }
-            Step::Rotate => self.cli(&["rotate"]),
-            Step::RotateByForce => self.cli(&["rotate", "--force", "--yes"]),
-            Step::RollRevocationKey => self.cli(&["revocation-key", "rotate"]),
-            Step::RevokeCurrent => {
-                let current = self.identity()["minerId"].as_str().unwrap().to_owned();
-                self.cli(&["revoke", "--back-to", &current, "--yes"]);
-            }
-            Step::RevokeAll if self.identity()["protocol"] == "1.0" => {
-                self.cli(&["revoke", "--all", "--yes"]);
-            }
-            Step::RevokeAll => {}
-            Step::Upgrade => self.cli(&["upgrade", "--yes"]),
-            Step::Look => {
-                let height = Template::of(self.node, 1).height();
-                for height in [height, height, height + 1] {
-                    self.server().get(&format!("/opreturn/{}/{height}", self.alias));
-                }
-            }
-            Step::Restart => assert_eq!(self.server.take().unwrap().stop(), 0),
-            Step::Kill => self.server.take().unwrap().kill(),
-            Step::Fork if self.is_shown && self.rival.is_none() => {
-                self.rival = Some(Rival::of(self.node));
-            }
-            Step::Fork => {}
-            Step::Reorganise => self.reorganise(),
-            Step::Settle => await_acknowledgement_or_end(self),
-        }
-        if self.server.is_none() {
-            self.server = Some(self.site.server());
+    /// Others take the blocks of the own node, unless they are apart.
+    fn follow(&mut self) {
+        if self.parted_at.is_none() {
+            self.scene.others.follow(&self.scene.node);
         }
     }
 
-    /// Mines a block with the document that is asked for right after the block before, which may have shown that the
-    /// identity has ended.
-    fn mine_own(&mut self) {
-        if self.identity()["announced"].to_string().contains("completeRevocation") {
-            // The last block may end the identity while the next one is being made.
-            thread::sleep(Duration::from_secs(1));
-        }
-        let height = Template::of(self.node, 1).height();
-        let path = format!("/opreturn/{}/{height}", self.alias);
-        if self.server().request("HEAD", &path, b"").status == 422 {
-            assert!(self.has_ended(), "{}", self.log);
-            return;
-        }
+    /// Asks for a document, which there is as long as the identity has not ended. It says of itself that it is valid.
+    fn ask(&mut self) -> Option<Job> {
         let before = self.identity();
-        let block = match before["protocol"].as_str().unwrap() {
-            "0.2" => miner_info::mine_coinbase_document(self.node, self.server(), &self.alias),
-            _ => miner_info::mine_from(self.node, self.server(), &self.alias).block,
+        assert_eq!(before["stale"], json!(false), "{before:#}");
+        let (node, server) = (&self.scene.node, self.scene.server());
+        let (payload, reply) = match before["protocol"].as_str().unwrap() {
+            "0.2" => {
+                let template = miner_info::template_with_all(node);
+                let request = template.coinbase2_request(node, &self.alias).to_string();
+                let reply = server.post("/coinbase2", request);
+                (Payload::Coinbase2(template, reply.body.clone()), reply)
+            }
+            _ => {
+                let height = Template::of(node, 1).height();
+                let reply = server.get(&format!("/opreturn/{}/{height}", self.alias));
+                let script = Script::from_hex(&reply.body).unwrap_or_default();
+                (Payload::MinerInfo(script), reply)
+            }
         };
-        writeln!(self.log, "own block {block}").unwrap();
-        self.show_to_witness();
-        self.judge(block);
-        self.is_shown = true;
-    }
-
-    /// What the node, the verifier and the service say of a block must be the same.
-    fn judge(&mut self, block: BlockHash) {
-        let own = self.identity();
-        let judge = self.witness.as_ref().unwrap_or(self.node);
-        let miner_id = own["minerId"].as_str().unwrap();
-        let known = miner_info::known(judge, miner_id);
-        let is_revoked =
-            own["announced"].to_string().contains("completeRevocation") || own["state"] == "closed";
-        let expected = if is_revoked { "REVOKED" } else { "CURRENT" };
-        assert_eq!(known["minerIdState"], expected, "{}\n{own:#}\n{}", self.log, complaints(judge));
-        let miners = miner_info::states(judge).into_iter();
-        let ours: Vec<_> = miners
-            .filter(|ids| ids.iter().any(|(id, _)| own["minerIds"].to_string().contains(id)))
-            .collect();
-        assert_eq!(ours.len(), 1, "{}\n{ours:#?}", self.log);
-        let arguments = ["miner", "verify", "--block", &block.to_string()];
-        let report = self.site.cli_json(&arguments);
-        assert_eq!(report["verdict"], "valid", "{}\n{report:#}", self.log);
-        assert_eq!(report["acceptedByNode"], true, "{}\n{report:#}", self.log);
-        assert_eq!(report["identity"]["minerId"], miner_id, "{}\n{report:#}", self.log);
-    }
-
-    /// Shows the main chain to the one that sees nothing else.
-    fn show_to_witness(&self) {
-        let Some(witness) = &self.witness else { return };
-        for height in height(witness) + 1..=height(self.node) {
-            let hash = self.node.call("getblockhash", json!([height]));
-            let block = self.node.call("getblock", json!([hash, false]));
-            witness.call("submitblock", json!([block]));
+        let after = self.identity();
+        if reply.status != 200 {
+            assert!(reply.status == 422 && is_closed(&after), "{} {after:#}", reply.body);
+            self.say("no document any more");
+            return None;
         }
-        assert_eq!(tip(witness), tip(self.node), "{}", self.log);
+        assert!(!is_closed(&after), "{after:#}");
+        assert_eq!(server.text(&format!("/opreturn/{}/isvalid", self.alias)), "true");
+        let announced = after["announced"].clone();
+        let miner_id = miner_id(server, &self.alias);
+        assert_eq!(after["minerId"], json!(miner_id));
+        self.say(format!("document of {} announces {announced}", &miner_id[..8]));
+        let parent = tip(&self.scene.node);
+        Some(Job { parent, miner_id, payload, announced, is_void: false })
     }
 
-    /// Has the rival's chain become the main chain.
-    fn reorganise(&mut self) {
-        if self.witness.is_some() {
+    /// Mines a block with the identity, and compares what all say of it.
+    fn mine(&mut self, job: &Job) {
+        let (log, others_log) = (self.scene.node.log().len(), self.scene.others.node.log().len());
+        let Scene { node, server, .. } = &*self.scene;
+        let block = match &job.payload {
+            Payload::Coinbase2(template, coinbase2) => template.mine(node, coinbase2),
+            Payload::MinerInfo(script) => {
+                let reference = |template: &Template, txid| {
+                    let request = template.reference_request(&self.alias, txid).to_string();
+                    let reply = server.as_ref().unwrap().post("/coinbase2", request);
+                    assert_eq!(reply.status, 200, "{}", reply.body);
+                    reply.body
+                };
+                miner_info::mine(node, script, reference).block
+            }
+        };
+        self.say(format!("own block {block}, void {}", job.is_void));
+        self.check_verifier(block, &job.miner_id);
+        let verdict_of_own = verdict(&self.scene.node, block, &job.miner_id, log);
+        self.say(format!("own node: {verdict_of_own:?}"));
+        if job.is_void {
+            assert!(self.has_lost || verdict_of_own.is_err(), "a revoked key was taken");
+        } else if let Err(reason) = &verdict_of_own {
+            assert!(self.has_lost, "the own node refuses the document: {reason}");
+        }
+        if self.parted_at.is_some() {
+            self.own_since.push(block);
             return;
         }
-        let Some(rival) = self.rival.take() else { return };
-        rival.outgrow(self.node);
-        rival.show_to(self.node);
-        writeln!(self.log, "reorganised").unwrap();
-        assert_eq!(tip(self.node), tip(&rival.node));
-        self.witness = Some(rival.node);
-        self.await_left();
+        self.follow();
+        let verdict_of_others = verdict(&self.scene.others.node, block, &job.miner_id, others_log);
+        self.say(format!("others: {verdict_of_others:?}"));
+        self.is_known |= verdict_of_others.is_ok();
+        if let Err(reason) = verdict_of_others {
+            // They have not been told of a revocation that no block has shown.
+            assert!(job.is_void || self.ends_what_was_lost, "others refuse the document: {reason}");
+        }
     }
 
-    /// Waits until the service has noticed which blocks have left the main chain.
-    fn await_left(&self) {
-        let has_left = |seen: &Value| {
-            let header = self.node.call("getblockheader", json!([seen["blockHash"]]));
-            header["confirmations"].as_i64().unwrap() < 0
+    /// The verifier finds the identity in a block, and nothing amiss.
+    fn check_verifier(&self, block: BlockHash, miner_id: &str) {
+        let report = self.scene.site.cli_json(&["miner", "verify", "--block", &block.to_string()]);
+        let found = [&report["verdict"], &report["acceptedByNode"], &report["identity"]["minerId"]];
+        assert_eq!(found, [&json!("valid"), &json!(true), &json!(miner_id)], "{report:#}");
+    }
+
+    fn own(&mut self, waits: bool) {
+        let Some(job) = self.ask() else { return self.bare() };
+        self.mine(&job);
+        if waits {
+            self.await_seen(&job);
+        }
+    }
+
+    /// Waits until the service has seen in a block what it has announced in the document.
+    fn await_seen(&mut self, job: &Job) {
+        if job.announced == json!([]) || self.ends_what_was_lost {
+            return;
+        }
+        let deadline = Instant::now() + PATIENCE;
+        let mut identity = self.identity();
+        while identity["announced"] == job.announced {
+            assert!(Instant::now() < deadline, "it is not seen: {identity:#}");
+            thread::sleep(Duration::from_millis(20));
+            identity = self.identity();
+        }
+        let state = (&identity["announced"], &identity["stale"]);
+        self.said.push(format!("seen, announced is {}", state.0));
+        assert_eq!(state.1, &json!(false));
+    }
+
+    fn bare(&mut self) {
+        self.scene.node.mine(1);
+        self.follow();
+    }
+
+    fn foreign(&mut self) {
+        let Scene { node, stranger, .. } = &*self.scene;
+        let document = stranger.miner_info(Template::of(node, 1).height());
+        miner_info::mine_document(node, &document, &stranger.miner_id);
+        self.follow();
+    }
+
+    fn rotate(&mut self) {
+        let before = self.identity();
+        let done = self.change(&["rotate"], &["has not been seen", "is closed"]);
+        let may_refuse = before["announced"] != json!([]) || is_closed(&before);
+        assert!(done || may_refuse, "{before:#}");
+    }
+
+    fn force_rotation(&mut self) {
+        let before = self.identity();
+        let reasons = ["has not been seen", "is closed"];
+        let done = self.change(&["rotate", "--force", "--yes"], &reasons);
+        let is_revoking = ["partialRevocation", "completeRevocation"]
+            .iter()
+            .any(|revocation| is_announced(&before, revocation));
+        assert!(done || is_revoking || is_closed(&before), "{before:#}");
+    }
+
+    fn roll_revocation_key(&mut self) {
+        let before = self.identity();
+        let reasons = ["has not been seen", "is closed", "is of protocol 0.2"];
+        let done = self.change(&["revocation-key", "rotate"], &reasons);
+        let may_refuse = before["announced"] != json!([])
+            || is_closed(&before)
+            || before["protocol"] == json!("0.2");
+        assert!(done || may_refuse, "{before:#}");
+    }
+
+    fn revoke_back_to_any(&mut self) {
+        let before = self.identity();
+        if before["protocol"] == json!("0.2") {
+            return;
+        }
+        let keys = before["minerIds"].as_array().unwrap();
+        let key = keys[self.dice.roll(keys.len())].as_str().unwrap().to_owned();
+        self.revoke(&["revoke", "--back-to", &key, "--yes"]);
+    }
+
+    fn revoke_all(&mut self) {
+        let before = self.identity();
+        self.ends_what_was_lost |=
+            self.has_lost && before["announced"] != json!([]) && before["protocol"] != json!("0.2");
+        match before["protocol"].as_str().unwrap() {
+            "0.2" => self.revoke(&["revoke", "--yes"]),
+            _ => self.revoke(&["revoke", "--all", "--yes"]),
+        }
+    }
+
+    fn revoke(&mut self, command: &[&str]) {
+        let mut reasons = vec![
+            "cannot be revoked",
+            "has not been seen",
+            "is closed",
+            "is revoked",
+            "has no VCTx",
+            "with a document of protocol 1.0 yet",
+        ];
+        if self.has_lost {
+            reasons.push("is recorded, but the node was not told");
+        }
+        let is_untold =
+            !self.change(command, &reasons) && self.said.last().unwrap().contains("is recorded");
+        match &mut self.held {
+            _ if is_untold => self.held = None,
+            // Of generation 0.2 nodes look at no VCTx.
+            Some(held) => {
+                let is_void = !matches!(held.payload, Payload::Coinbase2(..));
+                held.is_void |= is_void && self.said.last().unwrap().contains("]: 0 ");
+            }
+            None => {}
+        }
+    }
+
+    fn confirm(&mut self) {
+        let before = self.identity();
+        let revokes = before["compromisedMinerId"] != Value::Null;
+        let can_confirm = before["protocol"] == json!("1.0")
+            && before["announced"] != json!([])
+            && self.parted_at.is_none()
+            && !self.has_lost;
+        if !can_confirm || revokes || is_closed(&before) {
+            return;
+        }
+        let Some(job) = self.ask() else { return };
+        let Payload::MinerInfo(script) = &job.payload else { return };
+        let mut server = self.scene.server.take();
+        let Scene { node, .. } = &*self.scene;
+        let log = node.log().len();
+        let reference = |template: &Template, txid| {
+            let request = template.reference_request(&self.alias, txid).to_string();
+            let reply = server.as_ref().unwrap().post("/coinbase2", request);
+            assert_eq!(reply.status, 200, "{}", reply.body);
+            assert_eq!(server.take().unwrap().stop(), 0);
+            reply.body
         };
-        // A complete revocation goes on whatever becomes of earlier blocks.
-        self.wait_until(|own| {
-            own["announced"].to_string().contains("completeRevocation")
-                || !own["seenIn"].as_array().unwrap().iter().any(has_left)
-        });
+        let block = miner_info::mine(node, script, reference).block;
+        assert_eq!(verdict(node, block, &job.miner_id, log), Ok(()));
+        self.follow();
+        for name in ["rpcUser", "rpcPassword"] {
+            self.scene.site.set(name, Value::Null);
+        }
+        self.change(&["confirm", "--yes"], &[]);
+        assert_eq!(self.identity()["announced"], json!([]));
+        let Scene { node, site, .. } = &mut *self.scene;
+        site.move_to(node);
+        self.is_known = true;
+        self.scene.start_server();
     }
 
-    fn wait_until(&self, is_it: impl Fn(&Value) -> bool) {
-        let deadline = Instant::now() + Duration::from_secs(30);
-        while !is_it(&self.identity()) {
-            assert!(Instant::now() < deadline, "{}\n{:#}", self.log, self.identity());
-            thread::sleep(Duration::from_millis(50));
+    fn upgrade(&mut self) {
+        let before = self.identity();
+        if before["protocol"] == json!("0.2") {
+            let done = self.change(&["upgrade", "--yes"], &["is revoked", "is of protocol 1.0"]);
+            assert!(done || is_closed(&before), "{before:#}");
         }
     }
-}
 
-/// Waits until all is seen that blocks have shown; what nobody was shown stays announced.
-fn await_acknowledgement_or_end(walk: &mut Walk<'_>) {
-    walk.mine_own();
-    if walk.witness.is_none() {
-        await_acknowledgement(walk.site, &walk.alias);
-    }
-}
-
-fn complaints(node: &Node) -> String {
-    let log = node.log();
-    let lines = log.lines().filter(|line| {
-        line.contains("iner ID") || line.contains("inerInfo") || line.contains("minerid")
-    });
-    let lines: Vec<_> = lines.collect();
-    lines[lines.len().saturating_sub(20)..].join("\n")
-}
-
-fn walk(seed: u64) {
-    let node = node();
-    let site = Site::on(&node);
-    let mut dice = Dice::new(seed << 32);
-    let mut walk = Walk {
-        alias: format!("walker-{seed}"),
-        node: &node,
-        site: &site,
-        server: Some(site.server()),
-        rival: None,
-        witness: None,
-        is_shown: false,
-        log: format!("seed {seed}\n"),
-    };
-    walk.begin(dice.pick(&["0.2", "1.0", "1.0"]));
-    for _ in 0..STEPS {
-        if walk.has_ended() {
-            break;
+    /// A block with a document that was asked for since the last block.
+    fn own_from_before(&mut self) {
+        let Some(job) = self.held.take() else { return self.own(false) };
+        match job.parent == tip(&self.scene.node) {
+            true => self.mine(&job),
+            false => self.own(false),
         }
-        let step = CHOICES[dice.roll(CHOICES.len())];
-        writeln!(walk.log, "{step:?}").unwrap();
-        walk.take(step);
     }
-    if !walk.has_ended() {
-        walk.mine_own();
+
+    fn own_in_place_of_another(&mut self) {
+        let Some(job) = self.ask() else { return };
+        let Scene { node, server, .. } = &*self.scene;
+        if let Payload::MinerInfo(script) = &job.payload {
+            let txid = miner_info::publish(node, script);
+            let template = miner_info::template_with_all(node);
+            let request = template.reference_request(&self.alias, txid).to_string();
+            assert_eq!(server.as_ref().unwrap().post("/coinbase2", request).status, 200);
+        }
+        match self.dice.roll(4) {
+            0 => self.rotate(),
+            1 => self.roll_revocation_key(),
+            2 => self.force_rotation(),
+            _ => {}
+        }
+        self.own(false);
+    }
+
+    /// The first block of an identity is not lost: nobody can vouch for it then.
+    fn part(&mut self) {
+        if self.is_known && self.parted_at.is_none() {
+            self.parted_at = Some(height(&self.scene.node));
+        }
+    }
+
+    fn reunite(&mut self) {
+        self.parted_at = None;
+        self.own_since.clear();
+        self.follow();
+    }
+
+    fn lose(&mut self) {
+        let is_longer = |from| height(&self.scene.node) > from;
+        if !self.parted_at.is_some_and(is_longer) {
+            return;
+        }
+        let Scene { node, others, .. } = &mut *self.scene;
+        others.outgrow(node);
+        others.show_to(node);
+        assert_eq!(tip(node), tip(&others.node));
+        others.follow(node);
+        self.parted_at = None;
+        self.held = None;
+        self.has_lost |= !self.own_since.is_empty();
+        let lost = std::mem::take(&mut self.own_since);
+        self.say(format!("lost {} own blocks", lost.len()));
+        self.await_loss_seen(&lost);
+    }
+
+    /// Waits until the service has seen that blocks have left the main chain.
+    fn await_loss_seen(&mut self, lost: &[BlockHash]) {
+        let lost: BTreeSet<_> = lost.iter().map(ToString::to_string).collect();
+        let tip = height(&self.scene.node);
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let identity = self.identity();
+            let seen_in = identity["seenIn"].as_array().unwrap();
+            let is_lost = |seen: &&Value| lost.contains(seen["blockHash"].as_str().unwrap());
+            let stays = seen_in.iter().find(is_lost);
+            let unseen = &identity["unseen"];
+            let looked_at = unseen["sinceHeight"].as_u64().zip(unseen["blocks"].as_u64());
+            // A complete revocation goes on as it is.
+            let has_looked = looked_at.is_some_and(|(since, blocks)| since + blocks >= tip);
+            let is_ending = is_announced(&identity, "completeRevocation");
+            self.ends_what_was_lost |= is_ending && stays.is_some();
+            let has_seen = match identity["announced"] == json!([]) {
+                true => stays.is_none(),
+                false => has_looked && (stays.is_none() || is_ending),
+            };
+            if has_seen {
+                self.say(format!("loss seen, announced is {}", identity["announced"]));
+                return;
+            }
+            assert!(Instant::now() < deadline, "the loss is not seen: {identity:#}");
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn step(&mut self, step: Step) {
+        self.say(format!("{step:?}"));
+        match step {
+            Step::Own { waits } => self.own(waits),
+            Step::Bare => self.bare(),
+            Step::Foreign => self.foreign(),
+            Step::Rotate => self.rotate(),
+            Step::ForceRotation => self.force_rotation(),
+            Step::RollRevocationKey => self.roll_revocation_key(),
+            Step::RevokeBackToAny => self.revoke_back_to_any(),
+            Step::RevokeAll => self.revoke_all(),
+            Step::Confirm => self.confirm(),
+            Step::Upgrade => self.upgrade(),
+            Step::Restart => {
+                self.scene.stop_server();
+                self.scene.start_server();
+            }
+            Step::Kill => {
+                self.scene.server.take().unwrap().kill();
+                self.scene.start_server();
+            }
+            // A key that nobody knows may be replaced meanwhile.
+            Step::Ask => self.held = self.is_known.then(|| self.ask()).flatten(),
+            Step::OwnFromBefore => self.own_from_before(),
+            Step::OwnInPlaceOfAnother => self.own_in_place_of_another(),
+            Step::Part => self.part(),
+            Step::Reunite => self.reunite(),
+            Step::Lose => self.lose(),
+        }
+    }
+
+    /// Mines until all is seen that is announced. Others know the identity then as the service does.
+    fn settle(&mut self) {
+        self.say("settle");
+        match self.dice.roll(2) {
+            0 => self.lose(),
+            _ => self.reunite(),
+        }
+        self.reunite();
+        for _ in 0..8 {
+            let Some(job) = self.ask() else { break };
+            self.mine(&job);
+            self.await_seen(&job);
+            if job.announced == json!([]) {
+                break;
+            }
+        }
+        let identity = self.identity();
+        if self.ends_what_was_lost || (is_closed(&identity) && identity["vctx"] != Value::Null) {
+            return;
+        }
+        assert_eq!(identity["announced"], json!([]), "{identity:#}");
+        assert_eq!(identity["stale"], json!(false), "{identity:#}");
+        if !self.is_known {
+            return;
+        }
+        let current = identity["minerId"].as_str().unwrap();
+        let known = miner_info::known(&self.scene.others.node, current);
+        let state = if is_closed(&identity) { "REVOKED" } else { "CURRENT" };
+        assert_eq!(known["minerIdState"], state, "{identity:#}");
+        if identity["protocol"] == json!("1.0") && !is_closed(&identity) {
+            assert_eq!(known["revocationKey"], identity["revocationKey"], "{identity:#}");
+        }
+        let is_own = |key: &String| identity["minerIds"].as_array().unwrap().contains(&json!(key));
+        let miners = miner_info::states(&self.scene.others.node);
+        let own = miners.iter().filter(|keys| keys.iter().any(|(key, _)| is_own(key)));
+        assert_eq!(own.count(), 1, "others see several miners: {miners:#?} {identity:#}");
     }
 }
 
 #[test]
-fn a_node_the_verifier_and_the_service_agree_after_each_block_of_a_random_walk() {
-    let count = repetitions("random walks", 500, 8) as u64;
-    let seeds = Mutex::new(SEED..SEED + count);
-    let failed = Mutex::new(Vec::new());
-    let next = || seeds.lock().unwrap().next();
-    thread::scope(|scope| {
-        for _ in 0..WALKERS {
-            scope.spawn(|| {
-                while let Some(seed) = next() {
-                    if panic::catch_unwind(|| walk(seed)).is_err() {
-                        failed.lock().unwrap().push(seed);
-                    }
-                }
-            });
+fn a_node_the_verifier_and_the_service_agree_on_each_block_of_random_walks() {
+    let count = repetitions("random walks", 500, 8);
+    let seeds: Vec<_> = (SEED..SEED + count as u64).collect();
+    for seeds in seeds.chunks(WALKS_PER_SCENE) {
+        let mut scene = Scene::begin();
+        for seed in seeds {
+            let mut walk = Walk::begin(&mut scene, *seed);
+            for _ in 0..STEPS {
+                let step = choose(&mut walk.dice);
+                walk.step(step);
+            }
+            walk.settle();
         }
-    });
-    let failed = failed.into_inner().unwrap();
-    assert!(failed.is_empty(), "{} of {count} walks failed, of the seeds {failed:?}", failed.len());
+    }
 }
