@@ -107,8 +107,9 @@ impl IdentityRecord {
 
     /// Announces again what only blocks have shown that have left the main chain.
     ///
-    /// A partial revocation that follows from a key which the main chain does not know any more becomes a rotation, since
-    /// nodes take no revocation from such a key. A complete one goes on, because the node was told.
+    /// The last key that the main chain knows vouches for the current one again. A partial revocation that follows from a
+    /// key which the main chain does not know any more becomes a rotation, since nodes take no revocation from such a key.
+    /// A complete one goes on, because the node was told.
     fn forget_blocks(&mut self, left: &[BlockHash]) {
         let mut revoked_in = None;
         let is_lost = |sighting: &Sighting| left.contains(&sighting.block.hash);
@@ -135,21 +136,11 @@ impl IdentityRecord {
             }
             if let Sighted::Key { before } = sighted {
                 self.sightings.acknowledged = before;
-                self.vouch_by_known_key();
+                if let Protocol::Vctx(_) = self.protocol {
+                    // Others do not know the keys after that one, of which one may vouch for the current key.
+                    self.vouching = Some(before);
+                }
             }
-        }
-    }
-
-    /// Documents of generation 0.2 name the key before the current one for ever, which must be one that the main chain knows.
-    fn vouch_by_known_key(&mut self) {
-        let known = self.sightings.acknowledged;
-        let place = |number| self.keys.iter().position(|key| key.number == number);
-        let vouching = self.previous_key().number;
-        if self.vctx().is_some()
-            && vouching != self.current_key().number
-            && place(vouching) > place(known)
-        {
-            self.vouching = Some(known);
         }
     }
 

@@ -222,9 +222,13 @@ impl IdentityRecord {
         match &self.protocol {
             // Its documents announce the last rotation once more.
             Protocol::Vctx(vctx) => {
+                // Blocks that have shown it may still be lost, or are already.
+                let recent = std::mem::take(&mut self.sightings.recent);
+                let is_repeated = self.sightings.is_repeated;
                 let left_vctx = LeftVctx::of(vctx);
+                let announced = Sightings::of(self.previous_key().number);
+                self.sightings = Sightings { recent, is_repeated, ..announced };
                 let mut record = MinerInfoRecord { left_vctx, ..record.clone() };
-                self.sightings = Sightings::of(self.previous_key().number);
                 if self.exposure != Exposure::Kept {
                     record.announce_first_revocation_key();
                 }

@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bsv_tests::rival::{Rival, tip};
+use bsv_tests::rival::{Rival, height, tip};
 use bsv_tests::{Node, Server, Site, Template, miner_info};
 use serde_json::{Value, json};
 
@@ -133,23 +133,23 @@ fn a_rotation_of_generation_0_2_waits_until_a_block_of_the_main_chain_shows_the_
     );
 }
 
+/// The key before it is one that others have never seen.
 #[test]
-fn a_key_of_generation_0_2_after_one_that_is_lost_is_vouched_for_by_the_last_that_the_main_chain_knows()
- {
+fn a_rotation_of_generation_0_2_after_one_that_is_lost_follows_the_key_before() {
     let node = node();
     let site = Site::on(&node);
     let server = site.server();
     site.cli_ok(&["generateminerid", "--name", "old"]);
     site.cli_ok(&["generatevctx", "--name", "old"]);
-    miner_info::mine_coinbase_document(&node, &server, "old");
+    let mine = || miner_info::mine_coinbase_document(&node, &server, "old");
+    mine();
     let first = miner_id(&server, "old");
-    let rival = Rival::of(&node);
+    let mut rival = Rival::of(&node);
     site.cli_ok(&["rotateminerid", "--name", "old"]);
-    miner_info::mine_coinbase_document(&node, &server, "old");
+    mine();
     await_acknowledgement(&site, "old");
     site.cli_ok(&["rotateminerid", "--name", "old"]);
     let third = miner_id(&server, "old");
-
     rival.outgrow(&node);
     rival.show_to(&node);
     let deadline = Instant::now() + Duration::from_secs(30);
@@ -157,10 +157,54 @@ fn a_key_of_generation_0_2_after_one_that_is_lost_is_vouched_for_by_the_last_tha
         assert!(Instant::now() < deadline, "{:#}", identity(&site, "old"));
         thread::sleep(Duration::from_millis(50));
     }
-    let block = miner_info::mine_coinbase_document(&node, &server, "old");
-    let block = node.call("getblock", json!([block.to_string(), false]));
-    rival.node.call("submitblock", json!([block]));
-    assert_eq!(states(&rival.node), [state(&third, "CURRENT"), state(&first, "ROTATED")]);
+    for _ in 0..2 {
+        mine();
+        rival.follow(&node);
+        let expected = [state(&third, "CURRENT"), state(&first, "ROTATED")];
+        assert_eq!(states(&rival.node), expected, "{}", rival.node.log());
+        await_acknowledgement(&site, "old");
+    }
+}
+
+/// The own node knows the key, and others do not.
+#[test]
+fn an_upgrade_after_a_lost_rotation_announces_it_again() {
+    let node = node();
+    let site = Site::on(&node);
+    let server = site.server();
+    site.cli_ok(&["generateminerid", "--name", "pool"]);
+    site.cli_ok(&["generatevctx", "--name", "pool"]);
+    miner_info::mine_coinbase_document(&node, &server, "pool");
+    let first = miner_id(&server, "pool");
+    let rival = Rival::of(&node);
+    site.cli_ok(&["rotateminerid", "--name", "pool"]);
+    let second = miner_id(&server, "pool");
+    miner_info::mine_coinbase_document(&node, &server, "pool");
+    await_acknowledgement(&site, "pool");
+    rival.outgrow(&node);
+    rival.show_to(&node);
+    await_announced(&site, "pool", &json!(["rotation"]));
+    site.cli_ok(&["upgrademinerid", "--name", "pool"]);
+    node.mine(1);
+    let foreign = node.call("getblock", json!([tip(&node), false]));
+    rival.node.call("submitblock", json!([foreign]));
+    // Whatever the service makes of it, it has seen that block then.
+    let deadline = Instant::now() + Duration::from_secs(30);
+    let announced = json!(["rotation", "revocationKey"]);
+    let has_looked = |identity: &Value| {
+        let unseen = |name: &str| identity["unseen"][name].as_u64().unwrap_or_default();
+        unseen("sinceHeight") + unseen("blocks") == height(&node)
+            || identity["announced"] != announced
+    };
+    while !has_looked(&identity(&site, "pool")) {
+        assert!(Instant::now() < deadline, "{:#}", identity(&site, "pool"));
+        thread::sleep(Duration::from_millis(50));
+    }
+    for _ in 0..3 {
+        mine_for_both(&node, &server, &rival.node);
+        assert_eq!(states(&rival.node), [state(&second, "CURRENT"), state(&first, "ROTATED")]);
+    }
+    await_acknowledgement(&site, "pool");
 }
 
 /// Both are lost, the one after the other.
