@@ -190,8 +190,8 @@ fn a_node_and_a_scan_follow_identities_through_all_their_changes() {
     let s1 = history.key("old", "revocationKey");
     history.mine("pool", "continued", [&p2, &p2], [&r2, &r1]);
     await_acknowledgement(&history.site, "pool");
-    await_acknowledgement(&history.site, "old");
     history.mine("old", "continued", [&o2, &o2], [&s1, &s1]);
+    await_acknowledgement(&history.site, "old");
 
     history.run(&["rotateminerid", "--name", "pool"]);
     history.run(&["rotaterevocationkey", "--name", "pool"]);
