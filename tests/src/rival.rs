@@ -18,7 +18,12 @@ pub struct Rival {
 impl Rival {
     /// One that has the same blocks as `node` now, and none of its mempool.
     pub fn of(node: &Node) -> Self {
-        let rival = Self { node: Node::start(), common: height(node) };
+        Self::from(Node::start(), node)
+    }
+
+    /// The same, made of one that has no block yet.
+    pub fn from(rival: Node, node: &Node) -> Self {
+        let rival = Self { node: rival, common: height(node) };
         copy(node, &rival.node, 1);
         assert_eq!(tip(&rival.node), tip(node));
         rival
