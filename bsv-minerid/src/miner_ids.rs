@@ -258,11 +258,6 @@ impl<S: IdentityStore> MinerIds<S> {
         self.change(alias, &Change::NoteShown)
     }
 
-    /// Notes that a node knows an identity.
-    pub fn note_known(&self, alias: &Alias) -> Result<(), Error> {
-        self.change(alias, &Change::NoteKnown)
-    }
-
     /// Sets keys of what the identity tells about its miner.
     pub fn set_contact(
         &self,

@@ -10,10 +10,12 @@ use crate::error::Error;
 use crate::identity::Identity;
 use crate::miner_ids::{MinerIds, check_newest};
 use crate::output_script::is_identity;
-use crate::state::{Announcement, ChainView, Change, Exposure, IdentityRecord, Unseen};
+use crate::state::{Announcement, BlockRef, ChainView, Change, IdentityRecord, Unseen};
 use crate::store::IdentityStore;
 use crate::telling::tell_of_revocation;
 
+/// How many blocks are left unread of an identity of which nothing is awaited: a day.
+const MOST_UNREAD: u32 = 144;
 /// For how long a change waits for each answer of the node.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(3);
 
@@ -26,9 +28,11 @@ pub async fn observe_miner_ids<S: IdentityStore>(
     node: &NodeRpc,
 ) -> Result<ChainTip, Error> {
     let tip = node.tip().await?;
-    for identity in ids.all().into_iter().filter(|identity| !identity.is_kept()) {
-        compare_with_node(ids, node, &identity).await?;
-        tell_of_revocation(ids, node, &identity).await?;
+    for identity in ids.all() {
+        if !identity.is_kept() {
+            compare_with_node(node, &identity).await?;
+            tell_of_revocation(ids, node, &identity).await?;
+        }
         follow_blocks(ids, node, &identity, &tip).await?;
     }
     Ok(tip)
@@ -60,12 +64,8 @@ pub async fn carries_identity(node: &NodeRpc, block: &BlockHash) -> Result<bool,
     Ok(scripts.any(is_identity))
 }
 
-/// Notes that the node knows an identity, and whether it knows more of it than this copy.
-async fn compare_with_node<S: IdentityStore>(
-    ids: &MinerIds<S>,
-    node: &NodeRpc,
-    identity: &Identity,
-) -> Result<(), Error> {
+/// Notes whether the node knows more of an identity than this copy.
+async fn compare_with_node(node: &NodeRpc, identity: &Identity) -> Result<(), Error> {
     let record = identity.record();
     let info = match node.miner_id_info(&record.current_key().public_key).await {
         Ok(info) => info,
@@ -73,9 +73,6 @@ async fn compare_with_node<S: IdentityStore>(
         Err(NodeError::Rejected { .. }) => None,
         Err(error) => return Err(error.into()),
     };
-    if info.is_some() && record.exposure != Exposure::Known {
-        ids.note_known(identity.alias())?;
-    }
     let is_stale = match &info {
         Some(info) if !is_explained(&record, info) => !has_current_key(node, &record).await?,
         _ => false,
@@ -110,7 +107,8 @@ async fn has_current_key(node: &NodeRpc, record: &IdentityRecord) -> Result<bool
     Ok(false)
 }
 
-/// Follows what blocks show of what an identity announces, and that blocks leave the main chain.
+/// Follows what blocks show of what is awaited of an identity, and that blocks leave the main chain. Otherwise notes from
+/// time to time how far the chain has come, so that no earlier block is read for what is announced next.
 async fn follow_blocks<S: IdentityStore>(
     ids: &MinerIds<S>,
     node: &NodeRpc,
@@ -119,6 +117,11 @@ async fn follow_blocks<S: IdentityStore>(
 ) -> Result<(), Error> {
     let before = identity.record();
     let sightings = &before.sightings;
+    let is_awaited = before.awaits_blocks();
+    let is_recent = |read_to: BlockRef| tip.height.abs_diff(read_to.height) < MOST_UNREAD;
+    if !is_awaited && sightings.read_to.is_some_and(is_recent) {
+        return Ok(());
+    }
     let mut left = Vec::new();
     for sighting in &sightings.recent {
         let block = node.block_header(&sighting.block.hash).await?;
@@ -126,17 +129,22 @@ async fn follow_blocks<S: IdentityStore>(
             left.push(sighting.block.hash);
         }
     }
-    if before.announcements().is_empty() && sightings.recent.is_empty() {
-        return Ok(());
-    }
     let mut view = ChainView { left, ..ChainView::default() };
     let mut after = before.clone();
     // What only those blocks have shown is looked for again.
     let _ = after.apply(&Change::Observe(view.clone()));
     for key in after.unacknowledged_keys() {
-        view.known.extend(node.miner_id_info(&key.public_key).await?);
+        match node.miner_id_info(&key.public_key).await {
+            Ok(info) => view.known.extend(info),
+            // A node that keeps no miner ids (`minerid=0`) tells nothing.
+            Err(NodeError::Rejected { .. }) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        }
     }
-    ids.read_blocks.view(node, tip, sightings.read_to, &mut view).await?;
+    // What the node knows stands in a block up to this tip, or in one that has left the main chain.
+    let tip = node.tip().await?;
+    let read_to = sightings.read_to.filter(|_| is_awaited);
+    ids.read_blocks.view(node, &tip, read_to, &mut view).await?;
     let mut after = before.clone();
     if after.apply(&Change::Observe(view.clone())).is_err() || after == before {
         return Ok(());

@@ -45,7 +45,12 @@ pub async fn revoke_miner_ids<S: IdentityStore>(
     tell(node, &identity.record(), &begun)
         .await
         .map_err(|source| Error::RevocationUntold { alias: alias.clone(), source })?;
-    ids.note_revocation_told(alias, begun.message)
+    ids.note_revocation_told(alias, begun.message)?;
+    if identity.record().is_lost() {
+        // Others know none of the keys, so that documents have nothing to revoke.
+        observe_miner_ids(ids, node).await?;
+    }
+    Ok(())
 }
 
 /// Who knows an identity.

@@ -59,13 +59,13 @@ async fn rotation_by<S: IdentityStore>(
     let is_current_known = is_known(node, &record.current_key().public_key).await?;
     // A node goes on knowing a key that only a lost block has shown; others do not. Of generation 1.0 the record says
     // what is announced.
-    let is_lost = record.vctx().is_some()
-        && record.sightings.is_repeated
+    let is_rotation_lost = record.sightings.is_repeated
+        && record.vctx().is_some()
         && record.announcements().contains(&Announcement::Rotation);
-    if is_current_known && !is_lost {
+    if is_current_known && !is_rotation_lost && !record.is_lost() {
         return Ok(None);
     }
-    if nobody_knows(node, &record).await? {
+    if record.is_lost() || nobody_knows(node, &record).await? {
         return Ok(Some(Rotation::Replace));
     }
     Ok(match record.protocol {

@@ -16,6 +16,7 @@
 //! | nothing announced, or rotation | [`Change::BeginRevocation`], complete | complete revocation | k₁ | k₁ |
 //! | complete revocation | [`Change::Observe`], a block shows it | closed | no documents | |
 //! | no key known to anybody | [`Change::Close`] | closed | no documents | |
+//! | nothing announced, or rotation | [`Change::Observe`], only lost blocks have shown any key | nothing announced | k₂ | k₂ |
 //! | any of these | [`Change::Observe`], that block leaves the chain | the state before it | as there | as there |
 //!
 //! Revocation keys, in the same way (*r₁*, *r₂*), beside any state of keys without a revocation:

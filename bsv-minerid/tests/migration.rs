@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use bsv_minerid::{
-    Announcement, Keystore, LeftVctx, MinerContact, MinerIds, Network, PlainKeys,
+    Announcement, Exposure, Keystore, LeftVctx, MinerContact, MinerIds, Network, PlainKeys,
     RedbIdentityStore, Sighted,
 };
 use redb::{ReadableDatabase, TableDefinition};
@@ -77,7 +77,7 @@ fn all_that_version_1_wrote_is_found() {
     let written: Value = serde_json::from_slice(&written).unwrap();
     assert_eq!(version(dir), 1);
     assert_eq!(known(&open(dir)), written);
-    assert_eq!(version(dir), 8);
+    assert_eq!(version(dir), 9);
     let ids = open(dir);
     assert_eq!(known(&ids), written);
     assert_eq!(found_keys(&ids), ids.key_names());
@@ -92,7 +92,7 @@ fn what_blocks_have_shown_is_found_where_version_6_wrote_it() {
     let copy = copy_of("version-6");
     assert_eq!(version(copy.path()), 6);
     drop(open(copy.path()));
-    assert_eq!(version(copy.path()), 8);
+    assert_eq!(version(copy.path()), 9);
     let ids = open(copy.path());
     let record = |alias: &str| ids.get(alias).unwrap().record();
     let pool = record("pool");
@@ -111,10 +111,23 @@ fn of_what_is_left_of_a_vctx_version_7_knows_nothing() {
     let copy = copy_of("version-7");
     assert_eq!(version(copy.path()), 7);
     drop(open(copy.path()));
-    assert_eq!(version(copy.path()), 8);
+    assert_eq!(version(copy.path()), 9);
     let ids = open(copy.path());
     for alias in ["upgraded", "pool"] {
         let record = ids.get(alias).unwrap().record();
         assert_eq!(record.miner_info().unwrap().left_vctx, LeftVctx::default(), "{alias}");
+    }
+}
+
+#[test]
+fn in_which_block_an_identity_was_seen_at_first_version_8_does_not_know() {
+    let copy = copy_of("version-8");
+    assert_eq!(version(copy.path()), 8);
+    drop(open(copy.path()));
+    assert_eq!(version(copy.path()), 9);
+    let ids = open(copy.path());
+    for (alias, exposure) in [("pool", Exposure::HandedOut), ("kept", Exposure::Kept)] {
+        let record = ids.get(alias).unwrap().record();
+        assert_eq!((record.exposure, record.sightings.recent), (exposure, vec![]), "{alias}");
     }
 }

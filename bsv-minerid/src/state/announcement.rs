@@ -1,10 +1,12 @@
+use std::cmp::Reverse;
+
 use bsv_network::MinerIdState;
 use bsv_tx::{BlockHash, PublicKey};
 
-use crate::state::chain_view::{ChainView, Seen};
+use crate::state::chain_view::{ChainView, Seen, Shown};
 use crate::state::key::KeyRecord;
 use crate::state::miner_info_record::MinerInfoRecord;
-use crate::state::record::{IdentityRecord, Protocol};
+use crate::state::record::{Exposure, IdentityRecord, Protocol};
 use crate::state::sightings::{Sighted, Sighting, Sightings};
 use crate::succession::Succession;
 use crate::verify::Claim;
@@ -63,12 +65,25 @@ impl IdentityRecord {
         &self.keys[place.unwrap_or(self.keys.len() - 1)..]
     }
 
+    /// Whether blocks are to be read for it: something is announced, or was shown by blocks that may still be lost, or the
+    /// identity itself was handed out and was not seen yet.
+    pub(crate) fn awaits_blocks(&self) -> bool {
+        !self.announcements().is_empty()
+            || !self.sightings.recent.is_empty()
+            || self.exposure == Exposure::HandedOut
+    }
+
+    /// Whether only blocks that have left the main chain have shown the identity.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.exposure == Exposure::HandedOut && self.sightings.is_repeated
+    }
+
     /// Whether documents can have named this revocation key.
     pub(crate) fn has_revocation_key(&self, key: &PublicKey) -> bool {
         let Some(own) = self.miner_info() else { return false };
         let sighted = self.sightings.recent.iter().filter_map(|sighting| match &sighting.sighted {
             Sighted::RevocationKey(announced) => Some(announced),
-            Sighted::Key { .. } | Sighted::Revocation(_) => None,
+            Sighted::Identity | Sighted::Key { .. } | Sighted::Revocation(_) => None,
         });
         let announced = std::iter::once(&own.revocation_key).chain(&own.later_revocation_keys);
         announced.chain(sighted).any(|known| known.previous == *key || known.current == *key)
@@ -78,6 +93,7 @@ impl IdentityRecord {
     /// nothing.
     pub(super) fn observe(&mut self, view: &ChainView) {
         self.forget_blocks(&view.left);
+        self.see_identity(view);
         let keys = self.unacknowledged_keys().to_vec();
         let current = *self.current_key();
         let IdentityRecord { sightings, protocol, .. } = self;
@@ -89,11 +105,17 @@ impl IdentityRecord {
                 see_revocation(record, sightings, &current, view);
             }
         }
-        if let Some(read_to) = view.read_to {
-            self.sightings.note_read_to(read_to);
+        match view.read_to {
+            // An earlier block may have shown it.
+            Some(_) if self.exposure == Exposure::HandedOut && !view.is_complete => {
+                self.sightings.read_to = None;
+            }
+            Some(read_to) => self.sightings.note_read_to(read_to),
+            None => {}
         }
         if self.announcements().is_empty() {
-            self.sightings.note_settled();
+            self.sightings.unseen = None;
+            self.sightings.is_repeated = self.is_lost();
         } else if let Some(tip) = view.tip {
             let is_own = |key| self.keys.iter().any(|own| own.public_key == key);
             let own_blocks = view
@@ -122,6 +144,9 @@ impl IdentityRecord {
             }
             self.sightings.recent.remove(place);
             self.sightings.is_repeated = true;
+            if sighted == Sighted::Identity {
+                self.exposure = Exposure::HandedOut;
+            }
             if let Protocol::MinerInfo(own) = &mut self.protocol {
                 match sighted {
                     Sighted::Revocation(_) => revoked_in = Some(block),
@@ -129,7 +154,7 @@ impl IdentityRecord {
                     _ => {}
                 }
                 match sighted {
-                    Sighted::Key { .. } => {}
+                    Sighted::Identity | Sighted::Key { .. } => {}
                     Sighted::RevocationKey(announced) => own.repeat_revocation_key(announced),
                     Sighted::Revocation(revocation) => own.repeat_revocation(revocation),
                 }
@@ -142,6 +167,51 @@ impl IdentityRecord {
                 }
             }
         }
+    }
+
+    /// An identity that was handed out is known once a block of the main chain shows it, with a key that no other one
+    /// vouches for. If only lost blocks have shown that, or none has and one shows a later key, which nodes ignore, the
+    /// current key becomes the first.
+    fn see_identity(&mut self, view: &ChainView) {
+        if self.exposure != Exposure::HandedOut {
+            return;
+        }
+        let is_known = !view.known.is_empty() && !self.sightings.is_repeated;
+        let begun = |claim: &Claim| {
+            let mut keys = self.keys.iter().rev();
+            keys.find(|key| [claim.miner_id, claim.previous_miner_id] == [key.public_key; 2])
+        };
+        let begun_with = |shown: &Shown| Some((*begun(shown.claim.as_ref()?)?, shown.block));
+        let shown = view.shown.iter().filter_map(begun_with);
+        let newest = shown.min_by_key(|(key, block)| (Reverse(key.number), block.height));
+        let seen = match newest {
+            Some((_, block)) if view.is_complete => Seen::In(block),
+            Some(_) => Seen::Somewhere,
+            None => view.find(is_known, |_| false),
+        };
+        if self.sightings.note(seen, is_known, Sighted::Identity) {
+            self.exposure = Exposure::Known;
+            if let Some((key, _)) = newest
+                && key.number != self.sightings.acknowledged
+            {
+                self.begin_with(&key);
+            }
+        } else if view.is_complete && (self.is_lost() || self.is_ignored(view)) {
+            let current = *self.current_key();
+            self.begin_with(&current);
+            if let Protocol::MinerInfo(own) = &mut self.protocol
+                && own.revocation.is_some_and(|revocation| !revocation.is_complete)
+            {
+                own.end_revocation();
+            }
+        }
+    }
+
+    /// Whether blocks show a key that another one vouches for, which the node does not know.
+    fn is_ignored(&self, view: &ChainView) -> bool {
+        let current = self.current_key().public_key;
+        let mut claims = view.shown.iter().filter_map(|shown| shown.claim.as_ref());
+        view.known.is_empty() && claims.any(|claim| claim.miner_id == current)
     }
 
     /// Documents of generation 0.2 name the current key and the one before it for ever, whatever blocks have shown.
@@ -160,7 +230,7 @@ impl IdentityRecord {
         let seen = view.find(is_taken && decides, |claim| {
             (claim.miner_id, claim.previous_miner_id) == (current.public_key, previous)
         });
-        if self.sightings.note(seen, Sighted::Key { before }) {
+        if self.sightings.note(seen, is_taken && decides, Sighted::Key { before }) {
             self.sightings.acknowledged = current.number;
         }
     }
@@ -189,7 +259,8 @@ fn see_keys(
             continue;
         }
         let seen = view.find(decides && is_taken, names_both);
-        if sightings.note(seen, Sighted::Key { before: sightings.acknowledged }) {
+        let sighted = Sighted::Key { before: sightings.acknowledged };
+        if sightings.note(seen, decides && is_taken, sighted) {
             sightings.acknowledged = key.number;
             previous = key.public_key;
         }
@@ -226,7 +297,7 @@ fn see_revocation_key(
         })
     };
     let seen = view.find(decides && is_taken, names_both);
-    if sightings.note(seen, Sighted::RevocationKey(announced)) {
+    if sightings.note(seen, decides && is_taken, Sighted::RevocationKey(announced)) {
         record.follow_revocation_key();
     }
 }
@@ -262,7 +333,7 @@ fn see_revocation(
         let is_seen = sightings.acknowledged == current.number;
         let is_current = |claim: &Claim| claim.miner_id == miner_id;
         if is_seen {
-            sightings.note(view.find(true, is_current), sighted);
+            sightings.note(view.find(true, is_current), false, sighted);
             record.end_revocation();
         }
         return;
@@ -275,6 +346,6 @@ fn see_revocation(
     let seen = view.find(is_revoked, revokes_all);
     let is_taken = is_revoked || !node_decides(record, sightings, current, view);
     if matches!(seen, Seen::In(_)) && is_taken && !record.is_closed {
-        record.is_closed = sightings.note(seen, sighted);
+        record.is_closed = sightings.note(seen, false, sighted);
     }
 }

@@ -7,7 +7,6 @@ use crate::state::chain_view::ChainView;
 use crate::state::key::KeyRecord;
 use crate::state::miner_info_record::{MinerInfoRecord, Reference, RevocationRecord};
 use crate::state::record::{Exposure, IdentityRecord, Protocol};
-use crate::state::sightings::Sightings;
 use crate::state::vctx::{LeftVctx, Vctx, VctxView};
 use crate::succession::Succession;
 
@@ -27,8 +26,6 @@ pub enum Change {
     NoteHandedOut(u32),
     /// Somebody was shown a document, which may get into a block.
     NoteShown,
-    /// A node knows the identity.
-    NoteKnown,
     /// The operator adds other members to documents.
     SetOperator(OperatorMembers),
     /// The identity signs any digest, or documents alone.
@@ -114,7 +111,6 @@ impl IdentityRecord {
             Change::Rotate { rotation, from, key } => return self.rotate(*rotation, *from, *key),
             Change::NoteHandedOut(number) => self.note_handed_out(*number),
             Change::NoteShown => self.note_shown(),
-            Change::NoteKnown => self.exposure = Exposure::Known,
             Change::SetOperator(operator) => self.operator = operator.clone(),
             Change::SetBlindSigning(is_on) => self.blind_signing = *is_on,
             Change::AwaitVctxFunding => return self.vctx_mut()?.await_funding(),
@@ -138,7 +134,6 @@ impl IdentityRecord {
             }
             Change::NoteReference(reference) => self.miner_info_mut()?.note_reference(*reference),
             Change::RollRevocationKey { from, number, announced, acknowledged } => {
-                self.begin_announcing();
                 self.miner_info_mut()?.roll(*from, *number, *announced, *acknowledged)?;
                 self.handed_out = false;
             }
@@ -155,6 +150,7 @@ impl IdentityRecord {
                 let current = self.current_key().number;
                 self.miner_info_mut()?.confirm();
                 self.sightings.acknowledged = current;
+                self.exposure = Exposure::Known;
             }
             Change::Delete => {
                 if !self.is_closed() {
@@ -182,21 +178,21 @@ impl IdentityRecord {
                 return Err("a node knows its key");
             }
             Rotation::Replace => {
-                self.begin_anew(&key);
+                self.exposure = Exposure::Kept;
+                self.begin_with(&key);
                 Some(key.number)
             }
         };
-        self.begin_announcing();
         self.leave_document_key();
         self.keys.push(key);
         self.handed_out = false;
         Ok(())
     }
 
-    /// Nobody knows the keys until now, so that none of them has to vouch for another.
-    fn begin_anew(&mut self, first: &KeyRecord) {
-        self.exposure = Exposure::Kept;
+    /// Nobody knows another key, so that none has to vouch for this one.
+    pub(super) fn begin_with(&mut self, first: &KeyRecord) {
         self.sightings.acknowledged = first.number;
+        self.vouching = Some(first.number);
         if let Protocol::MinerInfo(record) = &mut self.protocol {
             record.first_miner_id = first.public_key;
         }
@@ -223,11 +219,9 @@ impl IdentityRecord {
             // Its documents announce the last rotation once more.
             Protocol::Vctx(vctx) => {
                 // Blocks that have shown it may still be lost, or are already.
-                let recent = std::mem::take(&mut self.sightings.recent);
-                let is_repeated = self.sightings.is_repeated;
                 let left_vctx = LeftVctx::of(vctx);
-                let announced = Sightings::of(self.previous_key().number);
-                self.sightings = Sightings { recent, is_repeated, ..announced };
+                self.sightings.acknowledged = self.previous_key().number;
+                self.sightings.unseen = None;
                 let mut record = MinerInfoRecord { left_vctx, ..record.clone() };
                 if self.exposure != Exposure::Kept {
                     record.announce_first_revocation_key();
@@ -252,7 +246,6 @@ impl IdentityRecord {
             return Err("its key was rotated");
         }
         let known = *self.previous_key();
-        self.begin_announcing();
         self.leave_document_key();
         let record = self.miner_info_mut()?;
         record.withhold_roll(revocation_key);
@@ -269,13 +262,6 @@ impl IdentityRecord {
         self.keys.push(key.unwrap_or(known));
         self.handed_out = false;
         Ok(())
-    }
-
-    /// Blocks before the first announcement need not be looked at.
-    fn begin_announcing(&mut self) {
-        if self.announcements().is_empty() {
-            self.sightings.read_to = None;
-        }
     }
 
     /// Miner-info transactions of documents that the key until now has signed may still be referred to.

@@ -38,9 +38,9 @@ pub struct IdentityRecord {
 pub enum Exposure {
     /// No document of it was handed out.
     Kept,
-    /// Documents were handed out, and no node was seen to know one of its keys.
+    /// Documents were handed out, and no block of the main chain was seen to show one of its keys.
     HandedOut,
-    /// A node knows it, or may.
+    /// A block of the main chain shows it, or may, where not all blocks were read and a node knows it.
     Known,
 }
 

@@ -18,10 +18,10 @@ pub struct Sightings {
     pub acknowledged: u32,
     /// What was seen in blocks that may still leave the main chain, the oldest first.
     pub recent: Vec<Sighting>,
-    /// Whether blocks that have left the main chain have shown what is announced. The node has seen them, so that its
-    /// word does not count until all is seen again.
+    /// Whether only blocks that have left the main chain have shown what is announced, or the identity itself. The node
+    /// has seen them, so that its word does not count until all is seen again.
     pub is_repeated: bool,
-    /// The last block that was read for what is announced.
+    /// The last block that was read. What is announced is looked for in those after it.
     pub read_to: Option<BlockRef>,
     /// Since when something is announced in vain.
     pub unseen: Option<Unseen>,
@@ -39,6 +39,8 @@ pub struct Sighting {
 /// What a block can show of what was announced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sighted {
+    /// The identity, which nobody knew before.
+    Identity,
     /// A new key.
     Key {
         /// The number of the last key that had been seen before.
@@ -67,10 +69,13 @@ impl Sightings {
         Self { acknowledged, recent: Vec::new(), is_repeated: false, read_to: None, unseen: None }
     }
 
-    /// Notes what a block has shown. Answers whether it was seen at all.
-    pub(super) fn note(&mut self, seen: Seen, sighted: Sighted) -> bool {
-        if let Seen::In(block) = seen {
-            self.recent.push(Sighting { block, sighted });
+    /// Notes what a block has shown, or that none has though the node says so: then it was a block that has left the main
+    /// chain. Answers whether it was seen at all.
+    pub(super) fn note(&mut self, seen: Seen, node_says_so: bool, sighted: Sighted) -> bool {
+        match seen {
+            Seen::In(block) => self.recent.push(Sighting { block, sighted }),
+            Seen::Somewhere => {}
+            Seen::Nowhere => self.is_repeated |= node_says_so,
         }
         seen != Seen::Nowhere
     }
@@ -94,12 +99,6 @@ impl Sightings {
                 unseen.own_blocks.push(height);
             }
         }
-    }
-
-    /// Notes that all is seen that was announced.
-    pub(super) fn note_settled(&mut self) {
-        self.is_repeated = false;
-        self.unseen = None;
     }
 }
 

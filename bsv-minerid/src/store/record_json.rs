@@ -162,6 +162,7 @@ struct SightingJson {
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 enum SightedJson {
+    Identity,
     Key { before: u32 },
     RevocationKey(SuccessionJson),
     Revocation(RevocationJson),
@@ -348,6 +349,7 @@ fn encode_sighting(sighting: &Sighting) -> SightingJson {
     SightingJson {
         block: encode_block(&sighting.block),
         sighted: match &sighting.sighted {
+            Sighted::Identity => SightedJson::Identity,
             Sighted::Key { before } => SightedJson::Key { before: *before },
             Sighted::RevocationKey(announced) => {
                 SightedJson::RevocationKey(encode_succession(announced))
@@ -478,6 +480,7 @@ fn decode_block(json: &BlockJson) -> Result<BlockRef, StoreError> {
 
 fn decode_sighting(json: &SightingJson) -> Result<Sighting, StoreError> {
     let sighted = match &json.sighted {
+        SightedJson::Identity => Sighted::Identity,
         SightedJson::Key { before } => Sighted::Key { before: *before },
         SightedJson::RevocationKey(json) => Sighted::RevocationKey(decode_succession(json)?),
         SightedJson::Revocation(json) => Sighted::Revocation(decode_revocation(json)?),

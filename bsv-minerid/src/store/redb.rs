@@ -26,6 +26,7 @@ const MIGRATIONS: &[Migration] = &[
     tell_deleted,
     tell_sightings_of_both_generations,
     tell_left_vctx,
+    tell_where_the_identity_was_seen,
 ];
 const SCHEMA: Schema = Schema { name: "minerid", migrations: MIGRATIONS };
 
@@ -94,6 +95,12 @@ fn tell_sightings_of_both_generations(transaction: &WriteTransaction) -> Result<
 /// Version 8 tells what upgraded identities have left of their VCTx. Of older ones that is not known, and then it stays
 /// missing.
 fn tell_left_vctx(_transaction: &WriteTransaction) -> Result<(), StoreError> {
+    Ok(())
+}
+
+/// Version 9 tells in which block an identity was seen at first. Of older ones that is not known, and then it stays
+/// missing.
+fn tell_where_the_identity_was_seen(_transaction: &WriteTransaction) -> Result<(), StoreError> {
     Ok(())
 }
 

@@ -5,8 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use bsv_minerid::{
-    Alias, BlockBindJob, CanonicalJson, ChainView, Error, Keystore, MinerContact, MinerIds,
-    MinerInfoScript, Network, OperatorDataRefs, PlainKeys, RedbIdentityStore, RevokedMinerIds,
+    Alias, BlockBindJob, CanonicalJson, ChainView, Error, Exposure, Keystore, MinerContact,
+    MinerIds, MinerInfoScript, Network, OperatorDataRefs, PlainKeys, RedbIdentityStore,
+    RevokedMinerIds,
 };
 use bsv_network::{MinerIdInfo, MinerIdState};
 use bsv_tx::{PublicKey, Script};
@@ -151,7 +152,18 @@ fn coinbase2(ids: &MinerIds, body: &Value) -> (u16, String) {
 
 /// Rotates as the older generator does, which takes every key for known.
 fn rotate(ids: &MinerIds, alias: &Alias) -> Result<(), Error> {
-    ids.note_known(alias)?;
+    let key = ids.get(alias.as_str())?.public_key();
+    ids.note_shown(alias)?;
+    if ids.get(alias.as_str())?.record().exposure == Exposure::HandedOut {
+        let info = MinerIdInfo {
+            miner_id: key,
+            state: MinerIdState::Current,
+            previous_miner_id: Some(key),
+            revocation_key: None,
+            previous_revocation_key: None,
+        };
+        ids.observe(alias, ChainView { known: vec![info], ..ChainView::default() })?;
+    }
     ids.rotate(alias).map(drop)
 }
 

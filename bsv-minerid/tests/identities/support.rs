@@ -1,9 +1,10 @@
 use std::path::PathBuf;
 
 use bsv_minerid::{
-    Alias, Document, Error, IdentityScript, IdentityStore, Keystore, MinerIds, Network, PlainKeys,
-    RedbIdentityStore, succession_digest,
+    Alias, ChainView, Document, Error, IdentityScript, IdentityStore, Keystore, MinerIds, Network,
+    PlainKeys, RedbIdentityStore, succession_digest,
 };
+use bsv_network::{MinerIdInfo, MinerIdState};
 use bsv_tx::{ExtendedPrivateKey, OutPoint, PrivateKey, PublicKey, Script, Signature, sha256};
 use tempfile::TempDir;
 
@@ -61,8 +62,21 @@ pub(crate) fn vctx() -> OutPoint {
 pub(crate) fn begin<S: IdentityStore>(ids: &MinerIds<S>, name: &str) -> PublicKey {
     let key = ids.generate(&alias(name)).unwrap();
     ids.adopt_vctx(&alias(name), vctx(), &PrivateKey::generate().unwrap()).unwrap();
-    ids.note_known(&alias(name)).unwrap();
+    ids.note_shown(&alias(name)).unwrap();
+    ids.observe(&alias(name), known_to_node(key)).unwrap();
     key
+}
+
+/// What a node says that calls a first key current.
+fn known_to_node(key: PublicKey) -> ChainView {
+    let info = MinerIdInfo {
+        miner_id: key,
+        state: MinerIdState::Current,
+        previous_miner_id: Some(key),
+        revocation_key: None,
+        previous_revocation_key: None,
+    };
+    ChainView { known: vec![info], ..ChainView::default() }
 }
 
 /// The document in an output script, which is signed by the very key it names, and whose previous

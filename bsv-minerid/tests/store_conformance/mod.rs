@@ -460,6 +460,7 @@ fn sightings_of_every_form() -> Sightings {
     };
     let block = BlockRef { height: u32::MAX, hash: BlockHash::from_bytes([7; 32]) };
     let sighted = [
+        Sighted::Identity,
         Sighted::Key { before: 3 },
         Sighted::RevocationKey(succession()),
         Sighted::Revocation(revocation),

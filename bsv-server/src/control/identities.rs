@@ -226,6 +226,8 @@ async fn generate(managed: &Managed, body: &Bytes) -> Result<Answer, Problem> {
         }
         Some(_) => return Err(bad_request("the protocol is 0.2 or 1.0")),
     }
+    // Blocks from here on are looked at.
+    check_newest(managed, &alias).await?;
     let identity = managed.ids()?.get(alias.as_str())?;
     Ok(answer::json(StatusCode::CREATED, &describe(&identity)))
 }

@@ -7,7 +7,7 @@ use bsv_tests::known_miners::of_node;
 use bsv_tests::{Node, Server, Site, Template, miner_info};
 use serde_json::json;
 
-use crate::scene::{assert_all_taken, identity, miner_id, node, state};
+use crate::scene::{assert_all_taken, await_acknowledgement, identity, miner_id, node, state};
 
 /// A service with an identity of each generation, no document of which anybody has.
 fn scene() -> (Node, Site, Server) {
@@ -137,6 +137,32 @@ fn without_a_node_the_key_until_now_vouches_for_the_next() {
     node.stop();
     site.cli_ok(&["rotateminerid", "--name", "pool"]);
     assert_eq!(identity(&site, "pool")["prevMinerId"], first);
+}
+
+/// Nodes ignore the first block after it, which shows the service that nobody knows the key before.
+#[test]
+fn a_rotation_that_no_node_was_asked_about_costs_a_block_at_most() {
+    for alias in ["pool", "old"] {
+        let (mut node, site, server) = scene();
+        hand_out(&node, &server, alias);
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while identity(&site, alias)["exposure"] != "handedOut" {
+            assert!(Instant::now() < deadline, "{:#}", identity(&site, alias));
+            thread::sleep(Duration::from_millis(50));
+        }
+        node.stop();
+        site.cli_ok(&["rotateminerid", "--name", alias]);
+        assert_eq!(identity(&site, alias)["announced"], json!(["rotation"]));
+        node.restart();
+        match alias {
+            "old" => drop(miner_info::mine_coinbase_document(&node, &server, alias)),
+            _ => drop(miner_info::mine_from(&node, &server, alias)),
+        }
+        let second = miner_id(&server, alias);
+        await_acknowledgement(&site, alias);
+        mine(&node, &server, alias);
+        assert_eq!(states(&node), [state(&second, "CURRENT")]);
+    }
 }
 
 /// A pool goes on with documents that it was given before the rotation.

@@ -17,13 +17,18 @@ fn mine_for_both(node: &Node, server: &Server, other: &Node) {
     assert_eq!(tip(other), tip(node));
 }
 
-/// Waits until the service announces this and no more.
-fn await_announced(site: &Site, alias: &str, announced: &Value) {
+/// Waits until the command line tells this of an identity.
+fn await_identity(site: &Site, alias: &str, is_so: impl Fn(&Value) -> bool) {
     let deadline = Instant::now() + Duration::from_secs(30);
-    while identity(site, alias)["announced"] != *announced {
+    while !is_so(&identity(site, alias)) {
         assert!(Instant::now() < deadline, "{:#}", identity(site, alias));
         thread::sleep(Duration::from_millis(50));
     }
+}
+
+/// Waits until the service announces this and no more.
+fn await_announced(site: &Site, alias: &str, announced: &Value) {
+    await_identity(site, alias, |identity| identity["announced"] == *announced);
 }
 
 /// What others know, who have never seen the blocks that were lost.
@@ -52,7 +57,8 @@ fn a_rotation_is_announced_again_until_a_block_of_the_main_chain_shows_it() {
     let second = miner_id(&server, "pool");
     miner_info::mine_from(&node, &server, "pool");
     await_acknowledgement(&site, "pool");
-    assert_eq!(identity(&site, "pool")["seenIn"][0]["blockHash"], tip(&node));
+    let seen_in = identity(&site, "pool")["seenIn"].clone();
+    assert_eq!(seen_in.as_array().unwrap().last().unwrap()["blockHash"], tip(&node));
     assert_eq!(identity(&site, "pool")["prevMinerId"], json!(second));
 
     rival.outgrow(&node);
@@ -152,11 +158,10 @@ fn a_rotation_of_generation_0_2_after_one_that_is_lost_follows_the_key_before() 
     let third = miner_id(&server, "old");
     rival.outgrow(&node);
     rival.show_to(&node);
-    let deadline = Instant::now() + Duration::from_secs(30);
-    while identity(&site, "old")["seenIn"] != json!([]) {
-        assert!(Instant::now() < deadline, "{:#}", identity(&site, "old"));
-        thread::sleep(Duration::from_millis(50));
-    }
+    let is_rotation = |seen: &Value| seen["shown"] == "rotation";
+    await_identity(&site, "old", |identity| {
+        !identity["seenIn"].as_array().unwrap().iter().any(is_rotation)
+    });
     for _ in 0..2 {
         mine();
         rival.follow(&node);
@@ -256,4 +261,52 @@ fn a_complete_revocation_is_announced_again_until_a_block_of_the_main_chain_show
     node.mine(1);
     await_acknowledgement(&site, "pool");
     assert_eq!(identity(&site, "pool")["state"], "closed");
+}
+
+/// No other key vouches for the one that is current then, since others know none.
+#[test]
+fn an_identity_that_only_lost_blocks_have_shown_begins_with_its_current_key() {
+    for (alias, is_rotation_mined) in [("pool", false), ("pool", true), ("old", true)] {
+        let node = node();
+        let site = Site::on(&node);
+        let server = site.server();
+        match alias {
+            "old" => {
+                site.cli_ok(&["generateminerid", "--name", "old"]);
+                site.cli_ok(&["generatevctx", "--name", "old"]);
+            }
+            _ => drop(site.cli_ok(&["generateminerid", "--name", "pool", "--protocol", "1.0"])),
+        }
+        let mut rival = Rival::of(&node);
+        let mine = || match alias {
+            "old" => drop(miner_info::mine_coinbase_document(&node, &server, alias)),
+            _ => drop(miner_info::mine_from(&node, &server, alias)),
+        };
+        mine();
+        await_identity(&site, alias, |identity| identity["exposure"] == "known");
+        assert_eq!(identity(&site, alias)["seenIn"][0]["shown"], "identity");
+        site.cli_ok(&["rotateminerid", "--name", alias]);
+        let second = miner_id(&server, alias);
+        if is_rotation_mined {
+            mine();
+            await_acknowledgement(&site, alias);
+        }
+
+        rival.outgrow(&node);
+        rival.show_to(&node);
+        await_identity(&site, alias, |identity| identity["exposure"] == "handedOut");
+        for _ in 0..2 {
+            mine();
+            rival.follow(&node);
+            let expected = [state(&second, "CURRENT")];
+            assert_eq!(states(&rival.node), expected, "{alias} {}", rival.node.log());
+        }
+        await_identity(&site, alias, |identity| identity["exposure"] == "known");
+        site.cli_ok(&["rotateminerid", "--name", alias]);
+        mine();
+        rival.follow(&node);
+        let third = miner_id(&server, alias);
+        let expected = [state(&third, "CURRENT"), state(&second, "ROTATED")];
+        assert_eq!(states(&rival.node), expected, "{alias} {}", rival.node.log());
+    }
 }

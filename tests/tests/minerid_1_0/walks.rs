@@ -430,8 +430,8 @@ impl<'s> Walk<'s> {
 
     fn revoke_all(&mut self) {
         let before = self.identity();
-        self.ends_what_was_lost |=
-            self.has_lost && before["announced"] != json!([]) && before["protocol"] != json!("0.2");
+        let is_known = self.is_known && before["announced"] == json!([]);
+        self.ends_what_was_lost |= self.has_lost && !is_known && before["protocol"] != json!("0.2");
         match before["protocol"].as_str().unwrap() {
             "0.2" => self.revoke(&["revoke", "--yes"]),
             _ => self.revoke(&["revoke", "--all", "--yes"]),
@@ -534,11 +534,9 @@ impl<'s> Walk<'s> {
         self.own(false);
     }
 
-    /// The first block of an identity is not lost: nobody can vouch for it then.
     fn part_or_meet(&mut self) {
         match self.parted_at {
-            None if self.is_known => self.parted_at = Some(height(&self.scene.node)),
-            None => {}
+            None => self.parted_at = Some(height(&self.scene.node)),
             Some(from) if height(&self.scene.node) == from => {}
             Some(_) if self.dice.roll(4) == 0 => self.reunite(),
             Some(_) => self.lose(),

@@ -67,6 +67,7 @@ fn describe_miner_info(description: &mut Value, record: &MinerInfoRecord) {
 /// A block that has shown what was announced, and that may still leave the main chain.
 fn sighting_json(sighting: &Sighting) -> Value {
     let shown = match sighting.sighted {
+        Sighted::Identity => "identity",
         Sighted::Key { .. } => "rotation",
         Sighted::RevocationKey(_) => "revocationKey",
         Sighted::Revocation(_) => "revocation",
