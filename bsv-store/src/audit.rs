@@ -40,6 +40,8 @@ pub enum KeyEvent {
     TokenMade,
     /// A token is not accepted any more.
     TokenRevoked,
+    /// The coins of a validity check transaction are sent elsewhere.
+    VctxSwept,
     /// An invoice is marked as paid, whatever was received.
     InvoiceMarked,
     /// What was announced by the entry before did not happen.
@@ -63,6 +65,7 @@ impl KeyEvent {
             Self::BlindSigningOff => "blind-signing-off",
             Self::TokenMade => "token-made",
             Self::TokenRevoked => "token-revoked",
+            Self::VctxSwept => "vctx-swept",
             Self::InvoiceMarked => "invoice-marked",
             Self::Failed => "failed",
         }

@@ -86,5 +86,10 @@ fn miner_info_events(
         };
         events.push((KeyEvent::Revoked, subject));
     }
+    if let Some(sweep) = &after.left_vctx.sweep
+        && before.is_none_or(|before| before.left_vctx.sweep.as_ref() != Some(sweep))
+    {
+        events.push((KeyEvent::VctxSwept, format!("{alias} by {}", sweep.txid())));
+    }
     events
 }

@@ -114,6 +114,12 @@ fn the_coins_of_an_upgraded_identity_come_back() {
     let further = swept(&site, &other, &["--yes"]);
     assert_ne!(further["txid"], sent["txid"]);
     assert_eq!(paid(&node, &further["txid"], &other), further["satoshis"].as_u64().unwrap());
+    let logs = site.cli_json(&["audit", "list"]);
+    let entries = logs["minerid"].as_array().unwrap().iter();
+    let swept: Vec<_> = entries.filter(|entry| entry["event"] == "vctx-swept").collect();
+    let by = |sweep: &Value| json!(format!("pool by {}", sweep["txid"].as_str().unwrap()));
+    assert_eq!(swept.len(), 2, "{swept:#?}");
+    assert_eq!([&swept[0]["subject"], &swept[1]["subject"]], [&by(&sent), &by(&further)]);
     // The identity goes on.
     miner_info::mine_from(&node, &server, "pool");
     assert_eq!(miner_info::states(&node).len(), 1);
