@@ -135,6 +135,7 @@ impl IdentityRecord {
             Change::NoteReference(reference) => self.miner_info_mut()?.note_reference(*reference),
             Change::RollRevocationKey { from, number, announced, acknowledged } => {
                 self.miner_info_mut()?.roll(*from, *number, *announced, *acknowledged)?;
+                self.leave_document_key();
                 self.handed_out = false;
             }
             Change::BeginRevocation { from, key, message, revocation_key } => {
@@ -264,7 +265,7 @@ impl IdentityRecord {
         Ok(())
     }
 
-    /// Miner-info transactions of documents that the key until now has signed may still be referred to.
+    /// Miner-info transactions of documents that the current key has signed may still be referred to.
     fn leave_document_key(&mut self) {
         let current = self.current_key().number;
         if self.handed_out

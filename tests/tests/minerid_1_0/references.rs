@@ -8,7 +8,7 @@ use bsv_tests::{Node, Server, Site, Template, miner_info};
 use bsv_tx::{Script, Txid};
 use serde_json::json;
 
-use crate::scene::{assert_all_taken, miner_id, node};
+use crate::scene::{assert_all_taken, await_acknowledgement, miner_id, node};
 
 fn scene() -> (Node, Site, Server) {
     let node = node();
@@ -65,15 +65,21 @@ fn a_rotation_after_the_first_reference_changes_no_other() {
 
 #[test]
 fn a_rotation_before_the_first_reference_changes_none() {
-    let (node, site, server) = scene();
-    let key = miner_id(&server, "pool");
-    let txid = publish(&node, &server);
-    site.cli_ok(&["rotateminerid", "--name", "pool"]);
-    drop(server);
-    let server = site.server();
-    mine(&node, &server, txid, &key);
-    miner_info::mine_from(&node, &server, "pool");
-    assert_all_taken(&node);
+    let (node, site, mut server) = scene();
+    // A new revocation key changes nothing about the key that has signed the document.
+    for before in [&[][..], &["rotaterevocationkey"]] {
+        let key = miner_id(&server, "pool");
+        let txid = publish(&node, &server);
+        for command in before.iter().chain(&["rotateminerid"]) {
+            site.cli_ok(&[command, "--name", "pool"]);
+        }
+        drop(server);
+        server = site.server();
+        mine(&node, &server, txid, &key);
+        miner_info::mine_from(&node, &server, "pool");
+        await_acknowledgement(&site, "pool");
+        assert_all_taken(&node);
+    }
 }
 
 #[test]

@@ -128,7 +128,7 @@ struct Job {
     miner_id: String,
     payload: Payload,
     /// What was announced when it was made, and the keys that vouch for it.
-    announced: [Value; 3],
+    announced: [Value; 4],
     /// Whether a revocation since then has made it void.
     is_void: bool,
 }
@@ -176,8 +176,9 @@ fn is_closed(identity: &Value) -> bool {
 }
 
 /// What documents announce, and the keys that vouch for it.
-fn announced(identity: &Value) -> [Value; 3] {
-    ["announced", "prevMinerId", "prevRevocationKey"].map(|name| identity[name].clone())
+fn announced(identity: &Value) -> [Value; 4] {
+    let names = ["announced", "prevMinerId", "prevRevocationKey", "revocationKey"];
+    names.map(|name| identity[name].clone())
 }
 
 fn is_announced(identity: &Value, what: &str) -> bool {
