@@ -9,6 +9,7 @@ use super::Refused;
 use super::exposition::{Family, Histogram};
 use crate::http::Connections;
 use crate::pipeline::patterns;
+use crate::request_log::{METHODS, NO_ROUTE, place_of_method};
 use crate::surface::Surface;
 
 /// What a listener has answered, and what it holds. Threads that count at the same time do not get into each other's
@@ -34,17 +35,15 @@ struct Shard {
 
 /// As many as there are usually threads that answer requests.
 const SHARDS: usize = 8;
-/// What paths, methods and statuses are called that are none of those below: strangers can send any.
-const OTHER: &str = "other";
-const METHODS: [&str; 8] = ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", OTHER];
+/// The statuses that are told apart, and one name for all others.
 const STATUSES: [&str; 22] = [
     "200", "201", "202", "204", "400", "401", "403", "404", "405", "406", "408", "409", "410",
-    "413", "415", "422", "429", "500", "502", "503", "504", OTHER,
+    "413", "415", "422", "429", "500", "502", "503", "504", "other",
 ];
 
 impl ListenerCounts {
     pub(super) fn new(surface: Surface) -> Self {
-        let routes = patterns(surface).into_iter().chain([OTHER]).collect();
+        let routes = patterns(surface).into_iter().chain([NO_ROUTE]).collect();
         let refused = std::array::from_fn(|_| AtomicU64::new(0));
         let connections = Connections::new();
         Self { surface, routes, shards: Default::default(), refused, connections }
@@ -69,7 +68,7 @@ impl ListenerCounts {
     ) {
         let route = self.routes.iter().position(|route| Some(*route) == pattern);
         let route = route.unwrap_or(self.routes.len() - 1);
-        let cell = cell(route, place(&METHODS, method.as_str()), place(&STATUSES, status.as_str()));
+        let cell = cell(route, place_of_method(method), place_of_status(status));
         let shard = self.shards[shard_of_thread()].get_or_init(|| Shard::new(self.routes.len()));
         shard.answered[cell].fetch_add(1, Ordering::Relaxed);
         shard.durations[route].note(duration);
@@ -141,9 +140,9 @@ fn cell(route: usize, method: usize, status: usize) -> usize {
     (route * METHODS.len() + method) * STATUSES.len() + status
 }
 
-/// Where a name stands in a list, whose last stands for all that are missing.
-fn place(names: &[&str], name: &str) -> usize {
-    names.iter().position(|known| *known == name).unwrap_or(names.len() - 1)
+fn place_of_status(status: StatusCode) -> usize {
+    let place = STATUSES.iter().position(|known| *known == status.as_str());
+    place.unwrap_or(STATUSES.len() - 1)
 }
 
 /// The shard of the thread that runs.
