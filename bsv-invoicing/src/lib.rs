@@ -56,11 +56,14 @@ pub use model::transaction::{
 };
 pub use model::user::{MAX_NAME_LEN, MAX_USER_FIELD_LEN, User, UserDraft};
 pub use model::withdrawal::{Withdrawal, WithdrawalAmount, WithdrawalCost, WithdrawalRecord};
-pub use store::{OpenWalletStoreError, RedbWalletStore, WalletStore, WalletStoreError};
+pub use store::{
+    EventCounts, OpenWalletStoreError, RedbWalletStore, WalletStore, WalletStoreError,
+};
 pub use wallet::books::BooksCheck;
 pub use wallet::follow::Following;
 pub use wallet::outbound::OwnListeners;
 pub use wallet::pay::{PayDraft, PaymentPreview, faucet};
+pub use wallet::receive::NotTaken;
 pub use wallet::recover::{DEFAULT_LOOKAHEAD, Recovery, Walk};
 pub use wallet::refund::{RefundDraft, RefundPreview};
 pub use wallet::seed::WalletSeed;

@@ -18,6 +18,7 @@ use crate::signer::{Signer, SignerError};
 use crate::state::{Exposure, IdentityRecord, MinerInfoRecord, Protocol, Reference, Vctx};
 use crate::succession::Succession;
 use crate::template_cache::{TemplateCache, TemplateKey};
+use crate::usage::Usage;
 
 /// One miner identity, ready to sign. Nothing here does any I/O.
 ///
@@ -31,6 +32,7 @@ pub struct Identity {
     is_stale: AtomicBool,
     /// Whether older copies make no documents.
     refuses_if_stale: Arc<AtomicBool>,
+    usage: Usage,
 }
 
 /// What holds between two changes of an identity.
@@ -105,17 +107,18 @@ impl State {
         }
     }
 
-    fn common(&self, alias: &Alias) -> Result<&Common, Error> {
+    fn common(&self, alias: &Alias, usage: &Usage) -> Result<&Common, Error> {
         if let Some(common) = self.common.get() {
             return Ok(common);
         }
+        let previous_key = usage.counting(&*self.previous_key);
         let made = match &self.record.protocol {
             Protocol::Vctx(vctx) => {
                 let vctx = vctx_for_documents(alias, vctx)?;
-                common_document(&self.record, vctx, &*self.previous_key)?
+                common_document(&self.record, vctx, &previous_key)?
             }
             Protocol::MinerInfo(own) if own.is_closed => return Err(Error::Closed(alias.clone())),
-            Protocol::MinerInfo(own) => common_miner_info(&self.record, own, &*self.previous_key)?,
+            Protocol::MinerInfo(own) => common_miner_info(&self.record, own, &previous_key)?,
         };
         Ok(self.common.get_or_init(|| made))
     }
@@ -144,9 +147,10 @@ impl State {
         earlier.unwrap_or(current)
     }
 
-    fn sign(&self, document: &Document) -> Result<Script, Error> {
+    fn sign(&self, document: &Document, usage: &Usage) -> Result<Script, Error> {
         let json = document.to_json();
-        let signature = self.current_key.sign(&sha256(json.as_bytes()))?;
+        let key = usage.counting(&*self.current_key);
+        let signature = key.sign(&sha256(json.as_bytes()))?;
         Ok(output_script::signed(&json, &signature))
     }
 }
@@ -200,7 +204,13 @@ fn common_miner_info(
 impl Identity {
     pub(crate) fn new(alias: Alias, state: State, refuses_if_stale: Arc<AtomicBool>) -> Self {
         let is_stale = AtomicBool::new(false);
-        Self { alias, state: RwLock::new(state), is_stale, refuses_if_stale }
+        let usage = Usage::new();
+        Self { alias, state: RwLock::new(state), is_stale, refuses_if_stale, usage }
+    }
+
+    /// What it was used for since it was opened.
+    pub fn usage(&self) -> &Usage {
+        &self.usage
     }
 
     /// The alias.
@@ -230,7 +240,8 @@ impl Identity {
         if !state.record.blind_signing {
             return Err(Error::BlindSigningOff(self.alias.clone()));
         }
-        Ok((state.record.current_key().public_key, state.current_key.sign(digest)?))
+        let key = self.usage.counting(&*state.current_key);
+        Ok((state.record.current_key().public_key, key.sign(digest)?))
     }
 
     /// The locking script of an output, of zero satoshis, that carries the identity of the block at
@@ -285,12 +296,12 @@ impl Identity {
         self.hand_out(|state| {
             state.answers.get_or_make(&key, || {
                 let coinbase2 = Coinbase2::parse(coinbase2)?;
-                let Common::Document(common) = state.common(&self.alias)? else {
+                let Common::Document(common) = state.common(&self.alias, &self.usage)? else {
                     return Err(self.other_protocol("1.0"));
                 };
                 let extensions = Extensions::new(job_data, &coinbase2);
                 let document = Document { height, extensions, ..*common.clone() };
-                Ok(coinbase2.with_output(&state.sign(&document)?)?)
+                Ok(coinbase2.with_output(&state.sign(&document, &self.usage)?)?)
             })
         })
     }
@@ -313,11 +324,11 @@ impl Identity {
         let state = self.state();
         state.answers.get_or_make(&key, || {
             let coinbase2 = Coinbase2::parse(coinbase2)?;
-            let Common::MinerInfo(_) = state.common(&self.alias)? else {
+            let Common::MinerInfo(_) = state.common(&self.alias, &self.usage)? else {
                 return Err(self.other_protocol("0.2"));
             };
             let reference = CoinbaseReference::sign(
-                state.reference_key(&miner_info_txid).1,
+                &self.usage.counting(state.reference_key(&miner_info_txid).1),
                 miner_info_txid,
                 &coinbase2,
                 &job.previous_block,
@@ -408,9 +419,9 @@ impl Identity {
         check_height(height)?;
         self.check_may_sign()?;
         state.answers.get_or_make(&TemplateKey::Script { height, data_txid }, || {
-            let script = match (state.common(&self.alias)?, data_txid) {
+            let script = match (state.common(&self.alias, &self.usage)?, data_txid) {
                 (Common::Document(common), None) => {
-                    state.sign(&Document { height, ..*common.clone() })?
+                    state.sign(&Document { height, ..*common.clone() }, &self.usage)?
                 }
                 (Common::Document(_), Some(_)) => return Err(self.other_protocol("0.2")),
                 (Common::MinerInfo(common), data_txid) => {
@@ -421,7 +432,7 @@ impl Identity {
                         let data = data.ok_or_else(|| Error::NoData(self.alias.clone()))?;
                         document.data_refs = data.references(txid);
                     }
-                    document.sign(&*state.current_key)?.to_script()
+                    document.sign(&self.usage.counting(&*state.current_key))?.to_script()
                 }
             };
             Ok(script.into_bytes())
@@ -435,6 +446,7 @@ impl Identity {
     fn hand_out<T>(&self, make: impl FnOnce(&State) -> Result<T, Error>) -> Result<T, Error> {
         let state = self.state();
         let made = make(&state)?;
+        self.usage.note_document();
         if !state.was_handed_out.load(Ordering::Relaxed) {
             state.handed_out.store(true, Ordering::Relaxed);
             state.was_handed_out.store(true, Ordering::Relaxed);

@@ -68,6 +68,7 @@ mod succession;
 mod take_over;
 mod telling;
 mod template_cache;
+mod usage;
 mod vctx;
 mod vctx_sweep;
 mod verify;
@@ -104,6 +105,7 @@ pub use store::{
 };
 pub use succession::Succession;
 pub use take_over::import_miner_ids;
+pub use usage::Usage;
 pub use vctx::{VctxSetup, observe_vctxs, revoke_vctx, set_up_vctx};
 pub use vctx_sweep::{SweepProgress, VctxSweep, preview_vctx_sweep, sweep_vctx};
 pub use verify::{

@@ -52,6 +52,8 @@ pub struct Config {
     pub access: AccessConfig,
     /// Whether every request is logged.
     pub log_requests: bool,
+    /// Whether the wallet's balance is among the metrics.
+    pub tells_balance: bool,
     /// From one check of the stores that are too long to be checked at a start to the next.
     pub check_period: Duration,
 }
@@ -247,6 +249,7 @@ impl Config {
             allowed_hosts: settings.allowed_hosts.clone(),
             access,
             log_requests: settings.log.requests,
+            tells_balance: settings.metrics.balance,
             check_period: Duration::from_secs(u64::from(check_hours) * 3600),
         })
     }

@@ -12,7 +12,7 @@ use hyper::StatusCode;
 use serde::Serialize;
 use tokio::sync::Mutex;
 
-use crate::http::{Answer, Declared, Routes, answer};
+use crate::http::{Answer, Declared, answer};
 use crate::opening::{Failures, Stores};
 use crate::surface::Surface;
 
@@ -27,7 +27,6 @@ pub(crate) struct Health {
     node: Option<NodeRpc>,
     /// What was found last, and when. Held while somebody looks, so that others wait for that.
     readiness: Mutex<Option<(Instant, Readiness)>>,
-    routes: Routes<Route>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -104,18 +103,12 @@ impl Health {
             store_dirs: minerid_dir.chain(wallet_dir).collect(),
             node: node.clone().map(|node| node.with_turns(1).with_timeout(NODE_TIMEOUT)),
             readiness: Mutex::default(),
-            routes: Routes::new(ROUTES),
         }
     }
 
-    /// The patterns of its paths.
-    pub(crate) fn patterns() -> impl Iterator<Item = &'static str> {
-        ROUTES.iter().map(|(pattern, ..)| *pattern)
-    }
-
     /// Its routes.
-    pub(crate) fn routes(&self) -> &Routes<Route> {
-        &self.routes
+    pub(crate) fn declared() -> impl Iterator<Item = Declared<Route>> {
+        ROUTES.into_iter()
     }
 
     /// The node, which answers soon or not at all.

@@ -15,8 +15,8 @@ mod transport;
 mod write_timeout;
 
 pub use answer_body::{AnswerBody, BrokenOff};
-pub(crate) use body::{LargeBodies, collect, discard};
-pub(crate) use connections::AwaitedBody;
+pub(crate) use body::{BodyError, LargeBodies, collect, discard};
+pub(crate) use connections::{AwaitedBody, Connections};
 pub(crate) use guard::{check_navigation, check_origin, check_unsafe_get, is_navigation};
 pub(crate) use peers::Peers;
 pub(crate) use problem::Problem;

@@ -3,10 +3,12 @@ use std::sync::Arc;
 use bsv_store::DirLock;
 
 use crate::access::Access;
+use crate::common_routes::CommonRoutes;
 use crate::config::Config;
 use crate::control::{ControlApi, Managed};
 use crate::health::Health;
 use crate::http::{LargeBodies, Peers};
+use crate::metrics::Metrics;
 use crate::minerid::{ChainWatch, MinerIdApi};
 use crate::opening::{Create, Failures, Needs, OpenError, SERVER, Stores};
 use crate::payments::PaymentsApi;
@@ -22,6 +24,8 @@ pub struct Instance {
     pub(crate) control: ControlApi,
     pub(crate) access: Access,
     pub(crate) health: Arc<Health>,
+    pub(crate) common_routes: CommonRoutes,
+    pub(crate) metrics: Metrics,
     pub(crate) failures: Failures,
     pub(crate) large_bodies: LargeBodies,
     /// What strangers take.
@@ -58,6 +62,8 @@ impl Instance {
             MinerIdApi::new(ChainWatch::new(ids, node, settings.patience), nodes_alias)
         });
         Self {
+            metrics: Metrics::new(&config),
+            common_routes: CommonRoutes::new(),
             config,
             minerid,
             payments: wallet.clone().map(PaymentsApi::new),

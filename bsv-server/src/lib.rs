@@ -7,11 +7,13 @@
 
 mod access;
 mod backup;
+mod common_routes;
 pub mod config;
 pub mod control;
 mod health;
 pub mod http;
 mod instance;
+mod metrics;
 mod minerid;
 mod opening;
 mod payments;

@@ -9,11 +9,13 @@ use hyper::Request;
 use hyper::body::Body;
 use hyper::http::request::Parts;
 
-use crate::access::Caller;
+use crate::access::{Caller, Scope};
+use crate::common_routes::{self, CommonRoutes};
 use crate::control::{self, ControlApi};
-use crate::health::{self, Health};
+use crate::health;
 use crate::http::{self, Answer, LargeBodies, Matched, Missed, Received};
 use crate::instance::Instance;
+use crate::metrics::{self, Refused};
 use crate::minerid::{self, MinerIdApi};
 use crate::payments::{self, PaymentsApi};
 use crate::rejected::{Rejected, refuse};
@@ -25,11 +27,25 @@ const MAX_BODY_LEN: usize = 1 << 20;
 
 /// What a request asks for that there is, of a caller who may.
 enum Call<'a> {
-    Health(health::Route),
+    Health(Matched<'a, common_routes::Route>, health::Route),
+    Metrics(Matched<'a, common_routes::Route>),
     MinerId(&'a MinerIdApi, minerid::Call<'a>),
     Wallet(&'a WalletApi, Matched<'a, wallet::Route>),
     Payments(&'a PaymentsApi, Matched<'a, payments::Route>),
     Control(Matched<'a, control::Route>),
+}
+
+impl Call<'_> {
+    /// The pattern of its path.
+    fn pattern(&self) -> &'static str {
+        match self {
+            Self::Health(matched, _) | Self::Metrics(matched) => matched.pattern,
+            Self::MinerId(_, call) => call.pattern(),
+            Self::Wallet(_, matched) => matched.pattern,
+            Self::Payments(_, matched) => matched.pattern,
+            Self::Control(matched) => matched.pattern,
+        }
+    }
 }
 
 impl Instance {
@@ -47,24 +63,44 @@ impl Instance {
         if surface == Surface::MinerId {
             minerid::lower_case(&mut head.uri);
         }
+        let begun = Instant::now();
         let peer = match (surface, address) {
             (Surface::Payments, Some(address)) => self.payers.requester(address, &head.headers),
             _ => None,
         };
         let admitted = match peer {
-            Some(peer) => self.payers.admit(peer, Instant::now()).map_err(|wait| {
+            Some(peer) => self.payers.admit(peer, begun).map_err(|wait| {
                 // A front end has others' requests too.
                 let closes = address.map(|it| it.to_canonical()) == Some(peer);
                 Rejected::TooMany { wait, closes }
             }),
             None => Ok(()),
         };
-        match admitted.and_then(|()| self.admit(surface, &head)) {
-            Ok(call) => self.serve(surface, peer, call, &head, body).await,
+        let (pattern, answer) = match admitted.and_then(|()| self.admit(surface, &head)) {
+            Ok(call) => (Some(call.pattern()), self.serve(surface, peer, call, &head, body).await),
             Err(rejected) => {
                 http::discard(body);
-                rejected.into_answer(surface, &head)
+                let pattern = self.pattern(surface, head.uri.path());
+                (pattern, self.reject(surface, rejected, &head))
             }
+        };
+        if let Some(counts) = self.metrics.listener(surface) {
+            counts.note_answer(pattern, &head.method, answer.status(), begun.elapsed());
+        }
+        answer
+    }
+
+    /// Answers a request that is turned away.
+    fn reject(&self, surface: Surface, rejected: Rejected, head: &Parts) -> Answer {
+        if let Some(refused) = Refused::of(&rejected) {
+            self.note_refused(surface, refused);
+        }
+        rejected.into_answer(surface, head)
+    }
+
+    fn note_refused(&self, surface: Surface, refused: Refused) {
+        if let Some(counts) = self.metrics.listener(surface) {
+            counts.note_refused(refused);
         }
     }
 
@@ -80,8 +116,8 @@ impl Instance {
     fn admit<'a>(&'a self, surface: Surface, head: &'a Parts) -> Result<Call<'a>, Rejected> {
         self.check_browser(surface, head)?;
         let (path, method) = (head.uri.path(), &head.method);
-        match self.health.routes().find(path, method) {
-            Ok(matched) => return Ok(Call::Health(matched.route)),
+        match self.common_routes.find(surface, path, method) {
+            Ok(matched) => return self.admit_to_common(head, matched),
             Err(Missed::Path) => {}
             Err(missed) => return Err(missed.into()),
         }
@@ -103,6 +139,18 @@ impl Instance {
             }
             Surface::Control => self.admit_to_minerid(head, surface, Caller::Trusted),
         }
+    }
+
+    fn admit_to_common<'a>(
+        &'a self,
+        head: &'a Parts,
+        matched: Matched<'a, common_routes::Route>,
+    ) -> Result<Call<'a>, Rejected> {
+        if let common_routes::Route::Health(route) = matched.route {
+            return Ok(Call::Health(matched, route));
+        }
+        self.access.identify(&head.headers)?.require(Scope::MetricsRead, || None::<&str>)?;
+        Ok(Call::Metrics(matched))
     }
 
     fn admit_to_minerid<'a>(
@@ -170,6 +218,7 @@ impl Instance {
         let body = match http::collect(body, max_len, large, peer).await {
             Ok(body) => body,
             Err(error) => {
+                self.note_refused(surface, Refused::of_body(&error));
                 let reason = error.to_string();
                 return refuse(surface, error.status(), &reason, || reason.clone());
             }
@@ -177,10 +226,11 @@ impl Instance {
         let request = Received { head, body: &body.bytes };
         match call {
             // The rarer and longer ones are put on the heap: a future is moved about as a whole.
-            Call::Health(route) => Box::pin(self.health.answer(surface, route)).await,
+            Call::Health(_, route) => Box::pin(self.health.answer(surface, route)).await,
+            Call::Metrics(_) => Box::pin(metrics::answer(self, surface, &head.headers)).await,
             Call::MinerId(api, call) => {
                 let answered = api.answer(call, request).await;
-                answered.unwrap_or_else(|rejected| rejected.into_answer(surface, head))
+                answered.unwrap_or_else(|rejected| self.reject(surface, rejected, head))
             }
             Call::Wallet(api, matched) => api.answer(matched, request).await,
             Call::Payments(api, matched) => Box::pin(api.answer(matched, request)).await,
@@ -191,7 +241,7 @@ impl Instance {
     /// The pattern that a path fits, such as `/minerid/{alias}`: what can be told of a request without
     /// telling what stands in it.
     pub(crate) fn pattern(&self, surface: Surface, path: &str) -> Option<&'static str> {
-        if let Some(pattern) = self.health.routes().pattern(path) {
+        if let Some(pattern) = self.common_routes.pattern(surface, path) {
             return Some(pattern);
         }
         match surface {
@@ -212,7 +262,7 @@ impl Instance {
 
 /// The patterns of all paths that have an answer on a surface, such as `/minerid/{alias}`.
 pub fn patterns(surface: Surface) -> Vec<&'static str> {
-    let mut patterns: Vec<_> = Health::patterns().collect();
+    let mut patterns: Vec<_> = CommonRoutes::patterns(surface).collect();
     match surface {
         Surface::MinerId => patterns.extend(MinerIdApi::patterns()),
         Surface::Node => patterns.extend(MinerIdApi::node_patterns()),

@@ -21,8 +21,8 @@ pub(crate) async fn answer_and_log(
     }
     let begun = Instant::now();
     // Neither path nor query, which may hold what is not for the log.
-    let route = instance.pattern(surface, request.uri().path()).unwrap_or("none");
-    let method = known_method(request.method());
+    let route = instance.pattern(surface, request.uri().path()).unwrap_or(NO_ROUTE);
+    let method = METHODS[place_of_method(request.method())];
     let answer = instance.answer_peer(surface, address, request).await;
     tracing::info!(
         target: "bsv_server::requests",
@@ -36,8 +36,15 @@ pub(crate) async fn answer_and_log(
     answer
 }
 
-/// A method that may stand in the log: strangers can send any word.
-fn known_method(method: &Method) -> &'static str {
-    let known = ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"];
-    known.into_iter().find(|known| *known == method.as_str()).unwrap_or("other")
+/// What a path is called that there is not.
+pub(crate) const NO_ROUTE: &str = "none";
+
+/// The methods that are told apart, and one name for all others: strangers can send any word.
+pub(crate) const METHODS: [&str; 8] =
+    ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "other"];
+
+/// Where a method stands among [`METHODS`].
+pub(crate) fn place_of_method(method: &Method) -> usize {
+    let place = METHODS.iter().position(|known| *known == method.as_str());
+    place.unwrap_or(METHODS.len() - 1)
 }

@@ -17,8 +17,9 @@ use tracing_subscriber::EnvFilter;
 
 use crate::config::{Config, ConfigError, ConfigSources, TlsFiles};
 use crate::control::{self, Listening};
-use crate::http::{Limits, Listener, Tls, TlsError, serve, serve_stream};
+use crate::http::{Connections, Limits, Listener, Tls, TlsError, serve, serve_stream};
 use crate::instance::Instance;
+use crate::metrics::watch_node;
 use crate::opening::OpenError;
 use crate::request_log::answer_and_log;
 use crate::store_check::check_stores;
@@ -266,7 +267,7 @@ async fn keep_up_to_date(instance: &Instance) {
             );
         }
     };
-    tokio::join!(identities, wallet, check_stores(instance));
+    tokio::join!(identities, wallet, check_stores(instance), watch_node(instance));
 }
 
 /// Answers the requests that come over one connection of any kind, until it ends.
@@ -297,13 +298,16 @@ async fn serve_surface<L: Listener>(
         }
         _ => {}
     }
+    let counts = instance.metrics.listener(surface);
+    let connections =
+        counts.map_or_else(Connections::new, |counts| Arc::clone(counts.connections()));
     let answer =
         move |address, request| answer_and_log(Arc::clone(&instance), surface, address, request);
     let shutdown = async move {
         // Ends when the sender is dropped.
         let _ = stopped.changed().await;
     };
-    serve(listener, tls, limits, answer, shutdown).await;
+    serve(listener, tls, limits, connections, answer, shutdown).await;
 }
 
 /// How much of an answer waits in the system for its reader, in bytes. Of a larger buffer, a slow reader

@@ -1,4 +1,5 @@
 mod copy;
+mod counts;
 mod engine;
 mod error;
 mod free_space;
@@ -14,10 +15,12 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::time::Instant;
 
 use redb::{ReadTransaction, WriteTransaction};
 
 pub use self::copy::DatabaseCopy;
+pub use self::counts::StoreCounts;
 pub use self::engine::View;
 pub use self::error::{EngineError, StoreError};
 pub use self::free_space::check_writable;
@@ -50,6 +53,7 @@ pub struct Database {
     copying: Mutex<()>,
     /// Where the file is written to while it is copied.
     changes: Arc<Changes>,
+    counts: StoreCounts,
 }
 
 /// How often a copy follows what is written, before writers wait for it.
@@ -82,6 +86,7 @@ impl Database {
             damage: OnceLock::new(),
             copying: Mutex::default(),
             changes,
+            counts: StoreCounts::default(),
         })
     }
 
@@ -107,6 +112,15 @@ impl Database {
         &self,
         command: impl FnOnce(&WriteTransaction) -> Result<Result<T, R>, StoreError>,
     ) -> Result<Result<T, R>, StoreError> {
+        self.counts.note_commands(1);
+        self.write_batch(command)
+    }
+
+    /// The same for what stands for any number of commands, which the caller counts.
+    pub(crate) fn write_batch<T, R>(
+        &self,
+        command: impl FnOnce(&WriteTransaction) -> Result<Result<T, R>, StoreError>,
+    ) -> Result<Result<T, R>, StoreError> {
         check_free_space(self.dir(), self.options.free_space_reserve)?;
         self.leave_read_only();
         let write = || {
@@ -114,7 +128,10 @@ impl Database {
                 let transaction = engine.begin_write()?;
                 match command(&transaction)? {
                     Ok(value) => {
-                        commit(transaction)?;
+                        let begun = Instant::now();
+                        let committed = commit(transaction);
+                        self.counts.commits.note(begun.elapsed());
+                        committed?;
                         engine.forget_snapshot();
                         Ok(Ok(value))
                     }
@@ -193,7 +210,13 @@ impl Database {
         Ok(copying)
     }
 
-    fn file_len(&self) -> Result<u64, FileError> {
+    /// What the store has done since it was opened.
+    pub fn counts(&self) -> &StoreCounts {
+        &self.counts
+    }
+
+    /// The length of the file, in bytes.
+    pub fn file_len(&self) -> Result<u64, FileError> {
         Ok(self.metadata()?.len())
     }
 

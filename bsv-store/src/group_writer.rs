@@ -14,12 +14,14 @@ use crate::files::FileError;
 pub trait Tables: 'static {
     /// The opened tables.
     type Open<'t>;
+    /// What is told of a batch once it is on the disk.
+    type Told: Send;
 
     /// Opens them.
     fn open(transaction: &WriteTransaction) -> Result<Self::Open<'_>, StoreError>;
 
     /// Writes back what commands have changed in memory only.
-    fn close(tables: Self::Open<'_>) -> Result<(), StoreError>;
+    fn close(tables: Self::Open<'_>) -> Result<Self::Told, StoreError>;
 }
 
 /// Group commit: one thread takes queued commands, runs all that wait in one write transaction,
@@ -46,13 +48,17 @@ const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 impl<T: Tables> GroupWriter<T> {
-    /// Starts the thread that writes to `database`.
-    pub fn start(database: Arc<Database>) -> Result<Self, FileError> {
+    /// Starts the thread that writes to `database`. `committed` is told of each batch that is on the disk, before its
+    /// commands are answered.
+    pub fn start(
+        database: Arc<Database>,
+        committed: impl Fn(T::Told) + Send + 'static,
+    ) -> Result<Self, FileError> {
         let (queue, commands) = mpsc::channel(QUEUE_LEN);
         let dir = database.dir().to_owned();
         let thread = thread::Builder::new()
             .name("store writer".to_owned())
-            .spawn(move || write_batches::<T>(&database, commands))
+            .spawn(move || write_batches::<T>(&database, &committed, commands))
             .map_err(FileError::new("start a thread that writes to", &dir))?;
         Ok(Self { queue: Some(queue), thread: Some(thread) })
     }
@@ -161,14 +167,20 @@ where
 
 type Batch<T> = Vec<Box<dyn Queued<T>>>;
 
-fn write_batches<T: Tables>(database: &Database, mut commands: mpsc::Receiver<Box<dyn Queued<T>>>) {
+fn write_batches<T: Tables>(
+    database: &Database,
+    tell: &impl Fn(T::Told),
+    mut commands: mpsc::Receiver<Box<dyn Queued<T>>>,
+) {
     let mut failures = Failures::default();
     let mut batch = Vec::with_capacity(QUEUE_LEN);
     while commands.blocking_recv_many(&mut batch, QUEUE_LEN) > 0 {
         let committed = match failures.refusal() {
             Some(error) => Err(error),
             None => {
-                let committed = write(database, &mut batch);
+                database.counts().note_commands(batch.len());
+                let told = write(database, &mut batch);
+                let committed = told.map(|told| told.into_iter().for_each(tell));
                 failures.note(&committed);
                 committed
             }
@@ -202,9 +214,13 @@ enum NotCommitted {
     RunAgain,
 }
 
-fn write<T: Tables>(database: &Database, batch: &mut Batch<T>) -> Result<(), StoreError> {
+/// Answers what is told of the batch, if anything was written.
+fn write<T: Tables>(
+    database: &Database,
+    batch: &mut Batch<T>,
+) -> Result<Option<T::Told>, StoreError> {
     loop {
-        let written = database.write(|transaction| {
+        let written = database.write_batch(|transaction| {
             let mut tables = T::open(transaction)?;
             let mut has_written = false;
             for command in &mut *batch {
@@ -215,12 +231,14 @@ fn write<T: Tables>(database: &Database, batch: &mut Batch<T>) -> Result<(), Sto
                     Ran::StoreFailed(error) => return Err(error),
                 }
             }
-            T::close(tables)?;
-            Ok(if has_written { Ok(()) } else { Err(NotCommitted::NothingWritten) })
+            let told = T::close(tables)?;
+            Ok(if has_written { Ok(told) } else { Err(NotCommitted::NothingWritten) })
         })?;
-        // Each time at least one command fails that runs no more.
-        if !matches!(written, Err(NotCommitted::RunAgain)) {
-            return Ok(());
+        match written {
+            Ok(told) => return Ok(Some(told)),
+            Err(NotCommitted::NothingWritten) => return Ok(None),
+            // Each time at least one command fails that runs no more.
+            Err(NotCommitted::RunAgain) => {}
         }
     }
 }

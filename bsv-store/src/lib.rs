@@ -13,6 +13,7 @@
 mod archive;
 mod audit;
 mod database;
+mod durations;
 mod files;
 mod group_writer;
 mod keystore;
@@ -27,9 +28,10 @@ pub use audit::{
     verify_audit_log,
 };
 pub use database::{
-    Database, DatabaseCopy, DatabaseOptions, EngineError, Migration, Schema, StoreError, View,
-    check_writable,
+    Database, DatabaseCopy, DatabaseOptions, EngineError, Migration, Schema, StoreCounts,
+    StoreError, View, check_writable,
 };
+pub use durations::{DurationCounts, Durations};
 pub use files::{FileError, NewFile, create_private_dir, write_atomically};
 pub use group_writer::{GroupWriter, Tables};
 pub use keystore::{

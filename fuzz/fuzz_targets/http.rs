@@ -41,6 +41,7 @@ static SITE: LazyLock<(Service, TempDir)> = LazyLock::new(|| {
         allowed_hosts: Vec::new(),
         access: AccessConfig::default(),
         log_requests: false,
+        tells_balance: false,
     };
     import_recorded_home(&config, dir.path());
     (Service::open(config), dir)

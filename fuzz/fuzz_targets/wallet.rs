@@ -58,6 +58,7 @@ static SITE: LazyLock<(Service, TempDir)> = LazyLock::new(|| {
         allowed_hosts: Vec::new(),
         access: AccessConfig::default(),
         log_requests: false,
+        tells_balance: false,
     };
     (Service::open(config), dir)
 });

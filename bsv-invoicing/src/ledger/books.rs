@@ -1,3 +1,4 @@
+use crate::ledger::events::EventCode;
 use crate::ledger::figures::Figures;
 use crate::ledger::rows::{AllFigures, Rows, Rules};
 use crate::model::settlement::PaymentRules;
@@ -8,6 +9,8 @@ pub struct Books<R> {
     pub(super) rows: R,
     pub(super) figures: Figures,
     pub(super) rules: PaymentRules,
+    /// The events that the batch has told, in their order.
+    pub(super) told: Vec<EventCode>,
     /// As they are stored.
     stored_figures: Figures,
 }
@@ -17,7 +20,12 @@ impl<R: Rows> Books<R> {
     pub fn open(rows: R) -> Result<Self, R::Error> {
         let figures = rows.get::<AllFigures>(&())?.unwrap_or_default();
         let rules = rows.get::<Rules>(&())?.unwrap_or_default();
-        Ok(Self { rows, stored_figures: figures.clone(), figures, rules })
+        Ok(Self { rows, stored_figures: figures.clone(), figures, rules, told: Vec::new() })
+    }
+
+    /// The kinds of the events that the batch has told until now, in their order.
+    pub fn told(&self) -> &[EventCode] {
+        &self.told
     }
 
     /// Writes back what a batch has changed in memory only.

@@ -21,6 +21,7 @@ impl<R: Rows> Books<R> {
     ) -> Result<(), R::Error> {
         self.figures.last_event += 1;
         self.figures.last_event_at = at.as_micros();
+        self.told.push(code);
         self.rows.put::<Events>(self.figures.last_event, &EventRow { at, code, subject })
     }
 

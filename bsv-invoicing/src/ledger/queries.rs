@@ -175,6 +175,10 @@ queries! {
     GetHoldings => Holdings: |rows| {
         Ok(rows.get::<AllFigures>(&())?.unwrap_or_default().holdings)
     };
+    /// The number of the last event, or 0.
+    GetLastEvent => u64: |rows| {
+        Ok(rows.get::<AllFigures>(&())?.unwrap_or_default().last_event)
+    };
     /// The time of the last event, or the beginning of 1970.
     GetLastEventAt => Timestamp: |rows| {
         let figures = rows.get::<AllFigures>(&())?.unwrap_or_default();

@@ -7,15 +7,16 @@ use std::sync::Arc;
 
 use bsv_store::{
     AuditCheck, AuditEntry, Database, DatabaseCopy, DatabaseOptions, DirLock, FileError,
-    GroupWriter, StoreError, Tables, read_audit_log, verify_audit_log,
+    GroupWriter, StoreCounts, StoreError, Tables, read_audit_log, verify_audit_log,
 };
 use redb::WriteTransaction;
 use thiserror::Error;
 
 use self::migrations::SCHEMA;
 use self::rows::{RowsToRead, RowsToWrite};
+use crate::ledger::events::EventCode;
 use crate::ledger::{Books, Command, Query, Refusal};
-use crate::store::{WalletStore, WalletStoreError};
+use crate::store::{EventCounts, WalletStore, WalletStoreError};
 
 /// The wallet's store in a redb file, `wallet.redb` in a directory that is locked.
 ///
@@ -23,6 +24,7 @@ use crate::store::{WalletStore, WalletStoreError};
 pub struct RedbWalletStore {
     writer: GroupWriter<WalletTables>,
     database: Arc<Database>,
+    events: Arc<EventCounts>,
     /// Let go of last.
     _lock: Arc<DirLock>,
 }
@@ -51,8 +53,11 @@ impl RedbWalletStore {
         let lock = lock.into();
         let path = lock.dir().join(Self::FILE_NAME);
         let database = Arc::new(Database::open(&path, &SCHEMA, options)?);
-        let writer = GroupWriter::start(Arc::clone(&database))?;
-        Ok(Self { writer, database, _lock: lock })
+        let events = Arc::<EventCounts>::default();
+        let counted = Arc::clone(&events);
+        let committed = move |told: Vec<EventCode>| counted.note(&told);
+        let writer = GroupWriter::start(Arc::clone(&database), committed)?;
+        Ok(Self { writer, database, events, _lock: lock })
     }
 
     /// Compares a file that is too long for that when it is opened with its checksums: see
@@ -64,6 +69,21 @@ impl RedbWalletStore {
     /// What is wrong with the file, if that was found.
     pub fn damage(&self) -> Option<&StoreError> {
         self.database.damage()
+    }
+
+    /// The length of the file, in bytes.
+    pub fn file_len(&self) -> Result<u64, FileError> {
+        self.database.file_len()
+    }
+
+    /// What the store has done since it was opened.
+    pub fn counts(&self) -> &StoreCounts {
+        self.database.counts()
+    }
+
+    /// What events have told of since the store was opened.
+    pub fn event_counts(&self) -> &EventCounts {
+        &self.events
     }
 
     /// Copies the file, on a thread that may wait for that.
@@ -144,13 +164,16 @@ struct WalletTables;
 
 impl Tables for WalletTables {
     type Open<'t> = Books<RowsToWrite<'t>>;
+    type Told = Vec<EventCode>;
 
     fn open(transaction: &WriteTransaction) -> Result<Self::Open<'_>, StoreError> {
         Books::open(RowsToWrite::new(transaction)).map_err(store_error)
     }
 
-    fn close(books: Self::Open<'_>) -> Result<(), StoreError> {
-        books.close().map(drop).map_err(store_error)
+    fn close(books: Self::Open<'_>) -> Result<Vec<EventCode>, StoreError> {
+        let told = books.told().to_vec();
+        books.close().map_err(store_error)?;
+        Ok(told)
     }
 }
 

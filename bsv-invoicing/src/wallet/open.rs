@@ -11,7 +11,7 @@ use bsv_tx::Network;
 use tokio::sync::Semaphore;
 
 use crate::error::Error;
-use crate::ledger::queries::{GetAccounts, GetEvents, GetLastEventAt, GetOwner};
+use crate::ledger::queries::{GetAccounts, GetEvents, GetLastEvent, GetLastEventAt, GetOwner};
 use crate::ledger::{Adopt, GetRules, ReleaseAll, SetRules};
 use crate::model::clock::Clock;
 use crate::model::event::Event;
@@ -20,7 +20,7 @@ use crate::store::{RedbWalletStore, WalletStore};
 use crate::wallet::node::{Node, RECEIVING_TURNS};
 use crate::wallet::outbound::OwnListeners;
 use crate::wallet::pay::{Payee, PaymentsInProgress};
-use crate::wallet::receive::Broadcast;
+use crate::wallet::receive::{Broadcast, NotTaken};
 use crate::wallet::running::Running;
 use crate::wallet::seed::{WalletKeys, WalletSeed};
 use crate::wallet::settings::WalletSettings;
@@ -45,6 +45,7 @@ pub struct Wallet<S = RedbWalletStore> {
     pub(super) resuming: Semaphore,
     /// The payments that are being broadcast, by the numbers of their invoices.
     pub(super) broadcasts: Running<u64, Broadcast>,
+    pub(super) not_taken: NotTaken,
     /// The payments that are being made.
     pub(super) paying: PaymentsInProgress,
     /// What is watched.
@@ -114,6 +115,7 @@ impl<S: WalletStore> Wallet<S> {
             has_caught_up: AtomicBool::new(false),
             resuming: Semaphore::new(RECEIVING_TURNS),
             broadcasts: Running::default(),
+            not_taken: NotTaken::default(),
             paying: PaymentsInProgress::default(),
             watching: Watching::default(),
         })
@@ -146,6 +148,11 @@ impl<S: WalletStore> Wallet<S> {
     /// Up to `limit` events after the one of this number, in order.
     pub async fn events(&self, after: u64, limit: usize) -> Result<Vec<Event>, Error> {
         Ok(self.store.list(GetEvents(after, limit)).await?)
+    }
+
+    /// The number of the last event; 0 if there is none.
+    pub async fn last_event(&self) -> Result<u64, Error> {
+        Ok(self.store.get(GetLastEvent).await?)
     }
 
     /// The node, if there is one.

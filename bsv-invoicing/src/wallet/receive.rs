@@ -3,6 +3,7 @@
 pub(crate) mod ancestors;
 mod broadcast;
 mod check;
+mod counts;
 
 use std::sync::Arc;
 
@@ -10,6 +11,7 @@ use bsv_tx::{Transaction, Txid};
 use tokio::sync::watch;
 
 pub(crate) use self::broadcast::Broadcast;
+pub use self::counts::NotTaken;
 
 use self::broadcast::{Outcome, outcome_of};
 use crate::dpp::{Acknowledgement, Payment};
@@ -30,6 +32,15 @@ impl<S: WalletStore> Wallet<S> {
     ///
     /// What is begun goes on if the caller stops waiting.
     pub async fn receive(
+        self: &Arc<Self>,
+        id: &str,
+        payment: &Payment,
+    ) -> Result<Acknowledgement, Arc<Error>> {
+        let received = self.take(id, payment).await;
+        received.inspect_err(|error| self.not_taken.note(error))
+    }
+
+    async fn take(
         self: &Arc<Self>,
         id: &str,
         payment: &Payment,
@@ -60,6 +71,11 @@ impl<S: WalletStore> Wallet<S> {
         outcome_of(outcome).await?;
         self.check_paid(invoice.number, &txid).await?;
         Ok(acknowledgement)
+    }
+
+    /// How often payers were answered that their payment was not taken.
+    pub fn not_taken(&self) -> &NotTaken {
+        &self.not_taken
     }
 
     /// Fails unless an invoice is paid, now that the network shows this payment of it.

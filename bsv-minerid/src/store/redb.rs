@@ -1,9 +1,9 @@
 use std::path::Path;
 
 use bsv_store::{
-    AuditCheck, AuditEntry, Database, DatabaseCopy, DatabaseOptions, DirLock, KeyEvent, LockError,
-    Migration, Schema, StoreError, append_to_audit_log, create_audit_log, read_audit_log,
-    verify_audit_log,
+    AuditCheck, AuditEntry, Database, DatabaseCopy, DatabaseOptions, DirLock, FileError, KeyEvent,
+    LockError, Migration, Schema, StoreCounts, StoreError, append_to_audit_log, create_audit_log,
+    read_audit_log, verify_audit_log,
 };
 use redb::{ReadableTable, Table, TableDefinition, WriteTransaction};
 use thiserror::Error;
@@ -145,6 +145,16 @@ impl RedbIdentityStore {
     /// What is wrong with the file, if that was found.
     pub fn damage(&self) -> Option<&StoreError> {
         self.database.damage()
+    }
+
+    /// The length of the file, in bytes.
+    pub fn file_len(&self) -> Result<u64, FileError> {
+        self.database.file_len()
+    }
+
+    /// What the store has done since it was opened.
+    pub fn counts(&self) -> &StoreCounts {
+        self.database.counts()
     }
 
     /// Copies the file, and proves the copy.

@@ -19,17 +19,20 @@ pub enum Scope {
     MinerIdSign,
     /// Change what later documents of an identity hold: give it a new key, or data to refer to.
     MinerIdRotate,
+    /// Read metrics.
+    MetricsRead,
 }
 
 impl Scope {
     /// All there are.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::WalletRead,
         Self::WalletWrite,
         Self::WalletPay,
         Self::MinerIdRead,
         Self::MinerIdSign,
         Self::MinerIdRotate,
+        Self::MetricsRead,
     ];
 
     /// Its name, as in `minerid:sign`.
@@ -41,6 +44,7 @@ impl Scope {
             Self::MinerIdRead => "minerid:read",
             Self::MinerIdSign => "minerid:sign",
             Self::MinerIdRotate => "minerid:rotate",
+            Self::MetricsRead => "metrics:read",
         }
     }
 
@@ -61,8 +65,8 @@ pub struct Grant {
 /// Text that is not a scope.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "\"{0}\" is not a scope: use wallet:read, wallet:write, wallet:pay, minerid:read, minerid:sign \
-     or minerid:rotate, the last three also for one alias, such as minerid:sign:ALIAS"
+    "\"{0}\" is not a scope: use wallet:read, wallet:write, wallet:pay, metrics:read, minerid:read, \
+     minerid:sign or minerid:rotate, the last three also for one alias, such as minerid:sign:ALIAS"
 )]
 pub struct GrantParseError(String);
 
@@ -120,8 +124,8 @@ mod tests {
 
     #[test]
     fn scopes_read_as_they_are_written() {
-        for text in ["wallet:read", "wallet:write", "wallet:pay", "minerid:read", "minerid:sign:a"]
-        {
+        let scopes = Scope::ALL.map(Scope::name);
+        for text in scopes.into_iter().chain(["minerid:read:a", "minerid:sign:a"]) {
             assert_eq!(text.parse::<Grant>().unwrap().to_string(), text);
         }
         for text in [
@@ -131,6 +135,7 @@ mod tests {
             "wallet:reads",
             "wallet:read:",
             "wallet:read:a",
+            "metrics:read:a",
             "minerid:sign:",
             "minerid:sign:a/b",
             "minerid:sign:a:b",

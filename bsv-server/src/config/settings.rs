@@ -45,6 +45,7 @@ pub(super) struct Settings {
     pub(super) payments: PaymentsSettings,
     pub(super) auth: AuthSettings,
     pub(super) log: LogSettings,
+    pub(super) metrics: MetricsSettings,
     pub(super) stores: StoresSettings,
 }
 
@@ -70,6 +71,7 @@ impl Default for Settings {
             payments: PaymentsSettings::default(),
             auth: AuthSettings::default(),
             log: LogSettings::default(),
+            metrics: MetricsSettings::default(),
             stores: StoresSettings::default(),
         }
     }
@@ -263,6 +265,12 @@ pub(super) struct AuthSettings {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(super) struct LogSettings {
     pub(super) requests: bool,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct MetricsSettings {
+    pub(super) balance: bool,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]

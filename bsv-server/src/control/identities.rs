@@ -16,6 +16,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use self::describe::contact_json;
+pub(crate) use self::describe::{STATES, is_overdue, state};
 pub(super) use self::describe::{alarms, describe, describe_broken};
 use super::managed::{Managed, bad_request, parse};
 use crate::http::{Answer, Declared, Problem, Received, answer};

@@ -60,7 +60,8 @@ pub fn no_content() -> Answer {
     answer
 }
 
-pub(super) fn answer(
+/// Any answer.
+pub(crate) fn answer(
     status: StatusCode,
     content_type: &'static str,
     body: impl Into<Bytes>,

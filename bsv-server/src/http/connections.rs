@@ -13,9 +13,10 @@ use tokio::sync::Notify;
 /// The connections of a listener. When there are too many, one that waits for its peer makes room. So those
 /// who connect and say nothing, begin to send something, or do not read, keep nobody out.
 #[derive(Debug)]
-pub(super) struct Connections {
+pub(crate) struct Connections {
     started: Instant,
     open: Mutex<HashMap<u64, Connection>>,
+    refused: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -86,8 +87,24 @@ const GRACE: Duration = Duration::from_millis(250);
 const STALL_GRACE: Duration = Duration::from_secs(2);
 
 impl Connections {
-    pub(super) fn new() -> Arc<Self> {
-        Arc::new(Self { started: Instant::now(), open: Mutex::default() })
+    pub(crate) fn new() -> Arc<Self> {
+        let refused = AtomicU64::new(0);
+        Arc::new(Self { started: Instant::now(), open: Mutex::default(), refused })
+    }
+
+    /// How many are open.
+    pub(crate) fn count(&self) -> u64 {
+        self.open().len() as u64
+    }
+
+    /// How many were closed since their peers had too many.
+    pub(crate) fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
+    }
+
+    /// Counts one that is closed.
+    pub(super) fn note_refused(&self) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Adds a connection, which nobody else has numbered so.

@@ -16,6 +16,7 @@ pub(crate) struct Routes<R>(Router<Declared<R>>);
 
 /// A route that was found, and what stands in the path for the names in its pattern.
 pub(crate) struct Matched<'a, R> {
+    pub(crate) pattern: &'static str,
     pub(crate) route: R,
     pub(crate) params: Params<'a, 'a>,
 }
@@ -45,9 +46,9 @@ impl<R: Copy> Routes<R> {
         method: &Method,
     ) -> Result<Matched<'a, R>, Missed> {
         let matched = self.0.at(path).map_err(|_| Missed::Path)?;
-        let (_, methods, route) = *matched.value;
+        let (pattern, methods, route) = *matched.value;
         match methods.split(", ").any(|known| known == method.as_str()) {
-            true => Ok(Matched { route, params: matched.params }),
+            true => Ok(Matched { pattern, route, params: matched.params }),
             false => Err(Missed::Method(methods)),
         }
     }

@@ -139,11 +139,12 @@ where
 }
 
 /// Answers requests, which come over `tls` if it is given, until `shutdown` completes, then finishes those
-/// in flight. `handler` is told the address that a request comes from.
+/// in flight. Its connections are among `connections`. `handler` is told the address that a request comes from.
 pub(crate) async fn serve<L, H, F>(
     listener: L,
     tls: Option<Arc<Tls>>,
     limits: Limits,
+    connections: Arc<Connections>,
     handler: H,
     shutdown: impl Future<Output = ()>,
 ) where
@@ -152,7 +153,6 @@ pub(crate) async fn serve<L, H, F>(
     F: Future<Output = Answer> + Send + 'static,
 {
     let places = Arc::new(Semaphore::new(limits.connections as usize + ENDING));
-    let connections = Connections::new();
     let graceful = GracefulShutdown::new();
     tokio::pin!(shutdown);
     for number in 0.. {
@@ -173,7 +173,10 @@ pub(crate) async fn serve<L, H, F>(
             Some((peers, address)) => match peers.connect(address) {
                 Some(place) if tls.is_none() || peers.admit_handshake(address) => Some(place),
                 // Closed.
-                _ => continue,
+                _ => {
+                    connections.note_refused();
+                    continue;
+                }
             },
             None => None,
         };
@@ -183,7 +186,10 @@ pub(crate) async fn serve<L, H, F>(
             () = &mut shutdown => break,
         };
         // Closed: others do not wait behind it.
-        let Some(place) = place else { continue };
+        let Some(place) = place else {
+            connections.note_refused();
+            continue;
+        };
         let entry = connections.enter(number, peer);
         let handler = handler.clone();
         let activity = Arc::clone(&entry.activity);

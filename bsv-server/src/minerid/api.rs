@@ -72,6 +72,13 @@ pub(crate) struct Call<'a> {
     is_preview: bool,
 }
 
+impl Call<'_> {
+    /// The pattern of its path.
+    pub(crate) fn pattern(&self) -> &'static str {
+        self.matched.pattern
+    }
+}
+
 impl MinerIdApi {
     /// `nodes_alias` is the one that the node's listener answers for, if there is that listener.
     pub(crate) fn new(watch: ChainWatch, nodes_alias: Option<Alias>) -> Self {

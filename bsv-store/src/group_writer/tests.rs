@@ -1,5 +1,5 @@
 use std::path::Path;
-use std::sync::mpsc as blocking;
+use std::sync::{Mutex, mpsc as blocking};
 
 use redb::{Table, TableDefinition};
 use tokio::task::JoinSet;
@@ -28,6 +28,7 @@ struct OpenCounted<'t> {
 
 impl Tables for Counted {
     type Open<'t> = OpenCounted<'t>;
+    type Told = u64;
 
     fn open(transaction: &WriteTransaction) -> Result<OpenCounted<'_>, StoreError> {
         let numbers = transaction.open_table(NUMBERS)?;
@@ -35,9 +36,9 @@ impl Tables for Counted {
         Ok(OpenCounted { numbers, batches })
     }
 
-    fn close(mut tables: OpenCounted<'_>) -> Result<(), StoreError> {
+    fn close(mut tables: OpenCounted<'_>) -> Result<u64, StoreError> {
         tables.numbers.insert(BATCHES, tables.batches + 1)?;
-        Ok(())
+        Ok(tables.batches + 1)
     }
 }
 
@@ -82,6 +83,8 @@ struct HeldUp {
     database: Arc<Database>,
     writer: Arc<GroupWriter<Counted>>,
     commands: JoinSet<(u64, Outcome)>,
+    /// Of each batch that was committed, how many there had been with it.
+    told: Arc<Mutex<Vec<u64>>>,
     release: blocking::Sender<()>,
     dir: tempfile::TempDir,
 }
@@ -90,11 +93,16 @@ impl HeldUp {
     async fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let database = open(dir.path(), DatabaseOptions::default());
-        let writer = Arc::new(GroupWriter::start(Arc::clone(&database)).unwrap());
+        let told = Arc::<Mutex<Vec<u64>>>::default();
+        let committed = {
+            let told = Arc::clone(&told);
+            move |batches| told.lock().unwrap().push(batches)
+        };
+        let writer = Arc::new(GroupWriter::start(Arc::clone(&database), committed).unwrap());
         let (release, released) = blocking::channel::<()>();
         let (begin, begun) = oneshot::channel();
         let mut begin = Some(begin);
-        let mut held = Self { database, writer, commands: JoinSet::new(), release, dir };
+        let mut held = Self { database, writer, commands: JoinSet::new(), told, release, dir };
         held.queue(1, move |tables| {
             begin.take().expect("it runs once").send(()).unwrap();
             let _ = released.recv();
@@ -131,10 +139,16 @@ async fn commands_that_wait_share_a_commit() {
     for number in 2..=100 {
         held.queue(number, insert(number));
     }
+    let told = Arc::clone(&held.told);
     let (database, outcomes, _dir) = held.outcomes().await;
     assert!(outcomes.iter().all(|outcome| matches!(outcome, Ok(Ok(())))));
     assert_eq!(rows(&database), Vec::from_iter(1..=100));
     assert_eq!(batches(&database), 2);
+    assert_eq!(*told.lock().unwrap(), [1, 2]);
+    assert_eq!(
+        (database.counts().commands(), database.counts().commits.counts().count()),
+        (100, 2)
+    );
 }
 
 #[tokio::test]
@@ -153,9 +167,11 @@ async fn a_batch_of_refusals_only_is_not_committed() {
     let mut held = HeldUp::new().await;
     held.queue(2, |_| Ok(Err("refused")));
     held.queue(3, |_| Ok(Err("refused")));
+    let told = Arc::clone(&held.told);
     let (database, outcomes, _dir) = held.outcomes().await;
     assert!(matches!(&outcomes[1..], [Ok(Err("refused")), Ok(Err("refused"))]));
     assert_eq!(batches(&database), 1);
+    assert_eq!(*told.lock().unwrap(), [1]);
 }
 
 #[tokio::test]
@@ -167,9 +183,10 @@ async fn a_storage_error_undoes_the_batch_and_all_are_told() {
         Err(broken_disk())
     });
     held.queue(4, insert(4));
-    let writer = Arc::clone(&held.writer);
+    let (writer, told) = (Arc::clone(&held.writer), Arc::clone(&held.told));
     let (database, outcomes, _dir) = held.outcomes().await;
     assert!(matches!(outcomes[0], Ok(Ok(()))));
+    assert_eq!(*told.lock().unwrap(), [1]);
     for outcome in &outcomes[1..] {
         assert!(matches!(outcome, Err(error) if error.is_out_of_space()), "{outcome:?}");
     }
@@ -189,8 +206,9 @@ async fn check_that_they_fail_alone(fail: fn() -> Outcome, is_told: fn(&StoreErr
         });
     }
     held.queue(5, insert(5));
-    let writer = Arc::clone(&held.writer);
+    let (writer, told) = (Arc::clone(&held.writer), Arc::clone(&held.told));
     let (database, outcomes, _dir) = held.outcomes().await;
+    assert_eq!(*told.lock().unwrap(), [1, 2]);
     let [first, before, failed, failed_too, after] = &outcomes[..] else { panic!("five commands") };
     for done in [first, before, after] {
         assert!(matches!(done, Ok(Ok(()))), "{done:?}");
@@ -265,7 +283,7 @@ async fn nothing_is_written_below_the_reserve() {
     drop(open(dir.path(), DatabaseOptions::default()));
     let options = DatabaseOptions { free_space_reserve: u64::MAX, ..Default::default() };
     let database = open(dir.path(), options);
-    let writer = GroupWriter::<Counted>::start(Arc::clone(&database)).unwrap();
+    let writer = GroupWriter::<Counted>::start(Arc::clone(&database), drop).unwrap();
     for _ in 0..5 {
         let refused = writer.run(insert(1)).await;
         assert!(matches!(refused, Err(StoreError::NoSpace { .. })), "{refused:?}");
@@ -277,7 +295,7 @@ async fn nothing_is_written_below_the_reserve() {
 async fn a_disk_that_keeps_failing_is_left_alone_for_a_while() {
     let dir = tempfile::tempdir().unwrap();
     let database = open(dir.path(), DatabaseOptions::default());
-    let writer = GroupWriter::<Counted>::start(Arc::clone(&database)).unwrap();
+    let writer = GroupWriter::<Counted>::start(Arc::clone(&database), drop).unwrap();
     for _ in 0..2 {
         assert!(writer.run(|_| Err::<Result<(), ()>, _>(broken_disk())).await.is_err());
     }

@@ -27,8 +27,15 @@ struct Route {
     status: u16,
 }
 
-const SCOPES: [&str; 6] =
-    ["wallet:read", "wallet:write", "wallet:pay", "minerid:read", "minerid:sign", "minerid:rotate"];
+const SCOPES: [&str; 7] = [
+    "wallet:read",
+    "wallet:write",
+    "wallet:pay",
+    "minerid:read",
+    "minerid:sign",
+    "minerid:rotate",
+    "metrics:read",
+];
 const PAY: &str = r#"{"payToURL":"ftp://127.0.0.1/1"}"#;
 const MARK: &str = r#"{"state":"paid"}"#;
 
@@ -59,6 +66,7 @@ fn routes() -> Vec<Route> {
         ("POST", "/api/v1/outgoing/1/cancel", "{}", "wallet:pay", 404),
         ("POST", "/api/v1/withdrawals", "{}", "wallet:pay", 400),
         ("POST", "/api/v1/invoices/000000000000/refund", "{}", "wallet:pay", 404),
+        ("GET", "/metrics", "", "metrics:read", 200),
         ("GET", "/minerid/first", "", "minerid:read", 200),
         ("GET", "/minerid/%66irst", "", "minerid:read", 200),
         ("GET", "/opreturn/first/1000", "", "minerid:read", 200),
@@ -331,6 +339,25 @@ fn state(guarded: &Guarded, token: &str) -> Vec<String> {
     ["/minerid/first", "/opreturn/modern/7", "/api/v1/invoices", "/api/v1/users/1"]
         .map(|path| guarded.send("GET", path, "", Some(token)).body)
         .to_vec()
+}
+
+#[test]
+fn metrics_of_the_wallet_ask_for_their_scope_and_payers_get_none() {
+    let guarded = start();
+    let [reading, all_else] =
+        [&SCOPES[6..], &SCOPES[..6]].map(|scopes| format!("Bearer {}", guarded.token(scopes)));
+    let ask = |client: &Client, headers: &[(&str, &str)]| {
+        client.send("GET", "/metrics", headers, b"").status
+    };
+    let wallet = guarded.server.wallet();
+    assert_eq!(ask(wallet, &[]), 401);
+    assert_eq!(ask(wallet, &[("Authorization", &all_else)]), 403);
+    assert_eq!(ask(wallet, &[("Authorization", &reading)]), 200);
+    let payments = guarded.server.payments();
+    assert_eq!(ask(payments, &[]), 404);
+    assert_eq!(ask(payments, &[("Authorization", &reading)]), 404);
+    let balance = [("Authorization", reading.as_str())];
+    assert_eq!(wallet.send("GET", "/api/v1/balance", &balance, b"").status, 403);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bsv_tests::known_miners::of_node;
-use bsv_tests::{Node, Server, Site, Template, miner_info};
+use bsv_tests::{Metrics, Node, Server, Site, Template, miner_info};
 use serde_json::json;
 
 use crate::scene::{assert_all_taken, await_acknowledgement, identity, miner_id, node, state};
@@ -192,7 +192,17 @@ fn what_three_own_blocks_do_not_show_is_an_alarm() {
             thread::sleep(Duration::from_millis(50));
         }
     };
-    let is_alarmed = || site.cli(&["status"]).stdout.contains("no block was seen to show");
+    let is_alarmed = || {
+        let metrics = Metrics::of(server.minerid());
+        let alarm = metrics.value(r#"bsv_minerid_unseen_alarm{alias="old"}"#) == 1.0;
+        assert_eq!(
+            site.cli(&["status"]).stdout.contains("no block was seen to show"),
+            alarm,
+            "{}",
+            metrics.0
+        );
+        alarm
+    };
     // One that was found before the service has begun to look does not count.
     Template::of(&node, 1).mine(&node, &before[0]);
     for (number, coinbase2) in before[1..].iter().enumerate() {

@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bsv_tests::{Node, Server, Site, Template, miner_info};
+use bsv_tests::{Metrics, Node, Server, Site, Template, miner_info};
 use serde_json::json;
 
 use crate::scene::{await_acknowledgement, identity, node};
@@ -50,6 +50,8 @@ fn an_older_copy_is_found_out_and_changes_nothing() {
         let ready = server.get("/readyz");
         assert_eq!(ready.status, 503, "{command}: {}", ready.body);
         assert!(ready.body.contains(r#""staleAliases":["pool"]"#), "{}", ready.body);
+        let stale = r#"bsv_minerid_state{alias="pool",state="stale"}"#;
+        assert_eq!(Metrics::of(server.minerid()).value(stale), 1.0, "{command}");
         assert_eq!(server.get("/opreturn/pool/rotate").status, 409);
         for refused in ["rotateminerid", "rotaterevocationkey", "revokemineridcompletely"] {
             let done = copy.cli(&[refused, "--name", "pool"]);

@@ -8,6 +8,7 @@
 mod bare;
 mod client;
 mod http;
+mod metrics;
 mod minerid;
 mod payments;
 mod report;
@@ -37,6 +38,14 @@ enum Command {
         /// Makes only the comparisons whose names contain this
         #[arg(long, default_value = "", value_name = "TEXT")]
         only: String,
+    },
+    /// Metrics of the wallet, with few and with many invoices
+    Metrics {
+        #[command(flatten)]
+        rounds: Rounds,
+        /// How many invoices are many
+        #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(100_000..=100_000_000))]
+        invoices: u64,
     },
     /// The wallet, next to bare commits and bare hyper servers, with few and with many invoices
     Wallet {
@@ -94,6 +103,7 @@ fn seconds(text: &str) -> Result<f64, String> {
 fn main() {
     match Arguments::parse().command {
         Command::Bare { work, answer_len } => bare::run(work, answer_len),
+        Command::Metrics { rounds, invoices } => metrics::measure(rounds, invoices),
         Command::Minerid { rounds, only } => minerid::measure(&rounds, &only),
         Command::Payments { rounds, coins } => payments::measure(rounds, coins),
         Command::Strangers { siege } => strangers::measure(&siege),

@@ -11,14 +11,14 @@ use bsv_benches::median;
 use bsv_tests::{Client, Server};
 
 pub(crate) use self::commits::BareCommits;
-use self::fill::{Filled, fill};
+pub(crate) use self::fill::{Filled, fill};
 use crate::Rounds;
 use crate::bare::{BareServer, Work};
 use crate::client::{Load, Numbers, Request, load};
 use crate::report::{Bar, Report};
 
 /// How many invoices are few.
-const FEW: u64 = 1_000;
+pub(crate) const FEW: u64 = 1_000;
 const READERS: usize = 64;
 pub(crate) const CREATORS: usize = 64;
 const STARTS: usize = 5;

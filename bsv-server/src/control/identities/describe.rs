@@ -1,6 +1,6 @@
 use bsv_minerid::{
-    Announcement, BlockRef, Exposure, Identity, LeftVctx, MinerContact, MinerIds, MinerInfoRecord,
-    Protocol, Sighted, Sighting, Unseen, Vctx, VctxView,
+    Announcement, BlockRef, Exposure, Identity, IdentityRecord, LeftVctx, MinerContact, MinerIds,
+    MinerInfoRecord, Protocol, Sighted, Sighting, Unseen, Vctx, VctxView,
 };
 use serde_json::{Value, json};
 
@@ -35,6 +35,7 @@ pub(in crate::control) fn describe(identity: &Identity) -> Value {
         Protocol::Vctx(vctx) => description["vctx"] = vctx_json(vctx),
         Protocol::MinerInfo(miner_info) => {
             description["prevMinerId"] = json!(record.previous_key().public_key.to_string());
+            description["state"] = json!(state(&record));
             describe_miner_info(&mut description, miner_info);
         }
     }
@@ -50,7 +51,6 @@ fn describe_miner_info(description: &mut Value, record: &MinerInfoRecord) {
     description["firstMinerId"] = json!(record.first_miner_id.to_string());
     description["revocationKey"] = json!(record.revocation_key.current.to_string());
     description["prevRevocationKey"] = json!(record.revocation_key.previous.to_string());
-    description["state"] = json!(if record.is_closed { "closed" } else { "open" });
     let LeftVctx { outpoint, sweep } = &record.left_vctx;
     if outpoint.is_some() || sweep.is_some() {
         description["leftVctx"] = json!({
@@ -85,24 +85,59 @@ fn announcement(announcement: Announcement) -> &'static str {
     }
 }
 
-fn vctx_json(vctx: &Vctx) -> Value {
+/// The states that an identity can be in, of both generations.
+pub(crate) const STATES: [&str; 10] = [
+    "open",
+    "closed",
+    "none",
+    "awaitingFunds",
+    "broadcasting",
+    "notSeen",
+    "unspent",
+    "beingSpent",
+    "spent",
+    "revoked",
+];
+
+/// The state of an identity; of generation 0.2, that of its VCTx.
+pub(crate) fn state(record: &IdentityRecord) -> &'static str {
+    match &record.protocol {
+        Protocol::Vctx(vctx) => vctx_state(vctx),
+        Protocol::MinerInfo(record) if record.is_closed => "closed",
+        Protocol::MinerInfo(_) => "open",
+    }
+}
+
+fn vctx_state(vctx: &Vctx) -> &'static str {
     match vctx {
-        Vctx::None => json!({ "state": "none" }),
-        Vctx::AwaitingFunds => json!({ "state": "awaitingFunds" }),
+        Vctx::None => "none",
+        Vctx::AwaitingFunds => "awaitingFunds",
+        Vctx::Broadcasting(_) => "broadcasting",
+        Vctx::Recorded(_, VctxView { is_spent: true, .. }) => "spent",
+        Vctx::Recorded(_, VctxView { gone_since: Some(_), .. }) => "beingSpent",
+        Vctx::Recorded(_, VctxView { last_seen: Some(_), .. }) => "unspent",
+        Vctx::Recorded(..) => "notSeen",
+        Vctx::Revoking(..) => "revoked",
+    }
+}
+
+/// Whether blocks should have shown what an identity announces, and were not seen to.
+pub(crate) fn is_overdue(record: &IdentityRecord) -> bool {
+    record.sightings.unseen.as_ref().is_some_and(Unseen::is_overdue)
+}
+
+fn vctx_json(vctx: &Vctx) -> Value {
+    let state = vctx_state(vctx);
+    match vctx {
+        Vctx::None | Vctx::AwaitingFunds => json!({ "state": state }),
         Vctx::Broadcasting(transaction) => {
-            json!({ "state": "broadcasting", "txid": transaction.txid().to_string() })
+            json!({ "state": state, "txid": transaction.txid().to_string() })
         }
-        Vctx::Recorded(outpoint, view) => {
-            let state = match view {
-                VctxView { is_spent: true, .. } => "spent",
-                VctxView { gone_since: Some(_), .. } => "beingSpent",
-                VctxView { last_seen: Some(_), .. } => "unspent",
-                _ => "notSeen",
-            };
+        Vctx::Recorded(outpoint, _) => {
             json!({ "state": state, "outpoint": outpoint.to_string() })
         }
         Vctx::Revoking(outpoint, spending) => json!({
-            "state": "revoked",
+            "state": state,
             "outpoint": outpoint.to_string(),
             "txid": spending.as_ref().map(|spending| spending.txid().to_string()),
         }),
@@ -119,8 +154,8 @@ pub(in crate::control) fn alarms(identity: &Identity) -> Vec<&'static str> {
         Protocol::Vctx(vctx) => vctx_alarm(vctx),
         Protocol::MinerInfo(miner_info) => miner_info_alarm(miner_info),
     };
-    let is_overdue = record.sightings.unseen.is_some_and(|unseen| unseen.is_overdue());
-    let alarms = [identity.is_stale().then_some(stale), is_overdue.then_some(overdue), alarm];
+    let is_overdue = is_overdue(&record).then_some(overdue);
+    let alarms = [identity.is_stale().then_some(stale), is_overdue, alarm];
     alarms.into_iter().flatten().collect()
 }
 

@@ -1,0 +1,30 @@
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::error::Error;
+
+/// How often payers who sent a payment were answered that it was not taken, since the wallet was opened.
+#[derive(Debug, Default)]
+pub struct NotTaken {
+    refused: AtomicU64,
+    unknown: AtomicU64,
+    unavailable: AtomicU64,
+}
+
+impl NotTaken {
+    /// What the payers were told, by name, and how often.
+    pub fn all(&self) -> [(&'static str, u64); 3] {
+        [("refused", &self.refused), ("unknown", &self.unknown), ("unavailable", &self.unavailable)]
+            .map(|(name, count)| (name, count.load(Ordering::Relaxed)))
+    }
+
+    pub(super) fn note(&self, error: &Error) {
+        let count = match error {
+            // The network has shown them, of which events tell.
+            Error::Waiting | Error::Late | Error::Underpaid { .. } => return,
+            Error::OutcomeUnknown(_) => &self.unknown,
+            Error::NetworkAway(_) | Error::Store(_) => &self.unavailable,
+            _ => &self.refused,
+        };
+        count.fetch_add(1, Ordering::Relaxed);
+    }
+}

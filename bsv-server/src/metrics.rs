@@ -1,0 +1,113 @@
+//! `GET /metrics`: what monitoring systems read.
+//!
+//! Nothing is counted by reading rows. What happens is counted where it happens; all else is read where it lies at
+//! hand. No label holds what a stranger has sent.
+
+mod exposition;
+mod format;
+mod listener;
+mod minerid;
+mod node;
+mod process;
+mod refused;
+mod stores;
+mod wallet;
+
+use hyper::{HeaderMap, StatusCode};
+
+pub(crate) use self::listener::ListenerCounts;
+pub(crate) use self::node::watch_node;
+pub(crate) use self::refused::Refused;
+
+use self::exposition::Exposition;
+use self::format::Format;
+use self::node::SeenNode;
+use crate::config::Config;
+use crate::http::{Answer, answer};
+use crate::instance::Instance;
+use crate::surface::Surface;
+
+/// What is counted of an instance and not by its services.
+#[derive(Debug)]
+pub(crate) struct Metrics {
+    listeners: Vec<ListenerCounts>,
+    node: SeenNode,
+    tells_balance: bool,
+}
+
+impl Metrics {
+    pub(crate) fn new(config: &Config) -> Self {
+        let minerid = config.minerid.as_ref();
+        let node_listener = minerid.and_then(|minerid| minerid.node_listener.as_ref());
+        let wallet = config.wallet.as_ref();
+        let surfaces = [
+            minerid.map(|_| Surface::MinerId),
+            node_listener.map(|_| Surface::Node),
+            wallet.map(|_| Surface::Wallet),
+            wallet.map(|_| Surface::Payments),
+        ];
+        Self {
+            listeners: surfaces.into_iter().flatten().map(ListenerCounts::new).collect(),
+            node: SeenNode::default(),
+            tells_balance: config.tells_balance,
+        }
+    }
+
+    /// What a listener has answered. The control socket's owner is not counted.
+    pub(crate) fn listener(&self, surface: Surface) -> Option<&ListenerCounts> {
+        self.listeners.iter().find(|listener| listener.surface() == surface)
+    }
+
+    /// The listeners of the service that a surface belongs to.
+    fn listeners_of(&self, surface: Surface) -> impl Iterator<Item = &ListenerCounts> {
+        self.listeners.iter().filter(move |it| service(it.surface()) == service(surface))
+    }
+}
+
+/// The surface of the service that a surface belongs to.
+fn service(surface: Surface) -> Surface {
+    match surface {
+        Surface::MinerId | Surface::Node => Surface::MinerId,
+        Surface::Wallet | Surface::Payments => Surface::Wallet,
+        Surface::Control => Surface::Control,
+    }
+}
+
+/// Answers with the metrics of the process, and of the service that a surface belongs to.
+pub(crate) async fn answer(instance: &Instance, surface: Surface, headers: &HeaderMap) -> Answer {
+    let format = Format::asked_for(headers);
+    let mut exposition = Exposition::new(format);
+    let build = "The version of the program.";
+    let labels = [("version", env!("CARGO_PKG_VERSION"))];
+    exposition.gauge("bsv_build_info", build).add(&labels, 1);
+    write_http(&mut exposition, instance, surface);
+    stores::write(&mut exposition, instance, surface);
+    match surface {
+        Surface::Wallet => wallet::write(&mut exposition, instance).await,
+        _ => minerid::write(&mut exposition, instance),
+    }
+    node::write(&mut exposition, instance);
+    process::write(&mut exposition);
+    answer::answer(StatusCode::OK, format.content_type(), exposition.finish())
+}
+
+fn write_http(exposition: &mut Exposition, instance: &Instance, surface: Surface) {
+    let listeners = || instance.metrics.listeners_of(surface);
+    let help = "Requests that were answered.";
+    let mut answered = exposition.counter("bsv_http_requests_total", help);
+    listeners().for_each(|listener| listener.write_answered(&mut answered));
+    let help = "From the head of a request until the head of its answer was made.";
+    let mut durations = exposition.histogram("bsv_http_request_duration_seconds", help);
+    listeners().for_each(|listener| listener.write_durations(&mut durations));
+    let mut connections = exposition.gauge("bsv_http_connections", "Connections that are open.");
+    for listener in listeners() {
+        let labels = [("listener", listener.surface().name())];
+        connections.add(&labels, listener.connections().count());
+    }
+    let help = "Requests and connections that were turned away.";
+    let mut refused = exposition.counter("bsv_refused_requests_total", help);
+    for reason in Refused::ALL {
+        let count: u64 = listeners().map(|listener| listener.refused(reason)).sum();
+        refused.add(&[("reason", reason.name())], count);
+    }
+}

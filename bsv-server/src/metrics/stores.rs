@@ -1,0 +1,42 @@
+use bsv_store::StoreCounts;
+
+use super::exposition::Exposition;
+use crate::instance::Instance;
+use crate::surface::Surface;
+
+/// A store that could be opened.
+struct Opened<'a> {
+    counts: &'a StoreCounts,
+    file_len: Option<u64>,
+    is_damaged: bool,
+}
+
+/// Writes what the store of a service has done, and how it is.
+pub(super) fn write(exposition: &mut Exposition, instance: &Instance, surface: Surface) {
+    let opened = match surface {
+        Surface::Wallet => instance.wallet.as_ref().map(|api| {
+            let store = api.wallet().store();
+            let (file_len, damage) = (store.file_len().ok(), store.damage());
+            Opened { counts: store.counts(), file_len, is_damaged: damage.is_some() }
+        }),
+        _ => instance.minerid.as_ref().map(|api| {
+            let store = api.ids().store();
+            let (file_len, damage) = (store.file_len().ok(), store.damage());
+            Opened { counts: store.counts(), file_len, is_damaged: damage.is_some() }
+        }),
+    };
+    let labels = [("store", surface.name())];
+    let is_damaged = opened.as_ref().is_none_or(|opened| opened.is_damaged);
+    let help = "Whether the store could not be opened, or is found to be damaged.";
+    exposition.gauge("bsv_store_damaged", help).add(&labels, is_damaged);
+    let Some(Opened { counts, file_len, .. }) = opened else { return };
+    let help = "How long commits took.";
+    let commits = counts.commits.counts();
+    exposition.histogram("bsv_store_commit_duration_seconds", help).add(&[], &commits);
+    let help = "Commands that the store has run. Several share a commit.";
+    exposition.counter("bsv_store_commands_total", help).add(&[], counts.commands());
+    if let Some(len) = file_len {
+        let help = "Length of the store's file, in bytes.";
+        exposition.gauge("bsv_store_file_bytes", help).add(&labels, len);
+    }
+}

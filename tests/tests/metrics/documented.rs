@@ -1,0 +1,46 @@
+use std::collections::BTreeSet;
+use std::fs;
+
+use bsv_tests::build::workspace;
+use bsv_tests::{Metrics, Node, Site};
+use serde_json::json;
+
+/// The names of metrics in a document.
+fn named(document: &str) -> BTreeSet<String> {
+    let text = fs::read_to_string(workspace().join(document)).unwrap();
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').map(str::to_owned);
+    words.filter(|word| is_name(word)).collect()
+}
+
+fn is_name(word: &str) -> bool {
+    // Tokens look the same, and begin with a digit.
+    let own = word.strip_prefix("bsv_").is_some_and(|rest| rest.starts_with(char::is_alphabetic));
+    own && word.contains(char::is_alphabetic) || word.starts_with("process_")
+}
+
+/// What a server tells that has all there is.
+fn told() -> BTreeSet<String> {
+    let node = Node::start();
+    node.mine(1);
+    let mut site = Site::on(&node);
+    site.set("metrics", json!({"balance": true}));
+    let server = site.server();
+    let mut told = BTreeSet::new();
+    for listener in [server.wallet(), server.minerid()] {
+        crate::wait_for(listener, "bsv_node_reachable", 1.0);
+        told.extend(Metrics::of(listener).types().map(|(name, _)| name.to_owned()));
+    }
+    told
+}
+
+#[test]
+fn the_readme_lists_what_a_server_tells() {
+    let told = told();
+    assert_eq!(named("README.md"), told);
+    for guide in ["docs/shop.md", "docs/pool.md"] {
+        let named = named(guide);
+        assert!(!named.is_empty(), "{guide} names none");
+        let unknown: Vec<_> = named.difference(&told).collect();
+        assert!(unknown.is_empty(), "{guide}: {unknown:?}");
+    }
+}
