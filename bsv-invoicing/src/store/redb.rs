@@ -1,3 +1,4 @@
+mod events;
 mod kinds;
 mod migrations;
 mod rows;

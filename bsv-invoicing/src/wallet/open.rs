@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use bsv_network::NodeRpc;
 use bsv_store::{KeyEvent, Keystore};
-use bsv_tx::Network;
+use bsv_tx::{KeyError, Network};
 use tokio::sync::Semaphore;
 
 use crate::error::Error;
 use crate::ledger::queries::{GetAccounts, GetEvents, GetLastEventAt, GetOwner};
-use crate::ledger::{Adopt, GetRules, ReleaseAll, SetRules};
+use crate::ledger::{Adopt, GetLogName, GetRules, NameLog, ReleaseAll, SetRules};
 use crate::model::clock::Clock;
-use crate::model::event::Event;
+use crate::model::event::{Event, LogName};
 use crate::model::time::Timestamp;
 use crate::store::{RedbWalletStore, WalletStore};
 use crate::wallet::node::{Node, RECEIVING_TURNS};
@@ -31,6 +31,8 @@ use crate::wallet::watch::Watching;
 /// A change is on the disk when it is acknowledged. Reading goes on while changes wait for the disk.
 pub struct Wallet<S = RedbWalletStore> {
     pub(crate) store: S,
+    /// The name of the log of events.
+    pub(super) log: LogName,
     pub(super) keystore: Arc<Keystore>,
     pub(crate) keys: Arc<WalletKeys>,
     pub(crate) settings: WalletSettings,
@@ -95,6 +97,14 @@ impl<S: WalletStore> Wallet<S> {
         // Whoever reserved coins, and recorded nothing, is gone: one process has the store.
         store.execute(ReleaseAll).await?;
         let keys = keys.with_accounts(store.list(GetAccounts).await?)?;
+        let log = match store.get(GetLogName).await? {
+            Some(log) => log,
+            None => {
+                let log = LogName::random().map_err(KeyError::NoRandomness)?;
+                store.execute(NameLog(log)).await?;
+                log
+            }
+        };
         let last_event_at = store.get(GetLastEventAt).await?;
         if last_event_at > Timestamp::of_system().after(Duration::from_secs(60)) {
             tracing::warn!(
@@ -104,6 +114,7 @@ impl<S: WalletStore> Wallet<S> {
         }
         Ok(Self {
             store,
+            log,
             keystore,
             keys: Arc::new(keys),
             payee: Payee::new(settings.own_listeners.clone()),
@@ -146,6 +157,11 @@ impl<S: WalletStore> Wallet<S> {
     /// Up to `limit` events after the one of this number, in order.
     pub async fn events(&self, after: u64, limit: usize) -> Result<Vec<Event>, Error> {
         Ok(self.store.list(GetEvents(after, limit)).await?)
+    }
+
+    /// The name of the log of events.
+    pub fn event_log(&self) -> LogName {
+        self.log
     }
 
     /// The node, if there is one.
