@@ -35,8 +35,8 @@ pub use error::Error;
 pub use model::clock::ClockDoubt;
 pub use model::coin::{Chain, Change, Coin, KeyPath, Selection, Spending, Trust};
 pub use model::event::{
-    Event, EventData, EventInvoice, EventKind, EventOutgoing, EventPayment, LogName,
-    LogNameParseError, MinedIn,
+    Event, EventData, EventFilter, EventFilterParseError, EventInvoice, EventKind, EventOutgoing,
+    EventPage, EventPayment, EventQuery, LogName, LogNameParseError, MAX_EVENTS_LOOKED_AT, MinedIn,
 };
 pub use model::fields::{BodyError, FieldErrors};
 pub use model::holdings::{Holding, Holdings};

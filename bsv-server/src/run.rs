@@ -211,6 +211,7 @@ pub async fn run(config: Config, shutdown: impl Future<Output = ()>) -> Result<(
 
     let served = async {
         shutdown.await;
+        instance.stop_waiting();
         drop(stop);
         while listeners.join_next().await.is_some() {}
     };
@@ -291,6 +292,8 @@ async fn serve_surface<L: Listener>(
     match (surface, &instance.config.wallet) {
         // The command line may wait for its user between two requests.
         (Surface::Control, _) => limits.head_timeout = Duration::from_secs(24 * 60 * 60),
+        // Who waits for events takes no place of those who ask for something else.
+        (Surface::Wallet, Some(wallet)) => limits.connections += 2 * wallet.streams,
         (Surface::Payments, Some(wallet)) => {
             limits.connections = wallet.payments.connections;
             limits.peers = Some(Arc::clone(&instance.payers));

@@ -1,6 +1,8 @@
 //! The routes of the wallet specification, and what keeps the wallet up to date.
 
 mod api;
+mod event_places;
+mod events;
 mod export;
 mod headers;
 mod leaving;

@@ -14,12 +14,14 @@ use crate::files::FileError;
 pub trait Tables: 'static {
     /// The opened tables.
     type Open<'t>;
+    /// What is told of a batch once it is on the disk.
+    type Told;
 
     /// Opens them.
     fn open(transaction: &WriteTransaction) -> Result<Self::Open<'_>, StoreError>;
 
     /// Writes back what commands have changed in memory only.
-    fn close(tables: Self::Open<'_>) -> Result<(), StoreError>;
+    fn close(tables: Self::Open<'_>) -> Result<Self::Told, StoreError>;
 }
 
 /// Group commit: one thread takes queued commands, runs all that wait in one write transaction,
@@ -46,13 +48,17 @@ const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 impl<T: Tables> GroupWriter<T> {
-    /// Starts the thread that writes to `database`.
-    pub fn start(database: Arc<Database>) -> Result<Self, FileError> {
+    /// Starts the thread that writes to `database`. `tell` is called after each batch that has reached the disk, on
+    /// that thread, when its callers have been answered: it must not wait.
+    pub fn start(
+        database: Arc<Database>,
+        tell: impl FnMut(T::Told) + Send + 'static,
+    ) -> Result<Self, FileError> {
         let (queue, commands) = mpsc::channel(QUEUE_LEN);
         let dir = database.dir().to_owned();
         let thread = thread::Builder::new()
             .name("store writer".to_owned())
-            .spawn(move || write_batches::<T>(&database, commands))
+            .spawn(move || write_batches::<T>(&database, commands, tell))
             .map_err(FileError::new("start a thread that writes to", &dir))?;
         Ok(Self { queue: Some(queue), thread: Some(thread) })
     }
@@ -161,7 +167,11 @@ where
 
 type Batch<T> = Vec<Box<dyn Queued<T>>>;
 
-fn write_batches<T: Tables>(database: &Database, mut commands: mpsc::Receiver<Box<dyn Queued<T>>>) {
+fn write_batches<T: Tables>(
+    database: &Database,
+    mut commands: mpsc::Receiver<Box<dyn Queued<T>>>,
+    mut tell: impl FnMut(T::Told),
+) {
     let mut failures = Failures::default();
     let mut batch = Vec::with_capacity(QUEUE_LEN);
     while commands.blocking_recv_many(&mut batch, QUEUE_LEN) > 0 {
@@ -174,8 +184,12 @@ fn write_batches<T: Tables>(database: &Database, mut commands: mpsc::Receiver<Bo
             }
         };
         let was_alone = batch.len() == 1;
+        let outcome = committed.as_ref().map(drop).map_err(Clone::clone);
         for command in batch.drain(..) {
-            command.answer(committed.clone());
+            command.answer(outcome.clone());
+        }
+        if let Ok(Some(told)) = committed {
+            tell(told);
         }
         if was_alone {
             look_out(&commands);
@@ -202,7 +216,11 @@ enum NotCommitted {
     RunAgain,
 }
 
-fn write<T: Tables>(database: &Database, batch: &mut Batch<T>) -> Result<(), StoreError> {
+/// Answers what is told of the batch, if it has written something.
+fn write<T: Tables>(
+    database: &Database,
+    batch: &mut Batch<T>,
+) -> Result<Option<T::Told>, StoreError> {
     loop {
         let written = database.write(|transaction| {
             let mut tables = T::open(transaction)?;
@@ -215,12 +233,14 @@ fn write<T: Tables>(database: &Database, batch: &mut Batch<T>) -> Result<(), Sto
                     Ran::StoreFailed(error) => return Err(error),
                 }
             }
-            T::close(tables)?;
-            Ok(if has_written { Ok(()) } else { Err(NotCommitted::NothingWritten) })
+            let told = T::close(tables)?;
+            Ok(if has_written { Ok(told) } else { Err(NotCommitted::NothingWritten) })
         })?;
-        // Each time at least one command fails that runs no more.
-        if !matches!(written, Err(NotCommitted::RunAgain)) {
-            return Ok(());
+        match written {
+            Ok(told) => return Ok(Some(told)),
+            Err(NotCommitted::NothingWritten) => return Ok(None),
+            // Each time at least one command fails that runs no more.
+            Err(NotCommitted::RunAgain) => {}
         }
     }
 }
@@ -233,9 +253,9 @@ struct Failures {
 }
 
 impl Failures {
-    fn note(&mut self, committed: &Result<(), StoreError>) {
+    fn note<V>(&mut self, committed: &Result<V, StoreError>) {
         match committed {
-            Ok(()) => *self = Self::default(),
+            Ok(_) => *self = Self::default(),
             Err(
                 error @ (StoreError::Engine(_) | StoreError::Commit(_) | StoreError::Open { .. }),
             ) => {

@@ -20,6 +20,11 @@ impl<R: Rows> Books<R> {
         Ok(Self { rows, stored_figures: figures.clone(), figures, rules })
     }
 
+    /// The number of the last event, also of this batch.
+    pub fn last_event(&self) -> u64 {
+        self.figures.last_event
+    }
+
     /// Writes back what a batch has changed in memory only.
     pub fn close(mut self) -> Result<R, R::Error> {
         if self.figures != self.stored_figures {

@@ -1,9 +1,13 @@
 //! What has happened in the wallet, as the log of events tells it.
 
 mod data;
+mod filter;
 mod kind;
 mod log;
+mod page;
 
 pub use self::data::{Event, EventData, EventInvoice, EventOutgoing, EventPayment, MinedIn};
+pub use self::filter::{EventFilter, EventFilterParseError};
 pub use self::kind::EventKind;
 pub use self::log::{LogName, LogNameParseError};
+pub use self::page::{EventPage, EventQuery, MAX_EVENTS_LOOKED_AT};

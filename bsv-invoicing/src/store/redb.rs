@@ -12,9 +12,11 @@ use bsv_store::{
 };
 use redb::WriteTransaction;
 use thiserror::Error;
+use tokio::sync::watch;
 
 use self::migrations::SCHEMA;
 use self::rows::{RowsToRead, RowsToWrite};
+use crate::ledger::queries::GetFigures;
 use crate::ledger::{Books, Command, Query, Refusal};
 use crate::store::{WalletStore, WalletStoreError};
 
@@ -23,6 +25,7 @@ use crate::store::{WalletStore, WalletStoreError};
 /// Changes that wait at the same time share a commit.
 pub struct RedbWalletStore {
     writer: GroupWriter<WalletTables>,
+    last_event: watch::Receiver<u64>,
     database: Arc<Database>,
     /// Let go of last.
     _lock: Arc<DirLock>,
@@ -52,8 +55,13 @@ impl RedbWalletStore {
         let lock = lock.into();
         let path = lock.dir().join(Self::FILE_NAME);
         let database = Arc::new(Database::open(&path, &SCHEMA, options)?);
-        let writer = GroupWriter::start(Arc::clone(&database))?;
-        Ok(Self { writer, database, _lock: lock })
+        let figures = database.view(|rows: &RowsToRead| Ok(GetFigures.run(rows)))?;
+        let last_event = figures.map_err(store_error)?.last_event;
+        let (sender, last_event) = watch::channel(last_event);
+        let writer = GroupWriter::start(Arc::clone(&database), move |number| {
+            sender.send_if_modified(|last| std::mem::replace(last, number) != number);
+        })?;
+        Ok(Self { writer, last_event, database, _lock: lock })
     }
 
     /// Compares a file that is too long for that when it is opened with its checksums: see
@@ -112,6 +120,10 @@ impl WalletStore for RedbWalletStore {
         .await
     }
 
+    fn last_event(&self) -> watch::Receiver<u64> {
+        self.last_event.clone()
+    }
+
     async fn audit_log(
         &self,
         after: u64,
@@ -145,13 +157,17 @@ struct WalletTables;
 
 impl Tables for WalletTables {
     type Open<'t> = Books<RowsToWrite<'t>>;
+    /// The number of the last event.
+    type Told = u64;
 
     fn open(transaction: &WriteTransaction) -> Result<Self::Open<'_>, StoreError> {
         Books::open(RowsToWrite::new(transaction)).map_err(store_error)
     }
 
-    fn close(books: Self::Open<'_>) -> Result<(), StoreError> {
-        books.close().map(drop).map_err(store_error)
+    fn close(books: Self::Open<'_>) -> Result<u64, StoreError> {
+        let last_event = books.last_event();
+        books.close().map_err(store_error)?;
+        Ok(last_event)
     }
 }
 

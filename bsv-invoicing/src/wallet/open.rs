@@ -11,10 +11,10 @@ use bsv_tx::{KeyError, Network};
 use tokio::sync::Semaphore;
 
 use crate::error::Error;
-use crate::ledger::queries::{GetAccounts, GetEvents, GetLastEventAt, GetOwner};
+use crate::ledger::queries::{GetAccounts, GetLastEventAt, GetOwner};
 use crate::ledger::{Adopt, GetLogName, GetRules, NameLog, ReleaseAll, SetRules};
 use crate::model::clock::Clock;
-use crate::model::event::{Event, LogName};
+use crate::model::event::LogName;
 use crate::model::time::Timestamp;
 use crate::store::{RedbWalletStore, WalletStore};
 use crate::wallet::node::{Node, RECEIVING_TURNS};
@@ -152,16 +152,6 @@ impl<S: WalletStore> Wallet<S> {
     /// Whether there is a node.
     pub fn has_node(&self) -> bool {
         self.node.is_some()
-    }
-
-    /// Up to `limit` events after the one of this number, in order.
-    pub async fn events(&self, after: u64, limit: usize) -> Result<Vec<Event>, Error> {
-        Ok(self.store.list(GetEvents(after, limit)).await?)
-    }
-
-    /// The name of the log of events.
-    pub fn event_log(&self) -> LogName {
-        self.log
     }
 
     /// The node, if there is one.

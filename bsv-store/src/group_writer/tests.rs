@@ -28,6 +28,7 @@ struct OpenCounted<'t> {
 
 impl Tables for Counted {
     type Open<'t> = OpenCounted<'t>;
+    type Told = u64;
 
     fn open(transaction: &WriteTransaction) -> Result<OpenCounted<'_>, StoreError> {
         let numbers = transaction.open_table(NUMBERS)?;
@@ -35,9 +36,9 @@ impl Tables for Counted {
         Ok(OpenCounted { numbers, batches })
     }
 
-    fn close(mut tables: OpenCounted<'_>) -> Result<(), StoreError> {
+    fn close(mut tables: OpenCounted<'_>) -> Result<u64, StoreError> {
         tables.numbers.insert(BATCHES, tables.batches + 1)?;
-        Ok(())
+        Ok(tables.batches + 1)
     }
 }
 
@@ -90,7 +91,7 @@ impl HeldUp {
     async fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let database = open(dir.path(), DatabaseOptions::default());
-        let writer = Arc::new(GroupWriter::start(Arc::clone(&database)).unwrap());
+        let writer = Arc::new(GroupWriter::start(Arc::clone(&database), |_| ()).unwrap());
         let (release, released) = blocking::channel::<()>();
         let (begin, begun) = oneshot::channel();
         let mut begin = Some(begin);
@@ -156,6 +157,22 @@ async fn a_batch_of_refusals_only_is_not_committed() {
     let (database, outcomes, _dir) = held.outcomes().await;
     assert!(matches!(&outcomes[1..], [Ok(Err("refused")), Ok(Err("refused"))]));
     assert_eq!(batches(&database), 1);
+}
+
+#[tokio::test]
+async fn each_batch_that_has_reached_the_disk_is_told_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let database = open(dir.path(), DatabaseOptions::default());
+    let (sender, told) = blocking::channel();
+    let tell = move |batches| sender.send(batches).unwrap();
+    let writer = GroupWriter::<Counted>::start(database, tell).unwrap();
+    assert!(matches!(writer.run(insert(1)).await, Ok(Ok(()))));
+    assert!(matches!(writer.run(|_| Ok::<Result<(), _>, _>(Err("no"))).await, Ok(Err("no"))));
+    let failed = writer.run(|_| Err::<Result<(), ()>, _>(broken_disk())).await;
+    assert!(failed.is_err());
+    assert!(matches!(writer.run(insert(2)).await, Ok(Ok(()))));
+    drop(writer);
+    assert_eq!(Vec::from_iter(told), [1, 2]);
 }
 
 #[tokio::test]
