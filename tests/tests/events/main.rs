@@ -2,8 +2,10 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod command_line;
 mod pull;
 mod restored;
+mod stream;
 
 use bsv_tests::{Client, Reply, Server, Site};
 use serde_json::{Value, json};
