@@ -24,6 +24,15 @@ pub enum Error {
     /// There is no such invoice, or it is deleted.
     #[error("there is no invoice {0}")]
     UnknownInvoice(String),
+    /// Events are asked for after one that there is not: the log is shorter than it was, as after a backup was
+    /// restored.
+    #[error("there is no event {after}: the last one is {last}, as after a backup was restored")]
+    CursorAhead {
+        /// The number of the event after which they are asked for.
+        after: u64,
+        /// The number of the last event.
+        last: u64,
+    },
     /// There is no such user.
     #[error("there is no user {0}")]
     UnknownUser(u64),

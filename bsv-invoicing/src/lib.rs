@@ -34,7 +34,10 @@ mod wallet;
 pub use error::Error;
 pub use model::clock::ClockDoubt;
 pub use model::coin::{Chain, Change, Coin, KeyPath, Selection, Spending, Trust};
-pub use model::event::{Event, EventKind};
+pub use model::event::{
+    Event, EventData, EventFilter, EventFilterParseError, EventInvoice, EventKind, EventOutgoing,
+    EventPage, EventPayment, EventQuery, LogName, LogNameParseError, MAX_EVENTS_LOOKED_AT, MinedIn,
+};
 pub use model::fields::{BodyError, FieldErrors};
 pub use model::holdings::{Holding, Holdings};
 pub use model::idempotency::{BadIdempotencyKey, IDEMPOTENCY_PERIOD, IdempotencyKey, MAX_KEY_LEN};

@@ -6,6 +6,7 @@ mod catch_up;
 mod channel;
 mod consolidate;
 mod destination;
+mod events;
 pub(crate) mod follow;
 mod invoices;
 mod movements;

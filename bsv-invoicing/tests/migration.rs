@@ -17,10 +17,10 @@ use bsv_invoicing::ledger::{
     ForgetBlock, GetRescan, GetWatchBacklog, Refusal, See, Sweep, WatchBacklogged,
 };
 use bsv_invoicing::{
-    Chain, Event, EventKind, FollowedUntil, Holdings, IncomingPayment, IncomingState, InvoiceDraft,
-    InvoiceQuery, InvoiceState, KeyPath, OutgoingPayment, OutgoingState, Purpose, ReceiptKey,
-    RedbWalletStore, Timestamp, TransactionState, UserDraft, Wallet, WalletSettings, WalletStore,
-    WalletStoreError,
+    Chain, Event, EventData, EventKind, FollowedUntil, Holdings, IncomingPayment, IncomingState,
+    InvoiceDraft, InvoiceQuery, InvoiceState, KeyPath, OutgoingPayment, OutgoingState, Purpose,
+    ReceiptKey, RedbWalletStore, Timestamp, TransactionState, UserDraft, Wallet, WalletSettings,
+    WalletStore, WalletStoreError,
 };
 use bsv_store::{DatabaseOptions, DirLock, Keystore, PlainKeys};
 use bsv_tx::Network;
@@ -130,10 +130,10 @@ async fn assert_as_written(wallet: &Wallet, copy: &Copy) {
 fn subjects(events: &[Event]) -> Vec<String> {
     let mut subjects: Vec<_> = events
         .iter()
-        .map(|event| match event.kind {
-            EventKind::InvoiceCreated(id) => id.to_string(),
-            EventKind::UserCreated(id) => id.to_string(),
-            kind => panic!("version 1 has no event of the kind {kind:?}"),
+        .map(|event| match &event.data {
+            EventData::Created { invoice, .. } => invoice.invoice_id.to_string(),
+            EventData::User { user_id } => user_id.to_string(),
+            _ => panic!("version 1 has no event like {event:?}"),
         })
         .collect();
     subjects.sort();
@@ -149,7 +149,7 @@ async fn all_that_version_1_wrote_is_found() {
         assert_as_written(&wallet, &copy).await;
         wallet.events(0, 99).await.unwrap()
     };
-    assert_eq!(copy.version(), 9);
+    assert_eq!(copy.version(), 10);
     let mut written: Vec<_> = copy
         .expected("invoices")
         .iter()
@@ -188,9 +188,10 @@ async fn invoices_of_version_1_that_have_expired_meanwhile_are_told_once() {
     assert_eq!(swept(&store, now).await, 1);
     assert_eq!(swept(&store, now.after(Duration::from_secs(3600))).await, 0);
     let told = store.list(GetEvents(6, 9)).await.unwrap();
-    let told: Vec<_> = told.iter().map(|event| (event.at, event.kind)).collect();
-    let [first, second] = EXPIRING.map(|place| EventKind::InvoiceExpired(invoices[place].id));
-    assert_eq!(told, [(first_expiry, first), (now, second)]);
+    let told: Vec<_> = told.iter().map(|event| (event.at, event.kind, event.subject)).collect();
+    let [first, second] = EXPIRING.map(|place| invoices[place].number);
+    let expired = EventKind::InvoiceExpired;
+    assert_eq!(told, [(first_expiry, expired, first), (now, expired, second)]);
     let expired = InvoiceQuery { state: Some(InvoiceState::Expired), ..ALL };
     let expired = store.list(GetInvoices(expired, now)).await.unwrap().invoices;
     assert_eq!(expired, EXPIRING.map(|place| invoices[place].clone()));
@@ -215,11 +216,11 @@ async fn what_is_new_continues_the_numbers_of_version_1() {
     assert_eq!(wallet.user(3).await.unwrap(), user);
     let events = wallet.events(0, 99).await.unwrap();
     assert_eq!(events[..old.len()], old);
-    let new: Vec<_> = events[old.len()..].iter().map(|event| event.kind).collect();
+    let new: Vec<_> = events[old.len()..].iter().map(|it| (it.kind, it.subject)).collect();
     let expected = [
-        EventKind::InvoiceCreated(invoice.id),
-        EventKind::UserCreated(3),
-        EventKind::InvoiceDeleted(deleted),
+        (EventKind::InvoiceCreated, 5),
+        (EventKind::UserCreated, 3),
+        (EventKind::InvoiceDeleted, 2),
     ];
     assert_eq!(new, expected);
 }
@@ -316,7 +317,7 @@ async fn payments_by(wallet: &Wallet) -> Value {
 
 #[tokio::test]
 async fn later_versions_say_the_same_as_ever() {
-    for version in 2..=8 {
+    for version in 2..=9 {
         let copy = Copy::of(&format!("version-{version}"));
         assert_eq!(copy.version(), version);
         // The first time it is migrated, the second time there is nothing to migrate.
@@ -337,7 +338,7 @@ async fn later_versions_say_the_same_as_ever() {
                 assert_eq!(payments_by(&wallet).await, *payments, "{version}");
             }
             drop(wallet);
-            assert_eq!(copy.version(), 9);
+            assert_eq!(copy.version(), 10);
         }
     }
 }
@@ -345,7 +346,7 @@ async fn later_versions_say_the_same_as_ever() {
 /// The sum of what can be spent, and of what is reserved, as the items of the books say.
 #[tokio::test]
 async fn the_books_of_all_versions_fit_together() {
-    for version in 1..=8 {
+    for version in 1..=9 {
         let copy = Copy::of(&format!("version-{version}"));
         let store = copy.store();
         let step = move |counting: &mut u64, item| match item {
@@ -378,31 +379,115 @@ async fn the_books_of_all_versions_fit_together() {
     }
 }
 
+/// What happened to which, as far as the log tells.
+async fn told(wallet: &Wallet) -> Vec<(EventKind, u64)> {
+    let events = wallet.events(0, 999).await.unwrap();
+    assert!(events.iter().map(|event| event.number).eq(1..=events.len() as u64));
+    events.into_iter().map(|event| (event.kind, event.subject)).collect()
+}
+
 #[tokio::test]
 async fn events_of_version_5_are_told_as_before() {
     use EventKind::*;
     let copy = Copy::of("version-5");
     let wallet = copy.wallet().await;
+    let told = told(&wallet).await;
     let ids = copy.written()["wallet"]["/api/v1/invoices"].clone();
-    let id = |place: usize| ids[place]["id"].as_str().unwrap().parse().unwrap();
-    let told: Vec<_> =
-        wallet.events(0, 999).await.unwrap().into_iter().map(|event| event.kind).collect();
-    let InvoiceDeleted(deleted) = told[10] else { panic!("{told:?}") };
-    let mut expected = vec![UserCreated(1)];
-    expected
-        .extend([0, 1, 2].map(id).into_iter().flat_map(|id| [InvoiceCreated(id), InvoicePaid(id)]));
-    expected.extend([3, 4].map(id).map(InvoiceCreated));
-    expected.extend([InvoiceCreated(deleted), InvoiceDeleted(deleted)]);
-    expected.extend([OutgoingStarted(1), OutgoingSettled(1)]);
-    expected.extend([OutgoingStarted(2), OutgoingRefused(2)]);
-    expected.extend([OutgoingStarted(3), OutgoingSettled(3)]);
-    expected.extend([OutgoingStarted(4), OutgoingCancelled(4)]);
-    expected.extend([OutgoingStarted(5), OutgoingSettled(5), OutgoingStarted(6)]);
-    expected.extend([InvoiceExpired(id(4)), InvoiceCreated(id(5)), InvoicePaid(id(5))]);
-    expected.extend([OutgoingStarted(7), OutgoingSettled(7), OutgoingDisplaced(7)]);
-    expected.extend([InvoiceUnpaid(id(5)), OutgoingStarted(8), OutgoingSettled(8)]);
-    expected.extend([InvoiceCreated(id(6)), InvoicePaid(id(6))]);
+    let mut numbers = Vec::new();
+    for invoice in ids.as_array().unwrap() {
+        numbers.push(wallet.invoice_number(invoice["id"].as_str().unwrap()).await.unwrap());
+    }
+    let (InvoiceDeleted, deleted) = told[10] else { panic!("{told:?}") };
+    let number = |place: usize| numbers[place];
+    let mut expected = vec![(UserCreated, 1)];
+    let paid = [0, 1, 2].map(number).into_iter();
+    expected.extend(paid.flat_map(|it| [(InvoiceCreated, it), (InvoicePaid, it)]));
+    expected.extend([3, 4].map(number).map(|it| (InvoiceCreated, it)));
+    expected.extend([(InvoiceCreated, deleted), (InvoiceDeleted, deleted)]);
+    expected.extend([(OutgoingStarted, 1), (OutgoingSettled, 1)]);
+    expected.extend([(OutgoingStarted, 2), (OutgoingRefused, 2)]);
+    expected.extend([(OutgoingStarted, 3), (OutgoingSettled, 3)]);
+    expected.extend([(OutgoingStarted, 4), (OutgoingCancelled, 4)]);
+    expected.extend([(OutgoingStarted, 5), (OutgoingSettled, 5), (OutgoingStarted, 6)]);
+    expected.extend([(InvoiceExpired, number(4)), (InvoiceCreated, number(5))]);
+    expected.extend([(InvoicePaid, number(5)), (OutgoingStarted, 7), (OutgoingSettled, 7)]);
+    expected.extend([(OutgoingDisplaced, 7), (InvoiceUnpaid, number(5))]);
+    expected.extend([(OutgoingStarted, 8), (OutgoingSettled, 8)]);
+    expected.extend([(InvoiceCreated, number(6)), (InvoicePaid, number(6))]);
     assert_eq!(told, expected);
+    // What was not kept is null.
+    let paid = &wallet.events(0, 999).await.unwrap()[2];
+    let json: Value = serde_json::from_str(&paid.to_json(wallet.event_log())).unwrap();
+    for member in ["satoshis", "txid", "paidSatoshis", "dueSatoshis", "late"] {
+        assert_eq!(json["data"][member], Value::Null, "{json}");
+    }
+}
+
+/// A transaction that pays two invoices and the key of a user is told once of each.
+#[tokio::test]
+async fn events_of_payments_name_invoices_and_what_belongs_to_none() {
+    use EventKind::*;
+    let copy = Copy::of("version-9");
+    let wallet = copy.wallet().await;
+    let invoices = wallet.invoices(ALL).await.unwrap();
+    let all = told(&wallet).await;
+    let expected = [
+        (InvoiceCreated, 1),
+        (InvoiceCreated, 2),
+        (PaymentReceived, 2),
+        (InvoicePaid, 2),
+        (OutgoingStarted, 1),
+        (OutgoingSettled, 1),
+        (OutgoingStarted, 2),
+        (OutgoingSettled, 2),
+        (UserCreated, 1),
+        (ReceiptUnassigned, 4),
+        (PaymentMined, 2),
+        (OutgoingMined, 1),
+        (OutgoingMined, 2),
+        (PaymentReceived, 1),
+        (PaymentMined, 1),
+        (InvoicePaid, 1),
+        (ReceiptMined, 4),
+        (InvoiceCreated, 3),
+        (PaymentReceived, 3),
+        (OutgoingStarted, 3),
+        (OutgoingSettled, 3),
+        (InvoiceCreated, 4),
+        (InvoiceCreated, 5),
+        (PaymentReceived, 4),
+        (PaymentReceived, 5),
+        (ReceiptUnassigned, 8),
+        (InvoicePaid, 4),
+        (InvoicePaid, 5),
+        (InvoiceDeleted, 3),
+    ];
+    assert_eq!(all, expected);
+    let events = wallet.events(23, 3).await.unwrap();
+    let data = |event: &Event| serde_json::to_value(&event.data).unwrap();
+    let id = invoices.invoices[2].id.to_string();
+    let payment = json!({
+        "invoiceId": id, "reference": "both 1", "satoshis": 700, "txid": null,
+        "paidSatoshis": null, "dueSatoshis": null, "late": false,
+    });
+    let mut told = data(&events[0]);
+    let txid = told["txid"].take();
+    assert_eq!(told, payment);
+    let receipt = data(&events[2]);
+    assert_eq!((&receipt["vout"], &receipt["satoshis"]), (&json!(2), &json!(90)));
+    assert_eq!((&receipt["userId"], &receipt["txid"]), (&json!(1), &txid));
+}
+
+/// A log has a name from the first start on, which stays.
+#[tokio::test]
+async fn logs_of_older_stores_are_named_once() {
+    let copies = ["version-1", "version-9"].map(Copy::of);
+    let mut names = Vec::new();
+    for copy in copies.iter().chain(&copies) {
+        names.push(copy.wallet().await.event_log());
+    }
+    assert_eq!(names[..2], names[2..]);
+    assert_ne!(names[0], names[1]);
 }
 
 const FOLLOWED: TableDefinition<'_, u64, u64> = TableDefinition::new("followed");

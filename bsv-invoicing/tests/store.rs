@@ -11,15 +11,16 @@ use std::task::Poll;
 
 use bsv_invoicing::ledger::rows::Rows;
 use bsv_invoicing::ledger::{
-    Books, Command, CreateInvoice, CreateUser, DeleteInvoice, Refusal, Sweep,
+    Books, Command, CreateInvoice, CreateUser, DeleteInvoice, GetEventPage, Refusal, Sweep,
 };
 use bsv_invoicing::{
-    EventKind, IdempotencyKey, Invoice, InvoiceDraft, InvoiceQuery, InvoiceState, MAX_LOOKED_AT,
-    OpenWalletStoreError, RedbWalletStore, Timestamp, UserDraft, WalletStore, WalletStoreError,
+    Event, EventFilter, EventKind, EventPage, EventQuery, IdempotencyKey, Invoice, InvoiceDraft,
+    InvoiceQuery, InvoiceState, MAX_EVENTS_LOOKED_AT, MAX_LOOKED_AT, OpenWalletStoreError,
+    RedbWalletStore, Timestamp, UserDraft, WalletStore, WalletStoreError,
 };
 use bsv_store::{DatabaseOptions, DirLock, KeyEvent, StoreError};
 use redb::{Database, ReadableTable, ReadableTableMetadata, TableDefinition, WriteTransaction};
-use store_conformance::{Calls, Place, assert_refused, id, new_id};
+use store_conformance::{Calls, Place, assert_refused, new_id};
 use tempfile::TempDir;
 
 struct RedbPlace(TempDir);
@@ -70,7 +71,8 @@ type InvoiceRow<'a> =
     ([u8; 12], u64, u64, u64, Option<u64>, Option<u64>, Option<&'a str>, Option<&'a str>);
 
 const INVOICES: TableDefinition<'_, u64, InvoiceRow<'static>> = TableDefinition::new("invoices");
-const EVENTS: TableDefinition<'_, u64, (u64, u8, u64)> = TableDefinition::new("events");
+type EventRow = (u64, u8, u64, Vec<u64>, Vec<(u32, [u8; 32])>);
+const EVENTS: TableDefinition<'_, u64, EventRow> = TableDefinition::new("told events");
 /// The last invoice, the last user, and nine more.
 const FIGURES: TableDefinition<'_, (), [u64; 17]> = TableDefinition::new("kept figures");
 const WALLET: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("wallet");
@@ -147,10 +149,20 @@ async fn a_damaged_invoice_is_an_error_and_does_not_disturb_the_others() {
 
 #[tokio::test]
 async fn a_damaged_event_is_an_error_and_does_not_disturb_the_others() {
-    // Kinds that there are not, and an invoice that there is not.
-    for damaged in [(100, 0, 1), (100, 29, 1), (100, 255, 1), (100, 1, 9), (100, 3, 0)] {
+    // Kinds that there are not, invoices and transactions that there are not, and details of another kind.
+    for (kind, subject, details) in [
+        (0, 1, vec![]),
+        (99, 1, vec![]),
+        (255, 1, vec![]),
+        (1, 9, vec![]),
+        (3, 0, vec![]),
+        (19, 1, vec![2, 7, 5, 0]),
+        (32, 1, vec![]),
+        (1, 1, vec![9]),
+    ] {
+        let damaged = (100, kind, subject, details, Vec::new());
         let (_place, store) = changed(|transaction| {
-            transaction.open_table(EVENTS).unwrap().insert(2, damaged).unwrap();
+            transaction.open_table(EVENTS).unwrap().insert(2, damaged.clone()).unwrap();
         })
         .await;
         assert_damaged(store.events(0, 9).await);
@@ -241,8 +253,8 @@ async fn a_damaged_row_fails_the_command_alone_that_comes_upon_it() {
         of_right.unwrap();
         assert!(store.invoice(3).await.unwrap().unwrap().deleted_at.is_some());
         let told: Vec<_> =
-            store.events(3, 9).await.unwrap().iter().map(|event| event.kind).collect();
-        assert_eq!(told, [EventKind::InvoiceDeleted(id(3))], "once, though it ran twice");
+            store.events(3, 9).await.unwrap().iter().map(|it| (it.kind, it.subject)).collect();
+        assert_eq!(told, [(EventKind::InvoiceDeleted, 3)], "once, though it ran twice");
     }
 }
 
@@ -260,9 +272,10 @@ async fn a_command_that_fails_midway_has_done_nothing() {
     assert_eq!(created.unwrap().0, 1);
     let told = async |store: &RedbWalletStore| {
         let events = store.events(3, 9).await.unwrap();
-        events.iter().map(|event| (event.number, event.kind)).collect::<Vec<_>>()
+        let told = |event: &Event| (event.number, event.kind, event.subject);
+        events.iter().map(told).collect::<Vec<_>>()
     };
-    assert_eq!(told(&store).await, [(4, EventKind::UserCreated(1))]);
+    assert_eq!(told(&store).await, [(4, EventKind::UserCreated, 1)]);
     drop(store);
     place.write(|transaction| set_invoice(transaction, 2, RIGHT_ROW));
     let store = place.open();
@@ -287,12 +300,12 @@ async fn files_of_newer_versions_and_of_others_are_refused() {
     let place = RedbPlace::fresh();
     drop(place.open());
     place.write(|transaction| {
-        transaction.open_table(SCHEMA_VERSIONS).unwrap().insert("wallet", 10).unwrap();
+        transaction.open_table(SCHEMA_VERSIONS).unwrap().insert("wallet", 11).unwrap();
     });
     let newer = place.try_open().unwrap_err();
     let is_newer = matches!(
         newer,
-        OpenWalletStoreError::Store(StoreError::NewerSchema { found: 10, known: 9, .. })
+        OpenWalletStoreError::Store(StoreError::NewerSchema { found: 11, known: 10, .. })
     );
     assert!(is_newer, "{newer}");
     place.write(|transaction| {
@@ -362,8 +375,8 @@ async fn numbers_that_no_key_can_be_derived_for_are_not_given_out() {
     }
     let last = store.events(4, 9).await.unwrap();
     assert_eq!(
-        last.iter().map(|event| event.kind).collect::<Vec<_>>(),
-        [EventKind::UserCreated(LAST)]
+        last.iter().map(|event| (event.kind, event.subject)).collect::<Vec<_>>(),
+        [(EventKind::UserCreated, LAST)]
     );
 }
 
@@ -389,4 +402,34 @@ async fn a_page_looks_at_so_many_invoices_at_most() {
     let newest = InvoiceQuery { newest_first: true, ..paid };
     let page = store.invoices(newest, now()).await.unwrap();
     assert_eq!((page.invoices.len(), page.next.unwrap().0), (1, 3));
+}
+
+#[tokio::test]
+async fn a_page_looks_at_so_many_events_at_most() {
+    const USER_CREATED: u8 = 2;
+    const LAST_EVENT: usize = 2;
+    let bound = MAX_EVENTS_LOOKED_AT as u64;
+    let (_place, store) = changed(|transaction| {
+        let mut events = transaction.open_table(EVENTS).unwrap();
+        for number in 1..=bound + 1 {
+            events.insert(number, (100, USER_CREATED, number, Vec::new(), Vec::new())).unwrap();
+        }
+        // The only one of an invoice lies just behind what is looked at.
+        events.insert(bound + 2, (100, 1, 1, Vec::new(), Vec::new())).unwrap();
+        let mut figures = transaction.open_table(FIGURES).unwrap();
+        let mut row = figures.get(()).unwrap().unwrap().value();
+        row[LAST_EVENT] = bound + 2;
+        figures.insert((), row).unwrap();
+    })
+    .await;
+    let of_invoices = EventQuery { after: 1, filter: "invoice.*".parse().unwrap(), limit: 9 };
+    let page = async |query| store.list(GetEventPage(query)).await.unwrap();
+    let empty = EventPage { events: Vec::new(), next: bound + 1, last: bound + 2 };
+    assert_eq!(page(of_invoices).await, empty);
+    let rest = page(EventQuery { after: empty.next, ..of_invoices }).await;
+    assert_eq!((rest.events[0].number, rest.next, rest.last), (bound + 2, bound + 2, bound + 2));
+    let all = EventQuery { after: 7, filter: EventFilter::ALL, limit: 3 };
+    let next = page(all).await;
+    assert!(next.events.iter().map(|event| event.number).eq(8..=10));
+    assert_eq!((next.next, next.last), (10, bound + 2));
 }

@@ -133,6 +133,8 @@ pub struct WalletConfig {
     pub transaction_feed: Option<String>,
     /// Whether small coins are brought together whenever there is a new block.
     pub consolidate: bool,
+    /// How many streams of events there are at once, and how many requests that wait for an event.
+    pub streams: u32,
     /// How payers pay.
     pub payments: PaymentsConfig,
 }
@@ -390,6 +392,7 @@ fn wallet(
         },
         transaction_feed: settings.zmq.clone(),
         consolidate: settings.consolidate,
+        streams: in_range("wallet.streams", settings.streams, 1..=10_000)?,
         payments: payments_config(payments)?,
     })
 }

@@ -55,6 +55,7 @@ impl Instance {
         let access = Access::new(config.access.clone(), tokens);
         let peers = config.wallet.as_ref().map(|wallet| wallet.payments.peers.clone());
         let payers = Peers::new(peers.unwrap_or_default());
+        let streams = config.wallet.as_ref().map_or(0, |wallet| wallet.streams);
         let [large_bodies, large_payments] = [(); 2].map(|()| LargeBodies::new());
         let minerid = ids.zip(config.minerid.as_ref()).map(|(ids, settings)| {
             let listener = settings.node_listener.as_ref();
@@ -67,7 +68,7 @@ impl Instance {
             config,
             minerid,
             payments: wallet.clone().map(PaymentsApi::new),
-            wallet: wallet.map(WalletApi::new),
+            wallet: wallet.map(|it| WalletApi::new(it, streams)),
             control,
             access,
             health,
@@ -76,6 +77,13 @@ impl Instance {
             payers,
             large_payments,
             _lock: lock,
+        }
+    }
+
+    /// Has all that waits for events end: those who stop do not wait for it.
+    pub(crate) fn stop_waiting(&self) {
+        if let Some(wallet) = &self.wallet {
+            wallet.stop();
         }
     }
 

@@ -114,8 +114,8 @@ pub fn log_to_stderr(level: &str, form: LogForm) {
 /// How many threads wait for the disk or read pages of lists. Each keeps memory of its own.
 const BLOCKING_THREADS: usize = 8;
 
-/// The connections of all listeners, and the files of the stores.
-const DESCRIPTORS: u64 = 5 * 1024 + 100;
+/// The connections of all listeners, with those who wait for events, and the files of the stores.
+const DESCRIPTORS: u64 = 5 * 1024 + 2 * 64 + 100;
 
 fn start(arguments: Arguments) -> Result<(), StartError> {
     let Arguments { config: file, data_dir, log: _ } = arguments;
@@ -212,6 +212,7 @@ pub async fn run(config: Config, shutdown: impl Future<Output = ()>) -> Result<(
 
     let served = async {
         shutdown.await;
+        instance.stop_waiting();
         drop(stop);
         while listeners.join_next().await.is_some() {}
     };
@@ -292,6 +293,8 @@ async fn serve_surface<L: Listener>(
     match (surface, &instance.config.wallet) {
         // The command line may wait for its user between two requests.
         (Surface::Control, _) => limits.head_timeout = Duration::from_secs(24 * 60 * 60),
+        // Who waits for events takes no place of those who ask for something else.
+        (Surface::Wallet, Some(wallet)) => limits.connections += 2 * wallet.streams,
         (Surface::Payments, Some(wallet)) => {
             limits.connections = wallet.payments.connections;
             limits.peers = Some(Arc::clone(&instance.payers));

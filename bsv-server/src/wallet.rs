@@ -1,6 +1,9 @@
 //! The routes of the wallet specification, and what keeps the wallet up to date.
 
 mod api;
+mod event_places;
+mod event_stream;
+mod events;
 mod export;
 mod headers;
 mod leaving;

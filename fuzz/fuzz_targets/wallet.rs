@@ -46,6 +46,7 @@ static SITE: LazyLock<(Service, TempDir)> = LazyLock::new(|| {
             payment_rules: bsv_invoicing::PaymentRules::default(),
             transaction_feed: None,
             consolidate: false,
+            streams: 64,
             payments: PaymentsConfig {
                 address: ([127, 0, 0, 1], 8445).into(),
                 tls: None,

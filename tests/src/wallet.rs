@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::io;
 
 use bsv_invoicing::{
-    Error, Event, EventKind, Invoice, InvoiceId, InvoiceQuery, RedbWalletStore, Timestamp, User,
-    Wallet, WalletSettings,
+    Error, Event, EventData, EventKind, Invoice, InvoiceId, InvoiceQuery, RedbWalletStore,
+    Timestamp, User, Wallet, WalletSettings,
 };
 use bsv_store::{DatabaseOptions, DirLock, Keystore, PlainKeys};
 use bsv_tx::Network;
@@ -149,21 +149,23 @@ impl StoredWallet {
         assert!(events.iter().map(|event| event.number).eq(1..=events.len() as u64), "a gap");
         assert!(events.is_sorted_by_key(|event| event.at), "events went back in time");
         let mut last_user = 0;
-        for Event { at, kind, .. } in events {
-            match kind {
-                EventKind::InvoiceCreated(id) => self.begin(id, *at),
-                EventKind::InvoiceExpired(id) => {
+        for Event { at, kind, data, .. } in events {
+            match data {
+                EventData::Created { invoice, .. } => self.begin(&invoice.invoice_id, *at),
+                EventData::Standing { invoice, .. } if *kind == EventKind::InvoiceExpired => {
+                    let id = &invoice.invoice_id;
                     let life = self.life(id);
                     assert!(life.expired_at.replace(*at).is_none(), "{id} expired twice");
                     assert!(life.deleted_at.is_none(), "{id} expired after it was deleted");
                 }
-                EventKind::InvoiceDeleted(id) => {
+                EventData::Deleted { invoice, .. } => {
+                    let id = &invoice.invoice_id;
                     let is_first = self.life(id).deleted_at.replace(*at).is_none();
                     assert!(is_first, "{id} was deleted twice");
                 }
-                EventKind::UserCreated(id) => {
+                EventData::User { user_id } => {
                     last_user += 1;
-                    assert_eq!(*id, last_user);
+                    assert_eq!(*user_id, last_user);
                 }
                 _ => {}
             }

@@ -1,6 +1,6 @@
-use crate::ledger::events::EventCode;
 use crate::ledger::figures::Figures;
 use crate::ledger::rows::{AllFigures, Rows, Rules};
+use crate::model::event::EventKind;
 use crate::model::settlement::PaymentRules;
 
 /// The rows, and figures about them in memory, as a batch of commands uses them.
@@ -10,7 +10,7 @@ pub struct Books<R> {
     pub(super) figures: Figures,
     pub(super) rules: PaymentRules,
     /// The events that the batch has told, in their order.
-    pub(super) told: Vec<EventCode>,
+    pub(super) told: Vec<EventKind>,
     /// As they are stored.
     stored_figures: Figures,
 }
@@ -24,8 +24,13 @@ impl<R: Rows> Books<R> {
     }
 
     /// The kinds of the events that the batch has told until now, in their order.
-    pub fn told(&self) -> &[EventCode] {
+    pub fn told(&self) -> &[EventKind] {
         &self.told
+    }
+
+    /// The number of the last event, also of this batch.
+    pub fn last_event(&self) -> u64 {
+        self.figures.last_event
     }
 
     /// Writes back what a batch has changed in memory only.

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use crate::ledger::events::EventCode;
 use crate::ledger::idempotency::Route;
 use crate::ledger::keys::MAX_NUMBER;
 use crate::ledger::rows::{Damaged, Expiries, InFlight, Invoices, InvoicesByReference, Rows};
 use crate::ledger::{Books, Command, Refusal};
+use crate::model::event::EventKind;
 use crate::model::idempotency::IdempotencyKey;
 use crate::model::invoice::{Invoice, InvoiceDraft};
 use crate::model::invoice_id::NewId;
@@ -66,7 +66,7 @@ impl Command for CreateInvoice {
         if let Some(reference) = &invoice.reference {
             books.rows.put::<InvoicesByReference>((reference.clone(), number), &())?;
         }
-        books.append_event(created_at, EventCode::InvoiceCreated, number)?;
+        books.append_event(created_at, EventKind::InvoiceCreated, number)?;
         books.remember(Route::Invoices, key, number, self.now)?;
         Ok(invoice)
     }

@@ -1,10 +1,10 @@
 //! A user is created.
 
-use crate::ledger::events::EventCode;
 use crate::ledger::idempotency::Route;
 use crate::ledger::keys::MAX_NUMBER;
 use crate::ledger::rows::{Damaged, Rows, Users};
 use crate::ledger::{Books, Command, Refusal};
+use crate::model::event::EventKind;
 use crate::model::idempotency::IdempotencyKey;
 use crate::model::time::Timestamp;
 use crate::model::user::UserDraft;
@@ -39,7 +39,7 @@ impl Command for CreateUser {
         let id = last + 1;
         books.figures.last_user = id;
         books.rows.put::<Users>(id, &self.details)?;
-        books.append_event(books.next_event_at(self.now), EventCode::UserCreated, id)?;
+        books.append_event(books.next_event_at(self.now), EventKind::UserCreated, id)?;
         books.remember(Route::Users, key, id, self.now)?;
         Ok((id, self.details.clone()))
     }

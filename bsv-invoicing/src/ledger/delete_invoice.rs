@@ -1,8 +1,8 @@
 //! An invoice is deleted.
 
-use crate::ledger::events::EventCode;
 use crate::ledger::rows::{Expiries, Invoices, Rows};
 use crate::ledger::{Books, Command, Refusal};
+use crate::model::event::EventKind;
 use crate::model::invoice::Invoice;
 use crate::model::time::Timestamp;
 
@@ -31,9 +31,9 @@ impl Command for DeleteInvoice {
         let at = books.next_event_at(self.now);
         let was_due = books.rows.remove::<Expiries>((invoice.expires_at, number))?;
         if was_due && invoice.expires_at <= at {
-            books.append_event(at, EventCode::InvoiceExpired, number)?;
+            books.tell_standing(at, EventKind::InvoiceExpired, number)?;
         }
         books.rows.put::<Invoices>(number, &Invoice { deleted_at: Some(at), ..invoice })?;
-        books.append_event(at, EventCode::InvoiceDeleted, number)
+        books.append_event(at, EventKind::InvoiceDeleted, number)
     }
 }

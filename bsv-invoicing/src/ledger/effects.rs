@@ -3,10 +3,12 @@
 use std::collections::BTreeSet;
 
 use crate::ledger::coin_choice::place;
+use crate::ledger::event_log::Tellings;
 use crate::ledger::rows::{
     Damaged, FollowedTip, FollowedTransactions, Immature, InFlight, Incoming, Messages, MinedAt,
     Outgoing, ReadRows, Receipts, Rows, Spendable, Spends, Transactions,
 };
+use crate::ledger::settle::Payment;
 use crate::ledger::unfollow::AFTERCARE;
 use crate::ledger::{Books, Refusal};
 use crate::model::coin::{Chain, KeyPath};
@@ -78,11 +80,14 @@ impl<R: Rows> Books<R> {
         for key in spent {
             self.recount_coin(number, *key, &before, &after)?;
         }
-        self.tell_change(number, after.purpose, before.was_seen, (before.state, new), at)?;
+        self.tell_outgoing((&before, &after), at)?;
+        let told = Tellings::of(&before, new).incoming;
         for (invoice, satoshis) in self.paid_by(&made)? {
             let was_in_flight = self.end_flight(number, invoice, before.state, new)?;
-            self.recount_invoice((invoice, satoshis), (&before, &after), was_in_flight, at)?;
+            let payment = Payment { transaction: number, invoice, satoshis, told };
+            self.recount_invoice(&payment, (&before, &after), was_in_flight, at)?;
         }
+        self.tell_unassigned((number, &after), &made, &told, at)?;
         if let Purpose::Outgoing(payment) = after.purpose {
             self.close_payment(payment, new, at)?;
         }

@@ -1,11 +1,47 @@
 //! The log of events: which change is told how.
 
-use crate::ledger::Books;
-use crate::ledger::events::{EventCode, EventRow};
-use crate::ledger::rows::{Damaged, Events, Invoices, ReadRows, Rows};
-use crate::model::event::{Event, EventKind};
+use crate::ledger::events::{EventDetails, EventRow, PaymentDetails};
+use crate::ledger::keys::user_of;
+use crate::ledger::rows::{EventLog, Events, Invoices, ReadRows, Rows, Unassigned};
+use crate::ledger::{Books, Command, Query};
+use crate::model::event::{EventKind, LogName};
+use crate::model::outgoing::OutgoingPurpose;
+use crate::model::receipt::{Receipt, ReceiptKey};
 use crate::model::time::Timestamp;
-use crate::model::transaction::{Purpose, TransactionState};
+use crate::model::transaction::{BlockPlace, Purpose, TransactionRecord, TransactionState};
+
+/// Gives the log of events a name, as when it begins, or goes on in a copy of some earlier day.
+#[derive(Clone, Copy, Debug)]
+pub struct NameLog(pub LogName);
+
+impl Command for NameLog {
+    type Answer = ();
+
+    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
+        books.rows.put::<EventLog>((), &self.0)
+    }
+}
+
+/// The name of the log of events, once it has one.
+#[derive(Clone, Copy, Debug)]
+pub struct GetLogName;
+
+impl Query for GetLogName {
+    type Answer = Option<LogName>;
+
+    fn run<R: ReadRows>(self, rows: &R) -> Result<Option<LogName>, R::Error> {
+        rows.get::<EventLog>(&())
+    }
+}
+
+/// What is told of a transaction that has come from one state to another.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Tellings {
+    /// Of a payment by the wallet.
+    pub(crate) outgoing: [Option<EventKind>; 2],
+    /// Of a payment of an invoice.
+    pub(crate) incoming: [Option<EventKind>; 2],
+}
 
 impl<R: Rows> Books<R> {
     /// The time of an event that happens at `now`: never before the last one.
@@ -13,130 +49,166 @@ impl<R: Rows> Books<R> {
         now.max(Timestamp::from_micros(self.figures.last_event_at))
     }
 
+    /// Tells something of which the subject says all.
     pub(crate) fn append_event(
         &mut self,
         at: Timestamp,
-        code: EventCode,
+        kind: EventKind,
         subject: u64,
     ) -> Result<(), R::Error> {
-        self.figures.last_event += 1;
-        self.figures.last_event_at = at.as_micros();
-        self.told.push(code);
-        self.rows.put::<Events>(self.figures.last_event, &EventRow { at, code, subject })
+        self.append_row(&EventRow { at, kind, subject, details: EventDetails::None, block: None })
     }
 
-    /// Tells that the transaction of this number has come from one state to another.
-    pub(crate) fn tell_change(
+    pub(crate) fn append_row(&mut self, row: &EventRow) -> Result<(), R::Error> {
+        self.figures.last_event += 1;
+        self.figures.last_event_at = row.at.as_micros();
+        self.told.push(row.kind);
+        self.rows.put::<Events>(self.figures.last_event, row)
+    }
+
+    /// Tells that a payment by the wallet, or a transaction that takes a coin back from one, has come from one
+    /// state to another.
+    pub(crate) fn tell_outgoing(
         &mut self,
-        number: u64,
-        purpose: Purpose,
-        was_seen: bool,
-        (old, new): (TransactionState, TransactionState),
+        (before, after): (&TransactionRecord, &TransactionRecord),
         at: Timestamp,
     ) -> Result<(), R::Error> {
-        let (subject, is_outgoing) = match purpose {
-            Purpose::Outgoing(payment) => (payment, true),
-            Purpose::Cancellation(payment) => {
-                let is_same = (old.spends(), old.counts()) == (new.spends(), new.counts());
-                return match new.spends() {
-                    _ if is_same => Ok(()),
-                    true => self.append_event(at, EventCode::CancellationShown, payment),
-                    false => self.append_event(at, EventCode::CancellationLost, payment),
-                };
-            }
-            Purpose::Incoming(_) | Purpose::Found | Purpose::Coinbase => {
-                if new.is_lost() && !was_seen {
-                    return Ok(());
+        match after.purpose {
+            Purpose::Outgoing(payment) => {
+                let block = after.state.block();
+                for kind in Tellings::of(before, after.state).outgoing.into_iter().flatten() {
+                    let block = block.filter(|_| kind.is_mined());
+                    let (subject, details) = (payment, EventDetails::None);
+                    self.append_row(&EventRow { at, kind, subject, details, block })?;
+                    if kind == EventKind::OutgoingSettled {
+                        self.tell_settled(payment, at)?;
+                    }
                 }
-                (number, false)
+                Ok(())
             }
-        };
-        for (outgoing, incoming) in changes(was_seen, old, new).into_iter().flatten() {
-            if let Some(code) = if is_outgoing { Some(outgoing) } else { incoming } {
-                self.append_event(at, code, subject)?;
+            Purpose::Cancellation(payment) => {
+                let what = |state: TransactionState| (state.spends(), state.counts());
+                match after.state.spends() {
+                    _ if what(before.state) == what(after.state) => Ok(()),
+                    true => self.append_event(at, EventKind::CancellationShown, payment),
+                    false => self.append_event(at, EventKind::CancellationLost, payment),
+                }
+            }
+            Purpose::Incoming(_) | Purpose::Found | Purpose::Coinbase => Ok(()),
+        }
+    }
+
+    /// Tells what it means that the network has taken a payment by the wallet.
+    fn tell_settled(&mut self, payment: u64, at: Timestamp) -> Result<(), R::Error> {
+        match self.payment(payment)?.purpose {
+            OutgoingPurpose::Refund { .. } => {
+                self.append_event(at, EventKind::InvoiceRefunded, payment)
+            }
+            OutgoingPurpose::Withdrawal(number) if self.is_settled(number)? => {
+                self.append_event(at, EventKind::WithdrawalSettled, number)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Tells what has become of a payment of an invoice.
+    pub(crate) fn tell_payment(
+        &mut self,
+        kinds: &[Option<EventKind>],
+        (invoice, details): (u64, PaymentDetails),
+        block: Option<BlockPlace>,
+        at: Timestamp,
+    ) -> Result<(), R::Error> {
+        let details = EventDetails::Payment(details);
+        for kind in kinds.iter().copied().flatten() {
+            let block = block.filter(|_| kind.is_mined());
+            self.append_row(&EventRow { at, kind, subject: invoice, details, block })?;
+        }
+        Ok(())
+    }
+
+    /// Tells what has become of what a transaction makes that belongs to no invoice; and of the transaction
+    /// itself where no event tells of anything that it makes.
+    pub(crate) fn tell_unassigned(
+        &mut self,
+        (number, after): (u64, &TransactionRecord),
+        made: &[(ReceiptKey, Receipt)],
+        kinds: &[Option<EventKind>],
+        at: Timestamp,
+    ) -> Result<(), R::Error> {
+        let mut told = Vec::new();
+        let mut pays_invoice = false;
+        for (key, receipt) in made.iter().filter(|_| kinds.iter().any(Option::is_some)) {
+            match self.invoice_of(receipt.key)? {
+                Some(invoice) if self.rows.get::<Invoices>(&invoice)?.is_some() => {
+                    pays_invoice = true;
+                }
+                _ if self.rows.get::<Unassigned>(key)?.is_some() => {
+                    let user = user_of(&self.rows, &self.figures, receipt.key)?;
+                    told.push((key.vout, receipt.satoshis, user));
+                }
+                _ => {}
+            }
+        }
+        let is_told = pays_invoice || !told.is_empty();
+        for kind in kinds.iter().copied().flatten() {
+            let block = after.state.block().filter(|_| kind.is_mined());
+            let row = EventRow { at, kind, subject: number, details: EventDetails::None, block };
+            for &(vout, satoshis, user) in &told {
+                let details = EventDetails::Receipt { vout, satoshis, user };
+                self.append_row(&EventRow { kind: kind.of_receipt(), details, ..row })?;
+            }
+            if !is_told {
+                self.append_row(&EventRow { kind: kind.of_transaction(), ..row })?;
             }
         }
         Ok(())
     }
 }
 
-/// What is told of a change of state: of a payment by the wallet, and of one to it. What strangers
-/// offered, and the network did not take, is not told.
-fn changes(
-    was_seen: bool,
-    old: TransactionState,
-    new: TransactionState,
-) -> [Option<(EventCode, Option<EventCode>)>; 2] {
-    use EventCode as Code;
-    use TransactionState as State;
-    let both = |outgoing, incoming| Some((outgoing, Some(incoming)));
-    let shown = match (old, new) {
-        (_, new) if !new.can_be_spent() => None,
-        (State::Contested { told: true }, _) => both(Code::OutgoingRestored, Code::PaymentRestored),
-        (old, _) if old.counts() => None,
-        (old, _) if was_seen && old != State::Waiting => {
-            both(Code::OutgoingRestored, Code::PaymentRestored)
+impl Tellings {
+    /// What is told of a transaction that was like `before`. What strangers offer, and the network does not take, is
+    /// not told.
+    pub(crate) fn of(before: &TransactionRecord, new: TransactionState) -> Self {
+        let told = changes(before, new);
+        match before.purpose {
+            Purpose::Incoming(_) | Purpose::Found | Purpose::Coinbase => {
+                let is_untold = new.is_lost() && !before.was_seen;
+                if is_untold { Self::default() } else { told }
+            }
+            Purpose::Outgoing(_) | Purpose::Cancellation(_) => Self { incoming: [None; 2], ..told },
         }
-        _ => both(Code::OutgoingSettled, Code::PaymentReceived),
-    };
-    let state = match new {
-        State::Mined(_) => both(Code::OutgoingMined, Code::PaymentMined),
-        State::Waiting => both(Code::OutgoingWaiting, Code::PaymentWaiting),
-        State::Contested { told: true } => both(Code::OutgoingContested, Code::PaymentContested),
-        State::Seen | State::Contested { told: false } if old.block().is_some() => {
-            both(Code::OutgoingUnmined, Code::PaymentUnmined)
-        }
-        State::Displaced => both(Code::OutgoingDisplaced, Code::PaymentDisplaced),
-        State::Invalid => both(Code::OutgoingInvalid, Code::PaymentInvalid),
-        State::Unseen => Some((Code::OutgoingAccepted, None)),
-        State::Refused => Some((Code::OutgoingRefused, None)),
-        State::Cancelled => Some((Code::OutgoingCancelled, None)),
-        State::Offered | State::Seen | State::Contested { told: false } => None,
-    };
-    [shown, state]
+    }
 }
 
-/// The event of a stored row.
-pub(crate) fn event<R: ReadRows>(
-    rows: &R,
-    number: u64,
-    EventRow { at, code, subject }: EventRow,
-) -> Result<Event, R::Error> {
-    use EventCode as Code;
-    let invoice_id = || {
-        let invoice = rows.get::<Invoices>(&subject)?;
-        let missing = || Damaged::missing("an invoice that an event names");
-        Ok::<_, R::Error>(invoice.ok_or_else(missing)?.id)
+/// What is told of a change of state: of a payment by the wallet, and of one to it.
+fn changes(before: &TransactionRecord, new: TransactionState) -> Tellings {
+    use EventKind as Kind;
+    use TransactionState as State;
+    let (old, was_seen) = (before.state, before.was_seen);
+    let both = |outgoing, incoming| (Some(outgoing), Some(incoming));
+    let shown = match (old, new) {
+        (_, new) if !new.can_be_spent() => (None, None),
+        (State::Contested { told: true }, _) => both(Kind::OutgoingRestored, Kind::PaymentRestored),
+        (old, _) if old.counts() => (None, None),
+        (old, _) if was_seen && old != State::Waiting => {
+            both(Kind::OutgoingRestored, Kind::PaymentRestored)
+        }
+        _ => both(Kind::OutgoingSettled, Kind::PaymentReceived),
     };
-    let kind = match code {
-        Code::InvoiceCreated => EventKind::InvoiceCreated(invoice_id()?),
-        Code::InvoiceExpired => EventKind::InvoiceExpired(invoice_id()?),
-        Code::InvoiceDeleted => EventKind::InvoiceDeleted(invoice_id()?),
-        Code::InvoicePaid => EventKind::InvoicePaid(invoice_id()?),
-        Code::InvoiceUnpaid => EventKind::InvoiceUnpaid(invoice_id()?),
-        Code::UserCreated => EventKind::UserCreated(subject),
-        Code::PaymentReceived => EventKind::PaymentReceived(subject),
-        Code::PaymentWaiting => EventKind::PaymentWaiting(subject),
-        Code::PaymentMined => EventKind::PaymentMined(subject),
-        Code::PaymentUnmined => EventKind::PaymentUnmined(subject),
-        Code::PaymentContested => EventKind::PaymentContested(subject),
-        Code::PaymentRestored => EventKind::PaymentRestored(subject),
-        Code::PaymentDisplaced => EventKind::PaymentDisplaced(subject),
-        Code::PaymentInvalid => EventKind::PaymentInvalid(subject),
-        Code::OutgoingStarted => EventKind::OutgoingStarted(subject),
-        Code::OutgoingAccepted => EventKind::OutgoingAccepted(subject),
-        Code::OutgoingWaiting => EventKind::OutgoingWaiting(subject),
-        Code::OutgoingSettled => EventKind::OutgoingSettled(subject),
-        Code::OutgoingMined => EventKind::OutgoingMined(subject),
-        Code::OutgoingUnmined => EventKind::OutgoingUnmined(subject),
-        Code::OutgoingContested => EventKind::OutgoingContested(subject),
-        Code::OutgoingRestored => EventKind::OutgoingRestored(subject),
-        Code::OutgoingRefused => EventKind::OutgoingRefused(subject),
-        Code::OutgoingCancelled => EventKind::OutgoingCancelled(subject),
-        Code::OutgoingDisplaced => EventKind::OutgoingDisplaced(subject),
-        Code::OutgoingInvalid => EventKind::OutgoingInvalid(subject),
-        Code::CancellationShown => EventKind::CancellationShown(subject),
-        Code::CancellationLost => EventKind::CancellationLost(subject),
+    let state = match new {
+        State::Mined(_) => both(Kind::OutgoingMined, Kind::PaymentMined),
+        State::Waiting => both(Kind::OutgoingWaiting, Kind::PaymentWaiting),
+        State::Contested { told: true } => both(Kind::OutgoingContested, Kind::PaymentContested),
+        State::Seen | State::Contested { told: false } if old.block().is_some() => {
+            both(Kind::OutgoingUnmined, Kind::PaymentUnmined)
+        }
+        State::Displaced => both(Kind::OutgoingDisplaced, Kind::PaymentDisplaced),
+        State::Invalid => both(Kind::OutgoingInvalid, Kind::PaymentInvalid),
+        State::Unseen => (Some(Kind::OutgoingAccepted), None),
+        State::Refused => (Some(Kind::OutgoingRefused), None),
+        State::Cancelled => (Some(Kind::OutgoingCancelled), None),
+        State::Offered | State::Seen | State::Contested { told: false } => (None, None),
     };
-    Ok(Event { number, at, kind })
+    Tellings { outgoing: [shown.0, state.0], incoming: [shown.1, state.1] }
 }

@@ -1,66 +1,65 @@
-//! Events as they are stored.
+//! Events as they are stored. A row carries what is told of things that change; other rows are read only for
+//! what never does, such as the id of an invoice.
 
-use crate::ledger::damaged::Damaged;
+use crate::model::event::EventKind;
 use crate::model::time::Timestamp;
+use crate::model::transaction::BlockPlace;
 
 /// An event as it is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventRow {
     /// When it happened.
     pub at: Timestamp,
-    /// What happened.
-    pub code: EventCode,
-    /// The number of what it happened to: an invoice, a user, a transaction that pays the wallet, or a
-    /// payment by the wallet.
+    /// What kind of thing happened.
+    pub kind: EventKind,
+    /// The number of what it happened to: an invoice, a user, a payment by the wallet, a withdrawal, or a
+    /// transaction.
     pub subject: u64,
+    /// What else is told.
+    pub details: EventDetails,
+    /// The block, of what was mined. Versions before schema 10 have not kept it.
+    pub block: Option<BlockPlace>,
 }
 
-macro_rules! event_codes {
-    ($($name:ident = $number:literal,)*) => {
-        /// What happened, as it is stored.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        #[allow(missing_docs, reason = "EventKind says what each means")]
-        pub enum EventCode { $($name = $number,)* }
-
-        impl EventCode {
-            /// The code of this number.
-            pub fn of_number(number: u8) -> Result<Self, Damaged> {
-                match number {
-                    $($number => Ok(Self::$name),)*
-                    _ => Err(Damaged("an event of an unknown kind".to_owned())),
-                }
-            }
-        }
-    };
+/// What is told with an event.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EventDetails {
+    /// Nothing but the subject; or nothing else is known, of what a version before schema 10 wrote.
+    #[default]
+    None,
+    /// All that was received for an invoice and counts, in satoshis.
+    Sum(u64),
+    /// Of an invoice: what a transaction pays to it.
+    Payment(PaymentDetails),
+    /// Of a transaction: an output that belongs to no invoice.
+    Receipt {
+        /// The index of the output.
+        vout: u32,
+        /// The amount.
+        satoshis: u64,
+        /// The user whose key it pays.
+        user: Option<u64>,
+    },
 }
 
-event_codes! {
-    InvoiceCreated = 1,
-    UserCreated = 2,
-    InvoiceExpired = 3,
-    InvoiceDeleted = 4,
-    InvoicePaid = 5,
-    InvoiceUnpaid = 6,
-    OutgoingStarted = 7,
-    OutgoingSettled = 8,
-    OutgoingRefused = 9,
-    OutgoingCancelled = 10,
-    OutgoingDisplaced = 11,
-    OutgoingAccepted = 12,
-    OutgoingWaiting = 13,
-    OutgoingMined = 14,
-    OutgoingUnmined = 15,
-    OutgoingContested = 16,
-    OutgoingRestored = 17,
-    OutgoingInvalid = 18,
-    PaymentReceived = 19,
-    PaymentWaiting = 20,
-    PaymentMined = 21,
-    PaymentUnmined = 22,
-    PaymentContested = 23,
-    PaymentRestored = 24,
-    PaymentDisplaced = 25,
-    PaymentInvalid = 26,
-    CancellationShown = 27,
-    CancellationLost = 28,
+/// What a transaction pays to an invoice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PaymentDetails {
+    /// The number of the transaction; 0 stands for none: the owner has marked the invoice.
+    pub transaction: u64,
+    /// What it pays to the invoice.
+    pub satoshis: u64,
+    /// Whether it was first seen after the invoice had expired.
+    pub late: bool,
+    /// Where that leaves the invoice. Versions before schema 10 have not kept it.
+    pub sums: Option<Sums>,
+}
+
+/// Where an invoice stands, in satoshis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sums {
+    /// All that was received and counts.
+    pub paid: u64,
+    /// What is still asked for.
+    pub due: u64,
 }

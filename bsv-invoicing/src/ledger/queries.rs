@@ -7,7 +7,6 @@ use bsv_tx::Transaction;
 use crate::ledger::attempts::lasting_attempt;
 use crate::ledger::cancel::outgoing_payment;
 use crate::ledger::effects::transaction;
-use crate::ledger::event_log::event;
 use crate::ledger::figures::Figures;
 use crate::ledger::keys::invoice_of;
 use crate::ledger::notice::records_of;
@@ -19,6 +18,7 @@ use crate::ledger::rows::{
     MinedAt, Outgoing, Owner, Proofs, RawTransactions, ReadRows, Receipts, ReceivedFor, Refunds,
     Transactions, Users, Withdrawals,
 };
+use crate::ledger::told::event;
 use crate::ledger::withdraw::withdrawal;
 use crate::ledger::{Query, Refusal, UserRecord};
 use crate::model::event::Event;
@@ -187,7 +187,7 @@ queries! {
     /// Up to `limit` events after the one of this number, in order.
     GetEvents(after: u64, limit: usize) => Vec<Event>: |rows| {
         let events = rows.first::<Events>(after.saturating_add(1).., Ascending, limit)?;
-        events.into_iter().map(|(number, row)| event(rows, number, row)).collect()
+        events.into_iter().map(|(number, row)| event(rows, number, &row)).collect()
     };
 }
 

@@ -3,10 +3,10 @@
 use bsv_tx::Transaction;
 
 use crate::ledger::attempts::{last_attempt, url_hash};
-use crate::ledger::events::EventCode;
 use crate::ledger::idempotency::Route;
 use crate::ledger::rows::{LastRefunds, Messages, Outgoing, OutgoingByUrl, Reservations, Rows};
 use crate::ledger::{Books, Command, Refusal, Reservation};
+use crate::model::event::EventKind;
 use crate::model::idempotency::IdempotencyKey;
 use crate::model::outgoing::{OutgoingPayment, OutgoingPurpose, OutgoingRecord};
 use crate::model::receipt::{Receipt, ReceiptKey};
@@ -118,7 +118,7 @@ impl<R: Rows> Books<R> {
             channel: None,
         };
         self.rows.put::<Outgoing>(number, &record)?;
-        self.append_event(at, EventCode::OutgoingStarted, number)?;
+        self.append_event(at, EventKind::OutgoingStarted, number)?;
         Ok(number)
     }
 }

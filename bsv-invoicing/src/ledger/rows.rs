@@ -14,6 +14,7 @@ use crate::ledger::events::EventRow;
 use crate::ledger::figures::Figures;
 use crate::ledger::idempotency::{Answered, Route};
 use crate::model::coin::{KeyPath, Trust};
+use crate::model::event::LogName;
 use crate::model::invoice::Invoice;
 use crate::model::outgoing::OutgoingRecord;
 use crate::model::receipt::{Receipt, ReceiptKey};
@@ -167,6 +168,8 @@ kinds! {
     Users: u64 => UserDraft;
     /// Number to event.
     Events: u64 => EventRow;
+    /// The name of the log of events.
+    EventLog: () => LogName;
     /// The time at which an invoice expires, and its number: those that a sweep has to look at then.
     /// That an invoice is paid changes nothing here, which spares who pays it the pages.
     Expiries: (Timestamp, u64) => ();

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use bsv_store::KeyEvent;
 
-use crate::ledger::events::EventCode;
+use crate::ledger::events::{EventDetails, EventRow, PaymentDetails, Sums};
 use crate::ledger::rows::{
     Damaged, Expiries, Invoices, Marked, ReadRows, ReceivedFor, Rows, Rules,
 };
 use crate::ledger::{Books, Command, Query, Refusal};
+use crate::model::event::EventKind;
 use crate::model::invoice::Invoice;
 use crate::model::receipt::{Receipt, ReceiptKey};
 use crate::model::settlement::{Counting, PaymentRules, Received};
@@ -65,9 +66,12 @@ impl Command for MarkPaid {
         if books.rows.get::<Marked>(&number)?.is_none() {
             books.rows.put::<Marked>(number, &at)?;
             books.rows.append_audit(KeyEvent::InvoiceMarked, invoice.id.as_str())?;
+            books.tell_standing(at, EventKind::InvoiceMarked, number)?;
         }
         let received = books.rows.get::<ReceivedFor>(&number)?.unwrap_or_default();
-        books.settle(invoice, received, false, at)
+        let sums = Some(Sums { paid: received.sum(), due: 0 });
+        let details = PaymentDetails { transaction: 0, satoshis: 0, late: false, sums };
+        books.settle(invoice, details, false, at)
     }
 }
 
@@ -87,24 +91,51 @@ impl<R: Rows> Books<R> {
         Ok(paid)
     }
 
-    /// Counts anew what was received for an invoice to which a transaction pays so much that has changed.
+    /// Counts anew what was received for an invoice to which a transaction pays that has changed, and tells of it.
     pub(crate) fn recount_invoice(
         &mut self,
-        (number, satoshis): (u64, u64),
+        payment: &Payment,
         (before, after): (&TransactionRecord, &TransactionRecord),
         was_in_flight: bool,
         at: Timestamp,
     ) -> Result<(), R::Error> {
-        let [old, new] = [before, after].map(|record| Slot::of(record.state));
-        if old == new && !was_in_flight {
+        let slots @ [old, new] = [before, after].map(|record| Slot::of(record.state));
+        let has_changed = old != new || was_in_flight;
+        if !has_changed && payment.told.iter().all(Option::is_none) {
             return Ok(());
         }
+        let number = payment.invoice;
         // Invoices that were found with the words alone are not there.
         let Some(invoice) = self.rows.get::<Invoices>(&number)? else { return Ok(()) };
-        let stored = self.rows.get::<ReceivedFor>(&number)?;
-        let mut received = stored.unwrap_or_default();
-        let is_late = after.at >= invoice.expires_at;
-        let counting = if is_late { &mut received.late } else { &mut received.in_time };
+        let late = after.at >= invoice.expires_at;
+        let received = self.recount(payment, slots, late)?;
+        let was_paid = invoice.payment_received_at.is_some();
+        let is_marked = self.rows.get::<Marked>(&number)?.is_some();
+        let due = match is_marked || (was_paid && !has_changed) {
+            true => 0,
+            false => self.rules.due(invoice.satoshis, received),
+        };
+        let sums = Some(Sums { paid: received.sum(), due });
+        let Payment { transaction, satoshis, told, .. } = *payment;
+        let details = PaymentDetails { transaction, satoshis, late, sums };
+        self.tell_payment(&told, (number, details), after.state.block(), at)?;
+        match has_changed {
+            true => self.settle(invoice, details, was_in_flight, at),
+            false => Ok(()),
+        }
+    }
+
+    /// Counts anew what was received for an invoice.
+    fn recount(
+        &mut self,
+        payment: &Payment,
+        [old, new]: [Option<Slot>; 2],
+        late: bool,
+    ) -> Result<Received, R::Error> {
+        let Payment { invoice: number, satoshis, .. } = *payment;
+        let stored = self.rows.get::<ReceivedFor>(&number)?.unwrap_or_default();
+        let mut received = stored;
+        let counting = if late { &mut received.late } else { &mut received.in_time };
         if let Some(amount) = old.map(|slot| slot.amount(counting)) {
             let wrong = || Damaged("an invoice has received less than what counts".to_owned());
             *amount = amount.checked_sub(satoshis).ok_or_else(wrong)?;
@@ -112,30 +143,29 @@ impl<R: Rows> Books<R> {
         if let Some(amount) = new.map(|slot| slot.amount(counting)) {
             *amount = amount.saturating_add(satoshis);
         }
-        if stored.unwrap_or_default() != received {
+        if stored != received {
             self.rows.put::<ReceivedFor>(number, &received)?;
         }
-        self.settle(invoice, received, was_in_flight, at)
+        Ok(received)
     }
 
-    /// Notes that an invoice is paid, or is not any more. One that is open again, after a payment of it was
-    /// offered in vain, is looked at when it expires: it may have been looked at before.
+    /// Notes that an invoice is paid, or is not any more, after what the details tell. One that is open again,
+    /// after a payment of it was offered in vain, is looked at when it expires: it may have been looked at before.
     fn settle(
         &mut self,
         mut invoice: Invoice,
-        received: Received,
+        details: PaymentDetails,
         was_in_flight: bool,
         at: Timestamp,
     ) -> Result<(), R::Error> {
         let number = invoice.number;
-        let is_paid = self.rules.due(invoice.satoshis, received) == 0
-            || self.rows.get::<Marked>(&number)?.is_some();
+        let is_paid = details.sums.is_some_and(|sums| sums.due == 0);
         let (is_deleted, expiry) = (invoice.deleted_at.is_some(), (invoice.expires_at, number));
         match (invoice.payment_received_at, is_paid) {
             (None, true) if !is_deleted => {
                 invoice.payment_received_at = Some(at);
                 self.rows.put::<Invoices>(number, &invoice)?;
-                self.append_event(at, EventCode::InvoicePaid, number)
+                self.tell_payment(&[Some(EventKind::InvoicePaid)], (number, details), None, at)
             }
             (Some(_), false) => {
                 invoice.payment_received_at = None;
@@ -143,12 +173,37 @@ impl<R: Rows> Books<R> {
                 if !is_deleted {
                     self.rows.put::<Expiries>(expiry, &())?;
                 }
-                self.append_event(at, EventCode::InvoiceUnpaid, number)
+                self.tell_payment(&[Some(EventKind::InvoiceUnpaid)], (number, details), None, at)
             }
             (None, false) if was_in_flight && !is_deleted => self.rows.put::<Expiries>(expiry, &()),
             _ => Ok(()),
         }
     }
+
+    /// Tells of an invoice, with what was received for it.
+    pub(crate) fn tell_standing(
+        &mut self,
+        at: Timestamp,
+        kind: EventKind,
+        invoice: u64,
+    ) -> Result<(), R::Error> {
+        let received = self.rows.get::<ReceivedFor>(&invoice)?.unwrap_or_default();
+        let details = EventDetails::Sum(received.sum());
+        self.append_row(&EventRow { at, kind, subject: invoice, details, block: None })
+    }
+}
+
+/// What a transaction that has changed pays to an invoice.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Payment {
+    /// The number of the transaction.
+    pub(crate) transaction: u64,
+    /// The number of the invoice.
+    pub(crate) invoice: u64,
+    /// What it pays.
+    pub(crate) satoshis: u64,
+    /// What is told of it.
+    pub(crate) told: [Option<EventKind>; 2],
 }
 
 /// Where what a transaction pays is counted.

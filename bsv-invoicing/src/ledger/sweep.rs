@@ -1,9 +1,9 @@
 //! What time makes due.
 
-use crate::ledger::events::EventCode;
 use crate::ledger::rows::Order::Ascending;
 use crate::ledger::rows::{Expiries, Rows};
 use crate::ledger::{Books, Command, Refusal};
+use crate::model::event::EventKind;
 use crate::model::invoice::InvoiceState;
 use crate::model::time::Timestamp;
 
@@ -32,7 +32,7 @@ impl Command for Sweep {
             // What is being paid is looked at again if that fails.
             let invoice = books.invoice(expiry.1)?;
             if invoice.is_none_or(|invoice| invoice.state(end) == InvoiceState::Expired) {
-                books.append_event(at, EventCode::InvoiceExpired, expiry.1)?;
+                books.tell_standing(at, EventKind::InvoiceExpired, expiry.1)?;
             }
         }
         let forgotten = books.forget_keys(at, self.limit - due.len())?;

@@ -4,7 +4,7 @@ use crate::ledger::cancel::outgoing_payment;
 use crate::ledger::coin_choice::{Choice, MAX_INPUTS};
 use crate::ledger::idempotency::Route;
 use crate::ledger::rows::Order::Descending;
-use crate::ledger::rows::{Damaged, Outgoing, ReadRows, Rows, Withdrawals};
+use crate::ledger::rows::{Damaged, Outgoing, ReadRows, Rows, RowsOf, Withdrawals};
 use crate::ledger::{Books, Command, NewPayment, Refusal, Reservation};
 use crate::model::coin::{Spending, Trust, smallest_output};
 use crate::model::idempotency::IdempotencyKey;
@@ -157,10 +157,32 @@ impl<R: Rows> Books<R> {
     }
 }
 
+impl<R: Rows> Books<R> {
+    /// Whether the network has taken all that a withdrawal consists of.
+    pub(crate) fn is_settled(&self, number: u64) -> Result<bool, R::Error> {
+        let Some(record) = self.rows.get::<Withdrawals>(&number)? else { return Ok(false) };
+        for (_, payment) in payments_of(&self.rows, &record)? {
+            if !self.transaction(payment.transaction)?.state.counts() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
 /// The withdrawal of this number, which other rows name.
 fn known_withdrawal<R: ReadRows>(rows: &R, number: u64) -> Result<Withdrawal, R::Error> {
     let record = rows.get::<Withdrawals>(&number)?;
     withdrawal(rows, number, record.ok_or_else(|| Damaged::missing("a withdrawal"))?)
+}
+
+/// What a withdrawal consists of.
+pub(crate) fn payments_of<R: ReadRows>(
+    rows: &R,
+    record: &WithdrawalRecord,
+) -> Result<RowsOf<Outgoing>, R::Error> {
+    let WithdrawalRecord { first_payment, payments, .. } = *record;
+    rows.range::<Outgoing>(first_payment..first_payment.saturating_add(payments))
 }
 
 /// A withdrawal as callers are told of it.
@@ -169,8 +191,8 @@ pub(crate) fn withdrawal<R: ReadRows>(
     number: u64,
     record: WithdrawalRecord,
 ) -> Result<Withdrawal, R::Error> {
-    let WithdrawalRecord { to, reference, first_payment, payments, created_at } = record;
-    let payments = rows.range::<Outgoing>(first_payment..first_payment + payments)?.into_iter();
+    let payments = payments_of(rows, &record)?.into_iter();
+    let WithdrawalRecord { to, reference, created_at, .. } = record;
     let payments = payments.map(|(number, it)| outgoing_payment(rows, number, it));
     let payments = payments.collect::<Result<_, _>>()?;
     Ok(Withdrawal { number, to, reference, created_at, payments })

@@ -1,6 +1,6 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::ledger::events::EventCode;
+use crate::model::event::EventKind;
 
 /// How often what was told in the log of events since the store was opened.
 #[derive(Debug, Default)]
@@ -9,25 +9,26 @@ pub struct EventCounts {
     incoming: [AtomicU64; INCOMING.len()],
 }
 
-type Counted = (EventCode, &'static str);
+/// Kinds of events, and what they are counted as.
+type Counted = (&'static [EventKind], &'static str);
 
 const INVOICES: [Counted; 5] = [
-    (EventCode::InvoiceCreated, "created"),
-    (EventCode::InvoiceExpired, "expired"),
-    (EventCode::InvoiceDeleted, "deleted"),
-    (EventCode::InvoicePaid, "paid"),
-    (EventCode::InvoiceUnpaid, "unpaid"),
+    (&[EventKind::InvoiceCreated], "created"),
+    (&[EventKind::InvoiceExpired], "expired"),
+    (&[EventKind::InvoiceDeleted], "deleted"),
+    (&[EventKind::InvoicePaid], "paid"),
+    (&[EventKind::InvoiceUnpaid], "unpaid"),
 ];
 
 const INCOMING: [Counted; 8] = [
-    (EventCode::PaymentReceived, "received"),
-    (EventCode::PaymentWaiting, "waiting"),
-    (EventCode::PaymentMined, "mined"),
-    (EventCode::PaymentUnmined, "unmined"),
-    (EventCode::PaymentContested, "contested"),
-    (EventCode::PaymentRestored, "restored"),
-    (EventCode::PaymentDisplaced, "displaced"),
-    (EventCode::PaymentInvalid, "invalid"),
+    (&[EventKind::PaymentReceived, EventKind::ReceiptUnassigned], "received"),
+    (&[EventKind::PaymentWaiting, EventKind::ReceiptWaiting], "waiting"),
+    (&[EventKind::PaymentMined, EventKind::ReceiptMined], "mined"),
+    (&[EventKind::PaymentUnmined, EventKind::ReceiptUnmined], "unmined"),
+    (&[EventKind::PaymentContested, EventKind::ReceiptContested], "contested"),
+    (&[EventKind::PaymentRestored, EventKind::ReceiptRestored], "restored"),
+    (&[EventKind::PaymentDisplaced, EventKind::ReceiptDisplaced], "displaced"),
+    (&[EventKind::PaymentInvalid, EventKind::ReceiptInvalid], "invalid"),
 ];
 
 impl EventCounts {
@@ -42,11 +43,11 @@ impl EventCounts {
     }
 
     /// Counts events that are on the disk.
-    pub(super) fn note(&self, told: &[EventCode]) {
-        for code in told {
+    pub(super) fn note(&self, told: &[EventKind]) {
+        for kind in told {
             let invoices = INVOICES.iter().zip(&self.invoices);
             let mut all = invoices.chain(INCOMING.iter().zip(&self.incoming));
-            if let Some((_, count)) = all.find(|((counted, _), _)| counted == code) {
+            if let Some((_, count)) = all.find(|((kinds, _), _)| kinds.contains(kind)) {
                 count.fetch_add(1, Ordering::Relaxed);
             }
         }

@@ -1,3 +1,4 @@
+mod events;
 mod kinds;
 mod migrations;
 mod rows;
@@ -11,11 +12,13 @@ use bsv_store::{
 };
 use redb::WriteTransaction;
 use thiserror::Error;
+use tokio::sync::watch;
 
 use self::migrations::SCHEMA;
 use self::rows::{RowsToRead, RowsToWrite};
-use crate::ledger::events::EventCode;
+use crate::ledger::queries::GetFigures;
 use crate::ledger::{Books, Command, Query, Refusal};
+use crate::model::event::EventKind;
 use crate::store::{EventCounts, WalletStore, WalletStoreError};
 
 /// The wallet's store in a redb file, `wallet.redb` in a directory that is locked.
@@ -23,6 +26,7 @@ use crate::store::{EventCounts, WalletStore, WalletStoreError};
 /// Changes that wait at the same time share a commit.
 pub struct RedbWalletStore {
     writer: GroupWriter<WalletTables>,
+    last_event: watch::Receiver<u64>,
     database: Arc<Database>,
     events: Arc<EventCounts>,
     /// Let go of last.
@@ -53,11 +57,17 @@ impl RedbWalletStore {
         let lock = lock.into();
         let path = lock.dir().join(Self::FILE_NAME);
         let database = Arc::new(Database::open(&path, &SCHEMA, options)?);
+        let figures = database.view(|rows: &RowsToRead| Ok(GetFigures.run(rows)))?;
+        let last_event = figures.map_err(store_error)?.last_event;
+        let (sender, last_event) = watch::channel(last_event);
         let events = Arc::<EventCounts>::default();
         let counted = Arc::clone(&events);
-        let committed = move |told: Vec<EventCode>| counted.note(&told);
+        let committed = move |Told { last_event, kinds }: Told| {
+            counted.note(&kinds);
+            sender.send_if_modified(|last| std::mem::replace(last, last_event) != last_event);
+        };
         let writer = GroupWriter::start(Arc::clone(&database), committed)?;
-        Ok(Self { writer, database, events, _lock: lock })
+        Ok(Self { writer, last_event, database, events, _lock: lock })
     }
 
     /// Compares a file that is too long for that when it is opened with its checksums: see
@@ -131,6 +141,10 @@ impl WalletStore for RedbWalletStore {
         .await
     }
 
+    fn last_event(&self) -> watch::Receiver<u64> {
+        self.last_event.clone()
+    }
+
     async fn audit_log(
         &self,
         after: u64,
@@ -162,16 +176,23 @@ fn refused<T>(error: WalletStoreError) -> Result<Result<T, Refusal>, StoreError>
 /// The tables, as the writer opens them for a batch.
 struct WalletTables;
 
+/// The events of a batch.
+struct Told {
+    /// The number of the last one that there is.
+    last_event: u64,
+    kinds: Vec<EventKind>,
+}
+
 impl Tables for WalletTables {
     type Open<'t> = Books<RowsToWrite<'t>>;
-    type Told = Vec<EventCode>;
+    type Told = Told;
 
     fn open(transaction: &WriteTransaction) -> Result<Self::Open<'_>, StoreError> {
         Books::open(RowsToWrite::new(transaction)).map_err(store_error)
     }
 
-    fn close(books: Self::Open<'_>) -> Result<Vec<EventCode>, StoreError> {
-        let told = books.told().to_vec();
+    fn close(books: Self::Open<'_>) -> Result<Told, StoreError> {
+        let told = Told { last_event: books.last_event(), kinds: books.told().to_vec() };
         books.close().map_err(store_error)?;
         Ok(told)
     }

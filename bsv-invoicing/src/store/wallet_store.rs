@@ -1,5 +1,6 @@
 use bsv_store::{AuditCheck, AuditEntry, StoreError};
 use thiserror::Error;
+use tokio::sync::watch;
 
 use crate::ledger::rows::Damaged;
 use crate::ledger::{Command, Query, Refusal};
@@ -50,6 +51,10 @@ pub trait WalletStore: Send + Sync + 'static {
         &self,
         query: Q,
     ) -> impl Future<Output = Result<Q::Answer, WalletStoreError>> + Send;
+
+    /// The number of the last event, which changes after each commit with one. What it shows can be read; it may
+    /// be a moment behind what can be read.
+    fn last_event(&self) -> watch::Receiver<u64>;
 
     /// Up to `limit` entries of the audit log after the one of this number, in order.
     fn audit_log(

@@ -4,12 +4,14 @@
 use std::sync::atomic::Ordering;
 
 use bsv_network::{ChainTip, NodeRpc};
+use bsv_tx::KeyError;
 
 use crate::error::Error;
 use crate::ledger::items::{FoldLedger, LedgerItem, LedgerTransaction};
 use crate::ledger::queries::{GetAccounts, GetCatchUp, GetFigures, GetLastEventAt};
-use crate::ledger::{BeginAccount, CaughtUp};
+use crate::ledger::{BeginAccount, CaughtUp, NameLog};
 use crate::model::coin::Chain;
+use crate::model::event::LogName;
 use crate::model::time::Timestamp;
 use crate::model::transaction::TransactionState;
 use crate::store::WalletStore;
@@ -26,9 +28,12 @@ const READ_AGAIN: u32 = 100;
 const READ_BEFORE: std::time::Duration = std::time::Duration::from_secs(24 * 60 * 60);
 
 impl<S: WalletStore> Wallet<S> {
-    /// Gives out keys of a new account from now on. To be called where the store is a copy of some
-    /// earlier day, before the wallet is opened again: somebody may know keys that were given out since.
+    /// Gives out keys of a new account from now on, and goes on with the log of events under another name. To be
+    /// called where the store is a copy of some earlier day, before the wallet is opened again: somebody may know
+    /// keys that were given out since, and events that were told since.
     pub async fn begin_account(&self) -> Result<u32, Error> {
+        let log = LogName::random().map_err(KeyError::NoRandomness)?;
+        self.store.execute(NameLog(log)).await?;
         let account = account_of(Timestamp::of_system());
         Ok(self.store.execute(BeginAccount { account, is_behind: true }).await?)
     }

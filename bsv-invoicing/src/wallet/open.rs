@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use bsv_network::NodeRpc;
 use bsv_store::{KeyEvent, Keystore};
-use bsv_tx::Network;
+use bsv_tx::{KeyError, Network};
 use tokio::sync::Semaphore;
 
 use crate::error::Error;
-use crate::ledger::queries::{GetAccounts, GetEvents, GetLastEvent, GetLastEventAt, GetOwner};
-use crate::ledger::{Adopt, GetRules, ReleaseAll, SetRules};
+use crate::ledger::queries::{GetAccounts, GetLastEventAt, GetOwner};
+use crate::ledger::{Adopt, GetLogName, GetRules, NameLog, ReleaseAll, SetRules};
 use crate::model::clock::Clock;
-use crate::model::event::Event;
+use crate::model::event::LogName;
 use crate::model::time::Timestamp;
 use crate::store::{RedbWalletStore, WalletStore};
 use crate::wallet::node::{Node, RECEIVING_TURNS};
@@ -31,6 +31,8 @@ use crate::wallet::watch::Watching;
 /// A change is on the disk when it is acknowledged. Reading goes on while changes wait for the disk.
 pub struct Wallet<S = RedbWalletStore> {
     pub(crate) store: S,
+    /// The name of the log of events.
+    pub(super) log: LogName,
     pub(super) keystore: Arc<Keystore>,
     pub(crate) keys: Arc<WalletKeys>,
     pub(crate) settings: WalletSettings,
@@ -96,6 +98,14 @@ impl<S: WalletStore> Wallet<S> {
         // Whoever reserved coins, and recorded nothing, is gone: one process has the store.
         store.execute(ReleaseAll).await?;
         let keys = keys.with_accounts(store.list(GetAccounts).await?)?;
+        let log = match store.get(GetLogName).await? {
+            Some(log) => log,
+            None => {
+                let log = LogName::random().map_err(KeyError::NoRandomness)?;
+                store.execute(NameLog(log)).await?;
+                log
+            }
+        };
         let last_event_at = store.get(GetLastEventAt).await?;
         if last_event_at > Timestamp::of_system().after(Duration::from_secs(60)) {
             tracing::warn!(
@@ -105,6 +115,7 @@ impl<S: WalletStore> Wallet<S> {
         }
         Ok(Self {
             store,
+            log,
             keystore,
             keys: Arc::new(keys),
             payee: Payee::new(settings.own_listeners.clone()),
@@ -143,16 +154,6 @@ impl<S: WalletStore> Wallet<S> {
     /// Whether there is a node.
     pub fn has_node(&self) -> bool {
         self.node.is_some()
-    }
-
-    /// Up to `limit` events after the one of this number, in order.
-    pub async fn events(&self, after: u64, limit: usize) -> Result<Vec<Event>, Error> {
-        Ok(self.store.list(GetEvents(after, limit)).await?)
-    }
-
-    /// The number of the last event; 0 if there is none.
-    pub async fn last_event(&self) -> Result<u64, Error> {
-        Ok(self.store.get(GetLastEvent).await?)
     }
 
     /// The node, if there is one.

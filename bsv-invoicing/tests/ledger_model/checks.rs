@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bsv_invoicing::ledger::Query;
-use bsv_invoicing::ledger::events::{EventCode, EventRow};
+use bsv_invoicing::ledger::events::{EventDetails, EventRow, PaymentDetails, Sums};
 use bsv_invoicing::ledger::movements::GetMovements;
 use bsv_invoicing::{
-    MovementQuery, OutgoingPurpose, Purpose, ReceiptKey, Timestamp, TransactionState,
+    EventKind, MovementQuery, OutgoingPurpose, PaymentRules, Purpose, ReceiptKey, Timestamp,
+    TransactionState,
 };
 
 use crate::network::Network;
@@ -135,11 +136,13 @@ fn same_set<T: Ord + std::fmt::Debug>(
 pub(crate) struct Replay {
     read: u64,
     last_at: Option<Timestamp>,
-    invoices: BTreeMap<u64, EventCode>,
+    invoices: BTreeMap<u64, EventKind>,
     /// By the number of the payment.
     outgoing: BTreeMap<u64, Heard>,
     /// By the number of the transaction.
     incoming: BTreeMap<u64, Heard>,
+    /// What was last told to have been received for an invoice.
+    sums: BTreeMap<u64, Sums>,
     /// The payments of which a coin was taken back.
     taken_back: BTreeSet<u64>,
 }
@@ -171,6 +174,14 @@ impl Heard {
     }
 }
 
+/// What an event tells of a payment of an invoice.
+fn payment(event: &EventRow) -> PaymentDetails {
+    match event.details {
+        EventDetails::Payment(details) => details,
+        other => panic!("{event:?} tells {other:?}"),
+    }
+}
+
 impl Replay {
     /// Reads the new events. Answers how many there are.
     pub(crate) fn read(&mut self, rows: &MemoryRows) -> usize {
@@ -187,51 +198,77 @@ impl Replay {
     }
 
     fn hear(&mut self, event: &EventRow) {
-        use EventCode as Code;
+        use EventKind as Kind;
         use TransactionState as State;
-        let (heard, is_outgoing) = match event.code {
-            Code::InvoiceCreated
-            | Code::InvoiceExpired
-            | Code::InvoiceDeleted
-            | Code::InvoicePaid
-            | Code::InvoiceUnpaid => {
-                self.invoices.insert(event.subject, event.code);
+        let (subject, kind) = (event.subject, event.kind);
+        let (heard, is_outgoing) = match kind {
+            Kind::InvoiceCreated | Kind::InvoiceExpired | Kind::InvoiceDeleted => {
+                self.invoices.insert(subject, kind);
                 return;
             }
-            Code::UserCreated => return,
-            Code::CancellationShown => {
-                self.taken_back.insert(event.subject);
+            Kind::InvoicePaid | Kind::InvoiceUnpaid => {
+                let sums = payment(event).sums.unwrap();
+                assert_eq!(sums.due == 0, kind == Kind::InvoicePaid, "{event:?}");
+                self.invoices.insert(subject, kind);
                 return;
             }
-            Code::CancellationLost => {
-                self.taken_back.remove(&event.subject);
+            Kind::UserCreated | Kind::InvoiceRefunded | Kind::WithdrawalSettled => return,
+            Kind::CancellationShown => {
+                self.taken_back.insert(subject);
                 return;
             }
-            Code::OutgoingStarted => (Heard::Open, true),
-            Code::OutgoingAccepted => (Heard::Agreed, true),
-            Code::OutgoingWaiting => (Heard::Waiting, true),
-            Code::OutgoingSettled | Code::OutgoingRestored | Code::OutgoingUnmined => {
+            Kind::CancellationLost => {
+                self.taken_back.remove(&subject);
+                return;
+            }
+            Kind::OutgoingStarted => (Heard::Open, true),
+            Kind::OutgoingAccepted => (Heard::Agreed, true),
+            Kind::OutgoingWaiting => (Heard::Waiting, true),
+            Kind::OutgoingSettled | Kind::OutgoingRestored | Kind::OutgoingUnmined => {
                 (Heard::Shown, true)
             }
-            Code::OutgoingMined => (Heard::InBlock, true),
-            Code::OutgoingContested => (Heard::Contested, true),
-            Code::OutgoingRefused => (Heard::Lost(State::Refused), true),
-            Code::OutgoingCancelled => (Heard::Lost(State::Cancelled), true),
-            Code::OutgoingDisplaced => (Heard::Lost(State::Displaced), true),
-            Code::OutgoingInvalid => (Heard::Lost(State::Invalid), true),
-            Code::PaymentWaiting => (Heard::Waiting, false),
-            Code::PaymentReceived | Code::PaymentRestored | Code::PaymentUnmined => {
-                (Heard::Shown, false)
+            Kind::OutgoingMined => (Heard::InBlock, true),
+            Kind::OutgoingContested => (Heard::Contested, true),
+            Kind::OutgoingRefused => (Heard::Lost(State::Refused), true),
+            Kind::OutgoingCancelled => (Heard::Lost(State::Cancelled), true),
+            Kind::OutgoingDisplaced => (Heard::Lost(State::Displaced), true),
+            Kind::OutgoingInvalid => (Heard::Lost(State::Invalid), true),
+            Kind::PaymentWaiting | Kind::ReceiptWaiting | Kind::TransactionWaiting => {
+                (Heard::Waiting, false)
             }
-            Code::PaymentMined => (Heard::InBlock, false),
-            Code::PaymentContested => (Heard::Contested, false),
-            Code::PaymentDisplaced => (Heard::Lost(State::Displaced), false),
-            Code::PaymentInvalid => (Heard::Lost(State::Invalid), false),
+            Kind::PaymentReceived
+            | Kind::ReceiptUnassigned
+            | Kind::TransactionFound
+            | Kind::PaymentRestored
+            | Kind::ReceiptRestored
+            | Kind::TransactionRestored
+            | Kind::PaymentUnmined
+            | Kind::ReceiptUnmined
+            | Kind::TransactionUnmined => (Heard::Shown, false),
+            Kind::PaymentMined | Kind::ReceiptMined | Kind::TransactionMined => {
+                (Heard::InBlock, false)
+            }
+            Kind::PaymentContested | Kind::ReceiptContested | Kind::TransactionContested => {
+                (Heard::Contested, false)
+            }
+            Kind::PaymentDisplaced | Kind::ReceiptDisplaced | Kind::TransactionDisplaced => {
+                (Heard::Lost(State::Displaced), false)
+            }
+            Kind::PaymentInvalid | Kind::ReceiptInvalid | Kind::TransactionInvalid => {
+                (Heard::Lost(State::Invalid), false)
+            }
+            other => panic!("what is {other}?"),
         };
-        match is_outgoing {
-            true => self.outgoing.insert(event.subject, heard),
-            false => self.incoming.insert(event.subject, heard),
-        };
+        assert_eq!(event.block.is_some(), heard == Heard::InBlock, "{event:?}");
+        if is_outgoing {
+            self.outgoing.insert(subject, heard);
+        } else if kind.name().starts_with("invoice.") {
+            let details = payment(event);
+            self.sums.insert(subject, details.sums.unwrap());
+            self.incoming.insert(details.transaction, heard);
+        } else {
+            self.incoming.insert(subject, heard);
+        }
     }
 
     /// That who has heard all events knows the states of all things.
@@ -261,14 +298,20 @@ impl Replay {
         });
         same_set(self.taken_back.iter().copied(), taken_back, "what was taken back");
         for (number, invoice) in &told.invoices {
+            let received = told.received(*number);
+            let due = PaymentRules::default().due(invoice.satoshis, received);
+            let sums = self.sums.get(number).copied();
+            let untouched = Sums { paid: 0, due: invoice.satoshis.max(1) };
+            let expected = Sums { paid: received.sum(), due };
+            assert_eq!(sums.unwrap_or(untouched), expected, "invoice {number}");
             let is_told = match self.invoices.get(number) {
-                Some(EventCode::InvoicePaid) => told.is_paid(*number),
-                Some(EventCode::InvoiceDeleted) => invoice.is_deleted,
+                Some(EventKind::InvoicePaid) => told.is_paid(*number),
+                Some(EventKind::InvoiceDeleted) => invoice.is_deleted,
                 Some(_) => !invoice.is_deleted && !told.is_paid(*number),
                 None => false,
             };
             assert!(is_told, "invoice {number}: {invoice:?}, {:?}", self.invoices.get(number));
-            let is_expired = self.invoices.get(number) == Some(&EventCode::InvoiceExpired);
+            let is_expired = self.invoices.get(number) == Some(&EventKind::InvoiceExpired);
             let is_waiting = !invoice.is_deleted && !told.is_paid(*number);
             if is_waiting && told.in_flight(*number).is_none() {
                 let is_expected = rows.expiries.contains_key(&(invoice.expires_at, *number));

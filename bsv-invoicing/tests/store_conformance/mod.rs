@@ -18,15 +18,16 @@ mod payments;
 mod refunds;
 mod reservations;
 mod sweep;
+mod telling;
 mod withdrawals;
 
 use std::time::Duration;
 
 use bsv_invoicing::ledger::rows::{AccountStart, FollowedBlock};
-use bsv_invoicing::ledger::{CreateInvoice, Refusal, UserRecord};
+use bsv_invoicing::ledger::{CreateInvoice, GetLogName, Refusal, UserRecord};
 use bsv_invoicing::{
-    Event, EventKind, Followed, IdempotencyKey, Invoice, InvoiceDraft, OutgoingPayment, Timestamp,
-    UserDraft, WalletStore, WalletStoreError,
+    Event, EventKind, Followed, IdempotencyKey, Invoice, InvoiceDraft, LogName, OutgoingPayment,
+    Timestamp, UserDraft, WalletStore, WalletStoreError,
 };
 
 pub(crate) use at_once::run_at_once;
@@ -69,6 +70,15 @@ pub(crate) async fn run<P: Place>() {
     check::<P>("users are numbered from 1, and kept as they are", changes::users).await;
     check::<P>("a store belongs to one wallet", changes::adopt).await;
     check::<P>("events are answered in parts, in order", changes::events_in_parts).await;
+    check::<P>("an event is written in one form", telling::form).await;
+    check::<P>("an event is less than 20 kB", telling::longest).await;
+    check::<P>("payments are told by invoice, with sums", telling::payments).await;
+    check::<P>("what is late, and what is marked, is told", telling::late).await;
+    check::<P>("a refund is told when the network shows it", telling::refunded).await;
+    check::<P>("a withdrawal is told when all of it is shown", telling::withdrawn).await;
+    check::<P>("what is spent elsewhere is told", telling::spent_elsewhere).await;
+    check::<P>("what was told never changes", telling::unchanged).await;
+    check::<P>("a log has one name at a time", telling::named).await;
     check::<P>("an expiry is told when it is due, and once", sweep::once).await;
     check::<P>("expiries are told in their order, up to a limit", sweep::in_order).await;
     check::<P>("the expiry of a deleted invoice is not told", sweep::deleted).await;
@@ -162,6 +172,7 @@ struct Held {
     users: Vec<UserRecord>,
     events: Vec<Event>,
     last_event_at: Timestamp,
+    log: Option<LogName>,
     balance: u64,
     owner: Option<[u8; 20]>,
     accounts: Vec<(u32, AccountStart)>,
@@ -177,6 +188,7 @@ impl Held {
             users: users(store).await,
             events: events(store).await,
             last_event_at: store.last_event_at().await.unwrap(),
+            log: store.get(GetLogName).await.unwrap(),
             balance: store.balance().await.unwrap(),
             owner: store.owner().await.unwrap(),
             accounts: store.accounts().await.unwrap(),
@@ -218,9 +230,10 @@ async fn events(store: &impl WalletStore) -> Vec<Event> {
     events
 }
 
-/// When what happened, after the event of this number.
-async fn happened(store: &impl WalletStore, after: usize) -> Vec<(Timestamp, EventKind)> {
-    events(store).await[after..].iter().map(|event| (event.at, event.kind)).collect()
+/// When what happened to which, after the event of this number.
+async fn happened(store: &impl WalletStore, after: usize) -> Vec<(Timestamp, (EventKind, u64))> {
+    let events = events(store).await;
+    events[after..].iter().map(|event| (event.at, (event.kind, event.subject))).collect()
 }
 
 /// A moment in 2027, which no scenario takes from the system's clock.

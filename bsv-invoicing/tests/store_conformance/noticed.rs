@@ -20,7 +20,7 @@ fn hash_of(invoice: u64) -> [u8; 20] {
 }
 
 /// A transaction of a stranger that pays invoices.
-fn paying_invoices(payments: &[(u64, u64)], salt: usize) -> Transaction {
+pub(super) fn paying_invoices(payments: &[(u64, u64)], salt: usize) -> Transaction {
     let output = |(invoice, satoshis): &(u64, u64)| TxOut {
         satoshis: *satoshis,
         locking_script: Script::p2pkh(&hash_of(*invoice)),
@@ -29,7 +29,7 @@ fn paying_invoices(payments: &[(u64, u64)], salt: usize) -> Transaction {
 }
 
 /// Creates invoices, whose scripts are watched.
-async fn shown(store: &impl WalletStore, invoices: u64) {
+pub(super) async fn shown(store: &impl WalletStore, invoices: u64) {
     for invoice in 1..=invoices {
         create(store, at(0), HOUR).await;
         let keys = vec![(hash_of(invoice), key_of(invoice))];
@@ -37,14 +37,19 @@ async fn shown(store: &impl WalletStore, invoices: u64) {
     }
 }
 
-async fn notice(store: &impl WalletStore, transaction: &Transaction, place: ShownPlace, s: u64) {
+pub(super) async fn notice(
+    store: &impl WalletStore,
+    transaction: &Transaction,
+    place: ShownPlace,
+    s: u64,
+) {
     let noticed = Noticed { transaction: transaction.clone(), place, came_at: at(s) };
     store.execute(Notice { shown: vec![noticed], now: at(s) }).await.unwrap();
 }
 
-const MEMPOOL: ShownPlace = ShownPlace::Mempool { is_fee_sufficient: true };
+pub(super) const MEMPOOL: ShownPlace = ShownPlace::Mempool { is_fee_sufficient: true };
 
-fn block(height: u8) -> ShownPlace {
+pub(super) fn block(height: u8) -> ShownPlace {
     ShownPlace::Block(proof(height))
 }
 

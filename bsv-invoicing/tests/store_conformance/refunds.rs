@@ -43,7 +43,7 @@ pub(super) async fn shown_payment(store: &impl WalletStore) {
     assert_eq!(refund_to(store).await, None);
 }
 
-fn refund(invoice: u64, satoshis: u64) -> Reserve {
+pub(super) fn refund(invoice: u64, satoshis: u64) -> Reserve {
     let purpose = OutgoingPurpose::Refund { invoice, to: "somewhere".to_owned() };
     Reserve { purpose, ..outgoing("", satoshis) }
 }

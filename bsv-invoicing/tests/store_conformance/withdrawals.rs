@@ -12,12 +12,12 @@ use bsv_invoicing::{
 use super::making::*;
 use super::*;
 
-fn withdrawing(amount: WithdrawalAmount) -> ReserveWithdrawal {
+pub(super) fn withdrawing(amount: WithdrawalAmount) -> ReserveWithdrawal {
     ReserveWithdrawal { amount, output_bytes: 34, fee_rate: 0, idempotency: None, now: at(5) }
 }
 
 /// A mined payment of an invoice with outputs of these amounts.
-async fn coins(store: &impl WalletStore, amounts: &[u64]) {
+pub(super) async fn coins(store: &impl WalletStore, amounts: &[u64]) {
     let invoice = create(store, at(0), HOUR).await.number;
     let offer = offering(invoice, amounts, invoice as usize, at(1));
     let payment = begin_with(store, offer).await;
@@ -25,7 +25,10 @@ async fn coins(store: &impl WalletStore, amounts: &[u64]) {
 }
 
 /// Reserves a withdrawal, which must not have been made before, and signs it.
-async fn signed_for(store: &impl WalletStore, reserve: ReserveWithdrawal) -> RecordWithdrawal {
+pub(super) async fn signed_for(
+    store: &impl WalletStore,
+    reserve: ReserveWithdrawal,
+) -> RecordWithdrawal {
     let idempotency = reserve.idempotency.clone();
     let reserved = match store.execute(reserve).await.unwrap() {
         ReservedWithdrawal::Now(reserved) => reserved,

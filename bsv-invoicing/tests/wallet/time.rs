@@ -99,7 +99,7 @@ async fn an_invoice_is_expired_in_every_answer_before_and_after_the_sweep() {
         assert_eq!(found.updated_at(wallet.now()), invoice.expires_at);
         let events = wallet.events(2, 9).await.unwrap();
         let kinds: Vec<_> = events.iter().map(|event| event.kind).collect();
-        assert_eq!(kinds, vec![EventKind::InvoiceExpired(invoice.id); told]);
+        assert_eq!(kinds, vec![EventKind::InvoiceExpired; told]);
         assert!(!wallet.sweep().await.unwrap());
     }
     wallet.delete_invoice(invoice.id.as_str()).await.unwrap();

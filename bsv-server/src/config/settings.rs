@@ -155,6 +155,7 @@ pub(super) struct WalletSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) zmq: Option<String>,
     pub(super) consolidate: bool,
+    pub(super) streams: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) tls: Option<TlsFiles>,
     pub(super) merchant: MerchantSettings,
@@ -176,6 +177,7 @@ impl Default for WalletSettings {
             zero_conf_limit_satoshis: None,
             zmq: None,
             consolidate: false,
+            streams: 64,
             tls: None,
             merchant: MerchantSettings::default(),
         }

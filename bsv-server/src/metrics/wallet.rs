@@ -16,10 +16,9 @@ pub(super) async fn write(exposition: &mut Exposition, instance: &Instance) {
     for (outcome, count) in events.incoming().chain(wallet.not_taken().all()) {
         incoming.add(&[("outcome", outcome)], count);
     }
-    if let Ok(number) = wallet.last_event().await {
-        let help = "The number of the last event.";
-        exposition.gauge("bsv_events_last_number", help).add(&[], number);
-    }
+    let help = "The number of the last event.";
+    let last_event = *wallet.last_event().borrow();
+    exposition.gauge("bsv_events_last_number", help).add(&[], last_event);
     if instance.metrics.tells_balance
         && let Ok(satoshis) = wallet.balance().await
     {

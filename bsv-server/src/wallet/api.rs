@@ -5,12 +5,14 @@ use hyper::header::LINK;
 use hyper::http::request::Parts;
 use hyper::{Method, StatusCode};
 
+use super::event_places::EventPlaces;
+use super::events::{self, Asked};
 use super::headers::{check_content_type, header, idempotency_key, number, set_location};
 use super::leaving;
 use super::list::{self, Listing};
 use super::received::{PaymentJson, SettlementJson};
 use super::streams::Streams;
-use super::{export, receipts};
+use super::{event_stream, export, receipts};
 use crate::access::{Caller, Scope};
 use crate::http::{self, Answer, Declared, Matched, Problem, Received, Routes, answer};
 use crate::rejected::Rejected;
@@ -20,6 +22,7 @@ use crate::rejected::Rejected;
 pub(crate) struct WalletApi {
     wallet: Arc<Wallet>,
     streams: Streams,
+    places: EventPlaces,
     routes: Routes<Route>,
 }
 
@@ -43,9 +46,11 @@ pub(crate) enum Route {
     BalanceDetails,
     Receipts,
     Export,
+    Events,
+    EventStream,
 }
 
-const ROUTES: [Declared<Route>; 18] = [
+const ROUTES: [Declared<Route>; 20] = [
     ("/api/v1/invoices", "GET, HEAD, POST", Route::Invoices),
     ("/api/v1/invoices/{id}", "GET, HEAD, DELETE", Route::Invoice),
     ("/api/v1/invoices/{id}/payments", "GET, HEAD", Route::Payments),
@@ -64,6 +69,8 @@ const ROUTES: [Declared<Route>; 18] = [
     ("/api/v1/balance/details", "GET, HEAD", Route::BalanceDetails),
     ("/api/v1/receipts", "GET, HEAD", Route::Receipts),
     ("/api/v1/export", "GET, HEAD", Route::Export),
+    ("/api/v1/events", "GET, HEAD", Route::Events),
+    ("/api/v1/events/stream", "GET, HEAD", Route::EventStream),
 ];
 
 impl Route {
@@ -80,16 +87,28 @@ impl Route {
     fn takes_query(self, method: &Method) -> bool {
         let is_list = matches!(
             self,
-            Self::Invoices | Self::Outgoing | Self::Withdrawals | Self::Receipts | Self::Export
+            Self::Invoices
+                | Self::Outgoing
+                | Self::Withdrawals
+                | Self::Receipts
+                | Self::Export
+                | Self::Events
+                | Self::EventStream
         );
         is_list && *method != Method::POST
     }
 }
 
 impl WalletApi {
-    pub(crate) fn new(wallet: Arc<Wallet>) -> Self {
+    /// `places` is how many streams of events there are at once, and how many requests that wait for one.
+    pub(crate) fn new(wallet: Arc<Wallet>, places: u32) -> Self {
         let routes = Routes::new(ROUTES);
-        Self { wallet, streams: Streams::new(), routes }
+        Self { wallet, streams: Streams::new(), places: EventPlaces::new(places), routes }
+    }
+
+    /// Has all that waits for events end, and nothing wait any more.
+    pub(crate) fn stop(&self) {
+        self.places.stop();
     }
 
     pub(crate) fn wallet(&self) -> &Arc<Wallet> {
@@ -185,6 +204,14 @@ impl WalletApi {
             Route::BalanceDetails => {
                 let holdings = self.wallet.holdings().await?;
                 Ok(answer::json(StatusCode::OK, &BalanceDetailsJson::new(holdings)))
+            }
+            Route::Events => {
+                let asked = Asked::parse(&self.wallet, request.uri()).await?;
+                events::answer(&self.wallet, &self.places, &asked, request.method()).await
+            }
+            Route::EventStream => {
+                let asked = event_stream::Asked::parse(request.uri(), request.headers())?;
+                event_stream::answer(&self.wallet, &self.places, asked, request.method()).await
             }
             Route::Receipts => receipts::answer(&self.wallet, request.uri()).await,
             Route::Export => {

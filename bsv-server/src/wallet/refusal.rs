@@ -31,6 +31,7 @@ impl From<&Error> for Problem {
                 Self::new(StatusCode::BAD_REQUEST, "bad-idempotency-key", text)
             }
             Error::UnknownInvoice(_) => Self::new(StatusCode::NOT_FOUND, "unknown-invoice", text),
+            Error::CursorAhead { .. } => Self::new(StatusCode::CONFLICT, "cursor-ahead", text),
             Error::UnknownUser(_) => Self::new(StatusCode::NOT_FOUND, "unknown-user", text),
             Error::Paid(_) => Self::new(StatusCode::CONFLICT, "invoice-paid", text),
             Error::InFlight(_) => Self::new(StatusCode::CONFLICT, "payment-in-flight", text),

@@ -175,6 +175,22 @@ async fn a_batch_of_refusals_only_is_not_committed() {
 }
 
 #[tokio::test]
+async fn each_batch_that_has_reached_the_disk_is_told_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let database = open(dir.path(), DatabaseOptions::default());
+    let (sender, told) = blocking::channel();
+    let tell = move |batches| sender.send(batches).unwrap();
+    let writer = GroupWriter::<Counted>::start(database, tell).unwrap();
+    assert!(matches!(writer.run(insert(1)).await, Ok(Ok(()))));
+    assert!(matches!(writer.run(|_| Ok::<Result<(), _>, _>(Err("no"))).await, Ok(Err("no"))));
+    let failed = writer.run(|_| Err::<Result<(), ()>, _>(broken_disk())).await;
+    assert!(failed.is_err());
+    assert!(matches!(writer.run(insert(2)).await, Ok(Ok(()))));
+    drop(writer);
+    assert_eq!(Vec::from_iter(told), [1, 2]);
+}
+
+#[tokio::test]
 async fn a_storage_error_undoes_the_batch_and_all_are_told() {
     let mut held = HeldUp::new().await;
     held.queue(2, insert(2));

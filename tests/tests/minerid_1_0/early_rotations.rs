@@ -213,6 +213,6 @@ fn what_three_own_blocks_do_not_show_is_an_alarm() {
     wait_for_own_blocks(3);
     assert!(is_alarmed());
     mine(&node, &server, "old");
-    crate::scene::await_acknowledgement(&site, "old");
+    await_acknowledgement(&site, "old");
     assert!(!is_alarmed());
 }

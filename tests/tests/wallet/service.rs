@@ -345,7 +345,7 @@ fn config_check_shows_the_settings_of_the_wallet() {
     let wallet = json!({
         "enabled": true, "host": "127.0.0.1", "port": 0, "paymentExpiryHours": 24,
         "cacheMegabytes": 48, "payLimitSatoshis": 2_100_000_000_000_000_u64, "maxFeeRate": 1000,
-        "consolidate": false, "underpaidTolerance": 0, "latePayments": "hold",
+        "consolidate": false, "streams": 64, "underpaidTolerance": 0, "latePayments": "hold",
         "merchant": nobody,
     });
     assert_eq!(shown["wallet"], wallet);
@@ -362,7 +362,7 @@ fn config_check_shows_the_settings_of_the_wallet() {
     let wallet = json!({
         "enabled": true, "host": "127.0.0.2", "port": 7, "paymentExpiryHours": 1,
         "cacheMegabytes": 9, "payLimitSatoshis": 5000, "maxFeeRate": 7, "consolidate": true,
-        "underpaidTolerance": 5, "latePayments": "accept", "zeroConfLimitSatoshis": 700,
+        "streams": 5, "underpaidTolerance": 5, "latePayments": "accept", "zeroConfLimitSatoshis": 700,
         "zmq": "tcp://127.0.0.1:28332", "merchant": merchant,
     });
     let payments = json!({

@@ -3,19 +3,20 @@
 use bsv_tx::{BlockHash, MerkleBranch, Txid};
 use redb::TableDefinition;
 
+use super::events;
 use super::rows::{Stored, StoredKind};
-use crate::ledger::events::{EventCode, EventRow};
 use crate::ledger::figures::Figures;
 use crate::ledger::idempotency::{Answered, Route};
 use crate::ledger::rows::{
-    AccountStart, Accounts, AllFigures, CatchUp, Damaged, Events, Expiries, FollowedBlock,
-    FollowedTip, FollowedTransactions, IdempotencyAges, IdempotentAnswers, Immature, InFlight,
-    Incoming, Invoices, InvoicesByReference, LastRefunds, Marked, Messages, MinedAt, Outgoing,
-    OutgoingByUrl, Owner, Proofs, RawTransactions, Receipts, ReceivedFor, Refunds, Rescan,
-    RescanFrom, Reservations, Rules, Spendable, Spends, TransactionNumbers, Transactions,
+    AccountStart, Accounts, AllFigures, CatchUp, Damaged, EventLog, Events, Expiries,
+    FollowedBlock, FollowedTip, FollowedTransactions, IdempotencyAges, IdempotentAnswers, Immature,
+    InFlight, Incoming, Invoices, InvoicesByReference, LastRefunds, Marked, Messages, MinedAt,
+    Outgoing, OutgoingByUrl, Owner, Proofs, RawTransactions, Receipts, ReceivedFor, Refunds,
+    Rescan, RescanFrom, Reservations, Rules, Spendable, Spends, TransactionNumbers, Transactions,
     Unassigned, Users, WatchBacklog, Watched, Withdrawals,
 };
 use crate::model::coin::{Chain, KeyPath, Trust};
+use crate::model::event::LogName;
 use crate::model::holdings::Holdings;
 use crate::model::invoice::Invoice;
 use crate::model::invoice_id::InvoiceId;
@@ -109,15 +110,16 @@ stored_kind! {
     };
 }
 
-// When, what, and the number of what it happened to.
 stored_kind! {
-    Events in "events": u64 => (u64, u8, u64);
+    Events in "told events": u64 => events::EventRowStored;
     key key: *key, Ok(key);
-    row row: (row.at.as_micros(), row.code as u8, row.subject), |_key, row| {
-        let (at, code, subject) = row;
-        let code = EventCode::of_number(code)?;
-        Ok(EventRow { at: Timestamp::from_micros(at), code, subject })
-    };
+    row row: events::stored(row), |_key, row| events::read(row);
+}
+
+stored_kind! {
+    EventLog in "event log": () => [u8; 4];
+    key _key: (), { let () = _key; Ok(()) };
+    row row: row.to_bytes(), |_key, row| Ok(LogName::from_bytes(row));
 }
 
 stored_kind! {

@@ -1,6 +1,7 @@
 //! What leads from one version of the wallet's file to the next. The tables of older versions are written
 //! out here as they were, whatever becomes of today's.
 
+mod events;
 mod holdings;
 mod purposes;
 mod tables;
@@ -11,10 +12,11 @@ use std::collections::HashMap;
 use bsv_store::{KeyEvent, Migration, Schema, StoreError, append_to_audit_log, create_audit_log};
 use redb::{ReadableTable, TableDefinition, WriteTransaction};
 
+use self::events::tell_events_by_invoice;
 use self::holdings::keep_holdings;
 use self::purposes::give_payments_purposes;
 use self::tables::{
-    CHANGE, FIGURES_6, INVOICES, OF_STRANGERS, OUTGOING_6, RECEIPTS, SETTLED, SPENDABLE,
+    CHANGE, EVENTS, FIGURES_6, INVOICES, OF_STRANGERS, OUTGOING_6, RECEIPTS, SETTLED, SPENDABLE,
     TRANSACTIONS,
 };
 use self::watching::watch_scripts;
@@ -34,11 +36,11 @@ const MIGRATIONS: &[Migration] = &[
     watch_scripts,
     give_payments_purposes,
     keep_holdings,
+    tell_events_by_invoice,
 ];
 
 type UserRow = (&'static str, &'static str, &'static str, &'static str, &'static str);
 const USERS: TableDefinition<'_, u64, UserRow> = TableDefinition::new("users");
-const EVENTS: TableDefinition<'_, u64, (u64, u8, u64)> = TableDefinition::new("events");
 const FIGURES: TableDefinition<'_, &str, u64> = TableDefinition::new("figures");
 const WALLET: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("wallet");
 

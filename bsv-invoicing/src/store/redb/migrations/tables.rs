@@ -41,3 +41,5 @@ pub(super) const COUNTING: [u8; 3] = [SETTLED, 7, 8];
 pub(super) const CHANGE: u8 = 1;
 /// What a bucket's number is raised by where its coins are the unconfirmed ones of strangers.
 pub(super) const OF_STRANGERS: u8 = 64;
+/// When, what, and the number of what it happened to.
+pub(super) const EVENTS: TableDefinition<'_, u64, (u64, u8, u64)> = TableDefinition::new("events");

@@ -67,13 +67,29 @@ impl AccountWithKeys {
         let is_invoices = (account, chain) == (self.number, RECEIVE) && number <= self.last_invoice;
         is_invoices.then_some(number)
     }
+
+    /// The id of the user whose key (account, chain, index) of this account is.
+    pub(super) fn user_of(&self, (account, chain, index): (u32, u8, u32)) -> Option<u64> {
+        let id = self.last_user_before + u64::from(index);
+        let is_users = (account, chain) == (self.number, USER) && id <= self.last_user;
+        is_users.then_some(id)
+    }
 }
 
 pub(super) fn accounts_with_keys(
     transaction: &WriteTransaction,
 ) -> Result<Vec<AccountWithKeys>, StoreError> {
     let figures = transaction.open_table(FIGURES_6)?.get(())?.map_or([0; 11], |row| row.value());
-    let [last_invoice, last_user, _, _, _, _, last_change, ..] = figures;
+    accounts_of(transaction, &figures)
+}
+
+/// The accounts, by figures of which the first seven are those of version 6.
+pub(super) fn accounts_of(
+    transaction: &WriteTransaction,
+    figures: &[u64],
+) -> Result<Vec<AccountWithKeys>, StoreError> {
+    let figure = |place: usize| figures.get(place).copied().unwrap_or(0);
+    let [last_invoice, last_user, last_change] = [0, 1, 6].map(figure);
     let mut starts = vec![(0, (0, 0))];
     for row in transaction.open_table(ACCOUNTS)?.iter()? {
         let (number, start) = row?;

@@ -1,0 +1,46 @@
+//! Pages of the log of events.
+
+use crate::ledger::Query;
+use crate::ledger::rows::Order::Ascending;
+use crate::ledger::rows::{AllFigures, Events, ReadRows};
+use crate::ledger::told::event;
+use crate::model::event::{EventPage, EventQuery, MAX_EVENTS_LOOKED_AT};
+
+/// How many rows are read at once.
+const ROWS_AT_ONCE: usize = 1000;
+
+/// A page of events.
+#[derive(Clone, Copy, Debug)]
+pub struct GetEventPage(pub EventQuery);
+
+impl Query for GetEventPage {
+    type Answer = EventPage;
+
+    fn run<R: ReadRows>(self, rows: &R) -> Result<EventPage, R::Error> {
+        let Self(EventQuery { after, filter, limit }) = self;
+        let last = rows.get::<AllFigures>(&())?.unwrap_or_default().last_event;
+        let mut page = EventPage { events: Vec::new(), next: after, last };
+        let mut looked_at = 0;
+        while looked_at < MAX_EVENTS_LOOKED_AT && page.events.len() < limit && !page.is_end() {
+            let at_once = match filter == Default::default() {
+                true => ROWS_AT_ONCE.min(limit - page.events.len()),
+                false => ROWS_AT_ONCE,
+            };
+            let read = rows.first::<Events>(page.next + 1.., Ascending, at_once)?;
+            if read.is_empty() {
+                break;
+            }
+            for (number, row) in read {
+                if page.events.len() == limit {
+                    break;
+                }
+                looked_at += 1;
+                page.next = number;
+                if filter.has(row.kind) {
+                    page.events.push(event(rows, number, &row)?);
+                }
+            }
+        }
+        Ok(page)
+    }
+}

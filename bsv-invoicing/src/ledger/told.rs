@@ -1,0 +1,181 @@
+//! What the rows of the log tell, with the facts about their subjects that never change.
+
+use crate::ledger::effects::transaction;
+use crate::ledger::events::{EventDetails, EventRow, PaymentDetails};
+use crate::ledger::rows::{Damaged, Invoices, Outgoing, ReadRows, Withdrawals};
+use crate::ledger::withdraw::payments_of;
+use crate::model::event::{
+    Event, EventData, EventInvoice, EventKind, EventOutgoing, EventPayment, MinedIn,
+};
+use crate::model::invoice::Invoice;
+use crate::model::outgoing::{OutgoingPurpose, OutgoingRecord};
+
+/// The event of a stored row.
+pub(crate) fn event<R: ReadRows>(rows: &R, number: u64, row: &EventRow) -> Result<Event, R::Error> {
+    let EventRow { at, kind, subject, .. } = *row;
+    Ok(Event { number, at, kind, subject, data: data(rows, row)? })
+}
+
+fn data<R: ReadRows>(rows: &R, row: &EventRow) -> Result<EventData, R::Error> {
+    use EventKind as Kind;
+    let EventRow { kind, subject, details, block, .. } = *row;
+    let block = kind.is_mined().then(|| MinedIn::of(block));
+    Ok(match kind {
+        Kind::InvoiceCreated => {
+            let invoice = invoice(rows, subject)?;
+            let Invoice { satoshis, expires_at, .. } = invoice;
+            EventData::Created { invoice: named(invoice), satoshis, expires_at }
+        }
+        Kind::InvoiceDeleted => {
+            let invoice = invoice(rows, subject)?;
+            EventData::Deleted { satoshis: invoice.satoshis, invoice: named(invoice) }
+        }
+        Kind::InvoiceExpired | Kind::InvoiceMarked => {
+            let invoice = invoice(rows, subject)?;
+            let paid_satoshis = match details {
+                EventDetails::Sum(paid) => Some(paid),
+                _ => None,
+            };
+            let satoshis = invoice.satoshis;
+            EventData::Standing { invoice: named(invoice), satoshis, paid_satoshis }
+        }
+        Kind::InvoicePaid
+        | Kind::InvoiceUnpaid
+        | Kind::PaymentReceived
+        | Kind::PaymentWaiting
+        | Kind::PaymentMined
+        | Kind::PaymentUnmined
+        | Kind::PaymentContested
+        | Kind::PaymentRestored
+        | Kind::PaymentDisplaced
+        | Kind::PaymentInvalid => {
+            let invoice = named(invoice(rows, subject)?);
+            EventData::Payment { invoice, payment: payment(rows, details)?, block }
+        }
+        Kind::InvoiceRefunded => refund(rows, subject)?,
+        Kind::UserCreated => EventData::User { user_id: subject },
+        Kind::WithdrawalSettled => withdrawal(rows, subject)?,
+        Kind::OutgoingStarted
+        | Kind::OutgoingAccepted
+        | Kind::OutgoingWaiting
+        | Kind::OutgoingSettled
+        | Kind::OutgoingMined
+        | Kind::OutgoingUnmined
+        | Kind::OutgoingContested
+        | Kind::OutgoingRestored
+        | Kind::OutgoingRefused
+        | Kind::OutgoingCancelled
+        | Kind::OutgoingDisplaced
+        | Kind::OutgoingInvalid
+        | Kind::CancellationShown
+        | Kind::CancellationLost => {
+            EventData::Outgoing { outgoing: Box::new(outgoing(rows, subject)?), block }
+        }
+        Kind::ReceiptUnassigned
+        | Kind::ReceiptWaiting
+        | Kind::ReceiptMined
+        | Kind::ReceiptUnmined
+        | Kind::ReceiptContested
+        | Kind::ReceiptRestored
+        | Kind::ReceiptDisplaced
+        | Kind::ReceiptInvalid => {
+            let EventDetails::Receipt { vout, satoshis, user } = details else {
+                return Err(Damaged("an event of a receipt that names none".to_owned()).into());
+            };
+            let txid = transaction(rows, subject)?.txid;
+            EventData::Receipt { txid, vout, satoshis, user_id: user, block }
+        }
+        Kind::TransactionFound
+        | Kind::TransactionWaiting
+        | Kind::TransactionMined
+        | Kind::TransactionUnmined
+        | Kind::TransactionContested
+        | Kind::TransactionRestored
+        | Kind::TransactionDisplaced
+        | Kind::TransactionInvalid => {
+            let record = transaction(rows, subject)?;
+            EventData::Transaction { txid: record.txid, satoshis: record.satoshis, block }
+        }
+    })
+}
+
+fn invoice<R: ReadRows>(rows: &R, number: u64) -> Result<Invoice, R::Error> {
+    let invoice = rows.get::<Invoices>(&number)?;
+    Ok(invoice.ok_or_else(|| Damaged::missing("an invoice that an event names"))?)
+}
+
+fn named(invoice: Invoice) -> EventInvoice {
+    EventInvoice { invoice_id: invoice.id, reference: invoice.reference }
+}
+
+fn payment<R: ReadRows>(rows: &R, details: EventDetails) -> Result<EventPayment, R::Error> {
+    let EventDetails::Payment(details) = details else {
+        return Ok(EventPayment {
+            satoshis: None,
+            txid: None,
+            paid_satoshis: None,
+            due_satoshis: None,
+            late: None,
+        });
+    };
+    let PaymentDetails { transaction: number, satoshis, late, sums } = details;
+    Ok(EventPayment {
+        satoshis: Some(satoshis),
+        txid: match number {
+            0 => None,
+            number => Some(transaction(rows, number)?.txid),
+        },
+        paid_satoshis: sums.map(|sums| sums.paid),
+        due_satoshis: sums.map(|sums| sums.due),
+        late: Some(late),
+    })
+}
+
+fn record<R: ReadRows>(rows: &R, payment: u64) -> Result<OutgoingRecord, R::Error> {
+    let record = rows.get::<Outgoing>(&payment)?;
+    Ok(record.ok_or_else(|| Damaged::missing("a payment that an event names"))?)
+}
+
+fn refund<R: ReadRows>(rows: &R, payment: u64) -> Result<EventData, R::Error> {
+    let OutgoingRecord { purpose, satoshis, fee, transaction: number, .. } = record(rows, payment)?;
+    let OutgoingPurpose::Refund { invoice: refunded, .. } = purpose else {
+        return Err(Damaged("a refund that is none".to_owned()).into());
+    };
+    Ok(EventData::Refund {
+        invoice: named(invoice(rows, refunded)?),
+        outgoing_id: payment,
+        satoshis,
+        fee,
+        txid: transaction(rows, number)?.txid,
+    })
+}
+
+fn outgoing<R: ReadRows>(rows: &R, payment: u64) -> Result<EventOutgoing, R::Error> {
+    let OutgoingRecord { purpose, satoshis, fee, transaction: number, .. } = record(rows, payment)?;
+    let name = purpose.name();
+    let (mut url, mut withdrawal_id, mut invoice_id) = (None, None, None);
+    match purpose {
+        OutgoingPurpose::Url(paid) => url = Some(paid),
+        OutgoingPurpose::Withdrawal(number) => withdrawal_id = Some(number),
+        OutgoingPurpose::Refund { invoice: refunded, .. } => {
+            invoice_id = Some(invoice(rows, refunded)?.id);
+        }
+        OutgoingPurpose::Consolidation => {}
+    }
+    let txid = transaction(rows, number)?.txid;
+    let (outgoing_id, purpose) = (payment, name);
+    Ok(EventOutgoing { outgoing_id, purpose, url, withdrawal_id, invoice_id, satoshis, fee, txid })
+}
+
+fn withdrawal<R: ReadRows>(rows: &R, number: u64) -> Result<EventData, R::Error> {
+    let record = rows.get::<Withdrawals>(&number)?;
+    let record = record.ok_or_else(|| Damaged::missing("a withdrawal that an event names"))?;
+    let (mut satoshis, mut fee, mut txids) = (0_u64, 0_u64, Vec::new());
+    for (_, payment) in payments_of(rows, &record)? {
+        satoshis = satoshis.saturating_add(payment.satoshis);
+        fee = fee.saturating_add(payment.fee);
+        txids.push(transaction(rows, payment.transaction)?.txid);
+    }
+    let reference = record.reference;
+    Ok(EventData::Withdrawal { withdrawal_id: number, reference, satoshis, fee, txids })
+}

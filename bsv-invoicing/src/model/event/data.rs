@@ -1,0 +1,291 @@
+use std::fmt::Display;
+
+use bsv_tx::{BlockHash, Txid};
+use serde::{Serialize, Serializer};
+
+use crate::model::event::{EventKind, LogName};
+use crate::model::invoice_id::InvoiceId;
+use crate::model::time::Timestamp;
+use crate::model::transaction::BlockPlace;
+
+/// Something that happened in the wallet.
+///
+/// Events are numbered from 1 on without a gap, in the order in which they happened, and each is
+/// stored in the same step as the change it tells of. What an event tells never changes, whatever
+/// becomes later of what it tells of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// The number.
+    pub number: u64,
+    /// When it happened; never before the event before it.
+    pub at: Timestamp,
+    /// What kind of thing happened.
+    pub kind: EventKind,
+    /// The number of what it happened to: of an invoice, a user, a payment by the wallet, a withdrawal, or a
+    /// transaction.
+    pub subject: u64,
+    /// What is told of it.
+    pub data: EventData,
+}
+
+/// What an event tells, besides its kind: its `data` as the API shows it. `None` is shown as null, and stands for
+/// what there was not, or for what is not known of an event that a version before schema 10 wrote.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged, rename_all_fields = "camelCase")]
+pub enum EventData {
+    /// An invoice that was created.
+    Created {
+        /// The invoice.
+        #[serde(flatten)]
+        invoice: EventInvoice,
+        /// What it asks for.
+        satoshis: u64,
+        /// Until when it can be paid.
+        expires_at: Timestamp,
+    },
+    /// An invoice that was deleted.
+    Deleted {
+        /// The invoice.
+        #[serde(flatten)]
+        invoice: EventInvoice,
+        /// What it asked for.
+        satoshis: u64,
+    },
+    /// An invoice that has expired, or that its owner has marked as paid.
+    Standing {
+        /// The invoice.
+        #[serde(flatten)]
+        invoice: EventInvoice,
+        /// What it asks for.
+        satoshis: u64,
+        /// All that was received for it then and counted.
+        paid_satoshis: Option<u64>,
+    },
+    /// A payment of an invoice, or what that made of the invoice.
+    Payment {
+        /// The invoice.
+        #[serde(flatten)]
+        invoice: EventInvoice,
+        /// The payment.
+        #[serde(flatten)]
+        payment: EventPayment,
+        /// The block, where that is told.
+        #[serde(flatten)]
+        block: Option<MinedIn>,
+    },
+    /// A refund of an invoice.
+    Refund {
+        /// The invoice.
+        #[serde(flatten)]
+        invoice: EventInvoice,
+        /// The number of the payment by the wallet.
+        outgoing_id: u64,
+        /// What went back.
+        satoshis: u64,
+        /// What the miner gets.
+        fee: u64,
+        /// The transaction.
+        #[serde(serialize_with = "as_text")]
+        txid: Txid,
+    },
+    /// A user.
+    User {
+        /// The id.
+        user_id: u64,
+    },
+    /// A payment by the wallet.
+    Outgoing {
+        /// The payment.
+        #[serde(flatten)]
+        outgoing: Box<EventOutgoing>,
+        /// The block, where that is told.
+        #[serde(flatten)]
+        block: Option<MinedIn>,
+    },
+    /// A withdrawal.
+    Withdrawal {
+        /// Its number.
+        withdrawal_id: u64,
+        /// The owner's own reference.
+        reference: Option<String>,
+        /// What arrives.
+        satoshis: u64,
+        /// What the miners get.
+        fee: u64,
+        /// Its transactions.
+        #[serde(serialize_with = "as_texts")]
+        txids: Vec<Txid>,
+    },
+    /// Money that belongs to no invoice.
+    Receipt {
+        /// The transaction.
+        #[serde(serialize_with = "as_text")]
+        txid: Txid,
+        /// The index of the output.
+        vout: u32,
+        /// The amount.
+        satoshis: u64,
+        /// The user whose key it pays.
+        user_id: Option<u64>,
+        /// The block, where that is told.
+        #[serde(flatten)]
+        block: Option<MinedIn>,
+    },
+    /// A transaction that spends coins of the wallet, which has not made it.
+    Transaction {
+        /// The transaction.
+        #[serde(serialize_with = "as_text")]
+        txid: Txid,
+        /// What it pays to scripts of the wallet.
+        satoshis: u64,
+        /// The block, where that is told.
+        #[serde(flatten)]
+        block: Option<MinedIn>,
+    },
+}
+
+/// Which invoice an event tells of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EventInvoice {
+    /// The id.
+    #[serde(serialize_with = "as_text")]
+    pub invoice_id: InvoiceId,
+    /// The owner's own reference.
+    pub reference: Option<String>,
+}
+
+/// A payment of an invoice, and where that leaves the invoice.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EventPayment {
+    /// What this transaction pays to the invoice. Of an invoice that is paid since its owner has marked it so: 0.
+    pub satoshis: Option<u64>,
+    /// The transaction, unless the invoice was marked.
+    #[serde(serialize_with = "as_optional_text")]
+    pub txid: Option<Txid>,
+    /// All that was received for the invoice and counts, after this.
+    pub paid_satoshis: Option<u64>,
+    /// What is still asked for, after this.
+    pub due_satoshis: Option<u64>,
+    /// Whether the transaction was first seen after the invoice had expired.
+    pub late: Option<bool>,
+}
+
+/// A payment by the wallet.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EventOutgoing {
+    /// Its number.
+    pub outgoing_id: u64,
+    /// What it is for, as the API names it.
+    pub purpose: &'static str,
+    /// The payment URL that is paid.
+    pub url: Option<String>,
+    /// The number of the withdrawal that it belongs to.
+    pub withdrawal_id: Option<u64>,
+    /// The invoice whose money goes back.
+    #[serde(serialize_with = "as_optional_text")]
+    pub invoice_id: Option<InvoiceId>,
+    /// What the payee gets.
+    pub satoshis: u64,
+    /// What the miner gets.
+    pub fee: u64,
+    /// The transaction.
+    #[serde(serialize_with = "as_text")]
+    pub txid: Txid,
+}
+
+/// The block that something was mined in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MinedIn {
+    /// Its hash.
+    #[serde(serialize_with = "as_optional_text")]
+    pub block_hash: Option<BlockHash>,
+    /// Its height.
+    pub block_height: Option<u32>,
+}
+
+impl MinedIn {
+    /// The block at this place, if it is known.
+    pub(crate) fn of(place: Option<BlockPlace>) -> Self {
+        Self {
+            block_hash: place.map(|place| place.hash),
+            block_height: place.map(|place| place.height),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct EventJson<'e> {
+    id: EventId,
+    number: u64,
+    r#type: &'static str,
+    timestamp: Timestamp,
+    data: &'e EventData,
+}
+
+/// `evt_3f9a1c02_1042`.
+struct EventId(LogName, u64);
+
+impl Display for EventId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "evt_{}_{}", self.0, self.1)
+    }
+}
+
+impl Serialize for EventId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl Event {
+    /// What the event is known by outside, in the log of this name: `evt_3f9a1c02_1042`.
+    pub fn id(&self, log: LogName) -> String {
+        EventId(log, self.number).to_string()
+    }
+
+    /// The event as JSON, as the API and webhooks send it: the same bytes whenever it is asked for. Less than
+    /// 20 kB.
+    pub fn to_json(&self, log: LogName) -> String {
+        let mut json = Vec::with_capacity(JSON_LEN);
+        self.write_json(log, &mut json);
+        String::from_utf8(json).expect("it was made of texts and numbers")
+    }
+
+    /// Appends what [`to_json`](Self::to_json) answers.
+    pub fn write_json(&self, log: LogName, json: &mut Vec<u8>) {
+        let Self { number, at, kind, data, .. } = self;
+        let event = EventJson {
+            id: EventId(log, *number),
+            number: *number,
+            r#type: kind.name(),
+            timestamp: *at,
+            data,
+        };
+        serde_json::to_writer(json, &event).expect("a vector takes texts and numbers");
+    }
+}
+
+/// Most events fit into this as JSON, in bytes.
+const JSON_LEN: usize = 512;
+
+fn as_text<T: Display, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(value)
+}
+
+fn as_optional_text<T: Display, S: Serializer>(
+    value: &Option<T>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    match value {
+        Some(value) => serializer.collect_str(value),
+        None => serializer.serialize_none(),
+    }
+}
+
+fn as_texts<T: Display, S: Serializer>(values: &[T], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(values.iter().map(ToString::to_string))
+}

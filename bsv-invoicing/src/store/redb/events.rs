@@ -1,0 +1,106 @@
+//! What events look like in their table. Most are told by their subject alone, and take few bytes.
+
+use bsv_tx::BlockHash;
+
+use super::rows::Stored;
+use crate::ledger::events::{EventDetails, EventRow, PaymentDetails, Sums};
+use crate::ledger::rows::Damaged;
+use crate::model::event::EventKind;
+use crate::model::time::Timestamp;
+use crate::model::transaction::BlockPlace;
+
+/// When, what, the number of what it happened to, what else is told, and height and hash of the block, if one is
+/// told.
+pub(super) type EventRowStored = (u64, u8, u64, Vec<u64>, Vec<(u32, [u8; 32])>);
+
+const SUM: u64 = 1;
+const PAYMENT: u64 = 2;
+const RECEIPT: u64 = 3;
+
+pub(super) fn stored(row: &EventRow) -> Stored<'static, EventRowStored> {
+    let details = match row.details {
+        EventDetails::None => Vec::new(),
+        EventDetails::Sum(paid) => vec![SUM, paid],
+        EventDetails::Payment(PaymentDetails { transaction, satoshis, late, sums }) => {
+            let mut details = vec![PAYMENT, transaction, satoshis, u64::from(late)];
+            details.extend(sums.into_iter().flat_map(|sums| [sums.paid, sums.due]));
+            details
+        }
+        EventDetails::Receipt { vout, satoshis, user } => {
+            let mut details = vec![RECEIPT, u64::from(vout), satoshis];
+            details.extend(user);
+            details
+        }
+    };
+    let block = row.block.map(|block| (block.height, *block.hash.as_bytes()));
+    let block = block.into_iter().collect();
+    (row.at.as_micros(), row.kind as u8, row.subject, details, block)
+}
+
+pub(super) fn read(row: Stored<'_, EventRowStored>) -> Result<EventRow, Damaged> {
+    let (at, kind, subject, details, block) = row;
+    let damaged = |what: &str| Damaged(format!("an event {what}"));
+    let kind = EventKind::of_number(kind).ok_or_else(|| damaged("of an unknown kind"))?;
+    let details =
+        read_details(&details).ok_or_else(|| damaged("that tells what cannot be read"))?;
+    let block = match block[..] {
+        [] => None,
+        [(height, hash)] => Some(BlockPlace { hash: BlockHash::from_bytes(hash), height }),
+        _ => return Err(damaged("in several blocks")),
+    };
+    Ok(EventRow { at: Timestamp::from_micros(at), kind, subject, details, block })
+}
+
+fn read_details(details: &[u64]) -> Option<EventDetails> {
+    let late = |late| [false, true].into_iter().find(|it| u64::from(*it) == late);
+    let payment = |transaction, satoshis, is_late, sums| {
+        let late = late(is_late)?;
+        Some(EventDetails::Payment(PaymentDetails { transaction, satoshis, late, sums }))
+    };
+    match *details {
+        [] => Some(EventDetails::None),
+        [SUM, paid] => Some(EventDetails::Sum(paid)),
+        [PAYMENT, transaction, satoshis, late] => payment(transaction, satoshis, late, None),
+        [PAYMENT, transaction, satoshis, late, paid, due] => {
+            payment(transaction, satoshis, late, Some(Sums { paid, due }))
+        }
+        [RECEIPT, vout, satoshis, ref user @ ..] if user.len() < 2 => {
+            let vout = u32::try_from(vout).ok()?;
+            Some(EventDetails::Receipt { vout, satoshis, user: user.first().copied() })
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_stored_is_read_and_nothing_else() {
+        let sums = Some(Sums { paid: 9, due: 1 });
+        let payment = PaymentDetails { transaction: 4, satoshis: 5, late: true, sums };
+        for details in [
+            EventDetails::None,
+            EventDetails::Sum(u64::MAX),
+            EventDetails::Payment(payment),
+            EventDetails::Payment(PaymentDetails { sums: None, late: false, ..payment }),
+            EventDetails::Receipt { vout: u32::MAX, satoshis: 1, user: None },
+            EventDetails::Receipt { vout: 0, satoshis: 1, user: Some(7) },
+        ] {
+            let hash = BlockHash::from_bytes([7; 32]);
+            for block in [None, Some(BlockPlace { hash, height: 3 })] {
+                let (at, kind) = (Timestamp::from_micros(5), EventKind::PaymentMined);
+                let row = EventRow { at, kind, subject: 6, details, block };
+                assert_eq!(read(stored(&row)), Ok(row));
+            }
+        }
+        for details in [&[0][..], &[1], &[2, 1, 1, 2], &[2, 1, 1, 1, 1], &[3, 1 << 32, 1], &[3, 1]]
+        {
+            assert_eq!(read_details(details), None, "{details:?}");
+        }
+        for (kind, blocks) in [(0, 0), (200, 0), (1, 2)] {
+            assert!(read((1, kind, 1, Vec::new(), vec![(1, [0; 32]); blocks])).is_err());
+        }
+    }
+}

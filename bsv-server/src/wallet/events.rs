@@ -1,0 +1,173 @@
+//! The log of events, page by page.
+
+use std::time::Duration;
+
+use bsv_invoicing::{EventFilter, EventQuery, LogName, Wallet};
+use hyper::header::LINK;
+use hyper::{Method, StatusCode, Uri};
+use tokio::time::sleep;
+
+use super::event_places::EventPlaces;
+use super::headers::{header, number};
+use crate::http::{self, Answer, Problem, answer};
+
+/// How many events a page has at most, and unless the query says more.
+const MAX_PAGE: usize = 1000;
+const PAGE: usize = 100;
+/// For how long a request waits at most, in seconds.
+const MAX_WAIT: u64 = 30;
+
+/// What the query of a request asks for.
+#[derive(Clone, Debug)]
+pub(super) struct Asked {
+    query: EventQuery,
+    /// The types, as they are written in the query.
+    types: Option<String>,
+    /// For how long the request waits, in seconds.
+    wait: u64,
+}
+
+/// A query, parameter by parameter.
+#[derive(Debug, Default)]
+struct Parameters {
+    after: Option<After>,
+    limit: Option<usize>,
+    types: Option<(EventFilter, String)>,
+    wait: Option<u64>,
+    log: Option<LogName>,
+}
+
+/// After which event others are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum After {
+    /// The one of this number.
+    Number(u64),
+    /// The last one.
+    Latest,
+}
+
+impl After {
+    /// Reads a number, or `latest`.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        match text {
+            "latest" => Some(Self::Latest),
+            text => number(text).map(Self::Number),
+        }
+    }
+
+    pub(super) async fn number(self, wallet: &Wallet) -> Result<u64, Problem> {
+        match self {
+            Self::Number(number) => Ok(number),
+            Self::Latest => Ok(wallet.latest_event().await?),
+        }
+    }
+}
+
+impl Asked {
+    /// Reads the query. All that is wrong with it is told at once.
+    pub(super) async fn parse(wallet: &Wallet, uri: &Uri) -> Result<Self, Problem> {
+        let mut parameters = Parameters::default();
+        let mut problem =
+            Problem::new(StatusCode::BAD_REQUEST, "invalid-query", "the query cannot be answered");
+        for (name, value) in http::parameters(uri) {
+            if let Err(message) = parameters.set(&name, &value) {
+                problem = problem.with_field(&name, &[message]);
+            }
+        }
+        if problem.has_fields() {
+            return Err(problem);
+        }
+        let Parameters { after, limit, types, wait, log } = parameters;
+        let own = wallet.event_log();
+        if let Some(log) = log.filter(|log| *log != own) {
+            let detail = format!(
+                "there is no log {log}: since a backup was restored, the log of events is {own}"
+            );
+            return Err(Problem::new(StatusCode::CONFLICT, "other-log", detail));
+        }
+        let (filter, types) = types.unzip();
+        let after = after.unwrap_or(After::Number(0)).number(wallet).await?;
+        let (filter, limit) = (filter.unwrap_or_default(), limit.unwrap_or(PAGE));
+        Ok(Self {
+            query: EventQuery { after, filter, limit },
+            types,
+            wait: wait.unwrap_or_default(),
+        })
+    }
+
+    /// Where the page after the event of this number is.
+    fn next(&self, log: LogName, number: u64) -> String {
+        let limit = self.query.limit;
+        let mut uri = format!("/api/v1/events?after={number}&limit={limit}&log={log}");
+        if let Some(types) = &self.types {
+            uri.push_str(&format!("&types={types}"));
+        }
+        if self.wait > 0 {
+            uri.push_str(&format!("&wait={}", self.wait));
+        }
+        uri
+    }
+}
+
+impl Parameters {
+    fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
+        let number = number(value);
+        match name {
+            "after" => {
+                let after = After::parse(value).ok_or("must be a number, or latest")?;
+                once(&mut self.after, after)
+            }
+            "limit" => {
+                let limit = number.and_then(|it| usize::try_from(it).ok());
+                let limit = limit.filter(|limit| (1..=MAX_PAGE).contains(limit));
+                let limit = limit.ok_or_else(|| format!("must be from 1 to {MAX_PAGE}"))?;
+                once(&mut self.limit, limit)
+            }
+            "types" => {
+                let filter = value.parse().map_err(|error| format!("{error}"))?;
+                once(&mut self.types, (filter, value.to_owned()))
+            }
+            "wait" => {
+                let wait = number.filter(|wait| *wait <= MAX_WAIT);
+                let wait = wait.ok_or_else(|| format!("must be from 0 to {MAX_WAIT} seconds"))?;
+                once(&mut self.wait, wait)
+            }
+            "log" => once(&mut self.log, value.parse().map_err(|error| format!("{error}"))?),
+            _ => Err(http::UNKNOWN_PARAMETER.to_owned()),
+        }
+    }
+}
+
+pub(super) fn once<T>(place: &mut Option<T>, value: T) -> Result<(), String> {
+    match place.replace(value) {
+        None => Ok(()),
+        Some(_) => Err("must be there once".to_owned()),
+    }
+}
+
+pub(super) async fn answer(
+    wallet: &Wallet,
+    places: &EventPlaces,
+    asked: &Asked,
+    method: &Method,
+) -> Result<Answer, Problem> {
+    let page = match asked.wait {
+        wait @ 1.. if *method == Method::GET => {
+            let _place = places.wait()?;
+            let stopped = places.stopped();
+            let end = async {
+                tokio::select! {
+                    () = stopped => {}
+                    () = sleep(Duration::from_secs(wait)) => {}
+                }
+            };
+            wallet.await_events(asked.query, end).await?
+        }
+        _ => wallet.event_page(asked.query).await?,
+    };
+    let log = wallet.event_log();
+    let mut answer = answer::json_text(StatusCode::OK, page.to_json(log));
+    let next = format!("<{}>; rel=\"next\"", asked.next(log, page.next));
+    answer.headers_mut().insert(LINK, header(next));
+    Ok(answer)
+}
