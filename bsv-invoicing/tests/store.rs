@@ -11,7 +11,7 @@ use std::task::Poll;
 
 use bsv_invoicing::ledger::rows::Rows;
 use bsv_invoicing::ledger::{
-    Books, Command, CreateInvoice, CreateUser, DeleteInvoice, Refusal, Sweep,
+    Books, Command, CreateInvoice, CreateUser, DeleteInvoice, GetEventPage, Refusal, Sweep,
 };
 use bsv_invoicing::{
     Event, EventFilter, EventKind, EventPage, EventQuery, IdempotencyKey, Invoice, InvoiceDraft,

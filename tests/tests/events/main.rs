@@ -57,7 +57,7 @@ impl Shop {
                 _ => {}
             }
         }
-        count + (count + 2) / 3 + (count + 1) / 3
+        count + count.div_ceil(3) + (count + 1) / 3
     }
 }
 
