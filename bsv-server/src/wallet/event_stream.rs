@@ -8,11 +8,12 @@ use bytes::Bytes;
 use hyper::header::{HeaderName, HeaderValue};
 use hyper::{HeaderMap, Method, StatusCode, Uri};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::event_places::EventPlaces;
 use super::events::{After, once};
 use super::headers::number;
+use super::streams::PAUSE;
 use crate::http::{self, Answer, Problem, answer};
 
 /// How many events are read at once, and how many a stream holds for a slow reader.
@@ -118,15 +119,9 @@ impl Asked {
             None => (asked, false),
         };
         let is_reset = is_of_other || after > last;
-        Ok(Start {
-            after: match () {
-                () if after <= last => after,
-                // A number of a log that was longer says nothing about this one.
-                () if asked <= last => asked,
-                () => 0,
-            },
-            reset: is_reset.then_some(last),
-        })
+        // A number of a log that was longer says nothing about this one.
+        let known = [after, asked].into_iter().find(|number| *number <= last);
+        Ok(Start { after: known.unwrap_or(0), reset: is_reset.then_some(last) })
     }
 }
 
@@ -223,11 +218,13 @@ impl EventStream {
                 room.send(Some(std::mem::take(&mut block).into()));
                 heartbeat_at = Instant::now() + self.pace.silence;
             }
-            if page.is_end() {
-                tokio::select! {
-                    Ok(()) = last.changed() => {}
-                    () = sleep_until(heartbeat_at) => {}
-                }
+            if !page.is_end() {
+                sleep(PAUSE).await;
+                continue;
+            }
+            tokio::select! {
+                Ok(()) = last.changed() => {}
+                () = sleep_until(heartbeat_at) => {}
             }
         }
     }

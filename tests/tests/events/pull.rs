@@ -34,6 +34,9 @@ fn follow(client: &Client, path: String, limit: usize) -> Vec<Value> {
     }
 }
 
+/// Whether events of a type are asked for.
+type Filter = fn(&str) -> bool;
+
 fn kind(event: &Value) -> &str {
     event["type"].as_str().unwrap()
 }
@@ -77,9 +80,6 @@ fn an_event_is_what_the_contract_shows() {
 }
 
 /// Whatever is asked for, in whatever parts, while some go away before they are answered.
-/// A filter, and whether an event of this type passes it.
-type Filter = (&'static str, fn(&str) -> bool);
-
 #[test]
 fn all_pages_together_are_the_log() {
     let shop = Shop::start();
@@ -88,7 +88,7 @@ fn all_pages_together_are_the_log() {
     let all = log(client);
     assert_eq!(all.len(), count);
     assert!(all.iter().map(|event| event["number"].as_u64().unwrap()).eq(1..=count as u64));
-    let filters: [Filter; 7] = [
+    let filters: [(&str, Filter); 7] = [
         ("", |_| true),
         ("&types=*", |_| true),
         ("&types=invoice.*", |kind| kind.starts_with("invoice.")),
