@@ -30,6 +30,7 @@ pub mod ledger;
 mod model;
 mod store;
 mod wallet;
+pub mod webhooks;
 
 pub use error::Error;
 pub use model::clock::ClockDoubt;
