@@ -8,6 +8,7 @@ mod note;
 mod queries;
 mod unsent;
 
+pub(crate) use self::again::filter_of;
 pub use self::again::{Redeliver, Replay, Replayed};
 pub use self::change::{ChangeWebhook, DeleteWebhook, RotateSecret};
 pub use self::create::CreateWebhook;
