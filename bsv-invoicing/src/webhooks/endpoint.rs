@@ -132,6 +132,11 @@ impl<S: WalletStore, C: WebhookClient, K: WebhookClock> Endpoint<S, C, K> {
         while let Some(Some(made)) = self.under_way.next().now_or_never() {
             self.ended.push(made);
         }
+        // Nothing more goes to who has gone, also before that is noted.
+        let is_gone = self.ended.iter().any(|made| made.attempt.outcome.is_gone());
+        if is_gone && self.webhook.state == WebhookState::Enabled {
+            self.webhook.state = WebhookState::Gone;
+        }
     }
 
     fn unfinished(&self) -> usize {
