@@ -8,6 +8,7 @@ use crate::model::idempotency::BadIdempotencyKey;
 use crate::model::invoice::NOT_IN_THE_FUTURE;
 use crate::model::invoice_id::InvoiceIdParseError;
 use crate::model::outgoing::OutgoingState;
+use crate::model::time::Timestamp;
 use crate::store::WalletStoreError;
 
 /// Why the wallet did not do what it was asked for. Nothing of it is left behind, unless the store
@@ -33,6 +34,28 @@ pub enum Error {
         /// The number of the last event.
         last: u64,
     },
+    /// There is no such webhook.
+    #[error("there is no webhook {0}")]
+    UnknownWebhook(String),
+    /// An event was not sent to a webhook, or that is forgotten.
+    #[error("nothing is known of a delivery of event {number} to webhook {webhook}")]
+    UnknownDelivery {
+        /// The id of the webhook.
+        webhook: String,
+        /// The number of the event.
+        number: u64,
+    },
+    /// No further webhook can be made.
+    #[error("there are {0} webhooks already: delete one first")]
+    TooManyWebhooks(usize),
+    /// Two secrets of a webhook sign already.
+    #[error("the secret before this one still signs until {0}: wait until then to make another")]
+    TwoSecrets(Timestamp),
+    /// The secret of a webhook cannot be opened.
+    #[error(
+        "the secret of webhook {0} does not open with this keystore: delete the webhook, and make it anew"
+    )]
+    BadWebhookSecret(String),
     /// There is no such user.
     #[error("there is no user {0}")]
     UnknownUser(u64),
@@ -317,7 +340,16 @@ impl From<Refusal> for Error {
             Refusal::KeyReused => Self::KeyReused,
             Refusal::Full(count) => Self::Full(count),
             Refusal::OtherWallet => Self::OtherSeed,
-            refusal @ Refusal::NothingDue => Self::Malformed(refusal.to_string()),
+            Refusal::CursorAhead { after, last } => Self::CursorAhead { after, last },
+            Refusal::UnknownWebhook(id) => Self::UnknownWebhook(id.to_string()),
+            Refusal::UnknownDelivery { id, number } => {
+                Self::UnknownDelivery { webhook: id.to_string(), number }
+            }
+            Refusal::TooManyWebhooks(most) => Self::TooManyWebhooks(most),
+            Refusal::TwoSecrets(until) => Self::TwoSecrets(until),
+            refusal @ (Refusal::NothingDue | Refusal::WebhookIdTaken(_)) => {
+                Self::Malformed(refusal.to_string())
+            }
         }
     }
 }

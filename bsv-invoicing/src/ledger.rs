@@ -97,6 +97,7 @@ mod told;
 mod unassigned;
 mod unfollow;
 mod watch;
+pub mod webhooks;
 mod withdraw;
 
 pub use self::accept::Accept;

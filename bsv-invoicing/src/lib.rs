@@ -30,10 +30,15 @@ pub mod ledger;
 mod model;
 mod store;
 mod wallet;
+pub mod webhooks;
 
 pub use error::Error;
 pub use model::clock::ClockDoubt;
 pub use model::coin::{Chain, Change, Coin, KeyPath, Selection, Spending, Trust};
+pub use model::delivery::{
+    Attempt, AttemptFailure, AttemptOutcome, DELIVERIES_KEPT, Delivery, DeliveryState,
+    MAX_ANSWER_KEPT, MAX_ATTEMPTS_KEPT,
+};
 pub use model::event::{
     Event, EventData, EventFilter, EventFilterParseError, EventInvoice, EventKind, EventOutgoing,
     EventPage, EventPayment, EventQuery, LogName, LogNameParseError, MAX_EVENTS_LOOKED_AT, MinedIn,
@@ -58,6 +63,10 @@ pub use model::transaction::{
     Purpose, TransactionRecord, TransactionState,
 };
 pub use model::user::{MAX_NAME_LEN, MAX_USER_FIELD_LEN, User, UserDraft};
+pub use model::webhook::{
+    FormerSecret, MAX_SECRET_GRACE, MAX_WEBHOOKS, Webhook, WebhookChange, WebhookDraft, WebhookId,
+    WebhookIdParseError, WebhookState,
+};
 pub use model::withdrawal::{Withdrawal, WithdrawalAmount, WithdrawalCost, WithdrawalRecord};
 pub use store::{
     EventCounts, OpenWalletStoreError, RedbWalletStore, WalletStore, WalletStoreError,

@@ -2,6 +2,7 @@
 
 pub(crate) mod clock;
 pub(crate) mod coin;
+pub(crate) mod delivery;
 pub(crate) mod event;
 pub(crate) mod fields;
 pub(crate) mod holdings;
@@ -16,4 +17,5 @@ pub(crate) mod settlement;
 pub(crate) mod time;
 pub(crate) mod transaction;
 pub(crate) mod user;
+pub(crate) mod webhook;
 pub(crate) mod withdrawal;

@@ -26,6 +26,7 @@ mod shown;
 mod terms;
 mod time;
 pub(crate) mod watch;
+mod webhooks;
 pub(crate) mod withdraw;
 
 pub use self::open::Wallet;

@@ -238,6 +238,17 @@ impl Keystore {
             .ok_or_else(|| damaged("it does not open with this keystore's data key"))
     }
 
+    /// Seals a secret that is stored elsewhere than in this directory. `context` says what it is for, and has to be the
+    /// same when it is opened.
+    pub fn seal(&self, context: &str, secret: &[u8]) -> Result<Vec<u8>, KeystoreError> {
+        Ok(seal::seal(&self.data_key, &elsewhere(context), secret)?)
+    }
+
+    /// Opens what was sealed with this keystore in the same context.
+    pub fn open_sealed(&self, context: &str, sealed: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
+        seal::open(&self.data_key, &elsewhere(context), sealed)
+    }
+
     fn wrapping(&self) -> MutexGuard<'_, Wrapping> {
         self.wrapping.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -254,6 +265,11 @@ impl fmt::Debug for Keystore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Keystore").field("dir", &self.dir).finish_non_exhaustive()
     }
+}
+
+/// What a secret is bound to that is stored elsewhere. No name of a secret here has a slash in it.
+fn elsewhere(context: &str) -> Vec<u8> {
+    format!("elsewhere/{context}").into_bytes()
 }
 
 /// Whether a secret can have this name.

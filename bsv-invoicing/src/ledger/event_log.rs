@@ -10,7 +10,8 @@ use crate::model::receipt::{Receipt, ReceiptKey};
 use crate::model::time::Timestamp;
 use crate::model::transaction::{BlockPlace, Purpose, TransactionRecord, TransactionState};
 
-/// Gives the log of events a name, as when it begins, or goes on in a copy of some earlier day.
+/// Gives the log of events a name, as when it begins, or goes on in a copy of some earlier day. In such a copy all
+/// webhooks are disabled: the wallet that was copied may still send events to them.
 #[derive(Clone, Copy, Debug)]
 pub struct NameLog(pub LogName);
 
@@ -18,6 +19,9 @@ impl Command for NameLog {
     type Answer = ();
 
     fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
+        if books.rows.get::<EventLog>(&())?.is_some() {
+            books.disable_webhooks()?;
+        }
         books.rows.put::<EventLog>((), &self.0)
     }
 }

@@ -12,8 +12,8 @@ pub struct EventRow {
     pub at: Timestamp,
     /// What kind of thing happened.
     pub kind: EventKind,
-    /// The number of what it happened to: an invoice, a user, a payment by the wallet, a withdrawal, or a
-    /// transaction.
+    /// The number of what it happened to: an invoice, a user, a payment by the wallet, a withdrawal, a
+    /// transaction, or a webhook.
     pub subject: u64,
     /// What else is told.
     pub details: EventDetails,
@@ -39,6 +39,13 @@ pub enum EventDetails {
         satoshis: u64,
         /// The user whose key it pays.
         user: Option<u64>,
+    },
+    /// Of a webhook: why it was disabled.
+    Webhook {
+        /// Whether it has answered that it is no more.
+        is_gone: bool,
+        /// Since when it has taken nothing.
+        failing_since: Timestamp,
     },
 }
 

@@ -2,6 +2,8 @@ use bsv_tx::{KeyError, Txid};
 use thiserror::Error;
 
 use crate::model::outgoing::OutgoingState;
+use crate::model::time::Timestamp;
+use crate::model::webhook::WebhookId;
 
 /// Why a command did nothing.
 #[derive(Clone, Debug, Error)]
@@ -80,6 +82,34 @@ pub enum Refusal {
     /// The store belongs to a wallet of another seed.
     #[error("the store belongs to another wallet")]
     OtherWallet,
+    /// Events are asked for after one that there is not.
+    #[error("there is no event {after}: the last one is {last}")]
+    CursorAhead {
+        /// The number of the event after which they are asked for.
+        after: u64,
+        /// The number of the last event.
+        last: u64,
+    },
+    /// There is no webhook of this id.
+    #[error("there is no webhook {0}")]
+    UnknownWebhook(WebhookId),
+    /// The event of this number was not sent to this webhook, or that is forgotten.
+    #[error("nothing is known of a delivery of event {number} to webhook {id}")]
+    UnknownDelivery {
+        /// The webhook.
+        id: WebhookId,
+        /// The number of the event.
+        number: u64,
+    },
+    /// No further webhook can be made.
+    #[error("there are {0} webhooks already: delete one first")]
+    TooManyWebhooks(usize),
+    /// Another webhook has this id.
+    #[error("another webhook has the id {0} by chance: try again")]
+    WebhookIdTaken(WebhookId),
+    /// Two secrets of a webhook sign already.
+    #[error("the secret before this one still signs until {0}: wait until then to make another")]
+    TwoSecrets(Timestamp),
     /// There is nothing to do.
     #[error("there is nothing to do")]
     NothingDue,

@@ -14,6 +14,7 @@ use crate::ledger::events::EventRow;
 use crate::ledger::figures::Figures;
 use crate::ledger::idempotency::{Answered, Route};
 use crate::model::coin::{KeyPath, Trust};
+use crate::model::delivery::Delivery;
 use crate::model::event::LogName;
 use crate::model::invoice::Invoice;
 use crate::model::outgoing::OutgoingRecord;
@@ -22,6 +23,7 @@ use crate::model::settlement::{PaymentRules, Received};
 use crate::model::time::Timestamp;
 use crate::model::transaction::{FollowedUntil, FoundProof, TransactionRecord};
 use crate::model::user::UserDraft;
+use crate::model::webhook::{Webhook, WebhookId};
 use crate::model::withdrawal::WithdrawalRecord;
 
 /// A kind of row.
@@ -170,6 +172,13 @@ kinds! {
     Events: u64 => EventRow;
     /// The name of the log of events.
     EventLog: () => LogName;
+    /// Id to webhook.
+    Webhooks: WebhookId => Webhook;
+    /// Id of a webhook and number of an event to what became of it there.
+    Deliveries: (WebhookId, u64) => Delivery;
+    /// Id of a webhook, whether a delivery is over, when it is tried again or was tried last, and the number of the
+    /// event.
+    DeliveriesByTime: (WebhookId, bool, Timestamp, u64) => ();
     /// The time at which an invoice expires, and its number: those that a sweep has to look at then.
     /// That an invoice is paid changes nothing here, which spares who pays it the pages.
     Expiries: (Timestamp, u64) => ();

@@ -9,6 +9,7 @@ use crate::model::event::{
 };
 use crate::model::invoice::Invoice;
 use crate::model::outgoing::{OutgoingPurpose, OutgoingRecord};
+use crate::model::webhook::{WebhookId, WebhookState};
 
 /// The event of a stored row.
 pub(crate) fn event<R: ReadRows>(rows: &R, number: u64, row: &EventRow) -> Result<Event, R::Error> {
@@ -95,6 +96,14 @@ fn data<R: ReadRows>(rows: &R, row: &EventRow) -> Result<EventData, R::Error> {
         | Kind::TransactionInvalid => {
             let record = transaction(rows, subject)?;
             EventData::Transaction { txid: record.txid, satoshis: record.satoshis, block }
+        }
+        Kind::WebhookDisabled => {
+            let EventDetails::Webhook { is_gone, failing_since } = details else {
+                return Err(Damaged("an event of a webhook that tells nothing".to_owned()).into());
+            };
+            let state = if is_gone { WebhookState::Gone } else { WebhookState::Disabled };
+            let webhook_id = WebhookId::from_number(subject);
+            EventData::Webhook { webhook_id, state: state.name(), failing_since }
         }
     })
 }

@@ -2,6 +2,7 @@ mod events;
 mod kinds;
 mod migrations;
 mod rows;
+mod webhooks;
 
 use std::fmt;
 use std::sync::Arc;

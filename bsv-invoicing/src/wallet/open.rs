@@ -8,7 +8,7 @@ use std::time::Duration;
 use bsv_network::NodeRpc;
 use bsv_store::{KeyEvent, Keystore};
 use bsv_tx::{KeyError, Network};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 
 use crate::error::Error;
 use crate::ledger::queries::{GetAccounts, GetLastEventAt, GetOwner};
@@ -52,6 +52,8 @@ pub struct Wallet<S = RedbWalletStore> {
     pub(super) paying: PaymentsInProgress,
     /// What is watched.
     pub(crate) watching: Watching,
+    /// Changes with the webhooks.
+    pub(super) webhook_changes: watch::Sender<u64>,
 }
 
 impl<S: WalletStore> Wallet<S> {
@@ -129,6 +131,7 @@ impl<S: WalletStore> Wallet<S> {
             not_taken: NotTaken::default(),
             paying: PaymentsInProgress::default(),
             watching: Watching::default(),
+            webhook_changes: watch::Sender::new(0),
         })
     }
 

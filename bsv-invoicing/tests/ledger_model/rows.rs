@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use bsv_invoicing::ledger::rows::{
-    Accounts, AllFigures, AuditLog, CatchUp, Damaged, Engine, EventLog, Events, Expiries,
-    FollowedTip, FollowedTransactions, IdempotencyAges, IdempotentAnswers, Immature, InFlight,
-    Incoming, Invoices, InvoicesByReference, KeyRange, Kind, LastRefunds, Marked, Messages,
-    MinedAt, Order, Outgoing, OutgoingByUrl, Owner, Proofs, RawTransactions, ReadTable, Receipts,
-    ReceivedFor, Refunds, Rescan, Reservations, RowsOf, Rules, Spendable, Spends, Table,
-    TransactionNumbers, Transactions, Unassigned, Users, WatchBacklog, Watched, Withdrawals,
+    Accounts, AllFigures, AuditLog, CatchUp, Damaged, Deliveries, DeliveriesByTime, Engine,
+    EventLog, Events, Expiries, FollowedTip, FollowedTransactions, IdempotencyAges,
+    IdempotentAnswers, Immature, InFlight, Incoming, Invoices, InvoicesByReference, KeyRange, Kind,
+    LastRefunds, Marked, Messages, MinedAt, Order, Outgoing, OutgoingByUrl, Owner, Proofs,
+    RawTransactions, ReadTable, Receipts, ReceivedFor, Refunds, Rescan, Reservations, RowsOf,
+    Rules, Spendable, Spends, Table, TransactionNumbers, Transactions, Unassigned, Users,
+    WatchBacklog, Watched, Webhooks, Withdrawals,
 };
 use bsv_invoicing::ledger::{Books, Command, Refusal};
 use bsv_store::KeyEvent;
@@ -86,6 +87,9 @@ memory_rows! {
     users: Users,
     events: Events,
     event_log: EventLog,
+    webhooks: Webhooks,
+    deliveries: Deliveries,
+    deliveries_by_time: DeliveriesByTime,
     expiries: Expiries,
     idempotent_answers: IdempotentAnswers,
     idempotency_ages: IdempotencyAges,

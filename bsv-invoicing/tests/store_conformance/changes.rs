@@ -31,6 +31,8 @@ pub(super) async fn nothing(store: &impl WalletStore) {
         followed: Vec::new(),
         followed_tip: None,
         outgoing: Vec::new(),
+        webhooks: vec![],
+        deliveries: vec![],
     };
     assert_eq!(Held::of(store).await, nothing);
 }

@@ -19,15 +19,17 @@ mod refunds;
 mod reservations;
 mod sweep;
 mod telling;
+mod webhooks;
 mod withdrawals;
 
 use std::time::Duration;
 
 use bsv_invoicing::ledger::rows::{AccountStart, FollowedBlock};
+use bsv_invoicing::ledger::webhooks::{GetDeliveries, GetWebhooks};
 use bsv_invoicing::ledger::{CreateInvoice, GetLogName, Refusal, UserRecord};
 use bsv_invoicing::{
-    Event, EventKind, Followed, IdempotencyKey, Invoice, InvoiceDraft, LogName, OutgoingPayment,
-    Timestamp, UserDraft, WalletStore, WalletStoreError,
+    Delivery, Event, EventKind, Followed, IdempotencyKey, Invoice, InvoiceDraft, LogName,
+    OutgoingPayment, Timestamp, UserDraft, WalletStore, WalletStoreError, Webhook, WebhookId,
 };
 
 pub(crate) use at_once::run_at_once;
@@ -79,6 +81,15 @@ pub(crate) async fn run<P: Place>() {
     check::<P>("what is spent elsewhere is told", telling::spent_elsewhere).await;
     check::<P>("what was told never changes", telling::unchanged).await;
     check::<P>("a log has one name at a time", telling::named).await;
+    check::<P>("webhooks are made, changed and deleted", webhooks::made_and_changed).await;
+    check::<P>("attempts are noted, and made again when due", webhooks::attempts).await;
+    check::<P>("what fails in order holds the next one back", webhooks::in_order).await;
+    check::<P>("who takes nothing for 120 hours is disabled", webhooks::disabled).await;
+    check::<P>("two secrets sign at most", webhooks::secrets).await;
+    check::<P>("what was sent is sent again when asked for", webhooks::again).await;
+    check::<P>("deliveries are forgotten after 30 days", webhooks::forgotten).await;
+    check::<P>("what is not sent yet is found", webhooks::unsent).await;
+    check::<P>("webhooks of a restored copy are disabled", webhooks::restored).await;
     check::<P>("an expiry is told when it is due, and once", sweep::once).await;
     check::<P>("expiries are told in their order, up to a limit", sweep::in_order).await;
     check::<P>("the expiry of a deleted invoice is not told", sweep::deleted).await;
@@ -179,10 +190,18 @@ struct Held {
     followed: Vec<Followed>,
     followed_tip: Option<FollowedBlock>,
     outgoing: Vec<OutgoingPayment>,
+    webhooks: Vec<(WebhookId, Webhook)>,
+    deliveries: Vec<(u64, Delivery)>,
 }
 
 impl Held {
     async fn of(store: &impl WalletStore) -> Self {
+        let webhooks = store.get(GetWebhooks).await.unwrap();
+        let mut deliveries = Vec::new();
+        for (id, _) in &webhooks {
+            let all = GetDeliveries { id: *id, state: None, after: 0, limit: 10_000 };
+            deliveries.extend(store.list(all).await.unwrap().0);
+        }
         Self {
             invoices: invoices(store).await,
             users: users(store).await,
@@ -195,6 +214,8 @@ impl Held {
             followed: store.followed(0, 10_000).await.unwrap(),
             followed_tip: store.followed_tip().await.unwrap(),
             outgoing: store.outgoing_before(u64::MAX, 10_000).await.unwrap(),
+            webhooks,
+            deliveries,
         }
     }
 }

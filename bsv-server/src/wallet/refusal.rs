@@ -32,6 +32,12 @@ impl From<&Error> for Problem {
             }
             Error::UnknownInvoice(_) => Self::new(StatusCode::NOT_FOUND, "unknown-invoice", text),
             Error::CursorAhead { .. } => Self::new(StatusCode::CONFLICT, "cursor-ahead", text),
+            Error::UnknownWebhook(_) => Self::new(StatusCode::NOT_FOUND, "unknown-webhook", text),
+            Error::UnknownDelivery { .. } => {
+                Self::new(StatusCode::NOT_FOUND, "unknown-delivery", text)
+            }
+            Error::TooManyWebhooks(_) => Self::new(StatusCode::CONFLICT, "too-many-webhooks", text),
+            Error::TwoSecrets(_) => Self::new(StatusCode::CONFLICT, "two-secrets", text),
             Error::UnknownUser(_) => Self::new(StatusCode::NOT_FOUND, "unknown-user", text),
             Error::Paid(_) => Self::new(StatusCode::CONFLICT, "invoice-paid", text),
             Error::InFlight(_) => Self::new(StatusCode::CONFLICT, "payment-in-flight", text),

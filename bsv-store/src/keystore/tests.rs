@@ -357,3 +357,21 @@ fn what_is_stretched_less_is_not_what_a_keystore_is_made_with() {
     let made = fs::read_to_string(&path).unwrap();
     assert!(made.contains(r#""memoryKib": 65536"#) && !made.contains(&salt), "{made}");
 }
+
+#[test]
+fn what_is_stored_elsewhere_opens_with_the_same_keystore_in_the_same_context_only() {
+    let dirs = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    let keystore = open(dirs[0].path(), None).unwrap();
+    let sealed = keystore.seal("a b", b"secret text").unwrap();
+    assert!(!sealed.windows(6).any(|part| part == b"secret"));
+    assert_ne!(keystore.seal("a b", b"secret text").unwrap(), sealed);
+    assert_eq!(keystore.open_sealed("a b", &sealed).unwrap().as_slice(), b"secret text");
+    drop(keystore);
+    let keystore = open(dirs[0].path(), None).unwrap();
+    assert_eq!(keystore.open_sealed("a b", &sealed).unwrap().as_slice(), b"secret text");
+    for (context, sealed) in [("a c", &sealed[..]), ("a b", &sealed[1..]), ("a b", &[])] {
+        assert!(keystore.open_sealed(context, sealed).is_none());
+    }
+    let other = open(dirs[1].path(), None).unwrap();
+    assert!(other.open_sealed("a b", &sealed).is_none());
+}

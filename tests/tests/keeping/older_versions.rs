@@ -72,6 +72,7 @@ fn older_directories_say_the_same_as_ever() {
         (7, "made", &[]),
         (8, "made", &[]),
         (9, "made", &[]),
+        (10, "made", &[]),
     ] {
         let mut site = Site::new();
         site.set_env("BSV_LOG", "error");

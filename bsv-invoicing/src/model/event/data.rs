@@ -7,6 +7,7 @@ use crate::model::event::{EventKind, LogName};
 use crate::model::invoice_id::InvoiceId;
 use crate::model::time::Timestamp;
 use crate::model::transaction::BlockPlace;
+use crate::model::webhook::WebhookId;
 
 /// Something that happened in the wallet.
 ///
@@ -21,8 +22,8 @@ pub struct Event {
     pub at: Timestamp,
     /// What kind of thing happened.
     pub kind: EventKind,
-    /// The number of what it happened to: of an invoice, a user, a payment by the wallet, a withdrawal, or a
-    /// transaction.
+    /// The number of what it happened to: of an invoice, a user, a payment by the wallet, a withdrawal, a
+    /// transaction, or a webhook.
     pub subject: u64,
     /// What is told of it.
     pub data: EventData,
@@ -141,6 +142,16 @@ pub enum EventData {
         /// The block, where that is told.
         #[serde(flatten)]
         block: Option<MinedIn>,
+    },
+    /// A webhook that was disabled.
+    Webhook {
+        /// The id.
+        #[serde(serialize_with = "as_text")]
+        webhook_id: WebhookId,
+        /// `disabled`, or `gone` if it has answered 410.
+        state: &'static str,
+        /// Since when it has taken nothing.
+        failing_since: Timestamp,
     },
 }
 

@@ -126,6 +126,8 @@ event_kinds! {
     TransactionDisplaced = 46, "transaction.displaced";
     /// The network refused such a transaction.
     TransactionInvalid = 47, "transaction.invalid";
+    /// A webhook was disabled: it took nothing for 120 hours, or has answered 410.
+    WebhookDisabled = 48, "webhook.disabled";
 }
 
 impl EventKind {

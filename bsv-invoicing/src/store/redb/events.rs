@@ -16,6 +16,7 @@ pub(super) type EventRowStored = (u64, u8, u64, Vec<u64>, Vec<(u32, [u8; 32])>);
 const SUM: u64 = 1;
 const PAYMENT: u64 = 2;
 const RECEIPT: u64 = 3;
+const WEBHOOK: u64 = 4;
 
 pub(super) fn stored(row: &EventRow) -> Stored<'static, EventRowStored> {
     let details = match row.details {
@@ -30,6 +31,9 @@ pub(super) fn stored(row: &EventRow) -> Stored<'static, EventRowStored> {
             let mut details = vec![RECEIPT, u64::from(vout), satoshis];
             details.extend(user);
             details
+        }
+        EventDetails::Webhook { is_gone, failing_since } => {
+            vec![WEBHOOK, u64::from(is_gone), failing_since.as_micros()]
         }
     };
     let block = row.block.map(|block| (block.height, *block.hash.as_bytes()));
@@ -52,9 +56,9 @@ pub(super) fn read(row: Stored<'_, EventRowStored>) -> Result<EventRow, Damaged>
 }
 
 fn read_details(details: &[u64]) -> Option<EventDetails> {
-    let late = |late| [false, true].into_iter().find(|it| u64::from(*it) == late);
+    let flag = |flag| [false, true].into_iter().find(|it| u64::from(*it) == flag);
     let payment = |transaction, satoshis, is_late, sums| {
-        let late = late(is_late)?;
+        let late = flag(is_late)?;
         Some(EventDetails::Payment(PaymentDetails { transaction, satoshis, late, sums }))
     };
     match *details {
@@ -68,6 +72,10 @@ fn read_details(details: &[u64]) -> Option<EventDetails> {
             let vout = u32::try_from(vout).ok()?;
             Some(EventDetails::Receipt { vout, satoshis, user: user.first().copied() })
         }
+        [WEBHOOK, is_gone, failing_since] => Some(EventDetails::Webhook {
+            is_gone: flag(is_gone)?,
+            failing_since: Timestamp::from_micros(failing_since),
+        }),
         _ => None,
     }
 }
@@ -87,6 +95,7 @@ mod tests {
             EventDetails::Payment(PaymentDetails { sums: None, late: false, ..payment }),
             EventDetails::Receipt { vout: u32::MAX, satoshis: 1, user: None },
             EventDetails::Receipt { vout: 0, satoshis: 1, user: Some(7) },
+            EventDetails::Webhook { is_gone: true, failing_since: Timestamp::from_micros(9) },
         ] {
             let hash = BlockHash::from_bytes([7; 32]);
             for block in [None, Some(BlockPlace { hash, height: 3 })] {
@@ -95,8 +104,16 @@ mod tests {
                 assert_eq!(read(stored(&row)), Ok(row));
             }
         }
-        for details in [&[0][..], &[1], &[2, 1, 1, 2], &[2, 1, 1, 1, 1], &[3, 1 << 32, 1], &[3, 1]]
-        {
+        for details in [
+            &[0][..],
+            &[1],
+            &[2, 1, 1, 2],
+            &[2, 1, 1, 1, 1],
+            &[3, 1 << 32, 1],
+            &[3, 1],
+            &[4, 2, 1],
+            &[4, 1],
+        ] {
             assert_eq!(read_details(details), None, "{details:?}");
         }
         for (kind, blocks) in [(0, 0), (200, 0), (1, 2)] {

@@ -5,15 +5,17 @@ use redb::TableDefinition;
 
 use super::events;
 use super::rows::{Stored, StoredKind};
+use super::webhooks;
 use crate::ledger::figures::Figures;
 use crate::ledger::idempotency::{Answered, Route};
 use crate::ledger::rows::{
-    AccountStart, Accounts, AllFigures, CatchUp, Damaged, EventLog, Events, Expiries,
-    FollowedBlock, FollowedTip, FollowedTransactions, IdempotencyAges, IdempotentAnswers, Immature,
-    InFlight, Incoming, Invoices, InvoicesByReference, LastRefunds, Marked, Messages, MinedAt,
-    Outgoing, OutgoingByUrl, Owner, Proofs, RawTransactions, Receipts, ReceivedFor, Refunds,
-    Rescan, RescanFrom, Reservations, Rules, Spendable, Spends, TransactionNumbers, Transactions,
-    Unassigned, Users, WatchBacklog, Watched, Withdrawals,
+    AccountStart, Accounts, AllFigures, CatchUp, Damaged, Deliveries, DeliveriesByTime, EventLog,
+    Events, Expiries, FollowedBlock, FollowedTip, FollowedTransactions, IdempotencyAges,
+    IdempotentAnswers, Immature, InFlight, Incoming, Invoices, InvoicesByReference, LastRefunds,
+    Marked, Messages, MinedAt, Outgoing, OutgoingByUrl, Owner, Proofs, RawTransactions, Receipts,
+    ReceivedFor, Refunds, Rescan, RescanFrom, Reservations, Rules, Spendable, Spends,
+    TransactionNumbers, Transactions, Unassigned, Users, WatchBacklog, Watched, Webhooks,
+    Withdrawals,
 };
 use crate::model::coin::{Chain, KeyPath, Trust};
 use crate::model::event::LogName;
@@ -28,6 +30,7 @@ use crate::model::transaction::{
     BlockPlace, FollowedUntil, FoundProof, Proof, Purpose, TransactionRecord, TransactionState,
 };
 use crate::model::user::UserDraft;
+use crate::model::webhook::WebhookId;
 use crate::model::withdrawal::WithdrawalRecord;
 
 /// A kind whose keys, or rows, are stored as they are.
@@ -120,6 +123,25 @@ stored_kind! {
     EventLog in "event log": () => [u8; 4];
     key _key: (), { let () = _key; Ok(()) };
     row row: row.to_bytes(), |_key, row| Ok(LogName::from_bytes(row));
+}
+
+stored_kind! {
+    Webhooks in "webhooks": u64 => webhooks::WebhookStored;
+    key key: key.to_number(), Ok(WebhookId::from_number(key));
+    row row: webhooks::stored(row), |_key, row| webhooks::read(row);
+}
+
+stored_kind! {
+    Deliveries in "deliveries": (u64, u64) => webhooks::DeliveryStored;
+    key key: (key.0.to_number(), key.1), Ok((WebhookId::from_number(key.0), key.1));
+    row row: webhooks::stored_delivery(row), |_key, row| webhooks::read_delivery(row);
+}
+
+stored_kind! {
+    DeliveriesByTime in "deliveries by time": (u64, bool, u64, u64) => ();
+    key key: (key.0.to_number(), key.1, key.2.as_micros(), key.3),
+        Ok((WebhookId::from_number(key.0), key.1, Timestamp::from_micros(key.2), key.3));
+    row _row: (), |_key, _row| Ok(());
 }
 
 stored_kind! {

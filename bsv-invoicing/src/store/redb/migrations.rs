@@ -37,6 +37,7 @@ const MIGRATIONS: &[Migration] = &[
     give_payments_purposes,
     keep_holdings,
     tell_events_by_invoice,
+    add_webhooks,
 ];
 
 type UserRow = (&'static str, &'static str, &'static str, &'static str, &'static str);
@@ -120,6 +121,10 @@ fn add_money(transaction: &WriteTransaction) -> Result<(), StoreError> {
     transaction.open_table(PROOFS)?;
     transaction.open_table(MINED_WITH_HASHES)?;
     Ok(())
+}
+
+fn add_webhooks(transaction: &WriteTransaction) -> Result<(), StoreError> {
+    create_tables(transaction)
 }
 
 /// The log begins with the seed, if there is one.

@@ -6,12 +6,13 @@ use bsv_store::{KeyEvent, LazyReadTable, LazyTable, StoreError, View, append_to_
 use redb::{Range, ReadTransaction, StorageError, TableDefinition, Value, WriteTransaction};
 
 use crate::ledger::rows::{
-    Accounts, AllFigures, AuditLog, CatchUp, Damaged, Engine, EventLog, Events, Expiries,
-    FollowedTip, FollowedTransactions, IdempotencyAges, IdempotentAnswers, Immature, InFlight,
-    Incoming, Invoices, InvoicesByReference, KeyRange, Kind, LastRefunds, Marked, Messages,
-    MinedAt, Order, Outgoing, OutgoingByUrl, Owner, Proofs, RawTransactions, ReadTable, Receipts,
-    ReceivedFor, Refunds, Rescan, Reservations, RowsOf, Rules, Spendable, Spends, Table,
-    TransactionNumbers, Transactions, Unassigned, Users, WatchBacklog, Watched, Withdrawals,
+    Accounts, AllFigures, AuditLog, CatchUp, Damaged, Deliveries, DeliveriesByTime, Engine,
+    EventLog, Events, Expiries, FollowedTip, FollowedTransactions, IdempotencyAges,
+    IdempotentAnswers, Immature, InFlight, Incoming, Invoices, InvoicesByReference, KeyRange, Kind,
+    LastRefunds, Marked, Messages, MinedAt, Order, Outgoing, OutgoingByUrl, Owner, Proofs,
+    RawTransactions, ReadTable, Receipts, ReceivedFor, Refunds, Rescan, Reservations, RowsOf,
+    Rules, Spendable, Spends, Table, TransactionNumbers, Transactions, Unassigned, Users,
+    WatchBacklog, Watched, Webhooks, Withdrawals,
 };
 use crate::store::WalletStoreError;
 
@@ -116,6 +117,9 @@ tables! {
     users: Users,
     events: Events,
     event_log: EventLog,
+    webhooks: Webhooks,
+    deliveries: Deliveries,
+    deliveries_by_time: DeliveriesByTime,
     expiries: Expiries,
     idempotent_answers: IdempotentAnswers,
     idempotency_ages: IdempotencyAges,

@@ -1,0 +1,56 @@
+//! Webhooks: how far each has come in the log of events, and what became of what was sent to it.
+
+mod again;
+mod change;
+mod create;
+mod forget;
+mod note;
+mod queries;
+mod unsent;
+
+pub(crate) use self::again::filter_of;
+pub use self::again::{Redeliver, Replay, Replayed};
+pub use self::change::{ChangeWebhook, DeleteWebhook, RotateSecret};
+pub use self::create::CreateWebhook;
+pub use self::forget::ForgetDeliveries;
+pub use self::note::{AttemptMade, NoteAttempts};
+pub use self::queries::{
+    DueDelivery, GetDeliveries, GetDelivery, GetDueDeliveries, GetWebhook, GetWebhooks,
+    LoadedWebhook,
+};
+pub use self::unsent::{GetUnsent, Unsent, UnsentPage};
+
+use crate::ledger::rows::{Deliveries, DeliveriesByTime, Rows, Webhooks};
+use crate::ledger::{Books, Refusal};
+use crate::model::delivery::Delivery;
+use crate::model::webhook::{Webhook, WebhookId, WebhookState};
+
+impl<R: Rows> Books<R> {
+    fn webhook(&self, id: WebhookId) -> Result<Webhook, R::Error> {
+        Ok(self.rows.get::<Webhooks>(&id)?.ok_or(Refusal::UnknownWebhook(id))?)
+    }
+
+    /// Sets what is known of a delivery that was like `before`.
+    fn put_delivery(
+        &mut self,
+        key @ (id, number): (WebhookId, u64),
+        before: Option<&Delivery>,
+        after: &Delivery,
+    ) -> Result<(), R::Error> {
+        if let Some((is_over, at)) = before.map(Delivery::place) {
+            self.rows.remove::<DeliveriesByTime>((id, is_over, at, number))?;
+        }
+        let (is_over, at) = after.place();
+        self.rows.put::<DeliveriesByTime>((id, is_over, at, number), &())?;
+        self.rows.put::<Deliveries>(key, after)
+    }
+
+    /// Disables all webhooks, as in a copy of some earlier day.
+    pub(super) fn disable_webhooks(&mut self) -> Result<(), R::Error> {
+        for (id, mut webhook) in self.rows.range::<Webhooks>(..)? {
+            webhook.state = WebhookState::Disabled;
+            self.rows.put::<Webhooks>(id, &webhook)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,90 @@
+use std::time::Duration;
+
+use crate::ledger::rows::{Rows, Webhooks};
+use crate::ledger::{Books, Command, Refusal};
+use crate::model::time::Timestamp;
+use crate::model::webhook::{
+    FormerSecret, MAX_SECRET_GRACE, Webhook, WebhookChange, WebhookId, WebhookState,
+};
+
+/// Changes a webhook.
+#[derive(Clone, Debug)]
+pub struct ChangeWebhook {
+    /// Which one.
+    pub id: WebhookId,
+    /// What is to change.
+    pub change: WebhookChange,
+}
+
+impl Command for ChangeWebhook {
+    type Answer = Webhook;
+
+    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<Webhook, R::Error> {
+        let mut webhook = books.webhook(self.id)?;
+        let WebhookChange { url, types, description, in_order, is_enabled } = self.change.clone();
+        webhook.url = url.unwrap_or(webhook.url);
+        webhook.types = types.unwrap_or(webhook.types);
+        webhook.description = description.unwrap_or(webhook.description);
+        if let Some(in_order) = in_order.filter(|in_order| *in_order != webhook.in_order) {
+            webhook.in_order = in_order;
+            webhook.holding = None;
+        }
+        match is_enabled {
+            Some(true) if webhook.state != WebhookState::Enabled => {
+                webhook.state = WebhookState::Enabled;
+                webhook.failing_since = None;
+                webhook.failures = 0;
+            }
+            Some(false) => webhook.state = WebhookState::Disabled,
+            Some(true) | None => {}
+        }
+        books.rows.put::<Webhooks>(self.id, &webhook)?;
+        Ok(webhook)
+    }
+}
+
+/// Gives a webhook another secret. The one before still signs for a while.
+#[derive(Clone, Debug)]
+pub struct RotateSecret {
+    /// Which one.
+    pub id: WebhookId,
+    /// The secret, sealed.
+    pub secret: Vec<u8>,
+    /// For how long the one before still signs, at most [`MAX_SECRET_GRACE`].
+    pub grace: Duration,
+    /// The time.
+    pub now: Timestamp,
+}
+
+impl Command for RotateSecret {
+    type Answer = Webhook;
+
+    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<Webhook, R::Error> {
+        let mut webhook = books.webhook(self.id)?;
+        if let Some(former) = webhook.former_secret.take_if(|former| former.until > self.now) {
+            return Err(Refusal::TwoSecrets(former.until).into());
+        }
+        let until = self.now.after(self.grace.min(MAX_SECRET_GRACE));
+        let sealed = std::mem::replace(&mut webhook.secret, self.secret.clone());
+        webhook.former_secret = (until > self.now).then_some(FormerSecret { sealed, until });
+        books.rows.put::<Webhooks>(self.id, &webhook)?;
+        Ok(webhook)
+    }
+}
+
+/// Deletes a webhook. What became of what was sent to it is forgotten by
+/// [`ForgetDeliveries`](super::ForgetDeliveries).
+#[derive(Clone, Copy, Debug)]
+pub struct DeleteWebhook {
+    /// Which one.
+    pub id: WebhookId,
+}
+
+impl Command for DeleteWebhook {
+    type Answer = ();
+
+    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
+        books.webhook(self.id)?;
+        books.rows.remove::<Webhooks>(self.id).map(drop)
+    }
+}

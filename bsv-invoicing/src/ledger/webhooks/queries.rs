@@ -1,0 +1,144 @@
+use crate::ledger::Query;
+use crate::ledger::rows::Order::{Ascending, Descending};
+use crate::ledger::rows::{Deliveries, DeliveriesByTime, ReadRows, Webhooks};
+use crate::model::delivery::Delivery;
+use crate::model::time::Timestamp;
+use crate::model::webhook::{Webhook, WebhookId};
+
+/// How many deliveries are looked at for one page, at most.
+const MAX_LOOKED_AT: usize = 10_000;
+
+/// All webhooks, the first made first.
+#[derive(Clone, Copy, Debug)]
+pub struct GetWebhooks;
+
+impl Query for GetWebhooks {
+    type Answer = Vec<(WebhookId, Webhook)>;
+
+    fn run<R: ReadRows>(self, rows: &R) -> Result<Self::Answer, R::Error> {
+        let mut webhooks = rows.range::<Webhooks>(..)?;
+        webhooks.sort_by_key(|(id, webhook)| (webhook.created_at, *id));
+        Ok(webhooks)
+    }
+}
+
+/// A webhook.
+#[derive(Clone, Copy, Debug)]
+pub struct GetWebhook(pub WebhookId);
+
+/// A webhook, with what is needed to go on with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoadedWebhook {
+    /// The webhook.
+    pub webhook: Webhook,
+    /// The number of the last event of which there is a delivery; 0 stands for none. It may be after the cursor.
+    pub last_delivery: u64,
+    /// When something is sent again, at the earliest.
+    pub next_attempt_at: Option<Timestamp>,
+}
+
+impl Query for GetWebhook {
+    type Answer = Option<LoadedWebhook>;
+
+    fn run<R: ReadRows>(self, rows: &R) -> Result<Self::Answer, R::Error> {
+        let Self(id) = self;
+        let Some(webhook) = rows.get::<Webhooks>(&id)? else { return Ok(None) };
+        let last = rows.first::<Deliveries>((id, 0)..=(id, u64::MAX), Descending, 1)?;
+        let due = GetDueDeliveries { id, limit: 1 }.run(rows)?;
+        Ok(Some(LoadedWebhook {
+            webhook,
+            last_delivery: last.first().map_or(0, |((_, number), _)| *number),
+            next_attempt_at: due.first().map(|due| due.at),
+        }))
+    }
+}
+
+/// What is sent to a webhook again next: up to `limit` of what waits for that, by the times for which it waits.
+#[derive(Clone, Copy, Debug)]
+pub struct GetDueDeliveries {
+    /// Which one.
+    pub id: WebhookId,
+    /// How many at most.
+    pub limit: usize,
+}
+
+/// A delivery that waits to be sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DueDelivery {
+    /// When, at the earliest.
+    pub at: Timestamp,
+    /// The number of the event.
+    pub number: u64,
+}
+
+impl Query for GetDueDeliveries {
+    type Answer = Vec<DueDelivery>;
+
+    fn run<R: ReadRows>(self, rows: &R) -> Result<Self::Answer, R::Error> {
+        let Self { id, limit } = self;
+        let first = (id, false, Timestamp::from_micros(0), 0);
+        let last = (id, false, Timestamp::MAX, u64::MAX);
+        let due = rows.first::<DeliveriesByTime>(first..=last, Ascending, limit)?;
+        Ok(due.into_iter().map(|((_, _, at, number), ())| DueDelivery { at, number }).collect())
+    }
+}
+
+/// What became of the event of this number that was sent to a webhook.
+#[derive(Clone, Copy, Debug)]
+pub struct GetDelivery {
+    /// Which webhook.
+    pub id: WebhookId,
+    /// The number of the event.
+    pub number: u64,
+}
+
+impl Query for GetDelivery {
+    type Answer = Option<Delivery>;
+
+    fn run<R: ReadRows>(self, rows: &R) -> Result<Self::Answer, R::Error> {
+        rows.get::<Deliveries>(&(self.id, self.number))
+    }
+}
+
+/// Deliveries to a webhook, by the numbers of their events.
+#[derive(Clone, Copy, Debug)]
+pub struct GetDeliveries {
+    /// Which one.
+    pub id: WebhookId,
+    /// Only those in the state of this name.
+    pub state: Option<&'static str>,
+    /// Only those after the event of this number.
+    pub after: u64,
+    /// How many at most.
+    pub limit: usize,
+}
+
+impl Query for GetDeliveries {
+    /// The deliveries, and the number after which more of them may be.
+    type Answer = (Vec<(u64, Delivery)>, Option<u64>);
+
+    fn run<R: ReadRows>(self, rows: &R) -> Result<Self::Answer, R::Error> {
+        let Self { id, state, after, limit } = self;
+        let mut deliveries = Vec::new();
+        let (mut last, mut looked_at) = (after, 0);
+        while looked_at < MAX_LOOKED_AT {
+            let Some(from) = last.checked_add(1) else { return Ok((deliveries, None)) };
+            let at_once = 256;
+            let read = rows.first::<Deliveries>((id, from)..=(id, u64::MAX), Ascending, at_once)?;
+            let is_all = read.len() < at_once;
+            for ((_, number), delivery) in read {
+                if deliveries.len() == limit {
+                    return Ok((deliveries, Some(last)));
+                }
+                (last, looked_at) = (number, looked_at + 1);
+                if state.is_none_or(|state| state == delivery.state.name()) {
+                    deliveries.push((number, delivery));
+                }
+            }
+            if is_all {
+                return Ok((deliveries, None));
+            }
+        }
+        Ok((deliveries, Some(last)))
+    }
+}

@@ -1,0 +1,241 @@
+//! Deliveries: what became of an event that was sent to a webhook.
+
+use std::time::Duration;
+
+use crate::model::time::Timestamp;
+use crate::webhooks::schedule::wait_after;
+
+/// For how long a delivery is remembered that is over.
+pub const DELIVERIES_KEPT: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+/// How many attempts of one delivery are remembered, the last ones.
+pub const MAX_ATTEMPTS_KEPT: usize = 12;
+/// How much of an endpoint's answer is remembered, in bytes.
+pub const MAX_ANSWER_KEPT: usize = 1024;
+
+/// An event that was sent to a webhook, or is to be sent again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delivery {
+    /// The number of the event that was sent to the webhook before; 0 stands for none.
+    pub previous: u64,
+    /// What became of it.
+    pub state: DeliveryState,
+    /// How many attempts were made since its owner had it sent again, or since it began.
+    pub tries: u32,
+    /// The last [`MAX_ATTEMPTS_KEPT`] attempts, in their order.
+    pub attempts: Vec<Attempt>,
+}
+
+/// What became of a delivery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeliveryState {
+    /// It is sent again.
+    Pending {
+        /// When, at the earliest.
+        next_attempt_at: Timestamp,
+    },
+    /// The endpoint has it.
+    Delivered,
+    /// All attempts failed.
+    Failed,
+}
+
+impl DeliveryState {
+    /// The name that the API uses.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pending { .. } => "pending",
+            Self::Delivered => "delivered",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// When it is sent again, if it is.
+    pub fn next_attempt_at(self) -> Option<Timestamp> {
+        match self {
+            Self::Pending { next_attempt_at } => Some(next_attempt_at),
+            Self::Delivered | Self::Failed => None,
+        }
+    }
+}
+
+/// One attempt to send an event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    /// When it began.
+    pub at: Timestamp,
+    /// How long it took.
+    pub milliseconds: u32,
+    /// What came of it.
+    pub outcome: AttemptOutcome,
+    /// The beginning of the answer, of [`MAX_ANSWER_KEPT`] bytes at most.
+    pub answer: String,
+}
+
+/// What came of an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AttemptOutcome {
+    /// The endpoint has answered with this status.
+    Answered(u16),
+    /// There is no answer, or not all of it.
+    Failed(AttemptFailure),
+}
+
+/// Why there is no answer. Nothing more precise is told: who chooses URLs could learn from it what there is in the
+/// network of this machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AttemptFailure {
+    /// The URL leads where webhooks must not lead.
+    BlockedAddress = 1,
+    /// The name cannot be looked up.
+    Dns = 2,
+    /// There is no connection, or it broke, or does not speak HTTP.
+    Connect = 3,
+    /// There is no TLS connection: the certificate is not that of the host, perhaps.
+    Tls = 4,
+    /// It took too long.
+    Timeout = 5,
+}
+
+impl AttemptFailure {
+    /// The failure of this number.
+    pub fn of_number(number: u8) -> Option<Self> {
+        let all = [Self::BlockedAddress, Self::Dns, Self::Connect, Self::Tls, Self::Timeout];
+        all.into_iter().find(|failure| *failure as u8 == number)
+    }
+
+    /// The name that the API uses.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::BlockedAddress => "blocked-address",
+            Self::Dns => "dns",
+            Self::Connect => "connect",
+            Self::Tls => "tls",
+            Self::Timeout => "timeout",
+        }
+    }
+}
+
+/// The status by which an endpoint says that it is no more.
+const GONE: u16 = 410;
+
+impl AttemptOutcome {
+    /// Whether the endpoint has the event.
+    pub fn is_success(self) -> bool {
+        matches!(self, Self::Answered(200..=299))
+    }
+
+    /// Whether the endpoint says that it is no more.
+    pub fn is_gone(self) -> bool {
+        self == Self::Answered(GONE)
+    }
+
+    /// The status, if the endpoint has answered.
+    pub fn status(self) -> Option<u16> {
+        match self {
+            Self::Answered(status) => Some(status),
+            Self::Failed(_) => None,
+        }
+    }
+
+    /// What metrics count it as: `success`, `status` for any other status, or the failure's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            outcome if outcome.is_success() => "success",
+            Self::Answered(_) => "status",
+            Self::Failed(failure) => failure.name(),
+        }
+    }
+}
+
+impl Attempt {
+    /// When it was over.
+    pub fn ended_at(&self) -> Timestamp {
+        self.at.after(Duration::from_millis(self.milliseconds.into()))
+    }
+}
+
+impl Delivery {
+    /// One that is to be sent, and was not yet.
+    pub(crate) fn due(previous: u64, at: Timestamp) -> Self {
+        let state = DeliveryState::Pending { next_attempt_at: at };
+        Self { previous, state, tries: 0, attempts: Vec::new() }
+    }
+
+    /// Has it sent once more, as if never before.
+    pub(crate) fn begin_again(&mut self, now: Timestamp) {
+        self.state = DeliveryState::Pending { next_attempt_at: now };
+        self.tries = 0;
+    }
+
+    /// Notes an attempt. What the endpoint asks for by `Retry-After`, and a random number, decide when the next one
+    /// is made.
+    pub(crate) fn add(&mut self, attempt: &Attempt, retry_after: Option<Duration>, random: u32) {
+        self.tries = self.tries.saturating_add(1);
+        self.state = match wait_after(self.tries, retry_after, random) {
+            _ if attempt.outcome.is_success() => DeliveryState::Delivered,
+            Some(wait) => {
+                DeliveryState::Pending { next_attempt_at: attempt.ended_at().after(wait) }
+            }
+            None => DeliveryState::Failed,
+        };
+        if self.attempts.len() >= MAX_ATTEMPTS_KEPT {
+            self.attempts.drain(..=self.attempts.len() - MAX_ATTEMPTS_KEPT);
+        }
+        self.attempts.push(attempt.clone());
+    }
+
+    /// Where it stands in the order of time: whether it is over, and when it is sent again, or was sent last.
+    pub(crate) fn place(&self) -> (bool, Timestamp) {
+        let last = self.attempts.last().map_or(Timestamp::from_micros(0), |attempt| attempt.at);
+        match self.state.next_attempt_at() {
+            Some(next) => (false, next),
+            None => (true, last),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn attempt(seconds: u64, outcome: AttemptOutcome) -> Attempt {
+        let at = Timestamp::from_micros(seconds * 1_000_000);
+        Attempt { at, milliseconds: 1500, outcome, answer: seconds.to_string() }
+    }
+
+    #[test]
+    fn only_2xx_is_a_success() {
+        for (status, expected) in
+            [(100, false), (199, false), (200, true), (299, true), (300, false), (410, false)]
+        {
+            assert_eq!(AttemptOutcome::Answered(status).is_success(), expected, "{status}");
+        }
+        assert!(!AttemptOutcome::Failed(AttemptFailure::Timeout).is_success());
+    }
+
+    #[test]
+    fn a_delivery_fails_after_twelve_attempts_and_begins_anew_when_it_is_asked_for_again() {
+        let mut delivery = Delivery::due(7, Timestamp::from_micros(5));
+        for round in 0..2 {
+            for number in 1..=12 {
+                let number = round * 100 + number;
+                assert_eq!(delivery.state.name(), "pending");
+                delivery.add(&attempt(number, AttemptOutcome::Answered(500)), None, 0);
+                if number == round * 100 + 1 {
+                    let next = delivery.attempts.last().unwrap().ended_at();
+                    let next = next.after(Duration::from_secs(4));
+                    assert_eq!(delivery.state.next_attempt_at(), Some(next));
+                    assert_eq!(delivery.place(), (false, next));
+                }
+            }
+            assert_eq!(delivery.state, DeliveryState::Failed);
+            let last = delivery.attempts.last().unwrap();
+            assert_eq!(delivery.place(), (true, last.at));
+            assert_eq!(delivery.attempts.len(), MAX_ATTEMPTS_KEPT);
+            delivery.begin_again(Timestamp::from_micros(9));
+        }
+        delivery.add(&attempt(500, AttemptOutcome::Answered(204)), None, 0);
+        assert_eq!(delivery.state, DeliveryState::Delivered);
+        assert_eq!((delivery.previous, delivery.attempts.len()), (7, MAX_ATTEMPTS_KEPT));
+    }
+}

@@ -1,0 +1,180 @@
+//! Webhooks: endpoints that events are sent to.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use crate::model::time::Timestamp;
+
+/// How many webhooks a wallet has at most.
+pub const MAX_WEBHOOKS: usize = 16;
+/// The longest time for which a former secret still signs.
+pub const MAX_SECRET_GRACE: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+
+/// What a webhook is known by: a random number, shown as 16 hexadecimal digits.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WebhookId(u64);
+
+impl WebhookId {
+    /// A random id.
+    pub fn random() -> Result<Self, getrandom::Error> {
+        let mut bytes = [0; 8];
+        getrandom::fill(&mut bytes)?;
+        Ok(Self(u64::from_be_bytes(bytes)))
+    }
+
+    /// The id of this number.
+    pub const fn from_number(number: u64) -> Self {
+        Self(number)
+    }
+
+    /// The number, as it is stored.
+    pub const fn to_number(self) -> u64 {
+        self.0
+    }
+}
+
+impl fmt::Display for WebhookId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+impl fmt::Debug for WebhookId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "WebhookId({self})")
+    }
+}
+
+/// Text that is not the id of a webhook, so that no webhook has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("must be 16 hexadecimal digits in small letters")]
+pub struct WebhookIdParseError;
+
+impl FromStr for WebhookId {
+    type Err = WebhookIdParseError;
+
+    fn from_str(text: &str) -> Result<Self, WebhookIdParseError> {
+        let is_digit = |c: u8| matches!(c, b'0'..=b'9' | b'a'..=b'f');
+        if text.len() != 16 || !text.bytes().all(is_digit) {
+            return Err(WebhookIdParseError);
+        }
+        u64::from_str_radix(text, 16).map(Self).map_err(|_| WebhookIdParseError)
+    }
+}
+
+/// Whether events are sent to a webhook.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WebhookState {
+    /// They are.
+    Enabled,
+    /// They are not: its owner wants it so, or it took nothing for 120 hours, or a backup was restored. Its cursor
+    /// stays where it is.
+    Disabled,
+    /// They are not: it has answered 410. Its cursor stays where it is.
+    Gone,
+}
+
+impl WebhookState {
+    /// The name that the API uses.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Enabled => "enabled",
+            Self::Disabled => "disabled",
+            Self::Gone => "gone",
+        }
+    }
+}
+
+/// A webhook as it is stored.
+///
+/// All events up to its cursor that its types take have been delivered once, or have a
+/// [`Delivery`](crate::Delivery) that says what became of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Webhook {
+    /// Where events are posted to.
+    pub url: String,
+    /// Which events are sent, as an [`EventFilter`](crate::EventFilter) is written.
+    pub types: String,
+    /// What its owner says about it.
+    pub description: String,
+    /// Whether each event waits until the one before it is delivered, or has failed for good.
+    pub in_order: bool,
+    /// Whether events are sent.
+    pub state: WebhookState,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// The number of the event up to which all is done.
+    pub cursor: u64,
+    /// The number of the last event up to the cursor that was sent; 0 before the first.
+    pub last_sent: u64,
+    /// The number of the event that holds the next ones back, of one that takes them in order.
+    pub holding: Option<u64>,
+    /// The secret, sealed.
+    pub secret: Vec<u8>,
+    /// The secret before it, which signs besides.
+    pub former_secret: Option<FormerSecret>,
+    /// When it took an event last.
+    pub last_success_at: Option<Timestamp>,
+    /// Since when it has taken nothing, if the last attempt has failed.
+    pub failing_since: Option<Timestamp>,
+    /// How many attempts have failed in a row.
+    pub failures: u32,
+}
+
+/// A secret that another one has replaced.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FormerSecret {
+    /// The secret, sealed.
+    pub sealed: Vec<u8>,
+    /// Until when it signs.
+    pub until: Timestamp,
+}
+
+/// What a webhook is to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WebhookDraft {
+    /// Where events are posted to.
+    pub url: String,
+    /// Which events are sent, as an [`EventFilter`](crate::EventFilter) is written.
+    pub types: String,
+    /// What its owner says about it.
+    pub description: String,
+    /// Whether each event waits until the one before it is delivered, or has failed for good.
+    pub in_order: bool,
+    /// The number of the event after which they are sent; `None` stands for the last one.
+    pub after: Option<u64>,
+}
+
+/// What is to change of a webhook.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WebhookChange {
+    /// Where events are posted to from now on.
+    pub url: Option<String>,
+    /// Which events are sent from now on, as an [`EventFilter`](crate::EventFilter) is written.
+    pub types: Option<String>,
+    /// What its owner says about it.
+    pub description: Option<String>,
+    /// Whether each event waits for the one before it.
+    pub in_order: Option<bool>,
+    /// Whether events are sent. Enabling goes on at the cursor.
+    pub is_enabled: Option<bool>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_read_as_it_is_written_and_nothing_else_is() {
+        let id = WebhookId::from_number(0x0012_ab00_0000_00ff);
+        assert_eq!(id.to_string(), "0012ab00000000ff");
+        assert_eq!("0012ab00000000ff".parse(), Ok(id));
+        for text in
+            ["", "12ab00000000ff", "0012AB00000000ff", "+012ab00000000ff", "0012ab00000000fg"]
+        {
+            assert_eq!(text.parse::<WebhookId>(), Err(WebhookIdParseError), "{text}");
+        }
+        assert_ne!(WebhookId::random(), WebhookId::random());
+    }
+}

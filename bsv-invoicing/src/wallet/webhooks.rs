@@ -1,0 +1,211 @@
+//! Webhooks, as their owner makes and changes them. [`WebhookSender`](crate::webhooks::WebhookSender) sends to them.
+
+use std::time::Duration;
+
+use bsv_tx::KeyError;
+use reqwest::Url;
+use tokio::sync::watch;
+
+use crate::error::Error;
+use crate::ledger::webhooks::{
+    ChangeWebhook, CreateWebhook, DeleteWebhook, GetDeliveries, GetDelivery, GetWebhook,
+    GetWebhooks, LoadedWebhook, Redeliver, Replay, RotateSecret, filter_of,
+};
+use crate::model::delivery::Delivery;
+use crate::model::event::EventFilter;
+use crate::model::fields::{BodyError, FieldErrors};
+use crate::model::invoice::MAX_DESCRIPTION_LEN;
+use crate::model::webhook::{Webhook, WebhookChange, WebhookDraft, WebhookId};
+use crate::store::{WalletStore, WalletStoreError};
+use crate::wallet::Wallet;
+use crate::webhooks::{Secrets, WebhookSecret};
+
+/// The longest URL of a webhook, in bytes.
+const MAX_URL_LEN: usize = 2048;
+/// The longest list of types of a webhook, in bytes.
+const MAX_TYPES_LEN: usize = 2048;
+/// How many events are looked at in one step of a replay.
+const REPLAYED_AT_ONCE: usize = 1000;
+
+impl<S: WalletStore> Wallet<S> {
+    /// Makes a webhook. Answers its secret too, which is shown this once.
+    pub async fn create_webhook(
+        &self,
+        draft: WebhookDraft,
+    ) -> Result<(WebhookId, Webhook, WebhookSecret), Error> {
+        let WebhookDraft { url, types, description, .. } = &draft;
+        check(Some(url), Some(types), Some(description))?;
+        let id = WebhookId::random().map_err(KeyError::NoRandomness)?;
+        let (secret, sealed) = self.new_secret(id)?;
+        let create = CreateWebhook { id, draft, secret: sealed, now: self.now() };
+        let webhook = self.store.execute(create).await?;
+        self.tell_webhooks_changed();
+        Ok((id, webhook, secret))
+    }
+
+    /// All webhooks, the first made first.
+    pub async fn webhooks(&self) -> Result<Vec<(WebhookId, Webhook)>, Error> {
+        Ok(self.store.get(GetWebhooks).await?)
+    }
+
+    /// A webhook.
+    pub async fn webhook(&self, id: WebhookId) -> Result<LoadedWebhook, Error> {
+        let loaded = self.store.get(GetWebhook(id)).await?;
+        loaded.ok_or_else(|| Error::UnknownWebhook(id.to_string()))
+    }
+
+    /// Changes a webhook. What is under way at that moment is not changed.
+    pub async fn change_webhook(
+        &self,
+        id: WebhookId,
+        change: WebhookChange,
+    ) -> Result<Webhook, Error> {
+        let WebhookChange { url, types, description, .. } = &change;
+        check(url.as_deref(), types.as_deref(), description.as_deref())?;
+        let webhook = self.store.execute(ChangeWebhook { id, change }).await?;
+        self.tell_webhooks_changed();
+        Ok(webhook)
+    }
+
+    /// Gives a webhook another secret, which is shown this once. The one before still signs for a while, at most
+    /// [`MAX_SECRET_GRACE`](crate::MAX_SECRET_GRACE). Fails while there is one before it that does.
+    pub async fn rotate_webhook_secret(
+        &self,
+        id: WebhookId,
+        grace: Duration,
+    ) -> Result<WebhookSecret, Error> {
+        let (secret, sealed) = self.new_secret(id)?;
+        let rotate = RotateSecret { id, secret: sealed, grace, now: self.now() };
+        self.store.execute(rotate).await?;
+        self.tell_webhooks_changed();
+        Ok(secret)
+    }
+
+    /// Deletes a webhook.
+    pub async fn delete_webhook(&self, id: WebhookId) -> Result<(), Error> {
+        self.store.execute(DeleteWebhook { id }).await?;
+        self.tell_webhooks_changed();
+        Ok(())
+    }
+
+    /// What became of the event of this number that was sent to a webhook.
+    pub async fn delivery(&self, id: WebhookId, number: u64) -> Result<Delivery, Error> {
+        let delivery = self.store.get(GetDelivery { id, number }).await?;
+        delivery.ok_or_else(|| Error::UnknownDelivery { webhook: id.to_string(), number })
+    }
+
+    /// Deliveries to a webhook by the numbers of their events, and the number after which more of them may be.
+    pub async fn deliveries(
+        &self,
+        query: GetDeliveries,
+    ) -> Result<(Vec<(u64, Delivery)>, Option<u64>), Error> {
+        Ok(self.store.list(query).await?)
+    }
+
+    /// Has an event sent once more to a webhook.
+    pub async fn redeliver(&self, id: WebhookId, number: u64) -> Result<(), Error> {
+        self.store.execute(Redeliver { id, number, now: self.now() }).await?;
+        self.tell_webhooks_changed();
+        Ok(())
+    }
+
+    /// Has the events after one number and up to another sent once more to a webhook, or those of them whose delivery
+    /// has failed. Answers how many they are.
+    pub async fn replay(
+        &self,
+        id: WebhookId,
+        (mut after, until): (u64, u64),
+        only_failed: bool,
+    ) -> Result<u64, Error> {
+        let (now, limit) = (self.now(), REPLAYED_AT_ONCE);
+        let mut count = 0;
+        loop {
+            let replay = Replay { id, after, until, only_failed, limit, now };
+            let replayed = self.store.execute(replay).await?;
+            count += replayed.count as u64;
+            self.tell_webhooks_changed();
+            match replayed.next {
+                Some(next) => after = next,
+                None => return Ok(count),
+            }
+        }
+    }
+
+    /// A number that changes with the webhooks.
+    pub(crate) fn webhook_changes(&self) -> watch::Receiver<u64> {
+        self.webhook_changes.subscribe()
+    }
+
+    fn tell_webhooks_changed(&self) {
+        self.webhook_changes.send_modify(|count| *count += 1);
+    }
+
+    /// Which events are sent to a webhook.
+    pub(crate) fn filter_of(&self, webhook: &Webhook) -> Result<EventFilter, Error> {
+        Ok(filter_of(webhook).map_err(WalletStoreError::from)?)
+    }
+
+    /// The secrets of a webhook.
+    pub(crate) fn secrets_of(&self, id: WebhookId, webhook: &Webhook) -> Result<Secrets, Error> {
+        let open = |sealed: &[u8]| {
+            let opened = self.keystore.open_sealed(&sealed_for(id), sealed);
+            let secret = opened.and_then(|bytes| WebhookSecret::from_bytes(&bytes));
+            secret.ok_or_else(|| Error::BadWebhookSecret(id.to_string()))
+        };
+        let former = webhook.former_secret.as_ref();
+        let former = former.map(|former| Ok::<_, Error>((open(&former.sealed)?, former.until)));
+        Ok(Secrets { current: open(&webhook.secret)?, former: former.transpose()? })
+    }
+
+    /// A secret, and the same sealed.
+    fn new_secret(&self, id: WebhookId) -> Result<(WebhookSecret, Vec<u8>), Error> {
+        let secret = WebhookSecret::random().map_err(KeyError::NoRandomness)?;
+        let sealed = self.keystore.seal(&sealed_for(id), secret.as_bytes())?;
+        Ok((secret, sealed))
+    }
+}
+
+/// Says what is wrong with what an owner wants, all of it at once.
+fn check(
+    url: Option<&str>,
+    types: Option<&str>,
+    description: Option<&str>,
+) -> Result<(), BodyError> {
+    let mut errors = FieldErrors::default();
+    if let Some(Err(reason)) = url.map(check_url) {
+        errors.add("url", reason);
+    }
+    if let Some(types) = types {
+        match types.parse::<EventFilter>() {
+            _ if types.len() > MAX_TYPES_LEN => {
+                errors.add("types", format!("must have at most {MAX_TYPES_LEN} bytes"));
+            }
+            Err(error) => errors.add("types", error.to_string()),
+            Ok(_) => {}
+        }
+    }
+    if let Some(description) = description {
+        errors.check_len("description", description, MAX_DESCRIPTION_LEN);
+    }
+    errors.into_result()
+}
+
+/// Whether events can be posted to a URL.
+fn check_url(text: &str) -> Result<(), String> {
+    if text.len() > MAX_URL_LEN {
+        return Err(format!("must have at most {MAX_URL_LEN} bytes"));
+    }
+    let url = Url::parse(text).map_err(|error| format!("must be a URL: {error}"))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err("must begin with https:// or http://".to_owned());
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err("must not name a user or a password".to_owned());
+    }
+    Ok(())
+}
+
+/// What a sealed secret is bound to.
+fn sealed_for(id: WebhookId) -> String {
+    format!("webhook {id}")
+}

@@ -1,0 +1,151 @@
+//! Webhooks: events that are sent to endpoints which their owner names.
+//!
+//! The log of events is the outbox. A webhook is a cursor into it, and what could not be delivered is sent again by
+//! a [`schedule`]. Events are sent at least once, and first attempts begin in the order of the events; what is under
+//! way when the process is killed, 8 events for a webhook at most, is sent once more.
+
+mod client;
+mod endpoint;
+mod message;
+mod outbox;
+pub mod schedule;
+mod secret;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::{self, JoinSet};
+
+pub use self::client::{WebhookAnswer, WebhookClient, WebhookClock, WebhookRequest};
+pub use self::secret::{WebhookSecret, signatures};
+
+use self::endpoint::Endpoint;
+pub(crate) use self::message::Secrets;
+
+use self::message::Message;
+use crate::error::Error;
+use crate::ledger::Refusal;
+use crate::ledger::webhooks::{ForgetDeliveries, GetWebhook, GetWebhooks};
+use crate::model::delivery::Attempt;
+use crate::model::event::LogName;
+use crate::model::webhook::WebhookId;
+use crate::store::{WalletStore, WalletStoreError};
+use crate::wallet::Wallet;
+
+/// How long is waited after the store has failed.
+const PAUSE: Duration = Duration::from_secs(1);
+/// How often old deliveries are forgotten, and how many in one step.
+const FORGETTING_PERIOD: Duration = Duration::from_secs(60 * 60);
+const FORGOTTEN_AT_ONCE: usize = 1000;
+
+/// Sends the events of a wallet to its webhooks.
+#[derive(Debug)]
+pub struct WebhookSender<S, C, K> {
+    wallet: Arc<Wallet<S>>,
+    client: C,
+    clock: K,
+}
+
+impl<S: WalletStore, C: WebhookClient, K: WebhookClock> WebhookSender<S, C, K> {
+    /// For the webhooks of this wallet.
+    pub fn new(wallet: Arc<Wallet<S>>, client: C, clock: K) -> Arc<Self> {
+        Arc::new(Self { wallet, client, clock })
+    }
+
+    /// Sends what is to be sent, until `shutdown` completes; then it ends at once. There is one task for each webhook,
+    /// so that none waits for another.
+    pub async fn run(self: Arc<Self>, shutdown: impl Future<Output = ()> + Send) {
+        let mut tasks = JoinSet::new();
+        tokio::select! {
+            biased;
+            () = shutdown => {}
+            () = self.keep_running(&mut tasks) => {}
+            () = self.forget_deliveries() => {}
+        }
+        tasks.shutdown().await;
+    }
+
+    /// Makes one attempt to send a webhook something that tells nothing. It is not noted.
+    pub async fn test(&self, id: WebhookId) -> Result<Attempt, Error> {
+        let loaded = self.wallet.store().get(GetWebhook(id)).await?;
+        let webhook = loaded.ok_or(Refusal::UnknownWebhook(id))?.webhook;
+        let secrets = self.wallet.secrets_of(id, &webhook)?;
+        let at = self.clock.now();
+        let message = Message::test(id, self.log(), self.clock.random(), at);
+        let answer = self.client.send(message.request(webhook.url, &secrets, at)).await;
+        Ok(endpoint::attempt(at, self.clock.now(), answer.outcome, answer.answer))
+    }
+
+    fn log(&self) -> LogName {
+        self.wallet.event_log()
+    }
+
+    async fn pause(&self) {
+        self.clock.sleep_until(self.clock.now().after(PAUSE)).await;
+    }
+
+    /// Runs a task for each webhook that there is.
+    async fn keep_running(self: &Arc<Self>, tasks: &mut JoinSet<()>) {
+        let mut changes = self.wallet.webhook_changes();
+        let mut running = HashMap::new();
+        loop {
+            changes.mark_unchanged();
+            match self.wallet.store().get(GetWebhooks).await {
+                Ok(webhooks) => {
+                    for (id, _) in webhooks {
+                        running
+                            .entry(id)
+                            .or_insert_with(|| tasks.spawn(Arc::clone(self).keep_sending(id)).id());
+                    }
+                }
+                Err(error) => {
+                    tracing::warn!("the webhooks cannot be read: {error}");
+                    self.pause().await;
+                    continue;
+                }
+            }
+            tokio::select! {
+                Ok(()) = changes.changed() => {}
+                Some(ended) = tasks.join_next_with_id() => {
+                    let ended: task::Id = ended.map_or_else(|error| error.id(), |(id, ())| id);
+                    running.retain(|_, task| *task != ended);
+                }
+            }
+        }
+    }
+
+    /// Sends events to a webhook until it is deleted. What fails in between is tried again.
+    async fn keep_sending(self: Arc<Self>, id: WebhookId) {
+        loop {
+            let sent = match Endpoint::load(Arc::clone(&self), id).await {
+                Ok(Some(endpoint)) => endpoint.run().await,
+                Ok(None) => return,
+                Err(error) => Err(error),
+            };
+            match sent {
+                Ok(()) => return,
+                Err(error) => {
+                    tracing::error!("nothing is sent to webhook {id} for a while: {error}");
+                }
+            }
+            self.pause().await;
+        }
+    }
+
+    /// Forgets what became of events long ago, now and then.
+    async fn forget_deliveries(&self) {
+        loop {
+            let forget = ForgetDeliveries { now: self.clock.now(), limit: FORGOTTEN_AT_ONCE };
+            let next = match self.wallet.store().execute(forget).await {
+                Ok(_) => PAUSE,
+                Err(WalletStoreError::Refused(_)) => FORGETTING_PERIOD,
+                Err(error) => {
+                    tracing::warn!("old deliveries cannot be forgotten: {error}");
+                    FORGETTING_PERIOD
+                }
+            };
+            self.clock.sleep_until(self.clock.now().after(next)).await;
+        }
+    }
+}

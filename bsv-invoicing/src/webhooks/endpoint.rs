@@ -1,0 +1,258 @@
+//! One webhook: what is sent to it, and when.
+
+mod noting;
+mod retries;
+
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, OptionFuture};
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use tokio::sync::watch;
+
+use self::noting::Noted;
+use self::retries::Retries;
+use crate::error::Error;
+use crate::ledger::webhooks::{AttemptMade, GetUnsent, GetWebhook};
+use crate::model::delivery::{Attempt, MAX_ANSWER_KEPT};
+use crate::model::event::EventFilter;
+use crate::model::time::Timestamp;
+use crate::model::webhook::{Webhook, WebhookId, WebhookState};
+use crate::store::WalletStore;
+use crate::webhooks::WebhookSender;
+use crate::webhooks::client::{WebhookAnswer, WebhookClient, WebhookClock};
+use crate::webhooks::message::{Message, Secrets};
+use crate::webhooks::outbox::Outbox;
+use crate::webhooks::schedule::FAILURES_BEFORE_PROBING;
+
+/// How many attempts are under way, or not noted yet, at most: so many are made twice if the process is killed.
+const MAX_UNFINISHED: usize = 8;
+/// How many of them are not first ones, so that what hangs does not keep new events waiting.
+const MAX_RETRIES: usize = 4;
+/// How many events are read at once.
+const READ_AHEAD: usize = 32;
+/// How many events after the one that was read last are read without another thread.
+const FEW: u64 = 32;
+
+/// An endpoint at work.
+pub(super) struct Endpoint<S, C, K> {
+    sender: Arc<WebhookSender<S, C, K>>,
+    id: WebhookId,
+    webhook: Webhook,
+    filter: EventFilter,
+    secrets: Secrets,
+    outbox: Outbox,
+    retries: Retries,
+    under_way: FuturesUnordered<BoxFuture<'static, AttemptMade>>,
+    /// Attempts that have ended, and are to be noted.
+    ended: Vec<AttemptMade>,
+    /// What is being noted, whether something is, and how many attempts.
+    noting: OptionFuture<BoxFuture<'static, Noted>>,
+    is_noting: bool,
+    noting_count: usize,
+    /// When the store is tried again, after it failed.
+    note_after: Timestamp,
+    /// Since when the cursor is known to be behind what was looked at.
+    cursor_behind_since: Option<Timestamp>,
+    /// How many attempts have failed that were made one at a time because of earlier failures.
+    probes: u32,
+    /// Until when an endpoint that fails is left alone.
+    left_alone_until: Timestamp,
+    last_event: watch::Receiver<u64>,
+    changes: watch::Receiver<u64>,
+    /// Whether its owner has changed it.
+    is_changed: bool,
+}
+
+impl<S: WalletStore, C: WebhookClient, K: WebhookClock> Endpoint<S, C, K> {
+    /// Reads a webhook, if it is there.
+    pub(super) async fn load(
+        sender: Arc<WebhookSender<S, C, K>>,
+        id: WebhookId,
+    ) -> Result<Option<Self>, Error> {
+        let changes = sender.wallet.webhook_changes();
+        let last_event = sender.wallet.last_event();
+        let Some(loaded) = sender.wallet.store().get(GetWebhook(id)).await? else {
+            return Ok(None);
+        };
+        let outbox = Outbox::new(&loaded);
+        let webhook = loaded.webhook;
+        let never = Timestamp::from_micros(0);
+        Ok(Some(Self {
+            filter: sender.wallet.filter_of(&webhook)?,
+            secrets: sender.wallet.secrets_of(id, &webhook)?,
+            outbox,
+            retries: Retries::default(),
+            under_way: FuturesUnordered::new(),
+            ended: Vec::new(),
+            noting: None.into(),
+            is_noting: false,
+            noting_count: 0,
+            note_after: never,
+            cursor_behind_since: None,
+            probes: 0,
+            left_alone_until: never,
+            last_event,
+            changes,
+            is_changed: false,
+            sender,
+            id,
+            webhook,
+        }))
+    }
+
+    /// Sends what is to be sent, until the webhook is deleted.
+    pub(super) async fn run(mut self) -> Result<(), Error> {
+        loop {
+            if self.is_changed && !self.is_noting && !self.reload().await? {
+                return Ok(());
+            }
+            let more_at = self.start_due().await?;
+            let note_at = self.begin_noting();
+            let awaits_events = self.may_start() && self.outbox.is_empty();
+            let sender = Arc::clone(&self.sender);
+            let wake_at = more_at.into_iter().chain(note_at).min();
+            let awake = OptionFuture::from(wake_at.map(|at| sender.clock.sleep_until(at)));
+            tokio::select! {
+                Some(made) = self.under_way.next() => self.end(made),
+                Some(noted) = &mut self.noting => {
+                    if !self.take_noted(noted)? {
+                        return Ok(());
+                    }
+                }
+                Ok(()) = self.changes.changed() => self.is_changed = true,
+                Ok(()) = self.last_event.changed(), if awaits_events => self.outbox.read_on(),
+                Some(()) = awake => {}
+            }
+        }
+    }
+
+    fn end(&mut self, made: AttemptMade) {
+        self.ended.push(made);
+        while let Some(Some(made)) = self.under_way.next().now_or_never() {
+            self.ended.push(made);
+        }
+        // Nothing more goes to who has gone, also before that is noted.
+        let is_gone = self.ended.iter().any(|made| made.attempt.outcome.is_gone());
+        if is_gone && self.webhook.state == WebhookState::Enabled {
+            self.webhook.state = WebhookState::Gone;
+        }
+    }
+
+    fn unfinished(&self) -> usize {
+        self.under_way.len() + self.ended.len() + self.noting_count
+    }
+
+    fn is_probing(&self) -> bool {
+        self.webhook.failures >= FAILURES_BEFORE_PROBING
+    }
+
+    /// Whether another attempt may begin, as far as time does not decide that.
+    fn may_start(&self) -> bool {
+        let width = match self.webhook.in_order || self.is_probing() {
+            true => 1,
+            false => MAX_UNFINISHED,
+        };
+        self.webhook.state == WebhookState::Enabled && self.unfinished() < width
+    }
+
+    /// Begins the attempts that may begin. Answers when there is more to do, if time decides that.
+    async fn start_due(&mut self) -> Result<Option<Timestamp>, Error> {
+        while self.may_start() {
+            let now = self.sender.clock.now();
+            if self.is_probing() && now < self.left_alone_until {
+                return Ok(Some(self.left_alone_until));
+            }
+            let retry = self.next_retry().await?;
+            match retry {
+                Some(due) if due.at <= now && self.retries.under_way() < MAX_RETRIES => {
+                    self.start_retry(due.number).await?;
+                    continue;
+                }
+                Some(due) if self.webhook.in_order => return Ok(Some(due.at)),
+                _ => {}
+            }
+            if self.outbox.is_to_be_read() {
+                self.read().await?;
+            }
+            let Some(first) = self.outbox.take() else {
+                let more_at = retry.map(|due| due.at).filter(|at| *at > now);
+                return Ok(if self.outbox.is_to_be_read() { Some(now) } else { more_at });
+            };
+            let message = Message::of(&first.event, first.previous, self.sender.log());
+            self.start(first.event.number, first.previous, message);
+        }
+        Ok(None)
+    }
+
+    /// Reads the log on.
+    async fn read(&mut self) -> Result<(), Error> {
+        // What is told from now on is not missed.
+        let known = *self.last_event.borrow_and_update();
+        let (after, last_sent, last_delivery) = self.outbox.position();
+        let (id, filter) = (self.id, self.filter);
+        let query = GetUnsent { id, filter, after, last_sent, last_delivery, limit: READ_AHEAD };
+        let store = self.sender.wallet.store();
+        let page = match known.saturating_sub(after) {
+            ..=FEW => store.get(query).await?,
+            _ => store.list(query).await?,
+        };
+        self.outbox.add(page);
+        Ok(())
+    }
+
+    /// Begins an attempt.
+    fn start(&mut self, number: u64, previous: u64, message: Message) {
+        let sender = Arc::clone(&self.sender);
+        let at = sender.clock.now();
+        let request = message.request(self.webhook.url.clone(), &self.secrets, at);
+        let attempt = async move {
+            let WebhookAnswer { outcome, answer, retry_after } = sender.client.send(request).await;
+            let attempt = attempt(at, sender.clock.now(), outcome, answer);
+            let random = sender.clock.random();
+            AttemptMade { number, previous, attempt, retry_after, random }
+        };
+        self.under_way.push(attempt.boxed());
+    }
+
+    /// Reads the webhook anew. Answers whether it is there.
+    async fn reload(&mut self) -> Result<bool, Error> {
+        self.is_changed = false;
+        let loaded = self.sender.wallet.store().get(GetWebhook(self.id)).await?;
+        let Some(loaded) = loaded else { return Ok(false) };
+        self.retries.forget_page();
+        self.set(loaded.webhook)?;
+        Ok(true)
+    }
+
+    /// Goes on with the webhook as it is now.
+    fn set(&mut self, new: Webhook) -> Result<(), Error> {
+        let old = std::mem::replace(&mut self.webhook, new);
+        let new = &self.webhook;
+        if new.types != old.types {
+            self.filter = self.sender.wallet.filter_of(new)?;
+            self.outbox.read_again();
+        }
+        if (&new.secret, &new.former_secret) != (&old.secret, &old.former_secret) {
+            self.secrets = self.sender.wallet.secrets_of(self.id, new)?;
+        }
+        if new.state != old.state || new.url != old.url {
+            self.probes = 0;
+            self.left_alone_until = Timestamp::from_micros(0);
+        }
+        Ok(())
+    }
+}
+
+/// An attempt that has ended.
+pub(super) fn attempt(
+    at: Timestamp,
+    ended_at: Timestamp,
+    outcome: crate::AttemptOutcome,
+    mut answer: String,
+) -> Attempt {
+    let milliseconds = ended_at.as_micros().saturating_sub(at.as_micros()) / 1000;
+    answer.truncate(answer.floor_char_boundary(MAX_ANSWER_KEPT));
+    let milliseconds = u32::try_from(milliseconds).unwrap_or(u32::MAX);
+    Attempt { at, milliseconds, outcome, answer }
+}

@@ -1,0 +1,83 @@
+use std::collections::{BTreeSet, VecDeque};
+
+use super::{Endpoint, MAX_UNFINISHED};
+use crate::error::Error;
+use crate::ledger::queries::GetEvents;
+use crate::ledger::webhooks::{DueDelivery, GetDelivery, GetDueDeliveries};
+use crate::store::WalletStore;
+use crate::webhooks::client::{WebhookClient, WebhookClock};
+use crate::webhooks::message::Message;
+
+/// How much of what is sent again is read at once. What is under way is among it.
+const PAGE: usize = 2 * MAX_UNFINISHED;
+
+/// What is sent again.
+#[derive(Debug, Default)]
+pub(super) struct Retries {
+    /// What is sent again next, by time, as it was read last; `None` if that has changed.
+    page: Option<VecDeque<DueDelivery>>,
+    /// The numbers of what is being sent again, or was and is not noted.
+    under_way: BTreeSet<u64>,
+}
+
+impl Retries {
+    pub(super) fn under_way(&self) -> usize {
+        self.under_way.len()
+    }
+
+    /// What is read next is not what was read before.
+    pub(super) fn forget_page(&mut self) {
+        self.page = None;
+    }
+
+    /// What became of an event is noted.
+    pub(super) fn close(&mut self, number: u64) {
+        self.under_way.remove(&number);
+    }
+}
+
+impl<S: WalletStore, C: WebhookClient, K: WebhookClock> Endpoint<S, C, K> {
+    /// What is sent again next.
+    pub(super) async fn next_retry(&mut self) -> Result<Option<DueDelivery>, Error> {
+        if self.retries.page.is_none() {
+            let page = match self.webhook.holding {
+                Some(number) => self.holding(number).await?,
+                None => {
+                    let query = GetDueDeliveries { id: self.id, limit: PAGE };
+                    self.sender.wallet.store().get(query).await?
+                }
+            };
+            let is_free = |due: &DueDelivery| {
+                !self.retries.under_way.contains(&due.number) && !self.outbox.is_open(due.number)
+            };
+            self.retries.page = Some(page.into_iter().filter(is_free).collect());
+        }
+        Ok(self.retries.page.as_ref().and_then(|page| page.front()).copied())
+    }
+
+    /// When the event that holds the others back is sent again.
+    async fn holding(&mut self, number: u64) -> Result<Vec<DueDelivery>, Error> {
+        let delivery = self.sender.wallet.store().get(GetDelivery { id: self.id, number }).await?;
+        let at = delivery.and_then(|delivery| delivery.state.next_attempt_at());
+        Ok(at.map(|at| DueDelivery { at, number }).into_iter().collect())
+    }
+
+    /// Begins another attempt to send the event of this number, the first of the page.
+    pub(super) async fn start_retry(&mut self, number: u64) -> Result<(), Error> {
+        let store = self.sender.wallet.store();
+        let delivery = store.get(GetDelivery { id: self.id, number }).await?;
+        let event = store.get(GetEvents(number - 1, 1)).await?.into_iter().next();
+        if let Some(page) = &mut self.retries.page {
+            page.pop_front();
+            if page.is_empty() {
+                self.retries.page = None;
+            }
+        }
+        if let Some((delivery, event)) = delivery.zip(event) {
+            self.retries.under_way.insert(number);
+            let message = Message::of(&event, delivery.previous, self.sender.log());
+            self.start(number, delivery.previous, message);
+        }
+        Ok(())
+    }
+}

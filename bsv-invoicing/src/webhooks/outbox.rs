@@ -1,0 +1,173 @@
+//! What of the log of events a webhook is sent for the first time, and how far that has come.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::ledger::webhooks::{LoadedWebhook, Unsent, UnsentPage};
+
+/// How far a webhook has come in the log.
+#[derive(Debug)]
+pub(super) struct Outbox {
+    /// The number of the last event that was read.
+    read: u64,
+    /// The number of the last event up to there that is sent; 0 before the first.
+    last_sent: u64,
+    /// The number of the last event of which there was a delivery at first.
+    last_delivery: u64,
+    /// What was read, and is not sent yet.
+    queue: VecDeque<Unsent>,
+    /// What is being sent, or is sent and not noted: the event to the one sent before it.
+    open: BTreeMap<u64, u64>,
+    /// Whether all that there is was read.
+    is_at_end: bool,
+}
+
+impl Outbox {
+    /// Goes on where a webhook has come to.
+    pub(super) fn new(loaded: &LoadedWebhook) -> Self {
+        Self {
+            read: loaded.webhook.cursor,
+            last_sent: loaded.webhook.last_sent,
+            last_delivery: loaded.last_delivery,
+            queue: VecDeque::new(),
+            open: BTreeMap::new(),
+            is_at_end: false,
+        }
+    }
+
+    /// Whether the log has to be read on before anything can be sent.
+    pub(super) fn is_to_be_read(&self) -> bool {
+        self.queue.is_empty() && !self.is_at_end
+    }
+
+    /// Whether all that there is was read and is sent.
+    pub(super) fn is_empty(&self) -> bool {
+        self.queue.is_empty() && self.is_at_end
+    }
+
+    /// After which event the log is read on, what was sent before, and up to where there may be deliveries.
+    pub(super) fn position(&self) -> (u64, u64, u64) {
+        (self.read, self.last_sent, self.last_delivery)
+    }
+
+    /// Takes what was read.
+    pub(super) fn add(&mut self, page: UnsentPage) {
+        let UnsentPage { unsent, next, last_sent, last } = page;
+        self.queue.extend(unsent);
+        (self.read, self.last_sent) = (next, last_sent);
+        self.is_at_end = next >= last;
+    }
+
+    /// Notes that there may be more.
+    pub(super) fn read_on(&mut self) {
+        self.is_at_end = false;
+    }
+
+    /// Has what is not sent yet read once more, as for other types.
+    pub(super) fn read_again(&mut self) {
+        if let Some(Unsent { event, previous }) = self.queue.front() {
+            (self.read, self.last_sent) = (event.number - 1, *previous);
+        }
+        self.queue.clear();
+        self.is_at_end = false;
+    }
+
+    /// The next event, which is open from now on.
+    pub(super) fn take(&mut self) -> Option<Unsent> {
+        let next = self.queue.pop_front()?;
+        self.open.insert(next.event.number, next.previous);
+        Some(next)
+    }
+
+    /// Whether this event is being sent for the first time, or is sent and not noted.
+    pub(super) fn is_open(&self, number: u64) -> bool {
+        self.open.contains_key(&number)
+    }
+
+    /// What became of an event is going to be noted.
+    pub(super) fn close(&mut self, number: u64) {
+        self.open.remove(&number);
+    }
+
+    /// The number of the event up to which all is done, and of the last one up to there that was sent.
+    pub(super) fn cursor(&self) -> (u64, u64) {
+        let first_open = self.open.first_key_value().map(|(number, previous)| (*number, *previous));
+        let first_queued = self.queue.front().map(|it| (it.event.number, it.previous));
+        match first_open.or(first_queued) {
+            Some((number, previous)) => (number - 1, previous),
+            None => (self.read, self.last_sent),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::event::{Event, EventData, EventKind};
+    use crate::model::time::Timestamp;
+    use crate::model::webhook::{Webhook, WebhookState};
+
+    fn outbox() -> Outbox {
+        let webhook = Webhook {
+            url: String::new(),
+            types: "*".to_owned(),
+            description: String::new(),
+            in_order: false,
+            state: WebhookState::Enabled,
+            created_at: Timestamp::from_micros(0),
+            cursor: 10,
+            last_sent: 9,
+            holding: None,
+            secret: Vec::new(),
+            former_secret: None,
+            last_success_at: None,
+            failing_since: None,
+            failures: 0,
+        };
+        Outbox::new(&LoadedWebhook { webhook, last_delivery: 0, next_attempt_at: None })
+    }
+
+    fn page(numbers: &[(u64, u64)], next: u64, last_sent: u64, last: u64) -> UnsentPage {
+        let unsent = numbers.iter().map(|&(number, previous)| {
+            let (kind, data) = (EventKind::UserCreated, EventData::User { user_id: 1 });
+            let event = Event { number, at: Timestamp::from_micros(0), kind, subject: 1, data };
+            Unsent { event, previous }
+        });
+        UnsentPage { unsent: unsent.collect(), next, last_sent, last }
+    }
+
+    #[test]
+    fn the_cursor_is_before_the_first_that_is_open() {
+        let mut outbox = outbox();
+        assert_eq!(outbox.cursor(), (10, 9));
+        outbox.add(page(&[(12, 9), (13, 12), (17, 13)], 20, 17, 30));
+        assert_eq!(outbox.cursor(), (11, 9));
+        let taken = [(); 3].map(|()| outbox.take().unwrap().event.number);
+        assert_eq!((taken, outbox.take()), ([12, 13, 17], None));
+        assert_eq!(outbox.cursor(), (11, 9));
+        outbox.close(13);
+        assert_eq!(outbox.cursor(), (11, 9));
+        outbox.close(12);
+        assert_eq!(outbox.cursor(), (16, 13));
+        assert!(outbox.is_open(17) && !outbox.is_open(13));
+        outbox.close(17);
+        assert_eq!(outbox.cursor(), (20, 17));
+        assert!(outbox.is_to_be_read() && !outbox.is_empty());
+        outbox.add(page(&[], 30, 17, 30));
+        assert!(!outbox.is_to_be_read() && outbox.is_empty());
+    }
+
+    #[test]
+    fn what_is_not_sent_is_read_again_for_other_types() {
+        let mut outbox = outbox();
+        outbox.add(page(&[(12, 9), (13, 12), (17, 13)], 20, 17, 20));
+        outbox.take();
+        outbox.read_again();
+        assert_eq!(outbox.position(), (12, 12, 0));
+        assert_eq!(outbox.cursor(), (11, 9));
+        assert!(outbox.is_to_be_read());
+        outbox.close(12);
+        outbox.add(page(&[], 20, 12, 20));
+        outbox.read_again();
+        assert_eq!(outbox.cursor(), (20, 12));
+    }
+}

@@ -1,0 +1,93 @@
+//! A clock that the tests set.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bsv_invoicing::Timestamp;
+use bsv_invoicing::webhooks::WebhookClock;
+use tokio::sync::oneshot;
+
+/// By how much it is ahead of the wallet, at least.
+const AHEAD: Duration = Duration::from_secs(300);
+
+#[derive(Clone)]
+pub(crate) struct TestClock(Arc<Mutex<State>>);
+
+struct State {
+    now: Timestamp,
+    next_sleeper: u64,
+    /// By the times at which they wake, and in the order in which they fell asleep.
+    sleepers: BTreeMap<(Timestamp, u64), oneshot::Sender<()>>,
+}
+
+impl TestClock {
+    /// Begins a little after the system's time, which the wallet goes by: what it does at once is in the past here.
+    pub(crate) fn new() -> Self {
+        let now = Timestamp::of_system().after(AHEAD);
+        Self(Arc::new(Mutex::new(State { now, next_sleeper: 0, sleepers: BTreeMap::new() })))
+    }
+
+    /// Lets time go by at once.
+    pub(crate) fn advance(&self, duration: Duration) {
+        let now = self.now();
+        self.set(now.after(duration));
+    }
+
+    /// Lets time go by until this moment, if it is not over.
+    pub(crate) fn set(&self, at: Timestamp) {
+        let mut state = self.0.lock().unwrap();
+        state.now = state.now.max(at);
+        let later = Timestamp::from_micros(state.now.as_micros() + 1);
+        let asleep = state.sleepers.split_off(&(later, 0));
+        let awake = std::mem::replace(&mut state.sleepers, asleep);
+        drop(state);
+        for (_, sleeper) in awake {
+            let _ = sleeper.send(());
+        }
+    }
+}
+
+/// Forgets who sleeps no more.
+struct Bed<'c> {
+    clock: &'c TestClock,
+    key: (Timestamp, u64),
+}
+
+impl Drop for Bed<'_> {
+    fn drop(&mut self) {
+        self.clock.0.lock().unwrap().sleepers.remove(&self.key);
+    }
+}
+
+impl WebhookClock for TestClock {
+    fn now(&self) -> Timestamp {
+        self.0.lock().unwrap().now
+    }
+
+    async fn sleep_until(&self, at: Timestamp) {
+        let (sender, awake) = oneshot::channel();
+        let bed = {
+            let mut state = self.0.lock().unwrap();
+            if at <= state.now {
+                None
+            } else {
+                state.next_sleeper += 1;
+                let key = (at, state.next_sleeper);
+                state.sleepers.insert(key, sender);
+                Some(Bed { clock: self, key })
+            }
+        };
+        if bed.is_some() {
+            let _ = awake.await;
+        } else {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    fn random(&self) -> u32 {
+        let mut bytes = [0; 4];
+        getrandom::fill(&mut bytes).unwrap();
+        u32::from_le_bytes(bytes)
+    }
+}

@@ -1,0 +1,122 @@
+//! What is killed sends each event all the same, and few of them twice.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use proptest::prelude::RngExt;
+use proptest::test_runner::TestRng;
+
+use crate::endpoints::Reply;
+use crate::order::assert_chained;
+use crate::site::{OTHER, Site, URL};
+
+/// How many are made twice if the process is killed.
+const WINDOW: usize = 8;
+
+#[tokio::test]
+async fn what_was_sent_and_not_noted_is_sent_once_more() {
+    let mut site = Site::new().await;
+    site.endpoints.reply(URL, Reply::Hang);
+    let id = site.webhook(URL, "*").await;
+    site.users(20).await;
+    site.endpoints.until_count(URL, WINDOW).await;
+    site.kill().await;
+    site.endpoints.reply(URL, Reply::Status(200));
+    site.start().await;
+    site.until(id, |webhook| webhook.cursor == 20).await;
+    let numbers: Vec<_> = (1..=8).chain(1..=20).collect();
+    assert_eq!(site.endpoints.numbers(URL), numbers);
+    assert_chained(&site.endpoints.received(URL));
+}
+
+#[tokio::test]
+async fn what_was_noted_is_not_sent_again() {
+    let mut site = Site::new().await;
+    site.endpoints.reply_with(URL, |it| match it.number {
+        1 | 5 => Reply::Hang,
+        _ => Reply::Status(200),
+    });
+    let id = site.webhook(URL, "*").await;
+    site.users(100).await;
+    site.endpoints.until_count(URL, 100).await;
+    site.until_tried(id, 100, 1).await;
+    site.kill().await;
+    site.endpoints.reply(URL, Reply::Status(200));
+    site.start().await;
+    site.endpoints.until_count(URL, 102).await;
+    site.until_passed_over(id, 100).await;
+    let numbers: Vec<_> = (1..=100).chain([1, 5]).collect();
+    assert_eq!(site.endpoints.numbers(URL), numbers);
+    assert_chained(&site.endpoints.received(URL));
+}
+
+#[tokio::test]
+async fn what_is_tried_again_is_so_after_a_restart() {
+    let mut site = Site::new().await;
+    site.endpoints.reply(URL, Reply::Status(500));
+    let id = site.webhook(URL, "*").await;
+    site.users(1).await;
+    for tries in 1..=3 {
+        let next = site.until_tried(id, 1, tries).await.state.next_attempt_at().unwrap();
+        site.kill().await;
+        site.clock.set(next);
+        site.start().await;
+    }
+    site.until_tried(id, 1, 4).await;
+    assert_eq!(site.endpoints.numbers(URL), [1; 4]);
+}
+
+/// Something comes all the time, endpoints fail at random, and the process is killed at any moment.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whenever_it_is_killed_each_event_is_received() {
+    let full = std::env::var_os("BSV_TEST_FULL").is_some_and(|value| value == "1");
+    let rounds = if full { 1000 } else { 40 };
+    eprintln!("kills: {rounds} of 1000 (BSV_TEST_FULL=1 runs all)");
+    let mut random = TestRng::deterministic_rng(proptest::test_runner::RngAlgorithm::ChaCha);
+    let mut site = Site::new().await;
+    let ids = [site.webhook(URL, "*").await, site.webhook(OTHER, "user.*").await];
+    let count = Arc::new(AtomicU64::new(0));
+    for url in [URL, OTHER] {
+        let count = Arc::clone(&count);
+        site.endpoints.reply_with(url, move |_| match count.fetch_add(1, Ordering::Relaxed) % 13 {
+            0 => Reply::Status(500),
+            _ => Reply::Status(200),
+        });
+    }
+    let mut events = 0;
+    for _ in 0..rounds {
+        let users = random.random_range(1..20);
+        site.users(users).await;
+        site.invoice().await;
+        events += users as u64 + 1;
+        tokio::time::sleep(Duration::from_micros(random.random_range(0..8000))).await;
+        site.clock.advance(Duration::from_secs(random.random_range(0..10)));
+        site.kill().await;
+        site.start().await;
+    }
+    for (id, url) in ids.into_iter().zip([URL, OTHER]) {
+        site.endpoints.reply(url, Reply::Status(200));
+        site.clock.advance(Duration::from_secs(7200));
+        site.until_passed_over(id, events).await;
+        assert_chained(&site.endpoints.received(url));
+        let received = site.endpoints.received(url);
+        let counts = site.endpoints.counts(url);
+        for number in 1..=events {
+            let delivery = site.delivery(id, number).await;
+            assert_eq!(delivery.is_some(), counts.contains_key(&number), "{number}");
+        }
+        if url == URL {
+            assert!(counts.into_keys().eq(1..=events));
+        } else {
+            assert_eq!(counts.len() as u64, events - rounds);
+        }
+        // What is noted of each says how often it was sent, but for what a kill lost.
+        let mut noted = 0;
+        for number in 1..=events {
+            noted += site.delivery(id, number).await.map_or(0, |it| it.attempts.len());
+        }
+        let lost = received.len() - noted;
+        assert!(lost <= WINDOW * rounds as usize, "{lost} in {rounds} rounds");
+    }
+}

@@ -1,0 +1,181 @@
+//! A wallet whose events are sent, which can be killed and started again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bsv_invoicing::ledger::webhooks::GetDelivery;
+use bsv_invoicing::webhooks::WebhookSender;
+use bsv_invoicing::{
+    Delivery, InvoiceDraft, RedbWalletStore, UserDraft, Wallet, WalletSettings, WalletStore,
+    Webhook, WebhookDraft, WebhookId,
+};
+use bsv_store::{DatabaseOptions, DirLock, Keystore, PlainKeys};
+use bsv_tx::Network;
+use tempfile::TempDir;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use crate::clock::TestClock;
+use crate::endpoints::Endpoints;
+
+pub(crate) const URL: &str = "https://shop.example/hook";
+pub(crate) const OTHER: &str = "https://other.example/hook";
+
+pub(crate) struct Site {
+    dir: TempDir,
+    pub(crate) clock: TestClock,
+    pub(crate) endpoints: Endpoints,
+    running: Option<Running>,
+}
+
+struct Running {
+    wallet: Arc<Wallet>,
+    sender: Arc<WebhookSender<RedbWalletStore, Endpoints, TestClock>>,
+    shutdown: Option<oneshot::Sender<()>>,
+    task: JoinHandle<()>,
+}
+
+/// No test waits longer for what is to happen.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+impl Site {
+    /// One that is started.
+    pub(crate) async fn new() -> Self {
+        let clock = TestClock::new();
+        let endpoints = Endpoints::new(&clock);
+        let dir = tempfile::tempdir().unwrap();
+        let mut site = Self { dir, clock, endpoints, running: None };
+        site.start().await;
+        site
+    }
+
+    async fn open(&self) -> Wallet {
+        let dir = self.dir.path();
+        let keystore =
+            Keystore::open(&dir.join("keystore"), None, PlainKeys::Allowed, "test").unwrap();
+        let lock = DirLock::acquire(dir, "test").unwrap();
+        let store = RedbWalletStore::open(lock, DatabaseOptions::default()).unwrap();
+        Wallet::open(store, keystore, WalletSettings::new(Network::Regtest)).await.unwrap()
+    }
+
+    pub(crate) async fn start(&mut self) {
+        let wallet = Arc::new(self.open().await);
+        let sender =
+            WebhookSender::new(Arc::clone(&wallet), self.endpoints.clone(), self.clock.clone());
+        let (shutdown, stopped) = oneshot::channel();
+        let run = Arc::clone(&sender).run(async {
+            let _ = stopped.await;
+        });
+        let task = tokio::spawn(run);
+        self.running = Some(Running { wallet, sender, shutdown: Some(shutdown), task });
+    }
+
+    /// Ends it in the middle of what it does.
+    pub(crate) async fn kill(&mut self) {
+        let Running { wallet, sender, shutdown, task } = self.running.take().unwrap();
+        task.abort();
+        let _ = task.await;
+        drop((sender, shutdown));
+        // What is aborted is dropped a moment later, and one process has the store.
+        let alone = async {
+            while Arc::strong_count(&wallet) > 1 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        timeout(PATIENCE, alone).await.unwrap();
+    }
+
+    /// Has it end.
+    pub(crate) async fn stop(&mut self) {
+        let Running { wallet, sender, mut shutdown, task } = self.running.take().unwrap();
+        shutdown.take().unwrap().send(()).unwrap();
+        timeout(PATIENCE, task).await.unwrap().unwrap();
+        drop(sender);
+        assert_eq!(Arc::strong_count(&wallet), 1, "something goes on after the end");
+    }
+
+    pub(crate) fn wallet(&self) -> &Wallet {
+        &self.running.as_ref().unwrap().wallet
+    }
+
+    pub(crate) fn sender(&self) -> &WebhookSender<RedbWalletStore, Endpoints, TestClock> {
+        &self.running.as_ref().unwrap().sender
+    }
+
+    /// Makes a webhook for events of these types from the first one on.
+    pub(crate) async fn webhook(&self, url: &str, types: &str) -> WebhookId {
+        self.wallet().create_webhook(draft(url, types)).await.unwrap().0
+    }
+
+    /// Makes so many events.
+    pub(crate) async fn users(&self, count: usize) {
+        let details = UserDraft { name: "Ada".to_owned(), ..UserDraft::default() };
+        let all = (0..count).map(|_| self.wallet().create_user(details.clone(), None));
+        futures_util::future::try_join_all(all).await.unwrap();
+    }
+
+    pub(crate) async fn invoice(&self) {
+        let draft = InvoiceDraft { satoshis: 5, ..InvoiceDraft::default() };
+        self.wallet().create_invoice(draft, None).await.unwrap();
+    }
+
+    pub(crate) async fn known(&self, id: WebhookId) -> Webhook {
+        self.wallet().webhook(id).await.unwrap().webhook
+    }
+
+    pub(crate) async fn delivery(&self, id: WebhookId, number: u64) -> Option<Delivery> {
+        self.wallet().store().get(GetDelivery { id, number }).await.unwrap()
+    }
+
+    /// Waits until this is so of a webhook.
+    pub(crate) async fn until(&self, id: WebhookId, is_so: impl Fn(&Webhook) -> bool) -> Webhook {
+        let wait = async {
+            loop {
+                let webhook = self.known(id).await;
+                if is_so(&webhook) {
+                    return webhook;
+                }
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        match timeout(PATIENCE, wait).await {
+            Ok(webhook) => webhook,
+            Err(_) => panic!("the webhook stays {:?}", self.known(id).await),
+        }
+    }
+
+    /// Waits until it is noted that a webhook has come so far, also where there is nothing for it at the end.
+    pub(crate) async fn until_passed_over(&self, id: WebhookId, cursor: u64) {
+        let wait = async {
+            while self.known(id).await.cursor < cursor {
+                self.clock.advance(Duration::from_secs(1));
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        timeout(PATIENCE, wait).await.expect("it does not come so far");
+    }
+
+    /// Waits until so many attempts to send an event are noted.
+    pub(crate) async fn until_tried(&self, id: WebhookId, number: u64, tries: u32) -> Delivery {
+        let wait = async {
+            loop {
+                match self.delivery(id, number).await {
+                    Some(delivery) if delivery.tries >= tries => return delivery,
+                    _ => tokio::time::sleep(Duration::from_millis(1)).await,
+                }
+            }
+        };
+        timeout(PATIENCE, wait).await.expect("it is not tried so often")
+    }
+}
+
+pub(crate) fn draft(url: &str, types: &str) -> WebhookDraft {
+    WebhookDraft {
+        url: url.to_owned(),
+        types: types.to_owned(),
+        description: String::new(),
+        in_order: false,
+        after: Some(0),
+    }
+}
