@@ -336,15 +336,15 @@ fn pauses_grow_to_a_bound() {
         let at = Instant::now().checked_sub(elapsed).unwrap();
         Failures { count: failures.count, last: Some((error, at)) }.refusal().is_some()
     };
-    failures.note::<()>(&Err(broken_disk()));
+    failures.note(&Err(broken_disk()));
     assert!(!pause(&failures, Duration::ZERO));
     for milliseconds in [50, 100, 200, 400, 800, 1600, 2000, 2000] {
-        failures.note::<()>(&Err(broken_disk()));
+        failures.note(&Err(broken_disk()));
         assert!(pause(&failures, Duration::from_millis(milliseconds - 30)));
         assert!(!pause(&failures, Duration::from_millis(milliseconds)));
     }
     failures.count = u32::MAX - 1;
-    failures.note::<()>(&Err(broken_disk()));
+    failures.note(&Err(broken_disk()));
     assert!(!pause(&failures, LONGEST_PAUSE));
     failures.note(&Ok(()));
     assert!(failures.refusal().is_none());
