@@ -315,6 +315,18 @@ async fn payments_by(wallet: &Wallet) -> Value {
     payments.iter().map(payment).collect()
 }
 
+/// An answer that is the same before and after an invoice expires: one of version 8 does so the day after it was made.
+fn at_any_time(mut answer: Value) -> Value {
+    let invoices = match &mut answer {
+        Value::Array(invoices) => &mut invoices[..],
+        invoice => std::slice::from_mut(invoice),
+    };
+    for invoice in invoices.iter_mut().filter(|invoice| invoice["state"] == "pending") {
+        invoice["state"] = json!("expired");
+    }
+    answer
+}
+
 #[tokio::test]
 async fn later_versions_say_the_same_as_ever() {
     for version in 2..=10 {
@@ -332,7 +344,7 @@ async fn later_versions_say_the_same_as_ever() {
                         payment.as_object_mut().unwrap().remove("vout");
                     }
                 }
-                assert_eq!(found, *answered, "{version}: {path}");
+                assert_eq!(at_any_time(found), at_any_time(answered.clone()), "{version}: {path}");
             }
             if let Some(payments) = written.get("payments") {
                 assert_eq!(payments_by(&wallet).await, *payments, "{version}");

@@ -13,6 +13,18 @@ fn fixture(version: u32) -> PathBuf {
     workspace().join(format!("bsv-invoicing/tests/fixtures/version-{version}"))
 }
 
+/// An answer that is the same before and after an invoice expires: one of version 8 does so the day after it was made.
+fn at_any_time(mut answer: Value) -> Value {
+    let invoices = match &mut answer {
+        Value::Array(invoices) => &mut invoices[..],
+        invoice => std::slice::from_mut(invoice),
+    };
+    for invoice in invoices.iter_mut().filter(|invoice| invoice["state"] == "pending") {
+        invoice["state"] = json!("expired");
+    }
+    answer
+}
+
 /// Asks for all that was answered then.
 fn assert_as_written(site: &Site, written: &Value) {
     let server = site.server();
@@ -27,7 +39,7 @@ fn assert_as_written(site: &Site, written: &Value) {
                 payment.as_object_mut().unwrap().retain(|name, _| is_told(name));
             }
         }
-        assert_eq!(found, *body, "{path}");
+        assert_eq!(at_any_time(found), at_any_time(body.clone()), "{path}");
     }
     let minerid = Client::new(server.address());
     for (path, body) in written["minerid"].as_object().into_iter().flatten() {
