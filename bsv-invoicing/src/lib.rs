@@ -71,7 +71,7 @@ pub use model::withdrawal::{Withdrawal, WithdrawalAmount, WithdrawalCost, Withdr
 pub use store::{OpenWalletStoreError, RedbWalletStore, WalletStore, WalletStoreError};
 pub use wallet::books::BooksCheck;
 pub use wallet::follow::Following;
-pub use wallet::outbound::OwnListeners;
+pub use wallet::outbound::{HttpWebhooks, OwnListeners};
 pub use wallet::pay::{PayDraft, PaymentPreview, faucet};
 pub use wallet::recover::{DEFAULT_LOOKAHEAD, Recovery, Walk};
 pub use wallet::refund::{RefundDraft, RefundPreview};
