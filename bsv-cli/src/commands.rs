@@ -5,6 +5,7 @@ pub(crate) mod backup;
 pub(crate) mod books;
 pub(crate) mod completions;
 pub(crate) mod config;
+pub(crate) mod event;
 pub(crate) mod export;
 pub(crate) mod former;
 pub(crate) mod init;
@@ -53,6 +54,9 @@ pub(crate) enum Command {
     /// List, show and cancel payments by the wallet
     #[command(subcommand)]
     Outgoing(outgoing::OutgoingCommand),
+    /// List what happened in the wallet, and what happens
+    #[command(subcommand)]
+    Event(event::EventCommand),
     /// Write receipts, payments and fees of a time as CSV or JSON, for bookkeeping
     ///
     /// The sum of what came (satoshis), less what left and the fees, is what the balance changed by. Times
@@ -104,6 +108,7 @@ impl Command {
             Self::Pay(arguments) => arguments.run(context).await,
             Self::Send(arguments) => arguments.run(context).await,
             Self::Outgoing(command) => command.run(context).await,
+            Self::Event(command) => command.run(context).await,
             Self::Export(arguments) => arguments.run(context).await,
             Self::Wallet(command) => command.run(context).await,
             Self::Miner(command) => command.run(context).await,

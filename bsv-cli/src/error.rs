@@ -45,6 +45,9 @@ pub(crate) enum CliError {
     /// What was printed says it already.
     #[error("not well")]
     Told,
+    /// What is followed goes on no longer.
+    #[error("the server has stopped: go on after event {0} when it runs again")]
+    ServerStopped(u64),
     /// A secret cannot be had.
     #[error("{0}")]
     Secret(String),
@@ -93,6 +96,7 @@ impl CliError {
             Self::Unfitting(_) => "unfitting",
             Self::ThereAlready(_) => "there-already",
             Self::CheckFailed(_) | Self::Told => "check-failed",
+            Self::ServerStopped(_) => "server-stopped",
             Self::Secret(_) => "no-secret",
             Self::File(_) => "file-failed",
             Self::Archive(_) | Self::BackupCutShort(_) => "backup-failed",

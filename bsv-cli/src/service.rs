@@ -70,6 +70,11 @@ impl Service {
         }
     }
 
+    /// Whether it is in this process, so that nobody else changes anything.
+    pub(crate) fn is_here(&self) -> bool {
+        matches!(self, Self::Here(_))
+    }
+
     /// `GET path`.
     pub(crate) async fn get(&mut self, path: impl Into<String>) -> Result<Answer, CliError> {
         self.ask(Request { method: Method::GET, path: path.into(), body: None }).await

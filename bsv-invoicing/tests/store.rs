@@ -11,12 +11,12 @@ use std::task::Poll;
 
 use bsv_invoicing::ledger::rows::Rows;
 use bsv_invoicing::ledger::{
-    Books, Command, CreateInvoice, CreateUser, DeleteInvoice, Refusal, Sweep,
+    Books, Command, CreateInvoice, CreateUser, DeleteInvoice, GetEventPage, Refusal, Sweep,
 };
 use bsv_invoicing::{
-    Event, EventKind, IdempotencyKey, Invoice, InvoiceDraft, InvoiceQuery, InvoiceState,
-    MAX_LOOKED_AT, OpenWalletStoreError, RedbWalletStore, Timestamp, UserDraft, WalletStore,
-    WalletStoreError,
+    Event, EventFilter, EventKind, EventPage, EventQuery, IdempotencyKey, Invoice, InvoiceDraft,
+    InvoiceQuery, InvoiceState, MAX_EVENTS_LOOKED_AT, MAX_LOOKED_AT, OpenWalletStoreError,
+    RedbWalletStore, Timestamp, UserDraft, WalletStore, WalletStoreError,
 };
 use bsv_store::{DatabaseOptions, DirLock, KeyEvent, StoreError};
 use redb::{Database, ReadableTable, ReadableTableMetadata, TableDefinition, WriteTransaction};
@@ -402,4 +402,34 @@ async fn a_page_looks_at_so_many_invoices_at_most() {
     let newest = InvoiceQuery { newest_first: true, ..paid };
     let page = store.invoices(newest, now()).await.unwrap();
     assert_eq!((page.invoices.len(), page.next.unwrap().0), (1, 3));
+}
+
+#[tokio::test]
+async fn a_page_looks_at_so_many_events_at_most() {
+    const USER_CREATED: u8 = 2;
+    const LAST_EVENT: usize = 2;
+    let bound = MAX_EVENTS_LOOKED_AT as u64;
+    let (_place, store) = changed(|transaction| {
+        let mut events = transaction.open_table(EVENTS).unwrap();
+        for number in 1..=bound + 1 {
+            events.insert(number, (100, USER_CREATED, number, Vec::new(), Vec::new())).unwrap();
+        }
+        // The only one of an invoice lies just behind what is looked at.
+        events.insert(bound + 2, (100, 1, 1, Vec::new(), Vec::new())).unwrap();
+        let mut figures = transaction.open_table(FIGURES).unwrap();
+        let mut row = figures.get(()).unwrap().unwrap().value();
+        row[LAST_EVENT] = bound + 2;
+        figures.insert((), row).unwrap();
+    })
+    .await;
+    let of_invoices = EventQuery { after: 1, filter: "invoice.*".parse().unwrap(), limit: 9 };
+    let page = async |query| store.list(GetEventPage(query)).await.unwrap();
+    let empty = EventPage { events: Vec::new(), next: bound + 1, last: bound + 2 };
+    assert_eq!(page(of_invoices).await, empty);
+    let rest = page(EventQuery { after: empty.next, ..of_invoices }).await;
+    assert_eq!((rest.events[0].number, rest.next, rest.last), (bound + 2, bound + 2, bound + 2));
+    let all = EventQuery { after: 7, filter: EventFilter::ALL, limit: 3 };
+    let next = page(all).await;
+    assert!(next.events.iter().map(|event| event.number).eq(8..=10));
+    assert_eq!((next.next, next.last), (10, bound + 2));
 }

@@ -113,8 +113,8 @@ pub fn log_to_stderr(level: &str, form: LogForm) {
 /// How many threads wait for the disk or read pages of lists. Each keeps memory of its own.
 const BLOCKING_THREADS: usize = 8;
 
-/// The connections of all listeners, and the files of the stores.
-const DESCRIPTORS: u64 = 5 * 1024 + 100;
+/// The connections of all listeners, with those who wait for events, and the files of the stores.
+const DESCRIPTORS: u64 = 5 * 1024 + 2 * 64 + 100;
 
 fn start(arguments: Arguments) -> Result<(), StartError> {
     let Arguments { config: file, data_dir, log: _ } = arguments;

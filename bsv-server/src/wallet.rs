@@ -2,6 +2,7 @@
 
 mod api;
 mod event_places;
+mod event_stream;
 mod events;
 mod export;
 mod headers;

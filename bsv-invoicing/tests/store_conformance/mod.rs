@@ -73,6 +73,7 @@ pub(crate) async fn run<P: Place>() {
     check::<P>("a store belongs to one wallet", changes::adopt).await;
     check::<P>("events are answered in parts, in order", changes::events_in_parts).await;
     check::<P>("an event is written in one form", telling::form).await;
+    check::<P>("an event is less than 20 kB", telling::longest).await;
     check::<P>("payments are told by invoice, with sums", telling::payments).await;
     check::<P>("what is late, and what is marked, is told", telling::late).await;
     check::<P>("a refund is told when the network shows it", telling::refunded).await;

@@ -1,8 +1,11 @@
 //! What events tell, which never changes.
 
 use bsv_invoicing::ledger::queries::GetEvents;
-use bsv_invoicing::ledger::{GetLogName, MarkPaid, NameLog, Watch};
-use bsv_invoicing::{Chain, KeyPath, LogName, WalletStore, WithdrawalAmount};
+use bsv_invoicing::ledger::{GetLogName, MarkPaid, NameLog, Reserve, Watch};
+use bsv_invoicing::{
+    Chain, KeyPath, LogName, MAX_DESCRIPTION_LEN, MAX_REFERENCE_LEN, OutgoingPurpose, WalletStore,
+    WithdrawalAmount,
+};
 use bsv_tx::{OutPoint, Script, Transaction, TxOut};
 use serde_json::{Value, json};
 
@@ -66,6 +69,25 @@ pub(super) async fn form(store: &impl WalletStore) {
         at(3600)
     );
     assert_eq!(texts(store).await, [expected]);
+}
+
+/// An event is less than 20 kB, however long what others wrote is, and however it is written in JSON.
+pub(super) async fn longest(store: &impl WalletStore) {
+    let draft = InvoiceDraft {
+        satoshis: 1000,
+        reference: Some("\u{1}".repeat(MAX_REFERENCE_LEN)),
+        description: Some("\u{1}".repeat(MAX_DESCRIPTION_LEN)),
+        ..InvoiceDraft::default()
+    };
+    store.create_invoice(CreateInvoice { draft, ..new_invoice(at(0), HOUR) }).await.unwrap();
+    let payment = begin(store, 1, 1, at(1)).await;
+    store.mine(payment.number, proof(7), at(2)).await.unwrap();
+    let url = "\u{1}".repeat(2048);
+    let purpose = OutgoingPurpose::Url(url);
+    pay(store, Reserve { purpose, ..outgoing("", 1) }).await.unwrap();
+    for text in texts(store).await {
+        assert!(text.len() < 20_000, "{} bytes: {text}", text.len());
+    }
 }
 
 /// A transaction pays two invoices and the key of a user.

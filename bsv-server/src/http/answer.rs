@@ -48,6 +48,11 @@ pub fn csv_stream(parts: mpsc::Receiver<Option<Bytes>>) -> Answer {
     with_body(StatusCode::OK, "text/csv; charset=utf-8; header=present", AnswerBody::Stream(parts))
 }
 
+/// A success in `text/event-stream`, whose blocks come in parts.
+pub fn event_stream(parts: mpsc::Receiver<Option<Bytes>>) -> Answer {
+    with_body(StatusCode::OK, "text/event-stream", AnswerBody::Stream(parts))
+}
+
 /// A success in bytes that come in parts.
 pub fn bytes_stream(parts: mpsc::Receiver<Option<Bytes>>) -> Answer {
     with_body(StatusCode::OK, "application/octet-stream", AnswerBody::Stream(parts))

@@ -12,7 +12,7 @@ use super::leaving;
 use super::list::{self, Listing};
 use super::received::{PaymentJson, SettlementJson};
 use super::streams::Streams;
-use super::{export, receipts};
+use super::{event_stream, export, receipts};
 use crate::access::{Caller, Scope};
 use crate::http::{self, Answer, Declared, Matched, Problem, Received, Routes, answer};
 use crate::rejected::Rejected;
@@ -47,9 +47,10 @@ pub(crate) enum Route {
     Receipts,
     Export,
     Events,
+    EventStream,
 }
 
-const ROUTES: [Declared<Route>; 19] = [
+const ROUTES: [Declared<Route>; 20] = [
     ("/api/v1/invoices", "GET, HEAD, POST", Route::Invoices),
     ("/api/v1/invoices/{id}", "GET, HEAD, DELETE", Route::Invoice),
     ("/api/v1/invoices/{id}/payments", "GET, HEAD", Route::Payments),
@@ -69,6 +70,7 @@ const ROUTES: [Declared<Route>; 19] = [
     ("/api/v1/receipts", "GET, HEAD", Route::Receipts),
     ("/api/v1/export", "GET, HEAD", Route::Export),
     ("/api/v1/events", "GET, HEAD", Route::Events),
+    ("/api/v1/events/stream", "GET, HEAD", Route::EventStream),
 ];
 
 impl Route {
@@ -91,6 +93,7 @@ impl Route {
                 | Self::Receipts
                 | Self::Export
                 | Self::Events
+                | Self::EventStream
         );
         is_list && *method != Method::POST
     }
@@ -205,6 +208,10 @@ impl WalletApi {
             Route::Events => {
                 let asked = Asked::parse(&self.wallet, request.uri()).await?;
                 events::answer(&self.wallet, &self.places, &asked, request.method()).await
+            }
+            Route::EventStream => {
+                let asked = event_stream::Asked::parse(request.uri(), request.headers())?;
+                event_stream::answer(&self.wallet, &self.places, asked, request.method()).await
             }
             Route::Receipts => receipts::answer(&self.wallet, request.uri()).await,
             Route::Export => {

@@ -7,19 +7,20 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::http::Problem;
 
-/// The places of requests that wait for an event.
+/// The places of requests that wait for an event, and those of streams.
 #[derive(Debug)]
 pub(super) struct EventPlaces {
     waiting: Arc<Semaphore>,
+    streams: Arc<Semaphore>,
     count: u32,
     is_stopping: watch::Sender<bool>,
 }
 
 impl EventPlaces {
-    /// So many places.
+    /// So many places of both.
     pub(super) fn new(count: u32) -> Self {
-        let waiting = Arc::new(Semaphore::new(count as usize));
-        Self { waiting, count, is_stopping: watch::Sender::new(false) }
+        let [waiting, streams] = [(); 2].map(|()| Arc::new(Semaphore::new(count as usize)));
+        Self { waiting, streams, count, is_stopping: watch::Sender::new(false) }
     }
 
     /// Has all that waits end.
@@ -39,6 +40,11 @@ impl EventPlaces {
     /// Takes a place of a request that waits.
     pub(super) fn wait(&self) -> Result<OwnedSemaphorePermit, Problem> {
         self.take(&self.waiting, "requests wait for events already: ask again, or without wait")
+    }
+
+    /// Takes a place of a stream.
+    pub(super) fn stream(&self) -> Result<OwnedSemaphorePermit, Problem> {
+        self.take(&self.streams, "streams of events are read already: ask again, or for pages")
     }
 
     fn take(&self, places: &Arc<Semaphore>, full: &str) -> Result<OwnedSemaphorePermit, Problem> {

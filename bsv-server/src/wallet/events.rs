@@ -8,7 +8,7 @@ use hyper::{Method, StatusCode, Uri};
 use tokio::time::sleep;
 
 use super::event_places::EventPlaces;
-use super::headers::header;
+use super::headers::{header, number};
 use crate::http::{self, Answer, Problem, answer};
 
 /// How many events a page has at most, and unless the query says more.
@@ -51,7 +51,7 @@ impl After {
     pub(super) fn parse(text: &str) -> Option<Self> {
         match text {
             "latest" => Some(Self::Latest),
-            number => digits(number).map(Self::Number),
+            text => number(text).map(Self::Number),
         }
     }
 
@@ -61,11 +61,6 @@ impl After {
             Self::Latest => Ok(wallet.latest_event().await?),
         }
     }
-}
-
-/// A number that is written in digits only.
-fn digits(text: &str) -> Option<u64> {
-    text.bytes().all(|c| c.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
 
 impl Asked {
@@ -116,7 +111,7 @@ impl Asked {
 
 impl Parameters {
     fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
-        let number = digits(value);
+        let number = number(value);
         match name {
             "after" => {
                 let after = After::parse(value).ok_or("must be a number, or latest")?;
@@ -143,7 +138,7 @@ impl Parameters {
     }
 }
 
-fn once<T>(place: &mut Option<T>, value: T) -> Result<(), String> {
+pub(super) fn once<T>(place: &mut Option<T>, value: T) -> Result<(), String> {
     match place.replace(value) {
         None => Ok(()),
         Some(_) => Err("must be there once".to_owned()),

@@ -282,7 +282,7 @@ async fn nothing_is_written_below_the_reserve() {
     drop(open(dir.path(), DatabaseOptions::default()));
     let options = DatabaseOptions { free_space_reserve: u64::MAX, ..Default::default() };
     let database = open(dir.path(), options);
-    let writer = GroupWriter::<Counted>::start(Arc::clone(&database)).unwrap();
+    let writer = GroupWriter::<Counted>::start(Arc::clone(&database), |_| ()).unwrap();
     for _ in 0..5 {
         let refused = writer.run(insert(1)).await;
         assert!(matches!(refused, Err(StoreError::NoSpace { .. })), "{refused:?}");
@@ -294,7 +294,7 @@ async fn nothing_is_written_below_the_reserve() {
 async fn a_disk_that_keeps_failing_is_left_alone_for_a_while() {
     let dir = tempfile::tempdir().unwrap();
     let database = open(dir.path(), DatabaseOptions::default());
-    let writer = GroupWriter::<Counted>::start(Arc::clone(&database)).unwrap();
+    let writer = GroupWriter::<Counted>::start(Arc::clone(&database), |_| ()).unwrap();
     for _ in 0..2 {
         assert!(writer.run(|_| Err::<Result<(), ()>, _>(broken_disk())).await.is_err());
     }
@@ -319,15 +319,15 @@ fn pauses_grow_to_a_bound() {
         let at = Instant::now().checked_sub(elapsed).unwrap();
         Failures { count: failures.count, last: Some((error, at)) }.refusal().is_some()
     };
-    failures.note(&Err(broken_disk()));
+    failures.note::<()>(&Err(broken_disk()));
     assert!(!pause(&failures, Duration::ZERO));
     for milliseconds in [50, 100, 200, 400, 800, 1600, 2000, 2000] {
-        failures.note(&Err(broken_disk()));
+        failures.note::<()>(&Err(broken_disk()));
         assert!(pause(&failures, Duration::from_millis(milliseconds - 30)));
         assert!(!pause(&failures, Duration::from_millis(milliseconds)));
     }
     failures.count = u32::MAX - 1;
-    failures.note(&Err(broken_disk()));
+    failures.note::<()>(&Err(broken_disk()));
     assert!(!pause(&failures, LONGEST_PAUSE));
     failures.note(&Ok(()));
     assert!(failures.refusal().is_none());

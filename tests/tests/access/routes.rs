@@ -55,6 +55,7 @@ fn routes() -> Vec<Route> {
         ("GET", "/api/v1/receipts?unassigned=true", "", "wallet:read", 200),
         ("GET", "/api/v1/export", "", "wallet:read", 200),
         ("GET", "/api/v1/events?types=invoice.*", "", "wallet:read", 200),
+        ("GET", "/api/v1/events/stream?after=x", "", "wallet:read", 400),
         ("DELETE", "/api/v1/invoices/000000000000", "", "wallet:write", 404),
         ("POST", "/api/v1/pay", PAY, "wallet:pay", 400),
         ("POST", "/api/v1/outgoing/1/cancel", "{}", "wallet:pay", 404),

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use bsv_tests::build::{cli_program, server_program};
 use bsv_tests::{Done, Site};
 
-const NOUNS: [(&str, &[&str]); 18] = [
+const NOUNS: [(&str, &[&str]); 19] = [
     ("init", &[]),
     ("status", &[]),
     ("invoice", &["create", "get", "list", "payments", "settlement", "mark", "delete", "refund"]),
@@ -14,6 +14,7 @@ const NOUNS: [(&str, &[&str]); 18] = [
     ("pay", &[]),
     ("send", &[]),
     ("outgoing", &["list", "show", "cancel"]),
+    ("event", &["list"]),
     ("export", &[]),
     (
         "wallet",

@@ -2,8 +2,10 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod command_line;
 mod pull;
 mod restored;
+mod stream;
 
 use bsv_tests::{Client, Reply, Server, Site};
 use serde_json::{Value, json};
@@ -55,7 +57,7 @@ impl Shop {
                 _ => {}
             }
         }
-        count + (count + 2) / 3 + (count + 1) / 3
+        count + count.div_ceil(3) + (count + 1) / 3
     }
 }
 

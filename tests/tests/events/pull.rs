@@ -34,6 +34,9 @@ fn follow(client: &Client, path: String, limit: usize) -> Vec<Value> {
     }
 }
 
+/// Whether events of a type are asked for.
+type Filter = fn(&str) -> bool;
+
 fn kind(event: &Value) -> &str {
     event["type"].as_str().unwrap()
 }
@@ -85,7 +88,7 @@ fn all_pages_together_are_the_log() {
     let all = log(client);
     assert_eq!(all.len(), count);
     assert!(all.iter().map(|event| event["number"].as_u64().unwrap()).eq(1..=count as u64));
-    let filters: [(&str, fn(&str) -> bool); 7] = [
+    let filters: [(&str, Filter); 7] = [
         ("", |_| true),
         ("&types=*", |_| true),
         ("&types=invoice.*", |kind| kind.starts_with("invoice.")),

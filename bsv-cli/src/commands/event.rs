@@ -1,0 +1,115 @@
+//! The log of events.
+
+use clap::{Args, Subcommand};
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::context::{Context, Stores};
+use crate::error::CliError;
+use crate::output::{self, number, printable, text};
+use crate::service::ReachError;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum EventCommand {
+    /// List what happened in the wallet, the oldest first, an event a line
+    ///
+    /// With --json each line is an event as the API shows it. For example:
+    /// bsv-cli event list --after latest --follow --json
+    List(ListArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ListArguments {
+    /// Those after the event of this number, or after the last one there is (latest)
+    #[arg(long, value_name = "NUMBER", default_value = "0", value_parser = after)]
+    after: String,
+    /// Go on with those that come, until this is interrupted; for that a server must be running
+    #[arg(long)]
+    follow: bool,
+}
+
+/// How many events are asked for at once.
+const LIMIT: &str = "&limit=1000";
+/// For how long the server waits for an event, in seconds.
+const WAIT: u32 = 30;
+
+fn after(text: &str) -> Result<String, String> {
+    let is_number = text.bytes().all(|c| c.is_ascii_digit()) && text.parse::<u64>().is_ok();
+    match is_number || text == "latest" {
+        true => Ok(text.to_owned()),
+        false => Err("expected the number of an event, or latest".to_owned()),
+    }
+}
+
+impl EventCommand {
+    pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
+        match self {
+            Self::List(arguments) => arguments.run(context).await,
+        }
+    }
+}
+
+impl ListArguments {
+    async fn run(self, context: &Context) -> Result<(), CliError> {
+        let mut service = context.service(Stores::Wallet).await?;
+        if self.follow && service.is_here() {
+            let reason = "no server runs on the data directory, so that no event will come";
+            return Err(CliError::Unfitting(reason.to_owned()));
+        }
+        let mut answer = service.get(format!("/api/v1/events?after={}{LIMIT}", self.after)).await?;
+        loop {
+            let page: Page<'_> =
+                serde_json::from_str(&answer.body).map_err(ReachError::Nonsense)?;
+            for event in &page.events {
+                match context.is_json {
+                    true => output::print_json(&format!("{event}\n"))?,
+                    false => output::print(&line(event)?)?,
+                }
+            }
+            let Page { log, next, last, .. } = page;
+            let wait = match next < last {
+                true => 0,
+                false if self.follow => WAIT,
+                false => return Ok(()),
+            };
+            let path = format!("/api/v1/events?after={next}{LIMIT}&wait={wait}&log={log}");
+            answer = match service.get(path).await {
+                Err(CliError::Reach(_)) => return Err(CliError::ServerStopped(next)),
+                answer => answer?,
+            };
+        }
+    }
+}
+
+/// A page of events, each as it is written.
+#[derive(Deserialize)]
+struct Page<'a> {
+    log: String,
+    #[serde(borrow)]
+    events: Vec<&'a RawValue>,
+    next: u64,
+    last: u64,
+}
+
+/// An event, for people.
+fn line(event: &RawValue) -> Result<String, CliError> {
+    let event: Value = serde_json::from_str(event.get()).map_err(ReachError::Nonsense)?;
+    let (number, time) = (number(&event, "number"), text(&event, "timestamp"));
+    let kind = text(&event, "type");
+    let mut line = format!("{number:>6}  {time}  {kind:<26}");
+    for (name, value) in event["data"].as_object().into_iter().flatten() {
+        if !value.is_null() {
+            line.push_str(&format!("  {name} {}", shown(value)));
+        }
+    }
+    Ok(format!("{}\n", line.trim_end()))
+}
+
+fn shown(value: &Value) -> String {
+    match value {
+        Value::String(text) => printable(text),
+        Value::Array(values) => values.iter().map(shown).collect::<Vec<_>>().join(","),
+        value => value.to_string(),
+    }
+}

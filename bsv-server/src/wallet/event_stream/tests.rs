@@ -1,0 +1,139 @@
+use bsv_invoicing::{RedbWalletStore, UserDraft, WalletSettings};
+use bsv_store::{DatabaseOptions, DirLock, Keystore, PlainKeys};
+use bsv_tx::Network;
+use tempfile::TempDir;
+use tokio::task::JoinHandle;
+
+use super::*;
+
+const LONG: Duration = Duration::from_secs(600);
+
+async fn wallet(dir: &TempDir) -> Arc<Wallet> {
+    let keystore = dir.path().join("keystore");
+    let keystore = Keystore::open(&keystore, None, PlainKeys::Allowed, "test").unwrap();
+    let lock = DirLock::acquire(&dir.path().join("wallet"), "test").unwrap();
+    let store = RedbWalletStore::open(lock, DatabaseOptions::default()).unwrap();
+    let settings = WalletSettings::new(Network::Regtest);
+    Arc::new(Wallet::open(store, keystore, settings).await.unwrap())
+}
+
+async fn create_users(wallet: &Wallet, count: u64) {
+    for _ in 0..count {
+        let details = UserDraft { name: "Ada".to_owned(), ..UserDraft::default() };
+        wallet.create_user(details, None).await.unwrap();
+    }
+}
+
+type Parts = mpsc::Receiver<Option<Bytes>>;
+
+/// A stream of these types from the beginning on, which goes on so.
+fn stream(
+    wallet: &Arc<Wallet>,
+    types: &str,
+    pace: Pace,
+    places: &EventPlaces,
+) -> (Parts, JoinHandle<()>) {
+    let (parts, body) = mpsc::channel(1);
+    let stream = EventStream {
+        wallet: Arc::clone(wallet),
+        query: EventQuery { after: 0, filter: types.parse().unwrap(), limit: PAGE },
+        parts,
+        pace,
+        _place: places.stream().unwrap(),
+    };
+    (body, tokio::spawn(stream.run(None, places.stopped())))
+}
+
+/// The next part, as text.
+async fn next(parts: &mut Parts) -> Option<String> {
+    let part = parts.recv().await.expect("it is not broken off")?;
+    Some(String::from_utf8(part.to_vec()).unwrap())
+}
+
+#[tokio::test]
+async fn a_heartbeat_moves_on_over_what_is_not_asked_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let (wallet, places) = (wallet(&dir).await, EventPlaces::new(1));
+    create_users(&wallet, 3).await;
+    let silence = Duration::from_millis(10);
+    let pace = Pace { silence, life: [LONG; 2], ..Pace::USUAL };
+    let (mut parts, _stream) = stream(&wallet, "invoice.*", pace, &places);
+    let retry = next(&mut parts).await.unwrap();
+    let retry = retry.strip_prefix("retry: ").unwrap().strip_suffix("\n\n").unwrap();
+    assert!((2000..=5000).contains(&retry.parse().unwrap()), "{retry}");
+    let log = wallet.event_log();
+    for _ in 0..2 {
+        assert_eq!(next(&mut parts).await.unwrap(), format!("id: {log}-3\n\n"));
+    }
+    create_users(&wallet, 1).await;
+    while next(&mut parts).await.unwrap() != format!("id: {log}-4\n\n") {}
+}
+
+#[tokio::test]
+async fn a_stream_ends_when_it_is_old_and_frees_its_place() {
+    let dir = tempfile::tempdir().unwrap();
+    let (wallet, places) = (wallet(&dir).await, EventPlaces::new(1));
+    let pace = Pace { life: [Duration::from_millis(20); 2], ..Pace::USUAL };
+    let (mut parts, stream) = stream(&wallet, "*", pace, &places);
+    assert!(places.stream().is_err());
+    while next(&mut parts).await.is_some() {}
+    stream.await.unwrap();
+    drop(places.stream().unwrap());
+}
+
+#[tokio::test]
+async fn a_slow_reader_has_a_page_held_and_misses_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let (wallet, places) = (wallet(&dir).await, EventPlaces::new(1));
+    let count = 3 * PAGE as u64 + 7;
+    create_users(&wallet, count).await;
+    let pace = Pace { life: [LONG; 2], ..Pace::USUAL };
+    let (mut parts, _stream) = stream(&wallet, "*", pace, &places);
+    let mut number = 0;
+    while number < count {
+        let part = next(&mut parts).await.unwrap();
+        let ids: Vec<_> = part.lines().filter(|line| line.starts_with("id: ")).collect();
+        assert!(ids.len() <= PAGE);
+        for id in ids {
+            number += 1;
+            assert_eq!(id, format!("id: {}-{number}", wallet.event_log()));
+        }
+    }
+}
+
+#[tokio::test]
+async fn streams_end_with_the_server_and_those_who_do_not_read_are_broken_off() {
+    let dir = tempfile::tempdir().unwrap();
+    let (wallet, places) = (wallet(&dir).await, EventPlaces::new(2));
+    create_users(&wallet, 3 * PAGE as u64).await;
+    let pace = Pace { life: [LONG; 2], ..Pace::USUAL };
+    let (mut read, of_reader) = stream(&wallet, "invoice.*", pace, &places);
+    let (mut unread, of_other) = stream(&wallet, "*", pace, &places);
+    next(&mut read).await.unwrap();
+    while unread.is_empty() {
+        tokio::task::yield_now().await;
+    }
+    places.stop();
+    assert_eq!(next(&mut read).await, None);
+    of_reader.await.unwrap();
+    of_other.await.unwrap();
+    next(&mut unread).await.unwrap();
+    assert_eq!(unread.recv().await, None, "broken off");
+    // What comes later ends at once.
+    let (mut late, stream) = stream(&wallet, "*", pace, &places);
+    stream.await.unwrap();
+    assert_eq!(late.recv().await, Some(None));
+}
+
+#[test]
+fn ids_of_events_are_read_as_they_are_written_or_as_bare_numbers() {
+    let log = "3f9a1c02".parse().unwrap();
+    let id = |log, number| Some(LastEventId { log, number });
+    assert_eq!(LastEventId::parse("3f9a1c02-1042"), id(Some(log), 1042));
+    assert_eq!(LastEventId::parse("7"), id(None, 7));
+    for text in
+        ["", "-", "3f9a1c02-", "-7", "3f9a1c02-+7", "3f9a1c02_7", "x-7", "7 ", "3f9a1c02-7-7"]
+    {
+        assert_eq!(LastEventId::parse(text), None, "{text}");
+    }
+}
