@@ -73,7 +73,7 @@ pub use store::{
 };
 pub use wallet::books::BooksCheck;
 pub use wallet::follow::Following;
-pub use wallet::outbound::OwnListeners;
+pub use wallet::outbound::{HttpWebhooks, OwnListeners};
 pub use wallet::pay::{PayDraft, PaymentPreview, faucet};
 pub use wallet::receive::NotTaken;
 pub use wallet::recover::{DEFAULT_LOOKAHEAD, Recovery, Walk};

@@ -10,6 +10,7 @@ mod message;
 mod outbox;
 pub mod schedule;
 mod secret;
+mod wallet_clock;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,6 +20,7 @@ use tokio::task::{self, JoinSet};
 
 pub use self::client::{WebhookAnswer, WebhookClient, WebhookClock, WebhookRequest};
 pub use self::secret::{WebhookSecret, signatures};
+pub use self::wallet_clock::WalletClock;
 
 use self::endpoint::Endpoint;
 pub(crate) use self::message::Secrets;

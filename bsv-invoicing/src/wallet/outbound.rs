@@ -8,14 +8,17 @@ mod channel;
 mod listeners;
 mod networks;
 mod reach;
+mod webhooks;
 
 use std::error::Error;
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+use ipnet::IpNet;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-use reqwest::{Client, Url, redirect};
+use reqwest::{Client, ClientBuilder, Url, redirect};
 use rustls::crypto::ring;
 use rustls::{ClientConfig, RootCertStore};
 use rustls_platform_verifier::BuilderVerifierExt;
@@ -26,6 +29,8 @@ pub(crate) use self::channel::channel_url;
 pub use self::listeners::OwnListeners;
 use self::networks::{is_internal, literal};
 pub(crate) use self::reach::Reach;
+pub use self::webhooks::HttpWebhooks;
+pub(crate) use self::webhooks::check_webhook_url;
 
 /// For how long a connection may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -36,10 +41,17 @@ const MAX_REDIRECTS: usize = 5;
 #[error("it leads to an internal address, where it must not")]
 pub(crate) struct BlockedAddress;
 
+/// A name that stands for no address.
+#[derive(Debug, Error)]
+#[error("the name cannot be looked up")]
+struct UnknownName(#[source] Option<io::Error>);
+
 /// Makes clients for requests.
 #[derive(Debug, Default)]
 pub(crate) struct Outbound {
     own: Arc<OwnListeners>,
+    /// What is opened for webhooks.
+    opened: Arc<[IpNet]>,
     /// Made when first needed: it loads the system's certificates.
     tls: OnceLock<ClientConfig>,
 }
@@ -48,6 +60,7 @@ pub(crate) struct Outbound {
 #[derive(Debug)]
 struct Guard {
     own: Arc<OwnListeners>,
+    opened: Arc<[IpNet]>,
     hop: Mutex<Hop>,
 }
 
@@ -64,25 +77,45 @@ struct Hop {
 impl Outbound {
     /// For a process that listens there.
     pub(crate) fn new(own: OwnListeners) -> Self {
-        Self { own: Arc::new(own), tls: OnceLock::new() }
+        Self::with_opened(own, &[])
+    }
+
+    /// The same, where these networks are opened for webhooks.
+    fn with_opened(own: OwnListeners, opened: &[IpNet]) -> Self {
+        Self { own: Arc::new(own), opened: opened.into(), tls: OnceLock::new() }
     }
 
     /// A client for one request to `url` and where that is redirected to: at most 5 times, within the
     /// same scheme. No other URL is to be asked with it.
     pub(crate) fn client(&self, url: &Url, reach: Reach) -> Result<Client, BlockedAddress> {
+        let guard = self.guard(url, reach)?;
+        let client = self
+            .builder(&guard)
+            .redirect(redirect::Policy::custom(move |attempt| guard.follow(attempt)))
+            .connect_timeout(CONNECT_TIMEOUT);
+        Ok(build(client))
+    }
+
+    /// What decides where requests to `url` may lead.
+    fn guard(&self, url: &Url, reach: Reach) -> Result<Arc<Guard>, BlockedAddress> {
         let hop = Hop { port: port(url), reach, began_internal: false };
-        let guard = Arc::new(Guard { own: Arc::clone(&self.own), hop: Mutex::new(hop) });
+        let (own, opened) = (Arc::clone(&self.own), Arc::clone(&self.opened));
+        let guard = Arc::new(Guard { own, opened, hop: Mutex::new(hop) });
         guard.check_literal(url)?;
-        let resolver = Resolver(Arc::clone(&guard));
-        let client = Client::builder()
+        Ok(guard)
+    }
+
+    fn builder(&self, guard: &Arc<Guard>) -> ClientBuilder {
+        Client::builder()
             .no_proxy()
             .referer(false)
-            .redirect(redirect::Policy::custom(move |attempt| guard.follow(attempt)))
-            .dns_resolver(resolver)
-            .connect_timeout(CONNECT_TIMEOUT)
-            .tls_backend_preconfigured(self.tls.get_or_init(tls).clone());
-        Ok(client.build().expect("a client that loads nothing is built from constants"))
+            .dns_resolver(Resolver(Arc::clone(guard)))
+            .tls_backend_preconfigured(self.tls.get_or_init(tls).clone())
     }
+}
+
+fn build(client: ClientBuilder) -> Client {
+    client.build().expect("a client that loads nothing is built from constants")
 }
 
 fn tls() -> ClientConfig {
@@ -106,16 +139,21 @@ impl Guard {
     fn admit(&self, addresses: &[IpAddr]) -> Result<Vec<SocketAddr>, BlockedAddress> {
         let mut hop = self.hop.lock().unwrap_or_else(PoisonError::into_inner);
         let (internal, public): (Vec<_>, Vec<_>) =
-            addresses.iter().copied().partition(|address| is_internal(*address));
+            addresses.iter().copied().partition(|address| match hop.reach {
+                Reach::Webhook { is_tls } => {
+                    !self.opens(*address) && (!is_tls || is_internal(*address))
+                }
+                Reach::Chosen | Reach::Anywhere | Reach::Public => is_internal(*address),
+            });
         let is_internal = public.is_empty() && !internal.is_empty();
         let admitted = match (is_internal, hop.reach) {
             (false, _) => public,
             (true, Reach::Chosen | Reach::Anywhere) => internal,
-            (true, Reach::Public) => Vec::new(),
+            (true, Reach::Public | Reach::Webhook { .. }) => Vec::new(),
         };
         let is_own = |address: &SocketAddr| match hop.reach {
             Reach::Chosen => self.own.is_owners(*address),
-            Reach::Anywhere | Reach::Public => self.own.has(*address),
+            Reach::Anywhere | Reach::Public | Reach::Webhook { .. } => self.own.has(*address),
         };
         let admitted = admitted.into_iter().map(|address| SocketAddr::new(address, hop.port));
         let admitted: Vec<_> = admitted.filter(|address| !is_own(address)).collect();
@@ -124,6 +162,12 @@ impl Guard {
         }
         hop.began_internal |= is_internal && hop.reach == Reach::Chosen;
         Ok(admitted)
+    }
+
+    /// Whether an address is in a network that is opened for webhooks.
+    fn opens(&self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        self.opened.iter().any(|network| network.contains(&address))
     }
 
     /// Addresses in URLs are not looked up, so that nobody else would ask.
@@ -164,8 +208,12 @@ impl Resolve for Resolver {
     fn resolve(&self, name: Name) -> Resolving {
         let guard = Arc::clone(&self.0);
         Box::pin(async move {
-            let found = lookup_host((name.as_str(), 0)).await?;
+            let found = lookup_host((name.as_str(), 0)).await;
+            let found = found.map_err(|error| UnknownName(Some(error)))?;
             let found: Vec<_> = found.map(|address| address.ip()).collect();
+            if found.is_empty() {
+                return Err(UnknownName(None).into());
+            }
             let admitted = guard.admit(&found)?;
             Ok(Box::new(admitted.into_iter()) as Addrs)
         })
@@ -174,9 +222,17 @@ impl Resolve for Resolver {
 
 /// Whether a request failed because of where it led.
 pub(crate) fn is_blocked(error: &(dyn Error + 'static)) -> bool {
+    has_cause(error, <dyn Error>::is::<BlockedAddress>)
+}
+
+/// Whether this is so of an error, or of one that caused it.
+fn has_cause(
+    error: &(dyn Error + 'static),
+    is_so: impl Fn(&(dyn Error + 'static)) -> bool,
+) -> bool {
     let mut cause = Some(error);
     while let Some(error) = cause {
-        if error.is::<BlockedAddress>() {
+        if is_so(error) {
             return true;
         }
         cause = error.source();

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use bsv_tx::Network;
+use ipnet::IpNet;
 
 use crate::dpp::Merchant;
 use crate::model::invoice::{DEFAULT_EXPIRY, MAX_SATOSHIS};
@@ -33,6 +34,8 @@ pub struct WalletSettings {
     pub consolidate: bool,
     /// Where this process listens: no payee may have the wallet ask there.
     pub own_listeners: OwnListeners,
+    /// Networks that are not of the public Internet, and that webhooks may lead to all the same, also without TLS.
+    pub webhook_networks: Vec<IpNet>,
 }
 
 impl WalletSettings {
@@ -57,6 +60,7 @@ impl WalletSettings {
             transaction_feed: None,
             consolidate: false,
             own_listeners: OwnListeners::default(),
+            webhook_networks: Vec::new(),
         }
     }
 }

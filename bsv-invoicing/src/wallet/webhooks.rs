@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use bsv_tx::KeyError;
-use reqwest::Url;
 use tokio::sync::watch;
 
 use crate::error::Error;
@@ -18,10 +17,9 @@ use crate::model::invoice::MAX_DESCRIPTION_LEN;
 use crate::model::webhook::{Webhook, WebhookChange, WebhookDraft, WebhookId};
 use crate::store::{WalletStore, WalletStoreError};
 use crate::wallet::Wallet;
+use crate::wallet::outbound::check_webhook_url;
 use crate::webhooks::{Secrets, WebhookSecret};
 
-/// The longest URL of a webhook, in bytes.
-const MAX_URL_LEN: usize = 2048;
 /// The longest list of types of a webhook, in bytes.
 const MAX_TYPES_LEN: usize = 2048;
 /// How many events are looked at in one step of a replay.
@@ -34,7 +32,7 @@ impl<S: WalletStore> Wallet<S> {
         draft: WebhookDraft,
     ) -> Result<(WebhookId, Webhook, WebhookSecret), Error> {
         let WebhookDraft { url, types, description, .. } = &draft;
-        check(Some(url), Some(types), Some(description))?;
+        self.check_webhook(Some(url), Some(types), Some(description))?;
         let id = WebhookId::random().map_err(KeyError::NoRandomness)?;
         let (secret, sealed) = self.new_secret(id)?;
         let create = CreateWebhook { id, draft, secret: sealed, now: self.now() };
@@ -61,7 +59,7 @@ impl<S: WalletStore> Wallet<S> {
         change: WebhookChange,
     ) -> Result<Webhook, Error> {
         let WebhookChange { url, types, description, .. } = &change;
-        check(url.as_deref(), types.as_deref(), description.as_deref())?;
+        self.check_webhook(url.as_deref(), types.as_deref(), description.as_deref())?;
         let webhook = self.store.execute(ChangeWebhook { id, change }).await?;
         self.tell_webhooks_changed();
         Ok(webhook)
@@ -131,6 +129,33 @@ impl<S: WalletStore> Wallet<S> {
         }
     }
 
+    /// Says what is wrong with what an owner wants, all of it at once.
+    fn check_webhook(
+        &self,
+        url: Option<&str>,
+        types: Option<&str>,
+        description: Option<&str>,
+    ) -> Result<(), BodyError> {
+        let settings = &self.settings;
+        let mut errors = FieldErrors::default();
+        if let Some(Err(reason)) = url.map(|url| check_webhook_url(url, settings)) {
+            errors.add("url", reason);
+        }
+        if let Some(types) = types {
+            match types.parse::<EventFilter>() {
+                _ if types.len() > MAX_TYPES_LEN => {
+                    errors.add("types", format!("must have at most {MAX_TYPES_LEN} bytes"));
+                }
+                Err(error) => errors.add("types", error.to_string()),
+                Ok(_) => {}
+            }
+        }
+        if let Some(description) = description {
+            errors.check_len("description", description, MAX_DESCRIPTION_LEN);
+        }
+        errors.into_result()
+    }
+
     /// A number that changes with the webhooks.
     pub(crate) fn webhook_changes(&self) -> watch::Receiver<u64> {
         self.webhook_changes.subscribe()
@@ -163,46 +188,6 @@ impl<S: WalletStore> Wallet<S> {
         let sealed = self.keystore.seal(&sealed_for(id), secret.as_bytes())?;
         Ok((secret, sealed))
     }
-}
-
-/// Says what is wrong with what an owner wants, all of it at once.
-fn check(
-    url: Option<&str>,
-    types: Option<&str>,
-    description: Option<&str>,
-) -> Result<(), BodyError> {
-    let mut errors = FieldErrors::default();
-    if let Some(Err(reason)) = url.map(check_url) {
-        errors.add("url", reason);
-    }
-    if let Some(types) = types {
-        match types.parse::<EventFilter>() {
-            _ if types.len() > MAX_TYPES_LEN => {
-                errors.add("types", format!("must have at most {MAX_TYPES_LEN} bytes"));
-            }
-            Err(error) => errors.add("types", error.to_string()),
-            Ok(_) => {}
-        }
-    }
-    if let Some(description) = description {
-        errors.check_len("description", description, MAX_DESCRIPTION_LEN);
-    }
-    errors.into_result()
-}
-
-/// Whether events can be posted to a URL.
-fn check_url(text: &str) -> Result<(), String> {
-    if text.len() > MAX_URL_LEN {
-        return Err(format!("must have at most {MAX_URL_LEN} bytes"));
-    }
-    let url = Url::parse(text).map_err(|error| format!("must be a URL: {error}"))?;
-    if !matches!(url.scheme(), "http" | "https") {
-        return Err("must begin with https:// or http://".to_owned());
-    }
-    if !url.username().is_empty() || url.password().is_some() {
-        return Err("must not name a user or a password".to_owned());
-    }
-    Ok(())
 }
 
 /// What a sealed secret is bound to.

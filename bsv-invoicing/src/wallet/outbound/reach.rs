@@ -6,6 +6,12 @@ pub(crate) enum Reach {
     Chosen,
     /// A stranger chose the URL, beside one that is internal: not to a listener of ours.
     Anywhere,
+    /// A webhook: over TLS to public addresses, and to the networks that are opened for webhooks in either way, but
+    /// not to a listener of ours.
+    Webhook {
+        /// Whether the URL is one of https.
+        is_tls: bool,
+    },
     /// A stranger chose the URL: to public addresses only, and not to a listener of ours.
     Public,
 }

@@ -4,7 +4,7 @@ use std::thread;
 
 use super::*;
 
-const SPECIAL: [&str; 66] = [
+pub(super) const SPECIAL: [&str; 66] = [
     "127.0.0.1",
     "127.1",
     "127.0.1",
@@ -73,7 +73,7 @@ const SPECIAL: [&str; 66] = [
     "[5f00::1]",
 ];
 
-const PUBLIC: [&str; 14] = [
+pub(super) const PUBLIC: [&str; 14] = [
     "8.8.8.8",
     "1.1",
     "134744072",
@@ -98,7 +98,7 @@ fn guard(reach: Reach, start: &str) -> Guard {
     let hop = Hop { port: port(&url(start)), reach, began_internal: false };
     let others = vec!["127.0.0.1:9002".parse().unwrap()];
     let own = OwnListeners { payments: Some("0.0.0.0:8445".parse().unwrap()), others };
-    Guard { own: Arc::new(own), hop: Mutex::new(hop) }
+    Guard { own: Arc::new(own), opened: Arc::default(), hop: Mutex::new(hop) }
 }
 
 fn admits(reach: Reach, text: &str) -> bool {

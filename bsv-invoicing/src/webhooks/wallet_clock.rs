@@ -1,0 +1,41 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::model::time::Timestamp;
+use crate::store::WalletStore;
+use crate::wallet::Wallet;
+use crate::webhooks::client::WebhookClock;
+
+/// How long is slept at most before the time is read anew: the system's clock may be set.
+const LONGEST_SLEEP: Duration = Duration::from_secs(60);
+
+/// The time as a wallet takes it.
+#[derive(Debug)]
+pub struct WalletClock<S>(pub Arc<Wallet<S>>);
+
+impl<S: WalletStore> WebhookClock for WalletClock<S> {
+    fn now(&self) -> Timestamp {
+        self.0.now()
+    }
+
+    async fn sleep_until(&self, at: Timestamp) {
+        loop {
+            let left = at.as_micros().saturating_sub(self.now().as_micros());
+            if left == 0 {
+                return;
+            }
+            // Timers count milliseconds.
+            let left = Duration::from_micros(left) + Duration::from_millis(1);
+            tokio::time::sleep(left.min(LONGEST_SLEEP)).await;
+        }
+    }
+
+    fn random(&self) -> u32 {
+        let mut bytes = [0; 4];
+        match getrandom::fill(&mut bytes) {
+            Ok(()) => u32::from_le_bytes(bytes),
+            // Waits as the schedule says will do.
+            Err(_) => u32::MAX / 2,
+        }
+    }
+}
