@@ -4,7 +4,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
-use std::time::Instant;
 
 use bsv_tx::Network;
 use rustls::crypto::ring;
@@ -240,9 +239,7 @@ async fn only_the_beginning_of_an_answer_is_read() {
         let _ = stream.write_all(head.as_bytes());
         while stream.write_all(&[b'x'; 1000]).is_ok() {}
     });
-    let begun = Instant::now();
     let answer = send(&client(LOOPBACK), &format!("http://{address}/")).await;
-    assert!(begun.elapsed() < LIMITS.all);
     assert_eq!(answer.outcome, AttemptOutcome::Answered(500));
     assert_eq!(answer.answer, "x".repeat(MAX_ANSWER_KEPT));
     assert_eq!(answer.retry_after, Some(Duration::from_secs(60)));
