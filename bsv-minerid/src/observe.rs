@@ -45,16 +45,26 @@ pub async fn check_newest_copy<S: IdentityStore>(
     node: &NodeRpc,
     alias: &Alias,
 ) -> Result<(), Error> {
-    match observe_miner_ids(ids, &node.clone().with_timeout(PATIENCE)).await {
-        Ok(_) => {}
+    observe_if_node_answers(ids, &node.clone().with_timeout(PATIENCE), alias).await?;
+    check_newest(&*ids.get(alias.as_str())?)
+}
+
+/// Asks the node as [`observe_miner_ids`] does, for the sake of one alias. If the node does not answer, this is logged
+/// and nothing changes.
+pub(crate) async fn observe_if_node_answers<S: IdentityStore>(
+    ids: &MinerIds<S>,
+    node: &NodeRpc,
+    alias: &Alias,
+) -> Result<(), Error> {
+    match observe_miner_ids(ids, node).await {
         Err(Error::Node(error)) => {
             tracing::warn!(
                 "the node does not tell what blocks have shown of alias {alias}: {error}"
             );
+            Ok(())
         }
-        Err(error) => return Err(error),
+        observed => observed.map(drop),
     }
-    check_newest(&*ids.get(alias.as_str())?)
 }
 
 /// Whether the coinbase transaction of a block carries an identity, valid or not.

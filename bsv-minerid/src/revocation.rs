@@ -8,7 +8,7 @@ use crate::alias::Alias;
 use crate::error::Error;
 use crate::identity::Identity;
 use crate::miner_ids::{MinerIds, RevokedMinerIds, begun_revocation, check_revocable};
-use crate::observe::observe_miner_ids;
+use crate::observe::{observe_if_node_answers, observe_miner_ids};
 use crate::rotation::nobody_knows;
 use crate::state::IdentityRecord;
 use crate::store::IdentityStore;
@@ -47,8 +47,9 @@ pub async fn revoke_miner_ids<S: IdentityStore>(
         .map_err(|source| Error::RevocationUntold { alias: alias.clone(), source })?;
     ids.note_revocation_told(alias, begun.message)?;
     if identity.record().is_lost() {
-        // Others know none of the keys, so that documents have nothing to revoke.
-        observe_miner_ids(ids, node).await?;
+        // Others know none of the keys, so documents begin with the new one. The revocation is done, and a service
+        // finds this out at the next block as well.
+        observe_if_node_answers(ids, node, alias).await?;
     }
     Ok(())
 }

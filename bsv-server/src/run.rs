@@ -114,13 +114,13 @@ pub fn log_to_stderr(level: &str, form: LogForm) {
 /// How many threads wait for the disk or read pages of lists. Each keeps memory of its own.
 const BLOCKING_THREADS: usize = 8;
 
-/// The connections of all listeners, with those who wait for events, and the files of the stores.
-const DESCRIPTORS: u64 = 5 * 1024 + 2 * 64 + 100;
+/// The files of the stores, the connections to the node, and those of the runtime itself.
+const OTHER_DESCRIPTORS: u64 = 100;
 
 fn start(arguments: Arguments) -> Result<(), StartError> {
     let Arguments { config: file, data_dir, log: _ } = arguments;
     let config = Config::load(&ConfigSources { file, data_dir })?;
-    raise_descriptor_limit();
+    raise_descriptor_limit(OTHER_DESCRIPTORS + most_connections(&config));
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .max_blocking_threads(BLOCKING_THREADS)
@@ -142,7 +142,7 @@ fn start(arguments: Arguments) -> Result<(), StartError> {
 
 /// Lets the process have as many files and connections as it may have at all: the usual limit is less
 /// than what the listeners take, and who fills it would keep keys from being written too.
-fn raise_descriptor_limit() {
+fn raise_descriptor_limit(needed: u64) {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
     if limit.current != limit.maximum
@@ -151,10 +151,10 @@ fn raise_descriptor_limit() {
         tracing::warn!("the limit of open files cannot be raised: {error}");
     }
     if let Some(maximum) = limit.maximum
-        && maximum < DESCRIPTORS
+        && maximum < needed
     {
         tracing::warn!(
-            "only {maximum} files and connections can be open, and {DESCRIPTORS} may be needed"
+            "only {maximum} files and connections can be open, and {needed} may be needed"
         );
     }
 }
@@ -282,6 +282,30 @@ where
     }
 }
 
+/// How many connections a listener has at once.
+fn connection_limit(config: &Config, surface: Surface) -> u32 {
+    let usual = Limits::default().connections;
+    match (surface, &config.wallet) {
+        // Who waits for events takes no place of those who ask for something else.
+        (Surface::Wallet, Some(wallet)) => usual + 2 * wallet.streams,
+        (Surface::Payments, Some(wallet)) => wallet.payments.connections,
+        _ => usual,
+    }
+}
+
+/// How many connections all listeners that are configured have at once.
+fn most_connections(config: &Config) -> u64 {
+    let minerid = config.minerid.as_ref();
+    let surfaces = [
+        Some(Surface::Control),
+        minerid.map(|_| Surface::MinerId),
+        minerid.and_then(|minerid| minerid.node_listener.as_ref()).map(|_| Surface::Node),
+        config.wallet.as_ref().map(|_| Surface::Wallet),
+        config.wallet.as_ref().map(|_| Surface::Payments),
+    ];
+    surfaces.into_iter().flatten().map(|surface| u64::from(connection_limit(config, surface))).sum()
+}
+
 async fn serve_surface<L: Listener>(
     instance: Arc<Instance>,
     surface: Surface,
@@ -289,16 +313,12 @@ async fn serve_surface<L: Listener>(
     tls: Option<Arc<Tls>>,
     mut stopped: watch::Receiver<()>,
 ) {
-    let mut limits = Limits::default();
-    match (surface, &instance.config.wallet) {
+    let connections = connection_limit(&instance.config, surface);
+    let mut limits = Limits { connections, ..Limits::default() };
+    match surface {
         // The command line may wait for its user between two requests.
-        (Surface::Control, _) => limits.head_timeout = Duration::from_secs(24 * 60 * 60),
-        // Who waits for events takes no place of those who ask for something else.
-        (Surface::Wallet, Some(wallet)) => limits.connections += 2 * wallet.streams,
-        (Surface::Payments, Some(wallet)) => {
-            limits.connections = wallet.payments.connections;
-            limits.peers = Some(Arc::clone(&instance.payers));
-        }
+        Surface::Control => limits.head_timeout = Duration::from_secs(24 * 60 * 60),
+        Surface::Payments => limits.peers = Some(Arc::clone(&instance.payers)),
         _ => {}
     }
     let counts = instance.metrics.listener(surface);

@@ -24,7 +24,7 @@ pub(super) struct Asked {
     /// The types, as they are written in the query.
     types: Option<String>,
     /// For how long the request waits, in seconds.
-    wait: u64,
+    pub(super) wait: u64,
 }
 
 /// A query, parameter by parameter.

@@ -310,3 +310,31 @@ fn an_identity_that_only_lost_blocks_have_shown_begins_with_its_current_key() {
         assert_eq!(states(&rival.node), expected, "{alias} {}", rival.node.log());
     }
 }
+
+/// The documents of an identity that was revoked back to a key, and that only lost blocks have shown, begin with the
+/// new key at once: others know none of the keys before it.
+#[test]
+fn a_revocation_back_to_a_key_that_only_lost_blocks_have_shown_begins_with_the_new_key() {
+    let node = node();
+    let site = Site::on(&node);
+    let server = site.server();
+    site.cli_ok(&["generateminerid", "--name", "pool", "--protocol", "1.0"]);
+    let mut rival = Rival::of(&node);
+    miner_info::mine_from(&node, &server, "pool");
+    let first = miner_id(&server, "pool");
+    await_identity(&site, "pool", |identity| identity["exposure"] == "known");
+    site.cli_ok(&["rotateminerid", "--name", "pool"]);
+    miner_info::mine_from(&node, &server, "pool");
+    await_acknowledgement(&site, "pool");
+    rival.outgrow(&node);
+    rival.show_to(&node);
+    await_identity(&site, "pool", |identity| identity["exposure"] == "handedOut");
+
+    site.cli_ok(&["miner", "revoke", "--name", "pool", "--back-to", &first, "--yes"]);
+    let third = miner_id(&server, "pool");
+    assert_eq!(identity(&site, "pool")["prevMinerId"], json!(third));
+    miner_info::mine_from(&node, &server, "pool");
+    rival.follow(&node);
+    let expected = [state(&third, "CURRENT")];
+    assert_eq!(states(&rival.node), expected, "{}", rival.node.log());
+}

@@ -5,6 +5,7 @@ use tempfile::TempDir;
 use tokio::task::JoinHandle;
 
 use super::*;
+use crate::wallet::events;
 
 const LONG: Duration = Duration::from_secs(600);
 
@@ -123,6 +124,25 @@ async fn streams_end_with_the_server_and_those_who_do_not_read_are_broken_off() 
     let (mut late, stream) = stream(&wallet, "*", pace, &places);
     stream.await.unwrap();
     assert_eq!(late.recv().await, Some(None));
+}
+
+#[tokio::test]
+async fn a_request_that_waits_is_answered_when_the_server_stops() {
+    let dir = tempfile::tempdir().unwrap();
+    let (wallet, places) = (wallet(&dir).await, Arc::new(EventPlaces::new(1)));
+    let uri = Uri::from_static("/api/v1/events?wait=30");
+    let mut asked = events::Asked::parse(&wallet, &uri).await.unwrap();
+    asked.wait = LONG.as_secs();
+    let waiting = tokio::spawn({
+        let places = Arc::clone(&places);
+        async move { events::answer(&wallet, &places, &asked, &Method::GET).await }
+    });
+    while places.wait().is_ok() {
+        tokio::task::yield_now().await;
+    }
+    places.stop();
+    let answer = timeout(LONG / 10, waiting).await.expect("it does not wait on").unwrap().unwrap();
+    assert_eq!(answer.status(), StatusCode::OK);
 }
 
 #[test]
