@@ -1,7 +1,7 @@
 //! The bytes of Bitcoin SV, without any I/O.
 //!
 //! Transactions of any size, scripts, keys and P2PKH addresses, FORKID signature hashes, block
-//! headers and Merkle branches. Decoding is strict: what decodes encodes back to the same bytes,
+//! headers, Merkle branches and Merkle paths (BUMP, BRC-74). Decoding is strict: what decodes encodes back to the same bytes,
 //! and bytes left over are an error.
 //!
 //! Hashes are held in the order in which they are computed and stored in blocks ("internal" order)
@@ -9,6 +9,7 @@
 
 mod address;
 mod base58check;
+mod bump;
 mod encode;
 mod extended_keys;
 mod hash;
@@ -21,6 +22,7 @@ mod sighash;
 mod transaction;
 
 pub use address::{Address, AddressError};
+pub use bump::{Bump, BumpError};
 pub use encode::{DecodeError, Reader, write_var_bytes, write_var_int};
 pub use extended_keys::{ExtendedPrivateKey, ExtendedPublicKey};
 pub use hash::{BlockHash, HashParseError, MerkleRoot, Txid, hash160, sha256, sha256d};
