@@ -11,10 +11,12 @@
 
 mod address;
 mod base58check;
+mod beef;
 mod bump;
 mod encode;
 mod extended;
 mod extended_keys;
+mod form;
 mod hash;
 mod header;
 mod keys;
@@ -25,10 +27,12 @@ mod sighash;
 mod transaction;
 
 pub use address::{Address, AddressError};
+pub use beef::{Ancestry, Beef, BeefError, BeefVerificationError, BeefVersion, Tip};
 pub use bump::{Bump, BumpError};
 pub use encode::{DecodeError, Reader, write_var_bytes, write_var_int};
 pub use extended::ExtendedTransaction;
 pub use extended_keys::{ExtendedPrivateKey, ExtendedPublicKey};
+pub use form::{FormedTransaction, TransactionForm};
 pub use hash::{BlockHash, HashParseError, MerkleRoot, Txid, hash160, sha256, sha256d};
 pub use header::BlockHeader;
 pub use keys::{KeyError, PrivateKey, PublicKey, Signature};
