@@ -109,9 +109,9 @@ pub enum BeefError {
         /// The one that it spends.
         parent: Txid,
     },
-    /// A transaction without a Merkle path spends nothing.
-    #[error("the transaction {0} has neither a merkle path nor inputs")]
-    NoInputs(Txid),
+    /// A transaction has no inputs, or no outputs.
+    #[error("the transaction {0} lacks inputs or outputs")]
+    Hollow(Txid),
     /// The transaction that it is about is not there, or only its id is.
     #[error("the beef lacks the transaction that it is about")]
     NoSubject,
@@ -261,7 +261,7 @@ impl Beef {
     ) -> Result<Self, BeefError> {
         let mut places = HashMap::with_capacity(entries.len());
         for (place, entry) in entries.iter().enumerate() {
-            entry.check_parents(&places)?;
+            entry.check(&places)?;
             if places.insert(entry.txid, place).is_some() {
                 return Err(BeefError::Twice(entry.txid));
             }
@@ -339,11 +339,17 @@ impl Entry {
         inputs.iter().map(|input| input.previous_output.txid)
     }
 
-    /// Checks that all which it depends on is among the `places` of those before it.
-    fn check_parents(&self, places: &HashMap<Txid, usize>) -> Result<(), BeefError> {
-        let Content::Unmined(transaction) = &self.content else { return Ok(()) };
-        if transaction.inputs.is_empty() {
-            return Err(BeefError::NoInputs(self.txid));
+    /// Checks that it can be a transaction, and that all which it depends on is among the `places` of those
+    /// before it.
+    fn check(&self, places: &HashMap<Txid, usize>) -> Result<(), BeefError> {
+        let is_hollow = |transaction: &Transaction| {
+            transaction.inputs.is_empty() || transaction.outputs.is_empty()
+        };
+        if self.transaction().is_some_and(is_hollow) {
+            return Err(BeefError::Hollow(self.txid));
+        }
+        if !matches!(self.content, Content::Unmined(_)) {
+            return Ok(());
         }
         match self.parents().find(|parent| !places.contains_key(parent)) {
             Some(parent) => Err(BeefError::ParentNotBefore { txid: self.txid, parent }),

@@ -232,8 +232,12 @@ fn transactions_that_do_not_fit_together_are_refused() {
     let parent_mined = entry(&family.parent, Some(0));
     assert_eq!(read(&[&parent_mined]), not_in(&parent, 0));
 
-    let nothing_spent = entry(&spend(&[], &[1]), None);
-    assert_eq!(read(&[&nothing_spent]), Err(BeefError::NoInputs(nothing_spent.txid)));
+    for hollow in [spend(&[], &[1]), spend(&[output_of(&family.mined[0], 0)], &[])] {
+        for bump in [None, Some(0)] {
+            let hollow = entry(&hollow, bump);
+            assert_eq!(read(&[&first, &hollow]), Err(BeefError::Hollow(hollow.txid)));
+        }
+    }
 }
 
 #[test]
@@ -289,7 +293,7 @@ fn no_transaction_creates_coins() {
     let spent = [output_of(&family.mined[0], 0), output_of(&family.mined[1], 0)];
     for (amounts, is_right) in [
         (&[2000][..], true),
-        (&[], true),
+        (&[0], true),
         (&[2001], false),
         (&[1999, 1, 1], false),
         (&[u64::MAX, 2001], false),
