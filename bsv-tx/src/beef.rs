@@ -183,6 +183,11 @@ impl Beef {
         self.entries[self.subject].transaction().expect("checked when it was made")
     }
 
+    /// All transactions that it carries, mined and unmined.
+    pub fn transactions(&self) -> impl Iterator<Item = (Txid, &Transaction)> {
+        self.entries.iter().filter_map(|entry| Some((entry.txid, entry.transaction()?)))
+    }
+
     /// The transactions without a Merkle path, parents before their children. Whoever broadcasts the subject
     /// broadcasts those before it too.
     pub fn unmined(&self) -> impl Iterator<Item = (Txid, &Transaction)> {
