@@ -4,7 +4,6 @@ mod assemble;
 mod verify;
 
 use std::collections::HashMap;
-use std::fmt;
 
 use thiserror::Error;
 
@@ -69,12 +68,12 @@ pub enum BeefError {
     #[error(transparent)]
     Decode(#[from] DecodeError),
     /// A Merkle path is not one.
-    #[error("merkle path {index}: {source}")]
+    #[error("merkle path {index}: {error}")]
     Bump {
         /// Which one, from 0.
         index: usize,
         /// What is wrong with it.
-        source: BumpError,
+        error: BumpError,
     },
     /// It is longer than [`Beef::MAX_LEN`].
     #[error("the beef has {0} bytes, more than 10,000,000")]
@@ -141,15 +140,6 @@ impl BeefVersion {
 
     pub(crate) fn of(marker: [u8; 4]) -> Option<Self> {
         [Self::V1, Self::V2].into_iter().find(|version| version.marker() == marker)
-    }
-}
-
-impl fmt::Display for BeefVersion {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::V1 => "1",
-            Self::V2 => "2",
-        })
     }
 }
 
@@ -230,7 +220,7 @@ impl Beef {
         let mut index = 0;
         let bumps = read_list(&mut reader, "merkle paths", |reader| {
             index += 1;
-            Bump::read(reader).map_err(|source| BeefError::Bump { index: index - 1, source })
+            Bump::read(reader).map_err(|error| BeefError::Bump { index: index - 1, error })
         })?;
         let entries =
             read_list(&mut reader, "transactions", |reader| Entry::read(reader, version))?;

@@ -115,33 +115,23 @@ impl Bump {
     /// Fails with [`BumpError::DifferentBlocks`] unless all branches lead to the same root on as many levels, and
     /// with other errors where a branch does not fit its position or there is none.
     pub fn of(height: u32, branches: &[(Txid, MerkleBranch)]) -> Result<Self, BumpError> {
-        let (_, first) = branches.first().ok_or(BumpError::Levels(0))?;
+        let (txid, first) = branches.first().ok_or(BumpError::Levels(0))?;
+        let root = first.root(txid);
         // A block of one transaction has a tree of one node, for which BRC-74 needs a level.
         let mut levels = vec![BTreeMap::new(); first.siblings.len().max(1)];
         for (txid, branch) in branches {
-            let place = branch.position;
-            let node = Node { offset: place, kind: Kind::Txid, hash: *txid.as_bytes() };
-            let root = branch.root(txid).ok_or(BumpError::TooWide(branch.siblings.len()))?;
-            let is_same_block = branch.siblings.len() == first.siblings.len()
-                && branches.first().and_then(|(txid, first)| first.root(txid)) == Some(root);
-            if !is_same_block {
+            let own_root = branch.root(txid).ok_or(BumpError::TooWide(branch.siblings.len()))?;
+            if branch.siblings.len() != first.siblings.len() || Some(own_root) != root {
                 return Err(BumpError::DifferentBlocks);
             }
-            levels[0].insert(place, node);
+            let place = branch.position;
+            let leaf = Node { offset: place, kind: Kind::Txid, hash: *txid.as_bytes() };
+            insert(&mut levels[0], leaf);
             for (level, sibling) in branch.siblings.iter().enumerate() {
-                let node = sibling_node((place >> level) ^ 1, sibling);
-                levels[level].entry(node.offset).or_insert(node);
+                insert(&mut levels[level], sibling_node((place >> level) ^ 1, sibling));
             }
         }
-        for (level, nodes) in levels.iter_mut().enumerate().skip(1) {
-            let positions = branches.iter().map(|(_, branch)| branch.position);
-            let computed: BTreeSet<_> = positions.map(|position| position >> level).collect();
-            nodes.retain(|offset, _| !computed.contains(offset));
-        }
-        Self::checked(
-            height,
-            levels.into_iter().map(|level| level.into_values().collect()).collect(),
-        )
+        Self::without_computed(height, levels)
     }
 
     /// The height of the block.
@@ -190,13 +180,17 @@ impl Bump {
     ///
     /// Fails with [`BumpError::DifferentBlocks`] if they are of different blocks.
     pub fn combine(&self, other: &Self) -> Result<Self, BumpError> {
-        if (self.height, self.root) != (other.height, other.root) {
+        let block = |bump: &Self| (bump.height, bump.root, bump.levels.len());
+        if block(self) != block(other) {
             return Err(BumpError::DifferentBlocks);
         }
-        let branches = [self, other].map(|bump| {
-            bump.txids().filter_map(|txid| Some((txid, bump.branch(&txid)?))).collect::<Vec<_>>()
-        });
-        Self::of(self.height, &branches.concat())
+        let mut levels = vec![BTreeMap::new(); self.levels.len()];
+        for bump in [self, other] {
+            for (level, nodes) in levels.iter_mut().zip(&bump.levels) {
+                nodes.iter().for_each(|node| insert(level, *node));
+            }
+        }
+        Self::without_computed(self.height, levels)
     }
 
     /// Decodes a BUMP that fills `bytes` to the last.
@@ -246,6 +240,23 @@ impl Bump {
         bytes
     }
 
+    /// Leaves out the nodes above the transactions that can be computed from these.
+    fn without_computed(
+        height: u32,
+        mut levels: Vec<BTreeMap<u64, Node>>,
+    ) -> Result<Self, BumpError> {
+        let positions: Vec<_> = levels[0].keys().copied().collect();
+        for (level, nodes) in levels.iter_mut().enumerate().skip(1) {
+            let computed: BTreeSet<_> =
+                positions.iter().map(|position| position >> level).collect();
+            nodes.retain(|offset, _| !computed.contains(offset));
+        }
+        Self::checked(
+            height,
+            levels.into_iter().map(|level| level.into_values().collect()).collect(),
+        )
+    }
+
     fn checked(height: u32, levels: Vec<Vec<Node>>) -> Result<Self, BumpError> {
         let root = match climb(&levels, |_, _| {})?.as_slice() {
             [Node { offset: 0, hash, .. }] => MerkleRoot::from_bytes(*hash),
@@ -253,6 +264,14 @@ impl Bump {
             _ => return Err(BumpError::TooWide(levels.len())),
         };
         Ok(Self { height, levels, root })
+    }
+}
+
+/// Puts a node in its place. A transaction that a BUMP is about goes before one that it only needs.
+fn insert(level: &mut BTreeMap<u64, Node>, node: Node) {
+    let known = level.entry(node.offset).or_insert(node);
+    if node.kind == Kind::Txid {
+        *known = node;
     }
 }
 

@@ -62,7 +62,7 @@ impl Sources {
             match bumps.get_mut(place) {
                 Some(known) => {
                     *known =
-                        known.combine(&bump).map_err(|source| BeefError::Bump { index, source })?;
+                        known.combine(&bump).map_err(|error| BeefError::Bump { index, error })?;
                 }
                 None => bumps.push(bump),
             }

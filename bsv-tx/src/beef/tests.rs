@@ -403,6 +403,6 @@ fn lengths_and_numbers_have_bounds() {
     let empty = "01000000000000000000";
     assert_eq!(read(&format!("0100beef0001{empty}02")), Err(BeefError::UnknownKind(2)));
     let bump = read("0200beef01070100");
-    let source = BumpError::MissingNode { level: 0, offset: 0 };
-    assert_eq!(bump, Err(BeefError::Bump { index: 0, source }));
+    let error = BumpError::MissingNode { level: 0, offset: 0 };
+    assert_eq!(bump, Err(BeefError::Bump { index: 0, error }));
 }
