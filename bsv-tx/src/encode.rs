@@ -25,6 +25,9 @@ pub enum DecodeError {
     /// A sibling in a Merkle branch is of no known kind.
     #[error("a merkle branch has a sibling of the unknown kind {0}")]
     UnknownSibling(u8),
+    /// A transaction lacks the marker of the Extended Format.
+    #[error("not a transaction in extended format")]
+    NotExtended,
 }
 
 /// Reads encoded values off the front of a byte slice.

@@ -1,16 +1,22 @@
 //! The bytes of Bitcoin SV, without any I/O.
 //!
 //! Transactions of any size, scripts, keys and P2PKH addresses, FORKID signature hashes, block
-//! headers and Merkle branches. Decoding is strict: what decodes encodes back to the same bytes,
-//! and bytes left over are an error.
+//! headers, Merkle branches, and the forms in which wallets hand transactions to each other: Extended
+//! Format (BRC-30), BEEF (BRC-62, BRC-96), Atomic BEEF (BRC-95), and BUMP (BRC-74), the Merkle paths
+//! in a BEEF. Decoding is strict: what decodes encodes back to the same bytes, and bytes left over are
+//! an error.
 //!
 //! Hashes are held in the order in which they are computed and stored in blocks ("internal" order)
 //! and are printed and parsed in the reversed "display" order that nodes and explorers use.
 
 mod address;
 mod base58check;
+mod beef;
+mod bump;
 mod encode;
+mod extended;
 mod extended_keys;
+mod form;
 mod hash;
 mod header;
 mod keys;
@@ -21,8 +27,12 @@ mod sighash;
 mod transaction;
 
 pub use address::{Address, AddressError};
+pub use beef::{Ancestry, Beef, BeefError, BeefVerificationError, BeefVersion, Tip};
+pub use bump::{Bump, BumpError};
 pub use encode::{DecodeError, Reader, write_var_bytes, write_var_int};
+pub use extended::ExtendedTransaction;
 pub use extended_keys::{ExtendedPrivateKey, ExtendedPublicKey};
+pub use form::{FormedTransaction, TransactionForm};
 pub use hash::{BlockHash, HashParseError, MerkleRoot, Txid, hash160, sha256, sha256d};
 pub use header::BlockHeader;
 pub use keys::{KeyError, PrivateKey, PublicKey, Signature};

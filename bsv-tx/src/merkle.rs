@@ -167,7 +167,8 @@ impl Sibling {
     }
 }
 
-fn parent(left: &[u8; 32], right: &[u8; 32]) -> [u8; 32] {
+/// The node above two others.
+pub(crate) fn parent(left: &[u8; 32], right: &[u8; 32]) -> [u8; 32] {
     let mut children = [0; 64];
     children[..32].copy_from_slice(left);
     children[32..].copy_from_slice(right);

@@ -93,9 +93,9 @@ impl FromStr for OutPoint {
 
 impl TxIn {
     /// An outpoint, an empty script and a sequence number.
-    const LEAST_LEN: usize = OutPoint::ENCODED_LEN + 1 + 4;
+    pub(crate) const LEAST_LEN: usize = OutPoint::ENCODED_LEN + 1 + 4;
 
-    fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+    pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         Ok(Self {
             previous_output: OutPoint::read(reader)?,
             unlocking_script: Script::from_bytes(reader.var_bytes()?),
@@ -103,7 +103,7 @@ impl TxIn {
         })
     }
 
-    fn encode(&self, out: &mut Vec<u8>) {
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         self.previous_output.encode(out);
         write_var_bytes(out, self.unlocking_script.as_bytes());
         out.extend_from_slice(&self.sequence.to_le_bytes());

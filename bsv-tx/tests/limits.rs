@@ -1,8 +1,13 @@
 //! Input that promises more than it holds, or is far too long, costs neither memory nor time.
 
+use std::env;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
-use bsv_tx::{Address, DecodeError, ExtendedPrivateKey, Network, PrivateKey, Reader, Transaction};
+use bsv_tx::{
+    Address, Beef, DecodeError, ExtendedPrivateKey, FormedTransaction, Network, PrivateKey, Reader,
+    Transaction, write_var_int,
+};
 
 /// Far more than any of these tests takes, far less than a believed announcement would.
 const SOON: Duration = Duration::from_secs(2);
@@ -58,5 +63,49 @@ fn long_text_is_refused_without_being_decoded() {
         assert!(PrivateKey::from_wif(&text, Network::Livenet).is_err());
         assert!(format!("xprv{text}").parse::<ExtendedPrivateKey>().is_err());
         assert!(start.elapsed() < SOON);
+    }
+}
+
+/// The addresses that a process has in which hostile bytes are read, in KiB: twice as many as it was measured to take.
+const ADDRESSES: u32 = 120 << 10;
+
+#[test]
+fn hostile_bytes_of_any_form_are_refused_in_little_memory() {
+    let limited = format!(
+        "ulimit -v {ADDRESSES}; exec \"$0\" --exact --ignored --test-threads=1 hostile_bytes"
+    );
+    let output =
+        Command::new("sh").args(["-c", &limited]).arg(env::current_exe().unwrap()).output();
+    let output = output.unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    let said = String::from_utf8_lossy(&said);
+    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+}
+
+#[test]
+#[ignore = "hostile_bytes_of_any_form_are_refused_in_little_memory runs it in a process of little memory"]
+fn hostile_bytes() {
+    let (hash, duplicate): (&[u8], &[u8]) = (&[0; 34], &[1, 1]);
+    let (input, output): (&[u8], &[u8]) = (&[0; 41], &[0; 9]);
+    let empty_levels = [&[0, 64][..], &[0; 64]].concat();
+    for (what, start, count, item) in [
+        ("transactions without end", "0200beef00", 1_000_000, &[0][..]),
+        ("merkle paths without end", "0200beef", 1_000_000, &[0]),
+        ("nodes without end", "0200beef010701", u64::MAX, hash),
+        ("as many nodes as fit", "0200beef010701", 294_000, hash),
+        ("five million duplicates", "0200beef010701", 5_000_000, duplicate),
+        ("levels without nodes", "0200beef", 1000, &empty_levels),
+        ("inputs without end", "0200beef00010001000000", u64::MAX, input),
+        ("as many inputs as fit", "0200beef00010001000000", 243_000, input),
+        ("outputs without end", "0200beef0001000100000000", u64::MAX, output),
+        ("as many outputs as fit", "0200beef0001000100000000", 1_100_000, output),
+        ("extended inputs without end", "010000000000000000ef", u64::MAX, &[0; 50]),
+        ("as many extended inputs as fit", "010000000000000000ef", 199_000, &[0; 50]),
+    ] {
+        let mut bytes = hex::decode(start).unwrap();
+        write_var_int(&mut bytes, count);
+        bytes.extend(item.repeat(Beef::MAX_LEN / item.len()));
+        bytes.truncate(Beef::MAX_LEN);
+        assert!(FormedTransaction::from_bytes(&bytes).is_err(), "{what}");
     }
 }

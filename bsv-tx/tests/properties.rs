@@ -3,9 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
 
 use bsv_tx::{
-    Address, BlockHash, BlockHeader, ExtendedPrivateKey, Instruction, MerkleBranch, MerkleRoot,
-    Network, OutPoint, PrivateKey, Reader, Script, ScriptBuilder, Sibling, Transaction, TxIn,
-    TxOut, Txid, sha256d, write_var_bytes, write_var_int,
+    Address, Ancestry, Beef, BeefVersion, BlockHash, BlockHeader, Bump, ExtendedPrivateKey,
+    ExtendedTransaction, FormedTransaction, Instruction, MerkleBranch, MerkleRoot, MerkleTree,
+    Network, OutPoint, PrivateKey, Reader, Script, ScriptBuilder, Sibling, Tip, Transaction,
+    TransactionForm, TxIn, TxOut, Txid, sha256d, write_var_bytes, write_var_int,
 };
 use proptest::array::uniform32;
 use proptest::collection::vec;
@@ -77,6 +78,68 @@ fn nearly_a_transaction() -> impl Strategy<Value = Vec<u8>> {
         },
     );
     prop_oneof![vec(any::<u8>(), 0..300), changed]
+}
+
+/// A block of transactions, some of which are chosen.
+fn block() -> impl Strategy<Value = (Vec<Txid>, Vec<usize>)> {
+    let leaves = vec(uniform32(any::<u8>()).prop_map(Txid::from_bytes), 1..100);
+    (leaves, vec(any::<Index>(), 1..8)).prop_map(|(leaves, chosen)| {
+        let mut chosen: Vec<_> = chosen.iter().map(|place| place.index(leaves.len())).collect();
+        chosen.sort_unstable();
+        chosen.dedup();
+        (leaves, chosen)
+    })
+}
+
+fn extended() -> impl Strategy<Value = ExtendedTransaction> {
+    (transaction(), vec(output(), 5)).prop_map(|(transaction, mut previous_outputs)| {
+        previous_outputs.truncate(transaction.inputs.len());
+        ExtendedTransaction::new(transaction, previous_outputs).unwrap()
+    })
+}
+
+/// A BEEF about the last of some transactions, each of which spends outputs of those before it, and the root of the
+/// block that holds the first ones.
+fn beef() -> impl Strategy<Value = (Beef, MerkleRoot)> {
+    let spends = vec(vec(any::<Index>(), 1..4), 1..12);
+    (1..5_usize, spends, select(&[BeefVersion::V1, BeefVersion::V2]), any::<bool>()).prop_map(
+        |(mined, spends, version, is_atomic)| {
+            let mut transactions: Vec<_> = (0..mined as u8)
+                .map(|number| spend(&[Txid::from_bytes([number; 32])], 0))
+                .collect();
+            for (vout, parents) in spends.iter().enumerate() {
+                let parent = |place: &Index| transactions[place.index(transactions.len())].txid();
+                let parents: Vec<_> = parents.iter().map(parent).collect();
+                // Each spends outputs that no other one does.
+                transactions.push(spend(&parents, 4 * vout as u32));
+            }
+            let txids: Vec<_> = transactions[..mined].iter().map(Transaction::txid).collect();
+            let tree = MerkleTree::of(&txids);
+            let bump = |(place, txid)| Bump::of(7, &[(txid, tree.branch(place).unwrap())]).unwrap();
+            let bumps = txids.iter().copied().enumerate().map(bump).collect();
+            let subject = transactions.pop().unwrap();
+            let ancestry = Ancestry { transactions, bumps, held: Vec::new() };
+            let beef = Beef::new(version, subject, ancestry).unwrap();
+            let beef = if is_atomic { beef.into_atomic().unwrap() } else { beef };
+            (beef, tree.root().unwrap())
+        },
+    )
+}
+
+/// A transaction that spends an output of each of these, from `vout` on, and has many outputs worth nothing.
+fn spend(parents: &[Txid], vout: u32) -> Transaction {
+    let input = |(vout, txid): (u32, &Txid)| TxIn {
+        previous_output: OutPoint { txid: *txid, vout },
+        unlocking_script: Script::default(),
+        sequence: u32::MAX,
+    };
+    let output = TxOut { satoshis: 0, locking_script: Script::default() };
+    Transaction {
+        version: 1,
+        inputs: (vout..).zip(parents).map(input).collect(),
+        outputs: vec![output; 50],
+        lock_time: 0,
+    }
 }
 
 proptest! {
@@ -235,6 +298,94 @@ proptest! {
             prop_assert!(text.parse::<ExtendedPrivateKey>().is_err());
             prop_assert!(text.parse::<OutPoint>().is_err());
             prop_assert!(text.parse::<Txid>().is_err());
+        }
+    }
+
+    #[test]
+    fn any_transactions_of_a_block_make_a_bump(
+        (leaves, chosen) in block(),
+        height in any::<u32>(),
+        extension in vec(any::<u8>(), 1..50),
+        cut in any::<Index>(),
+    ) {
+        let tree = MerkleTree::of(&leaves);
+        let branch = |place: &usize| (leaves[*place], tree.branch(*place).unwrap());
+        let branches: Vec<_> = chosen.iter().map(branch).collect();
+        let bump = Bump::of(height, &branches).unwrap();
+        prop_assert_eq!((bump.height(), Some(bump.root())), (height, tree.root()));
+        prop_assert!(bump.txids().eq(chosen.iter().map(|place| leaves[*place])));
+        for (txid, branch) in &branches {
+            prop_assert_eq!(bump.branch(txid), Some(branch.clone()));
+        }
+        let bytes = bump.to_bytes();
+        prop_assert!(Bump::from_bytes(&bytes[..cut.index(bytes.len())]).is_err());
+        prop_assert!(Bump::from_bytes(&[bytes.as_slice(), &extension].concat()).is_err());
+        prop_assert_eq!(Bump::from_bytes(&bytes), Ok(bump));
+    }
+
+    #[test]
+    fn what_decodes_as_a_bump_encodes_to_the_same_bytes(
+        bytes in vec(prop_oneof![0..3u8, any::<u8>()], 0..120),
+        (leaves, chosen) in block(),
+        place in any::<Index>(),
+        byte in any::<u8>(),
+    ) {
+        let tree = MerkleTree::of(&leaves);
+        let branch = |place: &usize| (leaves[*place], tree.branch(*place).unwrap());
+        let branches: Vec<_> = chosen.iter().map(branch).collect();
+        let mut changed = Bump::of(9, &branches).unwrap().to_bytes();
+        let place = place.index(changed.len());
+        changed[place] = byte;
+        for bytes in [bytes, changed] {
+            if let Ok(bump) = Bump::from_bytes(&bytes) {
+                prop_assert_eq!(bump.to_bytes(), bytes);
+            }
+        }
+    }
+
+    #[test]
+    fn extended_transactions_survive_the_round_trip(
+        extended in extended(),
+        cut in any::<Index>(),
+        extension in vec(any::<u8>(), 1..50),
+    ) {
+        let bytes = extended.to_bytes();
+        prop_assert_eq!(TransactionForm::of(&bytes), TransactionForm::Extended);
+        prop_assert!(ExtendedTransaction::from_bytes(&bytes[..cut.index(bytes.len())]).is_err());
+        prop_assert!(ExtendedTransaction::from_bytes(&[bytes.as_slice(), &extension].concat()).is_err());
+        prop_assert_eq!(FormedTransaction::from_bytes(&bytes), Ok(FormedTransaction::Extended(extended)));
+    }
+
+    #[test]
+    fn beef_survives_the_round_trip_and_is_verified(
+        (beef, root) in beef(),
+        cut in any::<Index>(),
+        extension in vec(any::<u8>(), 1..50),
+    ) {
+        let bytes = beef.to_bytes();
+        prop_assert!(Beef::from_bytes(&bytes[..cut.index(bytes.len())]).is_err());
+        prop_assert!(Beef::from_bytes(&[bytes.as_slice(), &extension].concat()).is_err());
+        prop_assert_eq!(Beef::from_bytes(&bytes), Ok(beef.clone()));
+        let tip = Tip { height: 7, median_time: 0 };
+        let verify = |root| beef.verify(tip, |height| (height == 7).then_some(root), |_| None);
+        prop_assert_eq!(verify(root), Ok(()));
+        prop_assert!(verify(MerkleRoot::from_bytes([9; 32])).is_err());
+    }
+
+    #[test]
+    fn what_decodes_in_any_form_encodes_to_the_same_bytes(
+        (beef, _) in beef(),
+        extended in extended(),
+        changes in vec((any::<Index>(), any::<u8>()), 0..3),
+    ) {
+        for mut bytes in [beef.to_bytes(), extended.to_bytes(), extended.transaction().to_bytes()] {
+            for (place, byte) in &changes {
+                let place = place.index(bytes.len());
+                bytes[place] = *byte;
+            }
+            if let Ok(read) = FormedTransaction::from_bytes(&bytes) {
+                prop_assert_eq!(read.to_bytes(), bytes);
+            }
         }
     }
 

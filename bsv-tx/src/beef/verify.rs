@@ -1,0 +1,172 @@
+use std::collections::{BTreeSet, HashSet};
+
+use thiserror::Error;
+
+use super::{Beef, Entry};
+use crate::hash::{MerkleRoot, Txid};
+use crate::transaction::{OutPoint, Transaction, TxOut};
+
+/// The last block of the main chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tip {
+    /// Its height.
+    pub height: u32,
+    /// The median time of it and the ten blocks before it (BIP113), in seconds since 1970.
+    pub median_time: u32,
+}
+
+/// Why a BEEF is not to be relied on.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum BeefVerificationError {
+    /// The main chain has no block at the height of a Merkle path yet; nothing else is wrong. This is no verdict:
+    /// once the caller knows more of the chain, it may be right.
+    #[error("a merkle path is of a block at height {height}, above the tip of the main chain")]
+    AboveTip {
+        /// The height.
+        height: u32,
+    },
+    /// A Merkle path leads to another root than that of the main chain's block.
+    #[error(
+        "a merkle path leads to {root}, which is not the root of the main chain's block at height {height}"
+    )]
+    WrongRoot {
+        /// The height.
+        height: u32,
+        /// The root that the path leads to.
+        root: MerkleRoot,
+    },
+    /// Only the id of a transaction is there, and the caller does not hold it.
+    #[error("the transaction {0} is known by its id only, and is not held here")]
+    NotHeld(Txid),
+    /// A transaction spends an output that the other one does not have.
+    #[error("the transaction {txid} spends {previous_output}, which does not exist")]
+    NoSuchOutput {
+        /// The transaction that spends.
+        txid: Txid,
+        /// What it spends.
+        previous_output: OutPoint,
+    },
+    /// An output is spent twice.
+    #[error("{0} is spent twice")]
+    SpentTwice(OutPoint),
+    /// The outputs of a transaction are worth more than its inputs.
+    #[error(
+        "the outputs of the transaction {txid} are worth {outputs} satoshis, its inputs {inputs}"
+    )]
+    CreatesCoins {
+        /// The transaction.
+        txid: Txid,
+        /// What its inputs are worth, in satoshis.
+        inputs: u128,
+        /// What its outputs are worth, in satoshis.
+        outputs: u128,
+    },
+    /// The next block may not hold a transaction yet.
+    #[error("the transaction {0} is not final: the next block may not hold it")]
+    NotFinal(Txid),
+}
+
+impl Beef {
+    /// The heights and Merkle roots of blocks that it claims, for callers who have to look the main chain's up
+    /// before they call [`Beef::verify`].
+    pub fn claimed_roots(&self) -> BTreeSet<(u32, MerkleRoot)> {
+        self.bumps.iter().map(|bump| (bump.height(), bump.root())).collect()
+    }
+
+    /// Checks what it claims against what the caller knows.
+    ///
+    /// `root_at` answers the Merkle root in the header at a height of the main chain, or `None` above its `tip`;
+    /// it is asked for the heights of [`Beef::claimed_roots`] only. `held` answers those of the transactions of
+    /// [`Beef::txid_only`] that the caller holds and vouches for.
+    ///
+    /// What is right: all Merkle paths, used or not, lead to the roots of the main chain. No output is spent
+    /// twice. Each transaction without a path spends outputs that exist, has outputs worth no more than its
+    /// inputs, and is final in the block after `tip`.
+    pub fn verify<'a>(
+        &'a self,
+        tip: Tip,
+        root_at: impl Fn(u32) -> Option<MerkleRoot>,
+        held: impl Fn(&Txid) -> Option<&'a Transaction>,
+    ) -> Result<(), BeefVerificationError> {
+        let above_tip = self.check_roots(root_at)?;
+        let outputs = self.outputs(held)?;
+        self.check_spent_once()?;
+        for (txid, transaction) in self.unmined() {
+            let previous_output = |of: &OutPoint| {
+                let place = self.places.get(&of.txid)?;
+                outputs[*place].get(usize::try_from(of.vout).ok()?)
+            };
+            check_amounts(txid, transaction, previous_output)?;
+            if !transaction.is_final_at(tip.height.saturating_add(1), tip.median_time) {
+                return Err(BeefVerificationError::NotFinal(txid));
+            }
+        }
+        match above_tip {
+            Some(height) => Err(BeefVerificationError::AboveTip { height }),
+            None => Ok(()),
+        }
+    }
+
+    /// Answers the height of a Merkle path above the tip, if there is one.
+    fn check_roots(
+        &self,
+        root_at: impl Fn(u32) -> Option<MerkleRoot>,
+    ) -> Result<Option<u32>, BeefVerificationError> {
+        let mut above_tip = None;
+        for bump in &self.bumps {
+            let (height, root) = (bump.height(), bump.root());
+            match root_at(height) {
+                None => above_tip = Some(height),
+                Some(right) if right != root => {
+                    return Err(BeefVerificationError::WrongRoot { height, root });
+                }
+                Some(_) => {}
+            }
+        }
+        Ok(above_tip)
+    }
+
+    /// The outputs of all transactions, in their order.
+    fn outputs<'a>(
+        &'a self,
+        held: impl Fn(&Txid) -> Option<&'a Transaction>,
+    ) -> Result<Vec<&'a [TxOut]>, BeefVerificationError> {
+        let outputs_of = |entry: &'a Entry| {
+            let transaction = entry.transaction().or_else(|| held(&entry.txid));
+            let transaction = transaction.ok_or(BeefVerificationError::NotHeld(entry.txid))?;
+            Ok(transaction.outputs.as_slice())
+        };
+        self.entries.iter().map(outputs_of).collect()
+    }
+
+    fn check_spent_once(&self) -> Result<(), BeefVerificationError> {
+        let mut spent = HashSet::new();
+        for transaction in self.entries.iter().filter_map(Entry::transaction) {
+            for input in &transaction.inputs {
+                if !transaction.is_coinbase() && !spent.insert(input.previous_output) {
+                    return Err(BeefVerificationError::SpentTwice(input.previous_output));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn check_amounts<'a>(
+    txid: Txid,
+    transaction: &Transaction,
+    previous_output: impl Fn(&OutPoint) -> Option<&'a TxOut>,
+) -> Result<(), BeefVerificationError> {
+    let mut inputs: u128 = 0;
+    for spent in transaction.inputs.iter().map(|input| input.previous_output) {
+        let output = previous_output(&spent)
+            .ok_or(BeefVerificationError::NoSuchOutput { txid, previous_output: spent })?;
+        inputs += u128::from(output.satoshis);
+    }
+    let outputs = transaction.outputs.iter().map(|output| u128::from(output.satoshis)).sum();
+    if inputs < outputs {
+        return Err(BeefVerificationError::CreatesCoins { txid, inputs, outputs });
+    }
+    Ok(())
+}

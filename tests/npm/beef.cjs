@@ -1,0 +1,70 @@
+// Answers jobs about BEEF, a JSON array of them on the standard input, with @bsv/sdk.
+
+'use strict'
+
+const { Beef, BEEF_V2, MerklePath, Transaction, Utils } = require('@bsv/sdk')
+
+const chain = roots => ({
+  currentHeight: async () => 0,
+  isValidRootForHeight: async (root, height) => roots[height] === root
+})
+
+async function check ({ beef, roots, scripts }) {
+  const bytes = Utils.toArray(beef, 'hex')
+  const parsed = Beef.fromBinary(bytes)
+  if (!await parsed.verify(chain(roots))) return { error: 'not verified' }
+  const txid = parsed.atomicTxid ?? Transaction.fromBEEF(bytes).id('hex')
+  if (scripts) {
+    const read = parsed.atomicTxid === undefined ? Transaction.fromBEEF : Transaction.fromAtomicBEEF
+    if (!await read(bytes).verify(chain(roots))) return { error: 'scripts not verified' }
+  }
+  return { txid }
+}
+
+// Merkle paths are combined in place, so each form is made of its own ones.
+function subjectOf ({ subject, transactions, bumps }) {
+  const all = new Map([subject, ...transactions].map(hex => {
+    const transaction = Transaction.fromHex(hex)
+    return [transaction.id('hex'), transaction]
+  }))
+  for (const path of bumps.map(hex => MerklePath.fromHex(hex))) {
+    for (const leaf of path.path[0]) if (leaf.txid) all.get(leaf.hash).merklePath = path
+  }
+  for (const transaction of all.values()) {
+    for (const input of transaction.inputs) input.sourceTransaction = all.get(input.sourceTXID)
+  }
+  return all.get(Transaction.fromHex(subject).id('hex'))
+}
+
+function make (job) {
+  const version2 = new Beef(BEEF_V2)
+  version2.mergeTransaction(subjectOf(job))
+  const txid = subjectOf(job).id('hex')
+  return {
+    forms: [
+      subjectOf(job).toHexBEEF(),
+      subjectOf(job).toHexAtomicBEEF(),
+      version2.toHex(),
+      Utils.toHex(version2.toBinaryAtomic(txid))
+    ],
+    extended: subjectOf(job).toHexEF()
+  }
+}
+
+async function answer (job) {
+  try {
+    return job.make === undefined ? await check(job) : make(job.make)
+  } catch (error) {
+    return { error: String(error) }
+  }
+}
+
+async function main () {
+  const chunks = []
+  for await (const chunk of process.stdin) chunks.push(chunk)
+  const answers = []
+  for (const job of JSON.parse(Buffer.concat(chunks).toString())) answers.push(await answer(job))
+  process.stdout.write(JSON.stringify(answers))
+}
+
+main()
