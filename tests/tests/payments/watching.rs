@@ -10,7 +10,7 @@ use bsv_tx::{Script, Transaction, TxOut};
 use serde_json::{Value, json};
 
 use super::merchant::{Merchant, json_of, wait_until};
-use super::paying_scene::buyer_with;
+use super::paying_scene::{buyer_with, site_with};
 
 /// The setting of a node that publishes the transactions of its mempool.
 fn publishing() -> String {
@@ -130,6 +130,24 @@ fn what_comes_while_the_server_is_down_is_seen_when_it_is_up() {
     assert_eq!(shop.balance(), 3_000);
     let states = [&mined, &waiting].map(|id| shop.payments(id)[0]["state"].clone());
     assert_eq!(states, ["mined", "accepted"]);
+}
+
+#[test]
+fn what_comes_before_a_node_was_ever_reached_is_seen() {
+    let (node, purse) = publishing_node(1);
+    let mut site = site_with(&node, json!({}));
+    site.set("rpcPort", json!(free_port()));
+    let shop = Merchant { server: site.server(), site };
+    let id = shop.invoice(1_000);
+    let script = script_of(&shop, &id);
+    let Merchant { mut site, server } = shop;
+    server.stop();
+    send(&node, &payment(&purse, vec![output(1_000, &script)]));
+    node.mine(3);
+    site.set("rpcPort", json!(node.port));
+    let shop = Merchant { server: site.server(), site };
+    wait_until("it is seen", || shop.state(&id) == "paid");
+    assert_eq!(shop.payments(&id)[0]["state"], "mined");
 }
 
 #[test]

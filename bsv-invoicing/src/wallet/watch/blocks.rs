@@ -7,9 +7,9 @@ use bsv_tx::{BlockHash, Transaction};
 
 use super::block_time;
 use crate::error::Error;
-use crate::ledger::queries::GetFollowedTip;
-use crate::ledger::rows::FollowedBlock;
-use crate::ledger::{FollowTip, Notice, Noticed, ShownPlace};
+use crate::ledger::queries::{GetEvents, GetFollowedTip};
+use crate::ledger::rows::{FollowedBlock, RescanFrom};
+use crate::ledger::{FollowTip, GetRescan, Notice, Noticed, SetRescan, ShownPlace};
 use crate::model::time::Timestamp;
 use crate::model::transaction::{BlockPlace, Proof};
 use crate::store::WalletStore;
@@ -32,7 +32,9 @@ impl<S: WalletStore> Wallet<S> {
         self.load_filter().await?;
         let last = self.store.get(GetFollowedTip).await?;
         let last = last.map(|last| last.height.min(fork.unwrap_or(u32::MAX)));
-        // What came before a wallet was made cannot concern it.
+        if last.is_none() {
+            self.rescan_since_first_event().await?;
+        }
         let mut height = last.unwrap_or(tip.height);
         let mut read = None;
         while height < tip.height {
@@ -47,6 +49,18 @@ impl<S: WalletStore> Wallet<S> {
         }
         let tip = read.unwrap_or(FollowedBlock { height: tip.height, hash: tip.hash });
         Ok(self.store.execute(FollowTip { tip }).await?)
+    }
+
+    /// Has blocks read that came before the chain was first followed and after the first event, since when others may
+    /// know keys of the wallet. What came before that cannot concern it.
+    async fn rescan_since_first_event(&self) -> Result<(), Error> {
+        let is_begun = self.store.get(GetRescan).await?.is_some();
+        let first = self.store.get(GetEvents(0, 1)).await?.pop();
+        if let (false, Some(first)) = (is_begun, first) {
+            let from = Some(RescanFrom::Time(first.at));
+            self.store.execute(SetRescan { from }).await?;
+        }
+        Ok(())
     }
 
     /// Reads the block of the main chain at a height, if it comes after the block of the hash `previous`.
