@@ -59,7 +59,8 @@ impl Drop for EventSource {
 fn check_resuming(mut command: Command) {
     let mut shop = Shop::start();
     let address = shop.client().address().to_owned();
-    shop.site.set("wallet", json!({ "address": address }));
+    let port: u16 = address.rsplit_once(':').unwrap().1.parse().unwrap();
+    shop.site.set("wallet", json!({ "port": port }));
     let mut count = shop.fill(3);
     let mut source = EventSource::run(&mut command, &format!("http://{address}{EVENTS}/stream"));
     assert_eq!(source.line(), "open");
