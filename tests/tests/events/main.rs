@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod command_line;
+mod event_source;
 mod pull;
 mod restored;
 mod stream;

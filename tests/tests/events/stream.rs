@@ -254,3 +254,27 @@ fn streams_have_places_of_their_own() {
         while stream.next().is_some() {}
     }
 }
+
+#[test]
+fn streams_that_nobody_reads_keep_nobody_out() {
+    const HOSTILE: u32 = 1024;
+    let shop = Shop::start_on(Site::with(json!({ "wallet": { "streams": HOSTILE + 1 } })));
+    let client = shop.client();
+    let count = shop.fill(300);
+    let request = format!("GET {STREAM} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    let hostile: Vec<_> = (0..HOSTILE)
+        .map(|_| {
+            let mut connection = TcpStream::connect(client.address()).unwrap();
+            connection.write_all(request.as_bytes()).unwrap();
+            connection
+        })
+        .collect();
+    let mut read = Stream::open(client, "", None);
+    assert_eq!(read.events(count), log(client));
+    let more = shop.fill(30);
+    assert_eq!(read.events(more), log(client)[count..]);
+    let full = Stream::try_open(client, "", None).err().unwrap();
+    check_problem(&full, 503, "too-many-streams");
+    assert_eq!(shop.server.stop(), 0);
+    drop(hostile);
+}

@@ -7,6 +7,7 @@
 
 mod bare;
 mod client;
+mod events;
 mod http;
 mod metrics;
 mod minerid;
@@ -38,6 +39,14 @@ enum Command {
         /// Makes only the comparisons whose names contain this
         #[arg(long, default_value = "", value_name = "TEXT")]
         only: String,
+    },
+    /// Events: how soon streams tell them, what streams take, and pages of the log
+    Events {
+        #[command(flatten)]
+        rounds: Rounds,
+        /// How many events the log has that is read
+        #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(10_000..=100_000_000))]
+        events: u64,
     },
     /// Metrics of the wallet, with few and with many invoices
     Metrics {
@@ -103,6 +112,7 @@ fn seconds(text: &str) -> Result<f64, String> {
 fn main() {
     match Arguments::parse().command {
         Command::Bare { work, answer_len } => bare::run(work, answer_len),
+        Command::Events { rounds, events } => events::measure(rounds, events),
         Command::Metrics { rounds, invoices } => metrics::measure(rounds, invoices),
         Command::Minerid { rounds, only } => minerid::measure(&rounds, &only),
         Command::Payments { rounds, coins } => payments::measure(rounds, coins),

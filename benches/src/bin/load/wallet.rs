@@ -159,7 +159,8 @@ impl<'a> WalletLoad<'a> {
     }
 }
 
-const BODY: &str = r#"{"satoshis":1000,"description":"a cup of coffee","reference":"order 12345"}"#;
+pub(crate) const BODY: &str =
+    r#"{"satoshis":1000,"description":"a cup of coffee","reference":"order 12345"}"#;
 
 pub(crate) fn create(address: &str, connections: usize, duration: Duration) -> Load {
     let request = Request::post("/api/v1/invoices", BODY);

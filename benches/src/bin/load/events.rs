@@ -1,0 +1,153 @@
+//! Events: how soon they are told, and what telling them takes.
+
+mod streams;
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bsv_tests::Server;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use serde_json::json;
+
+use self::streams::Streams;
+use crate::Rounds;
+use crate::client::{Load, Numbers, Request, load};
+use crate::report::{Bar, Report};
+use crate::wallet::{BODY, CREATORS, Filled, create, fill};
+
+/// What the wallet has room for.
+const MOST_STREAMS: u32 = 10_000;
+/// How many events are waited for, one at a time.
+const SINGLE_EVENTS: u32 = 100;
+/// What lies between two of them, so that all streams are quiet.
+const CALM: Duration = Duration::from_millis(50);
+/// How many streams there are while invoices are created.
+const BESIDE: u32 = 100;
+/// How many streams hostile clients open.
+const HOSTILE: u32 = 1_024;
+/// How many invoices are read in turn.
+const READ: usize = 1_000;
+/// How long nothing is asked of a server before its memory is read.
+const REST: Duration = Duration::from_secs(2);
+
+/// Measures everything and prints the medians over the rounds.
+pub(crate) fn measure(rounds: Rounds, events: u64) {
+    raise_descriptor_limit();
+    let mut report = Report::default();
+    eprintln!("storing {events} invoices");
+    let mut filled = fill(events);
+    filled.site.set("wallet", json!({ "streams": MOST_STREAMS }));
+    let server = filled.site.server();
+    for round in 1..=rounds.rounds {
+        eprintln!("round {round} of {}", rounds.rounds);
+        pages(&server, events, &mut report, rounds);
+        for (count, share, bar) in [(1, 0.5, 1.0), (1_000, 0.99, 20.0)] {
+            let delay = delay(&server, count, share);
+            let name = format!("commit to stream, {count}: p{} in ms", share * 100.0);
+            report.compare(name, delay, Bar::AtMost(bar));
+        }
+        creating(&server, rounds, &mut report);
+        hostile(&server, rounds, &filled, &mut report);
+    }
+    drop(server);
+    for _ in 0..rounds.rounds {
+        memory(&filled.site.server(), &mut report);
+    }
+    println!("\n{events} events are stored\n\n{}", report.table());
+}
+
+/// Reads pages of 1,000 events from all over the log.
+fn pages(server: &Server, events: u64, report: &mut Report, rounds: Rounds) {
+    let after = (0..100).map(|index| events / 100 * index);
+    let pages = after.map(|after| format!("/api/v1/events?after={after}&limit=1000"));
+    let duration = Duration::from_secs_f64(rounds.seconds);
+    let address = server.wallet().address();
+    let Load { times, .. } = load(address, &Request::get_each(pages), &Numbers::new(), 1, duration);
+    report.compare(
+        "page of 1,000 events: ms",
+        f64::from(times[times.len() / 2]) / 1e3,
+        Bar::AtMost(3.0),
+    );
+}
+
+/// How long after the answer to what makes an event this share of so many streams has it, in milliseconds.
+fn delay(server: &Server, count: u32, share: f64) -> f64 {
+    let streams = Streams::open(server.wallet().address(), count, "after=latest");
+    let json = [("Content-Type", "application/json")];
+    let answered: Vec<Instant> = (0..SINGLE_EVENTS)
+        .map(|_| {
+            thread::sleep(CALM);
+            let answer = server.wallet().send("POST", "/api/v1/invoices", &json, BODY.as_bytes());
+            assert_eq!(answer.status, 201);
+            Instant::now()
+        })
+        .collect();
+    thread::sleep(CALM);
+    let arrivals = streams.close();
+    assert_eq!(arrivals.len(), answered.len() * count as usize, "events are missing");
+    let first = arrivals.iter().map(|arrival| arrival.number).min().unwrap();
+    let times = arrivals.iter().map(|arrival| {
+        let answered = answered[usize::try_from(arrival.number - first).unwrap()];
+        u32::try_from(arrival.at.saturating_duration_since(answered).as_micros()).unwrap()
+    });
+    Load::of(times.collect(), 1.0, Vec::new()).quantile(share)
+}
+
+/// Creates invoices without streams, beside streams that filter their events out, and beside ones that take them.
+fn creating(server: &Server, rounds: Rounds, report: &mut Report) {
+    let address = server.wallet().address();
+    let duration = Duration::from_secs_f64(rounds.seconds);
+    let alone = create(address, CREATORS, duration).rate;
+    report.figure("64 creating, no streams: per second", alone);
+    for (what, types, bar) in [("leave out", "user.*", 0.9), ("take", "*", 0.6)] {
+        let query = format!("after=latest&types={types}");
+        let streams = Streams::open(address, BESIDE, &query);
+        let share = create(address, CREATORS, duration).rate / alone;
+        let came = streams.close().len();
+        report.compare(
+            format!("64 creating, {BESIDE} streams that {what} their events: share"),
+            share,
+            Bar::AtLeast(bar),
+        );
+        if types == "*" {
+            report.figure("events over these streams: per second", came as f64 / rounds.seconds);
+        }
+    }
+}
+
+/// Reads and creates invoices beside streams whose clients read nothing of a long log.
+fn hostile(server: &Server, rounds: Rounds, filled: &Filled, report: &mut Report) {
+    let address = server.wallet().address();
+    let duration = Duration::from_secs_f64(rounds.seconds);
+    let reads = Request::get_each(filled.spread_paths(READ));
+    let rates = || {
+        let read = load(address, &reads, &Numbers::new(), CREATORS, duration);
+        [read.rate, create(address, CREATORS, duration).rate]
+    };
+    let [reads, creates] = rates();
+    let streams = streams::open_unread(address, HOSTILE);
+    let [beside_reads, beside_creates] = rates();
+    drop(streams);
+    for (what, share) in [("reading", beside_reads / reads), ("creating", beside_creates / creates)]
+    {
+        let name = format!("64 {what}, {HOSTILE} streams that nobody reads: share");
+        report.compare(name, share, Bar::AtLeast(0.9));
+    }
+}
+
+/// What idle streams take of the server's memory.
+fn memory(server: &Server, report: &mut Report) {
+    let before = server.resident_memory();
+    let streams = Streams::open(server.wallet().address(), MOST_STREAMS, "after=latest");
+    thread::sleep(REST);
+    let grown = server.resident_memory().saturating_sub(before) as f64;
+    streams.close();
+    let each = grown / f64::from(MOST_STREAMS) / 1024.0;
+    report.compare(format!("{MOST_STREAMS} idle streams: KiB each"), each, Bar::AtMost(12.0));
+}
+
+/// Lets this process have a connection for each stream.
+fn raise_descriptor_limit() {
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).unwrap();
+}

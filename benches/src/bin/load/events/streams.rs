@@ -1,0 +1,149 @@
+//! Streams of events that are open at once, and what comes over them.
+
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+/// How many streams are opened at once.
+const OPENING: usize = 64;
+
+/// An event that came over one of the streams.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrival {
+    pub(crate) number: u64,
+    pub(crate) at: Instant,
+}
+
+/// Streams that a thread of their own reads.
+pub(crate) struct Streams {
+    close: watch::Sender<bool>,
+    reader: JoinHandle<Vec<Arrival>>,
+}
+
+impl Streams {
+    /// Opens so many, each with this query. Returns when each has begun.
+    pub(crate) fn open(address: &str, count: u32, query: &str) -> Self {
+        let request =
+            format!("GET /api/v1/events/stream?{query} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
+        let (close, closed) = watch::channel(false);
+        let begun = Arc::new(AtomicU32::new(0));
+        let reader = thread::spawn({
+            let (address, begun) = (address.to_owned(), Arc::clone(&begun));
+            move || read_all(&address, count, &request, &begun, &closed)
+        });
+        while begun.load(Ordering::Relaxed) < count {
+            assert!(!reader.is_finished(), "a stream cannot be opened");
+            thread::sleep(Duration::from_millis(1));
+        }
+        Self { close, reader }
+    }
+
+    /// Closes them, and answers what came.
+    pub(crate) fn close(self) -> Vec<Arrival> {
+        self.close.send_replace(true);
+        self.reader.join().unwrap()
+    }
+}
+
+/// Opens so many from the beginning of the log, and reads nothing.
+pub(crate) fn open_unread(address: &str, count: u32) -> Vec<std::net::TcpStream> {
+    let open = |_| {
+        let mut stream = std::net::TcpStream::connect(address).unwrap();
+        stream.write_all(request("after=0").as_bytes()).unwrap();
+        stream
+    };
+    (0..count).map(open).collect()
+}
+
+fn request(query: &str) -> String {
+    format!("GET /api/v1/events/stream?{query} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+}
+
+fn read_all(
+    address: &str,
+    count: u32,
+    request: &str,
+    begun: &Arc<AtomicU32>,
+    closed: &watch::Receiver<bool>,
+) -> Vec<Arrival> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let opening = Arc::new(Semaphore::new(OPENING));
+        let mut readers = JoinSet::new();
+        for _ in 0..count {
+            let turn = Arc::clone(&opening).acquire_owned().await.unwrap();
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            stream.write_all(request.as_bytes()).await.unwrap();
+            let (begun, mut closed) = (Arc::clone(begun), closed.clone());
+            readers.spawn(async move {
+                let mut reader = Reader::default();
+                reader.read_head(&mut stream).await;
+                begun.fetch_add(1, Ordering::Relaxed);
+                drop(turn);
+                tokio::select! {
+                    () = reader.read_events(&mut stream) => {}
+                    _ = closed.wait_for(|is_closed| *is_closed) => {}
+                }
+                reader.arrivals
+            });
+        }
+        readers.join_all().await.concat()
+    })
+}
+
+/// Reads one stream.
+#[derive(Default)]
+struct Reader {
+    /// What has come and is no whole block yet.
+    text: Vec<u8>,
+    arrivals: Vec<Arrival>,
+}
+
+impl Reader {
+    async fn read_head(&mut self, stream: &mut TcpStream) {
+        while find(&self.text, b"\r\n\r\n").is_none() {
+            self.read(stream).await;
+        }
+        assert!(self.text.starts_with(b"HTTP/1.1 200"), "a stream is refused");
+    }
+
+    /// Goes on until it is dropped.
+    async fn read_events(&mut self, stream: &mut TcpStream) {
+        loop {
+            self.read(stream).await;
+            let at = Instant::now();
+            let mut read = 0;
+            while let Some(len) = find(&self.text[read..], b"\n\n") {
+                let block = &self.text[read..read + len];
+                self.arrivals.extend(number(block).map(|number| Arrival { number, at }));
+                read += len + 2;
+            }
+            self.text.drain(..read);
+        }
+    }
+
+    async fn read(&mut self, stream: &mut TcpStream) {
+        self.text.reserve(1 << 10);
+        assert_ne!(stream.read_buf(&mut self.text).await.unwrap(), 0, "a stream has ended");
+    }
+}
+
+/// The number of the event of a block, if it has one.
+fn number(block: &[u8]) -> Option<u64> {
+    find(block, b"\ndata: {\"id\"")?;
+    let digits = &block[find(block, b"\"number\":")? + b"\"number\":".len()..];
+    let digits = digits.iter().take_while(|digit| digit.is_ascii_digit());
+    Some(digits.fold(0, |number, digit| number * 10 + u64::from(digit - b'0')))
+}
+
+fn find(text: &[u8], sought: &[u8]) -> Option<usize> {
+    text.windows(sought.len()).position(|window| window == sought)
+}
