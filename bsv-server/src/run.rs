@@ -1,3 +1,4 @@
+use std::future;
 use std::io::{self, IsTerminal, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -265,6 +266,8 @@ async fn keep_up_to_date(instance: &Instance) {
                 wallet::sweep(Arc::clone(wallet)),
                 wallet::follow(Arc::clone(wallet)),
                 wallet::watch_mempool(Arc::clone(wallet)),
+                // It is cut off in the middle: what it has not noted it sends once more.
+                Arc::clone(api.webhooks()).run(future::pending()),
             );
         }
     };
