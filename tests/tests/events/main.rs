@@ -6,6 +6,7 @@ mod command_line;
 mod pull;
 mod restored;
 mod stream;
+mod webhooks;
 
 use bsv_tests::{Client, Reply, Server, Site};
 use serde_json::{Value, json};
