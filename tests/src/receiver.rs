@@ -18,14 +18,23 @@ const PATIENCE: Duration = Duration::from_secs(60);
 impl Receiver {
     /// One that answers 200.
     pub fn start() -> Self {
-        let receiver = Self(Payee::asking(&Value::Null));
+        Self::of(Payee::asking(&Value::Null))
+    }
+
+    /// The same over TLS, for those who trust [`authority`](crate::tls::authority).
+    pub fn secure() -> Self {
+        Self::of(Payee::secure(&Value::Null))
+    }
+
+    fn of(payee: Payee) -> Self {
+        let receiver = Self(payee);
         receiver.reply(200);
         receiver
     }
 
     /// Where it is.
     pub fn url(&self) -> String {
-        format!("http://{}/hook", self.0.address())
+        self.0.url()
     }
 
     /// From now on it answers with this status.
@@ -41,6 +50,11 @@ impl Receiver {
     /// What it was sent, in that order.
     pub fn received(&self) -> Vec<Request> {
         self.0.requests("POST")
+    }
+
+    /// How many requests it was sent.
+    pub fn count(&self) -> usize {
+        self.0.count("POST")
     }
 
     /// The numbers of the events that it was sent, in that order.
@@ -61,7 +75,7 @@ impl Receiver {
     /// # Panics
     /// If that does not come.
     pub fn until_count(&self, count: usize) -> Vec<Request> {
-        self.until(|receiver| receiver.received().len() >= count);
+        self.until(|receiver| receiver.count() >= count);
         self.received()
     }
 
@@ -73,7 +87,7 @@ impl Receiver {
         let deadline = Instant::now() + PATIENCE;
         while !is_so(self) {
             assert!(Instant::now() < deadline, "in vain: only {:?} came", self.numbers());
-            sleep(Duration::from_millis(5));
+            sleep(Duration::from_millis(1));
         }
     }
 }

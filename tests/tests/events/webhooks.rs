@@ -109,6 +109,8 @@ fn events_are_sent_as_they_happen_with_what_proves_it() {
     assert_eq!(shown(client, WEBHOOKS), json!([made]));
 
     shop.create_invoice("one");
+    // Requests that are under way together may arrive in another order.
+    receiver.until_count(1);
     shop.create_user();
     shop.create_invoice("two");
     let received = receiver.until_count(2);
@@ -118,7 +120,7 @@ fn events_are_sent_as_they_happen_with_what_proves_it() {
         assert_eq!(body["previous"], previous);
         body.as_object_mut().unwrap().remove("previous");
         assert_eq!(body, log[number - 1]);
-        assert_eq!(request.path, "/hook");
+        assert!(receiver.url().ends_with(&request.path), "{}", request.path);
         assert_eq!(request.header("webhook-id"), body["id"].as_str());
         assert_eq!(request.header("content-type"), Some("application/json"));
         let user_agent = concat!("bsv-server/", env!("CARGO_PKG_VERSION"));

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use bsv_tests::payee::Answer;
+use bsv_tests::tls::authority;
 use bsv_tests::{Client, Receiver, Site};
 use serde_json::{Value, json};
 
@@ -195,5 +196,25 @@ fn without_tls_only_opened_networks_are_reached() {
     ] {
         let reply = create(client, url);
         assert_eq!(reply.status, if is_taken { 201 } else { 400 }, "{url}: {}", reply.body);
+    }
+}
+
+#[test]
+fn over_tls_only_who_shows_a_certificate_that_is_trusted_is_sent_anything() {
+    let receiver = Receiver::secure();
+    for is_trusted in [false, true] {
+        let mut site = super::site();
+        if is_trusted {
+            site.set_env("SSL_CERT_FILE", authority());
+        }
+        let shop = Shop::start_on(site);
+        let attempt = tried(shop.client(), &receiver.url());
+        let came = (&attempt["status"], &attempt["failure"]);
+        let expected = match is_trusted {
+            true => (&json!(200), &json!(null)),
+            false => (&json!(null), &json!("tls")),
+        };
+        assert_eq!(came, expected);
+        assert_eq!(receiver.received().len(), usize::from(is_trusted));
     }
 }
