@@ -12,7 +12,7 @@ use crate::payee::{Answer, Payee, Request};
 #[derive(Debug)]
 pub struct Receiver(Payee);
 
-/// No test waits longer for what is to be received.
+/// No test waits longer for the next request.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Receiver {
@@ -54,7 +54,7 @@ impl Receiver {
 
     /// How many requests it was sent.
     pub fn count(&self) -> usize {
-        self.0.count("POST")
+        self.0.count()
     }
 
     /// The numbers of the events that it was sent, in that order.
@@ -84,8 +84,11 @@ impl Receiver {
     /// # Panics
     /// If it does not come to that.
     pub fn until(&self, is_so: impl Fn(&Self) -> bool) {
-        let deadline = Instant::now() + PATIENCE;
+        let (mut count, mut deadline) = (0, Instant::now() + PATIENCE);
         while !is_so(self) {
+            if self.count() > count {
+                (count, deadline) = (self.count(), Instant::now() + PATIENCE);
+            }
             assert!(Instant::now() < deadline, "in vain: only {:?} came", self.numbers());
             sleep(Duration::from_millis(1));
         }

@@ -108,10 +108,10 @@ impl<S: WalletStore, C: WebhookClient, K: WebhookClock> Endpoint<S, C, K> {
             }
             let more_at = self.start_due().await?;
             let note_at = self.begin_noting();
+            let awaits_events = self.may_start() && self.outbox.is_empty();
             if self.is_changed && !self.is_noting {
                 continue;
             }
-            let awaits_events = self.may_start() && self.outbox.is_empty();
             let sender = Arc::clone(&self.sender);
             let wake_at = more_at.into_iter().chain(note_at).min();
             let awake = OptionFuture::from(wake_at.map(|at| sender.clock.sleep_until(at)));

@@ -13,7 +13,7 @@ use bsv_invoicing::{
 };
 use hyper::{Method, StatusCode};
 
-use self::shown::{AttemptJson, CreatedJson, SecretJson, WebhookJson};
+use self::shown::{AttemptJson, CreatedJson, ReplayJson, SecretJson, WebhookJson};
 use super::headers::{check_content_type, set_location};
 use crate::http::{Answer, Declared, Problem, Received, answer};
 
@@ -70,32 +70,28 @@ pub(super) async fn answer(
     if !matches!(*request.method(), Method::GET | Method::HEAD | Method::DELETE) {
         check_content_type(request.headers())?;
     }
-    let id = match route {
-        Route::Webhooks if request.method() == Method::POST => {
-            return create(wallet, request).await;
-        }
-        Route::Webhooks => return list(wallet).await,
-        _ => id.parse().map_err(|_| Error::UnknownWebhook(id.to_owned()))?,
-    };
+    let id = || id.parse().map_err(|_| Error::UnknownWebhook(id.to_owned()));
     match route {
-        Route::Webhooks | Route::Webhook => answer_one(wallet, id, request).await,
+        Route::Webhooks if request.method() == Method::POST => create(wallet, request).await,
+        Route::Webhooks => list(wallet).await,
+        Route::Webhook => answer_one(wallet, id()?, request).await,
         Route::Secret => {
             let SecretDraft { grace } = SecretDraft::from_json(request.body())?;
-            let secret = wallet.rotate_webhook_secret(id, grace).await?;
+            let secret = wallet.rotate_webhook_secret(id()?, grace).await?;
             let secret = SecretJson { secret: &secret.text() };
             Ok(answer::json(StatusCode::CREATED, &secret))
         }
         Route::Test => {
-            let attempt = sender.test(id).await?;
+            let attempt = sender.test(id()?).await?;
             Ok(answer::json(StatusCode::OK, &AttemptJson::new(&attempt)))
         }
-        Route::Deliveries => deliveries::list(wallet, id, request.uri()).await,
-        Route::Delivery => deliveries::show(wallet, id, number).await,
-        Route::Redeliver => deliveries::redeliver(wallet, id, number).await,
+        Route::Deliveries => deliveries::list(wallet, id()?, request.uri()).await,
+        Route::Delivery => deliveries::show(wallet, id()?, number).await,
+        Route::Redeliver => deliveries::redeliver(wallet, id()?, number).await,
         Route::Replay => {
             let draft = ReplayDraft::from_json(request.body())?;
-            let count = wallet.replay(id, draft).await?;
-            Ok(answer::json(StatusCode::ACCEPTED, &shown::ReplayJson { count }))
+            let count = wallet.replay(id()?, draft).await?;
+            Ok(answer::json(StatusCode::ACCEPTED, &ReplayJson { count }))
         }
     }
 }

@@ -63,8 +63,13 @@ impl ListArguments {
             return context.print(&answer.body, || describe(&delivery));
         }
         let state = state.map(|state| format!("&state={state}")).unwrap_or_default();
-        let answer = service.get(format!("{list}?after={after}&limit={limit}{state}")).await?;
-        let deliveries = answer.value()?;
+        let mut answer = service.get(format!("{list}?after={after}&limit={limit}{state}")).await?;
+        let mut deliveries = answer.value()?;
+        // A page of few deliveries in the state may be empty, and not the last one.
+        while let Some(next) = answer.next.clone().filter(|_| elements(&deliveries).is_empty()) {
+            answer = service.get(next).await?;
+            deliveries = answer.value()?;
+        }
         context.print(&answer.body, || {
             if elements(&deliveries).is_empty() {
                 return "There is no such delivery\n".to_owned();
