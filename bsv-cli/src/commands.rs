@@ -20,6 +20,7 @@ pub(crate) mod status;
 pub(crate) mod token;
 pub(crate) mod user;
 pub(crate) mod wallet;
+pub(crate) mod webhook;
 
 use clap::Subcommand;
 
@@ -57,6 +58,9 @@ pub(crate) enum Command {
     /// List what happened in the wallet, and what happens
     #[command(subcommand)]
     Event(event::EventCommand),
+    /// Make and change webhooks, which events are sent to, and see what became of that
+    #[command(subcommand)]
+    Webhook(webhook::WebhookCommand),
     /// Write receipts, payments and fees of a time as CSV or JSON, for bookkeeping
     ///
     /// The sum of what came (satoshis), less what left and the fees, is what the balance changed by. Times
@@ -109,6 +113,7 @@ impl Command {
             Self::Send(arguments) => arguments.run(context).await,
             Self::Outgoing(command) => command.run(context).await,
             Self::Event(command) => command.run(context).await,
+            Self::Webhook(command) => command.run(context).await,
             Self::Export(arguments) => arguments.run(context).await,
             Self::Wallet(command) => command.run(context).await,
             Self::Miner(command) => command.run(context).await,

@@ -160,6 +160,7 @@ fn hint_for(code: &str) -> Option<&'static str> {
     match code {
         "unknown-alias" => Some("list the identities with bsv-cli miner list"),
         "unknown-invoice" => Some("list the invoices with bsv-cli invoice list"),
+        "unknown-webhook" => Some("list the webhooks with bsv-cli webhook list"),
         "unknown-payment" => Some("list the payments with bsv-cli outgoing list"),
         "no-vctx" => Some("set it up with bsv-cli miner vctx"),
         "no-data" => Some("set them with bsv-cli miner data-refs"),

@@ -95,6 +95,16 @@ impl Service {
         self.ask(Request { method: Method::POST, path: path.into(), body }).await
     }
 
+    /// `PATCH path` with a JSON body.
+    pub(crate) async fn patch(
+        &mut self,
+        path: impl Into<String>,
+        body: impl Display,
+    ) -> Result<Answer, CliError> {
+        let body = Some(body.to_string());
+        self.ask(Request { method: Method::PATCH, path: path.into(), body }).await
+    }
+
     async fn ask(&mut self, request: Request) -> Result<Answer, CliError> {
         let mut body = Vec::new();
         let head = self.stream(&request, |bytes| io::Write::write_all(&mut body, bytes)).await?;

@@ -64,8 +64,8 @@ pub use model::transaction::{
 };
 pub use model::user::{MAX_NAME_LEN, MAX_USER_FIELD_LEN, User, UserDraft};
 pub use model::webhook::{
-    FormerSecret, MAX_SECRET_GRACE, MAX_WEBHOOKS, Webhook, WebhookChange, WebhookDraft, WebhookId,
-    WebhookIdParseError, WebhookState,
+    FormerSecret, MAX_SECRET_GRACE, MAX_WEBHOOKS, ReplayDraft, SecretDraft, Webhook, WebhookChange,
+    WebhookDraft, WebhookId, WebhookIdParseError, WebhookState,
 };
 pub use model::withdrawal::{Withdrawal, WithdrawalAmount, WithdrawalCost, WithdrawalRecord};
 pub use store::{

@@ -5,6 +5,7 @@
 //! way when the process is killed, 8 events for a webhook at most, is sent once more.
 
 mod client;
+mod counts;
 mod endpoint;
 mod message;
 mod outbox;
@@ -19,6 +20,7 @@ use std::time::Duration;
 use tokio::task::{self, JoinSet};
 
 pub use self::client::{WebhookAnswer, WebhookClient, WebhookClock, WebhookRequest};
+pub use self::counts::AttemptCounts;
 pub use self::secret::{WebhookSecret, signatures};
 pub use self::wallet_clock::WalletClock;
 
@@ -29,8 +31,9 @@ use self::message::Message;
 use crate::error::Error;
 use crate::ledger::Refusal;
 use crate::ledger::webhooks::{ForgetDeliveries, GetWebhook, GetWebhooks};
-use crate::model::delivery::Attempt;
+use crate::model::delivery::{Attempt, MAX_ANSWER_KEPT};
 use crate::model::event::LogName;
+use crate::model::time::Timestamp;
 use crate::model::webhook::WebhookId;
 use crate::store::{WalletStore, WalletStoreError};
 use crate::wallet::Wallet;
@@ -47,12 +50,13 @@ pub struct WebhookSender<S, C, K> {
     wallet: Arc<Wallet<S>>,
     client: C,
     clock: K,
+    counts: AttemptCounts,
 }
 
 impl<S: WalletStore, C: WebhookClient, K: WebhookClock> WebhookSender<S, C, K> {
     /// For the webhooks of this wallet.
     pub fn new(wallet: Arc<Wallet<S>>, client: C, clock: K) -> Arc<Self> {
-        Arc::new(Self { wallet, client, clock })
+        Arc::new(Self { wallet, client, clock, counts: AttemptCounts::default() })
     }
 
     /// Sends what is to be sent, until `shutdown` completes; then it ends at once. There is one task for each webhook,
@@ -75,8 +79,23 @@ impl<S: WalletStore, C: WebhookClient, K: WebhookClock> WebhookSender<S, C, K> {
         let secrets = self.wallet.secrets_of(id, &webhook)?;
         let at = self.clock.now();
         let message = Message::test(id, self.log(), self.clock.random(), at);
-        let answer = self.client.send(message.request(webhook.url, &secrets, at)).await;
-        Ok(endpoint::attempt(at, self.clock.now(), answer.outcome, answer.answer))
+        let (attempt, _) = self.attempt(message.request(webhook.url, &secrets, at), at).await;
+        Ok(attempt)
+    }
+
+    /// How many attempts were made, by what came of them.
+    pub fn attempts(&self) -> &AttemptCounts {
+        &self.counts
+    }
+
+    /// Makes an attempt that begins now. Answers what came of it, and for how long the endpoint asks to be left alone.
+    async fn attempt(&self, request: WebhookRequest, at: Timestamp) -> (Attempt, Option<Duration>) {
+        let WebhookAnswer { outcome, mut answer, retry_after } = self.client.send(request).await;
+        self.counts.note(outcome);
+        answer.truncate(answer.floor_char_boundary(MAX_ANSWER_KEPT));
+        let milliseconds = self.clock.now().as_micros().saturating_sub(at.as_micros()) / 1000;
+        let milliseconds = u32::try_from(milliseconds).unwrap_or(u32::MAX);
+        (Attempt { at, milliseconds, outcome, answer }, retry_after)
     }
 
     fn log(&self) -> LogName {

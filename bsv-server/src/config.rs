@@ -135,6 +135,8 @@ pub struct WalletConfig {
     pub consolidate: bool,
     /// How many streams of events there are at once, and how many requests that wait for an event.
     pub streams: u32,
+    /// Networks that are not of the public Internet, and that webhooks may lead to all the same, also without TLS.
+    pub webhook_networks: Vec<IpNet>,
     /// How payers pay.
     pub payments: PaymentsConfig,
 }
@@ -228,11 +230,8 @@ impl Config {
         } else {
             None
         };
-        let wallet = if settings.wallet.enabled {
-            Some(wallet(&settings.wallet, &settings.payments, is_protected)?)
-        } else {
-            None
-        };
+        let wallet =
+            if settings.wallet.enabled { Some(wallet(&settings, is_protected)?) } else { None };
         let is_plain_allowed = network != Network::Livenet || settings.allow_plain_keystore;
         let keystore = KeystoreConfig {
             dir: keystore.clone().unwrap_or_default(),
@@ -349,11 +348,8 @@ fn node_listener(settings: &NodeListenerSettings) -> Result<NodeListenerConfig, 
     Ok(NodeListenerConfig { address: SocketAddr::new(*host, *port), alias: alias.parse()? })
 }
 
-fn wallet(
-    settings: &WalletSettings,
-    payments: &PaymentsSettings,
-    is_protected: bool,
-) -> Result<WalletConfig, ConfigError> {
+fn wallet(settings: &Settings, is_protected: bool) -> Result<WalletConfig, ConfigError> {
+    let Settings { wallet: settings, payments, webhooks, .. } = settings;
     let host = settings.host;
     if !host.is_loopback() && !is_protected {
         return Err(ConfigError::Inconsistent(
@@ -393,6 +389,7 @@ fn wallet(
         transaction_feed: settings.zmq.clone(),
         consolidate: settings.consolidate,
         streams: in_range("wallet.streams", settings.streams, 1..=10_000)?,
+        webhook_networks: networks("webhooks.allowNetworks", &webhooks.allow_networks)?,
         payments: payments_config(payments)?,
     })
 }
@@ -421,10 +418,6 @@ fn payments_config(settings: &PaymentsSettings) -> Result<PaymentsConfig, Config
 }
 
 fn peers(settings: &PaymentsSettings) -> Result<PeerConfig, ConfigError> {
-    let proxies = settings.trusted_proxies.iter().map(|text| {
-        let network = text.parse().or_else(|_| text.parse().map(|address: IpAddr| address.into()));
-        network.map_err(|_| ConfigError::BadProxy(text.clone()))
-    });
     Ok(PeerConfig {
         connections: in_range(
             "payments.connectionsPerPeer",
@@ -437,9 +430,18 @@ fn peers(settings: &PaymentsSettings) -> Result<PeerConfig, ConfigError> {
             1..=1_000_000,
         )?,
         burst: in_range("payments.requestBurst", settings.request_burst, 1..=1_000_000)?,
-        trusted_proxies: proxies.collect::<Result<_, _>>()?,
+        trusted_proxies: networks("payments.trustedProxies", &settings.trusted_proxies)?,
         limit_loopback: settings.limit_loopback,
     })
+}
+
+/// Networks, or addresses by themselves.
+fn networks(setting: &'static str, texts: &[String]) -> Result<Vec<IpNet>, ConfigError> {
+    let networks = texts.iter().map(|text| {
+        let network = text.parse().or_else(|_| text.parse().map(|address: IpAddr| address.into()));
+        network.map_err(|_| ConfigError::BadNetwork { setting, text: text.clone() })
+    });
+    networks.collect()
 }
 
 fn in_range(

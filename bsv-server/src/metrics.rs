@@ -104,6 +104,10 @@ fn write_http(exposition: &mut Exposition, instance: &Instance, surface: Surface
         let labels = [("listener", listener.surface().name())];
         connections.add(&labels, listener.connections().count());
     }
+    if let Some(api) = instance.wallet.as_ref().filter(|_| surface == Surface::Wallet) {
+        let mut streams = exposition.gauge("bsv_http_streams", "Streams of events that are open.");
+        streams.add(&[("listener", surface.name())], api.open_streams());
+    }
     let help = "Requests and connections that were turned away.";
     let mut refused = exposition.counter("bsv_refused_requests_total", help);
     for reason in Refused::ALL {

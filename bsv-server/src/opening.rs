@@ -289,7 +289,7 @@ pub(crate) async fn open_wallet(
                 .chain([wallet.address])
                 .collect(),
         },
-        webhook_networks: Vec::new(),
+        webhook_networks: wallet.webhook_networks.clone(),
     };
     let opened = Wallet::open_of(store, keystore, settings, origin).await?;
     Ok(match node {

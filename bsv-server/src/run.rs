@@ -1,3 +1,4 @@
+use std::future;
 use std::io::{self, IsTerminal, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -5,6 +6,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bsv_invoicing::MAX_WEBHOOKS;
 use clap::{Parser, ValueEnum};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use thiserror::Error;
@@ -116,6 +118,8 @@ const BLOCKING_THREADS: usize = 8;
 
 /// The files of the stores, the connections to the node, and those of the runtime itself.
 const OTHER_DESCRIPTORS: u64 = 100;
+/// The connections to webhooks, of which each has 8 attempts under way.
+const WEBHOOK_CONNECTIONS: u64 = MAX_WEBHOOKS as u64 * 8;
 
 fn start(arguments: Arguments) -> Result<(), StartError> {
     let Arguments { config: file, data_dir, log: _ } = arguments;
@@ -265,6 +269,8 @@ async fn keep_up_to_date(instance: &Instance) {
                 wallet::sweep(Arc::clone(wallet)),
                 wallet::follow(Arc::clone(wallet)),
                 wallet::watch_mempool(Arc::clone(wallet)),
+                // It is cut off in the middle: what it has not noted it sends once more.
+                Arc::clone(api.webhooks()).run(future::pending()),
             );
         }
     };
@@ -293,7 +299,7 @@ fn connection_limit(config: &Config, surface: Surface) -> u32 {
     }
 }
 
-/// How many connections all listeners that are configured have at once.
+/// How many connections all listeners that are configured have at once, and webhooks.
 fn most_connections(config: &Config) -> u64 {
     let minerid = config.minerid.as_ref();
     let surfaces = [
@@ -303,7 +309,9 @@ fn most_connections(config: &Config) -> u64 {
         config.wallet.as_ref().map(|_| Surface::Wallet),
         config.wallet.as_ref().map(|_| Surface::Payments),
     ];
-    surfaces.into_iter().flatten().map(|surface| u64::from(connection_limit(config, surface))).sum()
+    let surfaces = surfaces.into_iter().flatten();
+    let accepted: u64 = surfaces.map(|it| u64::from(connection_limit(config, it))).sum();
+    accepted + config.wallet.as_ref().map_or(0, |_| WEBHOOK_CONNECTIONS)
 }
 
 async fn serve_surface<L: Listener>(

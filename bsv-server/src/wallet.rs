@@ -14,6 +14,7 @@ mod received;
 mod refusal;
 mod streams;
 mod sweep;
+mod webhooks;
 
 pub(crate) use api::{Route, WalletApi};
 pub(crate) use leaving::describe;

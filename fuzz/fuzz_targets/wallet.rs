@@ -7,7 +7,10 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use bsv_invoicing::dpp::Merchant;
-use bsv_invoicing::{InvoiceDraft, MAX_SATOSHIS, Timestamp, UserDraft};
+use bsv_invoicing::{
+    InvoiceDraft, MAX_SATOSHIS, MAX_SECRET_GRACE, ReplayDraft, SecretDraft, Timestamp, UserDraft,
+    WebhookChange, WebhookDraft,
+};
 use bsv_minerid::PlainKeys;
 use bsv_server::config::{Config, KeystoreConfig, PaymentsConfig, PeerConfig, WalletConfig};
 use bsv_server::{AccessConfig, Surface};
@@ -47,6 +50,7 @@ static SITE: LazyLock<(Service, TempDir)> = LazyLock::new(|| {
             transaction_feed: None,
             consolidate: false,
             streams: 64,
+            webhook_networks: Vec::new(),
             payments: PaymentsConfig {
                 address: ([127, 0, 0, 1], 8445).into(),
                 tls: None,
@@ -73,6 +77,11 @@ fuzz_target!(|bytes: &[u8]| {
     if let Ok(user) = UserDraft::from_json(bytes) {
         assert!((1..=256).contains(&user.name.chars().count()));
     }
+    if let Ok(secret) = SecretDraft::from_json(bytes) {
+        assert!(secret.grace <= MAX_SECRET_GRACE);
+    }
+    let _ = (WebhookDraft::from_json(bytes), WebhookChange::from_json(bytes));
+    let _ = ReplayDraft::from_json(bytes);
     // A list of all that was created would grow longer and longer.
     if !bytes.windows(8).any(|window| window == b"invoices") || bytes.starts_with(b"POST") {
         SITE.0.check(Surface::Wallet, bytes);

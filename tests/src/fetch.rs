@@ -148,6 +148,27 @@ pub fn chromium() -> &'static Path {
     *CHROMIUM
 }
 
+/// A command that runs PHP, out of Debian packages that are fetched on first use and not installed.
+pub fn php() -> Command {
+    let dir = kept("php", "debian", |dir| {
+        say("fetching PHP for tests, once: the Debian package php-cli and what it needs, 3 MB");
+        // Lists of packages may be out of date, and who may not renew them may still download.
+        let download = "mkdir -p archives/partial; apt-get update --quiet; \
+                        apt-get install --quiet --yes --no-install-recommends --download-only \
+                        -o Debug::NoLocking=1 -o Dir::Cache::archives=\"$PWD/archives\" php-cli \
+                        && for package in archives/*.deb; do dpkg-deb -x \"$package\" . || exit; done \
+                        && rm -r archives && mv usr/bin/php?.? php";
+        run(Command::new("sh").args(["-c", download]).current_dir(dir), "Debian");
+    });
+    let libraries = ["lib", "usr/lib"].map(|libraries| dir.join(libraries).join(LIBRARIES));
+    let mut php = Command::new(dir.join("php"));
+    php.arg("-n").env("LD_LIBRARY_PATH", std::env::join_paths(libraries).expect("no colons"));
+    php
+}
+
+/// Where Debian keeps libraries of x86-64.
+const LIBRARIES: &str = "x86_64-linux-gnu";
+
 fn tests_dir() -> PathBuf {
     workspace().join("tests")
 }

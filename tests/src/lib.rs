@@ -22,6 +22,7 @@ pub mod payee;
 pub mod peer;
 pub mod pool;
 pub mod purse;
+pub mod receiver;
 pub mod rival;
 pub mod site;
 pub mod terminal;
@@ -39,6 +40,7 @@ pub use payee::Payee;
 pub use peer::Peer;
 pub use pool::Template;
 pub use purse::{Bill, Purse};
+pub use receiver::Receiver;
 pub use site::{Done, Server, Site};
 
 /// Whether the long tests run in full (`BSV_TEST_FULL=1`) or with reduced counts.

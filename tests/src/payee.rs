@@ -110,6 +110,11 @@ impl Payee {
         requests.iter().filter(|request| request.method == method).cloned().collect()
     }
 
+    /// How many requests there were so far.
+    pub fn count(&self) -> usize {
+        self.desk.requests.lock().unwrap().len()
+    }
+
     /// The only payment that was posted, however often.
     ///
     /// # Panics

@@ -34,7 +34,8 @@ const LIMIT: &str = "&limit=1000";
 /// For how long the server waits for an event, in seconds.
 const WAIT: u32 = 30;
 
-fn after(text: &str) -> Result<String, String> {
+/// Reads the number of an event, or `latest`.
+pub(super) fn after(text: &str) -> Result<String, String> {
     let is_number = text.bytes().all(|c| c.is_ascii_digit()) && text.parse::<u64>().is_ok();
     match is_number || text == "latest" {
         true => Ok(text.to_owned()),

@@ -64,7 +64,8 @@ impl RestoreArguments {
         context.print(json!({ "createdAt": created_at, "keys": keys }), || {
             let dir = config.network_dir.display();
             format!("The backup of {created_at} with {keys} keys is restored in {dir}\n")
-        })
+        })?;
+        context.advise("Webhooks, if there are any, are disabled: see bsv-cli webhook list.")
     }
 
     async fn restore_words(&self, context: &Context) -> Result<(), CliError> {

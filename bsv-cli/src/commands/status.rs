@@ -77,6 +77,10 @@ fn describe(status: &Value) -> String {
         let figure = |name: &str| wallet.get(name).and_then(Value::as_u64).unwrap_or_default();
         line("balance", format!("{} satoshis", figure("balance")));
         line("payments", format!("{} open", figure("openPayments")));
+        let webhooks = elements(&status["wallet"]["webhooks"]);
+        if !webhooks.is_empty() {
+            line("webhooks", states(webhooks));
+        }
     }
     for identity in elements(&status["minerid"]["aliases"]) {
         line("alias", alias(identity));
@@ -108,6 +112,15 @@ fn stores(stores: &Value) -> String {
     let damaged = damaged.map(|store| format!(", {} damaged", printable(store)));
     let state = if stores["state"] == "writable" { "writable" } else { "not writable" };
     state.to_owned() + &damaged.collect::<String>()
+}
+
+/// How many webhooks are in which state.
+fn states(webhooks: &[Value]) -> String {
+    let counted = ["enabled", "disabled", "gone"].map(|state| {
+        let count = webhooks.iter().filter(|webhook| webhook["state"] == state).count();
+        (count > 0).then(|| format!("{count} {state}"))
+    });
+    counted.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 fn alias(identity: &Value) -> String {

@@ -24,8 +24,8 @@ pub(crate) enum TokenCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct CreateArguments {
-    /// What it allows: wallet:read, wallet:write, wallet:pay, metrics:read, minerid:read,
-    /// minerid:sign or minerid:rotate; the last three also for one alias, such as
+    /// What it allows: wallet:read, wallet:write, wallet:pay, wallet:webhooks, metrics:read,
+    /// minerid:read, minerid:sign or minerid:rotate; the last three also for one alias, such as
     /// minerid:sign:ALIAS. May be given several times
     #[arg(long = "scope", value_name = "SCOPE", required = true)]
     scopes: Vec<Grant>,

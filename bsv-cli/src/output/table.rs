@@ -19,7 +19,7 @@ pub(crate) struct Table {
 /// Columns that show how something stands.
 const STATE: &str = "state";
 /// Columns of numbers, which are aligned at their ends.
-const NUMBERS: [&str; 4] = ["satoshis", "fee", "keys", "number"];
+const NUMBERS: [&str; 6] = ["satoshis", "fee", "keys", "number", "behind", "attempts"];
 /// A narrower terminal does not tell its width rightly.
 const LEAST_WIDTH: u16 = 20;
 
@@ -80,9 +80,10 @@ fn cell(text: &str, name: &str) -> Cell {
     let cell = Cell::new(text);
     match text {
         _ if name != STATE => cell,
-        "paid" | "settled" | "CURRENT" => cell.fg(Color::Green),
+        "paid" | "settled" | "delivered" | "enabled" | "CURRENT" => cell.fg(Color::Green),
         "pending" | "open" | "unseen" | "waiting" => cell.fg(Color::Yellow),
-        "expired" | "cancelled" | "refused" | "displaced" | "REVOKED" => cell.fg(Color::Red),
+        "expired" | "cancelled" | "refused" | "displaced" | "failed" | "disabled" | "gone"
+        | "REVOKED" => cell.fg(Color::Red),
         _ => cell,
     }
 }

@@ -4,6 +4,7 @@ mod again;
 mod change;
 mod create;
 mod forget;
+mod lag;
 mod note;
 mod queries;
 mod unsent;
@@ -13,10 +14,11 @@ pub use self::again::{Redeliver, Replay, Replayed};
 pub use self::change::{ChangeWebhook, DeleteWebhook, RotateSecret};
 pub use self::create::CreateWebhook;
 pub use self::forget::ForgetDeliveries;
+pub use self::lag::{GetLags, Lag};
 pub use self::note::{AttemptMade, NoteAttempts};
 pub use self::queries::{
     DueDelivery, GetDeliveries, GetDelivery, GetDueDeliveries, GetWebhook, GetWebhooks,
-    LoadedWebhook,
+    ListedDelivery, LoadedWebhook,
 };
 pub use self::unsent::{GetUnsent, Unsent, UnsentPage};
 

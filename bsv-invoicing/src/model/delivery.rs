@@ -40,6 +40,9 @@ pub enum DeliveryState {
 }
 
 impl DeliveryState {
+    /// The names of all.
+    pub const NAMES: [&'static str; 3] = ["pending", "delivered", "failed"];
+
     /// The name that the API uses.
     pub fn name(self) -> &'static str {
         match self {

@@ -116,6 +116,23 @@ impl<'a> Members<'a> {
     /// A whole number of at least 0; too large ones are taken for the largest.
     pub(crate) fn integer(&mut self, field: &'static str) -> Option<u64> {
         let raw = self.value(field)?;
+        self.read_integer(field, raw)
+    }
+
+    /// The same, or a word, which is like nothing.
+    pub(crate) fn integer_or(&mut self, field: &'static str, word: &str) -> Option<u64> {
+        let raw = self.value(field)?;
+        match serde_json::from_str::<&str>(raw) {
+            Ok(text) if text == word => None,
+            Ok(_) => {
+                self.errors.add(field, format!("must be an integer, or {word}"));
+                None
+            }
+            Err(_) => self.read_integer(field, raw),
+        }
+    }
+
+    fn read_integer(&mut self, field: &'static str, raw: &str) -> Option<u64> {
         let (is_negative, digits) = match raw.strip_prefix('-') {
             Some(digits) => (true, digits),
             None => (false, raw),
@@ -127,14 +144,14 @@ impl<'a> Members<'a> {
         Some(if is_negative { 0 } else { digits.parse().unwrap_or(u64::MAX) })
     }
 
-    /// Whether something is so. Nothing and null count as no.
-    pub(crate) fn boolean(&mut self, field: &'static str) -> bool {
-        match self.value(field) {
-            None | Some("false") => false,
-            Some("true") => true,
-            Some(_) => {
+    /// Whether something is so. Nothing and null are alike.
+    pub(crate) fn boolean(&mut self, field: &'static str) -> Option<bool> {
+        match self.value(field)? {
+            "false" => Some(false),
+            "true" => Some(true),
+            _ => {
                 self.errors.add(field, "must be true or false");
-                false
+                None
             }
         }
     }

@@ -1,9 +1,12 @@
 //! Webhooks: endpoints that events are sent to.
 
+mod draft;
+
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+pub use self::draft::{ReplayDraft, SecretDraft, WebhookChange, WebhookDraft};
 use crate::model::time::Timestamp;
 
 /// How many webhooks a wallet has at most.
@@ -129,36 +132,6 @@ pub struct FormerSecret {
     pub sealed: Vec<u8>,
     /// Until when it signs.
     pub until: Timestamp,
-}
-
-/// What a webhook is to be.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WebhookDraft {
-    /// Where events are posted to.
-    pub url: String,
-    /// Which events are sent, as an [`EventFilter`](crate::EventFilter) is written.
-    pub types: String,
-    /// What its owner says about it.
-    pub description: String,
-    /// Whether each event waits until the one before it is delivered, or has failed for good.
-    pub in_order: bool,
-    /// The number of the event after which they are sent; `None` stands for the last one.
-    pub after: Option<u64>,
-}
-
-/// What is to change of a webhook.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct WebhookChange {
-    /// Where events are posted to from now on.
-    pub url: Option<String>,
-    /// Which events are sent from now on, as an [`EventFilter`](crate::EventFilter) is written.
-    pub types: Option<String>,
-    /// What its owner says about it.
-    pub description: Option<String>,
-    /// Whether each event waits for the one before it.
-    pub in_order: Option<bool>,
-    /// Whether events are sent. Enabling goes on at the cursor.
-    pub is_enabled: Option<bool>,
 }
 
 #[cfg(test)]

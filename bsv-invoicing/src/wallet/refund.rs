@@ -35,7 +35,8 @@ impl RefundDraft {
     pub fn from_json(body: &[u8]) -> Result<Self, Error> {
         let mut members = Members::parse(body)?;
         let (satoshis, to) = (members.integer("satoshis"), members.text("to"));
-        let (is_full, is_dry_run) = (members.boolean("full"), members.boolean("dryRun"));
+        let [is_full, is_dry_run] =
+            ["full", "dryRun"].map(|field| members.boolean(field).unwrap_or_default());
         let mut errors = members.into_errors();
         if satoshis.is_some() && is_full {
             errors.add("satoshis", "must not be there if full is");

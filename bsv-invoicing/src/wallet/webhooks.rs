@@ -7,17 +7,16 @@ use tokio::sync::watch;
 
 use crate::error::Error;
 use crate::ledger::webhooks::{
-    ChangeWebhook, CreateWebhook, DeleteWebhook, GetDeliveries, GetDelivery, GetWebhook,
-    GetWebhooks, LoadedWebhook, Redeliver, Replay, RotateSecret, filter_of,
+    ChangeWebhook, CreateWebhook, DeleteWebhook, GetDeliveries, GetLags, GetWebhook, GetWebhooks,
+    Lag, ListedDelivery, LoadedWebhook, Redeliver, Replay, RotateSecret, filter_of,
 };
-use crate::model::delivery::Delivery;
 use crate::model::event::EventFilter;
 use crate::model::fields::{BodyError, FieldErrors};
 use crate::model::invoice::MAX_DESCRIPTION_LEN;
-use crate::model::webhook::{Webhook, WebhookChange, WebhookDraft, WebhookId};
+use crate::model::webhook::{ReplayDraft, Webhook, WebhookChange, WebhookDraft, WebhookId};
 use crate::store::{WalletStore, WalletStoreError};
 use crate::wallet::Wallet;
-use crate::wallet::outbound::check_webhook_url;
+use crate::wallet::outbound::{HttpWebhooks, check_webhook_url};
 use crate::webhooks::{Secrets, WebhookSecret};
 
 /// The longest list of types of a webhook, in bytes.
@@ -26,6 +25,13 @@ const MAX_TYPES_LEN: usize = 2048;
 const REPLAYED_AT_ONCE: usize = 1000;
 
 impl<S: WalletStore> Wallet<S> {
+    /// What posts to the webhooks of this wallet. `user_agent` is what it calls itself, such as `bsv-server/0.1.0`.
+    pub fn webhook_client(&self, user_agent: &str) -> HttpWebhooks {
+        let settings = &self.settings;
+        let own = settings.own_listeners.clone();
+        HttpWebhooks::new(own, &settings.webhook_networks, user_agent)
+    }
+
     /// Makes a webhook. Answers its secret too, which is shown this once.
     pub async fn create_webhook(
         &self,
@@ -42,8 +48,18 @@ impl<S: WalletStore> Wallet<S> {
     }
 
     /// All webhooks, the first made first.
-    pub async fn webhooks(&self) -> Result<Vec<(WebhookId, Webhook)>, Error> {
-        Ok(self.store.get(GetWebhooks).await?)
+    pub async fn webhooks(&self) -> Result<Vec<(WebhookId, LoadedWebhook)>, Error> {
+        let mut webhooks = Vec::new();
+        for (id, _) in self.store.get(GetWebhooks).await? {
+            // One that is deleted meanwhile is none.
+            webhooks.extend(self.store.get(GetWebhook(id)).await?.map(|loaded| (id, loaded)));
+        }
+        Ok(webhooks)
+    }
+
+    /// How far each webhook is behind.
+    pub async fn webhook_lags(&self) -> Result<Vec<Lag>, Error> {
+        Ok(self.store.get(GetLags).await?)
     }
 
     /// A webhook.
@@ -87,16 +103,21 @@ impl<S: WalletStore> Wallet<S> {
     }
 
     /// What became of the event of this number that was sent to a webhook.
-    pub async fn delivery(&self, id: WebhookId, number: u64) -> Result<Delivery, Error> {
-        let delivery = self.store.get(GetDelivery { id, number }).await?;
-        delivery.ok_or_else(|| Error::UnknownDelivery { webhook: id.to_string(), number })
+    pub async fn delivery(&self, id: WebhookId, number: u64) -> Result<ListedDelivery, Error> {
+        self.webhook(id).await?;
+        let after = number.saturating_sub(1);
+        let query = GetDeliveries { id, state: None, after, limit: 1 };
+        let (found, _) = self.store.get(query).await?;
+        let found = found.into_iter().find(|delivery| delivery.number == number);
+        found.ok_or_else(|| Error::UnknownDelivery { webhook: id.to_string(), number })
     }
 
     /// Deliveries to a webhook by the numbers of their events, and the number after which more of them may be.
     pub async fn deliveries(
         &self,
         query: GetDeliveries,
-    ) -> Result<(Vec<(u64, Delivery)>, Option<u64>), Error> {
+    ) -> Result<(Vec<ListedDelivery>, Option<u64>), Error> {
+        self.webhook(query.id).await?;
         Ok(self.store.list(query).await?)
     }
 
@@ -107,14 +128,9 @@ impl<S: WalletStore> Wallet<S> {
         Ok(())
     }
 
-    /// Has the events after one number and up to another sent once more to a webhook, or those of them whose delivery
-    /// has failed. Answers how many they are.
-    pub async fn replay(
-        &self,
-        id: WebhookId,
-        (mut after, until): (u64, u64),
-        only_failed: bool,
-    ) -> Result<u64, Error> {
+    /// Has events sent once more to a webhook. Answers how many they are.
+    pub async fn replay(&self, id: WebhookId, draft: ReplayDraft) -> Result<u64, Error> {
+        let ReplayDraft { mut after, until, only_failed } = draft;
         let (now, limit) = (self.now(), REPLAYED_AT_ONCE);
         let mut count = 0;
         loop {

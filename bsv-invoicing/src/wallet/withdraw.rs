@@ -39,10 +39,11 @@ impl WithdrawalDraft {
     pub fn from_json(body: &[u8], network: Network) -> Result<Self, Error> {
         let mut members = Members::parse(body)?;
         let (address, script) = (members.text("address"), members.text("script"));
-        let (satoshis, is_all) = (members.integer("satoshis"), members.boolean("all"));
+        let satoshis = members.integer("satoshis");
+        let is_all = members.boolean("all").unwrap_or_default();
         let max_fee = members.integer("maxFee");
         let reference = members.text("reference");
-        let is_dry_run = members.boolean("dryRun");
+        let is_dry_run = members.boolean("dryRun").unwrap_or_default();
         let mut errors = members.into_errors();
         if address.is_some() == script.is_some() && !errors.has("address") && !errors.has("script")
         {

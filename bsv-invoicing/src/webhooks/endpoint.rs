@@ -14,13 +14,12 @@ use self::noting::Noted;
 use self::retries::Retries;
 use crate::error::Error;
 use crate::ledger::webhooks::{AttemptMade, GetUnsent, GetWebhook};
-use crate::model::delivery::{Attempt, MAX_ANSWER_KEPT};
 use crate::model::event::EventFilter;
 use crate::model::time::Timestamp;
 use crate::model::webhook::{Webhook, WebhookId, WebhookState};
 use crate::store::WalletStore;
 use crate::webhooks::WebhookSender;
-use crate::webhooks::client::{WebhookAnswer, WebhookClient, WebhookClock};
+use crate::webhooks::client::{WebhookClient, WebhookClock};
 use crate::webhooks::message::{Message, Secrets};
 use crate::webhooks::outbox::Outbox;
 use crate::webhooks::schedule::FAILURES_BEFORE_PROBING;
@@ -104,12 +103,15 @@ impl<S: WalletStore, C: WebhookClient, K: WebhookClock> Endpoint<S, C, K> {
     /// Sends what is to be sent, until the webhook is deleted.
     pub(super) async fn run(mut self) -> Result<(), Error> {
         loop {
-            if self.is_changed && !self.is_noting && !self.reload().await? {
+            if self.notices_change() && !self.is_noting && !self.reload().await? {
                 return Ok(());
             }
             let more_at = self.start_due().await?;
             let note_at = self.begin_noting();
             let awaits_events = self.may_start() && self.outbox.is_empty();
+            if self.is_changed && !self.is_noting {
+                continue;
+            }
             let sender = Arc::clone(&self.sender);
             let wake_at = more_at.into_iter().chain(note_at).min();
             let awake = OptionFuture::from(wake_at.map(|at| sender.clock.sleep_until(at)));
@@ -147,13 +149,25 @@ impl<S: WalletStore, C: WebhookClient, K: WebhookClock> Endpoint<S, C, K> {
         self.webhook.failures >= FAILURES_BEFORE_PROBING
     }
 
-    /// Whether another attempt may begin, as far as time does not decide that.
-    fn may_start(&self) -> bool {
+    /// Whether its owner has changed it, and it was not read anew since.
+    fn notices_change(&mut self) -> bool {
+        // It fails if the wallet is gone, which this holds.
+        if self.changes.has_changed().unwrap_or(false) {
+            self.changes.mark_unchanged();
+            self.is_changed = true;
+        }
+        self.is_changed
+    }
+
+    /// Whether another attempt may begin, as far as time does not decide that. None begins as its owner does not want
+    /// it any more.
+    fn may_start(&mut self) -> bool {
         let width = match self.webhook.in_order || self.is_probing() {
             true => 1,
             false => MAX_UNFINISHED,
         };
-        self.webhook.state == WebhookState::Enabled && self.unfinished() < width
+        let may_send = self.webhook.state == WebhookState::Enabled && !self.notices_change();
+        may_send && self.unfinished() < width
     }
 
     /// Begins the attempts that may begin. Answers when there is more to do, if time decides that.
@@ -207,8 +221,7 @@ impl<S: WalletStore, C: WebhookClient, K: WebhookClock> Endpoint<S, C, K> {
         let at = sender.clock.now();
         let request = message.request(self.webhook.url.clone(), &self.secrets, at);
         let attempt = async move {
-            let WebhookAnswer { outcome, answer, retry_after } = sender.client.send(request).await;
-            let attempt = attempt(at, sender.clock.now(), outcome, answer);
+            let (attempt, retry_after) = sender.attempt(request, at).await;
             let random = sender.clock.random();
             AttemptMade { number, previous, attempt, retry_after, random }
         };
@@ -242,17 +255,4 @@ impl<S: WalletStore, C: WebhookClient, K: WebhookClock> Endpoint<S, C, K> {
         }
         Ok(())
     }
-}
-
-/// An attempt that has ended.
-pub(super) fn attempt(
-    at: Timestamp,
-    ended_at: Timestamp,
-    outcome: crate::AttemptOutcome,
-    mut answer: String,
-) -> Attempt {
-    let milliseconds = ended_at.as_micros().saturating_sub(at.as_micros()) / 1000;
-    answer.truncate(answer.floor_char_boundary(MAX_ANSWER_KEPT));
-    let milliseconds = u32::try_from(milliseconds).unwrap_or(u32::MAX);
-    Attempt { at, milliseconds, outcome, answer }
 }

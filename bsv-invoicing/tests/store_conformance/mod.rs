@@ -25,11 +25,11 @@ mod withdrawals;
 use std::time::Duration;
 
 use bsv_invoicing::ledger::rows::{AccountStart, FollowedBlock};
-use bsv_invoicing::ledger::webhooks::{GetDeliveries, GetWebhooks};
+use bsv_invoicing::ledger::webhooks::{GetDeliveries, GetWebhooks, ListedDelivery};
 use bsv_invoicing::ledger::{CreateInvoice, GetLogName, Refusal, UserRecord};
 use bsv_invoicing::{
-    Delivery, Event, EventKind, Followed, IdempotencyKey, Invoice, InvoiceDraft, LogName,
-    OutgoingPayment, Timestamp, UserDraft, WalletStore, WalletStoreError, Webhook, WebhookId,
+    Event, EventKind, Followed, IdempotencyKey, Invoice, InvoiceDraft, LogName, OutgoingPayment,
+    Timestamp, UserDraft, WalletStore, WalletStoreError, Webhook, WebhookId,
 };
 
 pub(crate) use at_once::run_at_once;
@@ -89,6 +89,7 @@ pub(crate) async fn run<P: Place>() {
     check::<P>("what was sent is sent again when asked for", webhooks::again).await;
     check::<P>("deliveries are forgotten after 30 days", webhooks::forgotten).await;
     check::<P>("what is not sent yet is found", webhooks::unsent).await;
+    check::<P>("how far webhooks are behind is told", webhooks::lags).await;
     check::<P>("webhooks of a restored copy are disabled", webhooks::restored).await;
     check::<P>("an expiry is told when it is due, and once", sweep::once).await;
     check::<P>("expiries are told in their order, up to a limit", sweep::in_order).await;
@@ -191,7 +192,7 @@ struct Held {
     followed_tip: Option<FollowedBlock>,
     outgoing: Vec<OutgoingPayment>,
     webhooks: Vec<(WebhookId, Webhook)>,
-    deliveries: Vec<(u64, Delivery)>,
+    deliveries: Vec<ListedDelivery>,
 }
 
 impl Held {

@@ -3,8 +3,8 @@
 use bsv_invoicing::ledger::NameLog;
 use bsv_invoicing::ledger::webhooks::{
     AttemptMade, ChangeWebhook, CreateWebhook, DeleteWebhook, ForgetDeliveries, GetDeliveries,
-    GetDelivery, GetDueDeliveries, GetUnsent, GetWebhook, GetWebhooks, NoteAttempts, Redeliver,
-    Replay, Replayed, RotateSecret,
+    GetDelivery, GetDueDeliveries, GetLags, GetUnsent, GetWebhook, GetWebhooks, Lag, NoteAttempts,
+    Redeliver, Replay, Replayed, RotateSecret,
 };
 use bsv_invoicing::{
     Attempt, AttemptFailure, AttemptOutcome, Delivery, DeliveryState, EventData, Webhook,
@@ -142,13 +142,14 @@ pub(super) async fn attempts(store: &impl WalletStore) {
     let mut pages = Vec::new();
     for query in waits {
         let (page, next) = store.list(query).await.unwrap();
-        pages.push((page.into_iter().map(|(number, _)| number).collect::<Vec<_>>(), next));
+        pages.push((page.iter().map(|listed| listed.number).collect::<Vec<_>>(), next));
     }
     let expected = [(vec![2, 3], None), (vec![3], None), (vec![], None), (vec![], None)];
     assert_eq!(pages, expected);
     let delivered = GetDeliveries { id: ONE, state: Some("delivered"), after: 0, limit: 1 };
     let (page, next) = store.list(delivered).await.unwrap();
-    assert_eq!((page[0].0, page.len(), next), (1, 1, Some(1)));
+    assert_eq!((page[0].number, page.len(), next), (1, 1, Some(1)));
+    assert_eq!(page[0].kind, EventKind::UserCreated);
 }
 
 pub(super) async fn in_order(store: &impl WalletStore) {
@@ -257,7 +258,7 @@ pub(super) async fn again(store: &impl WalletStore) {
     assert_eq!(store.execute(all).await.unwrap(), Replayed { count: 2, next: None });
     let query = GetDeliveries { id: OTHER, state: Some("pending"), after: 0, limit: 9 };
     let (pending, _) = store.list(query).await.unwrap();
-    let pending: Vec<_> = pending.iter().map(|(number, it)| (*number, it.previous)).collect();
+    let pending: Vec<_> = pending.iter().map(|it| (it.number, it.delivery.previous)).collect();
     assert_eq!(pending, [(5, 0), (6, 5)]);
 }
 
@@ -313,6 +314,26 @@ pub(super) async fn unsent(store: &impl WalletStore) {
     let left = vec![(1, 0), (3, 2), (5, 3), (7, 6)];
     assert_eq!(page("user.*", 0, 0, 9).await, (left, 7, 7));
     assert_eq!(page("invoice.paid", 0, 0, 9).await, (vec![], 7, 0));
+}
+
+pub(super) async fn lags(store: &impl WalletStore) {
+    assert_eq!(store.get(GetLags).await.unwrap(), []);
+    let users = [(); 4].map(|()| user_named("Ada"));
+    for (second, user) in users.into_iter().enumerate() {
+        store.create_user(user, at(second as u64), None).await.unwrap();
+    }
+    store.execute(new(ONE)).await.unwrap();
+    store.execute(new_after(OTHER, None)).await.unwrap();
+    let lags = async || store.get(GetLags).await.unwrap();
+    let of_one = |events, oldest: Option<u64>| Lag { id: ONE, events, oldest: oldest.map(at) };
+    let none = Lag { id: OTHER, events: 0, oldest: None };
+    assert_eq!(lags().await, [of_one(4, Some(0)), none]);
+    note(store, vec![made(1, 10, OK), made(3, 11, OK)], 1).await;
+    assert_eq!(lags().await, [of_one(3, Some(1)), none]);
+    note(store, vec![made(2, 12, ERROR), made(4, 12, OK)], 4).await;
+    assert_eq!(lags().await, [of_one(0, Some(1)), none]);
+    note(store, vec![made(2, 20, OK)], 4).await;
+    assert_eq!(lags().await, [of_one(0, None), none]);
 }
 
 pub(super) async fn restored(store: &impl WalletStore) {

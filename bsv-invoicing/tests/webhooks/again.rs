@@ -8,7 +8,7 @@ use bsv_invoicing::{DeliveryState, Error};
 
 use crate::endpoints::Reply;
 use crate::order::assert_chained;
-use crate::site::{Site, URL};
+use crate::site::{Site, URL, range};
 
 const HOUR: Duration = Duration::from_secs(3600);
 const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -39,12 +39,12 @@ async fn a_range_of_events_can_be_sent_once_more() {
         site.invoice().await;
     }
     site.until(id, |webhook| webhook.cursor >= 39).await;
-    assert_eq!(site.wallet().replay(id, (10, 30), false).await.unwrap(), 10);
+    assert_eq!(site.wallet().replay(id, range(10, 30, false)).await.unwrap(), 10);
     site.endpoints.until_count(URL, 30).await;
     let again = site.endpoints.numbers(URL)[20..].to_vec();
     assert_eq!(again, Vec::from_iter((11..30).step_by(2)));
     assert_chained(&site.endpoints.received(URL));
-    assert_eq!(site.wallet().replay(id, (10, 30), true).await.unwrap(), 0);
+    assert_eq!(site.wallet().replay(id, range(10, 30, true)).await.unwrap(), 0);
 }
 
 #[tokio::test]
@@ -77,7 +77,7 @@ async fn all_that_has_failed_can_be_sent_once_more() {
     }
     site.endpoints.reply(URL, Reply::Status(200));
     let before = site.endpoints.received(URL).len();
-    assert_eq!(site.wallet().replay(id, (0, 25), true).await.unwrap(), 2);
+    assert_eq!(site.wallet().replay(id, range(0, 25, true)).await.unwrap(), 2);
     site.clock.advance(HOUR);
     site.endpoints.until_count(URL, before + 2).await;
     assert_eq!(site.endpoints.numbers(URL)[before..], [10, 20]);
@@ -97,7 +97,7 @@ async fn what_is_over_is_forgotten_after_thirty_days() {
         let all = GetDeliveries { id, state: None, after: 0, limit: 99 };
         let (deliveries, next) = site.wallet().deliveries(all).await.unwrap();
         assert_eq!(next, None);
-        deliveries.into_iter().map(|(number, _)| number).collect::<Vec<_>>()
+        deliveries.iter().map(|listed| listed.number).collect::<Vec<_>>()
     };
     site.clock.advance(29 * DAY);
     site.until_tried(id, 3, 2).await;

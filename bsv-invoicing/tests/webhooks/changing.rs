@@ -40,6 +40,26 @@ async fn what_begins_later_gets_nothing_of_before() {
     assert_chained(&site.endpoints.received(URL));
 }
 
+/// From the moment that its owner is told that it is so.
+#[tokio::test]
+async fn what_happens_after_a_webhook_is_disabled_is_not_sent() {
+    let site = Site::new().await;
+    let [id, _] = [site.webhook(URL, "*").await, site.webhook(OTHER, "*").await];
+    let set = async |is_enabled| {
+        let change = WebhookChange { is_enabled: Some(is_enabled), ..Default::default() };
+        site.wallet().change_webhook(id, change).await.unwrap();
+    };
+    for round in 1..=40 {
+        set(false).await;
+        let before = site.endpoints.received(URL).len();
+        site.users(1).await;
+        site.endpoints.until_count(OTHER, round).await;
+        assert_eq!(site.endpoints.received(URL).len(), before, "in round {round}");
+        set(true).await;
+        site.endpoints.until_count(URL, round).await;
+    }
+}
+
 /// What is under way stays as it was, and what is not sent yet is sent as it is wanted now.
 #[tokio::test]
 async fn other_types_count_for_what_is_not_sent_yet() {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bsv_invoicing::WebhookDraft;
 
 use crate::endpoints::{Received, Reply};
-use crate::site::{Site, URL, draft};
+use crate::site::{Site, URL, draft, range};
 
 /// What each event says was sent before it, if all attempts say the same.
 pub(crate) fn previous(received: &[Received]) -> BTreeMap<u64, Option<u64>> {
@@ -105,7 +105,7 @@ async fn what_holds_others_back_does_so_after_a_restart() {
     site.users(5).await;
     site.until(id, |webhook| webhook.cursor == 5).await;
     site.endpoints.reply(URL, Reply::Status(500));
-    assert_eq!(site.wallet().replay(id, (1, 5), false).await.unwrap(), 4);
+    assert_eq!(site.wallet().replay(id, range(1, 5, false)).await.unwrap(), 4);
     site.until(id, |webhook| webhook.holding == Some(2)).await;
     site.kill().await;
     site.start().await;

@@ -6,8 +6,8 @@ use std::time::Duration;
 use bsv_invoicing::ledger::webhooks::GetDelivery;
 use bsv_invoicing::webhooks::WebhookSender;
 use bsv_invoicing::{
-    Delivery, InvoiceDraft, RedbWalletStore, UserDraft, Wallet, WalletSettings, WalletStore,
-    Webhook, WebhookDraft, WebhookId,
+    Delivery, InvoiceDraft, RedbWalletStore, ReplayDraft, UserDraft, Wallet, WalletSettings,
+    WalletStore, Webhook, WebhookDraft, WebhookId,
 };
 use bsv_store::{DatabaseOptions, DirLock, Keystore, PlainKeys};
 use bsv_tx::Network;
@@ -178,4 +178,9 @@ pub(crate) fn draft(url: &str, types: &str) -> WebhookDraft {
         in_order: false,
         after: Some(0),
     }
+}
+
+/// Those after the event of one number and up to another.
+pub(crate) fn range(after: u64, until: u64, only_failed: bool) -> ReplayDraft {
+    ReplayDraft { after, until, only_failed }
 }

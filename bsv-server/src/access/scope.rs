@@ -13,6 +13,8 @@ pub enum Scope {
     WalletWrite,
     /// Spend the wallet's money.
     WalletPay,
+    /// Make, change and read webhooks.
+    WalletWebhooks,
     /// Get the public key, output scripts and coinbase transactions of an identity.
     MinerIdRead,
     /// Have any hash signed by an identity.
@@ -25,10 +27,11 @@ pub enum Scope {
 
 impl Scope {
     /// All there are.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::WalletRead,
         Self::WalletWrite,
         Self::WalletPay,
+        Self::WalletWebhooks,
         Self::MinerIdRead,
         Self::MinerIdSign,
         Self::MinerIdRotate,
@@ -41,6 +44,7 @@ impl Scope {
             Self::WalletRead => "wallet:read",
             Self::WalletWrite => "wallet:write",
             Self::WalletPay => "wallet:pay",
+            Self::WalletWebhooks => "wallet:webhooks",
             Self::MinerIdRead => "minerid:read",
             Self::MinerIdSign => "minerid:sign",
             Self::MinerIdRotate => "minerid:rotate",
@@ -65,8 +69,9 @@ pub struct Grant {
 /// Text that is not a scope.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "\"{0}\" is not a scope: use wallet:read, wallet:write, wallet:pay, metrics:read, minerid:read, \
-     minerid:sign or minerid:rotate, the last three also for one alias, such as minerid:sign:ALIAS"
+    "\"{0}\" is not a scope: use wallet:read, wallet:write, wallet:pay, wallet:webhooks, metrics:read, \
+     minerid:read, minerid:sign or minerid:rotate, the last three also for one alias, such as \
+     minerid:sign:ALIAS"
 )]
 pub struct GrantParseError(String);
 

@@ -47,11 +47,14 @@ pub enum ConfigError {
         /// What it can be.
         allowed: RangeInclusive<u32>,
     },
-    /// A front end is not named by its address.
-    #[error(
-        "payments.trustedProxies: \"{0}\" is not an IP address, or a network such as 10.0.0.0/8"
-    )]
-    BadProxy(String),
+    /// Text names neither an address nor a network.
+    #[error("{setting}: \"{text}\" is not an IP address, or a network such as 10.0.0.0/8")]
+    BadNetwork {
+        /// The setting.
+        setting: &'static str,
+        /// The text.
+        text: String,
+    },
     /// A secret is what `config show` prints in the place of one.
     #[error("{0}: config show does not print secrets: put the secret in its place")]
     Redacted(&'static str),

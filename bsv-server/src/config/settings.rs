@@ -43,6 +43,7 @@ pub(super) struct Settings {
     pub(super) minerid: MinerIdSettings,
     pub(super) wallet: WalletSettings,
     pub(super) payments: PaymentsSettings,
+    pub(super) webhooks: WebhooksSettings,
     pub(super) auth: AuthSettings,
     pub(super) log: LogSettings,
     pub(super) metrics: MetricsSettings,
@@ -69,6 +70,7 @@ impl Default for Settings {
             minerid: MinerIdSettings::default(),
             wallet: WalletSettings::default(),
             payments: PaymentsSettings::default(),
+            webhooks: WebhooksSettings::default(),
             auth: AuthSettings::default(),
             log: LogSettings::default(),
             metrics: MetricsSettings::default(),
@@ -253,6 +255,12 @@ impl Default for PaymentsSettings {
             tls: None,
         }
     }
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct WebhooksSettings {
+    pub(super) allow_networks: Vec<String>,
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

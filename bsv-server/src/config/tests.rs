@@ -72,6 +72,12 @@ fn mistakes_are_named() {
         (json!({"payments": {"connections": 0}}), "payments.connections must be from 1 to 100000"),
         (json!({"payments": {"requestBurst": 0}}), "payments.requestBurst must be from 1"),
         (json!({"payments": {"trustedProxies": ["proxy"]}}), "\"proxy\" is not an IP address"),
+        (
+            json!({"webhooks": {"allowNetworks": ["10.0.0.0/33"]}}),
+            "webhooks.allowNetworks: \"10.0.0.0/33\" is not an IP address",
+        ),
+        (json!({"webhooks": {"allowNetworks": "10.0.0.0/8"}}), "webhooks.allowNetworks: "),
+        (json!({"webhooks": {"allow": []}}), "webhooks.allow: unknown field `allow`"),
         (json!({"minerid": {"nodeListener": {}}}), "minerid.nodeListener: missing field `alias`"),
         (
             json!({"minerid": {"nodeListener": {"alias": "../x"}}}),
@@ -86,6 +92,15 @@ fn mistakes_are_named() {
         let error = error(settings);
         assert!(error.contains(expected), "{error}");
     }
+}
+
+#[test]
+fn networks_are_opened_for_webhooks_by_name_or_address() {
+    let networks = |settings: Value| config(settings).unwrap().wallet.unwrap().webhook_networks;
+    assert_eq!(networks(json!({})), []);
+    let opened = networks(json!({"webhooks": {"allowNetworks": ["127.0.0.0/8", "fd00::1"]}}));
+    let expected = ["127.0.0.0/8", "fd00::1/128"].map(|network| network.parse().unwrap());
+    assert_eq!(opened, expected);
 }
 
 #[test]
@@ -195,6 +210,7 @@ fn what_is_shown_can_be_read_back_and_holds_no_secret() {
          keystore = 'keys'\ntls = { certificate = 'c.pem', key = '/k.pem' }\n\
          [auth]\nrequireToken = true\n[wallet.merchant]\nname = \"Ada's\\n\"\n\
          [payments]\ntrustedProxies = ['10.0.0.0/8']\n\
+         [webhooks]\nallowNetworks = ['127.0.0.0/8', '::1']\n\
          [minerid.nodeListener]\nalias = 'pool'\nport = 9999\n",
     );
     let shown = ShownSettings::load(&sources).unwrap();

@@ -1,6 +1,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bsv_invoicing::Timestamp;
+use bsv_invoicing::ledger::webhooks::LoadedWebhook;
 use bsv_network::{ChainTip, NodeRpc};
 use bsv_store::KeyEvent;
 use bsv_tx::Network;
@@ -27,11 +28,13 @@ pub(super) async fn answer(managed: &Managed) -> Result<Answer, Problem> {
     };
     let last_backup = last_backup(managed).await?;
     let identities = describe_identities(managed);
+    let wallet = describe_wallet(managed).await?;
     let is_sealed = managed.keystore().ok().map(|keystore| !keystore.is_plain());
     let mut attention: Vec<_> = managed.failures().map(str::to_owned).collect();
     attention.extend(of_readiness(&readiness));
     attention.extend(of_tip(managed.network, tip.as_ref()));
     attention.extend(of_keys(managed.network, is_sealed, last_backup.as_deref()));
+    attention.extend(of_webhooks(wallet.as_ref()));
     attention.extend(of_identities(&identities));
     let body = json!({
         "version": env!("CARGO_PKG_VERSION"),
@@ -51,7 +54,7 @@ pub(super) async fn answer(managed: &Managed) -> Result<Answer, Problem> {
         "clock": readiness.clock,
         "keystore": { "isSealed": is_sealed },
         "lastBackup": last_backup.map(|at| json!({ "at": at })),
-        "wallet": describe_wallet(managed).await?,
+        "wallet": wallet,
         "minerid": identities.map(|aliases| json!({ "aliases": aliases })),
     });
     Ok(answer::json(StatusCode::OK, &body))
@@ -68,7 +71,16 @@ async fn tip(node: &NodeRpc) -> Option<(ChainTip, u64)> {
 async fn describe_wallet(managed: &Managed) -> Result<Option<Value>, Problem> {
     let Ok(wallet) = managed.wallet() else { return Ok(None) };
     let (balance, open) = (wallet.balance().await?, wallet.count_open_payments().await?);
-    Ok(Some(json!({ "balance": balance, "openPayments": open })))
+    let webhooks = wallet.webhooks().await?;
+    let webhooks = webhooks.iter().map(|(id, LoadedWebhook { webhook, .. })| {
+        json!({
+            "id": id.to_string(),
+            "state": webhook.state.name(),
+            "failingSince": webhook.failing_since.map(|at| at.to_string()),
+        })
+    });
+    let webhooks: Vec<_> = webhooks.collect();
+    Ok(Some(json!({ "balance": balance, "openPayments": open, "webhooks": webhooks })))
 }
 
 fn describe_identities(managed: &Managed) -> Option<Vec<Value>> {
@@ -158,6 +170,21 @@ fn of_keys(network: Network, is_sealed: Option<bool>, last_backup: Option<&str>)
         attention.push("there is no backup: run bsv-cli backup FILE".to_owned());
     }
     attention
+}
+
+/// Those that are not enabled since they take nothing; others their owner, or a restore, has disabled.
+fn of_webhooks(wallet: Option<&Value>) -> Vec<String> {
+    let webhooks = wallet.and_then(|wallet| wallet["webhooks"].as_array()).into_iter().flatten();
+    let of_webhook = |webhook: &Value| {
+        let id = webhook["id"].as_str()?;
+        let why = match (webhook["state"].as_str()?, webhook["failingSince"].as_str()) {
+            ("gone", _) => "has answered 410".to_owned(),
+            ("disabled", Some(since)) => format!("has taken nothing since {since}"),
+            _ => return None,
+        };
+        Some(format!("webhook {id} {why}, and is sent nothing: enable it, or delete it"))
+    };
+    webhooks.filter_map(of_webhook).collect()
 }
 
 fn of_identities(identities: &Option<Vec<Value>>) -> Vec<String> {

@@ -12,7 +12,7 @@ use super::leaving;
 use super::list::{self, Listing};
 use super::received::{PaymentJson, SettlementJson};
 use super::streams::Streams;
-use super::{event_stream, export, receipts};
+use super::{event_stream, export, receipts, webhooks};
 use crate::access::{Caller, Scope};
 use crate::http::{self, Answer, Declared, Matched, Problem, Received, Routes, answer};
 use crate::rejected::Rejected;
@@ -23,6 +23,7 @@ pub(crate) struct WalletApi {
     wallet: Arc<Wallet>,
     streams: Streams,
     places: EventPlaces,
+    webhooks: Arc<webhooks::Sender>,
     routes: Routes<Route>,
 }
 
@@ -48,6 +49,7 @@ pub(crate) enum Route {
     Export,
     Events,
     EventStream,
+    Webhooks(webhooks::Route),
 }
 
 const ROUTES: [Declared<Route>; 20] = [
@@ -73,10 +75,19 @@ const ROUTES: [Declared<Route>; 20] = [
     ("/api/v1/events/stream", "GET, HEAD", Route::EventStream),
 ];
 
+/// All paths.
+fn declared() -> impl Iterator<Item = Declared<Route>> {
+    let of_webhooks = webhooks::ROUTES.into_iter();
+    let of_webhooks =
+        of_webhooks.map(|(pattern, methods, route)| (pattern, methods, Route::Webhooks(route)));
+    ROUTES.into_iter().chain(of_webhooks)
+}
+
 impl Route {
     /// What a token must allow.
     fn scope(self, method: &Method) -> Scope {
         match (self, method) {
+            (Self::Webhooks(_), _) => Scope::WalletWebhooks,
             (_, &Method::GET | &Method::HEAD) => Scope::WalletRead,
             (Self::Pay | Self::Refund | Self::Cancel | Self::Withdrawals, _) => Scope::WalletPay,
             _ => Scope::WalletWrite,
@@ -94,6 +105,7 @@ impl Route {
                 | Self::Export
                 | Self::Events
                 | Self::EventStream
+                | Self::Webhooks(webhooks::Route::Deliveries)
         );
         is_list && *method != Method::POST
     }
@@ -102,8 +114,13 @@ impl Route {
 impl WalletApi {
     /// `places` is how many streams of events there are at once, and how many requests that wait for one.
     pub(crate) fn new(wallet: Arc<Wallet>, places: u32) -> Self {
-        let routes = Routes::new(ROUTES);
-        Self { wallet, streams: Streams::new(), places: EventPlaces::new(places), routes }
+        Self {
+            webhooks: webhooks::sender(&wallet),
+            wallet,
+            streams: Streams::new(),
+            places: EventPlaces::new(places),
+            routes: Routes::new(declared()),
+        }
     }
 
     /// Has all that waits for events end, and nothing wait any more.
@@ -115,9 +132,19 @@ impl WalletApi {
         &self.wallet
     }
 
+    /// What sends events to webhooks.
+    pub(crate) fn webhooks(&self) -> &Arc<webhooks::Sender> {
+        &self.webhooks
+    }
+
+    /// How many streams of events are open.
+    pub(crate) fn open_streams(&self) -> u64 {
+        self.places.open_streams()
+    }
+
     /// The patterns of all paths.
     pub(crate) fn patterns() -> impl Iterator<Item = &'static str> {
-        ROUTES.iter().map(|(pattern, ..)| *pattern)
+        declared().map(|(pattern, ..)| pattern)
     }
 
     /// The pattern that a path fits, if there is something.
@@ -142,11 +169,15 @@ impl WalletApi {
         matched: Matched<'_, Route>,
         request: Received<'_>,
     ) -> Answer {
-        let id = matched.param("id");
-        self.call(matched.route, id, request).await.unwrap_or_else(Problem::into_answer)
+        self.call(&matched, request).await.unwrap_or_else(Problem::into_answer)
     }
 
-    async fn call(&self, route: Route, id: &str, request: Received<'_>) -> Result<Answer, Problem> {
+    async fn call(
+        &self,
+        matched: &Matched<'_, Route>,
+        request: Received<'_>,
+    ) -> Result<Answer, Problem> {
+        let (route, id) = (matched.route, matched.param("id"));
         if !route.takes_query(request.method()) {
             http::refuse_parameters(request.uri())?;
         }
@@ -214,6 +245,10 @@ impl WalletApi {
                 event_stream::answer(&self.wallet, &self.places, asked, request.method()).await
             }
             Route::Receipts => receipts::answer(&self.wallet, request.uri()).await,
+            Route::Webhooks(route) => {
+                let asked = webhooks::Asked { route, id, number: matched.param("number") };
+                Box::pin(webhooks::answer(&self.wallet, &self.webhooks, asked, request)).await
+            }
             Route::Export => {
                 export::answer(&self.wallet, &self.streams, request.uri(), request.method()).await
             }

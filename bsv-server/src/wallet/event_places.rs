@@ -47,6 +47,11 @@ impl EventPlaces {
         self.take(&self.streams, "streams of events are read already: ask again, or for pages")
     }
 
+    /// How many streams are open.
+    pub(super) fn open_streams(&self) -> u64 {
+        u64::from(self.count).saturating_sub(self.streams.available_permits() as u64)
+    }
+
     fn take(&self, places: &Arc<Semaphore>, full: &str) -> Result<OwnedSemaphorePermit, Problem> {
         Arc::clone(places).try_acquire_owned().map_err(|_| {
             let detail = format!("{} {full}", self.count);

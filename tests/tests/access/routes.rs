@@ -27,10 +27,11 @@ struct Route {
     status: u16,
 }
 
-const SCOPES: [&str; 7] = [
+const SCOPES: [&str; 8] = [
     "wallet:read",
     "wallet:write",
     "wallet:pay",
+    "wallet:webhooks",
     "minerid:read",
     "minerid:sign",
     "minerid:rotate",
@@ -38,6 +39,9 @@ const SCOPES: [&str; 7] = [
 ];
 const PAY: &str = r#"{"payToURL":"ftp://127.0.0.1/1"}"#;
 const MARK: &str = r#"{"state":"paid"}"#;
+const WEBHOOK: &str = r#"{"url":"https://shop.example/hook"}"#;
+const REPLAY: &str = r#"{"after":0}"#;
+const NO_WEBHOOK: &str = "/api/v1/webhooks/0000000000000000";
 
 /// All routes of the two listeners, those that change nothing first.
 fn routes() -> Vec<Route> {
@@ -46,6 +50,9 @@ fn routes() -> Vec<Route> {
         ["sign", "pksign"].map(|name| with_hash(&format!("/minerid/first/{name}")));
     let [data_of_first, data] =
         ["first", "modern"].map(|it| with_hash(&format!("/opreturn/{it}/9")));
+    let [secret, test, deliveries, delivery, redeliver, replay] =
+        ["secret", "test", "deliveries", "deliveries/1", "deliveries/1/redeliver", "replay"]
+            .map(|below| format!("{NO_WEBHOOK}/{below}"));
     let rows = [
         ("GET", "/api/v1/invoices", "", "wallet:read", 200),
         ("GET", "/api/v1/invoices/000000000000", "", "wallet:read", 404),
@@ -68,6 +75,16 @@ fn routes() -> Vec<Route> {
         ("POST", "/api/v1/outgoing/1/cancel", "{}", "wallet:pay", 404),
         ("POST", "/api/v1/withdrawals", "{}", "wallet:pay", 400),
         ("POST", "/api/v1/invoices/000000000000/refund", "{}", "wallet:pay", 404),
+        ("GET", "/api/v1/webhooks", "", "wallet:webhooks", 200),
+        ("GET", NO_WEBHOOK, "", "wallet:webhooks", 404),
+        ("PATCH", NO_WEBHOOK, "{}", "wallet:webhooks", 404),
+        ("DELETE", NO_WEBHOOK, "", "wallet:webhooks", 404),
+        ("POST", &secret, "{}", "wallet:webhooks", 404),
+        ("POST", &test, "{}", "wallet:webhooks", 404),
+        ("GET", &deliveries, "", "wallet:webhooks", 404),
+        ("GET", &delivery, "", "wallet:webhooks", 404),
+        ("POST", &redeliver, "{}", "wallet:webhooks", 404),
+        ("POST", &replay, REPLAY, "wallet:webhooks", 404),
         ("GET", "/metrics", "", "metrics:read", 200),
         ("GET", "/minerid/first", "", "minerid:read", 200),
         ("GET", "/minerid/%66irst", "", "minerid:read", 200),
@@ -87,6 +104,7 @@ fn routes() -> Vec<Route> {
         ("POST", "/opreturn/first/rotate", "", "minerid:rotate", 200),
         ("POST", "/api/v1/invoices", r#"{"satoshis":1}"#, "wallet:write", 201),
         ("POST", "/api/v1/users", r#"{"name":"Ada"}"#, "wallet:write", 201),
+        ("POST", "/api/v1/webhooks", WEBHOOK, "wallet:webhooks", 201),
     ];
     let rows = rows.into_iter().flat_map(|(method, path, body, scope, status)| {
         let route = Route { method, path: path.to_owned(), body, scope, status };
@@ -143,7 +161,7 @@ fn check_complete(
     let authorization = format!("Bearer {token}");
     for pattern in &patterns {
         let path = pattern.replace(['{', '}'], "");
-        let reply = client.send("PATCH", &path, &[("Authorization", authorization.as_str())], b"");
+        let reply = client.send("PUT", &path, &[("Authorization", authorization.as_str())], b"");
         assert_eq!(reply.status, 405, "{pattern}: {}", reply.body);
         let allowed = reply.header("allow").unwrap();
         let (methods, options) = allowed.rsplit_once(", ").unwrap();
@@ -338,16 +356,21 @@ fn every_route_asks_for_its_scope() {
 
 /// What the requests of the table change.
 fn state(guarded: &Guarded, token: &str) -> Vec<String> {
-    ["/minerid/first", "/opreturn/modern/7", "/api/v1/invoices", "/api/v1/users/1"]
-        .map(|path| guarded.send("GET", path, "", Some(token)).body)
-        .to_vec()
+    let told = [
+        "/minerid/first",
+        "/opreturn/modern/7",
+        "/api/v1/invoices",
+        "/api/v1/users/1",
+        "/api/v1/webhooks",
+    ];
+    told.map(|path| guarded.send("GET", path, "", Some(token)).body).to_vec()
 }
 
 #[test]
 fn metrics_of_the_wallet_ask_for_their_scope_and_payers_get_none() {
     let guarded = start();
     let [reading, all_else] =
-        [&SCOPES[6..], &SCOPES[..6]].map(|scopes| format!("Bearer {}", guarded.token(scopes)));
+        [&SCOPES[7..], &SCOPES[..7]].map(|scopes| format!("Bearer {}", guarded.token(scopes)));
     let ask = |client: &Client, headers: &[(&str, &str)]| {
         client.send("GET", "/metrics", headers, b"").status
     };

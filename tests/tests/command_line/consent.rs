@@ -25,9 +25,15 @@ fn identity(site: &Site) -> String {
     alias
 }
 
-const CASES: [(&[&str], Prepare, &str); 4] = [
+fn webhook(site: &Site) -> String {
+    let webhook = site.cli_json(&["webhook", "create", "https://shop.example/hook"]);
+    webhook["id"].as_str().unwrap().to_owned()
+}
+
+const CASES: [(&[&str], Prepare, &str); 5] = [
     (&["invoice", "delete"], invoice, "can then neither be paid"),
     (&["token", "revoke"], token, "is turned away"),
+    (&["webhook", "delete"], webhook, "is not sent to it any more"),
     (&["miner", "upgrade", "--name"], identity, "of protocol 1.0 from then on"),
     (&["wallet", "words"], |_| String::new(), "can take the money"),
 ];

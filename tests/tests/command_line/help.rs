@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use bsv_tests::build::{cli_program, server_program};
 use bsv_tests::{Done, Site};
 
-const NOUNS: [(&str, &[&str]); 19] = [
+const NOUNS: [(&str, &[&str]); 20] = [
     ("init", &[]),
     ("status", &[]),
     ("invoice", &["create", "get", "list", "payments", "settlement", "mark", "delete", "refund"]),
@@ -15,6 +15,22 @@ const NOUNS: [(&str, &[&str]); 19] = [
     ("send", &[]),
     ("outgoing", &["list", "show", "cancel"]),
     ("event", &["list"]),
+    (
+        "webhook",
+        &[
+            "create",
+            "list",
+            "show",
+            "enable",
+            "disable",
+            "delete",
+            "secret",
+            "test",
+            "deliveries",
+            "redeliver",
+            "replay",
+        ],
+    ),
     ("export", &[]),
     (
         "wallet",

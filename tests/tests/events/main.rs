@@ -7,6 +7,7 @@ mod event_source;
 mod pull;
 mod restored;
 mod stream;
+mod webhooks;
 
 use bsv_tests::{Client, Reply, Server, Site};
 use serde_json::{Value, json};

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use bsv_tests::{Client, Reply, Site};
+use bsv_tests::{Client, Metrics, Reply, Site};
 use serde_json::{Value, json};
 
 use crate::{EVENTS, Shop, check_problem, create_invoice, log, page};
@@ -232,6 +232,25 @@ fn a_stream_resumes_over_restarts() {
     let mut stream = Stream::open(shop.client(), "", last.as_deref());
     seen.extend(stream.events(rest));
     assert_eq!(seen, log(shop.client()));
+}
+
+/// How many streams monitoring is told of.
+fn told_streams(client: &Client) -> f64 {
+    Metrics::of(client).value("bsv_http_streams{listener=\"wallet\"}")
+}
+
+#[test]
+fn monitoring_is_told_how_many_streams_are_open() {
+    let shop = Shop::start();
+    let client = shop.client();
+    assert_eq!(told_streams(client), 0.0);
+    let mut streams = [(); 2].map(|()| Stream::open(client, "", None));
+    streams.iter_mut().for_each(|stream| drop(stream.next()));
+    assert_eq!(told_streams(client), 2.0);
+    drop(streams);
+    while told_streams(client) > 0.0 {
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 #[test]

@@ -1,12 +1,14 @@
 use crate::ledger::Query;
 use crate::ledger::rows::Order::{Ascending, Descending};
-use crate::ledger::rows::{Deliveries, DeliveriesByTime, ReadRows, Webhooks};
+use crate::ledger::rows::{Damaged, Deliveries, DeliveriesByTime, Events, ReadRows, Webhooks};
 use crate::model::delivery::Delivery;
+use crate::model::event::EventKind;
 use crate::model::time::Timestamp;
 use crate::model::webhook::{Webhook, WebhookId};
 
-/// How many deliveries are looked at for one page, at most.
+/// How many deliveries are looked at for one page, at most, and how many of them are read at once.
 const MAX_LOOKED_AT: usize = 10_000;
+const READ_AT_ONCE: usize = 256;
 
 /// All webhooks, the first made first.
 #[derive(Clone, Copy, Debug)]
@@ -113,9 +115,20 @@ pub struct GetDeliveries {
     pub limit: usize,
 }
 
+/// A delivery, and what is delivered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedDelivery {
+    /// The number of the event.
+    pub number: u64,
+    /// What kind of event it is.
+    pub kind: EventKind,
+    /// The delivery.
+    pub delivery: Delivery,
+}
+
 impl Query for GetDeliveries {
     /// The deliveries, and the number after which more of them may be.
-    type Answer = (Vec<(u64, Delivery)>, Option<u64>);
+    type Answer = (Vec<ListedDelivery>, Option<u64>);
 
     fn run<R: ReadRows>(self, rows: &R) -> Result<Self::Answer, R::Error> {
         let Self { id, state, after, limit } = self;
@@ -123,7 +136,10 @@ impl Query for GetDeliveries {
         let (mut last, mut looked_at) = (after, 0);
         while looked_at < MAX_LOOKED_AT {
             let Some(from) = last.checked_add(1) else { return Ok((deliveries, None)) };
-            let at_once = 256;
+            let at_once = match state {
+                None => READ_AT_ONCE.min(limit.saturating_add(1)),
+                Some(_) => READ_AT_ONCE,
+            };
             let read = rows.first::<Deliveries>((id, from)..=(id, u64::MAX), Ascending, at_once)?;
             let is_all = read.len() < at_once;
             for ((_, number), delivery) in read {
@@ -132,7 +148,7 @@ impl Query for GetDeliveries {
                 }
                 (last, looked_at) = (number, looked_at + 1);
                 if state.is_none_or(|state| state == delivery.state.name()) {
-                    deliveries.push((number, delivery));
+                    deliveries.push(ListedDelivery { number, kind: kind(rows, number)?, delivery });
                 }
             }
             if is_all {
@@ -141,4 +157,10 @@ impl Query for GetDeliveries {
         }
         Ok((deliveries, Some(last)))
     }
+}
+
+fn kind<R: ReadRows>(rows: &R, number: u64) -> Result<EventKind, R::Error> {
+    let row = rows.get::<Events>(&number)?;
+    let lost = || Damaged(format!("a delivery of event {number}, which there is not"));
+    Ok(row.ok_or_else(lost)?.kind)
 }

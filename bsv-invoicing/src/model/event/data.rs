@@ -252,10 +252,17 @@ impl Serialize for EventId {
     }
 }
 
+impl LogName {
+    /// What the event of this number is known by outside: `evt_3f9a1c02_1042`.
+    pub fn event_id(self, number: u64) -> String {
+        EventId(self, number).to_string()
+    }
+}
+
 impl Event {
     /// What the event is known by outside, in the log of this name: `evt_3f9a1c02_1042`.
     pub fn id(&self, log: LogName) -> String {
-        EventId(log, self.number).to_string()
+        log.event_id(self.number)
     }
 
     /// The event as JSON, as the API and webhooks send it: the same bytes whenever it is asked for. Less than

@@ -1,0 +1,249 @@
+//! Webhooks: endpoints that events are sent to.
+
+mod deliveries;
+
+use bsv_invoicing::{MAX_SECRET_GRACE, WebhookId};
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use super::event;
+use crate::consent::Consent;
+use crate::context::{Context, Stores};
+use crate::error::CliError;
+use crate::output::{elements, field, number, text};
+use crate::service::Answer;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum WebhookCommand {
+    /// Make a webhook, and print its secret, which is the only time that it is shown
+    ///
+    /// For example: bsv-cli webhook create https://shop.example/hook --types invoice.*
+    Create(CreateArguments),
+    /// List the webhooks
+    List,
+    /// Show a webhook, without its secret
+    Show(ShowArguments),
+    /// Send events to a webhook again, those from its cursor on
+    Enable(EnableArguments),
+    /// Send nothing to a webhook until it is enabled; its cursor stays
+    Disable(DisableArguments),
+    /// Delete a webhook, and what is known of its deliveries
+    Delete(DeleteArguments),
+    /// Give a webhook another secret, and print it, which is the only time that it is shown
+    Secret(SecretArguments),
+    /// Send an event to a webhook that tells nothing, and show the outcome
+    ///
+    /// Exit code 0 if the endpoint has taken it, 1 if not.
+    Test(TestArguments),
+    /// List what became of events that were sent to a webhook, or show one of them with its attempts
+    Deliveries(deliveries::ListArguments),
+    /// Have an event sent to a webhook once more
+    Redeliver(deliveries::RedeliverArguments),
+    /// Have the events of a range sent to a webhook once more
+    Replay(deliveries::ReplayArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CreateArguments {
+    /// Where events are posted to
+    url: String,
+    /// Which events, such as invoice.*,user.created [default: all]
+    #[arg(long, value_name = "TYPES")]
+    types: Option<String>,
+    /// What it is for
+    #[arg(long, value_name = "TEXT")]
+    description: Option<String>,
+    /// Those after the event of this number, or after the last one there is (latest)
+    #[arg(long, value_name = "NUMBER", default_value = "latest", value_parser = event::after)]
+    after: String,
+    /// Send one event at a time, each once the one before it is delivered or has failed for good
+    #[arg(long)]
+    in_order: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ShowArguments {
+    /// The id of the webhook
+    id: WebhookId,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct EnableArguments {
+    /// The id of the webhook
+    id: WebhookId,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DisableArguments {
+    /// The id of the webhook
+    id: WebhookId,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DeleteArguments {
+    /// The id of the webhook
+    id: WebhookId,
+    #[command(flatten)]
+    consent: Consent,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SecretArguments {
+    /// The id of the webhook
+    id: WebhookId,
+    /// For how many seconds the secret before it still signs, at most a week
+    #[arg(long, value_name = "N", default_value_t = 86_400,
+          value_parser = clap::value_parser!(u64).range(..=MAX_SECRET_GRACE.as_secs()))]
+    grace_seconds: u64,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TestArguments {
+    /// The id of the webhook
+    id: WebhookId,
+}
+
+impl WebhookCommand {
+    pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
+        match self {
+            Self::Create(arguments) => arguments.run(context).await,
+            Self::List => list(context).await,
+            Self::Show(ShowArguments { id }) => {
+                let mut service = context.service(Stores::Wallet).await?;
+                show(context, &service.get(path(id)).await?)
+            }
+            Self::Enable(EnableArguments { id }) => set_state(context, id, "enabled").await,
+            Self::Disable(DisableArguments { id }) => set_state(context, id, "disabled").await,
+            Self::Delete(arguments) => arguments.run(context).await,
+            Self::Secret(arguments) => arguments.run(context).await,
+            Self::Test(arguments) => arguments.run(context).await,
+            Self::Deliveries(arguments) => arguments.run(context).await,
+            Self::Redeliver(arguments) => arguments.run(context).await,
+            Self::Replay(arguments) => arguments.run(context).await,
+        }
+    }
+}
+
+fn path(id: WebhookId) -> String {
+    format!("/api/v1/webhooks/{id}")
+}
+
+impl CreateArguments {
+    async fn run(self, context: &Context) -> Result<(), CliError> {
+        let after = match self.after.parse::<u64>() {
+            Ok(number) => json!(number),
+            Err(_) => json!(self.after),
+        };
+        let webhook = json!({
+            "url": self.url,
+            "types": self.types,
+            "description": self.description,
+            "inOrder": self.in_order,
+            "after": after,
+        });
+        let mut service = context.service(Stores::Wallet).await?;
+        let answer = service.post("/api/v1/webhooks", webhook).await?;
+        let webhook = answer.value()?;
+        context.print(&answer.body, || format!("{}\n", text(&webhook, "secret")))?;
+        let id = text(&webhook, "id");
+        context.advise(&format!("This is the secret of webhook {id}. It is not shown again."))
+    }
+}
+
+async fn list(context: &Context) -> Result<(), CliError> {
+    let answer = context.service(Stores::Wallet).await?.get("/api/v1/webhooks").await?;
+    let webhooks = answer.value()?;
+    context.print(&answer.body, || {
+        if elements(&webhooks).is_empty() {
+            return "There is no webhook: make one with webhook create\n".to_owned();
+        }
+        let mut table = context.table(&["id", "state", "behind", "types", "url", "description"]);
+        for webhook in elements(&webhooks) {
+            table.add([
+                text(webhook, "id"),
+                text(webhook, "state"),
+                number(webhook, "behind"),
+                text(webhook, "types"),
+                text(webhook, "url"),
+                text(webhook, "description"),
+            ]);
+        }
+        table.to_string()
+    })
+}
+
+/// Shows a webhook, a line per field.
+fn show(context: &Context, answer: &Answer) -> Result<(), CliError> {
+    let webhook = answer.value()?;
+    context.print(&answer.body, || {
+        let order = match webhook["inOrder"] == true {
+            true => "one event at a time",
+            false => "8 at once",
+        };
+        [
+            format!("Webhook {} is {}\n", text(&webhook, "id"), text(&webhook, "state")),
+            field("url", &webhook["url"]),
+            field("types", &webhook["types"]),
+            field("description", &webhook["description"]),
+            field("sends", &Value::from(order)),
+            field("created", &webhook["createdAt"]),
+            field("cursor", &webhook["cursor"]),
+            field("behind", &webhook["behind"]),
+            field("last success", &webhook["lastSuccessAt"]),
+            field("failing", &webhook["failingSince"]),
+            field("next attempt", &webhook["nextAttemptAt"]),
+        ]
+        .concat()
+    })
+}
+
+async fn set_state(context: &Context, id: WebhookId, state: &str) -> Result<(), CliError> {
+    let mut service = context.service(Stores::Wallet).await?;
+    let answer = service.patch(path(id), json!({ "state": state })).await?;
+    context.print(&answer.body, || format!("Webhook {id} is {state}\n"))
+}
+
+impl DeleteArguments {
+    async fn run(self, context: &Context) -> Result<(), CliError> {
+        let id = self.id;
+        let effect = format!("What webhook {id} has not got is not sent to it any more.");
+        self.consent.ask(context, &effect, "Delete it?", "deleted")?;
+        let mut service = context.service(Stores::Wallet).await?;
+        service.delete(path(id)).await?;
+        let json = json!({ "deleted": id.to_string() });
+        context.print(json, || format!("Webhook {id} is deleted\n"))
+    }
+}
+
+impl SecretArguments {
+    async fn run(self, context: &Context) -> Result<(), CliError> {
+        let Self { id, grace_seconds } = self;
+        let mut service = context.service(Stores::Wallet).await?;
+        let grace = json!({ "graceSeconds": grace_seconds });
+        let answer = service.post(format!("{}/secret", path(id)), grace).await?;
+        let secret = answer.value()?;
+        context.print(&answer.body, || format!("{}\n", text(&secret, "secret")))?;
+        context.advise(&format!(
+            "This is the secret of webhook {id} from now on. It is not shown again. The one before it \
+             signs for another {grace_seconds} s."
+        ))
+    }
+}
+
+impl TestArguments {
+    /// Only if the endpoint has taken it is it a success.
+    async fn run(self, context: &Context) -> Result<(), CliError> {
+        let mut service = context.service(Stores::Wallet).await?;
+        let waiting = context.wait("waiting for the endpoint");
+        let answer = service.post(format!("{}/test", path(self.id)), json!({})).await?;
+        drop(waiting);
+        let attempt = answer.value()?;
+        context.print(&answer.body, || {
+            format!("{}\n{}", deliveries::outcome(&attempt), field("answer", &attempt["answer"]))
+        })?;
+        match attempt["status"].as_u64() {
+            Some(200..=299) => Ok(()),
+            _ => Err(CliError::Told),
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! What became of events that were sent to a webhook.
+
+use bsv_invoicing::{DeliveryState, WebhookId};
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use serde_json::{Value, json};
+
+use super::path;
+use crate::context::{Context, Stores};
+use crate::error::CliError;
+use crate::output::{elements, field, number, text};
+
+#[derive(Debug, Args)]
+pub(crate) struct ListArguments {
+    /// The id of the webhook
+    id: WebhookId,
+    /// The number of an event, of which all is shown
+    #[arg(conflicts_with_all = ["state", "after", "limit"])]
+    number: Option<u64>,
+    /// Only those in this state
+    #[arg(long, value_parser = PossibleValuesParser::new(DeliveryState::NAMES))]
+    state: Option<String>,
+    /// Those after the event of this number
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    after: u64,
+    /// How many at most
+    #[arg(long, value_name = "N", default_value_t = 100,
+          value_parser = clap::value_parser!(u64).range(1..=100))]
+    limit: u64,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RedeliverArguments {
+    /// The id of the webhook
+    id: WebhookId,
+    /// The number of the event
+    number: u64,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReplayArguments {
+    /// The id of the webhook
+    id: WebhookId,
+    /// The events after the one of this number
+    #[arg(long, value_name = "NUMBER")]
+    after: u64,
+    /// Up to the one of this number [default: the last one]
+    #[arg(long, value_name = "NUMBER")]
+    until: Option<u64>,
+    /// Only those whose delivery has failed
+    #[arg(long)]
+    only_failed: bool,
+}
+
+impl ListArguments {
+    pub(super) async fn run(self, context: &Context) -> Result<(), CliError> {
+        let Self { id, number, state, after, limit } = self;
+        let list = format!("{}/deliveries", path(id));
+        let mut service = context.service(Stores::Wallet).await?;
+        if let Some(number) = number {
+            let answer = service.get(format!("{list}/{number}")).await?;
+            let delivery = answer.value()?;
+            return context.print(&answer.body, || describe(&delivery));
+        }
+        let state = state.map(|state| format!("&state={state}")).unwrap_or_default();
+        let mut answer = service.get(format!("{list}?after={after}&limit={limit}{state}")).await?;
+        let mut deliveries = answer.value()?;
+        // A page of few deliveries in the state may be empty, and not the last one.
+        while let Some(next) = answer.next.clone().filter(|_| elements(&deliveries).is_empty()) {
+            answer = service.get(next).await?;
+            deliveries = answer.value()?;
+        }
+        context.print(&answer.body, || {
+            if elements(&deliveries).is_empty() {
+                return "There is no such delivery\n".to_owned();
+            }
+            table(context, &deliveries)
+        })?;
+        match (answer.next, elements(&deliveries).last()) {
+            (Some(_), Some(last)) => {
+                context.advise(&format!("There are more: --after {}", last["number"]))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn table(context: &Context, deliveries: &Value) -> String {
+    let header = ["number", "state", "type", "attempts", "last outcome", "next attempt"];
+    let mut table = context.table(&header);
+    for delivery in elements(deliveries) {
+        let attempts = elements(&delivery["attempts"]);
+        table.add([
+            number(delivery, "number"),
+            text(delivery, "state"),
+            text(delivery, "type"),
+            attempts.len().to_string(),
+            attempts.last().map(outcome).unwrap_or_default(),
+            text(delivery, "nextAttemptAt"),
+        ]);
+    }
+    table.to_string()
+}
+
+/// A delivery with its attempts, the first one first.
+fn describe(delivery: &Value) -> String {
+    let mut described = [
+        format!("Delivery of event {} is {}\n", delivery["number"], text(delivery, "state")),
+        field("event", &delivery["eventId"]),
+        field("type", &delivery["type"]),
+        field("next attempt", &delivery["nextAttemptAt"]),
+    ]
+    .concat();
+    for attempt in elements(&delivery["attempts"]) {
+        let line = [text(attempt, "at"), outcome(attempt), text(attempt, "answer")].join("  ");
+        described.push_str(&format!("{}\n", line.trim_end()));
+    }
+    described
+}
+
+/// What came of an attempt, in few words.
+pub(super) fn outcome(attempt: &Value) -> String {
+    let came = match attempt["status"].as_u64() {
+        Some(status) => format!("status {status}"),
+        None => text(attempt, "failure"),
+    };
+    format!("{came} after {} ms", attempt["milliseconds"])
+}
+
+impl RedeliverArguments {
+    pub(super) async fn run(self, context: &Context) -> Result<(), CliError> {
+        let Self { id, number } = self;
+        let mut service = context.service(Stores::Wallet).await?;
+        let path = format!("{}/deliveries/{number}/redeliver", path(id));
+        let answer = service.post(path, json!({})).await?;
+        context
+            .print(&answer.body, || format!("Event {number} is sent once more to webhook {id}\n"))
+    }
+}
+
+impl ReplayArguments {
+    pub(super) async fn run(self, context: &Context) -> Result<(), CliError> {
+        let Self { id, after, until, only_failed } = self;
+        let range = json!({ "after": after, "until": until, "onlyFailed": only_failed });
+        let mut service = context.service(Stores::Wallet).await?;
+        let answer = service.post(format!("{}/replay", path(id)), range).await?;
+        let replay = answer.value()?;
+        context.print(&answer.body, || {
+            format!("{} events are sent once more to webhook {id}\n", replay["count"])
+        })
+    }
+}

@@ -1,0 +1,44 @@
+use crate::ledger::Query;
+use crate::ledger::rows::{AllFigures, Events, ReadRows, Webhooks};
+use crate::ledger::webhooks::GetDueDeliveries;
+use crate::model::time::Timestamp;
+use crate::model::webhook::WebhookId;
+
+/// How much of what is sent again is looked at: it is in the order in which it is due, and there may be a lot.
+const LOOKED_AT: usize = 64;
+
+/// How far each webhook is behind.
+#[derive(Clone, Copy, Debug)]
+pub struct GetLags;
+
+/// How far a webhook is behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lag {
+    /// Which one.
+    pub id: WebhookId,
+    /// How many events there are after its cursor.
+    pub events: u64,
+    /// When the oldest event happened that it has not got: of those after its cursor, and of the 64 that are sent
+    /// again next.
+    pub oldest: Option<Timestamp>,
+}
+
+impl Query for GetLags {
+    type Answer = Vec<Lag>;
+
+    fn run<R: ReadRows>(self, rows: &R) -> Result<Vec<Lag>, R::Error> {
+        let last = rows.get::<AllFigures>(&())?.unwrap_or_default().last_event;
+        let mut lags = Vec::new();
+        for (id, webhook) in rows.range::<Webhooks>(..)? {
+            let due = GetDueDeliveries { id, limit: LOOKED_AT }.run(rows)?;
+            let first_after = (webhook.cursor < last).then_some(webhook.cursor + 1);
+            let oldest = due.iter().map(|due| due.number).chain(first_after).min();
+            let oldest = match oldest {
+                Some(number) => rows.get::<Events>(&number)?.map(|row| row.at),
+                None => None,
+            };
+            lags.push(Lag { id, events: last.saturating_sub(webhook.cursor), oldest });
+        }
+        Ok(lags)
+    }
+}

@@ -1,0 +1,222 @@
+//! What owners ask for of webhooks.
+
+use std::time::Duration;
+
+use super::MAX_SECRET_GRACE;
+use crate::model::fields::{BodyError, FieldErrors, Members};
+
+/// For how long a former secret signs unless its owner says otherwise.
+const SECRET_GRACE: Duration = Duration::from_secs(24 * 60 * 60);
+/// The types of a webhook that takes all.
+const ALL_TYPES: &str = "*";
+
+/// What a webhook is to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WebhookDraft {
+    /// Where events are posted to.
+    pub url: String,
+    /// Which events are sent, as an [`EventFilter`](crate::EventFilter) is written.
+    pub types: String,
+    /// What its owner says about it.
+    pub description: String,
+    /// Whether each event waits until the one before it is delivered, or has failed for good.
+    pub in_order: bool,
+    /// The number of the event after which they are sent; `None` stands for the last one.
+    pub after: Option<u64>,
+}
+
+impl WebhookDraft {
+    /// Reads the body of `POST /api/v1/webhooks`: `url`, and perhaps `types` (all), `description`, `inOrder` and
+    /// `after` (`latest`).
+    pub fn from_json(body: &[u8]) -> Result<Self, BodyError> {
+        let mut members = Members::parse(body)?;
+        let url = members.text("url");
+        let types = members.text("types");
+        let description = members.text("description");
+        let in_order = members.boolean("inOrder");
+        let after = members.integer_or("after", "latest");
+        let mut errors = members.into_errors();
+        require(&mut errors, "url", url.is_some());
+        errors.into_result()?;
+        Ok(Self {
+            url: url.unwrap_or_default(),
+            types: types.unwrap_or_else(|| ALL_TYPES.to_owned()),
+            description: description.unwrap_or_default(),
+            in_order: in_order.unwrap_or_default(),
+            after,
+        })
+    }
+}
+
+/// What is to change of a webhook.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WebhookChange {
+    /// Where events are posted to from now on.
+    pub url: Option<String>,
+    /// Which events are sent from now on, as an [`EventFilter`](crate::EventFilter) is written.
+    pub types: Option<String>,
+    /// What its owner says about it.
+    pub description: Option<String>,
+    /// Whether each event waits for the one before it.
+    pub in_order: Option<bool>,
+    /// Whether events are sent. Enabling goes on at the cursor.
+    pub is_enabled: Option<bool>,
+}
+
+impl WebhookChange {
+    /// Reads the body of `PATCH /api/v1/webhooks/{id}`: any of `url`, `types`, `description`, `inOrder` and `state`
+    /// (`enabled` or `disabled`).
+    pub fn from_json(body: &[u8]) -> Result<Self, BodyError> {
+        let mut members = Members::parse(body)?;
+        let mut change = Self {
+            url: members.text("url"),
+            types: members.text("types"),
+            description: members.text("description"),
+            in_order: members.boolean("inOrder"),
+            is_enabled: None,
+        };
+        match members.text("state").as_deref() {
+            Some("enabled") => change.is_enabled = Some(true),
+            Some("disabled") => change.is_enabled = Some(false),
+            Some(_) => members.reject("state", "must be enabled or disabled"),
+            None => {}
+        }
+        members.into_errors().into_result()?;
+        Ok(change)
+    }
+}
+
+/// What is asked for with another secret.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SecretDraft {
+    /// For how long the secret before it still signs, at most [`MAX_SECRET_GRACE`].
+    pub grace: Duration,
+}
+
+impl SecretDraft {
+    /// Reads the body of `POST /api/v1/webhooks/{id}/secret`: perhaps `graceSeconds` (86,400).
+    pub fn from_json(body: &[u8]) -> Result<Self, BodyError> {
+        let mut members = Members::parse(body)?;
+        let grace = members.integer("graceSeconds").map(Duration::from_secs);
+        let grace = grace.unwrap_or(SECRET_GRACE);
+        if grace > MAX_SECRET_GRACE {
+            let most = MAX_SECRET_GRACE.as_secs();
+            members.reject("graceSeconds", format!("must be from 0 to {most}"));
+        }
+        members.into_errors().into_result()?;
+        Ok(Self { grace })
+    }
+}
+
+/// Which events are sent once more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReplayDraft {
+    /// Those after the event of this number,
+    pub after: u64,
+    /// up to the one of this number.
+    pub until: u64,
+    /// Whether only those are sent whose delivery has failed.
+    pub only_failed: bool,
+}
+
+impl ReplayDraft {
+    /// Reads the body of `POST /api/v1/webhooks/{id}/replay`: `after`, and perhaps `until` (the last event) and
+    /// `onlyFailed`.
+    pub fn from_json(body: &[u8]) -> Result<Self, BodyError> {
+        let mut members = Members::parse(body)?;
+        let after = members.integer("after");
+        let until = members.integer("until");
+        let only_failed = members.boolean("onlyFailed");
+        let mut errors = members.into_errors();
+        require(&mut errors, "after", after.is_some());
+        errors.into_result()?;
+        Ok(Self {
+            after: after.unwrap_or_default(),
+            until: until.unwrap_or(u64::MAX),
+            only_failed: only_failed.unwrap_or_default(),
+        })
+    }
+}
+
+fn require(errors: &mut FieldErrors, field: &'static str, is_there: bool) {
+    if !is_there && !errors.has(field) {
+        errors.add(field, "is required");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn complaint<T: std::fmt::Debug>(read: Result<T, BodyError>) -> String {
+        read.unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_webhook_needs_a_url_and_takes_all_from_now_on() {
+        let draft = WebhookDraft::from_json(br#"{"url": "https://a.example/"}"#).unwrap();
+        let url = "https://a.example/".to_owned();
+        let (types, description) = ("*".to_owned(), String::new());
+        let expected = WebhookDraft { url, types, description, in_order: false, after: None };
+        assert_eq!(draft, expected);
+        for (after, expected) in
+            [("0", Some(0)), ("7", Some(7)), ("\"latest\"", None), ("null", None)]
+        {
+            let body = format!(r#"{{"url": "", "inOrder": true, "after": {after}}}"#);
+            let draft = WebhookDraft::from_json(body.as_bytes()).unwrap();
+            assert_eq!((draft.in_order, draft.after), (true, expected), "{after}");
+        }
+        let wrong = br#"{"urls": "", "types": 1, "inOrder": 1, "after": "first"}"#;
+        assert_eq!(
+            complaint(WebhookDraft::from_json(wrong)),
+            "after must be an integer, or latest, inOrder must be true or false, \
+             types must be a string, url is required, urls is not known here"
+        );
+    }
+
+    #[test]
+    fn a_change_changes_only_what_it_names() {
+        assert_eq!(WebhookChange::from_json(b"{}").unwrap(), WebhookChange::default());
+        for (state, is_enabled) in [("enabled", true), ("disabled", false)] {
+            let body = format!(r#"{{"state": "{state}", "url": null}}"#);
+            let change = WebhookChange::from_json(body.as_bytes()).unwrap();
+            let expected =
+                WebhookChange { is_enabled: Some(is_enabled), ..WebhookChange::default() };
+            assert_eq!(change, expected);
+        }
+        for state in ["\"gone\"", "1", "\"\""] {
+            let body = format!(r#"{{"state": {state}}}"#);
+            assert!(complaint(WebhookChange::from_json(body.as_bytes())).starts_with("state "));
+        }
+        let wrong = br#"{"secret": "whsec_", "cursor": 1}"#;
+        let expected = "cursor is not known here, secret is not known here";
+        assert_eq!(complaint(WebhookChange::from_json(wrong)), expected);
+    }
+
+    #[test]
+    fn a_former_secret_signs_for_a_day_and_for_a_week_at_most() {
+        for (body, seconds) in [
+            ("{}", 86_400),
+            (r#"{"graceSeconds": 0}"#, 0),
+            (r#"{"graceSeconds": 604800}"#, 604_800),
+        ] {
+            let draft = SecretDraft::from_json(body.as_bytes()).unwrap();
+            assert_eq!(draft.grace.as_secs(), seconds, "{body}");
+        }
+        for grace in ["604801", "1e999", "\"1\"", "99999999999999999999"] {
+            let body = format!(r#"{{"graceSeconds": {grace}}}"#);
+            let complaint = complaint(SecretDraft::from_json(body.as_bytes()));
+            assert!(complaint.starts_with("graceSeconds must be "), "{complaint}");
+        }
+    }
+
+    #[test]
+    fn a_replay_says_where_it_begins() {
+        let replay = ReplayDraft::from_json(br#"{"after": 5}"#).unwrap();
+        let expected = ReplayDraft { after: 5, until: u64::MAX, only_failed: false };
+        assert_eq!(replay, expected);
+        let replay = ReplayDraft::from_json(br#"{"after":0,"until":9,"onlyFailed":true}"#).unwrap();
+        assert_eq!(replay, ReplayDraft { after: 0, until: 9, only_failed: true });
+        assert_eq!(complaint(ReplayDraft::from_json(b"{}")), "after is required");
+    }
+}

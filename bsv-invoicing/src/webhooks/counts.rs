@@ -1,0 +1,58 @@
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::model::delivery::{AttemptFailure, AttemptOutcome};
+
+/// How many attempts were made, by what came of them, since this process was started.
+#[derive(Debug, Default)]
+pub struct AttemptCounts([AtomicU64; OUTCOMES.len()]);
+
+/// One attempt of each outcome that is counted by itself.
+const OUTCOMES: [AttemptOutcome; 7] = [
+    AttemptOutcome::Answered(200),
+    AttemptOutcome::Answered(500),
+    AttemptOutcome::Failed(AttemptFailure::BlockedAddress),
+    AttemptOutcome::Failed(AttemptFailure::Dns),
+    AttemptOutcome::Failed(AttemptFailure::Connect),
+    AttemptOutcome::Failed(AttemptFailure::Tls),
+    AttemptOutcome::Failed(AttemptFailure::Timeout),
+];
+
+impl AttemptCounts {
+    /// The names of the outcomes, as [`AttemptOutcome::name`] gives them, and how often each came.
+    pub fn all(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let counts = self.0.iter().map(|count| count.load(Ordering::Relaxed));
+        OUTCOMES.into_iter().map(AttemptOutcome::name).zip(counts)
+    }
+
+    pub(super) fn note(&self, outcome: AttemptOutcome) {
+        let place = OUTCOMES.iter().position(|known| known.name() == outcome.name());
+        if let Some(place) = place {
+            self.0[place].fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_outcome_is_counted_under_its_name() {
+        let counts = AttemptCounts::default();
+        for outcome in OUTCOMES {
+            counts.note(outcome);
+        }
+        counts.note(AttemptOutcome::Answered(204));
+        counts.note(AttemptOutcome::Answered(302));
+        let expected = [
+            ("success", 2),
+            ("status", 2),
+            ("blocked-address", 1),
+            ("dns", 1),
+            ("connect", 1),
+            ("tls", 1),
+            ("timeout", 1),
+        ];
+        assert_eq!(counts.all().collect::<Vec<_>>(), expected);
+    }
+}

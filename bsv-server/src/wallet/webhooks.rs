@@ -1,0 +1,138 @@
+//! Webhooks: endpoints that events are sent to.
+
+mod deliveries;
+mod shown;
+
+use std::sync::Arc;
+
+use bsv_invoicing::ledger::webhooks::LoadedWebhook;
+use bsv_invoicing::webhooks::{WalletClock, WebhookSender};
+use bsv_invoicing::{
+    Error, HttpWebhooks, RedbWalletStore, ReplayDraft, SecretDraft, Wallet, WebhookChange,
+    WebhookDraft, WebhookId,
+};
+use hyper::{Method, StatusCode};
+
+use self::shown::{AttemptJson, CreatedJson, ReplayJson, SecretJson, WebhookJson};
+use super::headers::{check_content_type, set_location};
+use crate::http::{Answer, Declared, Problem, Received, answer};
+
+/// What sends events to the webhooks of a wallet.
+pub(crate) type Sender = WebhookSender<RedbWalletStore, HttpWebhooks, WalletClock<RedbWalletStore>>;
+
+/// How the server calls itself.
+const USER_AGENT: &str = concat!("bsv-server/", env!("CARGO_PKG_VERSION"));
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Route {
+    Webhooks,
+    Webhook,
+    Secret,
+    Test,
+    Deliveries,
+    Delivery,
+    Redeliver,
+    Replay,
+}
+
+pub(super) const ROUTES: [Declared<Route>; 8] = [
+    ("/api/v1/webhooks", "GET, HEAD, POST", Route::Webhooks),
+    ("/api/v1/webhooks/{id}", "GET, HEAD, PATCH, DELETE", Route::Webhook),
+    ("/api/v1/webhooks/{id}/secret", "POST", Route::Secret),
+    ("/api/v1/webhooks/{id}/test", "POST", Route::Test),
+    ("/api/v1/webhooks/{id}/deliveries", "GET, HEAD", Route::Deliveries),
+    ("/api/v1/webhooks/{id}/deliveries/{number}", "GET, HEAD", Route::Delivery),
+    ("/api/v1/webhooks/{id}/deliveries/{number}/redeliver", "POST", Route::Redeliver),
+    ("/api/v1/webhooks/{id}/replay", "POST", Route::Replay),
+];
+
+/// What a path asks for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked<'a> {
+    pub(super) route: Route,
+    pub(super) id: &'a str,
+    /// The number of an event.
+    pub(super) number: &'a str,
+}
+
+/// What sends events to the webhooks of a wallet, once it is run.
+pub(super) fn sender(wallet: &Arc<Wallet>) -> Arc<Sender> {
+    let clock = WalletClock(Arc::clone(wallet));
+    WebhookSender::new(Arc::clone(wallet), wallet.webhook_client(USER_AGENT), clock)
+}
+
+pub(super) async fn answer(
+    wallet: &Wallet,
+    sender: &Sender,
+    Asked { route, id, number }: Asked<'_>,
+    request: Received<'_>,
+) -> Result<Answer, Problem> {
+    if !matches!(*request.method(), Method::GET | Method::HEAD | Method::DELETE) {
+        check_content_type(request.headers())?;
+    }
+    let id = || id.parse().map_err(|_| Error::UnknownWebhook(id.to_owned()));
+    match route {
+        Route::Webhooks if request.method() == Method::POST => create(wallet, request).await,
+        Route::Webhooks => list(wallet).await,
+        Route::Webhook => answer_one(wallet, id()?, request).await,
+        Route::Secret => {
+            let SecretDraft { grace } = SecretDraft::from_json(request.body())?;
+            let secret = wallet.rotate_webhook_secret(id()?, grace).await?;
+            let secret = SecretJson { secret: &secret.text() };
+            Ok(answer::json(StatusCode::CREATED, &secret))
+        }
+        Route::Test => {
+            let attempt = sender.test(id()?).await?;
+            Ok(answer::json(StatusCode::OK, &AttemptJson::new(&attempt)))
+        }
+        Route::Deliveries => deliveries::list(wallet, id()?, request.uri()).await,
+        Route::Delivery => deliveries::show(wallet, id()?, number).await,
+        Route::Redeliver => deliveries::redeliver(wallet, id()?, number).await,
+        Route::Replay => {
+            let draft = ReplayDraft::from_json(request.body())?;
+            let count = wallet.replay(id()?, draft).await?;
+            Ok(answer::json(StatusCode::ACCEPTED, &ReplayJson { count }))
+        }
+    }
+}
+
+async fn create(wallet: &Wallet, request: Received<'_>) -> Result<Answer, Problem> {
+    let draft = WebhookDraft::from_json(request.body())?;
+    let (id, webhook, secret) = wallet.create_webhook(draft).await?;
+    let webhook = WebhookJson::new(id, &webhook, None, wallet.latest_event().await?);
+    let created = CreatedJson { webhook, secret: &secret.text() };
+    let mut answer = answer::json(StatusCode::CREATED, &created);
+    set_location(&mut answer, format!("/api/v1/webhooks/{id}"));
+    Ok(answer)
+}
+
+async fn list(wallet: &Wallet) -> Result<Answer, Problem> {
+    let (webhooks, last) = (wallet.webhooks().await?, wallet.latest_event().await?);
+    let webhooks: Vec<_> = webhooks
+        .iter()
+        .map(|(id, loaded)| WebhookJson::new(*id, &loaded.webhook, loaded.next_attempt_at, last))
+        .collect();
+    Ok(answer::json(StatusCode::OK, &webhooks))
+}
+
+/// Shows a webhook, changes it or deletes it.
+async fn answer_one(
+    wallet: &Wallet,
+    id: WebhookId,
+    request: Received<'_>,
+) -> Result<Answer, Problem> {
+    match *request.method() {
+        Method::DELETE => {
+            wallet.delete_webhook(id).await?;
+            return Ok(answer::no_content());
+        }
+        Method::PATCH => {
+            wallet.change_webhook(id, WebhookChange::from_json(request.body())?).await?;
+        }
+        _ => {}
+    }
+    let LoadedWebhook { webhook, next_attempt_at, .. } = wallet.webhook(id).await?;
+    let last = wallet.latest_event().await?;
+    let webhook = WebhookJson::new(id, &webhook, next_attempt_at, last);
+    Ok(answer::json(StatusCode::OK, &webhook))
+}

@@ -1,0 +1,97 @@
+//! What became of what was sent to a webhook.
+
+use bsv_invoicing::ledger::webhooks::GetDeliveries;
+use bsv_invoicing::{DeliveryState, Wallet, WebhookId};
+use hyper::header::LINK;
+use hyper::{StatusCode, Uri};
+
+use super::shown::DeliveryJson;
+use crate::http::{self, Answer, Problem, answer};
+use crate::wallet::events::once;
+use crate::wallet::headers::{header, number};
+
+/// The most that a page has.
+const MAX_PAGE: usize = 100;
+
+/// What the query of a request asks for.
+#[derive(Clone, Copy, Debug, Default)]
+struct Page {
+    state: Option<&'static str>,
+    after: Option<u64>,
+    limit: Option<usize>,
+}
+
+impl Page {
+    /// Reads the query. All that is wrong with it is told at once.
+    fn parse(uri: &Uri) -> Result<Self, Problem> {
+        let mut page = Self::default();
+        let mut problem =
+            Problem::new(StatusCode::BAD_REQUEST, "invalid-query", "the query cannot be answered");
+        for (name, value) in http::parameters(uri) {
+            if let Err(message) = page.set(&name, &value) {
+                problem = problem.with_field(&name, &[message]);
+            }
+        }
+        if problem.has_fields() { Err(problem) } else { Ok(page) }
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
+        match name {
+            "state" => {
+                let known = DeliveryState::NAMES.into_iter().find(|known| *known == value);
+                let known = known.ok_or("must be pending, delivered or failed")?;
+                once(&mut self.state, known)
+            }
+            "after" => once(&mut self.after, number(value).ok_or("must be a number")?),
+            "limit" => {
+                let limit = number(value).and_then(|it| usize::try_from(it).ok());
+                let limit = limit.filter(|limit| (1..=MAX_PAGE).contains(limit));
+                let limit = limit.ok_or_else(|| format!("must be from 1 to {MAX_PAGE}"))?;
+                once(&mut self.limit, limit)
+            }
+            _ => Err(http::UNKNOWN_PARAMETER.to_owned()),
+        }
+    }
+}
+
+/// A page of deliveries, by the numbers of their events.
+pub(super) async fn list(wallet: &Wallet, id: WebhookId, uri: &Uri) -> Result<Answer, Problem> {
+    let Page { state, after, limit } = Page::parse(uri)?;
+    let limit = limit.unwrap_or(MAX_PAGE);
+    let query = GetDeliveries { id, state, after: after.unwrap_or_default(), limit };
+    let (listed, next) = wallet.deliveries(query).await?;
+    let log = wallet.event_log();
+    let deliveries: Vec<_> = listed.iter().map(|it| DeliveryJson::new(it, log)).collect();
+    let mut answer = answer::json(StatusCode::OK, &deliveries);
+    if let Some(next) = next {
+        let state = state.map(|state| format!("state={state}&")).unwrap_or_default();
+        let path = format!("/api/v1/webhooks/{id}/deliveries?{state}after={next}&limit={limit}");
+        answer.headers_mut().insert(LINK, header(format!("<{path}>; rel=\"next\"")));
+    }
+    Ok(answer)
+}
+
+/// A delivery.
+pub(super) async fn show(wallet: &Wallet, id: WebhookId, number: &str) -> Result<Answer, Problem> {
+    let listed = wallet.delivery(id, event_number(id, number)?).await?;
+    Ok(answer::json(StatusCode::OK, &DeliveryJson::new(&listed, wallet.event_log())))
+}
+
+/// Has an event sent once more.
+pub(super) async fn redeliver(
+    wallet: &Wallet,
+    id: WebhookId,
+    number: &str,
+) -> Result<Answer, Problem> {
+    let number = event_number(id, number)?;
+    wallet.redeliver(id, number).await?;
+    let listed = wallet.delivery(id, number).await?;
+    Ok(answer::json(StatusCode::ACCEPTED, &DeliveryJson::new(&listed, wallet.event_log())))
+}
+
+fn event_number(id: WebhookId, text: &str) -> Result<u64, Problem> {
+    number(text).ok_or_else(|| {
+        let detail = format!("nothing is known of a delivery of event {text} to webhook {id}");
+        Problem::new(StatusCode::NOT_FOUND, "unknown-delivery", detail)
+    })
+}

@@ -1,0 +1,18 @@
+// Reads requests to webhooks from standard input, each with secrets, and writes which secrets have signed each.
+const { Webhook } = require("standardwebhooks");
+
+let text = "";
+process.stdin.on("data", (part) => (text += part));
+process.stdin.on("end", () => {
+  const verified = JSON.parse(text).map(({ secrets, headers, body }) =>
+    secrets.map((secret) => {
+      try {
+        new Webhook(secret).verify(body, headers);
+        return true;
+      } catch {
+        return false;
+      }
+    }),
+  );
+  console.log(JSON.stringify(verified));
+});

@@ -1,0 +1,173 @@
+//! Webhooks, with endpoints that are real.
+
+mod again;
+mod command_line;
+mod guard;
+mod killed;
+mod receivers;
+mod refused;
+mod secrets;
+mod states;
+
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use bsv_invoicing::webhooks::{WebhookSecret, signatures};
+use bsv_tests::payee::Request;
+use bsv_tests::{Client, Receiver, Reply, Site};
+use serde_json::{Value, json};
+
+use crate::{Shop, log, read};
+
+const WEBHOOKS: &str = "/api/v1/webhooks";
+
+/// A site whose webhooks may lead to this machine.
+fn site() -> Site {
+    Site::with(json!({ "webhooks": { "allowNetworks": ["127.0.0.0/8"] } }))
+}
+
+fn shop() -> Shop {
+    Shop::start_on(site())
+}
+
+fn path(id: &str) -> String {
+    format!("{WEBHOOKS}/{id}")
+}
+
+fn text(value: &Value, member: &str) -> String {
+    value[member].as_str().unwrap_or_else(|| panic!("no {member} in {value}")).to_owned()
+}
+
+/// What is answered with this status, which it must be.
+fn answered(reply: &Reply, status: u16) -> Value {
+    assert_eq!(reply.status, status, "{}", reply.body);
+    read(reply)
+}
+
+/// Makes a webhook that leads to a receiver, and gives its id and its secret.
+fn webhook(client: &Client, receiver: &Receiver, mut wishes: Value) -> (String, String) {
+    wishes["url"] = json!(receiver.url());
+    let made = answered(&client.post(WEBHOOKS, wishes.to_string()), 201);
+    (text(&made, "id"), text(&made, "secret"))
+}
+
+fn shown(client: &Client, path: &str) -> Value {
+    answered(&client.get(path), 200)
+}
+
+fn post(client: &Client, path: &str, body: &Value) -> Reply {
+    client.post(path, body.to_string())
+}
+
+fn patch(client: &Client, id: &str, change: &Value) -> Value {
+    answered(&client.request("PATCH", &path(id), change.to_string().as_bytes()), 200)
+}
+
+/// Waits until this is so of what is answered at a path.
+fn until(client: &Client, path: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        let shown = shown(client, path);
+        if is_so(&shown) {
+            return shown;
+        }
+        assert!(Instant::now() < deadline, "in vain: it stays {shown}");
+        sleep(Duration::from_millis(20));
+    }
+}
+
+/// Whether the last of these secrets has signed a request, and the others after it.
+fn is_signed_with(request: &Request, secrets: &[&str]) -> bool {
+    let secrets = secrets.iter().rev().map(|secret| {
+        let bytes = BASE64_STANDARD.decode(secret.strip_prefix("whsec_").unwrap()).unwrap();
+        WebhookSecret::from_bytes(&bytes).unwrap()
+    });
+    let secrets: Vec<_> = secrets.collect();
+    let seconds = request.header("webhook-timestamp").unwrap().parse().unwrap();
+    let id = request.header("webhook-id").unwrap();
+    let expected = signatures(&secrets, id, seconds, &request.body);
+    request.header("webhook-signature") == Some(expected.as_str())
+}
+
+#[test]
+fn events_are_sent_as_they_happen_with_what_proves_it() {
+    let shop = shop();
+    let client = shop.client();
+    shop.create_user();
+    let receiver = Receiver::start();
+    let wishes = json!({ "description": "the till", "types": "invoice.*" });
+    let (id, secret) = webhook(client, &receiver, wishes);
+    let made = shown(client, &path(&id));
+    let expected = json!({
+        "id": id, "url": receiver.url(), "types": "invoice.*", "description": "the till",
+        "inOrder": false, "state": "enabled", "createdAt": made["createdAt"], "cursor": 1,
+        "behind": 0, "lastSuccessAt": null, "failingSince": null, "nextAttemptAt": null,
+    });
+    assert_eq!(made, expected);
+    assert_eq!(shown(client, WEBHOOKS), json!([made]));
+
+    shop.create_invoice("one");
+    // Requests that are under way together may arrive in another order.
+    receiver.until_count(1);
+    shop.create_user();
+    shop.create_invoice("two");
+    let received = receiver.until_count(2);
+    let log = log(client);
+    for (request, (number, previous)) in received.iter().zip([(2, json!(null)), (4, json!(2))]) {
+        let mut body = request.json();
+        assert_eq!(body["previous"], previous);
+        body.as_object_mut().unwrap().remove("previous");
+        assert_eq!(body, log[number - 1]);
+        assert!(receiver.url().ends_with(&request.path), "{}", request.path);
+        assert_eq!(request.header("webhook-id"), body["id"].as_str());
+        assert_eq!(request.header("content-type"), Some("application/json"));
+        let user_agent = concat!("bsv-server/", env!("CARGO_PKG_VERSION"));
+        assert_eq!(request.header("user-agent"), Some(user_agent));
+        assert!(is_signed_with(request, &[&secret]), "{request:?}");
+    }
+    let known = until(client, &path(&id), |webhook| webhook["cursor"] == 4);
+    assert_eq!((&known["behind"], known["lastSuccessAt"].is_string()), (&json!(0), true));
+}
+
+#[test]
+fn one_that_begins_earlier_is_sent_what_happened_before() {
+    let shop = shop();
+    let count = shop.fill(20) as u64;
+    let receiver = Receiver::start();
+    let (id, _) = webhook(shop.client(), &receiver, json!({ "after": 5, "inOrder": true }));
+    receiver.until_count(count as usize - 5);
+    assert_eq!(receiver.numbers(), Vec::from_iter(6..=count));
+    assert_eq!(shown(shop.client(), &path(&id))["inOrder"], true);
+    let ahead = json!({ "url": receiver.url(), "after": count + 1 });
+    crate::check_problem(&post(shop.client(), WEBHOOKS, &ahead), 409, "cursor-ahead");
+}
+
+#[test]
+fn what_is_sent_again_has_the_same_bytes_though_the_invoice_changed_and_the_server_restarted() {
+    let receiver = Receiver::start();
+    let shop = shop();
+    let (id, _) = webhook(shop.client(), &receiver, json!({}));
+    let invoice = shop.create_invoice("tea");
+    receiver.until_count(1);
+    shop.delete_invoice(&invoice);
+    receiver.until_count(2);
+    until(shop.client(), &path(&id), |webhook| webhook["cursor"] == 2);
+    let Shop { site, server } = shop;
+    assert_eq!(server.stop(), 0);
+    let shop = Shop::start_on(site);
+    for number in [1, 2] {
+        let path = format!("{}/deliveries/{number}/redeliver", path(&id));
+        assert_eq!(post(shop.client(), &path, &json!({})).status, 202);
+        let received = receiver.until_count(number + 2);
+        assert_eq!(received[number + 1].body, received[number - 1].body);
+        assert!(is_signed_again(&received[number + 1], &received[number - 1]));
+    }
+}
+
+/// Whether one attempt has the id of another.
+fn is_signed_again(again: &Request, first: &Request) -> bool {
+    again.header("webhook-id") == first.header("webhook-id")
+        && again.header("webhook-signature").is_some()
+}
