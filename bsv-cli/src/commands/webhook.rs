@@ -17,7 +17,7 @@ use crate::service::Answer;
 pub(crate) enum WebhookCommand {
     /// Make a webhook, and print its secret, which is the only time that it is shown
     ///
-    /// For example: bsv-cli webhook create https://shop.example/hook --types invoice.*
+    /// For example: bsv-cli webhook create URL --types invoice.paid,invoice.unpaid
     Create(CreateArguments),
     /// List the webhooks
     List,
