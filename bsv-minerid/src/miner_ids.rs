@@ -244,6 +244,7 @@ impl<S: IdentityStore> MinerIds<S> {
             let name = IdentityRecord::key_name(alias, key.number);
             self.store.note_key_event(KeyEvent::Deleted, &name)?;
             self.keystore.remove(&name)?;
+            tracing::info!(target: "bsv_audit", subject = name, "{}", KeyEvent::Deleted.name());
         }
         Ok(())
     }

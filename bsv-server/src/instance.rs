@@ -47,7 +47,10 @@ impl Instance {
     /// in use; `create` says what is made where it is missing. A service whose store is missing is not
     /// opened.
     pub async fn open(config: Config, program: &str, create: Create) -> Result<Self, OpenError> {
-        Ok(Self::of(Stores::open(config, program, create, Needs::All, Duration::ZERO).await?, program))
+        Ok(Self::of(
+            Stores::open(config, program, create, Needs::All, Duration::ZERO).await?,
+            program,
+        ))
     }
 
     /// Opens a data directory to serve it, with one of two services where the other cannot be opened. Another server

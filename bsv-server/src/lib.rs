@@ -27,6 +27,7 @@ mod reread;
 mod restore;
 mod run;
 mod service_manager;
+mod serving;
 mod store_check;
 mod surface;
 mod version;

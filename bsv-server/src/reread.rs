@@ -39,7 +39,9 @@ pub(crate) async fn reread_settings(
 }
 
 fn tell_unusable(error: &ConfigError) {
-    tracing::error!("SIGHUP: the settings cannot be used, and those that were read before stay: {error}");
+    tracing::error!(
+        "SIGHUP: the settings cannot be used, and those that were read before stay: {error}"
+    );
 }
 
 /// Each setting with its name, such as `wallet.port`, as [`ShownSettings`] tells them.

@@ -6,18 +6,16 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bsv_invoicing::MAX_WEBHOOKS;
 use clap::Parser;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::config::{Config, ConfigError, ConfigSources};
 use crate::control::{self, Listening};
-use crate::http::{Connections, Limits, Listener, Tls, TlsError, serve, serve_stream};
+use crate::http::{Limits, TlsError, serve_stream};
 use crate::instance::Instance;
 use crate::listeners::{self, HandedSockets, listen_error};
 use crate::logging::{LogForm, log_to_stderr};
@@ -26,6 +24,7 @@ use crate::opening::OpenError;
 use crate::request_log::answer_and_log;
 use crate::reread::reread_settings;
 use crate::service_manager;
+use crate::serving::{Serving, most_connections};
 use crate::store_check::check_stores;
 use crate::surface::Surface;
 use crate::version::{COMMIT, version};
@@ -102,9 +101,6 @@ const BLOCKING_THREADS: usize = 8;
 
 /// The files of the stores, the connections to the node, and those of the runtime itself.
 const OTHER_DESCRIPTORS: u64 = 100;
-/// The connections to webhooks, of which each has 8 attempts under way.
-const WEBHOOK_CONNECTIONS: u64 = MAX_WEBHOOKS as u64 * 8;
-
 fn start(arguments: Arguments) -> Result<(), StartError> {
     let Arguments { config: file, data_dir, log } = arguments;
     let sources = ConfigSources { file, data_dir };
@@ -231,7 +227,7 @@ pub async fn run(launch: Launch, shutdown: impl Future<Output = ()>) -> Result<(
     };
     service_manager::tell_ready();
     tokio::select! {
-        () = serving.stop_after(&instance, shutdown) => {}
+        () = async { shutdown.await; stop(&instance, serving).await } => {}
         () = async { tokio::join!(keep_up_to_date(&instance), reread, tell_story); } => {}
         () = service_manager::keep_watchdog_quiet() => {}
     }
@@ -241,6 +237,13 @@ pub async fn run(launch: Launch, shutdown: impl Future<Output = ()>) -> Result<(
     instance.record_hand_outs();
     tracing::info!("stopped");
     Ok(())
+}
+
+async fn stop(instance: &Instance, serving: Serving<'_>) {
+    service_manager::tell_stopping();
+    tracing::info!("stopping: payments and the wallet first, then the miner identity service");
+    instance.stop_waiting();
+    serving.stop().await;
 }
 
 /// Tells that the server has started, and where it listens.
@@ -260,56 +263,6 @@ fn tell_start(instance: &Instance, listening: &[Listening], log: LogForm) {
             LogForm::Text => say(&format!("listening {name} {url}")),
             LogForm::Json => tracing::info!(listener = name, url, "listening"),
         }
-    }
-}
-
-/// The listeners that answer. They stop in two steps, so that a pool waits least.
-struct Serving<'i> {
-    instance: &'i Arc<Instance>,
-    first: Group,
-    last: Group,
-}
-
-/// Listeners that stop at the same time.
-struct Group {
-    listeners: JoinSet<()>,
-    stop: watch::Sender<()>,
-}
-
-impl Group {
-    fn new() -> Self {
-        Self { listeners: JoinSet::new(), stop: watch::Sender::new(()) }
-    }
-
-    /// Waits until all of them have finished what is in flight.
-    async fn stop(self) {
-        let Self { mut listeners, stop } = self;
-        drop(stop);
-        while listeners.join_next().await.is_some() {}
-    }
-}
-
-impl<'i> Serving<'i> {
-    fn new(instance: &'i Arc<Instance>) -> Self {
-        Self { instance, first: Group::new(), last: Group::new() }
-    }
-
-    fn spawn<L: Listener>(&mut self, surface: Surface, listener: L, tls: Option<Arc<Tls>>) {
-        let group = match surface {
-            Surface::MinerId | Surface::Node => &mut self.last,
-            Surface::Wallet | Surface::Payments | Surface::Control => &mut self.first,
-        };
-        let (instance, stopped) = (Arc::clone(self.instance), group.stop.subscribe());
-        group.listeners.spawn(serve_surface(instance, surface, listener, tls, stopped));
-    }
-
-    async fn stop_after(self, instance: &Instance, shutdown: impl Future<Output = ()>) {
-        shutdown.await;
-        service_manager::tell_stopping();
-        tracing::info!("stopping: payments and the wallet first, then the miner identity service");
-        instance.stop_waiting();
-        self.first.stop().await;
-        self.last.stop().await;
     }
 }
 
@@ -344,63 +297,6 @@ where
     if let Err(error) = serve_stream(stream, &Limits::default(), answer).await {
         tracing::debug!("a connection ended: {error}");
     }
-}
-
-/// How many connections a listener has at once.
-fn connection_limit(config: &Config, surface: Surface) -> u32 {
-    let usual = Limits::default().connections;
-    match (surface, &config.wallet) {
-        // Who waits for events takes no place of those who ask for something else.
-        (Surface::Wallet, Some(wallet)) => usual + 2 * wallet.streams,
-        (Surface::Payments, Some(wallet)) => wallet.payments.connections,
-        _ => usual,
-    }
-}
-
-/// How many connections all listeners that are configured have at once, and webhooks.
-fn most_connections(config: &Config) -> u64 {
-    let minerid = config.minerid.as_ref();
-    let surfaces = [
-        Some(Surface::Control),
-        minerid.map(|_| Surface::MinerId),
-        minerid.and_then(|minerid| minerid.node_listener.as_ref()).map(|_| Surface::Node),
-        config.wallet.as_ref().map(|_| Surface::Wallet),
-        config.wallet.as_ref().map(|_| Surface::Payments),
-    ];
-    let surfaces = surfaces.into_iter().flatten();
-    let accepted: u64 = surfaces.map(|it| u64::from(connection_limit(config, it))).sum();
-    accepted + config.wallet.as_ref().map_or(0, |_| WEBHOOK_CONNECTIONS)
-}
-
-/// For how long requests of a pool may go on once the miner identity service stops. Others wait meanwhile.
-const POOL_DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
-
-async fn serve_surface<L: Listener>(
-    instance: Arc<Instance>,
-    surface: Surface,
-    listener: L,
-    tls: Option<Arc<Tls>>,
-    mut stopped: watch::Receiver<()>,
-) {
-    let connections = connection_limit(&instance.config, surface);
-    let mut limits = Limits { connections, ..Limits::default() };
-    match surface {
-        // The command line may wait for its user between two requests.
-        Surface::Control => limits.head_timeout = Duration::from_secs(24 * 60 * 60),
-        Surface::Payments => limits.peers = Some(Arc::clone(&instance.payers)),
-        Surface::MinerId | Surface::Node => limits.drain_timeout = POOL_DRAIN_TIMEOUT,
-        Surface::Wallet => {}
-    }
-    let counts = instance.metrics.listener(surface);
-    let connections =
-        counts.map_or_else(Connections::new, |counts| Arc::clone(counts.connections()));
-    let answer =
-        move |address, request| answer_and_log(Arc::clone(&instance), surface, address, request);
-    let shutdown = async move {
-        // Ends when the sender is dropped.
-        let _ = stopped.changed().await;
-    };
-    serve(listener, tls, limits, connections, answer, shutdown).await;
 }
 
 /// Programs wait for these lines; that nobody reads them is no reason to stop.

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "what fails here fails a test")]
 
 pub mod build;
+pub mod callers;
 pub mod clock;
 mod dice;
 pub mod faults;
@@ -26,11 +27,13 @@ pub mod purse;
 pub mod receiver;
 pub mod rival;
 pub mod site;
+pub mod sockets;
 pub mod terminal;
 pub mod tls;
 pub mod vectors;
 pub mod wallet;
 
+pub use callers::Callers;
 pub use dice::Dice;
 pub use gate::{Gate, Hold, Refusal};
 pub use http::{Client, Reply};
@@ -43,6 +46,7 @@ pub use pool::Template;
 pub use purse::{Bill, Purse};
 pub use receiver::Receiver;
 pub use site::{Done, Server, Site};
+pub use sockets::ListeningSockets;
 
 /// Whether the long tests run in full (`BSV_TEST_FULL=1`) or with reduced counts.
 pub fn is_full_run() -> bool {

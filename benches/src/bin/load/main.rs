@@ -13,6 +13,7 @@ mod metrics;
 mod minerid;
 mod payments;
 mod report;
+mod restart;
 mod rpc;
 mod strangers;
 mod wallet;
@@ -73,6 +74,12 @@ enum Command {
         #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1_000..=100_000_000))]
         coins: u64,
     },
+    /// What a pool sees of restarts, with and without handing over the listening sockets
+    Restart {
+        /// How often the server is restarted in either way
+        #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+        restarts: u32,
+    },
     /// What honest payers get while strangers attack the listener for payments, next to what they get
     /// undisturbed
     Strangers {
@@ -116,6 +123,7 @@ fn main() {
         Command::Metrics { rounds, invoices } => metrics::measure(rounds, invoices),
         Command::Minerid { rounds, only } => minerid::measure(&rounds, &only),
         Command::Payments { rounds, coins } => payments::measure(rounds, coins),
+        Command::Restart { restarts } => restart::measure(restarts),
         Command::Strangers { siege } => strangers::measure(&siege),
         Command::Wallet { rounds, invoices } => wallet::measure(rounds, invoices),
         Command::Watching { rounds, scripts } => watching::measure(rounds, scripts),
