@@ -59,7 +59,7 @@ mod tests {
             ("trace", "bsv_=trace,warn"),
             ("error", "bsv_=error,error"),
             ("off", "bsv_=off,off"),
-            ("debug,hyper=trace", "debug,hyper=trace"),
+            ("debug,rustls=trace", "debug,rustls=trace"),
         ] {
             assert_eq!(sorted(&shown(asked).unwrap()), sorted(expected), "{asked}");
         }

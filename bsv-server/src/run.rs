@@ -17,7 +17,7 @@ use crate::config::{Config, ConfigError, ConfigSources};
 use crate::control::{self, Listening};
 use crate::http::{Limits, TlsError, serve_stream};
 use crate::instance::Instance;
-use crate::listeners::{self, HandedSockets, listen_error};
+use crate::listeners::{self, Door, HandedSockets, listen_error};
 use crate::logging::{LogForm, log_to_stderr};
 use crate::metrics::watch_node;
 use crate::opening::OpenError;
@@ -182,6 +182,7 @@ const HANDOVER_PATIENCE: Duration = Duration::from_secs(60);
 /// the data directory and is about to stop is waited for, for a minute.
 pub async fn run(launch: Launch, shutdown: impl Future<Output = ()>) -> Result<(), StartError> {
     let Launch { mut config, sources, sockets, log } = launch;
+    tokio::pin!(shutdown);
     for warning in config.clear_text_warnings() {
         tracing::warn!("{warning}");
     }
@@ -190,39 +191,23 @@ pub async fn run(launch: Launch, shutdown: impl Future<Output = ()>) -> Result<(
     // to itself; but that another process has the data directory is worth more to know than that it
     // has a port as well.
     let doors = listeners::listen(&mut config, sockets);
-    let instance = Arc::new(Instance::open_to_serve(config, patience).await?);
-    let doors = doors?;
-    let network_dir = &instance.config.network_dir;
-    let control_path = control::socket_path(network_dir).display().to_string();
-    let control = control::bind(network_dir).map_err(listen_error(&control_path))?;
-    let mut serving = Serving::new(&instance);
+    let opened = tokio::select! {
+        opened = Instance::open_to_serve(config, patience) => opened,
+        () = &mut shutdown => return Ok(()),
+    };
+    let instance = Arc::new(opened?);
+    let mut story = instance.wallet.as_ref().map(|api| Story::new(Arc::clone(api.wallet())));
     let mut followers = JoinSet::new();
-    let mut listening = Vec::new();
-    for (surface, listener, tls) in doors {
-        let scheme = if tls.is_some() { "https" } else { "http" };
-        let url = format!("{scheme}://{}", listener.local_addr()?);
-        listening.push(Listening { name: surface.name(), url });
-        if let Some(tls) = &tls {
-            followers.spawn(Arc::clone(tls).follow_files(signal(SignalKind::hangup())?));
-        }
-        serving.spawn(surface, listener, tls);
-    }
-    listening.push(Listening { name: Surface::Control.name(), url: control_path });
-    serving.spawn(Surface::Control, control, None);
-    tell_start(&instance, &listening, log);
-    instance.control.managed().note_listening(listening);
+    let serving = open_doors(&instance, doors?, &mut followers, log)?;
     let hang_ups = signal(SignalKind::hangup())?;
     let reread = async {
-        match sources {
-            Some(sources) => reread_settings(&instance, sources, hang_ups).await,
-            None => future::pending().await,
+        if let Some(sources) = sources {
+            reread_settings(&instance, sources, hang_ups).await;
         }
     };
-    let mut story = instance.wallet.as_ref().map(|api| Story::new(Arc::clone(api.wallet())));
     let tell_story = async {
-        match &mut story {
-            Some(story) => story.tell().await,
-            None => future::pending().await,
+        if let Some(story) = &mut story {
+            story.tell().await;
         }
     };
     service_manager::tell_ready();
@@ -237,6 +222,34 @@ pub async fn run(launch: Launch, shutdown: impl Future<Output = ()>) -> Result<(
     instance.record_hand_outs();
     tracing::info!("stopped");
     Ok(())
+}
+
+/// Has all listeners answer, and tells where they listen. `followers` look after certificates.
+fn open_doors<'i>(
+    instance: &'i Arc<Instance>,
+    doors: Vec<Door>,
+    followers: &mut JoinSet<()>,
+    log: LogForm,
+) -> Result<Serving<'i>, StartError> {
+    let network_dir = &instance.config.network_dir;
+    let control_path = control::socket_path(network_dir).display().to_string();
+    let control = control::bind(network_dir).map_err(listen_error(&control_path))?;
+    let mut serving = Serving::new(instance);
+    let mut listening = Vec::new();
+    for (surface, listener, tls) in doors {
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        let url = format!("{scheme}://{}", listener.local_addr()?);
+        listening.push(Listening { name: surface.name(), url });
+        if let Some(tls) = &tls {
+            followers.spawn(Arc::clone(tls).follow_files(signal(SignalKind::hangup())?));
+        }
+        serving.spawn(surface, listener, tls);
+    }
+    listening.push(Listening { name: Surface::Control.name(), url: control_path });
+    serving.spawn(Surface::Control, control, None);
+    tell_start(instance, &listening, log);
+    instance.control.managed().note_listening(listening);
+    Ok(serving)
 }
 
 async fn stop(instance: &Instance, serving: Serving<'_>) {

@@ -7,8 +7,9 @@ use tokio::time::sleep;
 
 /// How many events are read at once, and logged in a period at most.
 const PAGE: usize = 100;
+/// From one page to the next, so that a shop that sells much does not wait for its log.
 const PERIOD: Duration = Duration::from_millis(100);
-/// How many wait to be logged one by one. Of more, only the numbers are logged.
+/// How many wait to be logged one by one, more than a page. Of more, only the numbers are logged.
 const MAX_BEHIND: u64 = 10_000;
 
 /// Logs a line for each event, up to 1000 of them a second. Of more, which a shop that is flooded with orders has, it
@@ -19,6 +20,8 @@ pub(crate) struct Story {
     last: watch::Receiver<u64>,
     /// The last event that was logged.
     told: u64,
+    /// How many wait to be logged one by one.
+    max_behind: u64,
 }
 
 impl Story {
@@ -26,15 +29,19 @@ impl Story {
     pub(crate) fn new(wallet: Arc<Wallet>) -> Self {
         let last = wallet.last_event();
         let told = *last.borrow();
-        Self { wallet, last, told }
+        Self { wallet, last, told, max_behind: MAX_BEHIND }
     }
 
     /// Logs what happens, for as long as it is polled.
     pub(crate) async fn tell(&mut self) {
         // The wallet keeps the sender.
         while self.last.changed().await.is_ok() {
-            while self.tell_page().await {
+            loop {
+                let has_more = self.tell_page().await;
                 sleep(PERIOD).await;
+                if !has_more {
+                    break;
+                }
             }
         }
     }
@@ -48,7 +55,7 @@ impl Story {
     async fn tell_page(&mut self) -> bool {
         let last = *self.last.borrow();
         let behind = last.saturating_sub(self.told);
-        if behind > MAX_BEHIND {
+        if behind > self.max_behind {
             let skipped = last - PAGE as u64;
             tracing::info!(
                 target: "bsv_server::events",
@@ -137,4 +144,66 @@ fn log(event: &Event) {
         "{}",
         event.kind.name()
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{self, Write};
+    use std::sync::{Mutex, PoisonError};
+
+    use bsv_invoicing::{RedbWalletStore, UserDraft, WalletSettings};
+    use bsv_store::{DatabaseOptions, DirLock, Keystore, PlainKeys};
+    use bsv_tx::Network;
+
+    use super::*;
+
+    /// What is logged.
+    #[derive(Clone, Default)]
+    struct Lines(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Lines {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[tokio::test]
+    async fn of_events_that_are_too_many_the_numbers_are_logged_and_then_the_newest() {
+        let dir = tempfile::tempdir().unwrap();
+        let keystore = dir.path().join("keystore");
+        let keystore = Keystore::open(&keystore, None, PlainKeys::Allowed, "test").unwrap();
+        let lock = DirLock::acquire(&dir.path().join("wallet"), "test").unwrap();
+        let store = RedbWalletStore::open(lock, DatabaseOptions::default()).unwrap();
+        let settings = WalletSettings::new(Network::Regtest);
+        let wallet = Arc::new(Wallet::open(store, keystore, settings).await.unwrap());
+        let mut story = Story { max_behind: 150, ..Story::new(Arc::clone(&wallet)) };
+        let lines = Lines::default();
+        let written = lines.clone();
+        let log = tracing_subscriber::fmt().with_ansi(false).with_writer(move || written.clone());
+        let _log = tracing::subscriber::set_default(log.finish());
+        let create = async |count: u64| {
+            for _ in 0..count {
+                let user = UserDraft { name: "Ada".to_owned(), ..UserDraft::default() };
+                wallet.create_user(user, None).await.unwrap();
+            }
+        };
+        create(150).await;
+        story.finish().await;
+        create(151).await;
+        story.finish().await;
+        let text = lines.0.lock().unwrap().clone();
+        let text = String::from_utf8(text).unwrap();
+        let told = text.lines().filter(|line| line.contains("user.created"));
+        let numbers = told.map(|line| {
+            let number = line.split("event=").nth(1).and_then(|rest| rest.split(' ').next());
+            number.unwrap().parse::<u64>().unwrap()
+        });
+        assert_eq!(numbers.collect::<Vec<_>>(), (1..=150).chain(202..=301).collect::<Vec<_>>());
+        assert!(text.contains("event list --after 150 shows those up to 201"), "{text}");
+    }
 }

@@ -6,7 +6,7 @@ use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
 use bsv_tests::payee::Answer;
-use bsv_tests::{Callers, ListeningSockets, Receiver, Server, Site, repetitions};
+use bsv_tests::{Callers, ListeningSockets, Receiver, Server, Site, repetitions, vectors};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -15,8 +15,15 @@ const COINBASE2: &str =
 /// No step of a stop takes longer where nobody holds it up.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-fn coinbase2(height: u32) -> String {
-    json!({"alias": "pool", "blockHeight": height, "coinbase2": COINBASE2}).to_string()
+/// A request that is answered once [`import`] has run.
+fn coinbase2() -> String {
+    json!({"alias": "first", "blockHeight": 1000, "coinbase2": COINBASE2}).to_string()
+}
+
+/// Gives a site identities that have all that documents need.
+fn import(site: &Site) {
+    let home = vectors::write_home(&vectors::minerid_0_2(), site.data_dir());
+    site.cli_ok(&["importminerid", "--from", home.to_str().unwrap()]);
 }
 
 fn wait_until(what: &str, is_so: impl Fn() -> bool) {
@@ -50,7 +57,7 @@ fn request_in_flight(server: &Server) -> (mpsc::Sender<()>, thread::JoinHandle<u
 #[test]
 fn the_pools_listener_stops_last_and_requests_in_flight_are_answered() {
     let site = Site::with(json!({"webhooks": {"allowNetworks": ["127.0.0.0/8"]}}));
-    site.cli_ok(&["miner", "create", "--name", "pool"]);
+    import(&site);
     let server = site.server();
     let (release, asking, _receiver) = request_in_flight(&server);
     server.begin_stop();
@@ -59,7 +66,7 @@ fn the_pools_listener_stops_last_and_requests_in_flight_are_answered() {
         wait_until("it is closed", || TcpStream::connect(&address).is_err());
     }
     assert!(site.cli(&["status"]).code != 0, "the control socket is closed");
-    assert_eq!(server.post("/coinbase2", coinbase2(1000)).status, 200);
+    assert_eq!(server.post("/coinbase2", coinbase2()).status, 200);
     drop(release);
     assert_eq!(asking.join().unwrap(), 200);
     assert_eq!(server.stop(), 0);
@@ -118,9 +125,9 @@ fn a_stranger_who_sends_slowly_or_nothing_does_not_hold_a_stop_up() {
 fn with_sockets_that_are_handed_over_no_request_is_refused_or_fails() {
     let mut site = Site::new();
     let sockets = ListeningSockets::of(&mut site);
-    site.cli_ok(&["miner", "create", "--name", "pool"]);
+    import(&site);
     let mut server = site.server_on(&sockets);
-    let callers = Callers::start(3, &sockets.minerid(), "/coinbase2", &coinbase2(1000));
+    let callers = Callers::start(3, &sockets.minerid(), "/coinbase2", &coinbase2());
     for _ in 0..repetitions("restarts under load", 100, 20) {
         callers.await_answers(20);
         // The next one waits for the data directory until this one lets go of it.
@@ -142,9 +149,9 @@ fn with_sockets_that_are_handed_over_no_request_is_refused_or_fails() {
 fn who_comes_while_no_server_runs_is_answered_by_the_next_one() {
     let mut site = Site::new();
     let sockets = ListeningSockets::of(&mut site);
-    site.cli_ok(&["miner", "create", "--name", "pool"]);
+    import(&site);
     assert_eq!(site.server_on(&sockets).stop(), 0);
-    let callers = Callers::start(3, &sockets.minerid(), "/coinbase2", &coinbase2(1000));
+    let callers = Callers::start(3, &sockets.minerid(), "/coinbase2", &coinbase2());
     let server = site.server_on(&sockets);
     callers.await_answers(10);
     let seen = callers.stop();

@@ -44,8 +44,8 @@ fn systemd_understands_the_units() {
         let text = text
             .replace("/usr/local/bin/bsv-server", server_program().to_str().unwrap())
             .replace("/usr/local/bin/bsv-cli", cli_program().to_str().unwrap())
-            .replace("User=bsv-server", "User=nobody")
-            .replace("Group=bsv-server", "Group=nogroup");
+            .replace("User=bsv-server", "User=daemon")
+            .replace("Group=bsv-server", "Group=daemon");
         fs::write(dir.path().join(name), text).unwrap();
     }
     let units = UNITS.map(|name| dir.path().join(name));

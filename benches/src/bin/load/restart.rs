@@ -2,18 +2,15 @@
 
 use std::fmt::Display;
 
-use bsv_benches::{Table, median, verdict};
+use bsv_benches::{Job, Table, median, verdict};
 use bsv_tests::callers::Seen;
-use bsv_tests::{Callers, ListeningSockets, Server, Site};
-use serde_json::json;
+use bsv_tests::{Callers, ListeningSockets, Server, Site, vectors};
 
 const CALLERS: usize = 4;
 /// How many requests are answered between two restarts.
 const BETWEEN: u64 = 50;
 /// For how long nobody may be answered where no sockets are handed over, in milliseconds.
 const MAX_GAP: f64 = 100.0;
-const COINBASE2: &str =
-    "ffffffff011a0a5325000000001976a9145deb9155942e7d38febc15de8870222fd24d080e88ac00000000";
 
 /// Restarts a server with a plain keystore so often while it is asked for `POST /coinbase2`, each time over another
 /// connection, with and without handing its sockets over.
@@ -33,12 +30,13 @@ fn restart(restarts: u32, hands_over: bool) -> Vec<Seen> {
     let sockets = ListeningSockets::of(&mut site);
     let address = sockets.minerid();
     let sockets = hands_over.then_some(sockets);
-    site.cli_ok(&["miner", "create", "--name", "pool"]);
+    let home = vectors::write_home(&vectors::minerid_0_2(), site.data_dir());
+    site.cli_ok(&["importminerid", "--from", home.to_str().unwrap()]);
     let start = |site: &Site| -> Server {
         sockets.as_ref().map_or_else(|| site.server(), |sockets| site.server_on(sockets))
     };
     let mut server = start(&site);
-    let body = json!({"alias": "pool", "blockHeight": 1000, "coinbase2": COINBASE2}).to_string();
+    let body = Job::recorded().request("1000");
     let callers = Callers::start(CALLERS, &address, "/coinbase2", &body);
     let mut seen = Vec::new();
     for _ in 0..restarts {

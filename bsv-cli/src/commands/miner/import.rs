@@ -24,8 +24,8 @@ pub(crate) struct ImportArguments {
 
 impl ImportArguments {
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
-        let mut service = context.service_after(Create::Identities, Stores::Identities).await?;
         let home = json!({ "home": HomeFiles::read(&self.from)? });
+        let mut service = context.service_after(Create::Identities, Stores::Identities).await?;
         let waiting = context.wait("importing");
         let keystore = self.revocation_keystore;
         let answer = keystore.post(context, &mut service, "/control/import", home).await?;
