@@ -3,7 +3,9 @@ use std::sync::Arc;
 use bsv_invoicing::dpp::{Acknowledgement, ChannelMessage, Dialect, Payment, PaymentError};
 use bsv_invoicing::{Error, Wallet};
 use bytes::Bytes;
-use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, ETAG, HeaderValue, WWW_AUTHENTICATE};
+use hyper::header::{
+    ACCEPT, AUTHORIZATION, CONTENT_TYPE, ETAG, HeaderValue, VARY, WWW_AUTHENTICATE,
+};
 use hyper::{Method, StatusCode};
 use serde::Deserialize;
 
@@ -65,7 +67,8 @@ impl PaymentsApi {
 
     async fn terms(&self, id: &str, dialect: Dialect) -> Result<Answer, Problem> {
         let terms = self.wallet.terms(id).await?;
-        let answer = answer::json_text(StatusCode::OK, terms.to_json(dialect));
+        let mut answer = answer::json_text(StatusCode::OK, terms.to_json(dialect));
+        answer.headers_mut().insert(VARY, HeaderValue::from_static("accept"));
         Ok(with_type(answer, dialect.terms_type()))
     }
 
@@ -161,7 +164,7 @@ fn bip270_refusal(problem: &Problem, posted: &[u8]) -> Answer {
 
 /// BIP270 is spoken on every payment URL with who asks for it.
 fn asked_dialect(request: Received<'_>, dialect: Dialect) -> Dialect {
-    let bip270 = Dialect::Bip270.terms_type();
+    let bip270 = Dialect::Bip270.request_type();
     let accepted = request.headers().get_all(ACCEPT).iter();
     let is_bip270 = accepted
         .filter_map(|value| value.to_str().ok())

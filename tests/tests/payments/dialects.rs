@@ -9,7 +9,9 @@ use super::counter::{Counter, PRICE, check_problem};
 use super::merchant::json_of;
 
 const PATHS: [&str; 2] = ["/dpp/api/v1/payment/", "/api/v1/payment/"];
+/// What who speaks BIP270 asks for, and what terms in it are.
 const REQUEST: &str = "application/bitcoinsv-paymentrequest";
+const TYPE: &str = "application/json; charset=utf-8";
 
 /// The URL of an invoice at one of the two paths.
 fn url(counter: &Counter, path: &str, id: &str) -> String {
@@ -79,18 +81,19 @@ fn terms_are_what_each_dialect_has_them_be() {
             (Some("application/json"), "application/json", json),
             (Some("*/*"), "application/json", json),
             (Some("text/html, */*;q=0.8"), "application/json", json),
-            (Some(REQUEST), REQUEST, &bip270),
-            (Some(&many), REQUEST, &bip270),
-            (Some(&loud), REQUEST, &bip270),
+            (Some(REQUEST), TYPE, &bip270),
+            (Some(&many), TYPE, &bip270),
+            (Some(&loud), TYPE, &bip270),
         ] {
             let reply = terms(&counter, &path, accept);
             assert_eq!((reply.status, &reply.body), (200, text), "{path} {accept:?}");
             assert_eq!(reply.header("content-type"), Some(content_type), "{path} {accept:?}");
+            assert_eq!(reply.header("vary"), Some("accept"), "{path} {accept:?}");
         }
         let client = counter.shop.server.payments();
         let head = client.send("HEAD", &path, &[("Accept", REQUEST)], b"");
         assert_eq!((head.status, head.body.as_str()), (200, ""));
-        assert_eq!(head.header("content-type"), Some(REQUEST));
+        assert_eq!(head.header("content-type"), Some(TYPE));
     }
     counter.check_unpaid(id, "asking for terms");
 }
