@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails a test")]
 
+pub mod ancestry;
 pub mod build;
 pub mod clock;
 mod dice;

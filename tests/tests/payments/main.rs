@@ -10,6 +10,7 @@ mod channel;
 mod counter;
 mod dialects;
 mod flow;
+mod forms;
 mod guard;
 mod leaving_consolidation;
 mod leaving_refunds;
