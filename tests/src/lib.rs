@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "what fails here fails a test")]
 
 pub mod ancestry;
+pub mod brc100;
 pub mod build;
 pub mod clock;
 mod dice;
@@ -31,6 +32,7 @@ pub mod tls;
 pub mod vectors;
 pub mod wallet;
 
+pub use brc100::Brc100Wallet;
 pub use dice::Dice;
 pub use gate::{Gate, Hold, Refusal};
 pub use http::{Client, Reply};

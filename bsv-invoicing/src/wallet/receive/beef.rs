@@ -13,6 +13,7 @@ use bsv_tx::{Beef, BeefVerificationError, MerkleRoot, Tip, Transaction, Txid};
 use tokio::time::{Instant, sleep};
 
 use super::ancestors::MAX_ANCESTORS;
+use super::check::Standing;
 use super::unsent::Unsent;
 use crate::error::Error;
 use crate::ledger::queries::GetShown;
@@ -27,9 +28,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(100);
 
 impl<S: WalletStore> Wallet<S> {
-    /// Checks a payment with what it builds on, and that nothing keeps the network from taking it. Answers its
-    /// ancestors that are in no block, encoded, parents before their children.
-    pub(super) async fn check_beef(&self, node: &NodeRpc, beef: &Beef) -> Result<Vec<u8>, Error> {
+    /// Checks a payment with what it builds on, and that nothing keeps the network from taking it.
+    pub(super) async fn check_beef(&self, node: &NodeRpc, beef: &Beef) -> Result<Standing, Error> {
         let (subject, payment) = (beef.subject_txid(), beef.subject());
         let unmined: Vec<_> = beef.unmined_ancestors().collect();
         if unmined.len() > MAX_ANCESTORS || beef.txid_only().nth(MAX_ANCESTORS).is_some() {
@@ -37,10 +37,10 @@ impl<S: WalletStore> Wallet<S> {
         }
         if place(node, &subject).await? != TransactionPlace::Nowhere {
             // The payer's wallet has sent it itself.
-            return Ok(Vec::new());
+            return Ok(Standing::Known);
         }
         let held = self.held(beef).await?;
-        verify(beef, tip(node).await?, &BTreeMap::new(), &held).or_else(ignore_unknown_blocks)?;
+        check_blocks(node, beef, &held).await?;
         let (mut waiting, mut unsent) = (Vec::new(), Vec::new());
         for (txid, ancestor) in unmined {
             match place(node, &txid).await? {
@@ -54,10 +54,9 @@ impl<S: WalletStore> Wallet<S> {
             }
         }
         Unsent::after(unsent, payment).check(node, self.demand()).await?;
-        check_roots(node, beef, &held).await?;
         let mut ancestors = Vec::new();
         waiting.into_iter().for_each(|ancestor| ancestor.encode(&mut ancestors));
-        Ok(ancestors)
+        Ok(Standing::New { ancestors })
     }
 
     /// Those transactions that only their ids stand for and that are the wallet's.
@@ -72,16 +71,18 @@ impl<S: WalletStore> Wallet<S> {
     }
 }
 
-/// Checks a BEEF against the main chain. If the payer's node knows more blocks than ours, that is waited for a little.
-async fn check_roots(
+/// Checks a BEEF by itself, and then against the main chain. If the payer's node knows more blocks than ours, that is
+/// waited for a little.
+async fn check_blocks(
     node: &NodeRpc,
     beef: &Beef,
     held: &HashMap<Txid, Transaction>,
 ) -> Result<(), Error> {
     let begun = Instant::now();
     let mut roots = BTreeMap::new();
+    let mut tip = tip(node).await?;
+    verify(beef, tip, &roots, held).or_else(ignore_unknown_blocks)?;
     loop {
-        let tip = tip(node).await?;
         for (height, claimed) in beef.claimed_roots() {
             if height > tip.height || roots.contains_key(&height) {
                 continue;
@@ -95,6 +96,7 @@ async fn check_roots(
         match verify(beef, tip, &roots, held) {
             Err(BeefVerificationError::AboveTip { .. }) if begun.elapsed() < PATIENCE => {
                 sleep(PAUSE).await;
+                tip = self::tip(node).await?;
             }
             verified => return Ok(verified?),
         }

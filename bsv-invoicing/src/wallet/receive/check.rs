@@ -16,6 +16,23 @@ use crate::store::WalletStore;
 use crate::wallet::Wallet;
 use crate::wallet::node::away;
 
+/// What is known of a payment before it is offered to the network.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// The network has it already.
+    Known,
+    /// It can be offered.
+    New {
+        /// What is to be offered before it, parents before their children, encoded.
+        ancestors: Vec<u8>,
+    },
+}
+
+impl Standing {
+    /// It can be offered by itself.
+    const ALONE: Self = Self::New { ancestors: Vec::new() };
+}
+
 impl<S: WalletStore> Wallet<S> {
     /// The payment that a transaction is, if it can be offered to the network. What the network has already
     /// is noted, whatever it pays and whenever it comes.
@@ -32,21 +49,23 @@ impl<S: WalletStore> Wallet<S> {
             true => Err(Error::InFlight(invoice.id.to_string())),
             false => self.check(invoice, posted, &receipts).await,
         };
-        let (is_known, ancestors) = match checked {
-            Ok(ancestors) => (false, ancestors),
+        let standing = match checked {
+            Ok(standing) => standing,
             Err(error @ (Error::NetworkAway(_) | Error::Store(_))) => return Err(error),
             Err(refusal) if receipts.is_empty() => return Err(refusal),
             Err(refusal) => {
                 match self.node()?.receiving.transaction_place(&transaction.txid()).await {
-                    Ok(TransactionPlace::Mempool | TransactionPlace::Block(_)) => {
-                        (true, Vec::new())
-                    }
+                    Ok(TransactionPlace::Mempool | TransactionPlace::Block(_)) => Standing::Known,
                     Ok(TransactionPlace::Nowhere) => return Err(refusal),
                     // Who is told so asks again.
                     Err(_) if matches!(refusal, Error::InFlight(_)) => return Err(refusal),
                     Err(error) => return Err(away(error)),
                 }
             }
+        };
+        let (is_known, ancestors) = match standing {
+            Standing::Known => (true, Vec::new()),
+            Standing::New { ancestors } => (false, ancestors),
         };
         let (now, doubted_since) = (self.now(), self.doubted_since());
         let (invoice, transaction) = (invoice.number, transaction.into());
@@ -62,18 +81,17 @@ impl<S: WalletStore> Wallet<S> {
         })
     }
 
-    /// Checks what can be checked before the network is asked to take it. Answers the ancestors that are to be offered
-    /// to the network before it, encoded.
+    /// Checks what can be checked before the network is asked to take it.
     async fn check(
         &self,
         invoice: &Invoice,
         posted: &FormedTransaction,
         receipts: &[NewReceipt],
-    ) -> Result<Vec<u8>, Error> {
+    ) -> Result<Standing, Error> {
         if invoice.in_flight {
             // It may have been sent already: nothing that is found now could take that back.
             self.check_outputs(invoice, receipts).await?;
-            return Ok(Vec::new());
+            return Ok(Standing::ALONE);
         }
         self.check_payable(invoice)?;
         self.check_outputs(invoice, receipts).await?;
@@ -84,7 +102,7 @@ impl<S: WalletStore> Wallet<S> {
             FormedTransaction::Beef(beef) => self.check_beef(node, beef).await,
             FormedTransaction::Raw(_) | FormedTransaction::Extended(_) => {
                 Unsent::only(transaction).check(node, self.demand()).await?;
-                Ok(Vec::new())
+                Ok(Standing::ALONE)
             }
         }
     }
