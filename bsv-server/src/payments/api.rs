@@ -44,9 +44,9 @@ impl PaymentsApi {
         Self { wallet, routes }
     }
 
-    /// The patterns of all paths.
-    pub(crate) fn patterns() -> impl Iterator<Item = &'static str> {
-        ROUTES.iter().map(|(pattern, ..)| *pattern)
+    /// The patterns of all paths, and their methods.
+    pub(crate) fn paths() -> impl Iterator<Item = (&'static str, &'static str)> {
+        ROUTES.iter().map(|(pattern, methods, _)| (*pattern, *methods))
     }
 
     pub(crate) fn routes(&self) -> &Routes<Route> {
