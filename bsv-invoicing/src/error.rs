@@ -1,5 +1,5 @@
 use bsv_store::{FileError, KeystoreError, StoreError};
-use bsv_tx::{BeefVerificationError, KeyError, OutPoint, Txid};
+use bsv_tx::{BeefError, BeefVerificationError, KeyError, OutPoint, Txid};
 use thiserror::Error;
 
 use crate::ledger::Refusal;
@@ -250,6 +250,9 @@ pub enum Error {
     /// There is no such payment by the wallet.
     #[error("there is no payment {0}")]
     UnknownPayment(u64),
+    /// No BEEF can be made of a transaction.
+    #[error("what the transaction builds on cannot be told: {0}")]
+    NoBeef(String),
     /// The outcome of a payment by the wallet is known already.
     #[error("payment {0} is {name}", name = .1.name())]
     NotOpen(u64, OutgoingState),
@@ -322,6 +325,12 @@ impl From<BodyError> for Error {
 impl From<InvoiceIdParseError> for Error {
     fn from(InvoiceIdParseError(id): InvoiceIdParseError) -> Self {
         Self::UnknownInvoice(id)
+    }
+}
+
+impl From<BeefError> for Error {
+    fn from(error: BeefError) -> Self {
+        Self::NoBeef(error.to_string())
     }
 }
 
