@@ -19,8 +19,10 @@ fn at_any_time(mut answer: Value) -> Value {
         Value::Array(invoices) => &mut invoices[..],
         invoice => std::slice::from_mut(invoice),
     };
-    for invoice in invoices.iter_mut().filter(|invoice| invoice["state"] == "pending") {
+    let is_unpaid = |it: &&mut Value| it["state"] == "pending" || it["state"] == "expired";
+    for invoice in invoices.iter_mut().filter(is_unpaid) {
         invoice["state"] = json!("expired");
+        invoice["updatedAt"] = json!(null);
     }
     answer
 }
@@ -85,6 +87,7 @@ fn older_directories_say_the_same_as_ever() {
         (8, "made", &[]),
         (9, "made", &[]),
         (10, "made", &[]),
+        (11, "made", &[]),
     ] {
         let mut site = Site::new();
         site.set_env("BSV_LOG", "error");

@@ -13,6 +13,7 @@ mod flow;
 mod forms;
 mod forms_beef;
 mod forms_hostile;
+mod forms_libraries;
 mod forms_wallet;
 mod guard;
 mod leaving_consolidation;
