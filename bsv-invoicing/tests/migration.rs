@@ -321,10 +321,12 @@ fn at_any_time(mut answer: Value) -> Value {
         Value::Array(invoices) => &mut invoices[..],
         invoice => std::slice::from_mut(invoice),
     };
-    let is_unpaid = |it: &&mut Value| it["state"] == "pending" || it["state"] == "expired";
-    for invoice in invoices.iter_mut().filter(is_unpaid) {
+    for invoice in invoices.iter_mut().filter(|invoice| invoice["state"] == "pending") {
         invoice["state"] = json!("expired");
-        invoice["updatedAt"] = json!(null);
+        if let Some(expires_at) = invoice["expiresAt"].as_str() {
+            // Without the fraction of the second.
+            invoice["updatedAt"] = json!(format!("{}Z", &expires_at[..19]));
+        }
     }
     answer
 }
