@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails a test")]
 
+pub mod browser;
 pub mod build;
 pub mod clock;
 mod dice;
@@ -30,6 +31,7 @@ pub mod tls;
 pub mod vectors;
 pub mod wallet;
 
+pub use browser::Browser;
 pub use dice::Dice;
 pub use gate::{Gate, Hold, Refusal};
 pub use http::{Client, Reply};
