@@ -15,6 +15,7 @@ pub mod http;
 mod instance;
 mod metrics;
 mod minerid;
+mod openapi;
 mod opening;
 mod page;
 mod payments;

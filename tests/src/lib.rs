@@ -19,6 +19,7 @@ mod lineage;
 pub mod metrics;
 pub mod miner_info;
 pub mod node;
+pub mod openapi;
 pub mod payee;
 pub mod peer;
 pub mod pool;

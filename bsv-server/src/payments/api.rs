@@ -64,9 +64,9 @@ impl PaymentsApi {
         self.page.as_ref().map_or(0, Page::open_streams)
     }
 
-    /// The patterns of all paths.
-    pub(crate) fn patterns() -> impl Iterator<Item = &'static str> {
-        declared().map(|(pattern, ..)| pattern)
+    /// The patterns of all paths, and their methods.
+    pub(crate) fn paths() -> impl Iterator<Item = (&'static str, &'static str)> {
+        declared().map(|(pattern, methods, _)| (pattern, methods))
     }
 
     pub(crate) fn routes(&self) -> &Routes<Route> {

@@ -142,9 +142,9 @@ impl WalletApi {
         self.places.open_streams()
     }
 
-    /// The patterns of all paths.
-    pub(crate) fn patterns() -> impl Iterator<Item = &'static str> {
-        declared().map(|(pattern, ..)| pattern)
+    /// The patterns of all paths, and their methods.
+    pub(crate) fn paths() -> impl Iterator<Item = (&'static str, &'static str)> {
+        declared().map(|(pattern, methods, _)| (pattern, methods))
     }
 
     /// The pattern that a path fits, if there is something.

@@ -178,9 +178,9 @@ fn check_complete(
     }
 }
 
-/// What everybody is told, on all listeners.
-fn about_health() -> Vec<(&'static str, String)> {
-    let paths = ["/healthz", "/readyz"];
+/// What everybody is told, on listeners that are described at this path.
+fn open_to_all(description: &str) -> Vec<(&'static str, String)> {
+    let paths = ["/healthz", "/readyz", description];
     paths.iter().flat_map(|path| [("GET", path.to_string()), ("HEAD", path.to_string())]).collect()
 }
 
@@ -189,18 +189,19 @@ fn the_table_names_every_route() {
     let guarded = start();
     let token = guarded.token(&SCOPES);
     let of_owner: Vec<_> = routes().into_iter().map(|route| (route.method, route.path)).collect();
-    let of_owner = [of_owner, about_health()].concat();
-    let (wallet, minerid) = (guarded.server.wallet(), guarded.minerid());
-    check_complete(Surface::Wallet, wallet, &token, &of_owner);
-    check_complete(Surface::MinerId, &minerid, &token, &of_owner);
     let of_payers: Vec<_> =
         payers_routes().into_iter().map(|(method, path, ..)| (method, path.to_owned())).collect();
-    let of_payers = [of_payers, about_health()].concat();
-    check_complete(Surface::Payments, guarded.server.payments(), &token, &of_payers);
-    for client in [wallet, &minerid, guarded.server.payments()] {
-        for (method, path) in about_health() {
-            assert_eq!(client.send(method, &path, &[], b"").status, 200, "{method} {path}");
+    let minerid = guarded.minerid();
+    for (surface, client, routes, description) in [
+        (Surface::Wallet, guarded.server.wallet(), &of_owner, "/api/v1/openapi.json"),
+        (Surface::MinerId, &minerid, &of_owner, "/openapi.json"),
+        (Surface::Payments, guarded.server.payments(), &of_payers, "/openapi.json"),
+    ] {
+        let open_to_all = open_to_all(description);
+        for (method, path) in &open_to_all {
+            assert_eq!(client.send(method, path, &[], b"").status, 200, "{method} {path}");
         }
+        check_complete(surface, client, &token, &[routes.as_slice(), &open_to_all].concat());
     }
 }
 

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use bsv_tests::{Client, Metrics, Reply, Site};
+use bsv_tests::{Client, Metrics, Reply, Site, openapi};
 use serde_json::{Value, json};
 
 use crate::{EVENTS, Shop, check_problem, create_invoice, log, page};
@@ -45,9 +45,13 @@ impl Stream {
         while !head.ends_with("\r\n\r\n") {
             assert!(connection.read_line(&mut head).unwrap() > 0, "{head}");
         }
-        if !head.starts_with("HTTP/1.1 200") {
-            return Err(rest_of_reply(&head, &mut connection));
+        let reply = head_of_reply(&head);
+        if reply.status != 200 {
+            let reply = rest_of_reply(&head, &mut connection);
+            openapi::check(client.address(), request.as_bytes(), &reply);
+            return Err(reply);
         }
+        openapi::check(client.address(), request.as_bytes(), &reply);
         Ok(Self { headers: head.to_ascii_lowercase(), connection, text: String::new() })
     }
 
@@ -110,12 +114,16 @@ impl Stream {
 }
 
 /// An answer whose head was read.
-fn rest_of_reply(head: &str, connection: &mut impl Read) -> Reply {
+fn head_of_reply(head: &str) -> Reply {
     let mut lines = head.trim_end().split("\r\n");
     let status = lines.next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
     let headers = lines.map(|line| line.split_once(':').unwrap());
     let headers = headers.map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()));
-    let mut reply = Reply { status, headers: headers.collect(), body: String::new() };
+    Reply { status, headers: headers.collect(), body: String::new() }
+}
+
+fn rest_of_reply(head: &str, connection: &mut impl Read) -> Reply {
+    let mut reply = head_of_reply(head);
     let len = reply.header("content-length").unwrap().parse().unwrap();
     connection.take(len).read_to_string(&mut reply.body).unwrap();
     reply
