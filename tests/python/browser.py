@@ -5,6 +5,7 @@ A command is [page, action, arguments]; `pages` are numbered from 0 on, in the o
 
 import json
 import sys
+import time
 
 from playwright.sync_api import sync_playwright
 
@@ -15,7 +16,10 @@ class Page:
     def __init__(self, browser, options):
         script = options.pop("init", None)
         permissions = options.pop("permissions", None)
+        blocked = options.pop("block", None)
         self.context = browser.new_context(**options)
+        if blocked:
+            self.context.route(blocked, lambda route: route.abort())
         if script:
             self.context.add_init_script(script)
         if permissions is not None:
@@ -38,8 +42,13 @@ class Page:
     def run(self, script, argument=None):
         return self.page.evaluate(script, argument)
 
-    def wait(self, script, argument=None):
-        self.page.wait_for_function(script, arg=argument, timeout=60_000, polling=5)
+    def wait(self, script):
+        # What playwright has for this is kept off by the policy of a page.
+        deadline = time.monotonic() + 60
+        while not self.page.evaluate(script):
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"in vain: {script}")
+            self.page.wait_for_timeout(5)
 
     def click(self, selector):
         self.page.click(selector)

@@ -87,7 +87,7 @@ fn codes_on_screens_and_on_paper_are_read_by_two_readers() {
     page.goto(&shop.page_url(&id));
     let document = dir.path().join("page.pdf");
     page.pdf(&document);
-    assert_eq!(read(&document), [address.as_str(), link.as_str()]);
+    assert_eq!(read(&document), [link.as_str(), address.as_str()], "in the order of letters");
     check_paper(&document, &shop.page_url(&id), &address);
 }
 
@@ -114,13 +114,22 @@ fn shops_have_the_codes_for_pages_of_their_own() {
     let [address, link] = expected(&shop, &id, "0.00005");
     let dir = TempDir::new().unwrap();
     let browser = Browser::start();
+    // A page of another origin.
     let page = browser.open(json!({}));
+    let show = "url => new Promise((shown, failed) => {
+        const picture = new Image();
+        picture.onload = () => shown(true);
+        picture.onerror = failed;
+        picture.src = url;
+        document.body.replaceChildren(picture);
+    })";
     for (query, text) in [("", &address), ("?form=address", &address), ("?form=link", &link)] {
         let path = format!("/pay/{id}/qr.svg{query}");
         let reply = shop.server.payments().get(&path);
         assert_eq!((reply.status, reply.header("content-type")), (200, Some("image/svg+xml")));
         assert_eq!(shop.server.payments().request("HEAD", &path, b"").status, 200);
-        assert_eq!(page.goto(&format!("http://{}{path}", shop.server.payments().address())), 200);
+        let url = format!("http://{}{path}", shop.server.payments().address());
+        assert_eq!(page.run_with(show, json!(url)), true);
         let picture = dir.path().join("code.png");
         page.screenshot(&picture);
         assert_eq!(read(&picture), [text.as_str()], "{query}");

@@ -118,7 +118,7 @@ fn a_shop_may_do_without_pages() {
     let links = reply.headers.iter().filter(|(name, _)| name == "link").count();
     assert_eq!(links, 1, "{:?}", reply.headers);
     let id = tea(&shop);
-    for path in [format!("/pay/{id}"), format!("/pay/{id}/state"), "/pay/assets/x.js".to_owned()] {
+    for path in [format!("/pay/{id}"), "/pay/assets/x.js".to_owned()] {
         assert_eq!(shop.server.payments().get(&path).status, 404, "{path}");
     }
     let invoice = shop.site.cli_json(&["invoice", "get", &id]);
