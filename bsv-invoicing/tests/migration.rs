@@ -323,6 +323,10 @@ fn at_any_time(mut answer: Value) -> Value {
     };
     for invoice in invoices.iter_mut().filter(|invoice| invoice["state"] == "pending") {
         invoice["state"] = json!("expired");
+        if let Some(expires_at) = invoice["expiresAt"].as_str() {
+            // Without the fraction of the second.
+            invoice["updatedAt"] = json!(format!("{}Z", &expires_at[..19]));
+        }
     }
     answer
 }
