@@ -19,6 +19,7 @@ mod metrics;
 mod minerid;
 mod openapi;
 mod opening;
+mod page;
 mod payments;
 mod pipeline;
 mod rejected;
@@ -31,6 +32,7 @@ mod serving;
 mod store_check;
 mod surface;
 mod version;
+mod visible;
 mod wallet;
 
 pub use access::{
@@ -38,7 +40,8 @@ pub use access::{
     TokenKind, Tokens, WeakJwtKey,
 };
 pub use config::{
-    Config, ConfigError, ConfigSources, MinerIdConfig, ShownSettings, StaleCopy, TlsFiles,
+    Config, ConfigError, ConfigSources, MinerIdConfig, PageConfig, ShownSettings, StaleCopy,
+    TlsFiles,
 };
 pub use http::{TlsError, TlsProblem};
 pub use instance::Instance;
@@ -50,3 +53,4 @@ pub use restore::{RestoreError, Restored, restore_backup, restore_words};
 pub use run::{Launch, StartError, main, run, serve_connection, survive_file_size_limit};
 pub use surface::Surface;
 pub use version::{COMMIT, version};
+pub use visible::steers;

@@ -3,6 +3,9 @@
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails a test")]
 
+pub mod ancestry;
+pub mod brc100;
+pub mod browser;
 pub mod build;
 pub mod callers;
 pub mod clock;
@@ -33,6 +36,8 @@ pub mod tls;
 pub mod vectors;
 pub mod wallet;
 
+pub use brc100::Brc100Wallet;
+pub use browser::Browser;
 pub use callers::Callers;
 pub use dice::Dice;
 pub use gate::{Gate, Hold, Refusal};

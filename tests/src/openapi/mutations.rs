@@ -36,7 +36,9 @@ impl Mutation {
         let mut document = document.clone();
         match document.pointer_mut(&self.parent) {
             Some(Value::Object(members)) => drop(members.remove(&self.name)),
-            Some(Value::Array(elements)) => elements.retain(|it| it.to_string() != self.name),
+            Some(Value::Array(elements)) => {
+                elements.retain(|it| it.to_string().as_str() != self.name)
+            }
             _ => unreachable!("it was found there"),
         }
         document

@@ -12,7 +12,7 @@ use crate::{EVENTS, Shop, check_problem, create_invoice, log, page};
 const STREAM: &str = "/api/v1/events/stream";
 
 /// A stream that is read.
-struct Stream {
+pub(crate) struct Stream {
     headers: String,
     connection: BufReader<TcpStream>,
     /// What was received of it, and not read yet.
@@ -55,7 +55,7 @@ impl Stream {
         Ok(Self { headers: head.to_ascii_lowercase(), connection, text: String::new() })
     }
 
-    fn open(client: &Client, query: &str, last: Option<&str>) -> Self {
+    pub(crate) fn open(client: &Client, query: &str, last: Option<&str>) -> Self {
         let stream = Self::try_open(client, query, last);
         stream.unwrap_or_else(|reply| panic!("{}: {}", reply.status, reply.body))
     }
@@ -97,7 +97,7 @@ impl Stream {
     }
 
     /// The next event.
-    fn event(&mut self) -> (String, Value) {
+    pub(crate) fn event(&mut self) -> (String, Value) {
         loop {
             let block = self.next().expect("the stream goes on");
             if let Some(data) = block.data {
@@ -108,7 +108,8 @@ impl Stream {
         }
     }
 
-    fn events(&mut self, count: usize) -> Vec<Value> {
+    /// So many events.
+    pub(crate) fn events(&mut self, count: usize) -> Vec<Value> {
         (0..count).map(|_| self.event().1).collect()
     }
 }

@@ -59,8 +59,8 @@ mod tests {
         }
         let deleted = delete_oldest(&dir, "livenet", 2).unwrap();
         assert_eq!(deleted, [dir.join(of_day(3)), dir.join(of_day(7))]);
-        let left = others.iter().copied().chain([&*of_day(9), &*of_day(21)]);
-        assert!(left.into_iter().all(|name| dir.join(name).exists()));
+        let mut left = others.map(str::to_owned).into_iter().chain([of_day(9), of_day(21)]);
+        assert!(left.all(|name| dir.join(name).exists()));
         assert_eq!(fs::read_dir(&dir).unwrap().count(), 5);
         assert!(is_of("livenet", &new_name("livenet")));
         fs::remove_dir_all(&dir).unwrap();
