@@ -5,12 +5,14 @@ mod markdown;
 mod pattern;
 mod scene;
 
+use std::collections::BTreeSet;
 use std::fs;
 
 use bsv_tests::build::{cli_program, workspace};
 use bsv_tests::{Done, Site};
 use markdown::{Block, Page};
 use scene::Scene;
+use serde_json::Value;
 
 /// The pages whose commands are run.
 const RUN: [&str; 4] = ["docs/api.md", "docs/operate.md", "docs/pool.md", "docs/shop.md"];
@@ -123,4 +125,37 @@ fn the_settings_that_are_shown_are_settings() {
         }
     }
     assert!(count >= 5, "only {count} examples of settings");
+}
+
+/// The codes of errors that a file of OpenAPI lists, by walking through it.
+fn codes(value: &Value, found: &mut BTreeSet<String>) {
+    if let Some(listed) = value["code"]["enum"].as_array() {
+        found.extend(listed.iter().map(|code| code.as_str().unwrap().to_owned()));
+    }
+    match value {
+        Value::Object(members) => members.values().for_each(|member| codes(member, found)),
+        Value::Array(elements) => elements.iter().for_each(|element| codes(element, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn the_api_reference_names_every_path_and_error() {
+    let page = Page::read("docs/api.md").text;
+    let mut names = BTreeSet::new();
+    for file in ["wallet", "payments", "minerid"] {
+        let file = workspace().join(format!("bsv-server/openapi/{file}.json"));
+        let description: Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
+        names.extend(description["paths"].as_object().unwrap().keys().cloned());
+        codes(&description, &mut names);
+    }
+    assert!(names.len() > 100, "{names:?}");
+    // Paths for pools are written as the older generator writes them.
+    let former = |name: &str| {
+        let name = name.replace("{height}", "{blockHeight}").replace("{txid}", "{dataRefsTxId}");
+        name.replace('{', ":").replace('}', "")
+    };
+    let is_named = |name: &str| page.contains(name) || page.contains(&former(name));
+    names.retain(|name| !is_named(name));
+    assert!(names.is_empty(), "docs/api.md lacks {names:?}");
 }

@@ -96,8 +96,10 @@ fn commands(path: &str, line: usize, body: &[&str], notes: &[&str]) -> Block {
         }
     }
     let mut commands: Vec<Command> = Vec::new();
+    // That of the system's administrator is a number sign.
+    let prompt = if body.first().is_some_and(|line| line.starts_with("# ")) { "# " } else { "$ " };
     for text in body {
-        match (text.strip_prefix("$ "), commands.last_mut()) {
+        match (text.strip_prefix(prompt), commands.last_mut()) {
             (Some(text), _) => {
                 commands.push(Command { text: text.to_owned(), output: Vec::new() });
             }
