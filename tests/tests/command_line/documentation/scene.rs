@@ -69,8 +69,7 @@ impl Machine {
     /// A text of a page, with what it stands for here.
     fn realized(&self, text: &str) -> String {
         let places = self.places();
-        let names = self.names.iter().map(|(shown, real)| (shown, real));
-        let all = places.iter().map(|(shown, real)| (shown, real)).chain(names);
+        let all = places.iter().map(|(shown, real)| (shown, real)).chain(&self.names);
         all.fold(text.to_owned(), |text, (shown, real)| text.replace(shown, real))
     }
 
@@ -151,9 +150,16 @@ impl Scene {
             .env("TERM", "dumb")
             .env("BSV_CONFIG_FILE", "settings.toml")
             .env("BSV_CONFIG", self.settings_in_effect())
-            .env_remove("XDG_DATA_HOME")
-            .env_remove("BSV_LOG")
             .envs(&self.machine.variables);
+        for name in [
+            "XDG_DATA_HOME",
+            "BSV_LOG",
+            "BSV_DATA_DIR",
+            "BSV_KEYSTORE_PASSPHRASE",
+            "BSV_BACKUP_PASSPHRASE",
+        ] {
+            shell.env_remove(name);
+        }
         shell
     }
 
