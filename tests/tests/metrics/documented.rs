@@ -34,9 +34,9 @@ fn told() -> BTreeSet<String> {
 }
 
 #[test]
-fn the_readme_lists_what_a_server_tells() {
+fn the_documentation_lists_what_a_server_tells() {
     let told = told();
-    assert_eq!(named("README.md"), told);
+    assert_eq!(named("docs/operate.md"), told);
     for guide in ["docs/shop.md", "docs/pool.md"] {
         let named = named(guide);
         assert!(!named.is_empty(), "{guide} names none");
