@@ -38,6 +38,7 @@ pub(crate) enum Route {
     Pay,
     Outgoing,
     OutgoingPayment,
+    OutgoingBeef,
     Cancel,
     Withdrawals,
     Withdrawal,
@@ -52,7 +53,7 @@ pub(crate) enum Route {
     Webhooks(webhooks::Route),
 }
 
-const ROUTES: [Declared<Route>; 20] = [
+const ROUTES: [Declared<Route>; 21] = [
     ("/api/v1/invoices", "GET, HEAD, POST", Route::Invoices),
     ("/api/v1/invoices/{id}", "GET, HEAD, DELETE", Route::Invoice),
     ("/api/v1/invoices/{id}/payments", "GET, HEAD", Route::Payments),
@@ -62,6 +63,7 @@ const ROUTES: [Declared<Route>; 20] = [
     ("/api/v1/pay", "POST", Route::Pay),
     ("/api/v1/outgoing", "GET, HEAD", Route::Outgoing),
     ("/api/v1/outgoing/{id}", "GET, HEAD", Route::OutgoingPayment),
+    ("/api/v1/outgoing/{id}/beef", "GET, HEAD", Route::OutgoingBeef),
     ("/api/v1/outgoing/{id}/cancel", "POST", Route::Cancel),
     ("/api/v1/withdrawals", "GET, HEAD, POST", Route::Withdrawals),
     ("/api/v1/withdrawals/{id}", "GET, HEAD", Route::Withdrawal),
@@ -213,6 +215,7 @@ impl WalletApi {
             Route::Refund => Box::pin(leaving::refund(&self.wallet, id, request)).await,
             Route::Outgoing => leaving::payments(&self.wallet, request).await,
             Route::OutgoingPayment => leaving::payment(&self.wallet, id).await,
+            Route::OutgoingBeef => Box::pin(leaving::beef(&self.wallet, id)).await,
             Route::Cancel => Box::pin(leaving::cancel(&self.wallet, id, request)).await,
             Route::Withdrawals if request.method() == Method::POST => {
                 Box::pin(leaving::withdraw(&self.wallet, request)).await

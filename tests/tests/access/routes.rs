@@ -72,6 +72,7 @@ fn routes() -> Vec<Route> {
         ("GET", "/api/v1/events/stream?after=x", "", "wallet:read", 400),
         ("DELETE", "/api/v1/invoices/000000000000", "", "wallet:write", 404),
         ("POST", "/api/v1/pay", PAY, "wallet:pay", 400),
+        ("GET", "/api/v1/outgoing/1/beef", "", "wallet:read", 404),
         ("POST", "/api/v1/outgoing/1/cancel", "{}", "wallet:pay", 404),
         ("POST", "/api/v1/withdrawals", "{}", "wallet:pay", 400),
         ("POST", "/api/v1/invoices/000000000000/refund", "{}", "wallet:pay", 404),
