@@ -234,7 +234,7 @@ fn the_control_socket_says_what_its_routes_take() {
 const BODY: &[u8] = br#"{"read":true}"#;
 
 /// What payers may ask for, with the status without a token and with any.
-fn payers_routes() -> [(&'static str, &'static str, u16, u16); 9] {
+fn payers_routes() -> [(&'static str, &'static str, u16, u16); 10] {
     [
         ("GET", "/dpp/api/v1/payment/000000000000", 404, 404),
         ("HEAD", "/dpp/api/v1/payment/000000000000", 404, 404),
@@ -242,6 +242,7 @@ fn payers_routes() -> [(&'static str, &'static str, u16, u16); 9] {
         ("GET", "/api/v1/payment/000000000000", 404, 404),
         ("HEAD", "/api/v1/payment/000000000000", 404, 404),
         ("POST", "/api/v1/payment/000000000000", 400, 400),
+        ("POST", "/pay/000000000000/transaction", 400, 400),
         // Channels have tokens of their own.
         ("GET", "/api/v1/channel/x", 401, 404),
         ("HEAD", "/api/v1/channel/x", 401, 404),
