@@ -5,6 +5,7 @@
 
 pub mod ancestry;
 pub mod brc100;
+pub mod browser;
 pub mod build;
 pub mod clock;
 mod dice;
@@ -34,6 +35,7 @@ pub mod vectors;
 pub mod wallet;
 
 pub use brc100::Brc100Wallet;
+pub use browser::Browser;
 pub use dice::Dice;
 pub use gate::{Gate, Hold, Refusal};
 pub use http::{Client, Reply};

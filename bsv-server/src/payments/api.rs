@@ -1,3 +1,4 @@
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use bsv_invoicing::dpp::{
@@ -11,12 +12,17 @@ use hyper::header::{
 use hyper::{Method, StatusCode};
 use serde::{Deserialize, Serialize};
 
-use crate::http::{Answer, Declared, Matched, Problem, Received, Routes, answer, parameters};
+use crate::config::WalletConfig;
+use crate::http::{
+    Answer, Declared, Matched, Peers, Problem, Received, Routes, answer, parameters,
+};
+use crate::page::{self, Page};
 
 /// Answers payers.
 #[derive(Debug)]
 pub(crate) struct PaymentsApi {
     wallet: Arc<Wallet>,
+    page: Option<Page>,
     routes: Routes<Route>,
 }
 
@@ -28,6 +34,7 @@ pub(crate) enum Route {
     Transaction,
     Channel,
     Message,
+    Page(page::Route),
 }
 
 const ROUTES: [Declared<Route>; 5] = [
@@ -38,26 +45,47 @@ const ROUTES: [Declared<Route>; 5] = [
     ("/api/v1/channel/{id}/{sequence}", "POST", Route::Message),
 ];
 
+/// All paths.
+fn declared() -> impl Iterator<Item = Declared<Route>> {
+    let of_page = page::ROUTES.into_iter();
+    let of_page = of_page.map(|(pattern, methods, route)| (pattern, methods, Route::Page(route)));
+    ROUTES.into_iter().chain(of_page)
+}
+
 impl PaymentsApi {
-    pub(crate) fn new(wallet: Arc<Wallet>) -> Self {
-        let routes = Routes::new(ROUTES);
-        Self { wallet, routes }
+    /// `peers` counts what strangers take.
+    pub(crate) fn new(wallet: Arc<Wallet>, config: &WalletConfig, peers: &Arc<Peers>) -> Self {
+        let page = Page::new(&wallet, config, peers);
+        let has_page = page.is_some();
+        let routes = declared().filter(|(.., route)| has_page || !matches!(route, Route::Page(_)));
+        Self { wallet, page, routes: Routes::new(routes) }
+    }
+
+    /// Has all streams end.
+    pub(crate) fn stop(&self) {
+        self.page.iter().for_each(Page::stop);
+    }
+
+    /// How many streams are open.
+    pub(crate) fn open_streams(&self) -> u64 {
+        self.page.as_ref().map_or(0, Page::open_streams)
     }
 
     /// The patterns of all paths, and their methods.
     pub(crate) fn paths() -> impl Iterator<Item = (&'static str, &'static str)> {
-        ROUTES.iter().map(|(pattern, methods, _)| (*pattern, *methods))
+        declared().map(|(pattern, methods, _)| (pattern, methods))
     }
 
     pub(crate) fn routes(&self) -> &Routes<Route> {
         &self.routes
     }
 
-    /// Answers a request for what was found.
+    /// Answers a request of `peer`, if peers are limited, for what was found.
     pub(crate) async fn answer(
         &self,
         matched: Matched<'_, Route>,
         request: Received<'_>,
+        peer: Option<IpAddr>,
     ) -> Answer {
         let id = matched.param("id");
         let answered = match (matched.route, request.method()) {
@@ -67,6 +95,12 @@ impl PaymentsApi {
             (Route::Channel, &Method::HEAD) => self.newest(id, request).await,
             (Route::Channel, _) => self.messages(id, request).await,
             (Route::Message, _) => self.mark_read(id, matched.param("sequence"), request).await,
+            (Route::Page(route), _) => match &self.page {
+                Some(page) => page.answer(route, matched.param(route.param()), request, peer).await,
+                None => {
+                    Err(Problem::of_status(StatusCode::NOT_FOUND, "there are no payment pages"))
+                }
+            },
         };
         answered.unwrap_or_else(Problem::into_answer_for_payer)
     }

@@ -198,7 +198,7 @@ impl WalletApi {
             Route::Invoice => {
                 let invoice = self.wallet.invoice(id).await?;
                 let body = invoice.to_json(self.wallet.expiry_time());
-                Ok(self.with_payment_url(answer::json_text(StatusCode::OK, body), &invoice))
+                Ok(self.with_links(answer::json_text(StatusCode::OK, body), &invoice))
             }
             Route::Payments => {
                 let payments = self.wallet.payments(id).await?;
@@ -266,7 +266,7 @@ impl WalletApi {
         let body = invoice.to_json(invoice.created_at);
         let mut answer = answer::json_text(StatusCode::CREATED, body);
         set_location(&mut answer, ["/api/v1/invoices/", invoice.id.as_str()].concat());
-        Ok(self.with_payment_url(answer, &invoice))
+        Ok(self.with_links(answer, &invoice))
     }
 
     async fn mark(&self, id: &str, request: Received<'_>) -> Result<Answer, Problem> {
@@ -275,7 +275,7 @@ impl WalletApi {
         let MarkedState::Paid = state;
         let invoice = self.wallet.mark_paid(id).await?;
         let body = invoice.to_json(self.wallet.expiry_time());
-        Ok(self.with_payment_url(answer::json_text(StatusCode::OK, body), &invoice))
+        Ok(self.with_links(answer::json_text(StatusCode::OK, body), &invoice))
     }
 
     async fn create_user(&self, request: Received<'_>) -> Result<Answer, Problem> {
@@ -294,10 +294,14 @@ impl WalletApi {
         Ok(answer::json_text(StatusCode::OK, paid.to_json()))
     }
 
-    fn with_payment_url(&self, mut answer: Answer, invoice: &Invoice) -> Answer {
+    fn with_links(&self, mut answer: Answer, invoice: &Invoice) -> Answer {
         let url = self.wallet.payment_url(invoice.id.as_str());
         let link = ["<", &url, ">; rel=\"payment\""].concat();
         answer.headers_mut().insert(LINK, header(link));
+        if let Some(url) = self.wallet.page_url(invoice.id.as_str()) {
+            let link = ["<", &url, ">; rel=\"alternate\"; type=\"text/html\""].concat();
+            answer.headers_mut().append(LINK, header(link));
+        }
         answer
     }
 }

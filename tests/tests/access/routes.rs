@@ -234,7 +234,7 @@ fn the_control_socket_says_what_its_routes_take() {
 const BODY: &[u8] = br#"{"read":true}"#;
 
 /// What payers may ask for, with the status without a token and with any.
-fn payers_routes() -> [(&'static str, &'static str, u16, u16); 10] {
+fn payers_routes() -> [(&'static str, &'static str, u16, u16); 20] {
     [
         ("GET", "/dpp/api/v1/payment/000000000000", 404, 404),
         ("HEAD", "/dpp/api/v1/payment/000000000000", 404, 404),
@@ -243,6 +243,16 @@ fn payers_routes() -> [(&'static str, &'static str, u16, u16); 10] {
         ("HEAD", "/api/v1/payment/000000000000", 404, 404),
         ("POST", "/api/v1/payment/000000000000", 400, 400),
         ("POST", "/pay/000000000000/transaction", 400, 400),
+        ("GET", "/pay/000000000000", 404, 404),
+        ("HEAD", "/pay/000000000000", 404, 404),
+        ("GET", "/pay/000000000000/state", 404, 404),
+        ("HEAD", "/pay/000000000000/state", 404, 404),
+        ("GET", "/pay/000000000000/stream", 404, 404),
+        ("HEAD", "/pay/000000000000/stream", 404, 404),
+        ("GET", "/pay/000000000000/qr.svg", 404, 404),
+        ("HEAD", "/pay/000000000000/qr.svg", 404, 404),
+        ("GET", "/pay/assets/x.js", 404, 404),
+        ("HEAD", "/pay/assets/x.js", 404, 404),
         // Channels have tokens of their own.
         ("GET", "/api/v1/channel/x", 401, 404),
         ("HEAD", "/api/v1/channel/x", 401, 404),
