@@ -12,10 +12,12 @@ mod pages;
 mod receipts;
 mod received;
 mod refusal;
+mod story;
 mod streams;
 mod sweep;
 mod webhooks;
 
 pub(crate) use api::{Route, WalletApi};
 pub(crate) use leaving::describe;
+pub(crate) use story::Story;
 pub(crate) use sweep::{follow, sweep, watch_mempool};

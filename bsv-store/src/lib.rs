@@ -35,7 +35,8 @@ pub use durations::{DurationCounts, Durations};
 pub use files::{FileError, NewFile, create_private_dir, write_atomically};
 pub use group_writer::{GroupWriter, Tables};
 pub use keystore::{
-    Keystore, KeystoreCheck, KeystoreError, KeystoreFile, PlainKeys, StretchedPassphrase,
+    HandedFiles, Keystore, KeystoreCheck, KeystoreError, KeystoreFile, PlainKeys,
+    StretchedPassphrase,
 };
 pub use lazy_table::{LazyReadTable, LazyTable};
 pub use lock::{DirLock, LockError};

@@ -12,7 +12,7 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::error::Error;
 use crate::ledger::queries::{GetAccounts, GetLastEventAt, GetOwner};
-use crate::ledger::{Adopt, GetLogName, GetRules, NameLog, ReleaseAll, SetRules};
+use crate::ledger::{Adopt, GetLogName, GetRules, NameLog, ReleaseAll, SEED_NAME, SetRules};
 use crate::model::clock::Clock;
 use crate::model::event::LogName;
 use crate::model::time::Timestamp;
@@ -91,7 +91,10 @@ impl<S: WalletStore> Wallet<S> {
             Some(_) => return Err(Error::OtherSeed),
             // An empty store would give the keys of earlier invoices to new ones.
             None if WalletSeed::is_adopted(&keystore)? => return Err(Error::StoreMissing),
-            None => store.execute(Adopt { fingerprint: keys.fingerprint, origin }).await?,
+            None => {
+                store.execute(Adopt { fingerprint: keys.fingerprint, origin }).await?;
+                tracing::info!(target: "bsv_audit", subject = SEED_NAME, "{}", origin.name());
+            }
         }
         if !WalletSeed::is_adopted(&keystore)? {
             WalletSeed::note_adopted(&keystore)?;
