@@ -20,7 +20,7 @@ use crate::store::{RedbWalletStore, WalletStore};
 use crate::wallet::node::{Node, RECEIVING_TURNS};
 use crate::wallet::outbound::OwnListeners;
 use crate::wallet::pay::{Payee, PaymentsInProgress};
-use crate::wallet::receive::{Broadcast, NotTaken};
+use crate::wallet::receive::{Broadcast, NotTaken, RecentTip};
 use crate::wallet::running::Running;
 use crate::wallet::seed::{WalletKeys, WalletSeed};
 use crate::wallet::settings::WalletSettings;
@@ -48,6 +48,8 @@ pub struct Wallet<S = RedbWalletStore> {
     /// The payments that are being broadcast, by the numbers of their invoices.
     pub(super) broadcasts: Running<u64, Broadcast>,
     pub(super) not_taken: NotTaken,
+    /// The tip of the main chain, as payments are compared with it that bring along what they build on.
+    pub(super) recent_tip: RecentTip,
     /// The payments that are being made.
     pub(super) paying: PaymentsInProgress,
     /// What is watched.
@@ -132,6 +134,7 @@ impl<S: WalletStore> Wallet<S> {
             resuming: Semaphore::new(RECEIVING_TURNS),
             broadcasts: Running::default(),
             not_taken: NotTaken::default(),
+            recent_tip: RecentTip::default(),
             paying: PaymentsInProgress::default(),
             watching: Watching::default(),
             webhook_changes: watch::Sender::new(0),
