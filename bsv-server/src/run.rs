@@ -1,4 +1,3 @@
-use std::future;
 use std::io::{self, IsTerminal, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -26,7 +25,6 @@ use crate::opening::OpenError;
 use crate::request_log::answer_and_log;
 use crate::store_check::check_stores;
 use crate::surface::Surface;
-use crate::wallet;
 
 /// The server of the Bitcoin SV wallet and miner identity service.
 ///
@@ -214,17 +212,18 @@ pub async fn run(config: Config, shutdown: impl Future<Output = ()>) -> Result<(
     instance.control.managed().note_listening(listening);
     listeners.spawn(serve_surface(Arc::clone(&instance), Surface::Control, control, None, stopped));
 
+    let (stop_services, services_stopped) = watch::channel(());
     let served = async {
         shutdown.await;
         instance.stop_waiting();
         drop(stop);
         while listeners.join_next().await.is_some() {}
+        drop(stop_services);
     };
     tokio::select! {
-        () = served => {}
-        () = keep_up_to_date(&instance) => {}
+        _ = async { tokio::join!(served, run_services(&instance, services_stopped)) } => {}
+        _ = async { tokio::join!(check_stores(&instance), watch_node(&instance)) } => {}
     }
-    instance.record_hand_outs();
     Ok(())
 }
 
@@ -255,26 +254,24 @@ fn bind_listeners(config: &mut Config) -> Result<Vec<TcpDoor>, StartError> {
     Ok(doors)
 }
 
-/// Does what time and the chain make due, for as long as it is polled.
-async fn keep_up_to_date(instance: &Instance) {
+/// Does what time and the chain make due.
+async fn run_services(instance: &Instance, stopped: watch::Receiver<()>) {
     let identities = async {
         if let Some(api) = &instance.minerid {
-            api.watch().run().await;
+            Arc::clone(api.ids()).run(dropped(stopped.clone())).await;
         }
     };
     let wallet = async {
         if let Some(api) = &instance.wallet {
-            let wallet = api.wallet();
-            tokio::join!(
-                wallet::sweep(Arc::clone(wallet)),
-                wallet::follow(Arc::clone(wallet)),
-                wallet::watch_mempool(Arc::clone(wallet)),
-                // It is cut off in the middle: what it has not noted it sends once more.
-                Arc::clone(api.webhooks()).run(future::pending()),
-            );
+            Arc::clone(api.wallet()).run(dropped(stopped.clone())).await;
         }
     };
-    tokio::join!(identities, wallet, check_stores(instance), watch_node(instance));
+    tokio::join!(identities, wallet);
+}
+
+/// Completes when the sender is dropped.
+async fn dropped(mut receiver: watch::Receiver<()>) {
+    let _ = receiver.changed().await;
 }
 
 /// Answers the requests that come over one connection of any kind, until it ends.
@@ -319,7 +316,7 @@ async fn serve_surface<L: Listener>(
     surface: Surface,
     listener: L,
     tls: Option<Arc<Tls>>,
-    mut stopped: watch::Receiver<()>,
+    stopped: watch::Receiver<()>,
 ) {
     let connections = connection_limit(&instance.config, surface);
     let mut limits = Limits { connections, ..Limits::default() };
@@ -334,11 +331,7 @@ async fn serve_surface<L: Listener>(
         counts.map_or_else(Connections::new, |counts| Arc::clone(counts.connections()));
     let answer =
         move |address, request| answer_and_log(Arc::clone(&instance), surface, address, request);
-    let shutdown = async move {
-        // Ends when the sender is dropped.
-        let _ = stopped.changed().await;
-    };
-    serve(listener, tls, limits, connections, answer, shutdown).await;
+    serve(listener, tls, limits, connections, answer, dropped(stopped)).await;
 }
 
 /// How much of an answer waits in the system for its reader, in bytes. Of a larger buffer, a slow reader

@@ -9,7 +9,7 @@ use bsv_tx::{
 use crate::alias::Alias;
 use crate::error::Error;
 use crate::miner_ids::MinerIds;
-use crate::observe::check_newest_copy;
+use crate::node::observe::check_newest_copy;
 use crate::state::{Change, Vctx, VctxView};
 use crate::store::IdentityStore;
 
