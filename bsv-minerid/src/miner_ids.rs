@@ -414,7 +414,7 @@ impl<S: IdentityStore> MinerIds<S> {
     }
 
     /// Notes durably which identities have handed out a document since their last rotation. A
-    /// service calls it now and then, so that handing out itself does no I/O; what was not noted
+    /// service calls it now and then, as `run` does, so that handing out itself does no I/O; what was not noted
     /// before a crash makes [`Identity::is_valid`] answer false until the next document.
     pub fn record_hand_outs(&self) -> Result<(), Error> {
         let _changes = self.begin_change();

@@ -112,25 +112,20 @@ impl<S: WalletStore> Wallet<S> {
         node: &NodeRpc,
         due: impl Iterator<Item = &'a Followed>,
     ) -> Vec<(&'a Followed, Result<TransactionPlace, Error>)> {
-        let looks: Vec<_> = due.map(|followed| self.place(node, followed)).collect();
+        let due: Vec<_> = due.collect();
+        let looks: Vec<_> = due.iter().map(|followed| self.place(node, followed)).collect();
         // Their proofs share commits.
-        stream::iter(looks).buffered(FOLLOWING_TURNS).collect().await
+        let places: Vec<_> = stream::iter(looks).buffered(FOLLOWING_TURNS).collect().await;
+        due.into_iter().zip(places).collect()
     }
 
-    async fn place<'a>(
-        &self,
-        node: &NodeRpc,
-        followed: &'a Followed,
-    ) -> (&'a Followed, Result<TransactionPlace, Error>) {
+    async fn place(&self, node: &NodeRpc, followed: &Followed) -> Result<TransactionPlace, Error> {
         let txid = &followed.record.txid;
-        let place = async {
-            let place = node.transaction_place(txid).await.map_err(away)?;
-            if let TransactionPlace::Block(_) = place {
-                self.find_proof(node, followed.number, txid).await?;
-            }
-            Ok(place)
-        };
-        (followed, place.await)
+        let place = node.transaction_place(txid).await.map_err(away)?;
+        if let TransactionPlace::Block(_) = place {
+            self.find_proof(node, followed.number, txid).await?;
+        }
+        Ok(place)
     }
 
     async fn look_after(

@@ -21,8 +21,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Asks the node once what it and its chain show of all identities, and makes documents go on from there: what a block
 /// has shown that was announced, and what no block of the main chain shows any more. It finds out copies of identities
-/// that are older than what the node knows, and tells the node of revocations that it has not heard of. A service calls
-/// it whenever the chain has a new tip, which it answers.
+/// that are older than what the node knows, and tells the node of revocations that it has not heard of. Answers the tip
+/// of the chain. [`MinerIds::run`] calls it whenever there is a new one.
 pub async fn observe_miner_ids<S: IdentityStore>(
     ids: &MinerIds<S>,
     node: &NodeRpc,
