@@ -55,6 +55,7 @@ pub use store::{
     EventCounts, OpenWalletStoreError, RedbWalletStore, WalletStore, WalletStoreError,
 };
 pub use wallet::books::BooksCheck;
+pub use wallet::checkout::Checkout;
 pub use wallet::outbound::{HttpWebhooks, OwnListeners};
 pub use wallet::pay::{PayDraft, PaymentPreview, faucet};
 pub use wallet::receive::NotTaken;

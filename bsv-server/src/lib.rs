@@ -17,6 +17,7 @@ mod metrics;
 mod minerid;
 mod openapi;
 mod opening;
+mod page;
 mod payments;
 mod pipeline;
 mod rejected;
@@ -25,6 +26,7 @@ mod restore;
 mod run;
 mod store_check;
 mod surface;
+mod visible;
 mod wallet;
 
 pub use access::{
@@ -32,7 +34,8 @@ pub use access::{
     TokenKind, Tokens, WeakJwtKey,
 };
 pub use config::{
-    Config, ConfigError, ConfigSources, MinerIdConfig, ShownSettings, StaleCopy, TlsFiles,
+    Config, ConfigError, ConfigSources, MinerIdConfig, PageConfig, ShownSettings, StaleCopy,
+    TlsFiles,
 };
 pub use http::{TlsError, TlsProblem};
 pub use instance::Instance;
@@ -43,3 +46,4 @@ pub use run::{
     LogForm, StartError, log_to_stderr, main, run, serve_connection, survive_file_size_limit,
 };
 pub use surface::Surface;
+pub use visible::steers;

@@ -79,7 +79,7 @@ impl Instance {
             }),
             None => Ok(()),
         };
-        let (pattern, answer) = match admitted.and_then(|()| self.admit(surface, &head)) {
+        let (pattern, mut answer) = match admitted.and_then(|()| self.admit(surface, &head)) {
             Ok(call) => (Some(call.pattern()), self.serve(surface, peer, call, &head, body).await),
             Err(rejected) => {
                 http::discard(body);
@@ -87,6 +87,9 @@ impl Instance {
                 (pattern, self.reject(surface, rejected, &head))
             }
         };
+        if surface == Surface::Payments {
+            http::cors::allow_pages(&head.method, &mut answer);
+        }
         if let Some(counts) = self.metrics.listener(surface) {
             counts.note_answer(pattern, &head.method, answer.status(), begun.elapsed());
         }
@@ -242,7 +245,7 @@ impl Instance {
                 answered.unwrap_or_else(|rejected| self.reject(surface, rejected, head))
             }
             Call::Wallet(api, matched) => api.answer(matched, request).await,
-            Call::Payments(api, matched) => Box::pin(api.answer(matched, request)).await,
+            Call::Payments(api, matched) => Box::pin(api.answer(matched, request, peer)).await,
             Call::Control(matched) => Box::pin(self.control.answer(&matched, request)).await,
         }
     }

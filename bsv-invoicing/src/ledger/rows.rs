@@ -213,6 +213,9 @@ kinds! {
     TransactionNumbers: (Txid, u64) => ();
     /// Number of a transaction to its bytes.
     RawTransactions: u64 => Vec<u8>;
+    /// Number of a transaction that is looked after to the transactions that it builds on and that were in no block
+    /// when it came, as its payer has sent them: one behind the other, parents before their children.
+    Ancestors: u64 => Vec<u8>;
     /// The outputs that pay scripts of the wallet.
     Receipts: ReceiptKey => Receipt;
     /// Receipts that can be spent: how sure they are, their amounts, and which they are.

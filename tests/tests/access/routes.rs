@@ -72,6 +72,7 @@ fn routes() -> Vec<Route> {
         ("GET", "/api/v1/events/stream?after=x", "", "wallet:read", 400),
         ("DELETE", "/api/v1/invoices/000000000000", "", "wallet:write", 404),
         ("POST", "/api/v1/pay", PAY, "wallet:pay", 400),
+        ("GET", "/api/v1/outgoing/1/beef", "", "wallet:read", 404),
         ("POST", "/api/v1/outgoing/1/cancel", "{}", "wallet:pay", 404),
         ("POST", "/api/v1/withdrawals", "{}", "wallet:pay", 400),
         ("POST", "/api/v1/invoices/000000000000/refund", "{}", "wallet:pay", 404),
@@ -233,7 +234,7 @@ fn the_control_socket_says_what_its_routes_take() {
 const BODY: &[u8] = br#"{"read":true}"#;
 
 /// What payers may ask for, with the status without a token and with any.
-fn payers_routes() -> [(&'static str, &'static str, u16, u16); 9] {
+fn payers_routes() -> [(&'static str, &'static str, u16, u16); 19] {
     [
         ("GET", "/dpp/api/v1/payment/000000000000", 404, 404),
         ("HEAD", "/dpp/api/v1/payment/000000000000", 404, 404),
@@ -241,6 +242,16 @@ fn payers_routes() -> [(&'static str, &'static str, u16, u16); 9] {
         ("GET", "/api/v1/payment/000000000000", 404, 404),
         ("HEAD", "/api/v1/payment/000000000000", 404, 404),
         ("POST", "/api/v1/payment/000000000000", 400, 400),
+        ("GET", "/pay/000000000000", 404, 404),
+        ("HEAD", "/pay/000000000000", 404, 404),
+        ("GET", "/pay/000000000000/state", 404, 404),
+        ("HEAD", "/pay/000000000000/state", 404, 404),
+        ("GET", "/pay/000000000000/stream", 404, 404),
+        ("HEAD", "/pay/000000000000/stream", 404, 404),
+        ("GET", "/pay/000000000000/qr.svg", 404, 404),
+        ("HEAD", "/pay/000000000000/qr.svg", 404, 404),
+        ("GET", "/pay/assets/x.js", 404, 404),
+        ("HEAD", "/pay/assets/x.js", 404, 404),
         // Channels have tokens of their own.
         ("GET", "/api/v1/channel/x", 401, 404),
         ("HEAD", "/api/v1/channel/x", 401, 404),

@@ -89,6 +89,7 @@ fn older_directories_say_the_same_as_ever() {
         (8, "made", &[]),
         (9, "made", &[]),
         (10, "made", &[]),
+        (11, "made", &[]),
     ] {
         let mut site = Site::new();
         site.set_env("BSV_LOG", "error");

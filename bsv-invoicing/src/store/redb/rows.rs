@@ -6,8 +6,8 @@ use bsv_store::{KeyEvent, LazyReadTable, LazyTable, StoreError, View, append_to_
 use redb::{Range, ReadTransaction, StorageError, TableDefinition, Value, WriteTransaction};
 
 use crate::ledger::rows::{
-    Accounts, AllFigures, AuditLog, CatchUp, Damaged, Deliveries, DeliveriesByTime, Engine,
-    EventLog, Events, Expiries, FollowedTip, FollowedTransactions, IdempotencyAges,
+    Accounts, AllFigures, Ancestors, AuditLog, CatchUp, Damaged, Deliveries, DeliveriesByTime,
+    Engine, EventLog, Events, Expiries, FollowedTip, FollowedTransactions, IdempotencyAges,
     IdempotentAnswers, Immature, InFlight, Incoming, Invoices, InvoicesByReference, KeyRange, Kind,
     LastRefunds, Marked, Messages, MinedAt, Order, Outgoing, OutgoingByUrl, Owner, Proofs,
     RawTransactions, ReadTable, Receipts, ReceivedFor, Refunds, Rescan, Reservations, RowsOf,
@@ -135,6 +135,7 @@ tables! {
     transactions: Transactions,
     transaction_numbers: TransactionNumbers,
     raw_transactions: RawTransactions,
+    ancestors: Ancestors,
     receipts: Receipts,
     spendable: Spendable,
     immature: Immature,

@@ -35,6 +35,8 @@ pub(super) fn wallet<S: WalletStore>(
     is_send(wallet.user(any()));
 
     is_send(wallet.terms(text));
+    is_send(wallet.checkout(text));
+    is_send(wallet.show_address(any()));
     is_send(wallet.receive(text, any()));
     is_send(wallet.payments(text));
     is_send(wallet.channel(text, text, any()));
@@ -46,6 +48,7 @@ pub(super) fn wallet<S: WalletStore>(
     is_send(wallet.preview_payment(text));
     is_send(wallet.outgoing_payment(any()));
     is_send(wallet.outgoing_payments(any(), any()));
+    is_send(wallet.outgoing_beef(any()));
     is_send(wallet.count_open_payments());
     is_send(wallet.cancel_payment(any()));
     is_send(wallet.refund(text, any(), any()));
