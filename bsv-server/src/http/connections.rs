@@ -191,7 +191,7 @@ impl Wait {
             Awaited::Request => GRACE,
             Awaited::Body | Awaited::Reader => STALL_GRACE,
         };
-        now.saturating_sub(grace).as_millis() as u64 >= self.since
+        now.as_millis() as u64 >= self.since + grace.as_millis() as u64
     }
 }
 
