@@ -1,0 +1,141 @@
+//! Reading the last blocks of the main chain for the identities in them.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+
+use bsv_network::{ChainTip, NodeError, NodeRpc};
+use bsv_tx::BlockHash;
+
+use crate::node::data_cache::DataCache;
+use crate::node::gather::gather;
+use crate::output_script::is_identity;
+use crate::state::{BlockRef, ChainView, Shown};
+use crate::verify::{Claim, verify};
+
+/// How many blocks are read where it is not known which were: an announcement is at most as old as they are.
+const FIRST: u32 = 6;
+/// How many blocks are read again each time. A node lists what a block shows a moment after it has it, and blocks leave
+/// the chain.
+const AGAIN: u32 = 6;
+/// How many blocks are read at most. An announcement that is older is left to the node's word.
+const MOST: usize = 2_016;
+/// How many blocks are remembered.
+const REMEMBERED: usize = 16;
+
+/// Blocks that were read before, the newest first.
+#[derive(Debug, Default)]
+pub(crate) struct ReadBlocks(Mutex<VecDeque<ReadBlock>>);
+
+#[derive(Clone, Debug)]
+struct ReadBlock {
+    block: BlockRef,
+    previous: BlockHash,
+    /// The identity that it carries, if there is one that nodes may take. What that says may not be known.
+    identity: Option<Option<Claim>>,
+}
+
+impl ReadBlocks {
+    /// Adds to a view what the blocks up to the tip show that come after the one that was read last.
+    pub(crate) async fn view(
+        &self,
+        node: &NodeRpc,
+        tip: &ChainTip,
+        read_to: Option<BlockRef>,
+        view: &mut ChainView,
+    ) -> Result<(), NodeError> {
+        let mut floor = read_to.map_or(tip.height.saturating_sub(FIRST), |block| block.height);
+        view.is_complete = read_to.is_some();
+        view.tip = Some(tip.height);
+        view.read_to = read_to;
+        let mut hash = tip.hash;
+        for count in 0.. {
+            let Some(read) = self.block(node, &hash).await? else {
+                view.is_complete = false;
+                break;
+            };
+            if read.block.height.saturating_add(AGAIN) == tip.height {
+                view.read_to = Some(read.block);
+            }
+            if read.block.height == floor && read_to.is_some_and(|known| known != read.block) {
+                // The last one that was read has left the chain, and maybe others before it.
+                floor = floor.saturating_sub(AGAIN);
+            }
+            if read.block.height <= floor || read.block.height == 0 {
+                break;
+            }
+            if count == MOST {
+                view.is_complete = false;
+                break;
+            }
+            hash = read.previous;
+            let ReadBlock { block, identity, .. } = read;
+            view.shown.extend(identity.map(|claim| Shown { block, claim }));
+        }
+        view.shown.reverse();
+        Ok(())
+    }
+
+    async fn block(
+        &self,
+        node: &NodeRpc,
+        hash: &BlockHash,
+    ) -> Result<Option<ReadBlock>, NodeError> {
+        if let Some(known) = self.known(hash) {
+            return Ok(Some(known));
+        }
+        let Some(read) = read(node, hash).await? else { return Ok(None) };
+        self.remember(&read);
+        Ok(Some(read))
+    }
+
+    fn remember(&self, read: &ReadBlock) {
+        // The node's index of transactions may only lag.
+        if read.identity == Some(None) {
+            return;
+        }
+        let mut blocks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        blocks.push_front(read.clone());
+        blocks.truncate(REMEMBERED);
+    }
+
+    fn known(&self, hash: &BlockHash) -> Option<ReadBlock> {
+        let blocks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        blocks.iter().find(|read| read.block.hash == *hash).cloned()
+    }
+}
+
+async fn read(node: &NodeRpc, hash: &BlockHash) -> Result<Option<ReadBlock>, NodeError> {
+    let Some(found) = node.block_coinbase(hash).await? else { return Ok(None) };
+    let mut outputs = found.coinbase.outputs.iter();
+    let identity = match outputs.any(|output| is_identity(output.locking_script.as_bytes())) {
+        true => identity(node, hash).await?,
+        false => None,
+    };
+    let block = BlockRef { height: found.info.height, hash: *hash };
+    Ok(Some(ReadBlock { block, previous: found.info.header.previous_block, identity }))
+}
+
+async fn identity(node: &NodeRpc, block: &BlockHash) -> Result<Option<Option<Claim>>, NodeError> {
+    let Some(gathered) = gather(node, block, &DataCache::default()).await? else { return Ok(None) };
+    let report = verify(&gathered.proof, &gathered.evidence);
+    let may_be_taken = report.passes_node() != Some(false);
+    Ok(may_be_taken.then(|| report.claim().cloned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_whose_identity_cannot_be_read_yet_is_read_again() {
+        let blocks = ReadBlocks::default();
+        let [empty, unread] = [(1, None), (2, Some(None))].map(|(byte, identity)| {
+            let hash = BlockHash::from_bytes([byte; 32]);
+            ReadBlock { block: BlockRef { height: 9, hash }, previous: hash, identity }
+        });
+        blocks.remember(&empty);
+        blocks.remember(&unread);
+        assert!(blocks.known(&empty.block.hash).is_some());
+        assert!(blocks.known(&unread.block.hash).is_none());
+    }
+}

@@ -1,0 +1,191 @@
+//! Seeing what a node and its chain show of identities.
+
+use std::time::Duration;
+
+use bsv_network::{ChainTip, MinerIdInfo, MinerIdState, NodeError, NodeRpc};
+use bsv_tx::BlockHash;
+
+use crate::alias::Alias;
+use crate::error::Error;
+use crate::identity::Identity;
+use crate::miner_ids::{MinerIds, check_newest};
+use crate::node::telling::tell_of_revocation;
+use crate::output_script::is_identity;
+use crate::state::{self, Announcement, BlockRef, ChainView, Change, IdentityRecord, Unseen};
+use crate::store::IdentityStore;
+
+/// How many blocks are left unread of an identity of which nothing is awaited: a day.
+const MOST_UNREAD: u32 = 144;
+/// For how long a change waits for each answer of the node.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Asks the node once what it and its chain show of all identities, and makes documents go on from there: what a block
+/// has shown that was announced, and what no block of the main chain shows any more. It finds out copies of identities
+/// that are older than what the node knows, and tells the node of revocations that it has not heard of. Answers the tip
+/// of the chain. [`MinerIds::run`] calls it whenever there is a new one.
+pub async fn observe_miner_ids<S: IdentityStore>(
+    ids: &MinerIds<S>,
+    node: &NodeRpc,
+) -> Result<ChainTip, Error> {
+    let tip = node.tip().await?;
+    for identity in ids.all() {
+        if !identity.is_kept() {
+            compare_with_node(node, &identity).await?;
+            tell_of_revocation(ids, node, &identity).await?;
+        }
+        follow_blocks(ids, node, &identity, &tip).await?;
+    }
+    Ok(tip)
+}
+
+/// Asks the node what it and its chain show, and refuses with [`Error::StaleCopy`] to change an older copy of an
+/// identity. Without an answer, what was last known decides.
+pub async fn check_newest_copy<S: IdentityStore>(
+    ids: &MinerIds<S>,
+    node: &NodeRpc,
+    alias: &Alias,
+) -> Result<(), Error> {
+    observe_if_node_answers(ids, &node.clone().with_timeout(PATIENCE), alias).await?;
+    check_newest(&*ids.get(alias.as_str())?)
+}
+
+/// Asks the node as [`observe_miner_ids`] does, for the sake of one alias. If the node does not answer, this is logged
+/// and nothing changes.
+pub(crate) async fn observe_if_node_answers<S: IdentityStore>(
+    ids: &MinerIds<S>,
+    node: &NodeRpc,
+    alias: &Alias,
+) -> Result<(), Error> {
+    match observe_miner_ids(ids, node).await {
+        Err(Error::Node(error)) => {
+            tracing::warn!(
+                "the node does not tell what blocks have shown of alias {alias}: {error}"
+            );
+            Ok(())
+        }
+        observed => observed.map(drop),
+    }
+}
+
+/// Whether the coinbase transaction of a block carries an identity, valid or not.
+pub async fn carries_identity(node: &NodeRpc, block: &BlockHash) -> Result<bool, Error> {
+    let Some(found) = node.block_coinbase(block).await? else { return Ok(false) };
+    let mut scripts = found.coinbase.outputs.iter().map(|output| output.locking_script.as_bytes());
+    Ok(scripts.any(is_identity))
+}
+
+/// Notes whether the node knows more of an identity than this copy.
+async fn compare_with_node(node: &NodeRpc, identity: &Identity) -> Result<(), Error> {
+    let record = identity.record();
+    let info = match node.miner_id_info(&record.current_key().public_key).await {
+        Ok(info) => info,
+        // A node that keeps no miner ids (`minerid=0`) knows none.
+        Err(NodeError::Rejected { .. }) => None,
+        Err(error) => return Err(error.into()),
+    };
+    let is_stale = match &info {
+        Some(info) if !is_explained(&record, info) => !has_current_key(node, &record).await?,
+        _ => false,
+    };
+    identity.note_stale(is_stale);
+    Ok(())
+}
+
+/// Whether what a node says of the current key can have come from documents that this copy has made.
+fn is_explained(record: &IdentityRecord, info: &MinerIdInfo) -> bool {
+    match info.state {
+        MinerIdState::Current => {
+            let names = |key| record.miner_info().is_none() || record.has_revocation_key(&key);
+            info.revocation_key.is_none_or(names)
+        }
+        MinerIdState::Rotated => false,
+        MinerIdState::Revoked => {
+            record.miner_info().is_some_and(|own| own.revocation.is_some() || own.is_closed)
+        }
+    }
+}
+
+/// Whether a node calls another key of the identity current. It may have been announced in blocks that have left the
+/// main chain, or have been passed over.
+async fn has_current_key(node: &NodeRpc, record: &IdentityRecord) -> Result<bool, Error> {
+    for key in record.keys.iter().rev().skip(1) {
+        let info = node.miner_id_info(&key.public_key).await?;
+        if info.is_some_and(|info| info.state == MinerIdState::Current) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Follows what blocks show of what is awaited of an identity, and that blocks leave the main chain. Otherwise notes from
+/// time to time how far the chain has come, so that no earlier block is read for what is announced next.
+async fn follow_blocks<S: IdentityStore>(
+    ids: &MinerIds<S>,
+    node: &NodeRpc,
+    identity: &Identity,
+    tip: &ChainTip,
+) -> Result<(), Error> {
+    let before = identity.record();
+    let sightings = &before.sightings;
+    let is_awaited = before.awaits_blocks();
+    let is_recent = |read_to: BlockRef| tip.height.abs_diff(read_to.height) < MOST_UNREAD;
+    if !is_awaited && sightings.read_to.is_some_and(is_recent) {
+        return Ok(());
+    }
+    let mut left = Vec::new();
+    for sighting in &sightings.recent {
+        let block = node.block_header(&sighting.block.hash).await?;
+        if block.is_none_or(|block| !block.in_main_chain) {
+            left.push(sighting.block.hash);
+        }
+    }
+    let mut view = ChainView { left, ..ChainView::default() };
+    let mut after = before.clone();
+    // What only those blocks have shown is looked for again.
+    let _ = after.apply(&Change::Observe(view.clone()));
+    for key in after.unacknowledged_keys() {
+        match node.miner_id_info(&key.public_key).await {
+            Ok(info) => view.known.extend(info.map(state::MinerIdInfo::from)),
+            // A node that keeps no miner ids (`minerid=0`) tells nothing.
+            Err(NodeError::Rejected { .. }) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    // What the node knows stands in a block up to this tip, or in one that has left the main chain.
+    let tip = node.tip().await?;
+    let read_to = sightings.read_to.filter(|_| is_awaited);
+    ids.chain.read_blocks.view(node, &tip, read_to, &mut view).await?;
+    let mut after = before.clone();
+    if after.apply(&Change::Observe(view.clone())).is_err() || after == before {
+        return Ok(());
+    }
+    ids.observe(identity.alias(), view)?;
+    log(identity, &before, &identity.record());
+    Ok(())
+}
+
+/// Tells the operator what was seen, what was seen before and is not any more, and what is not seen for too long.
+fn log(identity: &Identity, before: &IdentityRecord, after: &IdentityRecord) {
+    let alias = identity.alias();
+    let (announced_before, announced) = (before.announcements(), after.announcements());
+    for seen in announced_before.iter().filter(|it| !announced.contains(it)) {
+        tracing::info!("{} of alias {alias} was seen in a block", seen.in_words());
+    }
+    for unseen in announced.iter().filter(|it| !announced_before.contains(it)) {
+        tracing::warn!(
+            "the block that has shown {} of alias {alias} has left the main chain: documents announce it again",
+            unseen.in_words()
+        );
+    }
+    let overdue =
+        |record: &IdentityRecord| record.sightings.unseen.clone().filter(Unseen::is_overdue);
+    if let (None, Some(Unseen { since, blocks, own_blocks })) = (overdue(before), overdue(after)) {
+        let announced: Vec<_> = announced.into_iter().map(Announcement::in_words).collect();
+        tracing::error!(
+            "{} of alias {alias} is announced since height {since}, and none of {blocks} blocks was seen to show it, \
+             {} of them its own: nodes may refuse it",
+            announced.join(" and "),
+            own_blocks.len(),
+        );
+    }
+}

@@ -1,0 +1,100 @@
+//! Revoking miner ids of generation 1.0.
+
+use bsv_network::{MinerIdState, NodeError, NodeRpc};
+use bsv_store::Keystore;
+use bsv_tx::PublicKey;
+
+use crate::alias::Alias;
+use crate::error::Error;
+use crate::identity::Identity;
+use crate::miner_ids::{MinerIds, RevokedMinerIds, begun_revocation, check_revocable};
+use crate::node::observe::{observe_if_node_answers, observe_miner_ids};
+use crate::node::rotation::nobody_knows;
+use crate::node::telling::tell;
+use crate::state::IdentityRecord;
+use crate::store::IdentityStore;
+
+/// Revokes miner ids of an identity of generation 1.0: asks the node what blocks have shown, records the revocation, so
+/// that documents announce it, and then tells the node. An identity that nobody knows is closed without a word. It can be repeated, also after a crash: what is recorded already is told
+/// again, unless blocks have told it.
+///
+/// Fails with [`Error::UpgradeUnseen`] where nodes know the identity by documents of generation 0.2 alone, which name no
+/// key that could revoke it, and with [`Error::RevocationUntold`] where it is recorded and the node has not taken it.
+pub async fn revoke_miner_ids<S: IdentityStore>(
+    ids: &MinerIds<S>,
+    node: &NodeRpc,
+    alias: &Alias,
+    revoked: RevokedMinerIds,
+    revocation_keys: &Keystore,
+) -> Result<(), Error> {
+    let identity = ids.get(alias.as_str())?;
+    if begun_revocation(&identity.record(), revoked).is_none() {
+        match ask_first(ids, node, &identity, revoked).await {
+            Ok(IsKnown::ToNobody) => return ids.close(alias),
+            Ok(IsKnown::Maybe) => {}
+            // What is on record decides, and the node is told later.
+            Err(Error::Node(error)) if !matches!(error, NodeError::Rejected { .. }) => {
+                tracing::warn!(
+                    "the node does not tell what blocks have shown of alias {alias}: {error}"
+                );
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    let begun = ids.begin_revocation(alias, revoked, revocation_keys)?;
+    tell(node, &identity.record(), &begun)
+        .await
+        .map_err(|source| Error::RevocationUntold { alias: alias.clone(), source })?;
+    ids.note_revocation_told(alias, begun.message)?;
+    if identity.record().is_lost() {
+        // Others know none of the keys, so documents begin with the new one. The revocation is done, and a service
+        // finds this out at the next block as well.
+        observe_if_node_answers(ids, node, alias).await?;
+    }
+    Ok(())
+}
+
+/// Who knows an identity.
+enum IsKnown {
+    ToNobody,
+    Maybe,
+}
+
+/// Follows what the node and its chain show, and checks that it can take the revocation.
+async fn ask_first<S: IdentityStore>(
+    ids: &MinerIds<S>,
+    node: &NodeRpc,
+    identity: &Identity,
+    revoked: RevokedMinerIds,
+) -> Result<IsKnown, Error> {
+    observe_miner_ids(ids, node).await?;
+    let record = identity.record();
+    check_revocable(identity, &record, revoked)?;
+    if !is_upgrade_seen(node, &record).await? {
+        return Err(Error::UpgradeUnseen(identity.alias().clone()));
+    }
+    match revoked {
+        RevokedMinerIds::BackTo(miner_id) => {
+            check_known(node, identity.alias(), miner_id).await?;
+            Ok(IsKnown::Maybe)
+        }
+        RevokedMinerIds::All if nobody_knows(node, &record).await? => Ok(IsKnown::ToNobody),
+        RevokedMinerIds::All => Ok(IsKnown::Maybe),
+    }
+}
+
+/// Whether nothing tells that a node knows an identity by documents of generation 0.2 alone.
+async fn is_upgrade_seen(node: &NodeRpc, record: &IdentityRecord) -> Result<bool, Error> {
+    let known = node.miner_id_info(&record.previous_key().public_key).await?;
+    Ok(known.is_none_or(|known| known.revocation_key.is_some()))
+}
+
+/// A node that does not know a compromised miner id revokes all of its miner's.
+async fn check_known(node: &NodeRpc, alias: &Alias, miner_id: PublicKey) -> Result<(), Error> {
+    let reason = match node.miner_id_info(&miner_id).await?.map(|info| info.state) {
+        Some(MinerIdState::Current | MinerIdState::Rotated) => return Ok(()),
+        Some(MinerIdState::Revoked) => "it is revoked already",
+        None => "the node has seen it in no block, and would revoke all",
+    };
+    Err(Error::NotRevocable { alias: alias.clone(), miner_id, reason })
+}

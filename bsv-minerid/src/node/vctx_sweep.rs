@@ -1,0 +1,233 @@
+//! Getting back the coins in the validity check output of an identity that was upgraded to generation 1.0.
+
+use std::collections::BTreeSet;
+
+use bsv_network::{Coin, NodeError, NodeRpc, Submitted, TransactionPlace};
+use bsv_store::KeystoreError;
+use bsv_tx::{Address, OutPoint, Transaction, Txid};
+
+use crate::alias::Alias;
+use crate::error::Error;
+use crate::miner_ids::MinerIds;
+use crate::node::data_cache::DataCache;
+use crate::node::gather::gather;
+use crate::node::vctx::{fee_rate, named_coin, signed_transfer, spendable_coins_of, transfer_fee};
+use crate::state::{Change, IdentityRecord};
+use crate::store::IdentityStore;
+use crate::verify::{Verdict, verify};
+
+/// The most coins that one transaction spends. Anybody may have sent more to the address.
+const MOST_COINS: usize = 500;
+
+/// A transaction that takes coins out of a validity check output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VctxSweep {
+    /// The transaction, which has one output.
+    pub transaction: Transaction,
+    /// Its fee, in satoshis; `None` where it was on record already.
+    pub fee: Option<u64>,
+    /// How far it has come.
+    pub progress: SweepProgress,
+}
+
+impl VctxSweep {
+    /// The same sweep, once it was recorded and the node was given it.
+    fn followed(
+        self,
+        alias: &Alias,
+        sent: Result<SweepProgress, NodeError>,
+    ) -> Result<Self, Error> {
+        match sent {
+            Ok(progress) => Ok(Self { progress, ..self }),
+            Err(source) => Err(Error::SweepUnseen { alias: alias.clone(), source }),
+        }
+    }
+}
+
+/// How far a sweep has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SweepProgress {
+    /// It is neither recorded nor sent.
+    Planned,
+    /// It is recorded, and the node has not shown it yet.
+    Unseen,
+    /// The node shows it in its mempool.
+    InMempool,
+    /// The node shows it in a block of the main chain.
+    Mined,
+}
+
+/// Sends the coins that lie at the address of an upgraded identity's validity check output to `to`, less the fee. Besides
+/// the output on record these are what the node's wallet finds, and `named`.
+///
+/// It can be repeated, also after a crash: the transaction is recorded before it is sent, and a recorded one that no block
+/// has is sent again, whatever `to` says. Another one is made only where the network refuses that, or a block has it and
+/// there are further coins.
+///
+/// Fails with [`Error::VctxNeeded`] for an identity of generation 0.2, which spending the output would revoke; with
+/// [`Error::UpgradeUnseen`] until a block of the main chain shows a document of generation 1.0, since until then others
+/// may go by the ones before; with [`Error::NothingToSweep`] where no coins are found.
+pub async fn sweep_vctx<S: IdentityStore>(
+    ids: &MinerIds<S>,
+    node: &NodeRpc,
+    alias: &Alias,
+    to: &Address,
+    named: Option<OutPoint>,
+) -> Result<VctxSweep, Error> {
+    let begun = begun(ids, node, alias).await?;
+    let planned = match &begun {
+        Some(begun) => match begun.progress {
+            SweepProgress::InMempool => return Ok(begun.clone()),
+            SweepProgress::Mined => match plan(ids, node, alias, to, named).await {
+                Err(Error::NothingToSweep(_)) => return Ok(begun.clone()),
+                planned => planned?,
+            },
+            _ => match submit(node, &begun.transaction).await {
+                // Its fee may be too low by now. Nobody else has the key of what it spends.
+                Err(NodeError::Rejected { .. }) => plan(ids, node, alias, to, named).await?,
+                sent => return begun.clone().followed(alias, sent),
+            },
+        },
+        None => plan(ids, node, alias, to, named).await?,
+    };
+    let (before, sweep) =
+        (begun.map(|begun| begun.transaction.txid()), planned.transaction.clone());
+    ids.change(alias, &Change::BeginVctxSweep { before, sweep })?;
+    let sent = submit(node, &planned.transaction).await;
+    planned.followed(alias, sent)
+}
+
+/// Says what [`sweep_vctx`] would do, and does nothing. What it would send again is answered as it is on record.
+pub async fn preview_vctx_sweep<S: IdentityStore>(
+    ids: &MinerIds<S>,
+    node: &NodeRpc,
+    alias: &Alias,
+    to: &Address,
+    named: Option<OutPoint>,
+) -> Result<VctxSweep, Error> {
+    match begun(ids, node, alias).await? {
+        Some(begun) if begun.progress != SweepProgress::Mined => Ok(begun),
+        Some(begun) => match plan(ids, node, alias, to, named).await {
+            Err(Error::NothingToSweep(_)) => Ok(begun),
+            planned => planned,
+        },
+        None => plan(ids, node, alias, to, named).await,
+    }
+}
+
+/// The sweep that is on record, if there is one.
+async fn begun<S: IdentityStore>(
+    ids: &MinerIds<S>,
+    node: &NodeRpc,
+    alias: &Alias,
+) -> Result<Option<VctxSweep>, Error> {
+    let record = ids.get(alias.as_str())?.record();
+    let own = record.miner_info().ok_or_else(|| Error::VctxNeeded(alias.clone()))?;
+    let Some(transaction) = own.left_vctx.sweep.clone() else { return Ok(None) };
+    let progress = place(node, &transaction.txid()).await?;
+    Ok(Some(VctxSweep { transaction, fee: None, progress }))
+}
+
+/// The transaction that takes the coins out.
+async fn plan<S: IdentityStore>(
+    ids: &MinerIds<S>,
+    node: &NodeRpc,
+    alias: &Alias,
+    to: &Address,
+    named: Option<OutPoint>,
+) -> Result<VctxSweep, Error> {
+    let record = ids.get(alias.as_str())?.record();
+    let own = record.miner_info().ok_or_else(|| Error::VctxNeeded(alias.clone()))?;
+    // Of an identity that has ended, nobody takes anything.
+    if !own.is_closed && !is_shown(node, &record).await? {
+        return Err(Error::UpgradeUnseen(alias.clone()));
+    }
+    let key = match ids.vctx_key(alias) {
+        Err(Error::Keystore(KeystoreError::Missing(_))) => {
+            return Err(Error::NothingToSweep(alias.clone()));
+        }
+        key => key?,
+    };
+    let owner = Address::p2pkh(&key.public_key(), ids.network());
+    let mut coins = found_coins(node, &owner).await?;
+    for outpoint in own.left_vctx.outpoint.into_iter().chain(named) {
+        match named_coin(node, outpoint, &owner).await {
+            Ok(coin) => coins.push(coin),
+            Err(Error::BadFunding { .. }) if named != Some(outpoint) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let fee_rate = fee_rate(node).await?;
+    let own_fee = transfer_fee(1, fee_rate) - transfer_fee(0, fee_rate);
+    let mut known = BTreeSet::new();
+    coins.retain(|coin| coin.output.satoshis > own_fee && known.insert(coin.outpoint));
+    coins.sort_by_key(|coin| (std::cmp::Reverse(coin.output.satoshis), coin.outpoint));
+    coins.truncate(MOST_COINS);
+    let Some(largest) = coins.first() else { return Err(Error::NothingToSweep(alias.clone())) };
+    let total: u64 = coins.iter().map(|coin| coin.output.satoshis).sum();
+    // What is left must be worth spending in its turn.
+    let left = total.checked_sub(transfer_fee(coins.len(), fee_rate)).filter(|it| *it > own_fee);
+    let reason = "it holds too little for the fee of spending it";
+    let satoshis = left.ok_or(Error::BadFunding { outpoint: largest.outpoint, reason })?;
+    Ok(VctxSweep {
+        transaction: signed_transfer(&coins, to, satoshis, &key),
+        fee: Some(total - satoshis),
+        progress: SweepProgress::Planned,
+    })
+}
+
+/// The coins that the node's wallet finds; none where it has no wallet.
+async fn found_coins(node: &NodeRpc, owner: &Address) -> Result<Vec<Coin>, Error> {
+    let found = match node.import_address(owner).await {
+        Ok(()) => spendable_coins_of(node, owner).await,
+        Err(error) => Err(error.into()),
+    };
+    match found {
+        Err(Error::Node(NodeError::Rejected { .. })) => Ok(Vec::new()),
+        found => found,
+    }
+}
+
+/// Whether a block of the main chain shows the identity with a document of generation 1.0: the last block of its miner that
+/// the node has taken.
+async fn is_shown(node: &NodeRpc, record: &IdentityRecord) -> Result<bool, Error> {
+    let keys: Vec<_> = record.keys.iter().map(|key| key.public_key).collect();
+    let Some(block) = node.latest_block_of(&keys).await? else { return Ok(false) };
+    let Some(gathered) = gather(node, &block, &DataCache::default()).await? else {
+        return Ok(false);
+    };
+    let report = verify(&gathered.proof, &gathered.evidence);
+    let is_sound = report.verdict() != Verdict::Invalid && report.passes_node() != Some(false);
+    Ok(gathered.in_main_chain
+        && is_sound
+        && report.claim().is_some_and(|claim| {
+            keys.contains(&claim.miner_id)
+                && claim
+                    .revocation_keys
+                    .is_some_and(|keys| record.has_revocation_key(&keys.current))
+        }))
+}
+
+/// Gives the node a transaction, and asks where it has that: that it does not refuse proves nothing.
+async fn submit(node: &NodeRpc, transaction: &Transaction) -> Result<SweepProgress, NodeError> {
+    match node.submit_transaction(transaction).await {
+        Ok(Submitted::InMempool(_)) => Ok(SweepProgress::InMempool),
+        Ok(Submitted::NotShown) => place(node, &transaction.txid()).await,
+        // A mined transaction whose output is spent is refused as if it were a double spend.
+        Err(refused @ NodeError::Rejected { .. }) => {
+            match place(node, &transaction.txid()).await? {
+                SweepProgress::Unseen => Err(refused),
+                shown => Ok(shown),
+            }
+        }
+        Err(error) => Err(error),
+    }
+}
+
+async fn place(node: &NodeRpc, txid: &Txid) -> Result<SweepProgress, NodeError> {
+    Ok(match node.transaction_place(txid).await? {
+        TransactionPlace::Nowhere => SweepProgress::Unseen,
+        TransactionPlace::Mempool => SweepProgress::InMempool,
+        TransactionPlace::Block(_) => SweepProgress::Mined,
+    })
+}
