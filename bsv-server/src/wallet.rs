@@ -12,8 +12,14 @@ mod pages;
 mod receipts;
 mod received;
 mod refusal;
+mod story;
 mod streams;
 mod webhooks;
 
 pub(crate) use api::{Route, WalletApi};
 pub(crate) use leaving::describe;
+<<<<<<< HEAD
+=======
+pub(crate) use story::Story;
+pub(crate) use sweep::{follow, sweep, watch_mempool};
+>>>>>>> main
