@@ -68,11 +68,11 @@ pub enum OpenError {
 impl OpenError {
     /// Whether another server has what is to be opened.
     pub(crate) fn is_held_by_server(&self) -> bool {
-        let lock = match self {
-            Self::Lock(lock)
-            | Self::Keystore(KeystoreError::Lock(lock))
-            | Self::Store(OpenStoreError::Lock(lock)) => lock,
-            _ => return false,
+        let (Self::Lock(lock)
+        | Self::Keystore(KeystoreError::Lock(lock))
+        | Self::Store(OpenStoreError::Lock(lock))) = self
+        else {
+            return false;
         };
         matches!(lock, LockError::Held { holder, .. } if holder.starts_with(SERVER))
     }
