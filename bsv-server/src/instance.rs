@@ -12,7 +12,7 @@ use crate::control::{ControlApi, Managed};
 use crate::health::Health;
 use crate::http::{LargeBodies, Peers};
 use crate::metrics::Metrics;
-use crate::minerid::{ChainWatch, MinerIdApi};
+use crate::minerid::MinerIdApi;
 use crate::opening::{Create, Failures, Needs, OpenError, SERVER, Stores};
 use crate::payments::PaymentsApi;
 use crate::wallet::WalletApi;
@@ -74,7 +74,7 @@ impl Instance {
     fn of(stores: Stores, program: &str) -> Self {
         let health = Arc::new(Health::new(&stores));
         let control = ControlApi::new(Managed::new(&stores, program, Arc::clone(&health)));
-        let Stores { config, tokens, node, ids, wallet, failures, lock, .. } = stores;
+        let Stores { config, tokens, ids, wallet, failures, lock, .. } = stores;
         let access = Access::new(config.access.clone(), tokens);
         let peers = config.wallet.as_ref().map(|wallet| wallet.payments.peers.clone());
         let payers = Peers::new(peers.unwrap_or_default());
@@ -83,7 +83,7 @@ impl Instance {
         let minerid = ids.zip(config.minerid.as_ref()).map(|(ids, settings)| {
             let listener = settings.node_listener.as_ref();
             let nodes_alias = listener.map(|listener| listener.alias.clone());
-            MinerIdApi::new(ChainWatch::new(ids, node, settings.patience), nodes_alias)
+            MinerIdApi::new(ids, settings.patience, nodes_alias)
         });
         let payments = wallet.clone().zip(config.wallet.as_ref());
         let payments = payments.map(|(it, settings)| PaymentsApi::new(it, settings, &payers));

@@ -68,11 +68,11 @@ pub enum OpenError {
 impl OpenError {
     /// Whether another server has what is to be opened.
     pub(crate) fn is_held_by_server(&self) -> bool {
-        let lock = match self {
-            Self::Lock(lock)
-            | Self::Keystore(KeystoreError::Lock(lock))
-            | Self::Store(OpenStoreError::Lock(lock)) => lock,
-            _ => return false,
+        let (Self::Lock(lock)
+        | Self::Keystore(KeystoreError::Lock(lock))
+        | Self::Store(OpenStoreError::Lock(lock))) = self
+        else {
+            return false;
         };
         matches!(lock, LockError::Held { holder, .. } if holder.starts_with(SERVER))
     }
@@ -170,7 +170,7 @@ impl Stores {
         let mut failures = Failures::default();
         let ids = match config.minerid.as_ref().zip(keystore.clone()) {
             Some((minerid, keystore)) => {
-                let opened = open_identities(&config, minerid, keystore, program);
+                let opened = open_identities(&config, minerid, node.clone(), keystore, program);
                 failures.sort_out(Surface::MinerId, opened, needs)?
             }
             None => None,
@@ -224,6 +224,8 @@ pub fn are_identities_in(config: &Config) -> bool {
 
 /// What the lock tells of a server. Commands let go of it soon, a server does not.
 pub(crate) const SERVER: &str = "bsv-server";
+/// How the server calls itself where it posts events.
+const USER_AGENT: &str = concat!("bsv-server/", env!("CARGO_PKG_VERSION"));
 /// For how long a command is waited for that holds the data directory.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 /// From one attempt to get hold of it to the next.
@@ -262,13 +264,17 @@ fn open_keystore(
 fn open_identities(
     config: &Config,
     minerid: &MinerIdConfig,
+    node: Option<NodeRpc>,
     keystore: Arc<Keystore>,
     program: &str,
 ) -> Result<MinerIds, OpenError> {
     let store = RedbIdentityStore::open(&minerid.data_dir, program)?;
     let ids = MinerIds::open(store, keystore, config.network)?;
     ids.refuse_if_stale(minerid.stale_copy == StaleCopy::Refuse);
-    Ok(ids)
+    Ok(match node {
+        Some(node) => ids.with_node(node),
+        None => ids,
+    })
 }
 
 /// Opens the wallet. If its store is new, `origin` says where the seed comes from.
@@ -307,6 +313,7 @@ pub(crate) async fn open_wallet(
                 .collect(),
         },
         webhook_networks: wallet.webhook_networks.clone(),
+        user_agent: USER_AGENT.to_owned(),
     };
     let opened = Wallet::open_of(store, keystore, settings, origin).await?;
     Ok(match node {

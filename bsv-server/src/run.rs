@@ -11,6 +11,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::config::{Config, ConfigError, ConfigSources};
@@ -28,7 +29,7 @@ use crate::serving::{Serving, most_connections};
 use crate::store_check::check_stores;
 use crate::surface::Surface;
 use crate::version::{COMMIT, version};
-use crate::wallet::{self, Story};
+use crate::wallet::Story;
 
 /// The server of the Bitcoin SV wallet and miner identity service.
 ///
@@ -211,9 +212,23 @@ pub async fn run(launch: Launch, shutdown: impl Future<Output = ()>) -> Result<(
         }
     };
     service_manager::tell_ready();
+    let (stop_services, services_stopped) = watch::channel(());
+    let served = async {
+        shutdown.await;
+        // They have as long as the requests in flight. What is cut off then, the next start takes up.
+        drop(stop_services);
+        stop(&instance, serving).await;
+    };
+    let services = async {
+        run_services(&instance, services_stopped).await;
+        future::pending::<()>().await;
+    };
+    let stores = check_stores(&instance);
+    let background =
+        async { tokio::join!(services, stores, watch_node(&instance), reread, tell_story) };
     tokio::select! {
-        () = async { shutdown.await; stop(&instance, serving).await } => {}
-        () = async { tokio::join!(keep_up_to_date(&instance), reread, tell_story); } => {}
+        () = served => {}
+        _ = background => {}
         () = service_manager::keep_watchdog_quiet() => {}
     }
     if let Some(story) = &mut story {
@@ -279,26 +294,24 @@ fn tell_start(instance: &Instance, listening: &[Listening], log: LogForm) {
     }
 }
 
-/// Does what time and the chain make due, for as long as it is polled.
-async fn keep_up_to_date(instance: &Instance) {
+/// Does what time and the chain make due.
+async fn run_services(instance: &Instance, stopped: watch::Receiver<()>) {
     let identities = async {
         if let Some(api) = &instance.minerid {
-            api.watch().run().await;
+            Arc::clone(api.ids()).run(dropped(stopped.clone())).await;
         }
     };
     let wallet = async {
         if let Some(api) = &instance.wallet {
-            let wallet = api.wallet();
-            tokio::join!(
-                wallet::sweep(Arc::clone(wallet)),
-                wallet::follow(Arc::clone(wallet)),
-                wallet::watch_mempool(Arc::clone(wallet)),
-                // It is cut off in the middle: what it has not noted it sends once more.
-                Arc::clone(api.webhooks()).run(future::pending()),
-            );
+            Arc::clone(api.wallet()).run(dropped(stopped.clone())).await;
         }
     };
-    tokio::join!(identities, wallet, check_stores(instance), watch_node(instance));
+    tokio::join!(identities, wallet);
+}
+
+/// Completes when the sender is dropped.
+async fn dropped(mut receiver: watch::Receiver<()>) {
+    let _ = receiver.changed().await;
 }
 
 /// Answers the requests that come over one connection of any kind, until it ends.

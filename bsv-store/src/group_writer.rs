@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use redb::WriteTransaction;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::database::{Database, StoreError};
+use crate::database::Database;
+use crate::error::StoreError;
 use crate::files::FileError;
 
 /// The tables that commands work on. They are opened once for all commands that share a commit.

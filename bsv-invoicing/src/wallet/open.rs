@@ -18,13 +18,14 @@ use crate::model::event::LogName;
 use crate::model::time::Timestamp;
 use crate::store::{RedbWalletStore, WalletStore};
 use crate::wallet::node::{Node, RECEIVING_TURNS};
-use crate::wallet::outbound::OwnListeners;
+use crate::wallet::outbound::{HttpWebhooks, OwnListeners};
 use crate::wallet::pay::{Payee, PaymentsInProgress};
 use crate::wallet::receive::{Broadcast, NotTaken, RecentTip};
 use crate::wallet::running::Running;
 use crate::wallet::seed::{WalletKeys, WalletSeed};
 use crate::wallet::settings::WalletSettings;
 use crate::wallet::watch::Watching;
+use crate::webhooks::AttemptCounts;
 
 /// A wallet: its invoices, its users and its balance.
 ///
@@ -56,6 +57,9 @@ pub struct Wallet<S = RedbWalletStore> {
     pub(crate) watching: Watching,
     /// Changes with the webhooks.
     pub(super) webhook_changes: watch::Sender<u64>,
+    /// What posts to them.
+    pub(super) webhook_client: Arc<HttpWebhooks>,
+    pub(crate) webhook_attempts: AttemptCounts,
 }
 
 impl<S: WalletStore> Wallet<S> {
@@ -120,6 +124,11 @@ impl<S: WalletStore> Wallet<S> {
                  which is taken for the time until the clock has passed it"
             );
         }
+        let webhook_client = HttpWebhooks::new(
+            settings.own_listeners.clone(),
+            &settings.webhook_networks,
+            &settings.user_agent,
+        );
         Ok(Self {
             store,
             log,
@@ -138,11 +147,12 @@ impl<S: WalletStore> Wallet<S> {
             paying: PaymentsInProgress::default(),
             watching: Watching::default(),
             webhook_changes: watch::Sender::new(0),
+            webhook_client: Arc::new(webhook_client),
+            webhook_attempts: AttemptCounts::default(),
         })
     }
 
-    /// The same wallet with a node of the network, without which it neither receives nor pays. Call
-    /// [`follow`](Self::follow) every second or so.
+    /// The same wallet with a node of the network, without which it neither receives nor pays.
     ///
     /// Payments that strangers offer, and following, have three turns each at the node besides those of
     /// `node`, with which the wallet does what its owner asks for.

@@ -5,7 +5,7 @@ use std::path::Path;
 use redb::{TableDefinition, WriteTransaction};
 
 use super::engine::{Engine, commit};
-use super::error::StoreError;
+use crate::error::StoreError;
 
 /// One step of a schema: makes or changes tables. It runs in the transaction that raises the
 /// version.

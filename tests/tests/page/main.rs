@@ -11,7 +11,6 @@ mod looks;
 #[allow(dead_code, reason = "the payments' tests use more of it")]
 mod merchant;
 mod origins;
-mod real_wallet;
 mod shop;
 mod streams;
 mod terminal;

@@ -55,12 +55,14 @@ fn a_wallet_in_the_browser_pays() {
         assert!(page.text("main").contains("Paid. Thank you!"), "{options}: {}", page.text("main"));
         let [payment] = shop.payments(&id).try_into().unwrap();
         assert_eq!(payment["satoshis"], 5_000);
+        assert_eq!(payment["state"], "accepted", "{options}");
         let mempool = node.call("getrawmempool", json!([]));
         assert!(mempool.as_array().unwrap().contains(&payment["txid"]), "{options}");
     }
     assert_eq!(shop.balance(), 15_000);
 }
 
+/// The only test that needs the port at which pages look for a wallet.
 #[test]
 fn a_wallet_beside_the_browser_pays_if_its_payer_lets_the_page_reach_it() {
     let (shop, node, _purse) = shop_on_node(0, json!({}));

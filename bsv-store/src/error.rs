@@ -1,4 +1,5 @@
 use std::fmt;
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -91,8 +92,7 @@ impl StoreError {
             Self::NoSpace { .. } => true,
             Self::File(error) => error.is_out_of_space(),
             Self::Engine(error) | Self::Commit(error) | Self::Open { source: error, .. } => {
-                let error = error.downcast_ref::<redb::Error>();
-                matches!(error, Some(redb::Error::Io(error)) if files::is_out_of_space(error))
+                io_error(error).is_some_and(files::is_out_of_space)
             }
             _ => false,
         }
@@ -104,13 +104,11 @@ impl StoreError {
     }
 }
 
-macro_rules! from_engine_errors {
-    ($($error:ident),*) => {
-        $(impl From<redb::$error> for StoreError {
-            fn from(error: redb::$error) -> Self {
-                Self::Engine(Arc::new(redb::Error::from(error)))
-            }
-        })*
-    };
+/// What the operating system told an engine.
+fn io_error(error: &EngineError) -> Option<&io::Error> {
+    #[cfg(feature = "database")]
+    if let Some(redb::Error::Io(error)) = error.downcast_ref() {
+        return Some(error);
+    }
+    error.downcast_ref()
 }
-from_engine_errors!(StorageError, TableError, TransactionError, DatabaseError);
