@@ -40,7 +40,7 @@ pub use data_refs::{DataRef, DataRefsError, DataScript, OperatorDataRef, Operato
 pub use document::{BlockBind, Document, DocumentError, Extensions, succession_digest};
 pub use error::Error;
 pub use identity::Identity;
-pub use import::{Import, VctxFinding};
+pub use import::{HomeFiles, Import, VctxFinding};
 pub use job_data::{BlockBindJob, BlockInfo, JobData, JobDataError, MinerParams};
 pub use json::{CanonicalJson, JsonError};
 pub use json_object::{JsonObject, MinerContact};

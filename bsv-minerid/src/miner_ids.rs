@@ -10,7 +10,7 @@ use bsv_tx::{Network, OutPoint, PrivateKey, PublicKey};
 use crate::alias::Alias;
 use crate::error::Error;
 use crate::identity::{Identity, State};
-use crate::import::{Import, OlderHome};
+use crate::import::{HomeFiles, Import, OlderHome};
 use crate::json::CanonicalJson;
 use crate::json_object::MinerContact;
 #[cfg(feature = "node")]
@@ -248,6 +248,7 @@ impl<S: IdentityStore> MinerIds<S> {
             let name = IdentityRecord::key_name(alias, key.number);
             self.store.note_key_event(KeyEvent::Deleted, &name)?;
             self.keystore.remove(&name)?;
+            tracing::info!(target: "bsv_audit", subject = name, "{}", KeyEvent::Deleted.name());
         }
         Ok(())
     }
@@ -344,7 +345,7 @@ impl<S: IdentityStore> MinerIds<S> {
         home: &Path,
         revocation_keys: Option<&Keystore>,
     ) -> Result<Vec<(Alias, Import)>, Error> {
-        self.take_over(OlderHome::read(home)?, revocation_keys)
+        self.take_over(OlderHome::parse(&HomeFiles::read(home)?)?, revocation_keys)
     }
 
     pub(crate) fn take_over(

@@ -13,6 +13,8 @@ pub mod control;
 mod health;
 pub mod http;
 mod instance;
+mod listeners;
+mod logging;
 mod metrics;
 mod minerid;
 mod openapi;
@@ -22,10 +24,14 @@ mod payments;
 mod pipeline;
 mod rejected;
 mod request_log;
+mod reread;
 mod restore;
 mod run;
+mod service_manager;
+mod serving;
 mod store_check;
 mod surface;
+mod version;
 mod visible;
 mod wallet;
 
@@ -39,11 +45,12 @@ pub use config::{
 };
 pub use http::{TlsError, TlsProblem};
 pub use instance::Instance;
+pub use listeners::HandedSockets;
+pub use logging::{LogForm, log_to_stderr};
 pub use opening::{Create, OpenError, are_identities_in, is_wallet_in};
 pub use pipeline::patterns;
 pub use restore::{RestoreError, Restored, restore_backup, restore_words};
-pub use run::{
-    LogForm, StartError, log_to_stderr, main, run, serve_connection, survive_file_size_limit,
-};
+pub use run::{Launch, StartError, main, run, serve_connection, survive_file_size_limit};
 pub use surface::Surface;
+pub use version::{COMMIT, version};
 pub use visible::steers;

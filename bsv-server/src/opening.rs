@@ -65,6 +65,19 @@ pub enum OpenError {
     MinerId(#[from] bsv_minerid::Error),
 }
 
+impl OpenError {
+    /// Whether another server has what is to be opened.
+    pub(crate) fn is_held_by_server(&self) -> bool {
+        let (Self::Lock(lock)
+        | Self::Keystore(KeystoreError::Lock(lock))
+        | Self::Store(OpenStoreError::Lock(lock))) = self
+        else {
+            return false;
+        };
+        matches!(lock, LockError::Held { holder, .. } if holder.starts_with(SERVER))
+    }
+}
+
 /// Which of the services that the settings enable must be there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Needs {
@@ -128,12 +141,14 @@ pub(crate) struct Stores {
 }
 
 impl Stores {
-    /// Opens what `config` names. `program` is what others are told who find it in use.
+    /// Opens what `config` names. `program` is what others are told who find it in use. A server that has it is waited
+    /// for, for `patience`.
     pub(crate) async fn open(
         config: Config,
         program: &str,
         create: Create,
         needs: Needs,
+        patience: Duration,
     ) -> Result<Self, OpenError> {
         let config = without_missing(config, create)?;
         // It takes a while, for which nobody else is to wait.
@@ -141,7 +156,7 @@ impl Stores {
             (None, None) => None,
             _ => config.keystore.stretched_passphrase()?,
         };
-        let lock = Arc::new(lock(&config.network_dir, program).await?);
+        let lock = Arc::new(lock(&config.network_dir, program, patience).await?);
         let tokens = Arc::new(Tokens::open(&config.network_dir)?);
         let node = config.node.clone().map(NodeRpc::new);
         let keystore = match (&config.minerid, &config.wallet) {
@@ -214,15 +229,16 @@ const USER_AGENT: &str = concat!("bsv-server/", env!("CARGO_PKG_VERSION"));
 /// For how long a command is waited for that holds the data directory.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 /// From one attempt to get hold of it to the next.
-const LOCK_PERIOD: Duration = Duration::from_millis(50);
+const LOCK_PERIOD: Duration = Duration::from_millis(2);
 
-/// Locks a data directory, and waits for a command that holds it.
-async fn lock(dir: &Path, program: &str) -> Result<DirLock, LockError> {
-    let deadline = Instant::now() + LOCK_TIMEOUT;
+/// Locks a data directory, and waits for a command that holds it, and for `patience` for a server.
+async fn lock(dir: &Path, program: &str, patience: Duration) -> Result<DirLock, LockError> {
+    let begun = Instant::now();
     loop {
         match DirLock::acquire(dir, program) {
             Err(LockError::Held { holder, .. })
-                if !holder.starts_with(SERVER) && Instant::now() < deadline => {}
+                if begun.elapsed()
+                    < if holder.starts_with(SERVER) { patience } else { LOCK_TIMEOUT } => {}
             locked => return locked,
         }
         sleep(LOCK_PERIOD).await;

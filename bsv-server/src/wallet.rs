@@ -12,8 +12,10 @@ mod pages;
 mod receipts;
 mod received;
 mod refusal;
+mod story;
 mod streams;
 mod webhooks;
 
 pub(crate) use api::{Route, WalletApi};
 pub(crate) use leaving::describe;
+pub(crate) use story::Story;

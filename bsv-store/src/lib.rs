@@ -38,7 +38,8 @@ pub use files::{FileError, NewFile, create_private_dir, write_atomically};
 #[cfg(feature = "group-writer")]
 pub use group_writer::{GroupWriter, Tables};
 pub use keystore::{
-    Keystore, KeystoreCheck, KeystoreError, KeystoreFile, PlainKeys, StretchedPassphrase,
+    HandedFiles, Keystore, KeystoreCheck, KeystoreError, KeystoreFile, PlainKeys,
+    StretchedPassphrase,
 };
 #[cfg(feature = "database")]
 pub use lazy_table::{LazyReadTable, LazyTable};

@@ -237,7 +237,12 @@ impl<S: WalletStore> Wallet<S> {
         let node = round.node;
         let Followed { number, record, .. } = *followed;
         let transaction = self.transaction(number).await?;
-        self.show_ancestors(node, number).await?;
+        match self.show_ancestors(node, number).await {
+            Err(error @ Error::Store(_)) => return Err(error),
+            // What the node then says of the transaction itself decides.
+            Err(error) => tracing::debug!("ancestors of transaction {}: {error}", record.txid),
+            Ok(_) => {}
+        }
         let refusal = match node.submit_transaction(&transaction).await {
             Ok(Submitted::InMempool(entry)) => {
                 following.forget(number);

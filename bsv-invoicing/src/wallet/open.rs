@@ -12,7 +12,7 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::error::Error;
 use crate::ledger::queries::{GetAccounts, GetLastEventAt, GetOwner};
-use crate::ledger::{Adopt, GetLogName, GetRules, NameLog, ReleaseAll, SetRules};
+use crate::ledger::{Adopt, GetLogName, GetRules, NameLog, ReleaseAll, SEED_NAME, SetRules};
 use crate::model::clock::Clock;
 use crate::model::event::LogName;
 use crate::model::time::Timestamp;
@@ -20,7 +20,7 @@ use crate::store::{RedbWalletStore, WalletStore};
 use crate::wallet::node::{Node, RECEIVING_TURNS};
 use crate::wallet::outbound::{HttpWebhooks, OwnListeners};
 use crate::wallet::pay::{Payee, PaymentsInProgress};
-use crate::wallet::receive::{Broadcast, NotTaken};
+use crate::wallet::receive::{Broadcast, NotTaken, RecentTip};
 use crate::wallet::running::Running;
 use crate::wallet::seed::{WalletKeys, WalletSeed};
 use crate::wallet::settings::WalletSettings;
@@ -49,6 +49,8 @@ pub struct Wallet<S = RedbWalletStore> {
     /// The payments that are being broadcast, by the numbers of their invoices.
     pub(super) broadcasts: Running<u64, Broadcast>,
     pub(super) not_taken: NotTaken,
+    /// The tip of the main chain, as payments are compared with it that bring along what they build on.
+    pub(super) recent_tip: RecentTip,
     /// The payments that are being made.
     pub(super) paying: PaymentsInProgress,
     /// What is watched.
@@ -93,7 +95,10 @@ impl<S: WalletStore> Wallet<S> {
             Some(_) => return Err(Error::OtherSeed),
             // An empty store would give the keys of earlier invoices to new ones.
             None if WalletSeed::is_adopted(&keystore)? => return Err(Error::StoreMissing),
-            None => store.execute(Adopt { fingerprint: keys.fingerprint, origin }).await?,
+            None => {
+                store.execute(Adopt { fingerprint: keys.fingerprint, origin }).await?;
+                tracing::info!(target: "bsv_audit", subject = SEED_NAME, "{}", origin.name());
+            }
         }
         if !WalletSeed::is_adopted(&keystore)? {
             WalletSeed::note_adopted(&keystore)?;
@@ -138,6 +143,7 @@ impl<S: WalletStore> Wallet<S> {
             resuming: Semaphore::new(RECEIVING_TURNS),
             broadcasts: Running::default(),
             not_taken: NotTaken::default(),
+            recent_tip: RecentTip::default(),
             paying: PaymentsInProgress::default(),
             watching: Watching::default(),
             webhook_changes: watch::Sender::new(0),

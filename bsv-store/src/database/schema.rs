@@ -34,6 +34,10 @@ pub(super) fn migrate(engine: &Engine, path: &Path, schema: &Schema) -> Result<(
     if found == known {
         return Ok(());
     }
+    if found > 0 {
+        let file = path.display();
+        tracing::info!("{file} is brought from schema {found} to schema {known}");
+    }
     let transaction = engine.begin_write()?;
     for migration in &schema.migrations[found as usize..] {
         migration(&transaction)?;
