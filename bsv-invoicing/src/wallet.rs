@@ -7,6 +7,7 @@ mod channel;
 pub(crate) mod checkout;
 mod consolidate;
 mod destination;
+mod event_tail;
 mod events;
 pub(crate) mod follow;
 mod invoices;

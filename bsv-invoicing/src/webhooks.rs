@@ -132,6 +132,7 @@ impl<S: WalletStore, C: WebhookClient, K: WebhookClock> WebhookSender<S, C, K> {
 
     /// Sends events to a webhook until it is deleted. What fails in between is tried again.
     async fn keep_sending(self: Arc<Self>, id: WebhookId) {
+        self.client.prepare().await;
         loop {
             let sent = match Endpoint::load(Arc::clone(&self), id).await {
                 Ok(Some(endpoint)) => endpoint.run().await,

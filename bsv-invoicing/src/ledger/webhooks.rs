@@ -7,7 +7,7 @@ mod forget;
 mod lag;
 mod note;
 mod queries;
-mod unsent;
+mod sent;
 
 pub(crate) use self::again::filter_of;
 pub use self::again::{Redeliver, Replay, Replayed};
@@ -20,7 +20,7 @@ pub use self::queries::{
     DueDelivery, GetDeliveries, GetDelivery, GetDueDeliveries, GetWebhook, GetWebhooks,
     ListedDelivery, LoadedWebhook,
 };
-pub use self::unsent::{GetUnsent, Unsent, UnsentPage};
+pub use self::sent::GetSent;
 
 use crate::ledger::rows::{Deliveries, DeliveriesByTime, Rows, Webhooks};
 use crate::ledger::{Books, Refusal};

@@ -5,12 +5,15 @@ use tokio::sync::watch;
 use crate::error::Error;
 use crate::ledger::GetEventPage;
 use crate::ledger::queries::{GetEvents, GetFigures};
-use crate::model::event::{Event, EventPage, EventQuery, LogName};
+use crate::model::event::{Event, EventFilter, EventPage, EventQuery, LogName, WrittenPage};
 use crate::store::WalletStore;
 use crate::wallet::Wallet;
+use crate::wallet::event_tail::MAX_KEPT;
 
 /// How many events after the one that was read last are read without another thread.
 const FEW: u64 = 32;
+/// How many events are read at once for all who follow the log.
+const READ_FOR_ALL: usize = 128;
 
 impl<S: WalletStore> Wallet<S> {
     /// Up to `limit` events after the one of this number, in order.
@@ -48,7 +51,41 @@ impl<S: WalletStore> Wallet<S> {
         }
     }
 
-    /// The same, once there is something on the page, or `end` completes. A page that has nothing on it, and more
+    /// A page of the events that are asked for, for who follows the log: what happened last is read once for all of
+    /// them. The last event that it tells of is the one of [`last_event`](Self::last_event).
+    pub async fn follow_events(&self, query: EventQuery) -> Result<WrittenPage, Error> {
+        let known = *self.store.last_event().borrow();
+        if query.after <= known && known - query.after < MAX_KEPT {
+            self.read_tail(query.after, known).await?;
+            if let Some(page) = self.event_tail.page(query) {
+                return Ok(page);
+            }
+        }
+        Ok(WrittenPage::new(&self.event_page(query).await?, self.log))
+    }
+
+    /// Reads the end of the log up to the event of the number `known`. If too much of it was not read, it begins
+    /// after the one of the number `after`.
+    async fn read_tail(&self, after: u64, known: u64) -> Result<(), Error> {
+        let is_read = || self.event_tail.last().is_some_and(|last| last >= known);
+        while !is_read() {
+            let _turn = self.event_tail.reading().await;
+            let last = self.event_tail.last().filter(|last| known.saturating_sub(*last) < MAX_KEPT);
+            let after = last.unwrap_or(after);
+            if after >= known {
+                break;
+            }
+            let query = EventQuery { after, filter: EventFilter::ALL, limit: READ_FOR_ALL };
+            let page = self.store.get(GetEventPage(query)).await?;
+            if page.events.is_empty() {
+                break;
+            }
+            self.event_tail.keep(WrittenPage::new(&page, self.log).events);
+        }
+        Ok(())
+    }
+
+    /// The same as [`event_page`](Self::event_page), once there is something on the page, or `end` completes. A page that has nothing on it, and more
     /// to look at after it, is answered at once.
     pub async fn await_events(
         &self,

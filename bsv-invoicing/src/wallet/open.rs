@@ -17,6 +17,7 @@ use crate::model::clock::Clock;
 use crate::model::event::LogName;
 use crate::model::time::Timestamp;
 use crate::store::{RedbWalletStore, WalletStore};
+use crate::wallet::event_tail::EventTail;
 use crate::wallet::node::{Node, RECEIVING_TURNS};
 use crate::wallet::outbound::{HttpWebhooks, OwnListeners};
 use crate::wallet::pay::{Payee, PaymentsInProgress};
@@ -55,6 +56,7 @@ pub struct Wallet<S = RedbWalletStore> {
     pub(super) paying: PaymentsInProgress,
     /// What is watched.
     pub(crate) watching: Watching,
+    pub(super) event_tail: EventTail,
     /// Changes with the webhooks.
     pub(super) webhook_changes: watch::Sender<u64>,
     /// What posts to them.
@@ -146,6 +148,7 @@ impl<S: WalletStore> Wallet<S> {
             recent_tip: RecentTip::default(),
             paying: PaymentsInProgress::default(),
             watching: Watching::default(),
+            event_tail: EventTail::default(),
             webhook_changes: watch::Sender::new(0),
             webhook_client: Arc::new(webhook_client),
             webhook_attempts: AttemptCounts::default(),

@@ -53,7 +53,7 @@ pub(crate) struct Outbound {
     /// What is opened for webhooks.
     opened: Arc<[IpNet]>,
     /// Made when first needed: it loads the system's certificates.
-    tls: OnceLock<ClientConfig>,
+    tls: Arc<OnceLock<ClientConfig>>,
 }
 
 /// Decides about the addresses of one exchange.
@@ -82,7 +82,14 @@ impl Outbound {
 
     /// The same, where these networks are opened for webhooks.
     fn with_opened(own: OwnListeners, opened: &[IpNet]) -> Self {
-        Self { own: Arc::new(own), opened: opened.into(), tls: OnceLock::new() }
+        Self { own: Arc::new(own), opened: opened.into(), tls: Arc::default() }
+    }
+
+    /// Loads the system's certificates, on a thread that may wait for that.
+    async fn load_certificates(&self) {
+        let config = Arc::clone(&self.tls);
+        // If the thread panics, whoever makes a client loads them.
+        let _ = tokio::task::spawn_blocking(move || drop(config.get_or_init(tls).clone())).await;
     }
 
     /// A client for one request to `url` and where that is redirected to: at most 5 times, within the

@@ -6,11 +6,18 @@ use crate::model::time::Timestamp;
 
 /// Sends requests to endpoints.
 pub trait WebhookClient: Send + Sync + 'static {
+    /// Makes ready what requests need, so that the first one does not wait for that.
+    fn prepare(&self) -> impl Future<Output = ()> + Send;
+
     /// Posts a request, and answers what came of it within its time.
     fn send(&self, request: WebhookRequest) -> impl Future<Output = WebhookAnswer> + Send;
 }
 
 impl<C: WebhookClient> WebhookClient for Arc<C> {
+    async fn prepare(&self) {
+        C::prepare(self).await;
+    }
+
     async fn send(&self, request: WebhookRequest) -> WebhookAnswer {
         C::send(self, request).await
     }

@@ -13,15 +13,15 @@ use tokio::sync::watch;
 use self::noting::Noted;
 use self::retries::Retries;
 use crate::error::Error;
-use crate::ledger::webhooks::{AttemptMade, GetUnsent, GetWebhook};
-use crate::model::event::EventFilter;
+use crate::ledger::webhooks::{AttemptMade, GetSent, GetWebhook};
+use crate::model::event::{EventFilter, EventQuery};
 use crate::model::time::Timestamp;
 use crate::model::webhook::{Webhook, WebhookId, WebhookState};
 use crate::store::WalletStore;
 use crate::webhooks::WebhookSender;
 use crate::webhooks::client::{WebhookClient, WebhookClock};
 use crate::webhooks::message::{Message, Secrets};
-use crate::webhooks::outbox::Outbox;
+use crate::webhooks::outbox::{Outbox, Unsent};
 use crate::webhooks::schedule::FAILURES_BEFORE_PROBING;
 
 /// How many attempts are under way, or not noted yet, at most: so many are made twice if the process is killed.
@@ -30,8 +30,6 @@ const MAX_UNFINISHED: usize = 8;
 const MAX_RETRIES: usize = 4;
 /// How many events are read at once.
 const READ_AHEAD: usize = 32;
-/// How many events after the one that was read last are read without another thread.
-const FEW: u64 = 32;
 
 /// An endpoint at work.
 pub(super) struct Endpoint<S, C, K> {
@@ -193,8 +191,9 @@ impl<S: WalletStore, C: WebhookClient, K: WebhookClock> Endpoint<S, C, K> {
                 let more_at = retry.map(|due| due.at).filter(|at| *at > now);
                 return Ok(if self.outbox.is_to_be_read() { Some(now) } else { more_at });
             };
-            let message = Message::of(&first.event, first.previous, self.sender.log());
-            self.start(first.event.number, first.previous, message);
+            let Unsent { event, previous } = first;
+            let message = Message::of(&event, previous, self.sender.log());
+            self.start(event.number, previous, message);
         }
         Ok(None)
     }
@@ -202,16 +201,18 @@ impl<S: WalletStore, C: WebhookClient, K: WebhookClock> Endpoint<S, C, K> {
     /// Reads the log on.
     async fn read(&mut self) -> Result<(), Error> {
         // What is told from now on is not missed.
-        let known = *self.last_event.borrow_and_update();
-        let (after, last_sent, last_delivery) = self.outbox.position();
-        let (id, filter) = (self.id, self.filter);
-        let query = GetUnsent { id, filter, after, last_sent, last_delivery, limit: READ_AHEAD };
-        let store = self.sender.wallet.store();
-        let page = match known.saturating_sub(after) {
-            ..=FEW => store.get(query).await?,
-            _ => store.list(query).await?,
+        self.last_event.mark_unchanged();
+        let (after, last_delivery) = self.outbox.position();
+        let query = EventQuery { after, filter: self.filter, limit: READ_AHEAD };
+        let page = self.sender.wallet.follow_events(query).await?;
+        let sent = match after < last_delivery.min(page.next) {
+            true => {
+                let query = GetSent { id: self.id, numbers: after + 1..=page.next };
+                self.sender.wallet.store().get(query).await?
+            }
+            false => Vec::new(),
         };
-        self.outbox.add(page);
+        self.outbox.add(page, &sent);
         Ok(())
     }
 

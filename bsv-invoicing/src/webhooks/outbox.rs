@@ -1,8 +1,18 @@
 //! What of the log of events a webhook is sent for the first time, and how far that has come.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
-use crate::ledger::webhooks::{LoadedWebhook, Unsent, UnsentPage};
+use crate::ledger::webhooks::LoadedWebhook;
+use crate::model::event::{WrittenEvent, WrittenPage};
+
+/// An event that is to be sent for the first time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Unsent {
+    pub(super) event: Arc<WrittenEvent>,
+    /// The number of the event that was sent before; 0 stands for none.
+    pub(super) previous: u64,
+}
 
 /// How far a webhook has come in the log.
 #[derive(Debug)]
@@ -44,17 +54,20 @@ impl Outbox {
         self.queue.is_empty() && self.is_at_end
     }
 
-    /// After which event the log is read on, what was sent before, and up to where there may be deliveries.
-    pub(super) fn position(&self) -> (u64, u64, u64) {
-        (self.read, self.last_sent, self.last_delivery)
+    /// After which event the log is read on, and up to where there may be deliveries.
+    pub(super) fn position(&self) -> (u64, u64) {
+        (self.read, self.last_delivery)
     }
 
-    /// Takes what was read.
-    pub(super) fn add(&mut self, page: UnsentPage) {
-        let UnsentPage { unsent, next, last_sent, last } = page;
-        self.queue.extend(unsent);
-        (self.read, self.last_sent) = (next, last_sent);
-        self.is_at_end = next >= last;
+    /// Takes what was read. The events of the numbers in `sent` are passed over, but came before the next.
+    pub(super) fn add(&mut self, page: WrittenPage, sent: &[u64]) {
+        (self.read, self.is_at_end) = (page.next, page.is_end());
+        for event in page.events {
+            let previous = std::mem::replace(&mut self.last_sent, event.number);
+            if sent.binary_search(&event.number).is_err() {
+                self.queue.push_back(Unsent { event, previous });
+            }
+        }
     }
 
     /// Notes that there may be more.
@@ -102,7 +115,7 @@ impl Outbox {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::event::{Event, EventData, EventKind};
+    use crate::model::event::EventKind;
     use crate::model::time::Timestamp;
     use crate::model::webhook::{Webhook, WebhookState};
 
@@ -126,20 +139,20 @@ mod tests {
         Outbox::new(&LoadedWebhook { webhook, last_delivery: 0, next_attempt_at: None })
     }
 
-    fn page(numbers: &[(u64, u64)], next: u64, last_sent: u64, last: u64) -> UnsentPage {
-        let unsent = numbers.iter().map(|&(number, previous)| {
-            let (kind, data) = (EventKind::UserCreated, EventData::User { user_id: 1 });
-            let event = Event { number, at: Timestamp::from_micros(0), kind, subject: 1, data };
-            Unsent { event, previous }
-        });
-        UnsentPage { unsent: unsent.collect(), next, last_sent, last }
+    fn page(numbers: &[u64], next: u64, last: u64) -> WrittenPage {
+        let event = |number: &u64| {
+            let event =
+                WrittenEvent { number: *number, kind: EventKind::UserCreated, json: vec![] };
+            Arc::new(event)
+        };
+        WrittenPage { events: numbers.iter().map(event).collect(), next, last }
     }
 
     #[test]
     fn the_cursor_is_before_the_first_that_is_open() {
         let mut outbox = outbox();
         assert_eq!(outbox.cursor(), (10, 9));
-        outbox.add(page(&[(12, 9), (13, 12), (17, 13)], 20, 17, 30));
+        outbox.add(page(&[12, 13, 17], 20, 30), &[]);
         assert_eq!(outbox.cursor(), (11, 9));
         let taken = [(); 3].map(|()| outbox.take().unwrap().event.number);
         assert_eq!((taken, outbox.take()), ([12, 13, 17], None));
@@ -152,22 +165,33 @@ mod tests {
         outbox.close(17);
         assert_eq!(outbox.cursor(), (20, 17));
         assert!(outbox.is_to_be_read() && !outbox.is_empty());
-        outbox.add(page(&[], 30, 17, 30));
+        outbox.add(page(&[], 30, 30), &[]);
         assert!(!outbox.is_to_be_read() && outbox.is_empty());
     }
 
     #[test]
     fn what_is_not_sent_is_read_again_for_other_types() {
         let mut outbox = outbox();
-        outbox.add(page(&[(12, 9), (13, 12), (17, 13)], 20, 17, 20));
+        outbox.add(page(&[12, 13, 17], 20, 20), &[]);
         outbox.take();
         outbox.read_again();
-        assert_eq!(outbox.position(), (12, 12, 0));
+        assert_eq!(outbox.position(), (12, 0));
         assert_eq!(outbox.cursor(), (11, 9));
         assert!(outbox.is_to_be_read());
         outbox.close(12);
-        outbox.add(page(&[], 20, 12, 20));
+        outbox.add(page(&[], 20, 20), &[]);
         outbox.read_again();
         assert_eq!(outbox.cursor(), (20, 12));
+    }
+
+    #[test]
+    fn what_was_sent_before_the_cursor_got_there_is_passed_over_but_came_before_the_next() {
+        let mut outbox = outbox();
+        outbox.add(page(&[11, 12, 13, 15], 15, 20), &[12, 14]);
+        let mut taken = Vec::new();
+        while let Some(Unsent { event, previous }) = outbox.take() {
+            taken.push((event.number, previous));
+        }
+        assert_eq!(taken, [(11, 9), (13, 12), (15, 13)]);
     }
 }

@@ -88,7 +88,7 @@ pub(crate) async fn run<P: Place>() {
     check::<P>("two secrets sign at most", webhooks::secrets).await;
     check::<P>("what was sent is sent again when asked for", webhooks::again).await;
     check::<P>("deliveries are forgotten after 30 days", webhooks::forgotten).await;
-    check::<P>("what is not sent yet is found", webhooks::unsent).await;
+    check::<P>("what was sent is found", webhooks::sent).await;
     check::<P>("how far webhooks are behind is told", webhooks::lags).await;
     check::<P>("webhooks of a restored copy are disabled", webhooks::restored).await;
     check::<P>("an expiry is told when it is due, and once", sweep::once).await;

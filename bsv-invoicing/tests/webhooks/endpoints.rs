@@ -149,6 +149,8 @@ impl Drop for UnderWay<'_> {
 }
 
 impl WebhookClient for Endpoints {
+    async fn prepare(&self) {}
+
     async fn send(&self, request: WebhookRequest) -> WebhookAnswer {
         let body: Value = serde_json::from_slice(&request.body).unwrap();
         let url = request.url.clone();

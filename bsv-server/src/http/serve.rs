@@ -10,6 +10,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::{GracefulConnection, GracefulShutdown};
 use ipnet::IpNet;
+use rustix::net::sockopt::set_socket_send_buffer_size;
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
@@ -54,6 +55,9 @@ impl Default for Limits {
     }
 }
 
+/// How much of an answer the kernel holds for a peer, in bytes; Linux doubles it. Left alone, it would hold up to
+/// 4 MB for each peer that does not read.
+const SEND_BUFFER: usize = 128 << 10;
 /// For how long bodies may still arrive after a shutdown has begun.
 const BODY_PATIENCE: Duration = Duration::from_secs(1);
 /// How often it is looked for connections that keep a listener from stopping.
@@ -81,6 +85,7 @@ impl Listener for TcpListener {
     async fn accept(&self) -> io::Result<(Self::Connection, Option<IpAddr>)> {
         let (stream, address) = TcpListener::accept(self).await?;
         stream.set_nodelay(true)?;
+        set_socket_send_buffer_size(&stream, SEND_BUFFER)?;
         Ok((stream, Some(address.ip())))
     }
 }
@@ -135,10 +140,11 @@ where
     let service = service_fn(move |request| {
         let busy = activity.begin();
         let answer = handler(request.map(|body| AwaitedBody::new(body, Arc::clone(&activity))));
-        async {
+        // On the heap, so that a connection does not hold what answering takes while it is idle, or streams.
+        Box::pin(async {
             let busy = busy.ok_or(GivenUp)?;
             Ok::<_, GivenUp>(answer.await.map(|body| BusyBody::new(body, busy)))
-        }
+        })
     });
     http.serve_connection(TokioIo::new(stream), service)
 }

@@ -1,7 +1,10 @@
 //! Places for those who wait for events, apart from those of other requests.
 
+use std::sync::Arc;
+
 use tokio::sync::OwnedSemaphorePermit;
 
+use super::event_blocks::EventBlocks;
 use crate::http::Problem;
 use crate::http::event_stream::{Stopping, StreamPlaces};
 
@@ -10,6 +13,7 @@ use crate::http::event_stream::{Stopping, StreamPlaces};
 pub(super) struct EventPlaces {
     waiting: StreamPlaces,
     streams: StreamPlaces,
+    blocks: Arc<EventBlocks>,
     stopping: Stopping,
 }
 
@@ -21,6 +25,7 @@ impl EventPlaces {
         Self {
             waiting: StreamPlaces::new(count, waiting),
             streams: StreamPlaces::new(count, streams),
+            blocks: Arc::new(EventBlocks::new()),
             stopping: Stopping::default(),
         }
     }
@@ -43,6 +48,11 @@ impl EventPlaces {
     /// Takes a place of a stream.
     pub(super) fn stream(&self) -> Result<OwnedSemaphorePermit, Problem> {
         self.streams.take()
+    }
+
+    /// What streams send.
+    pub(super) fn blocks(&self) -> Arc<EventBlocks> {
+        Arc::clone(&self.blocks)
     }
 
     /// How many streams are open.

@@ -2,22 +2,20 @@
 
 use std::sync::Arc;
 
-use bsv_invoicing::{Error, EventFilter, EventPage, EventQuery, LogName, Wallet};
+use bsv_invoicing::{Error, EventFilter, LogName, Wallet};
 use bytes::Bytes;
 use hyper::header::HeaderName;
 use hyper::{HeaderMap, Method, StatusCode, Uri};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep_until};
 
+use super::event_blocks::EventBlocks;
 use super::event_places::EventPlaces;
 use super::events::{After, once};
 use super::headers::number;
-use super::streams::PAUSE;
 use crate::http::event_stream::{self, Pace};
 use crate::http::{self, Answer, Problem};
 
-/// How many events are read at once, and how many a stream holds for a slow reader.
-const PAGE: usize = 100;
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 /// Where a client has stopped, as it says.
@@ -121,7 +119,9 @@ pub(super) async fn answer(
         let filter = asked.filter.unwrap_or_default();
         let stream = EventStream {
             wallet: Arc::clone(wallet),
-            query: EventQuery { after, filter, limit: PAGE },
+            blocks: places.blocks(),
+            after,
+            filter,
             parts,
             pace: Pace::USUAL,
             _place: place,
@@ -134,7 +134,10 @@ pub(super) async fn answer(
 /// A stream that goes on.
 struct EventStream {
     wallet: Arc<Wallet>,
-    query: EventQuery,
+    blocks: Arc<EventBlocks>,
+    /// The number of the last event that was looked at.
+    after: u64,
+    filter: EventFilter,
     parts: mpsc::Sender<Option<Bytes>>,
     pace: Pace,
     _place: OwnedSemaphorePermit,
@@ -150,48 +153,43 @@ impl EventStream {
     async fn send_all(&mut self, reset: Option<u64>) -> Result<std::convert::Infallible, Error> {
         let log = self.wallet.event_log();
         let mut last = self.wallet.last_event();
-        let mut block = self.pace.retry_block().into_bytes();
+        let mut heads = self.pace.retry_block();
         if let Some(last) = reset {
             let data = format!("{{\"log\":\"{log}\",\"last\":{last}}}");
-            let id = self.query.after;
-            block.extend(format!("id: {log}-{id}\nevent: reset\ndata: {data}\n\n").into_bytes());
+            heads.push_str(&format!("id: {log}-{}\nevent: reset\ndata: {data}\n\n", self.after));
         }
+        let mut heads = Some(Bytes::from(heads));
         let mut heartbeat_at = Instant::now() + self.pace.silence;
         loop {
             // There is room for what is read now, so that a slow reader holds one page.
             let Ok(room) = self.parts.reserve().await else {
                 return std::future::pending().await;
             };
-            last.mark_unchanged();
-            let page = self.wallet.event_page(self.query).await?;
-            self.query.after = page.next;
-            write_events(&page, log, &mut block);
-            let is_due = Instant::now() >= heartbeat_at;
-            if block.is_empty() && is_due {
-                block.extend(format!("id: {log}-{}\n\n", page.next).into_bytes());
-            }
-            if !block.is_empty() {
-                room.send(Some(std::mem::take(&mut block).into()));
-                heartbeat_at = Instant::now() + self.pace.silence;
-            }
-            if !page.is_end() {
-                sleep(PAUSE).await;
+            if let Some(heads) = heads.take() {
+                room.send(Some(heads));
                 continue;
             }
+            let newest = *last.borrow_and_update();
+            // On the heap, so that a stream that waits for events does not hold what reading takes.
+            let next = self.blocks.next(&self.wallet, self.after, self.filter, newest);
+            let block = Box::pin(next).await?;
+            self.after = block.next;
+            if !block.text.is_empty() {
+                room.send(Some(block.text));
+                heartbeat_at = Instant::now() + self.pace.silence;
+            } else if Instant::now() >= heartbeat_at {
+                room.send(Some(format!("id: {log}-{}\n\n", self.after).into()));
+                heartbeat_at = Instant::now() + self.pace.silence;
+            }
+            if self.after < newest {
+                continue;
+            }
+            self.blocks.next_look().await;
             tokio::select! {
                 Ok(()) = last.changed() => {}
                 () = sleep_until(heartbeat_at) => {}
             }
         }
-    }
-}
-
-fn write_events(page: &EventPage, log: LogName, block: &mut Vec<u8>) {
-    for event in &page.events {
-        let (number, kind) = (event.number, event.kind);
-        block.extend(format!("id: {log}-{number}\nevent: {kind}\ndata: ").into_bytes());
-        event.write_json(log, block);
-        block.extend_from_slice(b"\n\n");
     }
 }
 

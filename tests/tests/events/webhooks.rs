@@ -172,3 +172,25 @@ fn is_signed_again(again: &Request, first: &Request) -> bool {
     again.header("webhook-id") == first.header("webhook-id")
         && again.header("webhook-signature").is_some()
 }
+
+#[test]
+fn a_webhook_that_is_changed_sends_other_events_elsewhere() {
+    let shop = shop();
+    let client = shop.client();
+    let [first, second] = [(); 2].map(|()| Receiver::start());
+    let (id, _) = webhook(client, &first, json!({ "types": "user.*" }));
+    shop.create_user();
+    first.until_count(1);
+    until(client, &path(&id), |webhook| webhook["cursor"] == 1);
+    let change = json!({
+        "url": second.url(), "types": "invoice.*", "inOrder": true, "description": "the till",
+    });
+    let changed = patch(client, &id, &change);
+    for (member, value) in change.as_object().unwrap() {
+        assert_eq!(&changed[member], value, "{member}");
+    }
+    shop.create_user();
+    shop.create_invoice("tea");
+    second.until_count(1);
+    assert_eq!((first.numbers(), second.numbers()), (vec![1], vec![3]));
+}

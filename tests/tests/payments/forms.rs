@@ -162,3 +162,14 @@ fn what_is_no_transaction_is_refused_with_a_reason() {
         "afterwards",
     );
 }
+
+#[test]
+fn a_page_is_refused_a_second_transaction_for_a_paid_invoice() {
+    let counter = Counter::new(2);
+    let (id, bill) = counter.bill();
+    let [first, second] = [(); 2].map(|()| counter.purse.transaction_for(&bill));
+    check_taken(&post_transaction(&counter, &id, first.to_bytes()), &first, "accepted", "first");
+    let reply = post_transaction(&counter, &id, second.to_bytes());
+    check_problem(&reply, 409, "invoice-paid", "second");
+    assert_eq!(counter.shop.balance(), PRICE);
+}

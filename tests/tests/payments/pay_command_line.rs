@@ -11,7 +11,7 @@ use bsv_tx::{Beef, Script, Tip, Transaction};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
-use super::merchant::{Merchant, wait_until};
+use super::merchant::{Merchant, json_of, wait_until};
 use super::paying_scene::{broadcast, buyer, node, rich_node, site_with};
 
 fn check_refused(site: &Site, arguments: &[&str], complaint: &str) {
@@ -58,7 +58,7 @@ fn paying_prints_what_it_came_to() {
 
 #[test]
 fn a_payment_is_shown_with_what_it_builds_on() {
-    for (site, _server) in sites() {
+    for (site, server) in sites() {
         let payees = [(); 2].map(|()| payee(10_000));
         for payee in &payees {
             site.cli_ok(&["pay", &payee.url()]);
@@ -79,8 +79,13 @@ fn a_payment_is_shown_with_what_it_builds_on() {
                 })
             };
             assert_eq!(beef.verify(tip, root_at, |_| None), Ok(()));
-            let told = site.cli_json(&["outgoing", "show", id, "--beef"]);
-            assert_eq!(told, json!({ "txid": beef.subject_txid().to_string(), "beef": hex }));
+            let expected = json!({ "txid": beef.subject_txid().to_string(), "beef": hex });
+            assert_eq!(site.cli_json(&["outgoing", "show", id, "--beef"]), expected);
+            if let Some(server) = &server {
+                let path = format!("/api/v1/outgoing/{id}/beef");
+                assert_eq!(json_of(&server.wallet().get(&path)), expected);
+                assert_eq!(server.wallet().request("HEAD", &path, b"").status, 200);
+            }
         }
         check_refused(&site, &["outgoing", "show", "9", "--beef"], "there is no payment 9");
     }

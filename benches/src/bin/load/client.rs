@@ -248,11 +248,14 @@ async fn drive(
     }
 }
 
-/// Reads one answer, and tells where in the buffer its body lies.
-pub(crate) async fn read_answer(stream: &mut TcpStream, buffer: &mut [u8]) -> Range<usize> {
+/// Reads one answer, and tells where in the buffer its body lies. The buffer grows with the answer.
+pub(crate) async fn read_answer(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Range<usize> {
     let mut len = 0;
     let mut body = None;
     loop {
+        if len == buffer.len() {
+            buffer.resize(2 * len, 0);
+        }
         let read = stream.read(&mut buffer[len..]).await.unwrap();
         assert_ne!(read, 0, "the server hung up");
         len += read;

@@ -49,6 +49,10 @@ enum Command {
         /// How many events the log has that is read
         #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(10_000..=100_000_000))]
         events: u64,
+        /// Measure only parts whose names have this in them, of: pages, telling, webhooks, creating, unread, resuming,
+        /// memory
+        #[arg(long, default_value = "", value_name = "TEXT")]
+        only: String,
     },
     /// Metrics of the wallet, with few and with many invoices
     Metrics {
@@ -125,7 +129,7 @@ fn seconds(text: &str) -> Result<f64, String> {
 fn main() {
     match Arguments::parse().command {
         Command::Bare { work, answer_len } => bare::run(work, answer_len),
-        Command::Events { rounds, events } => events::measure(rounds, events),
+        Command::Events { rounds, events, only } => events::measure(rounds, events, &only),
         Command::Metrics { rounds, invoices } => metrics::measure(rounds, invoices),
         Command::Minerid { rounds, only } => minerid::measure(&rounds, &only),
         Command::Page { rounds } => page::measure(rounds),

@@ -114,6 +114,10 @@ impl HttpWebhooks {
 }
 
 impl WebhookClient for HttpWebhooks {
+    async fn prepare(&self) {
+        self.outbound.load_certificates().await;
+    }
+
     async fn send(&self, request: WebhookRequest) -> WebhookAnswer {
         let answer = timeout(self.limits.all, self.post(request)).await;
         answer.unwrap_or(Err(AttemptFailure::Timeout)).unwrap_or_else(|failure| WebhookAnswer {

@@ -4,6 +4,7 @@ use super::{Endpoint, MAX_UNFINISHED};
 use crate::error::Error;
 use crate::ledger::queries::GetEvents;
 use crate::ledger::webhooks::{DueDelivery, GetDelivery, GetDueDeliveries};
+use crate::model::event::WrittenEvent;
 use crate::store::WalletStore;
 use crate::webhooks::client::{WebhookClient, WebhookClock};
 use crate::webhooks::message::Message;
@@ -75,7 +76,9 @@ impl<S: WalletStore, C: WebhookClient, K: WebhookClock> Endpoint<S, C, K> {
         }
         if let Some((delivery, event)) = delivery.zip(event) {
             self.retries.under_way.insert(number);
-            let message = Message::of(&event, delivery.previous, self.sender.log());
+            let log = self.sender.log();
+            let event = WrittenEvent::new(&event, log);
+            let message = Message::of(&event, delivery.previous, log);
             self.start(number, delivery.previous, message);
         }
         Ok(())

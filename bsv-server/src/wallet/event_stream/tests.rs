@@ -8,6 +8,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::*;
+use crate::wallet::event_blocks::PAGE;
 use crate::wallet::events;
 
 const LONG: Duration = Duration::from_secs(600);
@@ -40,7 +41,9 @@ fn stream(
     let (parts, body) = mpsc::channel(1);
     let stream = EventStream {
         wallet: Arc::clone(wallet),
-        query: EventQuery { after: 0, filter: types.parse().unwrap(), limit: PAGE },
+        blocks: places.blocks(),
+        after: 0,
+        filter: types.parse().unwrap(),
         parts,
         pace,
         _place: places.stream().unwrap(),
@@ -71,6 +74,24 @@ async fn a_heartbeat_moves_on_over_what_is_not_asked_for() {
     }
     create_users(&wallet, 1).await;
     while next(&mut parts).await.unwrap() != format!("id: {log}-4\n\n") {}
+}
+
+#[tokio::test]
+async fn a_stream_that_waits_holds_little() {
+    let dir = tempfile::tempdir().unwrap();
+    let (wallet, places) = (wallet(&dir).await, EventPlaces::new(1));
+    let (parts, _body) = mpsc::channel(1);
+    let stream = EventStream {
+        wallet,
+        blocks: places.blocks(),
+        after: 0,
+        filter: EventFilter::ALL,
+        parts,
+        pace: Pace::USUAL,
+        _place: places.stream().unwrap(),
+    };
+    let len = size_of_val(&stream.run(None, places.stopped()));
+    assert!(len <= 2048, "{len} bytes");
 }
 
 #[tokio::test]

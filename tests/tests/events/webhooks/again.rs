@@ -77,8 +77,10 @@ fn deliveries_tell_of_each_attempt_and_are_listed_in_pages() {
     for number in ["11", "0", "03", "x", "18446744073709551616"] {
         check_problem(&client.get(&format!("{deliveries}/{number}")), 404, "unknown-delivery");
     }
-    let head = client.request("HEAD", &deliveries, b"");
-    assert_eq!((head.status, head.body.as_str()), (200, ""));
+    for path in [path(&id), deliveries.clone(), format!("{deliveries}/2")] {
+        let head = client.request("HEAD", &path, b"");
+        assert_eq!((head.status, head.body.as_str()), (200, ""), "{path}");
+    }
 }
 
 #[test]
