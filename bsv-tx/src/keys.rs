@@ -31,8 +31,8 @@ pub enum KeyError {
     /// Not a signature.
     #[error("not an ECDSA signature in DER form")]
     Signature,
-    /// The operating system gives no random numbers.
-    #[error("the operating system gives no random numbers: {0}")]
+    /// The operating system provides no random numbers.
+    #[error("the operating system provides no random numbers: {0}")]
     NoRandomness(getrandom::Error),
 }
 

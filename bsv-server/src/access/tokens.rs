@@ -100,7 +100,7 @@ pub(crate) enum ChangeError {
     IdTaken,
     #[error("there is no token {0}")]
     Unknown(String),
-    #[error("the operating system gives no random numbers: {0}")]
+    #[error("the operating system provides no random numbers: {0}")]
     NoRandomness(getrandom::Error),
     #[error("{0}: the change may or may not have been made")]
     File(#[from] FileError),
