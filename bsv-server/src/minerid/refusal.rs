@@ -78,7 +78,7 @@ impl From<Error> for Refusal {
                 unprocessable(&capitalise(&error.to_string()))
             }
             Error::OtherProtocol { alias, protocol } => unprocessable(&format!(
-                "Alias \"{alias}\" is of protocol {protocol}, which has no such thing"
+                "Alias \"{alias}\" is of protocol {protocol}, which does not support this"
             )),
             Error::NoData(alias) => unprocessable(&format!(
                 "Alias \"{alias}\" has no data to refer to, set it with datarefs"
