@@ -15,7 +15,7 @@ use super::report::{Candidate, Check, Claim, Findings, Generation, quoted};
 use super::signatures::Standing;
 use crate::coinbase_reference;
 
-/// Checks an output of generation 0.2, in the order in which nodes do.
+/// Checks an output of generation 0.2, in the same order as nodes.
 pub(super) fn examine(block: &BlockProof, output: usize, evidence: &Evidence) -> Candidate {
     let mut findings = Findings::default();
     let document = StaticDocument::read(block, output, &mut findings).map(|mut document| {
@@ -32,12 +32,12 @@ pub(super) fn examine(block: &BlockProof, output: usize, evidence: &Evidence) ->
     }
 }
 
-/// The document that is always there, which a dynamic one may follow.
+/// The first document, which is mandatory. A dynamic one may follow it.
 struct StaticDocument<'a> {
     members: Members<'a>,
     /// The text in the script.
     text: &'a [u8],
-    /// The text as nodes print it again and verify it.
+    /// The text as nodes print it. They verify this text.
     printed: Cow<'a, [u8]>,
     signature: &'a [u8],
     dynamic: Option<DynamicDocument<'a>>,
@@ -45,7 +45,7 @@ struct StaticDocument<'a> {
     claim: Claim,
 }
 
-/// What the previous key signs, as the document spells it.
+/// The statement that the previous key signs, as the document spells it.
 struct Succession<'a> {
     previous: Cow<'a, [u8]>,
     current: Cow<'a, [u8]>,
@@ -219,7 +219,7 @@ impl<'a> StaticDocument<'a> {
     }
 }
 
-/// What a document says; an error where a node would not read it.
+/// The claims of a document, or an error if nodes cannot read it.
 fn claims<'a>(members: &Members<'a>) -> Result<(Succession<'a>, Claim), String> {
     let string = |name: &str| members.bytes(name).ok_or_else(|| format!("{name} must be a string"));
     let version = String::from_utf8_lossy(&string("version")?).into_owned();
@@ -239,7 +239,7 @@ fn claims<'a>(members: &Members<'a>) -> Result<(Succession<'a>, Claim), String> 
         public_key(text).ok_or_else(|| format!("{name} is not a compressed public key"))
     };
     let miner_id = key("minerId", &current)?;
-    // Most often they are the same, and a key takes a while to read.
+    // The keys are usually the same, and parsing a key is slow.
     let previous_miner_id =
         if previous == current { miner_id } else { key("prevMinerId", &previous)? };
     let txid = std::str::from_utf8(&vctx_txid).ok().and_then(|txid| txid.parse().ok());

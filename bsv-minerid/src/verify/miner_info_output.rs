@@ -71,7 +71,7 @@ fn check_binding(reference: &CoinbaseReference, block: &BlockProof, findings: &m
     }
 }
 
-/// The document in the miner-info transaction `txid`, and the signature that stands after it.
+/// The document in the miner-info transaction `txid`, with its signature.
 fn follow(
     txid: &Txid,
     block: &BlockProof,
@@ -102,7 +102,7 @@ fn follow(
         }
         Some(_) => {
             let reason = "the Merkle branch does not lead to the header's root";
-            // The transaction may still be in the block, where a node finds it.
+            // The transaction may be in the block nevertheless, and nodes would find it.
             findings.add(Check::MinerInfoInclusion, Outcome::Fails(reason.to_owned()), None);
         }
         None => {
@@ -121,7 +121,7 @@ fn follow(
     }
 }
 
-/// The document in the first output that is of the protocol, and the signature that follows it.
+/// The document in the first output with the protocol's prefix, with its signature.
 fn document_of(transaction: &Transaction) -> Result<MinerInfoScript, String> {
     let mut scripts = transaction.outputs.iter().map(|output| &output.locking_script);
     let script = scripts

@@ -1,9 +1,9 @@
 use thiserror::Error;
 
-/// How deep arrays and objects lie within one another that nodes read, the outermost included.
+/// The deepest nesting of arrays and objects that nodes read, including the outermost one.
 pub(super) const MOST_DEPTH: usize = 2049;
 
-/// Why nodes do not read a text.
+/// Why nodes cannot read a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub(super) enum NodeJsonError {
     #[error("not JSON")]
