@@ -121,11 +121,14 @@ impl<'a> StaticDocument<'a> {
         let Succession { previous, current, signature, .. } = &self.succession;
         let is_hex = |text: &&Cow<'_, [u8]>| hex::decode(text).is_ok();
         if let Some(name) = self.members.repeated(&ONCE) {
-            findings.fails(Check::Document, format!("{name} is there more than once"));
+            findings.fails(Check::Document, format!("{name} occurs more than once"));
         } else if !is_standard(self.text) {
             findings.fails(Check::Document, NOT_STANDARD);
         } else if !([previous, current, signature].iter().all(is_hex)) {
-            findings.fails(Check::Document, "a key or a signature is not hexadecimal throughout");
+            findings.fails(
+                Check::Document,
+                "a key or a signature has characters that are not hexadecimal",
+            );
         } else if self.claim.vctx.is_none() {
             let reason = "vctx must hold a txId of 64 hexadecimal characters and the index vout";
             findings.fails(Check::Document, reason);
@@ -163,13 +166,14 @@ impl<'a> StaticDocument<'a> {
         match found {
             _ if read == specified => found.note(Check::MinerIdSuccession, findings),
             Standing::Bad if standing(&specified) != Standing::Bad => {
-                let reason = "it is signed as specified, but nodes read no number of which a digit \
-                              is a capital letter";
+                let reason = "it is signed as specified, but nodes read no number that has capital \
+                              letters for digits";
                 findings.refused(Check::MinerIdSuccession, reason);
             }
             Standing::Bad => found.note(Check::MinerIdSuccession, findings),
             Standing::Good | Standing::Lax => {
-                let reason = "what is signed is what nodes make of texts that are not hexadecimal";
+                let reason =
+                    "the signature covers what nodes read from texts that are not hexadecimal";
                 findings.fails(Check::MinerIdSuccession, reason);
             }
         }
@@ -200,8 +204,8 @@ impl<'a> StaticDocument<'a> {
     fn check_vctx(&self, evidence: &Evidence, findings: &mut Findings) {
         let vout = self.members.object("vctx").and_then(|vctx| vctx.get("vout")?.integer());
         if vout.is_none() {
-            let reason = "vout is not a whole number of 32 bits, over which nodes fail: they look \
-                          for no other identity in the block";
+            let reason = "vout is not a 32-bit whole number: nodes fail on it and look for no other \
+                          identity in the block";
             return findings.ends_scan(Check::Vctx, reason);
         }
         let Some(vctx) = self.claim.vctx else { return };

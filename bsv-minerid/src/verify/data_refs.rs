@@ -59,7 +59,7 @@ pub(super) fn examine(
     }
     match missing {
         Some(txid) => {
-            let reason = format!("transaction {txid} is not at hand");
+            let reason = format!("transaction {txid} is not available");
             findings.unchecked(Check::DataRefs, reason);
         }
         None => findings.holds(Check::DataRefs),

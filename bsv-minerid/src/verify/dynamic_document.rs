@@ -41,8 +41,8 @@ impl DynamicDocument<'_> {
         data: &HashMap<Txid, Arc<DataOutputs>>,
         findings: &mut Findings,
     ) -> Vec<DataRef> {
-        const NO_NUMBER: &str = "the height is not a whole number of 32 bits, over which nodes fail: \
-                                 they look for no other identity in the block";
+        const NO_NUMBER: &str = "the height is not a 32-bit whole number: nodes fail on it and look \
+                                 for no other identity in the block";
         let members = match Members::read(self.text) {
             Ok(members) => members,
             Err(error) => {

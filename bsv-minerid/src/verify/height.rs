@@ -5,8 +5,8 @@ use super::report::{Check, Findings};
 
 /// Compares the document's height with the block's. A height of another type is not reported here.
 pub(super) fn check(members: &Members<'_>, of_block: Option<u32>, findings: &mut Findings) {
-    const NO_NUMBER: &str = "the height is not a whole number of 32 bits, over which nodes fail: they \
-                             look for no other identity in the block";
+    const NO_NUMBER: &str = "the height is not a 32-bit whole number: nodes fail on it and look \
+                             for no other identity in the block";
     let Some(value) = members.get("height") else { return };
     let spelled = value.bytes();
     let height = match &spelled {

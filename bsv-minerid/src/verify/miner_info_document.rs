@@ -42,7 +42,7 @@ impl<'a> Document<'a> {
         let members = &document.members;
         if let Some(name) = members.repeated(PROTOCOL_MEMBERS.iter().chain(&[CONTACT, EXTENSIONS]))
         {
-            findings.fails(Check::Document, format!("{name} is there more than once"));
+            findings.fails(Check::Document, format!("{name} occurs more than once"));
         } else if !is_standard(text) {
             findings.fails(Check::Document, NOT_STANDARD);
         } else if document.has_nul() {

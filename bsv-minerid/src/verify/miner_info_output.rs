@@ -50,7 +50,7 @@ fn read_reference(
         return None;
     }
     if block.coinbase.outputs.len() == 1 {
-        let reason = "it is the only output of the coinbase transaction, over which nodes fail";
+        let reason = "it is the only output of the coinbase transaction, and nodes fail on that";
         findings.refused(Check::OutputScript, reason);
         return None;
     }
@@ -80,7 +80,7 @@ fn follow(
 ) -> Option<MinerInfoScript> {
     let (transaction, branch) = match evidence {
         MinerInfoEvidence::Unknown => {
-            let reason = format!("transaction {txid} is not at hand");
+            let reason = format!("transaction {txid} is not available");
             findings.unknown(Check::MinerInfoTransaction, reason);
             return None;
         }
@@ -92,7 +92,7 @@ fn follow(
         MinerInfoEvidence::Found { transaction, branch } => (transaction, branch),
     };
     if transaction.txid() != *txid {
-        let reason = format!("the one at hand is not {txid}");
+        let reason = format!("the given transaction is not {txid}");
         findings.unknown(Check::MinerInfoTransaction, reason);
         return None;
     }
@@ -106,7 +106,7 @@ fn follow(
             findings.add(Check::MinerInfoInclusion, Outcome::Fails(reason.to_owned()), None);
         }
         None => {
-            findings.unknown(Check::MinerInfoInclusion, "no Merkle branch of it is at hand");
+            findings.unknown(Check::MinerInfoInclusion, "its Merkle branch is not available");
         }
     }
     match document_of(transaction) {

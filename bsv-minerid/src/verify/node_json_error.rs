@@ -8,7 +8,7 @@ pub(super) const MOST_DEPTH: usize = 2049;
 pub(super) enum NodeJsonError {
     #[error("not JSON")]
     Syntax,
-    #[error("a text in it is not Unicode as nodes read it, which JSON alone does not demand")]
+    #[error("a string in it is not Unicode in the form that nodes require")]
     Text,
     #[error("nested deeper than {MOST_DEPTH} levels, which JSON allows and nodes do not read")]
     TooDeep,
