@@ -125,7 +125,7 @@ fn the_nodes_listener_is_declared_by_itself() {
         json!({"alias": "pool", "host": "10.0.0.1", "port": 7, "allowUnauthenticated": true}),
     );
     assert_eq!(others.address.to_string(), "10.0.0.1:7");
-    // What is declared of the services does not count for it.
+    // `allowUnauthenticated` of the services does not apply to it.
     let settings = json!({
         "allowUnauthenticated": true,
         "minerid": {"nodeListener": {"alias": "pool", "host": "10.0.0.1"}},
