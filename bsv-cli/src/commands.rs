@@ -82,8 +82,8 @@ pub(crate) enum Command {
     /// Write all keys, identities and the wallet to a sealed file
     ///
     /// The backup has its own passphrase. The keys in it keep their passphrase. The file is read
-    /// again before it gets its name, and never replaces another file. For example: bsv-cli backup
-    /// - --passphrase-file /etc/bsv/backup | ssh elsewhere 'cat > bsv-backup'
+    /// again before it gets its name, and never replaces another file. For example:
+    /// bsv-cli backup - --passphrase-file /etc/bsv/backup | ssh elsewhere 'cat > bsv-backup'
     Backup(backup::BackupArguments),
     /// Restore a backup, or a wallet from its 24 words, into an empty data directory
     ///
