@@ -148,7 +148,7 @@ impl Health {
         let written = tokio::task::spawn_blocking(move || {
             dirs.iter().try_for_each(|dir| check_writable(dir))
         });
-        let store = match written.await.expect("it does not panic, and is not cancelled") {
+        let store = match written.await.expect("the task neither panics nor is cancelled") {
             Ok(()) => StoreState::Writable,
             Err(error) => {
                 tracing::warn!("not ready: {error}");

@@ -35,7 +35,7 @@ mod tests {
 
     fn read(surface: Surface) -> Value {
         let (_, text) = document(surface).expect("the surface is described");
-        serde_json::from_str(text).expect("it is JSON")
+        serde_json::from_str(text).expect("the description is JSON")
     }
 
     fn members(value: &Value) -> impl Iterator<Item = (&str, &Value)> {

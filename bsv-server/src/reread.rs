@@ -47,7 +47,11 @@ async fn leaves(sources: &Arc<ConfigSources>) -> Result<Vec<(String, Value)>, Co
     let sources = Arc::clone(sources);
     let shown = spawn_blocking(move || ShownSettings::load(&sources)).await;
     let mut leaves = Vec::new();
-    add_leaves("", shown.expect("it does not panic, and is not cancelled")?.to_json(), &mut leaves);
+    add_leaves(
+        "",
+        shown.expect("the task neither panics nor is cancelled")?.to_json(),
+        &mut leaves,
+    );
     Ok(leaves)
 }
 

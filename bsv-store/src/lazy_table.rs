@@ -38,7 +38,7 @@ impl<'t, K: Key, V: Value> LazyTable<'t, K, V> {
 
     fn open_mut(&mut self) -> Result<&mut Table<'t, K, V>, StoreError> {
         self.open()?;
-        Ok(self.table.get_mut().expect("it has just been opened"))
+        Ok(self.table.get_mut().expect("the table has just been opened"))
     }
 
     /// The value of a key.

@@ -80,7 +80,7 @@ async fn change_passphrase(
         let (keys, passphrase) = (Arc::clone(&revocation_keys), passphrase.clone());
         let sealed = move || keys.change_passphrase_of(&handed, &passphrase);
         let sealed = tokio::task::spawn_blocking(sealed).await;
-        sealed.expect("it does not panic, and is not cancelled")?;
+        sealed.expect("the task neither panics nor is cancelled")?;
     }
     managed.note(KeyEvent::PassphraseChanged, ALL_KEYS).await?;
     let changed = tokio::task::spawn_blocking(move || {
@@ -91,7 +91,7 @@ async fn change_passphrase(
         }
         Ok(changed)
     });
-    let problem = match changed.await.expect("it does not panic, and is not cancelled") {
+    let problem = match changed.await.expect("the task neither panics nor is cancelled") {
         Ok(Ok(())) => return Ok(()),
         Ok(Err(error @ KeystoreError::NotDurable(_))) => return Err(keystore_problem(&error)),
         Ok(Err(error)) => keystore_problem(&error),

@@ -150,7 +150,7 @@ impl Managed {
     ) -> Result<T, Problem> {
         let ids = Arc::clone(self.ids()?);
         let done = tokio::task::spawn_blocking(move || run(&ids)).await;
-        Ok(done.expect("it does not panic, and is not cancelled")?)
+        Ok(done.expect("the task neither panics nor is cancelled")?)
     }
 }
 

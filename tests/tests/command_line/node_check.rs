@@ -57,7 +57,7 @@ fn what_does_not_fit_is_told_and_fails() {
     let (code, lines) = check(&site);
     assert_eq!(code, 1);
     assert_eq!(
-        outcome(&lines, "network", "follows regtest, and the settings say testnet"),
+        outcome(&lines, "network", "follows regtest, but the settings name testnet"),
         "fails"
     );
     // Who has no wallet can do without the index.

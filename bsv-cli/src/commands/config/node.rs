@@ -92,27 +92,29 @@ async fn check_node(
         Ok(network) => lines.fails(
             "network",
             format!(
-                "the node follows {}, and the settings say {}",
+                "the node follows {}, but the settings name {}",
                 network.name(),
                 expected.name()
             ),
         ),
         Err(name) => lines.fails(
             "network",
-            format!("the node follows {name}, and the settings say {}", expected.name()),
+            format!("the node follows {name}, but the settings name {}", expected.name()),
         ),
     }
     match node.has_all_blocks().await? {
-        true => lines.holds("blocks", "the node has read all that it has heard of"),
-        false => lines.warns("blocks", "the node still reads blocks that it has heard of"),
+        true => lines.holds("blocks", "the node has all blocks that it has heard of"),
+        false => lines.warns("blocks", "the node is still reading blocks that it has heard of"),
     }
     match (node.has_miner_ids().await?, &config.minerid) {
         (true, _) => lines.holds("minerid=1", "the node keeps miner ids"),
         (false, Some(_)) => lines.fails(
             "minerid=1",
-            "the node keeps no miner ids, so that nothing is seen that identities announce",
+            "the node keeps no miner ids, so announcements of identities are never seen",
         ),
-        (false, None) => lines.holds("minerid=1", "the node keeps none, and nobody needs them"),
+        (false, None) => {
+            lines.holds("minerid=1", "the node keeps no miner ids, and no service needs them")
+        }
     }
     match (node.has_transaction_index().await?, &config.wallet) {
         (true, _) => lines.holds("txindex=1", "the node finds all transactions"),
@@ -129,7 +131,9 @@ async fn check_node(
     }
     Ok(match node.parameters().await {
         Ok(Some(parameters)) => Ok(Generator::of(&parameters)),
-        Ok(None) | Err(NodeError::Rejected { .. }) => Err("nodes of this version do not tell"),
+        Ok(None) | Err(NodeError::Rejected { .. }) => {
+            Err("nodes of this version do not tell their settings")
+        }
         Err(error) => return Err(error.into()),
     })
 }

@@ -37,7 +37,7 @@ pub(super) async fn answer(managed: &Managed, handed: Option<&Handed>) -> Result
         check.read_revocation_keys(&revocation_keys, handed.as_ref(), ids.as_deref())?;
         Ok::<_, Problem>(check)
     });
-    let mut check = checked.await.expect("it does not panic, and is not cancelled")?;
+    let mut check = checked.await.expect("the task neither panics nor is cancelled")?;
     // It is unknown which keys these services need.
     check.faults.extend(managed.failures().map(str::to_owned));
     let unchecked: Vec<_> = check.unchecked.iter().map(Alias::as_str).collect();
