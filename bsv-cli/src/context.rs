@@ -122,7 +122,7 @@ impl Context {
         };
         let style = ProgressStyle::with_template(template);
         ProgressBar::with_draw_target(Some(len), target)
-            .with_style(style.expect("templates name only what there is"))
+            .with_style(style.expect("the template is valid"))
     }
 }
 

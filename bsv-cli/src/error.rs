@@ -134,7 +134,7 @@ impl CliError {
                 "name the right directory with --data-dir, or create the data there with bsv-cli init or \
                  bsv-cli restore",
             ),
-            Self::ThereAlready(_) => Some("look at it with bsv-cli status, or start bsv-server"),
+            Self::ThereAlready(_) => Some("see it with bsv-cli status, or start bsv-server"),
             Self::Reach(ReachError::BrokenOff(_) | ReachError::Answer(_)) => {
                 Some("find out whether it was done before you run this command again")
             }
@@ -177,7 +177,7 @@ fn hint_for(code: &str) -> Option<&'static str> {
         "key-unseen" => {
             Some("wait until a block shows it, or confirm it with bsv-cli miner confirm")
         }
-        "insufficient-funds" => Some("look at bsv-cli wallet balance"),
+        "insufficient-funds" => Some("see bsv-cli wallet balance"),
         "payment-outcome-unknown" => Some("follow it with bsv-cli outgoing list"),
         "earlier-payment-open" => Some("cancel the earlier one with bsv-cli outgoing cancel"),
         "network-unavailable" | "unavailable" | "internal-error" => {

@@ -102,7 +102,7 @@ pub enum BeefError {
     },
     /// A transaction without a Merkle path spends another transaction that is absent or follows it.
     #[error(
-        "the transaction {txid} has no merkle path, and {parent}, which it spends, does not stand before it"
+        "the transaction {txid} has no merkle path, and its parent {parent} does not precede it"
     )]
     ParentNotBefore {
         /// The transaction.
@@ -114,13 +114,13 @@ pub enum BeefError {
     #[error("the transaction {0} lacks inputs or outputs")]
     Hollow(Txid),
     /// The subject is absent, or only its id is there.
-    #[error("the beef lacks the transaction that it is about")]
+    #[error("the beef lacks its subject transaction")]
     NoSubject,
     /// An Atomic BEEF carries a transaction that is no ancestor of its subject.
-    #[error("the transaction {0} is no ancestor of the one that the atomic beef is about")]
+    #[error("the transaction {0} is no ancestor of the subject of the atomic beef")]
     Unrelated(Txid),
     /// Version 1 cannot leave out a transaction.
-    #[error("the transaction {0} is known by its id only, which takes version 2 of beef")]
+    #[error("the transaction {0} is known only by its id, which needs version 2 of beef")]
     TxidOnlyInV1(Txid),
 }
 

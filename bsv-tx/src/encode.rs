@@ -5,7 +5,7 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum DecodeError {
     /// The bytes end before the announced length.
-    #[error("the bytes end {missing} short of what they announce")]
+    #[error("the bytes end early: {missing} announced bytes are missing")]
     UnexpectedEnd {
         /// How many more bytes were announced.
         missing: u64,

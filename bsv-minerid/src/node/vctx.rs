@@ -251,7 +251,7 @@ async fn broadcast<S: IdentityStore>(
     ids.change(alias, &Change::RecordVctx(outpoint))?;
     if let Err(error) = observe_vctxs(ids, node).await {
         // The transaction is made and recorded. The service looks again at the next tip.
-        tracing::warn!("cannot look at the VCTx of alias {alias} in the chain: {error}");
+        tracing::warn!("cannot check the VCTx of alias {alias} in the chain: {error}");
     }
     Ok(VctxSetup::Done(outpoint))
 }

@@ -46,7 +46,7 @@ impl<'a> Document<'a> {
         } else if !is_standard(text) {
             findings.fails(Check::Document, NOT_STANDARD);
         } else if document.has_nul() {
-            let reason = "a text goes on after a NUL, where nodes read no further";
+            let reason = "a text contains a NUL, where nodes stop reading";
             findings.fails(Check::Document, reason);
         } else {
             findings.holds(Check::Document);

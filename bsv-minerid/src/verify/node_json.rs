@@ -9,7 +9,7 @@ use super::node_tokens::{Token, Tokens};
 use crate::json::write_escaped;
 
 pub(super) const NOT_STANDARD: &str =
-    "a string in it is not standard Unicode, and means something else to others than to nodes";
+    "a string in it is not standard Unicode: nodes and other readers read it differently";
 
 /// What can come next in a text.
 #[derive(Clone, Copy)]

@@ -37,7 +37,7 @@ pub enum BeefVerificationError {
         root: MerkleRoot,
     },
     /// The BEEF has only the id of a transaction, and the caller does not hold the transaction.
-    #[error("the transaction {0} is known by its id only, and is not held here")]
+    #[error("the beef has only the id of transaction {0}, which is unknown here")]
     NotHeld(Txid),
     /// A transaction spends an output that its parent does not have.
     #[error("the transaction {txid} spends {previous_output}, which does not exist")]

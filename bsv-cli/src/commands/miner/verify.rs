@@ -163,7 +163,7 @@ fn in_words(report: &Report) -> &'static str {
     match report.verdict() {
         Verdict::Valid => "a valid miner identity",
         Verdict::Invalid => "no valid miner identity",
-        Verdict::Undecided => "a miner identity of which not all could be checked",
+        Verdict::Undecided => "a miner identity that could not be fully checked",
         Verdict::NoIdentity => "no miner identity",
     }
 }

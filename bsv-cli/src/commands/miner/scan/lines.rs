@@ -207,9 +207,5 @@ fn texts(keys: &[PublicKey]) -> Vec<String> {
 }
 
 fn list(keys: &[PublicKey]) -> String {
-    if keys.is_empty() {
-        "none that was not revoked before".to_owned()
-    } else {
-        texts(keys).join(", ")
-    }
+    if keys.is_empty() { "no further miner ids".to_owned() } else { texts(keys).join(", ") }
 }
