@@ -64,7 +64,7 @@ pub(crate) enum Command {
     /// Write the receipts, payments and fees of a period as CSV or JSON, for bookkeeping
     ///
     /// The sum of the amounts (satoshis), less the fees, is the change of the balance. The rows
-    /// contain the times of blocks, which this asks the node for. For example: bsv-cli export
+    /// contain the times of blocks, for which this asks the node. For example: bsv-cli export
     /// --from 2026-11 --to 2026-11 --time-zone Europe/Vienna > november.csv
     Export(export::ExportArguments),
     /// Show the balance and the words of the wallet, and maintain the wallet
@@ -87,8 +87,8 @@ pub(crate) enum Command {
     Backup(backup::BackupArguments),
     /// Restore a backup, or a wallet from its 24 words, into an empty data directory
     ///
-    /// The words are read from standard input. They do not restore invoices and users. They restore
-    /// coins if there is a node, which is asked for all blocks from --from-height on.
+    /// The words are read from standard input. The words do not restore invoices and users. To
+    /// restore coins, configure a node: this asks the node for all blocks from --from-height on.
     Restore(restore::RestoreArguments),
     /// List what happened to keys and to access, or check that the log was not changed
     #[command(subcommand)]

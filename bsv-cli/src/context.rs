@@ -24,7 +24,7 @@ pub(crate) struct Context {
 /// What a question does if nobody can be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unattended {
-    /// It needs `--yes`.
+    /// The question needs `--yes`.
     Refuse,
     /// The answer counts as yes.
     GoOn,
@@ -32,7 +32,7 @@ pub(crate) enum Unattended {
     Read,
 }
 
-/// The stores that a command opens. It does not open the others.
+/// The stores that a command opens. The command opens no other store.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Stores {
     Identities,

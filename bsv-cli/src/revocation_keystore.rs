@@ -17,8 +17,8 @@ use crate::service::{Answer, Service};
 
 #[derive(Debug, Default, Args)]
 pub(crate) struct RevocationKeystore {
-    /// The keystore of revocation keys. It may be on a disk that is connected only for this command
-    /// [default: revocation in the keystore]
+    /// The keystore of revocation keys, which may be on a disk that is connected only for this
+    /// command [default: revocation in the keystore]
     #[arg(long = "revocation-keystore", value_name = "DIR")]
     dir: Option<PathBuf>,
 }

@@ -49,8 +49,8 @@ pub(crate) enum Service {
     Server(SendRequest<Full<Bytes>>),
 }
 
-/// How long to wait for a server that holds the data directory but does not answer. It may be
-/// starting or stopping.
+/// How long to wait for a server that holds the data directory but does not answer. Such a server
+/// may be starting or stopping.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Service {

@@ -1,7 +1,7 @@
 //! A pool that puts its miner identity into its blocks, without a runtime and without a node.
 //!
 //! The pool reads one job per line from standard input: the height of the block, the second part of
-//! its coinbase transaction in hexadecimal, and the job data as JSON, separated by spaces. It
+//! its coinbase transaction in hexadecimal, and the job data as JSON, separated by spaces. The pool
 //! answers each job with the second part that carries the identity.
 //!
 //! ```text

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use thiserror::Error;
 
 /// The name that selects an identity: 1 to 64 characters of `A-Z a-z 0-9 . _ -`, not starting with
-/// a dot. It can be used in file names unchanged.
+/// a dot. An alias can be used in file names unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Alias(String);
 

@@ -77,8 +77,9 @@ impl<'a> Coinbase2<'a> {
             && reread.lock_time == self.lock_time)
     }
 
-    /// The id of the modified coinbase transaction of a block binding. It ends like this coinbase2,
-    /// has zeros for an unlocking script, and has `placeholder` in place of the identity script.
+    /// The id of the modified coinbase transaction of a block binding. The modified transaction
+    /// ends like this coinbase2, has zeros for an unlocking script, and has `placeholder` in place
+    /// of the identity script.
     pub(crate) fn modified_txid(&self, placeholder: &[u8]) -> Txid {
         let mut transaction = MODIFIED_START.to_vec();
         transaction.extend(self.append_output(placeholder));

@@ -4,8 +4,8 @@ use crate::coinbase2::Coinbase2;
 use crate::output_script::{self, MinerInfoScriptError};
 use crate::signer::{Signer, SignerError};
 
-/// The content of a coinbase output script of generation 1.0. It names the transaction in the same
-/// block that carries the miner-info document, and binds that transaction to the block.
+/// The content of a coinbase output script of generation 1.0. The reference names the transaction
+/// in the same block that carries the miner-info document, and binds that transaction to the block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CoinbaseReference {
     /// The miner-info transaction.
@@ -24,8 +24,8 @@ const PLACEHOLDER_LEN: usize = 42;
 
 impl CoinbaseReference {
     /// Binds a miner-info transaction to the block that follows `previous_block` and has
-    /// `coinbase2` as the second part of its coinbase transaction. `merkle_branch` belongs to the
-    /// coinbase transaction. It starts at the bottom, in internal byte order.
+    /// `coinbase2` as the second part of its coinbase transaction. `merkle_branch` is the coinbase
+    /// transaction's branch from the bottom, in internal byte order.
     pub fn sign(
         key: &dyn Signer,
         miner_info_txid: Txid,

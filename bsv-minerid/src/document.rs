@@ -11,7 +11,7 @@ use crate::json::CanonicalJson;
 use crate::json_object::MinerContact;
 use crate::output_script;
 
-/// An identity document of generation 0.2. It is in a coinbase transaction.
+/// An identity document of generation 0.2, in a coinbase transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Document {
     /// The height of the block.

@@ -47,7 +47,7 @@ pub enum Error {
     /// The identity has no validity check output, which documents need.
     #[error("alias \"{0}\" has no VCTx")]
     NoVctx(Alias),
-    /// The validity check output is spent. That revokes the identity.
+    /// The validity check output is spent, which revokes the identity.
     #[error("alias \"{alias}\" is revoked: its VCTx {outpoint} is spent")]
     Revoked {
         /// The identity.

@@ -98,7 +98,7 @@ impl State {
         state
     }
 
-    /// Keeps the note that a document was handed out. That note may not be on the disk yet.
+    /// Keeps the note that a document was handed out, which may not be on the disk yet.
     pub(crate) fn keep_hand_out(&self, before: &Self) {
         for (flag, before) in
             [(&self.handed_out, &before.handed_out), (&self.was_handed_out, &before.was_handed_out)]
@@ -259,7 +259,7 @@ impl Identity {
     }
 
     /// The output script of a document of generation 1.0 that refers to the operator's data in the
-    /// transaction `data_txid`. It affects no later document, unlike
+    /// transaction `data_txid`. The call affects no later document, unlike
     /// [`MinerIds::output_script_with_data`](crate::MinerIds::output_script_with_data).
     pub fn preview_output_script_with_data(
         &self,
@@ -307,8 +307,8 @@ impl Identity {
     }
 
     /// Adds an output to `coinbase2` that refers to the miner-info transaction, of generation 1.0,
-    /// and binds it to the block with the place in `job`. All other bytes stay the same. It does
-    /// not fix the key of later references, unlike
+    /// and binds it to the block with the place in `job`. All other bytes stay the same. The call
+    /// does not fix the key of later references, unlike
     /// [`MinerIds::coinbase2_with_reference`](crate::MinerIds::coinbase2_with_reference).
     pub fn preview_coinbase2_with_reference(
         &self,
@@ -381,8 +381,8 @@ impl Identity {
     }
 
     /// Whether the identity's blocks announce its current state: a document was handed out since
-    /// the last change of keys or revocation (the older generator's `isvalid`). It is false for an
-    /// identity that is revoked or closed, and for an older copy.
+    /// the last change of keys or revocation (the older generator's `isvalid`). The answer is false
+    /// for an identity that is revoked or closed, and for an older copy.
     pub fn is_valid(&self) -> bool {
         let state = self.state();
         state.handed_out.load(Ordering::Relaxed) && !state.is_ended() && !self.is_stale()

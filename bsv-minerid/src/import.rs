@@ -19,8 +19,8 @@ pub use self::outcome::{Import, VctxFinding};
 use crate::alias::Alias;
 use crate::error::Error;
 
-/// The home directory of an older generator. It has `.minerid-client/<alias>/` with the data of
-/// each alias, `.keystore/<alias>_<n>.key`, and for aliases of generation 1.0
+/// The home directory of an older generator. The directory has `.minerid-client/<alias>/` with the
+/// data of each alias, `.keystore/<alias>_<n>.key`, and for aliases of generation 1.0
 /// `.revocationkeystore/<alias>_<n>.key`.
 pub(crate) struct OlderHome {
     pub(crate) identities: Vec<OlderIdentity>,

@@ -6,8 +6,8 @@ use thiserror::Error;
 
 use crate::json::CanonicalJson;
 
-/// What a mining job says about its block. It provides the extensions of an identity document. A
-/// part is present only if the job has all its inputs.
+/// What a mining job says about its block, for the extensions of an identity document. A part is
+/// present only if the job has all its inputs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct JobData {
     /// From `miningCandidate.prevhash` and `.merkleProof`.

@@ -25,8 +25,8 @@ use crate::verify::{Claim, RevocationKeys};
 /// ledger answers what the block changed.
 ///
 /// As in a node's database, the ledger keeps what a block taught it when the block leaves the
-/// chain. Nodes also learn from other sources, above all from `revokeminerid` messages. Those are
-/// not in the chain, and so not in the ledger.
+/// chain. Nodes also learn from other sources, above all from `revokeminerid` messages. The ledger
+/// does not know these sources, because it follows only the chain.
 ///
 /// The ledger can be serialised, so that a scan of the chain can continue later.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

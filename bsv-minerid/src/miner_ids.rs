@@ -309,7 +309,7 @@ impl<S: IdentityStore> MinerIds<S> {
         Ok(contact)
     }
 
-    /// Sets whether an identity signs any digest. It always signs documents.
+    /// Sets whether an identity signs any digest, besides documents.
     pub fn set_blind_signing(&self, alias: &Alias, is_on: bool) -> Result<(), Error> {
         self.change(alias, &Change::SetBlindSigning(is_on))
     }

@@ -16,7 +16,7 @@ use crate::output_script::{self, MinerInfoScriptError};
 use crate::signer::{Signer, SignerError};
 use crate::succession::Succession;
 
-/// A miner-info document: an identity of generation 1.0 at one height. Its version is "0.3".
+/// A miner-info document, of version "0.3": an identity of generation 1.0 at one height.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MinerInfo {
     /// The height of the block.

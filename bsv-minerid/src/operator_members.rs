@@ -4,8 +4,8 @@ use crate::json::{CanonicalJson, JsonError};
 use crate::json_object::JsonObject;
 
 /// The members that an operator adds to its miner-info documents, usually `minerContact` and
-/// `extensions`, in the operator's order. They include no member of the protocol, and no references
-/// to data, which are stored separately.
+/// `extensions`, in the operator's order. The members of the protocol are not among them, and no
+/// references to data, which are stored separately.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OperatorMembers(JsonObject);
 

@@ -1,6 +1,6 @@
 //! Verification of miner identities in anybody's blocks, without any I/O.
 //!
-//! [`verify`] checks one block and answers a [`Report`] with a line for each check. Its inputs can
+//! [`verify`] checks one block and answers a [`Report`] with a line for each check. The inputs can
 //! be gathered from a node. A [`Ledger`](crate::Ledger) follows identities from block to block.
 
 mod block;
@@ -35,8 +35,8 @@ use report::Findings;
 
 /// Looks for the identity in a block, and checks everything that can be checked.
 ///
-/// It never panics on any input. [`Verdict::Valid`] means that all required checks were made and
-/// hold, above all the signature of the document.
+/// This function never panics on any input. [`Verdict::Valid`] means that all required checks were
+/// made and hold, above all the signature of the document.
 pub fn verify(block: &BlockProof, evidence: &Evidence) -> Report {
     let mut findings = Findings::default();
     block.examine(&mut findings);

@@ -48,7 +48,7 @@ pub(crate) struct TxOuts {
     pub(crate) txouts: Vec<TxOutItem>,
 }
 
-/// One item of `gettxouts`. It has the first two members, or `error` and, if that is `spent`, the
+/// One item of `gettxouts`: the first two members, or `error` and, if that is `spent`, the
 /// transaction of the mempool that spends the output.
 #[derive(Deserialize)]
 pub(crate) struct TxOutItem {

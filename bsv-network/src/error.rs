@@ -19,8 +19,8 @@ pub enum NodeError {
     /// The node is starting and does not answer calls yet (code -28).
     #[error("the node is still starting")]
     Starting,
-    /// The node has seen a long fork. It accepts no transactions until an operator has examined the
-    /// fork (code -2). This error says nothing about the transaction that was sent.
+    /// The node has seen a long fork. The node accepts no transactions until an operator has
+    /// examined the fork (code -2). This error says nothing about the transaction that was sent.
     #[error("the node is in safe mode: {0}")]
     SafeMode(String),
     /// The node understood the call and refused it.

@@ -86,7 +86,8 @@ pub struct ChainTip {
 /// Whether transactions outside of blocks count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mempool {
-    /// They count: the outputs that they make exist, and those that they spend do not.
+    /// Transactions of the mempool count: the outputs that they make exist, and those that they
+    /// spend do not.
     Include,
     /// Only blocks count.
     Ignore,
@@ -124,8 +125,8 @@ pub enum OutputState {
 /// Where a node has a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransactionPlace {
-    /// Neither in the final mempool nor in the main chain. It may be in a block off the main chain,
-    /// or in the pool of time-locked transactions.
+    /// Neither in the final mempool nor in the main chain. The transaction may be in a block off
+    /// the main chain, or in the pool of time-locked transactions.
     Nowhere,
     /// In the final mempool, whose transactions can be mined at once.
     Mempool,
@@ -180,8 +181,8 @@ pub struct Coin {
 }
 
 impl NodeRpc {
-    /// A client of the node at `settings`, with a time-out of 10 seconds. It connects at the first
-    /// call.
+    /// A client of the node at `settings`, with a time-out of 10 seconds. The first call opens a
+    /// connection.
     pub fn new(settings: NodeSettings) -> Self {
         Self { transport: Transport::new(&settings), timeout: TIMEOUT }
     }
@@ -195,8 +196,8 @@ impl NodeRpc {
         Self { transport: self.transport.with_turns(turns), ..self }
     }
 
-    /// The same client with another time-out. It covers each call from its start until the whole
-    /// answer has arrived. [`NodeRpc::generate`] has its own, longer time-out.
+    /// The same client with another time-out. The time-out covers each call from its start until
+    /// the whole answer has arrived. [`NodeRpc::generate`] has its own, longer time-out.
     pub fn with_timeout(self, timeout: Duration) -> Self {
         Self { timeout, ..self }
     }
@@ -393,8 +394,8 @@ impl NodeRpc {
         Ok(txid)
     }
 
-    /// Mines `blocks` blocks that pay the node's wallet, and answers their hashes (`generate`). It
-    /// is meant for private networks. The node may take ten minutes.
+    /// Mines `blocks` blocks that pay the node's wallet, and answers their hashes (`generate`). The
+    /// call is meant for private networks. The node may take ten minutes.
     ///
     /// Fails with [`NodeError::Rejected`] if the node runs without a wallet.
     pub async fn generate(&self, blocks: u32) -> Result<Vec<BlockHash>, NodeError> {

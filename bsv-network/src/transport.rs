@@ -45,12 +45,13 @@ impl NodeSettings {
     }
 }
 
-/// The longest accepted answer, in bytes. It is far above the hashes of any block and any
+/// The longest accepted answer, in bytes. This length is far above the hashes of any block and any
 /// transaction within policy, and far below the memory of a machine.
 pub(crate) const MOST_ANSWER_BYTES: usize = 64 << 20;
 
-/// How many calls a node runs at once (its `rpcthreads`). It queues 16 more (`rpcworkqueue`), and
-/// refuses the rest. Calls above a client's turns wait in the client, where they are not refused.
+/// How many calls a node runs at once (its `rpcthreads`). The node queues 16 more (`rpcworkqueue`),
+/// and refuses the rest. Calls above a client's turns wait in the client, where they are not
+/// refused.
 const TURNS: usize = 4;
 
 /// How many idle connections are kept open.
@@ -65,7 +66,7 @@ const LONGEST_UNWAITED: Duration = Duration::from_secs(30);
 /// closing.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The node's message when its queue is full. It comes as plain text with status 500.
+/// The node's message when its queue is full. The message comes as plain text with status 500.
 const BUSY: &str = "Work queue depth exceeded";
 
 /// The code of every error while a node starts (`RPC_IN_WARMUP`).
@@ -271,8 +272,8 @@ impl Transport {
         }
     }
 
-    /// Interprets the answer to a batch. It comes with status 200 even if calls failed. Each call
-    /// has its own result or error.
+    /// Interprets the answer to a batch, which comes with status 200 even if calls failed. Each
+    /// call has its own result or error.
     fn read_batch<const N: usize>(
         &self,
         methods: [&str; N],
@@ -483,8 +484,9 @@ async fn next_chunk(body: &mut Incoming) -> Result<Option<Bytes>, hyper::Error> 
     Ok(None)
 }
 
-/// Whether the node closed the connection instead of answering. That happens to the first call
-/// after a node's restart, if the client has not noticed yet that the old connection is closed.
+/// Whether the node closed the connection instead of answering. A closed connection meets the first
+/// call after a node's restart, if the client has not noticed yet that the old connection is
+/// closed.
 fn is_hang_up(error: &(dyn Error + 'static)) -> bool {
     let mut of_http = causes_of::<hyper::Error>(error);
     let mut of_io = causes_of::<io::Error>(error).map(io::Error::kind);

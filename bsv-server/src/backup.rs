@@ -14,8 +14,8 @@ use thiserror::Error;
 
 use crate::access::TOKENS_FILE_NAME;
 
-/// The beginning of a sealed backup. It follows its own length in four bytes, little-endian. The
-/// contents of the files follow it.
+/// The beginning of a sealed backup. The length of this beginning precedes it in four bytes,
+/// little-endian. The contents of the files follow.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Manifest {

@@ -5,8 +5,8 @@ use crate::http::{Declared, Matched, Missed, Routes};
 use crate::openapi;
 use crate::surface::Surface;
 
-/// The paths that listeners have besides those of their services. They also work if a service
-/// cannot be used.
+/// The paths that listeners have besides those of their services. These paths also work if a
+/// service cannot be used.
 #[derive(Debug)]
 pub(crate) struct CommonRoutes {
     wallet: Routes<Route>,

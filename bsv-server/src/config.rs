@@ -101,8 +101,8 @@ pub struct MinerIdConfig {
     pub node_listener: Option<NodeListenerConfig>,
 }
 
-/// The listener that a node asks to authenticate its connections to other miners' nodes. It uses
-/// neither TLS nor tokens, because nodes support neither.
+/// The listener that a node asks to authenticate its connections to other miners' nodes. This
+/// listener uses neither TLS nor tokens, because nodes support neither.
 #[derive(Clone, Debug)]
 pub struct NodeListenerConfig {
     /// The address that it binds.
@@ -151,8 +151,8 @@ pub struct PaymentsConfig {
     pub address: SocketAddr,
     /// The files for TLS, if the listener uses TLS.
     pub tls: Option<TlsFiles>,
-    /// The beginning of payment URLs, without a slash at the end. It must lead payers to this
-    /// listener. If it is not set, the address is used.
+    /// The beginning of payment URLs, without a slash at the end. The URL must lead payers to this
+    /// listener. Without a setting, the address is used.
     pub public_url: Option<String>,
     /// The fee rate that payers must pay, in satoshis per 1000 bytes.
     pub fee_rate: u64,
@@ -189,7 +189,7 @@ pub struct PeerConfig {
     pub requests_per_second: u32,
     /// The most requests at once after a pause.
     pub burst: u32,
-    /// Front ends. They have no limits on connections and requests, and their `X-Forwarded-For`
+    /// Front ends, which have no limits on connections and requests, and whose `X-Forwarded-For`
     /// names the peer.
     pub trusted_proxies: Vec<IpNet>,
     /// Whether the limits also apply to this machine.

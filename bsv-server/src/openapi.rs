@@ -1,5 +1,4 @@
-//! The OpenAPI 3.1 descriptions of the listeners. They are files written by hand, as the answers
-//! are.
+//! The OpenAPI 3.1 descriptions of the listeners: files written by hand, as the answers are.
 
 use crate::surface::Surface;
 

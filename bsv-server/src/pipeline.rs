@@ -253,8 +253,8 @@ impl Instance {
         }
     }
 
-    /// The pattern that matches a path, such as `/minerid/{alias}`. It describes a request without
-    /// the values in its path.
+    /// The pattern that matches a path, such as `/minerid/{alias}`. The pattern describes a request
+    /// without the values in its path.
     pub(crate) fn pattern(&self, surface: Surface, path: &str) -> Option<&'static str> {
         if let Some(pattern) = self.common_routes.pattern(surface, path) {
             return Some(pattern);

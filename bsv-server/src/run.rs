@@ -215,7 +215,7 @@ pub async fn run(launch: Launch, shutdown: impl Future<Output = ()>) -> Result<(
     let served = async {
         shutdown.await;
         stop(&instance, serving).await;
-        // Requests in flight may still hand out documents. That is noted at the end.
+        // Requests in flight may still hand out documents, which is noted at the end.
         drop(stop_services);
     };
     let served_and_ended =

@@ -13,7 +13,7 @@ use crate::instance::Instance;
 use crate::request_log::answer_and_log;
 use crate::surface::Surface;
 
-/// The running listeners. They stop in two steps, so that a pool waits least.
+/// The running listeners, which stop in two steps, so that a pool waits least.
 pub(crate) struct Serving<'i> {
     instance: &'i Arc<Instance>,
     first: Group,
@@ -59,8 +59,8 @@ impl<'i> Serving<'i> {
         group.listeners.spawn(serve_surface(instance, surface, listener, tls, stopped));
     }
 
-    /// Stops all listeners after the requests in flight. Those for a pool stop after the others
-    /// have ended.
+    /// Stops all listeners after the requests in flight. The listeners for a pool stop after the
+    /// others have ended.
     pub(crate) async fn stop(self) {
         self.first.stop().await;
         self.last.stop().await;

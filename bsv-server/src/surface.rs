@@ -1,5 +1,4 @@
-/// The way by which a request came. It decides what the request may ask for, and the format of
-/// failures.
+/// The way by which a request came, which decides what it may ask for, and the format of failures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Surface {
     /// The miner identity listener: the routes of the specification.

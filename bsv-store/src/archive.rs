@@ -135,8 +135,8 @@ fn too_long(_: chacha20poly1305::Error) -> io::Error {
     io::Error::other("the archive is longer than its format allows")
 }
 
-/// Reads what an [`ArchiveWriter`] sealed, with one piece in memory at a time. It yields no byte of
-/// a piece that was altered. When it reaches the end, no piece is missing.
+/// Reads what an [`ArchiveWriter`] sealed, with one piece in memory at a time. The reader yields no
+/// byte of an altered piece. When the reader reaches the end, no piece is missing.
 pub struct ArchiveReader<R: Read> {
     input: R,
     /// `None` after the last piece.

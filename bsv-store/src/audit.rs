@@ -34,7 +34,7 @@ pub enum KeyEvent {
     BlindSigningOn,
     /// From now on, an identity signs only its documents.
     BlindSigningOff,
-    /// A token is made. Its bearer may use keys.
+    /// A token is made, whose bearer may use keys.
     TokenMade,
     /// A token is no longer accepted.
     TokenRevoked,

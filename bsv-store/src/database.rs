@@ -60,7 +60,7 @@ pub struct Database {
 const CATCHING_UP: usize = 3;
 /// Only the owner may read and write the files.
 const OWNER_ONLY: u32 = 0o600;
-/// The cache of a check, in bytes. It is small because a check reads each page once.
+/// The cache of a check, in bytes. A small cache is enough, because a check reads each page once.
 const CHECK_CACHE_BYTES: usize = 4 << 20;
 
 impl Database {
@@ -90,7 +90,7 @@ impl Database {
         })
     }
 
-    /// Runs `query` on a consistent view. It does not wait for writers.
+    /// Runs `query` on a consistent view, without waiting for writers.
     pub fn read<T>(
         &self,
         query: impl FnOnce(&Arc<ReadTransaction>) -> Result<T, StoreError>,
@@ -98,7 +98,7 @@ impl Database {
         self.with_engine(|engine| query(&engine.snapshot()?.transaction))
     }
 
-    /// Runs `query` on tables as of the last commit. It is meant for reading a few rows.
+    /// Runs `query` on tables as of the last commit, to read a few rows.
     pub fn view<V: View, T>(
         &self,
         query: impl FnOnce(&V) -> Result<T, StoreError>,
@@ -160,9 +160,9 @@ impl Database {
         self.copy_with(self.options, Pace::Hurried)
     }
 
-    /// Compares a file with its checksums that is too long for the check at opening. It makes and
-    /// reads a [copy](Self::copy) with low priority. Answers the file's length in bytes, or `None`
-    /// if the file is checked at opening.
+    /// Compares a file with its checksums that is too long for the check at opening. The check
+    /// makes and reads a [copy](Self::copy) with low priority. Answers the file's length in bytes,
+    /// or `None` if the file is checked at opening.
     pub fn check(&self) -> Result<Option<u64>, StoreError> {
         let len = self.file_len()?;
         if len <= self.options.checked_len {

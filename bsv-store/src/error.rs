@@ -72,7 +72,7 @@ pub enum StoreError {
     /// The storage engine failed to commit a change. The change may be on the disk all the same.
     #[error("the store failed to commit: {0}")]
     Commit(EngineError),
-    /// A command panicked. It wrote nothing.
+    /// A command panicked, and wrote nothing.
     #[error("the write was abandoned because of a fault in the software")]
     Panicked,
 }

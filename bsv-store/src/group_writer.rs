@@ -11,7 +11,7 @@ use crate::database::Database;
 use crate::error::StoreError;
 use crate::files::FileError;
 
-/// The tables that commands work on. They are opened once for all commands of a commit.
+/// The tables that commands work on, which are opened once for all commands of a commit.
 pub trait Tables: 'static {
     /// The opened tables.
     type Open<'t>;
@@ -48,8 +48,8 @@ const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 impl<T: Tables> GroupWriter<T> {
-    /// Starts the thread that writes to `database`. It calls `committed` for each batch that is
-    /// durable, before it answers the batch's commands.
+    /// Starts the thread that writes to `database`. The thread calls `committed` for each batch
+    /// that is durable, before it answers the batch's commands.
     pub fn start(
         database: Arc<Database>,
         committed: impl Fn(T::Told) + Send + 'static,
@@ -64,7 +64,7 @@ impl<T: Tables> GroupWriter<T> {
     }
 
     /// Runs `command`, and answers once its outcome is durable. The command may run several times;
-    /// all but the last run are undone. It also runs if its caller stops waiting.
+    /// all but the last run are undone. The command also runs if its caller stops waiting.
     pub async fn run<V, R>(
         &self,
         command: impl FnMut(&mut T::Open<'_>) -> Result<Result<V, R>, StoreError> + Send + 'static,

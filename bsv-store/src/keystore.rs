@@ -192,8 +192,8 @@ impl Keystore {
         is_file_name(name)
     }
 
-    /// The files of the keystore: the current secrets and the data key. Their contents are sealed
-    /// as they are on the disk.
+    /// The files of the keystore: the current secrets and the data key. The contents are sealed as
+    /// they are on the disk.
     pub fn files(&self) -> Result<Vec<KeystoreFile>, KeystoreError> {
         Self::files_in(self.dir())
     }
@@ -284,8 +284,8 @@ impl fmt::Debug for Keystore {
     }
 }
 
-/// The associated data of a secret that is stored outside the directory. It contains a slash, so no
-/// secret's name equals it.
+/// The associated data of a secret that is stored outside the directory. This text contains a
+/// slash, so no secret's name equals it.
 fn elsewhere(context: &str) -> Vec<u8> {
     format!("elsewhere/{context}").into_bytes()
 }

@@ -124,8 +124,8 @@ pub enum BeefError {
     TxidOnlyInV1(Txid),
 }
 
-/// The byte that tells what stands with a transaction. It follows the transaction in version 1, and
-/// precedes it in version 2.
+/// The byte that tells what stands with a transaction, after the transaction in version 1, and
+/// before it in version 2.
 mod kind {
     pub(super) const UNMINED: u8 = 0;
     pub(super) const MINED: u8 = 1;

@@ -93,7 +93,7 @@ struct Node {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     Sibling,
-    /// The node to its left again. It is the last node of a level with an odd number of nodes.
+    /// The node to its left again, as the last node of a level with an odd number of nodes.
     Duplicate,
     /// A transaction that the BUMP is about.
     Txid,
@@ -112,8 +112,8 @@ impl Bump {
     /// The limit on levels in BRC-74.
     const MAX_LEVELS: usize = MerkleBranch::MAX_SIBLINGS;
 
-    /// Makes the BUMP of transactions of the block at `height`. It carries no node that can be
-    /// computed from others.
+    /// Makes the BUMP of transactions of the block at `height`. The BUMP carries no node that can
+    /// be computed from others.
     ///
     /// Fails with [`BumpError::DifferentBlocks`] unless all branches have the same root and the
     /// same number of levels. Fails with other errors if a branch does not fit its position, or if
@@ -295,8 +295,8 @@ fn read_level(reader: &mut Reader<'_>, level: usize) -> Result<Vec<Node>, BumpEr
     for _ in 0..reader.var_int()? {
         let offset = reader.var_int()?;
         let node = match reader.array()? {
-            // A second duplicate would be misplaced. It takes far fewer bytes in the input than in
-            // memory.
+            // A second duplicate would be misplaced. Such a node takes far fewer bytes in the input
+            // than in memory.
             [flags::DUPLICATE] if has_duplicate => {
                 return Err(BumpError::MisplacedDuplicate { level, offset });
             }

@@ -32,7 +32,7 @@ pub enum DecodeError {
 
 /// Reads encoded values from the front of a byte slice.
 ///
-/// It trusts no announced length before that many bytes are there.
+/// The reader trusts no announced length before that many bytes are there.
 #[derive(Clone, Debug)]
 pub struct Reader<'a> {
     bytes: &'a [u8],

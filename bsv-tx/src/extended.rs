@@ -28,8 +28,8 @@ impl ExtendedTransaction {
         &self.transaction
     }
 
-    /// The outputs that the inputs claim to spend, in the order of the inputs. They are not
-    /// verified.
+    /// The outputs that the inputs claim to spend, in the order of the inputs. These outputs are
+    /// not verified.
     pub fn previous_outputs(&self) -> &[TxOut] {
         &self.previous_outputs
     }

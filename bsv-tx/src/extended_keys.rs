@@ -19,15 +19,15 @@ pub struct ExtendedPrivateKey {
 }
 
 impl ExtendedPrivateKey {
-    /// Makes a new master key from 64 random bytes. Its text begins with `xprv` on the main network
-    /// and with `tprv` on the others.
+    /// Makes a new master key from 64 random bytes. The text of the key begins with `xprv` on the
+    /// main network and with `tprv` on the others.
     pub fn generate(network: Network) -> Result<Self, KeyError> {
         let mut seed = Zeroizing::new([0; 64]);
         getrandom::fill(seed.as_mut()).map_err(KeyError::NoRandomness)?;
         Self::from_seed(&seed, network)
     }
 
-    /// The master key of a seed. Its text begins as that of [`generate`](Self::generate).
+    /// The master key of a seed, with the prefixes of [`generate`](Self::generate).
     pub fn from_seed(seed: &[u8; 64], network: Network) -> Result<Self, KeyError> {
         let prefix = match network {
             Network::Livenet => Prefix::XPRV,
@@ -93,12 +93,13 @@ impl fmt::Debug for ExtendedPrivateKey {
     }
 }
 
-/// A BIP32 extended public key. It yields the public keys of the children that are not hardened.
+/// A BIP32 extended public key. Such a key yields the public keys of the children that are not
+/// hardened.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ExtendedPublicKey(bip32::ExtendedPublicKey<secp256k1::PublicKey>);
 
 impl ExtendedPublicKey {
-    /// The number of children that are not hardened. Their numbers start at 0.
+    /// The number of children that are not hardened. The numbers start at 0.
     pub const CHILDREN: u32 = 1 << 31;
 
     /// The public key at this node.

@@ -52,7 +52,7 @@ impl TransactionForm {
 }
 
 impl FormedTransaction {
-    /// Decodes a transaction of any form. It must fill `bytes` to the last byte.
+    /// Decodes a transaction of any form that fills `bytes` to the last byte.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, BeefError> {
         let decoded = match TransactionForm::of(bytes) {
             TransactionForm::Raw => Transaction::from_bytes(bytes).map(Self::Raw),

@@ -36,7 +36,7 @@ pub enum KeyError {
     NoRandomness(getrandom::Error),
 }
 
-/// A secp256k1 private key. It is wiped from memory when dropped, and never printed.
+/// A secp256k1 private key, which is wiped from memory when dropped, and never printed.
 #[derive(Clone)]
 pub struct PrivateKey(pub(crate) Zeroizing<[u8; 32]>);
 
@@ -166,7 +166,7 @@ impl FromStr for PublicKey {
     }
 }
 
-/// An ECDSA signature. Its DER form has 70 or 71 bytes, seldom fewer.
+/// An ECDSA signature, whose DER form has 70 or 71 bytes, seldom fewer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Signature(ecdsa::Signature);
 
@@ -174,7 +174,7 @@ impl Signature {
     /// Reads a signature in strict DER form.
     pub fn from_der(bytes: &[u8]) -> Result<Self, KeyError> {
         let signature = ecdsa::Signature::from_der(bytes).map_err(|_| KeyError::Signature)?;
-        // The library also reads some forms that are not strict. It writes only strict ones.
+        // The library also reads some forms that are not strict, but writes only strict ones.
         if signature.serialize_der().as_ref() != bytes {
             return Err(KeyError::Signature);
         }

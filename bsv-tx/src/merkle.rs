@@ -117,7 +117,7 @@ impl MerkleBranch {
     }
 }
 
-/// The Merkle tree of a block. It yields the branch of every transaction.
+/// The Merkle tree of a block, which yields the branch of every transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MerkleTree(Vec<Vec<[u8; 32]>>);
 

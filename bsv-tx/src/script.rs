@@ -36,7 +36,7 @@ use opcode::{
     OP_PUSHDATA2, OP_PUSHDATA4,
 };
 
-/// A locking or unlocking script. It may hold any bytes, valid instructions or not.
+/// A locking or unlocking script, which may hold any bytes, valid instructions or not.
 #[derive(Clone, PartialEq, Eq, Hash, Default)]
 pub struct Script(Vec<u8>);
 
@@ -65,7 +65,7 @@ impl Script {
         Ok(Self(hex::decode(text)?))
     }
 
-    /// The P2PKH script. It locks an output to the public key with this
+    /// The P2PKH script, which locks an output to the public key with this
     /// [`hash160`](crate::hash160).
     pub fn p2pkh(public_key_hash: &[u8; 20]) -> Self {
         ScriptBuilder::new()

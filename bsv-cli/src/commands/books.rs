@@ -12,7 +12,7 @@ pub(crate) enum BooksCommand {
     /// Add up the coins again from the stored transactions and their proofs
     ///
     /// With a node, this looks up the blocks of the proofs in the node's main chain, and asks the
-    /// node whether each coin still exists. It changes nothing.
+    /// node whether each coin still exists. This changes nothing.
     Verify(VerifyArguments),
 }
 

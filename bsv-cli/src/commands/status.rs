@@ -16,7 +16,7 @@ pub(crate) struct StatusArguments {
 }
 
 impl StatusArguments {
-    /// It is a success only if nothing needs attention.
+    /// The command succeeds only if nothing needs attention.
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
         if self.alive {
             return check_alive(context).await;
@@ -49,7 +49,7 @@ fn is_well(status: &Value) -> bool {
     elements(&status["attention"]).is_empty() && status["ready"] == true
 }
 
-/// What needs attention. It comes first.
+/// The problems that need attention, which are printed first.
 fn attention(status: &Value, is_colored: bool) -> String {
     if is_well(status) {
         return painted("All is well", GOOD, is_colored) + "\n";

@@ -233,7 +233,7 @@ impl SecretArguments {
 }
 
 impl TestArguments {
-    /// It is a success only if the endpoint has accepted the event.
+    /// The command succeeds only if the endpoint has accepted the event.
     async fn run(self, context: &Context) -> Result<(), CliError> {
         let mut service = context.service(Stores::Wallet).await?;
         let waiting = context.wait("waiting for the endpoint");

@@ -11,7 +11,7 @@ use thiserror::Error;
 pub(crate) struct Refusal {
     /// The stable code.
     pub(crate) code: String,
-    /// The reason. It may quote text of strangers.
+    /// The reason, which may quote text of strangers.
     pub(crate) reason: String,
     /// The whole answer.
     pub(crate) problem: Value,

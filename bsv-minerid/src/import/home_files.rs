@@ -21,12 +21,12 @@ const MAX_FILE_LEN: u64 = 1 << 20;
 /// The limit on all files together, in bytes: far above their usual length.
 const MAX_LEN: u64 = 8 << 20;
 
-/// The contents of an older generator's home directory. They can be passed to another process that
-/// cannot read the directory itself.
+/// The contents of an older generator's home directory. The contents can be passed to another
+/// process that cannot read the directory itself.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct HomeFiles {
-    /// The home directory. It appears in messages.
+    /// The home directory, which appears in messages.
     home: PathBuf,
     /// The names of the directories of aliases.
     aliases: BTreeSet<String>,

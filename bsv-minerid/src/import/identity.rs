@@ -34,7 +34,7 @@ impl OlderIdentity {
         Import::TakenOver(self.vctx)
     }
 
-    /// The outcome for an alias that already exists. Its record may be unreadable.
+    /// The outcome for an alias that already exists, perhaps with an unreadable record.
     pub(crate) fn as_known(&self, known: Option<&IdentityRecord>) -> Import {
         let mut keys = self.keys.iter().map(key_record);
         let is_known = |key: KeyRecord| {

@@ -5,14 +5,14 @@ use crate::state::VctxView;
 /// What happened to an alias of a home directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Import {
-    /// It was imported, with this finding about its validity check output.
+    /// The alias was imported, with this finding about its validity check output.
     TakenOver(VctxFinding),
-    /// An identity with this alias exists. It was left unchanged.
+    /// An identity with this alias exists, and was left unchanged.
     Known {
         /// Whether it has all keys of the home directory.
         has_keys: bool,
     },
-    /// An identity with this alias was deleted. It is not imported again.
+    /// An identity with this alias was deleted, and is not imported again.
     Deleted,
 }
 
@@ -27,7 +27,7 @@ pub enum VctxFinding {
     NotFound,
     /// The output is unspent at this height of the chain, and the identity's key owns it.
     Unspent(u32),
-    /// The output is spent at this height of the chain. That revokes the identity.
+    /// The output is spent at this height of the chain, which revokes the identity.
     Spent(u32),
     /// The identity's key does not own the output, so the output is not used.
     Foreign,

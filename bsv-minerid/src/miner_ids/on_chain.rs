@@ -21,8 +21,8 @@ impl<S: IdentityStore> MinerIds<S> {
         self.change_miner_info(alias, &Change::Close)
     }
 
-    /// The address that waits for the coins of a validity check transaction. Its key is made and
-    /// stored first.
+    /// Makes and stores a key. Answers its address, which waits for the coins of a validity check
+    /// transaction.
     pub(crate) fn await_vctx_funding(&self, alias: &Alias) -> Result<Address, Error> {
         let _changes = self.begin_change();
         let identity = self.get(alias.as_str())?;

@@ -31,8 +31,7 @@ pub(crate) struct ReadBlocks(Mutex<VecDeque<ReadBlock>>);
 struct ReadBlock {
     block: BlockRef,
     previous: BlockHash,
-    /// The block's identity, if there is one that nodes may accept. Its claim is `None` if it
-    /// cannot be read.
+    /// The block's identity, if there is one that nodes may accept. An unreadable claim is `None`.
     identity: Option<Option<Claim>>,
 }
 

@@ -5,8 +5,8 @@ use bsv_tx::{Transaction, Txid};
 
 use crate::verify::DataOutputs;
 
-/// The contents of transactions that documents refer to. They are kept for later blocks, because
-/// documents refer to the same data again and again.
+/// The contents of transactions that documents refer to. The cache keeps them for later blocks,
+/// because documents refer to the same data again and again.
 #[derive(Debug, Default)]
 pub struct DataCache(Mutex<HashMap<Txid, Arc<DataOutputs>>>);
 

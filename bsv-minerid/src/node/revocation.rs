@@ -14,10 +14,11 @@ use crate::node::telling::tell;
 use crate::state::IdentityRecord;
 use crate::store::IdentityStore;
 
-/// Revokes miner ids of an identity of generation 1.0. It asks the node what blocks have shown,
-/// records the revocation, which documents then announce, and tells the node. If nobody knows the
-/// identity, the identity is closed and nobody is told. The call can be repeated, also after a
-/// crash: it then tells the node of the recorded revocation, unless the node knows it already.
+/// Revokes miner ids of an identity of generation 1.0. The function asks the node what blocks have
+/// shown, records the revocation, which documents then announce, and tells the node. If nobody
+/// knows the identity, the identity is closed and nobody is told. The call can be repeated, also
+/// after a crash: it then tells the node of the recorded revocation, unless the node knows it
+/// already.
 ///
 /// Fails with [`Error::UpgradeUnseen`] if nodes know the identity only by documents of generation
 /// 0.2, which name no revocation key. Fails with [`Error::RevocationUntold`] if the revocation is

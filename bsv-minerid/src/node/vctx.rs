@@ -17,7 +17,7 @@ use crate::store::IdentityStore;
 pub enum VctxSetup {
     /// The owner has to send coins to an address. Then the set-up continues.
     FundingNeeded {
-        /// The address. Its key is used for nothing else.
+        /// The address of a key that is used for nothing else.
         address: Address,
         /// The least amount that the address must receive, in satoshis.
         least_satoshis: u64,

@@ -89,8 +89,8 @@ impl ChainWatch {
 }
 
 impl<S: IdentityStore> MinerIds<S> {
-    /// Adds a node, whose chain [`run`](Self::run) follows. It uses two turns of its own at the
-    /// node, so that calls of others do not delay it.
+    /// Adds a node, whose chain [`run`](Self::run) follows. The identities use two turns of their
+    /// own at the node, so that calls of others do not delay it.
     pub fn with_node(mut self, node: NodeRpc) -> Self {
         // One turn waits for blocks, the other asks.
         self.chain.node = Some(node.with_turns(2));
@@ -106,9 +106,9 @@ impl<S: IdentityStore> MinerIds<S> {
     /// out documents, until `shutdown` completes. While the node is unreachable, the last known
     /// state holds.
     ///
-    /// It asks the node once for each tip what the node and its chain show ([`observe_vctxs`],
-    /// [`observe_miner_ids`]). While something is announced, the node tells of a new block at once;
-    /// otherwise the node is asked every two seconds.
+    /// The loop asks the node once for each tip what the node and its chain show
+    /// ([`observe_vctxs`], [`observe_miner_ids`]). While something is announced, the node tells of
+    /// a new block at once; otherwise the node is asked every two seconds.
     pub async fn run(self: Arc<Self>, shutdown: impl Future<Output = ()> + Send) {
         tokio::select! {
             biased;
@@ -166,8 +166,8 @@ impl<S: IdentityStore> MinerIds<S> {
         }
     }
 
-    /// Waits for the next block. While something is announced, the node tells of it at once. That
-    /// occupies one of the few calls that a node runs at once.
+    /// Waits for the next block. While something is announced, the node tells of a new block at
+    /// once. This call occupies one of the few calls that a node runs at once.
     async fn wait_for_block(&self, node: &NodeRpc) {
         let tip = self.chain.known().tip;
         if let Some(tip) = tip.filter(|_| self.announced() > 0) {

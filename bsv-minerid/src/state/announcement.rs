@@ -171,10 +171,10 @@ impl IdentityRecord {
         }
     }
 
-    /// Checks whether an identity that was handed out is known. It is, once a block of the main
-    /// chain shows it with a key that names itself as the previous one. The current key becomes the
-    /// first in two cases: only blocks off the main chain have shown such a key, or no block has
-    /// and a block shows a later key, which nodes ignore.
+    /// Checks whether an identity that was handed out is known. An identity is known once a block
+    /// of the main chain shows it with a key that names itself as the previous one. The current key
+    /// becomes the first in two cases: only blocks off the main chain have shown such a key, or no
+    /// block has and a block shows a later key, which nodes ignore.
     fn see_identity(&mut self, view: &ChainView) {
         if self.exposure != Exposure::HandedOut {
             return;
@@ -242,7 +242,7 @@ impl IdentityRecord {
 
 /// Checks which announced keys were seen. A block must show the key and its previous key, and the
 /// node must agree. The node agrees if it calls the new key current and names the same previous
-/// key. It also agrees if it calls the previous key rotated or revoked, and the new key names
+/// key. The node also agrees if it calls the previous key rotated or revoked, and the new key names
 /// itself as the previous one: then later documents have followed. Such documents, if this copy
 /// does not know them, come from the copy that this is a backup of. `keys` are the last key that
 /// was seen, and those after it.
@@ -310,9 +310,10 @@ fn see_revocation_key(
     }
 }
 
-/// Whether the node's answer counts. It does not count if a block off the main chain has shown the
-/// announcement to the node. It also does not count if blocks are read and the node does not know
-/// the key that vouches, or knows another revocation key. In these cases the blocks alone decide.
+/// Whether the node's answer counts. The answer does not count if a block off the main chain has
+/// shown the announcement to the node. The answer also does not count if blocks are read and the
+/// node does not know the key that vouches, or knows another revocation key. In these cases the
+/// blocks alone decide.
 fn node_decides(
     record: &MinerInfoRecord,
     sightings: &Sightings,

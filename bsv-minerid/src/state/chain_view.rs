@@ -15,8 +15,8 @@ pub struct BlockRef {
 /// What a node and the blocks of its main chain show of an identity.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChainView {
-    /// What the node knows of miner ids. It includes knowledge from blocks that have left the main
-    /// chain.
+    /// What the node knows of miner ids, including what it knows from blocks that have left the
+    /// main chain.
     pub known: Vec<MinerIdInfo>,
     /// The identities in the blocks that were read.
     pub shown: Vec<Shown>,

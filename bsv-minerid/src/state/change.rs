@@ -58,8 +58,8 @@ pub enum Change {
     SetData(OperatorDataRefs),
     /// The operator's data is in this transaction.
     ReferToData(Txid),
-    /// A key has signed a reference to a miner-info transaction. It also signs all later references
-    /// to that transaction.
+    /// A key has signed a reference to a miner-info transaction. The key also signs all later
+    /// references to that transaction.
     NoteReference(Reference),
     /// A new revocation key follows the key numbered `from`.
     RollRevocationKey {

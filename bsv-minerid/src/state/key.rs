@@ -1,6 +1,6 @@
 use bsv_tx::PublicKey;
 
-/// A key of an identity. Its private half is in the keystore under `<alias>_<number>`.
+/// A key of an identity. The keystore holds its private half under `<alias>_<number>`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyRecord {
     /// The number of the key, from 1.

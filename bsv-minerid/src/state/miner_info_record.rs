@@ -14,7 +14,7 @@ use crate::succession::Succession;
 pub struct MinerInfoRecord {
     /// The first miner id. A complete revocation revokes back to it.
     pub first_miner_id: PublicKey,
-    /// The number of the current revocation key. Its private half is in a separate keystore.
+    /// The number of the current revocation key, whose private half is in a separate keystore.
     pub revocation_key_number: u32,
     /// What documents say about the revocation key.
     pub revocation_key: Succession,

@@ -27,8 +27,8 @@ pub struct Sightings {
     pub unseen: Option<Unseen>,
 }
 
-/// What a block has shown of an announcement. It is announced again if the block leaves the main
-/// chain.
+/// What a block has shown of an announcement. If the block leaves the main chain, this is announced
+/// again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sighting {
     /// The block.

@@ -37,7 +37,7 @@ struct StaticDocument<'a> {
     members: Members<'a>,
     /// The text in the script.
     text: &'a [u8],
-    /// The text as nodes print it. They verify this text.
+    /// The text as nodes print and verify it.
     printed: Cow<'a, [u8]>,
     signature: &'a [u8],
     dynamic: Option<DynamicDocument<'a>>,

@@ -20,7 +20,7 @@ pub(super) struct Followed<'a> {
     /// The text as nodes print it.
     pub(super) printed: &'a [u8],
     pub(super) signature: &'a [u8],
-    /// Whether nodes store its references to data. They then ignore the dynamic document.
+    /// Whether nodes store its references to data, and so ignore the dynamic document.
     pub(super) has_data_refs: bool,
 }
 
@@ -32,8 +32,8 @@ pub(super) struct DynamicDocument<'a> {
 }
 
 impl DynamicDocument<'_> {
-    /// Reports the checks, and answers the references to data. They count if the document `before`
-    /// has none.
+    /// Reports the checks, and answers the references to data. These references count if the
+    /// document `before` has none.
     pub(super) fn check(
         &self,
         before: &Followed<'_>,

@@ -16,7 +16,7 @@ pub(super) struct Value<'a>(&'a [u8]);
 pub(super) struct Members<'a>(Vec<(Cow<'a, [u8]>, Value<'a>)>);
 
 impl<'a> Value<'a> {
-    /// The bytes of a string. They are nearly always UTF-8.
+    /// The bytes of a string, which are nearly always UTF-8.
     pub(super) fn bytes(self) -> Option<Cow<'a, [u8]>> {
         decode(self.0.strip_prefix(b"\"")?.strip_suffix(b"\"")?)
     }

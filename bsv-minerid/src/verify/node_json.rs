@@ -1,5 +1,5 @@
-//! JSON as nodes read and print it. It differs from the standard: nodes accept some texts that are
-//! not Unicode, refuse others, and limit the depth of arrays and objects.
+//! JSON as nodes read and print it. This JSON differs from the standard: nodes accept some texts
+//! that are not Unicode, refuse others, and limit the depth of arrays and objects.
 
 use std::borrow::Cow;
 

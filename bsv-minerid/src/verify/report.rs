@@ -4,7 +4,7 @@ use bsv_tx::{BlockHash, OutPoint, PublicKey, Txid};
 
 use crate::data_refs::DataRef;
 
-/// The checks of an identity in a block. Their names ([`Check::name`]) are stable.
+/// The checks of an identity in a block, with stable names ([`Check::name`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Check {
@@ -106,7 +106,7 @@ pub struct Finding {
     pub passes_node: Option<bool>,
 }
 
-/// The generations of the protocol. They differ in the place of the document.
+/// The generations of the protocol, which differ in the place of the document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Generation {
     /// The document is in the coinbase transaction (document versions 0.1 and 0.2).
@@ -272,7 +272,7 @@ impl Report {
     /// A node's database may still refuse an identity that contradicts earlier blocks
     /// ([`Ledger`](crate::Ledger)). Answers `None` if something is unavailable that nodes look at.
     ///
-    /// The rules are those of node 1.2.2, except for two cases that do not occur in practice. They
+    /// The rules are those of node 1.2.2, except for two cases that do not occur in practice. Both
     /// count as refused: uncompressed keys in 0.2 documents, and new revocation keys that are no
     /// point of the curve.
     pub fn passes_node(&self) -> Option<bool> {
@@ -304,7 +304,7 @@ fn all(answers: impl IntoIterator<Item = Option<bool>>) -> Option<bool> {
     together
 }
 
-/// The findings so far. Those of nodes are in the nodes' order.
+/// The findings so far. Checks that nodes make too are in the nodes' order.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
     pub(super) entered: Vec<Finding>,

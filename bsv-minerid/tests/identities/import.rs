@@ -9,8 +9,8 @@ use crate::support::{Place, alias, begin, extended_key, named_keys};
 const WIF: &str = "L3d7a2ekpLcb3Dtfey3PWXVA7nFoEzDapBs6RedZ9GFcqHJxtgu4";
 const TXID: &str = "6839008199026098cc78bf5f34c9a6bdf7a8009c9f019f8399c7ca1945b4a4ff";
 
-/// Writes the home directory of an older generator. It has the alias `a` with one key, and `b`,
-/// which was rotated once. Answers the keys.
+/// Writes the home directory of an older generator. The directory has the alias `a` with one key,
+/// and `b`, which was rotated once. Answers the keys.
 pub(crate) fn write_home(home: &Path) -> [ExtendedPrivateKey; 3] {
     let keys = [extended_key(), extended_key(), extended_key()];
     for (name, key) in ["a_1", "b_1", "b_2"].iter().zip(&keys) {

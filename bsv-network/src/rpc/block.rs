@@ -12,11 +12,11 @@ use crate::transport::{AnswerStream, MOST_ANSWER_BYTES};
 
 const METHOD: &str = "getblock";
 
-/// A block that is read from a node transaction by transaction. It takes little memory at any size:
-/// that of the largest transaction, and of all ids.
+/// A block that is read from a node transaction by transaction. A block of any size takes little
+/// memory: that of the largest transaction, and of all ids.
 #[derive(Debug)]
 pub struct BlockStream<'a> {
-    /// The header. Its hash is the requested one.
+    /// The header, which has the requested hash.
     pub header: BlockHeader,
     source: Source<'a>,
     /// The number of transactions that are still to come.
@@ -27,7 +27,7 @@ pub struct BlockStream<'a> {
     tree: Option<MerkleTree>,
 }
 
-/// The largest accepted transaction, in bytes. It also limits how much is read ahead.
+/// The largest accepted transaction, in bytes, and the limit on how much is read ahead.
 const MOST_TRANSACTION_BYTES: usize = 1 << 30;
 
 impl NodeRpc {
@@ -75,8 +75,8 @@ impl BlockStream<'_> {
     }
 }
 
-/// Computes the ids of the transactions. That takes about as long as all other work on a block, and
-/// runs meanwhile on other threads.
+/// Computes the ids of the transactions. This work takes about as long as all other work on a
+/// block, and runs meanwhile on other threads.
 #[derive(Debug, Default)]
 struct Txids {
     ready: Vec<Txid>,

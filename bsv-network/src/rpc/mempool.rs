@@ -25,9 +25,9 @@ pub struct MempoolEntry {
 pub enum Submitted {
     /// In the node's final mempool.
     InMempool(MempoolEntry),
-    /// The node knows the transaction, but its final mempool does not show it. It may be in a
-    /// block, which [`NodeRpc::transaction_place`] tells. Otherwise it is time-locked, or still
-    /// being validated.
+    /// The node knows the transaction, but its final mempool does not show it. The transaction may
+    /// be in a block, which [`NodeRpc::transaction_place`] tells. Otherwise it is time-locked, or
+    /// still being validated.
     NotShown,
 }
 

@@ -115,7 +115,7 @@ pub(super) enum TokenError {
 
 pub(crate) const FILE_NAME: &str = "tokens.json";
 const VERSION: u64 = 1;
-/// The beginning of all tokens. It makes leaked tokens easy to find.
+/// The beginning of all tokens, which makes leaked tokens easy to find.
 const PREFIX: &str = "bsv_";
 const ID_LEN: usize = 8;
 const SECRET_LEN: usize = 64;
@@ -164,7 +164,7 @@ impl Tokens {
         Arc::clone(&self.by_id.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Adds a token. It is valid as soon as this returns.
+    /// Adds a token, which is valid as soon as this returns.
     pub(crate) fn issue(&self, token: IssuedToken) -> Result<(), ChangeError> {
         self.change(|tokens| {
             if tokens.len() >= MAX_TOKENS {
@@ -183,7 +183,7 @@ impl Tokens {
         self.all().get(id).cloned().ok_or_else(|| ChangeError::Unknown(id.to_owned()))
     }
 
-    /// Revokes a token. It is refused as soon as this returns.
+    /// Revokes a token, which is refused as soon as this returns.
     pub(crate) fn revoke(&self, id: &str) -> Result<IssuedToken, ChangeError> {
         self.change(|tokens| tokens.remove(id).ok_or_else(|| ChangeError::Unknown(id.to_owned())))
     }
@@ -217,7 +217,7 @@ impl Tokens {
 }
 
 impl TokenDraft {
-    /// Makes a token, which is not valid yet. Its text is stored nowhere.
+    /// Makes a token, which is not valid yet, and answers its text, which is stored nowhere.
     pub(crate) fn make(self) -> Result<(Zeroizing<String>, IssuedToken), ChangeError> {
         let Self { label, mut grants, expires_at } = self;
         if grants.is_empty() {

@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use super::error::ConfigError;
 
-/// The settings with their names and defaults. Those at the top level have the names of the miner
-/// identity specification.
+/// The settings with their names and defaults. Settings at the top level have the names of the
+/// miner identity specification.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(super) struct Settings {

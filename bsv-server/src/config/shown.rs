@@ -27,7 +27,7 @@ impl ShownSettings {
         Ok(Self { settings: with_defaults(settings, &network_dir)?, network_dir, has_passphrase })
     }
 
-    /// A TOML file of the settings. It can be read again once the secrets replace their
+    /// A TOML file of the settings. The file can be read again once the secrets replace their
     /// placeholders.
     pub fn to_toml(&self) -> String {
         let Self { settings, network_dir, has_passphrase } = self;

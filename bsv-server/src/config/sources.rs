@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::error::ConfigError;
 use super::settings::Settings;
 
-/// The environment variable with settings as a JSON object. They override those of the file.
+/// The environment variable with settings as a JSON object, which override those of the file.
 pub const CONFIG_VARIABLE: &str = "BSV_CONFIG";
 /// The environment variable with the keystore's passphrase.
 pub const PASSPHRASE_VARIABLE: &str = "BSV_KEYSTORE_PASSPHRASE";
@@ -23,7 +23,7 @@ pub struct ConfigSources {
     pub data_dir: Option<PathBuf>,
 }
 
-/// The settings that are paths. Those in a file are relative to the file's directory.
+/// The settings that are paths. Paths in a file are relative to the file's directory.
 const PATHS: [&str; 9] = [
     "/minerIdDataPath",
     "/keystore",

@@ -61,8 +61,8 @@ pub(super) fn handed(body: &Bytes) -> Result<Option<Handed>, Problem> {
 
 /// The outcome of a request. If files have to be written first, the answer asks for that.
 ///
-/// It is `{"code": "write-first", "files"}` with the status 409. Nothing was done. The request has
-/// to be repeated with these files among those of the keystore.
+/// Such an answer is `{"code": "write-first", "files"}` with the status 409. Nothing was done. The
+/// request has to be repeated with these files among those of the keystore.
 pub(super) fn or_write_first(
     handed: Option<&Handed>,
     answered: Result<Answer, Problem>,

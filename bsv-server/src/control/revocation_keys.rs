@@ -10,8 +10,8 @@ use super::handed::Handed;
 use crate::config::KeystoreConfig;
 use crate::http::Problem;
 
-/// Where revocation keys are stored and how they are protected. Their keystore is opened when a
-/// command needs it, and closed after the command.
+/// Where revocation keys are stored and how they are protected. A command that needs the keystore
+/// opens it, and closes it afterwards.
 #[derive(Debug)]
 pub(crate) struct RevocationKeys {
     /// The directory, unless a command names another one.

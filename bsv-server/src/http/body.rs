@@ -55,7 +55,7 @@ const LARGE_OF_ONE: usize = 2;
 /// How long a large body waits for a place.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The places for large bodies. They keep strangers from filling the memory.
+/// The places for large bodies, which keep strangers from filling the memory.
 #[derive(Debug)]
 pub(crate) struct LargeBodies {
     places: Semaphore,

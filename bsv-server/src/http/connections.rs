@@ -32,9 +32,9 @@ struct Connection {
 pub(super) enum Room {
     /// A connection was closed for it.
     Made,
-    /// It has to wait.
+    /// The new connection has to wait.
     Awaited,
-    /// It is refused, because its peer already has connections.
+    /// The new connection is refused, because its peer already has connections.
     Refused,
 }
 
@@ -56,14 +56,14 @@ pub(super) struct Activity {
 #[derive(Debug)]
 pub(super) struct Busy(Arc<Activity>);
 
-/// The body of a request. It tells its connection when it waits for more.
+/// The body of a request, which tells its connection when it waits for more.
 #[derive(Debug)]
 pub(crate) struct AwaitedBody<B> {
     body: B,
     activity: Arc<Activity>,
 }
 
-/// The body of an answer. Its connection stays busy until all of it has been passed on.
+/// The body of an answer, whose connection stays busy until the whole body has been passed on.
 #[derive(Debug)]
 pub(super) struct BusyBody<B> {
     body: B,

@@ -71,8 +71,8 @@ impl Problem {
         self.write(false)
     }
 
-    /// The answer for a payer. It repeats the detail as `message`, the only member that wallets of
-    /// go-dpp show.
+    /// The answer for a payer. The answer repeats the detail as `message`, the only member that
+    /// wallets of go-dpp show.
     pub(crate) fn into_answer_for_payer(self) -> Answer {
         self.write(true)
     }

@@ -32,7 +32,7 @@ pub(crate) struct Limits {
     pub(crate) connections: u32,
     /// The limits on each peer, on a listener for strangers.
     pub(crate) peers: Option<Arc<Peers>>,
-    /// How long the head of a request may take. It also limits an idle connection.
+    /// How long the head of a request may take. The same time limits an idle connection.
     pub(crate) head_timeout: Duration,
     /// How long a peer may take nothing of its answer.
     pub(crate) write_timeout: Duration,

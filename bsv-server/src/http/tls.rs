@@ -56,7 +56,7 @@ pub struct TlsError {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum TlsProblem {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("cannot be read: {0}")]
     Unreadable(#[source] io::Error),
     /// The file must hold a certificate.

@@ -27,7 +27,7 @@ enum Kind {
 /// The labels that distinguish the samples of a family.
 pub(super) type Labels<'a> = &'a [(&'static str, &'a str)];
 
-/// The samples of a metric. They share a name.
+/// The samples of a metric, which share a name.
 #[derive(Debug)]
 pub(super) struct Family<'a> {
     name: &'static str,
@@ -50,7 +50,7 @@ impl Exposition {
         Self { format, text: String::with_capacity(32 << 10) }
     }
 
-    /// Begins a counter. Its name ends in `_total`.
+    /// Begins a counter, whose name ends in `_total`.
     pub(super) fn counter(&mut self, name: &'static str, help: &str) -> Family<'_> {
         self.family(name, Kind::Counter, help)
     }
@@ -60,7 +60,7 @@ impl Exposition {
         self.family(name, Kind::Gauge, help)
     }
 
-    /// Begins a histogram of seconds. Its name ends in `_seconds`.
+    /// Begins a histogram of seconds, whose name ends in `_seconds`.
     pub(super) fn histogram(&mut self, name: &'static str, help: &str) -> Histogram<'_> {
         Histogram(self.family(name, Kind::Histogram, help))
     }

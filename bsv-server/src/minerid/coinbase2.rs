@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use super::refusal::{Refusal, capitalise};
 
-/// The members of the request. They are parsed one by one, so that the first mistake is reported.
+/// The members of the request, which are parsed one by one, so that the first mistake is reported.
 /// The members of generation 1.0 distinguish such a request from one of 0.2.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]

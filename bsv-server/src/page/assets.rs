@@ -1,4 +1,4 @@
-//! The script, the style and the icon of payment pages. Their names change with their contents.
+//! The script, the style and the icon of payment pages, whose names change with their contents.
 
 use std::fmt;
 

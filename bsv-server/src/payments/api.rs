@@ -205,7 +205,7 @@ impl From<PaymentError> for Problem {
     }
 }
 
-/// The problem for a payer. It does not tell where the node is.
+/// The problem for a payer, which does not tell where the node is.
 fn problem_for_payer(error: &Error) -> Problem {
     let (code, detail) = match error {
         Error::NetworkAway(_) => {

@@ -11,7 +11,7 @@ use super::event_places::EventPlaces;
 use super::headers::{header, number};
 use crate::http::{self, Answer, Problem, answer};
 
-/// The most events of a page. It is also the default.
+/// The most events of a page, and the default.
 const MAX_PAGE: usize = 1000;
 const PAGE: usize = 100;
 /// The longest time that a request may wait, in seconds.

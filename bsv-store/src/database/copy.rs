@@ -25,7 +25,7 @@ pub struct DatabaseCopy {
 
 /// A copy of a database file that is not yet compared with its checksums.
 pub(super) struct Copying<'a> {
-    /// The copy. It has no name, so that a crash leaves nothing on the disk.
+    /// The copy, which has no name, so that a crash leaves nothing on the disk.
     file: File,
     /// The database file.
     source: File,

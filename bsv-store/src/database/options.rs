@@ -6,7 +6,7 @@ pub struct DatabaseOptions {
     /// The free space on the disk below which a write is refused, in bytes.
     pub free_space_reserve: u64,
     /// The length, in bytes, up to which a file is compared with its checksums whenever it is
-    /// opened. That reads the whole file. A longer file is compared when it is
+    /// opened. This comparison reads the whole file. A longer file is compared when it is
     /// [checked](crate::Database::check) or [copied](crate::Database::copy).
     pub checked_len: u64,
 }

@@ -7,7 +7,8 @@ use redb::{TableDefinition, WriteTransaction};
 use super::engine::{Engine, commit};
 use crate::error::StoreError;
 
-/// One step of a schema. It creates or changes tables, in the transaction that raises the version.
+/// One step of a schema, which creates or changes tables in the transaction that raises the
+/// version.
 pub type Migration = fn(&WriteTransaction) -> Result<(), StoreError>;
 
 /// What a database file holds: a name, and the migrations to each version in turn. The newest

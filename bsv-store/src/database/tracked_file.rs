@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use redb::backends::FileBackend;
 use redb::{BackendError, DatabaseError, StorageBackend};
 
-/// The file of an open database. It notes its written blocks during a copy.
+/// The file of an open database, which notes its written blocks during a copy.
 #[derive(Debug)]
 pub(super) struct TrackedFile {
     file: FileBackend,

@@ -15,7 +15,8 @@ use crate::files::{self, FileError};
 use crate::lock::DirLock;
 
 /// The files of a keystore that another process handed over. That process has to write what the
-/// keystore would write. Until it has, operations fail with [`KeystoreError::Unwritten`].
+/// keystore would write. Until that process has done so, operations fail with
+/// [`KeystoreError::Unwritten`].
 pub struct HandedFiles {
     dir: PathBuf,
     files: BTreeMap<String, Zeroizing<Vec<u8>>>,

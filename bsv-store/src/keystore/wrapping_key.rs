@@ -28,8 +28,8 @@ impl Stretching {
 }
 
 impl WrappingKey {
-    /// Makes a key with a new salt. It is computed twice: if the passphrase did not yield the same
-    /// key again, everything sealed under it would be lost.
+    /// Makes a key with a new salt. The key is computed twice: if the passphrase did not yield the
+    /// same key again, everything sealed under it would be lost.
     pub(super) fn fresh(passphrase: &SecretString) -> Result<Self, getrandom::Error> {
         let stretching = Stretching { params: params(), salt: random::<16>()?.to_vec() };
         let key = stretching.clone().stretch(passphrase);

@@ -13,7 +13,7 @@ pub struct Ancestry {
     pub transactions: Vec<Transaction>,
     /// The Merkle paths of the mined ancestors.
     pub bumps: Vec<Bump>,
-    /// The ids of ancestors that the receiver holds. They need version 2.
+    /// The ids of ancestors that the receiver holds, which need version 2.
     pub held: Vec<Txid>,
 }
 
@@ -27,8 +27,8 @@ struct Sources {
 }
 
 impl Beef {
-    /// Makes a BEEF about `subject`. It carries the ancestors back to those that have a Merkle path
-    /// or that the receiver holds, and one Merkle path for each block.
+    /// Makes a BEEF about `subject`. The BEEF carries the ancestors back to those that have a
+    /// Merkle path or that the receiver holds, and one Merkle path for each block.
     ///
     /// Fails with [`BeefError::ParentNotBefore`] if the ancestry lacks a transaction.
     pub fn new(

@@ -1,4 +1,4 @@
-//! The backups of one network in a directory. Their names contain their times.
+//! The backups of one network in a directory. The name of a backup contains its time.
 
 use std::fs;
 use std::io;

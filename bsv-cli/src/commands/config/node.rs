@@ -23,7 +23,7 @@ struct Line {
 enum Outcome {
     Holds,
     Fails,
-    /// It is a problem for some uses.
+    /// A problem for some uses.
     Warns,
     Unchecked,
 }
