@@ -52,7 +52,8 @@ enum AnyCommand {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Options of every command")]
 pub(crate) struct CommonArguments {
-    /// A TOML file of settings. The environment variable BSV_CONFIG, a JSON object, overrides it
+    /// A TOML file of settings. The environment variable BSV_CONFIG, a JSON object, overrides the
+    /// file
     #[arg(long, global = true, env = "BSV_CONFIG_FILE", value_name = "FILE")]
     config: Option<PathBuf>,
     /// The directory for all data [default: $XDG_DATA_HOME/bsv-server or ~/.local/share/bsv-server]

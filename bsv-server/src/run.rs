@@ -38,7 +38,8 @@ use crate::wallet::Story;
 #[derive(Debug, Parser)]
 #[command(version = version())]
 struct Arguments {
-    /// A TOML file of settings. The environment variable BSV_CONFIG, a JSON object, overrides it
+    /// A TOML file of settings. The environment variable BSV_CONFIG, a JSON object, overrides the
+    /// file
     #[arg(long, env = "BSV_CONFIG_FILE", value_name = "FILE")]
     config: Option<PathBuf>,
     /// The directory for all data [default: $XDG_DATA_HOME/bsv-server or ~/.local/share/bsv-server]

@@ -41,8 +41,8 @@ pub(crate) enum MinerCommand {
     /// Set up the validity check transaction (VCTx) of an identity (0.2)
     ///
     /// On regtest, the node's wallet funds it, and blocks are mined to confirm it. On other
-    /// networks, this prints the address to fund and the least amount. Run it again after funding
-    /// the address.
+    /// networks, this prints the address to fund and the least amount. Run the command again after
+    /// funding the address.
     Vctx(VctxArguments),
     /// Print the output script that carries an identity in a block
     Script(ScriptArguments),
@@ -60,8 +60,8 @@ pub(crate) enum MinerCommand {
     /// For protocol 0.2, this spends the VCTx, which ends the identity. For protocol 1.0, --back-to
     /// revokes the current key and the earlier ones back to a compromised key, and makes a new key;
     /// --all revokes all keys, which ends the identity. Documents announce the revocation. The node
-    /// is told, and tells other nodes. If the node cannot be told, this fails; run the same command
-    /// again to tell it.
+    /// is told, and tells other nodes. If the node cannot be told, the command fails; run the
+    /// command again.
     Revoke(RevokeArguments),
     /// Delete an identity that is revoked for good
     ///
@@ -91,7 +91,7 @@ pub(crate) enum MinerCommand {
     Verify(Box<VerifyArguments>),
     /// Scan the node's chain and print who mined which block, following rotations and revocations
     ///
-    /// After an interruption, run it again to continue.
+    /// After an interruption, run the command again to continue.
     Scan(ScanArguments),
 }
 

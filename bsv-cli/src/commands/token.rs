@@ -12,7 +12,7 @@ use crate::output::{elements, printable, text};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TokenCommand {
-    /// Make a token and print it; it is not shown again
+    /// Make a token and print the token, which is not shown again
     ///
     /// For example: bsv-cli token create --scope minerid:read:pool --label "pool software"
     Create(CreateArguments),

@@ -15,7 +15,7 @@ use crate::service::Answer;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum WebhookCommand {
-    /// Make a webhook, and print its secret, which is not shown again
+    /// Make a webhook and print its secret, which is not shown again
     ///
     /// For example: bsv-cli webhook create URL --types invoice.paid,invoice.unpaid
     Create(CreateArguments),
@@ -29,7 +29,7 @@ pub(crate) enum WebhookCommand {
     Disable(DisableArguments),
     /// Delete a webhook and the records of its deliveries
     Delete(DeleteArguments),
-    /// Give a webhook a new secret, and print it; it is not shown again
+    /// Give a webhook a new secret and print the secret, which is not shown again
     Secret(SecretArguments),
     /// Send a test event to a webhook, and show the outcome
     ///
