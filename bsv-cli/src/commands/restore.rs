@@ -29,7 +29,7 @@ pub(crate) struct RestoreArguments {
     #[arg(long, value_name = "HEIGHT", default_value_t = 0, requires = "words",
           value_parser = clap::value_parser!(u32).range(0..=i64::from(i32::MAX)))]
     from_height: u32,
-    /// The longest series of unpaid invoices
+    /// How many consecutive invoices may have stayed unpaid
     #[arg(long, value_name = "N", default_value_t = DEFAULT_LOOKAHEAD, requires = "words",
           value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
     lookahead: u32,
