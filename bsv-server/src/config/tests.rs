@@ -140,7 +140,7 @@ fn a_service_can_be_switched_off() {
 }
 
 #[test]
-fn the_environment_counts_over_the_file_leaf_by_leaf() {
+fn the_environment_overrides_the_file_leaf_by_leaf() {
     let mut merged = json!({"port": 1, "minerid": {"enabled": false}, "allowedHosts": ["a", "b"]});
     merge(&mut merged, json!({"port": 2, "minerid": {}, "allowedHosts": ["c"], "rpcHost": "d"}));
     let expected =
