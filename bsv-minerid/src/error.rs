@@ -168,7 +168,7 @@ pub enum Error {
     BadKey {
         /// The key's name.
         name: String,
-        /// What is wrong with it.
+        /// What is wrong with the key.
         #[source]
         source: KeyError,
     },
@@ -177,7 +177,7 @@ pub enum Error {
     Import {
         /// The file or directory.
         path: PathBuf,
-        /// What is wrong with it.
+        /// What is wrong with the file or directory.
         reason: String,
     },
     /// No key could be made.
@@ -213,7 +213,7 @@ pub enum Error {
     BadFunding {
         /// The output.
         outpoint: OutPoint,
-        /// What is wrong with it.
+        /// What is wrong with the output.
         reason: &'static str,
     },
 }

@@ -59,7 +59,7 @@ pub enum MinerInfoError {
     Member {
         /// The member's name.
         member: &'static str,
-        /// What is wrong with it.
+        /// What is wrong with the member.
         reason: String,
     },
     /// Not version 0.3.

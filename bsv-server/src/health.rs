@@ -107,7 +107,7 @@ impl Health {
         }
     }
 
-    /// Its routes.
+    /// The routes of the health checks.
     pub(crate) fn declared() -> impl Iterator<Item = Declared<Route>> {
         ROUTES.into_iter()
     }

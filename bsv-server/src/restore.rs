@@ -47,7 +47,7 @@ pub enum RestoreError {
     Contents {
         /// The backup.
         path: PathBuf,
-        /// What is wrong.
+        /// What is wrong with the backup.
         reason: String,
     },
     /// A file cannot be read or written.

@@ -163,7 +163,7 @@ fn survive_hang_up() -> io::Result<()> {
 pub struct Launch {
     /// The settings.
     pub config: Config,
-    /// Their sources, to be read again at SIGHUP.
+    /// The sources of the settings, to be read again at SIGHUP.
     pub sources: Option<ConfigSources>,
     /// Sockets that already listen.
     pub sockets: HandedSockets,

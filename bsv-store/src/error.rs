@@ -48,7 +48,7 @@ pub enum StoreError {
     DamagedFile {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// What is wrong with the file.
         reason: String,
     },
     /// A stored record does not decode.

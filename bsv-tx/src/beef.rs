@@ -74,7 +74,7 @@ pub enum BeefError {
     Bump {
         /// The index of the Merkle path, from 0.
         index: usize,
-        /// What is wrong with it.
+        /// What is wrong with the path.
         error: BumpError,
     },
     /// The BEEF is longer than [`Beef::MAX_LEN`].

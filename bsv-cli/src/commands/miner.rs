@@ -65,8 +65,8 @@ pub(crate) enum MinerCommand {
     Revoke(RevokeArguments),
     /// Delete an identity that is revoked for good
     ///
-    /// Its keys stay in the keystore unless --with-keys is given. Revocation keys always stay. The
-    /// alias cannot be used again.
+    /// The keys of the identity stay in the keystore unless --with-keys is given. Revocation keys
+    /// always stay. The alias cannot be used again.
     Delete(revoke::DeleteArguments),
     /// Mark all announcements of an identity as seen in a block, if no node can tell (1.0)
     Confirm(ConfirmArguments),

@@ -25,9 +25,9 @@ const MOST_COINS: usize = 500;
 pub struct VctxSweep {
     /// The transaction, which has one output.
     pub transaction: Transaction,
-    /// Its fee, in satoshis, or `None` if the transaction was already recorded.
+    /// The fee of the transaction, in satoshis, or `None` if the transaction was already recorded.
     pub fee: Option<u64>,
-    /// Its progress.
+    /// The progress of the transaction.
     pub progress: SweepProgress,
 }
 
@@ -86,7 +86,7 @@ pub async fn sweep_vctx<S: IdentityStore>(
                 planned => planned?,
             },
             _ => match submit(node, &begun.transaction).await {
-                // Its fee may be too low by now. Nobody else has the key of its coins.
+                // The fee of the transaction may be too low by now. Nobody else has the key of its coins.
                 Err(NodeError::Rejected { .. }) => plan(ids, node, alias, to, named).await?,
                 sent => return begun.clone().followed(alias, sent),
             },

@@ -69,7 +69,7 @@ pub enum Change {
         number: u32,
         /// What documents say until a block shows the new key.
         announced: Succession,
-        /// What they say afterwards.
+        /// What documents say afterwards.
         acknowledged: Succession,
     },
     /// Miner ids are revoked.

@@ -18,10 +18,10 @@ pub struct MinerIdInfo {
 /// The state of a miner id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MinerIdState {
-    /// The miner uses it.
+    /// The miner uses the miner id.
     Current,
     /// Another miner id has replaced it.
     Rotated,
-    /// It is revoked.
+    /// The miner id is revoked.
     Revoked,
 }

@@ -24,7 +24,7 @@ pub enum ConfigError {
     Malformed {
         /// The file or environment variable.
         origin: String,
-        /// What is wrong.
+        /// What is wrong with the source.
         reason: String,
     },
     /// No data directory is given, and none can be derived from the environment.

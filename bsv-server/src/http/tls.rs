@@ -47,7 +47,7 @@ pub struct TlsError {
     pub setting: String,
     /// The file.
     pub path: PathBuf,
-    /// What is wrong with it.
+    /// What is wrong with the file.
     #[source]
     pub problem: TlsProblem,
 }

@@ -53,7 +53,7 @@ impl ListenerCounts {
         self.surface
     }
 
-    /// Its connections.
+    /// The connections of the listener.
     pub(crate) fn connections(&self) -> &Arc<Connections> {
         &self.connections
     }

@@ -14,11 +14,11 @@ const MIN_MODULE: i32 = 4;
 /// A QR code that is ready to be drawn.
 #[derive(Clone, Debug)]
 pub(super) struct Qr {
-    /// Its width in modules, with the margin.
+    /// The width in modules, with the margin.
     pub(super) modules: i32,
-    /// Its width in pixels.
+    /// The width in pixels.
     pub(super) pixels: i32,
-    /// Its dark modules, as the `d` of an SVG path whose stroke is one module wide.
+    /// The dark modules, as the `d` of an SVG path whose stroke is one module wide.
     pub(super) path: String,
 }
 

@@ -57,9 +57,9 @@ pub enum BeefVerificationError {
     CreatesCoins {
         /// The transaction.
         txid: Txid,
-        /// What its inputs are worth, in satoshis.
+        /// What the inputs of the transaction are worth, in satoshis.
         inputs: u128,
-        /// What its outputs are worth, in satoshis.
+        /// What the outputs of the transaction are worth, in satoshis.
         outputs: u128,
     },
     /// A transaction is not final in the next block.
