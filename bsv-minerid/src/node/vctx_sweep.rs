@@ -86,7 +86,7 @@ pub async fn sweep_vctx<S: IdentityStore>(
                 planned => planned?,
             },
             _ => match submit(node, &begun.transaction).await {
-                // The fee of the transaction may be too low by now. Nobody else has the key of its coins.
+                // The fee may be too low by now. Nobody else has the key of the coins.
                 Err(NodeError::Rejected { .. }) => plan(ids, node, alias, to, named).await?,
                 sent => return begun.clone().followed(alias, sent),
             },
