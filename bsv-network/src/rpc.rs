@@ -146,7 +146,8 @@ pub enum Broadcast {
 /// The limits of a node on the transactions that it accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
-    /// The fee that a transaction must pay to be mined, in satoshis per 1000 bytes (`minminingtxfee`).
+    /// The fee that a transaction must pay to be mined, in satoshis per 1000 bytes
+    /// (`minminingtxfee`).
     pub mining_fee_rate: u64,
     /// The largest transaction, in bytes (`maxtxsizepolicy`).
     pub max_transaction_size: u64,
