@@ -466,7 +466,7 @@ fn config_check_shows_the_effective_settings_and_no_secret() {
     let data = dir.path().join("data/testnet");
     for line in [
         "network = \"testnet\"",
-        &format!("# The data lies in {}.", data.display()),
+        &format!("# The data is in {}.", data.display()),
         &format!("keystore = \"{}\"", data.join("keystore").display()),
         &format!("minerIdDataPath = \"{}\"", data.join("minerid").display()),
         "# The keystore's passphrase is set.",
@@ -491,7 +491,7 @@ fn config_check_shows_the_effective_settings_and_no_secret() {
 
 #[test]
 fn keys_of_the_main_network_are_sealed_unless_plain_ones_are_allowed() {
-    let refused = "has no passphrase, which is refused here: set one";
+    let refused = "a passphrase is required for keystore";
     let dir = TempDir::new().unwrap();
     let livenet = json!({"network": "livenet", "port": 0});
     let server = &mut configured(server_program(), dir.path(), Source::File, &livenet);
@@ -565,7 +565,7 @@ fn a_passphrase_seals_the_keys_and_only_it_opens_them() {
             (Some("another"), "the passphrase does not open "),
             (Some("correct horse é "), "the passphrase does not open "),
             (Some(""), "the keystore's passphrase is empty"),
-            (None, "has no passphrase, which is refused here: set one"),
+            (None, "a passphrase is required for keystore"),
         ] {
             check_refused(&mut with(server_program(), passphrase), &[reason]);
             check_refused(&mut cli(passphrase, &["getcurrentminerid", "-n", "pool"]), &[reason]);

@@ -1,4 +1,4 @@
-//! Events as they come: server-sent events (WHATWG HTML, 9.2).
+//! A stream of events: server-sent events (WHATWG HTML, 9.2).
 
 use std::sync::Arc;
 
@@ -18,16 +18,16 @@ use crate::http::{self, Answer, Problem};
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
-/// Where a client has stopped, as it says.
+/// The last event that a client has received, by its own account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct LastEventId {
-    /// The log; this one, if it is not told.
+    /// The name of the log, or `None` for this log.
     log: Option<LogName>,
     number: u64,
 }
 
 impl LastEventId {
-    /// Reads `3f9a1c02-1042`, or a bare number.
+    /// Parses `3f9a1c02-1042`, or a bare number.
     fn parse(text: &str) -> Option<Self> {
         let (log, text) = match text.split_once('-') {
             Some((log, text)) => (Some(log.parse().ok()?), text),
@@ -37,7 +37,7 @@ impl LastEventId {
     }
 }
 
-/// What a request asks for.
+/// The parameters of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Asked {
     after: Option<After>,
@@ -46,7 +46,7 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// Reads the query and the headers. All that is wrong with them is told at once.
+    /// Parses the query and the headers. Reports all faults at once.
     pub(super) fn parse(uri: &Uri, headers: &HeaderMap) -> Result<Self, Problem> {
         let mut asked = Self::default();
         let mut problem =
@@ -78,7 +78,8 @@ impl Asked {
         }
     }
 
-    /// Where the stream begins, and whether the client has to be told that it is not where it stopped.
+    /// Determines where the stream begins, and whether the client must be told that it does not
+    /// continue where the client stopped.
     async fn start(&self, wallet: &Wallet) -> Result<Start, Error> {
         let (last, own) = (wallet.latest_event().await?, wallet.event_log());
         let asked = match self.after {
@@ -92,13 +93,13 @@ impl Asked {
             None => (asked, false),
         };
         let is_reset = is_of_other || after > last;
-        // A number of a log that was longer says nothing about this one.
+        // A number from a longer log means nothing in this log.
         let known = [after, asked].into_iter().find(|number| *number <= last);
         Ok(Start { after: known.unwrap_or(0), reset: is_reset.then_some(last) })
     }
 }
 
-/// Where a stream begins.
+/// The beginning of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Start {
     after: u64,
@@ -131,7 +132,7 @@ pub(super) async fn answer(
     Ok(event_stream::answer(body))
 }
 
-/// A stream that goes on.
+/// A stream that is being sent.
 struct EventStream {
     wallet: Arc<Wallet>,
     blocks: Arc<EventBlocks>,
@@ -144,7 +145,8 @@ struct EventStream {
 }
 
 impl EventStream {
-    /// Sends until the stream has lived for long enough, its reader is gone, or `stopped` completes.
+    /// Sends events until the stream has lived long enough, its reader is gone, or `stopped`
+    /// completes.
     async fn run(mut self, reset: Option<u64>, stopped: impl Future<Output = ()> + Send) {
         let (parts, pace) = (self.parts.clone(), self.pace);
         event_stream::run(parts, pace, stopped, self.send_all(reset)).await;
@@ -161,7 +163,8 @@ impl EventStream {
         let mut heads = Some(Bytes::from(heads));
         let mut heartbeat_at = Instant::now() + self.pace.silence;
         loop {
-            // There is room for what is read now, so that a slow reader holds one page.
+            // Events are read only when there is room for them, so that a slow reader holds one
+            // page.
             let Ok(room) = self.parts.reserve().await else {
                 return std::future::pending().await;
             };

@@ -8,10 +8,10 @@ use super::headers::header;
 use super::received::PaymentJson;
 use crate::http::{self, Answer, Problem, answer};
 
-/// The most that a page has.
+/// The most receipts of a page.
 const MAX_PAGE: usize = 1000;
 
-/// What the query of a request asks for.
+/// The parameters of a request.
 #[derive(Clone, Copy, Debug)]
 struct Page {
     limit: usize,
@@ -20,7 +20,7 @@ struct Page {
 }
 
 impl Page {
-    /// Reads the query. All that is wrong with it is told at once.
+    /// Parses the query. Reports all faults at once.
     fn parse(uri: &Uri) -> Result<Self, Problem> {
         let before = ReceiptKey { maker: u64::MAX, vout: u32::MAX };
         let mut page = Self { limit: MAX_PAGE, before, is_of_no_invoice: false };
@@ -60,7 +60,7 @@ impl Page {
     }
 }
 
-/// A receipt that pays no invoice, as callers are told of it.
+/// A receipt that pays no invoice, in the format for callers.
 #[derive(serde::Serialize)]
 struct ReceiptJson {
     id: String,

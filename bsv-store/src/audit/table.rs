@@ -7,16 +7,16 @@ use redb::{ReadTransaction, ReadableTable, TableDefinition, WriteTransaction};
 use super::{AuditCheck, AuditEntry, KeyEvent};
 use crate::error::StoreError;
 
-/// Number to entry: when, what, to what, and the hash of the entry before.
+/// From the number of an entry to its time, event, subject and the hash of the entry before.
 const AUDIT: TableDefinition<'_, u64, (u64, &str, &str, [u8; 32])> = TableDefinition::new("audit");
 
-/// Makes the table of the log, as a step of a schema.
+/// Creates the log's table. Call it from a schema migration.
 pub fn create_audit_log(transaction: &WriteTransaction) -> Result<(), StoreError> {
     transaction.open_table(AUDIT)?;
     Ok(())
 }
 
-/// Adds entries in the transaction that makes the changes which they tell of.
+/// Appends entries in the transaction that makes the changes which they tell of.
 pub fn append_to_audit_log<'a>(
     transaction: &WriteTransaction,
     entries: impl IntoIterator<Item = (KeyEvent, &'a str)>,
@@ -40,7 +40,7 @@ pub fn append_to_audit_log<'a>(
     Ok(())
 }
 
-/// Up to `limit` entries after the one of this number, in order.
+/// Up to `limit` entries after the one with this number, in order.
 pub fn read_audit_log(
     transaction: &ReadTransaction,
     after: u64,
@@ -64,11 +64,11 @@ pub fn verify_audit_log(transaction: &ReadTransaction) -> Result<AuditCheck, Sto
         let entry = entry(number.value(), row.value());
         let expected = check.entries + 1;
         check.fault = if entry.number != expected {
-            Some(format!("entry {expected} is missing, and {} is there", entry.number))
+            Some(format!("entry {expected} is missing; entry {} follows", entry.number))
         } else if entry.previous != check.head {
             Some(format!("entry {expected} does not carry the hash of the one before it"))
         } else if entry.at_micros < last_at {
-            Some(format!("entry {expected} is of an earlier time than the one before it"))
+            Some(format!("entry {expected} has an earlier time than the one before it"))
         } else {
             None
         };
@@ -155,7 +155,7 @@ mod tests {
                     table.insert(tampered, tamper((at, "made", subject, previous)))?;
                     Ok(())
                 });
-                // Its own hash shows in the entry after it.
+                // Only the next entry shows a change of the last field.
                 let found = check(&database);
                 let named = if place == 3 { tampered } else { tampered + 1 };
                 assert_eq!(found.entries + 1, named, "{place}: {found:?}");
@@ -173,6 +173,6 @@ mod tests {
         });
         let found = check(&database);
         assert_eq!(found.entries, 1);
-        assert_eq!(found.fault.unwrap(), "entry 2 is missing, and 3 is there");
+        assert_eq!(found.fault.unwrap(), "entry 2 is missing; entry 3 follows");
     }
 }

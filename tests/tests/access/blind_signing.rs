@@ -15,7 +15,7 @@ fn an_alias_can_be_kept_from_signing_anything_but_documents() {
     };
     assert_eq!(sign("first"), [200, 200]);
     let said = guarded.site.cli_ok(&["blindsigning", "--name", "first", "off"]);
-    assert_eq!(said, "Alias \"first\" signs documents only");
+    assert_eq!(said, "Alias \"first\" signs only documents");
     assert_eq!((sign("first"), sign("rot")), ([403, 403], [200, 200]));
     let reply = get(&format!("/minerid/first/sign/{HASH}"));
     assert_eq!(reply.body, "Blind signing is off for alias \"first\"");

@@ -72,7 +72,7 @@ fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
 /// What the log says of files that are in use, and of those that cannot be.
 const TAKEN: &str =
     "INFO bsv_server::http::tls: wallet.tls: new connections get the certificate in ";
-const REFUSED: &str = "The certificate that was read before stays in use.";
+const REFUSED: &str = "The previous certificate stays in use.";
 
 #[test]
 fn a_pair_that_is_replaced_is_shown_to_those_who_come_then() {

@@ -40,7 +40,7 @@ fn a_file_that_is_damaged_or_of_another_version_is_refused_and_kept() {
         changed.to_string()
     };
     for (content, reason) in [
-        (with(&|file| file["version"] = json!(2)), "is of version 2"),
+        (with(&|file| file["version"] = json!(2)), "has version 2"),
         (with(&|file| file["version"] = json!("1")), "it has no version"),
         (with(&|file| file["tokens"][0]["scopes"][0] = json!("wallet:all")), "is not a scope"),
         (with(&|file| file["tokens"][0]["sha256"] = json!("00")), "sha256"),

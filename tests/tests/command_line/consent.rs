@@ -32,9 +32,9 @@ fn webhook(site: &Site) -> String {
 
 const CASES: [(&[&str], Prepare, &str); 5] = [
     (&["invoice", "delete"], invoice, "can then neither be paid"),
-    (&["token", "revoke"], token, "is turned away"),
-    (&["webhook", "delete"], webhook, "is not sent to it any more"),
-    (&["miner", "upgrade", "--name"], identity, "of protocol 1.0 from then on"),
+    (&["token", "revoke"], token, "are then refused"),
+    (&["webhook", "delete"], webhook, "receives no more events"),
+    (&["miner", "upgrade", "--name"], identity, "is then of protocol 1.0"),
     (&["wallet", "words"], |_| String::new(), "can take the money"),
 ];
 
@@ -87,11 +87,11 @@ fn in_a_terminal_it_is_asked_for_after_what_it_would_do() {
 const BY_ALIAS: [(&[&str], &str, &str); 7] = [
     (&["miner", "confirm"], "stops announcing its changes", "counts as seen"),
     (&["confirmminerid"], "stops announcing its changes", "counts as seen"),
-    (&["miner", "rotate", "--force"], "passed over for good", "now has the miner id"),
-    (&["rotateminerid", "--force"], "passed over for good", "now has the miner id"),
+    (&["miner", "rotate", "--force"], "skipped for good", "now has the miner id"),
+    (&["rotateminerid", "--force"], "skipped for good", "now has the miner id"),
     (&["miner", "revoke", "--all"], "ends the identity for good", "no node is configured"),
     (&["revokemineridcompletely"], "ends the identity for good", "no node is configured"),
-    (&["miner", "delete"], "its name not used again", "is not closed: revoke it first"),
+    (&["miner", "delete"], "cannot be used again", "is not closed: revoke it first"),
 ];
 
 #[test]
@@ -106,7 +106,7 @@ fn what_ends_keys_wants_the_alias_typed() {
         {
             let mut terminal = Terminal::start(&site, &arguments);
             terminal.wait_for(effect);
-            terminal.wait_for("Type the alias to go on: ");
+            terminal.wait_for("Type the alias to continue: ");
             terminal.type_in(answer);
             let (_, shown, _) = terminal.end();
             assert_eq!(shown.contains(done), goes_on, "{arguments:?}, {answer:?}: {shown}");

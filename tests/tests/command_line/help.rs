@@ -85,7 +85,7 @@ fn the_help_lists_the_nouns_and_nothing_else() {
     let site = Site::new();
     let help = site.cli_ok(&["--help"]);
     assert_eq!(listed(&help), NOUNS.map(|(noun, _)| noun));
-    let exit_codes = "Exit codes: 0 done, 1 refused, failed or not valid, 2 wrong usage.";
+    let exit_codes = "Exit codes: 0 success, 1 refused, failed or not valid, 2 wrong usage.";
     assert!(help.contains(exit_codes), "{help}");
     for (noun, below) in NOUNS {
         let own = site.cli_ok(&[noun, "--help"]);

@@ -77,7 +77,7 @@ fn setting_up_reads_the_same_with_a_server_and_without_one() {
             &["rotateminerid", "--name", "a"],
             0,
             "Alias \"a\" now has the miner id KEY\n\
-             The next block that carries it announces the rotation. Backups made before lack the new key.\n",
+             The identity's next block announces the rotation. Earlier backups lack the new key.\n",
         ),
         (&["rotateminerid", "--name", "b", "--json"], 0, &(rotated.clone() + "\n")),
         (&["config", "--name", "a"], 0, "{}\n"),
@@ -388,7 +388,7 @@ fn who_holds_the_data_directory_without_answering_is_named() {
         let lock = hold(&site, holder);
         let done = site.cli(&["generateminerid", "--name", "a"]);
         let complaint = format!(
-            "bsv-cli: {} is in use by {named}\nhint: wait until that ends, or stop it, then run this again\n",
+            "bsv-cli: {} is in use by {named}\nhint: wait until it ends, or stop it; then run this command again\n",
             site.network_dir().display()
         );
         check(&done, 1, &complaint, &["generateminerid"]);

@@ -36,12 +36,12 @@ fn a_home_directory_is_taken_over_once_from_any_path() {
             let head = format!("Imported alias \"{alias}\" of protocol 0.2\nminer id     {key}\n");
             assert!(imported.stdout.contains(&head), "{head}: {}", imported.stdout);
         }
-        for part in ["did not say whether the VCTx is unspent", "Stop the older generator"] {
+        for part in ["did not tell whether the VCTx is unspent", "Stop the older generator"] {
             assert!(imported.stdout.contains(part), "{part}: {}", imported.stdout);
         }
         let again = relative(&["importminerid", "--from", "home"]);
         let stays = RECORDED
-            .map(|alias| format!("Alias \"{alias}\" is here already, and stays as it is\n"));
+            .map(|alias| format!("Alias \"{alias}\" already exists, and stays unchanged\n"));
         assert_eq!((again.code, again.stdout), (0, stays.concat()));
         assert_eq!(site.cli_json(&["listminerids"]), listed);
     }
@@ -59,7 +59,7 @@ fn an_import_goes_on_after_an_alias_that_is_there() {
     assert_eq!(imported["known"], json!([{ "alias": "nl", "hasKeys": false }]));
     assert_eq!(site.cli_ok(&["miner", "id", "--name", "nl"]), own);
     let said = site.cli_ok(&import);
-    assert!(said.contains("Alias \"nl\" is here already with other keys, and stays"), "{said}");
+    assert!(said.contains("Alias \"nl\" already exists with other keys, and stays"), "{said}");
     assert!(!said.contains("Stop the older generator"), "{said}");
 }
 
@@ -145,8 +145,8 @@ fn an_import_tells_what_the_node_says_of_each_vctx_and_takes_no_foreign_one() {
     for part in [
         "the node     shows the VCTx unspent, and its key is here\n",
         "the node     shows that the VCTx is spent, which revokes the alias\n",
-        "the node     shows that the key of the VCTx does not own it: it was not taken over\n",
-        "the node     has the VCTx in no block, so that nobody can say whether it is unspent\n",
+        "the node     shows that the key of the VCTx does not own it: the VCTx was not imported\n",
+        "the node     has the VCTx in no block, so it is unknown whether it is unspent\n",
         "Set up a VCTx for alias \"foreign\": bsv-cli miner vctx --name foreign\n",
     ] {
         assert!(said.contains(part), "{part}: {said}");
@@ -155,5 +155,5 @@ fn an_import_tells_what_the_node_says_of_each_vctx_and_takes_no_foreign_one() {
     node.stop();
     let elsewhere = Site::on(&node);
     let said = elsewhere.cli_ok(&["miner", "import", "--from", home.to_str().unwrap()]);
-    assert_eq!(said.matches("the node     did not say whether").count(), 5, "{said}");
+    assert_eq!(said.matches("the node     did not tell whether").count(), 5, "{said}");
 }

@@ -57,7 +57,7 @@ fn what_does_not_fit_is_told_and_fails() {
     let (code, lines) = check(&site);
     assert_eq!(code, 1);
     assert_eq!(
-        outcome(&lines, "network", "follows regtest, and the settings say testnet"),
+        outcome(&lines, "network", "follows regtest, but the settings name testnet"),
         "fails"
     );
     // Who has no wallet can do without the index.
@@ -102,7 +102,7 @@ fn what_keeps_the_node_from_its_generator_is_told() {
     node.restart_with(&[&url(nodes_port)]);
     let (code, lines) = check(&site);
     assert_eq!((code, outcome(&lines, URL, "")), (1, "holds".to_owned()));
-    assert_eq!(outcome(&lines, ALIAS, "answers for \"other\""), "fails");
+    assert_eq!(outcome(&lines, ALIAS, "serves \"other\""), "fails");
     site.set("minerid", json!({"nodeListener": {"port": nodes_port, "alias": "pool"}}));
     assert_eq!(check(&site).0, 0);
 

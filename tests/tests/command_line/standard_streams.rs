@@ -75,7 +75,7 @@ fn a_backup_is_not_written_to_a_terminal() {
     let site = site();
     site.cli_ok(&["init"]);
     let mut terminal = bsv_tests::terminal::Terminal::start(&site, &["backup", "-"]);
-    terminal.wait_for("a backup is not for a terminal");
+    terminal.wait_for("a terminal cannot take a backup");
     assert_eq!(terminal.end().0, 1);
 }
 

@@ -354,7 +354,7 @@ fn the_words_are_printed_after_a_clear_yes_only() {
             let (code, stdout, stderr) = backup_words(&site, no.as_bytes());
             assert_eq!((code, stdout.as_str()), (1, ""), "{no:?}");
             assert!(stderr.starts_with(QUESTION), "{no:?}: {stderr}");
-            let end = "bsv-cli: not confirmed, so that nothing was printed\n";
+            let end = "bsv-cli: not confirmed: nothing was printed\n";
             assert!(stderr.ends_with(end), "{no:?}: {stderr}");
         }
         let (code, stdout, _) = backup_words(&site, b"\xff\n");

@@ -147,7 +147,7 @@ fn a_flipped_bit_in_a_long_store_is_found_by_a_server_that_runs() {
 
     let server = start();
     faults.begin(Fault::FULL);
-    wait_for_line(&log, "the wallet store cannot be checked, which is tried again");
+    wait_for_line(&log, "the wallet store cannot be checked, and will be checked again");
     faults.end();
     assert_eq!(server.wallet().get(&format!("/api/v1/invoices/{id}")).status, 200);
     assert_eq!(server.stop(), 0);

@@ -83,7 +83,7 @@ fn whatever_write_of_a_backup_fails_there_is_no_half_of_one() {
                 let is_hit = faults.count(kind.operations) > first;
                 faults.end();
                 // The server may still be at the one before, whose reader has broken off.
-                if !done.stderr.contains("a backup is being made already") {
+                if !done.stderr.contains("a backup is already being made") {
                     break (done, is_hit);
                 }
             };

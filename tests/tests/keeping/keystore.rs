@@ -108,7 +108,7 @@ fn livenet_refuses_keys_in_clear() {
     let site = Site::with(json!({ "network": "livenet" }));
     let done = site.cli(&["init"]);
     assert_eq!(done.code, 1);
-    assert!(done.stderr.contains("has no passphrase, which is refused here"), "{}", done.stderr);
+    assert!(done.stderr.contains("a passphrase is required for keystore"), "{}", done.stderr);
     assert!(!site.network_dir().join("keystore/keystore.json").exists());
 }
 

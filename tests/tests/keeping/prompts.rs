@@ -54,8 +54,8 @@ fn contents(dir: &Path) -> Vec<(String, Vec<u8>)> {
 fn refused(prompt: &'static str) -> Vec<(Vec<(&'static str, String)>, &'static str)> {
     let line = |text: &str| format!("{text}\r");
     vec![
-        (vec![(prompt, line(TYPED)), (AGAIN, line("another"))], "was typed in two ways"),
-        (vec![(prompt, line(TYPED)), (AGAIN, line(""))], "was typed in two ways"),
+        (vec![(prompt, line(TYPED)), (AGAIN, line("another"))], "was not typed the same way twice"),
+        (vec![(prompt, line(TYPED)), (AGAIN, line(""))], "was not typed the same way twice"),
         (vec![(prompt, line("")), (AGAIN, line(""))], "is empty"),
         (vec![(prompt, CTRL_C.to_owned())], "was not typed in"),
         (vec![(prompt, format!("{TYPED}{CTRL_C}"))], "was not typed in"),
@@ -143,14 +143,14 @@ fn words_are_printed_once_it_is_sure_and_typed_to_restore() {
     let restored = talkative_site();
     for (answer, expected) in [(CTRL_D, 1), (CTRL_C, -1), ("abandon art\r", 1)] {
         let mut terminal = Terminal::start(&restored, &["restore", "--yes", "--words"]);
-        terminal.wait_for("The 24 words, in a line:");
+        terminal.wait_for("The 24 words, in one line:");
         terminal.type_in(answer);
         let (code, shown, echoes) = terminal.end();
         assert_eq!((code, echoes), (expected, true), "{answer:?}: {shown}");
         assert_eq!(contents(restored.data_dir()), []);
     }
     let mut terminal = Terminal::start(&restored, &["restore", "--yes", "--words"]);
-    terminal.wait_for("The 24 words, in a line:");
+    terminal.wait_for("The 24 words, in one line:");
     terminal.type_in(&format!("{words}\r"));
     let (code, shown, _) = terminal.end();
     assert_eq!(code, 0, "{shown}");

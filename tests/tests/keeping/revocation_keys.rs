@@ -39,10 +39,10 @@ fn a_check_names_each_alias_whose_revocation_key_it_did_not_find() {
             (code, &found["faults"], &found["unchecked"]),
             (0, &json!([]), &json!(["away"]))
         );
-        let line = "the revocation key of alias \"away\" was not looked at: name its keystore with \
+        let line = "the revocation key of alias \"away\" was not checked: name its keystore with \
                     --revocation-keystore\n";
         assert!(said.contains(line), "{said}");
-        assert!(said.ends_with(", 1 revocation keys were not looked at\n"), "{said}");
+        assert!(said.ends_with(", 1 revocation keys were not checked\n"), "{said}");
 
         let (code, found, said) = verify(&site, Some(&away));
         assert_eq!((code, &found["faults"], &found["unchecked"]), (0, &json!([]), &json!([])));

@@ -142,7 +142,7 @@ fn the_first_mistake_of_a_request_is_told() {
         "alias": "pool", "blockHeight": 7, "coinbase2": "ffffffff0100f2052a01000000015100000000",
     });
     let reply = server.post("/coinbase2", old_form.to_string());
-    let other = "Alias \"pool\" is of protocol 1.0, which has no such thing";
+    let other = "Alias \"pool\" is of protocol 1.0, which does not support this";
     assert_eq!((reply.status, reply.body.as_str()), (422, other));
 
     for (path, status, text) in [

@@ -9,7 +9,7 @@ const HELD: &str = "getsettings";
 
 /// Whether a call came back because nobody waits for it for longer.
 fn is_late(error: &NodeError) -> bool {
-    matches!(error, NodeError::Unreachable { reason, .. } if reason.starts_with("none within"))
+    matches!(error, NodeError::Unreachable { reason, .. } if reason.starts_with("it did not answer within"))
 }
 
 fn client_through(gate: &Gate, node: &Node) -> NodeRpc {

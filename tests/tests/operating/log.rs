@@ -236,12 +236,12 @@ fn a_hang_up_has_settings_read_again_and_the_log_says_what_counts() {
     hang_up("", "no other one has changed");
     hang_up("[log]\nrequests = true\n", "log.requests is true from now on");
     server.wallet().get("/api/v1/balance");
-    hang_up("[wallet]\npaymentExpiryHours = 1\n", "next start on: wallet.paymentExpiryHours");
+    hang_up("[wallet]\npaymentExpiryHours = 1\n", "next start: wallet.paymentExpiryHours");
     line(&log, "a change back", |line| {
         line["message"] == "SIGHUP: log.requests is false from now on"
     });
     server.wallet().get("/api/v1/balance");
-    hang_up("wallet = 7", "the settings cannot be used");
+    hang_up("wallet = 7", "the new settings cannot be used");
     assert_eq!(server.wallet().get("/healthz").status, 200);
     assert_eq!(server.stop(), 0);
     let requests = lines(&log).into_iter().filter(|line| line["message"] == "request");

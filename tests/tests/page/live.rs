@@ -41,7 +41,7 @@ fn a_payment_to_the_bare_address_turns_the_page() {
     );
     assert_eq!(page.run("document.querySelector('#link').hidden"), false, "the chosen tab stays");
     assert!(page.text("#link").contains("amount=0.0003&"));
-    let said = "A part has come. Please pay the rest";
+    let said = "A part of the amount has arrived. Please pay the rest";
     assert_eq!(page.run("document.querySelector('#say').textContent"), said);
 
     // Whoever is at something that vanishes is taken to the heading.
@@ -155,7 +155,7 @@ fn a_page_shows_that_its_invoice_has_expired_or_is_gone() {
         page
     });
     of_expiring.wait("document.querySelector('main.expired') !== null");
-    assert!(of_expiring.text("main").contains("Please do not pay it any more."));
+    assert!(of_expiring.text("main").contains("Please do not pay it."));
     let path = format!("/api/v1/invoices/{deleted}");
     assert_eq!(shop.server.wallet().request("DELETE", &path, b"").status, 204);
     of_deleted.wait("document.querySelector('h1').innerText === 'There is no such invoice'");

@@ -280,7 +280,7 @@ fn the_id_suffices_of_what_the_shop_has_been_paid_with() {
         "bad-ancestry",
         "a stranger's by its id",
     );
-    assert!(detail.contains("is not held here"), "{detail}");
+    assert!(detail.contains("is unknown here"), "{detail}");
     counter.check_unpaid(&id, "a stranger's by its id");
 }
 

@@ -302,7 +302,7 @@ fn refunds_are_refused_by_name() {
     assert_eq!(shown.code, 1, "nothing is left for the fee: {}", shown.stdout);
     let shown =
         site.cli_ok(&["invoice", "refund", &id, "--satoshis", "500", "--to", ADDRESS, "--dry-run"]);
-    assert!(shown.starts_with(&format!("500 satoshis go back to {ADDRESS}")), "{shown}");
+    assert!(shown.starts_with(&format!("500 satoshis are refunded to {ADDRESS}")), "{shown}");
     let done = site.cli_json(&["invoice", "refund", &id, "--satoshis", "500", "--to", ADDRESS]);
     assert_eq!((&done["satoshis"], &done["to"]), (&json!(500), &json!(ADDRESS)));
     assert_eq!(site.cli(&["invoice", "refund", &id, "--satoshis", "5", "--full"]).code, 2);

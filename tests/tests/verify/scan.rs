@@ -154,7 +154,7 @@ fn a_node_that_goes_away_costs_no_progress_and_people_read_lines() {
     let done = site.cli(&scan);
     assert_eq!(done.code, 0, "{}", done.stderr);
     assert!(
-        done.stderr.contains(&format!("going on from height {}", first + 6)),
+        done.stderr.contains(&format!("continuing from height {}", first + 6)),
         "{}",
         done.stderr
     );
@@ -246,7 +246,7 @@ fn the_last_2016_blocks_count_and_a_scan_that_began_too_late_says_so() {
     let oldest = old.last().unwrap().0 + 1;
     let (list, text) = scan(oldest);
     assert_eq!(is_complete(&list), true);
-    let refused = format!("was not seen since height {oldest}, where the scan began");
+    let refused = format!("was not seen since height {oldest}, the beginning of the scan");
     assert!(text.contains(&refused) && !text.contains("at least"), "{text}");
     assert_eq!(is_complete(&summary(oldest + 1)), false);
 }

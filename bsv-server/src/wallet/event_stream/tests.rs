@@ -31,7 +31,7 @@ async fn create_users(wallet: &Wallet, count: u64) {
 
 type Parts = mpsc::Receiver<Option<Bytes>>;
 
-/// A stream of these types from the beginning on, which goes on so.
+/// A stream of events of these types from the beginning, with this pace.
 fn stream(
     wallet: &Arc<Wallet>,
     types: &str,
@@ -144,7 +144,7 @@ async fn streams_end_with_the_server_and_those_who_do_not_read_are_broken_off() 
     of_other.await.unwrap();
     next(&mut unread).await.unwrap();
     assert_eq!(unread.recv().await, None, "broken off");
-    // What comes later ends at once.
+    // A later stream ends at once.
     let (mut late, stream) = stream(&wallet, "*", pace, &places);
     stream.await.unwrap();
     assert_eq!(late.recv().await, Some(None));

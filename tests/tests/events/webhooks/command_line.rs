@@ -98,10 +98,10 @@ fn deliveries_are_listed_and_sent_once_more() {
 
     let count = receiver.received().len();
     let said = site.cli_ok(&["webhook", "redeliver", &id, "2"]);
-    assert_eq!(said, format!("Event 2 is sent once more to webhook {id}"));
+    assert_eq!(said, format!("Event 2 is sent again to webhook {id}"));
     receiver.until_count(count + 1);
     let said = site.cli_ok(&["webhook", "replay", &id, "--after", "0", "--until", "2"]);
-    assert_eq!(said, format!("2 events are sent once more to webhook {id}"));
+    assert_eq!(said, format!("2 events are sent again to webhook {id}"));
     receiver.until_count(count + 3);
     let unknown = site.cli(&["webhook", "redeliver", &id, "9"]);
     assert_eq!(unknown.code, 1);
