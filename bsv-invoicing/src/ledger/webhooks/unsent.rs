@@ -5,42 +5,42 @@ use crate::ledger::{GetEventPage, Query};
 use crate::model::event::{Event, EventFilter, EventQuery};
 use crate::model::webhook::WebhookId;
 
-/// The next events that a webhook was not sent yet.
+/// The next events that were not sent to a webhook yet.
 #[derive(Clone, Copy, Debug)]
 pub struct GetUnsent {
     /// Which one.
     pub id: WebhookId,
     /// Which events are sent to it.
     pub filter: EventFilter,
-    /// The number of the event after which they are asked for.
+    /// Only events after the one with this number.
     pub after: u64,
-    /// The number of the last event up to there that was sent; 0 before the first.
+    /// The number of the last event up to `after` that was sent; 0 if there is none.
     pub last_sent: u64,
-    /// The number of the last event of which there may be a delivery. Those with one were sent.
+    /// The number of the last event that may have a delivery. An event with a delivery was sent.
     pub last_delivery: u64,
     /// How many at most.
     pub limit: usize,
 }
 
-/// An event that is to be sent for the first time.
+/// An event to send for the first time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unsent {
     /// The event.
     pub event: Event,
-    /// The number of the event that was sent before; 0 stands for none.
+    /// The number of the previous event that was sent; 0 if there is none.
     pub previous: u64,
 }
 
-/// Some events that are to be sent, in their order.
+/// Events to send, in their order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnsentPage {
     /// The events.
     pub unsent: Vec<Unsent>,
     /// The number of the last event that was looked at.
     pub next: u64,
-    /// The number of the last event up to there that was sent, these included.
+    /// The number of the last event up to `next` that was sent, these included.
     pub last_sent: u64,
-    /// The number of the last event that there is.
+    /// The number of the last event in the log.
     pub last: u64,
 }
 

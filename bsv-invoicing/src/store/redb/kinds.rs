@@ -620,8 +620,7 @@ fn transaction(row: Stored<'_, TransactionRow>) -> Result<TransactionRecord, Dam
         (9, None) => TransactionState::Invalid,
         (10, None) => TransactionState::Cancelled,
         (_, None) => return Err(damaged("in an unknown state")),
-        (_, Some(_)) => return Err(damaged("in a block, although its state says that it is in \
-            none")),
+        (_, Some(_)) => return Err(damaged("whose state and block disagree")),
     };
     Ok(TransactionRecord {
         txid: Txid::from_bytes(txid),
