@@ -163,8 +163,8 @@ pub enum Error {
     RefusedByNetwork(String),
     /// The wallet does not know whether a payment went through.
     #[error(
-        "it is not known whether the payment went through ({0}): the wallet keeps looking for it, \
-         and the payment may be sent again"
+        "it is not known whether the payment went through ({0}): the wallet follows it, and you \
+         may send it again"
     )]
     OutcomeUnknown(String),
     /// The node does not answer, or the wallet has no node. Nothing was changed.

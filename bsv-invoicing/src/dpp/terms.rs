@@ -21,7 +21,8 @@ pub struct Terms {
     pub memo: String,
     /// Who asks.
     pub merchant: Merchant,
-    /// What the payee knows the payment by: here the invoice's id. Empty where it says nothing.
+    /// The payee's name for the payment. This wallet uses the invoice's id. Empty if the payee
+    /// names none.
     pub reference: String,
     /// What the payer has to leave for the miner, where the payee says so. go-dpp demands it; BIP270
     /// has one rate for all bytes (the `feeRate` of BIP274), which is that of most of them.

@@ -1,4 +1,4 @@
-//! The log of events, read and waited for.
+//! Reading the log of events, and waiting for new ones.
 
 use tokio::sync::watch;
 
@@ -9,7 +9,7 @@ use crate::model::event::{Event, EventPage, EventQuery, LogName};
 use crate::store::WalletStore;
 use crate::wallet::Wallet;
 
-/// How many events after the one that was read last are read without another thread.
+/// Up to this many events after the one that was read last are read without another thread.
 const FEW: u64 = 32;
 
 impl<S: WalletStore> Wallet<S> {
@@ -23,8 +23,8 @@ impl<S: WalletStore> Wallet<S> {
         self.log
     }
 
-    /// The number of the last event, which changes after each commit with one. It may be a moment behind what
-    /// can be read.
+    /// The number of the last event. It changes after each commit with an event. Newer events may
+    /// already be readable.
     pub fn last_event(&self) -> watch::Receiver<u64> {
         self.store.last_event()
     }
@@ -34,8 +34,7 @@ impl<S: WalletStore> Wallet<S> {
         Ok(self.store.get(GetFigures).await?.last_event)
     }
 
-    /// A page of the events that are asked for, in order. Fails if there is no event of the number after which they
-    /// are.
+    /// A page of events, in order. Fails if the event after which the query starts does not exist.
     pub async fn event_page(&self, query: EventQuery) -> Result<EventPage, Error> {
         let known = *self.store.last_event().borrow();
         let page = match known.saturating_sub(query.after) {
@@ -48,8 +47,8 @@ impl<S: WalletStore> Wallet<S> {
         }
     }
 
-    /// The same, once there is something on the page, or `end` completes. A page that has nothing on it, and more
-    /// to look at after it, is answered at once.
+    /// Waits for a page with events, or until `end` completes. A page without events is returned at
+    /// once if there are more events to look at after it.
     pub async fn await_events(
         &self,
         mut query: EventQuery,
@@ -58,7 +57,7 @@ impl<S: WalletStore> Wallet<S> {
         let mut last = self.store.last_event();
         tokio::pin!(end);
         loop {
-            // What is told from now on is not missed.
+            // An event that is written from now on wakes the loop.
             last.mark_unchanged();
             let page = self.event_page(query).await?;
             if !page.events.is_empty() || !page.is_end() {

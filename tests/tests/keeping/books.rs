@@ -116,7 +116,7 @@ const TAMPERINGS: [Tampering; 8] = [
         |transaction| {
             transaction.open_table(SPENDABLE).unwrap().insert((0, 8, 99, 0), ()).unwrap();
         },
-        "coins that can be chosen are stored",
+        "spendable coins are stored",
     ),
     (
         "what is spent",

@@ -145,7 +145,7 @@ fn words_are_restored_without_a_node_and_refused_when_wrong() {
     for wrong in ["", "abandon art", &bad_checksum, &cut_short, &format!("{words} zoo")] {
         let done = restore(&site, wrong, &[]);
         assert_eq!(done.code, 1, "{wrong}");
-        assert!(done.stderr.contains("these are not 24 words"), "{}", done.stderr);
+        assert!(done.stderr.contains("these are not 24 BIP39 words"), "{}", done.stderr);
         assert_eq!(std::fs::read_dir(site.data_dir()).unwrap().count(), 0);
     }
     let done = restore(&site, &words, &["--lookahead", "5"]);

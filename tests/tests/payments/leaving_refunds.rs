@@ -279,7 +279,7 @@ fn refunds_are_refused_by_name() {
     let (id, _) = counter.paid(None);
     for (body, status, code, words) in [
         (json!({ "amount": 1 }), 400, "invalid-fields", "amount is not known here"),
-        (json!({ "satoshis": 1, "full": true }), 400, "invalid-fields", "must not be there"),
+        (json!({ "satoshis": 1, "full": true }), 400, "invalid-fields", "must not be set"),
         (json!({ "full": "yes" }), 400, "invalid-fields", "true or false"),
         (json!({ "full": true, "to": "nowhere" }), 400, "invalid-fields", "mistyped"),
         (

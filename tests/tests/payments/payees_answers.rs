@@ -52,7 +52,7 @@ fn what_is_not_answered_stays_open_and_is_sent_again_as_it_was() {
     let buyer = buyer(&[50_000]);
     let payee = payee(|_| Answer::silence());
     let detail = check_problem(&buyer.pay(&payee.url()), 503, "payment-outcome-unknown");
-    assert!(detail.contains("10 seconds") && detail.contains("sent again"), "{detail}");
+    assert!(detail.contains("10 seconds") && detail.contains("send it again"), "{detail}");
     assert!(!knows(node(), &payee.paid_with()));
     assert_eq!((buyer.outgoing_states(), buyer.balance()), (vec!["open".to_owned()], 50_000));
     check_reserved(&buyer);

@@ -114,7 +114,7 @@ fn what_is_no_payment_at_all() {
         ("the sum overflows to the price", vec![most(u64::MAX - PRICE), most(PRICE + 1)]),
         ("one output overflows", vec![most(u64::MAX - PRICE + 1)]),
         ("a negative output", vec![most(1 << 63)]),
-        ("more than there is", vec![most(2_100_000_000_000_000)]),
+        ("more than all satoshis", vec![most(2_100_000_000_000_000)]),
         ("more than the inputs", vec![most(COIN - PRICE + 1)]),
     ] {
         bad(what, &refusals.changed(|it| it.outputs = [vec![asked.clone()], more].concat()));
