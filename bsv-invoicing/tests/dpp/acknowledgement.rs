@@ -170,13 +170,13 @@ fn nonsense_is_told_from_refusals() {
     for (dialect, status, body, reason) in [
         (Dialect::GoDpp, 201, String::new(), "not a JSON object"),
         (Dialect::GoDpp, 201, "<html>".to_owned(), "not a JSON object"),
-        (Dialect::GoDpp, 201, "{}".to_owned(), "no acknowledgement"),
+        (Dialect::GoDpp, 201, "{}".to_owned(), "not an acknowledgement"),
         (Dialect::GoDpp, 201, r#"{"id":7}"#.to_owned(), "id: invalid type"),
         (Dialect::GoDpp, 201, format!(r#"{{"tx_id":"{other}"}}"#), "about transaction 0808"),
         (Dialect::GoDpp, 201, r#"{"tx_id":"x\u0007"}"#.to_owned(), "about transaction x "),
         (Dialect::GoDpp, 301, "{}".to_owned(), "HTTP status 301"),
         (Dialect::GoDpp, 100, "{}".to_owned(), "HTTP status 100"),
-        (Dialect::Brc, 201, r#"{"id":"x"}"#.to_owned(), "no acknowledgement"),
+        (Dialect::Brc, 201, r#"{"id":"x"}"#.to_owned(), "not an acknowledgement"),
         (
             Dialect::Brc,
             201,
@@ -184,7 +184,7 @@ fn nonsense_is_told_from_refusals() {
             "0808",
         ),
         (Dialect::Brc, 201, r#"{"mode":{"transactions":["00"]}}"#.to_owned(), "transaction 00"),
-        (Dialect::Bip270, 200, "{}".to_owned(), "no acknowledgement"),
+        (Dialect::Bip270, 200, "{}".to_owned(), "not an acknowledgement"),
     ] {
         match read(dialect, status, &body) {
             Err(AnswerError::Nonsense(given)) => assert!(given.contains(reason), "{body}: {given}"),

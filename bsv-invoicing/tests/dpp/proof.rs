@@ -98,7 +98,7 @@ fn every_wrong_member_is_noticed_and_named() {
         (&txid, "", "neither a transaction nor its id"),
         (r#""header""#, r#""merkleRoot""#, "neither header nor hash"),
         (r#""header""#, r#""hash""#, "not the block of blockHash"),
-        (r#""target":""#, r#""target":"00"#, "no block header"),
+        (r#""target":""#, r#""target":"00"#, "not a block header"),
         (r#""target":"00"#, r#""target":"01"#, "not the block of blockHash"),
         (&block_hash, &other, "not the block of blockHash"),
         (&block_hash, "33", "blockHash: must be 64 hexadecimal characters"),
