@@ -191,7 +191,7 @@ fn every_wrong_member_is_noticed_and_named() {
         ("1795250936", "1795250936.5", "creationTimestamp: invalid type: floating point"),
         ("1795337336", "-1", "expirationTimestamp: invalid value: integer `-1`"),
         ("ef63d9775da5", "ef63d9775da6", "asks for an unknown payment mode"),
-        ("\"transactions\":[", "\"transactions\":[{\"outputs\":{}},", "several transactions"),
+        ("\"transactions\":[", "\"transactions\":[{\"outputs\":{}},", "no transaction or more than one"),
         (
             "\"policies\":",
             "\"inputs\":{\"native\":[{}]},\"policies\":",
