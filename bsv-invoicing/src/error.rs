@@ -84,8 +84,7 @@ pub enum Error {
     WrongOutputs(String),
     /// A transaction spends an output that the network does not know or that is already spent.
     #[error(
-        "input {index} spends {outpoint}, which the network does not know or which is already \
-         spent"
+        "input {index} spends {outpoint}, which the network does not know or which is already spent"
     )]
     UnknownInput {
         /// The index of the input.

@@ -77,10 +77,8 @@ impl<S: WalletStore> Wallet<S> {
             }
             LedgerItem::PaidInvoice { has_payment: true, .. } => {}
             LedgerItem::PaidInvoice { number, .. } => {
-                let difference = format!(
-                    "invoice {number} is paid, but has no payment that \
-                    counts"
-                );
+                let difference =
+                    format!("invoice {number} is paid, but has no payment that counts");
                 books.check.differ(difference);
             }
             LedgerItem::Totals(totals) => {
@@ -286,8 +284,7 @@ impl Books {
         ] {
             if kept != counted {
                 check.differ(format!(
-                    "{kept} {what} are stored or listed, but {counted} of them \
-                    fit together"
+                    "{kept} {what} are stored or listed, but {counted} of them fit together"
                 ));
             }
         }
@@ -301,8 +298,7 @@ impl Books {
         ] {
             if used > last {
                 check.differ(format!(
-                    "{last} {what} were given a number, but number {used} is \
-                    used"
+                    "{last} {what} were given a number, but number {used} is used"
                 ));
             }
         }
@@ -343,8 +339,7 @@ fn differences_of(it: &LedgerTransaction, keys: &WalletKeys) -> Vec<String> {
         it.state.spends() || (it.state.is_open() && matches!(it.purpose, Purpose::Outgoing(_)));
     if holds_coins && it.spends.iter().any(|spend| spend.spender != Some(it.number)) {
         found.push(
-            "a coin that it spends is recorded as spent by another transaction, or as not \
-            spent"
+            "a coin that it spends is recorded as spent by another transaction, or as not spent"
                 .to_owned(),
         );
     }
@@ -354,8 +349,8 @@ fn differences_of(it: &LedgerTransaction, keys: &WalletKeys) -> Vec<String> {
     }
     if is_mined && (it.proof.is_none() || !it.is_listed_as_mined) {
         found.push(
-            "its state says that it is in a block, but there is no proof of that, or it is \
-            not listed there"
+            "its state says that it is in a block, but there is no proof of that, or it is not \
+             listed there"
                 .to_owned(),
         );
     }

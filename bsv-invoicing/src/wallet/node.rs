@@ -12,7 +12,7 @@ pub(crate) const FOLLOWING_TURNS: usize = 3;
 
 /// The reason why a node cannot say what became of a transaction.
 pub(crate) const NO_INDEX: &str = "the node does not find all mined transactions, so the outcome \
-    of some may stay unknown: run it with txindex=1";
+                                   of some may stay unknown: run it with txindex=1";
 
 /// A node with separate turns for each purpose, so that no purpose waits for the calls of another.
 #[derive(Clone, Debug)]

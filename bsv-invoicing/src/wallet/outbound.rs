@@ -128,8 +128,7 @@ fn tls() -> ClientConfig {
         Ok(builder) => builder.with_no_client_auth(),
         Err(error) => {
             tracing::warn!(
-                "https cannot be used: the system's certificates cannot be loaded: \
-                {error}"
+                "https cannot be used: the system's certificates cannot be loaded: {error}"
             );
             builder().with_root_certificates(RootCertStore::empty()).with_no_client_auth()
         }

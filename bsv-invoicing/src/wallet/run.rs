@@ -143,9 +143,9 @@ async fn until(shutdown: impl Future<Output = ()>, work: impl Future<Output = ()
 fn warn_of_no_feed(address: &FeedAddress) {
     let why = match address {
         FeedAddress::Elsewhere(address) => format!(
-            "the node publishes its transactions at {address}, which only its own machine \
-             reaches: let it publish at an address that this machine reaches, or configure the \
-             wallet with such an address"
+            "the node publishes its transactions at {address}, which only its own machine reaches: \
+             let it publish at an address that this machine reaches, or configure the wallet with \
+             such an address"
         ),
         _ => "the node does not publish its transactions: start it with zmqpubrawtx2".to_owned(),
     };

@@ -174,8 +174,7 @@ impl<S: WalletStore> Wallet<S> {
             Some(proof) => self.note_mined(number, proof).await,
             None => {
                 tracing::warn!(
-                    "the node's proof that transaction {txid} is in block {block} is \
-                    wrong"
+                    "the node's proof that transaction {txid} is in block {block} is wrong"
                 );
                 Ok(())
             }

@@ -94,8 +94,8 @@ fn payments_are_listed_the_newest_first() {
         let [paid, open] = [payee(10_000), payee(5_000)];
         open.on_post(|_| Answer::text(503, "{}"));
         site.cli_ok(&["pay", &paid.url()]);
-        let complaint = "it is not known whether the payment went through (the payee cannot \
-            answer now: HTTP status 503): the wallet follows it, and you may send it again";
+        let complaint = "it is not known whether the payment went through (the payee cannot answer \
+                         now: HTTP status 503): the wallet follows it, and you may send it again";
         check_refused(&site, &["pay", &open.url()], complaint);
         let listed = site.cli_json(&["payment", "list"]);
         let payments = listed.as_array().unwrap();

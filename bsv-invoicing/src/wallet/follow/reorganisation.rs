@@ -73,8 +73,8 @@ impl<S: WalletStore> Wallet<S> {
             }
             Place::NotYetKnown => {
                 tracing::warn!(
-                    "the node has not come to the block up to which the wallet has \
-                    followed the chain"
+                    "the node has not come to the block up to which the wallet has followed the \
+                     chain"
                 );
                 Ok(Fork::OtherChain)
             }
@@ -83,8 +83,8 @@ impl<S: WalletStore> Wallet<S> {
                 let is_other_chain = kept == 0;
                 if is_other_chain {
                     tracing::error!(
-                        "the node follows another chain than before: it knows neither the block \
-                         up to which the wallet has followed the chain, nor any block with a \
+                        "the node follows another chain than before: it knows neither the block up \
+                         to which the wallet has followed the chain, nor any block with a \
                          transaction of the wallet ({lost} such blocks became unknown)"
                     );
                 }

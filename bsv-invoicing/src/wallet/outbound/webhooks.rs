@@ -143,8 +143,8 @@ pub(crate) fn check_webhook_url(text: &str, settings: &WalletSettings) -> Result
     match outbound.guard(&url, reach(&url)) {
         Ok(_) => Ok(()),
         Err(BlockedAddress) => {
-            Err("must lead over https to a public address, or to a network that \
-                                    is open to webhooks, and not to this service"
+            Err("must lead over https to a public address, or to a network that is open to \
+                 webhooks, and not to this service"
                 .to_owned())
         }
     }

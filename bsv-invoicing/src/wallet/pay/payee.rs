@@ -107,8 +107,8 @@ impl From<reqwest::Error> for Failure {
 /// The error after a payment was posted and the payee's answer cannot be understood.
 pub(super) fn outcome_unclear(reason: &str) -> Error {
     Error::PayeeNonsense(format!(
-        "the payee's answer cannot be understood, so it is not known whether the payee accepts \
-         the payment ({reason}): the wallet follows it, and you may send it again"
+        "the payee's answer cannot be understood, so it is not known whether the payee accepts the \
+         payment ({reason}): the wallet follows it, and you may send it again"
     ))
 }
 
