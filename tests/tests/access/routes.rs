@@ -400,7 +400,7 @@ fn metrics_of_the_wallet_require_their_scope_and_payers_get_none() {
 }
 
 #[test]
-fn a_body_without_an_alias_selects_no_alias_of_the_token() {
+fn a_token_for_one_alias_needs_that_alias_once_in_the_body() {
     let guarded = Guarded::start();
     let token = guarded.token(&["minerid:read:first"]);
     for body in [

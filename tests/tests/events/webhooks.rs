@@ -79,7 +79,7 @@ fn until(client: &Client, path: &str, is_so: impl Fn(&Value) -> bool) -> Value {
     }
 }
 
-/// Whether these secrets have signed a request, the last one first.
+/// Whether exactly these secrets have signed a request, the last one first.
 fn is_signed_with(request: &Request, secrets: &[&str]) -> bool {
     let secrets = secrets.iter().rev().map(|secret| {
         let bytes = BASE64_STANDARD.decode(secret.strip_prefix("whsec_").unwrap()).unwrap();

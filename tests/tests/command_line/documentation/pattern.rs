@@ -9,7 +9,7 @@ pub(super) type Names = HashMap<String, String>;
 /// A part of a line on a page.
 #[derive(Debug, PartialEq, Eq)]
 enum Piece {
-    /// The text itself.
+    /// This character itself.
     Text(char),
     /// `…` stands for anything.
     Any,

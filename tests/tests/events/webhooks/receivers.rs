@@ -33,7 +33,7 @@ requests = json.load(sys.stdin)
 print(json.dumps([[verifies(secret, it) for secret in it["secrets"]] for it in requests]))
 "#;
 
-/// The secrets that have signed each request, according to a program that gets both.
+/// Asks a program, for each request, which of the secrets have signed it.
 fn verified(mut program: Command, requests: &[Request], secrets: &[&str]) -> Vec<Vec<bool>> {
     let requests = requests.iter().map(|request| {
         let names = ["webhook-id", "webhook-timestamp", "webhook-signature"];
