@@ -24,7 +24,7 @@ fn every_signature_is_counted() {
     for (path, made) in [
         (format!("/minerid/first/sign/{HASH}"), 1.0),
         (format!("/minerid/first/pksign/{HASH}"), 2.0),
-        // The first document has what the key before says of this one, too.
+        // The first document also holds the signature of the previous key over this one.
         ("/opreturn/first/1000".to_owned(), 4.0),
         ("/opreturn/first/1000".to_owned(), 4.0),
         ("/opreturn/first/1001".to_owned(), 5.0),
@@ -90,7 +90,7 @@ fn announcements_and_states_are_told_of_each_alias() {
     ] {
         assert_eq!(metrics.value(&sample), value, "{sample}");
     }
-    // Somebody knows the key, which is followed by one that blocks have to show.
+    // After this document, somebody may know the key. Blocks therefore have to show the next one.
     server.text("/opreturn/pool/1000");
     site.cli_ok(&["rotateminerid", "--name", "pool"]);
     let announced = r#"bsv_minerid_unseen_announcements{alias="pool"}"#;

@@ -1,4 +1,4 @@
-//! What monitoring systems read, of the real server.
+//! The metrics that monitoring systems read from the real server.
 
 #![allow(clippy::unwrap_used)]
 
