@@ -10,7 +10,7 @@ pub(crate) struct Merchant {
 }
 
 impl Merchant {
-    /// A new one, whose wallet uses `node`.
+    /// A new wallet that uses `node`.
     pub(crate) fn on(node: &Node) -> Self {
         let site = Site::on(node);
         let server = site.server();
@@ -38,7 +38,7 @@ impl Merchant {
         self.get(&format!("/api/v1/invoices/{id}"))["state"].as_str().unwrap().to_owned()
     }
 
-    /// What was paid towards an invoice.
+    /// The payments of an invoice.
     pub(crate) fn payments(&self, id: &str) -> Vec<Value> {
         let payments = self.get(&format!("/api/v1/invoices/{id}/payments"));
         payments.as_array().unwrap().clone()
@@ -54,7 +54,7 @@ impl Merchant {
         self.server.wallet().post("/api/v1/pay", json!({ "payToURL": url }).to_string())
     }
 
-    /// Has the node's wallet pay an invoice of this amount.
+    /// Creates an invoice of this amount, and has the faucet pay it. Answers its id.
     pub(crate) fn fill(&self, satoshis: u64) -> String {
         let id = self.invoice(satoshis);
         self.site.cli_ok(&["faucet", &self.payment_url(&id)]);
