@@ -61,7 +61,7 @@ class Page:
         deadline = time.monotonic() + 60
         while not self.page.evaluate(script):
             if time.monotonic() > deadline:
-                raise TimeoutError(f"in vain: {script}")
+                raise TimeoutError(f"timed out: {script}")
             self.page.wait_for_timeout(5)
 
     def click(self, selector):

@@ -89,7 +89,7 @@ impl Receiver {
             if self.count() > count {
                 (count, deadline) = (self.count(), Instant::now() + PATIENCE);
             }
-            assert!(Instant::now() < deadline, "in vain: only {:?} came", self.numbers());
+            assert!(Instant::now() < deadline, "timed out: only {:?} arrived", self.numbers());
             sleep(Duration::from_millis(1));
         }
     }

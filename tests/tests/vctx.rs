@@ -53,7 +53,7 @@ fn unspent(node: &Node, outpoint: OutPoint) -> Value {
 fn wait_until(what: &str, condition: impl Fn() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(60);
     while !condition() {
-        assert!(Instant::now() < deadline, "{what} did not come about");
+        assert!(Instant::now() < deadline, "timed out, waiting for: {what}");
         thread::sleep(Duration::from_millis(100));
     }
 }

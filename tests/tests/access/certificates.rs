@@ -64,7 +64,7 @@ fn link(dir: &TempDir, file: &str, name: &str) {
 fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(60);
     while !holds() {
-        assert!(Instant::now() < deadline, "in vain: {what}");
+        assert!(Instant::now() < deadline, "timed out, waiting for: {what}");
         sleep(Duration::from_millis(50));
     }
 }

@@ -111,7 +111,7 @@ fn a_handshake_has_the_same_time_limit_as_a_head() {
     let waits =
         |error: io::Error| matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut);
     assert!(!ended.is_err_and(waits), "it is still open");
-    assert!(!drops.join().unwrap(), "all of it was taken");
+    assert!(!drops.join().unwrap(), "the server read everything");
 }
 
 #[test]

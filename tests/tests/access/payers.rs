@@ -123,7 +123,7 @@ fn a_peer_has_a_share_of_the_connections() {
         }
         std::thread::sleep(Duration::from_millis(20));
     }
-    assert!(answered, "a place that is free again is not taken");
+    assert!(answered, "a place that is free again cannot be used");
     assert_eq!(server.wallet().get("/api/v1/balance").status, 200);
 }
 

@@ -92,13 +92,15 @@ fn every_page_with_commands_is_run_or_says_why_not() {
         if RUN.contains(&page.path.as_str()) {
             assert!(
                 commands.any(|(not_run, _)| not_run.is_none()),
-                "{}: nothing is run",
+                "{}: the page has no command that is run",
                 page.path
             );
         } else if NOT_RUN.contains(&page.path.as_str()) {
             for (reason, line) in commands {
                 let reason = reason.as_ref();
-                let reason = reason.unwrap_or_else(|| panic!("{}:{line}: say why not", page.path));
+                let reason = reason.unwrap_or_else(|| {
+                    panic!("{}:{line}: give the reason why this is not run", page.path)
+                });
                 eprintln!("{}:{line}: NOT RUN: {reason}", page.path);
             }
         } else {

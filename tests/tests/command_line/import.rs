@@ -25,7 +25,7 @@ fn a_home_directory_is_taken_over_once_from_any_path() {
         assert!(missing.stderr.starts_with("bsv-cli: cannot import "), "{}", missing.stderr);
         match with_server {
             true => assert_eq!(site.cli_ok(&["listminerids", "--json"]), "[]"),
-            false => assert!(!site.network_dir().exists(), "nothing is begun for it"),
+            false => assert!(!site.network_dir().exists(), "a failed import makes no directory"),
         }
 
         let imported = relative(&["importminerid", "--from", "./home"]);

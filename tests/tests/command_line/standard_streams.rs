@@ -95,5 +95,5 @@ fn documents_are_read_from_standard_input() {
     let script = site.cli_ok(&["miner", "script", "--name", "pool", "--height", "9"]);
     assert!(script.contains(&hex::encode("\"x\":1")), "{script}");
     let shown = fed(&site, &["miner", "data-refs", "--name", "pool", "-"], Path::new("/dev/null"));
-    assert_eq!(shown.code, 1, "nothing is no data: {shown:?}");
+    assert_eq!(shown.code, 1, "empty input is no data: {shown:?}");
 }

@@ -296,7 +296,7 @@ fn a_list_of_any_length_is_printed() {
     check();
     let text = site.cli_ok(&["invoice", "list", "--json"]);
     assert!(text.starts_with("[\n{\"id\":\"") && text.ends_with("}\n]"));
-    assert_eq!(text.lines().count(), 2347, "one invoice a line");
+    assert_eq!(text.lines().count(), 2347, "one invoice per line");
 }
 
 #[test]

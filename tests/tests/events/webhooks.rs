@@ -74,7 +74,7 @@ fn until(client: &Client, path: &str, is_so: impl Fn(&Value) -> bool) -> Value {
         if is_so(&shown) {
             return shown;
         }
-        assert!(Instant::now() < deadline, "in vain: it stays {shown}");
+        assert!(Instant::now() < deadline, "timed out: it stays {shown}");
         sleep(Duration::from_millis(20));
     }
 }

@@ -31,7 +31,7 @@ fn converse(site: &Site, arguments: &[&str], answers: &[(&str, &str)]) -> (i32, 
         terminal.type_in(answer);
     }
     let (code, shown, echoes) = terminal.end();
-    assert!(echoes, "{arguments:?} leaves a terminal that shows nothing, after {answers:?}");
+    assert!(echoes, "{arguments:?} leaves the echo of the terminal off, after {answers:?}");
     assert!(!shown.contains(TYPED), "{arguments:?} shows what is typed: {shown}");
     (code, shown)
 }

@@ -56,7 +56,7 @@ fn the_age_of_the_last_document_begins_anew_with_each() {
     let age = || Metrics::of(server.minerid()).get(sample);
     assert_eq!(age(), None);
     server.request("HEAD", "/opreturn/pool/1000", b"");
-    assert_eq!(age(), None, "nobody was shown one");
+    assert_eq!(age(), None, "a HEAD hands no document out");
     server.text("/opreturn/pool/1000");
     std::thread::sleep(std::time::Duration::from_millis(300));
     let first = age().unwrap();

@@ -99,7 +99,7 @@ fn kill_at_every_step(site: &Site, command: &[&str], codes: &[i32]) {
         }
     }
     eprintln!("{command:?}: killed at {kills} steps, 1 of {stride}, {made} times when it was done");
-    assert!(kills >= 3, "{command:?} takes more steps");
+    assert!(kills >= 3, "{command:?}: fewer than 3 kills");
 }
 
 #[test]

@@ -213,7 +213,11 @@ fn verdict(node: &Node, block: BlockHash, key: &str, log_from: usize) -> Result<
             return Err(complaints.join("\n"));
         }
         let log = || node.log().get(log_from..).unwrap_or_default().to_owned();
-        assert!(Instant::now() < deadline, "no word of {block} with {key}: {known:#?} {}", log());
+        assert!(
+            Instant::now() < deadline,
+            "the node says nothing of {block} with {key}: {known:#?} {}",
+            log()
+        );
         thread::sleep(Duration::from_millis(5));
     }
 }

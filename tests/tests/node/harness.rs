@@ -92,7 +92,11 @@ async fn a_gate_refuses_in_the_place_of_its_node() {
     assert_eq!(rpc.submit_transaction(&payment).await, Err(NodeError::Starting));
     gate.refuse(refusal(-26, "257: txn-already-known"));
     assert_eq!(rpc.submit_transaction(&payment).await, Ok(Submitted::NotShown));
-    assert_eq!(node.rpc().mempool_entry(&payment.txid()).await, Ok(None), "it has not got it");
+    assert_eq!(
+        node.rpc().mempool_entry(&payment.txid()).await,
+        Ok(None),
+        "the node did not get it"
+    );
     let submitted = node.rpc().submit_transaction(&payment).await.unwrap();
     assert_eq!(rpc.submit_transaction(&payment).await, Ok(submitted.clone()), "it shows it");
     gate.accept();

@@ -91,6 +91,6 @@ async fn many_outputs_are_looked_up_a_thousand_at_once() {
 
 #[tokio::test]
 async fn looking_up_no_outputs_makes_no_call() {
-    let rpc = client_of(|_| panic!("it was asked"));
+    let rpc = client_of(|_| panic!("the node was called"));
     assert_eq!(rpc.outputs(&[], Mempool::Include).await, Ok(vec![]));
 }

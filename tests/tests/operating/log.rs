@@ -266,5 +266,9 @@ fn libraries_of_others_are_quiet_at_any_bare_level() {
     assert!(all.iter().any(|line| line.contains(" bsv_server::events: user.created")), "{all:?}");
     assert!(all.iter().all(|line| line.contains(" bsv_")), "{all:?}");
     assert_eq!(lines_at("off"), [""; 0]);
-    assert_eq!(lines_at("warn,bsv_server::run=info").len(), 4, "a warning, and three of run");
+    assert_eq!(
+        lines_at("warn,bsv_server::run=info").len(),
+        4,
+        "one warning, and three lines of bsv_server::run"
+    );
 }

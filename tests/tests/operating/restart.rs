@@ -29,7 +29,7 @@ fn import(site: &Site) {
 fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     let begun = Instant::now();
     while !is_so() {
-        assert!(begun.elapsed() < PATIENCE, "not in time: {what}");
+        assert!(begun.elapsed() < PATIENCE, "timed out, waiting for: {what}");
         sleep(Duration::from_millis(5));
     }
 }

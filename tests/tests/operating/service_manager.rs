@@ -36,7 +36,11 @@ fn a_service_manager_is_told_that_the_server_is_ready_and_that_it_stops() {
     let server = site.server();
     assert_eq!(messages(&socket, "READY=1"), ["READY=1"]);
     stop(server);
-    assert_eq!(messages(&socket, "STOPPING=1"), ["STOPPING=1"], "and of no watchdog before");
+    assert_eq!(
+        messages(&socket, "STOPPING=1"),
+        ["STOPPING=1"],
+        "no message for the watchdog comes before"
+    );
 }
 
 #[test]

@@ -88,7 +88,7 @@ fn codes_on_screens_and_on_paper_are_read_by_two_readers() {
     page.goto(&shop.page_url(&id));
     let document = dir.path().join("page.pdf");
     page.pdf(&document);
-    assert_eq!(read(&document), [link.as_str(), address.as_str()], "in the order of letters");
+    assert_eq!(read(&document), [link.as_str(), address.as_str()], "in alphabetical order");
     check_paper(&document, &shop.page_url(&id), &address);
 }
 

@@ -51,7 +51,7 @@ fn wait_for_consolidation(business: &Business) {
     let deadline = Instant::now() + Duration::from_secs(60);
     let is_one = |payment: &Value| payment["purpose"] == "consolidation";
     while !business.shop.outgoing().iter().any(is_one) {
-        assert!(Instant::now() < deadline, "25 coins stay as they are");
+        assert!(Instant::now() < deadline, "25 coins were not consolidated");
         thread::sleep(Duration::from_millis(100));
     }
 }

@@ -26,7 +26,7 @@ pub(crate) fn try_steps(what: &str, mut attempt: impl FnMut(u64) -> Harm) {
         }
     }
     eprintln!("{what}: killed at {kills} steps, 1 of {stride} (BSV_TEST_FULL=1 tries all)");
-    assert!(kills >= 5, "{what} takes more steps");
+    assert!(kills >= 5, "{what}: fewer than 5 kills");
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]

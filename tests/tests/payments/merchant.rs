@@ -70,7 +70,7 @@ pub(crate) fn json_of(reply: &Reply) -> Value {
 pub(crate) fn wait_until(what: &str, holds: impl Fn() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(30);
     while !holds() {
-        assert!(Instant::now() < deadline, "in vain: {what}");
+        assert!(Instant::now() < deadline, "timed out, waiting for: {what}");
         std::thread::sleep(Duration::from_millis(50));
     }
 }

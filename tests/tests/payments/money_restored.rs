@@ -86,7 +86,7 @@ fn no_key_is_given_out_twice() {
     let file = backup(&shop, directory.path());
     scripts.extend((0..5).map(|_| script(&shop, &shop.invoice(PRICE))));
     let first = restored(shop, &node, &file);
-    assert_eq!(script(&first, &shown), scripts[0], "an invoice of before keeps its script");
+    assert_eq!(script(&first, &shown), scripts[0], "an older invoice keeps its script");
     let mut later: Vec<_> = (0..5).map(|_| script(&first, &first.invoice(PRICE))).collect();
     // The backup is restored a second time, on the same day.
     let second = restored(first, &node, &file);

@@ -54,7 +54,7 @@ fn the_whole_list_has_all_invoices_in_the_order_of_their_creation() {
         let reply = owner.get(INVOICES);
         assert_eq!(reply.header("transfer-encoding"), Some("chunked"), "it is streamed");
         assert_eq!(reply.header("link"), None);
-        assert!(reply.body == joined(&created), "{count} invoices are listed otherwise");
+        assert!(reply.body == joined(&created), "the list of {count} invoices is wrong");
 
         let newest_first: Vec<_> = created.iter().rev().cloned().collect();
         let path = format!("{INVOICES}?order=desc");
@@ -72,7 +72,7 @@ fn the_whole_list_has_all_invoices_in_the_order_of_their_creation() {
 
     let request = format!("GET {INVOICES} HTTP/1.0\r\nHost: localhost\r\n\r\n");
     let reply = http::exchange(owner.client().address(), request.as_bytes(), "GET").unwrap();
-    assert!(reply.body == joined(&created), "HTTP/1.0 knows no chunks");
+    assert!(reply.body == joined(&created), "HTTP/1.0 has no chunks");
 }
 
 #[test]
@@ -270,7 +270,7 @@ fn a_list_ends_with_the_invoice_that_was_newest_at_its_start() {
     assert!(text.ends_with("]\r\n0\r\n\r\n"), "the list breaks off");
     let shown: Vec<_> = text.split("{\"id\":\"").skip(1).map(|invoice| &invoice[..12]).collect();
     assert_eq!(shown.len(), before.len());
-    assert!(shown == before, "the list is another");
+    assert!(shown == before, "the list differs");
     assert!(owner.ids(INVOICES) == [before, added].concat());
 }
 

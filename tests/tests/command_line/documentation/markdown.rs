@@ -79,7 +79,7 @@ fn blocks(path: &str, text: &str) -> Vec<Block> {
                 _ => assert!(notes.is_empty(), "{path}:{index}: a note before {language}"),
             }
         } else {
-            assert!(notes.is_empty(), "{path}:{index}: a note stands right before its block");
+            assert!(notes.is_empty(), "{path}:{index}: a note must stand right before its block");
         }
         notes.clear();
     }
@@ -93,7 +93,7 @@ fn commands(path: &str, line: usize, body: &[&str], notes: &[&str]) -> Block {
             Some(("not run" | "not run here", reason)) => not_run = Some(reason.to_owned()),
             Some(("first", command)) => first.push(command.to_owned()),
             _ if *note == "run anew" => anew = true,
-            _ => panic!("{path}:{line}: what does {note:?} mean?"),
+            _ => panic!("{path}:{line}: the note {note:?} is unknown"),
         }
     }
     let mut commands: Vec<Command> = Vec::new();

@@ -120,7 +120,10 @@ fn metrics_show_attempts_and_lags() {
     until(client, &format!("{}/deliveries?state=pending", path(&id)), |it| it[0]["number"] == 2);
     let deadline = std::time::Instant::now() + Duration::from_secs(60);
     while Metrics::of(client).value(&oldest) == 0.0 {
-        assert!(std::time::Instant::now() < deadline, "what waits does not grow old");
+        assert!(
+            std::time::Instant::now() < deadline,
+            "the age of the oldest pending event stays 0"
+        );
         std::thread::sleep(Duration::from_millis(50));
     }
     let metrics = Metrics::of(client);
