@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 const COINBASE2: &str =
     "ffffffff011a0a5325000000001976a9145deb9155942e7d38febc15de8870222fd24d080e88ac00000000";
-/// Longer than any step of a stop takes that nobody delays.
+/// Longer than any step of a stop takes if nobody delays it.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The body of a request that succeeds once [`import`] has run.
