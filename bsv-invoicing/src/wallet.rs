@@ -1,4 +1,4 @@
-//! The use cases: what somebody can do with a wallet.
+//! The use cases of a wallet.
 
 mod audit;
 pub(crate) mod books;

@@ -1,4 +1,4 @@
-//! What has happened in the wallet, as the log of events tells it.
+//! Events: what has happened in the wallet.
 
 mod data;
 mod filter;

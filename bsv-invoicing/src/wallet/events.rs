@@ -1,4 +1,4 @@
-//! The log of events, read and waited for.
+//! Reading the log of events, and waiting for new ones.
 
 use tokio::sync::watch;
 
@@ -10,7 +10,7 @@ use crate::store::WalletStore;
 use crate::wallet::Wallet;
 use crate::wallet::event_tail::MAX_KEPT;
 
-/// How many events after the one that was read last are read without another thread.
+/// Up to this many events after the one that was read last are read without another thread.
 const FEW: u64 = 32;
 /// How many events are read at once for all who follow the log.
 const READ_FOR_ALL: usize = 128;
@@ -26,8 +26,8 @@ impl<S: WalletStore> Wallet<S> {
         self.log
     }
 
-    /// The number of the last event, which changes after each commit with one. It may be a moment behind what
-    /// can be read.
+    /// The number of the last event. It changes after each commit with an event. Newer events may
+    /// already be readable.
     pub fn last_event(&self) -> watch::Receiver<u64> {
         self.store.last_event()
     }
@@ -37,8 +37,7 @@ impl<S: WalletStore> Wallet<S> {
         Ok(self.store.get(GetFigures).await?.last_event)
     }
 
-    /// A page of the events that are asked for, in order. Fails if there is no event of the number after which they
-    /// are.
+    /// A page of events, in order. Fails if the event after which the query starts does not exist.
     pub async fn event_page(&self, query: EventQuery) -> Result<EventPage, Error> {
         let known = *self.store.last_event().borrow();
         let page = match known.saturating_sub(query.after) {
@@ -85,8 +84,8 @@ impl<S: WalletStore> Wallet<S> {
         Ok(())
     }
 
-    /// The same as [`event_page`](Self::event_page), once there is something on the page, or `end` completes. A page that has nothing on it, and more
-    /// to look at after it, is answered at once.
+    /// Waits for a page with events, or until `end` completes. A page without events is returned at
+    /// once if there are more events to look at after it.
     pub async fn await_events(
         &self,
         mut query: EventQuery,
@@ -95,7 +94,7 @@ impl<S: WalletStore> Wallet<S> {
         let mut last = self.store.last_event();
         tokio::pin!(end);
         loop {
-            // What is told from now on is not missed.
+            // An event that is written from now on wakes the loop.
             last.mark_unchanged();
             let page = self.event_page(query).await?;
             if !page.events.is_empty() || !page.is_end() {

@@ -1,4 +1,4 @@
-//! What of the log of events a webhook is sent for the first time, and how far that has come.
+//! The events that are sent to a webhook for the first time, and the progress of that.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -14,25 +14,26 @@ pub(super) struct Unsent {
     pub(super) previous: u64,
 }
 
-/// How far a webhook has come in the log.
+/// The progress of a webhook in the log.
 #[derive(Debug)]
 pub(super) struct Outbox {
     /// The number of the last event that was read.
     read: u64,
-    /// The number of the last event up to there that is sent; 0 before the first.
+    /// The number of the last event up to `read` that is sent to the webhook; 0 if there is none.
     last_sent: u64,
-    /// The number of the last event of which there was a delivery at first.
+    /// The number of the last event that had a delivery when the webhook was loaded.
     last_delivery: u64,
-    /// What was read, and is not sent yet.
+    /// The events that were read and are not sent yet.
     queue: VecDeque<Unsent>,
-    /// What is being sent, or is sent and not noted: the event to the one sent before it.
+    /// The events that are being sent, or are sent and not recorded. Each is stored with the
+    /// previous event that was sent.
     open: BTreeMap<u64, u64>,
-    /// Whether all that there is was read.
+    /// Whether the whole log was read.
     is_at_end: bool,
 }
 
 impl Outbox {
-    /// Goes on where a webhook has come to.
+    /// Continues where the webhook stopped.
     pub(super) fn new(loaded: &LoadedWebhook) -> Self {
         Self {
             read: loaded.webhook.cursor,
@@ -44,12 +45,12 @@ impl Outbox {
         }
     }
 
-    /// Whether the log has to be read on before anything can be sent.
+    /// Whether the log must be read before anything can be sent.
     pub(super) fn is_to_be_read(&self) -> bool {
         self.queue.is_empty() && !self.is_at_end
     }
 
-    /// Whether all that there is was read and is sent.
+    /// Whether the whole log was read and all events were taken.
     pub(super) fn is_empty(&self) -> bool {
         self.queue.is_empty() && self.is_at_end
     }
@@ -70,12 +71,13 @@ impl Outbox {
         }
     }
 
-    /// Notes that there may be more.
+    /// Records that the log may have more events.
     pub(super) fn read_on(&mut self) {
         self.is_at_end = false;
     }
 
-    /// Has what is not sent yet read once more, as for other types.
+    /// Makes the events that are not sent yet be read again, for example after the types have
+    /// changed.
     pub(super) fn read_again(&mut self) {
         if let Some(Unsent { event, previous }) = self.queue.front() {
             (self.read, self.last_sent) = (event.number - 1, *previous);
@@ -84,24 +86,25 @@ impl Outbox {
         self.is_at_end = false;
     }
 
-    /// The next event, which is open from now on.
+    /// Takes the next event. It is open from now on.
     pub(super) fn take(&mut self) -> Option<Unsent> {
         let next = self.queue.pop_front()?;
         self.open.insert(next.event.number, next.previous);
         Some(next)
     }
 
-    /// Whether this event is being sent for the first time, or is sent and not noted.
+    /// Whether this event is being sent for the first time, or was and is not recorded.
     pub(super) fn is_open(&self, number: u64) -> bool {
         self.open.contains_key(&number)
     }
 
-    /// What became of an event is going to be noted.
+    /// The outcome of an event is being recorded.
     pub(super) fn close(&mut self, number: u64) {
         self.open.remove(&number);
     }
 
-    /// The number of the event up to which all is done, and of the last one up to there that was sent.
+    /// The number of the event up to which everything is done, and of the last event up to there
+    /// that was sent.
     pub(super) fn cursor(&self) -> (u64, u64) {
         let first_open = self.open.first_key_value().map(|(number, previous)| (*number, *previous));
         let first_queued = self.queue.front().map(|it| (it.event.number, it.previous));
@@ -149,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cursor_is_before_the_first_that_is_open() {
+    fn the_cursor_is_before_the_first_open_event() {
         let mut outbox = outbox();
         assert_eq!(outbox.cursor(), (10, 9));
         outbox.add(page(&[12, 13, 17], 20, 30), &[]);
@@ -170,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_sent_is_read_again_for_other_types() {
+    fn events_that_are_not_sent_are_read_again_after_the_types_change() {
         let mut outbox = outbox();
         outbox.add(page(&[12, 13, 17], 20, 20), &[]);
         outbox.take();

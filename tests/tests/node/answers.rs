@@ -1,4 +1,4 @@
-//! What a stand-in for a node answers that no node would.
+//! Answers that no real node gives, from stand-ins for a node.
 
 use std::io::{Read, Write};
 
@@ -84,7 +84,7 @@ async fn what_the_mempool_shows_of_a_submitted_transaction_counts() {
         let failed = submit(&sent, &refused(-28, "Loading")).await;
         assert_eq!(failed, Err(NodeError::Starting), "{sent}");
     }
-    // It came from elsewhere between the two calls.
+    // Somebody else sent the transaction between the two calls.
     let refusal = refused(-25, "Missing inputs");
     assert_eq!(submit(&refusal, &taken(&entry)).await, Ok(shown));
     assert_eq!(code_of(&submit(&refusal, &missing).await.unwrap_err()), -25);

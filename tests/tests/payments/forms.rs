@@ -1,4 +1,4 @@
-//! The forms in which payers send transactions, at each of the places that take them.
+//! The forms in which payers send transactions, at each of the routes that accept them.
 
 use bsv_tests::ancestry::{beef, previous_outputs};
 use bsv_tests::purse::send;
@@ -9,7 +9,7 @@ use serde_json::json;
 use super::counter::{Counter, PRICE, check_problem};
 use super::merchant::json_of;
 
-/// Posts a transaction, in any form, to where pages post it.
+/// Posts a transaction, in any form, to the route that pages use.
 pub(crate) fn post_transaction(counter: &Counter, id: &str, body: impl AsRef<[u8]>) -> Reply {
     counter.shop.server.payments().post(&format!("/pay/{id}/transaction"), body)
 }
@@ -30,7 +30,7 @@ fn forms(node: &Node, transaction: &Transaction) -> Vec<(&'static str, Vec<u8>)>
     ]
 }
 
-/// Checks that a transaction was taken where pages post it.
+/// Checks that the route that pages use accepted a transaction.
 pub(crate) fn check_taken(reply: &Reply, transaction: &Transaction, state: &str, what: &str) {
     assert_eq!(reply.status, 201, "{what}: {}", reply.body);
     let txid = transaction.txid();

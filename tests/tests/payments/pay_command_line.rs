@@ -20,7 +20,7 @@ fn check_refused(site: &Site, arguments: &[&str], complaint: &str) {
     assert_eq!(told, (1, "", Some(&*format!("bsv-cli: {complaint}"))), "{arguments:?}");
 }
 
-/// A site with a coin of 50,000 satoshis, with its server and without.
+/// Two sites with a coin of 50,000 satoshis each, one with its server and one without.
 fn sites() -> [(Site, Option<Server>); 2] {
     [true, false].map(|with_server| {
         let Merchant { site, server } = buyer(&[50_000]);
@@ -100,7 +100,7 @@ fn payments_are_listed_the_newest_first() {
         open.on_post(|_| Answer::text(503, "{}"));
         site.cli_ok(&["pay", &paid.url()]);
         let complaint = "it is not known whether the payment went through (the payee cannot answer \
-                         now: HTTP status 503): it is looked after, and may be sent again";
+                         now: HTTP status 503): the wallet follows it, and you may send it again";
         check_refused(&site, &["pay", &open.url()], complaint);
         let listed = site.cli_json(&["payment", "list"]);
         let payments = listed.as_array().unwrap();
@@ -206,13 +206,13 @@ fn the_faucet_pays_up_to_its_limit() {
     }
 }
 
-/// A node whose coins no other test takes.
+/// A node whose coins no test of another file spends.
 fn own_node() -> &'static Node {
     static NODE: LazyLock<Node> = LazyLock::new(rich_node);
     &NODE
 }
 
-/// Has that node's wallet spend the coins of a transaction in another one.
+/// Has that node's wallet spend the coins of a transaction in another transaction.
 fn spend_otherwise(transaction: &Transaction) {
     let mut other = transaction.clone();
     for input in &mut other.inputs {

@@ -16,7 +16,7 @@ use crate::ledger::rows::{
 };
 use crate::store::WalletStoreError;
 
-/// What a key, or a row, looks like in a table.
+/// A key or a row in the form of its table.
 pub(super) type Stored<'v, V> = <V as Value>::SelfType<'v>;
 
 /// A kind of row that has a table.
@@ -42,7 +42,7 @@ pub(super) trait StoredKind: Kind {
     fn read_row(key: &Self::Key, row: Stored<'_, Self::StoredRow>) -> Result<Self::Row, Damaged>;
 }
 
-/// Which table of all holds a kind.
+/// Finds the table of a kind.
 pub(super) trait Place: StoredKind {
     fn to_write<'r, 't>(
         rows: &'r RowsToWrite<'t>,
@@ -85,7 +85,7 @@ macro_rules! tables {
             }
         }
 
-        /// Creates the tables that are not there.
+        /// Creates the tables that do not exist.
         pub(super) fn create_tables(transaction: &WriteTransaction) -> Result<(), StoreError> {
             $(transaction.open_table($kind::TABLE)?;)*
             Ok(())

@@ -1,4 +1,4 @@
-//! What became of deliveries, and events that are sent once more.
+//! The list of deliveries, and sending events again.
 
 use bsv_tests::payee::Answer;
 use bsv_tests::receiver::number;
@@ -22,11 +22,11 @@ fn listed(client: &Client, first: &str) -> Vec<u64> {
 }
 
 #[test]
-fn deliveries_tell_of_each_attempt_and_are_listed_in_pages() {
+fn deliveries_show_each_attempt_and_are_listed_in_pages() {
     let shop = shop();
     let client = shop.client();
     let receiver = Receiver::start();
-    // Two events fail each time, so that nothing else waits for them.
+    // Two events always fail, and nothing else waits for them.
     receiver.reply_with(|request| match number(request) {
         3 | 7 => Answer::text(503, &"é".repeat(2000)),
         _ => Answer::text(201, "thanks"),
@@ -84,7 +84,7 @@ fn deliveries_tell_of_each_attempt_and_are_listed_in_pages() {
 }
 
 #[test]
-fn one_event_or_a_range_is_sent_once_more() {
+fn one_event_or_a_range_is_sent_again() {
     let shop = shop();
     let client = shop.client();
     let receiver = Receiver::start();
@@ -119,7 +119,7 @@ fn one_event_or_a_range_is_sent_once_more() {
 }
 
 #[test]
-fn a_test_shows_what_comes_of_it_and_is_not_noted() {
+fn a_test_message_returns_its_outcome_and_is_not_recorded() {
     let shop = shop();
     let client = shop.client();
     let receiver = Receiver::start();

@@ -1,4 +1,4 @@
-//! Webhooks at the command line.
+//! Webhooks on the command line.
 
 use bsv_tests::{Receiver, Site};
 use serde_json::{Value, json};
@@ -71,7 +71,7 @@ fn webhooks_are_made_shown_changed_and_deleted_with_a_server_and_without() {
 }
 
 #[test]
-fn deliveries_are_listed_and_sent_once_more() {
+fn deliveries_are_listed_and_sent_again() {
     let site = super::site();
     site.cli_ok(&["init"]);
     let receiver = Receiver::start();
@@ -107,7 +107,7 @@ fn deliveries_are_listed_and_sent_once_more() {
     assert_eq!(unknown.code, 1);
     assert!(unknown.stderr.contains("nothing is known of a delivery of event 9"), "{unknown:?}");
 
-    // What is asked for without a server is sent once there is one.
+    // A request without a server is sent once there is one.
     let Shop { site, server } = shop;
     assert_eq!(server.stop(), 0);
     let count = receiver.received().len();

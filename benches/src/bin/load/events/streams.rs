@@ -1,4 +1,4 @@
-//! Streams of events that are open at once, and what comes over them.
+//! Many open streams of events, and the events that arrive over them.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -14,19 +14,19 @@ use tokio::task::JoinSet;
 
 use super::arrival::{self, Arrival, find};
 
-/// An event has so many lines, with the empty one after it.
+/// The number of lines of an event, with the empty line after it.
 const LINES_OF_EVENT: usize = 4;
-/// How many streams are opened at once.
+/// How many streams may be in the middle of being opened.
 const OPENING: usize = 64;
 
-/// Streams that a thread of their own reads.
+/// Open streams, which a thread of their own reads.
 pub(crate) struct Streams {
     close: watch::Sender<bool>,
     reader: JoinHandle<Vec<Reader>>,
 }
 
 impl Streams {
-    /// Opens so many, each with this query. Returns when each has begun.
+    /// Opens so many streams with this query. Returns when all have begun.
     pub(crate) fn open(address: &str, count: u32, query: &str) -> Self {
         Self::open_read(address, count, query, true)
     }
@@ -51,7 +51,7 @@ impl Streams {
         Self { close, reader }
     }
 
-    /// Closes them, and answers what came.
+    /// Closes the streams, and answers the events that arrived.
     pub(crate) fn close(self) -> Vec<Arrival> {
         self.close_readers().into_iter().flat_map(|reader| reader.arrivals).collect()
     }
@@ -68,7 +68,7 @@ impl Streams {
     }
 }
 
-/// Opens so many from the beginning of the log, and reads nothing.
+/// Opens so many streams from the beginning of the log, and reads nothing.
 pub(crate) fn open_unread(address: &str, count: u32) -> Vec<std::net::TcpStream> {
     let open = |_| {
         let mut stream = std::net::TcpStream::connect(address).unwrap();
@@ -118,7 +118,7 @@ fn read_all(
 /// Reads one stream.
 #[derive(Default)]
 struct Reader {
-    /// What has come and is no whole block yet.
+    /// The bytes that have arrived and are not a whole block yet.
     text: Vec<u8>,
     arrivals: Vec<Arrival>,
     /// How many lines have come where arrivals are not noted.
@@ -133,7 +133,7 @@ impl Reader {
         assert!(self.text.starts_with(b"HTTP/1.1 200"), "a stream is refused");
     }
 
-    /// Goes on until it is dropped.
+    /// Reads for ever: the caller drops the future.
     async fn read_events(&mut self, stream: &mut TcpStream, is_timed: bool) {
         loop {
             self.read(stream).await;
@@ -159,7 +159,7 @@ impl Reader {
     }
 }
 
-/// The number of the event of a block, if it has one.
+/// The number of the event in a block, if it holds one.
 fn number(block: &[u8]) -> Option<u64> {
     let event = find(block, b"\ndata: {\"id\"")?;
     arrival::number(&block[event..])
