@@ -1,20 +1,34 @@
+use std::fmt::{self, Debug, Formatter};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use futures_util::Stream;
 use http_body_util::Full;
 use hyper::body::{Body, Frame, SizeHint};
 use thiserror::Error;
 use tokio::sync::mpsc;
 
 /// The body of an answer: whole in memory, or streamed as its parts become ready.
-#[derive(Debug)]
 pub enum AnswerBody {
     /// The whole body.
     Whole(Full<Bytes>),
-    /// The parts, and `None` after the last one. If `None` is missing, the connection is broken
-    /// off, so that nobody takes the parts for the whole.
+    /// The parts, which a task makes ahead of the reader, and `None` after the last one. If `None`
+    /// is missing, the connection is broken off, so that nobody takes the parts for the whole.
     Stream(mpsc::Receiver<Option<Bytes>>),
+    /// Parts that are made when the reader has room for them. A stream of events waits nearly all
+    /// the time: it has no task and no channel, so that many streams take little memory.
+    Events(Pin<Box<dyn Stream<Item = Result<Bytes, BrokenOff>> + Send>>),
+}
+
+impl Debug for AnswerBody {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Whole(_) => "Whole",
+            Self::Stream(_) => "Stream",
+            Self::Events(_) => "Events",
+        })
+    }
 }
 
 /// The rest of an answer could not be made.
@@ -39,20 +53,23 @@ impl Body for AnswerBody {
                 Some(None) => None,
                 None => Some(Err(BrokenOff)),
             }),
+            Self::Events(parts) => {
+                parts.as_mut().poll_next(context).map(|part| part.map(|part| part.map(Frame::data)))
+            }
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match self {
             Self::Whole(body) => body.is_end_stream(),
-            Self::Stream(_) => false,
+            Self::Stream(_) | Self::Events(_) => false,
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
             Self::Whole(body) => body.size_hint(),
-            Self::Stream(_) => SizeHint::default(),
+            Self::Stream(_) | Self::Events(_) => SizeHint::default(),
         }
     }
 }

@@ -3,6 +3,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures_util::FutureExt;
+use futures_util::future::{Either, ready};
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -139,13 +141,12 @@ where
     let stream = WriteTimeout::new(stream, limits.write_timeout, Arc::clone(&activity));
     let stream = Transport::new(stream, acceptor);
     let service = service_fn(move |request| {
-        let busy = activity.begin();
+        let Some(busy) = activity.begin() else { return Either::Left(ready(Err(GivenUp))) };
         let answer = handler(request.map(|body| AwaitedBody::new(body, Arc::clone(&activity))));
-        // The future is on the heap, so that an idle connection does not hold its memory.
-        Box::pin(async {
-            let busy = busy.ok_or(GivenUp)?;
-            Ok::<_, GivenUp>(answer.await.map(|body| BusyBody::new(body, busy)))
-        })
+        // The future is on the heap, so that an idle connection does not hold its memory. It is no
+        // async block, which would hold `answer` twice.
+        let answer = answer.map(|answer| Ok(answer.map(|body| BusyBody::new(body, busy))));
+        Either::Right(Box::pin(answer))
     });
     http.serve_connection(TokioIo::new(stream), service)
 }
@@ -167,6 +168,7 @@ pub(crate) async fn serve<L, H, F>(
 {
     let places = Arc::new(Semaphore::new(limits.connections as usize + ENDING));
     let graceful = GracefulShutdown::new();
+    let limits = Arc::new(limits);
     tokio::pin!(shutdown);
     for number in 0.. {
         let accepted = tokio::select! {
@@ -209,9 +211,11 @@ pub(crate) async fn serve<L, H, F>(
         let activity = Arc::clone(&entry.activity);
         let answer = move |request| handler(address, request);
         let acceptor = tls.as_ref().map(|tls| tls.acceptor());
-        let connection = serve_one(stream, acceptor.as_ref(), &limits, activity, answer);
-        let connection = graceful.watch(connection);
+        let (limits, watcher) = (Arc::clone(&limits), graceful.watcher());
         tokio::spawn(async move {
+            // Made in the task: what is handed to a task is held twice.
+            let connection = serve_one(stream, acceptor.as_ref(), &limits, activity, answer);
+            let connection = watcher.watch(connection);
             tokio::select! {
                 biased;
                 ended = connection => {
