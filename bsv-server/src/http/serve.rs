@@ -135,8 +135,6 @@ where
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())
         .header_read_timeout(limits.head_timeout)
-        // Nearly all answers are small: copying one is cheaper than sending its parts.
-        .writev(false)
         .max_header_size(limits.head_len);
     let stream = WriteTimeout::new(stream, limits.write_timeout, Arc::clone(&activity));
     let stream = Transport::new(stream, acceptor);
@@ -168,7 +166,6 @@ pub(crate) async fn serve<L, H, F>(
 {
     let places = Arc::new(Semaphore::new(limits.connections as usize + ENDING));
     let graceful = GracefulShutdown::new();
-    let limits = Arc::new(limits);
     tokio::pin!(shutdown);
     for number in 0.. {
         let accepted = tokio::select! {
@@ -211,11 +208,10 @@ pub(crate) async fn serve<L, H, F>(
         let activity = Arc::clone(&entry.activity);
         let answer = move |request| handler(address, request);
         let acceptor = tls.as_ref().map(|tls| tls.acceptor());
-        let (limits, watcher) = (Arc::clone(&limits), graceful.watcher());
+        let connection = serve_one(stream, acceptor.as_ref(), &limits, activity, answer);
+        // On the heap: the task would hold it twice.
+        let connection = Box::pin(graceful.watch(connection));
         tokio::spawn(async move {
-            // Made in the task: what is handed to a task is held twice.
-            let connection = serve_one(stream, acceptor.as_ref(), &limits, activity, answer);
-            let connection = watcher.watch(connection);
             tokio::select! {
                 biased;
                 ended = connection => {
