@@ -9,7 +9,7 @@ use crate::ledger::cancel::outgoing_payment;
 use crate::ledger::effects::transaction;
 use crate::ledger::figures::Figures;
 use crate::ledger::keys::invoice_of;
-use crate::ledger::notice::records_of;
+use crate::ledger::notice::{payments_by, records_of};
 use crate::ledger::refunds::{Refundable, lasting_refunds, refundable};
 use crate::ledger::rows::Order::{Ascending, Descending};
 use crate::ledger::rows::{
@@ -90,6 +90,19 @@ queries! {
     /// The payments towards the invoice with this number, in the order of their arrival. A payment
     /// that the network has refused and never shown is not among them.
     GetIncoming(invoice: u64) => Vec<IncomingPayment>: |rows| incoming(rows, invoice);
+    /// The payment of the invoice with this number by the transaction of this id: its number and
+    /// its record. If the books have it twice, the later one. A payment that the network has
+    /// refused and never shown is not answered.
+    GetPaymentBy(invoice: u64, txid: bsv_tx::Txid) => Option<(u64, TransactionRecord)>: |rows| {
+        let payments = payments_by(rows, invoice, &txid)?;
+        let shown = payments.into_iter().filter(|(_, it)| it.state != TransactionState::Refused);
+        Ok(shown.last())
+    };
+    /// The transaction that is being offered for the invoice with this number.
+    GetInFlight(invoice: u64) => Option<bsv_tx::Txid>: |rows| {
+        let number = rows.get::<InFlight>(&invoice)?;
+        number.map(|number| Ok(transaction(rows, number)?.txid)).transpose()
+    };
     /// The sums of the payments of the invoice with this number that count.
     GetReceivedSum(invoice: u64) => Received: |rows| {
         Ok(rows.get::<ReceivedFor>(&invoice)?.unwrap_or_default())

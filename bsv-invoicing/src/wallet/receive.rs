@@ -21,7 +21,9 @@ pub(crate) use self::recent_tip::RecentTip;
 use self::broadcast::{Outcome, outcome_of};
 use crate::dpp::Acknowledgement;
 use crate::error::Error;
-use crate::ledger::queries::{GetIncoming, GetInvoice, GetReceivedSum, GetRecord};
+use crate::ledger::queries::{
+    GetInFlight, GetIncoming, GetInvoice, GetPaymentBy, GetReceivedSum, GetRecord,
+};
 use crate::ledger::{Offer, Offered, Refusal, Refuse, See};
 use crate::model::payment::{IncomingPayment, IncomingState};
 use crate::model::settlement::LatePayments;
@@ -61,18 +63,17 @@ impl<S: WalletStore> Wallet<S> {
         let posted = check::read_transaction(transaction)?;
         let txid = posted.transaction().txid();
         let acknowledgement = self.acknowledgement(id, txid);
-        let before = self.store.get(GetIncoming(invoice.number)).await.map_err(Error::from)?;
-        if before.iter().any(|it| it.txid == txid && is_shown(it.state)) {
+        let before = self.state_of_payment(invoice.number, txid).await?;
+        if before.is_some_and(is_shown) {
             self.check_paid(invoice.number, &txid).await?;
             return Ok(acknowledgement);
         }
         let outcome = match self.broadcasts.get(&invoice.number) {
             Some(Broadcast { txid: same, outcome }) if same == txid => outcome,
             other => {
-                let is_other_offered = other.is_some()
-                    || before
-                        .iter()
-                        .any(|it| it.state == IncomingState::InFlight && it.txid != txid);
+                let offered = self.store.get(GetInFlight(invoice.number)).await;
+                let offered = offered.map_err(Error::from)?;
+                let is_other_offered = other.is_some() || offered.is_some_and(|it| it != txid);
                 let refund_to = refund_to.map(str::to_owned);
                 let offer = self.offer_of(&invoice, &posted, refund_to, is_other_offered).await?;
                 self.offer(id, offer, posted.into_transaction())?
@@ -95,9 +96,9 @@ impl<S: WalletStore> Wallet<S> {
         if invoice.payment_received_at.is_some() {
             return Ok(());
         }
-        let payments = self.store.get(GetIncoming(number)).await?;
-        let payment = payments.iter().rfind(|it| it.txid == *txid);
-        if payment.is_some_and(|it| it.state == IncomingState::Waiting) {
+        let payment = self.store.get(GetPaymentBy(number, *txid)).await?;
+        let payment = payment.map(|(_, record)| record);
+        if payment.is_some_and(|it| it.state == TransactionState::Waiting) {
             return Err(Error::Waiting);
         }
         let rules = self.settings.payment_rules;
@@ -107,7 +108,7 @@ impl<S: WalletStore> Wallet<S> {
             return Ok(());
         }
         let is_held = rules.late == LatePayments::Hold
-            && payment.is_some_and(|it| it.received_at >= invoice.expires_at);
+            && payment.is_some_and(|it| it.at >= invoice.expires_at);
         match is_held {
             true => Err(Error::Late),
             false => Err(Error::Underpaid { due: rules.due(invoice.satoshis, received) }),
@@ -207,7 +208,27 @@ impl<S: WalletStore> Wallet<S> {
     /// The payments of an invoice, in the order of their arrival.
     pub async fn payments(&self, id: &str) -> Result<Vec<IncomingPayment>, Error> {
         let invoice = self.invoice(id).await?;
-        Ok(self.store.get(GetIncoming(invoice.number)).await?)
+        // Strangers decide how many there are.
+        Ok(self.store.list(GetIncoming(invoice.number)).await?)
+    }
+
+    /// The state of the payment of an invoice by this transaction.
+    pub async fn payment_state(
+        &self,
+        id: &str,
+        txid: Txid,
+    ) -> Result<Option<IncomingState>, Error> {
+        let invoice = self.invoice(id).await?;
+        self.state_of_payment(invoice.number, txid).await
+    }
+
+    async fn state_of_payment(
+        &self,
+        invoice: u64,
+        txid: Txid,
+    ) -> Result<Option<IncomingState>, Error> {
+        let payment = self.store.get(GetPaymentBy(invoice, txid)).await?;
+        Ok(payment.map(|(_, record)| IncomingState::of(record.state)))
     }
 }
 
