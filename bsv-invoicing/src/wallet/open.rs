@@ -18,6 +18,7 @@ use crate::model::event::LogName;
 use crate::model::time::Timestamp;
 use crate::store::{RedbWalletStore, WalletStore};
 use crate::wallet::event_tail::EventTail;
+use crate::wallet::mempool_entries::RecentEntries;
 use crate::wallet::node::{Node, RECEIVING_TURNS};
 use crate::wallet::outbound::{HttpWebhooks, OwnListeners};
 use crate::wallet::pay::{Payee, PaymentsInProgress};
@@ -53,6 +54,8 @@ pub struct Wallet<S = RedbWalletStore> {
     pub(super) not_taken: NotTaken,
     /// The tip of the main chain, for checking payments that come with their ancestors.
     pub(super) recent_tip: RecentTip,
+    /// Entries of the node's mempool.
+    pub(super) mempool_entries: RecentEntries,
     /// The payments that are being made.
     pub(super) paying: PaymentsInProgress,
     /// The watched scripts.
@@ -149,6 +152,7 @@ impl<S: WalletStore> Wallet<S> {
             broadcasts: Running::default(),
             not_taken: NotTaken::default(),
             recent_tip: RecentTip::default(),
+            mempool_entries: RecentEntries::default(),
             paying: PaymentsInProgress::default(),
             watching: Watching::default(),
             event_tail: EventTail::default(),

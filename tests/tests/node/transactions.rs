@@ -1,7 +1,7 @@
 //! Sending transactions to a node, and finding them there.
 
 use bsv_network::{Broadcast, NodeError, NodeRpc, NodeSettings, TransactionPlace};
-use bsv_tests::Node;
+use bsv_tests::{Gate, Node};
 use bsv_tx::{Transaction, Txid};
 use serde_json::json;
 
@@ -25,6 +25,26 @@ async fn a_transaction_is_known_in_the_mempool_and_in_a_block() {
     assert_eq!(rpc.transaction(&txid).await, Ok(Some(payment)));
     assert_eq!(rpc.transaction_place(&txid).await, Ok(TransactionPlace::Block(block)));
     assert_eq!(rpc.transaction(&Txid::from_bytes([7; 32])).await, Ok(None));
+}
+
+#[tokio::test]
+async fn several_entries_of_the_mempool_come_in_one_request() {
+    let (node, payee, mut coin) = node_with_coin().await;
+    let gate = Gate::before(&node);
+    let rpc = NodeRpc::new(NodeSettings { port: gate.port(), ..node.settings() });
+    let mut txids = vec![Txid::from_bytes([7; 32])];
+    for _ in 0..3 {
+        let payment = payee.pay(&coin, &payee, 500);
+        rpc.send_transaction(&payment).await.unwrap();
+        coin = payee.coin_in(&payment);
+        txids.push(payment.txid());
+    }
+    let entries = rpc.mempool_entries(&txids).await.unwrap();
+    assert_eq!(entries[0], None);
+    let parents = entries[1..].iter().flatten().map(|entry| entry.parents.clone());
+    assert_eq!(parents.collect::<Vec<_>>(), [vec![], vec![txids[1]], vec![txids[2]]]);
+    assert_eq!(rpc.mempool_entries(&[]).await, Ok(vec![]));
+    assert_eq!(gate.heard("getmempoolentry", ""), 1);
 }
 
 #[tokio::test]

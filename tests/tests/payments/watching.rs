@@ -13,7 +13,7 @@ use super::merchant::{Merchant, json_of, wait_until};
 use super::paying_scene::{buyer_with, site_with};
 
 /// The setting of a node that publishes the transactions of its mempool.
-fn publishing() -> String {
+pub(crate) fn publishing() -> String {
     format!("zmqpubrawtx2=tcp://127.0.0.1:{}", free_port())
 }
 

@@ -7,6 +7,7 @@ use bsv_tx::{OutPoint, Transaction, Txid};
 
 use super::ancestors::{Demand, Payment};
 use crate::error::Error;
+use crate::wallet::mempool_entries::RecentEntries;
 use crate::wallet::node::away;
 
 /// A payment and those of its ancestors that the node does not have.
@@ -40,7 +41,12 @@ impl<'t> Unsent<'t> {
 
     /// Fails unless the outputs that they spend outside the group are unspent, and the payment's
     /// fee suffices for itself and for the ancestors that are not paid for.
-    pub(super) async fn check(&self, node: &NodeRpc, demand: Demand) -> Result<(), Error> {
+    pub(super) async fn check(
+        &self,
+        node: &NodeRpc,
+        recent: &RecentEntries,
+        demand: Demand,
+    ) -> Result<(), Error> {
         let made: HashMap<_, _> = self.transactions.iter().copied().collect();
         let coins = self.coins(node, &made).await?;
         let entries = self
@@ -50,7 +56,10 @@ impl<'t> Unsent<'t> {
         let mut unsent = entries.collect::<Result<BTreeMap<_, _>, Error>>()?;
         let payment = unsent.remove(&self.payment).expect("the payment is among them");
         let MempoolEntry { fee, size, parents } = payment;
-        Payment { fee, size, parents, unsent }.check(node, demand).await
+        let mut entries = recent.of(node);
+        let checked = Payment { fee, size, parents, unsent }.check(&mut entries, demand).await;
+        entries.keep().await;
+        checked
     }
 
     /// The outputs that they spend outside the group, as the node knows them.
