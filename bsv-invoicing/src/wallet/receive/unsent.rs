@@ -10,6 +10,10 @@ use crate::error::Error;
 use crate::wallet::mempool_entries::RecentEntries;
 use crate::wallet::node::away;
 
+/// The most coins that a payment may spend, together with its ancestors that the node does not have.
+/// Wallets spend a few hundred at most. A node needs about 20 milliseconds to look for so many.
+const MAX_COINS: usize = 1000;
+
 /// A payment and those of its ancestors that the node does not have.
 pub(super) struct Unsent<'t> {
     payment: Txid,
@@ -74,6 +78,11 @@ impl<'t> Unsent<'t> {
         });
         let inputs: Vec<_> =
             inputs.filter(|(.., outpoint)| !made.contains_key(&outpoint.txid)).collect();
+        if inputs.len() > MAX_COINS {
+            let reason =
+                format!("it spends {} coins, and at most {MAX_COINS} are taken", inputs.len());
+            return Err(Error::BadTransaction(reason));
+        }
         let outpoints: Vec<_> = inputs.iter().map(|(.., outpoint)| *outpoint).collect();
         let states = node.outputs(&outpoints, Mempool::Include).await.map_err(away)?;
         let coins =
