@@ -94,9 +94,9 @@ queries! {
     /// its record. If the books have it twice, the later one. A payment that the network has
     /// refused and never shown is not answered.
     GetPaymentBy(invoice: u64, txid: bsv_tx::Txid) => Option<(u64, TransactionRecord)>: |rows| {
-        let payments = payments_by(rows, invoice, &txid)?;
-        let shown = payments.into_iter().filter(|(_, it)| it.state != TransactionState::Refused);
-        Ok(shown.last())
+        let mut payments = payments_by(rows, invoice, &txid)?;
+        payments.retain(|(_, record)| record.state != TransactionState::Refused);
+        Ok(payments.pop())
     };
     /// The transaction that is being offered for the invoice with this number.
     GetInFlight(invoice: u64) => Option<bsv_tx::Txid>: |rows| {

@@ -72,8 +72,9 @@ impl Entries<'_> {
         Ok(entries)
     }
 
-    /// The entries of transactions, without those that are not in the mempool. The mempool has
-    /// descendants of them, so it also has those of them that are not mined.
+    /// The entries of transactions, without those that are not in the mempool. The caller knows
+    /// that they are either in the mempool or mined, since the mempool has outputs of them or of
+    /// their descendants.
     pub(crate) async fn of_ancestors(
         &mut self,
         txids: &[Txid],

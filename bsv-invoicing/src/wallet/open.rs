@@ -164,8 +164,9 @@ impl<S: WalletStore> Wallet<S> {
 
     /// Adds a node of the network. Without a node, the wallet neither receives nor pays.
     ///
-    /// Payments that strangers offer, and following, have three turns each at the node. The turns
-    /// of `node` itself are for what the owner asks for.
+    /// Payments that strangers offer, and following, have three turns each at the node. Large
+    /// payments have one of their own. The turns of `node` itself are for what the owner asks
+    /// for.
     pub fn with_node(self, node: NodeRpc) -> Self {
         Self { node: Some(Node::new(node)), ..self }
     }

@@ -22,7 +22,7 @@ use self::broadcast::{Outcome, outcome_of};
 use crate::dpp::Acknowledgement;
 use crate::error::Error;
 use crate::ledger::queries::{
-    GetInFlight, GetIncoming, GetInvoice, GetPaymentBy, GetReceivedSum, GetRecord,
+    GetAncestors, GetInFlight, GetIncoming, GetInvoice, GetPaymentBy, GetReceivedSum, GetRecord,
 };
 use crate::ledger::{Offer, Offered, Refusal, Refuse, See};
 use crate::model::payment::{IncomingPayment, IncomingState};
@@ -188,8 +188,10 @@ impl<S: WalletStore> Wallet<S> {
         transaction: &Transaction,
         fee: Fee,
     ) -> Result<(), Error> {
-        let node = &self.node()?.receiving;
-        let refused_ancestor = self.show_ancestors(node, number).await?;
+        let ancestors = self.store.get(GetAncestors(number)).await?;
+        let all = ancestors.iter().chain([transaction]);
+        let node = self.node()?.receiving_of(all.map(|it| it.to_bytes().len()).sum());
+        let refused_ancestor = self.show_ancestors(node, &ancestors).await?;
         match show(node, transaction).await? {
             Shown::InMempool(_) if matches!(fee, Fee::Checked) => {
                 let see = See { transaction: number, is_fee_sufficient: true, now: self.now() };

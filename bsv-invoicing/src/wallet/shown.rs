@@ -7,7 +7,7 @@ use bsv_network::{MempoolEntry, MinedIn, NodeRpc, Submitted, TransactionPlace};
 use bsv_tx::{BlockHash, MerkleBranch, Transaction, Txid};
 
 use crate::error::Error;
-use crate::ledger::queries::{GetAncestors, GetRecord};
+use crate::ledger::queries::GetRecord;
 use crate::ledger::{Mine, See};
 use crate::model::transaction::{BlockPlace, Proof, Purpose};
 use crate::store::WalletStore;
@@ -114,11 +114,11 @@ impl<S: WalletStore> Wallet<S> {
     pub(crate) async fn show_ancestors(
         &self,
         node: &NodeRpc,
-        number: u64,
+        ancestors: &[Transaction],
     ) -> Result<Option<String>, Error> {
         let mut refusal = None;
-        for ancestor in self.store.get(GetAncestors(number)).await? {
-            match show(node, &ancestor).await? {
+        for ancestor in ancestors {
+            match show(node, ancestor).await? {
                 Shown::InMempool(_) | Shown::InBlock => {}
                 Shown::Refused(reason) => {
                     let txid = ancestor.txid();

@@ -88,8 +88,10 @@ impl<S: WalletStore> Wallet<S> {
         for arrival in arrivals {
             let known = self.known(&arrival.transaction).await?.unwrap_or_default();
             let mut spent = arrival.transaction.inputs.iter().map(|it| it.previous_output.txid);
+            let is_busy = known.records.iter().any(|(_, it)| self.is_busy(it.purpose));
             // The books do not have the coins of those before it yet.
-            if self.is_news(&known) || spent.any(|txid| txids.contains(&txid)) {
+            let may_spend_news = !is_busy && spent.any(|txid| txids.contains(&txid));
+            if self.is_news(&known) || may_spend_news {
                 txids.push(arrival.txid);
                 news.push((arrival, known));
             }
