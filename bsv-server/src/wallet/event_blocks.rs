@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::streams::PAUSE;
 
 /// How many events are read at a time. A slow reader may have several such blocks held.
-pub(super) const PAGE: usize = 250;
+pub(super) const PAGE: usize = 100;
 /// A stream that is further behind than this many events takes turns with other such streams.
 const BEHIND: u64 = 1_000;
 /// How many blocks are kept for other streams.
@@ -22,7 +22,7 @@ const KEPT: usize = 16;
 const HEAD_LEN: usize = 100;
 /// Streams at the end of the log look for events at multiples of this time. They look all at once, so that they stay at
 /// the same event.
-const PERIOD: Duration = Duration::from_millis(20);
+const PERIOD: Duration = Duration::from_millis(10);
 
 /// A page of events as a stream sends it. The log never changes, so a block never becomes wrong.
 #[derive(Clone, Debug)]
