@@ -269,3 +269,19 @@ async fn place(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rustix::net::sockopt::socket_send_buffer_size;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_kernel_holds_little_of_an_answer_for_a_peer_who_does_not_read() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let _peer = tokio::net::TcpStream::connect(address).await.unwrap();
+        let (accepted, _) = Listener::accept(&listener).await.unwrap();
+        assert_eq!(socket_send_buffer_size(&accepted).unwrap(), 2 * SEND_BUFFER);
+    }
+}
