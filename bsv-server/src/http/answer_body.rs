@@ -9,10 +9,14 @@ use hyper::body::{Body, Frame, SizeHint};
 use thiserror::Error;
 use tokio::sync::mpsc;
 
+use super::body::LargePlace;
+
 /// The body of an answer: whole in memory, or streamed as its parts become ready.
 pub enum AnswerBody {
     /// The whole body.
     Whole(Full<Bytes>),
+    /// The whole body, which is large, and the place of the request that it answers.
+    Large(Full<Bytes>, LargePlace),
     /// The parts, which a task makes ahead of the reader, and `None` after the last one. If `None`
     /// is missing, the connection is broken off, so that nobody takes the parts for the whole.
     Stream(mpsc::Receiver<Option<Bytes>>),
@@ -25,6 +29,7 @@ impl Debug for AnswerBody {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::Whole(_) => "Whole",
+            Self::Large(..) => "Large",
             Self::Stream(_) => "Stream",
             Self::Events(_) => "Events",
         })
@@ -45,7 +50,7 @@ impl Body for AnswerBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
         match &mut *self {
-            Self::Whole(body) => Pin::new(body)
+            Self::Whole(body) | Self::Large(body, _) => Pin::new(body)
                 .poll_frame(context)
                 .map(|frame| frame.map(|frame| frame.map_err(|never| match never {}))),
             Self::Stream(parts) => parts.poll_recv(context).map(|part| match part {
@@ -61,14 +66,14 @@ impl Body for AnswerBody {
 
     fn is_end_stream(&self) -> bool {
         match self {
-            Self::Whole(body) => body.is_end_stream(),
+            Self::Whole(body) | Self::Large(body, _) => body.is_end_stream(),
             Self::Stream(_) | Self::Events(_) => false,
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
-            Self::Whole(body) => body.size_hint(),
+            Self::Whole(body) | Self::Large(body, _) => body.size_hint(),
             Self::Stream(_) | Self::Events(_) => SizeHint::default(),
         }
     }

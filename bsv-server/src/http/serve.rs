@@ -61,6 +61,9 @@ impl Default for Limits {
 /// How much of an answer the kernel holds for a peer, in bytes. Linux doubles this size. Without it, the kernel would
 /// hold up to 4 MB for each peer that does not read.
 const SEND_BUFFER: usize = 128 << 10;
+/// How much of a streamed answer waits for the kernel, and how much of a body is read at once, in
+/// bytes.
+const MAX_BUFFER: usize = 64 << 10;
 /// How long bodies may still arrive after a shutdown has begun.
 const BODY_PATIENCE: Duration = Duration::from_secs(1);
 /// How often connections are examined that keep a listener from stopping.
@@ -135,6 +138,9 @@ where
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())
         .header_read_timeout(limits.head_timeout)
+        // Nearly all answers are small: copying one is cheaper than sending its parts.
+        .writev(false)
+        .max_buf_size(MAX_BUFFER)
         .max_header_size(limits.head_len);
     let stream = WriteTimeout::new(stream, limits.write_timeout, Arc::clone(&activity));
     let stream = Transport::new(stream, acceptor);
@@ -261,5 +267,21 @@ async fn place(
             Room::Awaited => sleep(ROOM_INTERVAL).await,
             Room::Refused => return None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::net::sockopt::socket_send_buffer_size;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_kernel_holds_little_of_an_answer_for_a_peer_who_does_not_read() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let _peer = tokio::net::TcpStream::connect(address).await.unwrap();
+        let (accepted, _) = Listener::accept(&listener).await.unwrap();
+        assert_eq!(socket_send_buffer_size(&accepted).unwrap(), 2 * SEND_BUFFER);
     }
 }

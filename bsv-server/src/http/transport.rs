@@ -1,4 +1,4 @@
-use std::io::{self, IoSlice};
+use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -7,10 +7,6 @@ use tokio_rustls::server::TlsStream;
 use tokio_rustls::{Accept, TlsAcceptor};
 
 use super::write_timeout::WriteTimeout;
-
-/// Parts of this total length are joined before they are sent, in bytes. Nearly all answers are that
-/// small, and copying one is cheaper than sending its parts.
-const MAX_JOINED: usize = 2 << 10;
 
 /// A connection with or without TLS. The TLS handshake takes place while the first bytes are
 /// awaited. So the time for the head of a request also limits the handshake, and the connection can
@@ -77,25 +73,6 @@ impl<C: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Transport<C> {
         }
     }
 
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        parts: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let mut joined = [0; MAX_JOINED];
-        if let Some(joined) = join(parts, &mut joined) {
-            return self.poll_write(context, joined);
-        }
-        match &mut *self {
-            Self::Clear(stream) => Pin::new(stream).poll_write_vectored(context, parts),
-            _ => self.poll_write(context, parts.first().map_or(&[], |part| part)),
-        }
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        matches!(self, Self::Clear(stream) if stream.is_write_vectored())
-    }
-
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut *self {
             Self::Clear(stream) => Pin::new(stream).poll_flush(context),
@@ -112,16 +89,6 @@ impl<C: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Transport<C> {
             Self::Handshake(_) | Self::Failed => Poll::Ready(Ok(())),
         }
     }
-}
-
-/// Joins the parts in `buffer`, if they fit.
-fn join<'a>(parts: &[IoSlice<'_>], buffer: &'a mut [u8]) -> Option<&'a [u8]> {
-    let mut len = 0;
-    for part in parts {
-        buffer.get_mut(len..len + part.len())?.copy_from_slice(part);
-        len += part.len();
-    }
-    Some(&buffer[..len])
 }
 
 #[cfg(test)]
@@ -187,24 +154,6 @@ mod tests {
         server.write_all(&[0; 4 << 10]).await.unwrap();
         assert_eq!(server.flush().await.unwrap_err().kind(), io::ErrorKind::TimedOut);
         assert!((30..32).contains(&started.elapsed().as_secs()));
-    }
-
-    #[tokio::test]
-    async fn parts_arrive_in_order_whether_they_are_joined_or_not() {
-        let (near, mut far) = duplex(1 << 20);
-        let activity = Activity::since(Instant::now());
-        let near = WriteTimeout::new(near, Duration::from_secs(30), activity);
-        let mut near = Transport::new(near, None);
-        for len in [1, MAX_JOINED / 2, MAX_JOINED / 2 + 1, MAX_JOINED] {
-            let [first, second] = [vec![b'1'; len], vec![b'2'; len]];
-            let sent = [first.clone(), second.clone()].concat();
-            let parts = [IoSlice::new(&first), IoSlice::new(&second)];
-            let written = near.write_vectored(&parts).await.unwrap();
-            near.write_all(&sent[written..]).await.unwrap();
-            let mut received = vec![0; sent.len()];
-            far.read_exact(&mut received).await.unwrap();
-            assert_eq!(received, sent, "{len}");
-        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -217,4 +217,4 @@ impl Blocks for EventStream {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -15,7 +15,7 @@ use crate::wallet::events;
 
 const LONG: Duration = Duration::from_secs(600);
 
-async fn wallet(dir: &TempDir) -> Arc<Wallet> {
+pub(crate) async fn wallet(dir: &TempDir) -> Arc<Wallet> {
     let keystore = dir.path().join("keystore");
     let keystore = Keystore::open(&keystore, None, PlainKeys::Allowed, "test").unwrap();
     let lock = DirLock::acquire(&dir.path().join("wallet"), "test").unwrap();
@@ -24,7 +24,7 @@ async fn wallet(dir: &TempDir) -> Arc<Wallet> {
     Arc::new(Wallet::open(store, keystore, settings).await.unwrap())
 }
 
-async fn create_users(wallet: &Wallet, count: u64) {
+pub(crate) async fn create_users(wallet: &Wallet, count: u64) {
     for _ in 0..count {
         let details = UserDraft { name: "Ada".to_owned(), ..UserDraft::default() };
         wallet.create_user(details, None).await.unwrap();
