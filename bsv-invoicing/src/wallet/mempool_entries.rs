@@ -4,7 +4,7 @@
 //! it may: its parents are the unconfirmed ones only. So entries are used only at the tip at which
 //! they were read. Many payments with common ancestors then need few calls.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 
 use bsv_network::{MempoolEntry, NodeRpc};
@@ -12,6 +12,7 @@ use bsv_tx::{BlockHash, Txid};
 
 use crate::error::Error;
 use crate::wallet::node::away;
+use crate::wallet::receive::ancestors::MAX_ANCESTORS;
 
 /// How many entries and parents of entries are kept. Each takes about 100 bytes.
 const MOST: usize = 100_000;
@@ -97,6 +98,29 @@ impl Entries<'_> {
             known.extend(found.filter_map(|(txid, entry)| Some((txid, entry?))));
         }
         Ok(known)
+    }
+
+    /// Reads the ancestors of several transactions together, so that those of each can be looked at
+    /// without a further call: one request for each generation. It stops when there are far more
+    /// than payments may have.
+    pub(crate) async fn read_ahead(
+        &mut self,
+        entries: &[Option<MempoolEntry>],
+    ) -> Result<(), Error> {
+        let is_judged = |entry: &&MempoolEntry| entry.parents.len() <= MAX_ANCESTORS;
+        let parents = entries.iter().flatten().filter(is_judged).flat_map(|it| &it.parents);
+        let mut generation: Vec<_> = parents.copied().collect();
+        let mut asked = HashSet::new();
+        for _ in 0..MAX_ANCESTORS {
+            generation.retain(|txid| asked.insert(*txid));
+            if generation.is_empty() || asked.len() > entries.len() * MAX_ANCESTORS {
+                break;
+            }
+            let read = self.of_ancestors(&generation).await?;
+            let parents = read.iter().map(|(_, entry)| entry).filter(is_judged);
+            generation = parents.flat_map(|it| &it.parents).copied().collect();
+        }
+        Ok(())
     }
 
     /// Keeps what was read for the next ones, unless the tip has changed meanwhile.

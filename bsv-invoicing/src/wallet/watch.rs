@@ -101,6 +101,7 @@ impl<S: WalletStore> Wallet<S> {
         }
         let mut entries = self.mempool_entries.of(node);
         let in_mempool = entries.ask(&txids).await?;
+        entries.read_ahead(&in_mempool).await?;
         let mut shown = Vec::new();
         for ((Arrival { transaction, came_at, .. }, known), entry) in
             news.into_iter().zip(in_mempool)
