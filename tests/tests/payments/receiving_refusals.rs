@@ -368,7 +368,7 @@ fn payments_that_are_too_large_are_refused() {
         ..refusals.good()
     };
     let reply = refusals.counter.post_bytes(&refusals.id, &many.to_bytes());
-    check_problem(&reply, 422, "unknown-inputs", "100,000 inputs");
+    check_problem(&reply, 400, "bad-transaction", "100,000 inputs");
     refusals.counter.check_unpaid(&refusals.id, "too large");
     refusals.check_payable();
 }
