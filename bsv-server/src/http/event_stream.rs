@@ -9,7 +9,7 @@ use futures_util::{Stream, StreamExt, stream};
 use hyper::StatusCode;
 use hyper::header::{HeaderName, HeaderValue};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
-use tokio::time::timeout;
+use tokio::time::Instant;
 
 use super::{Answer, BrokenOff, Problem, answer};
 
@@ -21,7 +21,7 @@ const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering
 pub(crate) struct Pace {
     /// The time without events after which a heartbeat is sent.
     pub(crate) silence: Duration,
-    /// The shortest and the longest life of a stream.
+    /// The shortest and the longest life of a stream, without the silence before its last heartbeat.
     pub(crate) life: [Duration; 2],
     /// The shortest and the longest time after which a client should reconnect, in milliseconds.
     /// The spread keeps clients from reconnecting all at once after a restart.
@@ -32,7 +32,7 @@ impl Pace {
     /// The pace of the API's streams.
     pub(crate) const USUAL: Self = Self {
         silence: Duration::from_secs(15),
-        life: [Duration::from_secs(55 * 60), Duration::from_secs(65 * 60)],
+        life: [Duration::from_secs(55 * 60), Duration::from_secs(64 * 60)],
         retry: [2000, 5000],
     };
 
@@ -123,20 +123,25 @@ pub(crate) fn until_over<B: Blocks>(
     pace: Pace,
     stopping: &Stopping,
 ) -> impl Stream<Item = Result<Bytes, BrokenOff>> + Send + use<B> {
-    let (life, mut stopping) = (random_between(pace.life), stopping.0.subscribe());
-    let over = async move {
-        // An error means that the time is over or that the sender is gone.
-        let _ = timeout(life, stopping.wait_for(|is_stopping| *is_stopping)).await;
-    };
-    let blocks =
-        stream::unfold(Some(blocks), async |mut blocks| match blocks.as_mut()?.next().await {
+    // A timer for each stream would take memory: a silent stream ends at its next heartbeat.
+    let ends_at = Instant::now() + random_between(pace.life);
+    let blocks = stream::unfold(Some(blocks), move |mut blocks| async move {
+        if Instant::now() >= ends_at {
+            return None;
+        }
+        match blocks.as_mut()?.next().await {
             Ok(block) => Some((Ok(block?), blocks)),
             Err(error) => {
                 tracing::error!("a stream of events was cut off: {error}");
                 Some((Err(BrokenOff), None))
             }
-        });
-    blocks.take_until(over)
+        }
+    });
+    let mut stopping = stopping.0.subscribe();
+    blocks.take_until(async move {
+        // An error means that the sender is gone, and the stream ends too.
+        let _ = stopping.wait_for(|is_stopping| *is_stopping).await;
+    })
 }
 
 /// A random number between the first and the second. Without randomness, the first.
