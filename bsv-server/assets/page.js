@@ -18,9 +18,13 @@ let source;
 let timer;
 let refreshing;
 let tag = "";
-// The chosen tab, and what a wallet has made: they outlive a refresh.
+// The chosen tab outlives a refresh, and so does the payment with a wallet: the payment that goes on, the transaction
+// that the wallet has made and the shop has not answered yet, whether the shop has taken one, and what the page says.
 let chosen = "address";
+let paying;
 let made;
+let isTaken = false;
+let said = "";
 
 function word(state) {
   return `${state.state}-${state.paidSatoshis}-${state.dueSatoshis}-${state.mined}`;
@@ -151,10 +155,9 @@ function enhance() {
   const wallet = find(".wallet");
   if (wallet) {
     wallet.hidden = false;
-    const button = find("button", wallet);
-    button.addEventListener("click", () => pay(button));
-    if (made) button.textContent = button.dataset.again;
+    find("button", wallet).addEventListener("click", pay);
   }
+  showPayment();
   tick();
 }
 
@@ -212,27 +215,45 @@ async function findWallet() {
   }
 }
 
-async function pay(button) {
-  const say = (text) => {
-    const shown = find(".wallet [role=status]");
-    if (shown) shown.textContent = text;
-  };
-  const texts = { ...button.dataset };
-  button.disabled = true;
+// One payment at a time, however often the page is refreshed meanwhile.
+function pay() {
+  if (paying || isTaken) return;
+  paying = payOnce({ ...find(".wallet button").dataset }).finally(() => {
+    paying = undefined;
+    showPayment();
+  });
+  showPayment();
+}
+
+async function payOnce(texts) {
   try {
-    made ??= await make(say, texts);
+    made ??= await make(texts);
   } catch (error) {
     say(`${texts.failed}: ${error.message || error}`);
   }
-  if (made) await tell(say, texts);
-  const now = find(".wallet button");
-  if (!now) return;
-  now.disabled = false;
-  if (made) now.textContent = texts.again;
+  if (made) await tell(texts);
+}
+
+function say(text) {
+  said = text;
+  showPayment();
+}
+
+function showPayment() {
+  const button = find(".wallet button");
+  if (!button) {
+    // Nothing is due. If something is due again, that is another payment.
+    if (!paying) [isTaken, said] = [false, ""];
+    return;
+  }
+  button.disabled = Boolean(paying) || isTaken;
+  button.dataset.pay ??= button.textContent;
+  button.textContent = made && !paying ? button.dataset.again : button.dataset.pay;
+  find(".wallet [role=status]").textContent = said;
 }
 
 // Has the wallet pay what is due. Answers the transaction with what it takes to verify it (BRC-95).
-async function make(say, texts) {
+async function make(texts) {
   say(texts.asked);
   const wallet = await findWallet();
   if (!wallet) {
@@ -251,7 +272,7 @@ async function make(say, texts) {
 }
 
 // Tells the shop of the transaction, which the wallet has sent to the network already.
-async function tell(say, texts) {
+async function tell(texts) {
   say(texts.sending);
   let reason = "";
   for (let pause = 500; pause <= 8000; pause *= 2) {
@@ -263,8 +284,8 @@ async function tell(say, texts) {
       });
       if (answer.ok) {
         made = undefined;
-        say(texts.sent);
-        return;
+        isTaken = true;
+        return say(texts.sent);
       }
       reason = (await answer.json()).detail;
       // It has decided; what the network has, it has seen by itself.

@@ -1,7 +1,9 @@
 //! The button that has a wallet (BRC-100) pay.
 
 use bsv_tests::browser::Page;
-use bsv_tests::{Brc100Wallet, Browser};
+use bsv_tests::purse::FEE;
+use bsv_tests::{Brc100Wallet, Browser, Purse};
+use bsv_tx::{Address, Network, Transaction, TxOut};
 use serde_json::{Value, json};
 
 use crate::shop::{Merchant, pay, shop, shop_on_node, shop_with};
@@ -13,6 +15,21 @@ const REFUSING_WALLET: &str = "
         async createAction(args) {
             this.asked.push(args);
             throw new Error('not enough <b>money</b>');
+        },
+    };
+";
+
+/// A wallet in the page that waits for its user. `window.CWI.answer` answers the requests in turn.
+const WAITING_WALLET: &str = "
+    window.CWI = {
+        asked: 0,
+        waiting: [],
+        createAction() {
+            this.asked++;
+            return new Promise((answer) => this.waiting.push(answer));
+        },
+        answer(tx) {
+            this.waiting.shift()({ tx });
         },
     };
 ";
@@ -36,6 +53,47 @@ fn click(page: &Page<'_>, shop: &Merchant, id: &str) {
     page.goto(&shop.page_url(id));
     page.wait("document.querySelector('[role=timer]').textContent !== ''");
     page.click(".wallet button");
+}
+
+/// Has the waiting wallet of a page answer with these bytes.
+fn answer(page: &Page<'_>, bytes: &[u8]) {
+    page.wait("window.CWI.waiting.length > 0");
+    page.run_with("bytes => window.CWI.answer(bytes)", json!(bytes));
+}
+
+/// A transaction that pays an invoice, which nobody has sent.
+fn transaction(shop: &Merchant, purse: &Purse, id: &str, satoshis: u64) -> Transaction {
+    let address = Address::parse(&shop.address(id), Network::Regtest).unwrap();
+    let output = TxOut { satoshis, locking_script: address.locking_script() };
+    purse.spend(&[purse.coin()], vec![output], FEE)
+}
+
+#[test]
+fn a_wallet_is_asked_once_although_the_page_changes_meanwhile() {
+    let (shop, node, purse) = shop_on_node(2, json!({}));
+    let id = shop.invoice(5_000);
+    let paying = transaction(&shop, &purse, &id, 5_000);
+    let browser = Browser::start();
+    let page = browser.open(json!({ "init": WAITING_WALLET }));
+    click(&page, &shop, &id);
+    page.wait("window.CWI.asked === 1");
+    // A stranger pays a part, so the page shows the rest.
+    pay(&node, &purse, &shop.address(&id), 1);
+    page.wait("document.querySelector('h1').innerText === '0.00004999 BSV'");
+    assert_eq!(page.run("document.querySelector('.wallet button').disabled"), true);
+    let said = "Please confirm the payment in your wallet.";
+    assert_eq!(page.text(".wallet [role=status]"), said);
+    page.run(
+        "(() => {
+            const button = document.querySelector('.wallet button');
+            button.disabled = false;
+            button.click();
+        })()",
+    );
+    answer(&page, &paying.to_bytes());
+    page.wait("document.querySelector('main.paid') !== null");
+    assert_eq!(page.run("window.CWI.asked"), 1);
+    assert_eq!(shop.payers_state(&id)["paidSatoshis"], 5_001);
 }
 
 #[test]
