@@ -72,7 +72,11 @@ function show(page) {
 
 // For how long to wait after an answer that was none.
 function wait(answer) {
-  return Math.max(POLL, 1000 * (Number(answer?.headers.get("retry-after")) || 0));
+  return Math.max(POLL, retryAfter(answer));
+}
+
+function retryAfter(answer) {
+  return 1000 * (Number(answer?.headers.get("retry-after")) || 0);
 }
 
 function follow() {
@@ -271,31 +275,37 @@ async function make(texts) {
   return (await wallet("signAction", { reference, spends: {} })).tx;
 }
 
-// Tells the shop of the transaction, which the wallet has sent to the network already.
+// Tells the shop of the transaction, and again as long as the shop has not decided.
 async function tell(texts) {
   say(texts.sending);
   let reason = "";
   for (let pause = 500; pause <= 8000; pause *= 2) {
+    let answer;
     try {
-      const answer = await fetch(`${id}/transaction`, {
+      answer = await fetch(`${id}/transaction`, {
         method: "POST",
         headers: { "Content-Type": "application/octet-stream" },
         body: Uint8Array.from(made),
       });
-      if (answer.ok) {
+      // A front end may answer something else than a problem.
+      const problem = answer.ok ? {} : await answer.json().catch(() => ({}));
+      reason = problem.detail || answer.status;
+      if (answer.ok || isFinal(answer.status, problem.code)) {
         made = undefined;
-        isTaken = true;
-        return say(texts.sent);
+        isTaken = answer.ok;
+        return say(answer.ok ? texts.sent : `${texts.answered}: ${reason}. ${texts.look}`);
       }
-      reason = (await answer.json()).detail;
-      // It has decided; what the network has, it has seen by itself.
-      if (answer.status !== 429 && answer.status < 500) return say(`${texts.answered}: ${reason}`);
     } catch (error) {
       reason = error.message;
     }
-    await sleep(pause);
+    await sleep(Math.max(pause, retryAfter(answer)));
   }
   say(`${texts.unsent}: ${reason}`);
+}
+
+// Whether a refusal stays the same if the same transaction comes again.
+function isFinal(status, code) {
+  return status >= 400 && status < 500 && status !== 408 && status !== 429 && code !== "payment-in-flight";
 }
 
 enhance();

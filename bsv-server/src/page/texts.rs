@@ -61,6 +61,7 @@ pub(super) struct Texts {
     pub(super) wallet_answered: &'static str,
     pub(super) send_again: &'static str,
     pub(super) check_again: &'static str,
+    pub(super) wallet_look: &'static str,
     pub(super) print: &'static str,
     pub(super) invoice: &'static str,
     pub(super) page: &'static str,

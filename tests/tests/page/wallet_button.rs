@@ -97,6 +97,61 @@ fn a_wallet_is_asked_once_although_the_page_changes_meanwhile() {
 }
 
 #[test]
+fn a_payment_that_the_shop_refuses_can_be_made_again() {
+    let (shop, _node, purse) = shop_on_node(1, json!({}));
+    let id = shop.invoice(5_000);
+    let browser = Browser::start();
+    let page = browser.open(json!({ "init": WAITING_WALLET }));
+    click(&page, &shop, &id);
+    answer(&page, &[1, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    page.wait(
+        "document.querySelector('.wallet [role=status]').textContent.startsWith('The shop says')",
+    );
+    let said = page.text(".wallet [role=status]");
+    assert!(said.contains("the transaction cannot be read"), "{said}");
+    assert!(!said.contains("paid"), "{said}");
+    page.wait("!document.querySelector('.wallet button').disabled");
+    assert_eq!(page.text(".wallet button"), "Pay with the wallet on this device");
+    page.click(".wallet button");
+    answer(&page, &transaction(&shop, &purse, &id, 5_000).to_bytes());
+    page.wait("document.querySelector('main.paid') !== null");
+    assert_eq!(page.run("window.CWI.asked"), 2);
+}
+
+/// Front ends and busy shops answer like this. The first answer of the page's shop is one of these,
+/// the next ones are its own.
+#[test]
+fn a_page_tells_the_shop_again_until_the_shop_decides() {
+    let refusals = [
+        (408, "request-timeout"),
+        (409, "payment-in-flight"),
+        (429, "too-many-requests"),
+        (502, "none"),
+        (503, "payment-outcome-unknown"),
+    ];
+    let (shop, _node, purse) = shop_on_node(refusals.len(), json!({}));
+    let browser = Browser::start();
+    for (status, code) in refusals {
+        let id = shop.invoice(5_000);
+        let first = format!(
+            "window.refused = 0;
+            const send = window.fetch;
+            window.fetch = async (url, options) => {{
+                if (!String(url).endsWith('/transaction') || window.refused) return send(url, options);
+                window.refused++;
+                return new Response(JSON.stringify({{ code: '{code}' }}), {{ status: {status} }});
+            }};"
+        );
+        let page = browser.open(json!({ "init": format!("{WAITING_WALLET}{first}") }));
+        click(&page, &shop, &id);
+        answer(&page, &transaction(&shop, &purse, &id, 5_000).to_bytes());
+        page.wait("document.querySelector('main.paid, .wallet button:enabled') !== null");
+        assert_eq!(page.text(".stage"), "Paid. Thank you!", "{status} {code}");
+        assert_eq!(page.run("[window.refused, window.CWI.asked]"), json!([1, 1]), "{status}");
+    }
+}
+
+#[test]
 fn a_wallet_in_the_browser_pays() {
     let (shop, node, _purse) = shop_on_node(0, json!({}));
     let wallet = Brc100Wallet::start(&node);
