@@ -147,7 +147,8 @@ fn a_second_payment_is_noted_too() {
     let (id, bill) = counter.bill();
     assert_eq!(bill.post(&paying(&counter, &bill, &[PRICE])).status, 201);
     let again = paying(&counter, &bill, &[PRICE]);
-    check_problem(&bill.post(&again), 409, "invoice-paid", "not sent yet");
+    let detail = check_problem(&bill.post(&again), 409, "invoice-paid", "not sent yet");
+    assert!(detail.contains("do not pay again"), "{detail}");
     send(&counter.node, &again);
     let reply = bill.post(&again);
     assert_eq!(reply.status, 201, "{}", reply.body);
