@@ -18,10 +18,10 @@ use tokio::sync::watch;
 pub(crate) use self::broadcast::Broadcast;
 pub use self::counts::NotTaken;
 pub(crate) use self::recent_tip::RecentTip;
-pub(crate) use self::turn::WaitingPlaces;
+pub(crate) use self::turn::WaitingPayments;
 
 use self::broadcast::{Outcome, outcome_of};
-use self::turn::Turn;
+use self::turn::Turns;
 use crate::dpp::Acknowledgement;
 use crate::error::Error;
 use crate::ledger::queries::{GetIncoming, GetInvoice, GetReceivedSum, GetRecord};
@@ -63,12 +63,12 @@ impl<S: WalletStore> Wallet<S> {
         self.check_caught_up().await?;
         let mut invoice = self.invoice(id).await?;
         let posted = Arc::new(check::read_transaction(transaction)?);
-        let mut turn = Turn::first(&self.waiting, transaction.len());
+        let mut turns = Turns::new(&self.waiting, transaction.len());
         loop {
             let taken = self.take_now(id, &invoice, &posted, refund_to).await;
             let is_other_offered =
                 taken.as_ref().is_err_and(|error| matches!(**error, Error::InFlight(_)));
-            if !is_other_offered || !turn.next(&self.broadcasts, invoice.number).await {
+            if !is_other_offered || !turns.next(&self.broadcasts, invoice.number).await {
                 return taken;
             }
             invoice = self.invoice(id).await?;
