@@ -226,7 +226,7 @@ fn a_wallet_in_the_browser_is_asked_for_what_is_due_after_a_click() {
     page.click(".wallet button");
     page.wait("document.querySelector('.wallet [role=status]').textContent.includes('money')");
     assert_eq!(page.text(".wallet [role=status]"), "The wallet says: not enough <b>money</b>");
-    let script = bsv_tx::Address::parse(&shop.address(&id), bsv_tx::Network::Regtest).unwrap();
+    let script = Address::parse(&shop.address(&id), Network::Regtest).unwrap();
     let script = script.locking_script().to_hex();
     let asked = page.run("window.CWI.asked");
     let [asked] = asked.as_array().unwrap().as_slice() else { panic!("{asked}") };
