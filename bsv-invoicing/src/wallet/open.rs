@@ -22,7 +22,7 @@ use crate::wallet::mempool_entries::RecentEntries;
 use crate::wallet::node::{Node, RECEIVING_TURNS};
 use crate::wallet::outbound::{HttpWebhooks, OwnListeners};
 use crate::wallet::pay::{Payee, PaymentsInProgress};
-use crate::wallet::receive::{Broadcast, NotTaken, RecentTip};
+use crate::wallet::receive::{Broadcast, NotTaken, RecentTip, WaitingPayments};
 use crate::wallet::running::Running;
 use crate::wallet::seed::{WalletKeys, WalletSeed};
 use crate::wallet::settings::WalletSettings;
@@ -51,6 +51,8 @@ pub struct Wallet<S = RedbWalletStore> {
     pub(super) resuming: Semaphore,
     /// The payments that are being broadcast, by the numbers of their invoices.
     pub(super) broadcasts: Running<u64, Broadcast>,
+    /// The payments that wait until another one of their invoice is decided.
+    pub(super) waiting: WaitingPayments,
     pub(super) not_taken: NotTaken,
     /// The tip of the main chain, for checking payments that come with their ancestors.
     pub(super) recent_tip: RecentTip,
@@ -150,6 +152,7 @@ impl<S: WalletStore> Wallet<S> {
             has_caught_up: AtomicBool::new(false),
             resuming: Semaphore::new(RECEIVING_TURNS),
             broadcasts: Running::default(),
+            waiting: WaitingPayments::default(),
             not_taken: NotTaken::default(),
             recent_tip: RecentTip::default(),
             mempool_entries: RecentEntries::default(),

@@ -7,24 +7,28 @@ mod broadcast;
 mod check;
 mod counts;
 mod recent_tip;
+mod turn;
 mod unsent;
 
 use std::sync::Arc;
 
-use bsv_tx::{Transaction, Txid};
+use bsv_tx::{FormedTransaction, Transaction, Txid};
 use tokio::sync::watch;
 
 pub(crate) use self::broadcast::Broadcast;
 pub use self::counts::NotTaken;
 pub(crate) use self::recent_tip::RecentTip;
+pub(crate) use self::turn::WaitingPayments;
 
 use self::broadcast::{Outcome, outcome_of};
+use self::turn::Turns;
 use crate::dpp::Acknowledgement;
 use crate::error::Error;
 use crate::ledger::queries::{
     GetAncestors, GetInFlight, GetIncoming, GetInvoice, GetPaymentBy, GetReceivedSum, GetRecord,
 };
 use crate::ledger::{Offer, Offered, Refusal, Refuse, See};
+use crate::model::invoice::Invoice;
 use crate::model::payment::{IncomingPayment, IncomingState};
 use crate::model::settlement::LatePayments;
 use crate::model::transaction::TransactionState;
@@ -59,8 +63,28 @@ impl<S: WalletStore> Wallet<S> {
         refund_to: Option<&str>,
     ) -> Result<Acknowledgement, Arc<Error>> {
         self.check_caught_up().await?;
-        let invoice = self.invoice(id).await?;
-        let posted = check::read_transaction(transaction)?;
+        let mut invoice = self.invoice(id).await?;
+        let posted = Arc::new(check::read_transaction(transaction)?);
+        let mut turns = Turns::new(&self.waiting, transaction.len());
+        loop {
+            let taken = self.take_now(id, &invoice, &posted, refund_to).await;
+            let is_other_offered =
+                taken.as_ref().is_err_and(|error| matches!(**error, Error::InFlight(_)));
+            if !is_other_offered || !turns.next(&self.broadcasts, invoice.number).await {
+                return taken;
+            }
+            invoice = self.invoice(id).await?;
+        }
+    }
+
+    /// Receives a payment, unless another payment of the same invoice is being offered.
+    async fn take_now(
+        self: &Arc<Self>,
+        id: &str,
+        invoice: &Invoice,
+        posted: &Arc<FormedTransaction>,
+        refund_to: Option<&str>,
+    ) -> Result<Acknowledgement, Arc<Error>> {
         let txid = posted.transaction().txid();
         let acknowledgement = self.acknowledgement(id, txid);
         let before = self.state_of_payment(invoice.number, txid).await?;
@@ -75,8 +99,8 @@ impl<S: WalletStore> Wallet<S> {
                 let offered = offered.map_err(Error::from)?;
                 let is_other_offered = other.is_some() || offered.is_some_and(|it| it != txid);
                 let refund_to = refund_to.map(str::to_owned);
-                let offer = self.offer_of(&invoice, &posted, refund_to, is_other_offered).await?;
-                self.offer(id, offer, posted.into_transaction())?
+                let offer = self.offer_of(invoice, posted, refund_to, is_other_offered).await?;
+                self.offer(id, offer, posted)?
             }
         };
         outcome_of(outcome).await?;
@@ -121,7 +145,7 @@ impl<S: WalletStore> Wallet<S> {
         self: &Arc<Self>,
         id: &str,
         offer: Offer,
-        transaction: Transaction,
+        posted: &Arc<FormedTransaction>,
     ) -> Result<watch::Receiver<Option<Outcome>>, Error> {
         let txid = offer.transaction.txid;
         let (sender, outcome) = watch::channel(None);
@@ -132,10 +156,11 @@ impl<S: WalletStore> Wallet<S> {
             Err(_) if offer.is_known => None,
             Err(_) => return Err(Error::InFlight(id.to_owned())),
         };
-        let wallet = Arc::clone(self);
+        let (wallet, posted) = (Arc::clone(self), Arc::clone(posted));
         let id = id.to_owned();
         tokio::spawn(async move {
-            let outcome = wallet.note_and_send(&id, offer, &transaction).await.map_err(Arc::new);
+            let sent = wallet.note_and_send(&id, offer, posted.transaction()).await;
+            let outcome = sent.map_err(Arc::new);
             drop(place);
             sender.send_replace(Some(outcome));
         });
