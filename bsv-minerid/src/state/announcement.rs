@@ -359,3 +359,6 @@ fn see_revocation(
         record.is_closed = sightings.note(seen, false, sighted);
     }
 }
+
+#[cfg(test)]
+mod tests;
