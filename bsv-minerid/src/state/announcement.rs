@@ -359,6 +359,3 @@ fn see_revocation(
         record.is_closed = sightings.note(seen, false, sighted);
     }
 }
-
-#[cfg(test)]
-mod tests;

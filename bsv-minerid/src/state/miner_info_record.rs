@@ -254,4 +254,40 @@ mod tests {
         record.follow_revocation_key();
         assert_eq!(record.revocation_key, afterwards);
     }
+
+    #[test]
+    fn a_revocation_delays_the_announcement_of_a_revocation_key() {
+        let [first, second] = keys();
+        let [first_key, second_key] = [&first, &second].map(PrivateKey::public_key);
+        let itself = Succession::sign(&first, first_key).unwrap();
+        let change = Succession::sign(&first, second_key).unwrap();
+        let afterwards = Succession::sign(&second, second_key).unwrap();
+        let mut record = record(1, itself);
+        record.roll(1, 2, change, afterwards).unwrap();
+        record.withhold_roll(itself);
+        record.revocation = Some(RevocationRecord {
+            message: Revocation::sign(first_key, &first, &first).unwrap(),
+            is_complete: false,
+            is_told: false,
+            revocation_key: Some(itself),
+        });
+        assert_eq!(record.revocation_key, itself);
+        assert!(!record.announces_revocation_key());
+        record.end_revocation();
+        assert_eq!((record.revocation, record.revocation_key), (None, change));
+        assert!(record.announces_revocation_key());
+        assert_eq!(record.later_revocation_keys, [afterwards]);
+    }
+
+    #[test]
+    fn the_first_revocation_key_is_announced_although_it_follows_itself() {
+        let [key] = keys();
+        let itself = Succession::sign(&key, key.public_key()).unwrap();
+        let mut record = record(1, itself);
+        record.announce_first_revocation_key();
+        assert!(record.announces_revocation_key());
+        record.follow_revocation_key();
+        assert_eq!(record.revocation_key, itself);
+        assert!(!record.announces_revocation_key());
+    }
 }
