@@ -230,13 +230,17 @@ mod tests {
         assert_eq!(record.references[15..], [reference(17, 2)]);
     }
 
+    /// The first key alone, its change to the second one, and the second key alone.
+    fn successions(first: &PrivateKey, second: &PrivateKey) -> [Succession; 3] {
+        let successors = [(first, first), (first, second), (second, second)];
+        successors.map(|(key, next)| Succession::sign(key, next.public_key()).unwrap())
+    }
+
     #[test]
     fn nodes_know_the_revocation_key_before_all_announced_ones() {
         let [first, second] = keys();
         let [first_key, second_key] = [&first, &second].map(PrivateKey::public_key);
-        let itself = Succession::sign(&first, first_key).unwrap();
-        let change = Succession::sign(&first, second_key).unwrap();
-        let afterwards = Succession::sign(&second, second_key).unwrap();
+        let [itself, change, afterwards] = successions(&first, &second);
 
         let mut record = record(1, itself);
         assert_eq!(record.known_revocation_key(), (1, first_key));
@@ -258,10 +262,8 @@ mod tests {
     #[test]
     fn a_revocation_delays_the_announcement_of_a_revocation_key() {
         let [first, second] = keys();
-        let [first_key, second_key] = [&first, &second].map(PrivateKey::public_key);
-        let itself = Succession::sign(&first, first_key).unwrap();
-        let change = Succession::sign(&first, second_key).unwrap();
-        let afterwards = Succession::sign(&second, second_key).unwrap();
+        let first_key = first.public_key();
+        let [itself, change, afterwards] = successions(&first, &second);
         let mut record = record(1, itself);
         record.roll(1, 2, change, afterwards).unwrap();
         record.withhold_roll(itself);
