@@ -32,6 +32,8 @@ mod store;
 mod wallet;
 pub mod webhooks;
 
+#[cfg(feature = "postgres")]
+pub use crate::store::{PostgresOptions, PostgresUrlError, PostgresWalletStore};
 pub use error::Error;
 pub use model::clock::ClockDoubt;
 pub use model::coin::{Chain, Change, Coin, KeyPath, Selection, Spending, Trust};

@@ -2,9 +2,15 @@
 //! queries over them; what may happen to money is the ledger's.
 
 mod event_counts;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod redb;
+mod stored;
 mod wallet_store;
 
 pub use self::event_counts::EventCounts;
-pub use self::redb::{OpenWalletStoreError, RedbWalletStore};
-pub use self::wallet_store::{WalletStore, WalletStoreError};
+#[cfg(feature = "postgres")]
+pub use self::postgres::{PostgresOptions, PostgresUrlError, PostgresWalletStore};
+pub use self::redb::RedbWalletStore;
+use self::wallet_store::refused;
+pub use self::wallet_store::{OpenWalletStoreError, WalletStore, WalletStoreError};

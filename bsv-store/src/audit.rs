@@ -88,6 +88,22 @@ pub struct AuditEntry {
 }
 
 impl AuditEntry {
+    /// The entry after these, at a time in microseconds since 1970 that is put off to the last one's.
+    pub fn next(tail: AuditTail, event: KeyEvent, subject: &str, at_micros: u64) -> Self {
+        Self {
+            number: tail.number + 1,
+            at_micros: at_micros.max(tail.at_micros),
+            event: event.name().to_owned(),
+            subject: subject.to_owned(),
+            previous: tail.hash,
+        }
+    }
+
+    /// What the next entry goes on from.
+    pub fn tail(&self) -> AuditTail {
+        AuditTail { number: self.number, at_micros: self.at_micros, hash: self.hash() }
+    }
+
     /// The SHA-256 of the entry: of its number and time as eight bytes each, little-endian, of its event
     /// and subject, each after its length in eight bytes, and of the hash of the entry before.
     pub fn hash(&self) -> [u8; 32] {
@@ -103,16 +119,52 @@ impl AuditEntry {
     }
 }
 
+/// What an entry goes on from; zeros before the first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AuditTail {
+    /// The number of the last entry.
+    pub number: u64,
+    /// When it was written, in microseconds since 1970.
+    pub at_micros: u64,
+    /// Its hash.
+    pub hash: [u8; 32],
+}
+
 /// What was found when a log was read from its beginning.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuditCheck {
     /// How many entries fit, from the first on.
     pub entries: u64,
     /// The hash of the last of these; zeros if there is none. Whoever keeps it elsewhere sees later
     /// whether entries were cut off.
     pub head: [u8; 32],
+    /// When the last of these was written, in microseconds since 1970.
+    pub last_at_micros: u64,
     /// Why the next entry does not fit the ones before it, if there is such an entry.
     pub fault: Option<String>,
+}
+
+impl AuditCheck {
+    /// Takes the next entry in. Answers whether it fits; one that does not is the last to be taken in.
+    pub fn take(&mut self, entry: &AuditEntry) -> bool {
+        let expected = self.entries + 1;
+        self.fault = if entry.number != expected {
+            Some(format!("entry {expected} is missing, and {} is there", entry.number))
+        } else if entry.previous != self.head {
+            Some(format!("entry {expected} does not carry the hash of the one before it"))
+        } else if entry.at_micros < self.last_at_micros {
+            Some(format!("entry {expected} is of an earlier time than the one before it"))
+        } else {
+            None
+        };
+        if self.fault.is_some() {
+            return false;
+        }
+        self.entries = expected;
+        self.head = entry.hash();
+        self.last_at_micros = entry.at_micros;
+        true
+    }
 }
 
 /// Makes the table of the log, as a step of a schema.
@@ -127,20 +179,15 @@ pub fn append_to_audit_log<'a>(
     entries: impl IntoIterator<Item = (KeyEvent, &'a str)>,
 ) -> Result<(), StoreError> {
     let mut table = transaction.open_table(AUDIT)?;
-    let mut last = table.last()?.map(|(number, row)| entry(number.value(), row.value()));
+    let last = table.last()?.map(|(number, row)| entry(number.value(), row.value()).tail());
+    let mut tail = last.unwrap_or_default();
     for (event, subject) in entries {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
         let now = u64::try_from(now).unwrap_or(u64::MAX);
-        let next = AuditEntry {
-            number: last.as_ref().map_or(0, |last| last.number) + 1,
-            at_micros: last.as_ref().map_or(now, |last| last.at_micros.max(now)),
-            event: event.name().to_owned(),
-            subject: subject.to_owned(),
-            previous: last.as_ref().map_or([0; 32], AuditEntry::hash),
-        };
+        let next = AuditEntry::next(tail, event, subject, now);
         let row = (next.at_micros, next.event.as_str(), subject, next.previous);
         table.insert(next.number, row)?;
-        last = Some(next);
+        tail = next.tail();
     }
     Ok(())
 }
@@ -162,27 +209,12 @@ pub fn read_audit_log(
 
 /// Reads the log from its beginning to the first entry that does not fit.
 pub fn verify_audit_log(transaction: &ReadTransaction) -> Result<AuditCheck, StoreError> {
-    let mut check = AuditCheck { entries: 0, head: [0; 32], fault: None };
-    let mut last_at = 0;
+    let mut check = AuditCheck::default();
     for row in transaction.open_table(AUDIT)?.iter()? {
         let (number, row) = row?;
-        let entry = entry(number.value(), row.value());
-        let expected = check.entries + 1;
-        check.fault = if entry.number != expected {
-            Some(format!("entry {expected} is missing, and {} is there", entry.number))
-        } else if entry.previous != check.head {
-            Some(format!("entry {expected} does not carry the hash of the one before it"))
-        } else if entry.at_micros < last_at {
-            Some(format!("entry {expected} is of an earlier time than the one before it"))
-        } else {
-            None
-        };
-        if check.fault.is_some() {
+        if !check.take(&entry(number.value(), row.value())) {
             break;
         }
-        check.entries = expected;
-        check.head = entry.hash();
-        last_at = entry.at_micros;
     }
     Ok(check)
 }
@@ -236,8 +268,8 @@ mod tests {
         assert_eq!(entries.iter().map(|entry| entry.number).collect::<Vec<_>>(), [2, 3]);
         assert_eq!(entries[1].previous, entries[0].hash());
         assert_eq!((entries[1].event.as_str(), entries[1].subject.as_str()), ("made", "pool_3"));
-        let expected = AuditCheck { entries: 3, head: entries[1].hash(), fault: None };
-        assert_eq!(check(&database), expected);
+        let found = check(&database);
+        assert_eq!((found.entries, found.head, found.fault), (3, entries[1].hash(), None));
     }
 
     #[test]

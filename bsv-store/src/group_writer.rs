@@ -1,27 +1,28 @@
 use std::fmt;
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use redb::WriteTransaction;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::database::{Database, StoreError};
-use crate::files::FileError;
+pub use self::tables::{DatabaseBatches, Tables};
+use crate::database::StoreError;
 
-/// The tables that commands work on. They are opened once for all commands that share a commit.
-pub trait Tables: 'static {
-    /// The opened tables.
+mod tables;
+
+/// Where batches of commands run, whatever the engine.
+pub trait Batches: Send + 'static {
+    /// What the commands of a batch work on.
     type Open<'t>;
     /// What is told of a batch once it is on the disk.
     type Told: Send;
 
-    /// Opens them.
-    fn open(transaction: &WriteTransaction) -> Result<Self::Open<'_>, StoreError>;
-
-    /// Writes back what commands have changed in memory only.
-    fn close(tables: Self::Open<'_>) -> Result<Self::Told, StoreError>;
+    /// [Runs](Batch::run) a batch, and commits what it wrote, durably. Answers what is told of it, if it
+    /// wrote anything. After an error nothing of it is left behind, unless the error is
+    /// [`StoreError::Commit`].
+    fn write(&mut self, batch: &mut Batch<Self>) -> Result<Option<Self::Told>, StoreError>;
 }
 
 /// Group commit: one thread takes queued commands, runs all that wait in one write transaction,
@@ -32,7 +33,7 @@ pub trait Tables: 'static {
 /// done is undone, and the others run once more. A storage error undoes the whole batch, and all its
 /// callers are told. After repeated failures of the disk, commands are refused without trying for a
 /// while, up to two seconds.
-pub struct GroupWriter<T: Tables> {
+pub struct GroupWriter<T: Batches> {
     /// `None` only while being dropped.
     queue: Option<mpsc::Sender<Box<dyn Queued<T>>>>,
     thread: Option<JoinHandle<()>>,
@@ -47,19 +48,17 @@ const ATTENTION: Duration = Duration::from_micros(500);
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
-impl<T: Tables> GroupWriter<T> {
-    /// Starts the thread that writes to `database`. `committed` is told of each batch that is on the disk, before its
+impl<T: Batches> GroupWriter<T> {
+    /// Starts the thread on which `batches` run. `committed` is told of each batch that is on the disk, before its
     /// commands are answered.
     pub fn start(
-        database: Arc<Database>,
+        mut batches: T,
         committed: impl Fn(T::Told) + Send + 'static,
-    ) -> Result<Self, FileError> {
+    ) -> Result<Self, io::Error> {
         let (queue, commands) = mpsc::channel(QUEUE_LEN);
-        let dir = database.dir().to_owned();
         let thread = thread::Builder::new()
             .name("store writer".to_owned())
-            .spawn(move || write_batches::<T>(&database, &committed, commands))
-            .map_err(FileError::new("start a thread that writes to", &dir))?;
+            .spawn(move || write_batches(&mut batches, &committed, commands))?;
         Ok(Self { queue: Some(queue), thread: Some(thread) })
     }
 
@@ -84,7 +83,7 @@ impl<T: Tables> GroupWriter<T> {
     }
 }
 
-impl<T: Tables> Drop for GroupWriter<T> {
+impl<T: Batches> Drop for GroupWriter<T> {
     /// Waits until what is queued is on the disk.
     fn drop(&mut self) {
         self.queue = None;
@@ -95,16 +94,19 @@ impl<T: Tables> Drop for GroupWriter<T> {
     }
 }
 
-impl<T: Tables> fmt::Debug for GroupWriter<T> {
+impl<T: Batches> fmt::Debug for GroupWriter<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("GroupWriter").finish_non_exhaustive()
     }
 }
 
 /// A command, whatever it answers.
-trait Queued<T: Tables>: Send {
+trait Queued<T: Batches>: Send {
     /// Runs it, unless it has failed by itself before.
     fn run(&mut self, tables: &mut T::Open<'_>) -> Ran;
+
+    /// Runs it for what it reads: what it answers and writes is forgotten.
+    fn rehearse(&mut self, tables: &mut T::Open<'_>);
 
     /// Tells its caller the outcome.
     fn answer(self: Box<Self>, committed: Result<(), StoreError>);
@@ -131,7 +133,7 @@ struct Command<F, V, R> {
 
 impl<T, F, V, R> Queued<T> for Command<F, V, R>
 where
-    T: Tables,
+    T: Batches,
     F: FnMut(&mut T::Open<'_>) -> Result<Result<V, R>, StoreError> + Send,
     V: Send,
     R: Send,
@@ -154,6 +156,13 @@ where
         ran
     }
 
+    fn rehearse(&mut self, tables: &mut T::Open<'_>) {
+        if !matches!(self.outcome, Some(Err(_))) {
+            // It runs again for real, and fails then if it fails.
+            let _ = catch_unwind(AssertUnwindSafe(|| (self.command)(tables)));
+        }
+    }
+
     fn answer(self: Box<Self>, committed: Result<(), StoreError>) {
         let outcome = match (self.outcome, committed) {
             (Some(Err(error)), _) | (_, Err(error)) => Err(error),
@@ -165,28 +174,81 @@ where
     }
 }
 
-type Batch<T> = Vec<Box<dyn Queued<T>>>;
+/// Commands that share a commit.
+pub struct Batch<T: Batches + ?Sized>(Vec<Box<dyn Queued<T>>>);
 
-fn write_batches<T: Tables>(
-    database: &Database,
+/// What became of a batch that has run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BatchRun {
+    /// It is to be committed.
+    Done,
+    /// No command wants anything to be written.
+    NothingWritten,
+    /// A command has failed alone: all is to be undone, and the batch to run once more. Each time at least one
+    /// command fails that runs no more.
+    Again,
+}
+
+impl<T: Batches> Batch<T> {
+    /// Runs the commands, one after the other.
+    pub fn run(&mut self, tables: &mut T::Open<'_>) -> Result<BatchRun, StoreError> {
+        let mut run = BatchRun::NothingWritten;
+        for command in &mut self.0 {
+            match command.run(tables) {
+                Ran::Wrote => run = BatchRun::Done,
+                Ran::WroteNothing => {}
+                Ran::FailedAlone => return Ok(BatchRun::Again),
+                Ran::StoreFailed(error) => return Err(error),
+            }
+        }
+        Ok(run)
+    }
+
+    /// Runs one command for what it reads, such as on rows of which many are not known yet: what it
+    /// answers and writes is forgotten.
+    ///
+    /// # Panics
+    /// If there is no such command.
+    pub fn rehearse(&mut self, command: usize, tables: &mut T::Open<'_>) {
+        self.0[command].rehearse(tables);
+    }
+
+    /// How many commands there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl<T: Batches + ?Sized> fmt::Debug for Batch<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Batch").field("len", &self.0.len()).finish()
+    }
+}
+
+fn write_batches<T: Batches>(
+    batches: &mut T,
     tell: &impl Fn(T::Told),
     mut commands: mpsc::Receiver<Box<dyn Queued<T>>>,
 ) {
     let mut failures = Failures::default();
-    let mut batch = Vec::with_capacity(QUEUE_LEN);
-    while commands.blocking_recv_many(&mut batch, QUEUE_LEN) > 0 {
+    let mut batch = Batch(Vec::with_capacity(QUEUE_LEN));
+    while commands.blocking_recv_many(&mut batch.0, QUEUE_LEN) > 0 {
         let committed = match failures.refusal() {
             Some(error) => Err(error),
             None => {
-                database.counts().note_commands(batch.len());
-                let told = write(database, &mut batch);
+                let told = batches.write(&mut batch);
                 let committed = told.map(|told| told.into_iter().for_each(tell));
                 failures.note(&committed);
                 committed
             }
         };
         let was_alone = batch.len() == 1;
-        for command in batch.drain(..) {
+        for command in batch.0.drain(..) {
             command.answer(committed.clone());
         }
         if was_alone {
@@ -198,48 +260,11 @@ fn write_batches<T: Tables>(
 /// Looks out for another command, without sleeping. A caller who is alone waits for each switch of
 /// threads, longest for one that has to be waked, and what it does with an answer often ends in the next
 /// command.
-fn look_out<T: Tables>(commands: &mpsc::Receiver<Box<dyn Queued<T>>>) {
+fn look_out<T: Batches>(commands: &mpsc::Receiver<Box<dyn Queued<T>>>) {
     let since = Instant::now();
     while commands.is_empty() && since.elapsed() < ATTENTION {
         // Whoever has something to do comes first.
         thread::yield_now();
-    }
-}
-
-/// Why a batch is not committed.
-enum NotCommitted {
-    /// Nothing was written.
-    NothingWritten,
-    /// A command has failed alone: the others are to run once more.
-    RunAgain,
-}
-
-/// Answers what is told of the batch, if anything was written.
-fn write<T: Tables>(
-    database: &Database,
-    batch: &mut Batch<T>,
-) -> Result<Option<T::Told>, StoreError> {
-    loop {
-        let written = database.write_batch(|transaction| {
-            let mut tables = T::open(transaction)?;
-            let mut has_written = false;
-            for command in &mut *batch {
-                match command.run(&mut tables) {
-                    Ran::Wrote => has_written = true,
-                    Ran::WroteNothing => {}
-                    Ran::FailedAlone => return Ok(Err(NotCommitted::RunAgain)),
-                    Ran::StoreFailed(error) => return Err(error),
-                }
-            }
-            let told = T::close(tables)?;
-            Ok(if has_written { Ok(told) } else { Err(NotCommitted::NothingWritten) })
-        })?;
-        match written {
-            Ok(told) => return Ok(Some(told)),
-            Err(NotCommitted::NothingWritten) => return Ok(None),
-            // Each time at least one command fails that runs no more.
-            Err(NotCommitted::RunAgain) => {}
-        }
     }
 }
 

@@ -24,8 +24,8 @@ mod seal;
 
 pub use archive::{ArchiveError, ArchiveReader, ArchiveWriter};
 pub use audit::{
-    AuditCheck, AuditEntry, KeyEvent, append_to_audit_log, create_audit_log, read_audit_log,
-    verify_audit_log,
+    AuditCheck, AuditEntry, AuditTail, KeyEvent, append_to_audit_log, create_audit_log,
+    read_audit_log, verify_audit_log,
 };
 pub use database::{
     Database, DatabaseCopy, DatabaseOptions, EngineError, Migration, Schema, StoreCounts,
@@ -33,7 +33,7 @@ pub use database::{
 };
 pub use durations::{DurationCounts, Durations};
 pub use files::{FileError, NewFile, create_private_dir, write_atomically};
-pub use group_writer::{GroupWriter, Tables};
+pub use group_writer::{Batch, BatchRun, Batches, DatabaseBatches, GroupWriter, Tables};
 pub use keystore::{
     Keystore, KeystoreCheck, KeystoreError, KeystoreFile, PlainKeys, StretchedPassphrase,
 };

@@ -132,7 +132,7 @@ pub struct LedgerTotals {
 
 /// Hands all items to `step`: transactions in the order of their numbers, then invoices that are paid,
 /// then the totals. Answers what `step` has made of them.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct FoldLedger<A, F> {
     /// What `step` begins with.
     pub start: A,

@@ -18,6 +18,18 @@ pub enum WalletStoreError {
     Store(#[from] StoreError),
 }
 
+/// Why a wallet store could not be opened.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum OpenWalletStoreError {
+    /// What the wallet is stored in cannot be opened.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A thread cannot be started.
+    #[error("cannot start a thread of the store: {0}")]
+    Writer(#[from] std::io::Error),
+}
+
 impl From<Damaged> for WalletStoreError {
     fn from(Damaged(reason): Damaged) -> Self {
         StoreError::Damaged(reason).into()
@@ -33,14 +45,14 @@ pub trait WalletStore: Send + Sync + 'static {
         command: C,
     ) -> impl Future<Output = Result<C::Answer, WalletStoreError>> + Send;
 
-    /// Answers a query that reads a few rows.
-    fn get<Q: Query>(
+    /// Answers a query that reads a few rows, as they are at one moment.
+    fn get<Q: Query + Clone>(
         &self,
         query: Q,
     ) -> impl Future<Output = Result<Q::Answer, WalletStoreError>> + Send;
 
     /// Answers a query that reads many rows, as they are at one moment.
-    fn list<Q: Query>(
+    fn list<Q: Query + Clone>(
         &self,
         query: Q,
     ) -> impl Future<Output = Result<Q::Answer, WalletStoreError>> + Send;
@@ -66,4 +78,13 @@ pub trait WalletStore: Send + Sync + 'static {
     /// Reads the audit log from its beginning, off the disk.
     fn verify_audit_log(&self)
     -> impl Future<Output = Result<AuditCheck, WalletStoreError>> + Send;
+}
+
+/// What the writer is told of a command that was not done: whether the rules refuse it, or the store
+/// failed.
+pub(super) fn refused<T>(error: WalletStoreError) -> Result<Result<T, Refusal>, StoreError> {
+    match error {
+        WalletStoreError::Refused(refusal) => Ok(Err(refusal)),
+        WalletStoreError::Store(error) => Err(error),
+    }
 }

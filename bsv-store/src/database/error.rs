@@ -1,4 +1,5 @@
 use std::fmt;
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -91,8 +92,11 @@ impl StoreError {
             Self::NoSpace { .. } => true,
             Self::File(error) => error.is_out_of_space(),
             Self::Engine(error) | Self::Commit(error) | Self::Open { source: error, .. } => {
-                let error = error.downcast_ref::<redb::Error>();
-                matches!(error, Some(redb::Error::Io(error)) if files::is_out_of_space(error))
+                let error = match error.downcast_ref::<redb::Error>() {
+                    Some(redb::Error::Io(error)) => Some(error),
+                    _ => error.downcast_ref::<io::Error>(),
+                };
+                error.is_some_and(files::is_out_of_space)
             }
             _ => false,
         }

@@ -1,11 +1,11 @@
 use std::path::Path;
 use std::sync::{Mutex, mpsc as blocking};
 
-use redb::{Table, TableDefinition};
+use redb::{Table, TableDefinition, WriteTransaction};
 use tokio::task::JoinSet;
 
 use super::*;
-use crate::database::{DatabaseOptions, Schema};
+use crate::database::{Database, DatabaseOptions, Schema};
 
 const NUMBERS: TableDefinition<'_, u64, u64> = TableDefinition::new("numbers");
 /// Where the count of batches lies in the table.
@@ -81,7 +81,7 @@ fn broken_disk() -> StoreError {
 /// commands that are queued meanwhile share a commit.
 struct HeldUp {
     database: Arc<Database>,
-    writer: Arc<GroupWriter<Counted>>,
+    writer: Arc<GroupWriter<DatabaseBatches<Counted>>>,
     commands: JoinSet<(u64, Outcome)>,
     /// Of each batch that was committed, how many there had been with it.
     told: Arc<Mutex<Vec<u64>>>,
@@ -98,7 +98,9 @@ impl HeldUp {
             let told = Arc::clone(&told);
             move |batches| told.lock().unwrap().push(batches)
         };
-        let writer = Arc::new(GroupWriter::start(Arc::clone(&database), committed).unwrap());
+        let writer = Arc::new(
+            GroupWriter::start(DatabaseBatches::new(Arc::clone(&database)), committed).unwrap(),
+        );
         let (release, released) = blocking::channel::<()>();
         let (begin, begun) = oneshot::channel();
         let mut begin = Some(begin);

@@ -20,9 +20,9 @@ use self::tables::{
     TRANSACTIONS,
 };
 use self::watching::watch_scripts;
-use super::kinds::WAS_SEEN;
 use super::rows::create_tables;
 use crate::ledger::attempts::url_hash;
+use crate::store::stored::WAS_SEEN;
 
 pub(super) const SCHEMA: Schema = Schema { name: "wallet", migrations: MIGRATIONS };
 

@@ -3,44 +3,19 @@
 use std::sync::Arc;
 
 use bsv_store::{KeyEvent, LazyReadTable, LazyTable, StoreError, View, append_to_audit_log};
-use redb::{Range, ReadTransaction, StorageError, TableDefinition, Value, WriteTransaction};
+use redb::{Range, ReadTransaction, StorageError, WriteTransaction};
 
 use crate::ledger::rows::{
-    Accounts, AllFigures, AuditLog, CatchUp, Damaged, Deliveries, DeliveriesByTime, Engine,
-    EventLog, Events, Expiries, FollowedTip, FollowedTransactions, IdempotencyAges,
-    IdempotentAnswers, Immature, InFlight, Incoming, Invoices, InvoicesByReference, KeyRange, Kind,
-    LastRefunds, Marked, Messages, MinedAt, Order, Outgoing, OutgoingByUrl, Owner, Proofs,
-    RawTransactions, ReadTable, Receipts, ReceivedFor, Refunds, Rescan, Reservations, RowsOf,
-    Rules, Spendable, Spends, Table, TransactionNumbers, Transactions, Unassigned, Users,
-    WatchBacklog, Watched, Webhooks, Withdrawals,
+    Accounts, AllFigures, AuditLog, CatchUp, Deliveries, DeliveriesByTime, Engine, EventLog,
+    Events, Expiries, FollowedTip, FollowedTransactions, IdempotencyAges, IdempotentAnswers,
+    Immature, InFlight, Incoming, Invoices, InvoicesByReference, KeyRange, LastRefunds, Marked,
+    Messages, MinedAt, Order, Outgoing, OutgoingByUrl, Owner, Proofs, RawTransactions, ReadTable,
+    Receipts, ReceivedFor, Refunds, Rescan, Reservations, RowsOf, Rules, Spendable, Spends, Table,
+    TransactionNumbers, Transactions, Unassigned, Users, WatchBacklog, Watched, Webhooks,
+    Withdrawals,
 };
 use crate::store::WalletStoreError;
-
-/// What a key, or a row, looks like in a table.
-pub(super) type Stored<'v, V> = <V as Value>::SelfType<'v>;
-
-/// A kind of row that has a table.
-pub(super) trait StoredKind: Kind {
-    /// The keys of the table.
-    type StoredKey: redb::Key + 'static;
-    /// The values of the table.
-    type StoredRow: Value + 'static;
-
-    /// The table.
-    const TABLE: TableDefinition<'static, Self::StoredKey, Self::StoredRow>;
-
-    /// A key as it is stored.
-    fn store_key(key: &Self::Key) -> Stored<'_, Self::StoredKey>;
-
-    /// Reads a key.
-    fn read_key(key: Stored<'_, Self::StoredKey>) -> Result<Self::Key, Damaged>;
-
-    /// Hands a row to `write` as it is stored.
-    fn store_row<T>(row: &Self::Row, write: impl FnOnce(Stored<'_, Self::StoredRow>) -> T) -> T;
-
-    /// Reads a row.
-    fn read_row(key: &Self::Key, row: Stored<'_, Self::StoredRow>) -> Result<Self::Row, Damaged>;
-}
+use crate::store::stored::{Stored, StoredKind};
 
 /// Which table of all holds a kind.
 pub(super) trait Place: StoredKind {

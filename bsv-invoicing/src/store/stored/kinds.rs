@@ -1,11 +1,9 @@
-//! What each kind of row looks like in its table. Times are microseconds since 1970.
+//! What each kind of row looks like. Times are microseconds since 1970.
 
 use bsv_tx::{BlockHash, MerkleBranch, Txid};
 use redb::TableDefinition;
 
-use super::events;
-use super::rows::{Stored, StoredKind};
-use super::webhooks;
+use super::{Stored, StoredKind, events, webhooks};
 use crate::ledger::figures::Figures;
 use crate::ledger::idempotency::{Answered, Route};
 use crate::ledger::rows::{
@@ -562,7 +560,7 @@ fn chain_of(chain: u8) -> Result<Chain, Damaged> {
 }
 
 /// Is added to the number of a state where the network has shown the transaction at any time.
-pub(super) const WAS_SEEN: u8 = 0x80;
+pub(in crate::store) const WAS_SEEN: u8 = 0x80;
 
 type TransactionRow = <Transactions as StoredKind>::StoredRow;
 

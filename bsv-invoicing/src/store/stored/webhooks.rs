@@ -1,6 +1,6 @@
 //! What webhooks, and deliveries to them, look like in their tables.
 
-use super::rows::Stored;
+use super::Stored;
 use crate::ledger::rows::Damaged;
 use crate::model::delivery::{Attempt, AttemptFailure, AttemptOutcome, Delivery, DeliveryState};
 use crate::model::time::Timestamp;

@@ -1,0 +1,233 @@
+mod audit;
+mod cells;
+mod connection;
+mod error;
+mod fetch;
+mod known;
+mod options;
+mod reader;
+mod rows;
+mod schema;
+mod shared;
+mod statements;
+mod step;
+mod tables;
+mod transaction;
+mod upkeep;
+mod writer;
+
+use std::cell::RefCell;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::thread;
+
+use bsv_store::{AuditCheck, AuditEntry, GroupWriter, StoreCounts, StoreError};
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::watch;
+
+pub use self::options::{PostgresOptions, PostgresUrlError};
+
+use self::connection::Connection;
+use self::error::Failure;
+use self::known::{Known, Wants};
+use self::reader::Reader;
+use self::rows::{Guess, Reading, SqlRows};
+use self::schema::migrate;
+use self::shared::{Seen, Shared, expect_seen};
+use self::transaction::{begin_snapshot, look, read_more};
+use self::upkeep::{recall, remember};
+use self::writer::{SqlBatches, Told};
+use crate::ledger::{Books, Command, Query};
+use crate::store::{EventCounts, OpenWalletStoreError, WalletStore, WalletStoreError, refused};
+
+/// The wallet's store in a PostgreSQL database, which any number of processes may use at the same time.
+///
+/// Changes of this process that wait at the same time share a commit, and processes take turns. Who reads waits for
+/// nobody. The store has threads of its own, and needs no runtime.
+pub struct PostgresWalletStore {
+    writer: GroupWriter<SqlBatches>,
+    reader: Reader,
+    shared: Arc<Shared>,
+    events: Arc<EventCounts>,
+}
+
+impl PostgresWalletStore {
+    /// Connects to the database, and makes the schema of the wallet where it does not exist.
+    pub fn open(options: PostgresOptions) -> Result<Self, OpenWalletStoreError> {
+        // Whoever calls may be in a runtime, which must not be blocked by another one.
+        let opened = thread::spawn(move || begin(options)).join();
+        let (shared, runtime, connection) = opened.unwrap_or(Err(StoreError::Panicked))?;
+        let shared = Arc::new(shared);
+        let events = Arc::<EventCounts>::default();
+        let (counted, telling) = (Arc::clone(&events), Arc::clone(&shared));
+        let committed = move |Told { last_event, kinds }: Told| {
+            counted.note(&kinds);
+            telling.tell_event(last_event);
+        };
+        let batches = SqlBatches::new(Arc::clone(&shared), runtime, connection);
+        let writer = GroupWriter::start(batches, committed)?;
+        let reader = Reader::start(Arc::clone(&shared))?;
+        Ok(Self { writer, reader, shared, events })
+    }
+
+    /// What the store has done since it was opened.
+    pub fn counts(&self) -> &StoreCounts {
+        &self.shared.counts
+    }
+
+    /// What events have told of, of what this process did since the store was opened.
+    pub fn event_counts(&self) -> &EventCounts {
+        &self.events
+    }
+}
+
+/// Connects, and reads what an open store begins with.
+fn begin(options: PostgresOptions) -> Result<(Shared, Runtime, Connection), StoreError> {
+    let runtime = Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::of(&error).into_store_error())?;
+    let begun = runtime.block_on(async {
+        let connection = Connection::open(&options).await?;
+        let incarnation = match migrate(&connection, &options).await {
+            // Another process may have made the schema meanwhile.
+            Err(_) => migrate(&Connection::open(&options).await?, &options).await?,
+            Ok(incarnation) => incarnation,
+        };
+        let recalled = options.memory.as_deref().map(recall).transpose()?.flatten();
+        if let Some((_, seen)) = &recalled {
+            expect_seen(&connection, seen).await?;
+        }
+        let (step, _) = look(&connection, &Wants::default()).await?;
+        let id = match recalled {
+            Some((id, _)) => id,
+            None => random_id()?,
+        };
+        if let Some(path) = &options.memory {
+            remember(path, &id, &Seen::of(&step))?;
+        }
+        let last_event = step.last_event();
+        let shared = Shared::new(options, id, incarnation, Seen::of(&step));
+        shared.tell_event(last_event);
+        Ok::<_, Failure>((shared, connection))
+    });
+    let (shared, connection) = begun.map_err(Failure::into_store_error)?;
+    Ok((shared, runtime, connection))
+}
+
+fn random_id() -> Result<[u8; 16], Failure> {
+    let mut id = [0; 16];
+    getrandom::fill(&mut id).map_err(|error| Failure::of(&error))?;
+    Ok(id)
+}
+
+impl WalletStore for PostgresWalletStore {
+    async fn execute<C: Command>(&self, command: C) -> Result<C::Answer, WalletStoreError> {
+        let run = move |books: &mut Books<SqlRows<'_>>| match command.run(books) {
+            Ok(answer) => Ok(Ok(answer)),
+            Err(error) => refused(error),
+        };
+        self.writer.run(run).await?.map_err(WalletStoreError::Refused)
+    }
+
+    /// Each time all that the query has asked for until then is read anew, as of one moment.
+    async fn get<Q: Query + Clone>(&self, query: Q) -> Result<Q::Answer, WalletStoreError> {
+        let (mut known, mut wants) = (Arc::<Known>::default(), Wants::default());
+        loop {
+            let (answer, missing) = guess(query.clone(), &known);
+            if missing.is_empty() {
+                return answer;
+            }
+            wants.extend(&missing);
+            known = self.reader.look(wants.clone()).await?;
+        }
+    }
+
+    async fn list<Q: Query + Clone>(&self, query: Q) -> Result<Q::Answer, WalletStoreError> {
+        let snapshot = self.reader.snapshot();
+        let mut known = Known::default();
+        loop {
+            let again = query.clone();
+            let run = move || {
+                let (answer, missing) = guess(again, &known);
+                (answer, missing, known)
+            };
+            let run = tokio::task::spawn_blocking(run).await.map_err(|_| StoreError::Panicked)?;
+            let (answer, missing, known_before) = run;
+            if missing.is_empty() {
+                return answer;
+            }
+            known = known_before;
+            known.extend(snapshot.read(missing).await?);
+        }
+    }
+
+    async fn verify<Q: Query>(&self, query: Q) -> Result<Q::Answer, WalletStoreError> {
+        let shared = Arc::clone(&self.shared);
+        let run = tokio::task::spawn_blocking(move || verify(&shared, query)).await;
+        run.map_err(|_| StoreError::Panicked)?
+    }
+
+    fn last_event(&self) -> watch::Receiver<u64> {
+        self.shared.last_event.subscribe()
+    }
+
+    async fn audit_log(
+        &self,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<AuditEntry>, WalletStoreError> {
+        let shared = Arc::clone(&self.shared);
+        let read = tokio::task::spawn_blocking(move || audit::read(&shared, after, limit)).await;
+        Ok(read.map_err(|_| StoreError::Panicked)??)
+    }
+
+    async fn verify_audit_log(&self) -> Result<AuditCheck, WalletStoreError> {
+        let shared = Arc::clone(&self.shared);
+        let read = tokio::task::spawn_blocking(move || audit::verify(&shared)).await;
+        Ok(read.map_err(|_| StoreError::Panicked)??)
+    }
+}
+
+/// What a query answers if what is not known is absent, and what that is.
+fn guess<Q: Query>(query: Q, known: &Known) -> (Result<Q::Answer, WalletStoreError>, Wants) {
+    let guess = Guess::new(known);
+    let run = || query.run(&SqlRows::to_read(&guess));
+    // Rows of which others are taken for absent may not fit together.
+    let answer = catch_unwind(AssertUnwindSafe(run));
+    let wants = guess.wants.into_inner();
+    (answer.unwrap_or(Err(StoreError::Panicked.into())), wants)
+}
+
+/// How many rows are kept in memory while many are read.
+const MOST_KNOWN: usize = 10_000;
+
+/// Answers a query on a connection of its own, row by row.
+fn verify<Q: Query>(shared: &Shared, query: Q) -> Result<Q::Answer, WalletStoreError> {
+    let runtime = Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::of(&error).into_store_error())?;
+    let begun = runtime.block_on(async {
+        let connection = shared.connect().await?;
+        // Between two rows there may be much to do.
+        connection.execute_all("SET idle_in_transaction_session_timeout = 0").await?;
+        let (_, known) = begin_snapshot(&connection, &Wants::default()).await?;
+        Ok::<_, Failure>((connection, known))
+    });
+    let (connection, figures) = begun.map_err(Failure::into_store_error)?;
+    let read = |wants: &Wants, known: &mut Known| {
+        if known.len() > MOST_KNOWN {
+            *known = figures.clone();
+        }
+        let read = runtime.block_on(read_more(&connection, wants, known));
+        read.map_err(Failure::into_store_error)
+    };
+    let reading = Reading { known: RefCell::new(figures.clone()), read: &read };
+    query.run(&SqlRows::to_read(&reading))
+}
+
+impl fmt::Debug for PostgresWalletStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PostgresWalletStore")
+            .field("options", &self.shared.options)
+            .finish_non_exhaustive()
+    }
+}
