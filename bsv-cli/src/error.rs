@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use bsv_network::NodeError;
-use bsv_server::{ConfigError, OpenError, RestoreError};
+use bsv_server::{ConfigError, MoveError, OpenError, RestoreError};
 use bsv_store::{ArchiveError, FileError, LockError};
 use bsv_tx::BlockHash;
 use serde_json::{Value, json};
@@ -59,6 +59,8 @@ pub(crate) enum CliError {
     BackupCutShort(std::io::Error),
     #[error("nothing was restored: {0}")]
     Restore(#[from] RestoreError),
+    #[error("nothing was changed: {0}")]
+    Move(#[from] MoveError),
     #[error("no node is configured: set rpcUser and rpcPassword")]
     NoNode,
     #[error(transparent)]
@@ -101,6 +103,8 @@ impl CliError {
             Self::File(_) => "file-failed",
             Self::Archive(_) | Self::BackupCutShort(_) => "backup-failed",
             Self::Restore(_) => "not-restored",
+            Self::Move(MoveError::Lock(LockError::Held { .. })) => "in-use",
+            Self::Move(_) => "not-moved",
             Self::NoNode => "no-node",
             Self::Node(_) => "node-failed",
             Self::UnknownBlock(_) => "unknown-block",

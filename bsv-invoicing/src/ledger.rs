@@ -57,6 +57,7 @@ pub(crate) mod coin_choice;
 mod command;
 mod consolidate;
 mod contest;
+pub(crate) mod copy;
 mod create_invoice;
 mod create_user;
 mod damaged;

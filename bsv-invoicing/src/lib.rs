@@ -71,7 +71,8 @@ pub use model::webhook::{
 };
 pub use model::withdrawal::{Withdrawal, WithdrawalAmount, WithdrawalCost, WithdrawalRecord};
 pub use store::{
-    EventCounts, OpenWalletStoreError, RedbWalletStore, WalletStore, WalletStoreError,
+    CopyError, EventCounts, OpenWalletStoreError, RedbWalletStore, WalletStore, WalletStoreError,
+    copy_wallet,
 };
 pub use wallet::books::BooksCheck;
 pub use wallet::follow::Following;

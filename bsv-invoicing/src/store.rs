@@ -1,6 +1,7 @@
 //! Where the wallet keeps what it knows: what a back end does. It stores rows, and runs commands and
 //! queries over them; what may happen to money is the ledger's.
 
+mod copy;
 mod event_counts;
 #[cfg(feature = "postgres")]
 mod postgres;
@@ -8,6 +9,7 @@ mod redb;
 mod stored;
 mod wallet_store;
 
+pub use self::copy::{CopyError, copy_wallet};
 pub use self::event_counts::EventCounts;
 #[cfg(feature = "postgres")]
 pub use self::postgres::{PostgresOptions, PostgresUrlError, PostgresWalletStore};

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Cursor, ErrorKind, Read, Write};
 use std::path::Path;
 
-use bsv_invoicing::{RedbWalletStore, Timestamp, Wallet};
+use bsv_invoicing::{RedbWalletStore, Timestamp};
 use bsv_minerid::{MinerIds, RedbIdentityStore};
 use bsv_store::{ArchiveError, ArchiveReader, ArchiveWriter, Keystore, KeystoreError, StoreError};
 use bsv_tx::Network;
@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::access::TOKENS_FILE_NAME;
+use crate::wallet_store::Wallet;
 
 /// What stands at the beginning of a sealed backup, after its own length in four bytes, little-endian.
 /// The contents of the files follow one after the other.
@@ -61,6 +62,11 @@ pub(crate) enum BackupError {
     Archive(#[from] ArchiveError),
     #[error("cannot read {path}: {source}")]
     Read { path: String, source: io::Error },
+    #[error(
+        "the wallet lies in a database: make a backup of that with the tools of PostgreSQL, and keep a copy of the \
+         keystore and of the words"
+    )]
+    InDatabase,
     #[error("{0} has another length than it had before")]
     Changed(String),
 }
@@ -90,7 +96,8 @@ impl Contents {
         };
         let mut contents = Self { manifest, sources: Vec::new() };
         if let Some(wallet) = wallet {
-            let file = wallet.store().copy().await?.into_file()?;
+            let copy = wallet.store().copy().await?.ok_or(BackupError::InDatabase)?;
+            let file = copy.into_file()?;
             contents.add_file(Place::Data, RedbWalletStore::FILE_NAME, file)?;
         }
         if let Some(ids) = ids {

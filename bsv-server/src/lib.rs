@@ -23,8 +23,10 @@ mod request_log;
 mod restore;
 mod run;
 mod store_check;
+mod store_move;
 mod surface;
 mod wallet;
+mod wallet_store;
 
 pub use access::{
     Access, AccessConfig, Caller, Denied, Grant, GrantParseError, JwtKey, Scope, TokenFileError,
@@ -41,4 +43,5 @@ pub use restore::{RestoreError, Restored, restore_backup, restore_words};
 pub use run::{
     LogForm, StartError, log_to_stderr, main, run, serve_connection, survive_file_size_limit,
 };
+pub use store_move::{MoveError, MoveTarget, accept_loss, move_wallet};
 pub use surface::Surface;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bsv_invoicing::{
-    OpenWalletStoreError, OwnListeners, RedbWalletStore, Wallet, WalletSeed, WalletSettings,
+    OpenWalletStoreError, OwnListeners, PostgresWalletStore, RedbWalletStore, WalletSeed,
+    WalletSettings,
 };
 use bsv_minerid::{MinerIds, OpenStoreError, RedbIdentityStore};
 use bsv_network::NodeRpc;
@@ -18,6 +19,7 @@ use tokio::time::sleep;
 use crate::access::{TokenFileError, Tokens};
 use crate::config::{Config, MinerIdConfig, StaleCopy, WalletConfig};
 use crate::surface::Surface;
+use crate::wallet_store::{AnyWalletStore, Wallet};
 
 /// What is made where it is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -197,7 +199,8 @@ fn without_missing(config: Config, create: Create) -> Result<Config, OpenError> 
 /// Whether there is a wallet where the settings say. One whose store is lost counts, since its seed
 /// is there.
 pub fn is_wallet_in(config: &Config) -> bool {
-    config.network_dir.join(RedbWalletStore::FILE_NAME).is_file()
+    config.wallet.as_ref().is_some_and(|wallet| wallet.store.is_some())
+        || config.network_dir.join(RedbWalletStore::FILE_NAME).is_file()
         || WalletSeed::is_in(&config.keystore.dir)
 }
 
@@ -206,6 +209,9 @@ pub fn are_identities_in(config: &Config) -> bool {
     let dir = config.minerid.as_ref().map(|minerid| &minerid.data_dir);
     dir.is_some_and(|dir| dir.join(RedbIdentityStore::FILE_NAME).is_file())
 }
+
+/// Where a server remembers what it has seen of a wallet in a database.
+pub(crate) const MEMORY_FILE_NAME: &str = "wallet.step";
 
 /// What the lock tells of a server. Commands let go of it soon, a server does not.
 pub(crate) const SERVER: &str = "bsv-server";
@@ -255,6 +261,19 @@ fn open_identities(
     Ok(ids)
 }
 
+fn open_wallet_store(
+    config: &Config,
+    wallet: &WalletConfig,
+    lock: Arc<DirLock>,
+) -> Result<AnyWalletStore, OpenError> {
+    if let Some(database) = &wallet.store {
+        let database = database.clone().for_server(config.network_dir.join(MEMORY_FILE_NAME));
+        return Ok(AnyWalletStore::Postgres(PostgresWalletStore::open(database)?));
+    }
+    let options = DatabaseOptions { cache_bytes: wallet.cache_bytes, ..DatabaseOptions::default() };
+    Ok(AnyWalletStore::Redb(RedbWalletStore::open(lock, options)?))
+}
+
 /// Opens the wallet. If its store is new, `origin` says where the seed comes from.
 pub(crate) async fn open_wallet(
     config: &Config,
@@ -264,8 +283,7 @@ pub(crate) async fn open_wallet(
     keystore: Arc<Keystore>,
     origin: KeyEvent,
 ) -> Result<Wallet, OpenError> {
-    let options = DatabaseOptions { cache_bytes: wallet.cache_bytes, ..DatabaseOptions::default() };
-    let store = RedbWalletStore::open(lock, options)?;
+    let store = open_wallet_store(config, wallet, lock)?;
     let settings = WalletSettings {
         network: config.network,
         expiry: wallet.expiry,

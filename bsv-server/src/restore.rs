@@ -98,7 +98,11 @@ pub async fn restore_backup(
     path: &Path,
     passphrase: &SecretString,
 ) -> Result<Restored, RestoreError> {
-    let stage = Stage::prepare(config)?;
+    let mut stage = Stage::prepare(config)?;
+    // A backup holds the file of a wallet.
+    if let Some(wallet) = &mut stage.config.wallet {
+        wallet.store = None;
+    }
     let of_backup = |source| RestoreError::Archive { path: path.to_owned(), source };
     let contents = |reason| RestoreError::Contents { path: path.to_owned(), reason };
     let file = File::open(path).map_err(io_error("open", path))?;

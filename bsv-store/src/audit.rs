@@ -192,6 +192,17 @@ pub fn append_to_audit_log<'a>(
     Ok(())
 }
 
+/// Adds an entry as it is in another log, which all entries before are of.
+pub fn copy_to_audit_log(
+    transaction: &WriteTransaction,
+    entry: &AuditEntry,
+) -> Result<(), StoreError> {
+    let mut table = transaction.open_table(AUDIT)?;
+    let row = (entry.at_micros, entry.event.as_str(), entry.subject.as_str(), entry.previous);
+    table.insert(entry.number, row)?;
+    Ok(())
+}
+
 /// Up to `limit` entries after the one of this number, in order.
 pub fn read_audit_log(
     transaction: &ReadTransaction,

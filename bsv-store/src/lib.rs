@@ -24,8 +24,8 @@ mod seal;
 
 pub use archive::{ArchiveError, ArchiveReader, ArchiveWriter};
 pub use audit::{
-    AuditCheck, AuditEntry, AuditTail, KeyEvent, append_to_audit_log, create_audit_log,
-    read_audit_log, verify_audit_log,
+    AuditCheck, AuditEntry, AuditTail, KeyEvent, append_to_audit_log, copy_to_audit_log,
+    create_audit_log, read_audit_log, verify_audit_log,
 };
 pub use database::{
     Database, DatabaseCopy, DatabaseOptions, EngineError, Migration, Schema, StoreCounts,

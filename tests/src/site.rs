@@ -6,6 +6,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -15,6 +16,10 @@ use tempfile::TempDir;
 use crate::build::{cli_program, server_program};
 use crate::http::{Client, Reply};
 use crate::node::Node;
+use crate::postgres::Postgres;
+
+/// The server of wallets that tests have in a database, though they do not ask for one.
+static POSTGRES: LazyLock<Postgres> = LazyLock::new(Postgres::start);
 
 /// A data directory and the settings that server and command line share.
 #[derive(Debug)]
@@ -51,7 +56,9 @@ pub struct Server {
 }
 
 impl Site {
-    /// A new data directory, on regtest and without a node. Listeners take free ports.
+    /// A new data directory, on regtest and without a node. With the environment variable `BSV_TEST_STORE=postgres`
+    /// wallets of all sites lie in a database of a server that they share.
+    /// Listeners take free ports.
     pub fn new() -> Self {
         Self::with(json!({}))
     }
@@ -71,6 +78,12 @@ impl Site {
             if settings[listener]["port"].is_null() {
                 settings[listener]["port"] = json!(0);
             }
+        }
+        if std::env::var_os("BSV_TEST_STORE").is_some_and(|store| store == "postgres")
+            && settings["wallet"]["enabled"] != json!(false)
+            && settings["wallet"]["store"].is_null()
+        {
+            settings["wallet"]["store"] = json!({ "url": POSTGRES.fresh_url() });
         }
         let dir = TempDir::new().unwrap();
         Self { dir, settings, prefix: Vec::new(), environment: Vec::new() }

@@ -65,6 +65,12 @@ impl RestoreArguments {
             let dir = config.network_dir.display();
             format!("The backup of {created_at} with {keys} keys is restored in {dir}\n")
         })?;
+        if config.wallet.as_ref().is_some_and(|wallet| wallet.store.is_some()) {
+            context.advise(
+                "The wallet is restored in a file. To have it in the database that the settings name, remove \
+                 wallet.store from them, run bsv-cli store move --to URL, and put it back.",
+            )?;
+        }
         context.advise("Webhooks, if there are any, are disabled: see bsv-cli webhook list.")
     }
 

@@ -4,7 +4,7 @@
 use std::fmt::Debug;
 use std::ops::{Bound, RangeBounds};
 
-use bsv_store::KeyEvent;
+use bsv_store::{AuditEntry, KeyEvent};
 use bsv_tx::{BlockHash, Txid};
 
 pub use crate::ledger::damaged::Damaged;
@@ -159,6 +159,9 @@ macro_rules! kinds {
 pub trait AuditLog: Engine {
     /// Adds an entry.
     fn append_audit(&mut self, event: KeyEvent, subject: &str) -> Result<(), Self::Error>;
+
+    /// Adds an entry as it is in another log, which all entries before are of.
+    fn put_audit(&mut self, entry: &AuditEntry) -> Result<(), Self::Error>;
 }
 
 kinds! {

@@ -1,5 +1,6 @@
 mod audit;
 mod cells;
+mod claim;
 mod connection;
 mod error;
 mod fetch;
@@ -38,6 +39,7 @@ use self::shared::{Seen, Shared, expect_seen};
 use self::transaction::{begin_snapshot, look, read_more};
 use self::upkeep::{recall, remember};
 use self::writer::{SqlBatches, Told};
+use crate::ledger::rows::Rows;
 use crate::ledger::{Books, Command, Query};
 use crate::store::{EventCounts, OpenWalletStoreError, WalletStore, WalletStoreError, refused};
 
@@ -71,6 +73,18 @@ impl PostgresWalletStore {
         Ok(Self { writer, reader, shared, events })
     }
 
+    /// Fails if a change could not be made now: it begins one, as the others do, and gives it up.
+    pub async fn probe(&self) -> Result<(), WalletStoreError> {
+        self.execute(Probe).await
+    }
+
+    /// Has the database belong to no wallet any more, which was copied elsewhere. Nothing opens it then.
+    pub async fn retire(&self) -> Result<(), WalletStoreError> {
+        let shared = Arc::clone(&self.shared);
+        let retired = tokio::task::spawn_blocking(move || retire(&shared)).await;
+        Ok(retired.map_err(|_| StoreError::Panicked)??)
+    }
+
     /// What the store has done since it was opened.
     pub fn counts(&self) -> &StoreCounts {
         &self.shared.counts
@@ -79,6 +93,28 @@ impl PostgresWalletStore {
     /// What events have told of, of what this process did since the store was opened.
     pub fn event_counts(&self) -> &EventCounts {
         &self.events
+    }
+}
+
+fn retire(shared: &Shared) -> Result<(), StoreError> {
+    let runtime = Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::of(&error).into_store_error())?;
+    let retired = runtime.block_on(async {
+        let retire =
+            "BEGIN; SELECT 1 FROM door FOR UPDATE; UPDATE meta SET name = 'moved wallet'; COMMIT";
+        shared.connect().await?.execute_all(retire).await
+    });
+    retired.map_err(Failure::into_store_error)
+}
+
+/// Changes nothing.
+struct Probe;
+
+impl Command for Probe {
+    type Answer = ();
+
+    fn run<R: Rows>(&self, _: &mut Books<R>) -> Result<(), R::Error> {
+        Ok(())
     }
 }
 
@@ -93,20 +129,26 @@ fn begin(options: PostgresOptions) -> Result<(Shared, Runtime, Connection), Stor
             Err(_) => migrate(&Connection::open(&options).await?, &options).await?,
             Ok(incarnation) => incarnation,
         };
-        let recalled = options.memory.as_deref().map(recall).transpose()?.flatten();
-        if let Some((_, seen)) = &recalled {
+        let memory = options.memory.clone();
+        let recall = |path| recall(path, &incarnation);
+        let recalled = memory.as_deref().map(recall).transpose()?.flatten();
+        if let Some((_, Some(seen))) = &recalled {
             expect_seen(&connection, seen).await?;
         }
-        let (step, _) = look(&connection, &Wants::default()).await?;
-        let id = match recalled {
-            Some((id, _)) => id,
+        let id = random_id()?;
+        let machine = match recalled {
+            Some((machine, _)) => machine,
             None => random_id()?,
         };
-        if let Some(path) = &options.memory {
-            remember(path, &id, &Seen::of(&step))?;
-        }
+        let step = match &memory {
+            Some(_) => claim::take(&connection, &id).await?,
+            None => look(&connection, &Wants::default()).await?.0,
+        };
         let last_event = step.last_event();
-        let shared = Shared::new(options, id, incarnation, Seen::of(&step));
+        let shared = Shared::new(options, [id, machine], incarnation, Seen::of(&step));
+        if let Some(path) = &memory {
+            remember(path, &shared, &Seen::of(&step))?;
+        }
         shared.tell_event(last_event);
         Ok::<_, Failure>((shared, connection))
     });
@@ -144,7 +186,7 @@ impl WalletStore for PostgresWalletStore {
 
     async fn list<Q: Query + Clone>(&self, query: Q) -> Result<Q::Answer, WalletStoreError> {
         let snapshot = self.reader.snapshot();
-        let mut known = Known::default();
+        let (mut known, mut factor) = (Known::default(), 1_usize);
         loop {
             let again = query.clone();
             let run = move || {
@@ -152,11 +194,13 @@ impl WalletStore for PostgresWalletStore {
                 (answer, missing, known)
             };
             let run = tokio::task::spawn_blocking(run).await.map_err(|_| StoreError::Panicked)?;
-            let (answer, missing, known_before) = run;
+            let (answer, mut missing, known_before) = run;
             if missing.is_empty() {
                 return answer;
             }
             known = known_before;
+            missing.widen(factor);
+            factor = factor.saturating_mul(16);
             known.extend(snapshot.read(missing).await?);
         }
     }
@@ -194,7 +238,7 @@ fn guess<Q: Query>(query: Q, known: &Known) -> (Result<Q::Answer, WalletStoreErr
     let run = || query.run(&SqlRows::to_read(&guess));
     // Rows of which others are taken for absent may not fit together.
     let answer = catch_unwind(AssertUnwindSafe(run));
-    let wants = guess.wants.into_inner();
+    let wants = guess.into_wants();
     (answer.unwrap_or(Err(StoreError::Panicked.into())), wants)
 }
 

@@ -1,6 +1,7 @@
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
+use bsv_invoicing::PostgresUrlError;
 use bsv_minerid::AliasParseError;
 use thiserror::Error;
 
@@ -55,6 +56,9 @@ pub enum ConfigError {
         /// The text.
         text: String,
     },
+    /// The database of the wallet is not named as one.
+    #[error("wallet.store.url: {0}")]
+    BadDatabase(#[from] PostgresUrlError),
     /// A secret is what `config show` prints in the place of one.
     #[error("{0}: config show does not print secrets: put the secret in its place")]
     Redacted(&'static str),

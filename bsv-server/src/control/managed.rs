@@ -1,7 +1,6 @@
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-use bsv_invoicing::Wallet;
 use bsv_minerid::MinerIds;
 use bsv_network::NodeRpc;
 use bsv_store::{KeyEvent, Keystore};
@@ -19,6 +18,7 @@ use crate::http::Problem;
 use crate::minerid::Refusal;
 use crate::opening::{Failures, Stores};
 use crate::surface::Surface;
+use crate::wallet_store::Wallet;
 
 /// What an operator manages: the identities, the wallet, and what both are kept with.
 #[derive(Debug)]

@@ -1,13 +1,14 @@
 use std::sync::Arc;
 
+use bsv_invoicing::Error;
 use bsv_invoicing::dpp::{Acknowledgement, ChannelMessage, Dialect, Payment, PaymentError};
-use bsv_invoicing::{Error, Wallet};
 use bytes::Bytes;
 use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, ETAG, HeaderValue, WWW_AUTHENTICATE};
 use hyper::{Method, StatusCode};
 use serde::Deserialize;
 
 use crate::http::{Answer, Declared, Matched, Problem, Received, Routes, answer, parameters};
+use crate::wallet_store::Wallet;
 
 /// Answers payers.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bsv_invoicing::{Error, EventFilter, EventPage, EventQuery, LogName, Wallet};
+use bsv_invoicing::{Error, EventFilter, EventPage, EventQuery, LogName};
 use bytes::Bytes;
 use hyper::header::{HeaderName, HeaderValue};
 use hyper::{HeaderMap, Method, StatusCode, Uri};
@@ -15,6 +15,7 @@ use super::events::{After, once};
 use super::headers::number;
 use super::streams::PAUSE;
 use crate::http::{self, Answer, Problem, answer};
+use crate::wallet_store::Wallet;
 
 /// How many events are read at once, and how many a stream holds for a slow reader.
 const PAGE: usize = 100;

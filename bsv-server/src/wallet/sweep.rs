@@ -1,7 +1,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bsv_invoicing::{Following, Wallet, Watched};
+use crate::wallet_store::Wallet;
+use bsv_invoicing::{Following, Watched};
 use bsv_network::FeedAddress;
 use tokio::time::sleep;
 

@@ -8,17 +8,17 @@ use std::sync::Arc;
 use bsv_invoicing::ledger::webhooks::LoadedWebhook;
 use bsv_invoicing::webhooks::{WalletClock, WebhookSender};
 use bsv_invoicing::{
-    Error, HttpWebhooks, RedbWalletStore, ReplayDraft, SecretDraft, Wallet, WebhookChange,
-    WebhookDraft, WebhookId,
+    Error, HttpWebhooks, ReplayDraft, SecretDraft, WebhookChange, WebhookDraft, WebhookId,
 };
 use hyper::{Method, StatusCode};
 
 use self::shown::{AttemptJson, CreatedJson, ReplayJson, SecretJson, WebhookJson};
 use super::headers::{check_content_type, set_location};
 use crate::http::{Answer, Declared, Problem, Received, answer};
+use crate::wallet_store::{AnyWalletStore, Wallet};
 
 /// What sends events to the webhooks of a wallet.
-pub(crate) type Sender = WebhookSender<RedbWalletStore, HttpWebhooks, WalletClock<RedbWalletStore>>;
+pub(crate) type Sender = WebhookSender<AnyWalletStore, HttpWebhooks, WalletClock<AnyWalletStore>>;
 
 /// How the server calls itself.
 const USER_AGENT: &str = concat!("bsv-server/", env!("CARGO_PKG_VERSION"));

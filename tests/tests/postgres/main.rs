@@ -6,7 +6,13 @@
 mod store_conformance;
 
 mod back_end;
+mod both;
+mod dump;
+mod failing;
+mod moving;
+mod pair;
 mod schema;
+mod server;
 
 use std::sync::LazyLock;
 

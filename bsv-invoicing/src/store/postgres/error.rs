@@ -32,6 +32,10 @@ pub(super) enum Unfit {
          an old primary or a restored copy has. Connect to the right one, or accept the loss"
     )]
     GoneBack(i64),
+    #[error("another server uses the wallet in the database, and is alive")]
+    InUse,
+    #[error("another server has taken the wallet in the database over")]
+    Overtaken,
     #[error("schema {schema} of the database is not a {expected} store")]
     OtherSchema { schema: String, expected: &'static str },
     #[error(

@@ -8,7 +8,7 @@ use tokio_postgres::Row;
 use super::cells::{Cell, Cells};
 use super::connection::{Connection, in_order};
 use super::error::Failure;
-use super::known::{CellRow, Known, RangeKey, Wants};
+use super::known::{CellRow, Known, RangeKey, Wants, key_of};
 use super::statements::{Parameter, Shape, StatementKey, arrays_of, cells_of_row};
 use super::tables::TableId;
 
@@ -55,8 +55,8 @@ impl<'w> Fetch<'w> {
             let numbers: Vec<_> = (0_i64..).take(ranges.len()).collect();
             let mut parameters: Vec<Parameter<'w>> = vec![Box::new(numbers)];
             for bounds in [
-                ranges.iter().filter_map(|it| from(it)).collect::<Vec<_>>(),
-                ranges.iter().filter_map(|it| to(it)).collect(),
+                ranges.iter().filter_map(|it| key_of(&it.from)).collect::<Vec<_>>(),
+                ranges.iter().filter_map(|it| key_of(&it.to)).collect(),
             ] {
                 if bounds.is_empty() {
                     continue;
@@ -104,21 +104,6 @@ impl<'w> Fetch<'w> {
             }
         }
         Ok(())
-    }
-}
-
-fn from(range: &RangeKey) -> Option<&Cells> {
-    key_of(range.from.as_ref())
-}
-
-fn to(range: &RangeKey) -> Option<&Cells> {
-    key_of(range.to.as_ref())
-}
-
-fn key_of(bound: std::ops::Bound<&Cells>) -> Option<&Cells> {
-    match bound {
-        std::ops::Bound::Included(key) | std::ops::Bound::Excluded(key) => Some(key),
-        std::ops::Bound::Unbounded => None,
     }
 }
 

@@ -8,6 +8,9 @@ use super::statements::{Edge, Shape};
 use super::tables::TableId;
 use crate::ledger::rows::Order;
 
+/// How many rows of a range are read ahead at most.
+const MOST_AHEAD: usize = 10_000;
+
 /// A key and the rest of its row.
 pub(super) type CellRow = (Cells, Cells);
 
@@ -63,6 +66,55 @@ impl RangeKey {
     }
 }
 
+impl RangeKey {
+    /// Whether another range is the rest of this one, from some row on.
+    fn goes_on_to(&self, other: &Self) -> bool {
+        let (begin, end, other_end) = match self.is_descending {
+            false => (&self.from, &self.to, &other.to),
+            true => (&self.to, &self.from, &other.from),
+        };
+        let other_begin = if self.is_descending { &other.to } else { &other.from };
+        let is_beyond = match (key_of(begin), key_of(other_begin)) {
+            (None, _) => true,
+            (Some(_), None) => false,
+            (Some(begin), Some(other)) if self.is_descending => begin > other,
+            (Some(begin), Some(other)) => begin < other,
+        };
+        self.table == other.table
+            && self.is_descending == other.is_descending
+            && end == other_end
+            && is_beyond
+    }
+
+    /// Whether the range has begun when a row of this key is read.
+    fn begins_by(&self, key: &Cells) -> bool {
+        match (self.is_descending, &self.from, &self.to) {
+            (false, Bound::Included(from), _) => key >= from,
+            (false, Bound::Excluded(from), _) => key > from,
+            (true, _, Bound::Included(to)) => key <= to,
+            (true, _, Bound::Excluded(to)) => key < to,
+            _ => true,
+        }
+    }
+}
+
+impl FirstRows {
+    /// So many of the rows, from one on, if they are known, or there are no more.
+    fn first(&self, limit: usize, has_begun: impl Fn(&Cells) -> bool) -> Option<Vec<CellRow>> {
+        let rest = self.rows.iter().skip_while(|(key, _)| !has_begun(key));
+        let rows: Vec<_> = rest.take(limit).cloned().collect();
+        (rows.len() == limit || self.rows.len() < self.limit).then_some(rows)
+    }
+}
+
+/// The key at an end of a range.
+pub(super) fn key_of(bound: &Bound<Cells>) -> Option<&Cells> {
+    match bound {
+        Bound::Included(key) | Bound::Excluded(key) => Some(key),
+        Bound::Unbounded => None,
+    }
+}
+
 fn edge(bound: &Bound<Cells>) -> Edge {
     match bound {
         Bound::Included(_) => Edge::Included,
@@ -78,9 +130,12 @@ impl Known {
     }
 
     /// The first rows of a range, if so many are known, or it has no more.
-    pub(super) fn range(&self, range: &RangeKey, limit: usize) -> Option<&[CellRow]> {
-        let FirstRows { rows, limit: known } = self.ranges.get(range)?;
-        (limit <= *known || rows.len() < *known).then(|| &rows[..limit.min(rows.len())])
+    pub(super) fn range(&self, range: &RangeKey, limit: usize) -> Option<Vec<CellRow>> {
+        if let Some(known) = self.ranges.get(range) {
+            return known.first(limit, |_| true);
+        }
+        let wider = self.ranges.iter().filter(|(known, _)| known.goes_on_to(range));
+        wider.filter_map(|(_, known)| known.first(limit, |key| range.begins_by(key))).next()
     }
 
     pub(super) fn add_row(&mut self, table: TableId, key: Cells, row: Option<Cells>) {
@@ -110,13 +165,24 @@ impl Wants {
         self.keys.is_empty() && self.ranges.is_empty()
     }
 
-    pub(super) fn want_row(&mut self, table: TableId, key: Cells) {
-        self.keys.entry(table).or_default().insert(key);
+    /// Wants a row. Answers whether it was not wanted before.
+    pub(super) fn want_row(&mut self, table: TableId, key: Cells) -> bool {
+        self.keys.entry(table).or_default().insert(key)
     }
 
-    pub(super) fn want_range(&mut self, range: RangeKey, limit: usize) {
+    /// Wants the first rows of a range. Answers whether so many were not wanted before.
+    pub(super) fn want_range(&mut self, range: RangeKey, limit: usize) -> bool {
         let wanted = self.ranges.entry(range).or_default();
+        let is_new = limit > *wanted;
         *wanted = limit.max(*wanted);
+        is_new
+    }
+
+    /// Wants so many times as many rows of ranges, up to a limit, as what goes on reading will want them.
+    pub(super) fn widen(&mut self, factor: usize) {
+        for limit in self.ranges.values_mut() {
+            *limit = limit.saturating_mul(factor).min(MOST_AHEAD).max(*limit);
+        }
     }
 
     /// Wants also what somebody else wants.
@@ -127,5 +193,45 @@ impl Wants {
         for (range, limit) in &other.ranges {
             self.want_range(range.clone(), *limit);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::cells::Cell;
+    use super::*;
+
+    fn key(number: i64) -> Cells {
+        vec![Cell::Number(number)]
+    }
+
+    fn range(from: Bound<i64>, to: Bound<i64>, is_descending: bool) -> RangeKey {
+        RangeKey { table: TableId::Invoices, from: from.map(key), to: to.map(key), is_descending }
+    }
+
+    fn numbers(rows: Option<Vec<CellRow>>) -> Option<Vec<Cells>> {
+        rows.map(|rows| rows.into_iter().map(|(key, _)| key).collect())
+    }
+
+    /// The rest of a range is known with the range, as far as that is known.
+    #[test]
+    fn what_goes_on_from_a_known_range_is_known_as_far_as_that_is() {
+        use Bound::{Excluded, Included, Unbounded};
+        let mut known = Known::default();
+        let rows = |numbers: &[i64]| numbers.iter().map(|it| (key(*it), Vec::new())).collect();
+        known.add_range(range(Included(1), Unbounded, false), rows(&[1, 2, 4, 5]), 4);
+        known.add_range(range(Unbounded, Excluded(9), true), rows(&[8, 6]), 3);
+        let ask = |range, limit| numbers(known.range(&range, limit));
+        let some = |numbers: &[i64]| Some(numbers.iter().map(|it| key(*it)).collect());
+        assert_eq!(ask(range(Included(1), Unbounded, false), 2), some(&[1, 2]));
+        assert_eq!(ask(range(Included(1), Unbounded, false), 5), None);
+        assert_eq!(ask(range(Included(3), Unbounded, false), 2), some(&[4, 5]));
+        assert_eq!(ask(range(Excluded(4), Unbounded, false), 1), some(&[5]));
+        assert_eq!(ask(range(Excluded(4), Unbounded, false), 2), None);
+        assert_eq!(ask(range(Included(0), Unbounded, false), 1), None);
+        assert_eq!(ask(range(Included(3), Included(9), false), 1), None);
+        assert_eq!(ask(range(Unbounded, Excluded(8), true), 9), some(&[6]));
+        assert_eq!(ask(range(Unbounded, Included(8), true), 1), some(&[8]));
+        assert_eq!(ask(range(Unbounded, Unbounded, true), 1), None);
     }
 }

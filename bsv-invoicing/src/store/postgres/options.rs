@@ -20,7 +20,7 @@ pub struct PostgresOptions {
     pub(super) tls: MakeRustlsConnect,
     /// Small letters, digits and underscores.
     pub(super) schema: String,
-    /// Where the last step is remembered that this process has seen.
+    /// Of a server: where it remembers who it is, and the last step that it has seen.
     pub(super) memory: Option<PathBuf>,
 }
 
@@ -89,11 +89,17 @@ impl PostgresOptions {
         self
     }
 
-    /// The same for a process that remembers, in a file of this path, the last step of the wallet that it has seen, and
-    /// notices if the database has lost it.
+    /// The same for a server, which remembers in a file of this path who it is and the last step of the wallet that it
+    /// has seen. It notices if the database has lost that step. One server at a time uses a wallet; another one can
+    /// when that has stopped, or has been silent for 5 seconds.
     #[must_use]
-    pub fn with_memory(self, path: impl Into<PathBuf>) -> Self {
-        Self { memory: Some(path.into()), ..self }
+    pub fn for_server(self, memory: impl Into<PathBuf>) -> Self {
+        Self { memory: Some(memory.into()), ..self }
+    }
+
+    /// Whether the URL held a password.
+    pub fn has_password(&self) -> bool {
+        self.config.get_password().is_some()
     }
 
     /// The schema of the database in which the wallet lies.

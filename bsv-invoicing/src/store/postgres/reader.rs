@@ -18,7 +18,7 @@ use super::known::{Known, Wants};
 use super::shared::Shared;
 use super::step::Step;
 use super::transaction::{begin_snapshot, look, read_more};
-use super::upkeep::keep_up;
+use super::upkeep::{keep_up, stop};
 
 /// The thread that reads. It ends when this is dropped.
 pub(super) struct Reader {
@@ -57,6 +57,7 @@ impl Reader {
                     () = poll(polls) => {}
                     () = keep_up(&shared) => {}
                 }
+                stop(&shared).await;
             };
             LocalSet::new().block_on(&runtime, serve);
         })?;

@@ -1,7 +1,8 @@
 //! Rows, as the rules read and change them: those of the database, with changes that are still to be written.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use bsv_store::{AuditEntry, AuditTail, KeyEvent, StoreError};
 
@@ -29,9 +30,16 @@ pub(super) trait Source {
 /// What is known. What is not is taken for absent, and noted: what is made of it is a guess, which tells what else to
 /// read.
 pub(super) struct Guess<'k> {
-    pub(super) known: &'k Known,
-    pub(super) wants: RefCell<Wants>,
+    known: &'k Known,
+    wants: RefCell<Wants>,
+    /// How much may still be read. Rules end on rows that fit together, and may go round in circles on others.
+    budget: Cell<usize>,
 }
+
+/// How much a guess reads.
+const BUDGET: usize = 50_000;
+/// What it costs to ask again for what is taken for absent.
+const COST_OF_REPEATING: usize = 1_000;
 
 /// What is known, or is read when it is needed.
 pub(super) struct Reading<'k> {
@@ -59,24 +67,50 @@ impl Changes {
 
 impl<'k> Guess<'k> {
     pub(super) fn new(known: &'k Known) -> Self {
-        Self { known, wants: RefCell::default() }
+        Self { known, wants: RefCell::default(), budget: Cell::new(BUDGET) }
+    }
+
+    /// What is not known.
+    pub(super) fn into_wants(self) -> Wants {
+        self.wants.into_inner()
+    }
+
+    fn pay(&self, cost: usize) -> Result<(), StoreError> {
+        let left = self.budget.get().checked_sub(cost);
+        let is_guessing = !self.wants.borrow().is_empty();
+        match left {
+            None if is_guessing => Err(StoreError::Engine(Arc::new(TooLong))),
+            left => {
+                self.budget.set(left.unwrap_or(0));
+                Ok(())
+            }
+        }
     }
 }
 
+/// Why a guess ends.
+#[derive(Debug, thiserror::Error)]
+#[error("what is not known leads nowhere")]
+struct TooLong;
+
 impl Source for Guess<'_> {
     fn row(&self, table: TableId, key: &Cells) -> Result<Option<Cells>, StoreError> {
+        self.pay(1)?;
         let known = self.known.row(table, key);
-        if known.is_none() {
-            self.wants.borrow_mut().want_row(table, key.clone());
+        if known.is_none() && !self.wants.borrow_mut().want_row(table, key.clone()) {
+            self.pay(COST_OF_REPEATING)?;
         }
         Ok(known.flatten())
     }
 
     fn range(&self, range: &RangeKey, limit: usize) -> Result<Vec<CellRow>, StoreError> {
+        self.pay(1)?;
         if let Some(rows) = self.known.range(range, limit) {
-            return Ok(rows.to_vec());
+            return Ok(rows);
         }
-        self.wants.borrow_mut().want_range(range.clone(), limit);
+        if !self.wants.borrow_mut().want_range(range.clone(), limit) {
+            self.pay(COST_OF_REPEATING)?;
+        }
         Ok(Vec::new())
     }
 }
@@ -95,17 +129,21 @@ impl Source for Reading<'_> {
         if let Some(row) = known {
             return Ok(row);
         }
-        self.read(|wants| wants.want_row(table, key.clone()))?;
+        self.read(|wants| {
+            wants.want_row(table, key.clone());
+        })?;
         Ok(self.known.borrow().row(table, key).flatten())
     }
 
     fn range(&self, range: &RangeKey, limit: usize) -> Result<Vec<CellRow>, StoreError> {
-        let known = self.known.borrow().range(range, limit).map(<[CellRow]>::to_vec);
+        let known = self.known.borrow().range(range, limit);
         if let Some(rows) = known {
             return Ok(rows);
         }
-        self.read(|wants| wants.want_range(range.clone(), limit))?;
-        Ok(self.known.borrow().range(range, limit).map(<[CellRow]>::to_vec).unwrap_or_default())
+        self.read(|wants| {
+            wants.want_range(range.clone(), limit);
+        })?;
+        Ok(self.known.borrow().range(range, limit).unwrap_or_default())
     }
 }
 
@@ -209,6 +247,12 @@ impl AuditLog for SqlRows<'_> {
         let entry = AuditEntry::next(changes.audit_tail, event, subject, changes.now_micros);
         changes.audit_tail = entry.tail();
         changes.audit.push(entry);
+        Ok(())
+    }
+
+    fn put_audit(&mut self, entry: &AuditEntry) -> Result<(), WalletStoreError> {
+        self.changes.audit_tail = entry.tail();
+        self.changes.audit.push(entry.clone());
         Ok(())
     }
 }

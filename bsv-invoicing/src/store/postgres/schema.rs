@@ -90,10 +90,10 @@ pub(super) async fn expect_incarnation(
     options: &PostgresOptions,
     expected: &Incarnation,
 ) -> Result<(), Failure> {
-    let (_, _, found) = read_meta(connection).await?;
-    if found == *expected {
+    let (name, _, found) = read_meta(connection).await?;
+    if name == NAME && found == *expected {
         return Ok(());
     }
     let schema = options.schema.clone();
-    Err(Unfit::OtherSchema { schema, expected: "known" }.into())
+    Err(Unfit::OtherSchema { schema, expected: NAME }.into())
 }

@@ -15,8 +15,10 @@ use super::step::{READ_WRITER, Step};
 /// What the parts of an open store share.
 pub(super) struct Shared {
     pub(super) options: PostgresOptions,
-    /// What tells this process from others.
+    /// What tells this process from others, also from others with a copy of its data directory.
     pub(super) id: [u8; 16],
+    /// What tells its data directory from others.
+    pub(super) machine: [u8; 16],
     pub(super) incarnation: Incarnation,
     pub(super) counts: StoreCounts,
     pub(super) last_event: watch::Sender<u64>,
@@ -33,13 +35,14 @@ pub(super) struct Seen {
 impl Shared {
     pub(super) fn new(
         options: PostgresOptions,
-        id: [u8; 16],
+        [id, machine]: [[u8; 16]; 2],
         incarnation: Incarnation,
         seen: Seen,
     ) -> Self {
         Self {
             options,
             id,
+            machine,
             incarnation,
             counts: StoreCounts::default(),
             last_event: watch::Sender::new(0),
@@ -63,6 +66,16 @@ impl Shared {
         drop(seen);
         self.tell_event(step.last_event());
         Ok(())
+    }
+
+    /// Fails if this process is a server, and another one has taken the wallet over.
+    pub(super) fn expect_claim(&self, step: &Step) -> Result<(), Failure> {
+        let is_server = self.options.memory.is_some();
+        match &step.server {
+            Some(server) if is_server && server[..] == self.id => Ok(()),
+            _ if is_server => Err(Unfit::Overtaken.into()),
+            _ => Ok(()),
+        }
     }
 
     /// Tells the number of the last event, which is never behind what was told.

@@ -7,8 +7,10 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tokio::time::{MissedTickBehavior, interval};
 
+use super::claim::{RENEW, leave};
 use super::connection::Connection;
 use super::error::Failure;
+use super::schema::Incarnation;
 use super::shared::{Seen, Shared};
 use super::statements::{Parameter, StatementKey};
 
@@ -16,11 +18,11 @@ const TICK: Duration = Duration::from_secs(1);
 /// For so many ticks steps may wait to be removed.
 const SWEEP_TICKS: u64 = 600;
 
-const SHOW_ALIVE: StatementKey = StatementKey::Other(
-    "INSERT INTO process (id, name, version, alive_until, remembered) \
-     VALUES ($1, $2, $3, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + 5000000, $4) \
+const REMEMBER: StatementKey = StatementKey::Other(
+    "INSERT INTO process (id, name, version, seen_at, remembered) \
+     VALUES ($1, $2, $3, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, $4) \
      ON CONFLICT (id) DO UPDATE SET name = EXCLUDED.name, version = EXCLUDED.version, \
-     alive_until = EXCLUDED.alive_until, remembered = EXCLUDED.remembered",
+     seen_at = EXCLUDED.seen_at, remembered = EXCLUDED.remembered",
 );
 /// Steps of the last day stay, and those that a process remembers.
 const SWEEP: StatementKey = StatementKey::Other(
@@ -29,18 +31,25 @@ const SWEEP: StatementKey = StatementKey::Other(
      AND NOT EXISTS (SELECT 1 FROM process WHERE remembered = step.number)",
 );
 
-/// What a process keeps on its own disk.
+/// What a server keeps on its own disk, in hexadecimal digits.
 #[derive(Debug, Serialize, Deserialize)]
 struct Memory {
-    /// What tells it from others, in hexadecimal digits.
+    /// The incarnation of the store.
+    store: String,
+    /// What tells the data directory from others.
     process: String,
+    /// The last step that was seen.
     step: i64,
     /// Who made the step.
     writer: String,
 }
 
-/// What a process remembers of an earlier run: its id, and the last step it has seen.
-pub(super) fn recall(path: &Path) -> Result<Option<([u8; 16], Seen)>, Failure> {
+/// What a server remembers of an earlier run: the id of the data directory, and the last step that it has seen, if that
+/// was of this store.
+pub(super) fn recall(
+    path: &Path,
+    incarnation: &Incarnation,
+) -> Result<Option<([u8; 16], Option<Seen>)>, Failure> {
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
@@ -48,24 +57,27 @@ pub(super) fn recall(path: &Path) -> Result<Option<([u8; 16], Seen)>, Failure> {
     };
     let read = || {
         let memory: Memory = serde_json::from_str(&text).ok()?;
-        let id = hex::decode(&memory.process).ok()?.try_into().ok()?;
-        Some((id, Seen { number: memory.step, writer: hex::decode(&memory.writer).ok()? }))
+        let machine = hex::decode(&memory.process).ok()?.try_into().ok()?;
+        let seen = Seen { number: memory.step, writer: hex::decode(&memory.writer).ok()? };
+        let is_same = memory.store == hex::encode(incarnation);
+        Some((machine, is_same.then_some(seen)))
     };
     let damaged = || Failure::of(&format!("{} cannot be read", path.display()));
     read().map(Some).ok_or_else(damaged)
 }
 
-/// Keeps on the disk what this process has seen.
-pub(super) fn remember(path: &Path, id: &[u8; 16], seen: &Seen) -> Result<(), Failure> {
-    let memory =
-        Memory { process: hex::encode(id), step: seen.number, writer: hex::encode(&seen.writer) };
+/// Keeps on the disk what a server has seen.
+pub(super) fn remember(path: &Path, shared: &Shared, seen: &Seen) -> Result<(), Failure> {
+    let memory = Memory {
+        store: hex::encode(&shared.incarnation),
+        process: hex::encode(shared.machine),
+        step: seen.number,
+        writer: hex::encode(&seen.writer),
+    };
     let text = serde_json::to_string(&memory).map_err(|error| Failure::of(&error))?;
-    bsv_store::write_atomically(
-        path.parent().unwrap_or(Path::new(".")),
-        &name_of(path),
-        text.as_bytes(),
-    )
-    .map_err(|error| Failure::of(&error))
+    let dir = path.parent().unwrap_or(Path::new("."));
+    bsv_store::write_atomically(dir, &name_of(path), text.as_bytes())
+        .map_err(|error| Failure::of(&error))
 }
 
 fn name_of(path: &Path) -> String {
@@ -82,7 +94,7 @@ pub(super) async fn keep_up(shared: &Shared) {
         ticks.tick().await;
         let seen = shared.seen();
         if kept.as_ref() != Some(&seen) {
-            match remember(path, &shared.id, &seen) {
+            match remember(path, shared, &seen) {
                 Ok(()) => kept = Some(seen.clone()),
                 Err(failure) => tracing::warn!("{}", failure.into_error()),
             }
@@ -91,6 +103,18 @@ pub(super) async fn keep_up(shared: &Shared) {
             connection = None;
             tracing::debug!("{}", failure.into_error());
         }
+    }
+}
+
+/// Ends the work of a process that stops: what it has seen is kept, and the next one need not wait for its end.
+pub(super) async fn stop(shared: &Shared) {
+    let Some(path) = &shared.options.memory else { return };
+    let stopped = async {
+        remember(path, shared, &shared.seen())?;
+        leave(&shared.connect().await?, &shared.id).await
+    };
+    if let Err(failure) = stopped.await {
+        tracing::debug!("{}", failure.into_error());
     }
 }
 
@@ -104,15 +128,16 @@ async fn work(
         *connection = Some(shared.connect().await?);
     }
     let open = connection.as_ref().expect("it was just opened");
-    open.prepare(&[SHOW_ALIVE, SWEEP]).await?;
+    open.prepare(&[RENEW, REMEMBER, SWEEP]).await?;
+    open.run(RENEW, vec![Box::new(&shared.id[..])]).await?;
     let given: Vec<Parameter<'_>> = vec![
-        Box::new(&shared.id[..]),
+        Box::new(&shared.machine[..]),
         Box::new("bsv-server"),
         Box::new(env!("CARGO_PKG_VERSION")),
         Box::new(seen.number),
     ];
-    open.run(SHOW_ALIVE, given).await?;
-    if tick % SWEEP_TICKS == 0 {
+    open.run(REMEMBER, given).await?;
+    if tick.is_multiple_of(SWEEP_TICKS) {
         open.run(SWEEP, Vec::new()).await?;
     }
     Ok(())

@@ -86,6 +86,7 @@ impl SqlBatches {
         let connection = connection.expect("it is open");
         let (step, mut known) = runtime.block_on(begin(connection, &wants))?;
         self.shared.note(&step, &before)?;
+        self.shared.expect_claim(&step)?;
         self.guess = Known::default();
         for table in [AllFigures::TABLE_ID, Rules::TABLE_ID] {
             self.guess.add_row(table, ONE.to_vec(), known.row(table, &ONE.to_vec()).flatten());
@@ -104,8 +105,8 @@ impl SqlBatches {
         self.tried += 1;
         let next = next_step(&step, &changes, self.shared.id.to_vec());
         let begun = Instant::now();
-        let committed =
-            runtime.block_on(timeout(PATIENCE, commit(connection, &changes, &next, self.tried)));
+        let committing = commit(connection, &changes, &next, self.tried);
+        let committed = runtime.block_on(async { timeout(PATIENCE, committing).await });
         self.shared.counts.commits.note(begun.elapsed());
         match committed.unwrap_or_else(|_| Err(NotDone::Undecided(Failure::slow().into_error()))) {
             Ok(()) => {
@@ -113,7 +114,9 @@ impl SqlBatches {
                 Ok(Some(told))
             }
             Err(NotDone::Failed(failure)) => Err(failure.into()),
-            Err(NotDone::Undecided(error)) => Err(Stopped::Undecided { told, after: step, error }),
+            Err(NotDone::Undecided(error)) => {
+                Err(Stopped::Undecided(Box::new(Undecided { told, after: step, error })))
+            }
         }
     }
 
@@ -131,7 +134,7 @@ impl SqlBatches {
                 self.tried += 1;
                 let look = find_step(connection, after.number, &self.shared.id, self.tried);
                 self.runtime
-                    .block_on(timeout(PATIENCE, look))
+                    .block_on(async { timeout(PATIENCE, look).await })
                     .unwrap_or_else(|_| Err(Failure::slow()))
             });
             match found {
@@ -157,9 +160,9 @@ impl Batches for SqlBatches {
         loop {
             match self.try_write(batch) {
                 Ok(told) => return Ok(told),
-                Err(Stopped::Undecided { told, after, error }) => {
-                    if self.is_committed(&after, &error)? {
-                        return Ok(Some(told));
+                Err(Stopped::Undecided(commit)) => {
+                    if self.is_committed(&commit.after, &commit.error)? {
+                        return Ok(Some(commit.told));
                     }
                 }
                 Err(Stopped::Failed(failure)) => {
@@ -180,12 +183,16 @@ impl Batches for SqlBatches {
 /// Why a batch is not known to be done.
 enum Stopped {
     Failed(Failure),
-    /// It is not known whether it was committed as the step after this one.
-    Undecided {
-        told: Told,
-        after: Step,
-        error: EngineError,
-    },
+    /// It is not known whether it was committed.
+    Undecided(Box<Undecided>),
+}
+
+/// A batch that may have been committed as a step after another one.
+struct Undecided {
+    told: Told,
+    after: Step,
+    /// Why that is not known.
+    error: EngineError,
 }
 
 impl From<Failure> for Stopped {
@@ -207,7 +214,7 @@ fn rehearse(batch: &mut Batch<SqlBatches>, open: &mut Vec<usize>, known: &Known)
                 batch.rehearse(*command, &mut books);
             }
         }));
-        let wanted = guess.wants.into_inner();
+        let wanted = guess.into_wants();
         wants.extend(&wanted);
         rehearsed.is_ok() && !wanted.is_empty()
     });
@@ -260,6 +267,7 @@ fn next_step(step: &Step, changes: &Changes, writer: Vec<u8>) -> Step {
         writer,
         audit_tail: changes.audit_tail,
         figures: figures.cloned().flatten().unwrap_or_else(|| step.figures.clone()),
+        server: step.server.clone(),
         read_at: step.read_at,
     }
 }

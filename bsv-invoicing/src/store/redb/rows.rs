@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use bsv_store::{KeyEvent, LazyReadTable, LazyTable, StoreError, View, append_to_audit_log};
+use bsv_store::{
+    AuditEntry, KeyEvent, LazyReadTable, LazyTable, StoreError, View, append_to_audit_log,
+    copy_to_audit_log,
+};
 use redb::{Range, ReadTransaction, StorageError, WriteTransaction};
 
 use crate::ledger::rows::{
@@ -148,6 +151,10 @@ impl Engine for RowsToRead {
 impl AuditLog for RowsToWrite<'_> {
     fn append_audit(&mut self, event: KeyEvent, subject: &str) -> Result<(), WalletStoreError> {
         Ok(append_to_audit_log(self.transaction, [(event, subject)])?)
+    }
+
+    fn put_audit(&mut self, entry: &AuditEntry) -> Result<(), WalletStoreError> {
+        Ok(copy_to_audit_log(self.transaction, entry)?)
     }
 }
 

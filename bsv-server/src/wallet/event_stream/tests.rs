@@ -6,6 +6,7 @@ use tokio::task::JoinHandle;
 
 use super::*;
 use crate::wallet::events;
+use crate::wallet_store::AnyWalletStore;
 
 const LONG: Duration = Duration::from_secs(600);
 
@@ -14,6 +15,7 @@ async fn wallet(dir: &TempDir) -> Arc<Wallet> {
     let keystore = Keystore::open(&keystore, None, PlainKeys::Allowed, "test").unwrap();
     let lock = DirLock::acquire(&dir.path().join("wallet"), "test").unwrap();
     let store = RedbWalletStore::open(lock, DatabaseOptions::default()).unwrap();
+    let store = AnyWalletStore::Redb(store);
     let settings = WalletSettings::new(Network::Regtest);
     Arc::new(Wallet::open(store, keystore, settings).await.unwrap())
 }

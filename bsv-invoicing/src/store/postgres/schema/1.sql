@@ -39,13 +39,23 @@ CREATE TABLE step (
   coins bigint NOT NULL
 );
 
--- The processes that use the wallet, and the last step that each has seen.
+-- The servers that have used the wallet, by their data directories, and the last step that each has seen.
 CREATE TABLE process (
   id bytea PRIMARY KEY,
   name text NOT NULL,
   version text NOT NULL,
-  alive_until bigint NOT NULL,
+  seen_at bigint NOT NULL,
   remembered bigint NOT NULL
+) WITH (fillfactor = 50);
+
+-- What one process alone does. It is that process's for as long as that is alive, and the next one's after that.
+CREATE TABLE claim (
+  kind bigint,
+  key bytea,
+  token bigint NOT NULL,
+  holder bytea NOT NULL,
+  alive_until bigint NOT NULL,
+  PRIMARY KEY (kind, key)
 ) WITH (fillfactor = 50);
 
 CREATE TABLE audit (

@@ -1,0 +1,170 @@
+//! Rows as they are, from one store to another. Nothing of this is a rule: what is copied was made by them.
+
+use std::ops::Bound;
+
+use bsv_store::AuditEntry;
+
+use crate::ledger::queries::GetFigures;
+use crate::ledger::rows::{
+    Accounts, AllFigures, CatchUp, Deliveries, DeliveriesByTime, EventLog, Events, Expiries,
+    FollowedTip, FollowedTransactions, IdempotencyAges, IdempotentAnswers, Immature, InFlight,
+    Incoming, Invoices, InvoicesByReference, Kind, LastRefunds, Marked, Messages, MinedAt, Order,
+    Outgoing, OutgoingByUrl, Owner, Proofs, RawTransactions, ReadRows, Receipts, ReceivedFor,
+    Refunds, Rescan, Reservations, Rows, RowsOf, Rules, Spendable, Spends, TransactionNumbers,
+    Transactions, Unassigned, Users, WatchBacklog, Watched, Webhooks, Withdrawals,
+};
+use crate::ledger::{Books, Command, Query};
+
+/// How many rows are copied at once.
+const PAGE: usize = 1_000;
+
+macro_rules! copied {
+    ($($kind:ident),* $(,)?) => {
+        /// Some rows of one kind.
+        #[derive(Clone, Debug)]
+        pub(crate) enum RowPage {
+            $($kind(RowsOf<$kind>),)*
+        }
+
+        /// Where to go on.
+        #[derive(Clone, Debug)]
+        pub(crate) enum RowCursor {
+            $($kind(Option<<$kind as Kind>::Key>),)*
+        }
+
+        /// Where each kind begins. The owner comes last: until then a store belongs to nobody.
+        pub(crate) fn beginnings() -> Vec<RowCursor> {
+            vec![$(RowCursor::$kind(None),)*]
+        }
+
+        impl RowPage {
+            /// How many rows these are.
+            pub(crate) fn len(&self) -> usize {
+                match self {
+                    $(Self::$kind(rows) => rows.len(),)*
+                }
+            }
+
+            /// Where the kind goes on after these rows.
+            pub(crate) fn next(&self) -> Option<RowCursor> {
+                match self {
+                    $(Self::$kind(rows) => {
+                        let last = rows.last().filter(|_| rows.len() == PAGE);
+                        last.map(|(key, _)| RowCursor::$kind(Some(key.clone())))
+                    })*
+                }
+            }
+        }
+
+        impl Query for GetRows {
+            type Answer = RowPage;
+
+            fn run<R: ReadRows>(self, rows: &R) -> Result<RowPage, R::Error> {
+                match self.0 {
+                    $(RowCursor::$kind(after) => {
+                        let from = after.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
+                        let range = (from.cloned(), Bound::Unbounded);
+                        let page = rows.first::<$kind>(range, Order::Ascending, PAGE)?;
+                        Ok(RowPage::$kind(page))
+                    })*
+                }
+            }
+        }
+
+        impl Command for PutRows {
+            type Answer = ();
+
+            fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
+                match &self.0 {
+                    $(RowPage::$kind(rows) => {
+                        for (key, row) in rows {
+                            books.rows.put::<$kind>(key.clone(), row)?;
+                        }
+                    })*
+                }
+                Ok(())
+            }
+        }
+    };
+}
+
+/// The rows of a kind from a place on, some of them.
+#[derive(Clone, Debug)]
+pub(crate) struct GetRows(pub(crate) RowCursor);
+
+/// Sets rows as they are in another store.
+#[derive(Clone, Debug)]
+pub(crate) struct PutRows(pub(crate) RowPage);
+
+/// Adds entries of the audit log as they are in another store.
+#[derive(Clone, Debug)]
+pub(crate) struct PutAudit(pub(crate) Vec<AuditEntry>);
+
+copied!(
+    Invoices,
+    InvoicesByReference,
+    Users,
+    Events,
+    EventLog,
+    Webhooks,
+    Deliveries,
+    DeliveriesByTime,
+    Expiries,
+    IdempotentAnswers,
+    IdempotencyAges,
+    FollowedTip,
+    CatchUp,
+    Accounts,
+    Rules,
+    Watched,
+    WatchBacklog,
+    Rescan,
+    Transactions,
+    TransactionNumbers,
+    RawTransactions,
+    Receipts,
+    Spendable,
+    Immature,
+    Unassigned,
+    Spends,
+    Incoming,
+    ReceivedFor,
+    Marked,
+    InFlight,
+    Refunds,
+    Outgoing,
+    Messages,
+    OutgoingByUrl,
+    LastRefunds,
+    Withdrawals,
+    Reservations,
+    FollowedTransactions,
+    Proofs,
+    MinedAt,
+    AllFigures,
+    Owner,
+);
+
+impl Command for PutAudit {
+    type Answer = ();
+
+    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
+        self.0.iter().try_for_each(|entry| books.rows.put_audit(entry))
+    }
+}
+
+/// Whether a store holds nothing.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct IsEmpty;
+
+impl Query for IsEmpty {
+    type Answer = bool;
+
+    fn run<R: ReadRows>(self, rows: &R) -> Result<bool, R::Error> {
+        let figures = GetFigures.run(rows)?;
+        Ok(figures == crate::ledger::figures::Figures::default()
+            && rows.get::<Owner>(&())?.is_none()
+            && rows.first::<Transactions>(.., Order::Ascending, 1)?.is_empty()
+            && rows.first::<Invoices>(.., Order::Ascending, 1)?.is_empty())
+    }
+}

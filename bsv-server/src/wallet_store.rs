@@ -1,0 +1,133 @@
+//! Where the wallet is stored: in a file of the data directory, or in a database.
+
+use bsv_invoicing::ledger::{Command, Query};
+use bsv_invoicing::{
+    EventCounts, PostgresWalletStore, RedbWalletStore, WalletStore, WalletStoreError,
+};
+use bsv_store::{AuditCheck, AuditEntry, DatabaseCopy, StoreCounts, StoreError};
+use tokio::sync::watch;
+
+/// The wallet of this server.
+pub(crate) type Wallet = bsv_invoicing::Wallet<AnyWalletStore>;
+
+/// A wallet's store, whichever it is.
+#[derive(Debug)]
+pub(crate) enum AnyWalletStore {
+    /// A file of the data directory.
+    Redb(RedbWalletStore),
+    /// A schema of a PostgreSQL database.
+    Postgres(PostgresWalletStore),
+}
+
+impl AnyWalletStore {
+    /// Compares a file that is too long for that when it is opened with its checksums; a database does so itself.
+    pub(crate) fn check(&self) -> Result<Option<u64>, StoreError> {
+        match self {
+            Self::Redb(store) => store.check(),
+            Self::Postgres(_) => Ok(None),
+        }
+    }
+
+    /// What is wrong with the file, if that was found.
+    pub(crate) fn damage(&self) -> Option<&StoreError> {
+        match self {
+            Self::Redb(store) => store.damage(),
+            Self::Postgres(_) => None,
+        }
+    }
+
+    /// The length of the file, in bytes, if it is one.
+    pub(crate) fn file_len(&self) -> Option<u64> {
+        match self {
+            Self::Redb(store) => store.file_len().ok(),
+            Self::Postgres(_) => None,
+        }
+    }
+
+    /// Copies the file, if it is one.
+    pub(crate) async fn copy(&self) -> Result<Option<DatabaseCopy>, StoreError> {
+        match self {
+            Self::Redb(store) => store.copy().await.map(Some),
+            Self::Postgres(_) => Ok(None),
+        }
+    }
+
+    /// Whether the database does what it is told, if it is one.
+    pub(crate) async fn probe(&self) -> Result<(), WalletStoreError> {
+        match self {
+            Self::Redb(_) => Ok(()),
+            Self::Postgres(store) => store.probe().await,
+        }
+    }
+
+    /// What the store has done since it was opened.
+    pub(crate) fn counts(&self) -> &StoreCounts {
+        match self {
+            Self::Redb(store) => store.counts(),
+            Self::Postgres(store) => store.counts(),
+        }
+    }
+
+    /// What events have told of since the store was opened.
+    pub(crate) fn event_counts(&self) -> &EventCounts {
+        match self {
+            Self::Redb(store) => store.event_counts(),
+            Self::Postgres(store) => store.event_counts(),
+        }
+    }
+}
+
+impl WalletStore for AnyWalletStore {
+    async fn execute<C: Command>(&self, command: C) -> Result<C::Answer, WalletStoreError> {
+        match self {
+            Self::Redb(store) => store.execute(command).await,
+            Self::Postgres(store) => store.execute(command).await,
+        }
+    }
+
+    async fn get<Q: Query + Clone>(&self, query: Q) -> Result<Q::Answer, WalletStoreError> {
+        match self {
+            Self::Redb(store) => store.get(query).await,
+            Self::Postgres(store) => store.get(query).await,
+        }
+    }
+
+    async fn list<Q: Query + Clone>(&self, query: Q) -> Result<Q::Answer, WalletStoreError> {
+        match self {
+            Self::Redb(store) => store.list(query).await,
+            Self::Postgres(store) => store.list(query).await,
+        }
+    }
+
+    async fn verify<Q: Query>(&self, query: Q) -> Result<Q::Answer, WalletStoreError> {
+        match self {
+            Self::Redb(store) => store.verify(query).await,
+            Self::Postgres(store) => store.verify(query).await,
+        }
+    }
+
+    fn last_event(&self) -> watch::Receiver<u64> {
+        match self {
+            Self::Redb(store) => store.last_event(),
+            Self::Postgres(store) => store.last_event(),
+        }
+    }
+
+    async fn audit_log(
+        &self,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<AuditEntry>, WalletStoreError> {
+        match self {
+            Self::Redb(store) => store.audit_log(after, limit).await,
+            Self::Postgres(store) => store.audit_log(after, limit).await,
+        }
+    }
+
+    async fn verify_audit_log(&self) -> Result<AuditCheck, WalletStoreError> {
+        match self {
+            Self::Redb(store) => store.verify_audit_log().await,
+            Self::Postgres(store) => store.verify_audit_log().await,
+        }
+    }
+}
