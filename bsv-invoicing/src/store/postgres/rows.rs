@@ -2,13 +2,14 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::ops::RangeBounds;
 use std::sync::Arc;
 
 use bsv_store::{AuditEntry, AuditTail, KeyEvent, StoreError};
 
 use super::cells::Cells;
 use super::known::{CellRow, Known, RangeKey, Wants};
-use super::tables::{SqlKind, TableId};
+use super::tables::{SqlKind, TableId, one};
 use crate::ledger::rows::{AuditLog, Engine, KeyRange, Order, ReadTable, RowsOf, Table};
 use crate::store::WalletStoreError;
 
@@ -173,6 +174,12 @@ impl<'r> SqlRows<'r> {
             return Ok(Vec::new());
         }
         let bounds = (range.from.as_ref(), range.to.as_ref());
+        if range.table == TableId::AllFigures {
+            // They are a part of the last step, and no row of a table.
+            let one = one();
+            let figures = self.row(range.table, &one)?.filter(|_| bounds.contains(&one));
+            return Ok(figures.into_iter().map(|figures| (one.clone(), figures)).collect());
+        }
         let changed = self.changes.rows.get(&range.table);
         let changed: Vec<_> =
             changed.into_iter().flat_map(|rows| rows.range::<Cells, _>(bounds)).collect();

@@ -7,7 +7,7 @@ use super::cells::{Cell, Cells};
 use super::error::Failure;
 use super::known::Known;
 use super::statements::{Parameter, StatementKey, cells_of_row};
-use super::tables::TableId;
+use super::tables::{TableId, one};
 
 /// The last step, as of a moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,7 +84,7 @@ impl Step {
 
     /// Makes the figures known.
     pub(super) fn note(&self, known: &mut Known) {
-        known.add_row(TableId::AllFigures, vec![Cell::Flag(true)], Some(self.figures.clone()));
+        known.add_row(TableId::AllFigures, one(), Some(self.figures.clone()));
     }
 
     /// The number of the last event.

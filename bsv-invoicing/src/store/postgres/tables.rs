@@ -54,11 +54,13 @@ pub(super) trait SqlKind: StoredKind<StoredKey: Columns, StoredRow: Columns> {
 /// The key of the only row of a table.
 const ONE: &str = "one";
 
-fn or_one(mut cells: Cells) -> Cells {
-    if cells.is_empty() {
-        cells.push(Cell::Flag(true));
-    }
-    cells
+/// The key of the only row of a table, as cells.
+pub(super) fn one() -> Cells {
+    vec![Cell::Flag(true)]
+}
+
+fn or_one(cells: Cells) -> Cells {
+    if cells.is_empty() { one() } else { cells }
 }
 
 macro_rules! sql_tables {

@@ -16,7 +16,7 @@ use super::known::{Known, Wants};
 use super::rows::{Changes, Guess, Reading, SqlRows};
 use super::shared::{Seen, Shared};
 use super::step::Step;
-use super::tables::{SqlKind, TableId};
+use super::tables::{SqlKind, TableId, one};
 use super::transaction::{begin, commit, find_step, give_up, read_more};
 use crate::ledger::Books;
 use crate::ledger::rows::{AllFigures, Rules};
@@ -78,7 +78,7 @@ impl SqlBatches {
         let mut open: Vec<usize> = (0..batch.len()).collect();
         let mut wants = rehearse(batch, &mut open, &self.guess);
         for table in [AllFigures::TABLE_ID, Rules::TABLE_ID] {
-            wants.want_row(table, ONE.to_vec());
+            wants.want_row(table, one());
         }
         let before = self.shared.seen();
         self.connect()?;
@@ -89,7 +89,7 @@ impl SqlBatches {
         self.shared.expect_claim(&step)?;
         self.guess = Known::default();
         for table in [AllFigures::TABLE_ID, Rules::TABLE_ID] {
-            self.guess.add_row(table, ONE.to_vec(), known.row(table, &ONE.to_vec()).flatten());
+            self.guess.add_row(table, one(), known.row(table, &one()).flatten());
         }
         for _ in 0..GUESSES {
             let wants = rehearse(batch, &mut open, &known);
@@ -201,9 +201,6 @@ impl From<Failure> for Stopped {
     }
 }
 
-/// The cells of the key of a table's only row.
-const ONE: [super::cells::Cell; 1] = [super::cells::Cell::Flag(true)];
-
 /// Runs commands on what is known, for what they read. Those that have read nothing else run no more.
 fn rehearse(batch: &mut Batch<SqlBatches>, open: &mut Vec<usize>, known: &Known) -> Wants {
     let mut wants = Wants::default();
@@ -261,7 +258,7 @@ fn run(
 }
 
 fn next_step(step: &Step, changes: &Changes, writer: Vec<u8>) -> Step {
-    let figures = changes.rows.get(&TableId::AllFigures).and_then(|rows| rows.get(&ONE[..]));
+    let figures = changes.rows.get(&TableId::AllFigures).and_then(|rows| rows.get(&one()));
     Step {
         number: step.number + 1,
         writer,
