@@ -6,6 +6,7 @@ mod table;
 use std::io::{self, IsTerminal, Write};
 
 use anstyle::{AnsiColor, Style};
+use bsv_server::steers;
 use clap::ColorChoice;
 use serde_json::Value;
 
@@ -87,12 +88,6 @@ pub(crate) fn field(name: &str, value: &Value) -> String {
     }
 }
 
-/// What makes a terminal show the text around it in another direction.
-const TURNS_TEXT: [char; 12] = [
-    '\u{061c}', '\u{200e}', '\u{200f}', '\u{202a}', '\u{202b}', '\u{202c}', '\u{202d}', '\u{202e}',
-    '\u{2066}', '\u{2067}', '\u{2068}', '\u{2069}',
-];
-
 /// Text that others wrote, with nothing in it that steers a terminal.
 pub(crate) fn printable(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
@@ -116,8 +111,4 @@ pub(crate) fn printable_json(json: &str) -> String {
         }
     }
     shown
-}
-
-fn steers(c: char) -> bool {
-    c.is_control() || TURNS_TEXT.contains(&c)
 }

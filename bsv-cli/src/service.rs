@@ -34,6 +34,8 @@ pub(crate) struct Answer {
     pub(crate) body: String,
     /// Where the invoice that it tells of can be paid.
     pub(crate) payment_url: Option<String>,
+    /// Where its payer sees it in a browser.
+    pub(crate) page_url: Option<String>,
     /// The path of the next page, if there is one.
     pub(crate) next: Option<String>,
 }
@@ -170,11 +172,13 @@ impl Answer {
     fn new(head: &Parts, body: String) -> Self {
         let link = |relation: &str| {
             let links = head.headers.get_all(LINK).iter().filter_map(|link| link.to_str().ok());
-            let end = format!(">; rel=\"{relation}\"");
-            let mut targets = links.filter_map(|link| link.strip_prefix('<')?.strip_suffix(&end));
-            targets.next().map(str::to_owned)
+            let mut links = links.filter_map(|link| link.strip_prefix('<')?.split_once(">; "));
+            let relation = format!("rel=\"{relation}\"");
+            let found = links.find(|(_, rest)| rest.split("; ").any(|it| it == relation));
+            found.map(|(target, _)| target.to_owned())
         };
-        Self { body, payment_url: link("payment"), next: link("next") }
+        let [payment_url, page_url, next] = ["payment", "alternate", "next"].map(link);
+        Self { body, payment_url, page_url, next }
     }
 
     /// The answer, read.

@@ -1,5 +1,5 @@
 use bsv_store::{FileError, KeystoreError, StoreError};
-use bsv_tx::{KeyError, OutPoint, Txid};
+use bsv_tx::{BeefError, BeefVerificationError, KeyError, OutPoint, Txid};
 use thiserror::Error;
 
 use crate::ledger::Refusal;
@@ -88,6 +88,28 @@ pub enum Error {
         index: usize,
         /// What it spends.
         outpoint: OutPoint,
+    },
+    /// The network does not know what an ancestor spends that came with a transaction, or it is spent already.
+    #[error(
+        "its ancestor {txid} spends {outpoint}, which is unknown to the network or spent already"
+    )]
+    UnknownAncestorInput {
+        /// The ancestor.
+        txid: Txid,
+        /// What it spends.
+        outpoint: OutPoint,
+    },
+    /// What came with a transaction does not show where its coins are from.
+    #[error("what the transaction builds on cannot be relied on: {0}")]
+    BadAncestry(BeefVerificationError),
+    /// The node does not have a block yet that what came with a transaction is said to be in.
+    #[error(
+        "the transaction builds on a block at height {height}, which our node does not have yet: \
+         send it again later"
+    )]
+    UnknownBlock {
+        /// The height.
+        height: u32,
     },
     /// The fee of a transaction is too low to be mined.
     #[error("the fee of {paid} satoshis is too low: {needed} are needed")]
@@ -228,6 +250,9 @@ pub enum Error {
     /// There is no such payment by the wallet.
     #[error("there is no payment {0}")]
     UnknownPayment(u64),
+    /// No BEEF can be made of a transaction.
+    #[error("what the transaction builds on cannot be told: {0}")]
+    NoBeef(String),
     /// The outcome of a payment by the wallet is known already.
     #[error("payment {0} is {name}", name = .1.name())]
     NotOpen(u64, OutgoingState),
@@ -300,6 +325,21 @@ impl From<BodyError> for Error {
 impl From<InvoiceIdParseError> for Error {
     fn from(InvoiceIdParseError(id): InvoiceIdParseError) -> Self {
         Self::UnknownInvoice(id)
+    }
+}
+
+impl From<BeefError> for Error {
+    fn from(error: BeefError) -> Self {
+        Self::NoBeef(error.to_string())
+    }
+}
+
+impl From<BeefVerificationError> for Error {
+    fn from(error: BeefVerificationError) -> Self {
+        match error {
+            BeefVerificationError::AboveTip { height } => Self::UnknownBlock { height },
+            error => Self::BadAncestry(error),
+        }
     }
 }
 

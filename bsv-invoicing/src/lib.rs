@@ -75,6 +75,7 @@ pub use store::{
     copy_wallet,
 };
 pub use wallet::books::BooksCheck;
+pub use wallet::checkout::Checkout;
 pub use wallet::follow::Following;
 pub use wallet::outbound::{HttpWebhooks, OwnListeners};
 pub use wallet::pay::{PayDraft, PaymentPreview, faucet};

@@ -4,6 +4,7 @@ mod audit;
 pub(crate) mod books;
 mod catch_up;
 mod channel;
+pub(crate) mod checkout;
 mod consolidate;
 mod destination;
 mod events;

@@ -300,12 +300,12 @@ async fn files_of_newer_versions_and_of_others_are_refused() {
     let place = RedbPlace::fresh();
     drop(place.open());
     place.write(|transaction| {
-        transaction.open_table(SCHEMA_VERSIONS).unwrap().insert("wallet", 12).unwrap();
+        transaction.open_table(SCHEMA_VERSIONS).unwrap().insert("wallet", 13).unwrap();
     });
     let newer = place.try_open().unwrap_err();
     let is_newer = matches!(
         newer,
-        OpenWalletStoreError::Store(StoreError::NewerSchema { found: 12, known: 11, .. })
+        OpenWalletStoreError::Store(StoreError::NewerSchema { found: 13, known: 12, .. })
     );
     assert!(is_newer, "{newer}");
     place.write(|transaction| {

@@ -2,28 +2,37 @@ use hyper::Method;
 
 use crate::health::{self, Health};
 use crate::http::{Declared, Matched, Missed, Routes};
+use crate::openapi;
 use crate::surface::Surface;
 
 /// The paths that listeners have besides those of their services, also where a service cannot be used.
 #[derive(Debug)]
 pub(crate) struct CommonRoutes {
-    everywhere: Routes<Route>,
-    with_metrics: Routes<Route>,
+    wallet: Routes<Route>,
+    payments: Routes<Route>,
+    minerid: Routes<Route>,
+    others: Routes<Route>,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Route {
     Health(health::Route),
     Metrics,
+    /// The description of all routes.
+    OpenApi(&'static str),
 }
 
 const METRICS: Declared<Route> = ("/metrics", "GET, HEAD", Route::Metrics);
 
 impl CommonRoutes {
     pub(crate) fn new() -> Self {
-        let [everywhere, with_metrics] =
-            [Surface::Payments, Surface::Wallet].map(|surface| Routes::new(declared(surface)));
-        Self { everywhere, with_metrics }
+        let routes = |surface| Routes::new(declared(surface));
+        Self {
+            wallet: routes(Surface::Wallet),
+            payments: routes(Surface::Payments),
+            minerid: routes(Surface::MinerId),
+            others: routes(Surface::Node),
+        }
     }
 
     /// The route of a path and a method on a surface.
@@ -41,20 +50,27 @@ impl CommonRoutes {
         self.of(surface).pattern(path)
     }
 
-    /// The patterns of all paths on a surface.
-    pub(crate) fn patterns(surface: Surface) -> impl Iterator<Item = &'static str> {
-        declared(surface).map(|(pattern, ..)| pattern)
+    /// The patterns of all paths on a surface, and their methods.
+    pub(crate) fn paths(surface: Surface) -> impl Iterator<Item = (&'static str, &'static str)> {
+        declared(surface).map(|(pattern, methods, _)| (pattern, methods))
     }
 
     fn of(&self, surface: Surface) -> &Routes<Route> {
-        if has_metrics(surface) { &self.with_metrics } else { &self.everywhere }
+        match surface {
+            Surface::Wallet => &self.wallet,
+            Surface::Payments => &self.payments,
+            Surface::MinerId => &self.minerid,
+            Surface::Node | Surface::Control => &self.others,
+        }
     }
 }
 
 fn declared(surface: Surface) -> impl Iterator<Item = Declared<Route>> {
     let health = Health::declared();
     let health = health.map(|(pattern, methods, route)| (pattern, methods, Route::Health(route)));
-    health.chain(has_metrics(surface).then_some(METRICS))
+    let openapi = openapi::document(surface);
+    let openapi = openapi.map(|(path, document)| (path, "GET, HEAD", Route::OpenApi(document)));
+    health.chain(has_metrics(surface).then_some(METRICS)).chain(openapi)
 }
 
 /// Strangers and nodes are told nothing of what goes on.

@@ -17,12 +17,13 @@ use bsv_minerid::{Alias, PlainKeys};
 use bsv_network::NodeSettings;
 use bsv_store::{KeystoreError, StretchedPassphrase};
 use bsv_tx::Network;
+use hyper::http::uri::Authority;
 use ipnet::IpNet;
 use secrecy::SecretString;
 
 pub use self::error::ConfigError;
 use self::settings::{
-    AuthSettings, NodeListenerSettings, PaymentsSettings, Settings, WalletSettings,
+    AuthSettings, NodeListenerSettings, PageSettings, PaymentsSettings, Settings, WalletSettings,
     WalletStoreSettings,
 };
 pub use self::settings::{StaleCopy, TlsFiles};
@@ -156,10 +157,23 @@ pub struct PaymentsConfig {
     pub public_url: Option<String>,
     /// The fee rate that payers are asked for, in satoshis per 1000 bytes.
     pub fee_rate: u64,
-    /// How many connections there are at once; further ones wait.
+    /// How many connections there are at once, besides those of streams; further ones wait.
     pub connections: u32,
+    /// How many streams of payment pages there are at once.
+    pub streams: u32,
     /// What one peer may take.
     pub peers: PeerConfig,
+    /// The payment pages, if they are enabled.
+    pub page: Option<PageConfig>,
+}
+
+/// The pages on which payers see what they pay.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PageConfig {
+    /// Whether a page may call a wallet of the payer that runs beside the browser.
+    pub browser_wallets: bool,
+    /// The origins of the web pages that may have a payment page in a frame, such as `https://shop.example`.
+    pub embedders: Vec<String>,
 }
 
 /// What one peer of the payments listener may take. A peer is an address of IPv4, or a network of 64 bits of
@@ -168,6 +182,8 @@ pub struct PaymentsConfig {
 pub struct PeerConfig {
     /// How many connections it has at once; further ones are closed.
     pub connections: u32,
+    /// How many streams of payment pages it has at once.
+    pub streams: u32,
     /// How many requests it sends in a second, on average.
     pub requests_per_second: u32,
     /// How many it may send at once that has sent none for a while.
@@ -439,8 +455,18 @@ fn payments_config(settings: &PaymentsSettings) -> Result<PaymentsConfig, Config
         public_url: public_url.map(|url| url.trim_end_matches('/').to_owned()),
         fee_rate: settings.fee_rate,
         connections: in_range("payments.connections", settings.connections, 1..=100_000)?,
+        streams: in_range("payments.streams", settings.streams, 1..=10_000)?,
         peers: peers(settings)?,
+        page: settings.page.enabled.then(|| page(&settings.page)).transpose()?,
     })
+}
+
+fn page(settings: &PageSettings) -> Result<PageConfig, ConfigError> {
+    let PageSettings { enabled: _, browser_wallets, embedders } = settings;
+    match embedders.iter().find(|text| !is_origin(text)) {
+        Some(text) => Err(ConfigError::BadOrigin(text.clone())),
+        None => Ok(PageConfig { browser_wallets: *browser_wallets, embedders: embedders.clone() }),
+    }
 }
 
 fn peers(settings: &PaymentsSettings) -> Result<PeerConfig, ConfigError> {
@@ -450,6 +476,7 @@ fn peers(settings: &PaymentsSettings) -> Result<PeerConfig, ConfigError> {
             settings.connections_per_peer,
             1..=100_000,
         )?,
+        streams: in_range("payments.streamsPerPeer", settings.streams_per_peer, 1..=10_000)?,
         requests_per_second: in_range(
             "payments.requestsPerSecond",
             settings.requests_per_second,
@@ -497,6 +524,15 @@ fn is_public_url(url: &str) -> bool {
             && uri.query().is_none()
     }) && url.is_ascii()
         && !url.contains(['#', '<', '>', '"', '@'])
+}
+
+/// Whether this is an origin of web pages as browsers write it, which can stand in a header as it is.
+fn is_origin(text: &str) -> bool {
+    let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    host.is_some_and(|host| {
+        let is_host = |c: u8| c.is_ascii_alphanumeric() || b".-:[]".contains(&c);
+        host.bytes().all(is_host) && host.parse().is_ok_and(|it: Authority| !it.host().is_empty())
+    })
 }
 
 fn default_rpc_port(network: Network) -> u16 {

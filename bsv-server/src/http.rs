@@ -4,6 +4,8 @@ pub mod answer;
 mod answer_body;
 mod body;
 mod connections;
+pub(crate) mod cors;
+pub(crate) mod event_stream;
 mod guard;
 mod peers;
 mod problem;

@@ -62,12 +62,14 @@ impl Instance {
             let nodes_alias = listener.map(|listener| listener.alias.clone());
             MinerIdApi::new(ChainWatch::new(ids, node, settings.patience), nodes_alias)
         });
+        let payments = wallet.clone().zip(config.wallet.as_ref());
+        let payments = payments.map(|(it, settings)| PaymentsApi::new(it, settings, &payers));
         Self {
             metrics: Metrics::new(&config),
             common_routes: CommonRoutes::new(),
             config,
             minerid,
-            payments: wallet.clone().map(PaymentsApi::new),
+            payments,
             wallet: wallet.map(|it| WalletApi::new(it, streams)),
             control,
             access,
@@ -84,6 +86,9 @@ impl Instance {
     pub(crate) fn stop_waiting(&self) {
         if let Some(wallet) = &self.wallet {
             wallet.stop();
+        }
+        if let Some(payments) = &self.payments {
+            payments.stop();
         }
     }
 

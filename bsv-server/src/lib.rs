@@ -15,7 +15,9 @@ pub mod http;
 mod instance;
 mod metrics;
 mod minerid;
+mod openapi;
 mod opening;
+mod page;
 mod payments;
 mod pipeline;
 mod rejected;
@@ -25,6 +27,7 @@ mod run;
 mod store_check;
 mod store_move;
 mod surface;
+mod visible;
 mod wallet;
 mod wallet_store;
 
@@ -33,7 +36,8 @@ pub use access::{
     TokenKind, Tokens, WeakJwtKey,
 };
 pub use config::{
-    Config, ConfigError, ConfigSources, MinerIdConfig, ShownSettings, StaleCopy, TlsFiles,
+    Config, ConfigError, ConfigSources, MinerIdConfig, PageConfig, ShownSettings, StaleCopy,
+    TlsFiles,
 };
 pub use http::{TlsError, TlsProblem};
 pub use instance::Instance;
@@ -45,3 +49,4 @@ pub use run::{
 };
 pub use store_move::{MoveError, MoveTarget, accept_loss, move_wallet};
 pub use surface::Surface;
+pub use visible::steers;

@@ -107,6 +107,9 @@ fn write_http(exposition: &mut Exposition, instance: &Instance, surface: Surface
     if let Some(api) = instance.wallet.as_ref().filter(|_| surface == Surface::Wallet) {
         let mut streams = exposition.gauge("bsv_http_streams", "Streams of events that are open.");
         streams.add(&[("listener", surface.name())], api.open_streams());
+        if let Some(payments) = &instance.payments {
+            streams.add(&[("listener", Surface::Payments.name())], payments.open_streams());
+        }
     }
     let help = "Requests and connections that were turned away.";
     let mut refused = exposition.counter("bsv_refused_requests_total", help);

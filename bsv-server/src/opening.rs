@@ -288,6 +288,7 @@ pub(crate) async fn open_wallet(
         network: config.network,
         expiry: wallet.expiry,
         public_url: wallet.payments.public_url(),
+        has_page: wallet.payments.page.is_some(),
         merchant: wallet.merchant.clone(),
         fee_rate: wallet.payments.fee_rate,
         max_fee_rate: wallet.max_fee_rate,

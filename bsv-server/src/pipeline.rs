@@ -5,15 +5,15 @@ use std::time::Instant;
 
 use bsv_invoicing::dpp::MAX_MESSAGE_LEN;
 use bytes::Bytes;
-use hyper::Request;
 use hyper::body::Body;
 use hyper::http::request::Parts;
+use hyper::{Request, StatusCode};
 
 use crate::access::{Caller, Scope};
 use crate::common_routes::{self, CommonRoutes};
 use crate::control::{self, ControlApi};
 use crate::health;
-use crate::http::{self, Answer, LargeBodies, Matched, Missed, Received};
+use crate::http::{self, Answer, LargeBodies, Matched, Missed, Received, answer};
 use crate::instance::Instance;
 use crate::metrics::{self, Refused};
 use crate::minerid::{self, MinerIdApi};
@@ -29,6 +29,7 @@ const MAX_BODY_LEN: usize = 1 << 20;
 enum Call<'a> {
     Health(Matched<'a, common_routes::Route>, health::Route),
     Metrics(Matched<'a, common_routes::Route>),
+    OpenApi(Matched<'a, common_routes::Route>, &'static str),
     MinerId(&'a MinerIdApi, minerid::Call<'a>),
     Wallet(&'a WalletApi, Matched<'a, wallet::Route>),
     Payments(&'a PaymentsApi, Matched<'a, payments::Route>),
@@ -39,7 +40,9 @@ impl Call<'_> {
     /// The pattern of its path.
     fn pattern(&self) -> &'static str {
         match self {
-            Self::Health(matched, _) | Self::Metrics(matched) => matched.pattern,
+            Self::Health(matched, _) | Self::Metrics(matched) | Self::OpenApi(matched, _) => {
+                matched.pattern
+            }
             Self::MinerId(_, call) => call.pattern(),
             Self::Wallet(_, matched) => matched.pattern,
             Self::Payments(_, matched) => matched.pattern,
@@ -76,7 +79,7 @@ impl Instance {
             }),
             None => Ok(()),
         };
-        let (pattern, answer) = match admitted.and_then(|()| self.admit(surface, &head)) {
+        let (pattern, mut answer) = match admitted.and_then(|()| self.admit(surface, &head)) {
             Ok(call) => (Some(call.pattern()), self.serve(surface, peer, call, &head, body).await),
             Err(rejected) => {
                 http::discard(body);
@@ -84,6 +87,9 @@ impl Instance {
                 (pattern, self.reject(surface, rejected, &head))
             }
         };
+        if surface == Surface::Payments {
+            http::cors::allow_pages(&head.method, &mut answer);
+        }
         if let Some(counts) = self.metrics.listener(surface) {
             counts.note_answer(pattern, &head.method, answer.status(), begun.elapsed());
         }
@@ -146,11 +152,16 @@ impl Instance {
         head: &'a Parts,
         matched: Matched<'a, common_routes::Route>,
     ) -> Result<Call<'a>, Rejected> {
-        if let common_routes::Route::Health(route) = matched.route {
-            return Ok(Call::Health(matched, route));
+        match matched.route {
+            common_routes::Route::Health(route) => Ok(Call::Health(matched, route)),
+            common_routes::Route::OpenApi(document) => Ok(Call::OpenApi(matched, document)),
+            common_routes::Route::Metrics => {
+                self.access
+                    .identify(&head.headers)?
+                    .require(Scope::MetricsRead, || None::<&str>)?;
+                Ok(Call::Metrics(matched))
+            }
         }
-        self.access.identify(&head.headers)?.require(Scope::MetricsRead, || None::<&str>)?;
-        Ok(Call::Metrics(matched))
     }
 
     fn admit_to_minerid<'a>(
@@ -227,13 +238,14 @@ impl Instance {
         match call {
             // The rarer and longer ones are put on the heap: a future is moved about as a whole.
             Call::Health(_, route) => Box::pin(self.health.answer(surface, route)).await,
+            Call::OpenApi(_, document) => answer::json_text(StatusCode::OK, document),
             Call::Metrics(_) => Box::pin(metrics::answer(self, surface, &head.headers)).await,
             Call::MinerId(api, call) => {
                 let answered = api.answer(call, request).await;
                 answered.unwrap_or_else(|rejected| self.reject(surface, rejected, head))
             }
             Call::Wallet(api, matched) => api.answer(matched, request).await,
-            Call::Payments(api, matched) => Box::pin(api.answer(matched, request)).await,
+            Call::Payments(api, matched) => Box::pin(api.answer(matched, request, peer)).await,
             Call::Control(matched) => Box::pin(self.control.answer(&matched, request)).await,
         }
     }
@@ -262,19 +274,24 @@ impl Instance {
 
 /// The patterns of all paths that have an answer on a surface, such as `/minerid/{alias}`.
 pub fn patterns(surface: Surface) -> Vec<&'static str> {
-    let mut patterns: Vec<_> = CommonRoutes::patterns(surface).collect();
+    paths(surface).into_iter().map(|(pattern, _)| pattern).collect()
+}
+
+/// The same, each with its methods, such as `GET, HEAD`.
+pub(crate) fn paths(surface: Surface) -> Vec<(&'static str, &'static str)> {
+    let mut paths: Vec<_> = CommonRoutes::paths(surface).collect();
     match surface {
-        Surface::MinerId => patterns.extend(MinerIdApi::patterns()),
-        Surface::Node => patterns.extend(MinerIdApi::node_patterns()),
-        Surface::Wallet => patterns.extend(WalletApi::patterns()),
-        Surface::Payments => patterns.extend(PaymentsApi::patterns()),
+        Surface::MinerId => paths.extend(MinerIdApi::paths()),
+        Surface::Node => paths.extend(MinerIdApi::node_paths()),
+        Surface::Wallet => paths.extend(WalletApi::paths()),
+        Surface::Payments => paths.extend(PaymentsApi::paths()),
         Surface::Control => {
-            patterns.extend(MinerIdApi::patterns());
-            patterns.extend(WalletApi::patterns());
-            patterns.extend(ControlApi::patterns());
+            paths.extend(MinerIdApi::paths());
+            paths.extend(WalletApi::paths());
+            paths.extend(ControlApi::paths());
         }
     }
-    patterns
+    paths
 }
 
 const CONTROL_PREFIX: &str = "/control/";

@@ -294,7 +294,7 @@ fn connection_limit(config: &Config, surface: Surface) -> u32 {
     match (surface, &config.wallet) {
         // Who waits for events takes no place of those who ask for something else.
         (Surface::Wallet, Some(wallet)) => usual + 2 * wallet.streams,
-        (Surface::Payments, Some(wallet)) => wallet.payments.connections,
+        (Surface::Payments, Some(wallet)) => wallet.payments.connections + wallet.payments.streams,
         _ => usual,
     }
 }

@@ -187,6 +187,17 @@ impl Beef {
         })
     }
 
+    /// Those of [`Beef::unmined`] that the subject builds on, directly or through each other.
+    pub fn unmined_ancestors(&self) -> impl Iterator<Item = (Txid, &Transaction)> {
+        let is_ancestor = self.ancestors(|entry| entry.bump().is_none());
+        let ancestors =
+            self.entries.iter().zip(is_ancestor).filter(|(_, is_ancestor)| *is_ancestor);
+        ancestors.filter_map(|(entry, _)| match &entry.content {
+            Content::Unmined(transaction) => Some((entry.txid, transaction)),
+            _ => None,
+        })
+    }
+
     /// The transactions of which only the id is there, and which the receiver must hold.
     pub fn txid_only(&self) -> impl Iterator<Item = Txid> {
         let named = self.entries.iter().filter(|entry| entry.content == Content::TxidOnly);
@@ -293,21 +304,32 @@ impl Beef {
 
     /// Checks that every transaction is the subject or one of its ancestors.
     fn check_atomic(&self) -> Result<(), BeefError> {
-        let mut is_related = vec![false; self.entries.len()];
+        let mut is_related = self.ancestors(|_| true);
         is_related[self.subject] = true;
-        let mut to_visit = vec![self.subject];
-        while let Some(place) = to_visit.pop() {
-            for parent in self.entries[place].parents().filter_map(|txid| self.places.get(&txid)) {
-                if !is_related[*parent] {
-                    is_related[*parent] = true;
-                    to_visit.push(*parent);
-                }
-            }
-        }
         match is_related.iter().position(|is_related| !is_related) {
             Some(place) => Err(BeefError::Unrelated(self.entries[place].txid)),
             None => Ok(()),
         }
+    }
+
+    /// Which entries are ancestors of the subject, if one looks further at the ancestors of those only that `goes_on`
+    /// says.
+    fn ancestors(&self, goes_on: impl Fn(&Entry) -> bool) -> Vec<bool> {
+        let mut is_ancestor = vec![false; self.entries.len()];
+        let mut to_visit = vec![self.subject];
+        while let Some(place) = to_visit.pop() {
+            let entry = &self.entries[place];
+            if !goes_on(entry) {
+                continue;
+            }
+            for parent in entry.parents().filter_map(|txid| self.places.get(&txid)) {
+                if !is_ancestor[*parent] {
+                    is_ancestor[*parent] = true;
+                    to_visit.push(*parent);
+                }
+            }
+        }
+        is_ancestor
     }
 }
 

@@ -27,6 +27,17 @@ pub enum FormedTransaction {
 }
 
 impl TransactionForm {
+    /// What people call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Raw => "a raw transaction",
+            Self::Extended => "a transaction in extended format",
+            Self::Beef(BeefVersion::V1) => "a BEEF of version 1",
+            Self::Beef(BeefVersion::V2) => "a BEEF of version 2",
+            Self::AtomicBeef => "an Atomic BEEF",
+        }
+    }
+
     /// The form that bytes are in, as they begin. What begins like no other form is taken for raw.
     pub fn of(bytes: &[u8]) -> Self {
         let Some((marker, rest)) = bytes.split_first_chunk() else { return Self::Raw };
@@ -67,6 +78,15 @@ impl FormedTransaction {
             Self::Raw(transaction) => transaction,
             Self::Extended(extended) => extended.transaction(),
             Self::Beef(beef) => beef.subject(),
+        }
+    }
+
+    /// Gives up all but the transaction itself.
+    pub fn into_transaction(self) -> Transaction {
+        match self {
+            Self::Raw(transaction) => transaction,
+            Self::Extended(extended) => extended.into_parts().0,
+            Self::Beef(beef) => beef.subject().clone(),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 'use strict'
 
-const { Beef, BEEF_V2, MerklePath, Transaction, Utils } = require('@bsv/sdk')
+const { Beef, BEEF_V2, MerklePath, P2PKH, PrivateKey, Script, Transaction, Utils } = require('@bsv/sdk')
 
 const chain = roots => ({
   currentHeight: async () => 0,
@@ -51,8 +51,35 @@ function make (job) {
   }
 }
 
+// Pays a script out of one output of a transaction in a block, with a payment before it that is in none.
+async function pay ({ wif, source, vout, bump, script, satoshis, fee }) {
+  const key = PrivateKey.fromWif(wif)
+  const own = new P2PKH().lock(key.toAddress())
+  const spend = async (sourceTransaction, sourceOutputIndex, outputs) => {
+    const transaction = new Transaction()
+    transaction.addInput({ sourceTransaction, sourceOutputIndex, unlockingScriptTemplate: new P2PKH().unlock(key) })
+    const left = sourceTransaction.outputs[sourceOutputIndex].satoshis
+    const paid = outputs.reduce((sum, output) => sum + output.satoshis, fee)
+    for (const output of [...outputs, { lockingScript: own, satoshis: left - paid }]) transaction.addOutput(output)
+    await transaction.sign()
+    return transaction
+  }
+  const mined = Transaction.fromHex(source)
+  mined.merklePath = MerklePath.fromHex(bump)
+  const before = await spend(mined, vout, [])
+  const payment = await spend(before, 0, [{ lockingScript: Script.fromHex(script), satoshis }])
+  return { txid: payment.id('hex'), forms: [payment.toHexBEEF(), payment.toHexAtomicBEEF()] }
+}
+
+function rootOf ({ bump, txid }) {
+  const path = MerklePath.fromHex(bump)
+  return { height: path.blockHeight, root: path.computeRoot(txid) }
+}
+
 async function answer (job) {
   try {
+    if (job.pay !== undefined) return await pay(job.pay)
+    if (job.path !== undefined) return rootOf(job.path)
     return job.make === undefined ? await check(job) : make(job.make)
   } catch (error) {
     return { error: String(error) }

@@ -7,7 +7,15 @@ import warnings
 
 warnings.simplefilter("ignore")
 
-from bsv import MerklePath, Transaction  # noqa: E402
+from bsv import (  # noqa: E402
+    P2PKH,
+    MerklePath,
+    PrivateKey,
+    Script,
+    Transaction,
+    TransactionInput,
+    TransactionOutput,
+)
 from bsv.transaction.beef import BEEF_V2, Beef, parse_beef  # noqa: E402
 
 BEEF_V1 = bytes.fromhex("0100beef")
@@ -61,8 +69,42 @@ def make(job):
     return {"forms": [form.hex() for form in forms], "extended": subject_of(job).to_ef().hex()}
 
 
+def pay(job):
+    """Pays a script out of one output of a transaction in a block, with a payment before it that is in none."""
+    key = PrivateKey(job["wif"])
+    own = P2PKH().lock(key.public_key().hash160())
+
+    def spend(source, vout, outputs):
+        paid = sum(output.satoshis for output in outputs) + job["fee"]
+        change = TransactionOutput(own, source.outputs[vout].satoshis - paid)
+        spent = TransactionInput(
+            source_transaction=source, source_output_index=vout, unlocking_script_template=P2PKH().unlock(key)
+        )
+        transaction = Transaction([spent], [*outputs, change])
+        transaction.sign()
+        return transaction
+
+    mined = Transaction.from_hex(job["source"])
+    mined.merkle_path = MerklePath.from_hex(job["bump"])
+    before = spend(mined, job["vout"], [])
+    payment = spend(before, 0, [TransactionOutput(Script(job["script"]), job["satoshis"])])
+    atomic = Beef(version=BEEF_V2)
+    atomic.merge_transaction(payment)
+    txid = payment.txid()
+    return {"txid": txid, "forms": [payment.to_beef().hex(), atomic.to_binary_atomic(txid).hex()]}
+
+
+def root_of(job):
+    path = MerklePath.from_hex(job["bump"])
+    return {"height": path.block_height, "root": path.compute_root(job["txid"])}
+
+
 def answer(job):
     try:
+        if "pay" in job:
+            return pay(job["pay"])
+        if "path" in job:
+            return root_of(job["path"])
         return make(job["make"]) if "make" in job else check(job)
     except Exception as error:
         return {"error": repr(error)}

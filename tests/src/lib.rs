@@ -3,6 +3,9 @@
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails a test")]
 
+pub mod ancestry;
+pub mod brc100;
+pub mod browser;
 pub mod build;
 pub mod clock;
 mod dice;
@@ -18,6 +21,7 @@ mod lineage;
 pub mod metrics;
 pub mod miner_info;
 pub mod node;
+pub mod openapi;
 pub mod payee;
 pub mod peer;
 pub mod pool;
@@ -31,6 +35,8 @@ pub mod tls;
 pub mod vectors;
 pub mod wallet;
 
+pub use brc100::Brc100Wallet;
+pub use browser::Browser;
 pub use dice::Dice;
 pub use gate::{Gate, Hold, Refusal};
 pub use http::{Client, Reply};

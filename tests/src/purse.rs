@@ -149,7 +149,7 @@ impl Bill {
     /// # Panics
     /// If there are none, or they are in another dialect.
     pub fn in_dialect(url: &str, dialect: Dialect) -> Self {
-        let bill = Self::accepting(url, dialect.terms_type()).unwrap();
+        let bill = Self::accepting(url, dialect.request_type()).unwrap();
         assert_eq!(bill.received.dialect(), dialect, "{url}");
         bill
     }

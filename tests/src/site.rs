@@ -16,6 +16,7 @@ use tempfile::TempDir;
 use crate::build::{cli_program, server_program};
 use crate::http::{Client, Reply};
 use crate::node::Node;
+use crate::openapi;
 use crate::postgres::Postgres;
 
 /// The server of wallets that tests have in a database, though they do not ask for one.
@@ -260,6 +261,7 @@ impl Server {
                 }
                 Some((name, url)) => {
                     let client = Client::at(url);
+                    client.iter().for_each(|client| openapi::watch(client.address(), name));
                     *match name {
                         "wallet" => &mut wallet,
                         "payments" => &mut payments,
@@ -365,6 +367,19 @@ impl Server {
         self.child.wait().unwrap().code().unwrap_or(-1)
     }
 
+    /// Has the events that the wallet tells compared with its OpenAPI file, if the server still runs and the test has
+    /// not failed already.
+    fn check_events(&mut self) {
+        let is_running = matches!(self.child.try_wait(), Ok(None));
+        if let Some(wallet) = &self.wallet
+            && is_running
+            && !std::thread::panicking()
+        {
+            // Some servers answer nobody at the end of their test.
+            let _ = wallet.try_send("GET", "/api/v1/events?limit=1000", &[], b"");
+        }
+    }
+
     /// The memory that is resident, in bytes.
     pub fn resident_memory(&self) -> u64 {
         self.memory("VmRSS:")
@@ -403,6 +418,10 @@ pub fn copy_dir(from: &Path, to: &Path) {
 
 impl Drop for Server {
     fn drop(&mut self) {
+        self.check_events();
+        // Others may listen there next.
+        let listeners = [&self.minerid, &self.wallet, &self.payments];
+        listeners.into_iter().flatten().for_each(|client| openapi::forget(client.address()));
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

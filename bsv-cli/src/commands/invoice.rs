@@ -1,7 +1,10 @@
 //! Invoices, and lists of them of any length.
 
 mod paid;
+mod qr;
 mod refund;
+
+use std::io::{self, IsTerminal};
 
 use bsv_invoicing::{InvoiceId, InvoiceState, MAX_SATOSHIS};
 use clap::{Args, Subcommand};
@@ -18,8 +21,10 @@ use crate::service::{Answer, ReachError};
 #[derive(Debug, Subcommand)]
 pub(crate) enum InvoiceCommand {
     /// Create an invoice, and print it with the URL to pay to
+    ///
+    /// In a terminal this also shows the payment page as a QR code: a customer who scans it pays there.
     Create(CreateArguments),
-    /// Show an invoice and the URL to pay to
+    /// Show an invoice, the URL to pay to and the payment page
     Get(GetArguments),
     /// List invoices in the order of their creation
     List(ListArguments),
@@ -104,7 +109,14 @@ impl CreateArguments {
             "expiresAt": self.expiry.moment(),
         });
         let mut service = context.service(Stores::Wallet).await?;
-        show(context, &service.post("/api/v1/invoices", invoice).await?)
+        let answer = service.post("/api/v1/invoices", invoice).await?;
+        show(context, &answer)?;
+        match answer.page_url {
+            Some(url) if !context.is_json && io::stdout().is_terminal() => {
+                Ok(output::print(&qr::code(&url, context.colors.stdout))?)
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -129,9 +141,10 @@ impl DeleteArguments {
 /// Shows an invoice, a line per field.
 fn show(context: &Context, answer: &Answer) -> Result<(), CliError> {
     let url = Value::from(answer.payment_url.as_deref());
+    let page = Value::from(answer.page_url.as_deref());
     let invoice = answer.value()?;
     let members = Members::read(&answer.body).map_err(ReachError::Nonsense)?;
-    context.print(members.with("paymentUrl", &url), || {
+    context.print(members.with("paymentUrl", &url).with("pageUrl", &page), || {
         let state = text(&invoice, "state");
         let until = if state == "expired" { "expired" } else { "expires" };
         [
@@ -146,6 +159,7 @@ fn show(context: &Context, answer: &Answer) -> Result<(), CliError> {
             field(until, &invoice["expiresAt"]),
             field("paid", &invoice["paymentReceivedAt"]),
             field("pay to", &url),
+            field("page", &page),
         ]
         .concat()
     })

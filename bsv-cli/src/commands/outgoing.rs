@@ -29,6 +29,10 @@ pub(crate) struct ListArguments {
 pub(crate) struct ShowArguments {
     /// The id of the payment
     id: u64,
+    /// Print its transaction with what it builds on (Atomic BEEF), in hexadecimal digits, for a payee whose wallet
+    /// takes that
+    #[arg(long)]
+    beef: bool,
 }
 
 #[derive(Debug, Args)]
@@ -80,6 +84,11 @@ impl ListArguments {
 impl ShowArguments {
     async fn run(self, context: &Context) -> Result<(), CliError> {
         let mut service = context.service(Stores::Wallet).await?;
+        if self.beef {
+            let answer = service.get(format!("/api/v1/outgoing/{}/beef", self.id)).await?;
+            let told = answer.value()?;
+            return context.print(&answer.body, || format!("{}\n", text(&told, "beef")));
+        }
         let answer = service.get(format!("/api/v1/outgoing/{}", self.id)).await?;
         let payment = answer.value()?;
         context.print(&answer.body, || {

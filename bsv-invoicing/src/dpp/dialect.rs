@@ -27,11 +27,20 @@ impl Dialect {
         [Self::GoDpp, Self::Brc, Self::Bip270].into_iter().find(|dialect| dialect.name() == name)
     }
 
-    /// The `Content-Type` of terms.
-    pub fn terms_type(self) -> &'static str {
+    /// The media type that who asks for terms names in `Accept`.
+    pub fn request_type(self) -> &'static str {
         match self {
             Self::GoDpp | Self::Brc => "application/json",
             Self::Bip270 => "application/bitcoinsv-paymentrequest",
+        }
+    }
+
+    /// The `Content-Type` of terms. That of BIP270 is not its [`request_type`](Self::request_type): ElectrumSV asks for
+    /// that, and takes only what calls itself JSON.
+    pub fn terms_type(self) -> &'static str {
+        match self {
+            Self::GoDpp | Self::Brc => "application/json",
+            Self::Bip270 => "application/json; charset=utf-8",
         }
     }
 

@@ -36,6 +36,9 @@ pub enum PaymentError {
     /// It is not JSON, or a member is not as it should be.
     #[error("the payment cannot be read: {0}")]
     Malformed(String),
+    /// It is empty.
+    #[error("the body is empty: a transaction is expected")]
+    Nothing,
     /// It holds no transaction.
     #[error(
         "the payment has no transaction: it must have one of the members rawTx (go-dpp), mode \

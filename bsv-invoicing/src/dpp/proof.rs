@@ -1,4 +1,4 @@
-use bsv_tx::{BlockHash, BlockHeader, MerkleBranch, Sibling, Txid};
+use bsv_tx::{BlockHash, BlockHeader, Bump, MerkleBranch, Sibling, Txid};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -42,7 +42,7 @@ const MERKLE_PROOF: &str = "merkleProof";
 
 impl MerkleProof {
     /// The message: a JSON envelope without a signature, with the proof in the form that miners'
-    /// merchant API (mAPI) gives it.
+    /// merchant API (mAPI) gives it, and as BUMP (BRC-74) under the name that ARC gives it.
     pub fn to_envelope(&self) -> Vec<u8> {
         let (target_type, target) = match &self.header {
             Some(header) => ("header", hex::encode(header.to_bytes())),
@@ -60,6 +60,7 @@ impl MerkleProof {
             block_height: self.block_height,
             callback_tx_id: Some(self.txid.to_string()),
             callback_reason: MERKLE_PROOF.to_owned(),
+            merkle_path: self.bump().map(|bump| hex::encode(bump.to_bytes())),
         });
         json::write(&Envelope {
             payload: std::str::from_utf8(&payload).expect("JSON is UTF-8"),
@@ -68,6 +69,11 @@ impl MerkleProof {
             encoding: "UTF-8",
             mimetype: "application/json",
         })
+    }
+
+    /// The same as BUMP, unless the branch does not fit the position.
+    pub fn bump(&self) -> Option<Bump> {
+        Bump::of(self.block_height, &[(self.txid, self.branch.clone())]).ok()
     }
 
     /// Reads a message. Without an envelope around it, it is read too; signatures are not checked,
@@ -166,6 +172,9 @@ struct Callback {
     block_height: u32,
     callback_tx_id: Option<String>,
     callback_reason: String,
+    /// Says once more what the rest says.
+    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
+    merkle_path: Option<String>,
 }
 
 /// A Merkle proof in the form of the Technical Standards Committee.

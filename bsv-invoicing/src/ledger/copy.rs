@@ -6,12 +6,13 @@ use bsv_store::AuditEntry;
 
 use crate::ledger::queries::GetFigures;
 use crate::ledger::rows::{
-    Accounts, AllFigures, CatchUp, Deliveries, DeliveriesByTime, EventLog, Events, Expiries,
-    FollowedTip, FollowedTransactions, IdempotencyAges, IdempotentAnswers, Immature, InFlight,
-    Incoming, Invoices, InvoicesByReference, Kind, LastRefunds, Marked, Messages, MinedAt, Order,
-    Outgoing, OutgoingByUrl, Owner, Proofs, RawTransactions, ReadRows, Receipts, ReceivedFor,
-    Refunds, Rescan, Reservations, Rows, RowsOf, Rules, Spendable, Spends, TransactionNumbers,
-    Transactions, Unassigned, Users, WatchBacklog, Watched, Webhooks, Withdrawals,
+    Accounts, AllFigures, Ancestors, CatchUp, Deliveries, DeliveriesByTime, EventLog, Events,
+    Expiries, FollowedTip, FollowedTransactions, IdempotencyAges, IdempotentAnswers, Immature,
+    InFlight, Incoming, Invoices, InvoicesByReference, KINDS, Kind, LastRefunds, Marked, Messages,
+    MinedAt, Order, Outgoing, OutgoingByUrl, Owner, Proofs, RawTransactions, ReadRows, Receipts,
+    ReceivedFor, Refunds, Rescan, Reservations, Rows, RowsOf, Rules, Spendable, Spends,
+    TransactionNumbers, Transactions, Unassigned, Users, WatchBacklog, Watched, Webhooks,
+    Withdrawals,
 };
 use crate::ledger::{Books, Command, Query};
 
@@ -31,6 +32,8 @@ macro_rules! copied {
         pub(crate) enum RowCursor {
             $($kind(Option<<$kind as Kind>::Key>),)*
         }
+
+        const COPIED: usize = [$(stringify!($kind)),*].len();
 
         /// Where each kind begins. The owner comes last: until then a store belongs to nobody.
         pub(crate) fn beginnings() -> Vec<RowCursor> {
@@ -122,6 +125,7 @@ copied!(
     Transactions,
     TransactionNumbers,
     RawTransactions,
+    Ancestors,
     Receipts,
     Spendable,
     Immature,
@@ -144,6 +148,8 @@ copied!(
     AllFigures,
     Owner,
 );
+
+const _: () = assert!(COPIED == KINDS, "all kinds of rows are copied");
 
 impl Command for PutAudit {
     type Answer = ();

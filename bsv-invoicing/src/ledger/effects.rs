@@ -184,7 +184,7 @@ impl<R: Rows> Books<R> {
         let is_followed_until_mined =
             |state: TransactionState| state.block().is_none() && !state.is_lost();
         if new.block().is_some() {
-            self.rows.remove::<FollowedTransactions>(number).map(drop)
+            self.unfollow(number)
         } else if new.is_lost() {
             let until = FollowedUntil::Time(at.after(AFTERCARE));
             self.rows.put::<FollowedTransactions>(number, &until)

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::ledger::notice::records_of;
 use crate::ledger::rows::{
-    FollowedTransactions, InFlight, Incoming, Invoices, RawTransactions, Refunds, Rows,
+    Ancestors, FollowedTransactions, InFlight, Incoming, Invoices, RawTransactions, Refunds, Rows,
     TransactionNumbers, Transactions,
 };
 use crate::ledger::{Books, Command, Refusal};
@@ -24,6 +24,9 @@ pub struct Offer {
     pub invoice: u64,
     /// The transaction.
     pub transaction: EncodedTransaction,
+    /// The encoded transactions that it builds on and that are in no block, parents before their children, as far as
+    /// its payer has sent them. Should nodes forget them, nobody else may have them.
+    pub ancestors: Vec<u8>,
     /// Its outputs that pay scripts of the wallet.
     pub receipts: Vec<NewReceipt>,
     /// Where the payer wants refunds.
@@ -75,6 +78,9 @@ impl Command for Offer {
                 (number, record, invoices)
             }
         };
+        if !self.ancestors.is_empty() {
+            books.rows.put::<Ancestors>(number, &self.ancestors)?;
+        }
         if !self.is_known {
             for invoice in invoices {
                 books.rows.put::<InFlight>(invoice, &number)?;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use bsv_tx::Transaction;
+use bsv_tx::{Reader, Transaction};
 
 use crate::ledger::attempts::lasting_attempt;
 use crate::ledger::cancel::outgoing_payment;
@@ -13,10 +13,10 @@ use crate::ledger::notice::records_of;
 use crate::ledger::refunds::{Refundable, lasting_refunds, refundable};
 use crate::ledger::rows::Order::{Ascending, Descending};
 use crate::ledger::rows::{
-    AccountStart, Accounts, AllFigures, CatchUp, Damaged, Events, FollowedBlock, FollowedTip,
-    FollowedTransactions, InFlight, Incoming, Invoices, InvoicesByReference, Marked, Messages,
-    MinedAt, Outgoing, Owner, Proofs, RawTransactions, ReadRows, Receipts, ReceivedFor, Refunds,
-    Transactions, Users, Withdrawals,
+    AccountStart, Accounts, AllFigures, Ancestors, CatchUp, Damaged, Events, FollowedBlock,
+    FollowedTip, FollowedTransactions, InFlight, Incoming, Invoices, InvoicesByReference, Marked,
+    Messages, MinedAt, Outgoing, Owner, Proofs, RawTransactions, ReadRows, Receipts, ReceivedFor,
+    Refunds, Transactions, Users, Withdrawals,
 };
 use crate::ledger::told::event;
 use crate::ledger::withdraw::withdrawal;
@@ -152,6 +152,15 @@ queries! {
     };
     /// The transaction of this number.
     GetTransaction(number: u64) => Option<Transaction>: |rows| raw_transaction(rows, number);
+    /// What the transaction of this number builds on, as far as its payer has sent it and it is looked after:
+    /// parents before their children.
+    GetAncestors(number: u64) => Vec<Transaction>: |rows| ancestors(rows, number);
+    /// The transaction of this id, if the network has shown it.
+    GetShown(txid: bsv_tx::Txid) => Option<Transaction>: |rows| {
+        let records = records_of(rows, &txid)?;
+        let shown = records.into_iter().find(|(_, record)| record.state.spends());
+        shown.map_or(Ok(None), |(number, _)| raw_transaction(rows, number))
+    };
     /// The blocks from this height on that hold transactions of the wallet.
     GetBlocks(from: u32) => Vec<BlockPlace>: |rows| blocks(rows, from);
     /// What proves that the transaction of this number is in a block: the proofs found so far, in that
@@ -348,6 +357,18 @@ fn raw_transaction<R: ReadRows>(rows: &R, number: u64) -> Result<Option<Transact
     let transaction = Transaction::from_bytes(&bytes)
         .map_err(|error| Damaged(format!("a transaction: {error}")))?;
     Ok(Some(transaction))
+}
+
+fn ancestors<R: ReadRows>(rows: &R, number: u64) -> Result<Vec<Transaction>, R::Error> {
+    let bytes = rows.get::<Ancestors>(&number)?.unwrap_or_default();
+    let mut reader = Reader::new(&bytes);
+    let mut ancestors = Vec::new();
+    while reader.remaining() > 0 {
+        let ancestor = Transaction::read(&mut reader)
+            .map_err(|error| Damaged(format!("an ancestor of a transaction: {error}")))?;
+        ancestors.push(ancestor);
+    }
+    Ok(ancestors)
 }
 
 fn blocks<R: ReadRows>(rows: &R, from: u32) -> Result<Vec<BlockPlace>, R::Error> {

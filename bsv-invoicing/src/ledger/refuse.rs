@@ -1,8 +1,8 @@
 //! A payment was not taken: by the network, or by the payee.
 
 use crate::ledger::rows::{
-    FollowedTransactions, Incoming, Outgoing, RawTransactions, Receipts, Refunds, Rows,
-    TransactionNumbers, Transactions,
+    Ancestors, Incoming, Outgoing, RawTransactions, Receipts, Refunds, Rows, TransactionNumbers,
+    Transactions,
 };
 use crate::ledger::{Books, Command, Refusal};
 use crate::model::outgoing::OutgoingPayment;
@@ -20,7 +20,7 @@ pub struct Refuse {
 
 /// How many refused payments of an invoice are kept, in case that the network shows one after all.
 const MAX_REFUSED: usize = 4;
-/// The longest refused payment that is kept, in bytes. Who sends longer ones wants to fill the disk.
+/// The longest refused payment that is kept, in bytes, with what came of its ancestors. Who sends longer ones wants to fill the disk.
 const MAX_REFUSED_LEN: usize = 64 << 10;
 
 impl Command for Refuse {
@@ -85,7 +85,8 @@ impl Command for RefuseByPayee {
 impl<R: Rows> Books<R> {
     fn is_worth_keeping(&self, invoice: u64, number: u64) -> Result<bool, R::Error> {
         let raw = self.rows.get::<RawTransactions>(&number)?;
-        if raw.is_none_or(|raw| raw.len() > MAX_REFUSED_LEN) {
+        let ancestors = self.rows.get::<Ancestors>(&number)?.unwrap_or_default();
+        if raw.is_none_or(|raw| raw.len() + ancestors.len() > MAX_REFUSED_LEN) {
             return Ok(false);
         }
         let mut refused = 0;
@@ -111,6 +112,6 @@ impl<R: Rows> Books<R> {
         self.rows.remove::<Transactions>(number)?;
         self.rows.remove::<RawTransactions>(number)?;
         self.rows.remove::<Refunds>(number)?;
-        self.rows.remove::<FollowedTransactions>(number).map(drop)
+        self.unfollow(number)
     }
 }

@@ -90,6 +90,9 @@ macro_rules! kinds {
             }
         )*
 
+        /// How many kinds of rows there are.
+        pub const KINDS: usize = [$(stringify!($kind)),*].len();
+
         /// Rows of all kinds, as they are at one moment.
         pub trait ReadRows: Engine $(+ ReadTable<$kind>)* {
             /// The row of this key.
@@ -216,6 +219,9 @@ kinds! {
     TransactionNumbers: (Txid, u64) => ();
     /// Number of a transaction to its bytes.
     RawTransactions: u64 => Vec<u8>;
+    /// Number of a transaction that is looked after to the transactions that it builds on and that were in no block
+    /// when it came, as its payer has sent them: one behind the other, parents before their children.
+    Ancestors: u64 => Vec<u8>;
     /// The outputs that pay scripts of the wallet.
     Receipts: ReceiptKey => Receipt;
     /// Receipts that can be spent: how sure they are, their amounts, and which they are.

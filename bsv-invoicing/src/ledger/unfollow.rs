@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::ledger::rows::{FollowedTransactions, Rows, Transactions};
+use crate::ledger::rows::{Ancestors, FollowedTransactions, Rows, Transactions};
 use crate::ledger::{Books, Command};
 use crate::model::transaction::{FollowedUntil, Purpose, TransactionState};
 
@@ -29,9 +29,7 @@ impl Command for Unfollow {
             Purpose::Incoming(_) if record.state == TransactionState::Refused => {
                 books.forget_refused(number)
             }
-            _ if books.is_void(number)? => {
-                books.rows.remove::<FollowedTransactions>(number).map(drop)
-            }
+            _ if books.is_void(number)? => books.unfollow(number),
             _ => {
                 let until = FollowedUntil::Time(until.after(AFTERCARE));
                 books.rows.put::<FollowedTransactions>(number, &until)
@@ -41,6 +39,12 @@ impl Command for Unfollow {
 }
 
 impl<R: Rows> Books<R> {
+    /// Has a transaction looked after no longer, and drops what that takes.
+    pub(crate) fn unfollow(&mut self, number: u64) -> Result<(), R::Error> {
+        self.rows.remove::<Ancestors>(number)?;
+        self.rows.remove::<FollowedTransactions>(number).map(drop)
+    }
+
     fn is_followed(&self, number: u64) -> Result<bool, R::Error> {
         Ok(self.rows.get::<FollowedTransactions>(&number)?.is_some())
     }

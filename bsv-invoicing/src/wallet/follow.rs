@@ -235,6 +235,7 @@ impl<S: WalletStore> Wallet<S> {
         let node = round.node;
         let Followed { number, record, .. } = *followed;
         let transaction = self.transaction(number).await?;
+        self.show_ancestors(node, number).await?;
         let refusal = match node.submit_transaction(&transaction).await {
             Ok(Submitted::InMempool(entry)) => {
                 following.forget(number);

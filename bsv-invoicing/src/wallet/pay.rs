@@ -4,6 +4,7 @@
 //! nothing of it: what counts is what the network shows.
 
 mod asked;
+mod beef;
 mod cancel;
 mod draft;
 mod faucet;

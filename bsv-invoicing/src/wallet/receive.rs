@@ -1,9 +1,11 @@
 //! Being paid: a payment is checked, noted, offered to the network, and counts once the network shows it.
 
 pub(crate) mod ancestors;
+mod beef;
 mod broadcast;
 mod check;
 mod counts;
+mod unsent;
 
 use std::sync::Arc;
 
@@ -14,7 +16,7 @@ pub(crate) use self::broadcast::Broadcast;
 pub use self::counts::NotTaken;
 
 use self::broadcast::{Outcome, outcome_of};
-use crate::dpp::{Acknowledgement, Payment};
+use crate::dpp::Acknowledgement;
 use crate::error::Error;
 use crate::ledger::queries::{GetIncoming, GetInvoice, GetReceivedSum, GetRecord};
 use crate::ledger::{Offer, Offered, Refusal, Refuse, See};
@@ -30,25 +32,30 @@ impl<S: WalletStore> Wallet<S> {
     /// Takes a payment of an invoice: checks it, offers it to the network, and answers once the network
     /// shows it and that is on the disk. The same payment is answered the same as often as it comes.
     ///
+    /// `transaction` is of any [form](bsv_tx::TransactionForm). Ancestors that come with it and that the network
+    /// does not have are offered to it first. `refund_to` is where the payer wants refunds.
+    ///
     /// What is begun goes on if the caller stops waiting.
     pub async fn receive(
         self: &Arc<Self>,
         id: &str,
-        payment: &Payment,
+        transaction: &[u8],
+        refund_to: Option<&str>,
     ) -> Result<Acknowledgement, Arc<Error>> {
-        let received = self.take(id, payment).await;
+        let received = self.take(id, transaction, refund_to).await;
         received.inspect_err(|error| self.not_taken.note(error))
     }
 
     async fn take(
         self: &Arc<Self>,
         id: &str,
-        payment: &Payment,
+        transaction: &[u8],
+        refund_to: Option<&str>,
     ) -> Result<Acknowledgement, Arc<Error>> {
         self.check_caught_up().await?;
         let invoice = self.invoice(id).await?;
-        let transaction = check::read_transaction(&payment.transaction)?;
-        let txid = transaction.txid();
+        let posted = check::read_transaction(transaction)?;
+        let txid = posted.transaction().txid();
         let acknowledgement = self.acknowledgement(id, txid);
         let before = self.store.get(GetIncoming(invoice.number)).await.map_err(Error::from)?;
         if before.iter().any(|it| it.txid == txid && is_shown(it.state)) {
@@ -62,10 +69,9 @@ impl<S: WalletStore> Wallet<S> {
                     || before
                         .iter()
                         .any(|it| it.state == IncomingState::InFlight && it.txid != txid);
-                let refund_to = payment.refund_to.clone();
-                let offer =
-                    self.offer_of(&invoice, &transaction, refund_to, is_other_offered).await?;
-                self.offer(id, offer, transaction)?
+                let refund_to = refund_to.map(str::to_owned);
+                let offer = self.offer_of(&invoice, &posted, refund_to, is_other_offered).await?;
+                self.offer(id, offer, posted.into_transaction())?
             }
         };
         outcome_of(outcome).await?;
@@ -177,6 +183,7 @@ impl<S: WalletStore> Wallet<S> {
         fee: Fee,
     ) -> Result<(), Error> {
         let node = &self.node()?.receiving;
+        let refused_ancestor = self.show_ancestors(node, number).await?;
         match show(node, transaction).await? {
             Shown::InMempool(_) if matches!(fee, Fee::Checked) => {
                 let see = See { transaction: number, is_fee_sufficient: true, now: self.now() };
@@ -186,7 +193,7 @@ impl<S: WalletStore> Wallet<S> {
             Shown::InBlock => self.find_proof(node, number, &transaction.txid()).await,
             Shown::Refused(reason) => {
                 self.store.execute(Refuse { transaction: number, now: self.now() }).await?;
-                Err(Error::RefusedByNetwork(reason))
+                Err(Error::RefusedByNetwork(refused_ancestor.unwrap_or(reason)))
             }
             Shown::Nowhere => Err(not_shown()),
         }

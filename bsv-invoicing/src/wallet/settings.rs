@@ -17,6 +17,8 @@ pub struct WalletSettings {
     pub expiry: Duration,
     /// The beginning of payment URLs, where payers reach the wallet: a URL without a slash at its end.
     pub public_url: String,
+    /// Whether payers see invoices in a browser there.
+    pub has_page: bool,
     /// Who is paid, as payers are told.
     pub merchant: Merchant,
     /// The fee rate that payers are asked for, in satoshis per 1000 bytes; if the node wants more, that.
@@ -47,6 +49,7 @@ impl WalletSettings {
             network,
             expiry: DEFAULT_EXPIRY,
             public_url: "http://127.0.0.1:8445".to_owned(),
+            has_page: false,
             merchant: Merchant {
                 name: String::new(),
                 avatar: String::new(),

@@ -1,12 +1,13 @@
 //! What the network shows of a transaction: the only word that makes money.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bsv_network::{MempoolEntry, MinedIn, NodeRpc, Submitted, TransactionPlace};
 use bsv_tx::{BlockHash, MerkleBranch, Transaction, Txid};
 
 use crate::error::Error;
-use crate::ledger::queries::GetRecord;
+use crate::ledger::queries::{GetAncestors, GetRecord};
 use crate::ledger::{Mine, See};
 use crate::model::transaction::{BlockPlace, Proof, Purpose};
 use crate::store::WalletStore;
@@ -105,6 +106,27 @@ impl<S: WalletStore> Wallet<S> {
         Ok(None)
     }
 
+    /// Offers to the network what a payment builds on, as far as its payer has sent that. Answers why the network
+    /// refuses one of them, if it does; those that are mined, and spent, it may seem to refuse.
+    pub(crate) async fn show_ancestors(
+        &self,
+        node: &NodeRpc,
+        number: u64,
+    ) -> Result<Option<String>, Error> {
+        let mut refusal = None;
+        for ancestor in self.store.get(GetAncestors(number)).await? {
+            match show(node, &ancestor).await? {
+                Shown::InMempool(_) | Shown::InBlock => {}
+                Shown::Refused(reason) => {
+                    let txid = ancestor.txid();
+                    refusal.get_or_insert_with(|| format!("{reason} (its ancestor {txid})"));
+                }
+                Shown::Nowhere => return Err(not_shown()),
+            }
+        }
+        Ok(refusal)
+    }
+
     /// Notes that a transaction is in the mempool, and whether its fee is sufficient.
     pub(crate) async fn note_in_mempool(
         &self,
@@ -128,7 +150,7 @@ impl<S: WalletStore> Wallet<S> {
         entry: MempoolEntry,
     ) -> Result<bool, Error> {
         let MempoolEntry { fee, size, parents } = entry;
-        let payment = Payment { fee, size, parents };
+        let payment = Payment { fee, size, parents, unsent: BTreeMap::new() };
         match payment.check(node, self.demand()).await {
             Ok(()) => Ok(true),
             Err(Error::FeeTooLow { .. } | Error::TooManyAncestors { .. }) => Ok(false),

@@ -15,10 +15,7 @@ impl<S: WalletStore> Wallet<S> {
         let invoice = self.invoice(id).await?;
         self.check_payable(&invoice)?;
         let description = format!("invoice {id}");
-        let (script, key) = self.keys.destination(invoice.number)?;
-        if let Some(hash) = script.public_key_hash() {
-            self.watch_script(*hash, key).await?;
-        }
+        let script = self.show_destination(invoice.number).await?;
         let mut memo = invoice.description.clone().unwrap_or_else(|| description.clone());
         if self.settings.payment_rules.needs_block(invoice.satoshis) {
             memo.push_str(COUNTS_IN_A_BLOCK);

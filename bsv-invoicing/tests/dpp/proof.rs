@@ -42,11 +42,12 @@ fn envelope(callback: &str) -> Vec<u8> {
 
 #[test]
 fn a_proof_is_written_in_an_envelope() {
+    let bump = hex::encode(proof().bump().unwrap().to_bytes());
     let MerkleProof { txid, block_hash, header, .. } = proof();
     let header = hex::encode(header.unwrap().to_bytes());
     let expected = |target_type, target| {
         format!(
-            r#"{{"callbackPayload":{{"index":1,"txOrId":"{txid}","targetType":"{target_type}","target":"{target}","nodes":["{}","*"]}},"blockHash":"{block_hash}","blockHeight":112,"callbackTxId":"{txid}","callbackReason":"merkleProof"}}"#,
+            r#"{{"callbackPayload":{{"index":1,"txOrId":"{txid}","targetType":"{target_type}","target":"{target}","nodes":["{}","*"]}},"blockHash":"{block_hash}","blockHeight":112,"callbackTxId":"{txid}","callbackReason":"merkleProof","merklePath":"{bump}"}}"#,
             "11".repeat(32)
         )
     };

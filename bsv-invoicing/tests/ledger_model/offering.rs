@@ -164,6 +164,7 @@ impl World {
         let offer = Offer {
             invoice,
             transaction: (&there.transaction).into(),
+            ancestors: Vec::new(),
             receipts: receipts.collect(),
             refund_to: None,
             is_known,

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use bsv_invoicing::ledger::rows::{
-    Accounts, AllFigures, AuditLog, CatchUp, Damaged, Deliveries, DeliveriesByTime, Engine,
-    EventLog, Events, Expiries, FollowedTip, FollowedTransactions, IdempotencyAges,
+    Accounts, AllFigures, Ancestors, AuditLog, CatchUp, Damaged, Deliveries, DeliveriesByTime,
+    Engine, EventLog, Events, Expiries, FollowedTip, FollowedTransactions, IdempotencyAges,
     IdempotentAnswers, Immature, InFlight, Incoming, Invoices, InvoicesByReference, KeyRange, Kind,
     LastRefunds, Marked, Messages, MinedAt, Order, Outgoing, OutgoingByUrl, Owner, Proofs,
     RawTransactions, ReadTable, Receipts, ReceivedFor, Refunds, Rescan, Reservations, RowsOf,
@@ -105,6 +105,7 @@ memory_rows! {
     transactions: Transactions,
     transaction_numbers: TransactionNumbers,
     raw_transactions: RawTransactions,
+    ancestors: Ancestors,
     receipts: Receipts,
     spendable: Spendable,
     immature: Immature,

@@ -57,6 +57,7 @@ pub(super) fn offering(invoice: u64, amounts: &[u64], salt: usize, now: Timestam
     Offer {
         invoice,
         transaction: (&paying(amounts, salt)).into(),
+        ancestors: Vec::new(),
         receipts: (0..).zip(amounts).map(receipt).collect(),
         refund_to: Some(format!("refund to {salt}")),
         is_known: false,

@@ -126,6 +126,8 @@ pub(crate) async fn run<P: Place>() {
     check::<P>("what was refused counts if the network shows it", payments::refused_and_shown)
         .await;
     check::<P>("what was refused is forgotten in time", payments::refused_and_forgotten).await;
+    check::<P>("what a payment builds on is kept while it is needed", payments::with_ancestors)
+        .await;
     check::<P>("a payment with too low a fee counts once it is mined", payments::waiting).await;
     check::<P>("an invoice whose payment is displaced is unpaid", payments::displaced).await;
     check::<P>("what expires after its payment is displaced is told", payments::displaced_late)

@@ -1,5 +1,6 @@
 //! Payments, what they do to invoices, and what is known of them afterwards.
 
+use bsv_invoicing::ledger::queries::GetAncestors;
 use bsv_invoicing::ledger::{Offer, Offered, Reserve};
 use bsv_invoicing::{
     FollowedUntil, IncomingState, InvoiceState, OutgoingPayment, OutgoingState, Purpose,
@@ -110,6 +111,54 @@ pub(super) async fn refused_and_forgotten(store: &impl WalletStore) {
     }
     assert_eq!(store.followed(0, 9).await.unwrap(), []);
     assert_eq!(happened(store, 1).await, []);
+}
+
+/// What a payment builds on is kept as long as the payment is looked after.
+pub(super) async fn with_ancestors(store: &impl WalletStore) {
+    let ancestors = [paying(&[1], 7), paying(&[2], 8)];
+    let mut encoded = Vec::new();
+    ancestors.iter().for_each(|ancestor| ancestor.encode(&mut encoded));
+    let bringing = |invoice, ancestors: &[u8]| Offer {
+        ancestors: ancestors.to_vec(),
+        ..incoming(invoice, invoice as usize, at(1))
+    };
+    let kept = async |number| store.get(GetAncestors(number)).await.unwrap();
+    for invoice in 1..=5 {
+        create(store, at(0), HOUR).await;
+        assert_eq!(kept(invoice).await, []);
+    }
+    let mut numbers = Vec::new();
+    for invoice in 1..=4 {
+        let number = begin_with(store, bringing(invoice, &encoded)).await.number;
+        assert_eq!(kept(number).await, ancestors);
+        begin_with(store, incoming(invoice, invoice as usize, at(2))).await;
+        assert_eq!(kept(number).await, ancestors, "it comes again without them");
+        numbers.push(number);
+    }
+    let [mined, displaced, refused, alone] = numbers.try_into().unwrap();
+    store.see(mined, at(3)).await.unwrap();
+    assert_eq!(kept(mined).await, ancestors);
+    store.mine(mined, proof(7), at(4)).await.unwrap();
+    assert_eq!(kept(mined).await, [], "in a block it needs them no more");
+
+    store.see(displaced, at(3)).await.unwrap();
+    store.displace(displaced, at(4)).await.unwrap();
+    store.refuse(refused, at(4)).await.unwrap();
+    for number in [displaced, refused] {
+        assert_eq!(kept(number).await, ancestors, "it may come back");
+        store.unfollow(number).await.unwrap();
+        assert_eq!(kept(number).await, []);
+    }
+    assert_eq!(kept(alone).await, ancestors, "others are not concerned");
+
+    let script = bsv_tx::Script::from_bytes(vec![0x6a; 64 << 10]);
+    let mut long = paying(&[1], 9);
+    long.outputs.push(bsv_tx::TxOut { satoshis: 0, locking_script: script });
+    let number = begin_with(store, bringing(5, &long.to_bytes())).await.number;
+    assert_eq!(kept(number).await, [long]);
+    store.refuse(number, at(4)).await.unwrap();
+    assert_eq!(store.record(number).await.unwrap(), None, "long ones are not kept");
+    assert_eq!(kept(number).await, []);
 }
 
 /// A fee that is too low for it to be sure that the payment is mined.

@@ -59,6 +59,9 @@ pub enum ConfigError {
     /// The database of the wallet is not named as one.
     #[error("wallet.store.url: {0}")]
     BadDatabase(#[from] PostgresUrlError),
+    /// Text is not the origin of a web page.
+    #[error("payments.page.embedders: \"{0}\" is not an origin such as https://shop.example")]
+    BadOrigin(String),
     /// A secret is what `config show` prints in the place of one.
     #[error("{0}: config show does not print secrets: put the secret in its place")]
     Redacted(&'static str),

@@ -242,12 +242,15 @@ pub(super) struct PaymentsSettings {
     pub(super) fee_rate: u64,
     pub(super) connections: u32,
     pub(super) connections_per_peer: u32,
+    pub(super) streams: u32,
+    pub(super) streams_per_peer: u32,
     pub(super) requests_per_second: u32,
     pub(super) request_burst: u32,
     pub(super) trusted_proxies: Vec<String>,
     pub(super) limit_loopback: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) tls: Option<TlsFiles>,
+    pub(super) page: PageSettings,
 }
 
 impl Default for PaymentsSettings {
@@ -260,12 +263,29 @@ impl Default for PaymentsSettings {
             fee_rate: 100,
             connections: 1024,
             connections_per_peer: 64,
+            streams: 512,
+            streams_per_peer: 4,
             requests_per_second: 20,
             request_burst: 100,
             trusted_proxies: Vec::new(),
             limit_loopback: false,
             tls: None,
+            page: PageSettings::default(),
         }
+    }
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct PageSettings {
+    pub(super) enabled: bool,
+    pub(super) browser_wallets: bool,
+    pub(super) embedders: Vec<String>,
+}
+
+impl Default for PageSettings {
+    fn default() -> Self {
+        Self { enabled: true, browser_wallets: true, embedders: Vec::new() }
     }
 }
 

@@ -30,9 +30,9 @@ impl ControlApi {
         &self.routes
     }
 
-    /// The patterns of all paths.
-    pub(crate) fn patterns() -> impl Iterator<Item = &'static str> {
-        declared().map(|(pattern, ..)| pattern)
+    /// The patterns of all paths, and their methods.
+    pub(crate) fn paths() -> impl Iterator<Item = (&'static str, &'static str)> {
+        declared().map(|(pattern, methods, _)| (pattern, methods))
     }
 
     pub(crate) fn managed(&self) -> &Managed {

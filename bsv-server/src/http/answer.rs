@@ -65,6 +65,13 @@ pub fn no_content() -> Answer {
     answer
 }
 
+/// That the caller has it already.
+pub(crate) fn not_modified() -> Answer {
+    let mut answer = no_content();
+    *answer.status_mut() = StatusCode::NOT_MODIFIED;
+    answer
+}
+
 /// Any answer.
 pub(crate) fn answer(
     status: StatusCode,

@@ -13,14 +13,23 @@ use crate::config::PeerConfig;
 #[derive(Debug)]
 pub(crate) struct Peers {
     config: PeerConfig,
-    connections: Mutex<HashMap<IpNet, u32>>,
+    connections: Arc<Counts>,
+    streams: Arc<Counts>,
     requests: Mutex<Requests>,
 }
 
-/// The place of one connection of a peer, free again when this is dropped.
+/// How many of something each peer has.
+#[derive(Debug)]
+struct Counts {
+    /// How many it may have.
+    limit: u32,
+    networks: Mutex<HashMap<IpNet, u32>>,
+}
+
+/// The place of one connection or stream of a peer, free again when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Place {
-    peers: Arc<Peers>,
+    counts: Arc<Counts>,
     address: Option<IpAddr>,
 }
 
@@ -46,26 +55,21 @@ const NETWORKS_V6: [(u8, u32); 3] = [(64, 1), (56, 4), (48, 16)];
 impl Peers {
     pub(crate) fn new(config: PeerConfig) -> Arc<Self> {
         let requests = Requests { recent: HashMap::new(), older: HashMap::new() };
-        Arc::new(Self { config, connections: Mutex::default(), requests: Mutex::new(requests) })
+        let [connections, streams] =
+            [config.connections, config.streams].map(|limit| Arc::new(Counts::new(limit)));
+        Arc::new(Self { config, connections, streams, requests: Mutex::new(requests) })
     }
 
     /// Takes a connection from `address`, unless that has its share already.
-    pub(crate) fn connect(self: &Arc<Self>, address: IpAddr) -> Option<Place> {
+    pub(crate) fn connect(&self, address: IpAddr) -> Option<Place> {
         let address = address.to_canonical();
         let is_free = self.is_trusted(address) || self.is_exempt(address);
-        let address = (!is_free).then_some(address);
-        let mut connections = self.connections();
-        let is_full = |(network, shares): (IpNet, u32)| {
-            let count = connections.get(&network).copied().unwrap_or(0);
-            count >= self.config.connections.saturating_mul(shares)
-        };
-        if address.is_some_and(|address| networks(address).any(is_full)) {
-            return None;
-        }
-        for (network, _) in address.into_iter().flat_map(networks) {
-            *connections.entry(network).or_default() += 1;
-        }
-        Some(Place { peers: Arc::clone(self), address })
+        Counts::take(&self.connections, (!is_free).then_some(address))
+    }
+
+    /// Takes a stream of `requester`, unless that has its share already.
+    pub(crate) fn begin_stream(&self, requester: Option<IpAddr>) -> Option<Place> {
+        Counts::take(&self.streams, requester)
     }
 
     /// Whose request it is that came from `address` with these headers, if there is a limit for them.
@@ -126,9 +130,31 @@ impl Peers {
         }
         None
     }
+}
 
-    fn connections(&self) -> MutexGuard<'_, HashMap<IpNet, u32>> {
-        self.connections.lock().unwrap_or_else(PoisonError::into_inner)
+impl Counts {
+    fn new(limit: u32) -> Self {
+        Self { limit, networks: Mutex::default() }
+    }
+
+    /// Takes one more for a peer, unless that has its share. Of who is not counted, any number is taken.
+    fn take(counts: &Arc<Self>, address: Option<IpAddr>) -> Option<Place> {
+        let mut taken = counts.networks();
+        let is_full = |(network, shares): (IpNet, u32)| {
+            let count = taken.get(&network).copied().unwrap_or(0);
+            count >= counts.limit.saturating_mul(shares)
+        };
+        if address.is_some_and(|address| networks(address).any(is_full)) {
+            return None;
+        }
+        for (network, _) in address.into_iter().flat_map(networks) {
+            *taken.entry(network).or_default() += 1;
+        }
+        Some(Place { counts: Arc::clone(counts), address })
+    }
+
+    fn networks(&self) -> MutexGuard<'_, HashMap<IpNet, u32>> {
+        self.networks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -141,12 +167,12 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut connections = self.peers.connections();
+        let mut taken = self.counts.networks();
         for (network, _) in self.address.into_iter().flat_map(networks) {
-            if let Some(count) = connections.get_mut(&network) {
+            if let Some(count) = taken.get_mut(&network) {
                 *count -= 1;
                 if *count == 0 {
-                    connections.remove(&network);
+                    taken.remove(&network);
                 }
             }
         }
@@ -196,6 +222,7 @@ mod tests {
     fn peers(trusted: &[&str]) -> Arc<Peers> {
         Peers::new(PeerConfig {
             connections: 2,
+            streams: 1,
             requests_per_second: 10,
             burst: 3,
             trusted_proxies: trusted.iter().map(|text| text.parse().unwrap()).collect(),
@@ -291,7 +318,19 @@ mod tests {
         assert!(connect(0x100).is_some());
         assert!(peers.connect(ip("2001:db8:1::1")).is_some());
         drop(held);
-        assert!(peers.connections().is_empty());
+        assert!(peers.connections.networks().is_empty());
+    }
+
+    #[test]
+    fn a_peer_has_its_share_of_streams() {
+        let peers = peers(&[]);
+        let held = peers.begin_stream(Some(ip("203.0.113.1"))).unwrap();
+        assert!(peers.begin_stream(Some(ip("203.0.113.1"))).is_none());
+        assert!(peers.begin_stream(Some(ip("203.0.113.2"))).is_some());
+        let many: Vec<_> = (0..10).map(|_| peers.begin_stream(None)).collect();
+        assert!(many.iter().all(Option::is_some), "who is not limited");
+        drop(held);
+        assert!(peers.begin_stream(Some(ip("203.0.113.1"))).is_some());
     }
 
     #[test]

@@ -36,9 +36,9 @@ struct Shard {
 /// As many as there are usually threads that answer requests.
 const SHARDS: usize = 8;
 /// The statuses that are told apart, and one name for all others.
-const STATUSES: [&str; 22] = [
-    "200", "201", "202", "204", "400", "401", "403", "404", "405", "406", "408", "409", "410",
-    "413", "415", "422", "429", "500", "502", "503", "504", "other",
+const STATUSES: [&str; 23] = [
+    "200", "201", "202", "204", "304", "400", "401", "403", "404", "405", "406", "408", "409",
+    "410", "413", "415", "422", "429", "500", "502", "503", "504", "other",
 ];
 
 impl ListenerCounts {

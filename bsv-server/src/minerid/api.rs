@@ -95,14 +95,14 @@ impl MinerIdApi {
         &self.ids
     }
 
-    /// The patterns of all paths.
-    pub(crate) fn patterns() -> impl Iterator<Item = &'static str> {
-        ROUTES.iter().map(|(pattern, ..)| *pattern)
+    /// The patterns of all paths, and their methods.
+    pub(crate) fn paths() -> impl Iterator<Item = (&'static str, &'static str)> {
+        ROUTES.iter().map(|(pattern, methods, _)| (*pattern, *methods))
     }
 
-    /// The patterns of all paths that the node's listener answers.
-    pub(crate) fn node_patterns() -> impl Iterator<Item = &'static str> {
-        NODES_ROUTES.iter().map(|(pattern, ..)| *pattern)
+    /// The patterns of all paths that the node's listener answers, and their methods.
+    pub(crate) fn node_paths() -> impl Iterator<Item = (&'static str, &'static str)> {
+        NODES_ROUTES.iter().map(|(pattern, methods, _)| (*pattern, *methods))
     }
 
     /// The pattern that a path fits on the node's listener, if there is something.

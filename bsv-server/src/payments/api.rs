@@ -1,19 +1,29 @@
+use std::net::IpAddr;
 use std::sync::Arc;
 
-use bsv_invoicing::Error;
-use bsv_invoicing::dpp::{Acknowledgement, ChannelMessage, Dialect, Payment, PaymentError};
+use bsv_invoicing::dpp::{
+    Acknowledgement, ChannelMessage, Dialect, Payment, PaymentError, read_posted_transaction,
+};
+use bsv_invoicing::{Error, IncomingState};
 use bytes::Bytes;
-use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, ETAG, HeaderValue, WWW_AUTHENTICATE};
+use hyper::header::{
+    ACCEPT, AUTHORIZATION, CONTENT_TYPE, ETAG, HeaderValue, VARY, WWW_AUTHENTICATE,
+};
 use hyper::{Method, StatusCode};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
-use crate::http::{Answer, Declared, Matched, Problem, Received, Routes, answer, parameters};
+use crate::config::WalletConfig;
+use crate::http::{
+    Answer, Declared, Matched, Peers, Problem, Received, Routes, answer, parameters,
+};
+use crate::page::{self, Page};
 use crate::wallet_store::Wallet;
 
 /// Answers payers.
 #[derive(Debug)]
 pub(crate) struct PaymentsApi {
     wallet: Arc<Wallet>,
+    page: Option<Page>,
     routes: Routes<Route>,
 }
 
@@ -21,59 +31,96 @@ pub(crate) struct PaymentsApi {
 pub(crate) enum Route {
     /// A payment URL, and the dialect in which its terms are told.
     Payment(Dialect),
+    /// Where a transaction is posted that pays an invoice.
+    Transaction,
     Channel,
     Message,
+    Page(page::Route),
 }
 
-const ROUTES: [Declared<Route>; 4] = [
+const ROUTES: [Declared<Route>; 5] = [
     ("/dpp/api/v1/payment/{id}", "GET, HEAD, POST", Route::Payment(Dialect::GoDpp)),
     ("/api/v1/payment/{id}", "GET, HEAD, POST", Route::Payment(Dialect::Brc)),
+    ("/pay/{id}/transaction", "POST", Route::Transaction),
     ("/api/v1/channel/{id}", "GET, HEAD", Route::Channel),
     ("/api/v1/channel/{id}/{sequence}", "POST", Route::Message),
 ];
 
+/// All paths.
+fn declared() -> impl Iterator<Item = Declared<Route>> {
+    let of_page = page::ROUTES.into_iter();
+    let of_page = of_page.map(|(pattern, methods, route)| (pattern, methods, Route::Page(route)));
+    ROUTES.into_iter().chain(of_page)
+}
+
 impl PaymentsApi {
-    pub(crate) fn new(wallet: Arc<Wallet>) -> Self {
-        let routes = Routes::new(ROUTES);
-        Self { wallet, routes }
+    /// `peers` counts what strangers take.
+    pub(crate) fn new(wallet: Arc<Wallet>, config: &WalletConfig, peers: &Arc<Peers>) -> Self {
+        let page = Page::new(&wallet, config, peers);
+        let has_page = page.is_some();
+        let routes = declared().filter(|(.., route)| has_page || !matches!(route, Route::Page(_)));
+        Self { wallet, page, routes: Routes::new(routes) }
     }
 
-    /// The patterns of all paths.
-    pub(crate) fn patterns() -> impl Iterator<Item = &'static str> {
-        ROUTES.iter().map(|(pattern, ..)| *pattern)
+    /// Has all streams end.
+    pub(crate) fn stop(&self) {
+        self.page.iter().for_each(Page::stop);
+    }
+
+    /// How many streams are open.
+    pub(crate) fn open_streams(&self) -> u64 {
+        self.page.as_ref().map_or(0, Page::open_streams)
+    }
+
+    /// The patterns of all paths, and their methods.
+    pub(crate) fn paths() -> impl Iterator<Item = (&'static str, &'static str)> {
+        declared().map(|(pattern, methods, _)| (pattern, methods))
     }
 
     pub(crate) fn routes(&self) -> &Routes<Route> {
         &self.routes
     }
 
-    /// Answers a request for what was found.
+    /// Answers a request of `peer`, if peers are limited, for what was found.
     pub(crate) async fn answer(
         &self,
         matched: Matched<'_, Route>,
         request: Received<'_>,
+        peer: Option<IpAddr>,
     ) -> Answer {
         let id = matched.param("id");
         let answered = match (matched.route, request.method()) {
             (Route::Payment(_), &Method::POST) => self.receive(id, request).await,
             (Route::Payment(dialect), _) => self.terms(id, asked_dialect(request, dialect)).await,
+            (Route::Transaction, _) => self.receive_transaction(id, request).await,
             (Route::Channel, &Method::HEAD) => self.newest(id, request).await,
             (Route::Channel, _) => self.messages(id, request).await,
             (Route::Message, _) => self.mark_read(id, matched.param("sequence"), request).await,
+            (Route::Page(route), _) => match &self.page {
+                Some(page) => page.answer(route, matched.param(route.param()), request, peer).await,
+                None => {
+                    Err(Problem::of_status(StatusCode::NOT_FOUND, "there are no payment pages"))
+                }
+            },
         };
         answered.unwrap_or_else(Problem::into_answer_for_payer)
     }
 
     async fn terms(&self, id: &str, dialect: Dialect) -> Result<Answer, Problem> {
         let terms = self.wallet.terms(id).await?;
-        let answer = answer::json_text(StatusCode::OK, terms.to_json(dialect));
+        let mut answer = answer::json_text(StatusCode::OK, terms.to_json(dialect));
+        answer.headers_mut().insert(VARY, HeaderValue::from_static("accept"));
         Ok(with_type(answer, dialect.terms_type()))
     }
 
     async fn receive(&self, id: &str, request: Received<'_>) -> Result<Answer, Problem> {
         let body = request.body();
         let (dialect, received) = match Payment::from_json(body) {
-            Ok(payment) => (payment.dialect, self.wallet.receive(id, &payment).await),
+            Ok(payment) => {
+                let refund_to = payment.refund_to.as_deref();
+                let received = self.wallet.receive(id, &payment.transaction, refund_to).await;
+                (payment.dialect, received)
+            }
             Err(error) if is_bip270(request) => {
                 return Ok(bip270_refusal(&error.into(), body));
             }
@@ -91,6 +138,28 @@ impl PaymentsApi {
             }
             Err(problem) => Err(problem),
         }
+    }
+
+    /// Takes a transaction, without the messages of the payment protocol.
+    async fn receive_transaction(
+        &self,
+        id: &str,
+        request: Received<'_>,
+    ) -> Result<Answer, Problem> {
+        #[derive(Serialize)]
+        struct Taken<'a> {
+            txid: String,
+            state: &'a str,
+        }
+        let transaction = read_posted_transaction(request.body())?;
+        let received = self.wallet.receive(id, &transaction, None).await;
+        let txid = received.map_err(|error| problem_for_payer(&error))?.txid;
+        let payments = self.wallet.payments(id).await.unwrap_or_default();
+        let payment = payments.iter().rfind(|payment| payment.txid == txid);
+        // Meanwhile the invoice may have been deleted.
+        let state = payment.map_or(IncomingState::Accepted, |payment| payment.state).name();
+        let taken = Taken { txid: txid.to_string(), state };
+        Ok(answer::json(StatusCode::CREATED, &taken))
     }
 
     async fn messages(&self, id: &str, request: Received<'_>) -> Result<Answer, Problem> {
@@ -162,7 +231,7 @@ fn bip270_refusal(problem: &Problem, posted: &[u8]) -> Answer {
 
 /// BIP270 is spoken on every payment URL with who asks for it.
 fn asked_dialect(request: Received<'_>, dialect: Dialect) -> Dialect {
-    let bip270 = Dialect::Bip270.terms_type();
+    let bip270 = Dialect::Bip270.request_type();
     let accepted = request.headers().get_all(ACCEPT).iter();
     let is_bip270 = accepted
         .filter_map(|value| value.to_str().ok())

@@ -39,6 +39,7 @@ pub(crate) enum Route {
     Pay,
     Outgoing,
     OutgoingPayment,
+    OutgoingBeef,
     Cancel,
     Withdrawals,
     Withdrawal,
@@ -53,7 +54,7 @@ pub(crate) enum Route {
     Webhooks(webhooks::Route),
 }
 
-const ROUTES: [Declared<Route>; 20] = [
+const ROUTES: [Declared<Route>; 21] = [
     ("/api/v1/invoices", "GET, HEAD, POST", Route::Invoices),
     ("/api/v1/invoices/{id}", "GET, HEAD, DELETE", Route::Invoice),
     ("/api/v1/invoices/{id}/payments", "GET, HEAD", Route::Payments),
@@ -63,6 +64,7 @@ const ROUTES: [Declared<Route>; 20] = [
     ("/api/v1/pay", "POST", Route::Pay),
     ("/api/v1/outgoing", "GET, HEAD", Route::Outgoing),
     ("/api/v1/outgoing/{id}", "GET, HEAD", Route::OutgoingPayment),
+    ("/api/v1/outgoing/{id}/beef", "GET, HEAD", Route::OutgoingBeef),
     ("/api/v1/outgoing/{id}/cancel", "POST", Route::Cancel),
     ("/api/v1/withdrawals", "GET, HEAD, POST", Route::Withdrawals),
     ("/api/v1/withdrawals/{id}", "GET, HEAD", Route::Withdrawal),
@@ -143,9 +145,9 @@ impl WalletApi {
         self.places.open_streams()
     }
 
-    /// The patterns of all paths.
-    pub(crate) fn patterns() -> impl Iterator<Item = &'static str> {
-        declared().map(|(pattern, ..)| pattern)
+    /// The patterns of all paths, and their methods.
+    pub(crate) fn paths() -> impl Iterator<Item = (&'static str, &'static str)> {
+        declared().map(|(pattern, methods, _)| (pattern, methods))
     }
 
     /// The pattern that a path fits, if there is something.
@@ -197,7 +199,7 @@ impl WalletApi {
             Route::Invoice => {
                 let invoice = self.wallet.invoice(id).await?;
                 let body = invoice.to_json(self.wallet.expiry_time());
-                Ok(self.with_payment_url(answer::json_text(StatusCode::OK, body), &invoice))
+                Ok(self.with_links(answer::json_text(StatusCode::OK, body), &invoice))
             }
             Route::Payments => {
                 let payments = self.wallet.payments(id).await?;
@@ -214,6 +216,7 @@ impl WalletApi {
             Route::Refund => Box::pin(leaving::refund(&self.wallet, id, request)).await,
             Route::Outgoing => leaving::payments(&self.wallet, request).await,
             Route::OutgoingPayment => leaving::payment(&self.wallet, id).await,
+            Route::OutgoingBeef => Box::pin(leaving::beef(&self.wallet, id)).await,
             Route::Cancel => Box::pin(leaving::cancel(&self.wallet, id, request)).await,
             Route::Withdrawals if request.method() == Method::POST => {
                 Box::pin(leaving::withdraw(&self.wallet, request)).await
@@ -264,7 +267,7 @@ impl WalletApi {
         let body = invoice.to_json(invoice.created_at);
         let mut answer = answer::json_text(StatusCode::CREATED, body);
         set_location(&mut answer, ["/api/v1/invoices/", invoice.id.as_str()].concat());
-        Ok(self.with_payment_url(answer, &invoice))
+        Ok(self.with_links(answer, &invoice))
     }
 
     async fn mark(&self, id: &str, request: Received<'_>) -> Result<Answer, Problem> {
@@ -273,7 +276,7 @@ impl WalletApi {
         let MarkedState::Paid = state;
         let invoice = self.wallet.mark_paid(id).await?;
         let body = invoice.to_json(self.wallet.expiry_time());
-        Ok(self.with_payment_url(answer::json_text(StatusCode::OK, body), &invoice))
+        Ok(self.with_links(answer::json_text(StatusCode::OK, body), &invoice))
     }
 
     async fn create_user(&self, request: Received<'_>) -> Result<Answer, Problem> {
@@ -292,10 +295,14 @@ impl WalletApi {
         Ok(answer::json_text(StatusCode::OK, paid.to_json()))
     }
 
-    fn with_payment_url(&self, mut answer: Answer, invoice: &Invoice) -> Answer {
+    fn with_links(&self, mut answer: Answer, invoice: &Invoice) -> Answer {
         let url = self.wallet.payment_url(invoice.id.as_str());
         let link = ["<", &url, ">; rel=\"payment\""].concat();
         answer.headers_mut().insert(LINK, header(link));
+        if let Some(url) = self.wallet.page_url(invoice.id.as_str()) {
+            let link = ["<", &url, ">; rel=\"alternate\"; type=\"text/html\""].concat();
+            answer.headers_mut().append(LINK, header(link));
+        }
         answer
     }
 }

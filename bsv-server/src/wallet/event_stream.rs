@@ -1,50 +1,25 @@
 //! Events as they come: server-sent events (WHATWG HTML, 9.2).
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bsv_invoicing::{Error, EventFilter, EventPage, EventQuery, LogName};
 use bytes::Bytes;
-use hyper::header::{HeaderName, HeaderValue};
+use hyper::header::HeaderName;
 use hyper::{HeaderMap, Method, StatusCode, Uri};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
-use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until};
 
 use super::event_places::EventPlaces;
 use super::events::{After, once};
 use super::headers::number;
 use super::streams::PAUSE;
-use crate::http::{self, Answer, Problem, answer};
+use crate::http::event_stream::{self, Pace};
+use crate::http::{self, Answer, Problem};
 use crate::wallet_store::Wallet;
 
 /// How many events are read at once, and how many a stream holds for a slow reader.
 const PAGE: usize = 100;
-/// For how long a reader is waited for to learn that a stream ends.
-const GRACE: Duration = Duration::from_millis(500);
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
-/// Keeps front ends from holding a stream back.
-const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
-
-/// How a stream goes on where nothing happens.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Pace {
-    /// How long nothing is sent before a heartbeat.
-    silence: Duration,
-    /// For how long a stream goes on, at least and at most.
-    life: [Duration; 2],
-    /// After how many milliseconds a client is to come back, at least and at most. They do not all come at once
-    /// after a restart.
-    retry: [u64; 2],
-}
-
-impl Pace {
-    /// That of the API.
-    pub(super) const USUAL: Self = Self {
-        silence: Duration::from_secs(15),
-        life: [Duration::from_secs(55 * 60), Duration::from_secs(65 * 60)],
-        retry: [2000, 5000],
-    };
-}
 
 /// Where a client has stopped, as it says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,9 +129,7 @@ pub(super) async fn answer(
         };
         tokio::spawn(stream.run(reset, places.stopped()));
     }
-    let mut answer = answer::event_stream(body);
-    answer.headers_mut().insert(X_ACCEL_BUFFERING, HeaderValue::from_static("no"));
-    Ok(answer)
+    Ok(event_stream::answer(body))
 }
 
 /// A stream that goes on.
@@ -171,31 +144,14 @@ struct EventStream {
 impl EventStream {
     /// Sends until the stream has lived for long enough, its reader is gone, or `stopped` completes.
     async fn run(mut self, reset: Option<u64>, stopped: impl Future<Output = ()> + Send) {
-        let parts = self.parts.clone();
-        let end = sleep_until(Instant::now() + random_between(self.pace.life));
-        let is_whole = tokio::select! {
-            biased;
-            () = stopped => true,
-            () = parts.closed() => false,
-            () = end => true,
-            sent = self.send_all(reset) => match sent {
-                Ok(never) => match never {},
-                Err(error) => {
-                    tracing::error!("a stream of events breaks off: {error}");
-                    false
-                }
-            },
-        };
-        if is_whole {
-            // Of a reader who is behind, the stream is broken off.
-            let _ = timeout(GRACE, parts.send(None)).await;
-        }
+        let (parts, pace) = (self.parts.clone(), self.pace);
+        event_stream::run(parts, pace, stopped, self.send_all(reset)).await;
     }
 
     async fn send_all(&mut self, reset: Option<u64>) -> Result<std::convert::Infallible, Error> {
         let log = self.wallet.event_log();
         let mut last = self.wallet.last_event();
-        let mut block = format!("retry: {}\n\n", random_number(self.pace.retry)).into_bytes();
+        let mut block = self.pace.retry_block().into_bytes();
         if let Some(last) = reset {
             let data = format!("{{\"log\":\"{log}\",\"last\":{last}}}");
             let id = self.query.after;
@@ -238,20 +194,6 @@ fn write_events(page: &EventPage, log: LogName, block: &mut Vec<u8>) {
         event.write_json(log, block);
         block.extend_from_slice(b"\n\n");
     }
-}
-
-/// A number from the first to the second. Where there is no chance to be had, the first.
-fn random_number([first, second]: [u64; 2]) -> u64 {
-    let mut bytes = [0; 8];
-    if getrandom::fill(&mut bytes).is_err() {
-        return first;
-    }
-    first + u64::from_le_bytes(bytes) % (second - first + 1)
-}
-
-fn random_between(bounds: [Duration; 2]) -> Duration {
-    let millis = bounds.map(|bound| u64::try_from(bound.as_millis()).unwrap_or(u64::MAX / 2));
-    Duration::from_millis(random_number(millis))
 }
 
 #[cfg(test)]

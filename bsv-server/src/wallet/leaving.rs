@@ -55,6 +55,13 @@ pub(super) async fn payment(wallet: &Wallet, id: &str) -> Result<Answer, Problem
     Ok(answer::json(StatusCode::OK, &describe(&payment)))
 }
 
+/// The transaction of a payment by the wallet, with what it builds on.
+pub(super) async fn beef(wallet: &Wallet, id: &str) -> Result<Answer, Problem> {
+    let beef = wallet.outgoing_beef(payment_number(id)?).await?;
+    let (txid, beef) = (beef.subject_txid().to_string(), hex::encode(beef.to_bytes()));
+    Ok(answer::json(StatusCode::OK, &json!({ "txid": txid, "beef": beef })))
+}
+
 /// Cancels a payment that the network has not shown.
 pub(super) async fn cancel(
     wallet: &Wallet,

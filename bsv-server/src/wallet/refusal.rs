@@ -48,7 +48,10 @@ impl From<&Error> for Problem {
             Error::BadTransaction(_) => Self::new(StatusCode::BAD_REQUEST, "bad-transaction", text),
             Error::WrongOutputs(_) => Self::new(StatusCode::BAD_REQUEST, "wrong-outputs", text),
             Error::Expired(_) => impossible("invoice-expired", text),
-            Error::UnknownInput { .. } => impossible("unknown-inputs", text),
+            Error::UnknownInput { .. } | Error::UnknownAncestorInput { .. } => {
+                impossible("unknown-inputs", text)
+            }
+            Error::BadAncestry(_) => impossible("bad-ancestry", text),
             Error::FeeTooLow { .. } => impossible("fee-too-low", text),
             Error::TooManyAncestors { .. } => impossible("too-many-ancestors", text),
             Error::NotFinal { .. } => impossible("not-final", text),
@@ -67,6 +70,7 @@ impl From<&Error> for Problem {
             Error::EarlierAttempt(_) => {
                 Self::new(StatusCode::CONFLICT, "earlier-payment-open", text)
             }
+            Error::NoBeef(_) => impossible("no-beef", text),
             Error::RefusedByNetwork(_) => impossible("refused-by-network", text),
             Error::PayeeRefuses(_) => impossible("refused-by-payee", text),
             Error::OverLimit { .. } => impossible("over-limit", text),
@@ -76,6 +80,7 @@ impl From<&Error> for Problem {
             Error::PayeeAway(_) => away("payee-unavailable", text),
             Error::OutcomeUnknown(_) => away("payment-outcome-unknown", text),
             Error::NetworkAway(_) => away("network-unavailable", text),
+            Error::UnknownBlock { .. } => away("unknown-block", text),
             Error::KeyReused => Self::new(StatusCode::CONFLICT, "idempotency-key-reused", text),
             Error::Full(_) => {
                 tracing::error!("{text}");

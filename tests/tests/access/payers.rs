@@ -33,6 +33,8 @@ fn who_asks_too_often_is_told_when_to_ask_again() {
     let refused: Vec<_> = (0..30).map(|_| is_refused(&payments.get(PATH))).collect();
     assert!(refused[..20].iter().all(|refused| !refused), "{refused:?}");
     assert!(refused[20..].iter().any(|refused| *refused), "{refused:?}");
+    let heads: Vec<_> = (0..30).map(|_| payments.request("HEAD", PATH, b"").status).collect();
+    assert!(heads.contains(&429), "{heads:?}");
     check_rest_is_thrown_away(&server);
     // The owner is not a stranger.
     for _ in 0..30 {

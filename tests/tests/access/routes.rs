@@ -72,6 +72,7 @@ fn routes() -> Vec<Route> {
         ("GET", "/api/v1/events/stream?after=x", "", "wallet:read", 400),
         ("DELETE", "/api/v1/invoices/000000000000", "", "wallet:write", 404),
         ("POST", "/api/v1/pay", PAY, "wallet:pay", 400),
+        ("GET", "/api/v1/outgoing/1/beef", "", "wallet:read", 404),
         ("POST", "/api/v1/outgoing/1/cancel", "{}", "wallet:pay", 404),
         ("POST", "/api/v1/withdrawals", "{}", "wallet:pay", 400),
         ("POST", "/api/v1/invoices/000000000000/refund", "{}", "wallet:pay", 404),
@@ -178,9 +179,9 @@ fn check_complete(
     }
 }
 
-/// What everybody is told, on all listeners.
-fn about_health() -> Vec<(&'static str, String)> {
-    let paths = ["/healthz", "/readyz"];
+/// What everybody is told, on listeners that are described at this path.
+fn open_to_all(description: &str) -> Vec<(&'static str, String)> {
+    let paths = ["/healthz", "/readyz", description];
     paths.iter().flat_map(|path| [("GET", path.to_string()), ("HEAD", path.to_string())]).collect()
 }
 
@@ -189,18 +190,19 @@ fn the_table_names_every_route() {
     let guarded = start();
     let token = guarded.token(&SCOPES);
     let of_owner: Vec<_> = routes().into_iter().map(|route| (route.method, route.path)).collect();
-    let of_owner = [of_owner, about_health()].concat();
-    let (wallet, minerid) = (guarded.server.wallet(), guarded.minerid());
-    check_complete(Surface::Wallet, wallet, &token, &of_owner);
-    check_complete(Surface::MinerId, &minerid, &token, &of_owner);
     let of_payers: Vec<_> =
         payers_routes().into_iter().map(|(method, path, ..)| (method, path.to_owned())).collect();
-    let of_payers = [of_payers, about_health()].concat();
-    check_complete(Surface::Payments, guarded.server.payments(), &token, &of_payers);
-    for client in [wallet, &minerid, guarded.server.payments()] {
-        for (method, path) in about_health() {
-            assert_eq!(client.send(method, &path, &[], b"").status, 200, "{method} {path}");
+    let minerid = guarded.minerid();
+    for (surface, client, routes, description) in [
+        (Surface::Wallet, guarded.server.wallet(), &of_owner, "/api/v1/openapi.json"),
+        (Surface::MinerId, &minerid, &of_owner, "/openapi.json"),
+        (Surface::Payments, guarded.server.payments(), &of_payers, "/openapi.json"),
+    ] {
+        let open_to_all = open_to_all(description);
+        for (method, path) in &open_to_all {
+            assert_eq!(client.send(method, path, &[], b"").status, 200, "{method} {path}");
         }
+        check_complete(surface, client, &token, &[routes.as_slice(), &open_to_all].concat());
     }
 }
 
@@ -232,7 +234,7 @@ fn the_control_socket_says_what_its_routes_take() {
 const BODY: &[u8] = br#"{"read":true}"#;
 
 /// What payers may ask for, with the status without a token and with any.
-fn payers_routes() -> [(&'static str, &'static str, u16, u16); 9] {
+fn payers_routes() -> [(&'static str, &'static str, u16, u16); 19] {
     [
         ("GET", "/dpp/api/v1/payment/000000000000", 404, 404),
         ("HEAD", "/dpp/api/v1/payment/000000000000", 404, 404),
@@ -240,6 +242,16 @@ fn payers_routes() -> [(&'static str, &'static str, u16, u16); 9] {
         ("GET", "/api/v1/payment/000000000000", 404, 404),
         ("HEAD", "/api/v1/payment/000000000000", 404, 404),
         ("POST", "/api/v1/payment/000000000000", 400, 400),
+        ("GET", "/pay/000000000000", 404, 404),
+        ("HEAD", "/pay/000000000000", 404, 404),
+        ("GET", "/pay/000000000000/state", 404, 404),
+        ("HEAD", "/pay/000000000000/state", 404, 404),
+        ("GET", "/pay/000000000000/stream", 404, 404),
+        ("HEAD", "/pay/000000000000/stream", 404, 404),
+        ("GET", "/pay/000000000000/qr.svg", 404, 404),
+        ("HEAD", "/pay/000000000000/qr.svg", 404, 404),
+        ("GET", "/pay/assets/x.js", 404, 404),
+        ("HEAD", "/pay/assets/x.js", 404, 404),
         // Channels have tokens of their own.
         ("GET", "/api/v1/channel/x", 401, 404),
         ("HEAD", "/api/v1/channel/x", 401, 404),

@@ -54,7 +54,8 @@ fn invoices_are_created_shown_and_deleted() {
              reference    7/2026\n\
              created      {created_at}\n\
              expires      2040-01-01T11:00:00.000000Z\n\
-             pay to       https://pay.example.com/shop/dpp/api/v1/payment/{id}"
+             pay to       https://pay.example.com/shop/dpp/api/v1/payment/{id}\n\
+             page         https://pay.example.com/shop/pay/{id}"
         );
         assert_eq!(created, text);
         assert_eq!(site.cli_ok(&["invoice", "get", id]), text);
@@ -66,7 +67,8 @@ fn invoices_are_created_shown_and_deleted() {
              \"paymentReceivedAt\":null,\"refundTo\":null,\"refundedAt\":null,\
              \"state\":\"pending\",\"createdAt\":\"{created_at}\",\
              \"updatedAt\":\"{}Z\",\"deletedAt\":null,\
-             \"paymentUrl\":\"https://pay.example.com/shop/dpp/api/v1/payment/{id}\"}}",
+             \"paymentUrl\":\"https://pay.example.com/shop/dpp/api/v1/payment/{id}\",\
+             \"pageUrl\":\"https://pay.example.com/shop/pay/{id}\"}}",
             &created_at[..19]
         );
         assert_eq!(json, expected);
@@ -83,7 +85,7 @@ fn invoices_are_created_shown_and_deleted() {
         let url = format!("https://pay.example.com/shop/dpp/api/v1/payment/{least_id}");
         assert_eq!(least["paymentUrl"], url);
         let shown = site.cli_ok(&["invoice", "get", least_id]);
-        assert_eq!(shown.lines().count(), 4, "{shown}");
+        assert_eq!(shown.lines().count(), 5, "{shown}");
 
         let deleted = format!("{}\n", json!({"deleted": id}));
         assert_eq!(

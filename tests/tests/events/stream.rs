@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use bsv_tests::{Client, Metrics, Reply, Site};
+use bsv_tests::{Client, Metrics, Reply, Site, openapi};
 use serde_json::{Value, json};
 
 use crate::{EVENTS, Shop, check_problem, create_invoice, log, page};
@@ -12,7 +12,7 @@ use crate::{EVENTS, Shop, check_problem, create_invoice, log, page};
 const STREAM: &str = "/api/v1/events/stream";
 
 /// A stream that is read.
-struct Stream {
+pub(crate) struct Stream {
     headers: String,
     connection: BufReader<TcpStream>,
     /// What was received of it, and not read yet.
@@ -45,13 +45,17 @@ impl Stream {
         while !head.ends_with("\r\n\r\n") {
             assert!(connection.read_line(&mut head).unwrap() > 0, "{head}");
         }
-        if !head.starts_with("HTTP/1.1 200") {
-            return Err(rest_of_reply(&head, &mut connection));
+        let reply = head_of_reply(&head);
+        if reply.status != 200 {
+            let reply = rest_of_reply(&head, &mut connection);
+            openapi::check(client.address(), request.as_bytes(), &reply);
+            return Err(reply);
         }
+        openapi::check(client.address(), request.as_bytes(), &reply);
         Ok(Self { headers: head.to_ascii_lowercase(), connection, text: String::new() })
     }
 
-    fn open(client: &Client, query: &str, last: Option<&str>) -> Self {
+    pub(crate) fn open(client: &Client, query: &str, last: Option<&str>) -> Self {
         let stream = Self::try_open(client, query, last);
         stream.unwrap_or_else(|reply| panic!("{}: {}", reply.status, reply.body))
     }
@@ -93,7 +97,7 @@ impl Stream {
     }
 
     /// The next event.
-    fn event(&mut self) -> (String, Value) {
+    pub(crate) fn event(&mut self) -> (String, Value) {
         loop {
             let block = self.next().expect("the stream goes on");
             if let Some(data) = block.data {
@@ -104,18 +108,23 @@ impl Stream {
         }
     }
 
-    fn events(&mut self, count: usize) -> Vec<Value> {
+    /// So many events.
+    pub(crate) fn events(&mut self, count: usize) -> Vec<Value> {
         (0..count).map(|_| self.event().1).collect()
     }
 }
 
 /// An answer whose head was read.
-fn rest_of_reply(head: &str, connection: &mut impl Read) -> Reply {
+fn head_of_reply(head: &str) -> Reply {
     let mut lines = head.trim_end().split("\r\n");
     let status = lines.next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
     let headers = lines.map(|line| line.split_once(':').unwrap());
     let headers = headers.map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()));
-    let mut reply = Reply { status, headers: headers.collect(), body: String::new() };
+    Reply { status, headers: headers.collect(), body: String::new() }
+}
+
+fn rest_of_reply(head: &str, connection: &mut impl Read) -> Reply {
+    let mut reply = head_of_reply(head);
     let len = reply.header("content-length").unwrap().parse().unwrap();
     connection.take(len).read_to_string(&mut reply.body).unwrap();
     reply

@@ -2,6 +2,7 @@
 
 mod again;
 mod command_line;
+mod full_disk;
 mod guard;
 mod killed;
 mod receivers;

@@ -21,6 +21,10 @@ fn at_any_time(mut answer: Value) -> Value {
     };
     for invoice in invoices.iter_mut().filter(|invoice| invoice["state"] == "pending") {
         invoice["state"] = json!("expired");
+        if let Some(expires_at) = invoice["expiresAt"].as_str() {
+            // Without the fraction of the second.
+            invoice["updatedAt"] = json!(format!("{}Z", &expires_at[..19]));
+        }
     }
     answer
 }
@@ -85,6 +89,7 @@ fn older_directories_say_the_same_as_ever() {
         (8, "made", &[]),
         (9, "made", &[]),
         (10, "made", &[]),
+        (11, "made", &[]),
     ] {
         let mut site = Site::new();
         site.set_env("BSV_LOG", "error");

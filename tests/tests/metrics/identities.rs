@@ -102,4 +102,8 @@ fn announcements_and_states_are_told_of_each_alias() {
     let metrics = Metrics::of(server.minerid());
     assert_eq!(metrics.value(&state("spoilt", "broken")), 1.0);
     assert_eq!(metrics.value(&state("pool", "broken")), 0.0);
+    for listener in [server.minerid(), server.wallet()] {
+        let ready = listener.get("/readyz");
+        assert!(ready.body.contains(r#""brokenAliases":["spoilt"]"#), "{}", ready.body);
+    }
 }

@@ -49,6 +49,7 @@ fn an_older_copy_is_found_out_and_changes_nothing() {
         assert_eq!(server.text("/opreturn/pool/isvalid"), "false");
         let ready = server.get("/readyz");
         assert_eq!(ready.status, 503, "{command}: {}", ready.body);
+        assert_eq!(server.request("HEAD", "/readyz", b"").status, 503, "{command}");
         assert!(ready.body.contains(r#""staleAliases":["pool"]"#), "{}", ready.body);
         let stale = r#"bsv_minerid_state{alias="pool",state="stale"}"#;
         assert_eq!(Metrics::of(server.minerid()).value(stale), 1.0, "{command}");
@@ -108,4 +109,10 @@ fn documents_of_an_older_copy_can_be_refused() {
     let server = copy.server();
     await_stale(&copy);
     assert_eq!(document(&node, &server), 409);
+    assert_eq!(server.request("HEAD", "/opreturn/pool/1000", b"").status, 409);
+    let job = r#"{"blockHeight":1000,"alias":"pool","coinbase2":"ffffffff0100f2052a01000000015100000000"}"#;
+    let reply = server.post("/coinbase2", job);
+    assert_eq!(reply.status, 409, "{}", reply.body);
+    let ready = server.wallet().get("/readyz");
+    assert!(ready.body.contains(r#""staleAliases":["pool"]"#), "{}", ready.body);
 }

@@ -98,6 +98,12 @@ impl Shop {
         format!("http://{}/dpp/api/v1/payment/{invoice}", self.payments)
     }
 
+    /// Posts a transaction, in any form, that pays an invoice.
+    pub(crate) fn post_transaction(&self, invoice: &str, body: &[u8]) -> std::io::Result<Reply> {
+        let path = format!("/pay/{invoice}/transaction");
+        Client::new(&self.payments).try_request("POST", &path, body)
+    }
+
     /// Has the faucet pay an invoice of this amount.
     pub(crate) fn fill(&self, satoshis: u64) {
         let body = json!({ "satoshis": satoshis }).to_string();

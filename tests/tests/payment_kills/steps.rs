@@ -1,8 +1,10 @@
 //! A server that is killed at every step of receiving and of paying.
 
+use bsv_tests::ancestry::beef;
 use bsv_tests::killer::Killer;
-use bsv_tests::purse::{Bill, Purse};
+use bsv_tests::purse::{Bill, FEE, Purse};
 use bsv_tests::{Node, is_full_run};
+use bsv_tx::BeefVersion;
 use serde_json::{Value, json};
 
 use super::shop::Shop;
@@ -56,6 +58,38 @@ fn a_payment_that_is_received_survives_every_kill() {
         if let Ok(first) = first {
             assert_eq!(again.body, first.body);
         }
+        paid += SATOSHIS;
+        check_received(&shop, &invoice, true);
+        assert_eq!(shop.balance(), paid, "step {step}");
+        harm
+    });
+}
+
+#[test]
+fn a_payment_that_brings_what_it_builds_on_survives_every_kill() {
+    let node = Node::start();
+    node.mine(101);
+    let purse = Purse::filled(&node, 400, 10_000);
+    let (shop, killer) = Shop::with_killer(&node);
+    let mut paid = 0;
+    try_steps("receiving with ancestors", |step| {
+        let invoice = shop.create_invoice(SATOSHIS, step);
+        let bill = Bill::at(&shop.payment_url(&invoice));
+        let ancestor = purse.spend(&[purse.coin()], vec![], FEE);
+        let transaction = purse.spend(&purse.coins_of(&ancestor), bill.outputs(), FEE);
+        let beef = beef(&node, BeefVersion::V2, &transaction, &[ancestor]);
+        let body = beef.into_atomic().unwrap().to_bytes();
+        let post = || shop.post_transaction(&invoice, &body);
+        killer.kill_at(step);
+        let first = post();
+        killer.spare();
+        let harm = harm(&shop);
+        if let Ok(reply) = &first {
+            assert_eq!(reply.status, 201, "step {step}: {}", reply.body);
+        }
+        check_received(&shop, &invoice, first.is_ok());
+        let again = post().unwrap();
+        assert_eq!(again.status, 201, "step {step}: {}", again.body);
         paid += SATOSHIS;
         check_received(&shop, &invoice, true);
         assert_eq!(shop.balance(), paid, "step {step}");

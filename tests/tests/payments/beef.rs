@@ -26,7 +26,7 @@ fn lineages(what: &str) -> impl Iterator<Item = Lineage> {
 }
 
 /// A program's answers to jobs, in their order.
-fn ask(mut program: Command, jobs: &[&Value]) -> Vec<Value> {
+pub(crate) fn ask(mut program: Command, jobs: &[&Value]) -> Vec<Value> {
     program.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
     let mut child = program.spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
@@ -39,13 +39,13 @@ fn ask(mut program: Command, jobs: &[&Value]) -> Vec<Value> {
     answers
 }
 
-fn javascript() -> Command {
+pub(crate) fn javascript() -> Command {
     let mut node = node_js();
     node.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/npm/beef.cjs"));
     node
 }
 
-fn python() -> Command {
+pub(crate) fn python() -> Command {
     let mut python = python_with("beef");
     python.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/python/beef.py"));
     python

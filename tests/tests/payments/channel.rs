@@ -2,7 +2,7 @@
 
 use bsv_invoicing::dpp::ChannelMessage;
 use bsv_tests::{Purse, Reply};
-use bsv_tx::{BlockHeader, MerkleRoot, Transaction, Txid, sha256d};
+use bsv_tx::{BlockHeader, Bump, MerkleRoot, Transaction, Txid, sha256d};
 use serde_json::{Value, json};
 
 use super::counter::{COIN, Counter, check_problem};
@@ -79,6 +79,11 @@ fn check_proof(counter: &Counter, message: &ChannelMessage, txid: Txid, block: &
     assert_eq!(callback["blockHash"], block);
     let header = counter.node.call("getblockheader", json!([block]));
     assert_eq!(callback["blockHeight"], header["height"]);
+    let bump = Bump::from_bytes(&hex::decode(callback["merklePath"].as_str().unwrap()).unwrap());
+    let bump = bump.unwrap();
+    let root = header["merkleroot"].as_str().unwrap();
+    assert_eq!((json!(bump.height()), &*bump.root().to_string()), (header["height"].clone(), root));
+    assert_eq!(bump.txids().collect::<Vec<_>>(), [txid]);
     let proof = &callback["callbackPayload"];
     assert_eq!(proof["txOrId"], txid.to_string());
     assert_eq!((&proof["targetType"], &proof["target"]), (&json!("hash"), &json!(block)));

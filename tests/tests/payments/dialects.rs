@@ -1,15 +1,18 @@
 //! The same invoice in three dialects.
 
 use bsv_invoicing::dpp::Dialect;
+use bsv_tests::purse::FEE;
 use bsv_tests::{Bill, Reply};
-use bsv_tx::Transaction;
+use bsv_tx::{Script, Transaction, TxOut};
 use serde_json::{Value, json};
 
 use super::counter::{Counter, PRICE, check_problem};
 use super::merchant::json_of;
 
 const PATHS: [&str; 2] = ["/dpp/api/v1/payment/", "/api/v1/payment/"];
+/// What who speaks BIP270 asks for, and what terms in it are.
 const REQUEST: &str = "application/bitcoinsv-paymentrequest";
+const TYPE: &str = "application/json; charset=utf-8";
 
 /// The URL of an invoice at one of the two paths.
 fn url(counter: &Counter, path: &str, id: &str) -> String {
@@ -79,18 +82,19 @@ fn terms_are_what_each_dialect_has_them_be() {
             (Some("application/json"), "application/json", json),
             (Some("*/*"), "application/json", json),
             (Some("text/html, */*;q=0.8"), "application/json", json),
-            (Some(REQUEST), REQUEST, &bip270),
-            (Some(&many), REQUEST, &bip270),
-            (Some(&loud), REQUEST, &bip270),
+            (Some(REQUEST), TYPE, &bip270),
+            (Some(&many), TYPE, &bip270),
+            (Some(&loud), TYPE, &bip270),
         ] {
             let reply = terms(&counter, &path, accept);
             assert_eq!((reply.status, &reply.body), (200, text), "{path} {accept:?}");
             assert_eq!(reply.header("content-type"), Some(content_type), "{path} {accept:?}");
+            assert_eq!(reply.header("vary"), Some("accept"), "{path} {accept:?}");
         }
         let client = counter.shop.server.payments();
         let head = client.send("HEAD", &path, &[("Accept", REQUEST)], b"");
         assert_eq!((head.status, head.body.as_str()), (200, ""));
-        assert_eq!(head.header("content-type"), Some(REQUEST));
+        assert_eq!(head.header("content-type"), Some(TYPE));
     }
     counter.check_unpaid(id, "asking for terms");
 }
@@ -156,6 +160,46 @@ fn a_payment_is_told_by_its_keys_on_either_path() {
         }
     }
     assert_eq!(counter.shop.balance(), 6 * PRICE);
+}
+
+/// What ElectrumSV 1.3 asks, and what it looks at in the answers.
+#[test]
+fn electrumsv_gets_its_terms_and_its_acknowledgement() {
+    let counter = Counter::new(1);
+    let id = counter.shop.invoice(PRICE);
+    let client = counter.shop.server.payments();
+    let path = [PATHS[0], &id].concat();
+    let agent = ("User-Agent", "ElectrumSV");
+    let reply = client.send("GET", &path, &[agent, ("Accept", REQUEST)], b"");
+    assert_eq!(reply.status, 200);
+    assert!(reply.header("content-type").unwrap().contains("application/json"));
+    let terms = json_of(&reply);
+    let output = &terms["outputs"][0];
+    let script = Script::from_bytes(hex::decode(output["script"].as_str().unwrap()).unwrap());
+    let asked = TxOut { satoshis: output["amount"].as_u64().unwrap(), locking_script: script };
+    let transaction = counter.purse.spend(&[counter.purse.coin()], vec![asked], FEE);
+    let refund = json!([{ "amount": 1, "script": counter.purse.script().to_hex() }]);
+    let payment = json!({
+        "merchantData": terms["merchantData"],
+        "transaction": transaction.to_hex(),
+        "refundTo": refund,
+        "memo": "",
+    });
+    let headers = [
+        agent,
+        ("Content-Type", "application/bitcoinsv-payment"),
+        ("Accept", "application/bitcoinsv-paymentack"),
+    ];
+    let url = terms["paymentUrl"].as_str().unwrap();
+    assert!(url.ends_with(&path), "{url}");
+    let reply = client.send("POST", &path, &headers, payment.to_string().as_bytes());
+    assert_eq!(reply.status, 201, "{}", reply.body);
+    let answer = json_of(&reply);
+    assert_eq!(
+        (&answer["payment"], &answer["memo"], answer.get("error")),
+        (&payment, &json!(""), None)
+    );
+    counter.check_paid(&id, &transaction);
 }
 
 #[test]

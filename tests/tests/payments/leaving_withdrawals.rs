@@ -90,6 +90,12 @@ fn a_withdrawal_pays_an_address_or_a_script_once_per_key() {
     ];
     assert_eq!(listed, expected);
     assert_eq!(wallet.get("/api/v1/outgoing/2"), outgoing[0]);
+    let page = wallet.server.wallet().get("/api/v1/outgoing?limit=1");
+    let next = "</api/v1/outgoing?limit=1&before=2>; rel=\"next\"";
+    assert_eq!((page.header("link"), json_of(&page)), (Some(next), json!([outgoing[0]])));
+    for path in ["/api/v1/withdrawals/1", "/api/v1/outgoing/2"] {
+        assert_eq!(wallet.server.wallet().request("HEAD", path, b"").status, 200, "{path}");
+    }
 }
 
 #[test]

@@ -3,11 +3,13 @@
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use bsv_network::NodeRpc;
 use bsv_tests::payee::{Answer, Payee, Request, go_dpp_terms, output};
 use bsv_tests::purse::send;
 use bsv_tests::{Done, Node, Server, Site};
-use bsv_tx::{Script, Transaction};
+use bsv_tx::{Beef, Script, Tip, Transaction};
 use serde_json::{Value, json};
+use tokio::runtime::Runtime;
 
 use super::merchant::{Merchant, wait_until};
 use super::paying_scene::{broadcast, buyer, node, rich_node, site_with};
@@ -51,6 +53,36 @@ fn paying_prints_what_it_came_to() {
         });
         assert_eq!(site.cli_json(&["pay", &payee.url()]), result);
         assert_eq!(payee.requests("POST").len(), 1);
+    }
+}
+
+#[test]
+fn a_payment_is_shown_with_what_it_builds_on() {
+    for (site, _server) in sites() {
+        let payees = [(); 2].map(|()| payee(10_000));
+        for payee in &payees {
+            site.cli_ok(&["pay", &payee.url()]);
+        }
+        let node = NodeRpc::new(node().settings());
+        let runtime = Runtime::new().unwrap();
+        for (id, payee) in ["1", "2"].into_iter().zip(&payees) {
+            let hex = site.cli_ok(&["payment", "show", id, "--beef"]);
+            let beef = Beef::from_bytes(&hex::decode(&hex).unwrap()).unwrap();
+            assert!(beef.is_atomic());
+            assert_eq!(*beef.subject(), payee.paid_with());
+            let tip = runtime.block_on(node.tip()).unwrap();
+            let tip = Tip { height: tip.height, median_time: tip.median_time };
+            let root_at = |height| {
+                runtime.block_on(async {
+                    let hash = node.block_hash(height).await.unwrap()?;
+                    Some(node.block_header(&hash).await.unwrap()?.header.merkle_root)
+                })
+            };
+            assert_eq!(beef.verify(tip, root_at, |_| None), Ok(()));
+            let told = site.cli_json(&["outgoing", "show", id, "--beef"]);
+            assert_eq!(told, json!({ "txid": beef.subject_txid().to_string(), "beef": hex }));
+        }
+        check_refused(&site, &["outgoing", "show", "9", "--beef"], "there is no payment 9");
     }
 }
 

@@ -76,12 +76,17 @@ fn what_is_not_open_is_not_cancelled() {
     refused(cancel(&buyer), "there is no payment 1");
     buyer.pay_ok(&Payee::asking(&go_dpp_terms(&[output(10_000)])).url());
     refused(cancel(&buyer), "payment 1 is settled");
+    let post = |number: u64| {
+        buyer.server.wallet().post(&format!("/api/v1/outgoing/{number}/cancel"), "{}")
+    };
+    check_problem(&post(1), 409, "payment-not-open");
     let shop = Payee::asking(&go_dpp_terms(&[output(10_000)]));
     shop.on_post(|_| Answer::text(400, "{}"));
     check_problem(&buyer.pay(&shop.url()), 422, "refused-by-payee");
     refused(buyer.site.cli(&["payment", "cancel", "2"]), "payment 2 is refused");
     leave_open(&buyer, &evasive(10_000));
-    assert_eq!(buyer.site.cli(&["payment", "cancel", "3"]).code, 0);
+    let cancelled = post(3);
+    assert_eq!(cancelled.status, 200, "{}", cancelled.body);
     refused(buyer.site.cli(&["payment", "cancel", "3"]), "payment 3 is cancelled");
 }
 

@@ -58,12 +58,14 @@ fn the_same_payment_is_answered_the_same_however_often_it_comes() {
         counter.check_paid(&id, &transaction);
         assert_eq!(counter.shop.balance(), PRICE * round);
         if round == ROUNDS {
-            check_problem(
-                &bill.post(&counter.purse.transaction_for(&bill)),
-                409,
-                "invoice-paid",
-                "another transaction",
-            );
+            let other = counter.purse.transaction_for(&bill);
+            check_problem(&bill.post(&other), 409, "invoice-paid", "another transaction");
+            for member in ["rawTx", "transaction"] {
+                let body = json!({ member: other.to_hex() }).to_string();
+                let path = format!("/api/v1/payment/{id}");
+                let reply = counter.shop.server.payments().post(&path, body);
+                assert_eq!(reply.status, 409, "{member}: {}", reply.body);
+            }
             counter.node.mine(1);
             assert_eq!(bill.post(&transaction).body, replies[0].body, "mined");
         }

@@ -2,12 +2,12 @@
 
 use bsv_invoicing::ledger::Query;
 use bsv_invoicing::ledger::rows::{
-    Accounts, AllFigures, CatchUp, Deliveries, DeliveriesByTime, EventLog, Events, Expiries,
-    FollowedTip, FollowedTransactions, IdempotencyAges, IdempotentAnswers, Immature, InFlight,
-    Incoming, Invoices, InvoicesByReference, LastRefunds, Marked, Messages, MinedAt, Outgoing,
-    OutgoingByUrl, Owner, Proofs, RawTransactions, ReadRows, Receipts, ReceivedFor, Refunds,
-    Rescan, Reservations, Rules, Spendable, Spends, TransactionNumbers, Transactions, Unassigned,
-    Users, WatchBacklog, Watched, Webhooks, Withdrawals,
+    Accounts, AllFigures, Ancestors, CatchUp, Deliveries, DeliveriesByTime, EventLog, Events,
+    Expiries, FollowedTip, FollowedTransactions, IdempotencyAges, IdempotentAnswers, Immature,
+    InFlight, Incoming, Invoices, InvoicesByReference, KINDS, LastRefunds, Marked, Messages,
+    MinedAt, Outgoing, OutgoingByUrl, Owner, Proofs, RawTransactions, ReadRows, Receipts,
+    ReceivedFor, Refunds, Rescan, Reservations, Rules, Spendable, Spends, TransactionNumbers,
+    Transactions, Unassigned, Users, WatchBacklog, Watched, Webhooks, Withdrawals,
 };
 
 /// All rows, table by table, in the order of their keys.
@@ -16,6 +16,9 @@ pub(crate) struct Dump;
 
 macro_rules! dump {
     ($($kind:ident),* $(,)?) => {
+        // All but the figures.
+        const _: () = assert!([$(stringify!($kind)),*].len() + 1 == KINDS);
+
         impl Query for Dump {
             type Answer = Vec<String>;
 
@@ -53,6 +56,7 @@ dump!(
     Transactions,
     TransactionNumbers,
     RawTransactions,
+    Ancestors,
     Receipts,
     Spendable,
     Immature,

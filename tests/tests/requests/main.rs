@@ -8,6 +8,7 @@ mod guard;
 mod is_valid;
 mod job_data;
 mod methods;
+mod openapi;
 mod paths;
 mod protocol;
 mod service;

@@ -1,14 +1,19 @@
 //! Events: how soon they are told, and what telling them takes.
 
+mod arrival;
+mod endpoints;
 mod streams;
+mod webhooks;
 
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bsv_tests::Server;
+use bsv_tests::{Client, Server, openapi};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
 
+use self::arrival::Arrival;
+use self::endpoints::Endpoints;
 use self::streams::Streams;
 use crate::Rounds;
 use crate::client::{Load, Numbers, Request, load};
@@ -23,6 +28,8 @@ const SINGLE_EVENTS: u32 = 100;
 const CALM: Duration = Duration::from_millis(50);
 /// How many streams there are while invoices are created.
 const BESIDE: u32 = 100;
+/// How many webhooks there are meanwhile.
+const WEBHOOKS: usize = 4;
 /// How many streams hostile clients open.
 const HOSTILE: u32 = 1_024;
 /// How many invoices are read in turn.
@@ -37,7 +44,8 @@ pub(crate) fn measure(rounds: Rounds, events: u64) {
     eprintln!("storing {events} invoices");
     let mut filled = fill(events);
     filled.site.set("wallet", json!({ "streams": MOST_STREAMS }));
-    let server = filled.site.server();
+    filled.site.set("webhooks", json!({ "allowNetworks": ["127.0.0.0/8"] }));
+    let mut server = start(&filled);
     for round in 1..=rounds.rounds {
         eprintln!("round {round} of {}", rounds.rounds);
         pages(&server, events, &mut report, rounds);
@@ -46,14 +54,23 @@ pub(crate) fn measure(rounds: Rounds, events: u64) {
             let name = format!("commit to stream, {count}: p{} in ms", share * 100.0);
             report.compare(name, delay, Bar::AtMost(bar));
         }
+        webhooks::measure(&server, &mut report);
         creating(&server, rounds, &mut report);
         hostile(&server, rounds, &filled, &mut report);
+        server = webhooks::resume(&filled, server, &mut report);
     }
     drop(server);
     for _ in 0..rounds.rounds {
-        memory(&filled.site.server(), &mut report);
+        memory(&start(&filled), &mut report);
     }
     println!("\n{events} events are stored\n\n{}", report.table());
+}
+
+/// Starts the server. Its answers are not compared with the OpenAPI file, which takes time.
+fn start(filled: &Filled) -> Server {
+    let server = filled.site.server();
+    openapi::forget(server.wallet().address());
+    server
 }
 
 /// Reads pages of 1,000 events from all over the log.
@@ -73,42 +90,51 @@ fn pages(server: &Server, events: u64, report: &mut Report, rounds: Rounds) {
 /// How long after the answer to what makes an event this share of so many streams has it, in milliseconds.
 fn delay(server: &Server, count: u32, share: f64) -> f64 {
     let streams = Streams::open(server.wallet().address(), count, "after=latest");
-    let json = [("Content-Type", "application/json")];
-    let answered: Vec<Instant> = (0..SINGLE_EVENTS)
-        .map(|_| {
-            thread::sleep(CALM);
-            let answer = server.wallet().send("POST", "/api/v1/invoices", &json, BODY.as_bytes());
-            assert_eq!(answer.status, 201);
-            Instant::now()
-        })
-        .collect();
+    let answered = single_events(server.wallet());
     thread::sleep(CALM);
     let arrivals = streams.close();
     assert_eq!(arrivals.len(), answered.len() * count as usize, "events are missing");
+    delays(&answered, &arrivals).quantile(share)
+}
+
+/// Makes events one at a time. Answers when each request was answered.
+fn single_events(wallet: &Client) -> Vec<Instant> {
+    let json = [("Content-Type", "application/json")];
+    let create = |_| {
+        thread::sleep(CALM);
+        let answer = wallet.send("POST", "/api/v1/invoices", &json, BODY.as_bytes());
+        assert_eq!(answer.status, 201);
+        Instant::now()
+    };
+    (0..SINGLE_EVENTS).map(create).collect()
+}
+
+/// How long after the answers to what made them events arrived.
+fn delays(answered: &[Instant], arrivals: &[Arrival]) -> Load {
     let first = arrivals.iter().map(|arrival| arrival.number).min().unwrap();
     let times = arrivals.iter().map(|arrival| {
         let answered = answered[usize::try_from(arrival.number - first).unwrap()];
         u32::try_from(arrival.at.saturating_duration_since(answered).as_micros()).unwrap()
     });
-    Load::of(times.collect(), 1.0, Vec::new()).quantile(share)
+    Load::of(times.collect(), 1.0, Vec::new())
 }
 
-/// Creates invoices without streams, beside streams that filter their events out, and beside ones that take them.
+/// Creates invoices alone, beside streams and webhooks that leave their events out, and beside ones that take them.
 fn creating(server: &Server, rounds: Rounds, report: &mut Report) {
     let address = server.wallet().address();
     let duration = Duration::from_secs_f64(rounds.seconds);
     let alone = create(address, CREATORS, duration).rate;
-    report.figure("64 creating, no streams: per second", alone);
+    report.figure("64 creating, nobody is told: per second", alone);
+    let endpoints = Endpoints::start(WEBHOOKS);
     for (what, types, bar) in [("leave out", "user.*", 0.9), ("take", "*", 0.6)] {
-        let query = format!("after=latest&types={types}");
-        let streams = Streams::open(address, BESIDE, &query);
+        let subscribed = endpoints.subscribe(server.wallet(), &json!({ "types": types }));
+        let streams = Streams::open(address, BESIDE, &format!("after=latest&types={types}"));
         let share = create(address, CREATORS, duration).rate / alone;
         let came = streams.close().len();
-        report.compare(
-            format!("64 creating, {BESIDE} streams that {what} their events: share"),
-            share,
-            Bar::AtLeast(bar),
-        );
+        drop(subscribed);
+        let beside = format!("{WEBHOOKS} webhooks and {BESIDE} streams");
+        let name = format!("64 creating, {beside} that {what} their events: share");
+        report.compare(name, share, Bar::AtLeast(bar));
         if types == "*" {
             report.figure("events over these streams: per second", came as f64 / rounds.seconds);
         }

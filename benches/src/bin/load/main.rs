@@ -11,6 +11,7 @@ mod events;
 mod http;
 mod metrics;
 mod minerid;
+mod page;
 mod payments;
 mod report;
 mod rpc;
@@ -64,6 +65,11 @@ enum Command {
         #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(100_000..=100_000_000))]
         invoices: u64,
     },
+    /// Payment pages, next to a bare hyper server that answers as many bytes
+    Page {
+        #[command(flatten)]
+        rounds: Rounds,
+    },
     /// Payments to the wallet, next to bare commits, with few and with many coins, on a stand-in for the
     /// node that says yes at once
     Payments {
@@ -115,6 +121,7 @@ fn main() {
         Command::Events { rounds, events } => events::measure(rounds, events),
         Command::Metrics { rounds, invoices } => metrics::measure(rounds, invoices),
         Command::Minerid { rounds, only } => minerid::measure(&rounds, &only),
+        Command::Page { rounds } => page::measure(rounds),
         Command::Payments { rounds, coins } => payments::measure(rounds, coins),
         Command::Strangers { siege } => strangers::measure(&siege),
         Command::Wallet { rounds, invoices } => wallet::measure(rounds, invoices),

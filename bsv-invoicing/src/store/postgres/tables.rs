@@ -4,12 +4,12 @@ use std::sync::LazyLock;
 
 use super::cells::{Cell, Cells, ColumnType, Columns, cells_of, read_cells, types_of};
 use crate::ledger::rows::{
-    Accounts, AllFigures, CatchUp, Damaged, Deliveries, DeliveriesByTime, EventLog, Events,
-    Expiries, FollowedTip, FollowedTransactions, IdempotencyAges, IdempotentAnswers, Immature,
-    InFlight, Incoming, Invoices, InvoicesByReference, LastRefunds, Marked, Messages, MinedAt,
-    Outgoing, OutgoingByUrl, Owner, Proofs, RawTransactions, Receipts, ReceivedFor, Refunds,
-    Rescan, Reservations, Rules, Spendable, Spends, TransactionNumbers, Transactions, Unassigned,
-    Users, WatchBacklog, Watched, Webhooks, Withdrawals,
+    Accounts, AllFigures, Ancestors, CatchUp, Damaged, Deliveries, DeliveriesByTime, EventLog,
+    Events, Expiries, FollowedTip, FollowedTransactions, IdempotencyAges, IdempotentAnswers,
+    Immature, InFlight, Incoming, Invoices, InvoicesByReference, LastRefunds, Marked, Messages,
+    MinedAt, Outgoing, OutgoingByUrl, Owner, Proofs, RawTransactions, Receipts, ReceivedFor,
+    Refunds, Rescan, Reservations, Rules, Spendable, Spends, TransactionNumbers, Transactions,
+    Unassigned, Users, WatchBacklog, Watched, Webhooks, Withdrawals,
 };
 use crate::store::stored::StoredKind;
 
@@ -113,6 +113,7 @@ sql_tables! {
         txid, purpose, subject, state, satoshis, at, block_height, block_hash;
     TransactionNumbers in "tx_of_txid": txid, number => ;
     RawTransactions in "raw_tx": number => bytes;
+    Ancestors in "ancestor": tx => bytes;
     Receipts in "receipt": maker, vout => satoshis, account, chain, index, spender;
     Spendable in "spendable": trust, satoshis, maker, vout => ;
     Immature in "immature": height, maker, vout => ;

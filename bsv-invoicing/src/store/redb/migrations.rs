@@ -38,6 +38,7 @@ const MIGRATIONS: &[Migration] = &[
     keep_holdings,
     tell_events_by_invoice,
     add_webhooks,
+    add_ancestors,
 ];
 
 type UserRow = (&'static str, &'static str, &'static str, &'static str, &'static str);
@@ -124,6 +125,10 @@ fn add_money(transaction: &WriteTransaction) -> Result<(), StoreError> {
 }
 
 fn add_webhooks(transaction: &WriteTransaction) -> Result<(), StoreError> {
+    create_tables(transaction)
+}
+
+fn add_ancestors(transaction: &WriteTransaction) -> Result<(), StoreError> {
     create_tables(transaction)
 }
 

@@ -9,13 +9,13 @@ use bsv_store::{
 use redb::{Range, ReadTransaction, StorageError, WriteTransaction};
 
 use crate::ledger::rows::{
-    Accounts, AllFigures, AuditLog, CatchUp, Deliveries, DeliveriesByTime, Engine, EventLog,
-    Events, Expiries, FollowedTip, FollowedTransactions, IdempotencyAges, IdempotentAnswers,
-    Immature, InFlight, Incoming, Invoices, InvoicesByReference, KeyRange, LastRefunds, Marked,
-    Messages, MinedAt, Order, Outgoing, OutgoingByUrl, Owner, Proofs, RawTransactions, ReadTable,
-    Receipts, ReceivedFor, Refunds, Rescan, Reservations, RowsOf, Rules, Spendable, Spends, Table,
-    TransactionNumbers, Transactions, Unassigned, Users, WatchBacklog, Watched, Webhooks,
-    Withdrawals,
+    Accounts, AllFigures, Ancestors, AuditLog, CatchUp, Deliveries, DeliveriesByTime, Engine,
+    EventLog, Events, Expiries, FollowedTip, FollowedTransactions, IdempotencyAges,
+    IdempotentAnswers, Immature, InFlight, Incoming, Invoices, InvoicesByReference, KeyRange,
+    LastRefunds, Marked, Messages, MinedAt, Order, Outgoing, OutgoingByUrl, Owner, Proofs,
+    RawTransactions, ReadTable, Receipts, ReceivedFor, Refunds, Rescan, Reservations, RowsOf,
+    Rules, Spendable, Spends, Table, TransactionNumbers, Transactions, Unassigned, Users,
+    WatchBacklog, Watched, Webhooks, Withdrawals,
 };
 use crate::store::WalletStoreError;
 use crate::store::stored::{Stored, StoredKind};
@@ -113,6 +113,7 @@ tables! {
     transactions: Transactions,
     transaction_numbers: TransactionNumbers,
     raw_transactions: RawTransactions,
+    ancestors: Ancestors,
     receipts: Receipts,
     spendable: Spendable,
     immature: Immature,

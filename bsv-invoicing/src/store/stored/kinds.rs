@@ -7,8 +7,8 @@ use super::{Stored, StoredKind, events, webhooks};
 use crate::ledger::figures::Figures;
 use crate::ledger::idempotency::{Answered, Route};
 use crate::ledger::rows::{
-    AccountStart, Accounts, AllFigures, CatchUp, Damaged, Deliveries, DeliveriesByTime, EventLog,
-    Events, Expiries, FollowedBlock, FollowedTip, FollowedTransactions, IdempotencyAges,
+    AccountStart, Accounts, AllFigures, Ancestors, CatchUp, Damaged, Deliveries, DeliveriesByTime,
+    EventLog, Events, Expiries, FollowedBlock, FollowedTip, FollowedTransactions, IdempotencyAges,
     IdempotentAnswers, Immature, InFlight, Incoming, Invoices, InvoicesByReference, LastRefunds,
     Marked, Messages, MinedAt, Outgoing, OutgoingByUrl, Owner, Proofs, RawTransactions, Receipts,
     ReceivedFor, Refunds, Rescan, RescanFrom, Reservations, Rules, Spendable, Spends,
@@ -301,6 +301,12 @@ stored_kind! {
 
 stored_kind! {
     RawTransactions in "raw transactions": u64 => &'static [u8];
+    key key: *key, Ok(key);
+    row row: row.as_slice(), |_key, row| Ok(row.to_vec());
+}
+
+stored_kind! {
+    Ancestors in "ancestors": u64 => &'static [u8];
     key key: *key, Ok(key);
     row row: row.as_slice(), |_key, row| Ok(row.to_vec());
 }

@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::wallet::node::away;
 
 /// The most unconfirmed ancestors that a payment may have.
-const MAX_ANCESTORS: usize = 100;
+pub(crate) const MAX_ANCESTORS: usize = 100;
 
 /// What transactions have to pay.
 #[derive(Clone, Copy, Debug)]
@@ -43,6 +43,8 @@ pub(crate) struct Payment {
     pub(crate) size: u64,
     /// What it spends outputs of that is in no block.
     pub(crate) parents: Vec<Txid>,
+    /// Ancestors that the node does not have, and will be sent before it.
+    pub(crate) unsent: BTreeMap<Txid, MempoolEntry>,
 }
 
 impl Payment {
@@ -50,7 +52,7 @@ impl Payment {
     pub(crate) async fn check(self, node: &NodeRpc, demand: Demand) -> Result<(), Error> {
         let ancestors = match self.parents.is_empty() {
             true => Ancestors::default(),
-            false => Ancestors::read(node, &self.parents).await?,
+            false => Ancestors::read(node, &self.parents, self.unsent).await?,
         };
         let (unpaid_fee, unpaid_size) = ancestors.unpaid(demand);
         let paid = self.fee.saturating_add(unpaid_fee);
@@ -67,13 +69,21 @@ impl Payment {
 struct Ancestors(BTreeMap<Txid, MempoolEntry>);
 
 impl Ancestors {
-    async fn read(node: &NodeRpc, parents: &[Txid]) -> Result<Self, Error> {
+    async fn read(
+        node: &NodeRpc,
+        parents: &[Txid],
+        mut unsent: BTreeMap<Txid, MempoolEntry>,
+    ) -> Result<Self, Error> {
         let mut found = BTreeMap::new();
         let mut queue: Vec<_> = parents.to_vec();
         let mut asked: BTreeSet<_> = parents.iter().copied().collect();
         while let Some(txid) = queue.pop() {
+            let entry = match unsent.remove(&txid) {
+                Some(entry) => Some(entry),
+                None => node.mempool_entry(&txid).await.map_err(away)?,
+            };
             // What is not in the mempool has been mined meanwhile.
-            let Some(entry) = node.mempool_entry(&txid).await.map_err(away)? else { continue };
+            let Some(entry) = entry else { continue };
             queue.extend(entry.parents.iter().filter(|parent| asked.insert(**parent)));
             found.insert(txid, entry);
             if asked.len() > MAX_ANCESTORS {

@@ -2,10 +2,11 @@
 
 use std::sync::atomic::Ordering;
 
-use bsv_network::{Mempool, NodeRpc, OutputState, TransactionPlace};
-use bsv_tx::Transaction;
+use bsv_network::{NodeRpc, TransactionPlace};
+use bsv_tx::{FormedTransaction, Transaction, TransactionForm};
 
-use super::ancestors::{Demand, Payment};
+use super::ancestors::Demand;
+use super::unsent::Unsent;
 use crate::dpp::FeeRate;
 use crate::error::Error;
 use crate::ledger::Offer;
@@ -15,28 +16,46 @@ use crate::store::WalletStore;
 use crate::wallet::Wallet;
 use crate::wallet::node::away;
 
+/// What is known of a payment before it is offered to the network.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// The network has it already.
+    Known,
+    /// It can be offered.
+    New {
+        /// What is to be offered before it, parents before their children, encoded.
+        ancestors: Vec<u8>,
+    },
+}
+
+impl Standing {
+    /// It can be offered by itself.
+    const ALONE: Self = Self::New { ancestors: Vec::new() };
+}
+
 impl<S: WalletStore> Wallet<S> {
     /// The payment that a transaction is, if it can be offered to the network. What the network has already
     /// is noted, whatever it pays and whenever it comes.
     pub(super) async fn offer_of(
         &self,
         invoice: &Invoice,
-        transaction: &Transaction,
+        posted: &FormedTransaction,
         refund_to: Option<String>,
         is_other_offered: bool,
     ) -> Result<Offer, Error> {
+        let transaction = posted.transaction();
         let receipts = self.receipts(invoice, transaction)?;
         let checked = match is_other_offered {
             true => Err(Error::InFlight(invoice.id.to_string())),
-            false => self.check(invoice, transaction, &receipts).await,
+            false => self.check(invoice, posted, &receipts).await,
         };
-        let is_known = match checked {
-            Ok(()) => false,
+        let standing = match checked {
+            Ok(standing) => standing,
             Err(error @ (Error::NetworkAway(_) | Error::Store(_))) => return Err(error),
             Err(refusal) if receipts.is_empty() => return Err(refusal),
             Err(refusal) => {
                 match self.node()?.receiving.transaction_place(&transaction.txid()).await {
-                    Ok(TransactionPlace::Mempool | TransactionPlace::Block(_)) => true,
+                    Ok(TransactionPlace::Mempool | TransactionPlace::Block(_)) => Standing::Known,
                     Ok(TransactionPlace::Nowhere) => return Err(refusal),
                     // Who is told so asks again.
                     Err(_) if matches!(refusal, Error::InFlight(_)) => return Err(refusal),
@@ -44,26 +63,48 @@ impl<S: WalletStore> Wallet<S> {
                 }
             }
         };
+        let (is_known, ancestors) = match standing {
+            Standing::Known => (true, Vec::new()),
+            Standing::New { ancestors } => (false, ancestors),
+        };
         let (now, doubted_since) = (self.now(), self.doubted_since());
         let (invoice, transaction) = (invoice.number, transaction.into());
-        Ok(Offer { invoice, transaction, receipts, refund_to, is_known, now, doubted_since })
+        Ok(Offer {
+            invoice,
+            transaction,
+            ancestors,
+            receipts,
+            refund_to,
+            is_known,
+            now,
+            doubted_since,
+        })
     }
 
+    /// Checks what can be checked before the network is asked to take it.
     async fn check(
         &self,
         invoice: &Invoice,
-        transaction: &Transaction,
+        posted: &FormedTransaction,
         receipts: &[NewReceipt],
-    ) -> Result<(), Error> {
+    ) -> Result<Standing, Error> {
         if invoice.in_flight {
             // It may have been sent already: nothing that is found now could take that back.
-            return self.check_outputs(invoice, receipts).await;
+            self.check_outputs(invoice, receipts).await?;
+            return Ok(Standing::ALONE);
         }
         self.check_payable(invoice)?;
         self.check_outputs(invoice, receipts).await?;
         let node = &self.node()?.receiving;
+        let transaction = posted.transaction();
         check_final(node, transaction).await?;
-        self.check_inputs(node, transaction).await
+        match posted {
+            FormedTransaction::Beef(beef) => self.check_beef(node, beef).await,
+            FormedTransaction::Raw(_) | FormedTransaction::Extended(_) => {
+                Unsent::only(transaction).check(node, self.demand()).await?;
+                Ok(Standing::ALONE)
+            }
+        }
     }
 
     /// The outputs that pay the invoice's script.
@@ -104,34 +145,6 @@ impl<S: WalletStore> Wallet<S> {
         }))
     }
 
-    /// Looks what a transaction spends, and whether its fee is sufficient.
-    async fn check_inputs(&self, node: &NodeRpc, transaction: &Transaction) -> Result<(), Error> {
-        let outpoints: Vec<_> = transaction.inputs.iter().map(|it| it.previous_output).collect();
-        let states = node.outputs(&outpoints, Mempool::Include).await.map_err(away)?;
-        let mut inputs = 0_u64;
-        let mut unconfirmed = Vec::new();
-        for (index, (state, outpoint)) in states.into_iter().zip(outpoints).enumerate() {
-            match state {
-                OutputState::Unspent { satoshis, confirmations } => {
-                    inputs = inputs.saturating_add(satoshis);
-                    if confirmations == 0 {
-                        unconfirmed.push(outpoint.txid);
-                    }
-                }
-                OutputState::Spent { .. } | OutputState::Missing => {
-                    return Err(Error::UnknownInput { index, outpoint });
-                }
-            }
-        }
-        let outputs: u64 = transaction.outputs.iter().map(|output| output.satoshis).sum();
-        let fee = inputs.checked_sub(outputs).ok_or_else(|| {
-            Error::BadTransaction("its outputs are worth more than its inputs".to_owned())
-        })?;
-        let size = transaction.to_bytes().len() as u64;
-        let payment = Payment { fee, size, parents: unconfirmed };
-        payment.check(node, self.demand()).await
-    }
-
     /// What payments have to pay the miners.
     pub(crate) fn demand(&self) -> Demand {
         let rate = FeeRate { satoshis: self.quoted_fee_rate(), bytes: 1000 };
@@ -153,11 +166,14 @@ async fn check_final(node: &NodeRpc, transaction: &Transaction) -> Result<(), Er
     }
 }
 
-/// Reads a transaction that could pay something.
-pub(super) fn read_transaction(bytes: &[u8]) -> Result<Transaction, Error> {
+/// Reads a transaction, in any form, that could pay something.
+pub(super) fn read_transaction(bytes: &[u8]) -> Result<FormedTransaction, Error> {
     let bad = |reason: &str| Error::BadTransaction(reason.to_owned());
-    let transaction =
-        Transaction::from_bytes(bytes).map_err(|error| Error::BadTransaction(error.to_string()))?;
+    let posted = FormedTransaction::from_bytes(bytes).map_err(|error| {
+        let form = TransactionForm::of(bytes).name();
+        Error::BadTransaction(format!("it begins like {form}, but {error}"))
+    })?;
+    let transaction = posted.transaction();
     if transaction.inputs.is_empty() {
         return Err(bad("it has no inputs"));
     }
@@ -174,5 +190,5 @@ pub(super) fn read_transaction(bytes: &[u8]) -> Result<Transaction, Error> {
     if total > MAX_SATOSHIS {
         return Err(bad("its outputs are worth more than there is"));
     }
-    Ok(transaction)
+    Ok(posted)
 }

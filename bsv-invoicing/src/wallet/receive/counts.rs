@@ -22,7 +22,9 @@ impl NotTaken {
             // The network has shown them, of which events tell.
             Error::Waiting | Error::Late | Error::Underpaid { .. } => return,
             Error::OutcomeUnknown(_) => &self.unknown,
-            Error::NetworkAway(_) | Error::Store(_) => &self.unavailable,
+            Error::NetworkAway(_) | Error::UnknownBlock { .. } | Error::Store(_) => {
+                &self.unavailable
+            }
             _ => &self.refused,
         };
         count.fetch_add(1, Ordering::Relaxed);

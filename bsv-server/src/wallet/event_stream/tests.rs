@@ -1,8 +1,11 @@
+use std::time::Duration;
+
 use bsv_invoicing::{RedbWalletStore, UserDraft, WalletSettings};
 use bsv_store::{DatabaseOptions, DirLock, Keystore, PlainKeys};
 use bsv_tx::Network;
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 
 use super::*;
 use crate::wallet::events;

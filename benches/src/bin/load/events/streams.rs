@@ -12,15 +12,10 @@ use tokio::sync::Semaphore;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use super::arrival::{self, Arrival, find};
+
 /// How many streams are opened at once.
 const OPENING: usize = 64;
-
-/// An event that came over one of the streams.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Arrival {
-    pub(crate) number: u64,
-    pub(crate) at: Instant,
-}
 
 /// Streams that a thread of their own reads.
 pub(crate) struct Streams {
@@ -31,8 +26,7 @@ pub(crate) struct Streams {
 impl Streams {
     /// Opens so many, each with this query. Returns when each has begun.
     pub(crate) fn open(address: &str, count: u32, query: &str) -> Self {
-        let request =
-            format!("GET /api/v1/events/stream?{query} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
+        let request = request(query);
         let (close, closed) = watch::channel(false);
         let begun = Arc::new(AtomicU32::new(0));
         let reader = thread::spawn({
@@ -138,12 +132,6 @@ impl Reader {
 
 /// The number of the event of a block, if it has one.
 fn number(block: &[u8]) -> Option<u64> {
-    find(block, b"\ndata: {\"id\"")?;
-    let digits = &block[find(block, b"\"number\":")? + b"\"number\":".len()..];
-    let digits = digits.iter().take_while(|digit| digit.is_ascii_digit());
-    Some(digits.fold(0, |number, digit| number * 10 + u64::from(digit - b'0')))
-}
-
-fn find(text: &[u8], sought: &[u8]) -> Option<usize> {
-    text.windows(sought.len()).position(|window| window == sought)
+    let event = find(block, b"\ndata: {\"id\"")?;
+    arrival::number(&block[event..])
 }

@@ -105,6 +105,7 @@ async fn pay_share(store: Arc<RedbWalletStore>, caller: u64, count: u64) {
         let offer = Offer {
             invoice,
             transaction: (&transaction).into(),
+            ancestors: Vec::new(),
             receipts,
             refund_to: None,
             is_known: false,

@@ -229,6 +229,8 @@ CREATE TABLE tx_of_txid (
 
 CREATE TABLE raw_tx (number bigint PRIMARY KEY, bytes bytea STORAGE EXTERNAL NOT NULL);
 
+CREATE TABLE ancestor (tx bigint PRIMARY KEY, bytes bytea STORAGE EXTERNAL NOT NULL);
+
 CREATE TABLE receipt (
   maker bigint,
   vout bigint,

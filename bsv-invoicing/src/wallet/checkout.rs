@@ -1,0 +1,87 @@
+//! An invoice as its payer sees it, whatever wallet the payer has.
+
+use bsv_tx::Address;
+
+use crate::error::Error;
+use crate::ledger::queries::GetReceivedSum;
+use crate::model::invoice::{Invoice, InvoiceState};
+use crate::model::invoice_id::InvoiceId;
+use crate::model::time::Timestamp;
+use crate::store::WalletStore;
+use crate::wallet::Wallet;
+
+/// What the payer of an invoice may know of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Checkout {
+    number: u64,
+    /// The id.
+    pub id: InvoiceId,
+    /// Where it stands.
+    pub state: InvoiceState,
+    /// What is paid for.
+    pub description: Option<String>,
+    /// The amount, in satoshis.
+    pub satoshis: u64,
+    /// What was received and counts, in satoshis.
+    pub paid: u64,
+    /// What the payer is still to send, in satoshis: nothing of an invoice that is not pending, nor once all was
+    /// sent and only a block is waited for.
+    pub due: u64,
+    /// Until when it can be paid.
+    pub expires_at: Timestamp,
+    /// Whether it is paid, and all that was received is in blocks.
+    pub is_mined: bool,
+    /// Whether a payment counts only once it is in a block.
+    pub needs_block: bool,
+}
+
+impl Checkout {
+    /// Whether nothing is left to happen: it is paid, and no block is waited for. What its owner has marked as paid
+    /// waits for none if nothing was received.
+    pub fn is_final(&self) -> bool {
+        self.state == InvoiceState::Paid && (self.is_mined || self.paid == 0)
+    }
+}
+
+impl<S: WalletStore> Wallet<S> {
+    /// An invoice as its payer sees it.
+    pub async fn checkout(&self, id: &str) -> Result<Checkout, Error> {
+        let invoice = self.invoice(id).await?;
+        let received = self.store.get(GetReceivedSum(invoice.number)).await?;
+        let state = invoice.state(self.expiry_time());
+        let rules = self.settings.payment_rules;
+        let unconfirmed = received.in_time.unconfirmed.saturating_add(received.late.unconfirmed);
+        let due = match state {
+            InvoiceState::Pending => rules.in_any_place().due(invoice.satoshis, received),
+            InvoiceState::Paid | InvoiceState::Expired => 0,
+        };
+        let Invoice { number, id, satoshis, description, expires_at, .. } = invoice;
+        Ok(Checkout {
+            number,
+            id,
+            state,
+            description,
+            satoshis,
+            paid: received.sum(),
+            due,
+            expires_at,
+            is_mined: state == InvoiceState::Paid && unconfirmed == 0 && received.sum() > 0,
+            needs_block: rules.needs_block(satoshis),
+        })
+    }
+
+    /// The address that an invoice is paid to, which is watched from now on. There is none while nothing is to be
+    /// sent.
+    pub async fn show_address(&self, checkout: &Checkout) -> Result<Option<Address>, Error> {
+        if checkout.due == 0 {
+            return Ok(None);
+        }
+        let script = self.show_destination(checkout.number).await?;
+        Ok(Address::of_script(&script, self.settings.network))
+    }
+
+    /// Where payers see an invoice in a browser, if there are such pages.
+    pub fn page_url(&self, id: &str) -> Option<String> {
+        self.settings.has_page.then(|| [&self.settings.public_url, "/pay/", id].concat())
+    }
+}

@@ -1,0 +1,70 @@
+//! What the wallet pays, with what it builds on, for payees whose wallets take that.
+
+use std::collections::BTreeSet;
+
+use bsv_network::{MinedIn, NodeRpc, TransactionPlace};
+use bsv_tx::{Ancestry, Beef, BeefError, BeefVersion, Bump, MerkleBranch, Transaction, Txid};
+
+use crate::error::Error;
+use crate::ledger::queries::GetOutgoingTransaction;
+use crate::store::WalletStore;
+use crate::wallet::Wallet;
+use crate::wallet::node::away;
+use crate::wallet::shown::check_proof;
+
+impl<S: WalletStore> Wallet<S> {
+    /// The transaction of a payment by the wallet as Atomic BEEF: with its ancestors back to those in blocks, and their
+    /// Merkle paths, as the node knows them now.
+    ///
+    /// Fails with [`Error::NoBeef`] if the node lacks an ancestor, or they are more than a BEEF may hold.
+    pub async fn outgoing_beef(&self, number: u64) -> Result<Beef, Error> {
+        let (_, subject) = self.store.get(GetOutgoingTransaction(number)).await?;
+        let ancestry = ancestry(&self.node()?.operating, &subject).await?;
+        Ok(Beef::new(BeefVersion::V1, subject, ancestry)?.into_atomic()?)
+    }
+}
+
+/// What a transaction builds on, back to what is in blocks.
+async fn ancestry(node: &NodeRpc, subject: &Transaction) -> Result<Ancestry, Error> {
+    let mut ancestry = Ancestry::default();
+    let mut to_visit = vec![subject.clone()];
+    let mut asked = BTreeSet::from([subject.txid()]);
+    let mut len = 0;
+    while let Some(transaction) = to_visit.pop() {
+        if let Some(bump) = bump(node, &transaction.txid()).await? {
+            ancestry.bumps.push(bump);
+        } else {
+            for parent in transaction.inputs.iter().map(|input| input.previous_output.txid) {
+                if !asked.insert(parent) {
+                    continue;
+                }
+                if asked.len() > Beef::MAX_TRANSACTIONS {
+                    return Err(BeefError::TooMany(asked.len() as u64, "transactions").into());
+                }
+                let missing = || Error::NoBeef(format!("the node does not have {parent}"));
+                let found = node.transaction(&parent).await.map_err(away)?;
+                to_visit.push(found.ok_or_else(missing)?);
+            }
+        }
+        len += transaction.to_bytes().len();
+        if len > Beef::MAX_LEN {
+            return Err(BeefError::TooLong(len).into());
+        }
+        ancestry.transactions.push(transaction);
+    }
+    Ok(ancestry)
+}
+
+/// The Merkle path of a transaction, if it is in a block of the main chain.
+async fn bump(node: &NodeRpc, txid: &Txid) -> Result<Option<Bump>, Error> {
+    let TransactionPlace::Block(block) = node.transaction_place(txid).await.map_err(away)? else {
+        return Ok(None);
+    };
+    // Nodes give no proof of a transaction that is alone in its block.
+    let alone = || MinedIn { block, branch: MerkleBranch { position: 0, siblings: Vec::new() } };
+    let found = node.merkle_proof(txid).await.map_err(away)?;
+    let MinedIn { block, branch } = found.unwrap_or_else(alone);
+    let proof = check_proof(node, txid, block, branch).await?;
+    let bump = proof.map(|proof| Bump::of(proof.block.height, &[(*txid, proof.branch)]));
+    bump.transpose().map_err(|error| Error::NoBeef(error.to_string()))
+}

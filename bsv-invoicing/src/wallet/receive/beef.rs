@@ -1,0 +1,138 @@
+//! What a payer sends with a payment of what it builds on (BEEF).
+//!
+//! The node is the judge of everything in the end. What is checked here is what it does not need to be bothered
+//! with, and what must hold before it is given transactions that do not pay us: that the payer's coins are in blocks of
+//! our main chain, by roots that we look up ourselves; that the node has none of them spent; and that the payment pays
+//! for all that it brings along.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+use bsv_network::{NodeRpc, TransactionPlace};
+use bsv_tx::{Beef, BeefVerificationError, MerkleRoot, Tip, Transaction, Txid};
+use tokio::time::{Instant, sleep};
+
+use super::ancestors::MAX_ANCESTORS;
+use super::check::Standing;
+use super::unsent::Unsent;
+use crate::error::Error;
+use crate::ledger::queries::GetShown;
+use crate::store::WalletStore;
+use crate::wallet::Wallet;
+use crate::wallet::node::away;
+
+/// For how long our node may be behind the payer's.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How often the node is asked meanwhile whether it has a new block. It runs few calls at a time, of which none is
+/// to wait for strangers.
+const PAUSE: Duration = Duration::from_millis(100);
+
+impl<S: WalletStore> Wallet<S> {
+    /// Checks a payment with what it builds on, and that nothing keeps the network from taking it.
+    pub(super) async fn check_beef(&self, node: &NodeRpc, beef: &Beef) -> Result<Standing, Error> {
+        let (subject, payment) = (beef.subject_txid(), beef.subject());
+        let unmined: Vec<_> = beef.unmined_ancestors().collect();
+        if unmined.len() > MAX_ANCESTORS || beef.txid_only().nth(MAX_ANCESTORS).is_some() {
+            return Err(Error::TooManyAncestors { limit: MAX_ANCESTORS });
+        }
+        if place(node, &subject).await? != TransactionPlace::Nowhere {
+            // The payer's wallet has sent it itself.
+            return Ok(Standing::Known);
+        }
+        let held = self.held(beef).await?;
+        check_blocks(node, beef, &held).await?;
+        let (mut waiting, mut unsent) = (Vec::new(), Vec::new());
+        for (txid, ancestor) in unmined {
+            match place(node, &txid).await? {
+                // Mined since the payer's wallet has made the BEEF.
+                TransactionPlace::Block(_) => {}
+                TransactionPlace::Mempool => waiting.push(ancestor),
+                TransactionPlace::Nowhere => {
+                    waiting.push(ancestor);
+                    unsent.push((txid, ancestor));
+                }
+            }
+        }
+        Unsent::after(unsent, payment).check(node, self.demand()).await?;
+        let mut ancestors = Vec::new();
+        waiting.into_iter().for_each(|ancestor| ancestor.encode(&mut ancestors));
+        Ok(Standing::New { ancestors })
+    }
+
+    /// Those transactions that only their ids stand for and that are the wallet's.
+    async fn held(&self, beef: &Beef) -> Result<HashMap<Txid, Transaction>, Error> {
+        let mut held = HashMap::new();
+        for txid in beef.txid_only() {
+            if let Some(transaction) = self.store.get(GetShown(txid)).await? {
+                held.insert(txid, transaction);
+            }
+        }
+        Ok(held)
+    }
+}
+
+/// Checks a BEEF by itself, and then against the main chain. If the payer's node knows more blocks than ours, that is
+/// waited for a little.
+async fn check_blocks(
+    node: &NodeRpc,
+    beef: &Beef,
+    held: &HashMap<Txid, Transaction>,
+) -> Result<(), Error> {
+    let begun = Instant::now();
+    let mut roots = BTreeMap::new();
+    let mut tip = tip(node).await?;
+    verify(beef, tip, &roots, held).or_else(ignore_unknown_blocks)?;
+    loop {
+        for (height, claimed) in beef.claimed_roots() {
+            if height > tip.height || roots.contains_key(&height) {
+                continue;
+            }
+            let Some(root) = root_at(node, height).await? else { continue };
+            if root != claimed {
+                return Err(BeefVerificationError::WrongRoot { height, root: claimed }.into());
+            }
+            roots.insert(height, root);
+        }
+        match verify(beef, tip, &roots, held) {
+            Err(BeefVerificationError::AboveTip { .. }) if begun.elapsed() < PATIENCE => {
+                sleep(PAUSE).await;
+                tip = self::tip(node).await?;
+            }
+            verified => return Ok(verified?),
+        }
+    }
+}
+
+fn verify(
+    beef: &Beef,
+    tip: Tip,
+    roots: &BTreeMap<u32, MerkleRoot>,
+    held: &HashMap<Txid, Transaction>,
+) -> Result<(), BeefVerificationError> {
+    beef.verify(tip, |height| roots.get(&height).copied(), |txid| held.get(txid))
+}
+
+/// Lets pass what is right but for blocks that were not looked up.
+fn ignore_unknown_blocks(error: BeefVerificationError) -> Result<(), BeefVerificationError> {
+    match error {
+        BeefVerificationError::AboveTip { .. } => Ok(()),
+        error => Err(error),
+    }
+}
+
+async fn place(node: &NodeRpc, txid: &Txid) -> Result<TransactionPlace, Error> {
+    node.transaction_place(txid).await.map_err(away)
+}
+
+async fn tip(node: &NodeRpc) -> Result<Tip, Error> {
+    let tip = node.tip().await.map_err(away)?;
+    Ok(Tip { height: tip.height, median_time: tip.median_time })
+}
+
+/// The Merkle root of the main chain's block at a height, or `None` if there is none yet, or no more.
+async fn root_at(node: &NodeRpc, height: u32) -> Result<Option<MerkleRoot>, Error> {
+    let Some(hash) = node.block_hash(height).await.map_err(away)? else { return Ok(None) };
+    let block = node.block_header(&hash).await.map_err(away)?;
+    let block = block.filter(|block| block.in_main_chain);
+    Ok(block.map(|block| block.header.merkle_root))
+}

@@ -1,0 +1,127 @@
+//! A payment, and what it builds on, before the node has them.
+
+use std::collections::{BTreeMap, HashMap};
+
+use bsv_network::{Mempool, MempoolEntry, NodeRpc, OutputState};
+use bsv_tx::{OutPoint, Transaction, Txid};
+
+use super::ancestors::{Demand, Payment};
+use crate::error::Error;
+use crate::wallet::node::away;
+
+/// A payment and those of its ancestors that the node does not have.
+pub(super) struct Unsent<'t> {
+    payment: Txid,
+    /// Parents before their children, the payment last.
+    transactions: Vec<(Txid, &'t Transaction)>,
+}
+
+/// What an output is worth that the node has, and whether it is in no block.
+struct Coin {
+    satoshis: u64,
+    is_unconfirmed: bool,
+}
+
+impl<'t> Unsent<'t> {
+    /// A payment whose ancestors the node has.
+    pub(super) fn only(payment: &'t Transaction) -> Self {
+        Self::after(Vec::new(), payment)
+    }
+
+    /// A payment and ancestors, parents before their children.
+    pub(super) fn after(
+        mut ancestors: Vec<(Txid, &'t Transaction)>,
+        payment: &'t Transaction,
+    ) -> Self {
+        let txid = payment.txid();
+        ancestors.push((txid, payment));
+        Self { payment: txid, transactions: ancestors }
+    }
+
+    /// Fails unless all that they spend, besides each other, is there for them, and the payment's fee is sufficient
+    /// for itself and for what nobody else has paid for.
+    pub(super) async fn check(&self, node: &NodeRpc, demand: Demand) -> Result<(), Error> {
+        let made: HashMap<_, _> = self.transactions.iter().copied().collect();
+        let coins = self.coins(node, &made).await?;
+        let entries = self
+            .transactions
+            .iter()
+            .map(|(txid, transaction)| Ok((*txid, self.entry(*txid, transaction, &made, &coins)?)));
+        let mut unsent = entries.collect::<Result<BTreeMap<_, _>, Error>>()?;
+        let payment = unsent.remove(&self.payment).expect("the payment is among them");
+        let MempoolEntry { fee, size, parents } = payment;
+        Payment { fee, size, parents, unsent }.check(node, demand).await
+    }
+
+    /// What they spend besides each other, as the node knows it.
+    async fn coins(
+        &self,
+        node: &NodeRpc,
+        made: &HashMap<Txid, &Transaction>,
+    ) -> Result<HashMap<OutPoint, Coin>, Error> {
+        let inputs = self.transactions.iter().flat_map(|(txid, transaction)| {
+            let spent = transaction.inputs.iter().map(|input| input.previous_output);
+            spent.enumerate().map(|(index, outpoint)| (*txid, index, outpoint))
+        });
+        let inputs: Vec<_> =
+            inputs.filter(|(.., outpoint)| !made.contains_key(&outpoint.txid)).collect();
+        let outpoints: Vec<_> = inputs.iter().map(|(.., outpoint)| *outpoint).collect();
+        let states = node.outputs(&outpoints, Mempool::Include).await.map_err(away)?;
+        let coins =
+            states.into_iter().zip(inputs).map(|(state, (txid, index, outpoint))| match state {
+                OutputState::Unspent { satoshis, confirmations } => {
+                    Ok((outpoint, Coin { satoshis, is_unconfirmed: confirmations == 0 }))
+                }
+                OutputState::Spent { .. } | OutputState::Missing => {
+                    Err(match txid == self.payment {
+                        true => Error::UnknownInput { index, outpoint },
+                        false => Error::UnknownAncestorInput { txid, outpoint },
+                    })
+                }
+            });
+        coins.collect()
+    }
+
+    /// What the node's mempool would say of one of them.
+    fn entry(
+        &self,
+        txid: Txid,
+        transaction: &Transaction,
+        made: &HashMap<Txid, &Transaction>,
+        coins: &HashMap<OutPoint, Coin>,
+    ) -> Result<MempoolEntry, Error> {
+        let mut parents = Vec::new();
+        let mut inputs = 0_u64;
+        for outpoint in transaction.inputs.iter().map(|input| input.previous_output) {
+            let (satoshis, is_unconfirmed) = match made.get(&outpoint.txid) {
+                Some(parent) => (output(parent, outpoint)?.satoshis, true),
+                None => {
+                    let coin = &coins[&outpoint];
+                    (coin.satoshis, coin.is_unconfirmed)
+                }
+            };
+            inputs = inputs.saturating_add(satoshis);
+            if is_unconfirmed {
+                parents.push(outpoint.txid);
+            }
+        }
+        let amounts = transaction.outputs.iter().map(|output| output.satoshis);
+        let outputs = amounts.fold(0, u64::saturating_add);
+        let fee = inputs.checked_sub(outputs).ok_or_else(|| {
+            Error::BadTransaction(match txid == self.payment {
+                true => "its outputs are worth more than its inputs".to_owned(),
+                false => {
+                    format!("the outputs of its ancestor {txid} are worth more than its inputs")
+                }
+            })
+        })?;
+        Ok(MempoolEntry { fee, size: transaction.to_bytes().len() as u64, parents })
+    }
+}
+
+fn output(parent: &Transaction, outpoint: OutPoint) -> Result<&bsv_tx::TxOut, Error> {
+    let output = usize::try_from(outpoint.vout).ok().and_then(|vout| parent.outputs.get(vout));
+    output.ok_or_else(|| {
+        Error::BadTransaction(format!("{outpoint}, which it spends, does not exist"))
+    })
+}

@@ -1,0 +1,99 @@
+//! What the listeners answer, in the words of OpenAPI 3.1: files kept by hand, since the answers are written by hand.
+
+use crate::surface::Surface;
+
+const WALLET: &str = include_str!("../openapi/wallet.json");
+const PAYMENTS: &str = include_str!("../openapi/payments.json");
+const MINERID: &str = include_str!("../openapi/minerid.json");
+
+/// The path at which a surface is described, and the description. Nodes need none, and the command line is the only
+/// caller of the control socket.
+pub(crate) fn document(surface: Surface) -> Option<(&'static str, &'static str)> {
+    match surface {
+        Surface::Wallet => Some(("/api/v1/openapi.json", WALLET)),
+        Surface::Payments => Some(("/openapi.json", PAYMENTS)),
+        Surface::MinerId => Some(("/openapi.json", MINERID)),
+        Surface::Node | Surface::Control => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use bsv_invoicing::EventKind;
+    use serde_json::Value;
+
+    use super::*;
+    use crate::access::Scope;
+    use crate::pipeline::paths;
+
+    const SURFACES: [Surface; 3] = [Surface::Wallet, Surface::Payments, Surface::MinerId];
+    /// The members of a path that are methods.
+    const METHODS: [&str; 5] = ["get", "head", "post", "patch", "delete"];
+
+    fn read(surface: Surface) -> Value {
+        let (_, text) = document(surface).expect("the surface is described");
+        serde_json::from_str(text).expect("it is JSON")
+    }
+
+    fn members(value: &Value) -> impl Iterator<Item = (&str, &Value)> {
+        let members = value.as_object().into_iter().flatten();
+        members.map(|(name, value)| (name.as_str(), value))
+    }
+
+    /// Each method of each path, such as `GET /healthz`, and what is said of it.
+    fn operations(document: &Value) -> Vec<(String, &Value)> {
+        let paths = members(&document["paths"]);
+        let operations = paths.flat_map(|(path, item)| {
+            let operations = members(item).filter(|(name, _)| METHODS.contains(name));
+            operations.map(move |(name, it)| (format!("{} {path}", name.to_uppercase()), it))
+        });
+        operations.collect()
+    }
+
+    #[test]
+    fn the_files_describe_every_route_and_no_other() {
+        for surface in SURFACES {
+            let document = read(surface);
+            let described: BTreeSet<_> =
+                operations(&document).into_iter().map(|(name, _)| name).collect();
+            let routed = paths(surface).into_iter().flat_map(|(path, methods)| {
+                methods.split(", ").map(move |method| format!("{method} {path}"))
+            });
+            assert_eq!(described, routed.collect(), "{surface:?}");
+        }
+    }
+
+    #[test]
+    fn the_files_have_the_version_of_the_program() {
+        for surface in SURFACES {
+            assert_eq!(read(surface)["info"]["version"], env!("CARGO_PKG_VERSION"), "{surface:?}");
+        }
+    }
+
+    #[test]
+    fn operations_have_ids_of_their_own_and_scopes_that_there_are() {
+        let known = Scope::ALL.map(Scope::name);
+        for surface in SURFACES {
+            let document = read(surface);
+            let mut ids = BTreeSet::new();
+            for (name, operation) in operations(&document) {
+                let id = operation["operationId"].as_str().unwrap_or_default();
+                assert!(!id.is_empty() && ids.insert(id.to_owned()), "{name}: {id:?}");
+                let demands = operation["security"].as_array().into_iter().flatten();
+                for scope in demands.flat_map(|demand| demand["token"].as_array()).flatten() {
+                    assert!(known.iter().any(|name| scope == name), "{name}: {scope}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_wallets_file_tells_of_every_type_of_event() {
+        let document = read(Surface::Wallet);
+        let told: BTreeSet<_> = members(&document["webhooks"]).map(|(name, _)| name).collect();
+        let kinds = EventKind::ALL.iter().map(|kind| kind.name());
+        assert_eq!(told, kinds.chain(["webhook.test"]).collect());
+    }
+}

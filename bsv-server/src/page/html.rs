@@ -1,0 +1,205 @@
+//! Pages, out of what a payer may know.
+
+use std::fmt;
+
+use askama::Template;
+use bsv_invoicing::dpp::Merchant;
+use bsv_invoicing::{Checkout, InvoiceState};
+use bsv_tx::Address;
+
+use super::address::{Bsv, link};
+use super::qr::Qr;
+use super::texts::Texts;
+use crate::visible::steers;
+
+/// What pages have in common.
+#[derive(Debug)]
+pub(super) struct Frame {
+    /// The names of the files that a page loads.
+    pub(super) script: String,
+    pub(super) style: String,
+    pub(super) icon: String,
+    /// Who is paid. An avatar is shown only if it lies where the pages lie.
+    pub(super) merchant: Merchant,
+    /// Whether a page may call a wallet beside the browser.
+    pub(super) browser_wallets: bool,
+}
+
+/// Where an invoice stands, as its payer is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Waiting,
+    /// A part has come.
+    Rest,
+    /// All has come, and counts once it is in a block.
+    Block,
+    Paid,
+    Expired,
+}
+
+impl Stage {
+    fn of(checkout: &Checkout) -> Self {
+        match checkout.state {
+            InvoiceState::Paid => Self::Paid,
+            InvoiceState::Expired => Self::Expired,
+            InvoiceState::Pending if checkout.due == 0 => Self::Block,
+            InvoiceState::Pending if checkout.paid > 0 => Self::Rest,
+            InvoiceState::Pending => Self::Waiting,
+        }
+    }
+
+    /// Its name in the style.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Waiting | Self::Rest | Self::Block => "pending",
+            Self::Paid => "paid",
+            Self::Expired => "expired",
+        }
+    }
+}
+
+/// How an invoice can be paid now.
+#[derive(Debug)]
+struct Ways {
+    address: String,
+    script: String,
+    link: String,
+    address_qr: Option<Qr>,
+    link_qr: Option<Qr>,
+}
+
+impl Ways {
+    fn new(address: &Address, due: u64, payment_url: &str) -> Self {
+        let link = link(address, due, payment_url);
+        Self {
+            address: address.to_string(),
+            script: address.locking_script().to_hex(),
+            address_qr: Qr::of(&address.to_string()),
+            link_qr: Qr::of(&link),
+            link,
+        }
+    }
+}
+
+/// Text that others wrote. What steers a page is shown as `\u…`.
+#[derive(Clone, Copy, Debug)]
+struct Visible<'a>(&'a str);
+
+impl fmt::Display for Visible<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for c in self.0.chars() {
+            match c {
+                '\n' => f.write_str("\n")?,
+                c if steers(c) => write!(f, "\\u{:04x}", u32::from(c))?,
+                c => write!(f, "{c}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[derive(Template)]
+#[template(path = "page.html")]
+struct PageHtml<'a> {
+    t: &'a Texts,
+    frame: &'a Frame,
+    invoice: &'a Checkout,
+    stage: Stage,
+    word: String,
+    url: &'a str,
+    ways: Option<Ways>,
+}
+
+#[derive(Template)]
+#[template(path = "missing.html")]
+struct MissingHtml<'a> {
+    t: &'a Texts,
+    frame: &'a Frame,
+}
+
+impl PageHtml<'_> {
+    fn merchant(&self) -> Visible<'_> {
+        Visible(&self.frame.merchant.name)
+    }
+
+    /// The first letter of who is paid.
+    fn initial(&self) -> Option<char> {
+        self.frame.merchant.name.chars().find(|c| c.is_alphanumeric())
+    }
+
+    fn description(&self) -> Option<Visible<'_>> {
+        self.invoice.description.as_deref().filter(|text| !text.is_empty()).map(Visible)
+    }
+
+    /// The amount that is in question: what is still to be paid, or else the whole.
+    fn amount(&self) -> Bsv {
+        if self.invoice.due > 0 { self.due() } else { self.whole() }
+    }
+
+    fn due(&self) -> Bsv {
+        Bsv(self.invoice.due)
+    }
+
+    fn paid(&self) -> Bsv {
+        Bsv(self.invoice.paid)
+    }
+
+    fn whole(&self) -> Bsv {
+        Bsv(self.invoice.satoshis)
+    }
+
+    /// Until when it can be paid, for people wherever they are: the script shows it in the payer's zone.
+    fn expiry(&self) -> String {
+        let text = self.invoice.expires_at.to_string();
+        format!("{} {} UTC", &text[..10], &text[11..16])
+    }
+
+    fn announcement(&self) -> &'static str {
+        match self.stage {
+            Stage::Waiting => self.t.waiting,
+            Stage::Rest => self.t.waiting_for_rest,
+            Stage::Block => self.t.waiting_for_block,
+            Stage::Paid => self.t.paid,
+            Stage::Expired => self.t.expired,
+        }
+    }
+}
+
+/// What is shown of an invoice.
+pub(super) struct Shown<'a> {
+    pub(super) invoice: &'a Checkout,
+    /// Its [word](super::state::word).
+    pub(super) word: String,
+    /// Where it is paid to, if anything is to be paid.
+    pub(super) address: Option<Address>,
+    /// Where its page is.
+    pub(super) url: &'a str,
+    /// Where its terms are.
+    pub(super) payment_url: &'a str,
+}
+
+impl Frame {
+    /// The page of an invoice.
+    pub(super) fn page(&self, t: &Texts, shown: Shown<'_>) -> Result<String, askama::Error> {
+        let Shown { invoice, word, address, url, payment_url } = shown;
+        let ways = address.map(|address| Ways::new(&address, invoice.due, payment_url));
+        let stage = Stage::of(invoice);
+        PageHtml { t, frame: self, invoice, stage, word, url, ways }.render()
+    }
+
+    /// The page of what is no invoice.
+    pub(super) fn missing(&self, t: &Texts) -> Result<String, askama::Error> {
+        MissingHtml { t, frame: self }.render()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_steers_is_visible() {
+        let text = "a\u{202e}b\u{7}\nשלום\r<b>";
+        assert_eq!(Visible(text).to_string(), "a\\u202eb\\u0007\nשלום\\u000d<b>");
+    }
+}

@@ -1,0 +1,137 @@
+//! What a payment page says, in each language. Another one is a file like `en.rs`, and its name here.
+
+mod de;
+mod en;
+
+use std::cmp::Reverse;
+
+use hyper::HeaderMap;
+use hyper::header::{ACCEPT_LANGUAGE, HeaderValue};
+
+/// The languages, the usual one first.
+const ALL: [&Texts; 2] = [&en::TEXTS, &de::TEXTS];
+
+/// The texts of a language.
+#[derive(Debug)]
+pub(super) struct Texts {
+    /// The tag of the language, such as `en`.
+    pub(super) tag: &'static str,
+    /// Its name in itself.
+    pub(super) name: &'static str,
+    /// The direction of its script: `ltr` or `rtl`.
+    pub(super) dir: &'static str,
+    pub(super) payment: &'static str,
+    pub(super) to: &'static str,
+    pub(super) amount: &'static str,
+    pub(super) satoshis: &'static str,
+    pub(super) satoshi: &'static str,
+    pub(super) waiting: &'static str,
+    pub(super) waiting_for_rest: &'static str,
+    pub(super) waiting_for_block: &'static str,
+    pub(super) paid: &'static str,
+    pub(super) paid_unconfirmed: &'static str,
+    pub(super) paid_mined: &'static str,
+    pub(super) expired: &'static str,
+    pub(super) do_not_pay: &'static str,
+    pub(super) ask_the_shop: &'static str,
+    pub(super) needs_block: &'static str,
+    pub(super) received: &'static str,
+    pub(super) of_amount: &'static str,
+    pub(super) payable_until: &'static str,
+    pub(super) time_left: &'static str,
+    pub(super) days: &'static str,
+    pub(super) ways: &'static str,
+    pub(super) address: &'static str,
+    pub(super) address_hint: &'static str,
+    pub(super) link: &'static str,
+    pub(super) link_hint: &'static str,
+    pub(super) open_link: &'static str,
+    pub(super) qr_of_address: &'static str,
+    pub(super) qr_of_link: &'static str,
+    pub(super) copy: &'static str,
+    pub(super) copied: &'static str,
+    pub(super) wallet: &'static str,
+    pub(super) wallet_asked: &'static str,
+    pub(super) wallet_sending: &'static str,
+    pub(super) wallet_sent: &'static str,
+    pub(super) wallet_missing: &'static str,
+    pub(super) wallet_failed: &'static str,
+    pub(super) wallet_unsent: &'static str,
+    pub(super) send_again: &'static str,
+    pub(super) check_again: &'static str,
+    pub(super) print: &'static str,
+    pub(super) invoice: &'static str,
+    pub(super) page: &'static str,
+    pub(super) language: &'static str,
+    pub(super) missing: &'static str,
+    pub(super) missing_hint: &'static str,
+}
+
+impl Texts {
+    /// The texts of the language that is asked for by its tag, or else of the one that a browser prefers.
+    pub(super) fn choose(asked: Option<&str>, headers: &HeaderMap) -> &'static Self {
+        let accepted =
+            headers.get(ACCEPT_LANGUAGE).and_then(|value: &HeaderValue| value.to_str().ok());
+        asked
+            .and_then(Self::of_tag)
+            .unwrap_or_else(|| Self::preferred(accepted.unwrap_or_default()))
+    }
+
+    /// Those of a tag such as `de` or `de-AT`.
+    fn of_tag(tag: &str) -> Option<&'static Self> {
+        let language = tag.split('-').next().unwrap_or_default().trim();
+        ALL.into_iter().find(|texts| texts.tag.eq_ignore_ascii_case(language))
+    }
+
+    /// Those that `Accept-Language` prefers (RFC 9110, 12.5.4).
+    fn preferred(accepted: &str) -> &'static Self {
+        let ranges = accepted.split(',').filter_map(|range| {
+            let (tag, parameters) = range.split_once(';').unwrap_or((range, "q=1"));
+            let weight = parameters.trim().strip_prefix("q=")?.parse::<f32>().ok()?;
+            let texts = Self::of_tag(tag)?;
+            (weight > 0.0 && weight <= 1.0).then_some(((weight * 1000.0) as u32, texts))
+        });
+        // Of equal ones the first: `max_by_key` would take the last.
+        ranges.min_by_key(|(weight, _)| Reverse(*weight)).map_or(ALL[0], |(_, texts)| texts)
+    }
+
+    /// All languages.
+    pub(super) fn all() -> impl Iterator<Item = &'static Self> {
+        ALL.into_iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_browser_gets_the_language_that_it_prefers() {
+        for (accepted, tag) in [
+            ("", "en"),
+            ("de", "de"),
+            ("de-AT,de;q=0.9,en;q=0.8", "de"),
+            ("fr,de;q=0.5", "de"),
+            ("en;q=0.5, de;q=0.7", "de"),
+            ("en,de", "en"),
+            ("DE", "de"),
+            ("de;q=0", "en"),
+            ("de;q=x", "en"),
+            ("*", "en"),
+            (";;;,,;q=", "en"),
+        ] {
+            assert_eq!(Texts::preferred(accepted).tag, tag, "{accepted}");
+        }
+    }
+
+    #[test]
+    fn who_names_a_language_gets_it() {
+        let headers: HeaderMap =
+            [(ACCEPT_LANGUAGE, HeaderValue::from_static("de"))].into_iter().collect();
+        for (asked, tag) in
+            [(Some("en"), "en"), (Some("de-CH"), "de"), (Some("xx"), "de"), (None, "de")]
+        {
+            assert_eq!(Texts::choose(asked, &headers).tag, tag, "{asked:?}");
+        }
+    }
+}

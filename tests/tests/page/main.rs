@@ -1,0 +1,17 @@
+//! The payment page, in the browser that a payer has.
+
+#![allow(clippy::unwrap_used)]
+
+mod codes;
+mod hostile;
+mod live;
+mod loading;
+mod looks;
+#[path = "../payments/merchant.rs"]
+#[allow(dead_code, reason = "the payments' tests use more of it")]
+mod merchant;
+mod origins;
+mod shop;
+mod streams;
+mod terminal;
+mod wallet_button;

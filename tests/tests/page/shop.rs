@@ -1,0 +1,87 @@
+use bsv_tests::purse::{FEE, send};
+use bsv_tests::{Node, Purse, Site, free_port};
+use bsv_tx::{Address, Network, Transaction, TxOut};
+use serde_json::{Value, json};
+
+pub(crate) use crate::merchant::{Merchant, json_of, wait_until};
+
+/// The name of the shop.
+pub(crate) const NAME: &str = "Café Sonnenschein";
+
+/// The settings of a shop, and those of its payment pages.
+fn settings(payments: Value) -> Value {
+    json!({ "wallet": { "merchant": { "name": NAME } }, "payments": payments })
+}
+
+/// A shop without a node, with these settings of its payments listener.
+pub(crate) fn shop_with(payments: Value) -> Merchant {
+    let site = Site::with(settings(payments));
+    Merchant { server: site.server(), site }
+}
+
+/// A shop without a node.
+pub(crate) fn shop() -> Merchant {
+    shop_with(json!({}))
+}
+
+/// A shop whose node publishes transactions, with further settings of its wallet, and a purse with so many coins
+/// of 100,000 satoshis.
+pub(crate) fn shop_on_node(coins: usize, wallet: Value) -> (Merchant, Node, Purse) {
+    let node = Node::start_with(&[&format!("zmqpubrawtx2=tcp://127.0.0.1:{}", free_port())]);
+    node.mine(110);
+    let purse = Purse::filled(&node, coins, 100_000);
+    let mut site = Site::on(&node);
+    let mut settings = settings(json!({ "port": free_port() }));
+    let members = wallet.as_object().unwrap().clone();
+    settings["wallet"].as_object_mut().unwrap().extend(members);
+    settings["wallet"]["port"] = json!(0);
+    for name in ["wallet", "payments"] {
+        site.set(name, settings[name].take());
+    }
+    let shop = Merchant { server: site.server(), site };
+    // From then on what is published is seen.
+    wait_until("the node is followed", || shop.server.wallet().get("/readyz").status == 200);
+    (shop, node, purse)
+}
+
+impl Merchant {
+    /// Creates an invoice out of the members of a body. Answers its id.
+    pub(crate) fn invoice_of(&self, body: Value) -> String {
+        let reply = self.server.wallet().post("/api/v1/invoices", body.to_string());
+        assert_eq!(reply.status, 201, "{}", reply.body);
+        json_of(&reply)["id"].as_str().unwrap().to_owned()
+    }
+
+    /// The page of an invoice.
+    pub(crate) fn page_url(&self, id: &str) -> String {
+        format!("http://{}/pay/{id}", self.server.payments().address())
+    }
+
+    /// Where an invoice stands, as its payer is told.
+    pub(crate) fn payers_state(&self, id: &str) -> Value {
+        let reply = self.server.payments().get(&format!("/pay/{id}/state"));
+        assert_eq!(reply.status, 200, "{}", reply.body);
+        json_of(&reply)
+    }
+
+    /// The address that the page of an invoice shows.
+    pub(crate) fn address(&self, id: &str) -> String {
+        let html = self.server.payments().get(&format!("/pay/{id}")).body;
+        attribute(&html, "data-copy").to_owned()
+    }
+}
+
+/// The value of an attribute where it first stands in a page.
+pub(crate) fn attribute<'a>(html: &'a str, name: &str) -> &'a str {
+    let (_, rest) = html.split_once(&format!(" {name}=\"")).unwrap();
+    rest.split('"').next().unwrap()
+}
+
+/// Pays an amount to an address, as somebody does who has nothing but that.
+pub(crate) fn pay(node: &Node, purse: &Purse, address: &str, satoshis: u64) -> Transaction {
+    let address = Address::parse(address, Network::Regtest).unwrap();
+    let output = TxOut { satoshis, locking_script: address.locking_script() };
+    let transaction = purse.spend(&[purse.coin()], vec![output], FEE);
+    send(node, &transaction);
+    transaction
+}
