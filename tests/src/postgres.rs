@@ -74,6 +74,7 @@ impl Postgres {
     pub fn kill(&mut self) {
         let pid = fs::read_to_string(self.data().join("postmaster.pid")).unwrap();
         let pid: i32 = pid.lines().next().unwrap().parse().unwrap();
+        let sessions = children_of(pid);
         let pid = rustix::process::Pid::from_raw(pid).unwrap();
         rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
         if let Some(mut running) = self.running.take() {
@@ -82,7 +83,8 @@ impl Postgres {
             std::io::Write::write_all(&mut stdin, b"\n").unwrap();
             running.wait().unwrap();
         }
-        while self.is_ready() {
+        // As long as one is left, no server starts on the same data.
+        while sessions.iter().any(|pid| state_of(*pid).is_some_and(|(state, _)| state != 'Z')) {
             thread::sleep(Duration::from_millis(10));
         }
     }
@@ -148,6 +150,20 @@ impl Drop for Postgres {
             let _ = running.wait();
         }
     }
+}
+
+/// The processes that a process has started, and that run.
+fn children_of(parent: i32) -> Vec<i32> {
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter(|pid| state_of(*pid).is_some_and(|(_, of)| of == parent)).collect()
+}
+
+/// The state of a process, and the process that has started it.
+fn state_of(pid: i32) -> Option<(char, i32)> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let mut fields = stat.rsplit_once(") ")?.1.split(' ');
+    Some((fields.next()?.chars().next()?, fields.next()?.parse().ok()?))
 }
 
 fn as_nobody(command: &mut Command) {

@@ -252,7 +252,8 @@ fn verify<Q: Query>(shared: &Shared, query: Q) -> Result<Q::Answer, WalletStoreE
     let begun = runtime.block_on(async {
         let connection = shared.connect().await?;
         // Between two rows there may be much to do.
-        connection.execute_all("SET idle_in_transaction_session_timeout = 0").await?;
+        let patient = "SET idle_in_transaction_session_timeout = 0; SET statement_timeout = 0";
+        connection.execute_all(patient).await?;
         let (_, known) = begin_snapshot(&connection, &Wants::default()).await?;
         Ok::<_, Failure>((connection, known))
     });

@@ -42,6 +42,9 @@ pub(super) struct Snapshot(mpsc::Sender<(Wants, oneshot::Sender<Result<Known, St
 
 /// How many look-ups share statements at most.
 const TOGETHER: usize = 256;
+/// Who reads much keeps nobody from writing, and thinks for a while between two reads.
+const PATIENT: &str =
+    "SET idle_in_transaction_session_timeout = '60s'; SET statement_timeout = '60s'";
 /// How often it is looked what others have committed.
 const POLL: Duration = Duration::from_millis(50);
 
@@ -199,6 +202,7 @@ async fn begin_long(
         return Ok(known);
     }
     let open = connection.insert(shared.connect().await?);
+    open.execute_all(PATIENT).await?;
     Ok(begin_snapshot(open, wants).await?.1)
 }
 

@@ -59,13 +59,18 @@ impl Shared {
         if step.number < before.number {
             return Err(Unfit::GoneBack(before.number).into());
         }
+        self.see(step);
+        Ok(())
+    }
+
+    /// Takes note of a step that is committed.
+    pub(super) fn see(&self, step: &Step) {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if step.number > seen.number {
-            *seen = Seen { number: step.number, writer: step.writer.clone() };
+            *seen = Seen::of(step);
         }
         drop(seen);
         self.tell_event(step.last_event());
-        Ok(())
     }
 
     /// Fails if this process is a server, and another one has taken the wallet over.

@@ -58,6 +58,8 @@ impl From<Failure> for NotDone {
 /// How long the first pause is before something is tried again; it doubles.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+/// The tables whose only rows every batch reads.
+const EACH_TIME: [TableId; 2] = [AllFigures::TABLE_ID, Rules::TABLE_ID];
 /// How often it is guessed what a batch reads, at most. What is not guessed is read when it is needed.
 const GUESSES: usize = 8;
 
@@ -75,29 +77,10 @@ impl SqlBatches {
     }
 
     fn try_write(&mut self, batch: &mut Batch<Self>) -> Result<Option<Told>, Stopped> {
-        let mut open: Vec<usize> = (0..batch.len()).collect();
-        let mut wants = rehearse(batch, &mut open, &self.guess);
-        for table in [AllFigures::TABLE_ID, Rules::TABLE_ID] {
-            wants.want_row(table, one());
-        }
-        let before = self.shared.seen();
         self.connect()?;
+        let (step, known) = self.begin(batch)?;
         let (runtime, connection) = (&self.runtime, self.connection.as_ref());
         let connection = connection.expect("it is open");
-        let (step, mut known) = runtime.block_on(begin(connection, &wants))?;
-        self.shared.note(&step, &before)?;
-        self.shared.expect_claim(&step)?;
-        self.guess = Known::default();
-        for table in [AllFigures::TABLE_ID, Rules::TABLE_ID] {
-            self.guess.add_row(table, one(), known.row(table, &one()).flatten());
-        }
-        for _ in 0..GUESSES {
-            let wants = rehearse(batch, &mut open, &known);
-            if wants.is_empty() {
-                break;
-            }
-            runtime.block_on(read_more(connection, &wants, &mut known))?;
-        }
         let Some((told, changes)) = run(batch, runtime, connection, &step, known)? else {
             runtime.block_on(give_up(connection))?;
             return Ok(None);
@@ -110,7 +93,7 @@ impl SqlBatches {
         self.shared.counts.commits.note(begun.elapsed());
         match committed.unwrap_or_else(|_| Err(NotDone::Undecided(Failure::slow().into_error()))) {
             Ok(()) => {
-                self.shared.note(&next, &before)?;
+                self.shared.see(&next);
                 Ok(Some(told))
             }
             Err(NotDone::Failed(failure)) => Err(failure.into()),
@@ -118,6 +101,32 @@ impl SqlBatches {
                 Err(Stopped::Undecided(Box::new(Undecided { told, after: step, error })))
             }
         }
+    }
+
+    /// Begins a transaction, and reads what the batch will read, as far as that can be guessed.
+    fn begin(&mut self, batch: &mut Batch<Self>) -> Result<(Step, Known), Failure> {
+        let connection = self.connection.as_ref().expect("it is open");
+        let mut open: Vec<usize> = (0..batch.len()).collect();
+        let mut wants = rehearse(batch, &mut open, &self.guess);
+        for table in EACH_TIME {
+            wants.want_row(table, one());
+        }
+        let before = self.shared.seen();
+        let (step, mut known) = self.runtime.block_on(begin(connection, &wants))?;
+        self.shared.note(&step, &before)?;
+        self.shared.expect_claim(&step)?;
+        self.guess = Known::default();
+        for table in EACH_TIME {
+            self.guess.add_row(table, one(), known.row(table, &one()).flatten());
+        }
+        for _ in 0..GUESSES {
+            let wants = rehearse(batch, &mut open, &known);
+            if wants.is_empty() {
+                break;
+            }
+            self.runtime.block_on(read_more(connection, &wants, &mut known))?;
+        }
+        Ok((step, known))
     }
 
     /// Finds out whether a commit has happened whose answer is lost.
