@@ -37,7 +37,7 @@ use self::rows::{Guess, Reading, SqlRows};
 use self::schema::migrate;
 use self::shared::{Seen, Shared, expect_seen};
 use self::transaction::{begin_snapshot, look, read_more};
-use self::upkeep::{recall, remember};
+use self::upkeep::{Recalled, recall, remember};
 use self::writer::{SqlBatches, Told};
 use crate::ledger::rows::Rows;
 use crate::ledger::{Books, Command, Query};
@@ -132,12 +132,12 @@ fn begin(options: PostgresOptions) -> Result<(Shared, Runtime, Connection), Stor
         let memory = options.memory.clone();
         let recall = |path| recall(path, &incarnation);
         let recalled = memory.as_deref().map(recall).transpose()?.flatten();
-        if let Some((_, Some(seen))) = &recalled {
+        if let Some(Recalled { seen: Some(seen), .. }) = &recalled {
             expect_seen(&connection, seen).await?;
         }
         let id = random_id()?;
         let machine = match recalled {
-            Some((machine, _)) => machine,
+            Some(Recalled { machine, .. }) => machine,
             None => random_id()?,
         };
         let step = match &memory {

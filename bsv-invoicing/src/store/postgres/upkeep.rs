@@ -44,12 +44,16 @@ struct Memory {
     writer: String,
 }
 
-/// What a server remembers of an earlier run: the id of the data directory, and the last step that it has seen, if that
-/// was of this store.
-pub(super) fn recall(
-    path: &Path,
-    incarnation: &Incarnation,
-) -> Result<Option<([u8; 16], Option<Seen>)>, Failure> {
+/// What a server remembers of an earlier run.
+pub(super) struct Recalled {
+    /// What tells its data directory from others.
+    pub(super) machine: [u8; 16],
+    /// The last step that it has seen, if that was of this store.
+    pub(super) seen: Option<Seen>,
+}
+
+/// What a server remembers of an earlier run, if there was one.
+pub(super) fn recall(path: &Path, incarnation: &Incarnation) -> Result<Option<Recalled>, Failure> {
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
@@ -60,7 +64,7 @@ pub(super) fn recall(
         let machine = hex::decode(&memory.process).ok()?.try_into().ok()?;
         let seen = Seen { number: memory.step, writer: hex::decode(&memory.writer).ok()? };
         let is_same = memory.store == hex::encode(incarnation);
-        Some((machine, is_same.then_some(seen)))
+        Some(Recalled { machine, seen: is_same.then_some(seen) })
     };
     let damaged = || Failure::of(&format!("{} cannot be read", path.display()));
     read().map(Some).ok_or_else(damaged)
