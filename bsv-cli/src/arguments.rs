@@ -17,7 +17,7 @@ use crate::output::Colors;
 /// Works whether or not bsv-server runs on the data directory.
 #[derive(Debug, Parser)]
 #[command(
-    version,
+    version = bsv_server::version(),
     arg_required_else_help = true,
     after_help = "Examples:\n  \
                   bsv-cli init\n  \

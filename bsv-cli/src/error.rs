@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use bsv_network::NodeError;
 use bsv_server::{ConfigError, MoveError, OpenError, RestoreError};
-use bsv_store::{ArchiveError, FileError, LockError};
+use bsv_store::{ArchiveError, FileError, KeystoreError, LockError};
 use bsv_tx::BlockHash;
 use serde_json::{Value, json};
 use thiserror::Error;
@@ -53,6 +53,15 @@ pub(crate) enum CliError {
     Secret(String),
     #[error(transparent)]
     File(#[from] FileError),
+    /// A directory that the command line itself needs is held.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// A keystore that the command line itself reads.
+    #[error(transparent)]
+    Keystore(#[from] KeystoreError),
+    /// A home directory of the older generator that cannot be read.
+    #[error(transparent)]
+    Home(#[from] bsv_minerid::Error),
     #[error("the backup cannot be read again: {0}")]
     Archive(#[from] ArchiveError),
     #[error("the backup is not whole: {0}")]
@@ -100,7 +109,8 @@ impl CliError {
             Self::CheckFailed(_) | Self::Told => "check-failed",
             Self::ServerStopped(_) => "server-stopped",
             Self::Secret(_) => "no-secret",
-            Self::File(_) => "file-failed",
+            Self::Lock(_) => "in-use",
+            Self::File(_) | Self::Keystore(_) | Self::Home(_) => "file-failed",
             Self::Archive(_) | Self::BackupCutShort(_) => "backup-failed",
             Self::Restore(_) => "not-restored",
             Self::Move(MoveError::Lock(LockError::Held { .. })) => "in-use",

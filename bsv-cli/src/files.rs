@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Standard input or output.
 pub(crate) const STANDARD: &str = "-";
@@ -22,9 +22,4 @@ pub(crate) fn text(path: &str) -> io::Result<String> {
     let mut text = String::new();
     open(Path::new(path))?.take(MAX_LEN).read_to_string(&mut text)?;
     Ok(text)
-}
-
-/// The same path for the server, which has another working directory.
-pub(crate) fn absolute(path: Option<&Path>) -> Option<PathBuf> {
-    path.map(|path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned()))
 }

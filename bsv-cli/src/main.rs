@@ -16,6 +16,7 @@ mod expiry;
 mod files;
 mod height;
 mod output;
+mod revocation_keystore;
 mod secret;
 mod service;
 

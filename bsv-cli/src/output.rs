@@ -82,8 +82,8 @@ pub(crate) fn elements(value: &Value) -> &[Value] {
 /// A line that shows a field which is not empty.
 pub(crate) fn field(name: &str, value: &Value) -> String {
     match value {
-        Value::String(value) if !value.is_empty() => format!("{name:<13}{}\n", printable(value)),
-        Value::Number(value) => format!("{name:<13}{value}\n"),
+        Value::String(value) if !value.is_empty() => format!("{name:<12} {}\n", printable(value)),
+        Value::Number(value) => format!("{name:<12} {value}\n"),
         _ => String::new(),
     }
 }

@@ -2,6 +2,7 @@ mod failure;
 
 use std::fmt::Display;
 use std::io;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use bsv_server::{Config, Create, Instance, OpenError, Surface, control};
@@ -58,10 +59,8 @@ impl Service {
         bsv_server::survive_file_size_limit()?;
         let deadline = Instant::now() + PATIENCE;
         loop {
-            if let Ok(stream) = control::connect(&config.network_dir).await {
-                let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-                tokio::spawn(connection);
-                return Ok(Self::Server(sender));
+            if let Some(server) = Self::of_server(&config.network_dir).await? {
+                return Ok(server);
             }
             match Instance::open(config.clone(), "bsv-cli", create).await {
                 Ok(instance) => return Ok(Self::Here(Box::new(instance))),
@@ -70,6 +69,14 @@ impl Service {
             }
             sleep(Duration::from_millis(50)).await;
         }
+    }
+
+    /// The server that runs on the data directory of a network, if there is one.
+    pub(crate) async fn of_server(network_dir: &Path) -> Result<Option<Self>, ReachError> {
+        let Ok(stream) = control::connect(network_dir).await else { return Ok(None) };
+        let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+        tokio::spawn(connection);
+        Ok(Some(Self::Server(sender)))
     }
 
     /// Whether it is in this process, so that nobody else changes anything.

@@ -1,28 +1,4 @@
-//! The wallet: what software of merchants embeds to create invoices, keep users and know its
-//! balance.
-//!
-//! ```
-//! use bsv_invoicing::{InvoiceDraft, RedbWalletStore, Wallet, WalletSettings};
-//! use bsv_store::{DatabaseOptions, DirLock, Keystore, PlainKeys};
-//! use bsv_tx::Network;
-//!
-//! # #[tokio::main(flavor = "current_thread")]
-//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let home = tempfile::tempdir()?;
-//! # let dir = home.path();
-//! let keystore = Keystore::open(&dir.join("keystore"), None, PlainKeys::Allowed, "my shop")?;
-//! let lock = DirLock::acquire(&dir.join("wallet"), "my shop")?;
-//! let store = RedbWalletStore::open(lock, DatabaseOptions::default())?;
-//! let wallet = Wallet::open(store, keystore, WalletSettings::new(Network::Regtest)).await?;
-//!
-//! let draft = InvoiceDraft { satoshis: 1_000, ..InvoiceDraft::default() };
-//! let invoice = wallet.create_invoice(draft, None).await?;
-//! let found = wallet.invoice(invoice.id.as_str()).await?;
-//! assert_eq!(found.state(wallet.now()).name(), "pending");
-//! assert_eq!(wallet.balance().await?, 0);
-//! # Ok(())
-//! # }
-//! ```
+#![doc = include_str!("../README.md")]
 
 pub mod dpp;
 mod error;
@@ -34,7 +10,14 @@ pub mod webhooks;
 
 #[cfg(feature = "postgres")]
 pub use crate::store::{PostgresOptions, PostgresUrlError, PostgresWalletStore};
+pub use bsv_network::{self, NodeError, NodeRpc, NodeSettings};
+pub use bsv_store::{
+    self, DatabaseOptions, DirLock, KeyEvent, Keystore, PlainKeys, SecretString,
+    StretchedPassphrase,
+};
+pub use bsv_tx::{self, Address, BlockHash, Network, OutPoint, Script, Transaction, Txid};
 pub use error::Error;
+pub use ipnet::IpNet;
 pub use model::clock::ClockDoubt;
 pub use model::coin::{Chain, Change, Coin, KeyPath, Selection, Spending, Trust};
 pub use model::delivery::{
@@ -76,13 +59,11 @@ pub use store::{
 };
 pub use wallet::books::BooksCheck;
 pub use wallet::checkout::Checkout;
-pub use wallet::follow::Following;
 pub use wallet::outbound::{HttpWebhooks, OwnListeners};
 pub use wallet::pay::{PayDraft, PaymentPreview, faucet};
 pub use wallet::receive::NotTaken;
 pub use wallet::recover::{DEFAULT_LOOKAHEAD, Recovery, Walk};
 pub use wallet::refund::{RefundDraft, RefundPreview};
 pub use wallet::seed::WalletSeed;
-pub use wallet::watch::Watched;
 pub use wallet::withdraw::WithdrawalDraft;
 pub use wallet::{Wallet, WalletSettings};

@@ -18,6 +18,7 @@ pub(crate) mod pay;
 pub(crate) mod receive;
 pub(crate) mod recover;
 pub(crate) mod refund;
+mod run;
 mod running;
 pub(crate) mod search;
 pub(crate) mod seed;

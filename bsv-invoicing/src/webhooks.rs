@@ -50,13 +50,12 @@ pub struct WebhookSender<S, C, K> {
     wallet: Arc<Wallet<S>>,
     client: C,
     clock: K,
-    counts: AttemptCounts,
 }
 
 impl<S: WalletStore, C: WebhookClient, K: WebhookClock> WebhookSender<S, C, K> {
     /// For the webhooks of this wallet.
     pub fn new(wallet: Arc<Wallet<S>>, client: C, clock: K) -> Arc<Self> {
-        Arc::new(Self { wallet, client, clock, counts: AttemptCounts::default() })
+        Arc::new(Self { wallet, client, clock })
     }
 
     /// Sends what is to be sent, until `shutdown` completes; then it ends at once. There is one task for each webhook,
@@ -83,15 +82,10 @@ impl<S: WalletStore, C: WebhookClient, K: WebhookClock> WebhookSender<S, C, K> {
         Ok(attempt)
     }
 
-    /// How many attempts were made, by what came of them.
-    pub fn attempts(&self) -> &AttemptCounts {
-        &self.counts
-    }
-
     /// Makes an attempt that begins now. Answers what came of it, and for how long the endpoint asks to be left alone.
     async fn attempt(&self, request: WebhookRequest, at: Timestamp) -> (Attempt, Option<Duration>) {
         let WebhookAnswer { outcome, mut answer, retry_after } = self.client.send(request).await;
-        self.counts.note(outcome);
+        self.wallet.webhook_attempts.note(outcome);
         answer.truncate(answer.floor_char_boundary(MAX_ANSWER_KEPT));
         let milliseconds = self.clock.now().as_micros().saturating_sub(at.as_micros()) / 1000;
         let milliseconds = u32::try_from(milliseconds).unwrap_or(u32::MAX);

@@ -1,5 +1,6 @@
 use std::path::PathBuf;
 
+#[cfg(feature = "node")]
 use bsv_network::NodeError;
 use bsv_store::{KeystoreError, StoreError};
 use bsv_tx::{KeyError, OutPoint, PublicKey};
@@ -44,7 +45,7 @@ pub enum Error {
     #[error("the height must be from 1 to 2147483647")]
     InvalidHeight,
     /// Documents need a validity check output.
-    #[error("alias \"{0}\" has no VCTx, run generatevctx")]
+    #[error("alias \"{0}\" has no VCTx")]
     NoVctx(Alias),
     /// The validity check output is spent, which revokes the identity.
     #[error("alias \"{alias}\" is revoked: its VCTx {outpoint} is spent")]
@@ -72,9 +73,10 @@ pub enum Error {
     )]
     NothingToSweep(Alias),
     /// A sweep is recorded, and the node has not shown it.
+    #[cfg(feature = "node")]
     #[error(
         "the transaction that takes the coins out of the VCTx of alias \"{alias}\" is recorded, but the \
-         node does not show it: {source}; the same command again sends it again"
+         node does not show it: {source}; it is sent again when the sweep is asked for again"
     )]
     SweepUnseen {
         /// The identity.
@@ -115,7 +117,7 @@ pub enum Error {
         announcement: Announcement,
     },
     /// The operator publishes no data that a document could refer to.
-    #[error("alias \"{0}\" has no data to refer to: set it with datarefs")]
+    #[error("alias \"{0}\" has no data to refer to")]
     NoData(Alias),
     /// Miner ids cannot be revoked like this.
     #[error("miner id {miner_id} of alias \"{alias}\" cannot be revoked: {reason}")]
@@ -136,9 +138,10 @@ pub enum Error {
         key: PublicKey,
     },
     /// A revocation is recorded, and the node has not taken it.
+    #[cfg(feature = "node")]
     #[error(
         "the revocation of alias \"{alias}\" is recorded, but the node was not told: {source}; \
-         the server tells it as soon as it answers, and so does the same command again"
+         it is told as soon as it answers, and when the revocation is asked for again"
     )]
     RevocationUntold {
         /// The identity.
@@ -201,6 +204,7 @@ pub enum Error {
     #[error("{0}; the change may have been made all the same")]
     Unsettled(#[source] StoreError),
     /// The node cannot be reached, or refuses.
+    #[cfg(feature = "node")]
     #[error(transparent)]
     Node(#[from] NodeError),
     /// The output to be spent is unknown, spent already, or not the identity's.

@@ -393,7 +393,8 @@ impl Identity {
         self.is_stale.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn note_stale(&self, is_stale: bool) {
+    /// Notes whether the node knows more of the identity than this copy of it.
+    pub fn note_stale(&self, is_stale: bool) {
         match (self.is_stale.swap(is_stale, Ordering::Relaxed), is_stale) {
             (false, true) => tracing::error!("{}", Error::StaleCopy(self.alias.clone())),
             (true, false) => {

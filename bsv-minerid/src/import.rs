@@ -1,17 +1,19 @@
 //! Home directories of the older generator.
 
 mod files;
+mod home_files;
 mod identity;
 mod newer_generator;
 mod outcome;
 
-use std::fs;
 use std::path::Path;
 
 use bsv_tx::{Network, PrivateKey, Txid};
 use serde::Deserialize;
 
-use self::files::{fault, parse, read, read_contact, read_keys};
+use self::files::{fault, parse, read_contact, read_keys};
+pub use self::home_files::HomeFiles;
+use self::home_files::{CLIENT, KEYSTORE};
 pub(crate) use self::identity::{OlderIdentity, OlderProtocol};
 pub use self::outcome::{Import, VctxFinding};
 use crate::alias::Alias;
@@ -32,48 +34,39 @@ struct VctxJson<'a> {
 }
 
 impl OlderHome {
-    pub(crate) fn read(home: &Path) -> Result<Self, Error> {
-        let client = home.join(".minerid-client");
-        let keystore = home.join(".keystore");
-        let mut dirs = Vec::new();
-        for entry in fs::read_dir(&client).map_err(|error| fault(&client, error))? {
-            let path = entry.map_err(|error| fault(&client, error))?.path();
-            if path.is_dir() {
-                dirs.push(path);
-            }
+    pub(crate) fn parse(files: &HomeFiles) -> Result<Self, Error> {
+        let keystore = files.home().join(KEYSTORE);
+        let identities = files.alias_dirs().map(|dir| read_identity(files, &dir, &keystore));
+        let identities = identities.collect::<Result<Vec<_>, _>>()?;
+        match identities.is_empty() {
+            true => Err(fault(&files.home().join(CLIENT), "it holds no alias")),
+            false => Ok(Self { identities }),
         }
-        dirs.sort();
-        if dirs.is_empty() {
-            return Err(fault(&client, "it holds no alias"));
-        }
-        let identities =
-            dirs.iter().map(|dir| read_identity(dir, &keystore)).collect::<Result<_, _>>()?;
-        Ok(Self { identities })
     }
 }
 
-fn read_identity(dir: &Path, keystore: &Path) -> Result<OlderIdentity, Error> {
+fn read_identity(files: &HomeFiles, dir: &Path, keystore: &Path) -> Result<OlderIdentity, Error> {
     let name = dir.file_name().unwrap_or_default().to_string_lossy();
     let alias: Alias = name.parse().map_err(|error| fault(dir, error))?;
-    if dir.join(newer_generator::KEY_NAMES).exists() {
-        return newer_generator::read_identity(alias, dir, keystore);
+    if files.has(&dir.join(newer_generator::KEY_NAMES)) {
+        return newer_generator::read_identity(files, alias, dir, keystore);
     }
-    let vctx = read_vctx(&dir.join("vctx"))?;
-    let keys = read_keys(&alias, &dir.join("aliases"), keystore)?;
+    let vctx = read_vctx(files, &dir.join("vctx"))?;
+    let keys = read_keys(files, &alias, &dir.join("aliases"), keystore)?;
     Ok(OlderIdentity {
         // It does not tell what blocks have shown.
         acknowledged: keys.last().map(|(number, _)| *number).unwrap_or_default(),
         keys,
         handed_out: true,
-        operator: read_contact(&dir.join("config"))?,
+        operator: read_contact(files, &dir.join("config"))?,
         vctx: if vctx.is_some() { VctxFinding::NotAsked } else { VctxFinding::None },
         protocol: OlderProtocol::Vctx(vctx),
         alias,
     })
 }
 
-fn read_vctx(path: &Path) -> Result<Option<(PrivateKey, Txid)>, Error> {
-    let Some(text) = read(path)? else { return Ok(None) };
+fn read_vctx(files: &HomeFiles, path: &Path) -> Result<Option<(PrivateKey, Txid)>, Error> {
+    let Some(text) = files.text(path)? else { return Ok(None) };
     let json: VctxJson<'_> = parse(path, &text)?;
     // The home directory does not say which network it is of.
     let key = PrivateKey::from_wif(json.prv, Network::Livenet)

@@ -5,32 +5,39 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use bsv_store::{AuditCheck, AuditEntry, KeyEvent, Keystore, KeystoreError};
-use bsv_tx::{Address, Network, OutPoint, PrivateKey, PublicKey};
+use bsv_tx::{Network, OutPoint, PrivateKey, PublicKey};
 
 use crate::alias::Alias;
-use crate::blocks::ReadBlocks;
 use crate::error::Error;
 use crate::identity::{Identity, State};
-use crate::import::{Import, OlderHome};
+use crate::import::{HomeFiles, Import, OlderHome};
 use crate::json::CanonicalJson;
 use crate::json_object::MinerContact;
+#[cfg(feature = "node")]
+use crate::node::ChainWatch;
 use crate::operator_members::{CONTACT, EXTENSIONS, OperatorMembers, OperatorMembersError};
-use crate::signer::{Signer, make_key, open_key, read_key};
-use crate::state::{
-    Announcement, Change, IdentityRecord, KeyRecord, Protocol, Rotation, Vctx, VctxView,
-};
-use crate::store::{IdentityStore, IdentityStoreError, RedbIdentityStore};
+use crate::signer::{Signer, make_key, open_key};
+use crate::state::{Announcement, Change, IdentityRecord, KeyRecord, Protocol, Rotation, Vctx};
+#[cfg(feature = "store")]
+use crate::store::RedbIdentityStore;
+use crate::store::{IdentityStore, IdentityStoreError};
 
 mod announcing;
+#[cfg(feature = "node")]
+mod on_chain;
 
 pub use announcing::RevokedMinerIds;
+#[cfg(feature = "node")]
 pub(crate) use announcing::{begun_revocation, check_revocable};
 
 /// All miner identities of a service: their store and their keys.
 ///
 /// Reading and signing go on while a change waits for the disk. A private key is on the disk, and
 /// has been read back from there, before the store points to it.
-pub struct MinerIds<S = RedbIdentityStore> {
+pub struct MinerIds<
+    #[cfg(feature = "store")] S = RedbIdentityStore,
+    #[cfg(not(feature = "store"))] S,
+> {
     store: S,
     keystore: Arc<Keystore>,
     network: Network,
@@ -42,8 +49,9 @@ pub struct MinerIds<S = RedbIdentityStore> {
     refuses_if_stale: Arc<AtomicBool>,
     /// Those that could not be opened, and why.
     broken: BTreeMap<Alias, BrokenIdentity>,
-    /// The last blocks that were read for what is announced.
-    pub(crate) read_blocks: ReadBlocks,
+    /// What is known of the chain.
+    #[cfg(feature = "node")]
+    pub(crate) chain: ChainWatch,
 }
 
 /// An identity that could not be opened.
@@ -71,7 +79,8 @@ impl<S: IdentityStore> MinerIds<S> {
             unsettled: Mutex::default(),
             refuses_if_stale: Arc::default(),
             broken: BTreeMap::new(),
-            read_blocks: ReadBlocks::default(),
+            #[cfg(feature = "node")]
+            chain: ChainWatch::default(),
         };
         for (alias, record) in ids.store.identities()? {
             if record.as_ref().is_ok_and(|record| record.is_deleted) {
@@ -197,11 +206,6 @@ impl<S: IdentityStore> MinerIds<S> {
         self.rotate_unless(alias, &[], Rotation::Succeed)
     }
 
-    /// Gives an identity a new key that does not follow the one until now, which no block has shown.
-    pub(crate) fn rotate_as(&self, alias: &Alias, rotation: Rotation) -> Result<PublicKey, Error> {
-        self.rotate_unless(alias, &[], rotation)
-    }
-
     fn rotate_unless(
         &self,
         alias: &Alias,
@@ -244,6 +248,7 @@ impl<S: IdentityStore> MinerIds<S> {
             let name = IdentityRecord::key_name(alias, key.number);
             self.store.note_key_event(KeyEvent::Deleted, &name)?;
             self.keystore.remove(&name)?;
+            tracing::info!(target: "bsv_audit", subject = name, "{}", KeyEvent::Deleted.name());
         }
         Ok(())
     }
@@ -340,7 +345,7 @@ impl<S: IdentityStore> MinerIds<S> {
         home: &Path,
         revocation_keys: Option<&Keystore>,
     ) -> Result<Vec<(Alias, Import)>, Error> {
-        self.take_over(OlderHome::read(home)?, revocation_keys)
+        self.take_over(OlderHome::parse(&HomeFiles::read(home)?)?, revocation_keys)
     }
 
     pub(crate) fn take_over(
@@ -410,7 +415,7 @@ impl<S: IdentityStore> MinerIds<S> {
     }
 
     /// Notes durably which identities have handed out a document since their last rotation. A
-    /// service calls it now and then, so that handing out itself does no I/O; what was not noted
+    /// service calls it now and then, as `run` does, so that handing out itself does no I/O; what was not noted
     /// before a crash makes [`Identity::is_valid`] answer false until the next document.
     pub fn record_hand_outs(&self) -> Result<(), Error> {
         let _changes = self.begin_change();
@@ -436,50 +441,6 @@ impl<S: IdentityStore> MinerIds<S> {
         self.store.change_all(&changes)?;
         for (number, identity) in unrecorded {
             identity.mark_hand_out_recorded(number);
-        }
-        Ok(())
-    }
-
-    /// The address that waits for the coins of a validity check transaction; its key is made and
-    /// stored first.
-    pub(crate) fn await_vctx_funding(&self, alias: &Alias) -> Result<Address, Error> {
-        let _changes = self.begin_change();
-        let identity = self.get(alias.as_str())?;
-        let name = IdentityRecord::vctx_key_name(alias);
-        let wif = PrivateKey::generate()?.to_wif(self.network);
-        match self.keystore.insert(&name, wif.as_bytes()) {
-            // Made by an earlier attempt.
-            Ok(()) | Err(KeystoreError::Exists(_)) => {}
-            Err(error) => return Err(error.into()),
-        }
-        let key = self.vctx_key(alias)?;
-        self.follow(&identity, self.store.change(alias, &Change::AwaitVctxFunding))?;
-        Ok(Address::p2pkh(&key.public_key(), self.network))
-    }
-
-    pub(crate) fn vctx_key(&self, alias: &Alias) -> Result<PrivateKey, Error> {
-        let name = IdentityRecord::vctx_key_name(alias);
-        read_key(&self.keystore, &name, |text| PrivateKey::from_wif(text, self.network))
-    }
-
-    /// Notes what the chain shows of validity check outputs, and stops or resumes documents
-    /// accordingly.
-    pub(crate) fn note_vctx_views(
-        &self,
-        views: &[(Alias, OutPoint, VctxView)],
-    ) -> Result<(), Error> {
-        let _changes = self.begin_change();
-        let change = |(alias, outpoint, view): &(Alias, OutPoint, VctxView)| {
-            (alias.clone(), Change::NoteVctxView(*outpoint, *view))
-        };
-        let changes: Vec<_> = views.iter().map(change).collect();
-        self.store.change_all(&changes)?;
-        for (alias, change) in &changes {
-            let identity = self.get(alias.as_str())?;
-            let mut record = identity.record();
-            if record.apply(change).is_ok() {
-                identity.replace_record(record);
-            }
         }
         Ok(())
     }

@@ -1,9 +1,13 @@
 //! Where identities are kept: the trait that a back end implements, and the one that there is.
 
 mod identity_store;
+#[cfg(feature = "store")]
 mod key_events;
+#[cfg(feature = "store")]
 mod record_json;
+#[cfg(feature = "store")]
 mod redb;
 
 pub use self::identity_store::{FoundIdentity, IdentityStore, IdentityStoreError};
+#[cfg(feature = "store")]
 pub use self::redb::{OpenStoreError, RedbIdentityStore};

@@ -1,14 +1,13 @@
 //! Verifying the miner identities in other people's blocks: pure, without any I/O.
 //!
-//! [`verify`] checks one block and answers a [`Report`], line by line. [`gather`] fetches what it
-//! takes from a node. A [`Ledger`](crate::Ledger) follows identities from block to block.
+//! [`verify`] checks one block and answers a [`Report`], line by line. What it takes can be gathered
+//! from a node. A [`Ledger`](crate::Ledger) follows identities from block to block.
 
 mod block;
 mod coinbase_document;
 mod data_outputs;
 mod data_refs;
 mod dynamic_document;
-mod gather;
 mod height;
 mod members;
 mod miner_info_document;
@@ -26,8 +25,7 @@ use bsv_tx::Transaction;
 use bsv_tx::opcode::OP_PUSHDATA4;
 
 pub use block::{BlockProof, Evidence, MinerInfoEvidence, VctxState};
-pub use data_outputs::{DataCache, DataOutputs};
-pub use gather::{GatheredBlock, gather};
+pub use data_outputs::DataOutputs;
 pub use report::{
     Candidate, Check, Claim, Finding, Generation, Outcome, Report, RevocationKeys, Verdict,
 };

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use bsv_minerid::{
-    Announcement, Exposure, Keystore, LeftVctx, MinerContact, MinerIds, Network, PlainKeys,
+    Announcement, Error, Exposure, Keystore, LeftVctx, MinerContact, MinerIds, Network, PlainKeys,
     RedbIdentityStore, Sighted,
 };
 use redb::{ReadableDatabase, TableDefinition};
@@ -55,6 +55,8 @@ fn known(ids: &MinerIds) -> Value {
             record.keys.iter().map(|key| json!([key.number, key.public_key.to_string()])).collect();
         let script = match identity.preview_output_script(7) {
             Ok(script) => hex::encode(&*script),
+            // In the words of that version.
+            Err(error @ Error::NoVctx(_)) => format!("{error}, run generatevctx"),
             Err(error) => error.to_string(),
         };
         json!({

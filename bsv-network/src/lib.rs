@@ -1,7 +1,4 @@
-//! The Bitcoin SV network as a client: the JSON-RPC of a node, and the transactions that it publishes.
-//!
-//! Every answer is checked before it is believed, and amounts are read exactly as the node spells
-//! them, never through floating point.
+#![doc = include_str!("../README.md")]
 
 mod amount;
 mod answers;
@@ -11,6 +8,11 @@ mod hex_digits;
 mod rpc;
 mod transaction_feed;
 mod transport;
+
+pub use bsv_tx;
+pub use secrecy::SecretString;
+/// The form of parameters and results of calls.
+pub use serde_json;
 
 pub use error::NodeError;
 pub use rpc::{

@@ -267,7 +267,8 @@ async function tell(say, texts) {
         return;
       }
       reason = (await answer.json()).detail;
-      if (answer.status !== 429 && answer.status < 500) break;
+      // It has decided; what the network has, it has seen by itself.
+      if (answer.status !== 429 && answer.status < 500) return say(`${texts.answered}: ${reason}`);
     } catch (error) {
       reason = error.message;
     }

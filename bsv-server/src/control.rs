@@ -5,6 +5,7 @@ mod api;
 mod audit;
 mod backup;
 mod books;
+mod handed;
 mod identities;
 mod keystore;
 mod managed;
@@ -15,6 +16,7 @@ mod tokens;
 mod wallet;
 
 pub(crate) use api::{ControlApi, Route};
+pub use handed::{KeystoreJson, WRITE_FIRST};
 pub(crate) use identities::{STATES, is_overdue, state};
 pub(crate) use managed::{Listening, Managed};
 pub(crate) use socket::bind;

@@ -1,6 +1,9 @@
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use bsv_store::DirLock;
+use tokio::time::sleep;
 
 use crate::access::Access;
 use crate::common_routes::CommonRoutes;
@@ -9,10 +12,13 @@ use crate::control::{ControlApi, Managed};
 use crate::health::Health;
 use crate::http::{LargeBodies, Peers};
 use crate::metrics::Metrics;
-use crate::minerid::{ChainWatch, MinerIdApi};
+use crate::minerid::MinerIdApi;
 use crate::opening::{Create, Failures, Needs, OpenError, SERVER, Stores};
 use crate::payments::PaymentsApi;
 use crate::wallet::WalletApi;
+
+/// How often it is looked whether another server has let go of the data directory.
+const HANDOVER_PERIOD: Duration = Duration::from_millis(2);
 
 /// An opened data directory, which this process holds until the instance is dropped.
 #[derive(Debug)]
@@ -32,6 +38,7 @@ pub struct Instance {
     pub(crate) payers: Arc<Peers>,
     /// Strangers who fill these places keep nobody else out.
     pub(crate) large_payments: LargeBodies,
+    logs_requests: AtomicBool,
     _lock: Arc<DirLock>,
 }
 
@@ -40,18 +47,34 @@ impl Instance {
     /// in use; `create` says what is made where it is missing. A service whose store is missing is not
     /// opened.
     pub async fn open(config: Config, program: &str, create: Create) -> Result<Self, OpenError> {
-        Ok(Self::of(Stores::open(config, program, create, Needs::All).await?, program))
+        Ok(Self::of(
+            Stores::open(config, program, create, Needs::All, Duration::ZERO).await?,
+            program,
+        ))
     }
 
-    /// Opens a data directory to serve it, with one of two services where the other cannot be opened.
-    pub(crate) async fn open_to_serve(config: Config) -> Result<Self, OpenError> {
-        Ok(Self::of(Stores::open(config, SERVER, Create::All, Needs::Any).await?, SERVER))
+    /// Opens a data directory to serve it, with one of two services where the other cannot be opened. Another server
+    /// that has it and is about to stop is waited for, for `patience`.
+    pub(crate) async fn open_to_serve(
+        config: Config,
+        patience: Duration,
+    ) -> Result<Self, OpenError> {
+        let deadline = Instant::now() + patience;
+        loop {
+            let (config, needs) = (config.clone(), Needs::Any);
+            match Stores::open(config, SERVER, Create::All, needs, patience).await {
+                // It lets go of its directories one after the other.
+                Err(error) if error.is_held_by_server() && Instant::now() < deadline => {}
+                opened => return Ok(Self::of(opened?, SERVER)),
+            }
+            sleep(HANDOVER_PERIOD).await;
+        }
     }
 
     fn of(stores: Stores, program: &str) -> Self {
         let health = Arc::new(Health::new(&stores));
         let control = ControlApi::new(Managed::new(&stores, program, Arc::clone(&health)));
-        let Stores { config, tokens, node, ids, wallet, failures, lock, .. } = stores;
+        let Stores { config, tokens, ids, wallet, failures, lock, .. } = stores;
         let access = Access::new(config.access.clone(), tokens);
         let peers = config.wallet.as_ref().map(|wallet| wallet.payments.peers.clone());
         let payers = Peers::new(peers.unwrap_or_default());
@@ -60,11 +83,12 @@ impl Instance {
         let minerid = ids.zip(config.minerid.as_ref()).map(|(ids, settings)| {
             let listener = settings.node_listener.as_ref();
             let nodes_alias = listener.map(|listener| listener.alias.clone());
-            MinerIdApi::new(ChainWatch::new(ids, node, settings.patience), nodes_alias)
+            MinerIdApi::new(ids, settings.patience, nodes_alias)
         });
         let payments = wallet.clone().zip(config.wallet.as_ref());
         let payments = payments.map(|(it, settings)| PaymentsApi::new(it, settings, &payers));
         Self {
+            logs_requests: AtomicBool::new(config.log_requests),
             metrics: Metrics::new(&config),
             common_routes: CommonRoutes::new(),
             config,
@@ -80,6 +104,16 @@ impl Instance {
             large_payments,
             _lock: lock,
         }
+    }
+
+    /// Whether every request is logged.
+    pub(crate) fn logs_requests(&self) -> bool {
+        self.logs_requests.load(Ordering::Relaxed)
+    }
+
+    /// Has every request logged from now on, or none. Answers whether that is a change.
+    pub(crate) fn log_requests(&self, all: bool) -> bool {
+        self.logs_requests.swap(all, Ordering::Relaxed) != all
     }
 
     /// Has all that waits for events end: those who stop do not wait for it.

@@ -1,13 +1,11 @@
-//! The routes of the miner identity specification, and what keeps identities up to date.
+//! The routes of the miner identity specification.
 
 mod api;
 mod coinbase2;
 mod letter_case;
 mod recent_rotations;
 mod refusal;
-mod watch;
 
 pub(crate) use api::{Call, MinerIdApi};
 pub(crate) use letter_case::lower_case;
 pub(crate) use refusal::Refusal;
-pub(crate) use watch::ChainWatch;

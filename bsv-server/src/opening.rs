@@ -67,6 +67,19 @@ pub enum OpenError {
     MinerId(#[from] bsv_minerid::Error),
 }
 
+impl OpenError {
+    /// Whether another server has what is to be opened.
+    pub(crate) fn is_held_by_server(&self) -> bool {
+        let (Self::Lock(lock)
+        | Self::Keystore(KeystoreError::Lock(lock))
+        | Self::Store(OpenStoreError::Lock(lock))) = self
+        else {
+            return false;
+        };
+        matches!(lock, LockError::Held { holder, .. } if holder.starts_with(SERVER))
+    }
+}
+
 /// Which of the services that the settings enable must be there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Needs {
@@ -130,12 +143,14 @@ pub(crate) struct Stores {
 }
 
 impl Stores {
-    /// Opens what `config` names. `program` is what others are told who find it in use.
+    /// Opens what `config` names. `program` is what others are told who find it in use. A server that has it is waited
+    /// for, for `patience`.
     pub(crate) async fn open(
         config: Config,
         program: &str,
         create: Create,
         needs: Needs,
+        patience: Duration,
     ) -> Result<Self, OpenError> {
         let config = without_missing(config, create)?;
         // It takes a while, for which nobody else is to wait.
@@ -143,7 +158,7 @@ impl Stores {
             (None, None) => None,
             _ => config.keystore.stretched_passphrase()?,
         };
-        let lock = Arc::new(lock(&config.network_dir, program).await?);
+        let lock = Arc::new(lock(&config.network_dir, program, patience).await?);
         let tokens = Arc::new(Tokens::open(&config.network_dir)?);
         let node = config.node.clone().map(NodeRpc::new);
         let keystore = match (&config.minerid, &config.wallet) {
@@ -157,7 +172,7 @@ impl Stores {
         let mut failures = Failures::default();
         let ids = match config.minerid.as_ref().zip(keystore.clone()) {
             Some((minerid, keystore)) => {
-                let opened = open_identities(&config, minerid, keystore, program);
+                let opened = open_identities(&config, minerid, node.clone(), keystore, program);
                 failures.sort_out(Surface::MinerId, opened, needs)?
             }
             None => None,
@@ -215,18 +230,21 @@ pub(crate) const MEMORY_FILE_NAME: &str = "wallet.step";
 
 /// What the lock tells of a server. Commands let go of it soon, a server does not.
 pub(crate) const SERVER: &str = "bsv-server";
+/// How the server calls itself where it posts events.
+const USER_AGENT: &str = concat!("bsv-server/", env!("CARGO_PKG_VERSION"));
 /// For how long a command is waited for that holds the data directory.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 /// From one attempt to get hold of it to the next.
-const LOCK_PERIOD: Duration = Duration::from_millis(50);
+const LOCK_PERIOD: Duration = Duration::from_millis(2);
 
-/// Locks a data directory, and waits for a command that holds it.
-async fn lock(dir: &Path, program: &str) -> Result<DirLock, LockError> {
-    let deadline = Instant::now() + LOCK_TIMEOUT;
+/// Locks a data directory, and waits for a command that holds it, and for `patience` for a server.
+async fn lock(dir: &Path, program: &str, patience: Duration) -> Result<DirLock, LockError> {
+    let begun = Instant::now();
     loop {
         match DirLock::acquire(dir, program) {
             Err(LockError::Held { holder, .. })
-                if !holder.starts_with(SERVER) && Instant::now() < deadline => {}
+                if begun.elapsed()
+                    < if holder.starts_with(SERVER) { patience } else { LOCK_TIMEOUT } => {}
             locked => return locked,
         }
         sleep(LOCK_PERIOD).await;
@@ -252,13 +270,17 @@ fn open_keystore(
 fn open_identities(
     config: &Config,
     minerid: &MinerIdConfig,
+    node: Option<NodeRpc>,
     keystore: Arc<Keystore>,
     program: &str,
 ) -> Result<MinerIds, OpenError> {
     let store = RedbIdentityStore::open(&minerid.data_dir, program)?;
     let ids = MinerIds::open(store, keystore, config.network)?;
     ids.refuse_if_stale(minerid.stale_copy == StaleCopy::Refuse);
-    Ok(ids)
+    Ok(match node {
+        Some(node) => ids.with_node(node),
+        None => ids,
+    })
 }
 
 fn open_wallet_store(
@@ -309,6 +331,7 @@ pub(crate) async fn open_wallet(
                 .collect(),
         },
         webhook_networks: wallet.webhook_networks.clone(),
+        user_agent: USER_AGENT.to_owned(),
     };
     let opened = Wallet::open_of(store, keystore, settings, origin).await?;
     Ok(match node {

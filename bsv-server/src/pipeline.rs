@@ -22,8 +22,10 @@ use crate::rejected::{Rejected, refuse};
 use crate::surface::Surface;
 use crate::wallet::{self, WalletApi};
 
-/// The largest request body, in bytes, except of payers.
+/// The largest request body, in bytes, except of payers and of the command line.
 const MAX_BODY_LEN: usize = 1 << 20;
+/// The largest request body of the command line, which hands over the files of home directories.
+const MAX_CONTROL_LEN: usize = 32 << 20;
 
 /// What a request asks for that there is, of a caller who may.
 enum Call<'a> {
@@ -224,6 +226,7 @@ impl Instance {
     {
         let (max_len, large): (usize, &LargeBodies) = match surface {
             Surface::Payments => (MAX_MESSAGE_LEN, &self.large_payments),
+            Surface::Control => (MAX_CONTROL_LEN, &self.large_bodies),
             _ => (MAX_BODY_LEN, &self.large_bodies),
         };
         let body = match http::collect(body, max_len, large, peer).await {

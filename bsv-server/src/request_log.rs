@@ -1,38 +1,106 @@
+use std::fmt;
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
 use hyper::body::Incoming;
-use hyper::{Method, Request};
+use hyper::header::{HeaderName, HeaderValue};
+use hyper::{Method, Request, StatusCode};
+use tracing::field::{DisplayValue, display};
 
 use crate::http::{Answer, AwaitedBody};
 use crate::instance::Instance;
 use crate::surface::Surface;
 
-/// Answers a request, and logs that where the settings say so.
+/// What a request is called in the log: 16 hexadecimal digits, which no other request soon has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RequestId(u64);
+
+tokio::task_local! {
+    /// The request that the task answers.
+    static CURRENT: RequestId;
+}
+
+/// Tells processes apart.
+static PROCESS: LazyLock<u64> = LazyLock::new(|| getrandom::u32().map_or(0, u64::from));
+static COUNT: AtomicU32 = AtomicU32::new(0);
+
+impl RequestId {
+    fn next() -> Self {
+        Self(*PROCESS << 32 | u64::from(COUNT.fetch_add(1, Ordering::Relaxed)))
+    }
+
+    /// That of the request that the task answers, for a field `request` of a line of the log.
+    pub(crate) fn current() -> Option<DisplayValue<Self>> {
+        CURRENT.try_with(|id| display(*id)).ok()
+    }
+}
+
+impl fmt::Display for RequestId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// Answers a request. The log tells of it where the settings say so, and always of what the command line changes. An
+/// answer of which the log may tell more says what its request is called there.
 pub(crate) async fn answer_and_log(
     instance: Arc<Instance>,
     surface: Surface,
     address: Option<IpAddr>,
     request: Request<AwaitedBody<Incoming>>,
 ) -> Answer {
-    if !instance.config.log_requests {
-        return instance.answer_peer(surface, address, request).await;
+    let id = RequestId::next();
+    let logs_all = instance.logs_requests();
+    let is_operation = surface == Surface::Control && !request.method().is_safe();
+    let mut answer = match logs_all || is_operation {
+        true => {
+            let logged = Box::pin(answer_logged(instance, surface, address, request));
+            CURRENT.scope(id, logged).await
+        }
+        false => CURRENT.scope(id, instance.answer_peer(surface, address, request)).await,
+    };
+    if logs_all || answer.status() >= StatusCode::INTERNAL_SERVER_ERROR {
+        let value = HeaderValue::from_str(&id.to_string()).expect("it is of digits");
+        answer.headers_mut().insert(REQUEST_ID, value);
     }
+    answer
+}
+
+async fn answer_logged(
+    instance: Arc<Instance>,
+    surface: Surface,
+    address: Option<IpAddr>,
+    request: Request<AwaitedBody<Incoming>>,
+) -> Answer {
     let begun = Instant::now();
+    let logs_all = instance.logs_requests();
+    let path = request.uri().path();
     // Neither path nor query, which may hold what is not for the log.
-    let route = instance.pattern(surface, request.uri().path()).unwrap_or(NO_ROUTE);
+    let route = instance.pattern(surface, path).unwrap_or(NO_ROUTE);
     let method = METHODS[place_of_method(request.method())];
+    // What the owner names is for the log.
+    let operation = (surface == Surface::Control).then(|| format!("{method} {path}"));
     let answer = instance.answer_peer(surface, address, request).await;
-    tracing::info!(
-        target: "bsv_server::requests",
-        listener = surface.name(),
-        method,
-        route,
-        status = answer.status().as_u16(),
-        micros = begun.elapsed().as_micros() as u64,
-        "request"
-    );
+    let (status, micros) = (answer.status().as_u16(), begun.elapsed().as_micros() as u64);
+    let request = RequestId::current();
+    if logs_all {
+        tracing::info!(
+            target: "bsv_server::requests",
+            listener = surface.name(),
+            method,
+            route,
+            status,
+            micros,
+            request,
+            "request"
+        );
+    } else if let Some(operation) = operation {
+        tracing::info!(target: "bsv_server::control", operation, status, micros, request, "control");
+    }
     answer
 }
 

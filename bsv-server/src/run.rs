@@ -1,32 +1,35 @@
 use std::future;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bsv_invoicing::MAX_WEBHOOKS;
-use clap::{Parser, ValueEnum};
+use clap::Parser;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpSocket};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tracing_subscriber::EnvFilter;
 
-use crate::config::{Config, ConfigError, ConfigSources, TlsFiles};
+use crate::config::{Config, ConfigError, ConfigSources};
 use crate::control::{self, Listening};
-use crate::http::{Connections, Limits, Listener, Tls, TlsError, serve, serve_stream};
+use crate::http::{Limits, TlsError, serve_stream};
 use crate::instance::Instance;
+use crate::listeners::{self, Door, HandedSockets, listen_error};
+use crate::logging::{LogForm, log_to_stderr};
 use crate::metrics::watch_node;
 use crate::opening::OpenError;
 use crate::request_log::answer_and_log;
+use crate::reread::reread_settings;
+use crate::service_manager;
+use crate::serving::{Serving, most_connections};
 use crate::store_check::check_stores;
 use crate::surface::Surface;
-use crate::wallet;
+use crate::version::{COMMIT, version};
+use crate::wallet::Story;
 
 /// The server of the Bitcoin SV wallet and miner identity service.
 ///
@@ -34,7 +37,7 @@ use crate::wallet;
 /// signing key per alias, makes the output script that carries a miner's identity in a coinbase
 /// transaction, and signs hashes. Identities are set up with bsv-cli.
 #[derive(Debug, Parser)]
-#[command(version)]
+#[command(version = version())]
 struct Arguments {
     /// A TOML file of settings; those in the environment variable BSV_CONFIG, a JSON object, count
     /// over it
@@ -46,15 +49,6 @@ struct Arguments {
     /// How the log is written to standard error
     #[arg(long, value_enum, value_name = "FORM", default_value_t = LogForm::Text)]
     log: LogForm,
-}
-
-/// How a log is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum LogForm {
-    /// Lines for people.
-    Text,
-    /// A JSON object per line.
-    Json,
 }
 
 /// Why the server could not start.
@@ -79,13 +73,18 @@ pub enum StartError {
         #[source]
         source: io::Error,
     },
+    /// A socket was handed over, and no listener has its address.
+    #[error(
+        "a socket that listens on {0} was handed over, and the settings name no listener of that address"
+    )]
+    UnwantedSocket(SocketAddr),
     /// The operating system refuses something that a server needs.
     #[error("cannot start: {0}")]
     System(#[from] io::Error),
 }
 
 /// Runs the program `bsv-server`: reads its arguments, serves until it is told to stop (SIGTERM or
-/// SIGINT), and answers 0, or 1 with the reason on standard error. SIGHUP has certificates read again.
+/// SIGINT), and answers 0, or 1 with the reason on standard error. SIGHUP has certificates and settings read again.
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
     log_to_stderr("info", arguments.log);
@@ -98,32 +97,16 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Logs to standard error what the environment variable BSV_LOG asks for, or else what is at least
-/// of `level`.
-pub fn log_to_stderr(level: &str, form: LogForm) {
-    let filter = EnvFilter::try_from_env("BSV_LOG").unwrap_or_else(|_| EnvFilter::new(level));
-    let log = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        // A log that cannot be written, on a full disk too, is no reason to end.
-        .log_internal_errors(false)
-        .with_writer(io::stderr);
-    match form {
-        LogForm::Text => log.with_ansi(io::stderr().is_terminal()).init(),
-        LogForm::Json => log.json().flatten_event(true).init(),
-    }
-}
-
 /// How many threads wait for the disk or read pages of lists. Each keeps memory of its own.
 const BLOCKING_THREADS: usize = 8;
 
 /// The files of the stores, the connections to the node, and those of the runtime itself.
 const OTHER_DESCRIPTORS: u64 = 100;
-/// The connections to webhooks, of which each has 8 attempts under way.
-const WEBHOOK_CONNECTIONS: u64 = MAX_WEBHOOKS as u64 * 8;
-
 fn start(arguments: Arguments) -> Result<(), StartError> {
-    let Arguments { config: file, data_dir, log: _ } = arguments;
-    let config = Config::load(&ConfigSources { file, data_dir })?;
+    let Arguments { config: file, data_dir, log } = arguments;
+    let sources = ConfigSources { file, data_dir };
+    let config = Config::load(&sources)?;
+    let sockets = HandedSockets::from_environment()?;
     raise_descriptor_limit(OTHER_DESCRIPTORS + most_connections(&config));
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -140,7 +123,7 @@ fn start(arguments: Arguments) -> Result<(), StartError> {
                 _ = interrupted.recv() => {}
             }
         };
-        run(config, told_to_stop).await
+        run(Launch { config, sources: Some(sources), sockets, log }, told_to_stop).await
     })
 }
 
@@ -176,105 +159,159 @@ fn survive_hang_up() -> io::Result<()> {
     signal(SignalKind::hangup()).map(drop)
 }
 
-/// Opens the data directory, listens, and serves until `shutdown` completes; then finishes the
-/// requests in flight.
+/// What a server is started with.
+#[derive(Debug)]
+pub struct Launch {
+    /// The settings.
+    pub config: Config,
+    /// Where they come from, to be read again at SIGHUP.
+    pub sources: Option<ConfigSources>,
+    /// Sockets that listen already.
+    pub sockets: HandedSockets,
+    /// How the log is written: as JSON, it takes in what is else printed.
+    pub log: LogForm,
+}
+
+/// For how long a server that hands over its sockets may take to stop.
+const HANDOVER_PATIENCE: Duration = Duration::from_secs(60);
+
+/// Opens the data directory, listens, and serves until `shutdown` completes. Then it finishes the requests in flight:
+/// those of payers, of the wallet and of the command line first, while the miner identity listener goes on.
 ///
-/// For each listener it prints a line such as `listening minerid http://127.0.0.1:9002` as soon as
-/// that accepts connections; with `https` if it speaks TLS.
-pub async fn run(config: Config, shutdown: impl Future<Output = ()>) -> Result<(), StartError> {
-    let mut config = config;
+/// For each listener it tells where it listens as soon as that accepts connections: with a line such as `listening
+/// minerid http://127.0.0.1:9002`, with `https` if it speaks TLS. If sockets were handed over, another server that has
+/// the data directory and is about to stop is waited for, for a minute.
+pub async fn run(launch: Launch, shutdown: impl Future<Output = ()>) -> Result<(), StartError> {
+    let Launch { mut config, sources, sockets, log } = launch;
+    tokio::pin!(shutdown);
     for warning in config.clear_text_warnings() {
         tracing::warn!("{warning}");
     }
+    let patience = if sockets.is_empty() { Duration::ZERO } else { HANDOVER_PATIENCE };
     // Before the wallet is opened, which tells payers where they reach it, and pays nobody who leads it
     // to itself; but that another process has the data directory is worth more to know than that it
     // has a port as well.
-    let tcp_listeners = bind_listeners(&mut config);
-    let instance = Arc::new(Instance::open_to_serve(config).await?);
-    let tcp_listeners = tcp_listeners?;
+    let doors = listeners::listen(&mut config, sockets);
+    let opened = tokio::select! {
+        opened = Instance::open_to_serve(config, patience) => opened,
+        () = &mut shutdown => return Ok(()),
+    };
+    let instance = Arc::new(opened?);
+    let mut story = instance.wallet.as_ref().map(|api| Story::new(Arc::clone(api.wallet())));
+    let mut followers = JoinSet::new();
+    let serving = open_doors(&instance, doors?, &mut followers, log)?;
+    let hang_ups = signal(SignalKind::hangup())?;
+    let reread = async {
+        if let Some(sources) = sources {
+            reread_settings(&instance, sources, hang_ups).await;
+        }
+    };
+    let tell_story = async {
+        if let Some(story) = &mut story {
+            story.tell().await;
+        }
+    };
+    service_manager::tell_ready();
+    let (stop_services, services_stopped) = watch::channel(());
+    let served = async {
+        shutdown.await;
+        // They have as long as the requests in flight. What is cut off then, the next start takes up.
+        drop(stop_services);
+        stop(&instance, serving).await;
+    };
+    let services = async {
+        run_services(&instance, services_stopped).await;
+        future::pending::<()>().await;
+    };
+    let stores = check_stores(&instance);
+    let background =
+        async { tokio::join!(services, stores, watch_node(&instance), reread, tell_story) };
+    tokio::select! {
+        () = served => {}
+        _ = background => {}
+        () = service_manager::keep_watchdog_quiet() => {}
+    }
+    if let Some(story) = &mut story {
+        story.finish().await;
+    }
+    instance.record_hand_outs();
+    tracing::info!("stopped");
+    Ok(())
+}
+
+/// Has all listeners answer, and tells where they listen. `followers` look after certificates.
+fn open_doors<'i>(
+    instance: &'i Arc<Instance>,
+    doors: Vec<Door>,
+    followers: &mut JoinSet<()>,
+    log: LogForm,
+) -> Result<Serving<'i>, StartError> {
     let network_dir = &instance.config.network_dir;
     let control_path = control::socket_path(network_dir).display().to_string();
     let control = control::bind(network_dir).map_err(listen_error(&control_path))?;
-    let (stop, stopped) = watch::channel(());
-    let (mut listeners, mut followers) = (JoinSet::new(), JoinSet::new());
+    let mut serving = Serving::new(instance);
     let mut listening = Vec::new();
-    for (surface, listener, tls) in tcp_listeners {
+    for (surface, listener, tls) in doors {
         let scheme = if tls.is_some() { "https" } else { "http" };
         let url = format!("{scheme}://{}", listener.local_addr()?);
-        say(&format!("listening {} {url}", surface.name()));
         listening.push(Listening { name: surface.name(), url });
         if let Some(tls) = &tls {
             followers.spawn(Arc::clone(tls).follow_files(signal(SignalKind::hangup())?));
         }
-        let instance = Arc::clone(&instance);
-        listeners.spawn(serve_surface(instance, surface, listener, tls, stopped.clone()));
+        serving.spawn(surface, listener, tls);
     }
-    say(&format!("listening control {control_path}"));
     listening.push(Listening { name: Surface::Control.name(), url: control_path });
+    serving.spawn(Surface::Control, control, None);
+    tell_start(instance, &listening, log);
     instance.control.managed().note_listening(listening);
-    listeners.spawn(serve_surface(Arc::clone(&instance), Surface::Control, control, None, stopped));
-
-    let served = async {
-        shutdown.await;
-        instance.stop_waiting();
-        drop(stop);
-        while listeners.join_next().await.is_some() {}
-    };
-    tokio::select! {
-        () = served => {}
-        () = keep_up_to_date(&instance) => {}
-    }
-    instance.record_hand_outs();
-    Ok(())
+    Ok(serving)
 }
 
-/// A listener and what it speaks TLS with, if it does.
-type TcpDoor = (Surface, TcpListener, Option<Arc<Tls>>);
+async fn stop(instance: &Instance, serving: Serving<'_>) {
+    service_manager::tell_stopping();
+    tracing::info!("stopping: payments and the wallet first, then the miner identity service");
+    instance.stop_waiting();
+    serving.stop().await;
+}
 
-/// Listens at all addresses. Ports that the system chooses enter the configuration.
-fn bind_listeners(config: &mut Config) -> Result<Vec<TcpDoor>, StartError> {
-    let mut doors = Vec::new();
-    let mut bind = |surface, address: &mut SocketAddr, setting, files: &Option<TlsFiles>| {
-        let tls = files.clone().map(|files| Tls::open(setting, files)).transpose()?;
-        let listener = bind_tcp(*address)?;
-        *address = listener.local_addr()?;
-        doors.push((surface, listener, tls.map(Arc::new)));
-        Ok::<_, StartError>(())
-    };
-    if let Some(minerid) = &mut config.minerid {
-        bind(Surface::MinerId, &mut minerid.address, "tls", &minerid.tls)?;
-        if let Some(listener) = &mut minerid.node_listener {
-            bind(Surface::Node, &mut listener.address, "minerid.nodeListener", &None)?;
+/// Tells that the server has started, and where it listens.
+fn tell_start(instance: &Instance, listening: &[Listening], log: LogForm) {
+    let urls: Vec<_> = listening.iter().map(|it| format!("{} {}", it.name, it.url)).collect();
+    let listeners = urls.join(", ");
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        commit = COMMIT,
+        network = instance.config.network.name(),
+        dir = %instance.config.network_dir.display(),
+        listeners,
+        "started"
+    );
+    for Listening { name, url } in listening {
+        match log {
+            LogForm::Text => say(&format!("listening {name} {url}")),
+            LogForm::Json => tracing::info!(listener = name, url, "listening"),
         }
     }
-    if let Some(wallet) = &mut config.wallet {
-        bind(Surface::Wallet, &mut wallet.address, "wallet.tls", &wallet.tls)?;
-        let payments = &mut wallet.payments;
-        bind(Surface::Payments, &mut payments.address, "payments.tls", &payments.tls)?;
-    }
-    Ok(doors)
 }
 
-/// Does what time and the chain make due, for as long as it is polled.
-async fn keep_up_to_date(instance: &Instance) {
+/// Does what time and the chain make due.
+async fn run_services(instance: &Instance, stopped: watch::Receiver<()>) {
     let identities = async {
         if let Some(api) = &instance.minerid {
-            api.watch().run().await;
+            Arc::clone(api.ids()).run(dropped(stopped.clone())).await;
         }
     };
     let wallet = async {
         if let Some(api) = &instance.wallet {
-            let wallet = api.wallet();
-            tokio::join!(
-                wallet::sweep(Arc::clone(wallet)),
-                wallet::follow(Arc::clone(wallet)),
-                wallet::watch_mempool(Arc::clone(wallet)),
-                // It is cut off in the middle: what it has not noted it sends once more.
-                Arc::clone(api.webhooks()).run(future::pending()),
-            );
+            Arc::clone(api.wallet()).run(dropped(stopped.clone())).await;
         }
     };
-    tokio::join!(identities, wallet, check_stores(instance), watch_node(instance));
+    tokio::join!(identities, wallet);
+}
+
+/// Completes when the sender is dropped.
+async fn dropped(mut receiver: watch::Receiver<()>) {
+    let _ = receiver.changed().await;
 }
 
 /// Answers the requests that come over one connection of any kind, until it ends.
@@ -286,85 +323,6 @@ where
     if let Err(error) = serve_stream(stream, &Limits::default(), answer).await {
         tracing::debug!("a connection ended: {error}");
     }
-}
-
-/// How many connections a listener has at once.
-fn connection_limit(config: &Config, surface: Surface) -> u32 {
-    let usual = Limits::default().connections;
-    match (surface, &config.wallet) {
-        // Who waits for events takes no place of those who ask for something else.
-        (Surface::Wallet, Some(wallet)) => usual + 2 * wallet.streams,
-        (Surface::Payments, Some(wallet)) => wallet.payments.connections + wallet.payments.streams,
-        _ => usual,
-    }
-}
-
-/// How many connections all listeners that are configured have at once, and webhooks.
-fn most_connections(config: &Config) -> u64 {
-    let minerid = config.minerid.as_ref();
-    let surfaces = [
-        Some(Surface::Control),
-        minerid.map(|_| Surface::MinerId),
-        minerid.and_then(|minerid| minerid.node_listener.as_ref()).map(|_| Surface::Node),
-        config.wallet.as_ref().map(|_| Surface::Wallet),
-        config.wallet.as_ref().map(|_| Surface::Payments),
-    ];
-    let surfaces = surfaces.into_iter().flatten();
-    let accepted: u64 = surfaces.map(|it| u64::from(connection_limit(config, it))).sum();
-    accepted + config.wallet.as_ref().map_or(0, |_| WEBHOOK_CONNECTIONS)
-}
-
-async fn serve_surface<L: Listener>(
-    instance: Arc<Instance>,
-    surface: Surface,
-    listener: L,
-    tls: Option<Arc<Tls>>,
-    mut stopped: watch::Receiver<()>,
-) {
-    let connections = connection_limit(&instance.config, surface);
-    let mut limits = Limits { connections, ..Limits::default() };
-    match surface {
-        // The command line may wait for its user between two requests.
-        Surface::Control => limits.head_timeout = Duration::from_secs(24 * 60 * 60),
-        Surface::Payments => limits.peers = Some(Arc::clone(&instance.payers)),
-        _ => {}
-    }
-    let counts = instance.metrics.listener(surface);
-    let connections =
-        counts.map_or_else(Connections::new, |counts| Arc::clone(counts.connections()));
-    let answer =
-        move |address, request| answer_and_log(Arc::clone(&instance), surface, address, request);
-    let shutdown = async move {
-        // Ends when the sender is dropped.
-        let _ = stopped.changed().await;
-    };
-    serve(listener, tls, limits, connections, answer, shutdown).await;
-}
-
-/// How much of an answer waits in the system for its reader, in bytes. Of a larger buffer, a slow reader
-/// would seem to take nothing for long.
-const SEND_BUFFER_LEN: u32 = 256 << 10;
-/// How many connections wait to be accepted.
-const BACKLOG: u32 = 1024;
-
-fn bind_tcp(address: SocketAddr) -> Result<TcpListener, StartError> {
-    let listen = || {
-        let socket = match address {
-            SocketAddr::V4(_) => TcpSocket::new_v4()?,
-            SocketAddr::V6(_) => TcpSocket::new_v6()?,
-        };
-        // A server that starts again takes its port at once.
-        socket.set_reuseaddr(true)?;
-        socket.set_send_buffer_size(SEND_BUFFER_LEN)?;
-        socket.bind(address)?;
-        socket.listen(BACKLOG)
-    };
-    listen().map_err(listen_error(&address.to_string()))
-}
-
-fn listen_error(address: &str) -> impl FnOnce(io::Error) -> StartError {
-    let address = address.to_owned();
-    move |source| StartError::Listen { address, source }
 }
 
 /// Programs wait for these lines; that nobody reads them is no reason to stop.

@@ -1,4 +1,4 @@
-//! The routes of the wallet specification, and what keeps the wallet up to date.
+//! The routes of the wallet specification.
 
 mod api;
 mod event_places;
@@ -12,10 +12,10 @@ mod pages;
 mod receipts;
 mod received;
 mod refusal;
+mod story;
 mod streams;
-mod sweep;
 mod webhooks;
 
 pub(crate) use api::{Route, WalletApi};
 pub(crate) use leaving::describe;
-pub(crate) use sweep::{follow, sweep, watch_mempool};
+pub(crate) use story::Story;

@@ -1,7 +1,7 @@
 mod copy;
 mod counts;
 mod engine;
-mod error;
+mod engine_errors;
 mod free_space;
 mod integrity;
 mod options;
@@ -22,7 +22,6 @@ use redb::{ReadTransaction, WriteTransaction};
 pub use self::copy::DatabaseCopy;
 pub use self::counts::StoreCounts;
 pub use self::engine::View;
-pub use self::error::{EngineError, StoreError};
 pub use self::free_space::check_writable;
 pub use self::options::DatabaseOptions;
 pub use self::schema::{Migration, Schema};
@@ -33,6 +32,7 @@ use self::free_space::check_free_space;
 use self::pace::Pace;
 use self::schema::migrate;
 use self::tracked_file::Changes;
+use crate::error::StoreError;
 use crate::files::{self, FileError};
 
 /// A redb file with a schema version.

@@ -65,6 +65,7 @@ pub fn write_atomically(dir: &Path, name: &str, contents: &[u8]) -> Result<(), F
 }
 
 /// Checks that a file in `dir` can reach the disk, by writing one and removing it again.
+#[cfg(feature = "database")]
 pub(crate) fn probe(dir: &Path) -> Result<(), FileError> {
     let path = dir.join(".probe");
     write_synced(&path, b"?")

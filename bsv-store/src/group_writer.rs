@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 
 pub use self::tables::{DatabaseBatches, Tables};
-use crate::database::StoreError;
+use crate::error::StoreError;
 
 mod tables;
 

@@ -1,24 +1,26 @@
 mod data_key;
 mod data_key_file;
 mod error;
+mod folder;
 mod passphrase;
 mod wrapping_key;
 
 use std::fmt;
 use std::fs;
-use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use secrecy::SecretString;
 use zeroize::Zeroizing;
 
 pub use self::error::KeystoreError;
+pub use self::folder::HandedFiles;
 pub use self::passphrase::StretchedPassphrase;
 
 use self::data_key::DataKey;
-use crate::files::{self, FileError};
+use self::folder::{Folder, is_file_name, names_in, read_in};
+use crate::files::FileError;
 use crate::lock::DirLock;
 use crate::seal::{self, KEY_LEN};
 
@@ -29,12 +31,11 @@ use crate::seal::{self, KEY_LEN};
 /// XChaCha20-Poly1305 under the data key, its name as associated data. Files are readable by their
 /// owner only, and are written whole, synced and renamed, before this type says that they are there.
 pub struct Keystore {
-    dir: PathBuf,
+    folder: Folder,
     data_key: Zeroizing<[u8; KEY_LEN]>,
     wrapping: Mutex<Wrapping>,
     /// Held while a file is made, so that two secrets of one name cannot both find it free.
     inserting: Mutex<()>,
-    _lock: DirLock,
 }
 
 /// How the data key lies on the disk.
@@ -55,6 +56,7 @@ pub struct KeystoreCheck {
 }
 
 /// A file of a keystore.
+#[derive(Clone)]
 pub struct KeystoreFile {
     /// Its name.
     pub name: String,
@@ -96,26 +98,45 @@ impl Keystore {
         let lock = DirLock::acquire(dir, program)?;
         fs::set_permissions(dir, fs::Permissions::from_mode(0o700))
             .map_err(FileError::new("restrict", dir))?;
+        let folder = Folder::Disk { dir: dir.to_owned(), _lock: lock };
+        Self::open_folder(folder, passphrase, plain_keys)
+    }
+
+    /// Opens the keystore whose files are handed over by the process that has them. What it would write is then in
+    /// [`HandedFiles::unwritten`], and whatever needs that fails.
+    pub fn open_handed(
+        files: &Arc<HandedFiles>,
+        passphrase: Option<&StretchedPassphrase>,
+        plain_keys: PlainKeys,
+    ) -> Result<Self, KeystoreError> {
+        Self::open_folder(Folder::Handed(Arc::clone(files)), passphrase, plain_keys)
+    }
+
+    fn open_folder(
+        folder: Folder,
+        passphrase: Option<&StretchedPassphrase>,
+        plain_keys: PlainKeys,
+    ) -> Result<Self, KeystoreError> {
+        let dir = folder.dir();
         if passphrase.is_none() && plain_keys == PlainKeys::Refused {
             return Err(KeystoreError::PlainRefused(dir.to_owned()));
         }
-        let DataKey { key, file_hash } = match data_key::read(dir, passphrase)? {
+        let DataKey { key, file_hash } = match data_key::read(&folder, passphrase)? {
             Some(data_key) => data_key,
-            None if !secret_names(dir)?.is_empty() => {
+            None if !secret_names(&folder)?.is_empty() => {
                 return Err(KeystoreError::DataKeyMissing(dir.join(data_key_file::NAME)));
             }
             None => {
                 let key = data_key::generate()?;
-                let file_hash = data_key::write(dir, &key, passphrase)?;
+                let file_hash = data_key::write(&folder, &key, passphrase)?;
                 DataKey { key, file_hash }
             }
         };
         Ok(Self {
-            dir: dir.to_owned(),
+            folder,
             data_key: key,
             wrapping: Mutex::new(Wrapping { is_plain: passphrase.is_none(), file_hash }),
             inserting: Mutex::default(),
-            _lock: lock,
         })
     }
 
@@ -129,13 +150,13 @@ impl Keystore {
     pub fn change_passphrase(&self, new: &SecretString) -> Result<(), KeystoreError> {
         let new = StretchedPassphrase::fresh(new)?;
         let mut wrapping = self.wrapping();
-        match data_key::write(&self.dir, &self.data_key, Some(&new)) {
+        match data_key::write(&self.folder, &self.data_key, Some(&new)) {
             Ok(file_hash) => {
                 *wrapping = Wrapping { is_plain: false, file_hash };
                 Ok(())
             }
             Err(KeystoreError::File(error)) => {
-                let on_disk = data_key_file::hash_on_disk(&self.dir)?;
+                let on_disk = data_key::hash_on_disk(&self.folder)?;
                 match on_disk.filter(|on_disk| *on_disk != wrapping.file_hash) {
                     None => Err(error.into()),
                     Some(file_hash) => {
@@ -152,11 +173,11 @@ impl Keystore {
     pub fn check(&self) -> Result<KeystoreCheck, KeystoreError> {
         let mut check = KeystoreCheck { readable: Vec::new(), faults: Vec::new() };
         let file_hash = self.wrapping().file_hash;
-        if data_key_file::hash_on_disk(&self.dir)? != Some(file_hash) {
-            let path = self.dir.join(data_key_file::NAME);
+        if data_key::hash_on_disk(&self.folder)? != Some(file_hash) {
+            let path = self.dir().join(data_key_file::NAME);
             check.faults.push(KeystoreError::DataKeyChanged(path));
         }
-        for name in secret_names(&self.dir)? {
+        for name in secret_names(&self.folder)? {
             match self.get(&name) {
                 Ok(_) => check.readable.push(name),
                 Err(fault) => check.faults.push(fault),
@@ -167,68 +188,63 @@ impl Keystore {
 
     /// Whether a file of this name can be one of a keystore.
     pub fn is_file_name(name: &str) -> bool {
-        name == data_key_file::NAME || name.strip_suffix(".key").is_some_and(is_name)
+        is_file_name(name)
     }
 
     /// The files that the keystore consists of: those of the secrets that are there now, and that of the
     /// data key. They are as safe as they are on the disk.
     pub fn files(&self) -> Result<Vec<KeystoreFile>, KeystoreError> {
-        Self::files_in(&self.dir)
+        Self::files_in(self.dir())
     }
 
     /// The [`files`](Self::files) of the keystore in `dir`, which need not be open.
     pub fn files_in(dir: &Path) -> Result<Vec<KeystoreFile>, KeystoreError> {
-        let names = secret_names(dir)?.into_iter().map(|name| file_name(&name));
-        let names = names.chain([data_key_file::NAME.to_owned()]);
+        // That of the data key comes last.
+        let mut names = names_in(dir)?;
+        names.sort_by_key(|name| name == data_key_file::NAME);
+        if names.last().is_none_or(|last| last != data_key_file::NAME) {
+            names.push(data_key_file::NAME.to_owned());
+        }
         let read = |name: String| {
-            let path = dir.join(&name);
-            let contents = fs::read(&path).map_err(FileError::new("read", &path))?;
-            Ok(KeystoreFile { name, contents: Zeroizing::new(contents) })
+            let gone = || KeystoreError::Missing(dir.join(&name));
+            let contents = read_in(dir, &name)?.ok_or_else(gone)?;
+            Ok(KeystoreFile { name, contents })
         };
-        names.map(read).collect()
+        names.into_iter().map(read).collect()
     }
 
     /// The directory.
     pub fn dir(&self) -> &Path {
-        &self.dir
+        self.folder.dir()
     }
 
     /// Stores a secret under a name that is not taken. Once this returns, it is on the disk.
     pub fn insert(&self, name: &str, secret: &[u8]) -> Result<(), KeystoreError> {
         let path = self.path_of(name)?;
         let _inserting = self.inserting.lock().unwrap_or_else(PoisonError::into_inner);
-        if path.try_exists().map_err(FileError::new("look for", &path))? {
+        if self.folder.read(&file_name(name))?.is_some() {
             // An insertion cut short may have left a name that is not durable, and callers go on
             // with the secret that is there.
-            files::sync_dir(&self.dir)?;
+            self.folder.sync()?;
             return Err(KeystoreError::Exists(path));
         }
         let mut contents = KEY_FILE_MAGIC.to_vec();
         contents.extend(seal::seal(&self.data_key, name.as_bytes(), secret)?);
-        Ok(files::write_atomically(&self.dir, &file_name(name), &contents)?)
+        self.folder.write(&file_name(name), &contents)
     }
 
     /// Deletes the secret of that name, if there is one. Once this returns, the disk says so.
     pub fn remove(&self, name: &str) -> Result<(), KeystoreError> {
-        let path = self.path_of(name)?;
+        self.path_of(name)?;
         let _inserting = self.inserting.lock().unwrap_or_else(PoisonError::into_inner);
-        match fs::remove_file(&path) {
-            Ok(()) => Ok(files::sync_dir(&self.dir)?),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            Err(error) => Err(FileError::new("delete", &path)(error).into()),
-        }
+        self.folder.remove(&file_name(name))
     }
 
     /// Reads the secret of that name.
     pub fn get(&self, name: &str) -> Result<Zeroizing<Vec<u8>>, KeystoreError> {
         let path = self.path_of(name)?;
-        let contents = match fs::read(&path) {
-            Ok(contents) => contents,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Err(KeystoreError::Missing(path));
-            }
-            Err(error) => return Err(FileError::new("read", &path)(error).into()),
-        };
+        let contents = self.folder.read(&file_name(name))?;
+        let contents = contents.ok_or_else(|| KeystoreError::Missing(path.clone()))?;
         let damaged =
             |reason: &str| KeystoreError::Damaged { path: path.clone(), reason: reason.to_owned() };
         let sealed = contents
@@ -257,13 +273,13 @@ impl Keystore {
         if !is_name(name) {
             return Err(KeystoreError::BadName(name.to_owned()));
         }
-        Ok(self.dir.join(file_name(name)))
+        Ok(self.dir().join(file_name(name)))
     }
 }
 
 impl fmt::Debug for Keystore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Keystore").field("dir", &self.dir).finish_non_exhaustive()
+        f.debug_struct("Keystore").field("dir", &self.dir()).finish_non_exhaustive()
     }
 }
 
@@ -282,17 +298,10 @@ fn file_name(name: &str) -> String {
     format!("{name}.key")
 }
 
-/// The names of the secrets in a directory, in order.
-fn secret_names(dir: &Path) -> Result<Vec<String>, FileError> {
-    let mut names = Vec::new();
-    for entry in fs::read_dir(dir).map_err(FileError::new("list", dir))? {
-        let name = entry.map_err(FileError::new("list", dir))?.file_name();
-        // Beginning with a dot, they are what a write cut short has left.
-        let name = name.to_str().and_then(|name| name.strip_suffix(".key"));
-        names.extend(name.filter(|name| !name.starts_with('.')).map(str::to_owned));
-    }
-    names.sort();
-    Ok(names)
+/// The names of the secrets, in order.
+fn secret_names(folder: &Folder) -> Result<Vec<String>, FileError> {
+    let names = folder.names()?.into_iter();
+    Ok(names.filter_map(|name| name.strip_suffix(".key").map(str::to_owned)).collect())
 }
 
 #[cfg(test)]

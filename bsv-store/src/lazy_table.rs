@@ -9,7 +9,7 @@ use redb::{
     Value, WriteTransaction,
 };
 
-use crate::database::StoreError;
+use crate::error::StoreError;
 
 /// A table that is opened for writing when it is first used: a command needs few of them, and to
 /// open one takes longer than to change a row.

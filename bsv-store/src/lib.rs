@@ -1,41 +1,48 @@
-//! The durable ground that both services stand on.
-//!
-//! - [`DirLock`]: one process at a time in a directory.
-//! - [`Database`]: a redb file with a schema version and ordered migrations, that reopens itself
-//!   after a failed write.
-//! - [`GroupWriter`]: many commands, one commit.
-//! - [`Keystore`]: a directory of sealed key files.
-//! - [`ArchiveWriter`], [`ArchiveReader`]: a sealed file of any length.
-//! - [`AuditEntry`]: a log of what happened to keys, whose entries are chained by hashes.
-//!
-//! What one of these has acknowledged has reached the disk.
+#![doc = include_str!("../README.md")]
 
 mod archive;
 mod audit;
+#[cfg(feature = "database")]
 mod database;
 mod durations;
+mod error;
 mod files;
+#[cfg(feature = "group-writer")]
 mod group_writer;
 mod keystore;
+#[cfg(feature = "database")]
 mod lazy_table;
 mod lock;
+#[cfg(feature = "database")]
 mod overlay;
 mod seal;
 
+pub use secrecy::SecretString;
+pub use zeroize::Zeroizing;
+
+/// The engine of databases.
+#[cfg(feature = "database")]
+pub use redb;
+
 pub use archive::{ArchiveError, ArchiveReader, ArchiveWriter};
+pub use audit::{AuditCheck, AuditEntry, AuditTail, KeyEvent};
+#[cfg(feature = "database")]
 pub use audit::{
-    AuditCheck, AuditEntry, AuditTail, KeyEvent, append_to_audit_log, copy_to_audit_log,
-    create_audit_log, read_audit_log, verify_audit_log,
+    append_to_audit_log, copy_to_audit_log, create_audit_log, read_audit_log, verify_audit_log,
 };
+#[cfg(feature = "database")]
 pub use database::{
-    Database, DatabaseCopy, DatabaseOptions, EngineError, Migration, Schema, StoreCounts,
-    StoreError, View, check_writable,
+    Database, DatabaseCopy, DatabaseOptions, Migration, Schema, StoreCounts, View, check_writable,
 };
 pub use durations::{DurationCounts, Durations};
+pub use error::{EngineError, StoreError};
 pub use files::{FileError, NewFile, create_private_dir, write_atomically};
+#[cfg(feature = "group-writer")]
 pub use group_writer::{Batch, BatchRun, Batches, DatabaseBatches, GroupWriter, Tables};
 pub use keystore::{
-    Keystore, KeystoreCheck, KeystoreError, KeystoreFile, PlainKeys, StretchedPassphrase,
+    HandedFiles, Keystore, KeystoreCheck, KeystoreError, KeystoreFile, PlainKeys,
+    StretchedPassphrase,
 };
+#[cfg(feature = "database")]
 pub use lazy_table::{LazyReadTable, LazyTable};
 pub use lock::{DirLock, LockError};

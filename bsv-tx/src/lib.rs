@@ -1,13 +1,4 @@
-//! The bytes of Bitcoin SV, without any I/O.
-//!
-//! Transactions of any size, scripts, keys and P2PKH addresses, FORKID signature hashes, block
-//! headers, Merkle branches, and the forms in which wallets hand transactions to each other: Extended
-//! Format (BRC-30), BEEF (BRC-62, BRC-96), Atomic BEEF (BRC-95), and BUMP (BRC-74), the Merkle paths
-//! in a BEEF. Decoding is strict: what decodes encodes back to the same bytes, and bytes left over are
-//! an error.
-//!
-//! Hashes are held in the order in which they are computed and stored in blocks ("internal" order)
-//! and are printed and parsed in the reversed "display" order that nodes and explorers use.
+#![doc = include_str!("../README.md")]
 
 mod address;
 mod base58check;

@@ -2,12 +2,15 @@
 
 #![no_main]
 
-use bsv_invoicing::dpp::{Acknowledgement, Dialect, MAX_REFUND_TO_LEN, Payment};
+use bsv_invoicing::dpp::{
+    Acknowledgement, Dialect, MAX_REFUND_TO_LEN, Payment, read_posted_transaction,
+};
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Value, json};
 
 fuzz_target!(|bytes: &[u8]| {
     check_echo(bytes);
+    check_posted(bytes);
     let payment = match Payment::from_json(bytes) {
         Ok(payment) => payment,
         Err(error) => return check_words(&error.to_string()),
@@ -32,6 +35,20 @@ fn write(payment: &Payment) -> Value {
         Dialect::Bip270 => json!({
             "transaction": hex, "memo": memo, "refundTo": refund_to, "merchantData": reference,
         }),
+    }
+}
+
+/// A transaction that is posted by itself is the same in each writing.
+fn check_posted(bytes: &[u8]) {
+    let transaction = match read_posted_transaction(bytes) {
+        Ok(transaction) if transaction.is_empty() => return,
+        Ok(transaction) => transaction,
+        Err(error) => return check_words(&error.to_string()),
+    };
+    let hex: String = transaction.iter().map(|byte| format!("{byte:02x}")).collect();
+    let json = json!({ "rawTx": hex }).to_string();
+    for text in [hex, json] {
+        assert_eq!(read_posted_transaction(text.as_bytes()), Ok(transaction.clone()));
     }
 }
 

@@ -6,10 +6,21 @@ A command is [page, action, arguments]; `pages` are numbered from 0 on, in the o
 import json
 import sys
 import time
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 from playwright.sync_api import sync_playwright
 
 pages = []
+
+
+def post(url, args):
+    headers = {"Content-Type": "application/json"}
+    try:
+        answer = urlopen(Request(url, json.dumps(args).encode(), headers))
+    except HTTPError as error:
+        answer = error
+    return json.load(answer)
 
 
 class Page:
@@ -17,9 +28,12 @@ class Page:
         script = options.pop("init", None)
         permissions = options.pop("permissions", None)
         blocked = options.pop("block", None)
+        wallet = options.pop("wallet", None)
         self.context = browser.new_context(**options)
         if blocked:
             self.context.route(blocked, lambda route: route.abort())
+        if wallet:
+            self.context.expose_function("askWallet", lambda call, args: post(f"{wallet}/{call}", args))
         if script:
             self.context.add_init_script(script)
         if permissions is not None:

@@ -59,8 +59,9 @@ impl Browser {
     }
 
     /// Opens an empty page. `options` are those of playwright's `new_context`, such as
-    /// `{"color_scheme": "dark"}`; and `init`, a script that runs in every document before those of its own, and `block`, a
-    /// pattern of URLs that are not loaded.
+    /// `{"color_scheme": "dark"}`; and `init`, a script that runs in every document before those of its own, `block`, a
+    /// pattern of URLs that are not loaded, and `wallet`, a URL: the function `askWallet(call, args)` of the page posts
+    /// below it, whatever the policy of the page is.
     pub fn open(&self, options: Value) -> Page<'_> {
         let number = self.ask(0, "open", &json!([options])).as_u64().unwrap();
         Page { browser: self, number }

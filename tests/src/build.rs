@@ -14,20 +14,27 @@ pub fn cli_program() -> &'static Path {
     &PROGRAMS.1
 }
 
+/// An example of a library, by its name.
+pub fn example_program(name: &str) -> PathBuf {
+    EXAMPLES.join(name)
+}
+
 static PROGRAMS: LazyLock<(PathBuf, PathBuf)> = LazyLock::new(|| {
+    let dir = build(&["--bin", "bsv-server", "--bin", "bsv-cli"]);
+    (dir.join("bsv-server"), dir.join("bsv-cli"))
+});
+
+/// The directory of the examples.
+static EXAMPLES: LazyLock<PathBuf> = LazyLock::new(|| build(&["--examples"]).join("examples"));
+
+/// Builds programs, and answers their directory.
+fn build(targets: &[&str]) -> PathBuf {
     let profile = if cfg!(debug_assertions) { "dev" } else { "release" };
-    let mut build = Command::new(env!("CARGO"));
-    // Told of the package whose tests run, build scripts would run again, and what depends on them.
-    for (name, _) in std::env::vars_os() {
-        if name.as_encoded_bytes().starts_with(b"CARGO_PKG_") || name == "CARGO_MANIFEST_DIR" {
-            build.env_remove(name);
-        }
-    }
-    let output = build
+    let output = cargo()
         // The whole workspace, so that dependencies have the features that its tests built.
-        .args(["build", "--quiet", "--workspace", "--bin", "bsv-server", "--bin", "bsv-cli"])
+        .args(["build", "--quiet", "--workspace"])
+        .args(targets)
         .args(["--profile", profile])
-        .current_dir(workspace())
         .output()
         .unwrap();
     assert!(
@@ -35,9 +42,21 @@ static PROGRAMS: LazyLock<(PathBuf, PathBuf)> = LazyLock::new(|| {
         "cannot build the programs under test:\n{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    let dir = target_dir().join(if profile == "dev" { "debug" } else { profile });
-    (dir.join("bsv-server"), dir.join("bsv-cli"))
-});
+    target_dir().join(if profile == "dev" { "debug" } else { profile })
+}
+
+/// Cargo, in the workspace.
+pub fn cargo() -> Command {
+    let mut cargo = Command::new(env!("CARGO"));
+    // Told of the package whose tests run, build scripts would run again, and what depends on them.
+    for (name, _) in std::env::vars_os() {
+        if name.as_encoded_bytes().starts_with(b"CARGO_PKG_") || name == "CARGO_MANIFEST_DIR" {
+            cargo.env_remove(name);
+        }
+    }
+    cargo.current_dir(workspace());
+    cargo
+}
 
 /// The root of the workspace.
 pub fn workspace() -> &'static Path {

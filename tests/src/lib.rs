@@ -7,6 +7,7 @@ pub mod ancestry;
 pub mod brc100;
 pub mod browser;
 pub mod build;
+pub mod callers;
 pub mod clock;
 mod dice;
 pub mod faults;
@@ -30,6 +31,7 @@ pub mod purse;
 pub mod receiver;
 pub mod rival;
 pub mod site;
+pub mod sockets;
 pub mod terminal;
 pub mod tls;
 pub mod vectors;
@@ -37,6 +39,7 @@ pub mod wallet;
 
 pub use brc100::Brc100Wallet;
 pub use browser::Browser;
+pub use callers::Callers;
 pub use dice::Dice;
 pub use gate::{Gate, Hold, Refusal};
 pub use http::{Client, Reply};
@@ -50,6 +53,7 @@ pub use postgres::Postgres;
 pub use purse::{Bill, Purse};
 pub use receiver::Receiver;
 pub use site::{Done, Server, Site};
+pub use sockets::ListeningSockets;
 
 /// Whether the long tests run in full (`BSV_TEST_FULL=1`) or with reduced counts.
 pub fn is_full_run() -> bool {

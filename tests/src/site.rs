@@ -18,6 +18,7 @@ use crate::http::{Client, Reply};
 use crate::node::Node;
 use crate::openapi;
 use crate::postgres::Postgres;
+use crate::sockets::ListeningSockets;
 
 /// The server of wallets that tests have in a database, though they do not ask for one.
 static POSTGRES: LazyLock<Postgres> = LazyLock::new(Postgres::start);
@@ -47,11 +48,14 @@ pub struct Done {
 pub struct Server {
     child: Child,
     /// Kept open: a server does not mind, but a reader may want more lines.
-    _stdout: BufReader<ChildStdout>,
+    stdout: BufReader<ChildStdout>,
+    started: Instant,
     minerid: Option<Client>,
     wallet: Option<Client>,
     payments: Option<Client>,
     node_listener: Option<Client>,
+    /// The path of the control socket.
+    control: Option<PathBuf>,
     /// From starting the program to the line that says it listens.
     pub start_time: Duration,
 }
@@ -152,17 +156,55 @@ impl Site {
         Server::wait_until_listening(child, started)
     }
 
-    /// Starts the server with these arguments too, so that it logs to a file, and waits until it
-    /// listens.
+    /// Starts the server so that it logs to a file, and waits until it listens.
     ///
     /// # Panics
     /// If it does not.
-    pub fn server_logging_to(&self, log: &Path, arguments: &[&str]) -> Server {
+    pub fn server_logging_to(&self, log: &Path) -> Server {
         let started = Instant::now();
         let mut command = self.server_command();
-        command.args(arguments).stdout(Stdio::piped()).stderr(fs::File::create(log).unwrap());
+        command.stdout(Stdio::piped()).stderr(fs::File::create(log).unwrap());
         Server::wait_until_listening(command.spawn().unwrap(), started)
             .unwrap_or_else(|_| panic!("the server did not start, see {}", log.display()))
+    }
+
+    /// Starts the server so that it logs JSON to a file, where it says what it else prints, and waits until it listens.
+    ///
+    /// # Panics
+    /// If it does not.
+    pub fn server_logging_json_to(&self, log: &Path) -> Server {
+        let started = Instant::now();
+        let mut command = self.server_command();
+        command.args(["--log", "json"]).stdout(Stdio::piped());
+        let child = command.stderr(fs::File::create(log).unwrap()).spawn().unwrap();
+        let mut server = Server::of(child, started);
+        let mut known = 0;
+        while !server.has_listener_of_all() {
+            let text = fs::read_to_string(log).unwrap();
+            let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+            for line in whole.lines().skip(known) {
+                known += 1;
+                let line: Value = serde_json::from_str(line).unwrap();
+                if line["message"] == "listening" {
+                    let [name, url] = ["listener", "url"].map(|it| line[it].as_str().unwrap());
+                    server.note_listener(name, url);
+                }
+            }
+            assert!(server.is_alive(), "the server did not start: {text}");
+        }
+        server
+    }
+
+    /// Starts the server with sockets that listen already, and waits until it answers.
+    ///
+    /// # Panics
+    /// If it does not.
+    pub fn server_on(&self, sockets: &ListeningSockets) -> Server {
+        let started = Instant::now();
+        let mut command = sockets.hand_over(&self.server_command());
+        let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+        Server::wait_until_listening(child, started)
+            .unwrap_or_else(|_| panic!("the server did not start, see its standard error"))
     }
 
     /// The command that starts the server.
@@ -237,48 +279,67 @@ impl Default for Site {
 }
 
 impl Server {
-    fn wait_until_listening(mut child: Child, started: Instant) -> Result<Self, Done> {
-        let mut stdout = BufReader::new(child.stdout.take().unwrap());
-        let mut said = String::new();
-        let (mut minerid, mut wallet, mut payments, mut node_listener) = (None, None, None, None);
-        loop {
-            let mut line = String::new();
-            stdout.read_line(&mut line).unwrap();
-            said.push_str(&line);
-            match line.trim().strip_prefix("listening ").and_then(|line| line.split_once(' ')) {
-                Some(("control", _)) => {
-                    let start_time = started.elapsed();
-                    let _stdout = stdout;
-                    return Ok(Self {
-                        child,
-                        _stdout,
-                        minerid,
-                        wallet,
-                        payments,
-                        node_listener,
-                        start_time,
-                    });
-                }
-                Some((name, url)) => {
-                    let client = Client::at(url);
-                    client.iter().for_each(|client| openapi::watch(client.address(), name));
-                    *match name {
-                        "wallet" => &mut wallet,
-                        "payments" => &mut payments,
-                        "node" => &mut node_listener,
-                        _ => &mut minerid,
-                    } = client;
-                }
-                None => break,
-            }
+    fn of(mut child: Child, started: Instant) -> Self {
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        let (minerid, wallet, payments, node_listener) = (None, None, None, None);
+        let (start_time, control) = (started.elapsed(), None);
+        Self {
+            child,
+            stdout,
+            started,
+            minerid,
+            wallet,
+            payments,
+            node_listener,
+            control,
+            start_time,
         }
-        let _ = child.kill();
+    }
+
+    fn wait_until_listening(child: Child, started: Instant) -> Result<Self, Done> {
+        let mut server = Self::of(child, started);
+        let mut said = String::new();
+        while !server.has_listener_of_all() {
+            let mut line = String::new();
+            server.stdout.read_line(&mut line).unwrap();
+            said.push_str(&line);
+            let told = line.trim().strip_prefix("listening ").and_then(|line| line.split_once(' '));
+            let Some((name, url)) = told else { return Err(server.end(said)) };
+            server.note_listener(name, url);
+        }
+        Ok(server)
+    }
+
+    /// Whether it has told of the listener that it tells of last.
+    fn has_listener_of_all(&self) -> bool {
+        self.control.is_some()
+    }
+
+    fn note_listener(&mut self, name: &str, url: &str) {
+        if name == "control" {
+            self.control = Some(PathBuf::from(url));
+            self.start_time = self.started.elapsed();
+            return;
+        }
+        let client = Client::at(url);
+        client.iter().for_each(|client| openapi::watch(client.address(), name));
+        *match name {
+            "wallet" => &mut self.wallet,
+            "payments" => &mut self.payments,
+            "node" => &mut self.node_listener,
+            _ => &mut self.minerid,
+        } = client;
+    }
+
+    /// Ends one that does not listen.
+    fn end(mut self, said: String) -> Done {
+        let _ = self.child.kill();
         let mut stderr = String::new();
-        if let Some(mut pipe) = child.stderr.take() {
+        if let Some(mut pipe) = self.child.stderr.take() {
             pipe.read_to_string(&mut stderr).unwrap();
         }
-        let code = child.wait().unwrap().code().unwrap_or(-1);
-        Err(Done { code, stdout: said, stderr })
+        let code = self.child.wait().unwrap().code().unwrap_or(-1);
+        Done { code, stdout: said, stderr }
     }
 
     /// Host and port of the miner identity listener.
@@ -361,9 +422,14 @@ impl Server {
         kill_process(Pid::from_child(&self.child), Signal::HUP).unwrap();
     }
 
+    /// Asks the server to stop, without waiting until it has.
+    pub fn begin_stop(&self) {
+        kill_process(Pid::from_child(&self.child), Signal::TERM).unwrap();
+    }
+
     /// Asks the server to stop, and gives its exit code.
     pub fn stop(mut self) -> i32 {
-        kill_process(Pid::from_child(&self.child), Signal::TERM).unwrap();
+        self.begin_stop();
         self.child.wait().unwrap().code().unwrap_or(-1)
     }
 

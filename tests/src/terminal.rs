@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::process::{Child, Command};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
@@ -22,6 +23,8 @@ pub struct Terminal {
     line: OwnedFd,
     shown: Receiver<Vec<u8>>,
     screen: String,
+    /// All that was shown before `screen`.
+    passed: String,
     program: Child,
 }
 
@@ -37,6 +40,11 @@ impl Terminal {
 
     /// The same on a terminal of so many columns; 0 is a terminal that does not tell.
     pub fn start_of_width(site: &Site, arguments: &[&str], columns: u16) -> Self {
+        Self::run(&site.cli_command(arguments), columns)
+    }
+
+    /// Starts any command on a terminal of so many columns.
+    pub fn run(command: &Command, columns: u16) -> Self {
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY;
         let keyboard = openpt(flags).unwrap();
         grantpt(&keyboard).unwrap();
@@ -46,11 +54,11 @@ impl Terminal {
         let size = Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
         tcsetwinsize(&line, size).unwrap();
         let end = || line.try_clone().unwrap();
-        let command = site.cli_command(arguments);
         // The program of a session of its own, whose terminal this is.
         let mut session = Command::new("setsid");
         session.args(["--ctty", "--wait", "env", "--default-signal=INT"]);
         session.arg(command.get_program()).args(command.get_args());
+        session.current_dir(command.get_current_dir().unwrap_or(Path::new(".")));
         for (name, value) in command.get_envs() {
             match value {
                 Some(value) => session.env(name, value),
@@ -70,7 +78,7 @@ impl Terminal {
                 }
             }
         });
-        Self { keyboard, line, shown, screen: String::new(), program }
+        Self { keyboard, line, shown, screen: String::new(), passed: String::new(), program }
     }
 
     /// Waits until the program shows a text, and forgets what it has shown up to there.
@@ -81,7 +89,7 @@ impl Terminal {
         let deadline = Instant::now() + TIMEOUT;
         loop {
             if let Some(place) = self.screen.find(text) {
-                self.screen.drain(..place + text.len());
+                self.passed.extend(self.screen.drain(..place + text.len()));
                 return;
             }
             let left = deadline.saturating_duration_since(Instant::now());
@@ -114,6 +122,16 @@ impl Terminal {
     pub fn echoes(&self) -> bool {
         let modes = tcgetattr(&self.line).unwrap().local_modes;
         modes.contains(LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG)
+    }
+
+    /// Waits until the program ends. Answers its exit code (-1 if a signal ended it), and all that it has shown.
+    ///
+    /// # Panics
+    /// If it does not.
+    pub fn end_with_all(mut self) -> (i32, String) {
+        let passed = std::mem::take(&mut self.passed);
+        let (code, rest, _) = self.end();
+        (code, passed + &rest)
     }
 
     /// Waits until the program ends. Answers its exit code (-1 if a signal ended it), what it has

@@ -1,5 +1,7 @@
 //! Sealed copies of everything.
 
+mod kept;
+
 use std::io::{self, BufWriter, IsTerminal, Seek, Write};
 use std::path::{Path, PathBuf};
 
@@ -18,23 +20,44 @@ use crate::service::Request;
 
 #[derive(Debug, Args)]
 pub(crate) struct BackupArguments {
-    /// The file, which must not exist, or - for standard output
+    /// The file, which must not exist, or - for standard output; with --keep a directory
     file: PathBuf,
+    /// Give the backup a name of the network and the time in the directory, and then delete the oldest ones of such
+    /// names beyond the newest N
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    keep: Option<u16>,
     #[command(flatten)]
     passphrase: BackupPassphrase,
 }
 
 impl BackupArguments {
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
-        match self.file == Path::new(STANDARD) {
-            true => self.write_to_standard_output(context).await,
-            false => self.write_to_file(context).await,
+        match (self.keep, self.file == Path::new(STANDARD)) {
+            (Some(_), true) => {
+                let reason = "with --keep the backup goes to a directory";
+                Err(CliError::Unfitting(reason.to_owned()))
+            }
+            (Some(keep), false) => self.write_into(context, keep).await,
+            (None, true) => self.write_to_standard_output(context).await,
+            (None, false) => {
+                let written = self.write_to_file(context, &self.file).await?;
+                written.show(context, &[])
+            }
         }
     }
 
+    /// Older ones are deleted once there is a newer one.
+    async fn write_into(self, context: &Context, keep: u16) -> Result<(), CliError> {
+        let network = context.config()?.network.name();
+        let file = self.file.join(kept::new_name(network));
+        let written = self.write_to_file(context, &file).await?;
+        let deleted = kept::delete_oldest(&self.file, network, usize::from(keep))?;
+        written.show(context, &deleted)
+    }
+
     /// The file is read again before it gets its name.
-    async fn write_to_file(self, context: &Context) -> Result<(), CliError> {
-        let mut file = NewFile::create(&self.file)?;
+    async fn write_to_file(&self, context: &Context, path: &Path) -> Result<Written, CliError> {
+        let mut file = NewFile::create(path)?;
         let passphrase = self.passphrase.read(true)?;
         let waiting = context.wait("sealing the backup");
         let mut out = BufWriter::new(file.file());
@@ -45,12 +68,7 @@ impl BackupArguments {
         let len = io::copy(&mut archive, &mut io::sink())?;
         file.finish()?;
         drop(waiting);
-        let path = self.file.display();
-        let told = json!({ "file": self.file, "bytes": len, "lacksRevocationKeysOf": lacking });
-        context.print(told, || {
-            format!("{len} bytes of keys, identities and the wallet are sealed in {path}\n")
-                + &describe(&lacking)
-        })
+        Ok(Written { file: path.to_owned(), len, lacking })
     }
 
     async fn write_to_standard_output(self, context: &Context) -> Result<(), CliError> {
@@ -71,6 +89,29 @@ impl BackupArguments {
             eprint!("{}", describe(&lacking));
         }
         Ok(())
+    }
+}
+
+/// A backup that is in its file.
+struct Written {
+    file: PathBuf,
+    /// The length of what is in it.
+    len: u64,
+    /// The aliases whose revocation keys are not in it.
+    lacking: Value,
+}
+
+impl Written {
+    fn show(&self, context: &Context, deleted: &[PathBuf]) -> Result<(), CliError> {
+        let Self { file, len, lacking } = self;
+        let told = json!({ "file": file, "bytes": len, "lacksRevocationKeysOf": lacking, "deleted": deleted });
+        context.print(told, || {
+            let path = file.display();
+            let deleted = deleted.iter().map(|it| format!("Deleted {}\n", it.display()));
+            format!("{len} bytes of keys, identities and the wallet are sealed in {path}\n")
+                + &describe(lacking)
+                + &deleted.collect::<String>()
+        })
     }
 }
 

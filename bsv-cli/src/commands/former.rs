@@ -7,6 +7,7 @@ use super::{miner, outgoing, wallet};
 use crate::consent::Consent;
 use crate::context::{Context, Unattended};
 use crate::error::CliError;
+use crate::revocation_keystore::RevocationKeystore;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum FormerCommand {
@@ -62,7 +63,7 @@ pub(crate) struct RevokePartiallyArguments {
     #[arg(long = "minerid", short, value_name = "KEY")]
     miner_id: PublicKey,
     #[command(flatten)]
-    revocation_keystore: miner::RevocationKeystore,
+    revocation_keystore: RevocationKeystore,
     #[command(flatten)]
     consent: Consent,
 }
@@ -72,7 +73,7 @@ pub(crate) struct RevokeCompletelyArguments {
     #[command(flatten)]
     name: miner::Name,
     #[command(flatten)]
-    revocation_keystore: miner::RevocationKeystore,
+    revocation_keystore: RevocationKeystore,
     #[command(flatten)]
     consent: Consent,
 }
@@ -133,7 +134,7 @@ impl RevokeCompletelyArguments {
 impl RevokeVctxArguments {
     fn current(self) -> miner::RevokeArguments {
         let Self { name, consent } = self;
-        let no_keystore = miner::RevocationKeystore::default();
+        let no_keystore = RevocationKeystore::default();
         miner::RevokeArguments::new(name, miner::Revoked::Vctx, no_keystore, consent)
     }
 }

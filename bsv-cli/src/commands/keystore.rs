@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 
 use crate::context::{Context, Stores};
 use crate::error::CliError;
-use crate::files::absolute;
 use crate::output::{elements, printable};
+use crate::revocation_keystore;
 use crate::secret::SecretSource;
 use crate::service::ReachError;
 
@@ -69,11 +69,9 @@ impl PassphraseArguments {
         let passphrase = passphrase.read()?;
         let mut service = context.service(Stores::All).await?;
         let waiting = context.wait("sealing the keys");
-        let body = json!({
-            "passphrase": passphrase.expose_secret(),
-            "revocationKeystore": absolute(self.revocation_keystore.as_deref()),
-        });
-        service.post("/control/keystore/passphrase", body).await?;
+        let body = json!({ "passphrase": passphrase.expose_secret() });
+        let (dir, path) = (self.revocation_keystore.as_deref(), "/control/keystore/passphrase");
+        revocation_keystore::post(context, dir, &mut service, path, body).await?;
         drop(waiting);
         context.print(json!({ "changed": true }), || {
             "The keys have the new passphrase. Set it as keystorePassphraseFile or \
@@ -85,11 +83,14 @@ impl PassphraseArguments {
 
 impl VerifyArguments {
     async fn run(self, context: &Context) -> Result<(), CliError> {
-        let dir = json!({ "revocationKeystore": absolute(self.revocation_keystore.as_deref()) });
+        let dir = self.revocation_keystore.as_deref();
         let check = match context.service(Stores::All).await {
             Ok(mut service) => {
                 let _waiting = context.wait("reading the keys");
-                service.post("/control/keystore/check", dir).await?.value()?
+                let path = "/control/keystore/check";
+                revocation_keystore::post(context, dir, &mut service, path, json!({}))
+                    .await?
+                    .value()?
             }
             Err(CliError::Reach(ReachError::Open(
                 error @ (OpenError::Wallet(_) | OpenError::MinerId(_) | OpenError::Keystore(_)),

@@ -9,8 +9,6 @@ pub(crate) mod scan;
 mod vctx;
 mod verify;
 
-use std::path::PathBuf;
-
 use bsv_minerid::Alias;
 use clap::{Args, Subcommand};
 
@@ -29,7 +27,6 @@ pub(crate) use self::vctx::VctxArguments;
 pub(crate) use self::verify::VerifyArguments;
 use crate::context::Context;
 use crate::error::CliError;
-use crate::files;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum MinerCommand {
@@ -134,19 +131,4 @@ pub(crate) struct Name {
     /// The alias of the identity
     #[arg(long = "name", short = 'n', value_name = "ALIAS")]
     pub(crate) alias: Alias,
-}
-
-#[derive(Debug, Default, Args)]
-pub(crate) struct RevocationKeystore {
-    /// The keystore of revocation keys, which may lie on a disk that is connected for this command
-    /// alone [default: revocation in the keystore]
-    #[arg(long = "revocation-keystore", value_name = "DIR")]
-    dir: Option<PathBuf>,
-}
-
-impl RevocationKeystore {
-    /// The directory, as the service is told.
-    fn absolute(&self) -> Option<PathBuf> {
-        files::absolute(self.dir.as_deref())
-    }
 }

@@ -1,18 +1,26 @@
 //! The whole service at a glance.
 
 use clap::Args;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::context::{Context, Stores};
 use crate::error::CliError;
 use crate::output::{ATTENTION, GOOD, elements, number, painted, printable, text};
+use crate::service::Service;
 
 #[derive(Debug, Args)]
-pub(crate) struct StatusArguments {}
+pub(crate) struct StatusArguments {
+    /// Only ask whether a server runs on the data directory and answers
+    #[arg(long)]
+    alive: bool,
+}
 
 impl StatusArguments {
     /// Only if nothing needs attention it is a success.
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
+        if self.alive {
+            return check_alive(context).await;
+        }
         let mut service = context.service(Stores::All).await?;
         let waiting = context.wait("looking");
         let answer = service.get("/control/status").await?;
@@ -26,6 +34,15 @@ impl StatusArguments {
             false => Err(CliError::Told),
         }
     }
+}
+
+async fn check_alive(context: &Context) -> Result<(), CliError> {
+    let dir = context.config()?.network_dir;
+    let Some(mut server) = Service::of_server(&dir).await? else {
+        return Err(CliError::CheckFailed(format!("no server runs on {}", dir.display())));
+    };
+    server.get("/healthz").await?;
+    context.print(json!({ "alive": true }), || "The server answers\n".to_owned())
 }
 
 fn is_well(status: &Value) -> bool {

@@ -13,6 +13,8 @@ pub(crate) struct Refusal {
     pub(crate) code: String,
     /// It may quote what others wrote.
     pub(crate) reason: String,
+    /// The whole answer.
+    pub(crate) problem: Value,
 }
 
 /// Why the service could not be asked.
@@ -36,6 +38,6 @@ impl Refusal {
         let problem: Value = serde_json::from_str(body).unwrap_or_default();
         let code = problem["code"].as_str().unwrap_or("internal-error").to_owned();
         let reason = problem["detail"].as_str().unwrap_or(body).to_owned();
-        Self { code, reason }
+        Self { code, reason, problem }
     }
 }

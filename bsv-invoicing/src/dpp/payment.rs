@@ -17,7 +17,7 @@ use super::json::{self, HexBytes};
 pub struct Payment {
     /// How the payer writes, and how it is to be answered.
     pub dialect: Dialect,
-    /// The encoded transaction, or what the payer takes for one.
+    /// The encoded transaction, in any [form](bsv_tx::TransactionForm), or what the payer takes for one.
     pub transaction: Vec<u8>,
     /// The payer's words, of any length. Empty where there are none.
     pub memo: String,

@@ -20,7 +20,8 @@ pub struct Refuse {
 
 /// How many refused payments of an invoice are kept, in case that the network shows one after all.
 const MAX_REFUSED: usize = 4;
-/// The longest refused payment that is kept, in bytes, with what came of its ancestors. Who sends longer ones wants to fill the disk.
+/// The longest refused payment that is kept, in bytes, with the ancestors that came with it. Who sends longer ones
+/// wants to fill the disk.
 const MAX_REFUSED_LEN: usize = 64 << 10;
 
 impl Command for Refuse {

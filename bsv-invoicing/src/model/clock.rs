@@ -170,8 +170,7 @@ fn tell_change(before: Option<ClockDoubt>, after: Option<ClockDoubt>) {
     }
     match after {
         Some(doubt) => tracing::warn!(
-            "{doubt}: nothing expires until it is set right, or accepted with bsv-cli wallet \
-             accept-clock"
+            "{doubt}: nothing expires until it is set right, or the owner accepts it"
         ),
         None => tracing::info!("the clock is believed again"),
     }

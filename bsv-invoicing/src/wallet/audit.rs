@@ -13,6 +13,7 @@ impl<S: WalletStore> Wallet<S> {
     pub async fn export_seed(&self) -> Result<WalletSeed, Error> {
         let seed = WalletSeed::load(&self.keystore)?.ok_or(Error::SeedMissing)?;
         self.note_key_event(KeyEvent::Exported, SEED_NAME).await?;
+        tracing::info!(target: "bsv_audit", subject = SEED_NAME, "{}", KeyEvent::Exported.name());
         Ok(seed)
     }
 

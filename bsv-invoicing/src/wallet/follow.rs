@@ -14,7 +14,7 @@ use futures_util::{StreamExt, stream};
 
 use self::fate::{Fate, fate, is_for_itself};
 use self::reorganisation::Fork;
-pub use self::schedule::Following;
+pub(crate) use self::schedule::Following;
 use crate::error::Error;
 use crate::ledger::queries::{GetFollowed, GetTransaction};
 use crate::ledger::rows::Damaged;
@@ -41,9 +41,9 @@ struct Round<'n> {
 
 impl<S: WalletStore> Wallet<S> {
     /// Looks after the wallet's transactions: notes what the network shows of what is on its way, finds
-    /// proofs, and notices what is contested and displaced. To be called every second or so, in a process
-    /// that runs for long; fails if the node cannot be used, and goes on with the next call.
-    pub async fn follow(self: &Arc<Self>, following: &mut Following) -> Result<(), Error> {
+    /// proofs, and notices what is contested and displaced. To be called every second or so; fails if the node cannot
+    /// be used, and goes on with the next call.
+    pub(crate) async fn follow(self: &Arc<Self>, following: &mut Following) -> Result<(), Error> {
         let node = &self.node()?.following;
         self.catch_up(node).await?;
         // Until the end, so that all is looked at again if something fails.
@@ -112,9 +112,11 @@ impl<S: WalletStore> Wallet<S> {
         node: &NodeRpc,
         due: impl Iterator<Item = &'a Followed>,
     ) -> Vec<(&'a Followed, Result<TransactionPlace, Error>)> {
-        let looks = due.map(|followed| async move { (followed, self.place(node, followed).await) });
+        let due: Vec<_> = due.collect();
+        let looks: Vec<_> = due.iter().map(|followed| self.place(node, followed)).collect();
         // Their proofs share commits.
-        stream::iter(looks).buffered(FOLLOWING_TURNS).collect().await
+        let places: Vec<_> = stream::iter(looks).buffered(FOLLOWING_TURNS).collect().await;
+        due.into_iter().zip(places).collect()
     }
 
     async fn place(&self, node: &NodeRpc, followed: &Followed) -> Result<TransactionPlace, Error> {
@@ -235,7 +237,12 @@ impl<S: WalletStore> Wallet<S> {
         let node = round.node;
         let Followed { number, record, .. } = *followed;
         let transaction = self.transaction(number).await?;
-        self.show_ancestors(node, number).await?;
+        match self.show_ancestors(node, number).await {
+            Err(error @ Error::Store(_)) => return Err(error),
+            // What the node then says of the transaction itself decides.
+            Err(error) => tracing::debug!("ancestors of transaction {}: {error}", record.txid),
+            Ok(_) => {}
+        }
         let refusal = match node.submit_transaction(&transaction).await {
             Ok(Submitted::InMempool(entry)) => {
                 following.forget(number);

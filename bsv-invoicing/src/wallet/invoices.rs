@@ -80,8 +80,8 @@ impl<S: WalletStore> Wallet<S> {
     }
 
     /// Does what time makes due: tells by events which invoices have expired, and forgets old
-    /// idempotency keys. Answers whether there may be more to do at once. To be called every second
-    /// or so, in a process that runs for long.
+    /// idempotency keys. Answers whether there may be more to do at once. [`run`](Self::run) calls it
+    /// every second or so.
     pub async fn sweep(&self) -> Result<bool, Error> {
         let (now, doubted_since) = (self.now(), self.doubted_since());
         let sweep = Sweep { now, doubted_since, limit: MAX_SWEPT };

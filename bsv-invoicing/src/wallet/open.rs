@@ -12,19 +12,20 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::error::Error;
 use crate::ledger::queries::{GetAccounts, GetLastEventAt, GetOwner};
-use crate::ledger::{Adopt, GetLogName, GetRules, NameLog, ReleaseAll, SetRules};
+use crate::ledger::{Adopt, GetLogName, GetRules, NameLog, ReleaseAll, SEED_NAME, SetRules};
 use crate::model::clock::Clock;
 use crate::model::event::LogName;
 use crate::model::time::Timestamp;
 use crate::store::{RedbWalletStore, WalletStore};
 use crate::wallet::node::{Node, RECEIVING_TURNS};
-use crate::wallet::outbound::OwnListeners;
+use crate::wallet::outbound::{HttpWebhooks, OwnListeners};
 use crate::wallet::pay::{Payee, PaymentsInProgress};
-use crate::wallet::receive::{Broadcast, NotTaken};
+use crate::wallet::receive::{Broadcast, NotTaken, RecentTip};
 use crate::wallet::running::Running;
 use crate::wallet::seed::{WalletKeys, WalletSeed};
 use crate::wallet::settings::WalletSettings;
 use crate::wallet::watch::Watching;
+use crate::webhooks::AttemptCounts;
 
 /// A wallet: its invoices, its users and its balance.
 ///
@@ -48,12 +49,17 @@ pub struct Wallet<S = RedbWalletStore> {
     /// The payments that are being broadcast, by the numbers of their invoices.
     pub(super) broadcasts: Running<u64, Broadcast>,
     pub(super) not_taken: NotTaken,
+    /// The tip of the main chain, as payments are compared with it that bring along what they build on.
+    pub(super) recent_tip: RecentTip,
     /// The payments that are being made.
     pub(super) paying: PaymentsInProgress,
     /// What is watched.
     pub(crate) watching: Watching,
     /// Changes with the webhooks.
     pub(super) webhook_changes: watch::Sender<u64>,
+    /// What posts to them.
+    pub(super) webhook_client: Arc<HttpWebhooks>,
+    pub(crate) webhook_attempts: AttemptCounts,
 }
 
 impl<S: WalletStore> Wallet<S> {
@@ -89,7 +95,10 @@ impl<S: WalletStore> Wallet<S> {
             Some(_) => return Err(Error::OtherSeed),
             // An empty store would give the keys of earlier invoices to new ones.
             None if WalletSeed::is_adopted(&keystore)? => return Err(Error::StoreMissing),
-            None => store.execute(Adopt { fingerprint: keys.fingerprint, origin }).await?,
+            None => {
+                store.execute(Adopt { fingerprint: keys.fingerprint, origin }).await?;
+                tracing::info!(target: "bsv_audit", subject = SEED_NAME, "{}", origin.name());
+            }
         }
         if !WalletSeed::is_adopted(&keystore)? {
             WalletSeed::note_adopted(&keystore)?;
@@ -115,6 +124,11 @@ impl<S: WalletStore> Wallet<S> {
                  which is taken for the time until the clock has passed it"
             );
         }
+        let webhook_client = HttpWebhooks::new(
+            settings.own_listeners.clone(),
+            &settings.webhook_networks,
+            &settings.user_agent,
+        );
         Ok(Self {
             store,
             log,
@@ -129,14 +143,16 @@ impl<S: WalletStore> Wallet<S> {
             resuming: Semaphore::new(RECEIVING_TURNS),
             broadcasts: Running::default(),
             not_taken: NotTaken::default(),
+            recent_tip: RecentTip::default(),
             paying: PaymentsInProgress::default(),
             watching: Watching::default(),
             webhook_changes: watch::Sender::new(0),
+            webhook_client: Arc::new(webhook_client),
+            webhook_attempts: AttemptCounts::default(),
         })
     }
 
-    /// The same wallet with a node of the network, without which it neither receives nor pays. Call
-    /// [`follow`](Self::follow) every second or so.
+    /// The same wallet with a node of the network, without which it neither receives nor pays.
     ///
     /// Payments that strangers offer, and following, have three turns each at the node besides those of
     /// `node`, with which the wallet does what its owner asks for.

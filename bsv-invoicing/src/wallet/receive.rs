@@ -5,6 +5,7 @@ mod beef;
 mod broadcast;
 mod check;
 mod counts;
+mod recent_tip;
 mod unsent;
 
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use tokio::sync::watch;
 
 pub(crate) use self::broadcast::Broadcast;
 pub use self::counts::NotTaken;
+pub(crate) use self::recent_tip::RecentTip;
 
 use self::broadcast::{Outcome, outcome_of};
 use crate::dpp::Acknowledgement;

@@ -38,6 +38,8 @@ pub struct WalletSettings {
     pub own_listeners: OwnListeners,
     /// Networks that are not of the public Internet, and that webhooks may lead to all the same, also without TLS.
     pub webhook_networks: Vec<IpNet>,
+    /// What the wallet calls itself where it posts events, such as `bsv-server/0.1.0`.
+    pub user_agent: String,
 }
 
 impl WalletSettings {
@@ -64,6 +66,7 @@ impl WalletSettings {
             consolidate: false,
             own_listeners: OwnListeners::default(),
             webhook_networks: Vec::new(),
+            user_agent: concat!("bsv-invoicing/", env!("CARGO_PKG_VERSION")).to_owned(),
         }
     }
 }

@@ -15,7 +15,7 @@ use bsv_network::NodeRpc;
 use bsv_tx::Transaction;
 
 pub(crate) use self::filter::Watching;
-pub use self::mempool::Watched;
+pub(crate) use self::mempool::Watched;
 
 use crate::error::Error;
 use crate::ledger::queries::GetTxids;

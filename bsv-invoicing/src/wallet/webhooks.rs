@@ -1,5 +1,6 @@
 //! Webhooks, as their owner makes and changes them. [`WebhookSender`](crate::webhooks::WebhookSender) sends to them.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bsv_tx::KeyError;
@@ -10,6 +11,7 @@ use crate::ledger::webhooks::{
     ChangeWebhook, CreateWebhook, DeleteWebhook, GetDeliveries, GetLags, GetWebhook, GetWebhooks,
     Lag, ListedDelivery, LoadedWebhook, Redeliver, Replay, RotateSecret, filter_of,
 };
+use crate::model::delivery::Attempt;
 use crate::model::event::EventFilter;
 use crate::model::fields::{BodyError, FieldErrors};
 use crate::model::invoice::MAX_DESCRIPTION_LEN;
@@ -17,7 +19,7 @@ use crate::model::webhook::{ReplayDraft, Webhook, WebhookChange, WebhookDraft, W
 use crate::store::{WalletStore, WalletStoreError};
 use crate::wallet::Wallet;
 use crate::wallet::outbound::{HttpWebhooks, check_webhook_url};
-use crate::webhooks::{Secrets, WebhookSecret};
+use crate::webhooks::{AttemptCounts, Secrets, WalletClock, WebhookSecret, WebhookSender};
 
 /// The longest list of types of a webhook, in bytes.
 const MAX_TYPES_LEN: usize = 2048;
@@ -25,11 +27,22 @@ const MAX_TYPES_LEN: usize = 2048;
 const REPLAYED_AT_ONCE: usize = 1000;
 
 impl<S: WalletStore> Wallet<S> {
-    /// What posts to the webhooks of this wallet. `user_agent` is what it calls itself, such as `bsv-server/0.1.0`.
-    pub fn webhook_client(&self, user_agent: &str) -> HttpWebhooks {
-        let settings = &self.settings;
-        let own = settings.own_listeners.clone();
-        HttpWebhooks::new(own, &settings.webhook_networks, user_agent)
+    /// What sends the events of this wallet, once it is run.
+    pub(crate) fn webhook_sender(
+        self: &Arc<Self>,
+    ) -> Arc<WebhookSender<S, Arc<HttpWebhooks>, WalletClock<S>>> {
+        let client = Arc::clone(&self.webhook_client);
+        WebhookSender::new(Arc::clone(self), client, WalletClock(Arc::clone(self)))
+    }
+
+    /// Makes one attempt to send a webhook something that tells nothing. It is not noted.
+    pub async fn test_webhook(self: &Arc<Self>, id: WebhookId) -> Result<Attempt, Error> {
+        self.webhook_sender().test(id).await
+    }
+
+    /// How many attempts to send something to webhooks were made, by what came of them.
+    pub fn webhook_attempts(&self) -> &AttemptCounts {
+        &self.webhook_attempts
     }
 
     /// Makes a webhook. Answers its secret too, which is shown this once.

@@ -1,3 +1,4 @@
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::model::delivery::AttemptOutcome;
@@ -7,6 +8,12 @@ use crate::model::time::Timestamp;
 pub trait WebhookClient: Send + Sync + 'static {
     /// Posts a request, and answers what came of it within its time.
     fn send(&self, request: WebhookRequest) -> impl Future<Output = WebhookAnswer> + Send;
+}
+
+impl<C: WebhookClient> WebhookClient for Arc<C> {
+    async fn send(&self, request: WebhookRequest) -> WebhookAnswer {
+        C::send(self, request).await
+    }
 }
 
 /// The time, as webhooks take it, and chance.

@@ -5,7 +5,8 @@ use std::path::Path;
 use bsv_tx::PublicKey;
 use serde::Deserialize;
 
-use super::files::{fault, parse, read, read_contact, read_keys};
+use super::files::{fault, parse, read_contact, read_keys};
+use super::home_files::{HomeFiles, REVOCATION_KEYSTORE};
 use super::identity::{NumberedKey, OlderIdentity, OlderProtocol, key_record};
 use super::outcome::VctxFinding;
 use crate::alias::Alias;
@@ -79,29 +80,30 @@ struct DataRefsJson<'a> {
 }
 
 pub(super) fn read_identity(
+    files: &HomeFiles,
     alias: Alias,
     dir: &Path,
     keystore: &Path,
 ) -> Result<OlderIdentity, Error> {
-    let keys = read_keys(&alias, &dir.join(KEY_NAMES), keystore)?;
-    let revocation_keystore = keystore.with_file_name(".revocationkeystore");
+    let keys = read_keys(files, &alias, &dir.join(KEY_NAMES), keystore)?;
+    let revocation_keystore = keystore.with_file_name(REVOCATION_KEYSTORE);
     let names = dir.join("revocationKeyAliases");
-    let revocation_keys = read_keys(&alias, &names, &revocation_keystore)?;
+    let revocation_keys = read_keys(files, &alias, &names, &revocation_keystore)?;
     let path = dir.join(DATA);
-    let text = read(&path)?.ok_or_else(|| fault(&path, "it is missing"))?;
+    let text = files.text(&path)?.ok_or_else(|| fault(&path, "it is missing"))?;
     let data: MinerIdDataJson = parse(&path, &text)?;
 
     let optional = dir.join("minerIdOptionalData");
-    let operator = match read(&optional)? {
+    let operator = match files.text(&optional)? {
         Some(text) => OperatorMembers::from_json(&text).map_err(|error| fault(&optional, error))?,
-        None => read_contact(&dir.join("config"))?,
+        None => read_contact(files, &dir.join("config"))?,
     };
     Ok(OlderIdentity {
         acknowledged: acknowledged(&path, &data, &keys)?.number,
         handed_out: data.handed_out.unwrap_or(true),
         operator,
         protocol: OlderProtocol::MinerInfo {
-            record: Box::new(read_record(dir, &data, &keys, &revocation_keys)?),
+            record: Box::new(read_record(files, dir, &data, &keys, &revocation_keys)?),
             revocation_keys,
         },
         keys,
@@ -131,6 +133,7 @@ fn acknowledged(
 }
 
 fn read_record(
+    files: &HomeFiles,
     dir: &Path,
     data: &MinerIdDataJson,
     keys: &[NumberedKey],
@@ -140,13 +143,13 @@ fn read_record(
         Some(text) => key_of(&dir.join(DATA), "first_minerId", text, keys)?,
         None => key_record(&keys[0]),
     };
-    let (revocation_key, later_revocation_keys) = read_revocation_key(dir, revocation_keys)?;
-    let (data, data_refs) = read_data(dir)?;
+    let (revocation_key, later_revocation_keys) = read_revocation_key(files, dir, revocation_keys)?;
+    let (data, data_refs) = read_data(files, dir)?;
     let number = revocation_keys.last().map(|(number, _)| *number).unwrap_or_default();
     Ok(MinerInfoRecord {
         left_vctx: LeftVctx::default(),
         later_revocation_keys,
-        revocation: read_revocation(dir)?,
+        revocation: read_revocation(files, dir)?,
         data,
         data_refs,
         ..MinerInfoRecord::new(&first, number, revocation_key)
@@ -154,11 +157,12 @@ fn read_record(
 }
 
 fn read_revocation_key(
+    files: &HomeFiles,
     dir: &Path,
     keys: &[NumberedKey],
 ) -> Result<(Succession, Vec<Succession>), Error> {
     let path = dir.join("revocationKeyData");
-    let text = read(&path)?.ok_or_else(|| fault(&path, "it is missing"))?;
+    let text = files.text(&path)?.ok_or_else(|| fault(&path, "it is missing"))?;
     let json: RevocationKeyDataJson = parse(&path, &text)?;
     let succession = |json: &SuccessionJson| {
         let wrong = |error: bsv_tx::KeyError| fault(&path, error);
@@ -180,9 +184,9 @@ fn read_revocation_key(
     Ok((succession(&json.announced)?, later))
 }
 
-fn read_revocation(dir: &Path) -> Result<Option<RevocationRecord>, Error> {
+fn read_revocation(files: &HomeFiles, dir: &Path) -> Result<Option<RevocationRecord>, Error> {
     let path = dir.join("minerIdRevocationData");
-    let Some(text) = read(&path)? else { return Ok(None) };
+    let Some(text) = files.text(&path)? else { return Ok(None) };
     let json: RevocationJson = parse(&path, &text)?;
     let wrong = |error: bsv_tx::KeyError| fault(&path, error);
     let message = Revocation {
@@ -199,14 +203,14 @@ fn read_revocation(dir: &Path) -> Result<Option<RevocationRecord>, Error> {
     }))
 }
 
-fn read_data(dir: &Path) -> Result<(OperatorDataRefs, Vec<DataRef>), Error> {
+fn read_data(files: &HomeFiles, dir: &Path) -> Result<(OperatorDataRefs, Vec<DataRef>), Error> {
     let path = dir.join("dataRefsTxData");
-    let data = match read(&path)? {
+    let data = match files.text(&path)? {
         Some(text) => OperatorDataRefs::from_json(&text).map_err(|error| fault(&path, error))?,
         None => OperatorDataRefs::default(),
     };
     let path = dir.join("dataRefs");
-    let Some(text) = read(&path)? else { return Ok((data, Vec::new())) };
+    let Some(text) = files.text(&path)? else { return Ok((data, Vec::new())) };
     let json: DataRefsJson<'_> = parse(&path, &text)?;
     let refs = DataRef::all_from_json(json.data_refs.get()).map_err(|error| fault(&path, error))?;
     Ok((data, refs))

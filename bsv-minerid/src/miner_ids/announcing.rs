@@ -190,16 +190,10 @@ impl<S: IdentityStore> MinerIds<S> {
         self.follow_with(&identity, changed, Identity::continue_with)
     }
 
-    /// Ends an identity that nobody knows, without a word to anybody.
-    pub(crate) fn close(&self, alias: &Alias) -> Result<(), Error> {
-        self.change_miner_info(alias, &Change::Close)
-    }
-
     /// Records a revocation, which documents announce from then on, and answers it. One that is
     /// recorded already is answered as it is, so that it can be asked for again.
     ///
-    /// [`revoke_miner_ids`](crate::revoke_miner_ids) also tells the node, which is what makes others
-    /// mistrust the miner ids at once.
+    /// `revoke_miner_ids` also tells the node, which is what makes others mistrust the miner ids at once.
     pub fn begin_revocation(
         &self,
         alias: &Alias,
@@ -267,7 +261,7 @@ impl<S: IdentityStore> MinerIds<S> {
         self.change_miner_info(alias, &Change::NoteRevocationTold(message))
     }
 
-    fn change_miner_info(&self, alias: &Alias, change: &Change) -> Result<(), Error> {
+    pub(super) fn change_miner_info(&self, alias: &Alias, change: &Change) -> Result<(), Error> {
         let _changes = self.begin_change();
         let identity = self.get(alias.as_str())?;
         miner_info(alias, &identity.record())?;
@@ -303,11 +297,11 @@ pub(crate) fn check_revocable<'r>(
         return Err(Error::ForeignKey { alias: alias.clone(), key: miner_id });
     }
     if miner_id == miner_info.first_miner_id {
-        return refused("it is the first, so that all are to be revoked (revokemineridcompletely)");
+        return refused("it is the first, so that only all of them can be revoked");
     }
     // A node that does not know a compromised miner id revokes all of its miner's.
     if record.unacknowledged_keys().iter().skip(1).any(is_it) {
-        return refused("no block has shown it: pass over it with rotateminerid --force");
+        return refused("no block has shown it: pass over it with a forced rotation");
     }
     Ok(miner_info)
 }

@@ -1,7 +1,8 @@
-use bsv_tx::{Signature, Transaction};
+use bsv_tx::{Address, Signature, Transaction};
 use tempfile::TempDir;
 
 use super::*;
+use crate::state::VctxView;
 use crate::{PlainKeys, SignerError};
 
 const OUTPOINT: &str = "6839008199026098cc78bf5f34c9a6bdf7a8009c9f019f8399c7ca1945b4a4ff:0";

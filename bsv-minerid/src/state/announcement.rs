@@ -1,10 +1,10 @@
 use std::cmp::Reverse;
 
-use bsv_network::MinerIdState;
 use bsv_tx::{BlockHash, PublicKey};
 
 use crate::state::chain_view::{ChainView, Seen, Shown};
 use crate::state::key::KeyRecord;
+use crate::state::miner_id_info::MinerIdState;
 use crate::state::miner_info_record::MinerInfoRecord;
 use crate::state::record::{Exposure, IdentityRecord, Protocol};
 use crate::state::sightings::{Sighted, Sighting, Sightings};
@@ -67,7 +67,7 @@ impl IdentityRecord {
 
     /// Whether blocks are to be read for it: something is announced, or was shown by blocks that may still be lost, or the
     /// identity itself was handed out and was not seen yet.
-    pub(crate) fn awaits_blocks(&self) -> bool {
+    pub fn awaits_blocks(&self) -> bool {
         !self.announcements().is_empty()
             || !self.sightings.recent.is_empty()
             || self.exposure == Exposure::HandedOut
@@ -79,7 +79,7 @@ impl IdentityRecord {
     }
 
     /// Whether documents can have named this revocation key.
-    pub(crate) fn has_revocation_key(&self, key: &PublicKey) -> bool {
+    pub fn has_revocation_key(&self, key: &PublicKey) -> bool {
         let Some(own) = self.miner_info() else { return false };
         let sighted = self.sightings.recent.iter().filter_map(|sighting| match &sighting.sighted {
             Sighted::RevocationKey(announced) => Some(announced),

@@ -1,6 +1,6 @@
-use bsv_network::{MinerIdInfo, MinerIdState};
 use bsv_tx::{BlockHash, PublicKey};
 
+use crate::state::miner_id_info::{MinerIdInfo, MinerIdState};
 use crate::verify::Claim;
 
 /// A block of the main chain.

@@ -172,16 +172,19 @@ impl RedbIdentityStore {
             StoreError,
         >,
     ) -> Result<T, IdentityStoreError> {
-        self.database.write(|transaction| {
+        let done = self.database.write(|transaction| {
             let done = command(&mut transaction.open_table(IDENTITIES)?)?;
-            let (value, events) = match done {
-                Ok(done) => done,
-                Err(refusal) => return Ok(Err(refusal)),
-            };
-            let entries = events.iter().map(|(event, subject)| (*event, subject.as_str()));
-            append_to_audit_log(transaction, entries)?;
-            Ok(Ok(value))
-        })?
+            if let Ok((_, events)) = &done {
+                let entries = events.iter().map(|(event, subject)| (*event, subject.as_str()));
+                append_to_audit_log(transaction, entries)?;
+            }
+            Ok(done)
+        })?;
+        let (value, events) = done?;
+        for (event, subject) in events {
+            tracing::info!(target: "bsv_audit", subject, "{}", event.name());
+        }
+        Ok(value)
     }
 
     fn write<T>(

@@ -1,9 +1,8 @@
 //! The data that documents refer to: read once, however many references lead there.
 
-use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::BTreeSet;
 
-use bsv_tx::{Script, Transaction, Txid};
+use bsv_tx::{Script, Transaction};
 
 use crate::data_refs::{DataRef, DataScript};
 use crate::json_object::Members;
@@ -26,7 +25,8 @@ impl DataOutputs {
     }
 
     /// How many outputs there are, and identifiers in them.
-    fn size(&self) -> usize {
+    #[cfg(feature = "node")]
+    pub(crate) fn size(&self) -> usize {
         let identifiers = |output: &Result<Data, _>| match output {
             Ok(Ok(identifiers)) => 1 + identifiers.len(),
             _ => 1,
@@ -51,35 +51,6 @@ impl DataOutputs {
     }
 }
 
-/// What transactions hold that documents refer to, kept for the blocks to come: documents refer to
-/// the same data again and again.
-#[derive(Debug, Default)]
-pub struct DataCache(Mutex<HashMap<Txid, Arc<DataOutputs>>>);
-
-impl DataCache {
-    /// How many outputs, and identifiers in them, are kept before all are forgotten.
-    const MOST_KEPT: usize = 1 << 18;
-
-    pub(super) fn get(&self, txid: &Txid) -> Option<Arc<DataOutputs>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(txid).cloned()
-    }
-
-    /// Reads a transaction, unless another call has done so meanwhile, and keeps what it holds.
-    pub(super) fn read(&self, txid: Txid, transaction: &Transaction) -> Arc<DataOutputs> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(outputs) = kept.get(&txid) {
-            return outputs.clone();
-        }
-        let outputs = Arc::new(DataOutputs::of(transaction));
-        let size: usize = kept.values().map(|outputs| outputs.size()).sum();
-        if size + outputs.size() > Self::MOST_KEPT {
-            kept.clear();
-        }
-        kept.insert(txid, outputs.clone());
-        outputs
-    }
-}
-
 fn read(script: &Script) -> Result<Data, &'static str> {
     let DataScript { data } =
         DataScript::parse(script).map_err(|_| "the output is not a script of miner info")?;
@@ -100,38 +71,4 @@ fn identifiers(data: &[u8]) -> Data {
 pub(super) fn brfc_id(text: &str) -> Option<BrfcId> {
     let id: BrfcId = text.as_bytes().try_into().ok()?;
     id.iter().all(u8::is_ascii_hexdigit).then_some(id)
-}
-
-#[cfg(test)]
-mod tests {
-    use bsv_tx::{ScriptBuilder, TxOut};
-
-    use super::*;
-
-    fn with_outputs(number: u32, count: usize) -> Transaction {
-        let output = TxOut { satoshis: 0, locking_script: ScriptBuilder::new().into_script() };
-        let outputs = vec![output; count];
-        Transaction { version: 1, inputs: vec![], outputs, lock_time: number }
-    }
-
-    #[test]
-    fn a_transaction_is_read_once_and_few_are_kept() {
-        let cache = DataCache::default();
-        let transaction = with_outputs(0, 1);
-        let txid = transaction.txid();
-        assert_eq!(cache.get(&txid), None);
-        let read = cache.read(txid, &transaction);
-        assert!(Arc::ptr_eq(&read, &cache.get(&txid).unwrap()));
-        assert!(Arc::ptr_eq(&read, &cache.read(txid, &transaction)));
-        for number in 1..=4 {
-            let other = with_outputs(number, DataCache::MOST_KEPT / 2);
-            cache.read(other.txid(), &other);
-            let kept = cache.0.lock().unwrap();
-            assert!(
-                kept.values().map(|outputs| outputs.size()).sum::<usize>() <= DataCache::MOST_KEPT
-            );
-            assert!(kept.contains_key(&other.txid()));
-        }
-        assert_eq!(cache.get(&txid), None);
-    }
 }

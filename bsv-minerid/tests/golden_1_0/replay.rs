@@ -6,10 +6,9 @@ use std::path::{Path, PathBuf};
 
 use bsv_minerid::{
     Alias, BlockBindJob, CanonicalJson, ChainView, Error, Exposure, Keystore, MinerContact,
-    MinerIds, MinerInfoScript, Network, OperatorDataRefs, PlainKeys, RedbIdentityStore,
-    RevokedMinerIds,
+    MinerIdInfo, MinerIdState, MinerIds, MinerInfoScript, Network, OperatorDataRefs, PlainKeys,
+    RedbIdentityStore, RevokedMinerIds,
 };
-use bsv_network::{MinerIdInfo, MinerIdState};
 use bsv_tx::{PublicKey, Script};
 use serde_json::{Value, json};
 use tempfile::TempDir;

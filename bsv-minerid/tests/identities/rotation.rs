@@ -98,7 +98,7 @@ fn without_a_vctx_there_are_signatures_but_no_documents() {
         identity.preview_output_script(1).unwrap_err(),
         identity.coinbase2(1, &coinbase2, &JobData::default()).unwrap_err(),
     ] {
-        assert_eq!(error.to_string(), r#"alias "pool" has no VCTx, run generatevctx"#);
+        assert_eq!(error.to_string(), r#"alias "pool" has no VCTx"#);
     }
     assert!(key.verify(&[1; 32], &identity.sign(&[1; 32]).unwrap()));
     assert!(matches!(ids.rotate(&alias("pool")), Ok(next) if next != key));

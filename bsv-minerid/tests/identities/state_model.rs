@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use bsv_minerid::{
     Announcement, BlockRef, ChainView, Change, Claim, Exposure, IdentityRecord, KeyRecord,
-    MinerInfoRecord, Protocol, Revocation, RevocationKeys, Rotation, Shown, Succession, Vctx,
+    MinerIdInfo, MinerIdState, MinerInfoRecord, Protocol, Revocation, RevocationKeys, Rotation,
+    Shown, Succession, Vctx,
 };
-use bsv_network::{MinerIdInfo, MinerIdState};
 use bsv_tx::{BlockHash, PrivateKey, PublicKey};
 use proptest::prelude::*;
 

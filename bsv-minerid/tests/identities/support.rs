@@ -1,10 +1,9 @@
 use std::path::PathBuf;
 
 use bsv_minerid::{
-    Alias, ChainView, Document, Error, IdentityScript, IdentityStore, Keystore, MinerIds, Network,
-    PlainKeys, RedbIdentityStore, succession_digest,
+    Alias, ChainView, Document, Error, IdentityScript, IdentityStore, Keystore, MinerIdInfo,
+    MinerIdState, MinerIds, Network, PlainKeys, RedbIdentityStore, succession_digest,
 };
-use bsv_network::{MinerIdInfo, MinerIdState};
 use bsv_tx::{ExtendedPrivateKey, OutPoint, PrivateKey, PublicKey, Script, Signature, sha256};
 use tempfile::TempDir;
 

@@ -1,8 +1,6 @@
 mod describe;
 mod import;
 
-use std::path::PathBuf;
-
 use bsv_minerid::{
     Alias, CanonicalJson, MinerContact, MinerIds, OperatorDataRefs, RevokedMinerIds, SweepProgress,
     Vctx, VctxSetup, VctxSweep, check_newest_copy, preview_vctx_sweep, revoke_miner_ids,
@@ -12,12 +10,12 @@ use bsv_tx::{Address, OutPoint, PublicKey, TxOut};
 use bytes::Bytes;
 use hyper::{Method, StatusCode};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use self::describe::contact_json;
 pub(crate) use self::describe::{STATES, is_overdue, state};
 pub(super) use self::describe::{alarms, describe, describe_broken};
+use super::handed::{Handed, handed, or_write_first};
 use super::managed::{Managed, bad_request, parse};
 use crate::http::{Answer, Declared, Problem, Received, answer};
 use crate::minerid::Refusal;
@@ -42,10 +40,10 @@ use crate::minerid::Refusal;
 /// | `POST /control/minerids/{alias}/delete` | `{"withKeys"?}` | `{}` |
 /// | `POST /control/minerids/{alias}/vctx` | `{"outpoint"?}` | what was done, or has to be |
 /// | `POST /control/minerids/{alias}/vctx/sweep` | `{"address", "outpoint"?, "dryRun"?}` | the transaction that takes the coins out |
-/// | `POST /control/import` | `{"from"}`, an absolute path | what became of each alias |
+/// | `POST /control/import` | `{"home"}`, the files of a home directory | what became of each alias |
 ///
-/// Where revocation keys are needed, `"revocationKeystore"` names the directory of their keystore, an
-/// absolute path.
+/// Where revocation keys are needed, `"revocationKeystore"` hands their keystore over, unless it is where commands find
+/// it without naming it. What has to be written to it is asked for: see [`or_write_first`].
 pub(super) const ROUTES: &[Declared<Route>] = &[
     ("/control/minerids", "GET, POST", Route::All),
     ("/control/minerids/{alias}", "GET", Route::One),
@@ -97,16 +95,6 @@ pub(crate) enum Change {
     Extensions,
     Data,
     BlindSigning,
-}
-
-/// A request that needs revocation keys, and what else it says.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct WithRevocationKeys<T> {
-    /// An absolute path.
-    revocation_keystore: Option<PathBuf>,
-    #[serde(flatten)]
-    request: T,
 }
 
 #[derive(Deserialize)]
@@ -178,17 +166,29 @@ pub(super) async fn answer(
     alias: &str,
     request: Received<'_>,
 ) -> Result<Answer, Problem> {
+    let handed = handed(request.body())?;
+    let handed = handed.as_ref();
+    or_write_first(handed, answer_with(managed, route, alias, request, handed).await)
+}
+
+async fn answer_with(
+    managed: &Managed,
+    route: Route,
+    alias: &str,
+    request: Received<'_>,
+    handed: Option<&Handed>,
+) -> Result<Answer, Problem> {
     let ids = managed.ids()?;
     let body = request.body();
     let ok = |value: Value| Ok(answer::json(StatusCode::OK, &value));
     match route {
-        Route::All if request.method() == Method::POST => generate(managed, body).await,
+        Route::All if request.method() == Method::POST => generate(managed, body, handed).await,
         Route::All => {
             ok(ids.all().iter().map(|id| describe(id)).chain(describe_broken(ids)).collect())
         }
         Route::One => ok(describe(&*ids.get(alias)?)),
         Route::Change(what) => {
-            change(managed, &named(alias)?, what, body).await?;
+            change(managed, &named(alias)?, what, body, handed).await?;
             ok(describe(&*ids.get(alias)?))
         }
         Route::Contact => {
@@ -209,12 +209,16 @@ pub(super) async fn answer(
         }
         Route::Vctx => ok(set_up(managed, &named(alias)?, &parse(body)?).await?),
         Route::SweepVctx => ok(sweep(managed, &named(alias)?, &parse(body)?).await?),
-        Route::Import => ok(import::answer(managed, body).await?),
+        Route::Import => ok(import::answer(managed, body, handed).await?),
     }
 }
 
-async fn generate(managed: &Managed, body: &Bytes) -> Result<Answer, Problem> {
-    let (GenerateJson { alias, protocol }, keys_dir) = with_revocation_keys(body)?;
+async fn generate(
+    managed: &Managed,
+    body: &Bytes,
+    handed: Option<&Handed>,
+) -> Result<Answer, Problem> {
+    let GenerateJson { alias, protocol } = parse(body)?;
     let alias = named(&alias)?;
     let made = alias.clone();
     match protocol.as_deref() {
@@ -222,7 +226,7 @@ async fn generate(managed: &Managed, body: &Bytes) -> Result<Answer, Problem> {
             managed.on_identities(move |ids| ids.generate(&made)).await?;
         }
         Some("1.0") => {
-            let keys = managed.revocation_keys.open(keys_dir.as_deref())?;
+            let keys = managed.revocation_keys.open(handed)?;
             managed.on_identities(move |ids| ids.generate_miner_info(&made, &keys)).await?;
         }
         Some(_) => return Err(bad_request("the protocol is 0.2 or 1.0")),
@@ -238,6 +242,7 @@ async fn change(
     alias: &Alias,
     change: Change,
     body: &Bytes,
+    handed: Option<&Handed>,
 ) -> Result<(), Problem> {
     let (ids, keys) = (managed.ids()?, &managed.revocation_keys);
     let named = alias.clone();
@@ -248,23 +253,23 @@ async fn change(
             Ok(())
         }
         Change::RevocationKey => {
-            let (Nothing {}, dir) = with_revocation_keys(body)?;
-            let keystore = keys.open_existing(dir.as_deref())?;
+            let Nothing {} = parse(body)?;
+            let keystore = keys.open_existing(handed)?;
             check_newest(managed, alias).await?;
             let roll = move |ids: &MinerIds| ids.roll_revocation_key(&named, &keystore);
             managed.on_identities(roll).await.map(drop)
         }
         Change::RevokePartially => {
-            let (MinerIdJson { miner_id }, dir) = with_revocation_keys(body)?;
+            let MinerIdJson { miner_id } = parse(body)?;
             let revoked = RevokedMinerIds::BackTo(public_key(&miner_id)?);
             let node = managed.node()?;
-            let keystore = keys.open_existing(dir.as_deref())?;
+            let keystore = keys.open_existing(handed)?;
             Ok(revoke_miner_ids(ids, node, alias, revoked, &keystore).await?)
         }
         Change::RevokeCompletely => {
-            let (Nothing {}, dir) = with_revocation_keys(body)?;
+            let Nothing {} = parse(body)?;
             let node = managed.node()?;
-            let keystore = keys.open_existing(dir.as_deref())?;
+            let keystore = keys.open_existing(handed)?;
             Ok(revoke_miner_ids(ids, node, alias, RevokedMinerIds::All, &keystore).await?)
         }
         Change::Revoke => {
@@ -273,9 +278,9 @@ async fn change(
         }
         Change::Confirm => managed.on_identities(move |ids| ids.confirm(&named)).await,
         Change::Upgrade => {
-            let (UpgradeJson { first_miner_id }, dir) = with_revocation_keys(body)?;
+            let UpgradeJson { first_miner_id } = parse(body)?;
             let first = first_miner_id.as_deref().map(public_key).transpose()?;
-            let keystore = keys.open(dir.as_deref())?;
+            let keystore = keys.open(handed)?;
             check_newest(managed, alias).await?;
             let upgrade = move |ids: &MinerIds| ids.upgrade(&named, first.as_ref(), &keystore);
             managed.on_identities(upgrade).await.map(drop)
@@ -357,14 +362,6 @@ async fn sweep(managed: &Managed, alias: &Alias, request: &SweepJson) -> Result<
 fn outpoint(text: Option<&str>) -> Result<Option<OutPoint>, Problem> {
     let outpoint = text.map(str::parse).transpose();
     outpoint.map_err(|error| bad_request(format!("{error}")))
-}
-
-/// A request, and the directory of revocation keys that it names.
-fn with_revocation_keys<T: DeserializeOwned>(
-    body: &Bytes,
-) -> Result<(T, Option<PathBuf>), Problem> {
-    let WithRevocationKeys { revocation_keystore, request } = parse(body)?;
-    Ok((request, revocation_keystore))
 }
 
 fn named(alias: &str) -> Result<Alias, Problem> {

@@ -1,6 +1,5 @@
 mod check;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use bsv_store::{KeyEvent, KeystoreError};
@@ -11,13 +10,17 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-use super::managed::{Managed, parse};
+use super::handed::{Handed, handed, or_write_first};
+use super::managed::Managed;
 use crate::http::{Answer, Declared, Problem, Received, answer};
 
 /// | method and path | body | answer |
 /// | --- | --- | --- |
 /// | `POST /control/keystore/check` | `{"revocationKeystore"?}` | `{"readable", "faults", "unchecked"}` |
 /// | `POST /control/keystore/passphrase` | `{"passphrase", "revocationKeystore"?}` | `{}` |
+///
+/// `"revocationKeystore"` hands a keystore of revocation keys over. Its new `keystore.json` is asked for to be written
+/// first: see [`or_write_first`].
 pub(super) const ROUTES: &[Declared<Route>] = &[
     ("/control/keystore/check", "POST", Route::Check),
     ("/control/keystore/passphrase", "POST", Route::Passphrase),
@@ -30,18 +33,8 @@ pub(crate) enum Route {
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct CheckJson {
-    /// An absolute path.
-    revocation_keystore: Option<PathBuf>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct NewPassphraseJson {
     passphrase: SecretString,
-    /// An absolute path.
-    revocation_keystore: Option<PathBuf>,
 }
 
 /// What the audit log calls all keys together.
@@ -53,33 +46,44 @@ pub(super) async fn answer(
     route: Route,
     request: Received<'_>,
 ) -> Result<Answer, Problem> {
-    let body = match route {
+    let handed = handed(request.body())?;
+    match route {
         Route::Check => {
-            let CheckJson { revocation_keystore } = parse(request.body())?;
-            check::answer(managed, revocation_keystore).await?
+            Ok(answer::json(StatusCode::OK, &check::answer(managed, handed.as_ref()).await?))
         }
         Route::Passphrase => {
-            change_passphrase(managed, parse_passphrase(request.body())?).await?;
-            json!({})
+            let new = parse_passphrase(request.body())?;
+            let changed = change_passphrase(managed, new, handed.clone()).await;
+            let answered = changed.map(|()| answer::json(StatusCode::OK, &json!({})));
+            or_write_first(handed.as_ref(), answered)
         }
-    };
-    Ok(answer::json(StatusCode::OK, &body))
+    }
 }
 
 /// The log tells of it before it happens, so that it never happens unseen.
 ///
-/// Revocation keys come first: cut short after them, the command is repeated with the passphrase
+/// Revocation keys come first, those that are handed over before all others: cut short after them, the command is repeated with the passphrase
 /// that the keystore still has.
-async fn change_passphrase(managed: &Managed, new: NewPassphraseJson) -> Result<(), Problem> {
-    let NewPassphraseJson { passphrase, revocation_keystore } = new;
+async fn change_passphrase(
+    managed: &Managed,
+    new: NewPassphraseJson,
+    handed: Option<Handed>,
+) -> Result<(), Problem> {
+    let NewPassphraseJson { passphrase } = new;
     if passphrase.expose_secret().is_empty() {
         return Err(keystore_problem(&KeystoreError::EmptyPassphrase));
     }
     let keystore = Arc::clone(managed.keystore()?);
     let revocation_keys = Arc::clone(&managed.revocation_keys);
+    if let Some(handed) = handed {
+        let (keys, passphrase) = (Arc::clone(&revocation_keys), passphrase.clone());
+        let sealed = move || keys.change_passphrase_of(&handed, &passphrase);
+        let sealed = tokio::task::spawn_blocking(sealed).await;
+        sealed.expect("it does not panic, and is not cancelled")?;
+    }
     managed.note(KeyEvent::PassphraseChanged, ALL_KEYS).await?;
     let changed = tokio::task::spawn_blocking(move || {
-        revocation_keys.change_passphrase(revocation_keystore.as_deref(), &passphrase)?;
+        revocation_keys.change_passphrase(&passphrase)?;
         let changed = keystore.change_passphrase(&passphrase);
         if matches!(changed, Ok(()) | Err(KeystoreError::NotDurable(_))) {
             revocation_keys.set_passphrase(passphrase);

@@ -17,6 +17,7 @@ use crate::health::Health;
 use crate::http::Problem;
 use crate::minerid::Refusal;
 use crate::opening::{Failures, Stores};
+use crate::request_log::RequestId;
 use crate::surface::Surface;
 use crate::wallet_store::Wallet;
 
@@ -126,7 +127,7 @@ impl Managed {
         Ok(())
     }
 
-    /// Adds an entry to the audit log of every store.
+    /// Adds an entry to the audit log of every store, and logs it.
     pub(crate) async fn note(&self, event: KeyEvent, subject: &str) -> Result<(), Problem> {
         self.check_complete()?;
         if let Ok(wallet) = self.wallet() {
@@ -136,6 +137,8 @@ impl Managed {
             let subject = subject.to_owned();
             self.on_identities(move |ids| ids.note_key_event(event, &subject)).await?;
         }
+        let request = RequestId::current();
+        tracing::info!(target: "bsv_audit", subject, request, "{}", event.name());
         Ok(())
     }
 

@@ -6,6 +6,7 @@ use bsv_store::{KeystoreError, PlainKeys, StretchedPassphrase};
 use hyper::StatusCode;
 use secrecy::SecretString;
 
+use super::handed::Handed;
 use crate::config::KeystoreConfig;
 use crate::http::Problem;
 
@@ -37,47 +38,61 @@ impl RevocationKeys {
     }
 
     /// Opens the keystore, which is made where it is not there.
-    pub(super) fn open(&self, dir: Option<&Path>) -> Result<Keystore, Problem> {
-        self.open_in(dir.unwrap_or(&self.dir)).map_err(|error| refuse(&error))
+    pub(super) fn open(&self, handed: Option<&Handed>) -> Result<Keystore, Problem> {
+        self.open_in(&self.place(handed)).map_err(|error| refuse(&error))
     }
 
     /// Opens the keystore, which must be there.
-    pub(super) fn open_existing(&self, dir: Option<&Path>) -> Result<Keystore, Problem> {
-        let dir = dir.unwrap_or(&self.dir);
-        check_there(dir)?;
-        self.open(Some(dir))
+    pub(super) fn open_existing(&self, handed: Option<&Handed>) -> Result<Keystore, Problem> {
+        self.place(handed).check_there()?;
+        self.open(handed)
     }
 
-    /// Where keystores of them are: that which commands find without naming it, if it is there, and `dir`,
-    /// which must hold one.
-    pub(super) fn dirs<'a>(&'a self, dir: Option<&'a Path>) -> Result<Vec<&'a Path>, Problem> {
-        if let Some(dir) = dir {
-            check_there(dir)?;
+    fn place<'a>(&'a self, handed: Option<&'a Handed>) -> Place<'a> {
+        handed.map_or(Place::Here(&self.dir), Place::Handed)
+    }
+
+    /// Where keystores of them are: that which commands find without naming it, if it is there, and the one that is
+    /// handed over, which must be one.
+    pub(super) fn places<'a>(
+        &'a self,
+        handed: Option<&'a Handed>,
+    ) -> Result<Vec<Place<'a>>, Problem> {
+        let handed = handed.map(Place::Handed);
+        if let Some(handed) = &handed {
+            handed.check_there()?;
         }
-        let default = Some(self.dir.as_path());
-        let default = default.filter(|default| Keystore::is_in(default) && dir != Some(default));
-        Ok(default.into_iter().chain(dir).collect())
+        let default = Some(Place::Here(&self.dir)).filter(Place::is_there);
+        Ok(default.into_iter().chain(handed).collect())
     }
 
-    /// Seals the keystore that commands find without naming it, and the one in `dir`, with another
-    /// passphrase. One that has it already was reached by an attempt that went no further.
-    pub(super) fn change_passphrase(
+    /// Seals the keystore that is handed over with another passphrase.
+    pub(super) fn change_passphrase_of(
         &self,
-        dir: Option<&Path>,
+        handed: &Handed,
         new: &SecretString,
     ) -> Result<(), Problem> {
-        for dir in self.dirs(dir)? {
-            let changed = match self.open_in(dir) {
-                Ok(keystore) => keystore.change_passphrase(new),
-                Err(
-                    error @ (KeystoreError::WrongPassphrase(_)
-                    | KeystoreError::PassphraseMissing(_)),
-                ) => self.open_with(dir, Some(new)).map(drop).map_err(|_| error),
-                Err(error) => Err(error),
-            };
-            changed.map_err(|error| refuse(&error))?;
-        }
-        Ok(())
+        let place = Place::Handed(handed);
+        place.check_there()?;
+        self.seal(&place, new)
+    }
+
+    /// Seals the keystore that commands find without naming it, if it is there, with another passphrase.
+    pub(super) fn change_passphrase(&self, new: &SecretString) -> Result<(), Problem> {
+        let place = Place::Here(&self.dir);
+        if place.is_there() { self.seal(&place, new) } else { Ok(()) }
+    }
+
+    /// One that has the passphrase already was reached by an attempt that went no further.
+    fn seal(&self, place: &Place<'_>, new: &SecretString) -> Result<(), Problem> {
+        let changed = match self.open_in(place) {
+            Ok(keystore) => keystore.change_passphrase(new),
+            Err(
+                error @ (KeystoreError::WrongPassphrase(_) | KeystoreError::PassphraseMissing(_)),
+            ) => self.open_with(place, Some(new)).map(drop).map_err(|_| error),
+            Err(error) => Err(error),
+        };
+        changed.map_err(|error| refuse(&error))
     }
 
     /// Notes the passphrase that all keystores have from now on.
@@ -85,33 +100,69 @@ impl RevocationKeys {
         *self.passphrase.write().unwrap_or_else(PoisonError::into_inner) = Some(passphrase);
     }
 
-    /// Opens the keystore in a directory, which is made where it is not there.
-    pub(super) fn open_in(&self, dir: &Path) -> Result<Keystore, KeystoreError> {
+    /// Opens the keystore in a place, which is made where it is not there.
+    pub(super) fn open_in(&self, place: &Place<'_>) -> Result<Keystore, KeystoreError> {
         let passphrase = self.passphrase.read().unwrap_or_else(PoisonError::into_inner).clone();
-        self.open_with(dir, passphrase.as_ref())
+        self.open_with(place, passphrase.as_ref())
     }
 
     fn open_with(
         &self,
-        dir: &Path,
+        place: &Place<'_>,
         passphrase: Option<&SecretString>,
     ) -> Result<Keystore, KeystoreError> {
-        let stretch = |passphrase| StretchedPassphrase::for_keystore(dir, passphrase);
+        let stretch = |passphrase| match place {
+            Place::Here(dir) => StretchedPassphrase::for_keystore(dir, passphrase),
+            Place::Handed(files) => StretchedPassphrase::for_handed(files, passphrase),
+        };
         let passphrase = passphrase.map(stretch).transpose()?;
-        Keystore::open(dir, passphrase.as_ref(), self.plain_keys, &self.program)
+        match place {
+            Place::Here(dir) => {
+                Keystore::open(dir, passphrase.as_ref(), self.plain_keys, &self.program)
+            }
+            Place::Handed(files) => {
+                Keystore::open_handed(files, passphrase.as_ref(), self.plain_keys)
+            }
+        }
     }
 }
 
-fn check_there(dir: &Path) -> Result<(), Problem> {
-    if Keystore::is_in(dir) {
-        return Ok(());
+/// Where a keystore of revocation keys is.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Place<'a> {
+    /// In a directory.
+    Here(&'a Path),
+    /// Where the command line is, which hands its files over.
+    Handed(&'a Handed),
+}
+
+impl Place<'_> {
+    /// The directory.
+    pub(super) fn dir(&self) -> &Path {
+        match self {
+            Self::Here(dir) => dir,
+            Self::Handed(files) => files.dir(),
+        }
     }
-    let detail = format!(
-        "there is no keystore of revocation keys in {}: connect the disk that holds it, or name its \
-         directory with --revocation-keystore",
-        dir.display()
-    );
-    Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "no-revocation-keystore", detail))
+
+    fn is_there(&self) -> bool {
+        match self {
+            Self::Here(dir) => Keystore::is_in(dir),
+            Self::Handed(files) => files.has_keystore(),
+        }
+    }
+
+    fn check_there(&self) -> Result<(), Problem> {
+        if self.is_there() {
+            return Ok(());
+        }
+        let detail = format!(
+            "there is no keystore of revocation keys in {}: connect the disk that holds it, or name \
+             its directory with --revocation-keystore",
+            self.dir().display()
+        );
+        Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "no-revocation-keystore", detail))
+    }
 }
 
 fn refuse(error: &KeystoreError) -> Problem {

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::managed::{Managed, bad_request};
 use crate::access::{ChangeError, Grant, IssuedToken, TokenDraft, Tokens};
 use crate::http::{Answer, Declared, Problem, Received, answer};
+use crate::request_log::RequestId;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -119,7 +120,7 @@ impl From<ChangeError> for Problem {
             ChangeError::Unknown(_) => StatusCode::NOT_FOUND,
             ChangeError::TooMany | ChangeError::IdTaken => StatusCode::CONFLICT,
             ChangeError::NoRandomness(_) | ChangeError::File(_) => {
-                tracing::error!("{error}");
+                tracing::error!(request = RequestId::current(), "{error}");
                 StatusCode::SERVICE_UNAVAILABLE
             }
         };

@@ -127,8 +127,7 @@ impl Connections {
         let count = |peer: Option<IpNet>| peer.and_then(|it| counts.get(&it)).copied().unwrap_or(0);
         let (own, now) = (count(newcomer), self.started.elapsed());
         let makes_room = |wait: &Wait, of: usize| {
-            let is_over = now.saturating_sub(wait.grace).as_millis() as u64 >= wait.since;
-            (is_over && of >= own) || (newcomer.is_some() && of > own + 1)
+            (wait.is_over(now) && of >= own) || (newcomer.is_some() && of > own + 1)
         };
         let waits = open.values().filter_map(|it| Some((it.activity.wait()?, count(it.peer), it)));
         let longest = waits
@@ -138,6 +137,24 @@ impl Connections {
             Some((wait, _, connection)) if connection.activity.give_up(&wait) => Room::Made,
             None if own > 0 => Room::Refused,
             _ => Room::Awaited,
+        }
+    }
+
+    /// Gives up connections that keep a listener from stopping, since they wait for their peers: those that are idle,
+    /// with `bodies` also those of which more of a body is awaited, and with `readers` those whose answer is not
+    /// taken at once. Others are given up as they are to make room.
+    pub(super) fn give_up_waiting(&self, bodies: bool, readers: bool) {
+        let now = self.started.elapsed();
+        for connection in self.open().values() {
+            let Some(wait) = connection.activity.wait() else { continue };
+            let is_unwanted = match wait.of {
+                Awaited::Request => false,
+                Awaited::Body => bodies,
+                Awaited::Reader => readers,
+            };
+            if is_unwanted || wait.is_over(now) {
+                connection.activity.give_up(&wait);
+            }
         }
     }
 
@@ -153,8 +170,29 @@ struct Wait {
     state: u64,
     /// Since when, in milliseconds after the beginning.
     since: u64,
-    /// How long it may.
-    grace: Duration,
+    of: Awaited,
+}
+
+/// What a connection waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Awaited {
+    /// A request.
+    Request,
+    /// More of a body.
+    Body,
+    /// That its peer takes more of an answer.
+    Reader,
+}
+
+impl Wait {
+    /// Whether it has lasted for as long as it may.
+    fn is_over(&self, now: Duration) -> bool {
+        let grace = match self.of {
+            Awaited::Request => GRACE,
+            Awaited::Body | Awaited::Reader => STALL_GRACE,
+        };
+        now.as_millis() as u64 >= self.since + grace.as_millis() as u64
+    }
 }
 
 impl Drop for Entry {
@@ -197,13 +235,13 @@ impl Activity {
     fn wait(&self) -> Option<Wait> {
         let state = self.state.load(Ordering::Relaxed);
         let reader_awaited = self.reader_awaited.load(Ordering::Relaxed);
-        let (since, grace) = match state {
+        let (since, of) = match state {
             GIVEN_UP => return None,
-            _ if reader_awaited != NOT_AWAITED => (reader_awaited, STALL_GRACE),
-            BUSY => (self.body_awaited.load(Ordering::Relaxed), STALL_GRACE),
-            since => (since, GRACE),
+            _ if reader_awaited != NOT_AWAITED => (reader_awaited, Awaited::Reader),
+            BUSY => (self.body_awaited.load(Ordering::Relaxed), Awaited::Body),
+            since => (since, Awaited::Request),
         };
-        (since != NOT_AWAITED).then_some(Wait { state, since, grace })
+        (since != NOT_AWAITED).then_some(Wait { state, since, of })
     }
 
     /// Gives up a connection if it still waits so.
@@ -349,6 +387,27 @@ mod tests {
             }
             assert_eq!(entries.each_ref().map(is_given_up), [is_over; 2]);
         }
+    }
+
+    #[test]
+    fn a_stop_waits_for_nobody_who_lets_it_wait() {
+        let connections = Connections::new();
+        let entries = [0, 1, 2, 3].map(|number| connections.enter(number, None));
+        let [idle, body, reader, at_work] = entries.each_ref().map(|entry| &entry.activity);
+        let _busy = [body, reader, at_work].map(|it| it.begin().unwrap());
+        body.body_awaited.store(body.now(), Ordering::Relaxed);
+        reader.set_stalled(true);
+        let given_up = || entries.each_ref().map(is_given_up);
+        connections.give_up_waiting(false, false);
+        assert_eq!(given_up(), [false; 4], "a request may be on its way");
+        idle.state.store(0, Ordering::Relaxed);
+        sleep(GRACE);
+        connections.give_up_waiting(false, false);
+        assert_eq!(given_up(), [true, false, false, false]);
+        connections.give_up_waiting(true, false);
+        assert_eq!(given_up(), [true, true, false, false]);
+        connections.give_up_waiting(true, true);
+        assert_eq!(given_up(), [true, true, true, false]);
     }
 
     #[test]

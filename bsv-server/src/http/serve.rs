@@ -37,6 +37,8 @@ pub(crate) struct Limits {
     pub(crate) write_timeout: Duration,
     /// The size of a request's head, in bytes.
     pub(crate) head_len: usize,
+    /// For how long requests in flight may go on after a shutdown has begun.
+    pub(crate) drain_timeout: Duration,
 }
 
 impl Default for Limits {
@@ -47,12 +49,15 @@ impl Default for Limits {
             head_timeout: Duration::from_secs(10),
             write_timeout: Duration::from_secs(30),
             head_len: 16 << 10,
+            drain_timeout: Duration::from_secs(30),
         }
     }
 }
 
-/// For how long requests in flight may go on after a shutdown has begun.
-const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
+/// For how long bodies may still arrive after a shutdown has begun.
+const BODY_PATIENCE: Duration = Duration::from_secs(1);
+/// How often it is looked for connections that keep a listener from stopping.
+const DRAIN_INTERVAL: Duration = Duration::from_millis(10);
 
 /// How often a connection that can make room is looked for.
 const ROOM_INTERVAL: Duration = Duration::from_millis(1);
@@ -139,7 +144,7 @@ where
 }
 
 /// Answers requests, which come over `tls` if it is given, until `shutdown` completes, then finishes those
-/// in flight. Its connections are among `connections`. `handler` is told the address that a request comes from.
+/// in flight, but waits for no peer that lets it wait: see [`Connections::give_up_waiting`]. Its connections are among `connections`. `handler` is told the address that a request comes from.
 pub(crate) async fn serve<L, H, F>(
     listener: L,
     tls: Option<Arc<Tls>>,
@@ -211,8 +216,21 @@ pub(crate) async fn serve<L, H, F>(
         });
     }
     drop(listener);
-    if timeout(DRAIN_TIMEOUT, graceful.shutdown()).await.is_err() {
-        tracing::warn!("some requests did not end in time and are broken off");
+    let begun = Instant::now();
+    let of_strangers = limits.peers.is_some();
+    let give_up = async {
+        loop {
+            let is_patient = begun.elapsed() < BODY_PATIENCE;
+            connections.give_up_waiting(!is_patient, !is_patient && of_strangers);
+            sleep(DRAIN_INTERVAL).await;
+        }
+    };
+    let drained = timeout(limits.drain_timeout, graceful.shutdown());
+    tokio::select! {
+        drained = drained => if drained.is_err() {
+            tracing::warn!("some requests did not end in time and are broken off");
+        },
+        () = give_up => {}
     }
 }
 

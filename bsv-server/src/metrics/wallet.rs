@@ -25,7 +25,7 @@ pub(super) async fn write(exposition: &mut Exposition, instance: &Instance) {
     exposition.gauge("bsv_events_last_number", help).add(&[], last_event);
     let help = "Attempts to send an event to a webhook.";
     let mut attempts = exposition.counter("bsv_webhook_attempts_total", help);
-    for (outcome, count) in api.webhooks().attempts().all() {
+    for (outcome, count) in wallet.webhook_attempts().all() {
         attempts.add(&[("outcome", outcome)], count);
     }
     if let Ok(lags) = wallet.webhook_lags().await {

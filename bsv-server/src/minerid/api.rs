@@ -1,7 +1,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::time::Duration;
 
-use bsv_minerid::{Alias, Error, Identity, MinerIds};
+use bsv_minerid::{Alias, ChainSign, Error, Identity, MinerIds, rotate_miner_id};
 use bsv_tx::{Script, Txid};
 use hyper::http::request::Parts;
 use hyper::{Method, StatusCode};
@@ -12,7 +13,6 @@ use super::coinbase2::{self, Rewritten};
 use super::letter_case::in_lower_case;
 use super::recent_rotations::RecentRotations;
 use super::refusal::Refusal;
-use super::watch::{ChainWatch, Sign};
 use crate::access::{Caller, Scope};
 use crate::http;
 use crate::http::{
@@ -25,7 +25,8 @@ use crate::surface::Surface;
 #[derive(Debug)]
 pub(crate) struct MinerIdApi {
     ids: Arc<MinerIds>,
-    watch: ChainWatch,
+    /// For how long a request waits for the node.
+    patience: Duration,
     rotations: RecentRotations,
     routes: Routes<Route>,
     /// The only alias that the node's listener answers for.
@@ -80,15 +81,12 @@ impl Call<'_> {
 }
 
 impl MinerIdApi {
-    /// `nodes_alias` is the one that the node's listener answers for, if there is that listener.
-    pub(crate) fn new(watch: ChainWatch, nodes_alias: Option<Alias>) -> Self {
+    /// `patience` is for how long a request waits for the node, `nodes_alias` the alias that the node's listener
+    /// answers for, if there is that listener.
+    pub(crate) fn new(ids: Arc<MinerIds>, patience: Duration, nodes_alias: Option<Alias>) -> Self {
         let [routes, nodes_routes] = [Routes::new(ROUTES), Routes::new(NODES_ROUTES)];
         let rotations = RecentRotations::default();
-        Self { ids: Arc::clone(watch.ids()), watch, rotations, routes, nodes_alias, nodes_routes }
-    }
-
-    pub(crate) fn watch(&self) -> &ChainWatch {
-        &self.watch
+        Self { ids, patience, rotations, routes, nodes_alias, nodes_routes }
     }
 
     pub(crate) fn ids(&self) -> &Arc<MinerIds> {
@@ -182,7 +180,7 @@ impl MinerIdApi {
             Route::OutputScript => {
                 let height = height(&param(params, "height")?)?;
                 let identity = self.identity(&alias()?)?;
-                self.watch.catch_up(&identity, Sign::Height(height)).await;
+                self.catch_up(&identity, ChainSign::Height(height)).await;
                 let script = match is_preview {
                     true => identity.preview_output_script(height)?,
                     false => identity.output_script(height)?,
@@ -194,7 +192,7 @@ impl MinerIdApi {
                 let height = height(&param(params, "height")?)?;
                 let alias = alias()?;
                 let identity = self.identity(&alias)?;
-                self.watch.catch_up(&identity, Sign::Height(height)).await;
+                self.catch_up(&identity, ChainSign::Height(height)).await;
                 let txid = data_txid(&param(params, "txid")?)?;
                 let script = match *request.method() {
                     // Some pools name a transaction always.
@@ -223,7 +221,7 @@ impl MinerIdApi {
                 if self.ids.announced() > 0
                     && let Some((identity, sign)) = coinbase2::sign(&self.ids, request.body())
                 {
-                    self.watch.catch_up(&identity, sign).await;
+                    self.catch_up(&identity, sign).await;
                 }
                 let coinbase2 = match coinbase2::rewrite(&self.ids, request.body())? {
                     Rewritten::Made(coinbase2) => coinbase2,
@@ -255,6 +253,11 @@ impl MinerIdApi {
         }
     }
 
+    /// Asks the node about a block that a request tells of.
+    async fn catch_up(&self, identity: &Identity, sign: ChainSign) {
+        self.ids.catch_up(identity, sign, self.patience).await;
+    }
+
     /// Notes that somebody is shown a document, before the first one is answered.
     async fn note_shown(&self, identity: &Identity) {
         if !identity.is_kept_on_record() {
@@ -269,7 +272,8 @@ impl MinerIdApi {
 
     async fn rotate(&self, alias: &str, method: &Method) -> Result<Answer, Refusal> {
         let alias: Alias = alias.parse().map_err(|_| Refusal::unknown_alias(alias))?;
-        let rotation = self.watch.rotate(&alias);
+        let rotation = Box::pin(rotate_miner_id(&self.ids, self.ids.node(), &alias, false));
+        let rotation = async { rotation.await.map(drop) };
         match *method {
             Method::GET => self.rotations.once(&alias, rotation).await?,
             _ => rotation.await?,

@@ -2,14 +2,15 @@ use std::borrow::Cow;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use bsv_minerid::{Alias, BlockBindJob, Error, Identity, JobData, JobDataError, MinerIds};
+use bsv_minerid::{
+    Alias, BlockBindJob, ChainSign, Error, Identity, JobData, JobDataError, MinerIds,
+};
 use bsv_tx::{BlockHash, Txid};
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::refusal::{Refusal, capitalise};
-use super::watch::Sign;
 
 /// The members of the request, each still unread, so that the first mistake is the one that is
 /// told. Those of generation 1.0 tell it from one of 0.2.
@@ -124,12 +125,12 @@ fn merkle_branch(value: Option<&RawValue>) -> Result<Vec<[u8; 32]>, Refusal> {
 
 /// The identity that a request names, and what it shows of the chain. What is wrong with it is told when it is
 /// answered.
-pub(super) fn sign(ids: &MinerIds, body: &Bytes) -> Option<(Arc<Identity>, Sign)> {
+pub(super) fn sign(ids: &MinerIds, body: &Bytes) -> Option<(Arc<Identity>, ChainSign)> {
     let request = parse(body).ok()?;
     let identity = identity(ids, request.alias).ok()?;
     let sign = match hash("Prevhash", request.prevhash) {
-        Ok(previous_block) => Sign::PreviousBlock(previous_block),
-        Err(_) => Sign::Height(height(request.block_height).ok()?),
+        Ok(previous_block) => ChainSign::PreviousBlock(previous_block),
+        Err(_) => ChainSign::Height(height(request.block_height).ok()?),
     };
     Some((identity, sign))
 }

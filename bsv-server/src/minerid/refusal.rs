@@ -5,6 +5,7 @@ use bsv_store::{KeystoreError, StoreError};
 use hyper::StatusCode;
 
 use crate::http::{Answer, Problem, answer};
+use crate::request_log::RequestId;
 
 /// A request that is not fulfilled: the status and the text that callers of the older generator
 /// know, where it had one.
@@ -110,7 +111,7 @@ impl From<Error> for Refusal {
                 refuse(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
             }
             Error::Store(_) | Error::Keystore(_) | Error::Unsettled(_) => {
-                tracing::error!("{error}");
+                tracing::error!(request = RequestId::current(), "{error}");
                 let cause = match &error {
                     Error::Store(StoreError::DamagedFile { .. } | StoreError::Damaged(_)) => {
                         "The store is damaged, as the log of the server tells"
@@ -125,7 +126,7 @@ impl From<Error> for Refusal {
                 refuse(StatusCode::SERVICE_UNAVAILABLE, format!("{cause}: {effect}"))
             }
             _ => {
-                tracing::error!("{error}");
+                tracing::error!(request = RequestId::current(), "{error}");
                 let text = "Internal error: see the log of the server";
                 refuse(StatusCode::INTERNAL_SERVER_ERROR, text.to_owned())
             }

@@ -57,6 +57,7 @@ pub(super) struct Texts {
     pub(super) wallet_missing: &'static str,
     pub(super) wallet_failed: &'static str,
     pub(super) wallet_unsent: &'static str,
+    pub(super) wallet_answered: &'static str,
     pub(super) send_again: &'static str,
     pub(super) check_again: &'static str,
     pub(super) print: &'static str,

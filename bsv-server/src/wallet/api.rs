@@ -24,7 +24,6 @@ pub(crate) struct WalletApi {
     wallet: Arc<Wallet>,
     streams: Streams,
     places: EventPlaces,
-    webhooks: Arc<webhooks::Sender>,
     routes: Routes<Route>,
 }
 
@@ -118,7 +117,6 @@ impl WalletApi {
     /// `places` is how many streams of events there are at once, and how many requests that wait for one.
     pub(crate) fn new(wallet: Arc<Wallet>, places: u32) -> Self {
         Self {
-            webhooks: webhooks::sender(&wallet),
             wallet,
             streams: Streams::new(),
             places: EventPlaces::new(places),
@@ -133,11 +131,6 @@ impl WalletApi {
 
     pub(crate) fn wallet(&self) -> &Arc<Wallet> {
         &self.wallet
-    }
-
-    /// What sends events to webhooks.
-    pub(crate) fn webhooks(&self) -> &Arc<webhooks::Sender> {
-        &self.webhooks
     }
 
     /// How many streams of events are open.
@@ -251,7 +244,7 @@ impl WalletApi {
             Route::Receipts => receipts::answer(&self.wallet, request.uri()).await,
             Route::Webhooks(route) => {
                 let asked = webhooks::Asked { route, id, number: matched.param("number") };
-                Box::pin(webhooks::answer(&self.wallet, &self.webhooks, asked, request)).await
+                Box::pin(webhooks::answer(&self.wallet, asked, request)).await
             }
             Route::Export => {
                 export::answer(&self.wallet, &self.streams, request.uri(), request.method()).await

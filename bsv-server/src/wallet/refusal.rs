@@ -3,6 +3,7 @@ use bsv_store::StoreError;
 use hyper::StatusCode;
 
 use crate::http::Problem;
+use crate::request_log::RequestId;
 
 impl From<Error> for Problem {
     fn from(error: Error) -> Self {
@@ -83,7 +84,7 @@ impl From<&Error> for Problem {
             Error::UnknownBlock { .. } => away("unknown-block", text),
             Error::KeyReused => Self::new(StatusCode::CONFLICT, "idempotency-key-reused", text),
             Error::Full(_) => {
-                tracing::error!("{text}");
+                tracing::error!(request = RequestId::current(), "{text}");
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "wallet-full", text)
             }
             Error::Store(
@@ -98,7 +99,7 @@ impl From<&Error> for Problem {
             | Error::File(_)
             | Error::Keystore(_) => disk_failure(error),
             _ => {
-                tracing::error!("{text}");
+                tracing::error!(request = RequestId::current(), "{text}");
                 Self::of_status(
                     StatusCode::INTERNAL_SERVER_ERROR,
                     "internal error: see the log of the server",
@@ -117,7 +118,7 @@ fn away(code: &'static str, text: String) -> Problem {
 }
 
 fn disk_failure(error: &Error) -> Problem {
-    tracing::error!("{error}");
+    tracing::error!(request = RequestId::current(), "{error}");
     let (code, cause) = match error {
         Error::Store(StoreError::DamagedFile { .. } | StoreError::Damaged(_)) => {
             ("store-damaged", "the store is damaged, as the log of the server tells")

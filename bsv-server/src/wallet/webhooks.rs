@@ -6,22 +6,13 @@ mod shown;
 use std::sync::Arc;
 
 use bsv_invoicing::ledger::webhooks::LoadedWebhook;
-use bsv_invoicing::webhooks::{WalletClock, WebhookSender};
-use bsv_invoicing::{
-    Error, HttpWebhooks, ReplayDraft, SecretDraft, WebhookChange, WebhookDraft, WebhookId,
-};
+use bsv_invoicing::{Error, ReplayDraft, SecretDraft, WebhookChange, WebhookDraft, WebhookId};
 use hyper::{Method, StatusCode};
 
 use self::shown::{AttemptJson, CreatedJson, ReplayJson, SecretJson, WebhookJson};
 use super::headers::{check_content_type, set_location};
 use crate::http::{Answer, Declared, Problem, Received, answer};
-use crate::wallet_store::{AnyWalletStore, Wallet};
-
-/// What sends events to the webhooks of a wallet.
-pub(crate) type Sender = WebhookSender<AnyWalletStore, HttpWebhooks, WalletClock<AnyWalletStore>>;
-
-/// How the server calls itself.
-const USER_AGENT: &str = concat!("bsv-server/", env!("CARGO_PKG_VERSION"));
+use crate::wallet_store::Wallet;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Route {
@@ -55,15 +46,8 @@ pub(super) struct Asked<'a> {
     pub(super) number: &'a str,
 }
 
-/// What sends events to the webhooks of a wallet, once it is run.
-pub(super) fn sender(wallet: &Arc<Wallet>) -> Arc<Sender> {
-    let clock = WalletClock(Arc::clone(wallet));
-    WebhookSender::new(Arc::clone(wallet), wallet.webhook_client(USER_AGENT), clock)
-}
-
 pub(super) async fn answer(
-    wallet: &Wallet,
-    sender: &Sender,
+    wallet: &Arc<Wallet>,
     Asked { route, id, number }: Asked<'_>,
     request: Received<'_>,
 ) -> Result<Answer, Problem> {
@@ -82,7 +66,7 @@ pub(super) async fn answer(
             Ok(answer::json(StatusCode::CREATED, &secret))
         }
         Route::Test => {
-            let attempt = sender.test(id()?).await?;
+            let attempt = wallet.test_webhook(id()?).await?;
             Ok(answer::json(StatusCode::OK, &AttemptJson::new(&attempt)))
         }
         Route::Deliveries => deliveries::list(wallet, id()?, request.uri()).await,

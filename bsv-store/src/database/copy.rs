@@ -9,10 +9,10 @@ use std::sync::Arc;
 use redb::backends::FileBackend;
 use redb::{ReadTransaction, ReadableDatabase};
 
-use super::error::StoreError;
 use super::integrity::{Checks, open_checked};
 use super::options::DatabaseOptions;
 use super::tracked_file::BLOCK_LEN;
+use crate::error::StoreError;
 use crate::files::FileError;
 
 /// A copy of a database file as of one commit, all of whose pages have the checksums that they had when

@@ -7,10 +7,10 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use redb::{ReadTransaction, ReadableDatabase, WriteTransaction};
 
-use super::error::StoreError;
 use super::integrity::{Checks, open_checked};
 use super::options::DatabaseOptions;
 use super::tracked_file::{Changes, TrackedFile};
+use crate::error::StoreError;
 use crate::files::FileError;
 use crate::overlay::Overlay;
 

@@ -1,7 +1,7 @@
 use std::path::Path;
 
-use super::error::StoreError;
 use super::options::DatabaseOptions;
+use crate::error::StoreError;
 use crate::files::{self, FileError};
 
 /// Checks that a database in `dir`, of the usual options, could be written to now.

@@ -1,10 +1,9 @@
 //! Whether a file is as it was written.
 
+use crate::error::StoreError;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
-
-use super::error::StoreError;
 
 /// What of a file is compared with its checksums when it is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@ use std::thread;
 
 use rustix::process::setpriority_process;
 
-use super::error::StoreError;
+use crate::error::StoreError;
 use crate::files::FileError;
 
 /// Whether a copy is waited for.

@@ -5,7 +5,7 @@ use std::path::Path;
 use redb::{TableDefinition, WriteTransaction};
 
 use super::engine::{Engine, commit};
-use super::error::StoreError;
+use crate::error::StoreError;
 
 /// One step of a schema: makes or changes tables. It runs in the transaction that raises the
 /// version.
@@ -33,6 +33,10 @@ pub(super) fn migrate(engine: &Engine, path: &Path, schema: &Schema) -> Result<(
     }
     if found == known {
         return Ok(());
+    }
+    if found > 0 {
+        let file = path.display();
+        tracing::info!("{file} is brought from schema {found} to schema {known}");
     }
     let transaction = engine.begin_write()?;
     for migration in &schema.migrations[found as usize..] {

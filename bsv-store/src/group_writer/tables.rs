@@ -7,7 +7,8 @@ use std::sync::Arc;
 use redb::WriteTransaction;
 
 use super::{Batch, BatchRun, Batches};
-use crate::database::{Database, StoreError};
+use crate::database::Database;
+use crate::error::StoreError;
 
 /// The tables that commands work on. They are opened once for all commands that share a commit.
 pub trait Tables: 'static {

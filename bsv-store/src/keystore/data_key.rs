@@ -9,9 +9,10 @@ use super::data_key_file::{
     self, FORMAT_VERSION, FileJson, NOT_HEX, StoredKey, checked_stretching,
 };
 use super::error::KeystoreError;
+use super::folder::Folder;
 use super::passphrase::StretchedPassphrase;
 use super::wrapping_key::Stretching;
-use crate::files;
+use crate::files::FileError;
 use crate::seal::{KEY_LEN, open, random, seal};
 
 /// The data key, and the hash of the file that it was read from or written to.
@@ -22,18 +23,23 @@ pub(super) struct DataKey {
 
 /// Reads the data key, if there is one.
 pub(super) fn read(
-    dir: &Path,
+    folder: &Folder,
     passphrase: Option<&StretchedPassphrase>,
 ) -> Result<Option<DataKey>, KeystoreError> {
-    let Some(text) = data_key_file::read_text(dir)? else { return Ok(None) };
+    let Some(text) = folder.read(data_key_file::NAME)? else { return Ok(None) };
     let file_hash = Sha256::digest(&text).into();
-    Ok(Some(DataKey { key: unwrap(dir, &text, passphrase)?, file_hash }))
+    Ok(Some(DataKey { key: unwrap(folder.dir(), &text, passphrase)?, file_hash }))
+}
+
+/// The hash of the file as it lies on the disk, if it is there.
+pub(super) fn hash_on_disk(folder: &Folder) -> Result<Option<[u8; 32]>, FileError> {
+    Ok(folder.read(data_key_file::NAME)?.map(|text| Sha256::digest(&text).into()))
 }
 
 /// Writes a data key, wrapped if there is a passphrase. A file that is there is replaced, once the new
 /// one is proved to open. Answers the hash of the file.
 pub(super) fn write(
-    dir: &Path,
+    folder: &Folder,
     key: &[u8; KEY_LEN],
     passphrase: Option<&StretchedPassphrase>,
 ) -> Result<[u8; 32], KeystoreError> {
@@ -58,9 +64,9 @@ pub(super) fn write(
     let text = Zeroizing::new(
         serde_json::to_vec_pretty(&file).expect("numbers and strings always serialise"),
     );
-    let read_back = unwrap(dir, &text, passphrase)?;
+    let read_back = unwrap(folder.dir(), &text, passphrase)?;
     assert!(*read_back == *key, "a wrapped key unwraps to itself");
-    files::write_atomically(dir, data_key_file::NAME, &text)?;
+    folder.write(data_key_file::NAME, &text)?;
     Ok(Sha256::digest(&text).into())
 }
 

@@ -1,15 +1,10 @@
 //! `keystore.json`, which holds the data key.
 
-use std::fs;
-use std::io;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
-use zeroize::Zeroizing;
 
 use super::wrapping_key::Stretching;
-use crate::files::FileError;
 use crate::seal::checked_params;
 
 pub(super) const NAME: &str = "keystore.json";
@@ -36,14 +31,9 @@ pub(super) fn is_in(dir: &Path) -> bool {
     dir.join(NAME).is_file()
 }
 
-/// The hash of the file as it lies on the disk, if it is there.
-pub(super) fn hash_on_disk(dir: &Path) -> Result<Option<[u8; 32]>, FileError> {
-    Ok(read_text(dir)?.map(|text| Sha256::digest(&text).into()))
-}
-
 /// How the passphrase of the data key has to be stretched, if there is one that can be read.
-pub(super) fn stretching(dir: &Path) -> Option<Stretching> {
-    let file: FileJson = serde_json::from_slice(&read_text(dir).ok()??).ok()?;
+pub(super) fn stretching(text: &[u8]) -> Option<Stretching> {
+    let file: FileJson = serde_json::from_slice(text).ok()?;
     match &file.data_key {
         StoredKey::Plain(_) => None,
         StoredKey::Wrapped { memory_kib, iterations, parallelism, salt, .. } => {
@@ -61,15 +51,5 @@ pub(super) fn checked_stretching(params: [u32; 3], salt: &str) -> Result<Stretch
     match salt.len() {
         8..=64 => Ok(Stretching { params, salt }),
         _ => Err("its salt has a wrong length"),
-    }
-}
-
-/// The contents of the file, if it is there.
-pub(super) fn read_text(dir: &Path) -> Result<Option<Zeroizing<Vec<u8>>>, FileError> {
-    let path = dir.join(NAME);
-    match fs::read(&path) {
-        Ok(text) => Ok(Some(Zeroizing::new(text))),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(FileError::new("read", &path)(error)),
     }
 }

@@ -44,6 +44,9 @@ pub enum KeystoreError {
     /// There is a secret of that name already; secrets are never overwritten.
     #[error("{} exists already", .0.display())]
     Exists(PathBuf),
+    /// Whoever has handed the files over has to write this one first.
+    #[error("{} is not written yet", .0.display())]
+    Unwritten(PathBuf),
     /// A name that could not be a file name.
     #[error("a key's name consists of the characters A-Z a-z 0-9 . _ -, not \"{0}\"")]
     BadName(String),

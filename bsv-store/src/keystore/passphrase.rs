@@ -1,9 +1,11 @@
 use std::path::Path;
+use std::sync::Arc;
 
 use secrecy::{ExposeSecret, SecretString};
 
 use super::data_key_file;
 use super::error::KeystoreError;
+use super::folder::{self, Folder, HandedFiles};
 use super::wrapping_key::{Stretching, WrappingKey};
 use crate::seal::params;
 
@@ -22,8 +24,25 @@ impl StretchedPassphrase {
         if !data_key_file::is_in(dir) {
             return Self::fresh(passphrase);
         }
-        let wrapping_key = data_key_file::stretching(dir).map(|it| it.stretch(passphrase));
-        Ok(Self { passphrase: passphrase.clone(), wrapping_key })
+        let text = folder::read_in(dir, data_key_file::NAME).ok().flatten();
+        Ok(Self::for_data_key(text.as_deref().map(Vec::as_slice), passphrase))
+    }
+
+    /// The same for a keystore whose files are handed over.
+    pub fn for_handed(
+        files: &Arc<HandedFiles>,
+        passphrase: &SecretString,
+    ) -> Result<Self, KeystoreError> {
+        match Folder::Handed(Arc::clone(files)).read(data_key_file::NAME)? {
+            Some(text) => Ok(Self::for_data_key(Some(&text), passphrase)),
+            None => Self::fresh(passphrase),
+        }
+    }
+
+    fn for_data_key(text: Option<&[u8]>, passphrase: &SecretString) -> Self {
+        let stretching = text.and_then(data_key_file::stretching);
+        let wrapping_key = stretching.map(|it| it.stretch(passphrase));
+        Self { passphrase: passphrase.clone(), wrapping_key }
     }
 
     /// Stretches a passphrase for a data key that is to be sealed.

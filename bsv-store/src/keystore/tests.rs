@@ -375,3 +375,66 @@ fn what_is_stored_elsewhere_opens_with_the_same_keystore_in_the_same_context_onl
     let other = open(dirs[1].path(), None).unwrap();
     assert!(other.open_sealed("a b", &sealed).is_none());
 }
+
+fn handed(files: Vec<KeystoreFile>) -> Arc<HandedFiles> {
+    Arc::new(HandedFiles::new("/elsewhere".into(), files).unwrap())
+}
+
+#[test]
+fn what_is_handed_over_opens_as_it_does_where_it_lies() {
+    let dir = tempfile::tempdir().unwrap();
+    let passphrase = passphrase("correct horse");
+    open(dir.path(), Some(&passphrase)).unwrap().insert("pool_1", b"secret text").unwrap();
+    let files = handed(Keystore::files_in(dir.path()).unwrap());
+    let open = |passphrase: Option<&SecretString>| {
+        let stretch = |passphrase| StretchedPassphrase::for_handed(&files, passphrase);
+        let passphrase = passphrase.map(stretch).transpose()?;
+        Keystore::open_handed(&files, passphrase.as_ref(), PlainKeys::Allowed)
+    };
+    let keystore = open(Some(&passphrase)).unwrap();
+    assert_eq!(keystore.get("pool_1").unwrap().as_slice(), b"secret text");
+    assert!(matches!(keystore.get("pool_2"), Err(KeystoreError::Missing(_))));
+    assert!(matches!(keystore.insert("pool_1", b"x"), Err(KeystoreError::Exists(_))));
+    assert_eq!(keystore.check().unwrap().readable, ["pool_1"]);
+    assert!(matches!(open(None), Err(KeystoreError::PassphraseMissing(_))));
+    assert!(files.unwritten().is_empty());
+}
+
+#[test]
+fn what_is_to_be_written_fails_until_it_was_written_and_handed_over() {
+    let mut files = Vec::new();
+    let mut rounds = 0;
+    let keystore = loop {
+        let handed = handed(files.clone());
+        let opened = Keystore::open_handed(&handed, None, PlainKeys::Allowed);
+        let inserted =
+            opened.and_then(|keystore| match keystore.insert("pool_1", b"secret text") {
+                Ok(()) | Err(KeystoreError::Exists(_)) => Ok(keystore),
+                Err(error) => Err(error),
+            });
+        match inserted {
+            Ok(keystore) => break keystore,
+            Err(error) => assert!(matches!(error, KeystoreError::Unwritten(_)), "{error}"),
+        }
+        assert_eq!(handed.unwritten().len(), 1, "the data key, then the secret");
+        files.extend(handed.unwritten());
+        rounds += 1;
+    };
+    assert_eq!(rounds, 2);
+    assert_eq!(keystore.get("pool_1").unwrap().as_slice(), b"secret text");
+    assert!(matches!(keystore.remove("pool_1"), Err(KeystoreError::Unwritten(_))));
+    // Written where they belong, they are a keystore like any other.
+    let dir = tempfile::tempdir().unwrap();
+    for file in &files {
+        fs::write(dir.path().join(&file.name), &file.contents).unwrap();
+    }
+    assert_eq!(open(dir.path(), None).unwrap().get("pool_1").unwrap().as_slice(), b"secret text");
+}
+
+#[test]
+fn no_file_of_another_name_is_handed_over() {
+    for name in ["", "../x.key", ".key", "notes", "lock"] {
+        let file = KeystoreFile { name: name.to_owned(), contents: Zeroizing::new(vec![]) };
+        assert!(HandedFiles::new("/elsewhere".into(), [file]).is_err(), "{name}");
+    }
+}

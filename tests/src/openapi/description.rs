@@ -28,9 +28,17 @@ impl fmt::Display for Undescribed {
     }
 }
 
-/// The headers of any answer: what HTTP needs, and `Cache-Control`, which the texts at the head of the files tell of.
-const USUAL_HEADERS: [&str; 6] =
-    ["cache-control", "connection", "content-length", "content-type", "date", "transfer-encoding"];
+/// The headers of any answer: what HTTP needs, and `Cache-Control` and `X-Request-Id`, which the texts at the head of
+/// the files tell of.
+const USUAL_HEADERS: [&str; 7] = [
+    "cache-control",
+    "connection",
+    "content-length",
+    "content-type",
+    "date",
+    "transfer-encoding",
+    "x-request-id",
+];
 
 /// Those of the listener that pages of all origins may use.
 const PAYMENTS_HEADERS: [&str; 5] = [

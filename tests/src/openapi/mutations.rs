@@ -37,7 +37,7 @@ impl Mutation {
         match document.pointer_mut(&self.parent) {
             Some(Value::Object(members)) => drop(members.remove(&self.name)),
             Some(Value::Array(elements)) => {
-                elements.retain(|it| it.to_string().as_str() != self.name)
+                elements.retain(|it| it.to_string().as_str() != self.name);
             }
             _ => unreachable!("it was found there"),
         }

@@ -30,7 +30,7 @@ impl Shop {
         let live = |name: &str| dir.path().join("live").join(name);
         let tls = json!({"certificate": live("certificate"), "key": live("key")});
         let site = Site::with(json!({"wallet": {"tls": tls}}));
-        let server = site.server_logging_to(&dir.path().join("log"), &[]);
+        let server = site.server_logging_to(&dir.path().join("log"));
         Self { server, dir, _site: site }
     }
 

@@ -131,7 +131,7 @@ fn connections_that_say_nothing_after_the_handshake_are_small() {
 fn a_server_that_stops_waits_for_no_handshake() {
     let site = Site::with(json!({"payments": {"tls": setting("payee")}}));
     let log = site.data_dir().join("log");
-    let server = site.server_logging_to(&log, &[]);
+    let server = site.server_logging_to(&log);
     let address = server.payments().address();
     let begun: Vec<_> = (0..4).map(|number| begin(address, Ipv4Addr::LOCALHOST, number)).collect();
     let idle = tls::connect(address).unwrap();

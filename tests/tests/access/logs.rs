@@ -9,7 +9,7 @@ fn requests_are_logged_when_asked_for_without_what_stands_in_them() {
     let dir = TempDir::new().unwrap();
     let log = dir.path().join("log");
     let site = Site::with(json!({"log": {"requests": true}, "auth": {"requireToken": true}}));
-    let server = site.server_logging_to(&log, &["--log", "json"]);
+    let server = site.server_logging_json_to(&log);
     let minerid = Client::new(server.address());
     let bearer = [("Authorization", "Bearer SECRET-token"), ("X-Other", "SECRET-header")];
     for (client, method, path) in [
@@ -57,7 +57,7 @@ fn nothing_is_logged_of_requests_otherwise() {
     let dir = TempDir::new().unwrap();
     let log = dir.path().join("log");
     let site = Site::new();
-    let server = site.server_logging_to(&log, &[]);
+    let server = site.server_logging_to(&log);
     assert_eq!(server.get("/minerid/pool").status, 422);
     assert_eq!(server.wallet().get("/api/v1/balance").status, 200);
     assert_eq!(server.stop(), 0);

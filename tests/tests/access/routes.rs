@@ -234,7 +234,7 @@ fn the_control_socket_says_what_its_routes_take() {
 const BODY: &[u8] = br#"{"read":true}"#;
 
 /// What payers may ask for, with the status without a token and with any.
-fn payers_routes() -> [(&'static str, &'static str, u16, u16); 19] {
+fn payers_routes() -> [(&'static str, &'static str, u16, u16); 20] {
     [
         ("GET", "/dpp/api/v1/payment/000000000000", 404, 404),
         ("HEAD", "/dpp/api/v1/payment/000000000000", 404, 404),
@@ -242,6 +242,7 @@ fn payers_routes() -> [(&'static str, &'static str, u16, u16); 19] {
         ("GET", "/api/v1/payment/000000000000", 404, 404),
         ("HEAD", "/api/v1/payment/000000000000", 404, 404),
         ("POST", "/api/v1/payment/000000000000", 400, 400),
+        ("POST", "/pay/000000000000/transaction", 400, 400),
         ("GET", "/pay/000000000000", 404, 404),
         ("HEAD", "/pay/000000000000", 404, 404),
         ("GET", "/pay/000000000000/state", 404, 404),

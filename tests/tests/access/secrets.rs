@@ -41,7 +41,7 @@ fn no_secret_is_shown_by_logs_errors_or_settings() {
         "rpcPort": node.port, "rpcUser": node.user, "rpcPassword": node.password,
         "auth": {"requireToken": true, "jwtKey": JWT_KEY}, "log": {"requests": true},
     }));
-    site.set_env("BSV_LOG", "trace");
+    site.set_env("BSV_LOG", "trace,rustls=trace");
     site.set_env("BSV_KEYSTORE_PASSPHRASE", PASSPHRASE);
     site.set_env("BSV_NEW_KEYSTORE_PASSPHRASE", NEW_PASSPHRASE);
     site.set_env("BSV_BACKUP_PASSPHRASE", OF_BACKUP);
@@ -56,7 +56,7 @@ fn no_secret_is_shown_by_logs_errors_or_settings() {
         ("a JSON Web Token", MADE_UP_JWT.to_owned()),
     ];
 
-    let server = site.server_logging_to(&log, &[]);
+    let server = site.server_logging_to(&log);
     let backup = logs.path().join("backup");
     let backup = backup.to_str().unwrap();
     let mut cli = |arguments: &[&str]| {
@@ -171,7 +171,7 @@ fn no_secret_is_shown_by_logs_errors_or_settings() {
         (&["restore", "--yes", "--words"], OF_BACKUP, 0),
     ] {
         let mut elsewhere = Site::new();
-        elsewhere.set_env("BSV_LOG", "trace");
+        elsewhere.set_env("BSV_LOG", "trace,rustls=trace");
         elsewhere.set_env("BSV_KEYSTORE_PASSPHRASE", PASSPHRASE);
         elsewhere.set_env("BSV_BACKUP_PASSPHRASE", passphrase);
         assert_eq!(run(&elsewhere, arguments), code, "{arguments:?}");

@@ -106,7 +106,7 @@ fn a_listener_that_others_reach_in_the_clear_is_warned_of() {
     let warnings = |settings: Value| {
         let dir = TempDir::new().unwrap();
         let log = dir.path().join("log");
-        let server = Site::with(settings).server_logging_to(&log, &[]);
+        let server = Site::with(settings).server_logging_to(&log);
         assert_eq!(server.stop(), 0);
         let log = fs::read_to_string(log).unwrap();
         let warned = log.lines().filter(|line| line.contains("is reachable from other machines"));

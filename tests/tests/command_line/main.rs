@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod consent;
+mod documentation;
 mod errors;
 mod former_names;
 mod help;

@@ -133,7 +133,7 @@ fn a_flipped_bit_in_a_long_store_is_found_by_a_server_that_runs() {
     // Where the faults do not reach it.
     let logs = tempfile::tempdir().unwrap();
     let (path, log) = (site.network_dir().join("wallet.redb"), logs.path().join("log"));
-    let start = || site.server_logging_to(&log, &[]);
+    let start = || site.server_logging_to(&log);
     let server = start();
     let id = fill_beyond_checks(server.wallet());
     assert_eq!(server.stop(), 0);

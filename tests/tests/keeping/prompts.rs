@@ -18,7 +18,7 @@ const OF_BACKUP: &str = "The passphrase of the backup: ";
 /// A site whose programs tell all they can.
 fn talkative_site() -> Site {
     let mut site = sealed_site(None);
-    site.set_env("BSV_LOG", "trace");
+    site.set_env("BSV_LOG", "trace,rustls=trace");
     site
 }
 

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod deployed;
 mod documented;
 mod formats;
 mod identities;

@@ -111,7 +111,7 @@ fn a_node_that_keeps_no_miner_ids_is_no_trouble_to_an_identity_of_generation_0_2
     node.mine(101);
     let site = Site::on(&node);
     let log = site.data_dir().join("log");
-    let server = site.server_logging_to(&log, &[]);
+    let server = site.server_logging_to(&log);
     site.cli_ok(&["generateminerid", "--name", "old"]);
     site.cli_ok(&["generatevctx", "--name", "old"]);
     hand_out(&node, &server, "old");

@@ -30,7 +30,7 @@ fn read(path: &Path) -> Vec<String> {
 /// The texts of the QR codes in a picture of greys (PGM), as another reader reads them.
 fn read_greys(path: &Path) -> Vec<String> {
     let bytes = fs::read(path).unwrap();
-    let mut head = bytes.splitn(4, |byte| byte.is_ascii_whitespace());
+    let mut head = bytes.splitn(4, u8::is_ascii_whitespace);
     let mut word = || std::str::from_utf8(head.next().unwrap()).unwrap().to_owned();
     assert_eq!(word(), "P5");
     let [width, height] = [(); 2].map(|()| word().parse::<usize>().unwrap());

@@ -31,7 +31,8 @@ pub(crate) fn shop_on_node(coins: usize, wallet: Value) -> (Merchant, Node, Purs
     node.mine(110);
     let purse = Purse::filled(&node, coins, 100_000);
     let mut site = Site::on(&node);
-    let mut settings = settings(json!({ "port": free_port() }));
+    // What wallets of BRC-100 pay is less than shops ask for by default.
+    let mut settings = settings(json!({ "port": free_port(), "feeRate": 1 }));
     let members = wallet.as_object().unwrap().clone();
     settings["wallet"].as_object_mut().unwrap().extend(members);
     settings["wallet"]["port"] = json!(0);

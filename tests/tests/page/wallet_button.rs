@@ -1,9 +1,10 @@
 //! The button for wallets that a page can call (BRC-100).
 
-use bsv_tests::Browser;
+use bsv_tests::browser::Page;
+use bsv_tests::{Brc100Wallet, Browser};
 use serde_json::{Value, json};
 
-use crate::shop::{shop, shop_with};
+use crate::shop::{Merchant, pay, shop, shop_on_node, shop_with};
 
 /// A wallet in the page that remembers what it is asked for, and pays nothing.
 const REFUSING_WALLET: &str = "
@@ -15,6 +16,89 @@ const REFUSING_WALLET: &str = "
         },
     };
 ";
+
+/// A wallet in the page that has another one do what it is asked for, with further options.
+fn wallet_with(options: &str) -> String {
+    format!(
+        "window.CWI = new Proxy({{}}, {{
+            get: (_, call) => async (args) => {{
+                if (call === 'createAction') args.options = {{ ...args.options, {options} }};
+                const result = await askWallet(call, args);
+                if (result.isError) throw new Error(result.message);
+                return result;
+            }},
+        }});"
+    )
+}
+
+/// Opens the page of an invoice and clicks on the button.
+fn click(page: &Page<'_>, shop: &Merchant, id: &str) {
+    page.goto(&shop.page_url(id));
+    page.wait("document.querySelector('[role=timer]').textContent !== ''");
+    page.click(".wallet button");
+}
+
+#[test]
+fn a_wallet_in_the_browser_pays() {
+    let (shop, node, _purse) = shop_on_node(0, json!({}));
+    let wallet = Brc100Wallet::start(&node);
+    wallet.fund(&node, &[100_000; 4]);
+    let browser = Browser::start();
+    // One that broadcasts, one that leaves that to the shop, and one that signs in a second step.
+    for options in ["", "noSend: true", "signAndProcess: false"] {
+        let id = shop.invoice(5_000);
+        let page = browser.open(json!({
+            "init": wallet_with(options), "wallet": format!("http://{}", wallet.address()),
+        }));
+        click(&page, &shop, &id);
+        page.wait("document.querySelector('main.paid, .wallet [role=status]').innerText.match(/Paid|says|told/)");
+        assert!(page.text("main").contains("Paid. Thank you!"), "{options}: {}", page.text("main"));
+        let [payment] = shop.payments(&id).try_into().unwrap();
+        assert_eq!(payment["satoshis"], 5_000);
+        assert_eq!(payment["state"], "accepted", "{options}");
+        let mempool = node.call("getrawmempool", json!([]));
+        assert!(mempool.as_array().unwrap().contains(&payment["txid"]), "{options}");
+    }
+    assert_eq!(shop.balance(), 15_000);
+}
+
+/// The only test that needs the port at which pages look for a wallet.
+#[test]
+fn a_wallet_beside_the_browser_pays_if_its_payer_lets_the_page_reach_it() {
+    let (shop, node, _purse) = shop_on_node(0, json!({}));
+    let wallet = Brc100Wallet::at_port(&node, 3321);
+    wallet.fund(&node, &[100_000; 3]);
+    let address = shop.server.payments().address();
+    let public = format!("--ip-address-space-overrides={address}=public");
+    for (flags, permissions, is_reached) in [
+        (&[][..], json!([]), true),
+        (&[public.as_str()], json!([]), false),
+        (&[public.as_str()], json!(["local-network-access"]), true),
+    ] {
+        let id = shop.invoice(5_000);
+        let browser = Browser::start_with(flags);
+        let page = browser.open(json!({ "permissions": permissions }));
+        click(&page, &shop, &id);
+        page.wait("document.querySelector('main.paid, .wallet [role=status]').innerText.match(/Paid|says|told|No wallet/)");
+        let expected = if is_reached { "Paid. Thank you!" } else { "No wallet answers." };
+        assert!(page.text("main").contains(expected), "{flags:?}: {}", page.text("main"));
+        assert_eq!(shop.state(&id), if is_reached { "paid" } else { "pending" });
+    }
+}
+
+#[test]
+fn what_is_left_to_pay_is_what_a_wallet_is_asked_for() {
+    let (shop, node, purse) = shop_on_node(1, json!({}));
+    let id = shop.invoice(5_000);
+    let browser = Browser::start();
+    let page = browser.open(json!({ "init": REFUSING_WALLET }));
+    page.goto(&shop.page_url(&id));
+    pay(&node, &purse, &shop.address(&id), 2_000);
+    page.wait("document.querySelector('h1').innerText === '0.00003 BSV'");
+    page.click(".wallet button");
+    page.wait("window.CWI.asked.length === 1");
+    assert_eq!(page.run("window.CWI.asked[0].outputs[0].satoshis"), 3_000);
+}
 
 #[test]
 fn a_wallet_in_the_browser_is_asked_for_what_is_due_after_a_click() {

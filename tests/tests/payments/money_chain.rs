@@ -133,7 +133,7 @@ impl Followed {
         assert_eq!(server.stop(), 0);
         site.set_env("BSV_LOG", "warn");
         let log = site.data_dir().join("log");
-        let shop = Merchant { server: site.server_logging_to(&log, &[]), site };
+        let shop = Merchant { server: site.server_logging_to(&log), site };
         (Self { shop, ..self }, log)
     }
 
@@ -207,7 +207,7 @@ fn a_node_of_a_longer_chain_of_its_own_takes_nothing_back() {
     let Merchant { site, server } = followed.shop;
     assert_eq!(server.stop(), 0);
     let log = site.data_dir().join("log2");
-    let shop = Merchant { server: site.server_logging_to(&log, &[]), site };
+    let shop = Merchant { server: site.server_logging_to(&log), site };
     let mut followed = Followed { shop, ..followed };
     let said = || fs::read_to_string(&log).unwrap();
     wait_until("it says so again", || said().contains("follows another chain than before"));

@@ -104,7 +104,7 @@ fn the_log_tells_once_of_a_doubt_and_of_its_end() {
     let mut site = Site::new();
     let clock = Clock::install(&mut site);
     let log = NamedTempFile::new().unwrap();
-    let server = site.server_logging_to(log.path(), &[]);
+    let server = site.server_logging_to(log.path());
     for shift in [DAY, 2 * DAY, 0, -DAY, 0] {
         clock.shift(shift);
         thread::sleep(A_WHILE);

@@ -14,6 +14,7 @@ mod minerid;
 mod page;
 mod payments;
 mod report;
+mod restart;
 mod rpc;
 mod strangers;
 mod wallet;
@@ -79,6 +80,12 @@ enum Command {
         #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1_000..=100_000_000))]
         coins: u64,
     },
+    /// What a pool sees of restarts, with and without handing over the listening sockets
+    Restart {
+        /// How often the server is restarted in either way
+        #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+        restarts: u32,
+    },
     /// What honest payers get while strangers attack the listener for payments, next to what they get
     /// undisturbed
     Strangers {
@@ -123,6 +130,7 @@ fn main() {
         Command::Minerid { rounds, only } => minerid::measure(&rounds, &only),
         Command::Page { rounds } => page::measure(rounds),
         Command::Payments { rounds, coins } => payments::measure(rounds, coins),
+        Command::Restart { restarts } => restart::measure(restarts),
         Command::Strangers { siege } => strangers::measure(&siege),
         Command::Wallet { rounds, invoices } => wallet::measure(rounds, invoices),
         Command::Watching { rounds, scripts } => watching::measure(rounds, scripts),

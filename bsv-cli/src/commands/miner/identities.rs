@@ -4,10 +4,11 @@ use bsv_server::Create;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::{Name, RevocationKeystore};
+use super::Name;
 use crate::context::{Context, Stores};
 use crate::error::CliError;
 use crate::output::{elements, field, printable, text};
+use crate::revocation_keystore::RevocationKeystore;
 
 #[derive(Debug, Args)]
 pub(crate) struct CreateArguments {
@@ -32,13 +33,10 @@ pub(crate) struct ShowArguments {
 impl CreateArguments {
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
         let alias = self.name.alias;
-        let identity = json!({
-            "alias": alias.as_str(),
-            "protocol": self.protocol,
-            "revocationKeystore": self.revocation_keystore.absolute(),
-        });
+        let identity = json!({ "alias": alias.as_str(), "protocol": self.protocol });
         let mut service = context.service_after(Create::Identities, Stores::Identities).await?;
-        let answer = service.post("/control/minerids", identity).await?;
+        let (keystore, path) = (self.revocation_keystore, "/control/minerids");
+        let answer = keystore.post(context, &mut service, path, identity).await?;
         let identity = answer.value()?;
         context.print(&answer.body, || {
             let made =

@@ -2,16 +2,16 @@
 
 use std::path::PathBuf;
 
+use bsv_minerid::HomeFiles;
 use bsv_server::Create;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::RevocationKeystore;
 use super::identities::describe;
 use crate::context::{Context, Stores};
 use crate::error::CliError;
-use crate::files::absolute;
 use crate::output::{elements, field, text};
+use crate::revocation_keystore::RevocationKeystore;
 
 #[derive(Debug, Args)]
 pub(crate) struct ImportArguments {
@@ -24,13 +24,11 @@ pub(crate) struct ImportArguments {
 
 impl ImportArguments {
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
-        let home = json!({
-            "from": absolute(Some(&self.from)),
-            "revocationKeystore": self.revocation_keystore.absolute(),
-        });
+        let home = json!({ "home": HomeFiles::read(&self.from)? });
         let mut service = context.service_after(Create::Identities, Stores::Identities).await?;
         let waiting = context.wait("importing");
-        let answer = service.post("/control/import", home).await?;
+        let keystore = self.revocation_keystore;
+        let answer = keystore.post(context, &mut service, "/control/import", home).await?;
         drop(waiting);
         let imported = answer.value()?;
         context.print(&answer.body, || {

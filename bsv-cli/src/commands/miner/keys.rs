@@ -4,11 +4,12 @@ use bsv_tx::PublicKey;
 use clap::Args;
 use serde_json::json;
 
-use super::{Name, RevocationKeystore};
+use super::Name;
 use crate::consent::Consent;
 use crate::context::{Context, Stores};
 use crate::error::CliError;
 use crate::output::{printable, text};
+use crate::revocation_keystore::RevocationKeystore;
 
 #[derive(Debug, Args)]
 pub(crate) struct IdArguments {
@@ -95,9 +96,9 @@ impl RotateRevocationKeyArguments {
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
         let alias = self.name.alias;
         let mut service = context.service(Stores::Identities).await?;
-        let keys = json!({ "revocationKeystore": self.revocation_keystore.absolute() });
-        let answer =
-            service.post(format!("/control/minerids/{alias}/revocation-key"), keys).await?;
+        let path = format!("/control/minerids/{alias}/revocation-key");
+        let keystore = self.revocation_keystore;
+        let answer = keystore.post(context, &mut service, path, json!({})).await?;
         let identity = answer.value()?;
         context.print(&answer.body, || {
             let key = text(&identity, "revocationKey");
@@ -130,11 +131,9 @@ impl UpgradeArguments {
             format!("Alias \"{alias}\" is of protocol 1.0 from then on, and never of 0.2.");
         self.consent.ask(context, &effect, "Upgrade it?", "upgraded")?;
         let mut service = context.service(Stores::Identities).await?;
-        let upgrade = json!({
-            "firstMinerId": self.first_key.map(|key| key.to_string()),
-            "revocationKeystore": self.revocation_keystore.absolute(),
-        });
-        let answer = service.post(format!("/control/minerids/{alias}/upgrade"), upgrade).await?;
+        let upgrade = json!({ "firstMinerId": self.first_key.map(|key| key.to_string()) });
+        let path = format!("/control/minerids/{alias}/upgrade");
+        let answer = self.revocation_keystore.post(context, &mut service, path, upgrade).await?;
         let identity = answer.value()?;
         context.print(&answer.body, || {
             let key = text(&identity, "revocationKey");

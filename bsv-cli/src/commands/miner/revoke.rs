@@ -5,11 +5,12 @@ use bsv_tx::PublicKey;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::{Name, RevocationKeystore};
+use super::Name;
 use crate::consent::Consent;
 use crate::context::{Context, Stores};
 use crate::error::CliError;
 use crate::output::text;
+use crate::revocation_keystore::RevocationKeystore;
 
 #[derive(Debug, Args)]
 pub(crate) struct RevokeArguments {
@@ -76,17 +77,14 @@ impl RevokeArguments {
         check_protocol(alias, revoked, &identity)?;
         self.consent.ask_for_alias(context, &revoked.effect(alias), alias, "revoked")?;
 
-        let keystore = self.revocation_keystore.absolute();
         let (action, body) = match revoked {
             Revoked::Vctx => ("revoke", json!({})),
-            Revoked::BackTo(key) => (
-                "revoke-partially",
-                json!({ "minerId": key.to_string(), "revocationKeystore": keystore }),
-            ),
-            Revoked::All => ("revoke-completely", json!({ "revocationKeystore": keystore })),
+            Revoked::BackTo(key) => ("revoke-partially", json!({ "minerId": key.to_string() })),
+            Revoked::All => ("revoke-completely", json!({})),
         };
+        let path = format!("/control/minerids/{alias}/{action}");
         let waiting = context.wait("telling the node");
-        let answer = service.post(format!("/control/minerids/{alias}/{action}"), body).await?;
+        let answer = self.revocation_keystore.post(context, &mut service, path, body).await?;
         drop(waiting);
         let identity = answer.value()?;
         context.print(&answer.body, || revoked.describe(alias, &identity))?;

@@ -12,7 +12,7 @@ use crate::model::transaction::{Followed, TransactionState};
 /// What is known between two looks at the chain. It need not be kept: a new one has everything looked
 /// at again.
 #[derive(Debug, Default)]
-pub struct Following {
+pub(crate) struct Following {
     pub(super) tip: Option<ChainTip>,
     /// Whether the node follows another chain than the one that was followed before.
     pub(super) is_other_chain: bool,
@@ -55,6 +55,12 @@ const MOST_TALKS: usize = 64;
 const MOST_SENDS: usize = 1000;
 
 impl Following {
+    /// Ends what it has begun.
+    pub(crate) async fn end(&mut self) {
+        self.talks.shutdown().await;
+        self.sends.shutdown().await;
+    }
+
     /// Begins to read what is followed from the beginning, if there is a new tip or it is time.
     pub(super) fn begin_round(&mut self, is_new_tip: bool) {
         while self.talks.try_join_next().is_some() {}

@@ -14,6 +14,7 @@ use tokio::time::{Instant, sleep};
 
 use super::ancestors::MAX_ANCESTORS;
 use super::check::Standing;
+use super::recent_tip::RecentTip;
 use super::unsent::Unsent;
 use crate::error::Error;
 use crate::ledger::queries::GetShown;
@@ -23,9 +24,6 @@ use crate::wallet::node::away;
 
 /// For how long our node may be behind the payer's.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How often the node is asked meanwhile whether it has a new block. It runs few calls at a time, of which none is
-/// to wait for strangers.
-const PAUSE: Duration = Duration::from_millis(100);
 
 impl<S: WalletStore> Wallet<S> {
     /// Checks a payment with what it builds on, and that nothing keeps the network from taking it.
@@ -40,7 +38,7 @@ impl<S: WalletStore> Wallet<S> {
             return Ok(Standing::Known);
         }
         let held = self.held(beef).await?;
-        check_blocks(node, beef, &held).await?;
+        self.check_blocks(node, beef, &held).await?;
         let (mut waiting, mut unsent) = (Vec::new(), Vec::new());
         for (txid, ancestor) in unmined {
             match place(node, &txid).await? {
@@ -69,36 +67,37 @@ impl<S: WalletStore> Wallet<S> {
         }
         Ok(held)
     }
-}
 
-/// Checks a BEEF by itself, and then against the main chain. If the payer's node knows more blocks than ours, that is
-/// waited for a little.
-async fn check_blocks(
-    node: &NodeRpc,
-    beef: &Beef,
-    held: &HashMap<Txid, Transaction>,
-) -> Result<(), Error> {
-    let begun = Instant::now();
-    let mut roots = BTreeMap::new();
-    let mut tip = tip(node).await?;
-    verify(beef, tip, &roots, held).or_else(ignore_unknown_blocks)?;
-    loop {
-        for (height, claimed) in beef.claimed_roots() {
-            if height > tip.height || roots.contains_key(&height) {
-                continue;
+    /// Checks a BEEF by itself, and then against the main chain. If the payer's node knows more blocks than ours, that
+    /// is waited for a little.
+    async fn check_blocks(
+        &self,
+        node: &NodeRpc,
+        beef: &Beef,
+        held: &HashMap<Txid, Transaction>,
+    ) -> Result<(), Error> {
+        let begun = Instant::now();
+        let mut roots = BTreeMap::new();
+        let mut tip = self.recent_tip.get(node).await?;
+        verify(beef, tip, &roots, held).or_else(ignore_unknown_blocks)?;
+        loop {
+            for (height, claimed) in beef.claimed_roots() {
+                if height > tip.height || roots.contains_key(&height) {
+                    continue;
+                }
+                let Some(root) = root_at(node, height).await? else { continue };
+                if root != claimed {
+                    return Err(BeefVerificationError::WrongRoot { height, root: claimed }.into());
+                }
+                roots.insert(height, root);
             }
-            let Some(root) = root_at(node, height).await? else { continue };
-            if root != claimed {
-                return Err(BeefVerificationError::WrongRoot { height, root: claimed }.into());
+            match verify(beef, tip, &roots, held) {
+                Err(BeefVerificationError::AboveTip { .. }) if begun.elapsed() < PATIENCE => {
+                    sleep(RecentTip::AGE).await;
+                    tip = self.recent_tip.get(node).await?;
+                }
+                verified => return Ok(verified?),
             }
-            roots.insert(height, root);
-        }
-        match verify(beef, tip, &roots, held) {
-            Err(BeefVerificationError::AboveTip { .. }) if begun.elapsed() < PATIENCE => {
-                sleep(PAUSE).await;
-                tip = self::tip(node).await?;
-            }
-            verified => return Ok(verified?),
         }
     }
 }
@@ -122,11 +121,6 @@ fn ignore_unknown_blocks(error: BeefVerificationError) -> Result<(), BeefVerific
 
 async fn place(node: &NodeRpc, txid: &Txid) -> Result<TransactionPlace, Error> {
     node.transaction_place(txid).await.map_err(away)
-}
-
-async fn tip(node: &NodeRpc) -> Result<Tip, Error> {
-    let tip = node.tip().await.map_err(away)?;
-    Ok(Tip { height: tip.height, median_time: tip.median_time })
 }
 
 /// The Merkle root of the main chain's block at a height, or `None` if there is none yet, or no more.

@@ -1,6 +1,7 @@
 //! What the node has in its mempool, and takes into it.
 
 use bsv_network::{FeedAddress, NodeRpc, Published, TransactionFeed};
+use bsv_tx::{Transaction, Txid};
 use futures_util::{StreamExt, stream};
 
 use crate::error::Error;
@@ -12,7 +13,7 @@ impl<S: WalletStore> Wallet<S> {
     /// Takes in what the mempool has, and then what the node publishes (ZMQ `rawtx2`), until the connection
     /// ends or the node cannot be asked: to be called again then. Answers at once where the node publishes
     /// nothing: what comes without a payment message is seen when it is mined.
-    pub async fn watch_mempool(&self) -> Result<Watched, Error> {
+    pub(crate) async fn watch_mempool(&self) -> Result<Watched, Error> {
         let node = &self.node()?.following;
         self.check_caught_up().await?;
         // What the mempool has is read once: all that is to be watched must be known then.
@@ -53,8 +54,8 @@ impl<S: WalletStore> Wallet<S> {
         let txids = node.mempool().await.map_err(away)?;
         loop {
             self.load_filter().await?;
-            let ask = |txid| async move { node.transaction(txid).await.map_err(away) };
-            let mut transactions = stream::iter(txids.iter().map(ask)).buffered(FOLLOWING_TURNS);
+            let asked = txids.iter().copied().map(|txid| ask(node, txid));
+            let mut transactions = stream::iter(asked).buffered(FOLLOWING_TURNS);
             let mut has_found = false;
             while let Some(transaction) = transactions.next().await {
                 if let Some(transaction) = transaction? {
@@ -68,9 +69,13 @@ impl<S: WalletStore> Wallet<S> {
     }
 }
 
+async fn ask(node: &NodeRpc, txid: Txid) -> Result<Option<Transaction>, Error> {
+    node.transaction(&txid).await.map_err(away)
+}
+
 /// How the mempool was watched.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Watched {
+pub(crate) enum Watched {
     /// Until the connection ended.
     UntilEnd,
     /// Once: the node does not publish its transactions where they can be had.

@@ -1,35 +1,35 @@
-use std::path::PathBuf;
-
-use bsv_minerid::{Alias, Import, VctxFinding, import_miner_ids};
+use bsv_minerid::{Alias, HomeFiles, Import, VctxFinding, import_miner_ids};
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{describe, with_revocation_keys};
-use crate::control::managed::Managed;
+use super::describe;
+use crate::control::handed::Handed;
+use crate::control::managed::{Managed, parse};
 use crate::http::Problem;
 
 #[derive(Deserialize)]
 struct ImportJson {
-    from: PathBuf,
+    home: HomeFiles,
 }
 
-/// Where the older generator keeps the revocation keys of identities of generation 1.0.
-const REVOCATION_KEYS: &str = ".revocationkeystore";
-
-/// Takes over the identities of an older generator's home directory.
+/// Takes over the identities of an older generator's home directory, whose files are handed over.
 ///
 /// The answer is `{"aliases", "known", "identities"}`: the aliases that were taken over, `{"alias", "hasKeys"}` of
 /// those that were there already, or `{"alias", "deleted"}`, and what is known of the former, each with
 /// `"vctxFinding"`.
-pub(super) async fn answer(managed: &Managed, body: &Bytes) -> Result<Value, Problem> {
-    let (ImportJson { from }, keys_dir) = with_revocation_keys(body)?;
-    let keys = match from.join(REVOCATION_KEYS).is_dir() {
-        true => Some(managed.revocation_keys.open(keys_dir.as_deref())?),
+pub(super) async fn answer(
+    managed: &Managed,
+    body: &Bytes,
+    handed: Option<&Handed>,
+) -> Result<Value, Problem> {
+    let ImportJson { home } = parse(body)?;
+    let keys = match home.has_revocation_keys() {
+        true => Some(managed.revocation_keys.open(handed)?),
         false => None,
     };
     let ids = managed.ids()?;
-    let imported = import_miner_ids(ids, managed.any_node(), &from, keys.as_ref()).await?;
+    let imported = import_miner_ids(ids, managed.any_node(), &home, keys.as_ref()).await?;
     let (mut aliases, mut known, mut identities) = (Vec::new(), Vec::new(), Vec::new());
     for (alias, outcome) in &imported {
         match outcome {

@@ -1,7 +1,6 @@
 //! Proving that every key can be read, wherever it lies.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bsv_minerid::{Alias, Error, Keystore, MinerIds};
@@ -9,6 +8,7 @@ use bsv_store::KeystoreError;
 use serde_json::{Value, json};
 
 use super::keystore_problem;
+use crate::control::handed::Handed;
 use crate::control::managed::Managed;
 use crate::control::revocation_keys::RevocationKeys;
 use crate::http::Problem;
@@ -24,19 +24,17 @@ struct Check {
 }
 
 /// Reads all keys: those of the keystore, and the revocation keys where commands find them without naming a directory
-/// and in `revocation_dir`.
-pub(super) async fn answer(
-    managed: &Managed,
-    revocation_dir: Option<PathBuf>,
-) -> Result<Value, Problem> {
+/// and in the keystore that is handed over.
+pub(super) async fn answer(managed: &Managed, handed: Option<&Handed>) -> Result<Value, Problem> {
     let keystore = Arc::clone(managed.keystore()?);
     let revocation_keys = Arc::clone(&managed.revocation_keys);
     let ids = managed.ids().ok().cloned();
+    let handed = handed.cloned();
     let seed = managed.wallet().ok().map(|_| "wallet.seed".to_owned());
     let checked = tokio::task::spawn_blocking(move || {
         let mut check = Check::default();
         check.read_keys(&keystore, seed, ids.as_deref())?;
-        check.read_revocation_keys(&revocation_keys, revocation_dir.as_deref(), ids.as_deref())?;
+        check.read_revocation_keys(&revocation_keys, handed.as_ref(), ids.as_deref())?;
         Ok::<_, Problem>(check)
     });
     let mut check = checked.await.expect("it does not panic, and is not cancelled")?;
@@ -75,14 +73,14 @@ impl Check {
     fn read_revocation_keys(
         &mut self,
         keys: &RevocationKeys,
-        named: Option<&Path>,
+        named: Option<&Handed>,
         ids: Option<&MinerIds>,
     ) -> Result<(), Problem> {
-        let dirs = keys.dirs(named)?;
+        let places = keys.places(named)?;
         let names = ids.map(MinerIds::revocation_key_names).unwrap_or_default();
         let mut missing: Vec<_> = names.into_iter().map(|(alias, _)| alias).collect();
-        for dir in &dirs {
-            let opened = keys.open_in(dir).and_then(|keystore| Ok((keystore.check()?, keystore)));
+        for place in &places {
+            let opened = keys.open_in(place).and_then(|keystore| Ok((keystore.check()?, keystore)));
             let (read, keystore) = match opened {
                 Ok(opened) => opened,
                 Err(error) => {
@@ -100,7 +98,7 @@ impl Check {
             self.unchecked = missing;
             return Ok(());
         }
-        let looked_in: Vec<_> = dirs.iter().map(|dir| dir.display().to_string()).collect();
+        let looked_in: Vec<_> = places.iter().map(|it| it.dir().display().to_string()).collect();
         let looked_in = looked_in.join(" and ");
         self.faults.extend(missing.iter().map(|alias| {
             format!("the revocation key of alias \"{alias}\" was not found in {looked_in}")

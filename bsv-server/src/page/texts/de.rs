@@ -41,6 +41,7 @@ pub(super) const TEXTS: Texts = Texts {
     wallet_missing: "Keine Wallet antwortet. Starten Sie sie und erlauben Sie dieser Seite den Zugriff, oder zahlen Sie an die Adresse.",
     wallet_failed: "Die Wallet meldet",
     wallet_unsent: "Die Wallet hat gezahlt, und der Händler konnte noch nicht verständigt werden",
+    wallet_answered: "Die Wallet hat gezahlt. Der Händler meldet",
     send_again: "Händler erneut verständigen",
     check_again: "Erneut prüfen",
     print: "Drucken",

@@ -41,6 +41,7 @@ pub(super) const TEXTS: Texts = Texts {
     wallet_missing: "No wallet answers. Start it, and allow this page to reach it; or pay to the address.",
     wallet_failed: "The wallet says",
     wallet_unsent: "The wallet has paid, and the shop could not be told yet",
+    wallet_answered: "The wallet has paid. The shop says",
     send_again: "Tell the shop again",
     check_again: "Check again",
     print: "Print",

@@ -58,10 +58,10 @@ fn contents(site: &Site) -> Vec<(String, Vec<u8>)> {
 fn a_secret_is_shown_once_and_lies_nowhere_in_clear() {
     let mut site = super::site();
     site.set("log", json!({ "requests": true }));
-    site.set_env("BSV_LOG", "trace");
+    site.set_env("BSV_LOG", "trace,rustls=trace");
     let logs = tempfile::tempdir().unwrap();
     let log = logs.path().join("log");
-    let server = site.server_logging_to(&log, &[]);
+    let server = site.server_logging_to(&log);
     let client = server.wallet();
     let receiver = Receiver::start();
     let (id, first) = webhook(client, &receiver, json!({}));

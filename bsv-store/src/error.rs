@@ -92,11 +92,7 @@ impl StoreError {
             Self::NoSpace { .. } => true,
             Self::File(error) => error.is_out_of_space(),
             Self::Engine(error) | Self::Commit(error) | Self::Open { source: error, .. } => {
-                let error = match error.downcast_ref::<redb::Error>() {
-                    Some(redb::Error::Io(error)) => Some(error),
-                    _ => error.downcast_ref::<io::Error>(),
-                };
-                error.is_some_and(files::is_out_of_space)
+                io_error(error).is_some_and(files::is_out_of_space)
             }
             _ => false,
         }
@@ -108,13 +104,11 @@ impl StoreError {
     }
 }
 
-macro_rules! from_engine_errors {
-    ($($error:ident),*) => {
-        $(impl From<redb::$error> for StoreError {
-            fn from(error: redb::$error) -> Self {
-                Self::Engine(Arc::new(redb::Error::from(error)))
-            }
-        })*
-    };
+/// What the operating system told an engine.
+fn io_error(error: &EngineError) -> Option<&io::Error> {
+    #[cfg(feature = "database")]
+    if let Some(redb::Error::Io(error)) = error.downcast_ref() {
+        return Some(error);
+    }
+    error.downcast_ref()
 }
-from_engine_errors!(StorageError, TableError, TransactionError, DatabaseError);

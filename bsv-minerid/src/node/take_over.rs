@@ -1,14 +1,12 @@
 //! Taking over a home directory of the older generator with the word of a node.
 
-use std::path::Path;
-
 use bsv_network::{Mempool, NodeError, NodeRpc, TransactionPlace};
 use bsv_store::Keystore;
 use bsv_tx::{Address, Network, OutPoint, PrivateKey, Script, Txid};
 
 use crate::alias::Alias;
 use crate::error::Error;
-use crate::import::{Import, OlderHome, OlderIdentity, OlderProtocol, VctxFinding};
+use crate::import::{HomeFiles, Import, OlderHome, OlderIdentity, OlderProtocol, VctxFinding};
 use crate::miner_ids::MinerIds;
 use crate::store::IdentityStore;
 
@@ -17,10 +15,10 @@ use crate::store::IdentityStore;
 pub async fn import_miner_ids<S: IdentityStore>(
     ids: &MinerIds<S>,
     node: Option<&NodeRpc>,
-    home: &Path,
+    home: &HomeFiles,
     revocation_keys: Option<&Keystore>,
 ) -> Result<Vec<(Alias, Import)>, Error> {
-    let mut home = OlderHome::read(home)?;
+    let mut home = OlderHome::parse(home)?;
     if let Some(node) = node
         && let Err(error) = look_at_vctxs(node, &mut home.identities, ids.network()).await
     {

@@ -9,10 +9,12 @@ use bsv_tx::{Address, OutPoint, Transaction, Txid};
 use crate::alias::Alias;
 use crate::error::Error;
 use crate::miner_ids::MinerIds;
+use crate::node::data_cache::DataCache;
+use crate::node::gather::gather;
+use crate::node::vctx::{fee_rate, named_coin, signed_transfer, spendable_coins_of, transfer_fee};
 use crate::state::{Change, IdentityRecord};
 use crate::store::IdentityStore;
-use crate::vctx::{fee_rate, named_coin, signed_transfer, spendable_coins_of, transfer_fee};
-use crate::verify::{DataCache, Verdict, gather, verify};
+use crate::verify::{Verdict, verify};
 
 /// The most coins that one transaction spends. Anybody may have sent more to the address.
 const MOST_COINS: usize = 500;

@@ -9,10 +9,10 @@ use crate::alias::Alias;
 use crate::error::Error;
 use crate::identity::Identity;
 use crate::miner_ids::{MinerIds, check_newest};
+use crate::node::telling::tell_of_revocation;
 use crate::output_script::is_identity;
-use crate::state::{Announcement, BlockRef, ChainView, Change, IdentityRecord, Unseen};
+use crate::state::{self, Announcement, BlockRef, ChainView, Change, IdentityRecord, Unseen};
 use crate::store::IdentityStore;
-use crate::telling::tell_of_revocation;
 
 /// How many blocks are left unread of an identity of which nothing is awaited: a day.
 const MOST_UNREAD: u32 = 144;
@@ -21,8 +21,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Asks the node once what it and its chain show of all identities, and makes documents go on from there: what a block
 /// has shown that was announced, and what no block of the main chain shows any more. It finds out copies of identities
-/// that are older than what the node knows, and tells the node of revocations that it has not heard of. A service calls
-/// it whenever the chain has a new tip, which it answers.
+/// that are older than what the node knows, and tells the node of revocations that it has not heard of. Answers the tip
+/// of the chain. [`MinerIds::run`] calls it whenever there is a new one.
 pub async fn observe_miner_ids<S: IdentityStore>(
     ids: &MinerIds<S>,
     node: &NodeRpc,
@@ -145,7 +145,7 @@ async fn follow_blocks<S: IdentityStore>(
     let _ = after.apply(&Change::Observe(view.clone()));
     for key in after.unacknowledged_keys() {
         match node.miner_id_info(&key.public_key).await {
-            Ok(info) => view.known.extend(info),
+            Ok(info) => view.known.extend(info.map(state::MinerIdInfo::from)),
             // A node that keeps no miner ids (`minerid=0`) tells nothing.
             Err(NodeError::Rejected { .. }) => return Ok(()),
             Err(error) => return Err(error.into()),
@@ -154,7 +154,7 @@ async fn follow_blocks<S: IdentityStore>(
     // What the node knows stands in a block up to this tip, or in one that has left the main chain.
     let tip = node.tip().await?;
     let read_to = sightings.read_to.filter(|_| is_awaited);
-    ids.read_blocks.view(node, &tip, read_to, &mut view).await?;
+    ids.chain.read_blocks.view(node, &tip, read_to, &mut view).await?;
     let mut after = before.clone();
     if after.apply(&Change::Observe(view.clone())).is_err() || after == before {
         return Ok(());
@@ -183,7 +183,7 @@ fn log(identity: &Identity, before: &IdentityRecord, after: &IdentityRecord) {
         let announced: Vec<_> = announced.into_iter().map(Announcement::in_words).collect();
         tracing::error!(
             "{} of alias {alias} is announced since height {since}, and none of {blocks} blocks was seen to show it, \
-             {} of them its own: nodes may refuse it, see bsv-cli miner verify",
+             {} of them its own: nodes may refuse it",
             announced.join(" and "),
             own_blocks.len(),
         );

@@ -1,5 +1,4 @@
-//! The validity check transaction (VCTx): making it, and watching whether it is spent. These are
-//! the only parts of this crate that talk to a node.
+//! The validity check transaction (VCTx): making it, and watching whether it is spent.
 
 use bsv_network::{Broadcast, ChainTip, Coin, Mempool, NodeError, NodeRpc};
 use bsv_tx::{
@@ -9,7 +8,7 @@ use bsv_tx::{
 use crate::alias::Alias;
 use crate::error::Error;
 use crate::miner_ids::MinerIds;
-use crate::observe::check_newest_copy;
+use crate::node::observe::check_newest_copy;
 use crate::state::{Change, Vctx, VctxView};
 use crate::store::IdentityStore;
 
@@ -174,7 +173,8 @@ fn vctx_of<S: IdentityStore>(ids: &MinerIds<S>, alias: &Alias) -> Result<Vctx, E
 }
 
 /// Asks the node once which validity check outputs are unspent, and stops or resumes documents
-/// accordingly. Spends those of revoked identities. A service calls it whenever the chain has a new tip, which it answers.
+/// accordingly. Spends those of revoked identities. Answers the tip of the chain. [`MinerIds::run`] calls it whenever there
+/// is a new one.
 pub async fn observe_vctxs<S: IdentityStore>(
     ids: &MinerIds<S>,
     node: &NodeRpc,

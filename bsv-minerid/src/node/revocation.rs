@@ -8,11 +8,11 @@ use crate::alias::Alias;
 use crate::error::Error;
 use crate::identity::Identity;
 use crate::miner_ids::{MinerIds, RevokedMinerIds, begun_revocation, check_revocable};
-use crate::observe::{observe_if_node_answers, observe_miner_ids};
-use crate::rotation::nobody_knows;
+use crate::node::observe::{observe_if_node_answers, observe_miner_ids};
+use crate::node::rotation::nobody_knows;
+use crate::node::telling::tell;
 use crate::state::IdentityRecord;
 use crate::store::IdentityStore;
-use crate::telling::tell;
 
 /// Revokes miner ids of an identity of generation 1.0: asks the node what blocks have shown, records the revocation, so
 /// that documents announce it, and then tells the node. An identity that nobody knows is closed without a word. It can be repeated, also after a crash: what is recorded already is told

@@ -4,9 +4,8 @@ use std::sync::Arc;
 use bsv_network::{Mempool, NodeError, NodeRpc, TransactionPlace};
 use bsv_tx::{BlockHash, MerkleBranch, OutPoint, Transaction, Txid};
 
-use super::block::{BlockProof, Evidence, MinerInfoEvidence, VctxState};
-use super::data_outputs::{DataCache, DataOutputs};
-use super::verify;
+use crate::node::data_cache::DataCache;
+use crate::verify::{BlockProof, DataOutputs, Evidence, MinerInfoEvidence, VctxState, verify};
 
 /// All that a node has of the identity in a block.
 #[derive(Clone, Debug)]

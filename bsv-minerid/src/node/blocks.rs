@@ -6,9 +6,11 @@ use std::sync::{Mutex, PoisonError};
 use bsv_network::{ChainTip, NodeError, NodeRpc};
 use bsv_tx::BlockHash;
 
+use crate::node::data_cache::DataCache;
+use crate::node::gather::gather;
 use crate::output_script::is_identity;
 use crate::state::{BlockRef, ChainView, Shown};
-use crate::verify::{Claim, DataCache, gather, verify};
+use crate::verify::{Claim, verify};
 
 /// How many blocks are read where it is not known which were: an announcement is at most as old as they are.
 const FIRST: u32 = 6;

@@ -6,7 +6,7 @@ use bsv_tx::PublicKey;
 use crate::alias::Alias;
 use crate::error::Error;
 use crate::miner_ids::MinerIds;
-use crate::observe::{PATIENCE, observe_miner_ids};
+use crate::node::observe::{PATIENCE, observe_miner_ids};
 use crate::state::{Announcement, Exposure, IdentityRecord, Protocol, Rotation};
 use crate::store::IdentityStore;
 

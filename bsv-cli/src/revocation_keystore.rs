@@ -1,0 +1,97 @@
+//! A keystore of revocation keys that lies where an argument says. The service may not reach its directory, so its files
+//! are handed over, sealed as they are, and what the service makes is written here.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use bsv_server::control::{KeystoreJson, WRITE_FIRST};
+use bsv_store::{DirLock, Keystore, write_atomically};
+use clap::Args;
+use serde_json::{Value, json};
+use zeroize::Zeroizing;
+
+use crate::context::Context;
+use crate::error::CliError;
+use crate::service::{Answer, Service};
+
+#[derive(Debug, Default, Args)]
+pub(crate) struct RevocationKeystore {
+    /// The keystore of revocation keys, which may lie on a disk that is connected for this command
+    /// alone [default: revocation in the keystore]
+    #[arg(long = "revocation-keystore", value_name = "DIR")]
+    dir: Option<PathBuf>,
+}
+
+/// What others are told who find the keystore in use.
+const PROGRAM: &str = "bsv-cli";
+/// More files than a request makes.
+const MAX_ROUNDS: usize = 1000;
+
+impl RevocationKeystore {
+    /// `POST path` with a JSON object as its body, and the keystore, if one is named.
+    pub(crate) async fn post(
+        &self,
+        context: &Context,
+        service: &mut Service,
+        path: impl Into<String>,
+        body: Value,
+    ) -> Result<Answer, CliError> {
+        post(context, self.dir.as_deref(), service, path, body).await
+    }
+}
+
+/// `POST path` with a JSON object as its body, and the keystore in a directory, if one is named.
+pub(crate) async fn post(
+    context: &Context,
+    dir: Option<&Path>,
+    service: &mut Service,
+    path: impl Into<String>,
+    mut body: Value,
+) -> Result<Answer, CliError> {
+    let path = path.into();
+    let default = context.config()?.keystore.revocation_dir();
+    let dir = dir.map(absolute).filter(|dir| *dir != default);
+    let Some(dir) = dir else { return service.post(path, body).await };
+    let mut lock = None;
+    if dir.is_dir() {
+        lock = Some(DirLock::acquire(&dir, PROGRAM)?);
+    }
+    for _ in 0..MAX_ROUNDS {
+        body["revocationKeystore"] = json!(read(&dir)?);
+        let refusal = match service.post(&path, &body).await {
+            Err(CliError::Refused(refusal)) if refusal.code == WRITE_FIRST => refusal,
+            answered => return answered,
+        };
+        if lock.is_none() {
+            lock = Some(DirLock::acquire(&dir, PROGRAM)?);
+        }
+        write(&dir, &refusal.problem["files"])?;
+    }
+    Err(CliError::CheckFailed("the service asks for ever more files to be written".to_owned()))
+}
+
+fn absolute(dir: &Path) -> PathBuf {
+    std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned())
+}
+
+/// The files of the keystore, of which there may be none.
+fn read(dir: &Path) -> Result<KeystoreJson, CliError> {
+    let found = if Keystore::is_in(dir) { Keystore::files_in(dir)? } else { Vec::new() };
+    let files =
+        found.into_iter().map(|file| (file.name, Zeroizing::new(hex::encode(&file.contents))));
+    Ok(KeystoreJson { dir: dir.to_owned(), files: files.collect::<BTreeMap<_, _>>() })
+}
+
+/// Writes files, durably.
+fn write(dir: &Path, files: &Value) -> Result<(), CliError> {
+    let nonsense = || CliError::CheckFailed("the service asks for files that are none".to_owned());
+    for (name, contents) in files.as_object().ok_or_else(nonsense)? {
+        let contents = contents.as_str().unwrap_or_default();
+        let contents = hex::decode(contents).map_err(|_| nonsense())?;
+        if !Keystore::is_file_name(name) {
+            return Err(nonsense());
+        }
+        write_atomically(dir, name, &contents)?;
+    }
+    Ok(())
+}

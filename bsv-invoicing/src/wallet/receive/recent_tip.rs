@@ -1,0 +1,36 @@
+use std::time::Duration;
+
+use bsv_network::NodeRpc;
+use bsv_tx::Tip;
+use tokio::sync::Mutex;
+use tokio::time::{Instant, timeout};
+
+use crate::error::Error;
+use crate::wallet::node::away;
+
+/// The tip of the main chain as it was a moment ago, for all who wait for a block: strangers decide how many they are,
+/// and the node runs few calls at a time.
+#[derive(Debug, Default)]
+pub(crate) struct RecentTip(Mutex<Option<(Instant, Tip)>>);
+
+impl RecentTip {
+    /// For how long it counts as recent.
+    pub(super) const AGE: Duration = Duration::from_millis(100);
+    /// For how long one waits for the answer that another one has asked for.
+    const PATIENCE: Duration = Duration::from_secs(2);
+
+    /// The tip. Of all who ask at once, one asks the node.
+    pub(super) async fn get(&self, node: &NodeRpc) -> Result<Tip, Error> {
+        let silent = |_| Error::NetworkAway("the node does not answer".to_owned());
+        let mut recent = timeout(Self::PATIENCE, self.0.lock()).await.map_err(silent)?;
+        if let Some((asked, tip)) = *recent
+            && asked.elapsed() < Self::AGE
+        {
+            return Ok(tip);
+        }
+        let tip = node.tip().await.map_err(away)?;
+        let tip = Tip { height: tip.height, median_time: tip.median_time };
+        *recent = Some((Instant::now(), tip));
+        Ok(tip)
+    }
+}

@@ -1,0 +1,154 @@
+//! What keeps a wallet alive, in a process that runs for long.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bsv_network::FeedAddress;
+use tokio::sync::watch;
+use tokio::time::sleep;
+
+use crate::store::WalletStore;
+use crate::wallet::Wallet;
+use crate::wallet::follow::Following;
+use crate::wallet::watch::Watched;
+
+/// How often it is looked for what time makes due.
+const PERIOD: Duration = Duration::from_secs(1);
+/// How often it is tried at least what fails.
+const LONGEST_PAUSE: Duration = Duration::from_secs(8);
+
+/// How often it is looked whether the node publishes its transactions.
+const FEED_PERIOD: Duration = Duration::from_secs(60);
+
+impl<S: WalletStore> Wallet<S> {
+    /// Keeps the wallet alive until `shutdown` completes: notes which invoices have expired, looks after its
+    /// transactions, sees what pays it without a payment message, and sends events to webhooks. What fails is tried
+    /// again, and the log tells.
+    ///
+    /// A process runs this once, for as long as the wallet is open. When it has ended, nothing of it goes on. What was
+    /// under way then is done again, or its outcome is found out, when the wallet is next run.
+    pub async fn run(self: Arc<Self>, shutdown: impl Future<Output = ()> + Send) {
+        let (stop, stopped) = watch::channel(());
+        let stopped = || {
+            let mut stopped = stopped.clone();
+            async move {
+                // Ends when the sender is dropped.
+                let _ = stopped.changed().await;
+            }
+        };
+        let shutdown = async {
+            shutdown.await;
+            drop(stop);
+        };
+        tokio::join!(
+            shutdown,
+            until(stopped(), self.keep_swept()),
+            self.keep_following(stopped()),
+            until(stopped(), self.keep_watching_mempool()),
+            self.webhook_sender().run(stopped()),
+        );
+    }
+
+    /// Does what time makes due. While the disk fails, it is tried again.
+    async fn keep_swept(&self) {
+        let mut has_failed = false;
+        loop {
+            match self.sweep().await {
+                Ok(has_more) => {
+                    has_failed = false;
+                    if has_more {
+                        continue;
+                    }
+                }
+                Err(error) => {
+                    if !has_failed {
+                        tracing::warn!("it cannot be noted that invoices have expired: {error}");
+                    }
+                    has_failed = true;
+                }
+            }
+            sleep(PERIOD).await;
+        }
+    }
+
+    async fn keep_following(self: &Arc<Self>, shutdown: impl Future<Output = ()> + Send) {
+        let mut following = Following::default();
+        until(shutdown, self.follow_again_and_again(&mut following)).await;
+        following.end().await;
+    }
+
+    /// Looks after the wallet's transactions. While the node is away, it is tried again, less and less often.
+    async fn follow_again_and_again(self: &Arc<Self>, following: &mut Following) {
+        if !self.has_node() {
+            return;
+        }
+        let mut pause = PERIOD;
+        loop {
+            match self.follow(following).await {
+                Ok(()) => {
+                    if pause > PERIOD {
+                        tracing::info!("the wallet's transactions are looked after again");
+                    }
+                    pause = PERIOD;
+                }
+                Err(error) => {
+                    if pause == PERIOD {
+                        tracing::warn!("the wallet's transactions cannot be looked after: {error}");
+                    }
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                }
+            }
+            sleep(pause).await;
+        }
+    }
+
+    /// Watches the node's mempool for what pays the wallet.
+    async fn keep_watching_mempool(&self) {
+        if !self.has_node() {
+            return;
+        }
+        let mut has_warned = false;
+        let mut pause = PERIOD;
+        loop {
+            match self.watch_mempool().await {
+                Ok(Watched::UntilEnd) => pause = PERIOD,
+                Ok(Watched::Once(address)) => {
+                    if !has_warned {
+                        warn_of_no_feed(&address);
+                    }
+                    has_warned = true;
+                    pause = FEED_PERIOD;
+                }
+                Err(error) => {
+                    if pause == PERIOD {
+                        tracing::warn!("the node's mempool cannot be watched: {error}");
+                    }
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                }
+            }
+            sleep(pause).await;
+        }
+    }
+}
+
+/// Does something until `shutdown` completes.
+async fn until(shutdown: impl Future<Output = ()>, work: impl Future<Output = ()>) {
+    tokio::select! {
+        biased;
+        () = shutdown => {}
+        () = work => {}
+    }
+}
+
+fn warn_of_no_feed(address: &FeedAddress) {
+    let why = match address {
+        FeedAddress::Elsewhere(address) => format!(
+            "the node publishes its transactions at {address}, which only its own machine reaches: \
+             have it listen where this machine reaches it, or set wallet.zmq"
+        ),
+        _ => "the node does not publish its transactions: start it with zmqpubrawtx2".to_owned(),
+    };
+    tracing::warn!(
+        "{why}. Until then, what is paid without a payment message is seen when it is mined"
+    );
+}

@@ -1,0 +1,67 @@
+//! Changes that follow from what a node tells.
+
+use bsv_store::KeystoreError;
+use bsv_tx::{Address, OutPoint, PrivateKey, PublicKey};
+
+use super::MinerIds;
+use crate::alias::Alias;
+use crate::error::Error;
+use crate::signer::read_key;
+use crate::state::{Change, IdentityRecord, Rotation, VctxView};
+use crate::store::IdentityStore;
+
+impl<S: IdentityStore> MinerIds<S> {
+    /// Gives an identity a new key that does not follow the one until now, which no block has shown.
+    pub(crate) fn rotate_as(&self, alias: &Alias, rotation: Rotation) -> Result<PublicKey, Error> {
+        self.rotate_unless(alias, &[], rotation)
+    }
+
+    /// Ends an identity that nobody knows, without a word to anybody.
+    pub(crate) fn close(&self, alias: &Alias) -> Result<(), Error> {
+        self.change_miner_info(alias, &Change::Close)
+    }
+
+    /// The address that waits for the coins of a validity check transaction; its key is made and
+    /// stored first.
+    pub(crate) fn await_vctx_funding(&self, alias: &Alias) -> Result<Address, Error> {
+        let _changes = self.begin_change();
+        let identity = self.get(alias.as_str())?;
+        let name = IdentityRecord::vctx_key_name(alias);
+        let wif = PrivateKey::generate()?.to_wif(self.network);
+        match self.keystore.insert(&name, wif.as_bytes()) {
+            // Made by an earlier attempt.
+            Ok(()) | Err(KeystoreError::Exists(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let key = self.vctx_key(alias)?;
+        self.follow(&identity, self.store.change(alias, &Change::AwaitVctxFunding))?;
+        Ok(Address::p2pkh(&key.public_key(), self.network))
+    }
+
+    pub(crate) fn vctx_key(&self, alias: &Alias) -> Result<PrivateKey, Error> {
+        let name = IdentityRecord::vctx_key_name(alias);
+        read_key(&self.keystore, &name, |text| PrivateKey::from_wif(text, self.network))
+    }
+
+    /// Notes what the chain shows of validity check outputs, and stops or resumes documents
+    /// accordingly.
+    pub(crate) fn note_vctx_views(
+        &self,
+        views: &[(Alias, OutPoint, VctxView)],
+    ) -> Result<(), Error> {
+        let _changes = self.begin_change();
+        let change = |(alias, outpoint, view): &(Alias, OutPoint, VctxView)| {
+            (alias.clone(), Change::NoteVctxView(*outpoint, *view))
+        };
+        let changes: Vec<_> = views.iter().map(change).collect();
+        self.store.change_all(&changes)?;
+        for (alias, change) in &changes {
+            let identity = self.get(alias.as_str())?;
+            let mut record = identity.record();
+            if record.apply(change).is_ok() {
+                identity.replace_record(record);
+            }
+        }
+        Ok(())
+    }
+}

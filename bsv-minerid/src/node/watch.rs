@@ -1,0 +1,221 @@
+//! Following what the chain shows of identities.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bsv_network::{ChainTip, NodeRpc};
+use bsv_tx::BlockHash;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::error::Error;
+use crate::identity::Identity;
+use crate::miner_ids::MinerIds;
+use crate::node::blocks::ReadBlocks;
+use crate::node::observe::{carries_identity, observe_miner_ids};
+use crate::node::vctx::observe_vctxs;
+use crate::store::IdentityStore;
+
+/// How often the node is asked for its tip, where it does not tell of new blocks.
+const PERIOD: Duration = Duration::from_secs(2);
+/// A node enters a block into its list of miner ids a moment after it has made it its tip.
+const SETTLING: Duration = Duration::from_millis(200);
+/// How often it is asked meanwhile.
+const SETTLING_INTERVAL: Duration = Duration::from_millis(2);
+
+/// What is known of the chain, and the node that tells. While the node is away, what was last known holds.
+#[derive(Debug, Default)]
+pub(crate) struct ChainWatch {
+    node: Option<NodeRpc>,
+    /// Held while the node is asked, so that others wait for the answer.
+    observed: tokio::sync::Mutex<Observed>,
+    known: Mutex<Known>,
+    /// The last blocks that were read for what is announced.
+    pub(crate) read_blocks: ReadBlocks,
+}
+
+/// What the node was asked about.
+#[derive(Debug, Default)]
+struct Observed {
+    tip: Option<BlockHash>,
+    /// Whether the node has had the time to enter that block into its list of miner ids.
+    is_settled: bool,
+}
+
+/// What requests can be compared with.
+#[derive(Debug, Default)]
+struct Known {
+    tip: Option<ChainTip>,
+    /// The sign of a further block for which the node was last asked, and the tip that it had then.
+    asked_for: Option<(ChainSign, Option<ChainTip>)>,
+}
+
+/// What a request for a document shows of the chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChainSign {
+    /// The height of the block that is being made.
+    Height(u32),
+    /// The block that comes before it.
+    PreviousBlock(BlockHash),
+}
+
+impl ChainSign {
+    /// Whether it shows another tip than this one.
+    fn is_beyond(self, tip: &ChainTip) -> bool {
+        match self {
+            Self::Height(height) => height > tip.height.saturating_add(1),
+            Self::PreviousBlock(hash) => hash != tip.hash,
+        }
+    }
+}
+
+impl ChainWatch {
+    /// Whether a request shows another tip than the one that is known, and the node was not asked because of it.
+    fn is_news(&self, sign: ChainSign) -> bool {
+        let known = self.known();
+        known.tip.is_none_or(|tip| sign.is_beyond(&tip))
+            && known.asked_for != Some((sign, known.tip))
+    }
+
+    fn note_asked_for(&self, sign: ChainSign) {
+        let mut known = self.known();
+        known.asked_for = Some((sign, known.tip));
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<S: IdentityStore> MinerIds<S> {
+    /// The same identities with a node, whose chain [`run`](Self::run) follows. It takes two turns at the node, so that
+    /// nobody else's calls keep it waiting.
+    pub fn with_node(mut self, node: NodeRpc) -> Self {
+        // One turn waits for blocks, and one asks.
+        self.chain.node = Some(node.with_turns(2));
+        self
+    }
+
+    /// The node whose chain is followed, if there is one.
+    pub fn node(&self) -> Option<&NodeRpc> {
+        self.chain.node.as_ref()
+    }
+
+    /// Keeps the identities up to date with the chain, and notes durably which of them have handed out documents, until
+    /// `shutdown` completes. While the node is away, what was last known holds.
+    ///
+    /// The node is asked once per tip what it and its chain show ([`observe_vctxs`], [`observe_miner_ids`]). While
+    /// something is announced it tells of a new block at once; otherwise it is asked every two seconds.
+    pub async fn run(self: Arc<Self>, shutdown: impl Future<Output = ()> + Send) {
+        tokio::select! {
+            biased;
+            () = shutdown => {}
+            () = self.follow_chain() => {}
+        }
+        // Documents were handed out since it was last noted.
+        self.note_hand_outs().await;
+    }
+
+    /// Asks the node what it has seen, if a request for an identity that announces something shows that there is a
+    /// further block. All requests together ask once for a tip, and none waits for longer than `patience`. Nothing is
+    /// asked without a node, or where `patience` is zero.
+    pub async fn catch_up(&self, identity: &Identity, sign: ChainSign, patience: Duration) {
+        let Some(node) = &self.chain.node else { return };
+        if patience.is_zero() || identity.announced() == 0 || !self.chain.is_news(sign) {
+            return;
+        }
+        let asked = async {
+            let mut observed = self.chain.observed.lock().await;
+            if self.chain.is_news(sign) {
+                if let Err(error) = self.look(node, &mut observed).await {
+                    tracing::debug!("the node cannot be asked about miner ids: {error}");
+                }
+                self.chain.note_asked_for(sign);
+            }
+        };
+        // On the heap: it is long, and the future of each request is moved about as a whole.
+        if timeout(patience, Box::pin(asked)).await.is_err() {
+            self.chain.note_asked_for(sign);
+        }
+    }
+
+    async fn follow_chain(self: &Arc<Self>) {
+        let mut is_node_away = false;
+        loop {
+            self.note_hand_outs().await;
+            let Some(node) = &self.chain.node else {
+                sleep(PERIOD).await;
+                continue;
+            };
+            let looked = {
+                let mut observed = self.chain.observed.lock().await;
+                self.look(node, &mut observed).await
+            };
+            match (&looked, is_node_away) {
+                (Ok(()), true) => tracing::info!("the node answers again"),
+                (Err(error), false) => {
+                    tracing::warn!("the node cannot be asked about miner ids: {error}");
+                }
+                _ => {}
+            }
+            is_node_away = looked.is_err();
+            self.wait_for_block(node).await;
+        }
+    }
+
+    /// Waits for the next block, which nodes tell of at once. That takes one of the few calls that a node runs at a
+    /// time, and is only asked for while something is announced.
+    async fn wait_for_block(&self, node: &NodeRpc) {
+        let tip = self.chain.known().tip;
+        if let Some(tip) = tip.filter(|_| self.announced() > 0) {
+            let begun = Instant::now();
+            if node.wait_for_height(tip.height.saturating_add(1), PERIOD).await.is_ok() {
+                return;
+            }
+            sleep(PERIOD.saturating_sub(begun.elapsed())).await;
+        } else {
+            sleep(PERIOD).await;
+        }
+    }
+
+    /// Asks the node about validity check outputs and about what was announced, once per tip.
+    async fn look(&self, node: &NodeRpc, observed: &mut Observed) -> Result<(), Error> {
+        let tip = node.tip().await?;
+        if observed.tip == Some(tip.hash) && observed.is_settled && !self.has_untold() {
+            return Ok(());
+        }
+        if observed.tip != Some(tip.hash) {
+            let tip = observe_vctxs(self, node).await?;
+            self.settle_chain(node, tip).await?;
+            *observed = Observed { tip: Some(tip.hash), is_settled: false };
+            self.chain.known().tip = Some(tip);
+        } else {
+            observe_miner_ids(self, node).await?;
+            observed.is_settled = true;
+        }
+        Ok(())
+    }
+
+    /// Asks what the node has seen of what was announced. If its last block carries an identity, which may be one of
+    /// these, it is asked again until it tells something new, or has had the time to.
+    async fn settle_chain(&self, node: &NodeRpc, tip: ChainTip) -> Result<(), Error> {
+        let announced = self.announced();
+        observe_miner_ids(self, node).await?;
+        if announced == 0 || !carries_identity(node, &tip.hash).await? {
+            return Ok(());
+        }
+        let begun = Instant::now();
+        while self.announced() == announced && begun.elapsed() < SETTLING {
+            sleep(SETTLING_INTERVAL).await;
+            observe_miner_ids(self, node).await?;
+        }
+        Ok(())
+    }
+
+    async fn note_hand_outs(self: &Arc<Self>) {
+        let ids = Arc::clone(self);
+        let noted = tokio::task::spawn_blocking(move || ids.record_hand_outs()).await;
+        if let Ok(Err(error)) = noted {
+            tracing::warn!("cannot note that documents were handed out: {error}");
+        }
+    }
+}

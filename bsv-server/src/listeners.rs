@@ -1,0 +1,107 @@
+//! The listening sockets: those that were handed over to this process, and those that it makes.
+
+use std::io;
+use std::net::{self, SocketAddr};
+use std::sync::Arc;
+
+use listenfd::ListenFd;
+use rustix::net::sockopt::set_socket_send_buffer_size;
+use tokio::net::{TcpListener, TcpSocket};
+
+use crate::config::{Config, TlsFiles};
+use crate::http::Tls;
+use crate::run::StartError;
+use crate::surface::Surface;
+
+/// A listener and what it speaks TLS with, if it does.
+pub(crate) type Door = (Surface, TcpListener, Option<Arc<Tls>>);
+
+/// Sockets that listen already when the process begins, as a service manager hands them over. Who connects while
+/// nobody accepts waits, so that a restart refuses nobody.
+#[derive(Debug, Default)]
+pub struct HandedSockets(Vec<net::TcpListener>);
+
+impl HandedSockets {
+    /// Takes what the environment tells of (`LISTEN_FDS` and `LISTEN_PID`, see sd_listen_fds(3)).
+    pub fn from_environment() -> io::Result<Self> {
+        let mut handed = ListenFd::from_env();
+        let sockets = (0..handed.len()).map(|place| handed.take_tcp_listener(place));
+        Ok(Self(sockets.collect::<io::Result<Vec<_>>>()?.into_iter().flatten().collect()))
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The one that listens at an address.
+    fn take(&mut self, address: SocketAddr) -> Option<net::TcpListener> {
+        let listens_there = |it: &net::TcpListener| it.local_addr().is_ok_and(|at| at == address);
+        let place = self.0.iter().position(listens_there)?;
+        Some(self.0.swap_remove(place))
+    }
+}
+
+/// Listens at all addresses, with the sockets that were handed over for them. Ports that the system chooses enter the
+/// configuration.
+pub(crate) fn listen(
+    config: &mut Config,
+    mut handed: HandedSockets,
+) -> Result<Vec<Door>, StartError> {
+    let mut doors = Vec::new();
+    let mut bind = |surface, address: &mut SocketAddr, setting, files: &Option<TlsFiles>| {
+        let tls = files.clone().map(|files| Tls::open(setting, files)).transpose()?;
+        let listener = match handed.take(*address) {
+            Some(socket) => take_over(socket),
+            None => listen_at(*address),
+        };
+        let listener = listener.map_err(listen_error(&address.to_string()))?;
+        *address = listener.local_addr()?;
+        doors.push((surface, listener, tls.map(Arc::new)));
+        Ok::<_, StartError>(())
+    };
+    if let Some(minerid) = &mut config.minerid {
+        bind(Surface::MinerId, &mut minerid.address, "tls", &minerid.tls)?;
+        if let Some(listener) = &mut minerid.node_listener {
+            bind(Surface::Node, &mut listener.address, "minerid.nodeListener", &None)?;
+        }
+    }
+    if let Some(wallet) = &mut config.wallet {
+        bind(Surface::Wallet, &mut wallet.address, "wallet.tls", &wallet.tls)?;
+        let payments = &mut wallet.payments;
+        bind(Surface::Payments, &mut payments.address, "payments.tls", &payments.tls)?;
+    }
+    match handed.0.first() {
+        Some(unwanted) => Err(StartError::UnwantedSocket(unwanted.local_addr()?)),
+        None => Ok(doors),
+    }
+}
+
+/// How much of an answer waits in the system for its reader, in bytes. Of a larger buffer, a slow reader
+/// would seem to take nothing for long.
+const SEND_BUFFER_LEN: u32 = 256 << 10;
+/// How many connections wait to be accepted.
+const BACKLOG: u32 = 1024;
+
+fn take_over(socket: net::TcpListener) -> io::Result<TcpListener> {
+    socket.set_nonblocking(true)?;
+    set_socket_send_buffer_size(&socket, SEND_BUFFER_LEN as usize)?;
+    TcpListener::from_std(socket)
+}
+
+fn listen_at(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4()?,
+        SocketAddr::V6(_) => TcpSocket::new_v6()?,
+    };
+    // A server that starts again takes its port at once.
+    socket.set_reuseaddr(true)?;
+    socket.set_send_buffer_size(SEND_BUFFER_LEN)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
+pub(crate) fn listen_error(address: &str) -> impl FnOnce(io::Error) -> StartError {
+    let address = address.to_owned();
+    move |source| StartError::Listen { address, source }
+}

@@ -1,0 +1,127 @@
+//! The listeners that answer, and how they stop.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bsv_invoicing::MAX_WEBHOOKS;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::config::Config;
+use crate::http::{Connections, Limits, Listener, Tls, serve};
+use crate::instance::Instance;
+use crate::request_log::answer_and_log;
+use crate::surface::Surface;
+
+/// The listeners that answer. They stop in two steps, so that a pool waits least.
+pub(crate) struct Serving<'i> {
+    instance: &'i Arc<Instance>,
+    first: Group,
+    last: Group,
+}
+
+/// Listeners that stop at the same time.
+struct Group {
+    listeners: JoinSet<()>,
+    stop: watch::Sender<()>,
+}
+
+impl Group {
+    fn new() -> Self {
+        Self { listeners: JoinSet::new(), stop: watch::Sender::new(()) }
+    }
+
+    /// Waits until all of them have finished what is in flight.
+    async fn stop(self) {
+        let Self { mut listeners, stop } = self;
+        drop(stop);
+        while listeners.join_next().await.is_some() {}
+    }
+}
+
+impl<'i> Serving<'i> {
+    pub(crate) fn new(instance: &'i Arc<Instance>) -> Self {
+        Self { instance, first: Group::new(), last: Group::new() }
+    }
+
+    /// Has a listener answer.
+    pub(crate) fn spawn<L: Listener>(
+        &mut self,
+        surface: Surface,
+        listener: L,
+        tls: Option<Arc<Tls>>,
+    ) {
+        let group = match surface {
+            Surface::MinerId | Surface::Node => &mut self.last,
+            Surface::Wallet | Surface::Payments | Surface::Control => &mut self.first,
+        };
+        let (instance, stopped) = (Arc::clone(self.instance), group.stop.subscribe());
+        group.listeners.spawn(serve_surface(instance, surface, listener, tls, stopped));
+    }
+
+    /// Has all listeners finish what is in flight: those of a pool once the others have ended.
+    pub(crate) async fn stop(self) {
+        self.first.stop().await;
+        self.last.stop().await;
+    }
+}
+
+/// The connections to webhooks, of which each has 8 attempts under way.
+const WEBHOOK_CONNECTIONS: u64 = MAX_WEBHOOKS as u64 * 8;
+
+/// How many connections a listener has at once.
+fn connection_limit(config: &Config, surface: Surface) -> u32 {
+    let usual = Limits::default().connections;
+    match (surface, &config.wallet) {
+        // Who waits for events takes no place of those who ask for something else.
+        (Surface::Wallet, Some(wallet)) => usual + 2 * wallet.streams,
+        (Surface::Payments, Some(wallet)) => wallet.payments.connections + wallet.payments.streams,
+        _ => usual,
+    }
+}
+
+/// How many connections all listeners that are configured have at once, and webhooks.
+pub(crate) fn most_connections(config: &Config) -> u64 {
+    let minerid = config.minerid.as_ref();
+    let surfaces = [
+        Some(Surface::Control),
+        minerid.map(|_| Surface::MinerId),
+        minerid.and_then(|minerid| minerid.node_listener.as_ref()).map(|_| Surface::Node),
+        config.wallet.as_ref().map(|_| Surface::Wallet),
+        config.wallet.as_ref().map(|_| Surface::Payments),
+    ];
+    let surfaces = surfaces.into_iter().flatten();
+    let accepted: u64 = surfaces.map(|it| u64::from(connection_limit(config, it))).sum();
+    accepted + config.wallet.as_ref().map_or(0, |_| WEBHOOK_CONNECTIONS)
+}
+
+/// For how long requests of a pool may go on once the miner identity service stops. Others wait meanwhile.
+const POOL_DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
+
+async fn serve_surface<L: Listener>(
+    instance: Arc<Instance>,
+    surface: Surface,
+    listener: L,
+    tls: Option<Arc<Tls>>,
+    mut stopped: watch::Receiver<()>,
+) {
+    let connections = connection_limit(&instance.config, surface);
+    let mut limits = Limits { connections, ..Limits::default() };
+    match surface {
+        // The command line may wait for its user between two requests.
+        Surface::Control => limits.head_timeout = Duration::from_secs(24 * 60 * 60),
+        Surface::Payments => limits.peers = Some(Arc::clone(&instance.payers)),
+        Surface::MinerId | Surface::Node => limits.drain_timeout = POOL_DRAIN_TIMEOUT,
+        Surface::Wallet => {}
+    }
+    let counts = instance.metrics.listener(surface);
+    let connections =
+        counts.map_or_else(Connections::new, |counts| Arc::clone(counts.connections()));
+    let answer =
+        move |address, request| answer_and_log(Arc::clone(&instance), surface, address, request);
+    let shutdown = async move {
+        // Ends when the sender is dropped.
+        let _ = stopped.changed().await;
+    };
+    serve(listener, tls, limits, connections, answer, shutdown).await;
+}

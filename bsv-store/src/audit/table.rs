@@ -1,0 +1,169 @@
+//! The log in a table of a database.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use redb::{ReadTransaction, ReadableTable, TableDefinition, WriteTransaction};
+
+use super::{AuditCheck, AuditEntry, KeyEvent};
+use crate::error::StoreError;
+
+/// Number to entry: when, what, to what, and the hash of the entry before.
+const AUDIT: TableDefinition<'_, u64, (u64, &str, &str, [u8; 32])> = TableDefinition::new("audit");
+
+/// Makes the table of the log, as a step of a schema.
+pub fn create_audit_log(transaction: &WriteTransaction) -> Result<(), StoreError> {
+    transaction.open_table(AUDIT)?;
+    Ok(())
+}
+
+/// Adds entries in the transaction that makes the changes which they tell of.
+pub fn append_to_audit_log<'a>(
+    transaction: &WriteTransaction,
+    entries: impl IntoIterator<Item = (KeyEvent, &'a str)>,
+) -> Result<(), StoreError> {
+    let mut table = transaction.open_table(AUDIT)?;
+    let last = table.last()?.map(|(number, row)| entry(number.value(), row.value()).tail());
+    let mut tail = last.unwrap_or_default();
+    for (event, subject) in entries {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
+        let now = u64::try_from(now).unwrap_or(u64::MAX);
+        let next = AuditEntry::next(tail, event, subject, now);
+        let row = (next.at_micros, next.event.as_str(), subject, next.previous);
+        table.insert(next.number, row)?;
+        tail = next.tail();
+    }
+    Ok(())
+}
+
+/// Adds an entry as it is in another log, which all entries before are of.
+pub fn copy_to_audit_log(
+    transaction: &WriteTransaction,
+    entry: &AuditEntry,
+) -> Result<(), StoreError> {
+    let mut table = transaction.open_table(AUDIT)?;
+    let row = (entry.at_micros, entry.event.as_str(), entry.subject.as_str(), entry.previous);
+    table.insert(entry.number, row)?;
+    Ok(())
+}
+
+/// Up to `limit` entries after the one of this number, in order.
+pub fn read_audit_log(
+    transaction: &ReadTransaction,
+    after: u64,
+    limit: usize,
+) -> Result<Vec<AuditEntry>, StoreError> {
+    let rows = transaction.open_table(AUDIT)?.range(after.saturating_add(1)..)?;
+    rows.take(limit)
+        .map(|row| {
+            let (number, row) = row?;
+            Ok(entry(number.value(), row.value()))
+        })
+        .collect()
+}
+
+/// Reads the log from its beginning to the first entry that does not fit.
+pub fn verify_audit_log(transaction: &ReadTransaction) -> Result<AuditCheck, StoreError> {
+    let mut check = AuditCheck::default();
+    for row in transaction.open_table(AUDIT)?.iter()? {
+        let (number, row) = row?;
+        if !check.take(&entry(number.value(), row.value())) {
+            break;
+        }
+    }
+    Ok(check)
+}
+
+fn entry(
+    number: u64,
+    (at_micros, event, subject, previous): (u64, &str, &str, [u8; 32]),
+) -> AuditEntry {
+    let (event, subject) = (event.to_owned(), subject.to_owned());
+    AuditEntry { number, at_micros, event, subject, previous }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Database, DatabaseOptions, Schema};
+
+    const LOG: Schema = Schema { name: "log", migrations: &[create_audit_log] };
+
+    type Row = (u64, &'static str, &'static str, [u8; 32]);
+
+    fn log_of(count: u64) -> (tempfile::TempDir, Database) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log.redb");
+        let database = Database::open(&path, &LOG, DatabaseOptions::default()).unwrap();
+        for number in 1..=count {
+            write(&database, |transaction| {
+                let subject = format!("pool_{number}");
+                append_to_audit_log(transaction, [(KeyEvent::Made, subject.as_str())])
+            });
+        }
+        (dir, database)
+    }
+
+    fn write(
+        database: &Database,
+        change: impl FnOnce(&WriteTransaction) -> Result<(), StoreError>,
+    ) {
+        let written = database.write(|transaction| Ok(Ok::<_, ()>(change(transaction)?)));
+        assert_eq!(written.unwrap(), Ok(()));
+    }
+
+    fn check(database: &Database) -> AuditCheck {
+        database.read(|transaction| verify_audit_log(transaction)).unwrap()
+    }
+
+    #[test]
+    fn entries_are_numbered_and_chained() {
+        let (_dir, database) = log_of(3);
+        let entries = database.read(|transaction| read_audit_log(transaction, 1, 9)).unwrap();
+        assert_eq!(entries.iter().map(|entry| entry.number).collect::<Vec<_>>(), [2, 3]);
+        assert_eq!(entries[1].previous, entries[0].hash());
+        assert_eq!((entries[1].event.as_str(), entries[1].subject.as_str()), ("made", "pool_3"));
+        let found = check(&database);
+        assert_eq!((found.entries, found.head, found.fault), (3, entries[1].hash(), None));
+    }
+
+    #[test]
+    fn the_first_entry_that_was_tampered_with_is_named() {
+        for tampered in 1..=3_u64 {
+            let tampers: [fn(Row) -> Row; 4] = [
+                |(at, event, subject, previous)| (at + 1, event, subject, previous),
+                |(at, _, subject, previous)| (at, "rotated", subject, previous),
+                |(at, event, _, previous)| (at, event, "other", previous),
+                |(at, event, subject, previous)| (at, event, subject, previous.map(|byte| !byte)),
+            ];
+            for (place, tamper) in tampers.into_iter().enumerate() {
+                let (_dir, database) = log_of(4);
+                write(&database, |transaction| {
+                    let mut table = transaction.open_table(AUDIT)?;
+                    let row = table.get(tampered)?.unwrap();
+                    let (at, _, subject, previous) = row.value();
+                    let subject: &'static str = subject.to_owned().leak();
+                    drop(row);
+                    table.insert(tampered, tamper((at, "made", subject, previous)))?;
+                    Ok(())
+                });
+                // Its own hash shows in the entry after it.
+                let found = check(&database);
+                let named = if place == 3 { tampered } else { tampered + 1 };
+                assert_eq!(found.entries + 1, named, "{place}: {found:?}");
+                assert!(found.fault.unwrap().contains(&format!("entry {named} ")));
+            }
+        }
+    }
+
+    #[test]
+    fn a_missing_entry_is_named() {
+        let (_dir, database) = log_of(4);
+        write(&database, |transaction| {
+            transaction.open_table(AUDIT)?.remove(2)?;
+            Ok(())
+        });
+        let found = check(&database);
+        assert_eq!(found.entries, 1);
+        assert_eq!(found.fault.unwrap(), "entry 2 is missing, and 3 is there");
+    }
+}

@@ -1,0 +1,292 @@
+//! A machine on which the commands of a page run: a home, a node, and free ports in the place of those that pages name.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::PathBuf;
+use std::process::{Child, Command as Program, Stdio};
+
+use bsv_tests::build::{cli_program, server_program};
+use bsv_tests::node::free_port;
+use bsv_tests::terminal::Terminal;
+use bsv_tests::{Node, Server, Site};
+use serde_json::json;
+use tempfile::TempDir;
+
+use super::markdown::Command;
+use super::pattern::{Names, matches};
+
+/// What is typed where a passphrase is asked for.
+const PASSPHRASE: &str = "a passphrase of the documentation";
+
+/// The payment URL of somebody else, as pages write it.
+const SUPPLIER: &str = "https://supplier.example/dpp/api/v1/payment/";
+const SUPPLIERS_INVOICE: &str = "Xw3k9sPq0aB1";
+
+/// Where the commands of a page run.
+pub(super) struct Scene {
+    node: Node,
+    /// The file `settings.toml`.
+    pub(super) settings: String,
+    machine: Machine,
+    server: Option<Child>,
+    supplier: Option<(Server, Site)>,
+}
+
+/// Files, ports and variables, which are new where commands are run anew.
+struct Machine {
+    dir: TempDir,
+    ports: [u16; 3],
+    variables: HashMap<String, String>,
+    names: Names,
+}
+
+impl Machine {
+    fn new() -> Self {
+        let dir = TempDir::new().unwrap();
+        for name in ["home/me", "media/stick", "media/safe", "srv", "work", "bin"] {
+            fs::create_dir_all(dir.path().join(name)).unwrap();
+        }
+        fs::write(dir.path().join("home/me/.curlrc"), "silent\nshow-error\nfail\n").unwrap();
+        let ports = [(); 3].map(|()| free_port());
+        Self { dir, ports, variables: HashMap::new(), names: Names::new() }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// What pages write, and what that is here.
+    fn places(&self) -> Vec<(String, String)> {
+        let root = self.dir.path().to_str().unwrap();
+        let shown = [9002, 8443, 8445].map(|port| format!("127.0.0.1:{port}"));
+        let real = self.ports.map(|port| format!("127.0.0.1:{port}"));
+        let directories = ["/home/me", "/media/", "/srv/"];
+        let directories = directories.map(|name| (name.to_owned(), format!("{root}{name}")));
+        shown.into_iter().zip(real).chain(directories).collect()
+    }
+
+    /// A text of a page, with what it stands for here.
+    fn realized(&self, text: &str) -> String {
+        let places = self.places();
+        let all = places.iter().map(|(shown, real)| (shown, real)).chain(&self.names);
+        all.fold(text.to_owned(), |text, (shown, real)| text.replace(shown, real))
+    }
+
+    /// A text that was printed here, as pages write it.
+    fn shown(&self, text: &str) -> String {
+        let places = self.places();
+        places.iter().fold(text.to_owned(), |text, (shown, real)| text.replace(real, shown))
+    }
+}
+
+impl Scene {
+    /// With a node whose wallet has coins.
+    pub(super) fn new() -> Self {
+        let node = Node::start();
+        node.mine(101);
+        let (machine, settings) = (Machine::new(), String::new());
+        Self { node, settings, machine, server: None, supplier: None }
+    }
+
+    /// Begins with an empty data directory, and starts a server unless the commands do.
+    pub(super) fn begin(&mut self, commands: &[Command]) {
+        self.stop_server();
+        self.machine = Machine::new();
+        let bin = self.machine.path("bin");
+        for (name, program) in [("bsv-cli", cli_program()), ("bsv-server", server_program())] {
+            std::os::unix::fs::symlink(program, bin.join(name)).unwrap();
+        }
+        if !commands.iter().any(|command| is_in_background(&command.text)) {
+            let lines = ["…", "listening control …"].map(str::to_owned).to_vec();
+            self.run(&Command { text: "bsv-server &".to_owned(), output: lines }).unwrap();
+        }
+    }
+
+    /// Runs a command that is not shown.
+    pub(super) fn run_first(&mut self, text: &str) {
+        self.run(&Command { text: text.to_owned(), output: vec![] }).unwrap();
+    }
+
+    /// Runs a command. Says what is wrong if it fails, or if it prints something else than is shown. Where nothing is
+    /// shown, it may print anything.
+    pub(super) fn run(&mut self, command: &Command) -> Result<(), String> {
+        if command.text.contains(SUPPLIER) {
+            self.meet_supplier();
+        }
+        fs::write(self.machine.path("work/settings.toml"), &self.settings).unwrap();
+        let text = self.machine.realized(&command.text);
+        let (code, printed) = if let Some(text) = text.strip_suffix('&') {
+            (0, self.start_server(text, command.output.len()))
+        } else if let Some(name) = assigned(&text) {
+            self.assign(&text, &name)
+        } else if command.output.iter().any(|line| answer(line).is_some()) {
+            self.run_before_person(&text, &command.output)
+        } else {
+            self.run_alone(&text)
+        };
+        let printed = self.machine.shown(&printed);
+        let lines: Vec<_> = printed.lines().collect();
+        if code != 0 {
+            return Err(format!("exit code {code}:\n{printed}"));
+        }
+        let is_as_shown =
+            command.output.is_empty() || matches(&command.output, &lines, &mut self.machine.names);
+        is_as_shown
+            .then_some(())
+            .ok_or_else(|| format!("shown:\n{}\nprinted:\n{printed}", command.output.join("\n")))
+    }
+
+    /// A shell that runs a command.
+    fn shell(&self, text: &str) -> Program {
+        let path = std::env::var("PATH").unwrap_or_default();
+        let mut shell = Program::new("bash");
+        shell
+            .args(["-c", text])
+            .current_dir(self.machine.path("work"))
+            .env("PATH", format!("{}:{path}", self.machine.path("bin").display()))
+            .env("HOME", self.machine.path("home/me"))
+            .env("NO_COLOR", "1")
+            .env("TERM", "dumb")
+            .env("BSV_CONFIG_FILE", "settings.toml")
+            .env("BSV_CONFIG", self.settings_in_effect())
+            .envs(&self.machine.variables);
+        for name in [
+            "XDG_DATA_HOME",
+            "BSV_LOG",
+            "BSV_DATA_DIR",
+            "BSV_KEYSTORE_PASSPHRASE",
+            "BSV_BACKUP_PASSPHRASE",
+        ] {
+            shell.env_remove(name);
+        }
+        shell
+    }
+
+    /// Settings that override those of the page: the node, and the ports.
+    fn settings_in_effect(&self) -> String {
+        let [minerid, wallet, payments] = self.machine.ports;
+        let node = &self.node;
+        json!({
+            "rpcHost": node.host, "rpcPort": node.port,
+            "rpcUser": node.user, "rpcPassword": node.password,
+            "port": minerid, "wallet": {"port": wallet}, "payments": {"port": payments},
+        })
+        .to_string()
+    }
+
+    /// Runs a command. Answers its exit code and what it prints on both of its streams.
+    fn run_alone(&self, text: &str) -> (i32, String) {
+        let (mut reader, writer) = io::pipe().unwrap();
+        let mut shell = self.shell(text);
+        shell.stdin(Stdio::null()).stdout(writer.try_clone().unwrap()).stderr(writer);
+        let mut child = shell.spawn().unwrap();
+        // What the command has of the pipe ends with it.
+        drop(shell);
+        let mut printed = String::new();
+        reader.read_to_string(&mut printed).unwrap();
+        (child.wait().unwrap().code().unwrap_or(-1), printed)
+    }
+
+    /// Runs a command that asks, and answers as is shown.
+    fn run_before_person(&self, text: &str, output: &[String]) -> (i32, String) {
+        let mut terminal = Terminal::run(&self.shell(text), 0);
+        for (question, typed) in output.iter().filter_map(|line| answer(line)) {
+            match typed {
+                Some(typed) => {
+                    terminal.wait_for(question);
+                    terminal.type_in(&format!("{typed}\r"));
+                }
+                None => {
+                    terminal.wait_for_secret_prompt(question);
+                    terminal.type_in(&format!("{PASSPHRASE}\r"));
+                }
+            }
+        }
+        let (code, printed) = terminal.end_with_all();
+        let lines = printed.lines().map(|line| line.trim_end_matches('\r'));
+        // Progress is overwritten.
+        let lines = lines.map(|line| line.rsplit('\r').next().unwrap_or_default());
+        (code, lines.collect::<Vec<_>>().join("\n"))
+    }
+
+    /// Sets a variable for the commands that follow.
+    fn assign(&mut self, text: &str, name: &str) -> (i32, String) {
+        let file = self.machine.path("variable");
+        let (code, printed) =
+            self.run_alone(&format!("{text}\nprintf %s \"${name}\" > {}", file.display()));
+        self.machine
+            .variables
+            .insert(name.to_owned(), fs::read_to_string(&file).unwrap_or_default());
+        (code, printed)
+    }
+
+    /// Starts a server, and answers the lines that it prints first.
+    fn start_server(&mut self, text: &str, count: usize) -> String {
+        let mut shell = self.shell(&format!("exec {text}"));
+        let log = fs::File::create(self.machine.path("log")).unwrap();
+        let mut server = shell.stdout(Stdio::piped()).stderr(log).spawn().unwrap();
+        let mut lines = BufReader::new(server.stdout.take().unwrap()).lines();
+        let mut printed = String::new();
+        while let Some(Ok(line)) = lines.next() {
+            printed += &format!("{line}\n");
+            if line.starts_with("listening control ") {
+                break;
+            }
+        }
+        assert!(count > 0, "show what the server prints");
+        self.server = Some(server);
+        printed
+    }
+
+    fn stop_server(&mut self) {
+        if let Some(mut server) = self.server.take() {
+            let _ = server.kill();
+            let _ = server.wait();
+        }
+    }
+
+    /// Lets somebody else send a bill.
+    fn meet_supplier(&mut self) {
+        let mut site = Site::on(&self.node);
+        site.set("wallet", json!({"port": 0, "merchant": {"name": "A supplier"}}));
+        let server = site.server();
+        let create = ["invoice", "create", "--satoshis", "400", "--description", "tea"];
+        let invoice = site.cli_json(&create);
+        let text = |name: &str| invoice[name].as_str().unwrap().to_owned();
+        let (id, url) = (text("id"), text("paymentUrl"));
+        let names = &mut self.machine.names;
+        names.insert(SUPPLIER.to_owned(), url.strip_suffix(&id).unwrap().to_owned());
+        names.insert(SUPPLIERS_INVOICE.to_owned(), id);
+        self.supplier = Some((server, site));
+    }
+}
+
+impl Drop for Scene {
+    fn drop(&mut self) {
+        self.stop_server();
+    }
+}
+
+fn is_in_background(command: &str) -> bool {
+    command.ends_with('&')
+}
+
+/// The variable that a command sets.
+fn assigned(command: &str) -> Option<String> {
+    let command = command.strip_prefix("export ").unwrap_or(command);
+    let (name, _) = command.split_once('=')?;
+    let is_name = name.chars().all(|c| c.is_ascii_uppercase() || c == '_');
+    is_name.then(|| name.to_owned())
+}
+
+/// The question in a line that is shown, and what is typed after it; nothing for a passphrase, which is not shown.
+fn answer(line: &str) -> Option<(&str, Option<&str>)> {
+    match line.split_once("[y/N] ") {
+        Some((_, typed)) => Some(("[y/N] ", Some(typed))),
+        None if line.starts_with("The passphrase of ") || line == "Once more:" => {
+            Some((line, None))
+        }
+        None => None,
+    }
+}

@@ -1,0 +1,5 @@
+//! The libraries, as other programs embed them.
+
+mod examples;
+mod features;
+mod sendable;

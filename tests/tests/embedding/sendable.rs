@@ -1,0 +1,82 @@
+//! Every public future of the libraries can be sent to another thread, and so be spawned. That is checked while this
+//! is compiled; the test checks that none is left out.
+
+mod bsv_invoicing;
+mod bsv_minerid;
+mod bsv_network;
+mod bsv_store;
+
+use std::fs;
+use std::future::Future;
+use std::path::{Path, PathBuf};
+
+use bsv_tests::build::workspace;
+
+fn is_send(_: impl Future + Send) {}
+
+fn is_spawnable(_: impl Future + Send + 'static) {}
+
+/// A value of any type, in code that is compiled and never runs.
+fn any<T>() -> T {
+    unreachable!("this is only compiled")
+}
+
+#[test]
+fn every_public_future_is_checked() {
+    let libraries = [
+        ("bsv-invoicing", include_str!("sendable/bsv_invoicing.rs")),
+        ("bsv-minerid", include_str!("sendable/bsv_minerid.rs")),
+        ("bsv-network", include_str!("sendable/bsv_network.rs")),
+        ("bsv-store", include_str!("sendable/bsv_store.rs")),
+    ];
+    for (library, checks) in libraries {
+        let names = async_functions(&workspace().join(library).join("src"));
+        assert!(!names.is_empty(), "{library}");
+        for name in names {
+            let calls = [format!(".{name}("), format!("::{name}("), format!("({name}(")];
+            let is_checked = calls.iter().any(|call| checks.contains(call));
+            assert!(is_checked, "{library}: {name} may not be Send");
+        }
+    }
+    // What is never called is used, as far as the compiler is concerned.
+    let _ = bsv_invoicing::wallet::<::bsv_invoicing::RedbWalletStore>;
+    let _ = bsv_minerid::miner_ids::<::bsv_minerid::RedbIdentityStore>;
+    let _ = bsv_network::node;
+    let _ = bsv_store::writer::<NoTables>;
+}
+
+struct NoTables;
+
+impl ::bsv_store::Tables for NoTables {
+    type Open<'t> = ();
+    type Told = ();
+
+    fn open(_: &redb::WriteTransaction) -> Result<(), ::bsv_store::StoreError> {
+        Ok(())
+    }
+
+    fn close((): ()) -> Result<(), ::bsv_store::StoreError> {
+        Ok(())
+    }
+}
+
+/// The names of all `pub async fn` below a directory.
+fn async_functions(dir: &Path) -> Vec<String> {
+    let mut names = Vec::new();
+    for file in sources(dir) {
+        let text = fs::read_to_string(file).unwrap();
+        let found = text.split("pub async fn ").skip(1);
+        names.extend(found.map(|rest| rest.split(['(', '<']).next().unwrap().to_owned()));
+    }
+    names
+}
+
+fn sources(dir: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    entries
+        .flat_map(|path| match path.is_dir() {
+            true => sources(&path),
+            false => vec![path],
+        })
+        .collect()
+}

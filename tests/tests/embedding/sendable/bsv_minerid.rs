@@ -1,0 +1,28 @@
+use std::future::Ready;
+use std::sync::Arc;
+
+use bsv_minerid::{
+    IdentityStore, MinerIds, carries_identity, check_newest_copy, gather, import_miner_ids,
+    observe_miner_ids, observe_vctxs, preview_vctx_sweep, revoke_miner_ids, revoke_vctx,
+    rotate_miner_id, set_up_vctx, sweep_vctx,
+};
+use bsv_network::NodeRpc;
+
+use super::{any, is_send, is_spawnable};
+
+pub(super) fn miner_ids<S: IdentityStore>(ids: &Arc<MinerIds<S>>, node: &NodeRpc) {
+    is_spawnable(Arc::clone(ids).run(any::<Ready<()>>()));
+    is_send(ids.catch_up(any(), any(), any()));
+    is_send(set_up_vctx(ids, node, any(), any()));
+    is_send(revoke_vctx(ids, node, any()));
+    is_send(observe_vctxs(ids, node));
+    is_send(observe_miner_ids(ids, node));
+    is_send(check_newest_copy(ids, node, any()));
+    is_send(carries_identity(node, any()));
+    is_send(rotate_miner_id(ids, Some(node), any(), any()));
+    is_send(revoke_miner_ids(ids, node, any(), any(), any()));
+    is_send(import_miner_ids(ids, Some(node), any(), any()));
+    is_send(preview_vctx_sweep(ids, node, any(), any(), any()));
+    is_send(sweep_vctx(ids, node, any(), any(), any()));
+    is_send(gather(node, any(), any()));
+}

@@ -1,0 +1,49 @@
+use bsv_network::{BlockStream, NodeRpc, TransactionFeed};
+
+use super::{any, is_send};
+
+pub(super) fn node(
+    node: &NodeRpc,
+    blocks: &mut BlockStream<'_>,
+    feed: &mut TransactionFeed,
+    text: &str,
+) {
+    is_send(node.call(text, any()));
+    is_send(node.tip());
+    is_send(node.has_all_blocks());
+    is_send(node.unspent_output(any(), any()));
+    is_send(node.outputs(any(), any()));
+    is_send(node.transaction(any()));
+    is_send(node.transaction_place(any()));
+    is_send(node.send_transaction(any()));
+    is_send(node.import_address(any()));
+    is_send(node.coins_of(any()));
+    is_send(node.wallet_balance());
+    is_send(node.send_to_address(any(), any()));
+    is_send(node.generate(any()));
+    is_send(node.policy());
+    is_send(node.block(any()));
+    is_send(blocks.next());
+    is_send(node.merkle_proof(any()));
+    is_send(node.block_coinbase(any()));
+    is_send(node.merkle_branch(any(), any()));
+    is_send(node.has_transaction_index());
+    is_send(node.block_header(any()));
+    is_send(node.wait_for_height(any(), any()));
+    is_send(node.block_hash(any()));
+    is_send(node.transaction_feed_address());
+    is_send(node.version());
+    is_send(node.network());
+    is_send(node.has_miner_ids());
+    is_send(node.parameters());
+    is_send(node.wallet_transaction(any()));
+    is_send(node.unlock_coins(any()));
+    is_send(node.mempool());
+    is_send(node.mempool_entry(any()));
+    is_send(node.submit_transaction(any()));
+    is_send(node.miner_id_info(any()));
+    is_send(node.latest_block_of(any()));
+    is_send(node.revoke_miner_id(any()));
+    is_send(TransactionFeed::connect(text));
+    is_send(feed.next());
+}

@@ -1,0 +1,8 @@
+//! What the operator of a service sees of it: how it starts and stops, what its log tells, and the files in `deploy`.
+
+mod log;
+mod own_files;
+mod restart;
+mod service_manager;
+mod units;
+mod version;
