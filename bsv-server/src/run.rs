@@ -1,4 +1,3 @@
-use std::future;
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -215,26 +214,22 @@ pub async fn run(launch: Launch, shutdown: impl Future<Output = ()>) -> Result<(
     let (stop_services, services_stopped) = watch::channel(());
     let served = async {
         shutdown.await;
-        // They have as long as the requests in flight. What is cut off then, the next start takes up.
-        drop(stop_services);
         stop(&instance, serving).await;
+        // Requests in flight still hand out documents, which is noted at the end.
+        drop(stop_services);
     };
-    let services = async {
-        run_services(&instance, services_stopped).await;
-        future::pending::<()>().await;
-    };
+    let served_and_ended =
+        async { tokio::join!(served, run_services(&instance, services_stopped)) };
     let stores = check_stores(&instance);
-    let background =
-        async { tokio::join!(services, stores, watch_node(&instance), reread, tell_story) };
+    let background = async { tokio::join!(stores, watch_node(&instance), reread, tell_story) };
     tokio::select! {
-        () = served => {}
+        _ = served_and_ended => {}
         _ = background => {}
         () = service_manager::keep_watchdog_quiet() => {}
     }
     if let Some(story) = &mut story {
         story.finish().await;
     }
-    instance.record_hand_outs();
     tracing::info!("stopped");
     Ok(())
 }

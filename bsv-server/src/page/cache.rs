@@ -26,7 +26,7 @@ struct Made {
     html: Bytes,
 }
 
-/// Pages that are kept are at most twice as many. Each takes about 16 kB.
+/// Pages that are kept are at most twice as many. Each takes about 10 kB, or more with a long description.
 const MAX_PAGES: usize = 256;
 
 impl Cache {

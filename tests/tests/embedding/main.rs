@@ -1,5 +1,7 @@
 //! The libraries, as other programs embed them.
 
+#![allow(clippy::unwrap_used)]
+
 mod examples;
 mod features;
 mod sendable;

@@ -69,7 +69,6 @@ fn descriptions_are_shown_as_they_are_written() {
     let texts = texts();
     assert_eq!(texts.len(), 40);
     let count = repetitions("hostile descriptions in a browser", texts.len(), 14);
-    // In a reduced run others each time that the list grows.
     for text in texts.iter().step_by(texts.len().div_ceil(count)) {
         let id = shop.invoice_of(json!({ "satoshis": 1000, "description": text }));
         assert_eq!(page.goto(&shop.page_url(&id)), 200);
