@@ -31,12 +31,13 @@ fn is_open(stream: &mut TcpStream) -> bool {
 #[test]
 fn those_who_connect_and_say_nothing_keep_nobody_out() {
     let guarded = Guarded::start_with(json!({}));
-    let count = repetitions("idle and slow connections per listener", 2000, 1300);
+    let count = repetitions("idle and slow connections per listener", 2500, 1800);
     let listeners = [
         (guarded.server.address(), "/minerid/first", 200, 1024),
         // 128 are for those who wait for events.
         (guarded.server.wallet().address(), "/api/v1/balance", 200, 1024 + 128),
-        (guarded.server.payments().address(), "/api/v1/payment/x", 404, 1024),
+        // And 512 for payment pages.
+        (guarded.server.payments().address(), "/api/v1/payment/x", 404, 1024 + 512),
     ];
     for (address, path, status, places) in listeners {
         let client = bsv_tests::Client::new(address);

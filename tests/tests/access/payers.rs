@@ -129,7 +129,7 @@ fn a_peer_has_a_share_of_the_connections() {
 
 #[test]
 fn a_listener_may_have_few_connections() {
-    let (server, _site) = start(json!({"connections": 2}));
+    let (server, _site) = start(json!({"connections": 1, "streams": 1}));
     let held: Vec<_> =
         (0..10).map(|_| TcpStream::connect(server.payments().address()).unwrap()).collect();
     for _ in 0..5 {

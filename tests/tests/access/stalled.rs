@@ -70,7 +70,7 @@ fn check_one_has_made_room(held: &mut [TcpStream], has_ended: fn(&mut TcpStream)
 
 #[test]
 fn bodies_that_do_not_come_keep_nobody_out() {
-    let (server, _site) = start(json!({"connections": 16}));
+    let (server, _site) = start(json!({"connections": 15, "streams": 1}));
     let payments = server.payments();
     let stalled = |_| begin(payments.address(), Ipv4Addr::LOCALHOST, PATH, 10, 1);
     let mut held: Vec<_> = (0..16).map(stalled).collect();
@@ -80,7 +80,8 @@ fn bodies_that_do_not_come_keep_nobody_out() {
 
 #[test]
 fn one_peer_keeps_no_other_out() {
-    let settings = json!({"connections": 16, "connectionsPerPeer": 16, "limitLoopback": true});
+    let settings =
+        json!({"connections": 15, "streams": 1, "connectionsPerPeer": 16, "limitLoopback": true});
     let (server, _site) = start(settings);
     let payments = server.payments();
     let greedy = Ipv4Addr::new(127, 0, 0, 2);
@@ -94,7 +95,7 @@ fn one_peer_keeps_no_other_out() {
 
 #[test]
 fn peers_who_come_again_and_again_keep_no_other_out() {
-    let settings = json!({"connections": 16, "limitLoopback": true});
+    let settings = json!({"connections": 15, "streams": 1, "limitLoopback": true});
     let (server, _site) = start(settings);
     let payments = server.payments();
     let greedy = |n: u8| Ipv4Addr::new(127, 0, 0, n % 8 + 2);
@@ -125,7 +126,7 @@ fn is_closed(stream: &mut TcpStream) -> bool {
 
 #[test]
 fn answers_that_nobody_reads_keep_nobody_out() {
-    let (server, _site) = start(json!({"connections": 16}));
+    let (server, _site) = start(json!({"connections": 15, "streams": 1}));
     let payments = server.payments();
     let mut held: Vec<_> = thread::scope(|scope| {
         let ask = || scope.spawn(|| ask_for_much(payments.address()));

@@ -86,7 +86,7 @@ fn a_revocation_that_the_node_was_not_told_is_announced_and_told_when_repeated()
     });
     assert_eq!(failed.code, 1);
     assert!(failed.stderr.contains("is recorded"), "{}", failed.stderr);
-    assert!(failed.stderr.contains("so does the same command again"), "{}", failed.stderr);
+    assert!(failed.stderr.contains("when the revocation is asked for again"), "{}", failed.stderr);
     let third = miner_id(&server, "pool");
     assert_ne!(third, second);
 

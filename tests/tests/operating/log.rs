@@ -105,8 +105,8 @@ fn the_log_has_a_line_for_each_event_with_ids_and_without_secrets() {
         ids(line.unwrap_or_else(|| panic!("no {name}: {events:#?}")))
     };
     let invoice = ("invoice".to_owned(), id.to_owned());
-    assert_eq!(of("invoice.created"), [invoice.clone()]);
-    assert_eq!(of("invoice.marked"), [invoice.clone()]);
+    assert_eq!(of("invoice.created"), std::slice::from_ref(&invoice));
+    assert_eq!(of("invoice.marked"), std::slice::from_ref(&invoice));
     assert_eq!(of("invoice.deleted"), [("invoice".to_owned(), other.to_owned())]);
     assert_eq!(of("user.created"), [("user".to_owned(), "1".to_owned())]);
     let text = fs::read_to_string(&log).unwrap();

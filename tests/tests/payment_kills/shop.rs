@@ -54,7 +54,9 @@ impl Shop {
     /// Starts the server again if it was killed. Answers whether it was.
     pub(crate) fn start_if_killed(&self) -> bool {
         let mut server = self.server.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_alive = server.as_mut().is_some_and(Server::is_alive);
+        // One that is killed while it waits for a slow disk ends later, and answers nothing.
+        let is_alive = server.as_mut().is_some_and(Server::is_alive)
+            && self.wallet.try_send("GET", "/healthz", &[], b"").is_ok();
         if !is_alive {
             *server = Some(self.site.server());
         }
