@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::TcpStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::openapi;
 use crate::tls::{self, Stream};
@@ -142,8 +142,11 @@ impl Client {
     }
 }
 
-/// For how long an answer is waited for.
+/// How long a server may be silent.
 const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How long a whole answer may take. A stream of events never ends by itself.
+const LONGEST_ANSWER: Duration = Duration::from_secs(300);
 
 /// Sends a request, with its path as it is, and reads the answer.
 pub fn request(address: &str, method: &str, path: &str, body: &[u8]) -> io::Result<Reply> {
@@ -169,9 +172,21 @@ fn connect(address: &str) -> io::Result<TcpStream> {
 }
 
 fn exchange_over(mut stream: impl Stream, request: &[u8], method: &str) -> io::Result<Reply> {
+    let deadline = Instant::now() + LONGEST_ANSWER;
     stream.write_all(request)?;
     let mut answer = Vec::new();
-    stream.read_to_end(&mut answer)?;
+    let mut chunk = [0; 16 << 10];
+    loop {
+        match stream.read(&mut chunk) {
+            Ok(0) => break,
+            Ok(read) => answer.extend_from_slice(&chunk[..read]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+        if Instant::now() >= deadline {
+            return Err(io::Error::new(io::ErrorKind::TimedOut, "the answer does not end"));
+        }
+    }
     Reply::parse(&answer, method).ok_or_else(|| {
         let answer = String::from_utf8_lossy(&answer).into_owned();
         io::Error::new(io::ErrorKind::UnexpectedEof, format!("no whole answer: {answer:?}"))

@@ -107,6 +107,10 @@ impl From<Error> for Refusal {
             | Error::Operator(_)
             | Error::NoRevocationKeystore => unprocessable(&error.to_string()),
             Error::Keystore(KeystoreError::Missing(_)) => unprocessable(&error.to_string()),
+            // Whoever has the keystore is asked to write it.
+            Error::Keystore(KeystoreError::Unwritten(_)) => {
+                refuse(StatusCode::CONFLICT, error.to_string())
+            }
             Error::Node(_) | Error::RevocationUntold { .. } | Error::SweepUnseen { .. } => {
                 refuse(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
             }

@@ -1,6 +1,6 @@
 //! Shows that the tests hold the OpenAPI files true: takes each status, header, content type and member of a closed
 //! schema out of them in turn, and compares what is left with the exchanges of a test run. What nothing misses is
-//! printed, and makes the exit code 1.
+//! printed, and makes the exit code 1, unless `tests/src/openapi/unmissed.txt` tells why nothing does.
 //!
 //! ```text
 //! BSV_TEST_EXCHANGES=/tmp/exchanges cargo test --workspace
@@ -13,6 +13,9 @@ use std::io::{BufRead, BufReader};
 use std::process::ExitCode;
 
 use bsv_tests::openapi::{Description, Exchange, LISTENERS, survivors};
+
+/// What nothing misses, and why.
+const UNMISSED: &str = include_str!("../openapi/unmissed.txt");
 
 fn main() -> ExitCode {
     let Some(path) = std::env::args_os().nth(1) else {
@@ -48,7 +51,11 @@ fn main() -> ExitCode {
             is_all_missed = false;
             continue;
         }
-        let (survivors, tried) = survivors(description, &of_listener);
+        let (mut survivors, tried) = survivors(description, &of_listener);
+        survivors.retain(|survivor| {
+            let line = format!("{listener}.json {survivor}");
+            UNMISSED.lines().all(|known| known != line)
+        });
         println!(
             "{listener}.json: of {tried} things taken out, {} are missed by none of {} exchanges",
             survivors.len(),

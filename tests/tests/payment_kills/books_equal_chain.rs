@@ -15,7 +15,7 @@ const PAYERS: usize = 2;
 /// How often each pays in a round, and the shop sends money.
 const TURNS: usize = 5;
 /// How many payments come before: enough coins to bring them together.
-const FIRST_PAYMENTS: usize = 10;
+const FIRST_PAYMENTS: usize = 25;
 /// In one of so many rounds the chain is reorganised.
 const REORGANISED: usize = 3;
 
@@ -28,6 +28,8 @@ fn books_equal_the_chain_however_often_the_shop_is_killed() {
     let business = Business::begin(&node, FIRST_PAYMENTS + rounds * PAYERS * TURNS);
     (0..FIRST_PAYMENTS).for_each(|_| business.sell());
     node.mine(6);
+    // Later it depends on chance whether so many coins are old enough.
+    wait_for_consolidation(&business);
     let mut walk = ChainWalk::of(&node);
     let mut kills = 0;
     for round in 1..=rounds {
@@ -42,6 +44,15 @@ fn books_equal_the_chain_however_often_the_shop_is_killed() {
     empty(&business);
     agree(&business, &mut walk, 0, rounds);
     assert_eq!(walk.read().unspent(&business.scripts()), 0);
+}
+
+fn wait_for_consolidation(business: &Business) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let is_one = |payment: &Value| payment["purpose"] == "consolidation";
+    while !business.shop.outgoing().iter().any(is_one) {
+        assert!(Instant::now() < deadline, "25 coins stay as they are");
+        thread::sleep(Duration::from_millis(100));
+    }
 }
 
 /// Lets the shop be at work for a while, and kills it now and then. Answers how often.

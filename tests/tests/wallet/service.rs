@@ -353,6 +353,8 @@ fn config_check_shows_the_settings_of_the_wallet() {
         "host": "127.0.0.1", "port": 0, "feeRate": 100,
         "connections": 1024, "connectionsPerPeer": 64, "requestsPerSecond": 20,
         "requestBurst": 100, "limitLoopback": false, "trustedProxies": [],
+        "streams": 512, "streamsPerPeer": 4,
+        "page": { "enabled": true, "browserWallets": true, "embedders": [] },
     });
     assert_eq!(shown["payments"], payments);
     let merchant = json!({
@@ -369,6 +371,10 @@ fn config_check_shows_the_settings_of_the_wallet() {
         "host": "127.0.0.3", "port": 8, "publicUrl": "https://pay.example.com/shop", "feeRate": 3,
         "connections": 100, "connectionsPerPeer": 7, "requestsPerSecond": 2,
         "requestBurst": 5, "limitLoopback": true, "trustedProxies": ["10.0.0.0/8"],
+        "streams": 9, "streamsPerPeer": 2,
+        "page": {
+            "enabled": false, "browserWallets": false, "embedders": ["https://shop.example"],
+        },
     });
     let site = Site::with(json!({"wallet": wallet, "payments": payments}));
     let shown = site.cli_json(&["config", "check"]);
