@@ -68,6 +68,11 @@ pub(crate) enum CliError {
     BackupCutShort(std::io::Error),
     #[error("nothing was restored: {0}")]
     Restore(#[from] RestoreError),
+    #[error(
+        "the wallet is restored in a file, and not in the database that the settings name: {0}. Remove wallet.store \
+         from the settings, run bsv-cli store move --to URL, and put it back"
+    )]
+    RestoredInFile(MoveError),
     #[error("nothing was changed: {0}")]
     Move(#[from] MoveError),
     #[error("no node is configured: set rpcUser and rpcPassword")]
@@ -114,7 +119,7 @@ impl CliError {
             Self::Archive(_) | Self::BackupCutShort(_) => "backup-failed",
             Self::Restore(_) => "not-restored",
             Self::Move(MoveError::Lock(LockError::Held { .. })) => "in-use",
-            Self::Move(_) => "not-moved",
+            Self::Move(_) | Self::RestoredInFile(_) => "not-moved",
             Self::NoNode => "no-node",
             Self::Node(_) => "node-failed",
             Self::UnknownBlock(_) => "unknown-block",

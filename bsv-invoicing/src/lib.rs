@@ -55,7 +55,7 @@ pub use model::webhook::{
 pub use model::withdrawal::{Withdrawal, WithdrawalAmount, WithdrawalCost, WithdrawalRecord};
 pub use store::{
     CopyError, EventCounts, OpenWalletStoreError, RedbWalletStore, WalletStore, WalletStoreError,
-    copy_wallet,
+    copy_wallet, holds_no_wallet,
 };
 pub use wallet::books::BooksCheck;
 pub use wallet::checkout::Checkout;

@@ -9,7 +9,7 @@ mod redb;
 mod stored;
 mod wallet_store;
 
-pub use self::copy::{CopyError, copy_wallet};
+pub use self::copy::{CopyError, copy_wallet, holds_no_wallet};
 pub use self::event_counts::EventCounts;
 #[cfg(feature = "postgres")]
 pub use self::postgres::{PostgresOptions, PostgresUrlError, PostgresWalletStore};

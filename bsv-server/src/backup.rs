@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::access::TOKENS_FILE_NAME;
+use crate::store_move::MoveError;
 use crate::wallet_store::Wallet;
 
 /// What stands at the beginning of a sealed backup, after its own length in four bytes, little-endian.
@@ -62,11 +63,8 @@ pub(crate) enum BackupError {
     Archive(#[from] ArchiveError),
     #[error("cannot read {path}: {source}")]
     Read { path: String, source: io::Error },
-    #[error(
-        "the wallet lies in a database: make a backup of that with the tools of PostgreSQL, and keep a copy of the \
-         keystore and of the words"
-    )]
-    InDatabase,
+    #[error("the wallet cannot be copied from its database: {0}")]
+    Database(#[from] MoveError),
     #[error("{0} has another length than it had before")]
     Changed(String),
 }
@@ -96,8 +94,7 @@ impl Contents {
         };
         let mut contents = Self { manifest, sources: Vec::new() };
         if let Some(wallet) = wallet {
-            let copy = wallet.store().copy().await?.ok_or(BackupError::InDatabase)?;
-            let file = copy.into_file()?;
+            let file = wallet.store().copy(network_dir).await?;
             contents.add_file(Place::Data, RedbWalletStore::FILE_NAME, file)?;
         }
         if let Some(ids) = ids {

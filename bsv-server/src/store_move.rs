@@ -23,7 +23,7 @@ pub enum MoveTarget {
     Database(Box<PostgresOptions>),
 }
 
-/// Why a wallet was not moved. It is where it was.
+/// Why a wallet was not moved, or not copied. It is where it was.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum MoveError {
@@ -62,6 +62,8 @@ pub enum MoveError {
 const MOVED_FILE_NAME: &str = "wallet.redb.moved";
 /// The directory in which a file is made.
 const STAGE: &str = "wallet.moving";
+/// The directory in which a copy is made.
+const COPY_STAGE: &str = "wallet.copying";
 
 /// Moves the wallet of the settings to a target, where nothing may be yet. Answers how many rows it has. The settings
 /// are to name the target from then on.
@@ -113,23 +115,57 @@ async fn to_file(
     if file.exists() {
         return Err(MoveError::Unfitting("there is a wallet in a file of the data directory"));
     }
-    let stage = config.network_dir.join(STAGE);
-    // What an attempt has left that was cut short.
-    match fs::remove_dir_all(&stage) {
-        Err(error) if error.kind() != ErrorKind::NotFound => {
-            return Err(io_error("remove", &stage)(error));
-        }
-        _ => {}
-    }
     let from =
         PostgresWalletStore::open(database.for_server(config.network_dir.join(MEMORY_FILE_NAME)))?;
-    let to = RedbWalletStore::open(DirLock::acquire(&stage, "bsv-cli")?, options(wallet))?;
-    let count = copy_wallet(&from, &to).await?;
-    drop(to);
+    let stage = config.network_dir.join(STAGE);
+    let count = copy_to_file(&from, &stage, options(wallet)).await?;
     rename(&stage.join(RedbWalletStore::FILE_NAME), &file)?;
     let _ = fs::remove_dir_all(&stage);
     from.retire().await.map_err(MoveError::NotRetired)?;
     Ok(count)
+}
+
+/// A copy of a wallet that lies in a database, as it is at one moment: a file without a name.
+pub(crate) async fn copy_as_file(
+    from: &PostgresWalletStore,
+    network_dir: &Path,
+) -> Result<File, MoveError> {
+    let stage = network_dir.join(COPY_STAGE);
+    copy_to_file(from, &stage, DatabaseOptions::default()).await?;
+    let path = stage.join(RedbWalletStore::FILE_NAME);
+    let file = File::open(&path).map_err(io_error("open", &path))?;
+    fs::remove_dir_all(&stage).map_err(io_error("remove", &stage))?;
+    Ok(file)
+}
+
+/// Copies a wallet to the file of a new directory.
+async fn copy_to_file(
+    from: &PostgresWalletStore,
+    stage: &Path,
+    options: DatabaseOptions,
+) -> Result<u64, MoveError> {
+    // What an attempt has left that was cut short.
+    match fs::remove_dir_all(stage) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            return Err(io_error("remove", stage)(error));
+        }
+        _ => {}
+    }
+    let to = RedbWalletStore::open(DirLock::acquire(stage, "bsv-cli")?, options)?;
+    Ok(copy_wallet(from, &to).await?)
+}
+
+/// Moves the wallet of a backup, which was restored in the file, to the database that the settings name, if they name
+/// one. Answers whether they do.
+pub async fn move_restored(config: &Config) -> Result<bool, MoveError> {
+    let Some(wallet) = &config.wallet else { return Ok(false) };
+    let Some(database) = wallet.store.clone() else { return Ok(false) };
+    let lock = DirLock::acquire(&config.network_dir, "bsv-cli")?;
+    to_database(config, wallet, lock, database).await?;
+    // The backup is another copy.
+    let moved = config.network_dir.join(MOVED_FILE_NAME);
+    fs::remove_file(&moved).map_err(io_error("remove", &moved))?;
+    Ok(true)
 }
 
 /// Forgets which step of the wallet this server has seen last, so that it takes a database as it is that has lost it.

@@ -1,11 +1,17 @@
 //! Where the wallet is stored: in a file of the data directory, or in a database.
 
+use std::fs::File;
+use std::path::Path;
+
 use bsv_invoicing::ledger::{Command, Query};
 use bsv_invoicing::{
     EventCounts, PostgresWalletStore, RedbWalletStore, WalletStore, WalletStoreError,
 };
-use bsv_store::{AuditCheck, AuditEntry, DatabaseCopy, StoreCounts, StoreError};
+use bsv_store::{AuditCheck, AuditEntry, StoreCounts, StoreError};
 use tokio::sync::watch;
+
+use crate::backup::BackupError;
+use crate::store_move::copy_as_file;
 
 /// The wallet of this server.
 pub(crate) type Wallet = bsv_invoicing::Wallet<AnyWalletStore>;
@@ -44,12 +50,12 @@ impl AnyWalletStore {
         }
     }
 
-    /// Copies the file, if it is one.
-    pub(crate) async fn copy(&self) -> Result<Option<DatabaseCopy>, StoreError> {
-        match self {
-            Self::Redb(store) => store.copy().await.map(Some),
-            Self::Postgres(_) => Ok(None),
-        }
+    /// A copy of the wallet as it is at one moment: a file without a name, of the form of the wallet's file.
+    pub(crate) async fn copy(&self, network_dir: &Path) -> Result<File, BackupError> {
+        Ok(match self {
+            Self::Redb(store) => store.copy().await?.into_file()?,
+            Self::Postgres(store) => copy_as_file(store, network_dir).await?,
+        })
     }
 
     /// Whether the database does what it is told, if it is one.

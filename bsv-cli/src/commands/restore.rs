@@ -3,8 +3,8 @@
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
-use bsv_invoicing::{DEFAULT_LOOKAHEAD, Recovery, Walk, WalletSeed};
-use bsv_server::{restore_backup, restore_words};
+use bsv_invoicing::{DEFAULT_LOOKAHEAD, Walk, WalletSeed};
+use bsv_server::{WordsRestored, move_restored, restore_backup, restore_words};
 use clap::Args;
 use serde_json::json;
 use zeroize::Zeroizing;
@@ -59,18 +59,13 @@ impl RestoreArguments {
         let waiting = context.wait("restoring");
         let source = if is_piped { Path::new("/dev/stdin") } else { file };
         let restored = restore_backup(&config, source, &passphrase).await?;
+        move_restored(&config).await.map_err(CliError::RestoredInFile)?;
         drop(waiting);
         let (created_at, keys) = (&restored.created_at, restored.keys);
         context.print(json!({ "createdAt": created_at, "keys": keys }), || {
             let dir = config.network_dir.display();
             format!("The backup of {created_at} with {keys} keys is restored in {dir}\n")
         })?;
-        if config.wallet.as_ref().is_some_and(|wallet| wallet.store.is_some()) {
-            context.advise(
-                "The wallet is restored in a file. To have it in the database that the settings name, remove \
-                 wallet.store from them, run bsv-cli store move --to URL, and put it back.",
-            )?;
-        }
         context.advise("Webhooks, if there are any, are disabled: see bsv-cli webhook list.")
     }
 
@@ -105,21 +100,25 @@ fn read_words() -> Result<Zeroizing<String>, CliError> {
     Ok(words)
 }
 
-fn show(context: &Context, recovery: Option<Recovery>) -> Result<(), CliError> {
-    let described = recovery.as_ref().map(|found| {
-        json!({
+fn show(context: &Context, restored: WordsRestored) -> Result<(), CliError> {
+    let described = match &restored {
+        WordsRestored::Coins(found) => Some(json!({
             "height": found.height,
             "transactions": found.transactions,
             "coins": found.coins,
             "balance": found.balance,
-        })
-    });
-    context.print(json!({ "found": described }), || match recovery {
-        Some(found) => format!(
+        })),
+        _ => None,
+    };
+    context.print(json!({ "found": described }), || match restored {
+        WordsRestored::Coins(found) => format!(
             "The wallet is restored: {} coins of {} satoshis in {} transactions, up to block {}\n",
             found.coins, found.balance, found.transactions, found.height
         ),
-        None => {
+        WordsRestored::KeysOfDatabase => {
+            "The keys of the wallet in the database are restored.\n".to_owned()
+        }
+        _ => {
             "The keys of the wallet are restored. Its coins were not looked for, since no node is \
              configured: to find them, restore the words with one in an empty directory.\n"
                 .to_owned()

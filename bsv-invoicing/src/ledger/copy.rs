@@ -18,9 +18,11 @@ use crate::ledger::{Books, Command, Query};
 
 /// How many rows are copied at once.
 const PAGE: usize = 1_000;
+/// How many are copied at once of those that may be long.
+const FEW: usize = 16;
 
 macro_rules! copied {
-    ($($kind:ident),* $(,)?) => {
+    ($($kind:ident $(by $page:ident)?),* $(,)?) => {
         /// Some rows of one kind.
         #[derive(Clone, Debug)]
         pub(crate) enum RowPage {
@@ -28,15 +30,14 @@ macro_rules! copied {
         }
 
         /// Where to go on.
-        #[derive(Clone, Debug)]
-        pub(crate) enum RowCursor {
+        enum RowCursor {
             $($kind(Option<<$kind as Kind>::Key>),)*
         }
 
         const COPIED: usize = [$(stringify!($kind)),*].len();
 
         /// Where each kind begins. The owner comes last: until then a store belongs to nobody.
-        pub(crate) fn beginnings() -> Vec<RowCursor> {
+        fn beginnings() -> Vec<RowCursor> {
             vec![$(RowCursor::$kind(None),)*]
         }
 
@@ -49,26 +50,24 @@ macro_rules! copied {
             }
 
             /// Where the kind goes on after these rows.
-            pub(crate) fn next(&self) -> Option<RowCursor> {
+            fn next(&self) -> Option<RowCursor> {
                 match self {
                     $(Self::$kind(rows) => {
-                        let last = rows.last().filter(|_| rows.len() == PAGE);
+                        let is_full = rows.len() == page_len(&[$($page)?]);
+                        let last = rows.last().filter(|_| is_full);
                         last.map(|(key, _)| RowCursor::$kind(Some(key.clone())))
                     })*
                 }
             }
         }
 
-        impl Query for GetRows {
-            type Answer = RowPage;
-
-            fn run<R: ReadRows>(self, rows: &R) -> Result<RowPage, R::Error> {
-                match self.0 {
-                    $(RowCursor::$kind(after) => {
-                        let from = after.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
-                        let range = (from.cloned(), Bound::Unbounded);
-                        let page = rows.first::<$kind>(range, Order::Ascending, PAGE)?;
-                        Ok(RowPage::$kind(page))
+        impl RowCursor {
+            fn read<R: ReadRows>(self, rows: &R) -> Result<RowPage, R::Error> {
+                match self {
+                    $(Self::$kind(after) => {
+                        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+                        let (range, limit) = ((from, Bound::Unbounded), page_len(&[$($page)?]));
+                        Ok(RowPage::$kind(rows.first::<$kind>(range, Order::Ascending, limit)?))
                     })*
                 }
             }
@@ -91,9 +90,8 @@ macro_rules! copied {
     };
 }
 
-/// The rows of a kind from a place on, some of them.
-#[derive(Clone, Debug)]
-pub(crate) struct GetRows(pub(crate) RowCursor);
+/// Hands over all rows, some at a time, until they are not taken any more.
+pub(crate) struct EachPage<F>(pub(crate) F);
 
 /// Sets rows as they are in another store.
 #[derive(Clone, Debug)]
@@ -124,8 +122,8 @@ copied!(
     Rescan,
     Transactions,
     TransactionNumbers,
-    RawTransactions,
-    Ancestors,
+    RawTransactions by FEW,
+    Ancestors by FEW,
     Receipts,
     Spendable,
     Immature,
@@ -137,7 +135,7 @@ copied!(
     InFlight,
     Refunds,
     Outgoing,
-    Messages,
+    Messages by FEW,
     OutgoingByUrl,
     LastRefunds,
     Withdrawals,
@@ -150,6 +148,28 @@ copied!(
 );
 
 const _: () = assert!(COPIED == KINDS, "all kinds of rows are copied");
+
+fn page_len(other: &[usize]) -> usize {
+    other.first().copied().unwrap_or(PAGE)
+}
+
+impl<F: FnMut(RowPage) -> bool + Send + 'static> Query for EachPage<F> {
+    type Answer = ();
+
+    fn run<R: ReadRows>(mut self, rows: &R) -> Result<(), R::Error> {
+        for beginning in beginnings() {
+            let mut cursor = Some(beginning);
+            while let Some(place) = cursor {
+                let page = place.read(rows)?;
+                cursor = page.next();
+                if page.len() > 0 && !(self.0)(page) {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+}
 
 impl Command for PutAudit {
     type Answer = ();

@@ -7,6 +7,7 @@ mod fetch;
 mod known;
 mod options;
 mod reader;
+mod risks;
 mod rows;
 mod schema;
 mod shared;
@@ -33,6 +34,7 @@ use self::connection::Connection;
 use self::error::Failure;
 use self::known::{Known, Wants};
 use self::reader::Reader;
+use self::risks::warn_of_risks;
 use self::rows::{Guess, Reading, SqlRows};
 use self::schema::migrate;
 use self::shared::{Seen, Shared, expect_seen};
@@ -141,7 +143,10 @@ fn begin(options: PostgresOptions) -> Result<(Shared, Runtime, Connection), Stor
             None => random_id()?,
         };
         let step = match &memory {
-            Some(_) => claim::take(&connection, &id).await?,
+            Some(_) => {
+                warn_of_risks(&connection).await?;
+                claim::take(&connection, &id).await?
+            }
             None => look(&connection, &Wants::default()).await?.0,
         };
         let last_event = step.last_event();
@@ -242,8 +247,8 @@ fn guess<Q: Query>(query: Q, known: &Known) -> (Result<Q::Answer, WalletStoreErr
     (answer.unwrap_or(Err(StoreError::Panicked.into())), wants)
 }
 
-/// How many rows are kept in memory while many are read.
-const MOST_KNOWN: usize = 10_000;
+/// How much of what was read is kept in memory while much is read, in bytes.
+const MOST_KNOWN: usize = 16 << 20;
 
 /// Answers a query on a connection of its own, row by row.
 fn verify<Q: Query>(shared: &Shared, query: Q) -> Result<Q::Answer, WalletStoreError> {
@@ -259,7 +264,7 @@ fn verify<Q: Query>(shared: &Shared, query: Q) -> Result<Q::Answer, WalletStoreE
     });
     let (connection, figures) = begun.map_err(Failure::into_store_error)?;
     let read = |wants: &Wants, known: &mut Known| {
-        if known.len() > MOST_KNOWN {
+        if known.size() > MOST_KNOWN {
             *known = figures.clone();
         }
         let read = runtime.block_on(read_more(&connection, wants, known));

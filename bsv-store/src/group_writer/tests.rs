@@ -74,7 +74,7 @@ fn insert(
 }
 
 fn broken_disk() -> StoreError {
-    redb::StorageError::Io(std::io::Error::from(std::io::ErrorKind::StorageFull)).into()
+    redb::StorageError::Io(io::Error::from(io::ErrorKind::StorageFull)).into()
 }
 
 /// A database and its writer, which is held up by a command until `release` is dropped; the
@@ -182,7 +182,7 @@ async fn each_batch_that_has_reached_the_disk_is_told_once() {
     let database = open(dir.path(), DatabaseOptions::default());
     let (sender, told) = blocking::channel();
     let tell = move |batches| sender.send(batches).unwrap();
-    let writer = GroupWriter::<Counted>::start(database, tell).unwrap();
+    let writer = GroupWriter::start(DatabaseBatches::<Counted>::new(database), tell).unwrap();
     assert!(matches!(writer.run(insert(1)).await, Ok(Ok(()))));
     assert!(matches!(writer.run(|_| Ok::<Result<(), _>, _>(Err("no"))).await, Ok(Err("no"))));
     let failed = writer.run(|_| Err::<Result<(), ()>, _>(broken_disk())).await;
@@ -301,7 +301,8 @@ async fn nothing_is_written_below_the_reserve() {
     drop(open(dir.path(), DatabaseOptions::default()));
     let options = DatabaseOptions { free_space_reserve: u64::MAX, ..Default::default() };
     let database = open(dir.path(), options);
-    let writer = GroupWriter::<Counted>::start(Arc::clone(&database), drop).unwrap();
+    let writer =
+        GroupWriter::start(DatabaseBatches::<Counted>::new(Arc::clone(&database)), drop).unwrap();
     for _ in 0..5 {
         let refused = writer.run(insert(1)).await;
         assert!(matches!(refused, Err(StoreError::NoSpace { .. })), "{refused:?}");
@@ -313,7 +314,8 @@ async fn nothing_is_written_below_the_reserve() {
 async fn a_disk_that_keeps_failing_is_left_alone_for_a_while() {
     let dir = tempfile::tempdir().unwrap();
     let database = open(dir.path(), DatabaseOptions::default());
-    let writer = GroupWriter::<Counted>::start(Arc::clone(&database), drop).unwrap();
+    let writer =
+        GroupWriter::start(DatabaseBatches::<Counted>::new(Arc::clone(&database)), drop).unwrap();
     for _ in 0..2 {
         assert!(writer.run(|_| Err::<Result<(), ()>, _>(broken_disk())).await.is_err());
     }

@@ -6,6 +6,7 @@
 mod store_conformance;
 
 mod back_end;
+mod backups;
 mod both;
 mod dump;
 mod failing;

@@ -9,7 +9,7 @@ use crate::SERVER;
 
 const INVOICES: &str = "/api/v1/invoices";
 
-fn site(url: &str) -> Site {
+pub(crate) fn site(url: &str) -> Site {
     let mut site = Site::with(json!({
         "minerid": { "enabled": false },
         "wallet": { "store": { "url": url } },
@@ -32,7 +32,7 @@ fn second_site(first: &Site, url: &str) -> Site {
     second
 }
 
-fn create_invoice(client: &Client) -> String {
+pub(crate) fn create_invoice(client: &Client) -> String {
     let reply = client.post(INVOICES, r#"{"satoshis":1000}"#);
     assert_eq!(reply.status, 201, "{}", reply.body);
     let invoice: Value = serde_json::from_str(&reply.body).unwrap();
@@ -114,18 +114,6 @@ fn a_server_outlives_its_database() {
 }
 
 #[test]
-fn a_backup_says_that_it_would_lack_the_wallet() {
-    let mut site = site(&SERVER.fresh_url());
-    site.set_env("BSV_BACKUP_PASSPHRASE", "of the backup");
-    drop(site.server());
-    let file = site.data_dir().join("backup");
-    let refused = site.cli(&["backup", file.to_str().unwrap()]);
-    assert_eq!(refused.code, 1);
-    assert!(refused.stderr.contains("the wallet lies in a database"), "{}", refused.stderr);
-    assert!(!file.exists());
-}
-
-#[test]
 fn a_password_stands_in_a_file_and_not_in_the_url() {
     let site = site("postgresql://user:secret@localhost/db");
     let refused = site.try_server().err().unwrap();
@@ -134,12 +122,9 @@ fn a_password_stands_in_a_file_and_not_in_the_url() {
 }
 
 /// A site whose wallet lies in the file.
-fn file_site() -> Site {
-    let mut site = Site::with(json!({
-        "minerid": { "enabled": false },
-        "wallet": { "store": { "url": null } },
-    }));
-    site.set_env("BSV_LOG", "error");
+pub(crate) fn file_site() -> Site {
+    let mut site = site("");
+    set_store(&mut site, Value::Null);
     site
 }
 
@@ -151,7 +136,6 @@ fn set_store(site: &mut Site, store: Value) {
 fn a_wallet_is_moved_to_a_database_and_back() {
     let url = SERVER.url("moved");
     let mut site = file_site();
-    set_store(&mut site, Value::Null);
     let server = site.server();
     let id = create_invoice(server.wallet());
     let held = site.cli(&["store", "move", "--yes", "--to", &url]);

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Bound;
 
-use super::cells::Cells;
+use super::cells::{Cell, Cells};
 use super::statements::{Edge, Shape};
 use super::tables::TableId;
 use crate::ledger::rows::Order;
@@ -28,6 +28,8 @@ pub(super) struct RangeKey {
 pub(super) struct Known {
     rows: HashMap<TableId, HashMap<Cells, Option<Cells>>>,
     ranges: HashMap<RangeKey, FirstRows>,
+    /// About how much memory that takes, in bytes.
+    size: usize,
 }
 
 /// The first rows of a range.
@@ -139,10 +141,13 @@ impl Known {
     }
 
     pub(super) fn add_row(&mut self, table: TableId, key: Cells, row: Option<Cells>) {
+        self.size += size_of_cells(&key) + row.as_ref().map_or(0, size_of_cells);
         self.rows.entry(table).or_default().insert(key, row);
     }
 
     pub(super) fn add_range(&mut self, range: RangeKey, rows: Vec<CellRow>, limit: usize) {
+        let sizes = rows.iter().map(|(key, row)| size_of_cells(key) + size_of_cells(row));
+        self.size += sizes.sum::<usize>();
         self.ranges.insert(range, FirstRows { rows, limit });
     }
 
@@ -152,12 +157,21 @@ impl Known {
             self.rows.entry(table).or_default().extend(rows);
         }
         self.ranges.extend(other.ranges);
+        self.size += other.size;
     }
 
-    /// How many rows and ranges are known.
-    pub(super) fn len(&self) -> usize {
-        self.rows.values().map(HashMap::len).sum::<usize>() + self.ranges.len()
+    /// About how much memory it takes, in bytes.
+    pub(super) fn size(&self) -> usize {
+        self.size
     }
+}
+
+fn size_of_cells(cells: &Cells) -> usize {
+    let bytes = cells.iter().map(|cell| match cell {
+        Cell::Bytes(bytes) => bytes.len(),
+        _ => 0,
+    });
+    size_of_val(cells.as_slice()) + bytes.sum::<usize>()
 }
 
 impl Wants {
@@ -198,7 +212,6 @@ impl Wants {
 
 #[cfg(test)]
 mod tests {
-    use super::super::cells::Cell;
     use super::*;
 
     fn key(number: i64) -> Cells {
