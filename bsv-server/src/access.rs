@@ -13,7 +13,9 @@ use hyper::{HeaderMap, StatusCode};
 
 pub use jwt::{JwtKey, WeakJwtKey};
 pub use scope::{Grant, GrantParseError, Scope};
-pub(crate) use tokens::{ChangeError, FILE_NAME as TOKENS_FILE_NAME, IssuedToken, TokenDraft};
+pub(crate) use tokens::{
+    ChangeError, FILE_NAME as TOKENS_FILE_NAME, IssuedToken, TokenDraft, file_of_rows,
+};
 pub use tokens::{TokenFileError, Tokens};
 
 use jwt::JwtError;

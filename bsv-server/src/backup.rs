@@ -1,7 +1,7 @@
 //! What a backup holds, and how it is written: see `docs/adr/0017-backups.md`.
 
-use std::fs::{self, File};
-use std::io::{self, Cursor, ErrorKind, Read, Write};
+use std::fs::File;
+use std::io::{self, Cursor, Read, Write};
 use std::path::Path;
 
 use bsv_invoicing::{RedbWalletStore, Timestamp};
@@ -12,7 +12,7 @@ use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::access::TOKENS_FILE_NAME;
+use crate::access::{TOKENS_FILE_NAME, Tokens};
 use crate::store_move::MoveError;
 use crate::wallet_store::Wallet;
 
@@ -81,6 +81,7 @@ impl Contents {
     pub(crate) async fn collect(
         network: Network,
         network_dir: &Path,
+        tokens: &Tokens,
         wallet: Option<&Wallet>,
         ids: Option<&MinerIds>,
         keystore: &Keystore,
@@ -101,13 +102,8 @@ impl Contents {
             let file = ids.store().copy()?.into_file()?;
             contents.add_file(Place::MinerId, RedbIdentityStore::FILE_NAME, file)?;
         }
-        let tokens = network_dir.join(TOKENS_FILE_NAME);
-        match fs::read(&tokens) {
-            Ok(tokens) => contents.add_bytes(Place::Data, TOKENS_FILE_NAME, tokens),
-            Err(error) if error.kind() == ErrorKind::NotFound => {}
-            Err(source) => {
-                return Err(BackupError::Read { path: tokens.display().to_string(), source });
-            }
+        if !tokens.all().is_empty() {
+            contents.add_bytes(Place::Data, TOKENS_FILE_NAME, tokens.to_file());
         }
         for file in keystore.files()? {
             contents.add_bytes(Place::Keystore, &file.name, file.contents);

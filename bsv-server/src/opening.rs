@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use bsv_invoicing::{
@@ -11,7 +12,8 @@ use bsv_invoicing::{
 use bsv_minerid::{MinerIds, OpenStoreError, RedbIdentityStore};
 use bsv_network::NodeRpc;
 use bsv_store::{
-    DatabaseOptions, DirLock, KeyEvent, Keystore, KeystoreError, LockError, StretchedPassphrase,
+    DatabaseOptions, DirLock, KeyEvent, Keystore, KeystoreError, LockError, StoreError,
+    StretchedPassphrase,
 };
 use thiserror::Error;
 use tokio::time::sleep;
@@ -159,7 +161,6 @@ impl Stores {
             _ => config.keystore.stretched_passphrase()?,
         };
         let lock = Arc::new(lock(&config.network_dir, program, patience).await?);
-        let tokens = Arc::new(Tokens::open(&config.network_dir)?);
         let node = config.node.clone().map(NodeRpc::new);
         let keystore = match (&config.minerid, &config.wallet) {
             (None, None) => None,
@@ -179,6 +180,8 @@ impl Stores {
         };
         let wallet = match config.wallet.as_ref().zip(keystore.clone()) {
             Some((wallet, keystore)) => {
+                // Another server may have the database, or it comes soon: there is nothing to restore.
+                let needs = if wallet.store.is_some() { Needs::All } else { needs };
                 let (node, lock) = (node.clone(), Arc::clone(&lock));
                 let opened =
                     open_wallet(&config, wallet, node, lock, keystore, KeyEvent::Made).await;
@@ -186,6 +189,7 @@ impl Stores {
             }
             None => None,
         };
+        let tokens = Arc::new(open_tokens(&config.network_dir, wallet.clone())?);
         Ok(Self { config, tokens, node, keystore, ids, wallet, failures, lock })
     }
 }
@@ -248,6 +252,19 @@ async fn lock(dir: &Path, program: &str, patience: Duration) -> Result<DirLock, 
             locked => return locked,
         }
         sleep(LOCK_PERIOD).await;
+    }
+}
+
+/// Opens the tokens, which lie where the wallet does if that is a database.
+fn open_tokens(dir: &Path, wallet: Option<Arc<Wallet>>) -> Result<Tokens, TokenFileError> {
+    match wallet.filter(|wallet| wallet.store().database().is_some()) {
+        Some(wallet) => {
+            let dir = dir.to_owned();
+            // Whoever calls may be in a runtime, which must not be blocked by another one.
+            let opened = thread::spawn(move || Tokens::open_in_database(wallet, &dir)).join();
+            opened.unwrap_or(Err(StoreError::Panicked.into()))
+        }
+        None => Tokens::open(dir),
     }
 }
 

@@ -50,7 +50,7 @@ struct Arguments {
     log: LogForm,
 }
 
-/// Why the server could not start.
+/// Why the server could not start, or go on.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum StartError {
@@ -77,6 +77,9 @@ pub enum StartError {
         "a socket that listens on {0} was handed over, and the settings name no listener of that address"
     )]
     UnwantedSocket(SocketAddr),
+    /// Another server has taken over the wallet in the database.
+    #[error("another server has taken over the wallet in the database, as this one was silent")]
+    Overtaken,
     /// The operating system refuses something that a server needs.
     #[error("cannot start: {0}")]
     System(#[from] io::Error),
@@ -174,8 +177,9 @@ pub struct Launch {
 /// For how long a server that hands over its sockets may take to stop.
 const HANDOVER_PATIENCE: Duration = Duration::from_secs(60);
 
-/// Opens the data directory, listens, and serves until `shutdown` completes. Then it finishes the requests in flight:
-/// those of payers, of the wallet and of the command line first, while the miner identity listener goes on.
+/// Opens the data directory, listens, and serves until `shutdown` completes, or another server has taken over the wallet
+/// in the database. Then it finishes the requests in flight: those of payers, of the wallet and of the command line
+/// first, while the miner identity listener goes on.
 ///
 /// For each listener it tells where it listens as soon as that accepts connections: with a line such as `listening
 /// minerid http://127.0.0.1:9002`, with `https` if it speaks TLS. If sockets were handed over, another server that has
@@ -212,8 +216,12 @@ pub async fn run(launch: Launch, shutdown: impl Future<Output = ()>) -> Result<(
     };
     service_manager::tell_ready();
     let (stop_services, services_stopped) = watch::channel(());
+    let mut is_overtaken = false;
     let served = async {
-        shutdown.await;
+        tokio::select! {
+            () = shutdown => {}
+            () = overtaken(&instance) => is_overtaken = true,
+        }
         stop(&instance, serving).await;
         // Requests in flight still hand out documents, which is noted at the end.
         drop(stop_services);
@@ -231,7 +239,15 @@ pub async fn run(launch: Launch, shutdown: impl Future<Output = ()>) -> Result<(
         story.finish().await;
     }
     tracing::info!("stopped");
-    Ok(())
+    if is_overtaken { Err(StartError::Overtaken) } else { Ok(()) }
+}
+
+/// Completes when another server has taken the wallet over.
+async fn overtaken(instance: &Instance) {
+    match &instance.wallet {
+        Some(api) => api.wallet().store().overtaken().await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Has all listeners answer, and tells where they listen. `followers` look after certificates.

@@ -3,14 +3,16 @@
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
+use std::thread;
 
 use bsv_invoicing::{
     CopyError, OpenWalletStoreError, PostgresOptions, PostgresWalletStore, RedbWalletStore,
     WalletStoreError, copy_wallet,
 };
-use bsv_store::{DatabaseOptions, DirLock, LockError};
+use bsv_store::{DatabaseOptions, DirLock, FileError, LockError, StoreError, write_atomically};
 use thiserror::Error;
 
+use crate::access::{TOKENS_FILE_NAME, file_of_rows};
 use crate::config::{Config, WalletConfig};
 use crate::opening::MEMORY_FILE_NAME;
 
@@ -45,6 +47,12 @@ pub enum MoveError {
     /// The database did not take that it holds the wallet no more.
     #[error("the wallet is in the file, and also in the database still: {0}")]
     NotRetired(WalletStoreError),
+    /// A token in the database does not have the form that this program writes.
+    #[error("a token in the database is damaged: {0}")]
+    Tokens(String),
+    /// The tokens cannot be written.
+    #[error(transparent)]
+    File(#[from] FileError),
     /// A file cannot be moved.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
@@ -117,12 +125,26 @@ async fn to_file(
     }
     let from =
         PostgresWalletStore::open(database.for_server(config.network_dir.join(MEMORY_FILE_NAME)))?;
+    write_tokens(&from, &config.network_dir)?;
     let stage = config.network_dir.join(STAGE);
     let count = copy_to_file(&from, &stage, options(wallet)).await?;
     rename(&stage.join(RedbWalletStore::FILE_NAME), &file)?;
     let _ = fs::remove_dir_all(&stage);
     from.retire().await.map_err(MoveError::NotRetired)?;
     Ok(count)
+}
+
+/// Writes the tokens of a database to the file in which they lie without one.
+fn write_tokens(from: &PostgresWalletStore, dir: &Path) -> Result<(), MoveError> {
+    // Whoever calls may be in a runtime, which must not be blocked by another one.
+    let rows = thread::scope(|scope| scope.spawn(|| from.tokens()).join());
+    let rows = rows.unwrap_or(Err(StoreError::Panicked)).map_err(WalletStoreError::from);
+    let rows = rows.map_err(CopyError::from)?;
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let text = file_of_rows(&rows).map_err(MoveError::Tokens)?;
+    Ok(write_atomically(dir, TOKENS_FILE_NAME, &text)?)
 }
 
 /// A copy of a wallet that lies in a database, as it is at one moment: a file without a name.

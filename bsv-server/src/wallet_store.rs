@@ -26,6 +26,14 @@ pub(crate) enum AnyWalletStore {
 }
 
 impl AnyWalletStore {
+    /// The database, if it is one.
+    pub(crate) fn database(&self) -> Option<&PostgresWalletStore> {
+        match self {
+            Self::Redb(_) => None,
+            Self::Postgres(store) => Some(store),
+        }
+    }
+
     /// Compares a file that is too long for that when it is opened with its checksums; a database does so itself.
     pub(crate) fn check(&self) -> Result<Option<u64>, StoreError> {
         match self {
@@ -63,6 +71,14 @@ impl AnyWalletStore {
         match self {
             Self::Redb(_) => Ok(()),
             Self::Postgres(store) => store.probe().await,
+        }
+    }
+
+    /// Completes when another server has taken the wallet over.
+    pub(crate) async fn overtaken(&self) {
+        match self {
+            Self::Redb(_) => std::future::pending().await,
+            Self::Postgres(store) => store.overtaken().await,
         }
     }
 

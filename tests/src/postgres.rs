@@ -1,31 +1,37 @@
 //! A real PostgreSQL server of its own.
 
-use std::fs;
-use std::os::unix::fs::chown;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 use crate::fetch::postgres_programs;
+use crate::node::free_port;
+use crate::tls;
 
 /// How long a server may take until it answers.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// Who the server runs as where the tests run as root, which it refuses.
 const NOBODY: u32 = 65534;
+/// What the socket is named after of a server that listens at no port.
+const DEFAULT_PORT: u16 = 5432;
 
-/// A PostgreSQL server in a directory of its own, which listens on a Unix socket there. It runs until this is dropped or
-/// the process ends, however it ends.
+/// A PostgreSQL server in a directory of its own, which listens on a Unix socket there and, with TLS, at a port. It runs
+/// until this is dropped or the process ends, however it ends.
 ///
 /// Its methods panic where the server refuses: they are for tests.
 #[derive(Debug)]
 pub struct Postgres {
     directory: TempDir,
     settings: Vec<String>,
+    port: u16,
     running: Option<Child>,
     schemas: AtomicU64,
 }
@@ -38,18 +44,96 @@ impl Postgres {
 
     /// The same with settings, like `synchronous_commit=off`.
     pub fn start_with(settings: &[&str]) -> Self {
-        let directory = tempfile::Builder::new().prefix("bsv-pg-").tempdir().unwrap();
-        if rustix::process::geteuid().is_root() {
-            chown(directory.path(), Some(NOBODY), Some(NOBODY)).unwrap();
-        }
-        let settings = settings.iter().map(|&setting| setting.to_owned()).collect();
-        let mut server = Self { directory, settings, running: None, schemas: AtomicU64::new(0) };
-        let fixed =
-            ["--no-sync", "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "-D"];
-        let mut make = server.program("initdb");
-        run(make.args(fixed).arg(server.data()));
+        let mut server = Self::in_new_directory(DEFAULT_PORT);
+        server.settings = settings.iter().map(|&setting| setting.to_owned()).collect();
+        server.make();
         server.launch();
         server
+    }
+
+    /// The same with TLS at a port of 127.0.0.1, and the [certificate](tls::file) of this name.
+    pub fn start_with_tls(name: &str) -> Self {
+        let mut server = Self::in_new_directory(free_port());
+        server.settings = vec!["listen_addresses=127.0.0.1".to_owned(), "ssl=on".to_owned()];
+        for (kind, setting) in [("pem", "ssl_cert_file"), ("key", "ssl_key_file")] {
+            let file = server.directory().join(kind);
+            fs::copy(tls::file(&format!("{name}.{kind}")), &file).unwrap();
+            fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
+            give_to_nobody(&file);
+            server.settings.push(format!("{setting}={}", file.display()));
+        }
+        server.make();
+        server.launch();
+        server
+    }
+
+    /// A standby of this server, which waits for it at each commit from then on.
+    pub fn standby(&self) -> Self {
+        let mut standby = Self::in_new_directory(self.port);
+        let mut copy = standby.program("pg_basebackup");
+        copy.args(["-U", "postgres", "-R", "-X", "stream", "-c", "fast", "--no-sync", "-h"]);
+        run(copy.arg(self.directory()).arg("-D").arg(standby.data()));
+        standby.launch();
+        self.query("ALTER SYSTEM SET synchronous_standby_names = '*'");
+        self.query("SELECT pg_reload_conf()");
+        let count = "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'";
+        let deadline = Instant::now() + START_TIMEOUT;
+        while self.query(count) != "1" {
+            assert!(Instant::now() < deadline, "the standby does not follow");
+            thread::sleep(Duration::from_millis(20));
+        }
+        standby
+    }
+
+    /// Makes a standby take changes.
+    pub fn promote(&self) {
+        assert_eq!(self.query("SELECT pg_promote()"), "t");
+    }
+
+    /// Has all its processes stand still.
+    pub fn freeze(&self) {
+        self.signal_all(Signal::STOP);
+    }
+
+    /// Has all its processes go on.
+    pub fn thaw(&self) {
+        self.signal_all(Signal::CONT);
+    }
+
+    fn signal_all(&self, signal: Signal) {
+        let pid = self.pid();
+        for pid in [pid].into_iter().chain(children_of(pid)) {
+            // One that has just ended need not be signalled.
+            let _ = kill_process(Pid::from_raw(pid).unwrap(), signal);
+        }
+    }
+
+    /// The directory of the Unix socket.
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// Its port, or what its socket is named after.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    fn in_new_directory(port: u16) -> Self {
+        let directory = tempfile::Builder::new().prefix("bsv-pg-").tempdir().unwrap();
+        give_to_nobody(directory.path());
+        let schemas = AtomicU64::new(0);
+        Self { directory, settings: Vec::new(), port, running: None, schemas }
+    }
+
+    fn make(&self) {
+        let fixed =
+            ["--no-sync", "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "-D"];
+        run(self.program("initdb").args(fixed).arg(self.data()));
+    }
+
+    fn pid(&self) -> i32 {
+        let pid = fs::read_to_string(self.data().join("postmaster.pid")).unwrap();
+        pid.lines().next().unwrap().parse().unwrap()
     }
 
     /// Starts the server again after [`kill`](Self::kill).
@@ -72,11 +156,9 @@ impl Postgres {
 
     /// Kills the server as a crash does. Its data stay.
     pub fn kill(&mut self) {
-        let pid = fs::read_to_string(self.data().join("postmaster.pid")).unwrap();
-        let pid: i32 = pid.lines().next().unwrap().parse().unwrap();
+        let pid = self.pid();
         let sessions = children_of(pid);
-        let pid = rustix::process::Pid::from_raw(pid).unwrap();
-        rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+        kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
         if let Some(mut running) = self.running.take() {
             // It is told that the directory stays.
             let mut stdin = running.stdin.take().unwrap();
@@ -108,7 +190,7 @@ impl Postgres {
         String::from_utf8(answer.stdout).unwrap().trim_end().to_owned()
     }
 
-    fn data(&self) -> std::path::PathBuf {
+    fn data(&self) -> PathBuf {
         self.directory.path().join("data")
     }
 
@@ -121,6 +203,7 @@ impl Postgres {
     fn program(&self, name: &str) -> Command {
         let mut program = Command::new(postgres_programs().join(name));
         program.current_dir(self.directory.path()).env("LC_ALL", "C");
+        program.env("PGPORT", self.port.to_string());
         as_nobody(&mut program);
         program
     }
@@ -134,6 +217,7 @@ impl Postgres {
             .arg(program)
             .current_dir(self.directory.path())
             .env("LC_ALL", "C")
+            .env("PGPORT", self.port.to_string())
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -164,6 +248,12 @@ fn state_of(pid: i32) -> Option<(char, i32)> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let mut fields = stat.rsplit_once(") ")?.1.split(' ');
     Some((fields.next()?.chars().next()?, fields.next()?.parse().ok()?))
+}
+
+fn give_to_nobody(path: &Path) {
+    if rustix::process::geteuid().is_root() {
+        chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+    }
 }
 
 fn as_nobody(command: &mut Command) {

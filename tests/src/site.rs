@@ -433,6 +433,11 @@ impl Server {
         self.child.wait().unwrap().code().unwrap_or(-1)
     }
 
+    /// Waits until the server has ended by itself, and answers its exit code.
+    pub fn wait(mut self) -> i32 {
+        self.child.wait().unwrap().code().unwrap_or(-1)
+    }
+
     /// Has the events that the wallet tells compared with its OpenAPI file, if the server still runs and the test has
     /// not failed already.
     fn check_events(&mut self) {

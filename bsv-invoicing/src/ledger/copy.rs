@@ -15,6 +15,7 @@ use crate::ledger::rows::{
     Withdrawals,
 };
 use crate::ledger::{Books, Command, Query};
+use crate::model::webhook::WebhookId;
 
 /// How many rows are copied at once.
 const PAGE: usize = 1_000;
@@ -148,6 +149,15 @@ copied!(
 );
 
 const _: () = assert!(COPIED == KINDS, "all kinds of rows are copied");
+
+impl RowPage {
+    /// A webhook whose id is of more bits than the integers of every engine hold, as they once were.
+    pub(crate) fn unfit_webhook(&self) -> Option<WebhookId> {
+        let Self::Webhooks(rows) = self else { return None };
+        let mut ids = rows.iter().map(|(id, _)| *id);
+        ids.find(|id| i64::try_from(id.to_number()).is_err())
+    }
+}
 
 fn page_len(other: &[usize]) -> usize {
     other.first().copied().unwrap_or(PAGE)

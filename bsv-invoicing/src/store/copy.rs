@@ -4,6 +4,7 @@ use thiserror::Error;
 use tokio::sync::mpsc;
 
 use crate::ledger::copy::{EachPage, IsEmpty, PutAudit, PutRows, RowPage};
+use crate::model::webhook::WebhookId;
 use crate::store::{WalletStore, WalletStoreError};
 
 /// How many entries of the audit log are copied at once.
@@ -16,6 +17,11 @@ pub enum CopyError {
     /// Something is there already.
     #[error("the store that is copied to is not empty")]
     NotEmpty,
+    /// A webhook has an id as they once were.
+    #[error(
+        "webhook {0} has an id that an earlier version has made: delete it where the wallet lies, and make it again"
+    )]
+    UnfitWebhook(WebhookId),
     /// A store failed.
     #[error(transparent)]
     Store(#[from] WalletStoreError),
@@ -52,6 +58,9 @@ async fn write(
     copy_audit_log(from, to).await?;
     let mut count = 0;
     while let Some(page) = next {
+        if let Some(id) = page.unfit_webhook() {
+            return Err(CopyError::UnfitWebhook(id));
+        }
         count += page.len() as u64;
         to.execute(PutRows(page)).await?;
         next = pages.recv().await;

@@ -14,6 +14,7 @@ mod shared;
 mod statements;
 mod step;
 mod tables;
+mod tokens;
 mod transaction;
 mod upkeep;
 mod writer;
@@ -87,6 +88,29 @@ impl PostgresWalletStore {
         Ok(retired.map_err(|_| StoreError::Panicked)??)
     }
 
+    /// Completes when another server has taken the wallet over: nothing can be changed any more.
+    pub async fn overtaken(&self) {
+        let mut is_overtaken = self.shared.is_overtaken.subscribe();
+        // The sender lives as long as this.
+        let _ = is_overtaken.wait_for(|is_overtaken| *is_overtaken).await;
+    }
+
+    /// The access tokens of the servers, by their ids, on a thread that may wait for that.
+    pub fn tokens(&self) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
+        tokens::read(&self.shared)
+    }
+
+    /// Adds access tokens, all or, if the id of one is taken, none, on a thread that may wait for that. Answers whether
+    /// it did.
+    pub fn add_tokens(&self, tokens: &[(String, Vec<u8>)]) -> Result<bool, StoreError> {
+        tokens::add(&self.shared, tokens)
+    }
+
+    /// Removes an access token, on a thread that may wait for that. Answers whether there was one.
+    pub fn remove_token(&self, id: &str) -> Result<bool, StoreError> {
+        tokens::remove(&self.shared, id)
+    }
+
     /// What the store has done since it was opened.
     pub fn counts(&self) -> &StoreCounts {
         &self.shared.counts
@@ -99,14 +123,9 @@ impl PostgresWalletStore {
 }
 
 fn retire(shared: &Shared) -> Result<(), StoreError> {
-    let runtime = Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Failure::of(&error).into_store_error())?;
-    let retired = runtime.block_on(async {
-        let retire =
-            "BEGIN; SELECT 1 FROM door FOR UPDATE; UPDATE meta SET name = 'moved wallet'; COMMIT";
-        shared.connect().await?.execute_all(retire).await
-    });
-    retired.map_err(Failure::into_store_error)
+    let retire =
+        "BEGIN; SELECT 1 FROM door FOR UPDATE; UPDATE meta SET name = 'moved wallet'; COMMIT";
+    shared.with_connection(async |connection| connection.execute_all(retire).await)
 }
 
 /// Changes nothing.

@@ -1,12 +1,12 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use bsv_invoicing::Timestamp;
-use bsv_store::{FileError, write_atomically};
+use bsv_invoicing::{PostgresWalletStore, Timestamp};
+use bsv_store::{FileError, StoreError, write_atomically};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -15,14 +15,17 @@ use thiserror::Error;
 use zeroize::Zeroizing;
 
 use super::scope::Grant;
+use crate::wallet_store::Wallet;
 
-/// The tokens that have been made and not revoked, as the file `tokens.json` in the directory of the
-/// network holds them: never themselves, only their hashes.
+/// The tokens that have been made and not revoked: never themselves, only their hashes. They lie in the file
+/// `tokens.json` in the directory of the network, or in the database of the wallet.
 #[derive(Debug)]
 pub struct Tokens {
     dir: PathBuf,
+    /// The wallet in whose database they lie.
+    wallet: Option<Arc<Wallet>>,
     by_id: RwLock<Arc<BTreeMap<String, IssuedToken>>>,
-    /// Held while the file is replaced.
+    /// Held while they are changed where they lie.
     changing: Mutex<()>,
 }
 
@@ -71,6 +74,26 @@ pub enum TokenFileError {
         /// What is wrong with it.
         reason: String,
     },
+    /// A token in the database of the wallet does not have the form that this program writes.
+    #[error("token {id} in the database is damaged: {reason}")]
+    DamagedRow {
+        /// Its id.
+        id: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The database of the wallet cannot be read.
+    #[error("the tokens cannot be read: {0}")]
+    Database(#[from] StoreError),
+    /// It cannot be put aside.
+    #[error("cannot rename {}: {source}", path.display())]
+    Rename {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
     /// Another version of this program wrote it.
     #[error(
         "{} is of version {found}, and this program knows version {VERSION} only: use the program \
@@ -104,6 +127,8 @@ pub(crate) enum ChangeError {
     NoRandomness(getrandom::Error),
     #[error("{0}: the change may or may not have been made")]
     File(#[from] FileError),
+    #[error("{0}: the change may or may not have been made")]
+    Database(#[from] StoreError),
 }
 
 /// Why a token is not accepted.
@@ -114,6 +139,8 @@ pub(super) enum TokenError {
 }
 
 pub(crate) const FILE_NAME: &str = "tokens.json";
+/// What the file is called whose tokens were taken over into a database.
+const MOVED_FILE_NAME: &str = "tokens.json.moved";
 const VERSION: u64 = 1;
 /// What all tokens start with, so that they are found where they do not belong.
 const PREFIX: &str = "bsv_";
@@ -149,14 +176,44 @@ impl Tokens {
     ///
     /// [`TokenFileError`] if it cannot be used; it is left as it is.
     pub fn open(dir: &Path) -> Result<Self, TokenFileError> {
+        let tokens = read_all(&dir.join(FILE_NAME))?.unwrap_or_default();
+        Ok(Self::of(dir, None, tokens))
+    }
+
+    /// Reads those in the database of a wallet, on a thread that may wait for that. If there is none, those of the file
+    /// in `dir` are taken over.
+    pub(crate) fn open_in_database(
+        wallet: Arc<Wallet>,
+        dir: &Path,
+    ) -> Result<Self, TokenFileError> {
+        let Some(store) = wallet.store().database() else { return Self::open(dir) };
+        let mut tokens = BTreeMap::new();
+        for (id, body) in store.tokens()? {
+            let damaged = |reason| TokenFileError::DamagedRow { id: id.clone(), reason };
+            let token = IssuedToken::from_row(&body).map_err(damaged)?;
+            tokens.insert(id, token);
+        }
         let path = dir.join(FILE_NAME);
-        let by_id = match read(&path) {
-            Ok(text) => parse(&text, &path)?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => BTreeMap::new(),
-            Err(source) => return Err(TokenFileError::Read { path, source }),
-        };
-        let by_id = RwLock::new(Arc::new(by_id));
-        Ok(Self { dir: dir.to_owned(), by_id, changing: Mutex::new(()) })
+        if let Some(of_file) = read_all(&path)? {
+            if tokens.is_empty() && !of_file.is_empty() {
+                let rows: Vec<_> = of_file.values().map(IssuedToken::to_row).collect();
+                store.add_tokens(&rows)?;
+                tokens = of_file;
+            }
+            let renamed = fs::rename(&path, dir.join(MOVED_FILE_NAME));
+            renamed.map_err(|source| TokenFileError::Rename { path, source })?;
+        }
+        Ok(Self::of(dir, Some(wallet), tokens))
+    }
+
+    fn of(dir: &Path, wallet: Option<Arc<Wallet>>, tokens: BTreeMap<String, IssuedToken>) -> Self {
+        let (dir, by_id) = (dir.to_owned(), RwLock::new(Arc::new(tokens)));
+        Self { dir, wallet, by_id, changing: Mutex::new(()) }
+    }
+
+    /// What the file holds, or would.
+    pub(crate) fn to_file(&self) -> Vec<u8> {
+        encode(&self.all())
     }
 
     /// All tokens.
@@ -166,7 +223,8 @@ impl Tokens {
 
     /// Takes in a token, which is valid as soon as this returns.
     pub(crate) fn issue(&self, token: IssuedToken) -> Result<(), ChangeError> {
-        self.change(|tokens| {
+        let row = token.to_row();
+        let insert = |tokens: &mut BTreeMap<String, IssuedToken>| {
             if tokens.len() >= MAX_TOKENS {
                 return Err(ChangeError::TooMany);
             }
@@ -175,6 +233,10 @@ impl Tokens {
                 Entry::Occupied(_) => return Err(ChangeError::IdTaken),
             }
             Ok(())
+        };
+        self.change(insert, |store| match store.add_tokens(&[row])? {
+            true => Ok(()),
+            false => Err(ChangeError::IdTaken),
         })
     }
 
@@ -185,7 +247,14 @@ impl Tokens {
 
     /// Revokes a token, which is not accepted any more as soon as this returns.
     pub(crate) fn revoke(&self, id: &str) -> Result<IssuedToken, ChangeError> {
-        self.change(|tokens| tokens.remove(id).ok_or_else(|| ChangeError::Unknown(id.to_owned())))
+        let unknown = || ChangeError::Unknown(id.to_owned());
+        self.change(
+            |tokens| tokens.remove(id).ok_or_else(unknown),
+            |store| {
+                store.remove_token(id)?;
+                Ok(())
+            },
+        )
     }
 
     /// The scopes of a token. Takes the same time wherever it differs from one that was made.
@@ -202,15 +271,19 @@ impl Tokens {
         }
     }
 
-    /// Changes the file first, and then what counts.
+    /// Changes the file or the database first, and then what counts.
     fn change<T>(
         &self,
         change: impl FnOnce(&mut BTreeMap<String, IssuedToken>) -> Result<T, ChangeError>,
+        change_row: impl FnOnce(&PostgresWalletStore) -> Result<(), ChangeError>,
     ) -> Result<T, ChangeError> {
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut tokens = BTreeMap::clone(&self.all());
         let result = change(&mut tokens)?;
-        write_atomically(&self.dir, FILE_NAME, &encode(&tokens))?;
+        match self.wallet.as_ref().and_then(|wallet| wallet.store().database()) {
+            Some(store) => change_row(store)?,
+            None => write_atomically(&self.dir, FILE_NAME, &encode(&tokens))?,
+        }
         *self.by_id.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(tokens);
         Ok(result)
     }
@@ -239,6 +312,16 @@ impl TokenDraft {
 }
 
 impl IssuedToken {
+    fn to_row(&self) -> (String, Vec<u8>) {
+        let body = serde_json::to_vec(&TokenJson::of(self)).expect("texts always serialise");
+        (self.id.clone(), body)
+    }
+
+    fn from_row(body: &[u8]) -> Result<Self, String> {
+        let token: TokenJson = serde_json::from_slice(body).map_err(|error| error.to_string())?;
+        token.into_token()
+    }
+
     /// Whether it has expired by now.
     pub(crate) fn is_expired(&self) -> bool {
         self.expires_at.is_some_and(|at| at <= Timestamp::of_system())
@@ -273,6 +356,24 @@ fn id_of(token: &str) -> Option<&str> {
 /// A token has 256 random bits, so that no one finds it from a plain hash.
 fn hash(token: &str) -> [u8; 32] {
     Sha256::digest(token).into()
+}
+
+/// The tokens of a file, if there is one.
+fn read_all(path: &Path) -> Result<Option<BTreeMap<String, IssuedToken>>, TokenFileError> {
+    match read(path) {
+        Ok(text) => parse(&text, path).map(Some),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(TokenFileError::Read { path: path.to_owned(), source }),
+    }
+}
+
+/// The file of tokens that lie in a database.
+pub(crate) fn file_of_rows(rows: &[(String, Vec<u8>)]) -> Result<Vec<u8>, String> {
+    let mut tokens = BTreeMap::new();
+    for (id, body) in rows {
+        tokens.insert(id.clone(), IssuedToken::from_row(body)?);
+    }
+    Ok(encode(&tokens))
 }
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {

@@ -74,7 +74,8 @@ fn a_backup_of_a_wallet_in_a_database_is_restored_into_a_file_and_into_another_d
 
 #[test]
 fn a_backup_of_a_wallet_in_a_file_is_restored_into_a_database() {
-    let (file, listed) = back_up(&backing_up(file_site()));
+    let source = backing_up(file_site());
+    let (file, listed) = back_up(&source);
     let target = backing_up(site(&SERVER.url("from_file")));
     restore(&target, &file);
     check(&target, &listed);

@@ -8,12 +8,16 @@ mod store_conformance;
 mod back_end;
 mod backups;
 mod both;
+mod cuts;
 mod dump;
 mod failing;
 mod moving;
 mod pair;
+mod refusing;
 mod schema;
 mod server;
+mod standby;
+mod tokens;
 
 use std::sync::LazyLock;
 

@@ -1,9 +1,10 @@
 //! A wallet goes from a file to a database, and back.
 
+use bsv_invoicing::ledger::webhooks::CreateWebhook;
 use bsv_invoicing::ledger::{Adopt, CreateInvoice, CreateUser, DeleteInvoice, NoteKeyEvent};
 use bsv_invoicing::{
     CopyError, IdempotencyKey, InvoiceDraft, RedbWalletStore, Timestamp, UserDraft, WalletStore,
-    copy_wallet,
+    WebhookDraft, WebhookId, copy_wallet,
 };
 use bsv_store::{DatabaseOptions, DirLock, KeyEvent};
 use tempfile::TempDir;
@@ -66,4 +67,22 @@ async fn a_wallet_is_the_same_in_a_database_and_in_a_file_again() {
     let now = Timestamp::from_micros(1);
     let user = database.execute(CreateUser { details, idempotency: None, now }).await.unwrap();
     assert_eq!(user.0, 2);
+}
+
+/// Ids of webhooks once had a bit more than the database holds.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_webhook_whose_id_does_not_fit_is_named_before_it_becomes_another_one() {
+    let dir = TempDir::new().unwrap();
+    let (source, database) = (file(&dir), open(&SERVER.fresh_url()));
+    let draft = WebhookDraft {
+        url: "https://shop.example/hook".to_owned(),
+        types: "*".to_owned(),
+        description: String::new(),
+        in_order: false,
+        after: None,
+    };
+    let (id, now) = (WebhookId::from_number(1 << 63), Timestamp::from_micros(1));
+    source.execute(CreateWebhook { id, draft, secret: vec![7; 72], now }).await.unwrap();
+    let refused = copy_wallet(&source, &database).await.unwrap_err().to_string();
+    assert!(refused.contains("webhook 8000000000000000 has an id"), "{refused}");
 }

@@ -1,7 +1,6 @@
 //! The audit log in the database.
 
 use bsv_store::{AuditCheck, AuditEntry, StoreError};
-use tokio::runtime::Builder;
 use tokio_postgres::Row;
 
 use super::connection::Connection;
@@ -21,12 +20,12 @@ pub(super) fn read(
     after: u64,
     limit: usize,
 ) -> Result<Vec<AuditEntry>, StoreError> {
-    with_connection(shared, async |connection| page(connection, after, limit).await)
+    shared.with_connection(async |connection| page(connection, after, limit).await)
 }
 
 /// Reads the log from its beginning to the first entry that does not fit.
 pub(super) fn verify(shared: &Shared) -> Result<AuditCheck, StoreError> {
-    with_connection(shared, async |connection| {
+    shared.with_connection(async |connection| {
         let mut check = AuditCheck::default();
         let mut after = 0;
         loop {
@@ -44,20 +43,6 @@ pub(super) fn verify(shared: &Shared) -> Result<AuditCheck, StoreError> {
     })
 }
 
-fn with_connection<T>(
-    shared: &Shared,
-    read: impl AsyncFnOnce(&Connection) -> Result<T, Failure>,
-) -> Result<T, StoreError> {
-    let runtime = Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Failure::of(&error).into_store_error())?;
-    let read = runtime.block_on(async {
-        let connection = shared.connect().await?;
-        connection.prepare(&[READ]).await?;
-        read(&connection).await
-    });
-    read.map_err(Failure::into_store_error)
-}
-
 async fn page(
     connection: &Connection,
     after: u64,
@@ -67,6 +52,7 @@ async fn page(
         Box::new(i64::try_from(after).unwrap_or(i64::MAX)),
         Box::new(i64::try_from(limit).ok()),
     ];
+    connection.prepare(&[READ]).await?;
     let rows = connection.run(READ, given).await?;
     rows.iter().map(entry).collect()
 }

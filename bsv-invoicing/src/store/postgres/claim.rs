@@ -36,7 +36,7 @@ const TAKE: StatementKey = StatementKey::Other(concat!(
 pub(super) const RENEW: StatementKey = StatementKey::Other(concat!(
     "UPDATE claim SET alive_until = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + 5000000 WHERE kind = ",
     server!(),
-    " AND holder = $1"
+    " AND holder = $1 RETURNING token"
 ));
 const LEAVE: StatementKey = StatementKey::Other(concat!(
     "UPDATE claim SET alive_until = 0 WHERE kind = ",

@@ -36,6 +36,8 @@ pub(super) enum Unfit {
     InUse,
     #[error("another server has taken the wallet in the database over")]
     Overtaken,
+    #[error("the role may not use schema {schema} of the database: make the role its owner")]
+    Forbidden { schema: String },
     #[error("schema {schema} of the database is not a {expected} store")]
     OtherSchema { schema: String, expected: &'static str },
     #[error(

@@ -10,10 +10,13 @@ const MIGRATIONS: &[&str] = &[include_str!("schema/1.sql")];
 /// What schemas hold: tells them apart from those of other services.
 const NAME: &str = "wallet";
 
-const FIND_SCHEMA: StatementKey =
-    StatementKey::Other("SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = $1::text");
+/// Answers whether the role may use the schema, if there is one.
+const FIND_SCHEMA: StatementKey = StatementKey::Other(
+    "SELECT has_schema_privilege(nspname, 'USAGE') FROM pg_catalog.pg_namespace WHERE nspname = $1::text",
+);
 const FIND_TABLE: StatementKey = StatementKey::Other(
-    "SELECT 1 FROM information_schema.tables WHERE table_schema = $1::text AND table_name = 'meta'",
+    "SELECT 1 FROM pg_catalog.pg_class t JOIN pg_catalog.pg_namespace s ON s.oid = t.relnamespace \
+     WHERE s.nspname = $1::text AND t.relname = 'meta'",
 );
 const READ_META: StatementKey = StatementKey::Other("SELECT name, version, incarnation FROM meta");
 
@@ -27,8 +30,14 @@ pub(super) async fn migrate(
 ) -> Result<Incarnation, Failure> {
     connection.prepare(&[FIND_SCHEMA, FIND_TABLE]).await?;
     let schema = || vec![Box::new(options.schema.as_str()) as Parameter<'_>];
-    if connection.run(FIND_SCHEMA, schema()).await?.is_empty() {
-        connection.execute_all(&format!("CREATE SCHEMA \"{}\"", options.schema)).await?;
+    match connection.run(FIND_SCHEMA, schema()).await?.first() {
+        None => {
+            connection.execute_all(&format!("CREATE SCHEMA \"{}\"", options.schema)).await?;
+        }
+        Some(row) if !row.try_get::<_, bool>(0)? => {
+            return Err(Unfit::Forbidden { schema: options.schema.clone() }.into());
+        }
+        Some(_) => {}
     }
     if connection.run(FIND_TABLE, schema()).await?.is_empty() {
         create(connection).await?;

@@ -2,7 +2,8 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use bsv_store::StoreCounts;
+use bsv_store::{StoreCounts, StoreError};
+use tokio::runtime::Builder;
 use tokio::sync::watch;
 
 use super::connection::Connection;
@@ -22,6 +23,8 @@ pub(super) struct Shared {
     pub(super) incarnation: Incarnation,
     pub(super) counts: StoreCounts,
     pub(super) last_event: watch::Sender<u64>,
+    /// Whether another process has taken the wallet over.
+    pub(super) is_overtaken: watch::Sender<bool>,
     seen: Mutex<Seen>,
 }
 
@@ -46,6 +49,7 @@ impl Shared {
             incarnation,
             counts: StoreCounts::default(),
             last_event: watch::Sender::new(0),
+            is_overtaken: watch::Sender::new(false),
             seen: Mutex::new(seen),
         }
     }
@@ -78,9 +82,17 @@ impl Shared {
         let is_server = self.options.memory.is_some();
         match &step.server {
             Some(server) if is_server && server[..] == self.id => Ok(()),
-            _ if is_server => Err(Unfit::Overtaken.into()),
+            _ if is_server => {
+                self.note_overtaken();
+                Err(Unfit::Overtaken.into())
+            }
             _ => Ok(()),
         }
+    }
+
+    /// Takes note that another process has taken the wallet over.
+    pub(super) fn note_overtaken(&self) {
+        self.is_overtaken.send_replace(true);
     }
 
     /// Tells the number of the last event, which is never behind what was told.
@@ -98,6 +110,17 @@ impl Shared {
         expect_incarnation(&connection, &self.options, &self.incarnation).await?;
         expect_seen(&connection, &self.seen()).await?;
         Ok(connection)
+    }
+
+    /// Does some work on a connection of its own, and waits for it.
+    pub(super) fn with_connection<T>(
+        &self,
+        work: impl AsyncFnOnce(&Connection) -> Result<T, Failure>,
+    ) -> Result<T, StoreError> {
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| Failure::of(&error).into_store_error())?;
+        let done = runtime.block_on(async { work(&self.connect().await?).await });
+        done.map_err(Failure::into_store_error)
     }
 }
 

@@ -133,7 +133,9 @@ async fn work(
     }
     let open = connection.as_ref().expect("it was just opened");
     open.prepare(&[RENEW, REMEMBER, SWEEP]).await?;
-    open.run(RENEW, vec![Box::new(&shared.id[..])]).await?;
+    if open.run(RENEW, vec![Box::new(&shared.id[..])]).await?.is_empty() {
+        shared.note_overtaken();
+    }
     let given: Vec<Parameter<'_>> = vec![
         Box::new(&shared.machine[..]),
         Box::new("bsv-server"),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use bsv_invoicing::webhooks::{WalletClock, WebhookSender};
 use bsv_invoicing::{
     HttpWebhooks, PostgresWalletStore, RedbWalletStore, Wallet, WalletStore, copy_wallet, faucet,
+    holds_no_wallet,
 };
 use bsv_store::Keystore;
 
@@ -28,6 +29,8 @@ pub(super) fn wallet<S: WalletStore>(
     is_send(copy_wallet(store, database));
     is_send(database.probe());
     is_send(database.retire());
+    is_send(database.overtaken());
+    is_send(holds_no_wallet(database));
 
     is_send(wallet.create_invoice(any(), any()));
     is_send(wallet.invoice(text));

@@ -58,6 +58,9 @@ CREATE TABLE claim (
   PRIMARY KEY (kind, key)
 ) WITH (fillfactor = 50);
 
+-- Access tokens of the servers, in a form of their own.
+CREATE TABLE token (id text PRIMARY KEY, body bytea NOT NULL);
+
 CREATE TABLE audit (
   number bigint PRIMARY KEY,
   at bigint NOT NULL,
