@@ -46,10 +46,11 @@ use crate::ledger::rows::Rows;
 use crate::ledger::{Books, Command, Query};
 use crate::store::{EventCounts, OpenWalletStoreError, WalletStore, WalletStoreError, refused};
 
-/// The wallet's store in a PostgreSQL database, which any number of processes may use at the same time.
+/// The wallet's store in a PostgreSQL database.
 ///
 /// Changes of this process that wait at the same time share a commit, and processes take turns. Who reads waits for
-/// nobody. The store has threads of its own, and needs no runtime.
+/// nobody. The store has threads of its own, and needs no runtime. A [`Wallet`](crate::Wallet) expects that no other
+/// process has its store: open it [for a server](PostgresOptions::for_server), of which one at a time has it.
 pub struct PostgresWalletStore {
     writer: GroupWriter<SqlBatches>,
     reader: Reader,
