@@ -1,4 +1,5 @@
-//! Tells the program which commit it is built from, in release builds: others would be built again after each commit.
+//! Passes the commit that the program is built from to the compiler, in release builds. Other
+//! builds would be repeated after each commit.
 
 use std::path::Path;
 use std::process::Command;
@@ -14,13 +15,14 @@ fn main() {
     }
 }
 
-/// The commit that this package is checked out at. None if it lies in no repository, or in that of something else.
+/// The commit that this package is checked out at. `None` if the package is in no repository, or in
+/// the repository of something else.
 fn checked_out() -> Option<String> {
     let place = git(&["rev-parse", "--show-prefix"])?;
     if place != "bsv-server/" {
         return None;
     }
-    // It grows with each commit, and whenever another one is checked out.
+    // The log grows with each commit and each checkout.
     let log = git(&["rev-parse", "--git-path", "logs/HEAD"])?;
     if Path::new(&log).exists() {
         println!("cargo::rerun-if-changed={log}");

@@ -1,4 +1,5 @@
-//! What reading and verifying a BEEF of ten transactions takes, in multiples of the hashes that it cannot do without.
+//! How long it takes to read and verify a BEEF of ten transactions, in multiples of the time that
+//! its unavoidable hashes take.
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails a measurement")]
 
@@ -12,13 +13,13 @@ use bsv_tx::{Beef, BeefVersion, Bump, MerkleRoot, Tip, sha256, sha256d};
 use comparison::Comparison;
 use secp256k1::{Message, PublicKey, SecretKey, ecdsa};
 
-/// How much longer than its hashes and signatures alone a payment by BEEF may take.
+/// A payment by BEEF may take this many times as long as its hashes and signatures alone.
 const OVERHEAD: f64 = 1.3;
 
 const TRANSACTIONS: usize = 10;
 
-/// How many follow one another before the first comes again: processors soon know the way through those that they see
-/// all the time.
+/// How many BEEFs are used in turn. If the same few came again and again, the processor's branch
+/// prediction would learn them.
 const DIFFERENT_BEEFS: usize = 256;
 
 const TIP: Tip = Tip { height: 900_000, median_time: 1_700_000_000 };
@@ -28,9 +29,9 @@ struct Arrival {
     bytes: Vec<u8>,
     roots: BTreeMap<u32, MerkleRoot>,
     transactions: Vec<Vec<u8>>,
-    /// How many nodes of Merkle trees are computed.
+    /// How many nodes of Merkle trees the verification computes.
     nodes: usize,
-    /// The signatures of transactions that are not mined.
+    /// One signature for each input of an unmined transaction.
     signatures: Vec<Signed>,
 }
 
@@ -66,7 +67,7 @@ fn main() {
 }
 
 impl Arrival {
-    /// `None` if chance makes one of more or fewer transactions.
+    /// `None` if the random BEEF of this seed has more or fewer transactions.
     fn new(seed: u64) -> Option<Self> {
         let lineage = Lineage::with(&mut Dice::new(1000 * seed), &[2, 2], TRANSACTIONS - 5);
         let beef = Beef::new(BeefVersion::V2, lineage.subject, lineage.ancestry).unwrap();
@@ -109,7 +110,7 @@ impl Arrival {
     }
 }
 
-/// How many nodes of its tree are computed to check a BUMP.
+/// How many nodes of its tree a check of a BUMP computes.
 fn computed_nodes(bump: &Bump) -> usize {
     let branches = bump.txids().map(|txid| bump.branch(&txid).unwrap());
     let parents = branches.flat_map(|branch| {

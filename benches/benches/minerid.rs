@@ -1,4 +1,4 @@
-//! What an identity's work takes, in multiples of one bare ECDSA signature.
+//! How long an identity's operations take, in multiples of one bare ECDSA signature.
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails a measurement")]
 
@@ -71,7 +71,7 @@ fn identity(dir: &Path) -> Arc<Identity> {
     ids.get(ALIAS).unwrap()
 }
 
-/// One of generation 1.0.
+/// An identity of generation 1.0.
 fn miner_info_identity(dir: &Path) -> Arc<Identity> {
     let owner = "benchmark";
     let open =

@@ -1,5 +1,5 @@
-//! What verifying the identity in a block takes, in multiples of one bare ECDSA verification: of a key
-//! and a signature as they come, 33 bytes and DER.
+//! How long it takes to verify the identity in a block, in multiples of one bare ECDSA
+//! verification. That one also parses the key (33 bytes) and the signature (DER).
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails a measurement")]
 
@@ -14,11 +14,11 @@ use bsv_tx::sha256;
 use comparison::Comparison;
 use secp256k1::{Message, PublicKey, SecretKey, ecdsa};
 
-/// How much longer than the signatures alone a verification may take.
+/// A verification may take this many times as long as its signatures alone.
 const OVERHEAD: f64 = 1.2;
 
-/// How many blocks, and how many bare signatures, follow one another before the first comes again:
-/// processors soon know the way through those that they see all the time.
+/// How many blocks, and how many bare signatures, are used in turn. If the same few came again and
+/// again, the processor's branch prediction would learn them.
 const DIFFERENT_BLOCKS: usize = 1024;
 const DIFFERENT_SIGNATURES: usize = 4 * DIFFERENT_BLOCKS;
 

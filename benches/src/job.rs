@@ -1,8 +1,7 @@
 use bsv_tests::vectors;
 use serde_json::{Value, json};
 
-/// The identity that is measured: a rotated one with a contact, so that its documents are of the
-/// longer sort.
+/// The measured identity. It was rotated and has a contact, so that its documents are rather long.
 pub const ALIAS: &str = "contact";
 
 /// How many hashes lead from the coinbase transaction to the Merkle root, in a block of up to 4096
@@ -16,7 +15,7 @@ pub struct Job {
 }
 
 impl Job {
-    /// The recorded request with all inputs, given more Merkle branches.
+    /// The recorded request with all inputs, with more Merkle branches.
     pub fn recorded() -> Self {
         let vectors = vectors::minerid_0_2();
         let bodies = vectors["cases"].as_array().unwrap().iter().filter_map(|case| {
@@ -42,7 +41,7 @@ impl Job {
         self.request["jobData"].to_string()
     }
 
-    /// The body of `POST /coinbase2` for the block at `height`, in which `height` is put as it is.
+    /// The body of `POST /coinbase2` for the block at `height`. `height` is inserted as it stands.
     pub fn request(&self, height: &str) -> String {
         let mut request = self.request.clone();
         request["blockHeight"] = json!(0);

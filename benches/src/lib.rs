@@ -8,10 +8,10 @@ mod table;
 pub use job::{ALIAS, Job};
 pub use table::{Table, verdict};
 
-/// The middle one of the figures, or the mean of the middle two.
+/// The middle figure, or the mean of the middle two.
 ///
 /// # Panics
-/// If there is none.
+/// If there is no figure.
 pub fn median(figures: impl IntoIterator<Item = f64>) -> f64 {
     let mut figures: Vec<f64> = figures.into_iter().collect();
     figures.sort_by(f64::total_cmp);

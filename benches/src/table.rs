@@ -1,6 +1,6 @@
 use std::fmt;
 
-/// Figures in columns, the first one of words.
+/// A table. Its first column holds words, and the others hold figures.
 #[derive(Clone, Debug)]
 pub struct Table<const COLUMNS: usize> {
     rows: Vec<[String; COLUMNS]>,
@@ -36,7 +36,7 @@ impl<const COLUMNS: usize> fmt::Display for Table<COLUMNS> {
     }
 }
 
-/// How a figure is told to be within its bar.
+/// The word for whether a figure keeps its limit.
 pub fn verdict(passes: bool) -> String {
     if passes { "PASS" } else { "MISS" }.to_owned()
 }

@@ -14,7 +14,7 @@ use crate::output::Colors;
 
 /// Sets up and operates the Bitcoin SV wallet and miner identity service.
 ///
-/// Works whether or not bsv-server runs on the data directory.
+/// Commands work with and without a bsv-server on the data directory.
 #[derive(Debug, Parser)]
 #[command(
     version = bsv_server::version(),
@@ -23,7 +23,7 @@ use crate::output::Colors;
                   bsv-cli init\n  \
                   bsv-cli invoice create --satoshis 1000 --expires-in 24h\n  \
                   bsv-cli miner create --name pool\n\n\
-                  Exit codes: 0 done, 1 refused, failed or not valid, 2 wrong usage."
+                  Exit codes: 0 success, 1 refused, failed or not valid, 2 wrong usage."
 )]
 pub(crate) struct Arguments {
     #[command(flatten)]
@@ -42,34 +42,34 @@ enum AnyCommand {
     Current(Command),
     #[command(flatten)]
     Former(FormerCommand),
-    /// Print a script that has a shell complete commands and options
+    /// Print a shell script that completes commands and options
     ///
     /// For bash: bsv-cli completions bash > ~/.local/share/bash-completion/completions/bsv-cli
     Completions(CompletionsArguments),
 }
 
-/// What every command takes.
+/// The options of every command.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Options of every command")]
 pub(crate) struct CommonArguments {
-    /// A TOML file of settings; those in the environment variable BSV_CONFIG, a JSON object, count
-    /// over it
+    /// A TOML file of settings. The environment variable BSV_CONFIG, a JSON object, overrides the
+    /// file
     #[arg(long, global = true, env = "BSV_CONFIG_FILE", value_name = "FILE")]
     config: Option<PathBuf>,
     /// The directory for all data [default: $XDG_DATA_HOME/bsv-server or ~/.local/share/bsv-server]
     #[arg(long, global = true, env = "BSV_DATA_DIR", value_name = "DIR")]
     data_dir: Option<PathBuf>,
-    /// Print JSON, also of errors
+    /// Print JSON, for errors too
     #[arg(long, global = true)]
     json: bool,
     /// Show colours; auto does in a terminal, unless NO_COLOR is set
     #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = ColorChoice::Auto,
           hide_possible_values = true, help = "Show colours: auto (in a terminal, unless NO_COLOR is set), always or never")]
     color: ColorChoice,
-    /// Print results only: no progress, no advice, no hints
+    /// Print only results: no progress, no advice, no hints
     #[arg(long, short, global = true, conflicts_with = "verbose")]
     quiet: bool,
-    /// Log what is done to standard error; twice, in detail
+    /// Log to standard error; twice for more detail
     #[arg(long, short, global = true, action = ArgAction::Count)]
     verbose: u8,
 }
@@ -85,8 +85,8 @@ impl CommonArguments {
         }
     }
 
-    /// What is logged unless BSV_LOG says otherwise. Programs find nothing but an error on standard
-    /// error.
+    /// The level of the log, unless BSV_LOG sets another one. With `--json`, programs find only
+    /// errors on standard error.
     pub(crate) fn log_level(&self) -> &'static str {
         match self.verbose {
             0 if self.json => "off",
@@ -109,9 +109,7 @@ impl Arguments {
                 arguments.run(&Self::command())
             }
             (None, None, None) => Err(CliError::WrongUsage("a command is missing")),
-            _ => Err(CliError::WrongUsage(
-                "--height and --name stand after the command that they belong to",
-            )),
+            _ => Err(CliError::WrongUsage("--height and --name must follow their command")),
         }
     }
 }

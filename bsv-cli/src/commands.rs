@@ -1,4 +1,4 @@
-//! The commands, a file per noun.
+//! The commands. Each noun has a file.
 
 pub(crate) mod audit;
 pub(crate) mod backup;
@@ -30,13 +30,13 @@ use crate::error::CliError;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Create a wallet and a store of identities where there is nothing yet
+    /// Create a wallet and a store of identities in an empty data directory
     ///
-    /// The keys are sealed with the passphrase of keystorePassphraseFile or BSV_KEYSTORE_PASSPHRASE.
+    /// The passphrase of keystorePassphraseFile or BSV_KEYSTORE_PASSPHRASE seals the keys.
     Init(init::InitArguments),
-    /// Show the whole service at a glance, and first what needs attention
+    /// Show an overview of the service; problems come first
     ///
-    /// Exit code 0 if all is well, 1 if something needs attention.
+    /// The exit code is 0 if all is well, and 1 if something needs attention.
     Status(status::StatusArguments),
     /// Create, show, list, delete and refund invoices
     #[command(subcommand)]
@@ -46,63 +46,63 @@ pub(crate) enum Command {
     User(user::UserCommand),
     /// Pay to a payment URL from the wallet, and print the transaction
     ///
-    /// In a terminal this asks before it pays. For example: bsv-cli pay URL --max 5000
+    /// In a terminal, this asks before it pays. For example: bsv-cli pay URL --max 5000
     Pay(pay::PayArguments),
     /// Send money to an address, and print the transactions
     ///
-    /// In a terminal this asks before it sends. For example: bsv-cli send ADDRESS 5000, or
-    /// bsv-cli send ADDRESS all --dry-run
+    /// In a terminal, this asks before it sends. For example: bsv-cli send ADDRESS 5000, or bsv-cli
+    /// send ADDRESS all --dry-run
     Send(send::SendArguments),
     /// List, show and cancel payments by the wallet
     #[command(subcommand)]
     Outgoing(outgoing::OutgoingCommand),
-    /// List what happened in the wallet, and what happens
+    /// List past and future events of the wallet
     #[command(subcommand)]
     Event(event::EventCommand),
-    /// Make and change webhooks, which events are sent to, and see what became of that
+    /// Make and change webhooks, which receive events, and show their deliveries
     #[command(subcommand)]
     Webhook(webhook::WebhookCommand),
-    /// Write receipts, payments and fees of a time as CSV or JSON, for bookkeeping
+    /// Write the receipts, payments and fees of a period as CSV or JSON, for bookkeeping
     ///
-    /// The sum of what came (satoshis), less what left and the fees, is what the balance changed by. Times
-    /// of blocks are in it, for which the node is asked. For example:
-    /// bsv-cli export --from 2026-11 --to 2026-11 --time-zone Europe/Vienna > november.csv
+    /// The sum of the amounts (satoshis), less the fees, is the change of the balance. The rows
+    /// contain the times of blocks, for which this asks the node. For example: bsv-cli export
+    /// --from 2026-11 --to 2026-11 --time-zone Europe/Vienna > november.csv
     Export(export::ExportArguments),
-    /// Show the balance and the words of the wallet, and look after it
+    /// Show the balance and the words of the wallet, and maintain the wallet
     #[command(subcommand)]
     Wallet(wallet::WalletCommand),
     /// Set up, change, revoke and verify miner identities
     #[command(subcommand)]
     Miner(miner::MinerCommand),
-    /// Change the passphrase of the keys, or prove that all of them can be read
+    /// Change the passphrase of the keys, or check that all keys can be read
     #[command(subcommand)]
     Keystore(keystore::KeystoreCommand),
-    /// Make, list and revoke the tokens that callers show where auth.requireToken is set
+    /// Make, list and revoke the tokens that callers need if auth.requireToken is set
     #[command(subcommand)]
     Token(token::TokenCommand),
     /// Write all keys, identities and the wallet to a sealed file
     ///
-    /// The file has a passphrase of its own. The keys in it keep the passphrase that they have. It is
-    /// read again before it gets its name, and never replaces a file. For example:
+    /// The backup has its own passphrase. The keys in it keep their passphrase. The file is read
+    /// again before it gets its name, and never replaces another file. For example:
     /// bsv-cli backup - --passphrase-file /etc/bsv/backup | ssh elsewhere 'cat > bsv-backup'
     Backup(backup::BackupArguments),
-    /// Put back a backup, or a wallet from its 24 words, where there is nothing yet
+    /// Restore a backup, or a wallet from its 24 words, into an empty data directory
     ///
-    /// The words are read from standard input. Invoices and users are not found with them, coins are:
-    /// with a node, which is asked for all blocks from --from-height on.
+    /// The words are read from standard input. The words do not restore invoices and users. To
+    /// restore coins, configure a node: this asks the node for all blocks from --from-height on.
     Restore(restore::RestoreArguments),
-    /// List what happened to keys and to who may use them, or prove that nothing of that was changed
+    /// List what happened to keys and to access, or check that the log was not changed
     #[command(subcommand)]
     Audit(audit::AuditCommand),
-    /// Prove that the balance is what the transactions make it
+    /// Check that the balance agrees with the transactions
     #[command(subcommand)]
     Books(books::BooksCommand),
     /// Move the wallet between its file and a database, or accept what a database has lost
     #[command(subcommand)]
     Store(store::StoreCommand),
-    /// Show the effective settings, or what an identity tells about its miner (minerContact)
+    /// Show the effective settings, or the contact information of a miner (minerContact)
     ///
-    /// With --name this is short for miner contact.
+    /// With --name, this is short for miner contact.
     Config(config::ConfigArguments),
 }
 

@@ -1,4 +1,4 @@
-//! Asking before something is done that cannot be undone.
+//! Asking before an action that cannot be undone.
 
 use std::io::{self, BufRead, IsTerminal, Read, Write};
 
@@ -10,7 +10,7 @@ use crate::error::CliError;
 
 #[derive(Debug, Default, Args)]
 pub(crate) struct Consent {
-    /// Do not ask; outside a terminal nothing is done without it
+    /// Do not ask. Required outside a terminal
     #[arg(long)]
     yes: bool,
 }
@@ -20,12 +20,13 @@ impl Consent {
         Self { yes }
     }
 
-    /// Whether somebody is there who would be asked.
+    /// Whether the user would be asked.
     pub(crate) fn would_ask(&self, context: &Context) -> bool {
         !self.yes && (is_attended() || context.unattended == Unattended::Read)
     }
 
-    /// Says what would happen and asks whether it may. `done` names that in one word, such as "revoked".
+    /// Says what would happen and asks for consent. `done` names the action in one word, such as
+    /// "revoked".
     pub(crate) fn ask(
         &self,
         context: &Context,
@@ -37,7 +38,7 @@ impl Consent {
         self.ask_for(context, &question, &["y", "Y", "yes"], done)
     }
 
-    /// Says what would happen and asks for the alias to which it would: no habit types that.
+    /// Says what would happen and asks for the alias, which nobody types out of habit.
     pub(crate) fn ask_for_alias(
         &self,
         context: &Context,
@@ -45,7 +46,7 @@ impl Consent {
         alias: &Alias,
         done: &'static str,
     ) -> Result<(), CliError> {
-        let question = format!("{effect} Type the alias to go on: ");
+        let question = format!("{effect} Type the alias to continue: ");
         self.ask_for(context, &question, &[alias.as_str()], done)
     }
 
@@ -71,7 +72,7 @@ fn is_attended() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Longer than any answer that counts, which may be an alias.
+/// Longer than any accepted answer, which may be an alias.
 const MAX_ANSWER_LEN: u64 = 2 + Alias::MAX_LEN as u64;
 
 /// Asks a question.

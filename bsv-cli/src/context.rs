@@ -1,4 +1,4 @@
-//! What every command is handed.
+//! The context of every command.
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal};
@@ -11,7 +11,7 @@ use crate::error::CliError;
 use crate::output::{self, Colors, Table};
 use crate::service::Service;
 
-/// Where settings come from, and how results are shown.
+/// The sources of the settings, and the form of results.
 #[derive(Clone, Debug)]
 pub(crate) struct Context {
     pub(crate) sources: ConfigSources,
@@ -21,24 +21,24 @@ pub(crate) struct Context {
     pub(crate) unattended: Unattended,
 }
 
-/// What a question does where nobody can be asked.
+/// What a question does if nobody can be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unattended {
-    /// It needs `--yes`.
+    /// The question needs `--yes`.
     Refuse,
-    /// It counts as answered with yes.
+    /// The answer counts as yes.
     GoOn,
-    /// Its answer is read from standard input.
+    /// The answer is read from standard input.
     Read,
 }
 
-/// Which stores a command opens: another one is not opened for it.
+/// The stores that a command opens. The command opens no other store.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Stores {
     Identities,
     Wallet,
     All,
-    /// That of the tokens: the wallet's if that lies in a database, or else none.
+    /// The store of the tokens: the wallet's if the wallet is in a database, otherwise none.
     Tokens,
 }
 
@@ -48,17 +48,17 @@ impl Context {
         Config::load(&self.sources)
     }
 
-    /// The same, where questions are dealt with otherwise.
+    /// The same context with another treatment of questions.
     pub(crate) fn with_unattended(&self, unattended: Unattended) -> Self {
         Self { unattended, ..self.clone() }
     }
 
-    /// The service that has the stores, which must be there.
+    /// The service with the stores, which must exist.
     pub(crate) async fn service(&self, stores: Stores) -> Result<Service, CliError> {
         self.service_after(Create::Nothing, stores).await
     }
 
-    /// The service that has the stores, after what is missing is created.
+    /// The service with the stores. Creates missing parts first.
     pub(crate) async fn service_after(
         &self,
         create: Create,
@@ -86,7 +86,7 @@ impl Context {
         Ok(Service::reach(config, create).await?)
     }
 
-    /// Prints a result: to programs as JSON, to people as text that ends its lines.
+    /// Prints a result: to programs as JSON, to people as lines of text.
     pub(crate) fn print(
         &self,
         json: impl Display,
@@ -99,7 +99,7 @@ impl Context {
         Ok(())
     }
 
-    /// Prints to people what is good to know besides the result.
+    /// Prints advice to people, besides the result.
     pub(crate) fn advise(&self, text: &str) -> Result<(), CliError> {
         match self.is_json || self.is_quiet {
             true => Ok(()),
@@ -112,7 +112,7 @@ impl Context {
         Table::new(header, self.colors.stdout)
     }
 
-    /// Shows on a terminal that something goes on, until it is dropped.
+    /// Shows on a terminal that work is going on, until dropped.
     pub(crate) fn wait(&self, what: &'static str) -> Wait {
         let bar = self.progress_bar(0, "{spinner} {msg}, {elapsed}").with_message(what);
         bar.enable_steady_tick(Duration::from_millis(200));
@@ -127,11 +127,11 @@ impl Context {
         };
         let style = ProgressStyle::with_template(template);
         ProgressBar::with_draw_target(Some(len), target)
-            .with_style(style.expect("templates name only what there is"))
+            .with_style(style.expect("the template is valid"))
     }
 }
 
-/// Something goes on until this is dropped.
+/// Shows that work is going on, until dropped.
 pub(crate) struct Wait(ProgressBar);
 
 impl Drop for Wait {

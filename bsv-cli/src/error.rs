@@ -1,4 +1,4 @@
-//! What goes wrong, and how it is told.
+//! Errors, and how they are printed.
 
 use std::io::ErrorKind;
 use std::path::PathBuf;
@@ -14,10 +14,10 @@ use crate::commands::miner::scan::ScanError;
 use crate::output::{Colors, ERROR, HINT, painted, printable};
 use crate::service::{ReachError, Refusal};
 
-/// Why a command was not done.
+/// Why a command failed.
 #[derive(Debug, Error)]
 pub(crate) enum CliError {
-    /// Arguments do not go together.
+    /// Arguments do not fit together.
     #[error("{0}")]
     WrongUsage(&'static str),
     #[error(transparent)]
@@ -26,45 +26,45 @@ pub(crate) enum CliError {
     Reach(#[from] ReachError),
     #[error("the {0} is disabled")]
     Disabled(&'static str),
-    /// What the service says.
+    /// The service's answer.
     #[error(transparent)]
     Refused(#[from] Refusal),
     /// A question was not answered with yes.
-    #[error("not confirmed, so that nothing was {0}")]
+    #[error("not confirmed: nothing was {0}")]
     NotConfirmed(&'static str),
-    #[error("nothing was {0}, since nobody can be asked: outside a terminal this needs --yes")]
+    #[error("nothing was {0}: outside a terminal, this needs --yes")]
     NeedsYes(&'static str),
-    /// Arguments that go together in themselves do not fit what they are about.
+    /// Arguments fit together, but do not fit the object of the command.
     #[error("{0}")]
     Unfitting(String),
-    #[error("{} holds a wallet or identities already, and nothing was changed", .0.display())]
+    #[error("{} already holds a wallet or identities, and nothing was changed", .0.display())]
     ThereAlready(PathBuf),
     /// A check has found something.
     #[error("{0}")]
     CheckFailed(String),
-    /// What was printed says it already.
+    /// The output already tells the problem.
     #[error("not well")]
     Told,
-    /// What is followed goes on no longer.
-    #[error("the server has stopped: go on after event {0} when it runs again")]
+    /// The followed events have ended.
+    #[error("the server has stopped: continue after event {0} when it runs again")]
     ServerStopped(u64),
-    /// A secret cannot be had.
+    /// A secret is not available.
     #[error("{0}")]
     Secret(String),
     #[error(transparent)]
     File(#[from] FileError),
-    /// A directory that the command line itself needs is held.
+    /// Another process uses a directory that the command line needs.
     #[error(transparent)]
     Lock(#[from] LockError),
-    /// A keystore that the command line itself reads.
+    /// The command line cannot read a keystore.
     #[error(transparent)]
     Keystore(#[from] KeystoreError),
-    /// A home directory of the older generator that cannot be read.
+    /// A home directory of the older generator cannot be read.
     #[error(transparent)]
     Home(#[from] bsv_minerid::Error),
     #[error("the backup cannot be read again: {0}")]
     Archive(#[from] ArchiveError),
-    #[error("the backup is not whole: {0}")]
+    #[error("the backup is incomplete: {0}")]
     BackupCutShort(std::io::Error),
     #[error("nothing was restored: {0}")]
     Restore(#[from] RestoreError),
@@ -90,12 +90,12 @@ pub(crate) enum CliError {
 }
 
 impl CliError {
-    /// Whether whoever reads the result has gone, which is no error.
+    /// Whether the reader of the result is gone, which is not an error.
     pub(crate) fn is_reader_gone(&self) -> bool {
         matches!(self, Self::Output(error) if error.kind() == ErrorKind::BrokenPipe)
     }
 
-    /// A stable name for programs.
+    /// The stable name for programs.
     fn code(&self) -> &str {
         match self {
             Self::WrongUsage(_) => "wrong-usage",
@@ -130,38 +130,38 @@ impl CliError {
         }
     }
 
-    /// What to do next, where the error does not say it.
+    /// What to do next, if the error does not say it.
     fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Config(_) => {
-                Some("mend the settings, then look at them with bsv-cli config show")
+                Some("correct the settings, then check them with bsv-cli config show")
             }
             Self::Reach(ReachError::Open(OpenError::Lock(LockError::Held { .. }))) => {
-                Some("wait until that ends, or stop it, then run this again")
+                Some("wait until it ends, or stop it; then run this command again")
             }
             Self::Reach(ReachError::Open(OpenError::Nothing { .. })) => Some(
-                "name the right directory with --data-dir, or begin there with bsv-cli init, or with \
+                "name the right directory with --data-dir, or create the data there with bsv-cli init or \
                  bsv-cli restore",
             ),
-            Self::ThereAlready(_) => Some("look at it with bsv-cli status, or start bsv-server"),
+            Self::ThereAlready(_) => Some("see it with bsv-cli status, or start bsv-server"),
             Self::Reach(ReachError::BrokenOff(_) | ReachError::Answer(_)) => {
-                Some("look whether it was done before you run this again")
+                Some("find out whether it was done before you run this command again")
             }
             Self::Disabled(_) => Some("enable it with minerid.enabled or wallet.enabled"),
             Self::Refused(refusal) => hint_for(&refusal.code),
-            Self::Node(_) => Some("start the node, or set rpcHost and rpcPort to where it is"),
+            Self::Node(_) => Some("start the node, or set rpcHost and rpcPort to its address"),
             _ => None,
         }
     }
 
-    /// Tells the error on standard error: to programs as a JSON object, to people as a sentence and what
-    /// to do next.
+    /// Prints the error on standard error: to programs as a JSON object, to people as a sentence
+    /// and the next step.
     pub(crate) fn tell(&self, is_json: bool, is_quiet: bool, colors: Colors) {
         if matches!(self, Self::Told) {
             return;
         }
         let hint = self.hint().filter(|_| !is_quiet);
-        // It may quote a node, a file or a path.
+        // The message may quote a node, a file or a path.
         let message = printable(&self.to_string());
         if is_json {
             eprintln!("{}", told_to_programs(self.code(), &message, hint));
@@ -174,7 +174,7 @@ impl CliError {
     }
 }
 
-/// What to do about some refusals of the service.
+/// What to do after some refusals of the service.
 fn hint_for(code: &str) -> Option<&'static str> {
     match code {
         "unknown-alias" => Some("list the identities with bsv-cli miner list"),
@@ -184,13 +184,13 @@ fn hint_for(code: &str) -> Option<&'static str> {
         "no-vctx" => Some("set it up with bsv-cli miner vctx"),
         "no-data" => Some("set them with bsv-cli miner data-refs"),
         "key-unseen" => {
-            Some("wait until a block shows it, or say that one did with bsv-cli miner confirm")
+            Some("wait until a block shows it, or confirm it with bsv-cli miner confirm")
         }
-        "insufficient-funds" => Some("look at bsv-cli wallet balance"),
+        "insufficient-funds" => Some("see bsv-cli wallet balance"),
         "payment-outcome-unknown" => Some("follow it with bsv-cli outgoing list"),
         "earlier-payment-open" => Some("cancel the earlier one with bsv-cli outgoing cancel"),
         "network-unavailable" | "unavailable" | "internal-error" => {
-            Some("see what is wrong with bsv-cli status, and in the log of bsv-server")
+            Some("find the cause with bsv-cli status and in the log of bsv-server")
         }
         "store-damaged" => Some("stop bsv-server, put the data directory aside, and restore"),
         _ => None,

@@ -1,4 +1,4 @@
-//! Until when something holds.
+//! Times of expiry.
 
 use std::time::Duration;
 
@@ -7,23 +7,23 @@ use clap::Args;
 
 #[derive(Debug, Args)]
 pub(crate) struct Expiry {
-    /// For how long, such as 30m, 24h or 7d
+    /// Expire after this duration, such as 30m, 24h or 7d
     #[arg(long, value_name = "DURATION", value_parser = duration, allow_hyphen_values = true, conflicts_with = "expires_at")]
     expires_in: Option<Duration>,
-    /// Until when, such as 2026-11-21T08:48:56Z
+    /// Expire at this time, such as 2026-11-21T08:48:56Z
     #[arg(long, value_name = "TIME")]
     expires_at: Option<Timestamp>,
 }
 
 impl Expiry {
-    /// The moment, as the service is told.
+    /// The time in the format for the service.
     pub(crate) fn moment(&self) -> Option<String> {
         let after = self.expires_in.map(|duration| Timestamp::of_system().after(duration));
         after.or(self.expires_at).map(|moment| moment.to_string())
     }
 }
 
-/// Reads a number and a unit.
+/// Parses a number and a unit.
 fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || "expected a number and s, m, h or d, such as 30m, 24h or 7d".to_owned();
     let (number, seconds) = match text.char_indices().next_back().ok_or_else(wrong)? {
@@ -37,7 +37,7 @@ fn duration(text: &str) -> Result<Duration, String> {
         return Err(wrong());
     }
     match number.parse::<u64>().map_err(|_| wrong())?.checked_mul(seconds) {
-        Some(0) => Err("it must be longer than nothing".to_owned()),
+        Some(0) => Err("it must be longer than 0".to_owned()),
         Some(seconds) => Ok(Duration::from_secs(seconds)),
         None => Err("it is too long".to_owned()),
     }

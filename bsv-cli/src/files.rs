@@ -1,4 +1,4 @@
-//! Files that arguments name, where - stands for standard input.
+//! Files in arguments. `-` stands for standard input.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -14,10 +14,10 @@ pub(crate) fn open(path: &Path) -> io::Result<Box<dyn Read>> {
     }
 }
 
-/// Longer than what the service takes.
+/// The longest accepted text, in bytes: longer than the service accepts.
 const MAX_LEN: u64 = 2 << 20;
 
-/// Reads the whole text of a file that an argument names.
+/// Reads the text of a file in an argument.
 pub(crate) fn text(path: &str) -> io::Result<String> {
     let mut text = String::new();
     open(Path::new(path))?.take(MAX_LEN).read_to_string(&mut text)?;

@@ -1,11 +1,11 @@
 //! Sets up and operates the Bitcoin SV wallet and miner identity service.
 //!
-//! Every operation is a request to the service: over the control socket when a server runs on the
-//! data directory, answered in this process when none does. Only what reads nothing but the chain
-//! (verifying identities) asks the node itself.
+//! Every operation is a request to the service: over the control socket if a server runs on the
+//! data directory, otherwise in this process. Only commands that read nothing but the chain
+//! (verifying identities) ask the node directly.
 //!
-//! Exit codes: 0 done, 1 refused or failed (the reason is on standard error) or not valid, 2 wrong
-//! usage.
+//! Exit codes: 0 success, 1 refused or failed (the reason is on standard error) or not valid, 2
+//! wrong usage.
 
 mod arguments;
 mod commands;
@@ -48,7 +48,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints the help that was asked for, or says what is wrong with the arguments.
+/// Prints the requested help, or the error in the arguments.
 fn wrong_usage(error: &clap::Error) -> ! {
     let wants_json = std::env::args_os().any(|argument| argument == "--json");
     if !wants_json || !error.use_stderr() {

@@ -1,4 +1,4 @@
-//! How results look.
+//! The form of results.
 
 mod members;
 mod table;
@@ -48,7 +48,7 @@ pub(crate) const ATTENTION: Style = AnsiColor::Yellow.on_default().bold();
 pub(crate) const ERROR: Style = AnsiColor::Red.on_default().bold();
 pub(crate) const HINT: Style = AnsiColor::Cyan.on_default();
 
-/// A text in a style, where colours are shown.
+/// A text in a style, if colours are shown.
 pub(crate) fn painted(text: &str, style: Style, is_colored: bool) -> String {
     match is_colored {
         true => format!("{style}{text}{style:#}"),
@@ -56,7 +56,7 @@ pub(crate) fn painted(text: &str, style: Style, is_colored: bool) -> String {
     }
 }
 
-/// Prints JSON. A terminal sees nothing of it that would steer it.
+/// Prints JSON. On a terminal, control characters are escaped.
 pub(crate) fn print_json(json: &str) -> io::Result<()> {
     match io::stdout().is_terminal() {
         true => print(&printable_json(json)),
@@ -64,22 +64,22 @@ pub(crate) fn print_json(json: &str) -> io::Result<()> {
     }
 }
 
-/// A member that is text, with nothing in it that steers a terminal; empty where there is none.
+/// A text member without control characters, or an empty text.
 pub(crate) fn text(value: &Value, member: &str) -> String {
     printable(value[member].as_str().unwrap_or_default())
 }
 
-/// A member that is a number; empty where there is none.
+/// A numeric member, or an empty text.
 pub(crate) fn number(value: &Value, member: &str) -> String {
     value[member].as_u64().map(|number| number.to_string()).unwrap_or_default()
 }
 
-/// The elements of a list; none where there is no list.
+/// The elements of a list, or none.
 pub(crate) fn elements(value: &Value) -> &[Value] {
     value.as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-/// A line that shows a field which is not empty.
+/// A line for a field, or nothing if the field is empty.
 pub(crate) fn field(name: &str, value: &Value) -> String {
     match value {
         Value::String(value) if !value.is_empty() => format!("{name:<12} {}\n", printable(value)),
@@ -88,7 +88,7 @@ pub(crate) fn field(name: &str, value: &Value) -> String {
     }
 }
 
-/// Text that others wrote, with nothing in it that steers a terminal.
+/// Text of strangers, without control characters.
 pub(crate) fn printable(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
@@ -100,8 +100,8 @@ pub(crate) fn printable(text: &str) -> String {
     shown
 }
 
-/// The same JSON with nothing in its strings that steers a terminal. Between them there is nothing but
-/// line feeds.
+/// The same JSON without control characters in its strings. Outside of strings there are only line
+/// feeds.
 pub(crate) fn printable_json(json: &str) -> String {
     let mut shown = String::with_capacity(json.len());
     for c in json.chars() {

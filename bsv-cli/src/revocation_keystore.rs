@@ -1,5 +1,6 @@
-//! A keystore of revocation keys that lies where an argument says. The service may not reach its directory, so its files
-//! are handed over, sealed as they are, and what the service makes is written here.
+//! A keystore of revocation keys in a directory that an argument names. The service may be unable
+//! to reach this directory. So the command line hands over the sealed files, and writes the files
+//! that the service makes.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,19 +17,19 @@ use crate::service::{Answer, Service};
 
 #[derive(Debug, Default, Args)]
 pub(crate) struct RevocationKeystore {
-    /// The keystore of revocation keys, which may lie on a disk that is connected for this command
-    /// alone [default: revocation in the keystore]
+    /// The keystore of revocation keys, which may be on a disk that is connected only for this
+    /// command [default: revocation in the keystore]
     #[arg(long = "revocation-keystore", value_name = "DIR")]
     dir: Option<PathBuf>,
 }
 
-/// What others are told who find the keystore in use.
+/// The name that other processes are told while the keystore is in use.
 const PROGRAM: &str = "bsv-cli";
-/// More files than a request makes.
+/// More files than any request makes.
 const MAX_ROUNDS: usize = 1000;
 
 impl RevocationKeystore {
-    /// `POST path` with a JSON object as its body, and the keystore, if one is named.
+    /// `POST path` with a JSON object as its body, and with the keystore, if one is named.
     pub(crate) async fn post(
         &self,
         context: &Context,
@@ -40,7 +41,8 @@ impl RevocationKeystore {
     }
 }
 
-/// `POST path` with a JSON object as its body, and the keystore in a directory, if one is named.
+/// `POST path` with a JSON object as its body, and with the keystore in a directory, if one is
+/// named.
 pub(crate) async fn post(
     context: &Context,
     dir: Option<&Path>,
@@ -67,14 +69,14 @@ pub(crate) async fn post(
         }
         write(&dir, &refusal.problem["files"])?;
     }
-    Err(CliError::CheckFailed("the service asks for ever more files to be written".to_owned()))
+    Err(CliError::CheckFailed("the service asks for too many files".to_owned()))
 }
 
 fn absolute(dir: &Path) -> PathBuf {
     std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned())
 }
 
-/// The files of the keystore, of which there may be none.
+/// The files of the keystore. There may be none.
 fn read(dir: &Path) -> Result<KeystoreJson, CliError> {
     let found = if Keystore::is_in(dir) { Keystore::files_in(dir)? } else { Vec::new() };
     let files =
@@ -82,9 +84,9 @@ fn read(dir: &Path) -> Result<KeystoreJson, CliError> {
     Ok(KeystoreJson { dir: dir.to_owned(), files: files.collect::<BTreeMap<_, _>>() })
 }
 
-/// Writes files, durably.
+/// Writes files durably.
 fn write(dir: &Path, files: &Value) -> Result<(), CliError> {
-    let nonsense = || CliError::CheckFailed("the service asks for files that are none".to_owned());
+    let nonsense = || CliError::CheckFailed("the service asks for invalid files".to_owned());
     for (name, contents) in files.as_object().ok_or_else(nonsense)? {
         let contents = contents.as_str().unwrap_or_default();
         let contents = hex::decode(contents).map_err(|_| nonsense())?;

@@ -1,4 +1,4 @@
-//! Secrets that are never arguments.
+//! Secrets, which are never arguments.
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -11,25 +11,26 @@ use zeroize::Zeroizing;
 use crate::error::CliError;
 use crate::files::{self, STANDARD};
 
-/// Where a secret comes from.
+/// The source of a secret.
 pub(crate) struct SecretSource<'a> {
     pub(crate) name: &'static str,
     pub(crate) file: Option<&'a Path>,
     pub(crate) variable: &'static str,
-    /// Whether it is new, so that typing errors would not show.
+    /// Whether the secret is new. A typing error in a new secret would not show, so it is typed
+    /// twice.
     pub(crate) is_new: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct BackupPassphrase {
-    /// A file that holds the passphrase of the backup, or - for standard input; else the environment
-    /// variable BSV_BACKUP_PASSPHRASE counts, or it is typed in
+    /// A file with the passphrase of the backup, or - for standard input. Without this option, the
+    /// environment variable BSV_BACKUP_PASSPHRASE is used, or the passphrase is typed in
     #[arg(long, value_name = "FILE")]
     passphrase_file: Option<PathBuf>,
 }
 
 impl BackupPassphrase {
-    /// Whether standard input is taken for it.
+    /// Whether standard input holds the secret.
     pub(crate) fn is_from_standard_input(&self) -> bool {
         self.passphrase_file.as_deref() == Some(Path::new(STANDARD))
     }
@@ -41,9 +42,9 @@ impl BackupPassphrase {
     }
 }
 
-/// The exit code of a program that Ctrl-C has ended, as shells tell it.
+/// The exit code of a program that Ctrl-C has ended, by the convention of shells.
 const INTERRUPTED: i32 = 130;
-/// Longer than any passphrase, and than 24 words.
+/// Longer than any passphrase and than 24 words.
 pub(crate) const MAX_LEN: u64 = 4096;
 
 impl SecretSource<'_> {
@@ -65,17 +66,17 @@ impl SecretSource<'_> {
         }
     }
 
-    /// Has it typed in, within a runtime.
+    /// Asks for the secret, within a runtime.
     ///
-    /// Meanwhile Ctrl-C is an error like others: a signal that ended the program would leave a terminal
-    /// behind which shows nothing that is typed.
+    /// Meanwhile, Ctrl-C is an ordinary error. A signal that ended the program would leave the
+    /// terminal without echo.
     fn type_in(&self) -> Result<SecretString, CliError> {
         let mut interrupts = signal(SignalKind::interrupt())?;
         let typed = self.prompt(&format!("The {}: ", self.name))?;
         if self.is_new {
             let again = self.prompt("Once more: ")?;
             if again.expose_secret() != typed.expose_secret() {
-                return Err(self.failed("was typed in two ways"));
+                return Err(self.failed("was not typed the same way twice"));
             }
         }
         tokio::spawn(async move {
@@ -102,9 +103,9 @@ impl SecretSource<'_> {
     }
 }
 
-/// Reads a text that is wiped from memory once it is dropped.
+/// Reads a text that is wiped from memory when dropped.
 pub(crate) fn read_text(path: &Path) -> io::Result<Zeroizing<String>> {
-    // It is not moved while it grows, which would leave copies behind.
+    // The buffer never grows, because growing would leave copies behind.
     let mut text = Zeroizing::new(String::with_capacity(MAX_LEN as usize + 1));
     files::open(path)?.take(MAX_LEN + 1).read_to_string(&mut text)?;
     match text.len() as u64 > MAX_LEN {

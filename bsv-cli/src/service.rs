@@ -29,19 +29,19 @@ pub(crate) struct Request {
     pub(crate) body: Option<String>,
 }
 
-/// What the service answered that did as it was asked.
+/// A successful answer of the service.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) body: String,
-    /// Where the invoice that it tells of can be paid.
+    /// The payment URL of the invoice in the answer.
     pub(crate) payment_url: Option<String>,
-    /// Where its payer sees it in a browser.
+    /// The URL of that invoice's page.
     pub(crate) page_url: Option<String>,
     /// The path of the next page, if there is one.
     pub(crate) next: Option<String>,
 }
 
-/// The service, wherever it is.
+/// The service, in this process or in a server.
 pub(crate) enum Service {
     /// In this process.
     Here(Box<Instance>),
@@ -49,12 +49,13 @@ pub(crate) enum Service {
     Server(SendRequest<Full<Bytes>>),
 }
 
-/// For how long a server is waited for that holds the data directory and does not answer: it may be
-/// starting or stopping.
+/// How long to wait for a server that holds the data directory but does not answer. Such a server
+/// may be starting or stopping.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Service {
-    /// Finds the server that runs on the data directory, or else opens that here.
+    /// Connects to the server that runs on the data directory. Without one, opens the data
+    /// directory in this process.
     pub(crate) async fn reach(config: Config, create: Create) -> Result<Self, ReachError> {
         bsv_server::survive_file_size_limit()?;
         let deadline = Instant::now() + PATIENCE;
@@ -71,7 +72,7 @@ impl Service {
         }
     }
 
-    /// The server that runs on the data directory of a network, if there is one.
+    /// The server that runs on the data directory of a network, if any.
     pub(crate) async fn of_server(network_dir: &Path) -> Result<Option<Self>, ReachError> {
         let Ok(stream) = control::connect(network_dir).await else { return Ok(None) };
         let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
@@ -79,7 +80,7 @@ impl Service {
         Ok(Some(Self::Server(sender)))
     }
 
-    /// Whether it is in this process, so that nobody else changes anything.
+    /// Whether the service is in this process, so that nobody else changes anything.
     pub(crate) fn is_here(&self) -> bool {
         matches!(self, Self::Here(_))
     }
@@ -120,7 +121,7 @@ impl Service {
         Ok(Answer::new(&head, String::from_utf8_lossy(&body).into_owned()))
     }
 
-    /// Asks it for something that may be long, which is handed to `take` piece by piece.
+    /// Requests a long answer, and passes it to `take` piece by piece.
     pub(crate) async fn stream(
         &mut self,
         request: &Request,
@@ -188,7 +189,7 @@ impl Answer {
         Self { body, payment_url, page_url, next }
     }
 
-    /// The answer, read.
+    /// The parsed answer.
     pub(crate) fn value(&self) -> Result<Value, CliError> {
         Ok(serde_json::from_str(&self.body).map_err(ReachError::Nonsense)?)
     }

@@ -52,7 +52,7 @@ async fn open(dir: &Path, node: NodeSettings) -> Result<Arc<Wallet>, Box<dyn Err
     Ok(Arc::new(wallet.with_node(NodeRpc::new(node))))
 }
 
-/// Makes an invoice, and answers its id. Wallets that speak a payment protocol are given the terms themselves.
+/// Creates an invoice, prints what to pay, and returns the id. A wallet with a payment protocol would get the terms.
 async fn ask_for(wallet: &Wallet, satoshis: u64) -> Result<String, Box<dyn Error>> {
     let draft = InvoiceDraft { satoshis, ..InvoiceDraft::default() };
     let id = wallet.create_invoice(draft, None).await?.id.to_string();

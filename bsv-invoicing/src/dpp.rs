@@ -1,13 +1,13 @@
 //! The messages of the Direct Payment Protocol, for payer and payee alike.
 //!
-//! A payer GETs a payment URL and reads [`Terms`], posts a transaction to it, which the payee reads as
-//! [`Payment`], and is answered an [`Acknowledgement`]. Through the peer channel in it the payer
-//! later reads [`ChannelMessage`]s with a [`MerkleProof`].
+//! A payer GETs a payment URL and reads [`Terms`]. The payer then posts a transaction to the URL.
+//! The payee reads it as a [`Payment`] and answers with an [`Acknowledgement`], which may name a
+//! peer channel. From the channel the payer later reads [`ChannelMessage`]s with a [`MerkleProof`].
 //!
-//! Nothing here talks to anybody. What is read is checked, since strangers have written it: reading
-//! takes time and memory in proportion to a message's size, and the caller limits that size (the
-//! protocol's limits are [`MAX_MESSAGE_LEN`] and [`MAX_ACKNOWLEDGEMENT_LEN`]). Members that the
-//! protocol does not have are ignored.
+//! This module does no I/O. Strangers write the messages, so everything that is read is checked.
+//! Reading takes time and memory in proportion to the size of a message. The caller must limit that
+//! size: the protocol's limits are [`MAX_MESSAGE_LEN`] and [`MAX_ACKNOWLEDGEMENT_LEN`]. Members
+//! that the protocol does not have are ignored.
 
 mod acknowledgement;
 mod channel;

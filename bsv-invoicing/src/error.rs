@@ -11,25 +11,25 @@ use crate::model::outgoing::OutgoingState;
 use crate::model::time::Timestamp;
 use crate::store::WalletStoreError;
 
-/// Why the wallet did not do what it was asked for. Nothing of it is left behind, unless the store
-/// failed to commit ([`StoreError::Commit`]).
+/// Why the wallet refused or failed. The call has changed nothing, except perhaps after
+/// [`StoreError::Commit`].
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A body is not a JSON object.
     #[error("{0}")]
     Malformed(String),
-    /// Fields are not as they should be.
+    /// Fields are invalid.
     #[error("{0}")]
     Invalid(FieldErrors),
     /// There is no such invoice, or it is deleted.
     #[error("there is no invoice {0}")]
     UnknownInvoice(String),
-    /// Events are asked for after one that there is not: the log is shorter than it was, as after a backup was
-    /// restored.
-    #[error("there is no event {after}: the last one is {last}, as after a backup was restored")]
+    /// A query names an event that does not exist. The log is shorter than before, for example
+    /// because a backup was restored.
+    #[error("there is no event {after}, the last event is {last}: a backup may have been restored")]
     CursorAhead {
-        /// The number of the event after which they are asked for.
+        /// The number of the event that the query starts after.
         after: u64,
         /// The number of the last event.
         last: u64,
@@ -37,7 +37,7 @@ pub enum Error {
     /// There is no such webhook.
     #[error("there is no webhook {0}")]
     UnknownWebhook(String),
-    /// An event was not sent to a webhook, or that is forgotten.
+    /// The event was not sent to the webhook, or the wallet has deleted the record of its delivery.
     #[error("nothing is known of a delivery of event {number} to webhook {webhook}")]
     UnknownDelivery {
         /// The id of the webhook.
@@ -45,53 +45,58 @@ pub enum Error {
         /// The number of the event.
         number: u64,
     },
-    /// No further webhook can be made.
-    #[error("there are {0} webhooks already: delete one first")]
+    /// The wallet has the most webhooks that it can have.
+    #[error("there are already {0} webhooks: delete one first")]
     TooManyWebhooks(usize),
-    /// Two secrets of a webhook sign already.
-    #[error("the secret before this one still signs until {0}: wait until then to make another")]
+    /// The webhook still has two secrets that sign.
+    #[error("the previous secret still signs until {0}: wait until then before you make another")]
     TwoSecrets(Timestamp),
-    /// The secret of a webhook cannot be opened.
+    /// The key of the keystore does not decrypt the secret of a webhook.
     #[error(
-        "the secret of webhook {0} does not open with this keystore: delete the webhook, and make it anew"
+        "this keystore cannot decrypt the secret of webhook {0}: delete the webhook and create it \
+         again"
     )]
     BadWebhookSecret(String),
     /// There is no such user.
     #[error("there is no user {0}")]
     UnknownUser(u64),
     /// A paid invoice cannot be deleted.
-    #[error("invoice {0} is paid, and stays")]
+    #[error("invoice {0} is paid and cannot be deleted")]
     Paid(String),
     /// The invoice was not paid in time.
     #[error("invoice {0} is expired")]
     Expired(String),
-    /// A payment of the invoice is on its way to the network, and it is not known yet whether it gets
-    /// there.
+    /// The wallet has sent a payment of the invoice to the network and does not know the outcome
+    /// yet.
     #[error("a payment of invoice {0} is on its way")]
     InFlight(String),
-    /// The transaction of this number is not one whose outcome is open.
+    /// The outcome of the transaction with this number is known.
     #[error("transaction {0} is not on its way")]
     NotInFlight(u64),
-    /// There is no transaction of this number: it was refused meanwhile.
+    /// There is no transaction with this number: the network has refused it meanwhile.
     #[error("there is no transaction {0}")]
     UnknownTransaction(u64),
-    /// The bytes are not a transaction that could pay anything.
+    /// The bytes are not a transaction that can pay.
     #[error("the transaction cannot be read: {0}")]
     BadTransaction(String),
     /// A transaction does not pay what is asked for.
     #[error("{0}")]
     WrongOutputs(String),
-    /// The network does not know what a transaction spends, or it is spent already.
-    #[error("input {index} spends {outpoint}, which is unknown to the network or spent already")]
+    /// A transaction spends an output that the network does not know or that is already spent.
+    #[error(
+        "input {index} spends {outpoint}, which the network does not know or which is already spent"
+    )]
     UnknownInput {
         /// The index of the input.
         index: usize,
         /// What it spends.
         outpoint: OutPoint,
     },
-    /// The network does not know what an ancestor spends that came with a transaction, or it is spent already.
+    /// A transaction came with its ancestors, and one of them spends an output that the network
+    /// does not know or that is already spent.
     #[error(
-        "its ancestor {txid} spends {outpoint}, which is unknown to the network or spent already"
+        "its ancestor {txid} spends {outpoint}, which the network does not know or which is \
+         already spent"
     )]
     UnknownAncestorInput {
         /// The ancestor.
@@ -99,13 +104,14 @@ pub enum Error {
         /// What it spends.
         outpoint: OutPoint,
     },
-    /// What came with a transaction does not show where its coins are from.
-    #[error("what the transaction builds on cannot be relied on: {0}")]
+    /// The ancestors and proofs that came with a transaction do not prove where its coins come
+    /// from.
+    #[error("the ancestors of the transaction are not proven: {0}")]
     BadAncestry(BeefVerificationError),
-    /// The node does not have a block yet that what came with a transaction is said to be in.
+    /// A proof that came with a transaction names a block that the node does not have yet.
     #[error(
-        "the transaction builds on a block at height {height}, which our node does not have yet: \
-         send it again later"
+        "a proof refers to the block at height {height}, which our node does not have yet: send \
+         the payment again later"
     )]
     UnknownBlock {
         /// The height.
@@ -119,85 +125,88 @@ pub enum Error {
         /// What it must pay.
         needed: u64,
     },
-    /// A transaction builds on too many that are in no block.
-    #[error("the transaction builds on more than {limit} that are in no block yet")]
+    /// A transaction has too many unconfirmed ancestors.
+    #[error("the transaction has more than {limit} ancestors that are in no block yet")]
     TooManyAncestors {
-        /// How many it may build on.
+        /// How many unconfirmed ancestors it may have.
         limit: usize,
     },
-    /// A transaction is time-locked: until its time, another one can take its place.
+    /// A transaction is time-locked. Until that time, another transaction can replace it.
     #[error(
-        "the transaction is not final: its lock time, {lock_time}, is not reached, and not all of \
+        "the transaction is not final: its lock time {lock_time} is not reached, and not all of \
          its sequence numbers are final"
     )]
     NotFinal {
-        /// Its lock time: a height, or from 500,000,000 on a time.
+        /// Its lock time: a height, or a Unix time if it is 500,000,000 or more.
         lock_time: u32,
     },
-    /// The network has a payment, which leaves something of the invoice unpaid.
-    #[error("the payment is noted, and {due} satoshis of the invoice are still due")]
+    /// The network has the payment, but it does not pay the whole invoice.
+    #[error("the payment is recorded, but {due} satoshis of the invoice are still due")]
     Underpaid {
         /// What is still due, in satoshis.
         due: u64,
     },
-    /// The network has a payment that was first seen after its invoice had expired.
+    /// The network has the payment, but the wallet first saw it after the invoice had expired.
     #[error(
-        "the payment is noted. The invoice had expired before it came, so that its owner decides \
+        "the payment is recorded, but it came after the invoice had expired: the payee decides \
          about it"
     )]
     Late,
-    /// The network has a payment whose fee is too low for it to count before it is mined.
+    /// The network has the payment, but its fee is too low: it counts once it is mined.
     #[error(
-        "the payment is noted, and counts once it is mined: its fee is too low for it to be sure"
+        "the payment is recorded and counts once it is mined: its fee is too low to count it now"
     )]
     Waiting,
     /// The network refuses a transaction.
     #[error("the network refuses the transaction: {0}")]
     RefusedByNetwork(String),
-    /// It is not known whether a payment went through.
+    /// The wallet does not know whether a payment went through.
     #[error(
-        "it is not known whether the payment went through ({0}): it is looked after, and may be \
-         sent again"
+        "it is not known whether the payment went through ({0}): the wallet follows it, and you \
+         may send it again"
     )]
     OutcomeUnknown(String),
-    /// The node does not answer, or none is configured. Nothing was changed.
+    /// The node does not answer, or the wallet has no node. Nothing was changed.
     #[error("the network is not available: {0}")]
     NetworkAway(String),
-    /// Nobody may read this channel with this token, or there is no such channel.
-    #[error("there is no such channel, or the token is not the one for it")]
+    /// There is no such channel, or the token is not valid for it.
+    #[error("there is no such channel, or the token is not valid for it")]
     UnknownChannel,
-    /// This payment is being made already.
+    /// Another call is making this payment at this moment.
     #[error("this payment is being made at this moment")]
     PaymentRunning,
-    /// The payee's answer makes no sense.
+    /// The payee's answer cannot be understood.
     #[error("{0}")]
     PayeeNonsense(String),
     /// The payee does not answer. Nothing was changed.
     #[error("the payee cannot answer now: {0}")]
     PayeeAway(String),
-    /// The payee refuses to be paid, or wants what this wallet does not do.
+    /// The payee refuses the payment, or asks for something that this wallet does not support.
     #[error("{0}")]
     PayeeRefuses(String),
-    /// The payee asks for outputs that our own node would not take.
+    /// The payee asks for outputs that the network does not accept.
     #[error("the terms cannot be paid: {0}")]
     UnpayableTerms(String),
-    /// An earlier payment for the same purpose can still be mined, and no coin is free that would keep both from
-    /// being mined.
+    /// An earlier payment for the same purpose can still be mined. No coin of it is free, so that a
+    /// new payment could not exclude the earlier one.
     #[error(
-        "payment {0} for the same purpose can still be mined, and none of its coins is free: try \
-         again after the next block"
+        "payment {0} for the same purpose can still be mined, and none of its coins is free for a \
+         new one: try again after the next block"
     )]
     EarlierAttempt(u64),
     /// The payee asks for more than may be paid at once.
     #[error("the payment would cost {asked} satoshis, and the limit is {limit}")]
     OverLimit {
-        /// What the payee asks for, with the fee if that is known.
+        /// What the payee asks for, plus the fee if it is known.
         asked: u64,
         /// What may be paid.
         limit: u64,
     },
     /// The payee, or the node, wants a higher fee rate than is allowed.
-    #[error("a fee of {asked} satoshis per 1000 bytes is asked for, and maxFeeRate is {limit}")]
+    #[error(
+        "the payment needs a fee of {asked} satoshis per 1000 bytes, and at most {limit} are \
+         allowed"
+    )]
     FeeTooHigh {
         /// What is asked for.
         asked: u64,
@@ -207,51 +216,54 @@ pub enum Error {
     /// The coins that can be spent are worth too little.
     #[error("{needed} satoshis are needed, fee included, and {spendable} can be spent")]
     InsufficientFunds {
-        /// What is needed, with the least fee.
+        /// What is needed, including the least fee.
         needed: u64,
         /// What the coins are worth that can be spent in one transaction.
         spendable: u64,
     },
-    /// An output would hold less than the fee for spending it.
+    /// An output would hold less than the fee to spend it.
     #[error(
-        "{smallest} satoshis is the least that can be sent: less is not worth the fee to spend it"
+        "the least that can be sent is {smallest} satoshis: spending less costs more than it is \
+         worth"
     )]
     TooSmall {
         /// The least that an output must hold, in satoshis.
         smallest: u64,
     },
-    /// There are too many coins for one withdrawal of all.
-    #[error(
-        "there are more than {0} coins, which one withdrawal cannot send: consolidate them first"
-    )]
+    /// There are too many coins to withdraw all of them at once.
+    #[error("there are more than {0} coins, too many for one withdrawal: consolidate them first")]
     TooManyCoins(usize),
     /// There is no such withdrawal.
     #[error("there is no withdrawal {0}")]
     UnknownWithdrawal(u64),
-    /// Nothing was paid to an invoice that could go back, or it has gone back already.
+    /// The invoice has no payment that could be refunded, or everything is already refunded.
     #[error(
-        "nothing that was paid to invoice {0} is left to refund: name an amount, or refund in full"
+        "nothing that was paid to invoice {0} is left to refund: name an amount, or refund in \
+         full"
     )]
     NothingToRefund(String),
-    /// More is to go back than was paid, and has not gone back yet.
-    #[error("{satoshis} satoshis cannot be refunded: {left} can")]
+    /// The refund is higher than what was paid and is not refunded yet.
+    #[error("{satoshis} satoshis cannot be refunded: at most {left} can")]
     RefundTooLarge {
-        /// What is to go back.
+        /// The refund that was asked for.
         satoshis: u64,
-        /// What can.
+        /// The highest refund that is possible.
         left: u64,
     },
-    /// The transaction that paid is in no block, and the refund cannot spend what it paid.
-    #[error("transaction {0}, which paid, is in no block yet: refund it once it is mined")]
+    /// The transaction that paid the invoice is in no block, and the refund cannot spend its
+    /// outputs.
+    #[error(
+        "transaction {0}, which paid the invoice, is in no block yet: refund it once it is mined"
+    )]
     RefundMustWait(Txid),
-    /// It is not known where a refund goes.
-    #[error("the payers have not all named the same address for refunds: say where it goes (to)")]
+    /// The wallet does not know where a refund goes.
+    #[error("the payers did not all name the same address for refunds: name one (`to`)")]
     RefundToNeeded,
     /// There is no such payment by the wallet.
     #[error("there is no payment {0}")]
     UnknownPayment(u64),
-    /// No BEEF can be made of a transaction.
-    #[error("what the transaction builds on cannot be told: {0}")]
+    /// The wallet cannot make a BEEF of a transaction.
+    #[error("the ancestors of the transaction cannot be collected: {0}")]
     NoBeef(String),
     /// The outcome of a payment by the wallet is known already.
     #[error("payment {0} is {name}", name = .1.name())]
@@ -259,11 +271,11 @@ pub enum Error {
     /// An idempotency key is empty, too long, or not printable ASCII.
     #[error(transparent)]
     BadIdempotencyKey(#[from] BadIdempotencyKey),
-    /// An idempotency key came with another request before.
-    #[error("this idempotency key came with another request before")]
+    /// The idempotency key was already used for another request.
+    #[error("this idempotency key was already used for another request")]
     KeyReused,
-    /// All numbers that keys can be derived for are used up.
-    #[error("the wallet is full: it has {0} of them")]
+    /// All key numbers are used up.
+    #[error("the wallet is full: it has used all {0} key numbers")]
     Full(u64),
     /// No key could be made or derived.
     #[error(transparent)]
@@ -274,25 +286,25 @@ pub enum Error {
     /// The store belongs to a wallet whose seed is missing from the keystore.
     #[error("the keystore has no seed for this wallet (wallet.seed.key): restore it from a backup")]
     SeedMissing,
-    /// The store is new, and the seed had another one before.
+    /// The store is new, but the seed was already used with another store.
     #[error(
         "the wallet's store is missing: restore wallet.redb, or remove wallet.adopted.key from the \
-         keystore to begin an empty wallet whose invoices have the keys of earlier ones"
+         keystore to begin an empty wallet that uses the keys of earlier invoices again"
     )]
     StoreMissing,
-    /// The keystore has the seed of another wallet than the store.
+    /// The seed in the keystore does not belong to the wallet in the store.
     #[error("the seed in the keystore is not that of this wallet")]
     OtherSeed,
     /// The seed in the keystore is not 24 words of BIP39.
     #[error("the seed in the keystore is damaged: it is not 24 BIP39 words")]
     BadSeed,
-    /// These are not the words of a wallet.
-    #[error("these are not 24 words of BIP39 whose checksum is right")]
+    /// The words are not those of a wallet.
+    #[error("these are not 24 BIP39 words with a right checksum")]
     BadWords,
-    /// A walk of the chain found what does not fit.
+    /// The blocks that the node answers do not fit together.
     #[error("the chain cannot be walked: {0}")]
     BadChain(String),
-    /// The store's writer cannot be started.
+    /// A file cannot be read or written.
     #[error(transparent)]
     File(#[from] FileError),
     /// The store failed.
@@ -301,7 +313,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the reason is that there is no room left on the disk.
+    /// Whether the disk is full.
     pub fn is_out_of_space(&self) -> bool {
         match self {
             Self::Store(error) => error.is_out_of_space(),

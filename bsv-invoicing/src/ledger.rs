@@ -1,51 +1,54 @@
 //! The rules of money: what may happen, and what follows from it.
 //!
-//! The rules are pure. They read and write rows through [`rows`], which a back end provides, and know no
-//! clock, no network and no engine. What can happen is a [`Command`]: plain data that runs in one step.
+//! The rules are pure. They read and write rows through [`rows`], which a back end provides. They
+//! know no clock, no network and no storage engine. Everything that can happen is a [`Command`]:
+//! plain data that runs in one step.
 //!
 //! # States of a transaction
-//! Only what the node holds in its final mempool, or in a block of its main chain, is money.
+//! Only transactions in the node's mempool of final transactions, or in a block of its main chain,
+//! are money.
 //!
 //! | state | means | its receipts | the coins it spends |
 //! | --- | --- | --- | --- |
-//! | offered | its bytes are stored, the network has not shown it | do not count | of a payment by the wallet: reserved |
-//! | unseen | the payee has agreed, the network has not shown it | do not count | reserved |
+//! | offered | its bytes are stored, and the network has not shown it | do not count | of a payment by the wallet: reserved |
+//! | unseen | the payee has agreed, and the network has not shown it | do not count | reserved |
 //! | waiting | in the mempool, and its fee may be too low for it to be mined | do not count | spent |
 //! | seen | in the mempool, and its fee is sufficient | count, can be spent | spent |
-//! | mined | in a block of the main chain, which a checked proof shows | count, can be spent (of a coinbase transaction 100 blocks later) | spent |
-//! | contested | was seen, is now nowhere, and nothing in the chain spends what it spends | count, cannot be spent | spent |
-//! | displaced | another transaction in the chain spends what it spends | do not count | free |
-//! | invalid | the network refused it for itself at six tips in a row, or had shown it and refused it when it was offered once more | do not count | free |
-//! | refused | the network, or the payee, did not take it | do not count | free |
-//! | cancelled | one of its coins was spent otherwise, on purpose | do not count | free |
+//! | mined | a checked proof shows that it is in a block of the main chain | count, can be spent (those of a coinbase transaction 100 blocks later) | spent |
+//! | contested | it was seen, is now neither in the mempool nor in a block, and no transaction in the chain spends the same coins | count, cannot be spent | spent |
+//! | displaced | another transaction in the chain spends the same coins | do not count | free |
+//! | invalid | the network refused the transaction itself at six tips in a row, or had shown it and refused it when it was offered again | do not count | free |
+//! | refused | the network or the payee did not take it | do not count | free |
+//! | cancelled | the wallet cancelled it: a cancellation spent one of its coins | do not count | free |
 //!
-//! # What leads from one state to another
+//! # What changes one state to another
 //!
-//! | what happens | from | to | besides |
+//! | what happens | from | to | remarks |
 //! | --- | --- | --- | --- |
-//! | [`Offer`] | – or lost | offered | the wallet offers one at a time for an invoice; what the network has already is noted besides |
-//! | [`Reserve`], [`Record`] | – | offered | coins are reserved, then signed for outside, then recorded |
-//! | [`ReserveWithdrawal`], [`RecordWithdrawal`] | – | offered | likewise, for all transactions of a withdrawal at once |
-//! | [`ReserveConsolidation`], [`Record`] | – | offered | likewise, for coins that are brought together |
+//! | [`Offer`] | – or lost | offered | only one payment of an invoice is offered at a time; a payment that the network already has is recorded in any case |
+//! | [`Reserve`], [`Record`] | – | offered | coins are reserved, then the caller signs, then the payment is recorded |
+//! | [`ReserveWithdrawal`], [`RecordWithdrawal`] | – | offered | the same for all transactions of a withdrawal at once |
+//! | [`ReserveConsolidation`], [`Record`] | – | offered | the same for a transaction that consolidates coins |
 //! | [`Accept`] (the payee agrees) | offered | unseen | |
-//! | [`See`] (the network shows it) | any but mined | seen; waiting if its fee is too low | what else holds its coins is displaced, or cancelled |
-//! | [`Mine`] | any | mined | likewise |
+//! | [`See`] (the network shows it) | any but mined | seen; waiting if its fee is too low | other transactions that hold its coins become displaced or cancelled |
+//! | [`Mine`] | any | mined | the same |
 //! | [`ForgetBlock`] | mined | contested | |
 //! | [`Contest`] | seen | contested | |
-//! | [`TellContested`] | contested | contested | an event tells, once |
-//! | [`Displace`] | any that is not lost | displaced | what spends its receipts first |
-//! | [`Invalidate`] | any that is not lost | invalid | likewise; what spends its receipts is displaced |
+//! | [`TellContested`] | contested | contested | writes the event, once |
+//! | [`Displace`] | any that is not lost | displaced | transactions that spend its receipts become displaced first |
+//! | [`Invalidate`] | any that is not lost | invalid | transactions that spend its receipts become displaced first |
 //! | [`Refuse`] (the network says no) | offered, of a payment to the wallet | refused; invalid if it was ever seen | |
 //! | [`RefuseByPayee`] | offered, of a payment by the wallet | refused | |
-//! | [`PrepareCancellation`], [`RecordCancellation`] | – | offered | the payment stays as it is until one of both is seen |
-//! | a cancellation is seen | offered, unseen | cancelled | of the payment |
-//! | [`Notice`], [`Recover`] (the network shows what nobody told of) | – | waiting, seen, mined | as with [`See`] and [`Mine`] |
+//! | [`PrepareCancellation`], [`RecordCancellation`] | – | offered | the payment keeps its state until the network shows it or the cancellation |
+//! | a cancellation is seen | offered, unseen | cancelled | this is the state of the payment |
+//! | [`Notice`], [`Recover`] (the network shows a transaction that nobody announced) | – | waiting, seen, mined | as with [`See`] and [`Mine`] |
 //!
-//! Displaced, invalid, refused and cancelled are *lost*: taken for lost, and looked after for another while.
-//! So the word of the network wins from every state, and the word of nobody else makes money.
+//! A displaced, invalid, refused or cancelled transaction is *lost*. The wallet still follows it
+//! for a while. If the network shows a transaction, that changes every state, and nothing but the
+//! network makes a transaction money.
 //!
-//! A **command** checks before it writes: one that is refused has written nothing. It may be run twice,
-//! as when another one of its batch fails. It neither waits nor signs.
+//! A **command** checks before it writes, so that a refused command has written nothing. It may run
+//! twice, for example if another command of its batch fails. It neither waits nor signs.
 
 mod accept;
 mod adopt;

@@ -27,6 +27,7 @@ pub use model::delivery::{
 pub use model::event::{
     Event, EventData, EventFilter, EventFilterParseError, EventInvoice, EventKind, EventOutgoing,
     EventPage, EventPayment, EventQuery, LogName, LogNameParseError, MAX_EVENTS_LOOKED_AT, MinedIn,
+    WrittenEvent, WrittenPage,
 };
 pub use model::fields::{BodyError, FieldErrors};
 pub use model::holdings::{Holding, Holdings};

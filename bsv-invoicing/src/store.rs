@@ -1,5 +1,5 @@
-//! Where the wallet keeps what it knows: what a back end does. It stores rows, and runs commands and
-//! queries over them; what may happen to money is the ledger's.
+//! The wallet's store. A back end stores rows, and runs commands and queries over them. The rules
+//! of money are in [`ledger`](crate::ledger).
 
 mod copy;
 mod event_counts;

@@ -1,4 +1,4 @@
-//! The use cases: what somebody can do with a wallet.
+//! The use cases of a wallet.
 
 mod audit;
 pub(crate) mod books;
@@ -7,6 +7,7 @@ mod channel;
 pub(crate) mod checkout;
 mod consolidate;
 mod destination;
+mod event_tail;
 mod events;
 pub(crate) mod follow;
 mod invoices;

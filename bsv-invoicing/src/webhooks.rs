@@ -1,8 +1,9 @@
-//! Webhooks: events that are sent to endpoints which their owner names.
+//! Webhooks: sending events to endpoints that their owner chooses.
 //!
-//! The log of events is the outbox. A webhook is a cursor into it, and what could not be delivered is sent again by
-//! a [`schedule`]. Events are sent at least once, and first attempts begin in the order of the events; what is under
-//! way when the process is killed, 8 events for a webhook at most, is sent once more.
+//! The log of events is the outbox. A webhook is a cursor into the log. Events that could not be
+//! delivered are sent again on a [`schedule`]. Every event is sent at least once, and first
+//! attempts begin in the order of the events. If the process is killed, the events that are under
+//! way are sent again: at most 8 for each webhook.
 
 mod client;
 mod counts;
@@ -38,9 +39,9 @@ use crate::model::webhook::WebhookId;
 use crate::store::{WalletStore, WalletStoreError};
 use crate::wallet::Wallet;
 
-/// How long is waited after the store has failed.
+/// The pause after the store has failed.
 const PAUSE: Duration = Duration::from_secs(1);
-/// How often old deliveries are forgotten, and how many in one step.
+/// How often old deliveries are deleted, and how many in one step.
 const FORGETTING_PERIOD: Duration = Duration::from_secs(60 * 60);
 const FORGOTTEN_AT_ONCE: usize = 1000;
 
@@ -58,8 +59,8 @@ impl<S: WalletStore, C: WebhookClient, K: WebhookClock> WebhookSender<S, C, K> {
         Arc::new(Self { wallet, client, clock })
     }
 
-    /// Sends what is to be sent, until `shutdown` completes; then it ends at once. There is one task for each webhook,
-    /// so that none waits for another.
+    /// Sends events until `shutdown` completes, and then stops at once. Each webhook has its own
+    /// task, so that none waits for another.
     pub async fn run(self: Arc<Self>, shutdown: impl Future<Output = ()> + Send) {
         let mut tasks = JoinSet::new();
         tokio::select! {
@@ -71,7 +72,7 @@ impl<S: WalletStore, C: WebhookClient, K: WebhookClock> WebhookSender<S, C, K> {
         tasks.shutdown().await;
     }
 
-    /// Makes one attempt to send a webhook something that tells nothing. It is not noted.
+    /// Makes one attempt to send a test message to a webhook. The attempt is not recorded.
     pub async fn test(&self, id: WebhookId) -> Result<Attempt, Error> {
         let loaded = self.wallet.store().get(GetWebhook(id)).await?;
         let webhook = loaded.ok_or(Refusal::UnknownWebhook(id))?.webhook;
@@ -82,7 +83,8 @@ impl<S: WalletStore, C: WebhookClient, K: WebhookClock> WebhookSender<S, C, K> {
         Ok(attempt)
     }
 
-    /// Makes an attempt that begins now. Answers what came of it, and for how long the endpoint asks to be left alone.
+    /// Makes an attempt that begins now. Returns the attempt, and the wait that the endpoint asks
+    /// for.
     async fn attempt(&self, request: WebhookRequest, at: Timestamp) -> (Attempt, Option<Duration>) {
         let WebhookAnswer { outcome, mut answer, retry_after } = self.client.send(request).await;
         self.wallet.webhook_attempts.note(outcome);
@@ -100,7 +102,7 @@ impl<S: WalletStore, C: WebhookClient, K: WebhookClock> WebhookSender<S, C, K> {
         self.clock.sleep_until(self.clock.now().after(PAUSE)).await;
     }
 
-    /// Runs a task for each webhook that there is.
+    /// Runs a task for each webhook.
     async fn keep_running(self: &Arc<Self>, tasks: &mut JoinSet<()>) {
         let mut changes = self.wallet.webhook_changes();
         let mut running = HashMap::new();
@@ -130,8 +132,9 @@ impl<S: WalletStore, C: WebhookClient, K: WebhookClock> WebhookSender<S, C, K> {
         }
     }
 
-    /// Sends events to a webhook until it is deleted. What fails in between is tried again.
+    /// Sends events to a webhook until it is deleted. Tries again after failures.
     async fn keep_sending(self: Arc<Self>, id: WebhookId) {
+        self.client.prepare().await;
         loop {
             let sent = match Endpoint::load(Arc::clone(&self), id).await {
                 Ok(Some(endpoint)) => endpoint.run().await,
@@ -141,14 +144,14 @@ impl<S: WalletStore, C: WebhookClient, K: WebhookClock> WebhookSender<S, C, K> {
             match sent {
                 Ok(()) => return,
                 Err(error) => {
-                    tracing::error!("nothing is sent to webhook {id} for a while: {error}");
+                    tracing::error!("sending to webhook {id} pauses for a second: {error}");
                 }
             }
             self.pause().await;
         }
     }
 
-    /// Forgets what became of events long ago, now and then.
+    /// Deletes old deliveries from time to time.
     async fn forget_deliveries(&self) {
         loop {
             let forget = ForgetDeliveries { now: self.clock.now(), limit: FORGOTTEN_AT_ONCE };
@@ -156,7 +159,7 @@ impl<S: WalletStore, C: WebhookClient, K: WebhookClock> WebhookSender<S, C, K> {
                 Ok(_) => PAUSE,
                 Err(WalletStoreError::Refused(_)) => FORGETTING_PERIOD,
                 Err(error) => {
-                    tracing::warn!("old deliveries cannot be forgotten: {error}");
+                    tracing::warn!("old deliveries cannot be deleted: {error}");
                     FORGETTING_PERIOD
                 }
             };

@@ -1,4 +1,4 @@
-//! Files that earlier versions wrote: `fixtures/README.md` tells of them.
+//! Migration of files that earlier versions wrote. `fixtures/README.md` describes the files.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
 
@@ -30,7 +30,7 @@ use redb::{
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// A copy of a fixture, which can be opened again and again.
+/// A copy of a fixture. It can be opened several times.
 struct Copy(TempDir);
 
 impl Copy {
@@ -101,11 +101,11 @@ fn copy_dir(from: &Path, to: &Path) {
 
 const ALL: InvoiceQuery = InvoiceQuery { after: None, state: None, newest_first: false, limit: 9 };
 
-/// The invoices that expire an hour after they were created, and the moment when both have expired.
+/// The invoices that expire an hour after their creation, and the time at which both have expired.
 const EXPIRING: [usize; 2] = [0, 3];
 const BOTH_EXPIRED: &str = "2026-11-21T14:36:16.133101Z";
 
-/// Compares all that is known through the wallet with what was written.
+/// Compares everything that the wallet answers with what was written.
 async fn assert_as_written(wallet: &Wallet, copy: &Copy) {
     let found = wallet.invoices(ALL).await.unwrap();
     let written = copy.expected("invoices");
@@ -126,7 +126,7 @@ async fn assert_as_written(wallet: &Wallet, copy: &Copy) {
     assert_eq!(wallet.balance().await.unwrap(), 0);
 }
 
-/// What the events of the fixture tell of, invoices by id and users by number, in no order.
+/// The subjects of the fixture's events: invoices by id and users by number, in no order.
 fn subjects(events: &[Event]) -> Vec<String> {
     let mut subjects: Vec<_> = events
         .iter()
@@ -141,7 +141,7 @@ fn subjects(events: &[Event]) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn all_that_version_1_wrote_is_found() {
+async fn everything_that_version_1_wrote_is_found() {
     let copy = Copy::of("version-1");
     assert_eq!(copy.version(), 1);
     let events = {
@@ -165,7 +165,7 @@ async fn all_that_version_1_wrote_is_found() {
     assert_eq!(wallet.events(0, 99).await.unwrap(), events);
 }
 
-/// How much was due at a time.
+/// How much a sweep at a time finds due.
 async fn swept(store: &RedbWalletStore, now: Timestamp) -> usize {
     match store.execute(Sweep { now, doubted_since: None, limit: 9 }).await {
         Err(WalletStoreError::Refused(Refusal::NothingDue)) => 0,
@@ -174,7 +174,7 @@ async fn swept(store: &RedbWalletStore, now: Timestamp) -> usize {
 }
 
 #[tokio::test]
-async fn invoices_of_version_1_that_have_expired_meanwhile_are_told_once() {
+async fn invoices_of_version_1_that_have_expired_meanwhile_get_one_event() {
     let copy = Copy::of("version-1");
     let store = copy.store();
     let now: Timestamp = BOTH_EXPIRED.parse().unwrap();
@@ -198,7 +198,7 @@ async fn invoices_of_version_1_that_have_expired_meanwhile_are_told_once() {
 }
 
 #[tokio::test]
-async fn what_is_new_continues_the_numbers_of_version_1() {
+async fn new_rows_continue_the_numbers_of_version_1() {
     let copy = Copy::of("version-1");
     let wallet = copy.wallet().await;
     let old = wallet.events(0, 99).await.unwrap();
@@ -225,7 +225,7 @@ async fn what_is_new_continues_the_numbers_of_version_1() {
     assert_eq!(new, expected);
 }
 
-/// Heights and hashes of the blocks that the payments of invoices are in.
+/// The heights and hashes of the blocks that hold the payments of invoices.
 async fn blocks_of_payments(store: &RedbWalletStore) -> Vec<(u32, String)> {
     let mut blocks = Vec::new();
     let all = GetInvoices(ALL, BOTH_EXPIRED.parse().unwrap());
@@ -259,7 +259,7 @@ async fn blocks_of_earlier_versions_can_leave_the_chain() {
     }
 }
 
-/// What was answered to a question about the wallet, of a version that wrote that down.
+/// The wallet's answer to a request, in the form that the fixtures recorded.
 async fn answer(wallet: &Wallet, path: &str) -> Value {
     let words: Vec<_> = path.trim_start_matches("/api/v1/").split('/').collect();
     let read = |json: String| serde_json::from_str(&json).unwrap();
@@ -290,7 +290,7 @@ async fn answer(wallet: &Wallet, path: &str) -> Value {
     }
 }
 
-/// Whether `tests/tests/keeping` alone asks for it.
+/// Whether only `tests/tests/keeping` compares this answer.
 fn is_asked_of_servers_only(path: &str) -> bool {
     ["settlement", "outgoing", "withdrawals", "webhooks"].iter().any(|word| path.contains(word))
 }
@@ -315,7 +315,8 @@ async fn payments_by(wallet: &Wallet) -> Value {
     payments.iter().map(payment).collect()
 }
 
-/// An answer that is the same before and after an invoice expires: one of version 8 does so the day after it was made.
+/// The answer as it is once all its pending invoices have expired. An invoice of version 8 expires
+/// the day after the fixture was made, so both sides of the comparison are changed like this.
 fn at_any_time(mut answer: Value) -> Value {
     let invoices = match &mut answer {
         Value::Array(invoices) => &mut invoices[..],
@@ -332,11 +333,11 @@ fn at_any_time(mut answer: Value) -> Value {
 }
 
 #[tokio::test]
-async fn later_versions_say_the_same_as_ever() {
+async fn the_answers_from_stores_of_later_versions_stay_the_same() {
     for version in 2..=11 {
         let copy = Copy::of(&format!("version-{version}"));
         assert_eq!(copy.version(), version);
-        // The first time it is migrated, the second time there is nothing to migrate.
+        // The first opening migrates the file. The second one has nothing to migrate.
         for _ in 0..2 {
             let wallet = copy.wallet().await;
             let written = copy.written();
@@ -359,7 +360,7 @@ async fn later_versions_say_the_same_as_ever() {
     }
 }
 
-/// The sum of what can be spent, and of what is reserved, as the items of the books say.
+/// The books of all versions must fit together, and give the right sums.
 #[tokio::test]
 async fn the_books_of_all_versions_fit_together() {
     for version in 1..=11 {
@@ -395,7 +396,7 @@ async fn the_books_of_all_versions_fit_together() {
     }
 }
 
-/// What happened to which, as far as the log tells.
+/// The kinds and subjects of the events in the log.
 async fn told(wallet: &Wallet) -> Vec<(EventKind, u64)> {
     let events = wallet.events(0, 999).await.unwrap();
     assert!(events.iter().map(|event| event.number).eq(1..=events.len() as u64));
@@ -403,7 +404,7 @@ async fn told(wallet: &Wallet) -> Vec<(EventKind, u64)> {
 }
 
 #[tokio::test]
-async fn events_of_version_5_are_told_as_before() {
+async fn events_of_version_5_stay_the_same() {
     use EventKind::*;
     let copy = Copy::of("version-5");
     let wallet = copy.wallet().await;
@@ -431,7 +432,7 @@ async fn events_of_version_5_are_told_as_before() {
     expected.extend([(OutgoingStarted, 8), (OutgoingSettled, 8)]);
     expected.extend([(InvoiceCreated, number(6)), (InvoicePaid, number(6))]);
     assert_eq!(told, expected);
-    // What was not kept is null.
+    // Values that version 5 did not store are null.
     let paid = &wallet.events(0, 999).await.unwrap()[2];
     let json: Value = serde_json::from_str(&paid.to_json(wallet.event_log())).unwrap();
     for member in ["satoshis", "txid", "paidSatoshis", "dueSatoshis", "late"] {
@@ -439,7 +440,7 @@ async fn events_of_version_5_are_told_as_before() {
     }
 }
 
-/// A transaction that pays two invoices and the key of a user is told once of each.
+/// A transaction that pays two invoices and the key of a user gets one event for each.
 #[tokio::test]
 async fn events_of_payments_name_invoices_and_what_belongs_to_none() {
     use EventKind::*;
@@ -494,7 +495,7 @@ async fn events_of_payments_name_invoices_and_what_belongs_to_none() {
     assert_eq!((&receipt["userId"], &receipt["txid"]), (&json!(1), &txid));
 }
 
-/// A log has a name from the first start on, which stays.
+/// A log gets a name at the first start, and keeps it.
 #[tokio::test]
 async fn logs_of_older_stores_are_named_once() {
     let copies = ["version-1", "version-10"].map(Copy::of);
@@ -508,11 +509,12 @@ async fn logs_of_older_stores_are_named_once() {
 
 const FOLLOWED: TableDefinition<'_, u64, u64> = TableDefinition::new("followed");
 
-/// Nodes were believed too early: they are asked once more about all that is in no block.
+/// Older versions believed nodes too early, so the wallet asks again about everything that is in no
+/// block.
 #[tokio::test]
-async fn what_was_settled_in_no_block_or_displaced_is_followed_again() {
+async fn settled_unconfirmed_and_displaced_transactions_are_followed_again() {
     let copy = Copy::of("version-5");
-    // As if a day had gone by since.
+    // This looks as if a day has passed since.
     copy.write(|transaction| {
         transaction.open_table(FOLLOWED).unwrap().retain(|_, until| until == u64::MAX).unwrap();
     });
@@ -532,7 +534,7 @@ async fn what_was_settled_in_no_block_or_displaced_is_followed_again() {
         [Purpose::Outgoing(8), Purpose::Incoming(8)].map(|of| (of, FollowedUntil::Mined))
     );
     assert_eq!(of(TransactionState::Offered), [(Purpose::Outgoing(6), FollowedUntil::Mined)]);
-    // The network shows what it had displaced: it counts again.
+    // The network shows the displaced transaction, which counts again.
     let balance = store.get(GetBalance).await.unwrap();
     let displaced = followed.iter().filter(|it| it.record.state == TransactionState::Displaced);
     let now = store.get(GetLastEventAt).await.unwrap();
@@ -546,7 +548,8 @@ async fn what_was_settled_in_no_block_or_displaced_is_followed_again() {
     assert_eq!(store.get(GetBalance).await.unwrap(), balance + change);
 }
 
-/// A stranger can still have something else take the place of what is in no block.
+/// A stranger's unconfirmed coin is less sure, because another transaction can still take its
+/// place.
 #[tokio::test]
 async fn coins_that_can_be_spent_are_in_the_order_of_trust_and_amount() {
     const BY_BUCKET: TableDefinition<'_, (u8, u64, u32), u64> = TableDefinition::new("spendable");
@@ -594,7 +597,7 @@ async fn earlier_attempts_to_one_url_are_linked() {
         let to_url = store.get(GetOutgoingTo(url)).await.unwrap();
         lasting.push(to_url.map(|payment| payment.number));
     }
-    // The seventh was in vain.
+    // The seventh attempt failed.
     let last = [Some(1), Some(3), Some(3), Some(5), Some(5), Some(6), None, Some(8)];
     assert_eq!(lasting, last);
     drop(store);
@@ -605,7 +608,8 @@ async fn earlier_attempts_to_one_url_are_linked() {
     assert_eq!(previous, [None, None, Some(2), None, Some(4), None, None, None]);
 }
 
-/// What was received is summed up, all keys that were given out are to be watched, and blocks are to be read.
+/// The migration sums up what was received, puts all keys that were given out into the backlog, and
+/// requests the reading of blocks.
 #[tokio::test]
 async fn older_stores_watch_what_was_given_out() {
     let copy = Copy::of("version-6");
@@ -648,7 +652,8 @@ async fn copy_backlog(store: &RedbWalletStore) -> Vec<(KeyPath, u32)> {
     rows
 }
 
-/// Of the fixture, what is in blocks, in the mempool, and too young to be spent; and what a user was paid.
+/// The fixture has receipts in blocks, in the mempool, and too new to be spent, and a payment to a
+/// user.
 #[tokio::test]
 async fn older_stores_know_what_they_hold_and_what_pays_no_invoice() {
     let wallet = Copy::of("version-8").wallet().await;

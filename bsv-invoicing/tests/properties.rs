@@ -1,4 +1,4 @@
-//! What holds for every body and every text, tried with random ones.
+//! Properties of every body and every text, tested with random ones.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
 
@@ -12,7 +12,7 @@ use proptest::sample::select;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// Values as members have them, often right ones.
+/// Values of members. Many of them are valid.
 fn value() -> impl Strategy<Value = String> {
     let texts = prop_oneof!["\\PC{0,20}", "[a-c@]{0,4}", "[a€😀]{120,136}", "[aé]{1020,1030}"];
     let texts = texts.prop_map(|text| Value::from(text).to_string());
@@ -34,7 +34,7 @@ fn value() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Objects with the members that are asked for, and others.
+/// Objects with known members and others.
 fn object() -> impl Strategy<Value = String> {
     const NAMES: [&str; 12] = [
         "satoshis",
@@ -75,19 +75,19 @@ fn is_within(text: &str, max: usize) -> bool {
     text.chars().count() <= max
 }
 
-/// The body, which has the form of JSON, as far as another parser reads it: it refuses lone
-/// surrogates and huge numbers even in members that nobody asks for.
+/// The body as another parser reads it. That parser refuses lone surrogates and huge numbers even
+/// in members that are not used.
 fn reread(body: &[u8]) -> Option<Value> {
     serde_json::from_slice::<&RawValue>(body).unwrap();
     serde_json::from_slice(body).ok()
 }
 
-/// What another parser reads of a member that is there once.
+/// The value that another parser reads of a member that occurs once.
 fn member<'a>(body: &'a Value, name: &str) -> &'a Value {
     body.get(name).unwrap_or(&Value::Null)
 }
 
-fn assert_tells_why(error: &BodyError) {
+fn assert_has_reason(error: &BodyError) {
     match error {
         BodyError::Malformed(reason) => assert!(!reason.is_empty()),
         BodyError::Invalid(errors) => assert!(!errors.is_empty() && !errors.to_string().is_empty()),
@@ -114,7 +114,7 @@ proptest! {
                 let expires_at = member(&body, "expiresAt").as_str();
                 prop_assert_eq!(expires_at.map(|text| text.parse().unwrap()), draft.expires_at);
             }
-            Err(error) => assert_tells_why(&error),
+            Err(error) => assert_has_reason(&error),
         }
     }
 
@@ -136,7 +136,7 @@ proptest! {
                     prop_assert_eq!(member(&body, member_name).as_str().unwrap_or_default(), text);
                 }
             }
-            Err(error) => assert_tells_why(&error),
+            Err(error) => assert_has_reason(&error),
         }
     }
 

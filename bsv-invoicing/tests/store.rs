@@ -98,8 +98,8 @@ async fn create(
     store.create_invoice(invoice).await
 }
 
-/// A store with three invoices, the second made with the idempotency key `k`, whose file was then
-/// changed.
+/// A store with three invoices, whose file was then changed. The second invoice was made with the
+/// idempotency key `k`.
 async fn changed(change: impl FnOnce(&WriteTransaction)) -> (RedbPlace, RedbWalletStore) {
     let place = RedbPlace::fresh();
     let store = place.open();
@@ -149,7 +149,8 @@ async fn a_damaged_invoice_is_an_error_and_does_not_disturb_the_others() {
 
 #[tokio::test]
 async fn a_damaged_event_is_an_error_and_does_not_disturb_the_others() {
-    // Kinds that there are not, invoices and transactions that there are not, and details of another kind.
+    // These rows have unknown kinds, name missing invoices and transactions, or have details of
+    // another kind.
     for (kind, subject, details) in [
         (0, 1, vec![]),
         (99, 1, vec![]),
@@ -180,7 +181,7 @@ async fn a_damaged_event_is_an_error_and_does_not_disturb_the_others() {
 }
 
 #[tokio::test]
-async fn a_missing_invoice_or_user_of_a_known_key_is_damage() {
+async fn a_missing_invoice_or_user_of_a_known_idempotency_key_is_damage() {
     const USERS: TableDefinition<'_, u64, (&str, &str, &str, &str, &str)> =
         TableDefinition::new("users");
     let (place, store) = changed(|transaction| {
@@ -199,7 +200,7 @@ async fn a_missing_invoice_or_user_of_a_known_key_is_damage() {
     assert_eq!(store.create_user(UserDraft::default(), now(), None).await.unwrap().0, 2);
 }
 
-/// Keeps the writer busy until it is told to go on.
+/// Keeps the writer busy until it gets the signal to go on.
 struct Wait {
     begun: SyncSender<()>,
     go_on: Mutex<Receiver<()>>,
@@ -227,7 +228,7 @@ async fn at_once<A: Command, B: Command>(
     std::future::poll_fn(|context| {
         assert!(wait.as_mut().poll(context).is_pending());
         is_begun.recv().unwrap();
-        // Now both are in the queue.
+        // Both commands are in the queue now.
         assert!(both.as_mut().poll(context).is_pending());
         go_on.send(()).unwrap();
         Poll::Ready(())
@@ -238,7 +239,7 @@ async fn at_once<A: Command, B: Command>(
 }
 
 #[tokio::test]
-async fn a_damaged_row_fails_the_command_alone_that_comes_upon_it() {
+async fn a_damaged_row_fails_only_the_command_that_reads_it() {
     let row = (*b"bwWEkOWIH8C ", 5, 1, 1000, None, None, None, None);
     for is_damaged_first in [true, false] {
         let (_place, store) = changed(|transaction| set_invoice(transaction, 2, row)).await;
@@ -258,7 +259,7 @@ async fn a_damaged_row_fails_the_command_alone_that_comes_upon_it() {
     }
 }
 
-/// What a command has done before it comes upon a damaged row is undone.
+/// The changes of a command that then reads a damaged row are undone.
 #[tokio::test]
 async fn a_command_that_fails_midway_has_done_nothing() {
     let row = (*b"bwWEkOWIH8C ", 5, 1, 1000, None, None, None, None);
@@ -266,7 +267,7 @@ async fn a_command_that_fails_midway_has_done_nothing() {
     let later = Timestamp::from_micros(5000);
     let sweep = Sweep { now: later, doubted_since: None, limit: 9 };
     let user = CreateUser { details: UserDraft::default(), idempotency: None, now: now() };
-    // The first of three has expired before the damage is found.
+    // The sweep expires the first of three invoices before it finds the damage.
     let (swept, created) = at_once(&store, sweep, user).await;
     assert_damaged(swept);
     assert_eq!(created.unwrap().0, 1);
@@ -296,7 +297,7 @@ async fn a_damaged_fingerprint_belongs_to_no_wallet() {
 }
 
 #[tokio::test]
-async fn files_of_newer_versions_and_of_others_are_refused() {
+async fn files_of_newer_versions_and_of_other_programs_are_refused() {
     let place = RedbPlace::fresh();
     drop(place.open());
     place.write(|transaction| {
@@ -320,7 +321,7 @@ async fn files_of_newer_versions_and_of_others_are_refused() {
     );
 }
 
-/// What a sweep is done with takes no room in the file any more.
+/// Rows that a sweep has handled take no room in the file any more.
 #[tokio::test]
 async fn a_sweep_removes_what_it_forgets() {
     const EXPIRIES: TableDefinition<'_, (u64, u64), ()> = TableDefinition::new("expiries");
@@ -342,7 +343,7 @@ async fn a_sweep_removes_what_it_forgets() {
     place.write(|transaction| assert_eq!(held(transaction), (0, vec![], 0)));
 }
 
-/// Nothing pays invoices yet: the row is what will be written then.
+/// The test writes the row of a paid invoice itself.
 #[tokio::test]
 async fn a_paid_invoice_stays() {
     let mut row = RIGHT_ROW;
@@ -381,13 +382,13 @@ async fn numbers_that_no_key_can_be_derived_for_are_not_given_out() {
 }
 
 #[tokio::test]
-async fn a_page_looks_at_so_many_invoices_at_most() {
+async fn a_page_looks_at_a_limited_number_of_invoices() {
     let bound = MAX_LOOKED_AT as u64;
     let (_place, store) = changed(|transaction| {
         for number in 1..=bound + 2 {
             set_invoice(transaction, number, RIGHT_ROW);
         }
-        // The only paid one lies just behind what is looked at.
+        // The only paid invoice comes right after the last one that is looked at.
         let mut paid = RIGHT_ROW;
         paid.4 = Some(50);
         set_invoice(transaction, bound + 1, paid);
@@ -405,7 +406,7 @@ async fn a_page_looks_at_so_many_invoices_at_most() {
 }
 
 #[tokio::test]
-async fn a_page_looks_at_so_many_events_at_most() {
+async fn a_page_looks_at_a_limited_number_of_events() {
     const USER_CREATED: u8 = 2;
     const LAST_EVENT: usize = 2;
     let bound = MAX_EVENTS_LOOKED_AT as u64;
@@ -414,7 +415,7 @@ async fn a_page_looks_at_so_many_events_at_most() {
         for number in 1..=bound + 1 {
             events.insert(number, (100, USER_CREATED, number, Vec::new(), Vec::new())).unwrap();
         }
-        // The only one of an invoice lies just behind what is looked at.
+        // The only event of an invoice comes right after the last one that is looked at.
         events.insert(bound + 2, (100, 1, 1, Vec::new(), Vec::new())).unwrap();
         let mut figures = transaction.open_table(FIGURES).unwrap();
         let mut row = figures.get(()).unwrap().unwrap().value();

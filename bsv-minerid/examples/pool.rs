@@ -1,14 +1,15 @@
-//! A pool that puts its miner identity into the blocks that it works on, without a runtime and without a node.
+//! A pool that puts its miner identity into its blocks, without a runtime and without a node.
 //!
-//! It reads a job per line from standard input: the height of the block, the second part of its coinbase transaction in
-//! hexadecimal, and what the pool knows of the block as JSON, with spaces between them. To each it answers the second
-//! part with the identity.
+//! The pool reads one job per line from standard input: the height of the block, the second part of
+//! its coinbase transaction in hexadecimal, and the job data as JSON, separated by spaces. The pool
+//! answers each job with the second part that carries the identity.
 //!
 //! ```text
 //! cargo run -p bsv-minerid --no-default-features --features store --example pool -- DIRECTORY OUTPOINT KEY
 //! ```
 //!
-//! OUTPOINT is the validity check output, as TXID:INDEX, and KEY the private key that can spend it.
+//! OUTPOINT is the validity check output, written TXID:INDEX. KEY is the private key that can spend
+//! it.
 
 use std::error::Error;
 use std::io;
@@ -31,7 +32,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         set_up(&ids, &alias, outpoint.parse()?, &key)?;
     }
     let pool = ids.get(alias.as_str())?;
-    // From now on a rotation announces the new key, because others know the one until now.
+    // From now on, others know the current key, so a rotation has to announce the next one.
     ids.note_shown(&alias)?;
     for job in io::stdin().lines() {
         println!("{}", identify(&pool, &job?)?);
@@ -60,7 +61,7 @@ fn identify(pool: &Identity, job: &str) -> Result<String, Box<dyn Error>> {
     let mut parts = job.splitn(3, ' ');
     let (Some(height), Some(coinbase2), Some(job)) = (parts.next(), parts.next(), parts.next())
     else {
-        return Err("expected a height, a coinbase2, and what is known of the block".into());
+        return Err("expected a height, a coinbase2, and the job data as JSON".into());
     };
     let coinbase2 = hex::decode(coinbase2)?;
     let identified = pool.coinbase2(height.parse()?, &coinbase2, &JobData::from_json(job)?)?;

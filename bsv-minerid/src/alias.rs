@@ -4,12 +4,12 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-/// The name that selects one identity: 1 to 64 characters of `A-Z a-z 0-9 . _ -`, not starting
-/// with a dot. It can stand in file names as it is.
+/// The name that selects an identity: 1 to 64 characters of `A-Z a-z 0-9 . _ -`, not starting with
+/// a dot. An alias can be used in file names unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Alias(String);
 
-/// Text that is not an alias.
+/// The text is not an alias.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
     "\"{0}\" is not an alias: use 1 to 64 of the characters A-Z a-z 0-9 . _ -, not starting with a dot"
@@ -17,7 +17,7 @@ pub struct Alias(String);
 pub struct AliasParseError(String);
 
 impl Alias {
-    /// The most characters an alias has.
+    /// The most characters of an alias.
     pub const MAX_LEN: usize = 64;
 
     /// The alias as text.
@@ -47,7 +47,7 @@ impl fmt::Display for Alias {
     }
 }
 
-/// Lets a map keyed by aliases be asked for any text.
+/// Lets a map keyed by aliases be searched with any text.
 impl Borrow<str> for Alias {
     fn borrow(&self) -> &str {
         &self.0

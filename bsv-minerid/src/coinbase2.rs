@@ -3,11 +3,11 @@ use thiserror::Error;
 
 use crate::output_script;
 
-/// The second part of a coinbase transaction as the stratum protocol splits it, from the input's
+/// The second part of a coinbase transaction in the split of the stratum protocol: from the input's
 /// sequence number to the lock time.
 ///
-/// The split lies right after the extranonce, so an unlocking script that goes on after it does not
-/// fit this form, as it did not fit the older generator's.
+/// The split lies right after the extranonce. A coinbase2 that begins with more of the unlocking
+/// script is malformed here, as in the older generator.
 #[derive(Clone, Copy, Debug)]
 pub struct Coinbase2<'a> {
     sequence: &'a [u8],
@@ -23,20 +23,21 @@ pub enum Coinbase2Error {
     /// The bytes are not the end of a coinbase transaction.
     #[error("coinbase2 is malformed: {0}")]
     Malformed(#[from] DecodeError),
-    /// There is no output: one that carries an identity must not be the only one, since some nodes
-    /// fail on such a block.
+    /// There is no output. An identity output must not be the only one, because some nodes fail on
+    /// such a block.
     #[error("coinbase2 has no output")]
     NoOutput,
-    /// There is an identity output already.
-    #[error("coinbase2 holds an identity output already")]
+    /// There is already an identity output.
+    #[error("coinbase2 already has an identity output")]
     AlreadyIdentified,
-    /// The result, read again, is not the input with one output more. A fault of this software.
-    #[error("the new coinbase2 failed its check, and was thrown away")]
+    /// The result does not decode to the input with one more output. This is a fault of this
+    /// software.
+    #[error("the new coinbase2 failed its check and was discarded")]
     Unfaithful,
 }
 
 impl<'a> Coinbase2<'a> {
-    /// Reads a coinbase2 that fills `bytes` to the last.
+    /// Reads a coinbase2 that fills `bytes` to the last byte.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Coinbase2Error> {
         let coinbase2 = Self::read(bytes, |script| {
             if output_script::is_identity(script) {
@@ -50,8 +51,8 @@ impl<'a> Coinbase2<'a> {
         Ok(coinbase2)
     }
 
-    /// The coinbase2 with one more output: the last, of zero satoshis, locked by `script`. All
-    /// else is byte for byte the same, which is checked on the result.
+    /// The coinbase2 with one more output, the last one, of zero satoshis and locked by `script`.
+    /// All other bytes stay the same. The result is checked for that.
     pub fn with_output(&self, script: &Script) -> Result<Vec<u8>, Coinbase2Error> {
         let result = self.append_output(script.as_bytes());
         if !self.is_extended_to(&result, script.as_bytes())? {
@@ -60,8 +61,8 @@ impl<'a> Coinbase2<'a> {
         Ok(result)
     }
 
-    /// Whether `result`, read again, is this coinbase2 and a last output of zero satoshis that is
-    /// locked by `script`.
+    /// Whether `result` decodes to this coinbase2 and a last output of zero satoshis that is locked
+    /// by `script`.
     fn is_extended_to(&self, result: &[u8], script: &[u8]) -> Result<bool, Coinbase2Error> {
         let mut last = None;
         let reread = Coinbase2::read(result, |script| {
@@ -76,9 +77,9 @@ impl<'a> Coinbase2<'a> {
             && reread.lock_time == self.lock_time)
     }
 
-    /// The transaction id that a block binding starts from: of a coinbase transaction that has
-    /// this end, zeros for an unlocking script and `placeholder` in place of the script that
-    /// carries the identity.
+    /// The id of the modified coinbase transaction of a block binding. The modified transaction
+    /// ends like this coinbase2, has zeros for an unlocking script, and has `placeholder` in place
+    /// of the identity script.
     pub(crate) fn modified_txid(&self, placeholder: &[u8]) -> Txid {
         let mut transaction = MODIFIED_START.to_vec();
         transaction.extend(self.append_output(placeholder));

@@ -4,28 +4,28 @@ use crate::coinbase2::Coinbase2;
 use crate::output_script::{self, MinerInfoScriptError};
 use crate::signer::{Signer, SignerError};
 
-/// A coinbase output script of generation 1.0, taken apart: it names the transaction in the same
-/// block that carries the miner-info document, and binds it to the block.
+/// The content of a coinbase output script of generation 1.0. The reference names the transaction
+/// in the same block that carries the miner-info document, and binds that transaction to the block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CoinbaseReference {
     /// The miner-info transaction.
     pub miner_info_txid: Txid,
-    /// What [`block_bind`] answers for the block.
+    /// The block's [`block_bind`].
     pub block_bind: [u8; 32],
-    /// The signature by the document's `minerId` over the block binding as it stands, in DER form.
+    /// The signature by the document's `minerId` over the block binding, in DER form.
     pub signature: Vec<u8>,
 }
 
-/// The modified coinbase transaction's unlocking script.
+/// The unlocking script of the modified coinbase transaction.
 const ZEROS: [u8; 8] = [0; 8];
-/// How much of the reference's script stays in the modified coinbase transaction: all up to the
-/// push of the transaction id.
+/// The length of the part of the reference's script that stays in the modified coinbase
+/// transaction: everything up to the push of the transaction id, which is included.
 const PLACEHOLDER_LEN: usize = 42;
 
 impl CoinbaseReference {
-    /// Binds a miner-info transaction to the block that has `coinbase2` as the second part of its
-    /// coinbase transaction, and follows `previous_block`. `merkle_branch` is the coinbase
-    /// transaction's, from the bottom, in internal byte order.
+    /// Binds a miner-info transaction to the block that follows `previous_block` and has
+    /// `coinbase2` as the second part of its coinbase transaction. `merkle_branch` is the coinbase
+    /// transaction's branch from the bottom, in internal byte order.
     pub fn sign(
         key: &dyn Signer,
         miner_info_txid: Txid,
@@ -42,8 +42,8 @@ impl CoinbaseReference {
         Ok(Self { miner_info_txid, block_bind, signature })
     }
 
-    /// Takes an output script apart as a node does: it does not look at the form of the pushes nor
-    /// at what follows them.
+    /// Parses an output script as a node does: it ignores the form of the pushes and everything
+    /// after them.
     pub fn parse(script: &Script) -> Result<Self, MinerInfoScriptError> {
         let mut pushes = output_script::versioned_pushes(script)?;
         Ok(Self {
@@ -53,16 +53,16 @@ impl CoinbaseReference {
         })
     }
 
-    /// Puts the output script together.
+    /// Builds the output script.
     pub fn to_script(&self) -> Script {
         let Self { miner_info_txid, block_bind, signature } = self;
         output_script::versioned([miner_info_txid.as_bytes(), block_bind, signature])
     }
 }
 
-/// The coinbase transaction from which the block binding is computed: of version 1, with zeros for
-/// an unlocking script, and with the first reference to a miner-info transaction cut short after
-/// the transaction id. So it can be computed before the extranonce and the reference are there.
+/// The coinbase transaction that the block binding is computed from: of version 1, with zeros for
+/// an unlocking script, and with the first reference to a miner-info transaction cut off after the
+/// transaction id. So the binding can be computed before the extranonce and the reference exist.
 ///
 /// Answers `None` for a transaction without an input or without a reference.
 pub fn modified_coinbase(coinbase: &Transaction) -> Option<Transaction> {
@@ -73,8 +73,8 @@ pub fn modified_coinbase(coinbase: &Transaction) -> Option<Transaction> {
     modify(coinbase, reference, Script::from_bytes(script))
 }
 
-/// The coinbase transaction of which a binding speaks: of version 1, with zeros for an unlocking
-/// script, and with `script` in an output.
+/// The coinbase transaction that a binding is computed from: of version 1, with zeros for an
+/// unlocking script, and with `script` in an output.
 pub(crate) fn modify(coinbase: &Transaction, output: usize, script: Script) -> Option<Transaction> {
     let mut modified = Transaction { version: 1, ..coinbase.clone() };
     let input = modified.inputs.first_mut()?;
@@ -84,11 +84,11 @@ pub(crate) fn modify(coinbase: &Transaction, output: usize, script: Script) -> O
     Some(modified)
 }
 
-/// What binds a miner-info transaction to its block: SHA-256 of the Merkle root that the block would
-/// have with the [`modified_coinbase`], and of the hash of the block before, both in internal byte
-/// order.
+/// The hash that binds a miner-info transaction to its block: SHA-256 of the Merkle root that the
+/// block would have with the [`modified_coinbase`], followed by the hash of the previous block,
+/// both in internal byte order.
 ///
-/// Answers `None` where there is no modified coinbase transaction, or `branch` is not one of the
+/// Answers `None` if there is no modified coinbase transaction, or if `branch` does not fit the
 /// first transaction of a block.
 pub fn block_bind(
     coinbase: &Transaction,

@@ -10,8 +10,7 @@ use crate::json::{CanonicalJson, JsonError, write_string};
 use crate::json_object::JsonObject;
 use crate::output_script::{self, MinerInfoScriptError};
 
-/// A reference, in a miner-info document, to data that stands in an output of a transaction in the
-/// same block.
+/// A reference in a miner-info document to data in an output of a transaction in the same block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DataRef {
     /// The identifiers of the specifications that the data follows; 12 hexadecimal digits each.
@@ -20,16 +19,16 @@ pub struct DataRef {
     pub txid: Txid,
     /// The index of its output.
     pub vout: u32,
-    /// How the data is compressed, if it is.
+    /// The compression of the data, if any.
     pub compress: Option<String>,
 }
 
-/// The data that an operator publishes, output by output, in a transaction that documents then
-/// refer to.
+/// The data that an operator publishes in the outputs of a transaction. Documents refer to this
+/// transaction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OperatorDataRefs(Vec<OperatorDataRef>);
 
-/// The data of one output, and how documents refer to it.
+/// The data of one output, with what a reference to it says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OperatorDataRef {
     /// The identifiers of the specifications that the data follows; 12 hexadecimal digits each.
@@ -38,36 +37,35 @@ pub struct OperatorDataRef {
     pub data: CanonicalJson,
     /// The index of the output.
     pub vout: u32,
-    /// How the data is compressed, if it is.
+    /// The compression of the data, if any.
     pub compress: Option<String>,
 }
 
-/// Data or references to data that are not what they should be. Nodes ignore an identity whose
-/// references are malformed.
+/// Why data or references to data are invalid. Nodes ignore an identity with malformed references.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum DataRefsError {
     /// Not JSON, or a member is missing or of a wrong type.
     #[error("malformed dataRefs: {0}")]
     Malformed(String),
-    /// The text is not JSON that can be written again.
+    /// The text is not JSON that nodes can reproduce.
     #[error(transparent)]
     Json(#[from] JsonError),
     /// An identifier of a specification is not 12 hexadecimal digits.
     #[error("\"{0}\" is not a BRFC id of 12 hexadecimal digits")]
     BrfcId(String),
-    /// There is no identifier of a specification.
+    /// A reference has no identifier of a specification.
     #[error("a data reference needs a BRFC id")]
     NoBrfcId,
-    /// The data has nothing under this identifier, or no object.
+    /// The data has no object under this identifier.
     #[error("the data must hold an object under \"{0}\"")]
     NoData(String),
-    /// Two references are to the same output, or to one that cannot be.
-    #[error("output {0} is referred to twice or cannot be")]
+    /// Two references name the same output, or a reference names an impossible one.
+    #[error("output {0} is referred to twice or cannot exist")]
     Output(u32),
 }
 
-/// A script that carries data which miner-info documents refer to.
+/// The script of an output with data that miner-info documents refer to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DataScript {
     /// The data, a JSON object.
@@ -82,7 +80,7 @@ impl DataRef {
         write_compress(out, compress.as_deref());
     }
 
-    /// Reads the `dataRefs` object of a document's extensions, as a node does.
+    /// Reads the `dataRefs` object of a document's extensions as a node does.
     pub(crate) fn all_from_json(text: &str) -> Result<Vec<Self>, DataRefsError> {
         let refs: RefsJson<RefJson> = parse(text)?;
         let read = |RefJson { brfc_ids, txid, vout, compress }: RefJson| {
@@ -100,8 +98,8 @@ impl DataRef {
 }
 
 impl OperatorDataRefs {
-    /// Reads and checks `{"dataRefs":{"refs":[{"brfcIds","data","vout"[,"compress"]}]}}`, the form
-    /// of the older generator.
+    /// Reads and checks `{"dataRefs":{"refs":[{"brfcIds","data","vout"[,"compress"]}]}}`, the
+    /// format of the older generator.
     pub fn from_json(text: &str) -> Result<Self, DataRefsError> {
         let OperatorJson { data_refs } = parse(text)?;
         let read = |json: OperatorRefJson<'_>| {
@@ -124,7 +122,7 @@ impl OperatorDataRefs {
         Ok(Self(refs))
     }
 
-    /// The text that reads back as this.
+    /// The JSON that [`from_json`](Self::from_json) reads.
     pub fn to_json(&self) -> String {
         let mut out = r#"{"dataRefs":"#.to_owned();
         write_refs(&mut out, &self.0, |data_ref, out| {
@@ -147,7 +145,7 @@ impl OperatorDataRefs {
         self.0.iter()
     }
 
-    /// The references to the data once it stands in transaction `txid`.
+    /// The references to the data in transaction `txid`.
     pub fn references(&self, txid: Txid) -> Vec<DataRef> {
         let reference = |data_ref: &OperatorDataRef| DataRef {
             brfc_ids: data_ref.brfc_ids.clone(),
@@ -165,7 +163,7 @@ impl OperatorDataRef {
         DataScript { data: self.data.as_str().as_bytes().to_vec() }
     }
 
-    /// What nodes demand of data and references, and that there is data for each identifier.
+    /// Checks the nodes' rules for data and references, and that each identifier has data.
     fn check(&self) -> Result<(), DataRefsError> {
         let data = JsonObject::from_json(self.data.as_str())?;
         let is_brfc_id = |id: &str| id.len() == 12 && id.bytes().all(|c| c.is_ascii_hexdigit());
@@ -182,13 +180,13 @@ impl OperatorDataRef {
 }
 
 impl DataScript {
-    /// Takes a script apart as a node does.
+    /// Parses a script as a node does.
     pub fn parse(script: &Script) -> Result<Self, MinerInfoScriptError> {
         let mut pushes = output_script::versioned_pushes(script)?;
         Ok(Self { data: pushes.next("the data")?.to_vec() })
     }
 
-    /// Puts the script together.
+    /// Builds the script.
     pub fn to_script(&self) -> Script {
         output_script::versioned([&self.data])
     }

@@ -11,22 +11,22 @@ use crate::json::CanonicalJson;
 use crate::json_object::MinerContact;
 use crate::output_script;
 
-/// An identity document of generation 0.2, as it stands in a coinbase transaction.
+/// An identity document of generation 0.2, in a coinbase transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Document {
     /// The height of the block.
     pub height: u32,
-    /// The key before the current one; for a first key, itself.
+    /// The previous key; for a first key, the key itself.
     pub previous_miner_id: PublicKey,
     /// The signature by the previous key over [`succession_digest`].
     pub previous_miner_id_signature: Signature,
     /// The current key, which signs the document.
     pub miner_id: PublicKey,
-    /// The validity check output: the identity is valid as long as it is unspent.
+    /// The validity check output. The identity is valid while this output is unspent.
     pub vctx: OutPoint,
-    /// What the miner tells about itself.
+    /// What the miner publishes about itself.
     pub miner_contact: MinerContact,
-    /// What the document tells about its block.
+    /// What the document says about its block.
     pub extensions: Extensions,
 }
 
@@ -35,24 +35,24 @@ pub struct Document {
 pub struct Extensions {
     /// Binds the document to its block.
     pub block_bind: Option<BlockBind>,
-    /// Tells the size of the block.
+    /// States the size of the block.
     pub block_info: Option<BlockInfo>,
-    /// The fees that the miner asks for.
+    /// The miner's fees.
     pub fee_spec: Option<CanonicalJson>,
-    /// The limits that the miner's node works with.
+    /// The limits of the miner's node.
     pub miner_params: Option<MinerParams>,
 }
 
 /// Extension `blockbind`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockBind {
-    /// The block before.
+    /// The previous block.
     pub previous_block: BlockHash,
     /// The Merkle root that the block would have if its coinbase transaction carried no document.
     pub modified_merkle_root: MerkleRoot,
 }
 
-/// Text that is not a document of generation 0.2.
+/// Why text is not a document of generation 0.2.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum DocumentError {
@@ -62,14 +62,14 @@ pub enum DocumentError {
     /// Not version 0.2.
     #[error("not a document of version 0.2, but of \"{0}\"")]
     Version(String),
-    /// Read and written again, the document is another text: it has unknown members, members in
+    /// The document changes when it is read and written again: it has unknown members, members in
     /// another order, or a spelling that a node would not reproduce.
-    #[error("the document is not in the form in which documents are signed")]
+    #[error("the document is not spelled as signed documents must be")]
     Form,
 }
 
-/// What the previous key signs to name its successor: SHA-256 of the raw bytes of both keys and of
-/// the VCTx id in display order.
+/// The digest that the previous key signs to name its successor: SHA-256 of the raw bytes of both
+/// keys and of the VCTx id in display order.
 pub fn succession_digest(previous: &PublicKey, current: &PublicKey, vctx: &Txid) -> [u8; 32] {
     let mut preimage = [0; 33 + 33 + 32];
     preimage[..33].copy_from_slice(&previous.to_bytes());
@@ -106,7 +106,7 @@ impl Document {
         out
     }
 
-    /// Reads a document in the very form in which it is signed.
+    /// Reads a document that is spelled exactly as it is signed.
     pub fn from_json(text: &str) -> Result<Self, DocumentError> {
         let json: DocumentJson<'_> =
             serde_json::from_str(text).map_err(|error| malformed("", &error))?;
@@ -139,8 +139,8 @@ impl Document {
 const STRING: &str = "a String takes any text";
 
 impl Extensions {
-    /// The extensions that `job_data` has the inputs for, in a block whose coinbase transaction
-    /// ends with `coinbase2`.
+    /// Makes the extensions for which `job_data` has the inputs. The coinbase transaction of the
+    /// block ends with `coinbase2`.
     pub fn new(job_data: &JobData, coinbase2: &Coinbase2<'_>) -> Self {
         Self {
             block_bind: job_data.block_bind.as_ref().map(|job| BlockBind::new(job, coinbase2)),

@@ -13,21 +13,21 @@ use crate::signer::SignerError;
 use crate::state::Announcement;
 use crate::store::IdentityStoreError;
 
-/// Why an operation on miner identities failed. What failed has left nothing behind, unless it is
-/// [`Unsettled`](Self::Unsettled).
+/// Why an operation on miner identities failed. A failed operation changes nothing, except in the
+/// cases that say otherwise.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// There is no such alias.
+    /// The alias does not exist.
     #[error("alias \"{0}\" does not exist")]
     UnknownAlias(String),
-    /// There is such an alias already.
+    /// The alias already exists.
     #[error("alias \"{0}\" exists already")]
     AliasExists(Alias),
-    /// There was such an alias, and it is not used again.
-    #[error("alias \"{0}\" was deleted, and is not used again: take another name")]
+    /// An identity with this alias was deleted. The alias cannot be used again.
+    #[error("alias \"{0}\" was deleted and cannot be used again: choose another name")]
     AliasDeleted(Alias),
-    /// The identity is there, and cannot be used.
+    /// The identity exists but cannot be used.
     #[error("alias \"{alias}\" cannot be used: {reason}")]
     Broken {
         /// The identity.
@@ -35,16 +35,16 @@ pub enum Error {
         /// What is missing or damaged.
         reason: String,
     },
-    /// The identity signs nothing but documents.
+    /// The identity signs only documents.
     #[error("blind signing is off for alias \"{0}\"")]
     BlindSigningOff(Alias),
-    /// A key does not sign.
+    /// A key cannot sign.
     #[error(transparent)]
     Signer(#[from] SignerError),
-    /// A height that no block can have: 0, or beyond 2,147,483,647.
+    /// The height is not one that a block can have: 0, or above 2,147,483,647.
     #[error("the height must be from 1 to 2147483647")]
     InvalidHeight,
-    /// Documents need a validity check output.
+    /// The identity has no validity check output, which documents need.
     #[error("alias \"{0}\" has no VCTx")]
     NoVctx(Alias),
     /// The validity check output is spent, which revokes the identity.
@@ -52,60 +52,61 @@ pub enum Error {
     Revoked {
         /// The identity.
         alias: Alias,
-        /// The output that is spent.
+        /// The spent output.
         outpoint: OutPoint,
     },
-    /// The identity is of generation 0.2, which spending its validity check output would revoke.
+    /// The identity is of generation 0.2. Spending its validity check output would revoke the
+    /// identity.
     #[error(
         "alias \"{0}\" is of protocol 0.2 and needs its VCTx: spending it would revoke the identity"
     )]
     VctxNeeded(Alias),
-    /// No block of the main chain shows the identity with a document of generation 1.0.
+    /// No block of the main chain shows a document of generation 1.0 of the identity.
     #[error(
-        "no block shows alias \"{0}\" with a document of protocol 1.0 yet: until then others go by its \
-         documents of 0.2. Mine a block that carries it first"
+        "no block shows alias \"{0}\" with a document of protocol 1.0 yet, so others still use its documents of \
+         0.2. Mine a block that carries it first"
     )]
     UpgradeUnseen(Alias),
-    /// No coins are found that the key of the validity check output owns.
+    /// The node finds no coins of the validity check output's key.
     #[error(
-        "no coins of a VCTx of alias \"{0}\" are found that are worth a fee: name an output that the \
-         node's wallet does not find"
+        "found no coins of a VCTx of alias \"{0}\" that are worth a fee: name an output if the node's wallet \
+         does not find it"
     )]
     NothingToSweep(Alias),
-    /// A sweep is recorded, and the node has not shown it.
+    /// A sweep is recorded, but the node does not show its transaction.
     #[cfg(feature = "node")]
     #[error(
         "the transaction that takes the coins out of the VCTx of alias \"{alias}\" is recorded, but the \
-         node does not show it: {source}; it is sent again when the sweep is asked for again"
+         node does not show it: {source}; repeat the sweep to send it again"
     )]
     SweepUnseen {
         /// The identity.
         alias: Alias,
-        /// Why not.
+        /// The node's error.
         #[source]
         source: NodeError,
     },
-    /// All miner ids of the identity are revoked, and a block has shown it.
+    /// All miner ids of the identity are revoked, and a block shows the revocation.
     #[error("alias \"{0}\" is closed: all its miner ids are revoked")]
     Closed(Alias),
-    /// What is deleted has to be revoked for good before.
+    /// Only a revoked identity can be deleted.
     #[error("alias \"{0}\" is not closed: revoke it first")]
     NotClosed(Alias),
-    /// What was asked for is there in the other generation of the protocol only.
-    #[error("alias \"{alias}\" is of protocol {protocol}, which has no such thing")]
+    /// The operation exists only in the other generation of the protocol.
+    #[error("alias \"{alias}\" is of protocol {protocol}, which does not support this")]
     OtherProtocol {
         /// The identity.
         alias: Alias,
-        /// The generation that it is of.
+        /// The protocol of the identity.
         protocol: &'static str,
     },
-    /// Another copy of the identity has gone further.
+    /// Another copy of the identity is newer than this one.
     #[error(
-        "alias \"{0}\" is an older copy: the node knows a later key of it, or its end. \
-         Go on with the newest copy of the data directory, or restore the newest backup"
+        "alias \"{0}\" is an older copy: the node knows a later key or the revocation of this identity. \
+         Use the newest copy of the data directory, or restore the newest backup"
     )]
     StaleCopy(Alias),
-    /// Documents can announce one thing at a time.
+    /// Another announcement has to be seen in a block first.
     #[error(
         "{} of alias \"{alias}\" has not been seen in a block yet: \
          until then nothing else can be announced", announcement.in_words()
@@ -116,10 +117,10 @@ pub enum Error {
         /// What is announced.
         announcement: Announcement,
     },
-    /// The operator publishes no data that a document could refer to.
+    /// The operator has set no data for documents to refer to.
     #[error("alias \"{0}\" has no data to refer to")]
     NoData(Alias),
-    /// Miner ids cannot be revoked like this.
+    /// These miner ids cannot be revoked.
     #[error("miner id {miner_id} of alias \"{alias}\" cannot be revoked: {reason}")]
     NotRevocable {
         /// The identity.
@@ -129,7 +130,7 @@ pub enum Error {
         /// Why not.
         reason: &'static str,
     },
-    /// A key is not one of the identity's.
+    /// The key does not belong to the identity.
     #[error("{key} is no key of alias \"{alias}\"")]
     ForeignKey {
         /// The identity.
@@ -137,46 +138,46 @@ pub enum Error {
         /// The key.
         key: PublicKey,
     },
-    /// A revocation is recorded, and the node has not taken it.
+    /// A revocation is recorded, but the node has not accepted it.
     #[cfg(feature = "node")]
     #[error(
         "the revocation of alias \"{alias}\" is recorded, but the node was not told: {source}; \
-         it is told as soon as it answers, and when the revocation is asked for again"
+         the node is told as soon as it answers, or when the revocation is repeated"
     )]
     RevocationUntold {
         /// The identity.
         alias: Alias,
-        /// Why not.
+        /// The node's error.
         #[source]
         source: NodeError,
     },
-    /// What the operator would add to documents cannot be added.
+    /// The operator's members cannot be added to documents.
     #[error(transparent)]
     Operator(#[from] OperatorMembersError),
     /// An identity output cannot be added to a coinbase2.
     #[error(transparent)]
     Coinbase2(#[from] Coinbase2Error),
-    /// A private key does not belong to the public key that is on record.
+    /// A private key does not match the recorded public key.
     #[error("key {0} in the keystore is not the one on record")]
     OtherKey(String),
-    /// A key of that name, but of another content, is there already.
-    #[error("key {0} is in the keystore already, with another content")]
+    /// The keystore already has a key with this name and other contents.
+    #[error("key {0} is already in the keystore, with other contents")]
     KeyTaken(String),
-    /// A key in the keystore does not read as one.
+    /// The contents of a key file are not a key.
     #[error("key {name} in the keystore: {source}")]
     BadKey {
         /// The key's name.
         name: String,
-        /// What is wrong with it.
+        /// What is wrong with the key.
         #[source]
         source: KeyError,
     },
-    /// A file of the older generator does not have the form it should have.
+    /// A file of the older generator has an unexpected format.
     #[error("cannot import {}: {reason}", path.display())]
     Import {
         /// The file or directory.
         path: PathBuf,
-        /// What is wrong with it.
+        /// What is wrong with the file or directory.
         reason: String,
     },
     /// No key could be made.
@@ -185,7 +186,7 @@ pub enum Error {
     /// The keystore failed.
     #[error(transparent)]
     Keystore(#[from] KeystoreError),
-    /// The identity changed while something else was done with it: it can be tried again.
+    /// The identity changed during the operation. Try again.
     #[error("alias \"{alias}\" has changed meanwhile: {reason}")]
     Conflict {
         /// The identity.
@@ -193,32 +194,32 @@ pub enum Error {
         /// What does not fit.
         reason: &'static str,
     },
-    /// Revocation keys would be taken over, and there is no keystore for them.
-    #[error("the home directory holds revocation keys, and no keystore is given for them")]
+    /// The import includes revocation keys, but there is no keystore for them.
+    #[error("the home directory holds revocation keys, but no keystore is given for them")]
     NoRevocationKeystore,
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The store failed while the change was committed: the change may have been made. Ask again
-    /// what is there.
-    #[error("{0}; the change may have been made all the same")]
+    /// The store failed during the commit. The change may have been made: read the identity to find
+    /// out.
+    #[error("{0}; the change may have been made nevertheless")]
     Unsettled(#[source] StoreError),
     /// The node cannot be reached, or refuses.
     #[cfg(feature = "node")]
     #[error(transparent)]
     Node(#[from] NodeError),
-    /// The output to be spent is unknown, spent already, or not the identity's.
+    /// The output to spend is unknown, already spent, or not the identity's.
     #[error("{outpoint} cannot be spent: {reason}")]
     BadFunding {
         /// The output.
         outpoint: OutPoint,
-        /// What is wrong with it.
+        /// What is wrong with the output.
         reason: &'static str,
     },
 }
 
 impl Error {
-    /// Whether the reason is that there is no room left on the disk.
+    /// Whether the cause is a lack of room on the disk.
     pub fn is_out_of_space(&self) -> bool {
         match self {
             Self::Store(error) | Self::Unsettled(error) => error.is_out_of_space(),

@@ -20,36 +20,36 @@ use crate::succession::Succession;
 use crate::template_cache::{TemplateCache, TemplateKey};
 use crate::usage::Usage;
 
-/// One miner identity, ready to sign. Nothing here does any I/O.
+/// One miner identity, ready to sign. No method does any I/O.
 ///
-/// While a document is built its key cannot change, so that a document always names the very key
-/// that signed it.
+/// The key cannot change while a document is built, so a document always names the key that signed
+/// it.
 #[derive(Debug)]
 pub struct Identity {
     alias: Alias,
     state: RwLock<State>,
-    /// Whether the node knows more of the identity than this copy of it.
+    /// Whether the node knows a newer state of the identity than this copy.
     is_stale: AtomicBool,
-    /// Whether older copies make no documents.
+    /// Whether older copies refuse to make documents.
     refuses_if_stale: Arc<AtomicBool>,
     usage: Usage,
 }
 
-/// What holds between two changes of an identity.
+/// The state of an identity between two changes.
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) record: IdentityRecord,
     pub(crate) current_key: Arc<dyn Signer>,
     pub(crate) previous_key: Arc<dyn Signer>,
-    /// Earlier keys that may still sign references, by their numbers.
+    /// Earlier keys that may still sign references, by number.
     earlier_keys: BTreeMap<u32, Arc<dyn Signer>>,
-    /// What all documents have in common, once the previous key has signed it.
+    /// The part that all documents share, once the previous key has signed it.
     common: OnceLock<Common>,
-    /// How much is announced and was not seen in a block.
+    /// The number of announcements that no block has shown.
     announced: usize,
-    /// What [`Identity::is_valid`] answers.
+    /// The answer of [`Identity::is_valid`], unless the identity has ended.
     handed_out: AtomicBool,
-    /// Whether a document was handed out since then by this process.
+    /// Whether this process has handed out a document in this state.
     was_handed_out: AtomicBool,
     answers: TemplateCache,
 }
@@ -89,7 +89,7 @@ impl State {
         Self { earlier_keys, ..self }
     }
 
-    /// The same keys, with another record.
+    /// The same keys with another record.
     fn with_record(&self, record: IdentityRecord) -> Self {
         let (current_key, previous_key) = (&self.current_key, &self.previous_key);
         let state = Self::new(record, Arc::clone(current_key), Arc::clone(previous_key))
@@ -98,7 +98,7 @@ impl State {
         state
     }
 
-    /// Takes over that a document was handed out, which may not have been noted on the disk yet.
+    /// Keeps the note that a document was handed out, which may not be on the disk yet.
     pub(crate) fn keep_hand_out(&self, before: &Self) {
         for (flag, before) in
             [(&self.handed_out, &before.handed_out), (&self.was_handed_out, &before.was_handed_out)]
@@ -123,7 +123,7 @@ impl State {
         Ok(self.common.get_or_init(|| made))
     }
 
-    /// Whether it is revoked for good.
+    /// Whether the identity is revoked for good.
     fn is_ended(&self) -> bool {
         match &self.record.protocol {
             Protocol::Vctx(Vctx::Recorded(_, view)) => view.is_spent,
@@ -132,8 +132,9 @@ impl State {
         }
     }
 
-    /// The key that signs references to a miner-info transaction: the one that has signed the first, or else the last
-    /// document that was handed out. With the current key nodes would not take a document that another has signed.
+    /// The key that signs references to a miner-info transaction: the key of the first reference to
+    /// it, otherwise the key of the last document that was handed out. Nodes reject a reference by
+    /// another key than the document's.
     fn reference_key(&self, miner_info: &Txid) -> (u32, &dyn Signer) {
         let current = (self.record.current_key().number, &*self.current_key);
         let Some(own) = self.record.miner_info() else { return current };
@@ -155,7 +156,7 @@ impl State {
     }
 }
 
-/// The output that documents name. One that is spent revokes them.
+/// The output that documents name. A spent output revokes the identity.
 fn vctx_for_documents(alias: &Alias, vctx: &Vctx) -> Result<OutPoint, Error> {
     let alias = alias.clone();
     match vctx {
@@ -208,7 +209,7 @@ impl Identity {
         Self { alias, state: RwLock::new(state), is_stale, refuses_if_stale, usage }
     }
 
-    /// What it was used for since it was opened.
+    /// What the identity was used for since it was opened.
     pub fn usage(&self) -> &Usage {
         &self.usage
     }
@@ -223,18 +224,18 @@ impl Identity {
         self.state().record.current_key().public_key
     }
 
-    /// What is stored of the identity.
+    /// The stored record of the identity.
     pub fn record(&self) -> IdentityRecord {
         self.state().record.clone()
     }
 
-    /// Signs a 32-byte digest as it stands with the current key. It signs anything, and refuses where
-    /// that is switched off ([`MinerIds::set_blind_signing`](crate::MinerIds::set_blind_signing)).
+    /// Signs any 32-byte digest with the current key, unless blind signing is off
+    /// ([`MinerIds::set_blind_signing`](crate::MinerIds::set_blind_signing)).
     pub fn sign(&self, digest: &[u8; 32]) -> Result<Signature, Error> {
         Ok(self.sign_and_name_key(digest)?.1)
     }
 
-    /// Signs like [`sign`](Self::sign), and tells the key that signed.
+    /// Signs like [`sign`](Self::sign), and also answers the key that signed.
     pub fn sign_and_name_key(&self, digest: &[u8; 32]) -> Result<(PublicKey, Signature), Error> {
         let state = self.state();
         if !state.record.blind_signing {
@@ -244,22 +245,22 @@ impl Identity {
         Ok((state.record.current_key().public_key, key.sign(digest)?))
     }
 
-    /// The locking script of an output, of zero satoshis, that carries the identity of the block at
-    /// `height`: in its coinbase transaction, or in generation 1.0 in its miner-info transaction, as
-    /// the first output.
+    /// The locking script of an output of zero satoshis that carries the identity of the block at
+    /// `height`. The output belongs in the coinbase transaction or, in generation 1.0, first in the
+    /// miner-info transaction.
     pub fn output_script(&self, height: u32) -> Result<Arc<[u8]>, Error> {
         self.hand_out(|state| self.output_script_from(state, height, None))
     }
 
-    /// The answer of [`output_script`](Self::output_script), which does not count as handed out.
+    /// The script of [`output_script`](Self::output_script). This call does not count as handing
+    /// out a document.
     pub fn preview_output_script(&self, height: u32) -> Result<Arc<[u8]>, Error> {
         self.output_script_from(&self.state(), height, None)
     }
 
-    /// The output script of a document, of generation 1.0, that says that the operator's data stands
-    /// in the transaction `data_txid`.
-    /// [`MinerIds::output_script_with_data`](crate::MinerIds::output_script_with_data) makes later
-    /// documents say so too.
+    /// The output script of a document of generation 1.0 that refers to the operator's data in the
+    /// transaction `data_txid`. The call affects no later document, unlike
+    /// [`MinerIds::output_script_with_data`](crate::MinerIds::output_script_with_data).
     pub fn preview_output_script_with_data(
         &self,
         height: u32,
@@ -276,10 +277,9 @@ impl Identity {
         self.hand_out(|state| self.output_script_from(state, height, Some(data_txid)))
     }
 
-    /// `coinbase2`, the second part of a coinbase transaction as the stratum protocol splits it,
-    /// with one output more, which carries the identity, of generation 0.2, in the block at
-    /// `height`. All else is byte for byte as it was. What `job_data` tells enters the document's
-    /// extensions.
+    /// Adds an output with the identity, of generation 0.2, to `coinbase2`, the second part of a
+    /// coinbase transaction in the stratum protocol's split. The block is at `height`. All other
+    /// bytes stay the same. `job_data` provides the inputs of the document's extensions.
     pub fn coinbase2(
         &self,
         height: u32,
@@ -306,10 +306,10 @@ impl Identity {
         })
     }
 
-    /// `coinbase2` with one output more, which refers to the miner-info transaction, of generation
-    /// 1.0, and binds it to the block that `job` tells the place of. All else is byte for byte as it
-    /// was. [`MinerIds::coinbase2_with_reference`](crate::MinerIds::coinbase2_with_reference) makes later references to
-    /// the same transaction be signed by the same key.
+    /// Adds an output to `coinbase2` that refers to the miner-info transaction, of generation 1.0,
+    /// and binds it to the block with the place in `job`. All other bytes stay the same. The call
+    /// does not fix the key of later references, unlike
+    /// [`MinerIds::coinbase2_with_reference`](crate::MinerIds::coinbase2_with_reference).
     pub fn preview_coinbase2_with_reference(
         &self,
         miner_info_txid: Txid,
@@ -338,24 +338,24 @@ impl Identity {
         })
     }
 
-    /// Whether it is on the disk which key signs references to a miner-info transaction.
+    /// Whether the disk holds which key signs references to a miner-info transaction.
     pub fn has_noted_reference(&self, miner_info: &Txid) -> bool {
         let state = self.state();
         let references = state.record.miner_info().map(|own| &own.references);
         references.is_some_and(|all| all.iter().any(|noted| noted.miner_info == *miner_info))
     }
 
-    /// What is to be noted of the key that signs references to a miner-info transaction.
+    /// The record of the key that signs references to a miner-info transaction.
     pub(crate) fn reference(&self, miner_info: Txid) -> Reference {
         Reference { miner_info, key: self.state().reference_key(&miner_info).0 }
     }
 
-    /// How much documents announce that no block was seen to show yet.
+    /// The number of announcements that no block has shown.
     pub fn announced(&self) -> usize {
         self.state().announced
     }
 
-    /// Whether it is revoked, and the node was not told.
+    /// Whether a revocation is recorded that the node has not received.
     pub(crate) fn has_untold(&self) -> bool {
         let state = self.state();
         match &state.record.protocol {
@@ -366,13 +366,13 @@ impl Identity {
         }
     }
 
-    /// Whether the operator of an identity of generation 1.0 has set no data that documents could refer to.
+    /// Whether the operator of an identity of generation 1.0 has set no data.
     pub fn lacks_data(&self) -> bool {
         self.state().record.miner_info().is_some_and(|record| record.data.is_empty())
     }
 
-    /// The scripts of the outputs that carry the operator's data, which documents of generation 1.0
-    /// can refer to.
+    /// The scripts of the outputs with the operator's data. Documents of generation 1.0 can refer
+    /// to these outputs.
     pub fn data_scripts(&self) -> Vec<Script> {
         let state = self.state();
         let data = state.record.miner_info().map(|record| &record.data);
@@ -380,25 +380,28 @@ impl Identity {
         refs.map(|data_ref| data_ref.script().to_script()).collect()
     }
 
-    /// Whether a document has been handed out since the last change of keys or revocation, so that
-    /// what a caller sees is what blocks announce (the older generator's `isvalid`). What is revoked, closed or an
-    /// older copy is not valid.
+    /// Whether the identity's blocks announce its current state: a document was handed out since
+    /// the last change of keys or revocation (the older generator's `isvalid`). The answer is false
+    /// for an identity that is revoked or closed, and for an older copy.
     pub fn is_valid(&self) -> bool {
         let state = self.state();
         state.handed_out.load(Ordering::Relaxed) && !state.is_ended() && !self.is_stale()
     }
 
-    /// Whether the node knows more of the identity than this copy of it: another one has gone further.
+    /// Whether the node knows a newer state of the identity than this copy.
     pub fn is_stale(&self) -> bool {
         self.is_stale.load(Ordering::Relaxed)
     }
 
-    /// Notes whether the node knows more of the identity than this copy of it.
+    /// Notes whether the node knows a newer state of the identity than this copy.
     pub fn note_stale(&self, is_stale: bool) {
         match (self.is_stale.swap(is_stale, Ordering::Relaxed), is_stale) {
             (false, true) => tracing::error!("{}", Error::StaleCopy(self.alias.clone())),
             (true, false) => {
-                tracing::info!("the node knows no more of alias {} than this copy", self.alias);
+                tracing::info!(
+                    "the node knows nothing newer of alias {} than this copy",
+                    self.alias
+                );
             }
             _ => {}
         }
@@ -455,7 +458,7 @@ impl Identity {
         Ok(made)
     }
 
-    /// Whether it is on the disk that nobody was shown a document.
+    /// Whether the disk says that nobody has received a document.
     pub fn is_kept_on_record(&self) -> bool {
         self.state().record.exposure == Exposure::Kept
     }
@@ -466,7 +469,8 @@ impl Identity {
         state.record.exposure == Exposure::Kept && !state.was_handed_out.load(Ordering::Relaxed)
     }
 
-    /// The number of the current key, if a document was handed out and the record does not say so.
+    /// The number of the current key, if a document was handed out and the record does not say so
+    /// yet.
     pub(crate) fn unrecorded_hand_out(&self) -> Option<u32> {
         let state = self.state();
         let record = &state.record;
@@ -494,14 +498,14 @@ impl Identity {
         *state = state.with_record(record);
     }
 
-    /// The same keys as seen from another place in their history.
+    /// Replaces the state by another one with the same keys.
     pub(crate) fn continue_with(&self, state: State) {
         let mut before = self.state.write().unwrap_or_else(PoisonError::into_inner);
         state.keep_hand_out(&before);
         *before = state;
     }
 
-    /// Other keys, of which no document was handed out.
+    /// Replaces the state by one with new keys, of which no document was handed out.
     pub(crate) fn replace_state(&self, state: State) {
         *self.state.write().unwrap_or_else(PoisonError::into_inner) = state;
     }

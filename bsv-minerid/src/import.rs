@@ -1,4 +1,4 @@
-//! Home directories of the older generator.
+//! Import of home directories of the older generator.
 
 mod files;
 mod home_files;
@@ -19,8 +19,8 @@ pub use self::outcome::{Import, VctxFinding};
 use crate::alias::Alias;
 use crate::error::Error;
 
-/// The home directory of an older generator: `.minerid-client/<alias>/` with what is known of each
-/// alias, `.keystore/<alias>_<n>.key`, and for aliases of generation 1.0
+/// The home directory of an older generator. The directory has `.minerid-client/<alias>/` with the
+/// data of each alias, `.keystore/<alias>_<n>.key`, and for aliases of generation 1.0
 /// `.revocationkeystore/<alias>_<n>.key`.
 pub(crate) struct OlderHome {
     pub(crate) identities: Vec<OlderIdentity>,
@@ -28,7 +28,7 @@ pub(crate) struct OlderHome {
 
 #[derive(Deserialize)]
 struct VctxJson<'a> {
-    /// Borrowed, so that the key is not copied.
+    /// Borrowed, to avoid a copy of the key.
     prv: &'a str,
     txid: &'a str,
 }
@@ -54,7 +54,7 @@ fn read_identity(files: &HomeFiles, dir: &Path, keystore: &Path) -> Result<Older
     let vctx = read_vctx(files, &dir.join("vctx"))?;
     let keys = read_keys(files, &alias, &dir.join("aliases"), keystore)?;
     Ok(OlderIdentity {
-        // It does not tell what blocks have shown.
+        // The home directory does not tell which keys blocks have shown.
         acknowledged: keys.last().map(|(number, _)| *number).unwrap_or_default(),
         keys,
         handed_out: true,
@@ -68,7 +68,7 @@ fn read_identity(files: &HomeFiles, dir: &Path, keystore: &Path) -> Result<Older
 fn read_vctx(files: &HomeFiles, path: &Path) -> Result<Option<(PrivateKey, Txid)>, Error> {
     let Some(text) = files.text(path)? else { return Ok(None) };
     let json: VctxJson<'_> = parse(path, &text)?;
-    // The home directory does not say which network it is of.
+    // The home directory does not tell its network.
     let key = PrivateKey::from_wif(json.prv, Network::Livenet)
         .or_else(|_| PrivateKey::from_wif(json.prv, Network::Testnet))
         .map_err(|error| fault(path, error))?;

@@ -6,24 +6,24 @@ use thiserror::Error;
 
 use crate::json::CanonicalJson;
 
-/// What a mining job tells about its block, for the extensions of an identity document. Each part
-/// is there only if the job gave everything it is made of.
+/// What a mining job says about its block, for the extensions of an identity document. A part is
+/// present only if the job has all its inputs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct JobData {
     /// From `miningCandidate.prevhash` and `.merkleProof`.
     pub block_bind: Option<BlockBindJob>,
     /// From `miningCandidate.num_tx` and `.sizeWithoutCoinbase`.
     pub block_info: Option<BlockInfo>,
-    /// `feeSpec` as it came.
+    /// `feeSpec` as the job spells it.
     pub fee_spec: Option<CanonicalJson>,
     /// From `getInfo`.
     pub miner_params: Option<MinerParams>,
 }
 
-/// The place in the chain and in the block that a coinbase transaction is mined for.
+/// The place in the chain and in the block of a coinbase transaction.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct BlockBindJob {
-    /// The block before.
+    /// The previous block.
     pub previous_block: BlockHash,
     /// The coinbase transaction's Merkle branch, from the bottom, in internal byte order.
     pub merkle_branch: Vec<[u8; 32]>,
@@ -38,7 +38,7 @@ pub struct BlockInfo {
     pub size_without_coinbase: u64,
 }
 
-/// Extension `minerparams`: limits that the miner's node works with, in bytes.
+/// Extension `minerparams`: limits of the miner's node, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MinerParams {
     /// `getInfo.maxblocksize`.
@@ -51,7 +51,7 @@ pub struct MinerParams {
     pub max_stack_memory_usage_consensus: u64,
 }
 
-/// A member of the job data that is not what it should be.
+/// A member of the job data is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("invalid {member}: {reason}")]
 pub struct JobDataError {
@@ -59,10 +59,10 @@ pub struct JobDataError {
     reason: String,
 }
 
-/// What pools send in place of fees that they do not tell.
+/// The values that pools send in place of unknown fees.
 const EMPTY: [&str; 3] = ["\"\"", "0", "false"];
 
-/// The most Merkle branches a block can have: 2^32 transactions are beyond any block.
+/// The longest Merkle branch of a block: no block has 2^32 transactions.
 const MAX_MERKLE_BRANCHES: usize = 32;
 
 #[derive(Deserialize)]
@@ -101,8 +101,8 @@ struct GetInfoJson<'a> {
 }
 
 impl JobData {
-    /// Reads the `jobData` object of a `coinbase2` request. No member is mandatory, null counts as
-    /// absent, and members that enter no extension are not looked at.
+    /// Reads the `jobData` object of a `coinbase2` request. No member is mandatory, and null counts
+    /// as absent. Members that enter no extension are ignored.
     pub fn from_json(text: &str) -> Result<Self, JobDataError> {
         let job: JobDataJson<'_> = object("jobData", text)?;
         let mut data = Self::default();
@@ -171,7 +171,7 @@ fn invalid(member: &'static str, reason: impl ToString) -> JobDataError {
 }
 
 fn object<'a, T: Deserialize<'a>>(member: &'static str, text: &'a str) -> Result<T, JobDataError> {
-    // An array would pass for an object: serde reads both into a struct.
+    // Serde reads an array into a struct too, so arrays are refused here.
     if !text.trim_start().starts_with('{') {
         return Err(invalid(member, "must be an object"));
     }
@@ -186,7 +186,7 @@ fn member<T: DeserializeOwned>(
     serde_json::from_str(value.get()).map_err(|_| invalid(member, expected))
 }
 
-/// A number, or a text of its digits. An empty text is none.
+/// Reads a number, or a string of its digits. An empty string counts as absent.
 fn integer(name: &'static str, value: Option<&RawValue>) -> Result<Option<u64>, JobDataError> {
     let Some(value) = value else { return Ok(None) };
     let text = value.get();
@@ -212,8 +212,8 @@ fn merkle_branch(value: &RawValue) -> Result<Vec<[u8; 32]>, JobDataError> {
 }
 
 impl BlockBindJob {
-    /// Reads the Merkle branch of a coinbase transaction, an array of hashes in display order. `name`
-    /// is what the error calls it.
+    /// Reads the Merkle branch of a coinbase transaction: an array of hashes in display order.
+    /// `name` names the branch in errors.
     pub fn merkle_branch_from_json(
         name: &'static str,
         text: &str,

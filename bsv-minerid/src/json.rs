@@ -4,22 +4,22 @@ use std::fmt::Write;
 use serde::de::IgnoredAny;
 use thiserror::Error;
 
-/// A JSON text spelled exactly as a node prints it: compact, member order and numbers as they
-/// were, strings escaped only where they must be.
+/// JSON text spelled exactly as a node prints it: compact, with members in their order and numbers
+/// as they were, and with only the necessary escapes in strings.
 ///
-/// A node parses an identity document and verifies the signature over what it prints from that, so
-/// a document in any other spelling does not verify.
+/// A node parses an identity document, prints it, and verifies the signature over the printed text.
+/// So a document in any other spelling does not verify.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CanonicalJson(String);
 
-/// Text that is not JSON, or that a node could not print again.
+/// Why text is not JSON that a node can reproduce.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum JsonError {
     /// Not JSON.
     #[error("not JSON: {0}")]
     Syntax(String),
-    /// Objects and arrays lie too deep within one another.
+    /// Objects and arrays are nested too deep.
     #[error("nested deeper than {MAX_DEPTH} levels")]
     TooDeep,
 }
@@ -28,7 +28,7 @@ pub enum JsonError {
 const MAX_DEPTH: usize = 64;
 
 impl CanonicalJson {
-    /// Respells any JSON text.
+    /// Converts any JSON text to the spelling of nodes.
     pub fn from_text(text: &str) -> Result<Self, JsonError> {
         let syntax = |error: serde_json::Error| JsonError::Syntax(error.to_string());
         serde_json::from_str::<IgnoredAny>(text).map_err(syntax)?;
@@ -75,13 +75,13 @@ impl CanonicalJson {
         &self.0
     }
 
-    /// Whether it is an object.
+    /// Whether the value is an object.
     pub fn is_object(&self) -> bool {
         self.0.starts_with('{')
     }
 }
 
-/// The length of the string literal that `text`, valid JSON, starts with.
+/// The length of the string literal at the start of `text`, which must be valid JSON.
 fn string_end(text: &str) -> usize {
     let mut escaped = false;
     let closing = text.bytes().skip(1).position(|byte| {
@@ -92,15 +92,15 @@ fn string_end(text: &str) -> usize {
     closing.map_or(text.len(), |place| place + 2)
 }
 
-/// Appends a string literal as a node prints it: `"`, `\` and control characters are escaped, 0x7f
-/// among them; `/` and all other characters are not.
+/// Appends a string literal as a node prints it: it escapes `"`, `\` and control characters,
+/// including 0x7f, but not `/` and any other character.
 pub(crate) fn write_string(out: &mut String, text: &str) {
     out.push('"');
     write_escaped(out, text);
     out.push('"');
 }
 
-/// Appends what stands between the quotation marks of a string literal.
+/// Appends the contents of a string literal.
 pub(crate) fn write_escaped(out: &mut String, text: &str) {
     for c in text.chars() {
         match c {

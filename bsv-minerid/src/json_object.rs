@@ -11,8 +11,8 @@ use crate::json::{CanonicalJson, JsonError, write_string};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JsonObject(Vec<(String, CanonicalJson)>);
 
-/// What a miner tells about itself in its documents (`minerContact`): free keys and values. An
-/// empty one does not enter documents.
+/// The information that a miner publishes about itself in its documents (`minerContact`): free keys
+/// and values. An empty one is left out of documents.
 pub type MinerContact = JsonObject;
 
 impl JsonObject {
@@ -24,7 +24,7 @@ impl JsonObject {
         members.0.into_iter().map(read).collect()
     }
 
-    /// Sets a key. One that is set already keeps its place.
+    /// Sets a key. An existing key keeps its place.
     pub fn set(&mut self, key: &str, value: CanonicalJson) {
         match self.0.iter_mut().find(|(present, _)| present == key) {
             Some((_, present)) => *present = value,
@@ -44,7 +44,7 @@ impl JsonObject {
         self.0.iter().find_map(|(present, value)| (present == key).then_some(value))
     }
 
-    /// Takes a key away.
+    /// Removes a key.
     pub fn remove(&mut self, key: &str) {
         self.0.retain(|(present, _)| present != key);
     }
@@ -81,8 +81,8 @@ impl JsonObject {
 }
 
 impl FromIterator<(String, CanonicalJson)> for JsonObject {
-    /// Objects of strangers may be large: `set`, which looks for each key among all before it,
-    /// would take time that grows with the square of their number.
+    /// Takes time in proportion to the number of pairs. `set` searches all earlier keys, so
+    /// building a large object of a stranger with it would take quadratic time.
     fn from_iter<I: IntoIterator<Item = (String, CanonicalJson)>>(pairs: I) -> Self {
         let mut object = Self::default();
         let mut places: HashMap<String, usize> = HashMap::new();
@@ -105,7 +105,7 @@ impl FromIterator<(String, String)> for JsonObject {
     }
 }
 
-/// The members of a JSON object, in order, each name as often as it stands there.
+/// The members of a JSON object, in order. A repeated name occurs repeatedly.
 pub(crate) struct Members<'a>(pub(crate) Vec<(String, &'a RawValue)>);
 
 impl<'de> Deserialize<'de> for Members<'de> {

@@ -20,15 +20,15 @@ use self::recent::RecentBlocks;
 use self::wire::Unchecked;
 use crate::verify::{Claim, RevocationKeys};
 
-/// What a chain of blocks says of its miners, as nodes understand it: give it each block of the
-/// chain with the identity that a node takes from it
-/// ([`Report::passes_node`](crate::Report::passes_node)), and it says what that came to.
+/// The miners of a chain of blocks, as nodes understand them. Pass each block of the chain with the
+/// identity that a node takes from it ([`Report::passes_node`](crate::Report::passes_node)). The
+/// ledger answers what the block changed.
 ///
-/// As in a node's database, what was learned from a block stays when the block leaves the chain.
-/// What nodes learn from elsewhere, a `revokeminerid` message above all, is not in the chain, and
-/// not here.
+/// As in a node's database, the ledger keeps what a block taught it when the block leaves the
+/// chain. Nodes also learn from other sources, above all from `revokeminerid` messages. The ledger
+/// does not know these sources, because it follows only the chain.
 ///
-/// The ledger serialises, so that a scan of the chain can go on another day.
+/// The ledger can be serialised, so that a scan of the chain can continue later.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", try_from = "Unchecked")]
 pub struct Ledger {
@@ -54,22 +54,22 @@ impl TryFrom<Unchecked> for Ledger {
 }
 
 impl Ledger {
-    /// A ledger that knows nobody.
+    /// Makes a ledger without miners.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// All miners, in the order in which they were first seen.
+    /// All miners, in the order of their first blocks.
     pub fn miners(&self) -> &[Miner] {
         &self.miners
     }
 
-    /// What is known of a miner id.
+    /// The information on a miner id.
     pub fn key(&self, miner_id: &PublicKey) -> Option<&Key> {
         self.keys.get(miner_id)
     }
 
-    /// The miner ids of a miner, the current one first, then the latest.
+    /// The miner ids of a miner: the current one first, then the others from the latest on.
     pub fn keys_of(&self, miner: usize) -> Vec<&Key> {
         let mut keys: Vec<_> = self.keys.values().filter(|key| key.miner == miner).collect();
         keys.sort_by_key(|key| {
@@ -78,12 +78,12 @@ impl Ledger {
         keys
     }
 
-    /// How often a miner was seen of late.
+    /// The miner's share of recent blocks.
     pub fn reputation(&self, miner: usize) -> Reputation {
         self.recent.reputation(miner)
     }
 
-    /// Takes note of the next block of the chain, with the identity that a node takes from it.
+    /// Adds the next block of the chain, with the identity that a node takes from it.
     pub fn connect(&mut self, block: BlockHash, height: u32, claim: Option<&Claim>) -> Entry {
         self.orphans.remove(&block);
         let place = Place { block, height };
@@ -95,7 +95,7 @@ impl Ledger {
             Ok((event, miner)) => (event, Some(miner)),
             Err(refusal) => (Event::Refused(refusal), None),
         };
-        // Nodes count a block that revokes for the miner id before, or for none.
+        // Nodes count a revoking block for the previous miner id, or for none.
         let counted = match &event {
             Event::RevokedCompletely { .. } => None,
             Event::RevokedPartially { .. } => miner.map(|miner| (miner, claim.previous_miner_id)),
@@ -106,8 +106,7 @@ impl Ledger {
         Entry { event, miner, revocation_key_roll: roll }
     }
 
-    /// Takes note that a block has left the chain: the latest that is still in it. What it has said
-    /// stays known.
+    /// Removes the latest block of the chain. What it taught the ledger stays.
     pub fn disconnect(&mut self, block: BlockHash) {
         self.orphans.insert(block);
         self.recent.disconnect(block);
@@ -127,8 +126,8 @@ impl Ledger {
         }
     }
 
-    /// The previous revocation key must be the one that was last seen, whatever else a document
-    /// announces; one that upgrades from an older generation rolls none.
+    /// Checks the revocation keys: the previous one must be the last that was seen, whatever else a
+    /// document announces. A document that upgrades from an older generation must not roll the key.
     fn check_revocation_keys(&self, claim: &Claim) -> Result<(), Refusal> {
         let Some(announced) = claim.revocation_keys else { return Ok(()) };
         let Some(known) = self.keys.get(&claim.previous_miner_id) else { return Ok(()) };
@@ -186,7 +185,8 @@ impl Ledger {
         Ok((event, miner))
     }
 
-    /// Revokes from the current key back to the compromised one; all, where that is none of them.
+    /// Revokes the miner ids from the current one back to the compromised one, or all if the
+    /// compromised one is not among them.
     fn revoke_partially(
         &mut self,
         place: Place,

@@ -30,10 +30,10 @@ pub use announcing::RevokedMinerIds;
 #[cfg(feature = "node")]
 pub(crate) use announcing::{begun_revocation, check_revocable};
 
-/// All miner identities of a service: their store and their keys.
+/// All miner identities of a service, with their store and their keys.
 ///
-/// Reading and signing go on while a change waits for the disk. A private key is on the disk, and
-/// has been read back from there, before the store points to it.
+/// Reading and signing continue while a change waits for the disk. A private key is durable, and
+/// was read back from the disk, before the store refers to it.
 pub struct MinerIds<
     #[cfg(feature = "store")] S = RedbIdentityStore,
     #[cfg(not(feature = "store"))] S,
@@ -42,14 +42,14 @@ pub struct MinerIds<
     keystore: Arc<Keystore>,
     network: Network,
     identities: RwLock<BTreeMap<Alias, Arc<Identity>>>,
-    /// Held while something is changed.
+    /// Held during a change.
     changes: Mutex<()>,
-    /// Those with a change that failed, and of which it could not be read what it has left.
+    /// The identities whose state is unknown after a failed change.
     unsettled: Mutex<BTreeSet<Alias>>,
     refuses_if_stale: Arc<AtomicBool>,
-    /// Those that could not be opened, and why.
+    /// The identities that could not be opened, and why.
     broken: BTreeMap<Alias, BrokenIdentity>,
-    /// What is known of the chain.
+    /// The state of the chain.
     #[cfg(feature = "node")]
     pub(crate) chain: ChainWatch,
 }
@@ -57,14 +57,14 @@ pub struct MinerIds<
 /// An identity that could not be opened.
 struct BrokenIdentity {
     reason: String,
-    /// The names of its keys, where its record can be read.
+    /// The names of its keys, if its record is readable.
     key_names: Vec<String>,
 }
 
 impl<S: IdentityStore> MinerIds<S> {
-    /// Opens all identities in `store`, whose keys lie in `keystore`. One with a record that cannot be read, or with a
-    /// key that is missing, damaged, or not the one on record, is answered with [`Error::Broken`], and keeps no other
-    /// from working.
+    /// Opens all identities in `store`, with their keys in `keystore`. An identity with an
+    /// unreadable record, or with a key that is missing, damaged or not the recorded one, is
+    /// answered with [`Error::Broken`]. The others work.
     pub fn open(
         store: S,
         keystore: impl Into<Arc<Keystore>>,
@@ -102,45 +102,45 @@ impl<S: IdentityStore> MinerIds<S> {
         Ok(ids)
     }
 
-    /// Where the identities are kept.
+    /// The store of the identities.
     pub fn store(&self) -> &S {
         &self.store
     }
 
-    /// Adds to the audit log what happens to keys that the identities have a part in.
+    /// Adds an event of keys to the audit log.
     pub fn note_key_event(&self, event: KeyEvent, subject: &str) -> Result<(), Error> {
         Ok(self.store.note_key_event(event, subject)?)
     }
 
-    /// Up to `limit` entries of the audit log after the one of this number, in order.
+    /// Up to `limit` entries of the audit log after the entry with this number, in order.
     pub fn audit_log(&self, after: u64, limit: usize) -> Result<Vec<AuditEntry>, Error> {
         Ok(self.store.audit_log(after, limit)?)
     }
 
-    /// Reads the audit log from its beginning, off the disk, and looks whether its entries fit.
+    /// Reads the audit log from the disk, from its beginning, and checks it.
     pub fn verify_audit_log(&self) -> Result<AuditCheck, Error> {
         Ok(self.store.verify_audit_log()?)
     }
 
-    /// Makes older copies of identities refuse documents, or answer them, as they do at first. An identity that nodes
-    /// ignore costs nothing; a refusal may cost a caller its job.
+    /// Sets whether older copies of identities refuse documents. By default they answer them: a
+    /// document that nodes ignore costs nothing, but a refusal may cost a caller its job.
     pub fn refuse_if_stale(&self, refuses: bool) {
         self.refuses_if_stale.store(refuses, Ordering::Relaxed);
     }
 
-    /// The names under which the keystore must hold keys.
+    /// The names of the keys that the keystore must hold.
     pub fn key_names(&self) -> Vec<String> {
         let names_of = |identity: Arc<Identity>| identity.record().key_names(identity.alias());
         let names = self.all().into_iter().flat_map(names_of);
         names.chain(self.broken.values().flat_map(|broken| broken.key_names.clone())).collect()
     }
 
-    /// The network whose forms of keys and addresses are used.
+    /// The network that determines the format of keys and addresses.
     pub fn network(&self) -> Network {
         self.network
     }
 
-    /// The identity that `alias` selects. Any text may be asked for.
+    /// The identity that `alias` selects. `alias` may be any text.
     pub fn get(&self, alias: &str) -> Result<Arc<Identity>, Error> {
         let identities = self.identities.read().unwrap_or_else(PoisonError::into_inner);
         identities.get(alias).cloned().ok_or_else(|| match self.broken.get_key_value(alias) {
@@ -151,7 +151,7 @@ impl<S: IdentityStore> MinerIds<S> {
         })
     }
 
-    /// The identities that could not be opened, ordered by alias, and why.
+    /// The identities that could not be opened, and why, ordered by alias.
     pub fn broken(&self) -> impl Iterator<Item = (&Alias, &str)> {
         self.broken.iter().map(|(alias, broken)| (alias, broken.reason.as_str()))
     }
@@ -162,25 +162,25 @@ impl<S: IdentityStore> MinerIds<S> {
         identities.values().cloned().collect()
     }
 
-    /// How much all identities announce that no block was seen to show yet.
+    /// The number of announcements of all identities that no block has shown.
     pub fn announced(&self) -> usize {
         let identities = self.identities.read().unwrap_or_else(PoisonError::into_inner);
         identities.values().map(|identity| identity.announced()).sum()
     }
 
-    /// Whether there is an identity of which nobody was shown a document.
+    /// Whether there is an identity of which nobody has received a document.
     pub fn has_kept(&self) -> bool {
         let identities = self.identities.read().unwrap_or_else(PoisonError::into_inner);
         identities.values().any(|identity| identity.is_kept_on_record())
     }
 
-    /// Whether there is a revocation that the node was not told of.
+    /// Whether some revocation is recorded that the node has not received.
     pub fn has_untold(&self) -> bool {
         let identities = self.identities.read().unwrap_or_else(PoisonError::into_inner);
         identities.values().any(|identity| identity.has_untold())
     }
 
-    /// Begins an identity of generation 0.2 with a new key, and answers the key.
+    /// Creates an identity of generation 0.2 with a new key, and answers the key.
     pub fn generate(&self, alias: &Alias) -> Result<PublicKey, Error> {
         let _changes = self.begin_change();
         self.check_new(alias)?;
@@ -190,18 +190,19 @@ impl<S: IdentityStore> MinerIds<S> {
         Ok(key.public_key)
     }
 
-    /// Gives an identity a new key, which the one until now vouches for, and answers the new key.
+    /// Gives an identity a new key, which the current key vouches for. Answers the new key.
     ///
-    /// An identity of which no document was handed out begins anew with the new key: nobody knows the one until now.
-    /// One of generation 1.0 announces one new key at a time: until a block was seen to show it, the next is refused
-    /// with [`Error::Unseen`]. [`rotate_miner_id`](crate::rotate_miner_id) asks a node first.
+    /// If no document of the identity was handed out, the new key becomes the first: nobody knows
+    /// the current key. An identity of generation 1.0 announces one new key at a time. The next
+    /// rotation fails with [`Error::Unseen`] until a block shows that key.
+    /// [`rotate_miner_id`](crate::rotate_miner_id) asks a node first.
     pub fn rotate(&self, alias: &Alias) -> Result<PublicKey, Error> {
         self.rotate_unless(alias, &[Announcement::Rotation], Rotation::Succeed)
     }
 
-    /// Gives an identity a new key even if no block was seen to show the last one. Documents of
-    /// generation 1.0 then pass over that one: the last key that was seen vouches for the new one.
-    /// If it turns out that a block has shown it, they go on from there.
+    /// Gives an identity a new key even if no block has shown the last one. Documents of generation
+    /// 1.0 then skip that key: the last key that a block has shown vouches for the new one. If a
+    /// block shows the skipped key later, documents continue from it.
     pub fn rotate_again(&self, alias: &Alias) -> Result<PublicKey, Error> {
         self.rotate_unless(alias, &[], Rotation::Succeed)
     }
@@ -219,7 +220,7 @@ impl<S: IdentityStore> MinerIds<S> {
         let revocations = [Announcement::PartialRevocation, Announcement::CompleteRevocation];
         check_open(alias, &record)?;
         check_newest(&identity)?;
-        // The older generator rotates identities of generation 0.2 whatever blocks have shown.
+        // The older generator rotates identities of generation 0.2 without regard to blocks.
         let unseen = record.miner_info().map_or(&[][..], |_| unseen);
         check_seen(alias, &record, &[&revocations, unseen].concat())?;
         let (key, _) = self.make_key(alias, record.last_key_number() + 1)?;
@@ -230,9 +231,9 @@ impl<S: IdentityStore> MinerIds<S> {
         Ok(key.public_key)
     }
 
-    /// Deletes an identity that is revoked for good. Its alias is not given to another identity. Its keys stay in the
-    /// keystore unless `with_keys` says otherwise; that of its validity check output stays in any case, since it owns
-    /// what spending that has left.
+    /// Deletes an identity that is revoked for good. Its alias cannot be used again. Its keys stay
+    /// in the keystore unless `with_keys` is set. The key of its validity check output always
+    /// stays, because that key may own coins.
     pub fn delete(&self, alias: &Alias, with_keys: bool) -> Result<(), Error> {
         let _changes = self.begin_change();
         let identity = self.get(alias.as_str())?;
@@ -257,13 +258,14 @@ impl<S: IdentityStore> MinerIds<S> {
         self.identities.write().unwrap_or_else(PoisonError::into_inner).remove(alias);
     }
 
-    /// Notes durably that somebody was shown a document of an identity. Before that, a rotation replaces its key instead
-    /// of announcing a new one; so a service notes it before it answers the first document.
+    /// Notes durably that somebody received a document of an identity. Before this note, a rotation
+    /// replaces the key without announcing it. So a service makes the note before it answers the
+    /// first document.
     pub fn note_shown(&self, alias: &Alias) -> Result<(), Error> {
         self.change(alias, &Change::NoteShown)
     }
 
-    /// Sets keys of what the identity tells about its miner.
+    /// Sets keys of `minerContact`.
     pub fn set_contact(
         &self,
         alias: &Alias,
@@ -282,7 +284,7 @@ impl<S: IdentityStore> MinerIds<S> {
         Ok(contact)
     }
 
-    /// Takes keys away from what the identity tells about its miner.
+    /// Removes keys of `minerContact`.
     pub fn remove_contact_keys(
         &self,
         alias: &Alias,
@@ -307,7 +309,7 @@ impl<S: IdentityStore> MinerIds<S> {
         Ok(contact)
     }
 
-    /// Switches on or off that an identity signs any digest. It signs documents in any case.
+    /// Sets whether an identity signs any digest, besides documents.
     pub fn set_blind_signing(&self, alias: &Alias, is_on: bool) -> Result<(), Error> {
         self.change(alias, &Change::SetBlindSigning(is_on))
     }
@@ -315,7 +317,7 @@ impl<S: IdentityStore> MinerIds<S> {
     /// Sets the extensions of documents of generation 1.0, a JSON object.
     pub fn set_extensions(&self, alias: &Alias, extensions: CanonicalJson) -> Result<(), Error> {
         self.change_operator(alias, |record, operator| {
-            // Those of generation 0.2 come with each job.
+            // In generation 0.2, the extensions come with each job.
             if let Protocol::Vctx(_) = record.protocol {
                 return Err(Error::OtherProtocol { alias: alias.clone(), protocol: "0.2" });
             }
@@ -336,10 +338,10 @@ impl<S: IdentityStore> MinerIds<S> {
         self.follow(&identity, self.store.change(alias, &Change::SetOperator(operator)))
     }
 
-    /// Takes over the identities of an older generator's home directory whose aliases are not there yet, all of them
-    /// or none, and tells of each alias what became of it. Identities of generation 1.0 have revocation keys, which go
-    /// into a keystore of their own. [`import_miner_ids`](crate::import_miner_ids) asks a node about the others'
-    /// validity check outputs first.
+    /// Imports the identities of an older generator's home directory whose aliases do not exist
+    /// yet: all of them or none. Answers the outcome for each alias. The revocation keys of
+    /// generation 1.0 go into their own keystore. [`import_miner_ids`](crate::import_miner_ids)
+    /// first asks a node about the validity check outputs.
     pub fn import(
         &self,
         home: &Path,
@@ -375,7 +377,7 @@ impl<S: IdentityStore> MinerIds<S> {
             let keystore = revocation_keys.ok_or(Error::NoRevocationKeystore)?;
             secrets.extend(keys.into_iter().map(|(name, secret)| (keystore, name, secret)));
         }
-        // First all are looked at, so that a refusal leaves no key behind.
+        // All keys are checked first, so that a refusal leaves no key behind.
         for (keystore, name, secret) in &secrets {
             holds_secret(keystore, name, secret)?;
         }
@@ -399,8 +401,8 @@ impl<S: IdentityStore> MinerIds<S> {
         Ok(outcomes)
     }
 
-    /// Gives an identity a validity check output that was made elsewhere, with the key that can
-    /// spend it. Which output it is enters every document.
+    /// Gives an identity a validity check output that was made elsewhere, and the key that can
+    /// spend it. All documents name this output.
     pub fn adopt_vctx(
         &self,
         alias: &Alias,
@@ -415,14 +417,14 @@ impl<S: IdentityStore> MinerIds<S> {
     }
 
     /// Notes durably which identities have handed out a document since their last rotation. A
-    /// service calls it now and then, as `run` does, so that handing out itself does no I/O; what was not noted
-    /// before a crash makes [`Identity::is_valid`] answer false until the next document.
+    /// service calls this now and then, as `run` does, so that handing out does no I/O. After a
+    /// crash that loses such a note, [`Identity::is_valid`] is false until the next document.
     pub fn record_hand_outs(&self) -> Result<(), Error> {
         let _changes = self.begin_change();
         self.record_hand_outs_of(self.all())
     }
 
-    /// The same for some identities, before what tells of it is replaced.
+    /// Does so for some identities, before their state is replaced.
     fn record_hand_outs_of(
         &self,
         identities: impl IntoIterator<Item = Arc<Identity>>,
@@ -445,7 +447,7 @@ impl<S: IdentityStore> MinerIds<S> {
         Ok(())
     }
 
-    /// Makes a change that leaves the keys as they are.
+    /// Makes a change that keeps the keys.
     pub(crate) fn change(&self, alias: &Alias, change: &Change) -> Result<(), Error> {
         let _changes = self.begin_change();
         let identity = self.get(alias.as_str())?;
@@ -490,7 +492,7 @@ impl<S: IdentityStore> MinerIds<S> {
         identities.insert(alias, identity);
     }
 
-    /// Makes an identity follow a change of its record.
+    /// Updates an identity after a change of its record.
     fn follow(
         &self,
         identity: &Identity,
@@ -503,7 +505,8 @@ impl<S: IdentityStore> MinerIds<S> {
         Ok(())
     }
 
-    /// Makes an identity follow a change of its keys, after which no document was handed out yet.
+    /// Updates an identity after a change of its keys. No document was handed out with the new keys
+    /// yet.
     fn follow_to_new_keys(
         &self,
         identity: &Identity,
@@ -523,7 +526,7 @@ impl<S: IdentityStore> MinerIds<S> {
         match self.load_state(alias, record) {
             Ok(state) => follow(identity, state),
             Err(error) => {
-                // It goes on as it is until the next change finds its keys.
+                // The identity stays unchanged until a later change finds its keys.
                 self.unsettled().insert(alias.clone());
                 return Err(error);
             }
@@ -535,7 +538,7 @@ impl<S: IdentityStore> MinerIds<S> {
         self.all_failed(&[alias], error)
     }
 
-    /// Follows what a change that failed has left, and tells what the caller is to know.
+    /// Updates identities after a failed change. Answers the error for the caller.
     fn all_failed(&self, aliases: &[&Alias], error: IdentityStoreError) -> Error {
         let records = || aliases.iter().map(|alias| self.record_of(alias)).collect::<Vec<_>>();
         let before = records();
@@ -548,10 +551,9 @@ impl<S: IdentityStore> MinerIds<S> {
         }
     }
 
-    /// Makes an identity what the store says it is: a commit that failed may have reached the disk
-    /// all the same, with other keys than the ones that this attempt has made. Answers false where
-    /// that cannot be read; the identity then stays as it is, goes on signing with the key it has,
-    /// and the next change looks again.
+    /// Updates an identity from the store. A failed commit may have reached the disk nevertheless,
+    /// with other keys than this attempt made. Answers false if the store or a key cannot be read.
+    /// The identity then keeps signing with its current key, and the next change tries again.
     fn settle(&self, alias: &Alias) -> bool {
         let record = match self.store.identity(alias) {
             Ok(record) => record,
@@ -593,7 +595,7 @@ impl<S: IdentityStore> MinerIds<S> {
         Ok(State::new(record, current_key, previous_key).with_earlier_keys(earlier_keys))
     }
 
-    /// The keys that may still sign references. Without one the current key signs.
+    /// The keys that may still sign references. The current key replaces one that cannot be read.
     fn load_earlier_keys(
         &self,
         alias: &Alias,
@@ -628,7 +630,7 @@ fn take_over_secret(keystore: &Keystore, name: &str, secret: &[u8]) -> Result<()
     Ok(())
 }
 
-/// Whether the keystore holds this very secret; an error if it holds another of that name.
+/// Whether the keystore holds this secret under this name. Fails if it holds another one.
 fn holds_secret(keystore: &Keystore, name: &str, secret: &[u8]) -> Result<bool, Error> {
     match keystore.get(name) {
         Ok(present) if *present == secret => Ok(true),
@@ -645,7 +647,7 @@ fn check_open(alias: &Alias, record: &IdentityRecord) -> Result<(), Error> {
     }
 }
 
-/// Refuses what an older copy of an identity would do wrong.
+/// Refuses to change an older copy of an identity.
 pub(crate) fn check_newest(identity: &Identity) -> Result<(), Error> {
     match identity.is_stale() {
         true => Err(Error::StaleCopy(identity.alias().clone())),
@@ -653,7 +655,7 @@ pub(crate) fn check_newest(identity: &Identity) -> Result<(), Error> {
     }
 }
 
-/// Refuses while any of these is announced and not seen in a block.
+/// Refuses while one of these announcements has not been seen in a block.
 fn check_seen(
     alias: &Alias,
     record: &IdentityRecord,

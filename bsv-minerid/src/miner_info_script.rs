@@ -16,50 +16,50 @@ use crate::output_script::{self, MinerInfoScriptError};
 use crate::signer::{Signer, SignerError};
 use crate::succession::Succession;
 
-/// A miner-info document: an identity of generation 1.0 at one height. Its version is "0.3".
+/// A miner-info document, of version "0.3": an identity of generation 1.0 at one height.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MinerInfo {
     /// The height of the block.
     pub height: u32,
-    /// The miner id, which signs the document, and the one before.
+    /// The miner id, which signs the document, and the previous one.
     pub miner_id: Succession,
-    /// The key that can revoke miner ids, and the one before.
+    /// The key that can revoke miner ids, and the previous one.
     pub revocation_key: Succession,
-    /// That miner ids are revoked, while it is being announced.
+    /// The announced revocation of miner ids, if any.
     pub revocation: Option<Revocation>,
-    /// What the operator adds.
+    /// The members that the operator adds.
     pub operator: OperatorMembers,
-    /// Where in the block more data stands.
+    /// References to data in the block.
     pub data_refs: Vec<DataRef>,
 }
 
-/// Says that miner ids are revoked: all from the current one back to the compromised one.
+/// A statement that miner ids are revoked: all from the current one back to the compromised one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Revocation {
-    /// The oldest miner id that is revoked.
+    /// The oldest of the revoked miner ids.
     pub compromised: PublicKey,
     /// The signature over [`digest`](Self::digest) by the revocation key (`sig1`).
     pub revocation_key_signature: Signature,
-    /// The signature over it by the document's previous miner id (`sig2`).
+    /// The signature over the same digest by the document's previous miner id (`sig2`).
     pub miner_id_signature: Signature,
 }
 
-/// Text that is not a miner-info document.
+/// Why text is not a miner-info document.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum MinerInfoError {
     /// Not a JSON object.
     #[error("not a miner-info document: {0}")]
     NotJson(String),
-    /// A member that every document has is not there.
+    /// A mandatory member is missing.
     #[error("{0} is missing")]
     Missing(&'static str),
-    /// A member is not what it must be.
+    /// A member is invalid.
     #[error("{member}: {reason}")]
     Member {
         /// The member's name.
         member: &'static str,
-        /// What is wrong with it.
+        /// What is wrong with the member.
         reason: String,
     },
     /// Not version 0.3.
@@ -70,7 +70,7 @@ pub enum MinerInfoError {
     DataRefs(#[from] DataRefsError),
 }
 
-/// The script of the output of a miner-info transaction that carries a document, taken apart.
+/// The content of the output script of a miner-info transaction that carries a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MinerInfoScript {
     /// The document, JSON as it was signed.
@@ -80,13 +80,13 @@ pub struct MinerInfoScript {
 }
 
 impl Revocation {
-    /// What is signed: SHA-256 of the raw bytes of the compromised key.
+    /// The digest that is signed: SHA-256 of the raw bytes of the compromised key.
     pub fn digest(compromised: &PublicKey) -> [u8; 32] {
         sha256(&compromised.to_bytes())
     }
 
-    /// Revokes miner ids back to `compromised`. `miner_id` is the miner id that a partial
-    /// revocation leaves, or that a complete one ends with.
+    /// Revokes miner ids back to `compromised`. `miner_id` is the last miner id that nodes know
+    /// before the revocation.
     pub fn sign(
         compromised: PublicKey,
         revocation_key: &dyn Signer,
@@ -100,7 +100,8 @@ impl Revocation {
         })
     }
 
-    /// Whether these keys have signed it: the revocation key, and the document's previous miner id.
+    /// Whether both keys have signed the revocation: the revocation key and the document's previous
+    /// miner id.
     pub fn holds(&self, revocation_key: &PublicKey, previous_miner_id: &PublicKey) -> bool {
         let digest = Self::digest(&self.compromised);
         revocation_key.verify(&digest, &self.revocation_key_signature)
@@ -149,7 +150,7 @@ impl MinerInfo {
         out
     }
 
-    /// The references to data are the last of the extensions.
+    /// Writes the operator's members. The references to data are last among the extensions.
     fn write_operator(&self, out: &mut String) {
         let data_refs = (!self.data_refs.is_empty()).then_some(&self.data_refs);
         for (name, value) in self.operator.iter() {
@@ -169,8 +170,9 @@ impl MinerInfo {
         }
     }
 
-    /// Reads a document as a node does: members may come in any order and spelling, unknown ones
-    /// are the operator's, and of two with one name the first counts. No signature is checked.
+    /// Reads a document as a node does: members may have any order and spelling, unknown ones
+    /// belong to the operator, and the first of two with the same name counts. No signature is
+    /// checked.
     pub fn from_json(text: &str) -> Result<Self, MinerInfoError> {
         let not_json = |error: serde_json::Error| MinerInfoError::NotJson(error.to_string());
         let members = DocumentMembers(serde_json::from_str(text).map_err(not_json)?);
@@ -193,8 +195,8 @@ impl MinerInfo {
         })
     }
 
-    /// The script of the output that carries the document, signed with the private half of the
-    /// document's miner id.
+    /// The script of the output with the document. `key` belongs to the document's miner id and
+    /// signs it.
     pub fn sign(&self, key: &dyn Signer) -> Result<MinerInfoScript, SignerError> {
         let document = self.to_json().into_bytes();
         let signature = key.sign(&sha256(&document))?.to_der();
@@ -203,8 +205,7 @@ impl MinerInfo {
 }
 
 impl MinerInfoScript {
-    /// Takes a script apart as a node does: it does not look at the form of the pushes nor at what
-    /// follows them.
+    /// Parses a script as a node does: it ignores the form of the pushes and everything after them.
     pub fn parse(script: &Script) -> Result<Self, MinerInfoScriptError> {
         let mut pushes = output_script::versioned_pushes(script)?;
         Ok(Self {
@@ -213,7 +214,7 @@ impl MinerInfoScript {
         })
     }
 
-    /// Puts the script together.
+    /// Builds the script.
     pub fn to_script(&self) -> Script {
         output_script::versioned([&self.document, &self.signature])
     }
@@ -235,7 +236,7 @@ struct DocumentMembers<'a>(Members<'a>);
 impl DocumentMembers<'_> {
     fn find(&self, name: &str) -> Option<&RawValue> {
         let found = self.0.0.iter().find(|(present, _)| present == name)?.1;
-        // To a node, a member that is null is not there.
+        // Nodes treat a null member as absent.
         (found.get() != "null").then_some(found)
     }
 
@@ -287,7 +288,7 @@ impl DocumentMembers<'_> {
         }))
     }
 
-    /// What the operator has added, and the references to data, which stand among its extensions.
+    /// The operator's members, and the references to data, which are among its extensions.
     fn operator(&self) -> Result<(OperatorMembers, Vec<DataRef>), MinerInfoError> {
         let mut operator = Vec::new();
         let mut data_refs = Vec::new();

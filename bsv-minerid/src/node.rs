@@ -1,5 +1,6 @@
-//! What identities have to do with a node of the network: making validity check outputs, following what the chain shows,
-//! rotating and revoking with the word of a node, and gathering what it takes to verify a block.
+//! The parts of identities that need a node: making validity check outputs, following the chain,
+//! rotating and revoking with a node's knowledge, and gathering what the verification of a block
+//! needs.
 
 mod blocks;
 mod data_cache;

@@ -3,34 +3,34 @@ use thiserror::Error;
 use crate::json::{CanonicalJson, JsonError};
 use crate::json_object::JsonObject;
 
-/// What an operator adds to its miner-info documents, usually `minerContact` and `extensions`, in
-/// the operator's order. No member of the protocol is among it, nor are the references to data,
-/// which have a place of their own.
+/// The members that an operator adds to its miner-info documents, usually `minerContact` and
+/// `extensions`, in the operator's order. The members of the protocol are not among them, and no
+/// references to data, which are stored separately.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OperatorMembers(JsonObject);
 
-/// Members that an operator cannot add to documents.
+/// Why members cannot be added to documents.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum OperatorMembersError {
     /// Not a JSON object.
     #[error(transparent)]
     Json(#[from] JsonError),
-    /// The member is one of the protocol's.
-    #[error("\"{0}\" is a member of the protocol, which operators cannot set")]
+    /// The member belongs to the protocol.
+    #[error("\"{0}\" is a member of the protocol and cannot be set")]
     Protocol(String),
-    /// The member has to be an object.
+    /// The member must be an object.
     #[error("\"{0}\" must be an object")]
     NotAnObject(&'static str),
-    /// There is nothing to take away.
+    /// There is no such key to remove.
     #[error("minerContact has no key \"{0}\"")]
     NoContactKey(String),
-    /// References to data are set as such.
+    /// References to data have their own setting.
     #[error("\"dataRefs\" cannot be set among the extensions: set the data instead")]
     DataRefs,
 }
 
-/// The members that a miner-info document has of its own.
+/// The protocol's members of a miner-info document.
 pub(crate) const PROTOCOL_MEMBERS: [&str; 10] = [
     "version",
     "height",
@@ -57,7 +57,7 @@ impl OperatorMembers {
         Ok(members)
     }
 
-    /// Sets a member. One that is set already keeps its place.
+    /// Sets a member. An existing member keeps its place.
     pub fn set(&mut self, name: &str, value: CanonicalJson) -> Result<(), OperatorMembersError> {
         if PROTOCOL_MEMBERS.contains(&name) {
             return Err(OperatorMembersError::Protocol(name.to_owned()));
@@ -74,7 +74,7 @@ impl OperatorMembers {
         Ok(())
     }
 
-    /// Takes a member away.
+    /// Removes a member.
     pub(crate) fn remove(&mut self, name: &str) {
         self.0.remove(name);
     }
@@ -94,7 +94,7 @@ impl OperatorMembers {
         self.0.to_json()
     }
 
-    /// What a document holds besides the protocol's members, and of which nodes ask nothing.
+    /// The other members of a document, besides the protocol's. Nodes do not restrict them.
     pub(crate) fn of_document(members: JsonObject) -> Self {
         Self(members)
     }

@@ -2,14 +2,14 @@ use bsv_tx::opcode::{OP_0, OP_RETURN};
 use bsv_tx::{Instruction, Instructions, Script, ScriptBuilder, Signature};
 use thiserror::Error;
 
-/// Starts every output script of generation 0.2: `OP_FALSE OP_RETURN`, then the push of the
-/// protocol prefix.
+/// The first bytes of every output script of generation 0.2: `OP_FALSE OP_RETURN`, then the push of
+/// the protocol prefix.
 pub(crate) const PREFIX: [u8; 7] = [OP_0, OP_RETURN, 0x04, 0xac, 0x1e, 0xed, 0x88];
-/// Starts every output script of generation 1.0.
+/// The first bytes of every output script of generation 1.0.
 const PREFIX_1_0: [u8; 7] = [OP_0, OP_RETURN, 0x04, 0x60, 0x1d, 0xfa, 0xce];
 
-/// A coinbase output script of generation 0.2, taken apart: an identity document and the signature
-/// over its SHA-256.
+/// The content of a coinbase output script of generation 0.2: an identity document and the
+/// signature over its SHA-256.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdentityScript {
     /// The document, JSON as it was signed.
@@ -18,20 +18,20 @@ pub struct IdentityScript {
     pub signature: Vec<u8>,
 }
 
-/// A script that is not an identity output script of generation 0.2.
+/// Why a script is not an identity output script of generation 0.2.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum IdentityScriptError {
-    /// It does not start with `006a04ac1eed88`.
+    /// The script does not start with `006a04ac1eed88`.
     #[error("not an identity output script: it does not start with 006a04ac1eed88")]
     Prefix,
-    /// It does not consist of two shortest pushes after the prefix.
+    /// The prefix is not followed by exactly two pushes in their shortest form.
     #[error("an identity output script holds a document and a signature, each as a shortest push")]
     Pushes,
 }
 
 impl IdentityScript {
-    /// Takes an output script apart.
+    /// Parses an output script.
     pub fn parse(script: &Script) -> Result<Self, IdentityScriptError> {
         let rest = script.as_bytes().strip_prefix(&PREFIX).ok_or(IdentityScriptError::Prefix)?;
         let rest = Script::from_bytes(rest);
@@ -47,7 +47,7 @@ impl IdentityScript {
         Ok(Self { document: document.to_vec(), signature: signature.to_vec() })
     }
 
-    /// Puts the output script together.
+    /// Builds the output script.
     pub fn to_script(&self) -> Script {
         build(&self.document, &self.signature)
     }
@@ -63,38 +63,38 @@ pub(crate) fn is_identity(script: &[u8]) -> bool {
     script.starts_with(&PREFIX) || is_miner_info(script)
 }
 
-/// Whether a locking script claims to carry something of generation 1.0.
+/// Whether a locking script claims to be of generation 1.0.
 pub(crate) fn is_miner_info(script: &[u8]) -> bool {
     script.starts_with(&PREFIX_1_0)
 }
 
-/// What is not a script of generation 1.0.
+/// Why a script is not of generation 1.0.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum MinerInfoScriptError {
-    /// It does not start with `006a04601dface`.
+    /// The script does not start with `006a04601dface`.
     #[error("not a script of miner info: it does not start with 006a04601dface")]
     Prefix,
-    /// After the prefix stands no push of one byte that is 0.
+    /// The prefix is not followed by a push of one zero byte.
     #[error("the version of the script is not 0, pushed as 0100")]
     Version,
-    /// Something is not pushed.
+    /// A push is missing.
     #[error("the script does not push {0}")]
     Missing(&'static str),
-    /// Something has another length than it must have.
+    /// A push has the wrong length.
     #[error("the script pushes {found} bytes for {part}, not {expected}")]
     Length {
-        /// What it is.
+        /// The name of the pushed part.
         part: &'static str,
-        /// The length that it must have.
+        /// The required length.
         expected: usize,
-        /// The length that it has.
+        /// The actual length.
         found: usize,
     },
 }
 
-/// The version that every script of generation 1.0 pushes after the prefix. Nodes take no `OP_0`
-/// for it.
+/// The version that every script of generation 1.0 pushes after the prefix. Nodes do not accept
+/// `OP_0` for it.
 const VERSION_1_0: [u8; 1] = [0];
 
 /// A script of generation 1.0 that pushes `parts`.
@@ -109,13 +109,13 @@ pub(crate) fn versioned<const N: usize>(parts: [&[u8]; N]) -> Script {
     parts.into_iter().fold(start, ScriptBuilder::push_bytes).into_script()
 }
 
-/// What a script of generation 1.0 pushes after its version.
+/// The pushes after the version in a script of generation 1.0.
 pub(crate) fn versioned_pushes(script: &Script) -> Result<Pushes<'_>, MinerInfoScriptError> {
     if !is_miner_info(script.as_bytes()) {
         return Err(MinerInfoScriptError::Prefix);
     }
     let mut instructions = script.instructions();
-    // Two opcodes and the protocol's prefix.
+    // Skips two opcodes and the protocol's prefix.
     instructions.nth(2);
     match instructions.next() {
         Some(Ok(Instruction::Push(version))) if version == VERSION_1_0 => Ok(Pushes(instructions)),
@@ -123,7 +123,8 @@ pub(crate) fn versioned_pushes(script: &Script) -> Result<Pushes<'_>, MinerInfoS
     }
 }
 
-/// Pushes of any form, as nodes take them. They do not look at what follows those they need.
+/// Pushes of any form, as nodes accept them. Nodes ignore everything after the pushes that they
+/// need.
 pub(crate) struct Pushes<'a>(Instructions<'a>);
 
 impl<'a> Pushes<'a> {

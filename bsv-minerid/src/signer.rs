@@ -1,4 +1,4 @@
-//! Signing with keys, wherever they lie.
+//! Signing with keys in any place.
 
 use std::fmt;
 
@@ -8,12 +8,13 @@ use thiserror::Error;
 
 use crate::error::Error;
 
-/// Signs with the private half of a public key, wherever that lies. The keys of the keystore do, and never fail.
+/// Signs with the private half of a public key, which may be anywhere. Keys of the keystore
+/// implement this and never fail.
 pub trait Signer: fmt::Debug + Send + Sync {
-    /// The public key, which verifies what is signed.
+    /// The public key that verifies the signatures.
     fn public_key(&self) -> PublicKey;
 
-    /// Signs a digest of 32 bytes as it stands. A caller waits for the answer.
+    /// Signs a digest of 32 bytes. The caller waits for the answer.
     fn sign(&self, digest: &[u8; 32]) -> Result<Signature, SignerError>;
 }
 
@@ -23,7 +24,7 @@ pub trait Signer: fmt::Debug + Send + Sync {
 pub struct SignerError {
     /// The public half of the key.
     pub public_key: PublicKey,
-    /// Why it does not, such as that a device is not connected.
+    /// Why not, for example because a device is not connected.
     pub reason: String,
 }
 
@@ -37,7 +38,7 @@ impl Signer for PrivateKey {
     }
 }
 
-/// The key of that name, whose public half is on record.
+/// Opens the key with this name, whose public half is recorded.
 pub(crate) fn open_key(
     keystore: &Keystore,
     name: String,
@@ -50,8 +51,8 @@ pub(crate) fn open_key(
     Ok(key)
 }
 
-/// Makes a key and reads it back from the disk. A key of that name that is there already was made
-/// by an attempt that went no further, and is used.
+/// Makes a key and reads it back from the disk. Uses an existing key with this name, which an
+/// interrupted attempt has made.
 pub(crate) fn make_key(
     keystore: &Keystore,
     name: &str,
@@ -65,7 +66,7 @@ pub(crate) fn make_key(
     Ok(read_key(keystore, name, str::parse::<ExtendedPrivateKey>)?.private_key().clone())
 }
 
-/// The secret of that name, which `parse` takes for a key.
+/// Reads the secret with this name and parses it as a key.
 pub(crate) fn read_key<K>(
     keystore: &Keystore,
     name: &str,

@@ -1,15 +1,15 @@
-//! The state of an identity, the changes that it can go through, and what its documents say in each state. Nothing
-//! here does any I/O: a store keeps [`IdentityRecord`]s and applies [`Change`]s to them.
+//! The state of an identity, its possible changes, and the contents of its documents in each state.
+//! Nothing here does any I/O: a store keeps [`IdentityRecord`]s and applies [`Change`]s to them.
 //!
-//! Keys of generation 1.0, of which documents name a previous one and the current one (*k₁* is the last that a block of
-//! the main chain has shown, *k₂* and *k₃* are made after it):
+//! Keys of generation 1.0. Documents name a previous key and the current one. The key *k₁* is the
+//! last that a block of the main chain has shown; *k₂* and *k₃* are newer:
 //!
 //! | state | change | state after it | previous | current |
 //! | --- | --- | --- | --- | --- |
 //! | nothing announced | - | - | k₁ | k₁ |
-//! | nothing announced | [`Change::Rotate`], the key until now succeeds | rotation | k₁ | k₂ |
+//! | nothing announced | [`Change::Rotate`], the current key vouches for the new one | rotation | k₁ | k₂ |
 //! | no key known to anybody | [`Change::Rotate`], the key is replaced | nothing announced | k₂ | k₂ |
-//! | rotation | [`Change::Rotate`], k₂ is passed over | rotation | k₁ | k₃ |
+//! | rotation | [`Change::Rotate`], k₂ is skipped | rotation | k₁ | k₃ |
 //! | rotation | [`Change::Observe`], a block shows k₂ | nothing announced | k₂ | k₂ |
 //! | nothing announced, or rotation | [`Change::BeginRevocation`], partial | partial revocation | k₁ | k₃ |
 //! | partial revocation | [`Change::Observe`], a block shows k₃ | nothing announced | k₃ | k₃ |
@@ -30,8 +30,9 @@
 //! | none, in generation 0.2 | [`Change::Upgrade`] | revocation key | r₁ | r₁ |
 //! | revocation key, after an upgrade | [`Change::Observe`], a block shows r₁ | nothing announced | r₁ | r₁ |
 //!
-//! In generation 0.2 documents name the key before the current one for ever, whatever is seen. That a block has shown the
-//! current one counts for the next rotation alone: until then it may pass over the current key.
+//! In generation 0.2, documents always name the key before the current one, whatever blocks have
+//! shown. Whether a block has shown the current key matters only for the next rotation: until then,
+//! a rotation may skip that key.
 
 mod announcement;
 mod chain_view;

@@ -1,4 +1,4 @@
-//! Where identities are kept: the trait that a back end implements, and the one that there is.
+//! The stores of identities: the trait that a back end implements, and its implementation.
 
 mod identity_store;
 #[cfg(feature = "store")]

@@ -2,11 +2,11 @@ use bsv_tx::{PublicKey, Signature, sha256};
 
 use crate::signer::{Signer, SignerError};
 
-/// What a key says of its successor in documents of generation 1.0, of miner ids as of revocation
-/// keys. Every document has one of each: a key that succeeds none names itself.
+/// A key's statement about its successor, in documents of generation 1.0. There is one for miner
+/// ids and one for revocation keys, in every document. A key without a predecessor names itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Succession {
-    /// The key before; itself, where the current key is not a new one.
+    /// The previous key; the current key itself, if nothing is announced.
     pub previous: PublicKey,
     /// The current key.
     pub current: PublicKey,
@@ -15,7 +15,7 @@ pub struct Succession {
 }
 
 impl Succession {
-    /// What the previous key signs: SHA-256 of the raw bytes of both keys.
+    /// The digest that the previous key signs: SHA-256 of the raw bytes of both keys.
     pub fn digest(previous: &PublicKey, current: &PublicKey) -> [u8; 32] {
         let mut preimage = [0; 33 + 33];
         preimage[..33].copy_from_slice(&previous.to_bytes());
@@ -23,19 +23,19 @@ impl Succession {
         sha256(&preimage)
     }
 
-    /// Makes `current` the successor of a key, or that key its own.
+    /// Makes `current` the successor of a key. Both may be the same key.
     pub fn sign(previous: &dyn Signer, current: PublicKey) -> Result<Self, SignerError> {
         let previous_key = previous.public_key();
         let signature = previous.sign(&Self::digest(&previous_key, &current))?;
         Ok(Self { previous: previous_key, current, signature })
     }
 
-    /// Whether the previous key has signed it.
+    /// Whether the previous key has signed the statement.
     pub fn holds(&self) -> bool {
         self.previous.verify(&Self::digest(&self.previous, &self.current), &self.signature)
     }
 
-    /// Whether it tells of a new key.
+    /// Whether the statement announces a new key.
     pub fn is_change(&self) -> bool {
         self.previous != self.current
     }

@@ -7,10 +7,10 @@ use bsv_tx::Txid;
 
 use crate::job_data::{BlockBindJob, JobData};
 
-/// What was asked for.
+/// The request that an answer belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum TemplateKey<'a> {
-    /// The script that carries a document, which refers to data in a transaction.
+    /// The script of a document. The document may refer to data in a transaction.
     Script { height: u32, data_txid: Option<Txid> },
     /// A coinbase2 with a document of generation 0.2.
     Document { height: u32, coinbase2: Cow<'a, [u8]>, job_data: Cow<'a, JobData> },
@@ -18,8 +18,8 @@ pub(crate) enum TemplateKey<'a> {
     Reference { miner_info_txid: Txid, coinbase2: Cow<'a, [u8]>, job: Cow<'a, BlockBindJob> },
 }
 
-/// Remembers the latest answers of one identity, so that a pool which asks again for each of its
-/// connections costs a look-up and not a signature.
+/// Remembers the latest answers of one identity. A pool that asks again for each of its connections
+/// then costs a look-up instead of a signature.
 #[derive(Debug, Default)]
 pub(crate) struct TemplateCache {
     hasher: RandomState,
@@ -59,10 +59,10 @@ impl Entry {
 
 impl TemplateCache {
     const MAX_ENTRIES: usize = 32;
-    /// Larger answers are not kept, so that the whole takes 4 MiB at most.
+    /// Larger answers are not kept, so that the cache takes at most 4 MiB.
     const MAX_ANSWER_LEN: usize = 64 << 10;
 
-    /// The remembered answer, or else the one that `make` makes.
+    /// The remembered answer, or the one that `make` makes.
     pub(crate) fn get_or_make<E>(
         &self,
         key: &TemplateKey<'_>,
@@ -84,7 +84,7 @@ impl TemplateCache {
         let place = entries.iter().rposition(|entry| entry.fits(hash, key))?;
         let last = entries.len() - 1;
         if place < last / 2 {
-            // Keeps what is asked for away from the front, where room is made.
+            // Moves an entry that is in use away from the front, where entries are removed.
             entries[place..].rotate_left(1);
             return entries.last().map(|entry| Arc::clone(&entry.answer));
         }

@@ -5,12 +5,12 @@ use bsv_tx::{PublicKey, Signature};
 
 use crate::signer::{Signer, SignerError};
 
-/// What an identity was used for since it was opened.
+/// Counts of an identity's use since it was opened.
 #[derive(Debug)]
 pub struct Usage {
     opened: Instant,
     signatures: AtomicU64,
-    /// [`NEVER`], or when a document was last handed out, in milliseconds after `opened`.
+    /// When a document was last handed out, in milliseconds after `opened`, or [`NEVER`].
     last_document: AtomicU64,
 }
 
@@ -22,12 +22,12 @@ impl Usage {
         Self { opened: Instant::now(), signatures, last_document }
     }
 
-    /// How many signatures its keys have made, those in documents included.
+    /// The number of signatures that the identity's keys have made, including those in documents.
     pub fn signatures(&self) -> u64 {
         self.signatures.load(Ordering::Relaxed)
     }
 
-    /// For how long no document was handed out, if one ever was.
+    /// The time since a document was last handed out, if one ever was.
     pub fn document_age(&self) -> Option<Duration> {
         let last = self.last_document.load(Ordering::Relaxed);
         let last = (last != NEVER).then(|| Duration::from_millis(last))?;
@@ -38,7 +38,7 @@ impl Usage {
         self.last_document.store(self.opened.elapsed().as_millis() as u64, Ordering::Relaxed);
     }
 
-    /// A key of the identity whose signatures are counted.
+    /// Wraps a key of the identity so that its signatures are counted.
     pub(crate) fn counting<'a>(&'a self, key: &'a dyn Signer) -> Counting<'a> {
         Counting { key, usage: self }
     }

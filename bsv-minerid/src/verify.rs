@@ -1,7 +1,7 @@
-//! Verifying the miner identities in other people's blocks: pure, without any I/O.
+//! Verification of miner identities in anybody's blocks, without any I/O.
 //!
-//! [`verify`] checks one block and answers a [`Report`], line by line. What it takes can be gathered
-//! from a node. A [`Ledger`](crate::Ledger) follows identities from block to block.
+//! [`verify`] checks one block and answers a [`Report`] with a line for each check. The inputs can
+//! be gathered from a node. A [`Ledger`](crate::Ledger) follows identities from block to block.
 
 mod block;
 mod coinbase_document;
@@ -33,10 +33,10 @@ pub use report::{
 use crate::output_script::{self, PREFIX};
 use report::Findings;
 
-/// Looks for the identity in a block, and checks all that can be checked of it.
+/// Looks for the identity in a block, and checks everything that can be checked.
 ///
-/// Never panics, whatever it is given. A [`Verdict::Valid`] means that everything that must hold was
-/// checked, the signature of the document first of all.
+/// This function never panics on any input. [`Verdict::Valid`] means that all required checks were
+/// made and hold, above all the signature of the document.
 pub fn verify(block: &BlockProof, evidence: &Evidence) -> Report {
     let mut findings = Findings::default();
     block.examine(&mut findings);
@@ -60,7 +60,7 @@ pub fn verify(block: &BlockProof, evidence: &Evidence) -> Report {
     }
 }
 
-/// The outputs that mean to carry an identity, as nodes recognise them.
+/// The outputs that claim to carry an identity, as nodes recognise them.
 fn identity_outputs(coinbase: &Transaction) -> impl Iterator<Item = (usize, Generation)> {
     coinbase.outputs.iter().enumerate().filter_map(|(output, txout)| {
         let script = txout.locking_script.as_bytes();

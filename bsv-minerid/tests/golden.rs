@@ -42,7 +42,8 @@ fn import(vectors: &Value, dir: &Path) -> MinerIds {
     ids
 }
 
-/// What is expected of a case: where the reference printed large integers wrongly, `exact` counts.
+/// The expected answer of a case. `exact` counts where the reference printed large integers
+/// wrongly.
 fn expected<'a>(case: &'a Value, name: &str) -> Option<&'a str> {
     case["exact"].get(name).or_else(|| case.get(name)).and_then(Value::as_str)
 }
@@ -98,7 +99,8 @@ fn every_signature() {
         let (key, signature) = identity.sign_and_name_key(&digest).unwrap();
         assert_eq!(key.to_string(), vectors["keys"][case["key"].as_str().unwrap()]["public_key"]);
         assert!(key.verify(&digest, &signature), "{hash}");
-        // From the group order on, the reference computes its nonce from another number.
+        // For digests from the group order on, the reference computes its nonce from another
+        // number.
         if hash < order {
             assert_eq!(signature.to_string(), case["sign"].as_str().unwrap());
         }

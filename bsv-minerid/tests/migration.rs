@@ -1,4 +1,4 @@
-//! Files that earlier versions wrote: `fixtures/README.md` tells of them.
+//! Files of earlier versions, described in `fixtures/README.md`.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
 
@@ -40,14 +40,14 @@ fn version(dir: &Path) -> u64 {
     table.get("minerid").unwrap().unwrap().value()
 }
 
-/// The subjects of the audit log, which begins with the keys that were there before it.
+/// The subjects of the audit log, which begins with the keys that existed before it.
 fn found_keys(ids: &MinerIds) -> Vec<String> {
     let entries = ids.audit_log(0, 99).unwrap();
     assert!(entries.iter().all(|entry| entry.event == "found"), "{entries:?}");
     entries.into_iter().map(|entry| entry.subject).collect()
 }
 
-/// All that there is to know of the identities, in the form of `expected.json`.
+/// Everything about the identities, in the format of `expected.json`.
 fn known(ids: &MinerIds) -> Value {
     let known = |identity: std::sync::Arc<bsv_minerid::Identity>| {
         let record = identity.record();
@@ -55,7 +55,7 @@ fn known(ids: &MinerIds) -> Value {
             record.keys.iter().map(|key| json!([key.number, key.public_key.to_string()])).collect();
         let script = match identity.preview_output_script(7) {
             Ok(script) => hex::encode(&*script),
-            // In the words of that version.
+            // The error text of that version.
             Err(error @ Error::NoVctx(_)) => format!("{error}, run generatevctx"),
             Err(error) => error.to_string(),
         };

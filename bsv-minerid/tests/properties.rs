@@ -1,4 +1,4 @@
-//! What holds for every coinbase2, document and JSON text, tried with random ones.
+//! Properties of every coinbase2, document and JSON text, tested with random ones.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
 
@@ -22,7 +22,7 @@ use serde_json::Value;
 
 const VCTX: &str = "6839008199026098cc78bf5f34c9a6bdf7a8009c9f019f8399c7ca1945b4a4ff";
 
-/// A coinbase2, read and written by code of its own.
+/// A coinbase2, with its own independent reader and writer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Parts {
     sequence: [u8; 4],
@@ -80,7 +80,7 @@ fn write_len(out: &mut Vec<u8>, len: usize) {
     }
 }
 
-/// The pushes of a script that has nothing else.
+/// The pushes of a script that consists only of pushes.
 fn read_pushes(mut script: &[u8]) -> Vec<&[u8]> {
     let mut pushes = Vec::new();
     while let [op, rest @ ..] = script {
@@ -100,7 +100,7 @@ fn script() -> impl Strategy<Value = Vec<u8>> {
     let boundaries = vec![0, 1, 0x4b, 0x4c, 0xfc, 0xfd, 0xff, 0x100, 0xffff, 0x1_0000];
     prop_oneof![
         8 => vec(any::<u8>(), 0..40),
-        // Those for which there are number opcodes.
+        // The pushes that have number opcodes.
         1 => (0..0x82_u8).prop_map(|byte| vec![byte]),
         1 => (select(boundaries), any::<u8>()).prop_map(|(len, byte)| vec![byte; len]),
     ]
@@ -116,7 +116,7 @@ fn parts() -> impl Strategy<Value = Parts> {
         .prop_map(|(sequence, outputs, lock_time)| Parts { sequence, outputs, lock_time })
 }
 
-/// A character of a JSON string: itself, or escaped in one of the ways there are.
+/// A character of a JSON string: itself, or escaped in one of the possible ways.
 fn spelled(c: char, way: u8) -> String {
     let short = match c {
         '"' => Some("\\\""),
@@ -137,7 +137,7 @@ fn spelled(c: char, way: u8) -> String {
     }
 }
 
-/// The one spelling of a character that a node prints.
+/// The only spelling of a character that a node prints.
 fn canonical(c: char) -> String {
     match c {
         '/' => "/".to_owned(),
@@ -147,7 +147,7 @@ fn canonical(c: char) -> String {
     }
 }
 
-/// A JSON text in any spelling, and the same as a node prints it.
+/// A JSON text in any spelling, with the node's spelling of it.
 type Spellings = (String, String);
 
 fn json_string() -> impl Strategy<Value = Spellings> {
@@ -256,7 +256,7 @@ impl Job {
         format!("{{{}}}", job.join(","))
     }
 
-    /// What a document says of this job, from the comma before it.
+    /// The part of a document that this job provides, with the comma before it.
     fn extensions(&self, parts: &Parts) -> String {
         let mut members = Vec::new();
         if let Some((previous, branches)) = &self.bind {
@@ -316,7 +316,7 @@ fn miner_info_identity() -> Arc<Identity> {
     SERVICE.1.get("pool").unwrap()
 }
 
-/// An identity that was rotated once and tells its miner's name, with its two keys.
+/// An identity that was rotated once and publishes its miner's name, with its two keys.
 fn identity() -> (Arc<Identity>, PublicKey, PublicKey) {
     static SERVICE: LazyLock<(tempfile::TempDir, MinerIds)> = LazyLock::new(|| {
         let dir = tempfile::tempdir().unwrap();
@@ -380,7 +380,7 @@ fn document() -> impl Strategy<Value = Document> {
     )
 }
 
-/// What is nearly a JSON text, so that it reaches far into a reader.
+/// Nearly valid JSON text, which gets far into a parser.
 fn any_text() -> impl Strategy<Value = String> {
     let cut = (json(), any::<prop::sample::Index>(), any::<char>()).prop_map(
         |((text, _), place, inserted)| {
@@ -500,7 +500,7 @@ proptest! {
         let json = CanonicalJson::from_text(&any).unwrap();
         prop_assert_eq!(json.as_str(), &one);
         prop_assert_eq!(CanonicalJson::from_text(&one), Ok(json));
-        // Numbers beyond its range are no value to serde_json.
+        // serde_json cannot represent numbers beyond its range.
         if let Ok(value) = serde_json::from_str::<Value>(&any) {
             prop_assert_eq!(serde_json::from_str::<Value>(&one).unwrap(), value);
         }

@@ -38,7 +38,7 @@ const KEY: &str = "025e343d44313813efa8e94b2c28c0b9b992cbcbed0fad36600a858fcd31d
 const OUTPOINT: &str = "6839008199026098cc78bf5f34c9a6bdf7a8009c9f019f8399c7ca1945b4a4ff:3";
 const TRANSACTION: &str = "01000000010000000000000000000000000000000000000000000000000000000000000000ffffffff0151ffffffff01e803000000000000015100000000";
 
-/// A store whose file has been given these records.
+/// A store whose file holds these records.
 fn store_of(records: &[(&str, &str)]) -> (RedbPlace, RedbIdentityStore) {
     let place = RedbPlace::fresh();
     drop(place.open());
@@ -66,7 +66,7 @@ fn record_text(vctx: &str) -> String {
     )
 }
 
-/// The form of schema version 8: a change of it takes a migration.
+/// The format of schema version 8. A change of it needs a migration.
 #[test]
 fn records_are_read_as_earlier_versions_wrote_them() {
     let outpoint = OUTPOINT.parse().unwrap();

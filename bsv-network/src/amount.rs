@@ -2,17 +2,17 @@ use serde::{Deserialize, Deserializer, de};
 use serde_json::value::RawValue;
 use thiserror::Error;
 
-/// How many satoshis there will ever be: the most that nodes accept as an amount.
+/// The largest amount that nodes accept: the number of satoshis that can ever exist.
 const MOST_SATOSHIS: u64 = 2_100_000_000_000_000;
 
-/// Decimal places of an amount in BSV.
+/// The number of decimal places of an amount in BSV.
 const DECIMALS: usize = 8;
 
 /// An amount in satoshis, which nodes write as a decimal number of BSV.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Amount(pub(crate) u64);
 
-/// A number that is not an amount.
+/// Why a number is not an amount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub(crate) enum AmountError {
     #[error("an amount must be a decimal number")]
@@ -26,7 +26,7 @@ pub(crate) enum AmountError {
 }
 
 impl Amount {
-    /// Reads a number as JSON spells it, with or without an exponent.
+    /// Parses a JSON number, with or without an exponent.
     pub(crate) fn parse(text: &str) -> Result<Self, AmountError> {
         if text.starts_with('-') {
             return Err(AmountError::Negative);
@@ -83,7 +83,7 @@ impl<'de> Deserialize<'de> for Amount {
     }
 }
 
-/// An exponent out of the range of `i64` is as good as the end of that range.
+/// Parses an exponent. One beyond the range of `i64` becomes the end of that range.
 fn parse_exponent(text: &str) -> Result<i64, AmountError> {
     let (limit, digits) = match text.as_bytes().first() {
         Some(b'-') => (i64::MIN, &text[1..]),

@@ -20,14 +20,14 @@ pub(crate) struct BlockchainInfo {
     pub(crate) mediantime: u32,
 }
 
-/// `getblockchaininfo`, how far a node has come.
+/// `getblockchaininfo`: the node's progress.
 #[derive(Deserialize)]
 pub(crate) struct SyncInfo {
     pub(crate) blocks: u32,
     pub(crate) headers: u32,
 }
 
-/// `gettxout`, where the output exists.
+/// `gettxout`, if the output exists.
 #[derive(Deserialize)]
 pub(crate) struct TxOutInfo {
     pub(crate) confirmations: u32,
@@ -48,8 +48,8 @@ pub(crate) struct TxOuts {
     pub(crate) txouts: Vec<TxOutItem>,
 }
 
-/// One item of `gettxouts`: the first two members, or `error` and, for `spent`, which
-/// transaction of the mempool spends it.
+/// One item of `gettxouts`: the first two members, or `error` and, if that is `spent`, the
+/// transaction of the mempool that spends the output.
 #[derive(Deserialize)]
 pub(crate) struct TxOutItem {
     pub(crate) confirmations: Option<u32>,
@@ -65,8 +65,8 @@ pub(crate) struct Spender {
     pub(crate) txid: Txid,
 }
 
-/// `getrawtransaction` with details. A transaction in the mempool has neither member; one that
-/// only blocks off the main chain hold has no confirmations.
+/// `getrawtransaction` with details. A transaction in the mempool has neither member. A transaction
+/// that only blocks off the main chain hold has no confirmations.
 #[derive(Deserialize)]
 pub(crate) struct TransactionInfo {
     #[serde(deserialize_with = "parsed")]
@@ -76,7 +76,7 @@ pub(crate) struct TransactionInfo {
     pub(crate) confirmations: i64,
 }
 
-/// `getmempoolentry`, and what `getmempoolancestors` says of each.
+/// `getmempoolentry`, and each item of `getmempoolancestors`.
 #[derive(Deserialize)]
 pub(crate) struct MempoolInfo {
     pub(crate) fee: Amount,
@@ -107,10 +107,10 @@ impl MerkleProof {
 #[derive(Deserialize)]
 pub(crate) struct HeaderInfo {
     pub(crate) height: u32,
-    /// -1 off the main chain.
+    /// -1 if the block is off the main chain.
     pub(crate) confirmations: i64,
     version: i32,
-    /// The first block has none.
+    /// Absent for the first block.
     previousblockhash: Option<Parsed<BlockHash>>,
     #[serde(deserialize_with = "parsed")]
     merkleroot: MerkleRoot,
@@ -134,7 +134,7 @@ impl HeaderInfo {
     }
 }
 
-/// `getblock` with the coinbase transaction alone, besides what [`HeaderInfo`] reads of it.
+/// The part of `getblock` with only the coinbase transaction that [`HeaderInfo`] does not read.
 #[derive(Deserialize)]
 pub(crate) struct CoinbaseInfo {
     pub(crate) tx: Vec<TransactionHex>,
@@ -146,8 +146,8 @@ pub(crate) struct TransactionHex {
     pub(crate) hex: Transaction,
 }
 
-/// `getmineridinfo`: nothing where the node does not know the miner id. Keys that it does not have
-/// are null or empty.
+/// `getmineridinfo`: empty if the node does not know the miner id. Keys that the node lacks are
+/// null or empty.
 #[derive(Deserialize)]
 pub(crate) struct MinerIdJson {
     #[serde(rename = "minerId")]
@@ -184,7 +184,7 @@ pub(crate) struct ListedMinerIdJson {
 pub(crate) struct Funded {
     #[serde(deserialize_with = "transaction")]
     pub(crate) hex: Transaction,
-    /// Which output is the change; -1 where there is none.
+    /// The index of the change output, or -1 if there is no change.
     pub(crate) changepos: i64,
 }
 
@@ -208,7 +208,7 @@ pub(crate) struct Unspent {
     pub(crate) confirmations: u32,
 }
 
-/// The members of `getsettings` that are of use here.
+/// The members of `getsettings` that this crate uses.
 #[derive(Deserialize)]
 pub(crate) struct Settings {
     pub(crate) minminingtxfee: Amount,
@@ -220,12 +220,12 @@ pub(crate) struct Settings {
     pub(crate) minconfconsolidationinput: u32,
 }
 
-/// A string that holds a hash or the like.
+/// A value that JSON holds as a string, such as a hash.
 #[derive(Deserialize, PartialEq, Eq, PartialOrd, Ord)]
 #[serde(bound = "T: FromStr<Err: Display>", transparent)]
 pub(crate) struct Parsed<T>(#[serde(deserialize_with = "parsed")] pub(crate) T);
 
-/// Reads the result of `method`.
+/// Parses the result of `method`.
 pub(crate) fn read<'a, T: Deserialize<'a>>(
     method: &str,
     result: &'a RawValue,

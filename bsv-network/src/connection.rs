@@ -12,18 +12,18 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tower_service::Service;
 
-/// Connects to one node, whatever the URI says.
+/// Connects to one node. Ignores the host in the URI.
 #[derive(Clone, Debug)]
 pub(crate) struct Connector {
     /// `host:port`.
     address: Arc<str>,
 }
 
-/// A connection that acknowledges what it has read at once.
+/// A connection that acknowledges received data at once.
 ///
 /// A node sends the head of many answers before their body (those in chunks: `getblockheader`,
-/// `getrawtransaction`), and keeps the body back until the head is acknowledged. Linux would wait 40
-/// milliseconds before it does that by itself.
+/// `getrawtransaction`), and holds the body until the head is acknowledged. Linux by itself delays
+/// that acknowledgement by 40 milliseconds.
 #[derive(Debug)]
 pub(crate) struct NodeConnection(TokioIo<TcpStream>);
 
@@ -67,7 +67,8 @@ impl Read for NodeConnection {
         let read = Pin::new(&mut self.0).poll_read(cx, buf);
         #[cfg(target_os = "linux")]
         if read.is_ready() {
-            // It holds for what has arrived, and has to be said again. Without it all takes longer only.
+            // The option covers only what has arrived, so it is set after each read. Without it,
+            // answers only take longer.
             let _ = self.0.inner().set_quickack(true);
         }
         read

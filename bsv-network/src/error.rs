@@ -1,11 +1,11 @@
 use thiserror::Error;
 
-/// Why a node did not do what it was asked.
+/// Why a call to a node failed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum NodeError {
     /// No complete answer: the node does not run, is too busy, or did not answer in time. Unless
-    /// the connection was refused, the node may still have done what it was asked.
+    /// the connection was refused, the node may still have done what the call asked for.
     #[error("no answer from the node at {address}: {reason}")]
     Unreachable {
         /// The node's host and port.
@@ -13,15 +13,14 @@ pub enum NodeError {
         /// What happened.
         reason: String,
     },
-    /// The node does not accept the user name and the password (HTTP 401), or refuses RPC from
-    /// this machine (HTTP 403).
-    #[error("the node refuses the RPC user name and password, or RPC from this machine")]
+    /// The node rejects the user name or password (HTTP 401), or RPC from this machine (HTTP 403).
+    #[error("the node rejects the RPC user name or password, or RPC from this machine")]
     Unauthorized,
     /// The node is starting and does not answer calls yet (code -28).
     #[error("the node is still starting")]
     Starting,
-    /// The node has seen a long fork, and takes no transactions until somebody has looked at it
-    /// (code -2). That says nothing about any of them.
+    /// The node has seen a long fork. The node accepts no transactions until an operator has
+    /// examined the fork (code -2). This error says nothing about the transaction that was sent.
     #[error("the node is in safe mode: {0}")]
     SafeMode(String),
     /// The node understood the call and refused it.
@@ -31,10 +30,10 @@ pub enum NodeError {
         method: String,
         /// The node's error code, negative.
         code: i64,
-        /// The node's words.
+        /// The node's message.
         message: String,
     },
-    /// The answer is not one that a Bitcoin SV node gives to this call.
+    /// The answer does not have the form of a Bitcoin SV node's answer to this call.
     #[error("the answer to {method} makes no sense: {reason}")]
     Unexpected {
         /// The RPC method.
@@ -45,8 +44,8 @@ pub enum NodeError {
 }
 
 impl NodeError {
-    /// Whether the node cannot be used at present, whatever it is asked: it is away, starting, in safe
-    /// mode, or does not let us in. The same call may succeed later.
+    /// Whether the node is unusable for every call at present: it is unreachable, starting, in safe
+    /// mode, or refuses the credentials. The same call may succeed later.
     pub fn is_unavailable(&self) -> bool {
         match self {
             Self::Unreachable { .. } | Self::Unauthorized | Self::Starting | Self::SafeMode(_) => {
@@ -56,9 +55,9 @@ impl NodeError {
         }
     }
 
-    /// The node's words, if it refused a transaction for what the transaction is or spends: it cannot be
-    /// decoded (code -22), what it spends is missing (-25), or it breaks a rule (-26). Other codes are about
-    /// the node.
+    /// The node's message, if the node refused a transaction because of what the transaction is or
+    /// spends: it cannot be decoded (code -22), an output that it spends is missing (-25), or it
+    /// breaks a rule (-26). Other codes concern the node.
     pub fn verdict(&self) -> Option<&str> {
         match self {
             Self::Rejected { code: -26 | -25 | -22, message, .. } => Some(message),

@@ -1,7 +1,7 @@
-//! Hexadecimal digits of long texts: a block has millions of them.
+//! A fast decoder of hexadecimal digits: a block has millions of them.
 
-/// The value of each byte as a digit, or [`NO_DIGIT`]. A look-up costs no branch, which a processor would guess
-/// wrong for every third digit.
+/// The value of each byte as a digit, or [`NO_DIGIT`]. A table needs no branches. A processor would
+/// mispredict a branch for every third digit.
 const VALUES: [u8; 256] = {
     let mut values = [NO_DIGIT; 256];
     let mut value = 0;
@@ -13,11 +13,11 @@ const VALUES: [u8; 256] = {
     values
 };
 
-/// It has bits that no digit has.
+/// This value has bits that no digit has.
 const NO_DIGIT: u8 = 0xff;
 
-/// Appends what pairs of digits say to `out`. Answers whether all are digits; if not, what was appended means
-/// nothing.
+/// Decodes pairs of digits and appends the bytes to `out`. Answers whether all were digits. If not,
+/// the appended bytes are meaningless.
 pub(crate) fn decode(digits: &[u8], out: &mut Vec<u8>) -> bool {
     let (pairs, rest) = digits.as_chunks::<2>();
     let mut seen = 0;

@@ -11,7 +11,7 @@ mod transport;
 
 pub use bsv_tx;
 pub use secrecy::SecretString;
-/// The form of parameters and results of calls.
+/// The JSON of parameters and results.
 pub use serde_json;
 
 pub use error::NodeError;

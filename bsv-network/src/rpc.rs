@@ -30,16 +30,17 @@ pub use notifications::FeedAddress;
 /// How long a call may take unless [`NodeRpc::with_timeout`] says otherwise.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long the node may take to find blocks.
+/// How long a node may take to mine blocks on demand.
 const GENERATE_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// How many outputs a call asks about. It takes a node about 20 milliseconds; then others have their turn.
+/// How many outputs one call asks about. A node needs about 20 milliseconds for them; then other
+/// calls have their turn.
 const OUTPUTS_AT_ONCE: usize = 1000;
 
-/// Parameters of a call without any.
+/// The parameters of a call without parameters.
 const NONE: [(); 0] = [];
 
-/// The node's JSON-RPC error codes that are an answer rather than a failure.
+/// The node's JSON-RPC error codes that are answers rather than failures.
 mod code {
     /// `RPC_METHOD_NOT_FOUND`.
     pub(super) const NO_METHOD: i64 = -32601;
@@ -47,7 +48,7 @@ mod code {
     pub(super) const WALLET: i64 = -4;
     /// `RPC_INVALID_ADDRESS_OR_KEY`: no such transaction, or block.
     pub(super) const NOT_FOUND: i64 = -5;
-    /// `RPC_INVALID_PARAMETER`: among others a height that no block has yet.
+    /// `RPC_INVALID_PARAMETER`, for example for a height above the tip.
     pub(super) const INVALID_PARAMETER: i64 = -8;
     /// `RPC_VERIFY_REJECTED`.
     pub(super) const REFUSED: i64 = -26;
@@ -55,14 +56,14 @@ mod code {
     pub(super) const ALREADY_KNOWN: i64 = -27;
 }
 
-/// A client of one node's JSON-RPC. Clones share connections and turns: at most four calls are at the node
-/// at once, and further ones wait for their turn, which counts towards their time-out.
+/// A client of one node's JSON-RPC. Clones share connections and turns: at most four calls run at
+/// the node at once. Further calls wait for a turn, and the wait counts towards their time-out.
 ///
-/// Connections belong to the tokio runtime in which they were made: make one client per runtime.
+/// Connections belong to the tokio runtime in which they were opened: make one client per runtime.
 ///
-/// Besides what each method lists, every method fails with [`NodeError::Unreachable`],
-/// [`NodeError::Unauthorized`], [`NodeError::Starting`] or [`NodeError::SafeMode`] where the node cannot
-/// be used, and with [`NodeError::Unexpected`] where its answer makes no sense.
+/// Besides the errors that each method lists, every method fails with [`NodeError::Unreachable`],
+/// [`NodeError::Unauthorized`], [`NodeError::Starting`] or [`NodeError::SafeMode`] if the node
+/// cannot be used, and with [`NodeError::Unexpected`] if its answer makes no sense.
 #[derive(Clone, Debug)]
 pub struct NodeRpc {
     transport: Transport,
@@ -72,20 +73,21 @@ pub struct NodeRpc {
 /// The last block of the main chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChainTip {
-    /// Its height; the first block has height 0.
+    /// The height. The first block has height 0.
     pub height: u32,
-    /// Its hash.
+    /// The hash.
     pub hash: BlockHash,
-    /// Its median time past: the median of the times of the last eleven blocks, itself included, in
+    /// The median time past: the median of the times of this block and the ten before it, in
     /// seconds since 1970. The lock times of transactions in the next block are compared with it
     /// (BIP113).
     pub median_time: u32,
 }
 
-/// Whether transactions count that are not in a block yet.
+/// Whether transactions outside of blocks count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mempool {
-    /// They count: what they make exists, what they spend is gone.
+    /// Transactions of the mempool count: the outputs that they make exist, and those that they
+    /// spend do not.
     Include,
     /// Only blocks count.
     Ignore,
@@ -96,18 +98,18 @@ pub enum Mempool {
 pub struct UnspentOutput {
     /// The output.
     pub output: TxOut,
-    /// How many blocks deep it is; 0 in the mempool.
+    /// The number of confirmations; 0 in the mempool.
     pub confirmations: u32,
 }
 
-/// What a node knows of an output.
+/// The state of an output at a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutputState {
-    /// Nothing has spent it.
+    /// Nothing spends it.
     Unspent {
-        /// The amount.
+        /// The amount, in satoshis.
         satoshis: u64,
-        /// How many blocks deep it is; 0 in the mempool.
+        /// The number of confirmations; 0 in the mempool.
         confirmations: u32,
     },
     /// A transaction in the mempool spends it.
@@ -115,51 +117,54 @@ pub enum OutputState {
         /// The transaction that spends it.
         by: Txid,
     },
-    /// It was never made, or a transaction in a block has spent it; or, where only blocks count,
-    /// it is not in a block yet.
+    /// The output was never made, or a transaction in a block spends it. With [`Mempool::Ignore`],
+    /// the output may also be in the mempool only.
     Missing,
 }
 
 /// Where a node has a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransactionPlace {
-    /// Neither in the final mempool nor in the main chain. A block off the main chain may have it, or
-    /// the pool of what is time-locked.
+    /// Neither in the final mempool nor in the main chain. The transaction may be in a block off
+    /// the main chain, or in the pool of time-locked transactions.
     Nowhere,
-    /// In the final mempool: what may be mined at once.
+    /// In the final mempool, whose transactions can be mined at once.
     Mempool,
     /// In this block of the main chain.
     Block(BlockHash),
 }
 
-/// What a node answered to a transaction that it did not refuse.
+/// The node's answer to a transaction that it did not refuse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Broadcast {
-    /// Its id. It may be time-locked.
+    /// The node answered the transaction's id. The transaction may be time-locked.
     Accepted,
-    /// That it had heard of it before.
+    /// The node knew the transaction before.
     AlreadyKnown,
 }
 
-/// What a node takes.
+/// The limits of a node on the transactions that it accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
-    /// The fee that a transaction must pay to be mined, in satoshis per 1000 bytes (`minminingtxfee`).
+    /// The fee that a transaction must pay to be mined, in satoshis per 1000 bytes
+    /// (`minminingtxfee`).
     pub mining_fee_rate: u64,
-    /// The most bytes of a transaction (`maxtxsizepolicy`).
+    /// The largest transaction, in bytes (`maxtxsizepolicy`).
     pub max_transaction_size: u64,
-    /// The most bytes of a script that carries data only (`datacarriersize`; 0 without `datacarrier`).
+    /// The largest script that only carries data, in bytes (`datacarriersize`; 0 without
+    /// `datacarrier`).
     pub max_data_size: u64,
-    /// Which transactions that bring coins together need no fee.
+    /// The consolidation transactions that need no fee.
     pub consolidation: ConsolidationPolicy,
 }
 
-/// Which transactions that bring coins together a node takes without a fee.
+/// The limits on consolidation transactions, which a node accepts without a fee.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConsolidationPolicy {
-    /// How many coins there must be for each output; 0 if none are taken (`minconsolidationfactor`).
+    /// How many coins a transaction must spend for each of its outputs; 0 if no transaction is free
+    /// (`minconsolidationfactor`).
     pub min_factor: u64,
-    /// The longest script that may unlock a coin, in bytes (`maxconsolidationinputscriptsize`).
+    /// The longest unlocking script of a coin, in bytes (`maxconsolidationinputscriptsize`).
     pub max_script_size: u64,
     /// How many confirmations each coin must have (`minconfconsolidationinput`).
     pub min_confirmations: u32,
@@ -168,39 +173,39 @@ pub struct ConsolidationPolicy {
 /// An unspent output of an address that the node's wallet watches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Coin {
-    /// Where it is.
+    /// The outpoint of the output.
     pub outpoint: OutPoint,
     /// The output.
     pub output: TxOut,
-    /// How many blocks deep it is; 0 in the mempool.
+    /// The number of confirmations; 0 in the mempool.
     pub confirmations: u32,
 }
 
 impl NodeRpc {
-    /// A client for the node at `settings`, with a time-out of 10 seconds. Nothing is sent until
-    /// the first call.
+    /// A client of the node at `settings`, with a time-out of 10 seconds. The first call opens a
+    /// connection.
     pub fn new(settings: NodeSettings) -> Self {
         Self { transport: Transport::new(&settings), timeout: TIMEOUT }
     }
 
-    /// The same client with so many turns of its own: whatever else is asked of the node over the same
-    /// connections, these turns are kept for it and for its clones.
+    /// The same client with turns of its own. Other clients that share the connections cannot use
+    /// up these turns.
     ///
-    /// A node runs four calls at once and queues 16 (its `rpcthreads` and `rpcworkqueue`): have fewer turns
-    /// than that at one node.
+    /// A node runs four calls at once and queues 16 more (`rpcthreads` and `rpcworkqueue`). Keep
+    /// the turns of all clients of a node below that sum.
     pub fn with_turns(self, turns: usize) -> Self {
         Self { transport: self.transport.with_turns(turns), ..self }
     }
 
-    /// The same client with another limit on how long each call may take, from its start until
-    /// its whole answer is there. [`NodeRpc::generate`] has a longer one of its own.
+    /// The same client with another time-out. The time-out covers each call from its start until
+    /// the whole answer has arrived. [`NodeRpc::generate`] has its own, longer time-out.
     pub fn with_timeout(self, timeout: Duration) -> Self {
         Self { timeout, ..self }
     }
 
-    /// Calls any method, once. The result is JSON exactly as the node spelled it.
+    /// Calls any method, once. The result is JSON exactly as the node wrote it.
     ///
-    /// Fails with [`NodeError::Rejected`] where the node refuses.
+    /// Fails with [`NodeError::Rejected`] if the node refuses.
     pub async fn call(&self, method: &str, params: &[Value]) -> Result<Box<RawValue>, NodeError> {
         self.transport.call(method, &params, self.timeout, Repeatable::No).await
     }
@@ -211,7 +216,7 @@ impl NodeRpc {
         Ok(ChainTip { height: info.blocks, hash: info.bestblockhash, median_time: info.mediantime })
     }
 
-    /// Whether the node has read all blocks that it has heard of (`getblockchaininfo`).
+    /// Whether the node has the blocks of all headers that it knows (`getblockchaininfo`).
     pub async fn has_all_blocks(&self) -> Result<bool, NodeError> {
         let SyncInfo { blocks, headers } = self.ask("getblockchaininfo", &NONE).await?;
         Ok(blocks == headers)
@@ -232,10 +237,11 @@ impl NodeRpc {
         }))
     }
 
-    /// The outputs at `outpoints`, in the same order, a thousand in each call (`gettxouts`). Without any,
-    /// the node is not asked.
+    /// The states of the outputs at `outpoints`, in the same order, a thousand in each call
+    /// (`gettxouts`). An empty list makes no call.
     ///
-    /// The node does not look at all of them at one moment: what happens meanwhile may show in some only.
+    /// The node does not examine all outputs at the same moment: a change in the meantime may show
+    /// in some of them only.
     pub async fn outputs(
         &self,
         outpoints: &[OutPoint],
@@ -258,7 +264,7 @@ impl NodeRpc {
             .iter()
             .map(|OutPoint { txid, vout }| json!({ "txid": txid.to_string(), "n": index(*vout) }))
             .collect();
-        // Scripts can be large, and strangers choose the outputs.
+        // Scripts are not requested: they can be large, and strangers choose the outputs.
         let members = ["confirmations", "value"];
         let TxOuts { txouts } =
             self.ask(method, &(names, members, mempool == Mempool::Include)).await?;
@@ -268,7 +274,7 @@ impl NodeRpc {
         }
         let state = |item| {
             output_state(item).ok_or_else(|| {
-                NodeError::unexpected(method, "an output is neither there nor gone".to_owned())
+                NodeError::unexpected(method, "an output has no known state".to_owned())
             })
         };
         txouts.into_iter().map(state).collect()
@@ -276,7 +282,7 @@ impl NodeRpc {
 
     /// The transaction `txid` from the mempool or a block, or `None` if the node does not know it
     /// (`getrawtransaction`). A node without `txindex=1` knows few mined transactions. The block
-    /// may be one off the main chain; [`NodeRpc::transaction_place`] tells.
+    /// may be off the main chain; [`NodeRpc::transaction_place`] tells.
     pub async fn transaction(&self, txid: &Txid) -> Result<Option<Transaction>, NodeError> {
         let method = "getrawtransaction";
         let hex: String = match self.ask(method, &(txid.to_string(), false)).await {
@@ -292,9 +298,10 @@ impl NodeRpc {
     /// Where the node has the transaction `txid` (`getrawtransaction`). A node without `txindex=1`
     /// knows few mined transactions.
     ///
-    /// A transaction that is not final yet is [`TransactionPlace::Nowhere`], although the node keeps
-    /// it: `getrawtransaction` of node 1.0.13 does not look where `getrawnonfinalmempool` does. It
-    /// stays there for up to ten minutes after it has become final (`checknonfinalfreq`).
+    /// A transaction that is not final yet is [`TransactionPlace::Nowhere`], although the node has
+    /// it: in node 1.0.13, `getrawtransaction` does not look in the pool that
+    /// `getrawnonfinalmempool` shows. The transaction stays in that pool for up to ten minutes
+    /// after it has become final (`checknonfinalfreq`).
     pub async fn transaction_place(&self, txid: &Txid) -> Result<TransactionPlace, NodeError> {
         let method = "getrawtransaction";
         let info: TransactionInfo = match self.ask(method, &(txid.to_string(), true)).await {
@@ -311,13 +318,13 @@ impl NodeRpc {
         })
     }
 
-    /// Gives the node a transaction to pass on (`sendrawtransaction`). That it is not refused proves
-    /// nothing: see [`NodeRpc::submit_transaction`].
+    /// Sends the node a transaction to relay (`sendrawtransaction`). Success does not prove that
+    /// the mempool has it: see [`NodeRpc::submit_transaction`].
     ///
-    /// Fails with [`NodeError::Rejected`] where the node refuses it. After
-    /// [`NodeError::Unreachable`] the node may have it nevertheless. Code -25 and a message that
-    /// starts with `258:` do not prove that a transaction sent before is unknown: a mined one
-    /// whose outputs are all spent is answered like that.
+    /// Fails with [`NodeError::Rejected`] if the node refuses the transaction. After
+    /// [`NodeError::Unreachable`], the node may have it nevertheless. Code -25 and a message that
+    /// starts with `258:` do not prove that an earlier sent transaction is unknown: the node also
+    /// answers so for a mined transaction whose outputs are all spent.
     pub async fn send_transaction(&self, tx: &Transaction) -> Result<Broadcast, NodeError> {
         let method = "sendrawtransaction";
         let Parsed(txid) = match self.ask(method, &[tx.to_hex()]).await {
@@ -328,11 +335,12 @@ impl NodeRpc {
         Ok(Broadcast::Accepted)
     }
 
-    /// Has the node's wallet watch `address` from now on (`importaddress`, without a search of
-    /// the chain for what came before). Harmless to repeat, and for an address of the wallet.
+    /// Makes the node's wallet watch `address` from now on (`importaddress`). The wallet does not
+    /// search the chain for earlier payments. The call can be repeated, and does no harm for the
+    /// wallet's own addresses.
     ///
-    /// Fails with [`NodeError::Rejected`] where the address is of another network or the node
-    /// runs without a wallet.
+    /// Fails with [`NodeError::Rejected`] if the address is of another network or the node runs
+    /// without a wallet.
     pub async fn import_address(&self, address: &Address) -> Result<(), NodeError> {
         const OWN: &str = "already contains the private key";
         let params = (address.to_string(), "", false);
@@ -346,11 +354,11 @@ impl NodeRpc {
         }
     }
 
-    /// The unspent outputs of an address that the node's wallet owns or watches, those in the
-    /// mempool included (`listunspent`).
+    /// The unspent outputs of an address that the node's wallet owns or watches, including those in
+    /// the mempool (`listunspent`).
     ///
-    /// Fails with [`NodeError::Rejected`] where the address is of another network or the node
-    /// runs without a wallet.
+    /// Fails with [`NodeError::Rejected`] if the address is of another network or the node runs
+    /// without a wallet.
     pub async fn coins_of(&self, address: &Address) -> Result<Vec<Coin>, NodeError> {
         let params = (0, 9_999_999, [address.to_string()]);
         let unspent: Vec<Unspent> = self.ask("listunspent", &params).await?;
@@ -362,24 +370,24 @@ impl NodeRpc {
         Ok(unspent.into_iter().map(coin).collect())
     }
 
-    /// What the node's wallet can spend, in satoshis (`getbalance`).
+    /// The amount that the node's wallet can spend, in satoshis (`getbalance`).
     ///
-    /// Fails with [`NodeError::Rejected`] where the node runs without a wallet.
+    /// Fails with [`NodeError::Rejected`] if the node runs without a wallet.
     pub async fn wallet_balance(&self) -> Result<u64, NodeError> {
         let Amount(satoshis) = self.ask("getbalance", &NONE).await?;
         Ok(satoshis)
     }
 
-    /// Pays `satoshis` out of the node's wallet (`sendtoaddress`).
+    /// Pays `satoshis` from the node's wallet (`sendtoaddress`).
     ///
-    /// Fails with [`NodeError::Rejected`] where the wallet has too little, is locked or absent.
-    /// After [`NodeError::Unreachable`] it may have paid nevertheless.
+    /// Fails with [`NodeError::Rejected`] if the wallet has too little, is locked or absent. After
+    /// [`NodeError::Unreachable`], the wallet may have paid nevertheless.
     pub async fn send_to_address(
         &self,
         address: &Address,
         satoshis: u64,
     ) -> Result<Txid, NodeError> {
-        // A node takes an amount as a string too, which no JSON writer rounds.
+        // A node also accepts an amount as a string, which no JSON writer rounds.
         let params = (address.to_string(), Amount(satoshis).format());
         let method = "sendtoaddress";
         let result = self.transport.call(method, &params, self.timeout, Repeatable::No).await?;
@@ -387,10 +395,10 @@ impl NodeRpc {
         Ok(txid)
     }
 
-    /// Mines `blocks` blocks, paid to the node's wallet, and answers their hashes (`generate`).
-    /// For private networks; the node has ten minutes for it.
+    /// Mines `blocks` blocks that pay the node's wallet, and answers their hashes (`generate`). The
+    /// call is meant for private networks. The node may take ten minutes.
     ///
-    /// Fails with [`NodeError::Rejected`] where the node runs without a wallet.
+    /// Fails with [`NodeError::Rejected`] if the node runs without a wallet.
     pub async fn generate(&self, blocks: u32) -> Result<Vec<BlockHash>, NodeError> {
         let method = "generate";
         let result =
@@ -403,7 +411,7 @@ impl NodeRpc {
         Ok(hashes.into_iter().map(|Parsed(hash)| hash).collect())
     }
 
-    /// What the node takes (`getsettings`).
+    /// The limits on the transactions that the node accepts (`getsettings`).
     pub async fn policy(&self) -> Result<Policy, NodeError> {
         let settings: Settings = self.ask("getsettings", &NONE).await?;
         Ok(Policy {
@@ -418,7 +426,7 @@ impl NodeRpc {
         })
     }
 
-    /// A call that does no harm when it is made twice.
+    /// Makes a call that may safely be made twice.
     async fn ask<T: DeserializeOwned>(
         &self,
         method: &str,
@@ -429,13 +437,13 @@ impl NodeRpc {
     }
 }
 
-/// The index of an output as a node takes it. It refuses the whole question where one is too large
-/// for its integers; the largest that it takes stands for no output either.
+/// Limits the index of an output to the largest integer that a node accepts. No transaction has an
+/// output with that index. A larger integer would make the node refuse the whole call.
 fn index(vout: u32) -> u32 {
     vout.min(i32::MAX as u32)
 }
 
-/// What an item of `gettxouts` says, if it says one thing.
+/// The state that an item of `gettxouts` tells, or `None` if its members contradict each other.
 fn output_state(item: TxOutItem) -> Option<OutputState> {
     let TxOutItem { confirmations, value, error, spender } = item;
     match (error.as_deref(), spender) {
@@ -449,7 +457,7 @@ fn output_state(item: TxOutItem) -> Option<OutputState> {
     }
 }
 
-/// Whether a refusal says that the node has heard of the transaction before.
+/// Whether a refusal says that the node knew the transaction before.
 fn is_known(error: &NodeError) -> bool {
     match error {
         NodeError::Rejected { code: code::ALREADY_KNOWN, .. } => true,
@@ -462,6 +470,6 @@ fn same_txid(method: &str, answered: &Txid, asked: &Txid) -> Result<(), NodeErro
     if answered == asked {
         return Ok(());
     }
-    let reason = format!("it is about transaction {answered}, not {asked}");
+    let reason = format!("the answer is about transaction {answered}, not {asked}");
     Err(NodeError::unexpected(method, reason))
 }

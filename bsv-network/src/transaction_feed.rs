@@ -1,4 +1,5 @@
-//! The transactions that a node takes into its mempool, as it publishes them (ZMQ, topic `rawtx2`).
+//! The transactions that a node publishes when it takes them into its mempool (ZMQ, topic
+//! `rawtx2`).
 
 use std::time::Duration;
 
@@ -10,43 +11,44 @@ use tokio::time::timeout;
 use zeromq::{Socket, SocketEvent, SocketRecv, SubSocket, ZmqMessage};
 
 const TOPIC: &str = "rawtx2";
-/// How long a connection may take to come about.
+/// How long opening a connection may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a node may take until it publishes to a new subscriber, which it does not confirm.
+/// How long a node may take to start publishing to a new subscriber. The node does not confirm a
+/// subscription.
 const SUBSCRIBING: Duration = Duration::from_secs(2);
 
-/// A connection over which a node tells of transactions.
+/// A connection over which a node publishes transactions.
 pub struct TransactionFeed {
     socket: SubSocket,
     events: mpsc::Receiver<SocketEvent>,
-    /// The number of the next message, as the node counts them.
+    /// The expected number of the next message.
     next: Option<u32>,
-    /// Whether the node has had the time to begin.
+    /// Whether the node has had the time to start publishing.
     has_waited: bool,
 }
 
-/// What a node has published.
+/// What the node has published.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Published {
     /// A transaction.
     Transaction(Box<Transaction>),
-    /// The first message came, or none for two seconds. What the node has published since the connection came about
-    /// may be lost: look what the mempool has.
+    /// The first message came, or none for two seconds. Earlier transactions since the connection
+    /// was opened may be lost: read the mempool.
     Begun,
-    /// Messages were lost, or not understood: look what the mempool has.
+    /// Messages were lost or unreadable: read the mempool.
     Gap,
 }
 
-/// Why a feed brings nothing more.
+/// Why a feed has ended.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum FeedError {
-    /// Nothing listens at the address, or it is none.
+    /// Nothing listens at the address, or the address is invalid.
     #[error("cannot subscribe to {address}: {reason}")]
     Connect {
         /// The address.
         address: String,
-        /// What is wrong.
+        /// Why it failed.
         reason: String,
     },
     /// The connection has ended.
@@ -55,7 +57,7 @@ pub enum FeedError {
 }
 
 impl TransactionFeed {
-    /// Subscribes at an address such as `tcp://127.0.0.1:28332`.
+    /// Subscribes to the node at an address such as `tcp://127.0.0.1:28332`.
     pub async fn connect(address: &str) -> Result<Self, FeedError> {
         let failed = |reason: String| FeedError::Connect { address: address.to_owned(), reason };
         let mut socket = SubSocket::new();
@@ -67,7 +69,7 @@ impl TransactionFeed {
         Ok(Self { socket, events, next: None, has_waited: false })
     }
 
-    /// What the node publishes next.
+    /// The node's next message.
     pub async fn next(&mut self) -> Result<Published, FeedError> {
         if self.has_waited || self.next.is_some() {
             return self.receive().await;
@@ -82,7 +84,7 @@ impl TransactionFeed {
             tokio::select! {
                 biased;
                 event = self.events.next() => match event {
-                    // The socket would connect again by itself, and hide what was lost meanwhile.
+                    // The socket would reconnect by itself, and hide that messages were lost.
                     Some(SocketEvent::Disconnected(_)) | None => return Err(FeedError::Ended),
                     Some(_) => {}
                 },
@@ -96,7 +98,7 @@ impl TransactionFeed {
         }
     }
 
-    /// Reads a message: the topic, the transaction, and the number of the message in four bytes.
+    /// Reads a message: the topic, the transaction, and the message's number in four bytes.
     fn read(&mut self, message: &ZmqMessage) -> Published {
         let number = message.get(2).and_then(|bytes| bytes.as_ref().try_into().ok());
         let (Some(body), Some(number)) = (message.get(1), number.map(u32::from_le_bytes)) else {

@@ -20,8 +20,8 @@ use crate::connection::Connector;
 use crate::error::NodeError;
 use crate::hex_digits;
 
-/// Where a node answers RPC, and as whom to ask it: `rpcHost`, `rpcPort`, `rpcUser` and
-/// `rpcPassword` of the configuration. `Debug` does not show the password.
+/// Where a node answers RPC, and the credentials: `rpcHost`, `rpcPort`, `rpcUser` and `rpcPassword`
+/// of the configuration. `Debug` does not show the password.
 #[derive(Clone, Debug)]
 pub struct NodeSettings {
     /// A host name or an IP address.
@@ -45,26 +45,28 @@ impl NodeSettings {
     }
 }
 
-/// The longest answer that is read: far above any block's hashes and any transaction of policy
-/// size, far below what would exhaust the machine.
+/// The longest accepted answer, in bytes. This length is far above the hashes of any block and any
+/// transaction within policy, and far below the memory of a machine.
 pub(crate) const MOST_ANSWER_BYTES: usize = 64 << 20;
 
-/// A node runs so many calls at once (its `rpcthreads`). It queues 16 more (`rpcworkqueue`), and refuses
-/// the rest. Calls above the turns of a client wait here, where nothing is lost.
+/// How many calls a node runs at once (its `rpcthreads`). The node queues 16 more (`rpcworkqueue`),
+/// and refuses the rest. Calls above a client's turns wait in the client, where they are not
+/// refused.
 const TURNS: usize = 4;
 
-/// How many connections are kept open for the next calls.
+/// How many idle connections are kept open.
 const MOST_IDLE: usize = 12;
 
-/// For how long a call keeps its turn that nobody waits for any more, unless the node has answered: it goes
-/// on with the call.
+/// How long an abandoned call keeps its turn at most, unless the node answers earlier. The node
+/// goes on with such a call.
 const LONGEST_UNWAITED: Duration = Duration::from_secs(30);
 
-/// A node closes connections after 30 idle seconds (`rpcservertimeout`). They are dropped here
-/// before, so that no call is sent into one that is just being closed.
+/// How long a connection may be idle. A node closes connections after 30 idle seconds
+/// (`rpcservertimeout`). Closing them earlier keeps calls out of connections that the node is just
+/// closing.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// What a node says when more calls wait than it queues. It comes as plain text with status 500.
+/// The node's message when its queue is full. The message comes as plain text with status 500.
 const BUSY: &str = "Work queue depth exceeded";
 
 /// The code of every error while a node starts (`RPC_IN_WARMUP`).
@@ -72,7 +74,7 @@ const STARTING: i64 = -28;
 /// `RPC_FORBIDDEN_BY_SAFE_MODE`.
 const SAFE_MODE: i64 = -2;
 
-/// HTTP connections to one node, and a share of what it does at once.
+/// HTTP connections to one node, and a share of the calls that it runs at once.
 #[derive(Clone, Debug)]
 pub(crate) struct Transport {
     http: Arc<Http>,
@@ -90,7 +92,7 @@ struct Http {
     host: String,
 }
 
-/// Whether a call does no harm when it is made twice.
+/// Whether a call may safely be made twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Repeatable {
     Yes,
@@ -103,7 +105,7 @@ type Failure = Box<dyn Error + Send + Sync>;
 #[derive(Serialize)]
 struct Call<'a, P> {
     jsonrpc: &'static str,
-    /// The place in a batch, from 0.
+    /// The call's index in a batch, from 0.
     id: usize,
     method: &'a str,
     params: &'a P,
@@ -117,7 +119,7 @@ impl<'a, P> Call<'a, P> {
 
 #[derive(Deserialize)]
 struct Answer {
-    /// `null` included.
+    /// The result; `null` is one too.
     result: Box<RawValue>,
     error: Option<AnswerError>,
     id: Option<Box<RawValue>>,
@@ -148,13 +150,13 @@ impl Transport {
         &self.http.host
     }
 
-    /// The same connections, with turns that no other calls take.
+    /// The same connections, with turns of their own.
     pub(crate) fn with_turns(self, turns: usize) -> Self {
         Self { turns: Arc::new(Semaphore::new(turns)), ..self }
     }
 
-    /// Makes one call that does no harm when it is made twice and whose result is a string, which is read
-    /// as it arrives; `timeout` covers each wait for more of it.
+    /// Makes one call whose result is a string, which is read as it arrives. The call must be
+    /// repeatable. `timeout` covers each wait for more of the answer.
     pub(crate) async fn open(
         &self,
         method: &str,
@@ -166,7 +168,7 @@ impl Transport {
             let turn = self.turn().await;
             (turn, self.http.send(body, Repeatable::Yes).await)
         };
-        let late = |_| self.unreachable(format!("none within {timeout:?}"));
+        let late = |_| self.unreachable(format!("it did not answer within {timeout:?}"));
         let (turn, sent) = tokio::time::timeout(timeout, send).await.map_err(late)?;
         let response = sent.map_err(|error| self.failed(method, &*error))?;
         let mut stream = AnswerStream {
@@ -182,8 +184,8 @@ impl Transport {
         Ok(stream)
     }
 
-    /// Makes one call; `timeout` covers all of it. The result is JSON as the node spelled it,
-    /// `null` included.
+    /// Makes one call. `timeout` covers all of it. The result is JSON as the node wrote it, `null`
+    /// included.
     pub(crate) async fn call(
         &self,
         method: &str,
@@ -196,9 +198,9 @@ impl Transport {
         self.read(method, status, &answer)
     }
 
-    /// Makes several calls in one HTTP request, a method and its parameters each. A node makes them in
-    /// this order and answers each of them. `timeout` covers all; `repeatable` is about all of them
-    /// together.
+    /// Makes several calls in one HTTP request, a method and its parameters each. The node makes
+    /// them in this order and answers each of them. `timeout` covers all of them together, and so
+    /// does `repeatable`.
     pub(crate) async fn batch<const N: usize>(
         &self,
         calls: [(&str, &impl Serialize); N],
@@ -224,7 +226,7 @@ impl Transport {
         let exchange = async {
             let turn = self.turn().await;
             let http = Arc::clone(&self.http);
-            // A node goes on with a call whose caller has gone. So the turn is taken as long as that.
+            // A node goes on with an abandoned call, so the call keeps its turn.
             let posted = tokio::spawn(async move {
                 let _turn = turn;
                 let longest = timeout.max(LONGEST_UNWAITED);
@@ -235,7 +237,7 @@ impl Transport {
         let (status, answer) = match tokio::time::timeout(timeout, exchange).await {
             Ok(Ok(answer)) => answer,
             Ok(Err(error)) => return Err(self.failed(method, &*error)),
-            Err(_) => return Err(self.unreachable(format!("none within {timeout:?}"))),
+            Err(_) => return Err(self.unreachable(format!("it did not answer within {timeout:?}"))),
         };
         if answer.len() > MOST_ANSWER_BYTES {
             let reason = format!("longer than {MOST_ANSWER_BYTES} bytes");
@@ -244,13 +246,13 @@ impl Transport {
         Ok((status, answer))
     }
 
-    /// A turn at the node, once there is one.
+    /// Waits for a turn.
     async fn turn(&self) -> OwnedSemaphorePermit {
         let turn = Arc::clone(&self.turns).acquire_owned();
         turn.await.expect("nobody closes the semaphore")
     }
 
-    /// What an answer means. Errors of a call come with status 500, or 404 for an unknown method,
+    /// Interprets an answer. Errors of a call come with status 500, or 404 for an unknown method,
     /// and a JSON body.
     fn read(
         &self,
@@ -270,8 +272,8 @@ impl Transport {
         }
     }
 
-    /// What the answer to a batch means. It comes with status 200, whatever became of the calls; each
-    /// has its own result or error.
+    /// Interprets the answer to a batch, which comes with status 200 even if calls failed. Each
+    /// call has its own result or error.
     fn read_batch<const N: usize>(
         &self,
         methods: [&str; N],
@@ -281,7 +283,7 @@ impl Transport {
         self.check_served(status, body)?;
         let name = methods.join(", ");
         let Ok(answers) = serde_json::from_slice::<Vec<Answer>>(body) else {
-            // The node's words, if it refused the batch as a whole.
+            // The node's error, if it refused the batch as a whole.
             self.read(&name, status, body)?;
             return Err(NodeError::unexpected(&name, "one answer to several calls".to_owned()));
         };
@@ -302,7 +304,7 @@ impl Transport {
         }
     }
 
-    /// Whether the node has looked at the call at all.
+    /// Checks that the node has accepted the request at all.
     fn check_served(&self, status: StatusCode, body: &[u8]) -> Result<(), NodeError> {
         match status {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Err(NodeError::Unauthorized),
@@ -331,7 +333,7 @@ impl Transport {
 }
 
 impl Http {
-    /// Stops reading where the answer is too long.
+    /// Posts a request. Stops reading an answer that is too long.
     async fn post(
         &self,
         body: Bytes,
@@ -371,7 +373,7 @@ impl Http {
     }
 }
 
-/// The result of a call, a string that is read as it arrives.
+/// A call's result, a string that is read as it arrives.
 #[derive(Debug)]
 pub(crate) struct AnswerStream<'a> {
     transport: &'a Transport,
@@ -379,18 +381,18 @@ pub(crate) struct AnswerStream<'a> {
     timeout: Duration,
     status: StatusCode,
     body: Incoming,
-    /// What has arrived and was not handed on.
+    /// The received bytes that are not yet passed on.
     text: Vec<u8>,
     _turn: OwnedSemaphorePermit,
 }
 
 impl AnswerStream<'_> {
-    /// Reads up to where the string begins; an answer without one is an error, in the node's words if it
-    /// has some.
+    /// Reads up to the beginning of the string. An answer without a string is an error, with the
+    /// node's message if it has one.
     async fn find_result(&mut self) -> Result<(), NodeError> {
         const NAME: &[u8] = br#"{"result":"#;
         let beginning = loop {
-            // Nodes put a space before the string, or do not.
+            // Some answers have a space before the string.
             let value = self.text.strip_prefix(NAME).map(<[u8]>::trim_ascii_start);
             if let Some([first, ..]) = value.filter(|_| self.status == StatusCode::OK) {
                 let left = value.map_or(0, <[u8]>::len) - 1;
@@ -409,7 +411,8 @@ impl AnswerStream<'_> {
         Ok(())
     }
 
-    /// Appends more of a string of hexadecimal digits to `out`, decoded. Answers whether there was more.
+    /// Decodes more of a string of hexadecimal digits and appends the bytes to `out`. Answers
+    /// whether there were more.
     pub(crate) async fn read_hex(&mut self, out: &mut Vec<u8>) -> Result<bool, NodeError> {
         loop {
             let end = self.text.iter().position(|byte| *byte == b'"');
@@ -426,7 +429,7 @@ impl AnswerStream<'_> {
                 return Ok(false);
             }
             if !self.more().await? {
-                let reason = "the answer breaks off".to_owned();
+                let reason = "the answer is cut off".to_owned();
                 return Err(NodeError::unexpected(&self.method, reason));
             }
         }
@@ -434,7 +437,9 @@ impl AnswerStream<'_> {
 
     async fn more(&mut self) -> Result<bool, NodeError> {
         let chunk = tokio::time::timeout(self.timeout, next_chunk(&mut self.body)).await;
-        let late = |_| self.transport.unreachable(format!("no more within {:?}", self.timeout));
+        let late = |_| {
+            self.transport.unreachable(format!("no more of the answer within {:?}", self.timeout))
+        };
         let failed = |error: hyper::Error| self.transport.failed(&self.method, &error);
         let chunk = chunk.map_err(late)?.map_err(failed)?;
         self.text.extend_from_slice(chunk.as_deref().unwrap_or_default());
@@ -468,10 +473,10 @@ fn authorization(settings: &NodeSettings) -> HeaderValue {
     value
 }
 
-/// More of a body, or nothing at its end.
+/// The next part of a body, or `None` at its end.
 async fn next_chunk(body: &mut Incoming) -> Result<Option<Bytes>, hyper::Error> {
     while let Some(frame) = body.frame().await {
-        // Others are trailers.
+        // Other frames are trailers.
         if let Ok(chunk) = frame?.into_data() {
             return Ok(Some(chunk));
         }
@@ -479,8 +484,9 @@ async fn next_chunk(body: &mut Incoming) -> Result<Option<Bytes>, hyper::Error> 
     Ok(None)
 }
 
-/// Whether the node closed the connection instead of answering. That happens to the first call
-/// after a node's restart, if it is made before the end of the old connection was noticed.
+/// Whether the node closed the connection instead of answering. A closed connection meets the first
+/// call after a node's restart, if the client has not noticed yet that the old connection is
+/// closed.
 fn is_hang_up(error: &(dyn Error + 'static)) -> bool {
     let mut of_http = causes_of::<hyper::Error>(error);
     let mut of_io = causes_of::<io::Error>(error).map(io::Error::kind);
@@ -494,7 +500,7 @@ fn causes_of<'a, E: Error + 'static>(
     causes(error).filter_map(<dyn Error>::downcast_ref)
 }
 
-/// The cause of all the others, which says what happened; those above say where.
+/// The last cause in the chain, which tells what happened. The causes above it tell where.
 fn innermost<'a>(error: &'a (dyn Error + 'static)) -> &'a (dyn Error + 'static) {
     causes(error).last().expect("an error comes first among its causes")
 }

@@ -1,4 +1,4 @@
-//! Who may ask for what: scopes, tokens, and the JSON Web Tokens of the older generator.
+//! Access control: scopes, tokens, and the JSON Web Tokens of the older generator.
 
 mod jwt;
 mod scope;
@@ -23,70 +23,70 @@ use tokens::TokenError;
 
 use crate::surface::Surface;
 
-/// The header holds no token of any kind.
+/// The answer to a header that holds no kind of token.
 const NOT_A_TOKEN: Denied = Denied::Invalid(TokenKind::Own);
-/// How `WWW-Authenticate` begins.
+/// The beginning of `WWW-Authenticate`.
 const CHALLENGE: &str = "Bearer realm=\"bsv-server\"";
 
-/// How callers of the wallet and of the miner identity listener show who they are.
+/// How callers of the wallet and of the miner identity listener authenticate themselves.
 #[derive(Clone, Debug, Default)]
 pub struct AccessConfig {
-    /// Whether they must show a token at all.
+    /// Whether callers must show a token.
     pub require_token: bool,
-    /// The key of the older generator's tokens, if those are accepted.
+    /// The key of the older generator's tokens, if they are accepted.
     pub jwt_key: Option<JwtKey>,
 }
 
-/// Tells callers apart.
+/// Identifies callers.
 #[derive(Debug)]
 pub struct Access {
     config: AccessConfig,
     tokens: Arc<Tokens>,
 }
 
-/// Who asks.
+/// The caller of a request.
 #[derive(Clone, Debug)]
 pub enum Caller {
-    /// Somebody who may do everything: the control socket's owner, or anybody where no token is
-    /// demanded.
+    /// A caller that may do everything: the owner of the control socket, or anybody if no token is
+    /// required.
     Trusted,
     /// The bearer of a token with these scopes.
     Bearer(Arc<[Grant]>),
 }
 
-/// Why a caller is turned away.
+/// Why a caller is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Denied {
-    /// There is no token.
+    /// The request has no token.
     Missing,
-    /// The token is not one that was made, or has been revoked.
+    /// The token was never made, or is revoked.
     Invalid(TokenKind),
     /// The token has expired.
     Expired(TokenKind),
-    /// The token is not for this.
+    /// The token does not allow this request.
     OutOfScope(Scope, Option<String>),
 }
 
-/// Who makes tokens of a form.
+/// Who makes the tokens of a form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenKind {
-    /// `bsv-cli token create`.
+    /// `bsv-cli token create` makes them.
     Own,
-    /// The callers of the older generator, with the key that they share with it.
+    /// Callers of the older generator make them, with the shared key.
     OlderGenerator,
 }
 
 impl Access {
-    /// With these settings and tokens.
+    /// Makes the access control for these settings and tokens.
     pub fn new(config: AccessConfig, tokens: Arc<Tokens>) -> Self {
         Self { config, tokens }
     }
 
-    /// Who sent these headers to a listener that may demand a token.
+    /// Identifies the sender of these headers at a listener that may require a token.
     ///
     /// # Errors
     ///
-    /// [`Denied`] if a token is demanded and they hold none that is accepted.
+    /// [`Denied`] if a token is required and the headers hold no accepted one.
     pub fn identify(&self, headers: &HeaderMap) -> Result<Caller, Denied> {
         if !self.config.require_token {
             return Ok(Caller::Trusted);
@@ -106,19 +106,18 @@ impl Access {
             JwtError::Invalid => Denied::Invalid(kind),
             JwtError::Expired => Denied::Expired(kind),
         })?;
-        // The older generator knows neither scopes nor a wallet.
+        // The older generator has no scopes and no wallet.
         let scopes = [Scope::MinerIdRead, Scope::MinerIdSign, Scope::MinerIdRotate];
         Ok(Caller::Bearer(scopes.map(Grant::of_all).into()))
     }
 }
 
 impl Caller {
-    /// Checks that the caller may do what `scope` is about, with the alias that `alias` names where
-    /// it is about one.
+    /// Checks that the caller has `scope`, for `alias` if the request is about an alias.
     ///
     /// # Errors
     ///
-    /// [`Denied::OutOfScope`] if its token is not for that.
+    /// [`Denied::OutOfScope`] if the caller's token lacks the scope.
     pub fn require<A: Into<String> + AsRef<str>>(
         &self,
         scope: Scope,
@@ -133,8 +132,8 @@ impl Caller {
         Err(Denied::OutOfScope(scope, alias.map(Into::into)))
     }
 
-    /// Checks that the caller may do what `scope` is about, with one alias at least: which one a request
-    /// is about may stand in its body.
+    /// Checks that the caller has `scope` for at least one alias. The alias of a request may be in
+    /// its body.
     pub(crate) fn require_for_some_alias(&self, scope: Scope) -> Result<(), Denied> {
         let Self::Bearer(grants) = self else { return Ok(()) };
         match grants.iter().any(|grant| grant.is_about(scope)) {
@@ -145,7 +144,8 @@ impl Caller {
 }
 
 impl Denied {
-    /// Callers of the older generator make a new token when the miner identity listener answers with 403.
+    /// The status of the answer. The older generator's callers make a new token when the miner
+    /// identity listener answers 403.
     pub(crate) fn status(&self, surface: Surface) -> StatusCode {
         match self {
             Self::Invalid(TokenKind::OlderGenerator) | Self::Expired(TokenKind::OlderGenerator)
@@ -158,7 +158,7 @@ impl Denied {
         }
     }
 
-    /// A stable name for programs.
+    /// The stable name for programs.
     pub(crate) fn code(&self) -> &'static str {
         match self {
             Self::Missing => "token-missing",
@@ -185,8 +185,8 @@ impl fmt::Display for Denied {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Missing => f.write_str(
-                "a token is missing: send the header Authorization: Bearer with one that bsv-cli \
-                 token create has made",
+                "a token is missing: make one with bsv-cli token create, and send it in the header \
+                 Authorization: Bearer TOKEN",
             ),
             Self::Invalid(_) => f.write_str("the token is not one that is accepted here"),
             Self::Expired(_) => f.write_str("the token has expired"),

@@ -1,4 +1,4 @@
-//! What a backup holds, and how it is written: see `docs/adr/0017-backups.md`.
+//! The contents of a backup, and how they are written: see `docs/adr/0017-backups.md`.
 
 use std::fs::File;
 use std::io::{self, Cursor, Read, Write};
@@ -16,8 +16,8 @@ use crate::access::{TOKENS_FILE_NAME, Tokens};
 use crate::store_move::MoveError;
 use crate::wallet_store::Wallet;
 
-/// What stands at the beginning of a sealed backup, after its own length in four bytes, little-endian.
-/// The contents of the files follow one after the other.
+/// The beginning of a sealed backup. The length of this beginning precedes it in four bytes,
+/// little-endian. The contents of the files follow.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Manifest {
@@ -35,24 +35,24 @@ pub(crate) struct BackedUpFile {
     pub(crate) len: u64,
 }
 
-/// The directory that a file belongs to.
+/// The directory of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Place {
-    /// That of the network's data.
+    /// The directory of the network's data.
     Data,
-    /// That of the identities.
+    /// The directory of the identities.
     MinerId,
-    /// That of the keys.
+    /// The directory of the keys.
     Keystore,
-    /// That of the revocation keys, unless they lie elsewhere.
+    /// The directory of the revocation keys, unless they are stored elsewhere.
     Revocation,
 }
 
 const VERSION: u32 = 1;
 const MAX_MANIFEST_LEN: u32 = 64 << 20;
 
-/// Why a backup was not made.
+/// Why a backup could not be made.
 #[derive(Debug, Error)]
 pub(crate) enum BackupError {
     #[error(transparent)]
@@ -65,19 +65,19 @@ pub(crate) enum BackupError {
     Read { path: String, source: io::Error },
     #[error("the wallet cannot be copied from its database: {0}")]
     Database(#[from] MoveError),
-    #[error("{0} has another length than it had before")]
+    #[error("the length of {0} has changed")]
     Changed(String),
 }
 
-/// What will be in a backup, as of one moment.
+/// The contents of a backup at one moment.
 pub(crate) struct Contents {
     manifest: Manifest,
     sources: Vec<Box<dyn Read + Send>>,
 }
 
 impl Contents {
-    /// Takes copies of the stores, and then the keys: a key is on the disk before a store tells of it, so
-    /// that none is missing.
+    /// Copies the stores first, and then the keys. No key is missing, because a key is durable
+    /// before a store refers to it.
     pub(crate) async fn collect(
         network: Network,
         network_dir: &Path,
@@ -130,7 +130,7 @@ impl Contents {
         self.sources.push(Box::new(Cursor::new(bytes)));
     }
 
-    /// Writes all of it, sealed.
+    /// Writes the sealed backup.
     pub(crate) fn write(
         self,
         out: impl Write,
@@ -155,7 +155,7 @@ impl Contents {
 }
 
 impl Manifest {
-    /// Reads the beginning of a backup, of which no name can lead out of its directory.
+    /// Reads the beginning of a backup, and checks that all names stay inside their directories.
     pub(crate) fn read<R: Read>(archive: &mut ArchiveReader<R>) -> Result<Self, String> {
         let mut len = [0; 4];
         archive.read_exact(&mut len).map_err(|error| error.to_string())?;
@@ -169,12 +169,12 @@ impl Manifest {
             .map_err(|error| format!("its list of files cannot be read: {error}"))?;
         if manifest.version != VERSION {
             return Err(format!(
-                "its contents have version {}, this program knows version {VERSION}",
+                "its contents have version {}, but this program knows only version {VERSION}",
                 manifest.version
             ));
         }
         match manifest.files.iter().find(|file| !file.is_known()) {
-            Some(file) => Err(format!("it holds a file that is not known here: {:?}", file.name)),
+            Some(file) => Err(format!("it holds an unknown file: {:?}", file.name)),
             None => Ok(manifest),
         }
     }

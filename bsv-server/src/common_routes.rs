@@ -5,7 +5,8 @@ use crate::http::{Declared, Matched, Missed, Routes};
 use crate::openapi;
 use crate::surface::Surface;
 
-/// The paths that listeners have besides those of their services, also where a service cannot be used.
+/// The paths that listeners have besides those of their services. These paths also work if a
+/// service cannot be used.
 #[derive(Debug)]
 pub(crate) struct CommonRoutes {
     wallet: Routes<Route>,
@@ -18,7 +19,7 @@ pub(crate) struct CommonRoutes {
 pub(crate) enum Route {
     Health(health::Route),
     Metrics,
-    /// The description of all routes.
+    /// The OpenAPI document.
     OpenApi(&'static str),
 }
 
@@ -35,7 +36,7 @@ impl CommonRoutes {
         }
     }
 
-    /// The route of a path and a method on a surface.
+    /// The route for a path and a method on a surface.
     pub(crate) fn find<'a>(
         &'a self,
         surface: Surface,
@@ -45,12 +46,12 @@ impl CommonRoutes {
         self.of(surface).find(path, method)
     }
 
-    /// The pattern that a path fits on a surface, if there is something.
+    /// The pattern that matches a path on a surface, if there is one.
     pub(crate) fn pattern(&self, surface: Surface, path: &str) -> Option<&'static str> {
         self.of(surface).pattern(path)
     }
 
-    /// The patterns of all paths on a surface, and their methods.
+    /// The patterns of all paths on a surface, with their methods.
     pub(crate) fn paths(surface: Surface) -> impl Iterator<Item = (&'static str, &'static str)> {
         declared(surface).map(|(pattern, methods, _)| (pattern, methods))
     }
@@ -73,7 +74,7 @@ fn declared(surface: Surface) -> impl Iterator<Item = Declared<Route>> {
     health.chain(has_metrics(surface).then_some(METRICS)).chain(openapi)
 }
 
-/// Strangers and nodes are told nothing of what goes on.
+/// Whether a surface has metrics. Strangers and nodes get none.
 fn has_metrics(surface: Surface) -> bool {
     matches!(surface, Surface::MinerId | Surface::Wallet)
 }

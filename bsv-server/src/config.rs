@@ -1,4 +1,4 @@
-//! What the service is told: a TOML file, the environment, and the defaults.
+//! The configuration: a TOML file, the environment, and the defaults.
 
 mod clear_text;
 mod error;
@@ -50,30 +50,30 @@ pub struct Config {
     /// Names under which a browser may reach the local listeners, besides IP addresses and
     /// `localhost`.
     pub allowed_hosts: Vec<String>,
-    /// How callers of the local listeners show who they are.
+    /// How callers of the local listeners authenticate themselves.
     pub access: AccessConfig,
     /// Whether every request is logged.
     pub log_requests: bool,
-    /// Whether the wallet's balance is among the metrics.
+    /// Whether the metrics include the wallet's balance.
     pub tells_balance: bool,
-    /// From one check of the stores that are too long to be checked at a start to the next.
+    /// The time between two checks of the stores that are too long for a check at the start.
     pub check_period: Duration,
 }
 
-/// Where private keys lie and how they are protected.
+/// Where private keys are stored and how they are protected.
 #[derive(Clone, Debug)]
 pub struct KeystoreConfig {
     /// The directory.
     pub dir: PathBuf,
-    /// What it is sealed with.
+    /// The passphrase that seals the keystore.
     pub passphrase: Option<SecretString>,
-    /// Whether it may do without.
+    /// Whether the keystore may have no passphrase.
     pub plain_keys: PlainKeys,
 }
 
 impl KeystoreConfig {
-    /// The passphrase, stretched for the keystore. To be had before the data directory is opened, which
-    /// others wait for.
+    /// The passphrase, stretched for the keystore. Stretch it before the data directory is opened,
+    /// which other processes wait for.
     pub fn stretched_passphrase(&self) -> Result<Option<StretchedPassphrase>, KeystoreError> {
         let passphrase = self.passphrase.as_ref();
         passphrase.map(|it| StretchedPassphrase::for_keystore(&self.dir, it)).transpose()
@@ -88,25 +88,25 @@ impl KeystoreConfig {
 /// The miner identity service.
 #[derive(Clone, Debug)]
 pub struct MinerIdConfig {
-    /// Where its listener listens.
+    /// The address that its listener binds.
     pub address: SocketAddr,
-    /// What it speaks TLS with, if it does.
+    /// The files for TLS, if the listener uses TLS.
     pub tls: Option<TlsFiles>,
     /// The directory of its store.
     pub data_dir: PathBuf,
-    /// For how long a request waits for the node, where it shows that there is a further block.
+    /// How long a request may wait for the node if the request implies a new block.
     pub patience: Duration,
-    /// What becomes of documents of older copies of identities.
+    /// What happens to documents of older copies of identities.
     pub stale_copy: StaleCopy,
-    /// The listener for the node alone, if there is one.
+    /// The listener for the node, if there is one.
     pub node_listener: Option<NodeListenerConfig>,
 }
 
-/// The listener that a node asks to authenticate its connections to other miners' nodes. It speaks no TLS and
-/// asks for no token, since nodes know neither.
+/// The listener that a node asks to authenticate its connections to other miners' nodes. This
+/// listener uses neither TLS nor tokens, because nodes support neither.
 #[derive(Clone, Debug)]
 pub struct NodeListenerConfig {
-    /// Where it listens.
+    /// The address that it binds.
     pub address: SocketAddr,
     /// The only identity that it answers for.
     pub alias: Alias,
@@ -115,83 +115,87 @@ pub struct NodeListenerConfig {
 /// The wallet service.
 #[derive(Clone, Debug)]
 pub struct WalletConfig {
-    /// Where its listener listens.
+    /// The address that its listener binds.
     pub address: SocketAddr,
-    /// What it speaks TLS with, if it does.
+    /// The files for TLS, if the listener uses TLS.
     pub tls: Option<TlsFiles>,
-    /// For how long an invoice can be paid that does not say so itself.
+    /// How long an invoice can be paid, unless the invoice says otherwise.
     pub expiry: Duration,
     /// The database that it lies in; none if it lies in a file of the data directory.
     pub store: Option<PostgresOptions>,
     /// The most memory that cached pages of the store may take, in bytes.
     pub cache_bytes: usize,
-    /// Who is paid, as payers are told.
+    /// The payee, as shown to payers.
     pub merchant: Merchant,
-    /// The most that is paid at once, in satoshis.
+    /// The largest amount of one payment, in satoshis.
     pub pay_limit: u64,
-    /// The highest fee rate that is paid, in satoshis per 1000 bytes.
+    /// The highest fee rate that the wallet pays, in satoshis per 1000 bytes.
     pub max_fee_rate: u64,
-    /// What decides whether an invoice is paid.
+    /// The rules that decide whether an invoice is paid.
     pub payment_rules: PaymentRules,
-    /// Where the node publishes the transactions of its mempool, if that is not where the node itself says.
+    /// The address at which the node publishes the transactions of its mempool, if the node's own
+    /// answer is not used.
     pub transaction_feed: Option<String>,
-    /// Whether small coins are brought together whenever there is a new block.
+    /// Whether the wallet consolidates small coins after each new block.
     pub consolidate: bool,
-    /// How many streams of events there are at once, and how many requests that wait for an event.
+    /// The most concurrent streams of events. The same number limits the requests that wait for an
+    /// event.
     pub streams: u32,
-    /// Networks that are not of the public Internet, and that webhooks may lead to all the same, also without TLS.
+    /// Networks outside the public Internet that webhooks may lead to, also without TLS.
     pub webhook_networks: Vec<IpNet>,
-    /// How payers pay.
+    /// The payments listener.
     pub payments: PaymentsConfig,
 }
 
-/// The payments listener, and what payers are told.
+/// The payments listener, and its answers to payers.
 #[derive(Clone, Debug)]
 pub struct PaymentsConfig {
-    /// Where it listens.
+    /// The address that it binds.
     pub address: SocketAddr,
-    /// What it speaks TLS with, if it does.
+    /// The files for TLS, if the listener uses TLS.
     pub tls: Option<TlsFiles>,
-    /// The beginning of payment URLs, where payers reach it, without a slash at its end; if it is not
-    /// set, the address.
+    /// The beginning of payment URLs, without a slash at the end. The URL must lead payers to this
+    /// listener. Without a setting, the address is used.
     pub public_url: Option<String>,
-    /// The fee rate that payers are asked for, in satoshis per 1000 bytes.
+    /// The fee rate that payers must pay, in satoshis per 1000 bytes.
     pub fee_rate: u64,
-    /// How many connections there are at once, besides those of streams; further ones wait.
+    /// The most connections, without those of streams. Further connections wait.
     pub connections: u32,
-    /// How many streams of payment pages there are at once.
+    /// The most concurrent streams of payment pages.
     pub streams: u32,
-    /// What one peer may take.
+    /// The limits on one peer.
     pub peers: PeerConfig,
     /// The payment pages, if they are enabled.
     pub page: Option<PageConfig>,
 }
 
-/// The pages on which payers see what they pay.
+/// The pages that show payers what they pay.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PageConfig {
-    /// Whether a page may call a wallet of the payer that runs beside the browser.
+    /// Whether a page may call a wallet on the payer's own machine.
     pub browser_wallets: bool,
-    /// The origins of the web pages that may have a payment page in a frame, such as `https://shop.example`.
+    /// The origins of the web pages that may show a payment page in a frame, such as
+    /// `https://shop.example`.
     pub embedders: Vec<String>,
 }
 
-/// What one peer of the payments listener may take. A peer is an address of IPv4, or a network of 64 bits of
-/// IPv6; networks of 56 bits have four times as much together, and those of 48 bits sixteen times.
+/// The limits on one peer of the payments listener. A peer is an IPv4 address or an IPv6 network of
+/// 64 bits. IPv6 networks of 56 bits have four times these limits, and those of 48 bits sixteen
+/// times.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeerConfig {
-    /// How many connections it has at once; further ones are closed.
+    /// The most concurrent connections. Further ones are closed.
     pub connections: u32,
-    /// How many streams of payment pages it has at once.
+    /// The most concurrent streams of payment pages.
     pub streams: u32,
-    /// How many requests it sends in a second, on average.
+    /// The most requests per second, on average.
     pub requests_per_second: u32,
-    /// How many it may send at once that has sent none for a while.
+    /// The most requests at once after a pause.
     pub burst: u32,
-    /// Front ends, which may have any number of connections and requests, and whose
-    /// `X-Forwarded-For` names the peer.
+    /// Front ends, which have no limits on connections and requests, and whose `X-Forwarded-For`
+    /// names the peer.
     pub trusted_proxies: Vec<IpNet>,
-    /// Whether all this counts for this machine too.
+    /// Whether the limits also apply to this machine.
     pub limit_loopback: bool,
 }
 
@@ -280,7 +284,7 @@ fn network_dir(data_dir: &Path, network: Network) -> Result<PathBuf, ConfigError
     absolute(&data_dir.join(network.name()))
 }
 
-/// The settings as they count: with all paths, absolute, and the port of the node.
+/// Completes the settings: with all paths, absolute, and the port of the node.
 fn with_defaults(settings: Settings, network_dir: &Path) -> Result<Settings, ConfigError> {
     let in_network_dir = |setting: Option<PathBuf>, name| match setting {
         Some(path) => absolute(&path),
@@ -343,7 +347,7 @@ fn access(
     }
     if jwt_key.is_some() && !require_token {
         return Err(ConfigError::Inconsistent(
-            "auth.jwtKey protects nothing while no token is demanded: set auth.requireToken = true",
+            "auth.jwtKey has no effect without required tokens: set auth.requireToken = true",
         ));
     }
     let jwt_key = jwt_key.clone().map(|key| key.get("auth.jwtKey")).transpose()?;
@@ -357,8 +361,8 @@ fn local_address(settings: &Settings, is_protected: bool) -> Result<SocketAddr, 
     if !host.is_loopback() && !is_protected {
         return Err(ConfigError::Inconsistent(
             "host is reachable from other machines, and the miner identity service signs for \
-             everybody who reaches it: use 127.0.0.1, demand tokens with auth.requireToken = true, \
-             or say with allowUnauthenticated = true that a secure front end protects it",
+             everybody who reaches it: use 127.0.0.1, require tokens with auth.requireToken = true, \
+             or set allowUnauthenticated = true if a secure front end protects it",
         ));
     }
     Ok(SocketAddr::new(host, settings.port))
@@ -369,8 +373,8 @@ fn node_listener(settings: &NodeListenerSettings) -> Result<NodeListenerConfig, 
     if !host.is_loopback() && !allow_unauthenticated {
         return Err(ConfigError::Inconsistent(
             "minerid.nodeListener.host is reachable from other machines, and the listener signs for \
-             everybody who reaches it: use 127.0.0.1, or say with \
-             minerid.nodeListener.allowUnauthenticated = true that only the node reaches it",
+             everybody who reaches it: use 127.0.0.1, or set \
+             minerid.nodeListener.allowUnauthenticated = true if only the node reaches it",
         ));
     }
     Ok(NodeListenerConfig { address: SocketAddr::new(*host, *port), alias: alias.parse()? })
@@ -382,8 +386,8 @@ fn wallet(settings: &Settings, is_protected: bool) -> Result<WalletConfig, Confi
     if !host.is_loopback() && !is_protected {
         return Err(ConfigError::Inconsistent(
             "wallet.host is reachable from other machines, and the wallet obeys everybody who \
-             reaches it: use 127.0.0.1, demand tokens with auth.requireToken = true, or say with \
-             allowUnauthenticated = true that a secure front end protects it",
+             reaches it: use 127.0.0.1, require tokens with auth.requireToken = true, or set \
+             allowUnauthenticated = true if a secure front end protects it",
         ));
     }
     let hours = settings.payment_expiry_hours;
@@ -488,7 +492,7 @@ fn peers(settings: &PaymentsSettings) -> Result<PeerConfig, ConfigError> {
     })
 }
 
-/// Networks, or addresses by themselves.
+/// Parses networks. A single address is a network too.
 fn networks(setting: &'static str, texts: &[String]) -> Result<Vec<IpNet>, ConfigError> {
     let networks = texts.iter().map(|text| {
         let network = text.parse().or_else(|_| text.parse().map(|address: IpAddr| address.into()));
@@ -512,10 +516,10 @@ fn in_range(
 const MAX_EXPIRY_HOURS: u32 = 87_600;
 const MAX_CACHE_MEGABYTES: u32 = 1 << 16;
 const MAX_CHECK_HOURS: u32 = 8760;
-/// A pool's job is late after less.
+/// The limit of a setting: a pool's job is late after a shorter wait.
 const MAX_ASK_NODE_MS: u32 = 10_000;
 
-/// Whether payment URLs can begin with this, and stand in headers as they are.
+/// Whether payment URLs can begin with this text, and headers can hold it unchanged.
 fn is_public_url(url: &str) -> bool {
     let uri: Option<hyper::Uri> = url.parse().ok();
     uri.is_some_and(|uri| {
@@ -526,7 +530,8 @@ fn is_public_url(url: &str) -> bool {
         && !url.contains(['#', '<', '>', '"', '@'])
 }
 
-/// Whether this is an origin of web pages as browsers write it, which can stand in a header as it is.
+/// Whether this is an origin of web pages in the spelling of browsers, which a header can hold
+/// unchanged.
 fn is_origin(text: &str) -> bool {
     let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
     host.is_some_and(|host| {

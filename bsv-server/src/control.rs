@@ -1,5 +1,5 @@
-//! The control socket, and what only it offers: setting up identities, and keeping keys and money. A file
-//! for each noun has its routes, its requests and its answers.
+//! The control socket and the operations that only it offers: setting up identities, and managing
+//! keys and money. Each noun has a file with its routes, requests and answers.
 
 mod api;
 mod audit;

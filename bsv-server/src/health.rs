@@ -1,4 +1,4 @@
-//! Whether the service is alive, and ready to work.
+//! Whether the service is alive and ready to work.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,16 +17,17 @@ use crate::opening::{Failures, Stores};
 use crate::surface::Surface;
 use crate::wallet_store::Wallet;
 
-/// Answers `/healthz` and `/readyz`, which need no token and tell nothing secret.
+/// Answers `/healthz` and `/readyz`, which need no token and tell no secrets.
 #[derive(Debug)]
 pub(crate) struct Health {
     ids: Option<Arc<MinerIds>>,
     wallet: Option<Arc<Wallet>>,
-    /// Where their stores lie.
+    /// The directories of the services' stores.
     store_dirs: Vec<PathBuf>,
     failures: Failures,
     node: Option<NodeRpc>,
-    /// What was found last, and when. Held while somebody looks, so that others wait for that.
+    /// The last result, and its time. Held during a check, so that other callers wait for the
+    /// result.
     readiness: Mutex<Option<(Instant, Readiness)>>,
 }
 
@@ -41,21 +42,21 @@ pub(crate) enum Route {
 const ROUTES: [Declared<Route>; 2] =
     [("/healthz", "GET, HEAD", Route::Alive), ("/readyz", "GET, HEAD", Route::Ready)];
 
-/// What the service needs to work, and what of it is there.
+/// The state of what the service needs to work.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Readiness {
     pub(crate) store: StoreState,
-    /// The names of the services that could not be opened, or whose store is found to be damaged.
+    /// The names of the services that could not be opened or whose store is damaged.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) damaged: Vec<&'static str>,
     pub(crate) node: NodeState,
-    /// Whether the node keeps an index of all transactions, if that is known.
+    /// Whether the node keeps an index of all transactions, if known.
     pub(crate) txindex: Option<bool>,
     /// The identities that cannot be used.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) broken_aliases: Vec<String>,
-    /// The identities of which the node knows more than this copy.
+    /// The identities of which the node knows a newer state than this copy.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) stale_aliases: Vec<String>,
     /// Why the system's clock is doubted, if it is.
@@ -73,13 +74,13 @@ pub(crate) enum StoreState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum NodeState {
-    /// None is configured.
+    /// No node is configured.
     None,
     Reachable,
     Away,
 }
 
-/// All that strangers are told.
+/// The part of the result that strangers are told.
 #[derive(Serialize)]
 struct ReadyJson {
     ready: bool,
@@ -87,11 +88,11 @@ struct ReadyJson {
     readiness: Option<Readiness>,
 }
 
-/// For how long it counts what was found: whoever asks more often causes no more work.
+/// How long a result counts. So frequent requests cause no more work.
 const LOOK_INTERVAL: Duration = Duration::from_secs(2);
-/// For how long the node is waited for.
+/// How long to wait for the node.
 const NODE_TIMEOUT: Duration = Duration::from_secs(3);
-/// For how long the database of the wallet is waited for.
+/// How long to wait for the database of the wallet.
 const DATABASE_TIMEOUT: Duration = Duration::from_secs(3);
 
 impl Health {
@@ -109,17 +110,17 @@ impl Health {
         }
     }
 
-    /// Its routes.
+    /// The routes of the health checks.
     pub(crate) fn declared() -> impl Iterator<Item = Declared<Route>> {
         ROUTES.into_iter()
     }
 
-    /// The node, which answers soon or not at all.
+    /// The node, with a short time-out.
     pub(crate) fn node(&self) -> Option<&NodeRpc> {
         self.node.as_ref()
     }
 
-    /// Answers a request that came over a surface.
+    /// Answers a request on a surface.
     pub(crate) async fn answer(&self, surface: Surface, route: Route) -> Answer {
         if let Route::Alive = route {
             return answer::text(StatusCode::OK, "ok");
@@ -127,12 +128,12 @@ impl Health {
         let readiness = self.look().await;
         let is_ready = readiness.is_ready_for(surface);
         let status = if is_ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-        // Payers need not know about the node.
+        // Payers get no details.
         let readiness = (surface != Surface::Payments).then_some(readiness);
         answer::json(status, &ReadyJson { ready: is_ready, readiness })
     }
 
-    /// What was found a moment ago, or else what is found now.
+    /// The last result if it is recent, otherwise a new one.
     pub(crate) async fn look(&self) -> Readiness {
         let mut readiness = self.readiness.lock().await;
         if let Some((at, readiness)) = &*readiness
@@ -150,7 +151,7 @@ impl Health {
         let written = tokio::task::spawn_blocking(move || {
             dirs.iter().try_for_each(|dir| check_writable(dir))
         });
-        let store = match written.await.expect("it does not panic, and is not cancelled") {
+        let store = match written.await.expect("the task neither panics nor is cancelled") {
             Ok(()) => self.look_at_database().await,
             Err(error) => {
                 tracing::warn!("not ready: {error}");
@@ -208,8 +209,9 @@ impl Health {
 }
 
 impl Readiness {
-    /// Documents are made without the node. Older copies of identities make worthless ones. Payments need it, and its index, where one is configured.
-    /// While the clock is doubted, invoices do not expire.
+    /// Whether the service is ready on a surface. The identities need no node, but older copies
+    /// make worthless documents. Payments need the node with its index, if a node is configured.
+    /// While the clock is doubted, the wallet is not ready, because invoices do not expire.
     pub(crate) fn is_ready_for(&self, surface: Surface) -> bool {
         let is_node_ready = self.node == NodeState::None || self.txindex == Some(true);
         let is_intact = |name| !self.damaged.contains(&name);

@@ -1,4 +1,4 @@
-//! What all listeners share: connections and their limits, bodies, guards, answers.
+//! The parts that all listeners share: connections and their limits, bodies, guards, answers.
 
 pub mod answer;
 mod answer_body;

@@ -17,10 +17,10 @@ use crate::opening::{Create, Failures, Needs, OpenError, SERVER, Stores};
 use crate::payments::PaymentsApi;
 use crate::wallet::WalletApi;
 
-/// How often it is looked whether another server has let go of the data directory.
+/// How often to check whether another server has released the data directory.
 const HANDOVER_PERIOD: Duration = Duration::from_millis(2);
 
-/// An opened data directory, which this process holds until the instance is dropped.
+/// An opened data directory. This process holds it until the instance is dropped.
 #[derive(Debug)]
 pub struct Instance {
     pub(crate) config: Config,
@@ -34,18 +34,18 @@ pub struct Instance {
     pub(crate) metrics: Metrics,
     pub(crate) failures: Failures,
     pub(crate) large_bodies: LargeBodies,
-    /// What strangers take.
+    /// The limits on strangers.
     pub(crate) payers: Arc<Peers>,
-    /// Strangers who fill these places keep nobody else out.
+    /// Places for large payments. Strangers who fill them do not affect other requests.
     pub(crate) large_payments: LargeBodies,
     logs_requests: AtomicBool,
     _lock: Arc<DirLock>,
 }
 
 impl Instance {
-    /// Opens the data directory that `config` names. `program` is what others are told who find it
-    /// in use; `create` says what is made where it is missing. A service whose store is missing is not
-    /// opened.
+    /// Opens the data directory that `config` names. `program` is the name that other processes are
+    /// told while it is in use. `create` tells what is created if it is missing. A service without
+    /// its store is not opened.
     pub async fn open(config: Config, program: &str, create: Create) -> Result<Self, OpenError> {
         Ok(Self::of(
             Stores::open(config, program, create, Needs::All, Duration::ZERO).await?,
@@ -53,8 +53,8 @@ impl Instance {
         ))
     }
 
-    /// Opens a data directory to serve it, with one of two services where the other cannot be opened. Another server
-    /// that has it and is about to stop is waited for, for `patience`.
+    /// Opens a data directory for a server. If one of the two services cannot be opened, the other
+    /// one is opened alone. Waits up to `patience` for another server that is about to stop.
     pub(crate) async fn open_to_serve(
         config: Config,
         patience: Duration,
@@ -63,7 +63,7 @@ impl Instance {
         loop {
             let (config, needs) = (config.clone(), Needs::Any);
             match Stores::open(config, SERVER, Create::All, needs, patience).await {
-                // It lets go of its directories one after the other.
+                // The other server releases its directories one after the other.
                 Err(error) if error.is_held_by_server() && Instant::now() < deadline => {}
                 opened => return Ok(Self::of(opened?, SERVER)),
             }
@@ -111,12 +111,12 @@ impl Instance {
         self.logs_requests.load(Ordering::Relaxed)
     }
 
-    /// Has every request logged from now on, or none. Answers whether that is a change.
+    /// Sets whether every request is logged. Answers whether that is a change.
     pub(crate) fn log_requests(&self, all: bool) -> bool {
         self.logs_requests.swap(all, Ordering::Relaxed) != all
     }
 
-    /// Has all that waits for events end: those who stop do not wait for it.
+    /// Ends all requests that wait for events, so that stopping does not wait for them.
     pub(crate) fn stop_waiting(&self) {
         if let Some(wallet) = &self.wallet {
             wallet.stop();
@@ -126,8 +126,8 @@ impl Instance {
         }
     }
 
-    /// Notes on the disk which identities have handed out documents; the last thing to do before an
-    /// instance is dropped.
+    /// Notes durably which identities have handed out documents. Call it before an instance is
+    /// dropped.
     pub fn record_hand_outs(&self) {
         if let Some(minerid) = &self.minerid
             && let Err(error) = minerid.ids().record_hand_outs()

@@ -1,9 +1,9 @@
 //! The server of the wallet and of the miner identity service: hyper around [`bsv_invoicing`] and
 //! [`bsv_minerid`].
 //!
-//! An [`Instance`] is an opened data directory and answers requests, whatever they came over. The
-//! server puts it behind listeners ([`run`]); the command line asks it in its own process when no
-//! server runs, and over the [control socket](control) when one does.
+//! An [`Instance`] is an opened data directory. An instance answers requests from any source. The
+//! server connects it to listeners ([`run`]). The command line uses an instance in its own process
+//! if no server runs, and otherwise the server's [control socket](control).
 
 mod access;
 mod backup;

@@ -1,4 +1,4 @@
-//! The listening sockets: those that were handed over to this process, and those that it makes.
+//! The listening sockets: those handed over to this process, and those that it creates.
 
 use std::io;
 use std::net::{self, SocketAddr};
@@ -13,28 +13,29 @@ use crate::http::Tls;
 use crate::run::StartError;
 use crate::surface::Surface;
 
-/// A listener and what it speaks TLS with, if it does.
+/// A listener, with its TLS if it uses TLS.
 pub(crate) type Door = (Surface, TcpListener, Option<Arc<Tls>>);
 
-/// Sockets that listen already when the process begins, as a service manager hands them over. Who connects while
-/// nobody accepts waits, so that a restart refuses nobody.
+/// Listening sockets that a service manager hands over to the process. While no server accepts,
+/// connections wait, so that a restart refuses nobody.
 #[derive(Debug, Default)]
 pub struct HandedSockets(Vec<net::TcpListener>);
 
 impl HandedSockets {
-    /// Takes what the environment tells of (`LISTEN_FDS` and `LISTEN_PID`, see sd_listen_fds(3)).
+    /// Takes the sockets that the environment announces (`LISTEN_FDS` and `LISTEN_PID`, see
+    /// sd_listen_fds(3)).
     pub fn from_environment() -> io::Result<Self> {
         let mut handed = ListenFd::from_env();
         let sockets = (0..handed.len()).map(|place| handed.take_tcp_listener(place));
         Ok(Self(sockets.collect::<io::Result<Vec<_>>>()?.into_iter().flatten().collect()))
     }
 
-    /// Whether there are none.
+    /// Whether there are no sockets.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The one that listens at an address.
+    /// The socket that listens on an address.
     fn take(&mut self, address: SocketAddr) -> Option<net::TcpListener> {
         let listens_there = |it: &net::TcpListener| it.local_addr().is_ok_and(|at| at == address);
         let place = self.0.iter().position(listens_there)?;
@@ -42,8 +43,8 @@ impl HandedSockets {
     }
 }
 
-/// Listens at all addresses, with the sockets that were handed over for them. Ports that the system chooses enter the
-/// configuration.
+/// Listens on all addresses, with the sockets that were handed over for them. Ports that the system
+/// chooses are written into the configuration.
 pub(crate) fn listen(
     config: &mut Config,
     mut handed: HandedSockets,
@@ -77,10 +78,10 @@ pub(crate) fn listen(
     }
 }
 
-/// How much of an answer waits in the system for its reader, in bytes. Of a larger buffer, a slow reader
-/// would seem to take nothing for long.
+/// How much of an answer the system buffers for its reader, in bytes. With a larger buffer, a slow
+/// reader would seem to take nothing for a long time.
 const SEND_BUFFER_LEN: u32 = 256 << 10;
-/// How many connections wait to be accepted.
+/// How many connections may wait to be accepted.
 const BACKLOG: u32 = 1024;
 
 fn take_over(socket: net::TcpListener) -> io::Result<TcpListener> {
@@ -94,7 +95,7 @@ fn listen_at(address: SocketAddr) -> io::Result<TcpListener> {
         SocketAddr::V4(_) => TcpSocket::new_v4()?,
         SocketAddr::V6(_) => TcpSocket::new_v6()?,
     };
-    // A server that starts again takes its port at once.
+    // Lets a restarted server take its port at once.
     socket.set_reuseaddr(true)?;
     socket.set_send_buffer_size(SEND_BUFFER_LEN)?;
     socket.bind(address)?;

@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
-/// How a log is written.
+/// The format of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum LogForm {
     /// Lines for people.
@@ -15,13 +15,13 @@ pub enum LogForm {
     Json,
 }
 
-/// Logs to standard error what the environment variable BSV_LOG asks for, or else what is at least
-/// of `level`.
+/// Logs to standard error. The environment variable BSV_LOG selects the lines; without it, those of
+/// at least `level` are logged.
 pub fn log_to_stderr(level: &str, form: LogForm) {
     let asked = std::env::var("BSV_LOG").ok().and_then(|asked| filter(&asked));
     let log = tracing_subscriber::fmt()
         .with_env_filter(asked.or_else(|| filter(level)).unwrap_or_default())
-        // A log that cannot be written, on a full disk too, is no reason to end.
+        // A log that cannot be written, for example on a full disk, must not end the process.
         .log_internal_errors(false)
         .with_writer(io::stderr);
     match form {
@@ -30,8 +30,8 @@ pub fn log_to_stderr(level: &str, form: LogForm) {
     }
 }
 
-/// A bare level counts for this project's crates, and of others only warnings are logged. Anything else is a list of
-/// targets and levels, such as `warn,bsv_server=debug`.
+/// Parses a filter. A bare level applies to this project's crates; other crates log only warnings.
+/// Any other text is a list of targets and levels, such as `warn,bsv_server=debug`.
 fn filter(asked: &str) -> Option<EnvFilter> {
     match asked.parse::<LevelFilter>() {
         Ok(level) => {

@@ -4,7 +4,8 @@ use std::process::ExitCode;
 
 use mimalloc::MiMalloc;
 
-/// Pages that come and go with the store's cache leave holes in the C library's memory.
+/// The cached pages of the store come and go, which fragments the memory of the C library's
+/// allocator.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 

@@ -1,7 +1,7 @@
-//! `GET /metrics`: what monitoring systems read.
+//! `GET /metrics`, for monitoring systems.
 //!
-//! Nothing is counted by reading rows. What happens is counted where it happens; all else is read where it lies at
-//! hand. No label holds what a stranger has sent.
+//! No metric is computed by reading rows. Events are counted when they happen; other values are
+//! read from memory. No label holds the input of a stranger.
 
 mod exposition;
 mod format;
@@ -27,7 +27,7 @@ use crate::http::{Answer, answer};
 use crate::instance::Instance;
 use crate::surface::Surface;
 
-/// What is counted of an instance and not by its services.
+/// The counts of an instance that do not belong to its services.
 #[derive(Debug)]
 pub(crate) struct Metrics {
     listeners: Vec<ListenerCounts>,
@@ -53,18 +53,18 @@ impl Metrics {
         }
     }
 
-    /// What a listener has answered. The control socket's owner is not counted.
+    /// The counts of a listener. The owner of the control socket is not counted.
     pub(crate) fn listener(&self, surface: Surface) -> Option<&ListenerCounts> {
         self.listeners.iter().find(|listener| listener.surface() == surface)
     }
 
-    /// The listeners of the service that a surface belongs to.
+    /// The listeners of the surface's service.
     fn listeners_of(&self, surface: Surface) -> impl Iterator<Item = &ListenerCounts> {
         self.listeners.iter().filter(move |it| service(it.surface()) == service(surface))
     }
 }
 
-/// The surface of the service that a surface belongs to.
+/// The main surface of the surface's service.
 fn service(surface: Surface) -> Surface {
     match surface {
         Surface::MinerId | Surface::Node => Surface::MinerId,
@@ -73,7 +73,7 @@ fn service(surface: Surface) -> Surface {
     }
 }
 
-/// Answers with the metrics of the process, and of the service that a surface belongs to.
+/// Answers the metrics of the process and of the surface's service.
 pub(crate) async fn answer(instance: &Instance, surface: Surface, headers: &HeaderMap) -> Answer {
     let format = Format::asked_for(headers);
     let mut exposition = Exposition::new(format);
@@ -93,25 +93,25 @@ pub(crate) async fn answer(instance: &Instance, surface: Surface, headers: &Head
 
 fn write_http(exposition: &mut Exposition, instance: &Instance, surface: Surface) {
     let listeners = || instance.metrics.listeners_of(surface);
-    let help = "Requests that were answered.";
+    let help = "Number of answered requests.";
     let mut answered = exposition.counter("bsv_http_requests_total", help);
     listeners().for_each(|listener| listener.write_answered(&mut answered));
-    let help = "From the head of a request until the head of its answer was made.";
+    let help = "Time from the head of a request to the head of its answer, in seconds.";
     let mut durations = exposition.histogram("bsv_http_request_duration_seconds", help);
     listeners().for_each(|listener| listener.write_durations(&mut durations));
-    let mut connections = exposition.gauge("bsv_http_connections", "Connections that are open.");
+    let mut connections = exposition.gauge("bsv_http_connections", "Number of open connections.");
     for listener in listeners() {
         let labels = [("listener", listener.surface().name())];
         connections.add(&labels, listener.connections().count());
     }
     if let Some(api) = instance.wallet.as_ref().filter(|_| surface == Surface::Wallet) {
-        let mut streams = exposition.gauge("bsv_http_streams", "Streams of events that are open.");
+        let mut streams = exposition.gauge("bsv_http_streams", "Number of open streams of events.");
         streams.add(&[("listener", surface.name())], api.open_streams());
         if let Some(payments) = &instance.payments {
             streams.add(&[("listener", Surface::Payments.name())], payments.open_streams());
         }
     }
-    let help = "Requests and connections that were turned away.";
+    let help = "Number of refused requests and connections.";
     let mut refused = exposition.counter("bsv_refused_requests_total", help);
     for reason in Refused::ALL {
         let count: u64 = listeners().map(|listener| listener.refused(reason)).sum();

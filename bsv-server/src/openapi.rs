@@ -1,4 +1,4 @@
-//! What the listeners answer, in the words of OpenAPI 3.1: files kept by hand, since the answers are written by hand.
+//! The OpenAPI 3.1 descriptions of the listeners: files written by hand, as the answers are.
 
 use crate::surface::Surface;
 
@@ -6,8 +6,8 @@ const WALLET: &str = include_str!("../openapi/wallet.json");
 const PAYMENTS: &str = include_str!("../openapi/payments.json");
 const MINERID: &str = include_str!("../openapi/minerid.json");
 
-/// The path at which a surface is described, and the description. Nodes need none, and the command line is the only
-/// caller of the control socket.
+/// The path of a surface's description, and the description. Nodes need none, and only the command
+/// line uses the control socket.
 pub(crate) fn document(surface: Surface) -> Option<(&'static str, &'static str)> {
     match surface {
         Surface::Wallet => Some(("/api/v1/openapi.json", WALLET)),
@@ -29,12 +29,12 @@ mod tests {
     use crate::pipeline::paths;
 
     const SURFACES: [Surface; 3] = [Surface::Wallet, Surface::Payments, Surface::MinerId];
-    /// The members of a path that are methods.
+    /// The methods that a path can have as members.
     const METHODS: [&str; 5] = ["get", "head", "post", "patch", "delete"];
 
     fn read(surface: Surface) -> Value {
         let (_, text) = document(surface).expect("the surface is described");
-        serde_json::from_str(text).expect("it is JSON")
+        serde_json::from_str(text).expect("the description is JSON")
     }
 
     fn members(value: &Value) -> impl Iterator<Item = (&str, &Value)> {
@@ -42,7 +42,7 @@ mod tests {
         members.map(|(name, value)| (name.as_str(), value))
     }
 
-    /// Each method of each path, such as `GET /healthz`, and what is said of it.
+    /// Each method of each path, such as `GET /healthz`, with its description.
     fn operations(document: &Value) -> Vec<(String, &Value)> {
         let paths = members(&document["paths"]);
         let operations = paths.flat_map(|(path, item)| {

@@ -1,4 +1,4 @@
-//! Opening a data directory: what may be made, who holds it, and the stores in it.
+//! Opening a data directory: creation of missing parts, locks, and the stores.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,14 +23,14 @@ use crate::config::{Config, MinerIdConfig, StaleCopy, WalletConfig};
 use crate::surface::Surface;
 use crate::wallet_store::{AnyWalletStore, Wallet};
 
-/// What is made where it is missing.
+/// The parts that are created if they are missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Create {
-    /// Nothing: what is missing is not opened.
+    /// Nothing. Missing parts are not opened.
     Nothing,
     /// The keystore and the store of identities.
     Identities,
-    /// All that the settings enable: a wallet with its seed, too.
+    /// Everything that the settings enable, including a wallet with its seed.
     All,
 }
 
@@ -38,12 +38,12 @@ pub enum Create {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// There is nothing of what is asked for.
+    /// The requested part does not exist.
     #[error("there is {what} in {}", dir.display())]
     Nothing {
-        /// What there is not, such as "no wallet".
+        /// The missing part, such as "no wallet".
         what: &'static str,
-        /// Where it was looked for.
+        /// The directory that was searched.
         dir: PathBuf,
     },
     /// Another process holds the data directory.
@@ -70,7 +70,7 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    /// Whether another server has what is to be opened.
+    /// Whether another server holds the data directory.
     pub(crate) fn is_held_by_server(&self) -> bool {
         let (Self::Lock(lock)
         | Self::Keystore(KeystoreError::Lock(lock))
@@ -82,21 +82,22 @@ impl OpenError {
     }
 }
 
-/// Which of the services that the settings enable must be there.
+/// Which of the enabled services must open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Needs {
-    /// All.
+    /// All of them.
     All,
-    /// One at least: what damages the store of one does not stop the other.
+    /// At least one: a damaged store of one service must not stop the other.
     Any,
 }
 
-/// Why services cannot be opened, where another one goes on without them.
+/// Why services could not be opened while another one works.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Failures(Vec<(Surface, String)>);
 
 impl Failures {
-    /// A service as it was opened; none if it could not be, and another one goes on without it.
+    /// Takes the result of opening a service: the service, or `None` if it failed and another
+    /// service works without it.
     fn sort_out<T>(
         &mut self,
         surface: Surface,
@@ -112,26 +113,26 @@ impl Failures {
             return Err(error);
         }
         tracing::error!(
-            "{error}. The {} listener answers with that, and the other service goes on: put the data \
-             directory aside, and put the last backup in its place with bsv-cli restore",
+            "{error}. The {} listener answers with this error, and the other service works: put the data \
+             directory aside, and restore the last backup with bsv-cli restore",
             surface.name()
         );
         self.0.push((surface, error.to_string()));
         Ok(None)
     }
 
-    /// Why a service cannot be used, if it could not be opened.
+    /// Why a service could not be opened, if it could not.
     pub(crate) fn reason(&self, surface: Surface) -> Option<&str> {
         self.all().find(|(failed, _)| *failed == surface).map(|(_, reason)| reason)
     }
 
-    /// The services, and why each cannot be used.
+    /// The failed services, and why each failed.
     pub(crate) fn all(&self) -> impl Iterator<Item = (Surface, &str)> {
         self.0.iter().map(|(surface, reason)| (*surface, reason.as_str()))
     }
 }
 
-/// What an opened data directory holds.
+/// The contents of an opened data directory.
 pub(crate) struct Stores {
     /// The settings, without the services whose stores are missing.
     pub(crate) config: Config,
@@ -145,8 +146,8 @@ pub(crate) struct Stores {
 }
 
 impl Stores {
-    /// Opens what `config` names. `program` is what others are told who find it in use. A server that has it is waited
-    /// for, for `patience`.
+    /// Opens the directories that `config` names. `program` is the name that other processes are
+    /// told while they are in use. Waits up to `patience` for a server that holds them.
     pub(crate) async fn open(
         config: Config,
         program: &str,
@@ -155,7 +156,8 @@ impl Stores {
         patience: Duration,
     ) -> Result<Self, OpenError> {
         let config = without_missing(config, create)?;
-        // It takes a while, for which nobody else is to wait.
+        // The passphrase is stretched before the lock is taken: it takes a while, and nobody should
+        // wait for it.
         let passphrase = match (&config.minerid, &config.wallet) {
             (None, None) => None,
             _ => config.keystore.stretched_passphrase()?,
@@ -194,7 +196,7 @@ impl Stores {
     }
 }
 
-/// Leaves out the services whose stores are missing and are not to be made.
+/// Removes the services whose stores are missing and are not to be created.
 fn without_missing(config: Config, create: Create) -> Result<Config, OpenError> {
     let has_wallet = create == Create::All || is_wallet_in(&config);
     let has_identities = create != Create::Nothing || are_identities_in(&config);
@@ -215,33 +217,33 @@ fn without_missing(config: Config, create: Create) -> Result<Config, OpenError> 
     Err(OpenError::Nothing { what, dir: config.network_dir })
 }
 
-/// Whether there is a wallet where the settings say. One whose store is lost counts, since its seed
-/// is there.
+/// Whether there is a wallet in the configured directory. A wallet without its store counts too, if
+/// its seed exists.
 pub fn is_wallet_in(config: &Config) -> bool {
     config.wallet.as_ref().is_some_and(|wallet| wallet.store.is_some())
         || config.network_dir.join(RedbWalletStore::FILE_NAME).is_file()
         || WalletSeed::is_in(&config.keystore.dir)
 }
 
-/// Whether there is a store of identities where the settings say.
+/// Whether there is a store of identities in the configured directory.
 pub fn are_identities_in(config: &Config) -> bool {
     let dir = config.minerid.as_ref().map(|minerid| &minerid.data_dir);
     dir.is_some_and(|dir| dir.join(RedbIdentityStore::FILE_NAME).is_file())
 }
 
-/// Where a server remembers what it has seen of a wallet in a database.
+/// The file in which a server remembers what it has seen of a wallet in a database.
 pub(crate) const MEMORY_FILE_NAME: &str = "wallet.step";
 
-/// What the lock tells of a server. Commands let go of it soon, a server does not.
+/// The name of a server in a lock. Commands release a lock soon, a server does not.
 pub(crate) const SERVER: &str = "bsv-server";
-/// How the server calls itself where it posts events.
+/// The user agent of the server when it posts events.
 const USER_AGENT: &str = concat!("bsv-server/", env!("CARGO_PKG_VERSION"));
-/// For how long a command is waited for that holds the data directory.
+/// How long to wait for a command that holds the data directory.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
-/// From one attempt to get hold of it to the next.
+/// The time between two attempts to lock it.
 const LOCK_PERIOD: Duration = Duration::from_millis(2);
 
-/// Locks a data directory, and waits for a command that holds it, and for `patience` for a server.
+/// Locks a data directory. Waits for a command that holds it, and up to `patience` for a server.
 async fn lock(dir: &Path, program: &str, patience: Duration) -> Result<DirLock, LockError> {
     let begun = Instant::now();
     loop {
@@ -277,7 +279,7 @@ fn open_keystore(
     let keystore = Keystore::open(&keys.dir, passphrase, keys.plain_keys, program)?;
     if keystore.is_plain() {
         tracing::warn!(
-            "the keys in {} are not sealed: set a passphrase before they guard real money",
+            "the keys in {} are not sealed: set a passphrase before they protect real money",
             keys.dir.display()
         );
     }
@@ -313,7 +315,7 @@ fn open_wallet_store(
     Ok(AnyWalletStore::Redb(RedbWalletStore::open(lock, options)?))
 }
 
-/// Opens the wallet. If its store is new, `origin` says where the seed comes from.
+/// Opens the wallet. For a new store, `origin` tells where the seed comes from.
 pub(crate) async fn open_wallet(
     config: &Config,
     wallet: &WalletConfig,

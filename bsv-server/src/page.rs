@@ -1,4 +1,4 @@
-//! The payment page: what payers see of an invoice in a browser, and what that asks for while it is open.
+//! The payment page: what a payer's browser shows of an invoice, and the requests of an open page.
 
 mod address;
 mod api;

@@ -1,4 +1,4 @@
-//! The routes that payers use: the Direct Payment Protocol, and channels with proofs.
+//! The routes for payers: the Direct Payment Protocol, and channels with Merkle proofs.
 
 mod api;
 

@@ -1,4 +1,4 @@
-//! The way of a request: who sends it, what it asks for, whether it may, its body, the answer.
+//! The path of a request through the server: sender, route, permission, body, answer.
 
 use std::net::IpAddr;
 use std::time::Instant;
@@ -22,12 +22,12 @@ use crate::rejected::{Rejected, refuse};
 use crate::surface::Surface;
 use crate::wallet::{self, WalletApi};
 
-/// The largest request body, in bytes, except of payers and of the command line.
+/// The longest request body, in bytes, except on the payments listener and the control socket.
 const MAX_BODY_LEN: usize = 1 << 20;
-/// The largest request body of the command line, which hands over the files of home directories.
+/// The longest request body of the command line, which hands over the files of home directories.
 const MAX_CONTROL_LEN: usize = 32 << 20;
 
-/// What a request asks for that there is, of a caller who may.
+/// A request for an existing route by a caller with permission.
 enum Call<'a> {
     Health(Matched<'a, common_routes::Route>, health::Route),
     Metrics(Matched<'a, common_routes::Route>),
@@ -54,7 +54,7 @@ impl Call<'_> {
 }
 
 impl Instance {
-    /// Answers a request that came from an address, unless too many come from there.
+    /// Answers a request from an address, unless too many requests come from there.
     pub(crate) async fn answer_peer<B>(
         &self,
         surface: Surface,
@@ -75,7 +75,7 @@ impl Instance {
         };
         let admitted = match peer {
             Some(peer) => self.payers.admit(peer, begun).map_err(|wait| {
-                // A front end has others' requests too.
+                // The connection of a front end also carries requests of other peers.
                 let closes = address.map(|it| it.to_canonical()) == Some(peer);
                 Rejected::TooMany { wait, closes }
             }),
@@ -98,7 +98,7 @@ impl Instance {
         answer
     }
 
-    /// Answers a request that is turned away.
+    /// Answers a refused request.
     fn reject(&self, surface: Surface, rejected: Rejected, head: &Parts) -> Answer {
         if let Some(refused) = Refused::of(&rejected) {
             self.note_refused(surface, refused);
@@ -120,7 +120,7 @@ impl Instance {
         self.answer_peer(surface, None, request).await
     }
 
-    /// Finds what a request asks for, and judges all that its head tells.
+    /// Determines what a request asks for, and checks everything that its head tells.
     fn admit<'a>(&'a self, surface: Surface, head: &'a Parts) -> Result<Call<'a>, Rejected> {
         self.check_browser(surface, head)?;
         let (path, method) = (head.uri.path(), &head.method);
@@ -185,7 +185,7 @@ impl Instance {
         Ok(Call::Wallet(api, api.admit(head, caller)?))
     }
 
-    /// Why there is no service.
+    /// Why a service is missing.
     fn lacks(&self, service: Surface) -> Rejected {
         let name = match service {
             Surface::MinerId => "miner identity service",
@@ -197,7 +197,7 @@ impl Instance {
         }
     }
 
-    /// Refuses what a browser sends for a page of another origin, or for somebody who goes to an address.
+    /// Refuses requests that a browser sends for a page of another origin, or to navigate.
     fn check_browser(&self, surface: Surface, head: &Parts) -> Result<(), Rejected> {
         if surface != Surface::Control && !head.method.is_safe() {
             http::check_navigation(&head.headers).map_err(Rejected::Forbidden)?;
@@ -207,12 +207,12 @@ impl Instance {
                 http::check_origin(&head.headers, &self.config.allowed_hosts)
                     .map_err(Rejected::Forbidden)
             }
-            // Strangers use the payments listener, from wherever they are.
+            // Strangers use the payments listener from any page.
             Surface::Payments | Surface::Control => Ok(()),
         }
     }
 
-    /// Reads the body of a call, and answers it.
+    /// Reads the body of a request, and answers the request.
     async fn serve<B>(
         &self,
         surface: Surface,
@@ -239,7 +239,7 @@ impl Instance {
         };
         let request = Received { head, body: &body.bytes };
         match call {
-            // The rarer and longer ones are put on the heap: a future is moved about as a whole.
+            // Boxed, because these rarer futures are larger: a future is moved as a whole.
             Call::Health(_, route) => Box::pin(self.health.answer(surface, route)).await,
             Call::OpenApi(_, document) => answer::json_text(StatusCode::OK, document),
             Call::Metrics(_) => Box::pin(metrics::answer(self, surface, &head.headers)).await,
@@ -253,8 +253,8 @@ impl Instance {
         }
     }
 
-    /// The pattern that a path fits, such as `/minerid/{alias}`: what can be told of a request without
-    /// telling what stands in it.
+    /// The pattern that matches a path, such as `/minerid/{alias}`. The pattern describes a request
+    /// without the values in its path.
     pub(crate) fn pattern(&self, surface: Surface, path: &str) -> Option<&'static str> {
         if let Some(pattern) = self.common_routes.pattern(surface, path) {
             return Some(pattern);
@@ -275,12 +275,12 @@ impl Instance {
     }
 }
 
-/// The patterns of all paths that have an answer on a surface, such as `/minerid/{alias}`.
+/// The patterns of all paths on a surface, such as `/minerid/{alias}`.
 pub fn patterns(surface: Surface) -> Vec<&'static str> {
     paths(surface).into_iter().map(|(pattern, _)| pattern).collect()
 }
 
-/// The same, each with its methods, such as `GET, HEAD`.
+/// The patterns of all paths, each with its methods, such as `GET, HEAD`.
 pub(crate) fn paths(surface: Surface) -> Vec<(&'static str, &'static str)> {
     let mut paths: Vec<_> = CommonRoutes::paths(surface).collect();
     match surface {

@@ -9,24 +9,24 @@ use crate::http::{Answer, Missed, Problem, answer};
 use crate::minerid::Refusal;
 use crate::surface::Surface;
 
-/// Why a request is turned away.
+/// Why a request is refused.
 #[derive(Debug)]
 pub(crate) enum Rejected {
-    /// It asks for a path or a method that there is not.
+    /// The path or the method does not exist.
     Missed(Missed),
-    /// Its caller lacks a token, or the token is not for this.
+    /// The caller lacks a token, or the token does not allow this request.
     Denied(Denied),
-    /// A browser sent it for somebody who may not have wanted it.
+    /// A browser sent the request, perhaps without the intent of its user.
     Forbidden(&'static str),
-    /// The service of this name is disabled, or has no store.
+    /// The named service is disabled, or has no store.
     Disabled(&'static str),
-    /// The service of this name could not be opened, for this reason.
+    /// The named service could not be opened, for this reason.
     Unavailable(&'static str, String),
-    /// Too many requests come from its sender.
+    /// The sender makes too many requests.
     TooMany {
-        /// For how long the sender is to wait.
+        /// How long the sender has to wait.
         wait: Duration,
-        /// Whether the connection is closed, so that requests which were sent ahead cost nothing.
+        /// Whether the connection is closed, so that further requests already sent cost nothing.
         closes: bool,
     },
     /// The miner identity service refuses it.
@@ -52,7 +52,7 @@ impl From<Denied> for Rejected {
 }
 
 impl Rejected {
-    /// The answer to a request of this head.
+    /// The answer to a request with this head.
     pub(crate) fn into_answer(self, surface: Surface, head: &Parts) -> Answer {
         let (method, path) = (&head.method, head.uri.path());
         match self {
@@ -78,7 +78,7 @@ impl Rejected {
             }
             Self::Unavailable(service, reason) => {
                 let text = match surface {
-                    // Strangers need not know why.
+                    // Strangers need not know the reason.
                     Surface::Payments => format!("the {service} is not available"),
                     _ => format!("the {service} is not available: {reason}"),
                 };
@@ -93,7 +93,8 @@ impl Rejected {
     }
 }
 
-/// A failure in the form of the surface: text from the miner identity service, a problem from others.
+/// A failure in the format of the surface: text from the miner identity service, a problem from the
+/// others.
 pub(crate) fn refuse(
     surface: Surface,
     status: StatusCode,

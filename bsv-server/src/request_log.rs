@@ -13,16 +13,16 @@ use crate::http::{Answer, AwaitedBody};
 use crate::instance::Instance;
 use crate::surface::Surface;
 
-/// What a request is called in the log: 16 hexadecimal digits, which no other request soon has.
+/// The name of a request in the log: 16 hexadecimal digits that do not soon occur again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RequestId(u64);
 
 tokio::task_local! {
-    /// The request that the task answers.
+    /// The request that the current task answers.
     static CURRENT: RequestId;
 }
 
-/// Tells processes apart.
+/// Distinguishes the ids of different processes.
 static PROCESS: LazyLock<u64> = LazyLock::new(|| getrandom::u32().map_or(0, u64::from));
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
@@ -31,7 +31,7 @@ impl RequestId {
         Self(*PROCESS << 32 | u64::from(COUNT.fetch_add(1, Ordering::Relaxed)))
     }
 
-    /// That of the request that the task answers, for a field `request` of a line of the log.
+    /// The id of the request that the current task answers, for the field `request` of a log line.
     pub(crate) fn current() -> Option<DisplayValue<Self>> {
         CURRENT.try_with(|id| display(*id)).ok()
     }
@@ -45,8 +45,8 @@ impl fmt::Display for RequestId {
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Answers a request. The log tells of it where the settings say so, and always of what the command line changes. An
-/// answer of which the log may tell more says what its request is called there.
+/// Answers a request. Logs the request if the settings say so. Logs changes by the command line in
+/// any case. If the log may have more on an answer, the answer carries the request's id.
 pub(crate) async fn answer_and_log(
     instance: Arc<Instance>,
     surface: Surface,
@@ -64,7 +64,7 @@ pub(crate) async fn answer_and_log(
         false => CURRENT.scope(id, instance.answer_peer(surface, address, request)).await,
     };
     if logs_all || answer.status() >= StatusCode::INTERNAL_SERVER_ERROR {
-        let value = HeaderValue::from_str(&id.to_string()).expect("it is of digits");
+        let value = HeaderValue::from_str(&id.to_string()).expect("the id consists of digits");
         answer.headers_mut().insert(REQUEST_ID, value);
     }
     answer
@@ -79,10 +79,10 @@ async fn answer_logged(
     let begun = Instant::now();
     let logs_all = instance.logs_requests();
     let path = request.uri().path();
-    // Neither path nor query, which may hold what is not for the log.
+    // The path and the query are not logged, because they may hold secrets.
     let route = instance.pattern(surface, path).unwrap_or(NO_ROUTE);
     let method = METHODS[place_of_method(request.method())];
-    // What the owner names is for the log.
+    // The paths of the owner's requests may be logged.
     let operation = (surface == Surface::Control).then(|| format!("{method} {path}"));
     let answer = instance.answer_peer(surface, address, request).await;
     let (status, micros) = (answer.status().as_u16(), begun.elapsed().as_micros() as u64);
@@ -104,14 +104,14 @@ async fn answer_logged(
     answer
 }
 
-/// What a path is called that there is not.
+/// The name of unknown paths.
 pub(crate) const NO_ROUTE: &str = "none";
 
-/// The methods that are told apart, and one name for all others: strangers can send any word.
+/// The methods with their own label, and one name for all others: strangers can send any word.
 pub(crate) const METHODS: [&str; 8] =
     ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "other"];
 
-/// Where a method stands among [`METHODS`].
+/// The index of a method in [`METHODS`].
 pub(crate) fn place_of_method(method: &Method) -> usize {
     let place = METHODS.iter().position(|known| *known == method.as_str());
     place.unwrap_or(METHODS.len() - 1)

@@ -7,11 +7,11 @@ use tokio::task::spawn_blocking;
 use crate::config::{ConfigError, ConfigSources, ShownSettings};
 use crate::instance::Instance;
 
-/// The only setting that counts at once.
+/// The only setting that takes effect without a restart.
 const LOG_REQUESTS: &str = "log.requests";
 
-/// Reads the settings again at each signal, for as long as it is polled. The log says what counts from then on, and what
-/// only counts after a restart.
+/// Reads the settings again at each signal, for as long as it is polled. The log tells what takes
+/// effect now, and what needs a restart.
 pub(crate) async fn reread_settings(
     instance: &Instance,
     sources: ConfigSources,
@@ -31,7 +31,7 @@ pub(crate) async fn reread_settings(
         match changed(before, &now).as_slice() {
             [] => tracing::info!("SIGHUP: the settings were read again; no other one has changed"),
             names => tracing::warn!(
-                "SIGHUP: the settings were read again; these have changed, and count from the next start on: {}",
+                "SIGHUP: the settings were read again; these have changed, and take effect at the next start: {}",
                 names.join(", ")
             ),
         }
@@ -39,17 +39,19 @@ pub(crate) async fn reread_settings(
 }
 
 fn tell_unusable(error: &ConfigError) {
-    tracing::error!(
-        "SIGHUP: the settings cannot be used, and those that were read before stay: {error}"
-    );
+    tracing::error!("SIGHUP: the new settings cannot be used, and the previous ones stay: {error}");
 }
 
-/// Each setting with its name, such as `wallet.port`, as [`ShownSettings`] tells them.
+/// Each setting with its name, such as `wallet.port`, in the form of [`ShownSettings`].
 async fn leaves(sources: &Arc<ConfigSources>) -> Result<Vec<(String, Value)>, ConfigError> {
     let sources = Arc::clone(sources);
     let shown = spawn_blocking(move || ShownSettings::load(&sources)).await;
     let mut leaves = Vec::new();
-    add_leaves("", shown.expect("it does not panic, and is not cancelled")?.to_json(), &mut leaves);
+    add_leaves(
+        "",
+        shown.expect("the task neither panics nor is cancelled")?.to_json(),
+        &mut leaves,
+    );
     Ok(leaves)
 }
 
@@ -64,7 +66,7 @@ fn add_leaves(name: &str, value: Value, leaves: &mut Vec<(String, Value)>) {
     }
 }
 
-/// The names of those that differ and that a running server does not take over.
+/// The names of the settings that differ and need a restart.
 fn changed(before: &[(String, Value)], now: &[(String, Value)]) -> Vec<String> {
     let differs = |(name, value): &&(String, Value)| {
         now.iter().chain(before).any(|other| other.0 == *name && other.1 != *value)

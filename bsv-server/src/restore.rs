@@ -1,7 +1,7 @@
-//! Putting back what was lost, into an empty data directory: out of a backup, or out of the 24 words.
+//! Restoring a backup, or a wallet from its 24 words, into an empty data directory.
 //!
-//! All is made ready in directories beside the ones that it belongs to, opened there as a server would,
-//! and then put in place by renaming them.
+//! Everything is prepared in directories beside the final ones, opened there as a server would, and
+//! then renamed.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
@@ -25,58 +25,58 @@ use crate::config::{Config, KeystoreConfig};
 use crate::instance::Instance;
 use crate::opening::{Create, OpenError, open_wallet};
 
-/// Why nothing was restored. Nothing of it is left behind.
+/// Why nothing was restored. A failure leaves nothing behind.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum RestoreError {
-    /// There is something already.
-    #[error("{} is not empty: what is there is not overwritten", .0.display())]
+    /// The directory is not empty.
+    #[error("{} is not empty, and restore overwrites nothing", .0.display())]
     NotEmpty(PathBuf),
-    /// A server or another command works there.
+    /// A server or another command uses the directory.
     #[error(transparent)]
     Lock(#[from] LockError),
-    /// The backup does not open.
+    /// The backup cannot be opened.
     #[error("{}: {source}", path.display())]
     Archive {
         /// The backup.
         path: PathBuf,
-        /// Why.
+        /// Why not.
         #[source]
         source: ArchiveError,
     },
-    /// The backup holds what does not go together with the settings, or with this version.
+    /// The contents of the backup do not match the settings, or this version.
     #[error("{}: {reason}", path.display())]
     Contents {
         /// The backup.
         path: PathBuf,
-        /// What is wrong.
+        /// What is wrong with the backup.
         reason: String,
     },
     /// A file cannot be read or written.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
-        /// What could not be done.
+        /// The action that failed.
         action: &'static str,
         /// The file or directory.
         path: PathBuf,
-        /// Why.
+        /// Why it failed.
         #[source]
         source: io::Error,
     },
     /// A directory cannot be made.
     #[error(transparent)]
     File(#[from] FileError),
-    /// The keys cannot be opened, or written.
-    #[error("{0}; the keys have the passphrase that they had then")]
+    /// The keys cannot be opened or written.
+    #[error("{0}; the keys have the passphrase of the time of the backup")]
     Keystore(#[from] KeystoreError),
-    /// What was restored cannot be opened.
+    /// The restored directory cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
     /// The wallet cannot be recovered.
     #[error(transparent)]
     Wallet(#[from] bsv_invoicing::Error),
-    /// The wallet is disabled by the settings.
-    #[error("the wallet is disabled, and so cannot be restored")]
+    /// The settings disable the wallet.
+    #[error("the wallet is disabled and cannot be restored")]
     WalletDisabled,
     /// The database that the settings name has a wallet.
     #[error("the database that the settings name holds a wallet already")]
@@ -89,31 +89,32 @@ pub enum RestoreError {
     Audit(String),
 }
 
-/// What was restored out of a backup.
+/// The result of restoring a backup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restored {
     /// When the backup was made.
     pub created_at: String,
-    /// How many files it held.
+    /// The number of files in the backup.
     pub files: usize,
-    /// How many keys of them.
+    /// The number of keys among them.
     pub keys: usize,
 }
 
-/// What was restored out of words.
+/// The parts of a wallet that its words restored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WordsRestored {
     /// The keys, and the coins that the chain shows.
     Coins(Recovery),
-    /// The keys: without a node no coins are found.
+    /// Only the keys: there is no node to search the chain with.
     Keys,
-    /// The keys of the wallet that lies in the database that the settings name.
+    /// Only the keys: the wallet itself is in the configured database.
     KeysOfDatabase,
 }
 
-/// Restores a backup, which has a passphrase of its own, where the settings say. The wallet lies in the file then, and
-/// [can be moved](crate::move_restored) to the database that the settings name, which must hold none.
+/// Restores a backup, which has its own passphrase, into the configured directories. The wallet is
+/// then in its file, and [can be moved](crate::move_restored) to the configured database, which
+/// must hold no wallet.
 pub async fn restore_backup(
     config: &Config,
     path: &Path,
@@ -135,11 +136,11 @@ pub async fn restore_backup(
     let manifest = Manifest::read(&mut archive).map_err(contents)?;
     if manifest.network != config.network.name() {
         let (of, set) = (&manifest.network, config.network.name());
-        return Err(contents(format!("it is of the network {of}, and the settings say {set}")));
+        return Err(contents(format!("it is of the network {of}, but the settings name {set}")));
     }
     for file in &manifest.files {
         let dir = stage.dir_of(file.place).ok_or_else(|| {
-            contents("it holds identities, and the miner identity service is disabled".to_owned())
+            contents("it holds identities, but the miner identity service is disabled".to_owned())
         })?;
         create_private_dir(&dir)?;
         extract(&mut archive, &dir.join(&file.name), file.len).map_err(|error| match error {
@@ -151,7 +152,7 @@ pub async fn restore_backup(
     }
     match archive.read(&mut [0]) {
         Ok(0) => {}
-        Ok(_) => return Err(contents("it goes on after its last file".to_owned())),
+        Ok(_) => return Err(contents("it has more data after its last file".to_owned())),
         Err(error) => return Err(contents(error.to_string())),
     }
     let keys = check_keys(&stage.config)?;
@@ -164,9 +165,9 @@ pub async fn restore_backup(
     Ok(Restored { created_at: manifest.created_at, files: manifest.files.len(), keys })
 }
 
-/// Restores a wallet out of its words. With a node, its coins are looked for as `walk` says, and
-/// `progress` is told the height that was read, and the last one. If the database that the settings name holds the
-/// wallet already, only its keys are restored.
+/// Restores a wallet from its words. With a node, searches the chain for its coins as `walk` says.
+/// `progress` receives the height that was read, and the last one. If the configured database
+/// already holds the wallet, restores only its keys.
 pub async fn restore_words(
     config: &Config,
     seed: &WalletSeed,
@@ -205,7 +206,7 @@ async fn database_holds_wallet(config: &Config) -> Result<bool, RestoreError> {
     Ok(!holds_no_wallet(&store).await?)
 }
 
-/// Opens every key, and answers how many there are.
+/// Opens every key. Answers their number.
 fn check_keys(config: &Config) -> Result<usize, RestoreError> {
     let keys = &config.keystore;
     let revocation_dir = Some(keys.revocation_dir()).filter(|dir| Keystore::is_in(dir));
@@ -231,17 +232,17 @@ fn extract(archive: &mut impl Read, path: &Path, len: u64) -> Result<(), Restore
     let copied = io::copy(&mut archive.by_ref().take(len), &mut file);
     let copied = copied.map_err(io_error("write", path))?;
     if copied != len {
-        let short = io::Error::new(ErrorKind::InvalidData, "it ends before its last file does");
+        let short = io::Error::new(ErrorKind::InvalidData, "it ends inside its last file");
         return Err(io_error("write", path)(short));
     }
     file.flush().and_then(|()| file.sync_all()).map_err(io_error("write", path))
 }
 
-/// Directories that are made ready beside the ones that they are to become.
+/// Directories that are prepared beside their final places.
 struct Stage {
-    /// The settings, with the directories that are made ready.
+    /// The settings, with the prepared directories.
     config: Config,
-    /// What is renamed to what: the directory of the data comes last.
+    /// The renames: from the prepared directory to the final one. The data directory comes last.
     moves: Vec<(PathBuf, PathBuf)>,
 }
 
@@ -266,7 +267,7 @@ impl Stage {
             check_empty(target)?;
         }
         for (stage, _) in &moves {
-            // What an attempt has left that was cut short, unless that still goes on.
+            // Removes what an interrupted attempt has left, unless the attempt is still running.
             drop(DirLock::acquire(stage, "bsv-cli")?);
             fs::remove_dir_all(stage).map_err(io_error("remove", stage))?;
             create_private_dir(stage)?;
@@ -283,10 +284,10 @@ impl Stage {
         }
     }
 
-    /// Renames what is ready, of which the caller holds the locks.
+    /// Renames the prepared directories. The caller holds the locks of the final ones.
     fn put_in_place(mut self) -> Result<(), RestoreError> {
         for (stage, target) in std::mem::take(&mut self.moves) {
-            // Fails if somebody has made something there meanwhile.
+            // The next step fails if somebody has created something there meanwhile.
             let _ = fs::remove_file(target.join(DirLock::FILE_NAME));
             fs::rename(&stage, &target).map_err(io_error("create", &target))?;
             let parent = target.parent().unwrap_or(Path::new("/"));
@@ -300,7 +301,7 @@ impl Stage {
 impl Drop for Stage {
     fn drop(&mut self) {
         for (stage, _) in &self.moves {
-            // Best effort: the next attempt removes what is left.
+            // Best effort: the next attempt removes the rest.
             let _ = fs::remove_dir_all(stage);
         }
     }
@@ -312,7 +313,7 @@ fn beside(dir: &Path) -> PathBuf {
     dir.with_file_name(name)
 }
 
-/// Checks that a directory holds nothing but the lock that a program has left that ended.
+/// Checks that a directory is empty, apart from the lock of a program that has ended.
 fn check_empty(dir: &Path) -> Result<(), RestoreError> {
     let entries = match fs::read_dir(dir) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),

@@ -32,20 +32,20 @@ use crate::wallet::Story;
 
 /// The server of the Bitcoin SV wallet and miner identity service.
 ///
-/// The wallet creates invoices, keeps users and knows its balance. The miner identity service holds a
-/// signing key per alias, makes the output script that carries a miner's identity in a coinbase
-/// transaction, and signs hashes. Identities are set up with bsv-cli.
+/// The wallet creates invoices, keeps users and knows its balance. The miner identity service holds
+/// a signing key for each alias, makes the output script that carries a miner's identity in a
+/// coinbase transaction, and signs hashes. Set up identities with bsv-cli.
 #[derive(Debug, Parser)]
 #[command(version = version())]
 struct Arguments {
-    /// A TOML file of settings; those in the environment variable BSV_CONFIG, a JSON object, count
-    /// over it
+    /// A TOML file of settings. The environment variable BSV_CONFIG, a JSON object, overrides the
+    /// file
     #[arg(long, env = "BSV_CONFIG_FILE", value_name = "FILE")]
     config: Option<PathBuf>,
     /// The directory for all data [default: $XDG_DATA_HOME/bsv-server or ~/.local/share/bsv-server]
     #[arg(long, env = "BSV_DATA_DIR", value_name = "DIR")]
     data_dir: Option<PathBuf>,
-    /// How the log is written to standard error
+    /// The format of the log on standard error
     #[arg(long, value_enum, value_name = "FORM", default_value_t = LogForm::Text)]
     log: LogForm,
 }
@@ -60,7 +60,7 @@ pub enum StartError {
     /// The data directory cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// A listener cannot speak TLS.
+    /// A listener cannot use TLS.
     #[error(transparent)]
     Tls(#[from] TlsError),
     /// A listener cannot listen.
@@ -68,25 +68,25 @@ pub enum StartError {
     Listen {
         /// The address or path.
         address: String,
-        /// Why.
+        /// Why not.
         #[source]
         source: io::Error,
     },
-    /// A socket was handed over, and no listener has its address.
+    /// A socket was handed over for an address that no listener has.
     #[error(
-        "a socket that listens on {0} was handed over, and the settings name no listener of that address"
+        "a socket that listens on {0} was handed over, but no listener in the settings has that address"
     )]
     UnwantedSocket(SocketAddr),
     /// Another server has taken over the wallet in the database.
     #[error("another server has taken over the wallet in the database, as this one was silent")]
     Overtaken,
-    /// The operating system refuses something that a server needs.
+    /// The operating system refuses something that the server needs.
     #[error("cannot start: {0}")]
     System(#[from] io::Error),
 }
 
-/// Runs the program `bsv-server`: reads its arguments, serves until it is told to stop (SIGTERM or
-/// SIGINT), and answers 0, or 1 with the reason on standard error. SIGHUP has certificates and settings read again.
+/// Runs the program `bsv-server`: reads its arguments, and serves until SIGTERM or SIGINT. Answers
+/// 0, or 1 with the reason on standard error. SIGHUP makes it read certificates and settings again.
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
     log_to_stderr("info", arguments.log);
@@ -99,10 +99,10 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// How many threads wait for the disk or read pages of lists. Each keeps memory of its own.
+/// How many threads wait for the disk or read pages of lists. Each has its own memory.
 const BLOCKING_THREADS: usize = 8;
 
-/// The files of the stores, the connections to the node, and those of the runtime itself.
+/// The files of the stores, the connections to the node, and those of the runtime.
 const OTHER_DESCRIPTORS: u64 = 100;
 fn start(arguments: Arguments) -> Result<(), StartError> {
     let Arguments { config: file, data_dir, log } = arguments;
@@ -129,61 +129,62 @@ fn start(arguments: Arguments) -> Result<(), StartError> {
     })
 }
 
-/// Lets the process have as many files and connections as it may have at all: the usual limit is less
-/// than what the listeners take, and who fills it would keep keys from being written too.
+/// Raises the process's limit on files and connections to the maximum. The usual limit is less than
+/// the listeners take, and whoever fills it would also keep keys from being written.
 fn raise_descriptor_limit(needed: u64) {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
     if limit.current != limit.maximum
         && let Err(error) = setrlimit(Resource::Nofile, raised)
     {
-        tracing::warn!("the limit of open files cannot be raised: {error}");
+        tracing::warn!("cannot raise the limit on open files: {error}");
     }
     if let Some(maximum) = limit.maximum
         && maximum < needed
     {
         tracing::warn!(
-            "only {maximum} files and connections can be open, and {needed} may be needed"
+            "only {maximum} files and connections can be open, but {needed} may be needed"
         );
     }
 }
 
-/// Makes a write beyond a limit on the size of files fail, instead of ending the process. Called
+/// Makes a write beyond a limit on the size of files fail, instead of ending the process. Call it
 /// within a tokio runtime.
 pub fn survive_file_size_limit() -> io::Result<()> {
     const SIGXFSZ: i32 = 25;
-    // Once made, a handler stays in place.
+    // A handler stays in place once it is installed.
     signal(SignalKind::from_raw(SIGXFSZ)).map(drop)
 }
 
-/// Makes SIGHUP end nothing, whether or not a listener has certificates to read again.
+/// Keeps SIGHUP from ending the process, even if no listener has certificates.
 fn survive_hang_up() -> io::Result<()> {
     signal(SignalKind::hangup()).map(drop)
 }
 
-/// What a server is started with.
+/// What a server needs to start.
 #[derive(Debug)]
 pub struct Launch {
     /// The settings.
     pub config: Config,
-    /// Where they come from, to be read again at SIGHUP.
+    /// The sources of the settings, to be read again at SIGHUP.
     pub sources: Option<ConfigSources>,
-    /// Sockets that listen already.
+    /// Sockets that already listen.
     pub sockets: HandedSockets,
-    /// How the log is written: as JSON, it takes in what is else printed.
+    /// The format of the log. A JSON log also contains the lines that are otherwise printed.
     pub log: LogForm,
 }
 
-/// For how long a server that hands over its sockets may take to stop.
+/// How long to wait for a server that hands over its sockets and stops.
 const HANDOVER_PATIENCE: Duration = Duration::from_secs(60);
 
-/// Opens the data directory, listens, and serves until `shutdown` completes, or another server has taken over the wallet
-/// in the database. Then it finishes the requests in flight: those of payers, of the wallet and of the command line
-/// first, while the miner identity listener goes on.
+/// Opens the data directory, listens, and serves until `shutdown` completes, or until another server
+/// has taken over the wallet in the database. Then it finishes the requests in flight: those of
+/// payers, of the wallet and of the command line first, while the miner identity listener still
+/// serves.
 ///
-/// For each listener it tells where it listens as soon as that accepts connections: with a line such as `listening
-/// minerid http://127.0.0.1:9002`, with `https` if it speaks TLS. If sockets were handed over, another server that has
-/// the data directory and is about to stop is waited for, for a minute.
+/// As soon as a listener accepts connections, a line such as `listening minerid
+/// http://127.0.0.1:9002` tells its address, with `https` for TLS. If sockets were handed over, it
+/// waits up to a minute for another server that holds the data directory and is about to stop.
 pub async fn run(launch: Launch, shutdown: impl Future<Output = ()>) -> Result<(), StartError> {
     let Launch { mut config, sources, sockets, log } = launch;
     tokio::pin!(shutdown);
@@ -191,9 +192,9 @@ pub async fn run(launch: Launch, shutdown: impl Future<Output = ()>) -> Result<(
         tracing::warn!("{warning}");
     }
     let patience = if sockets.is_empty() { Duration::ZERO } else { HANDOVER_PATIENCE };
-    // Before the wallet is opened, which tells payers where they reach it, and pays nobody who leads it
-    // to itself; but that another process has the data directory is worth more to know than that it
-    // has a port as well.
+    // Listening comes before opening the wallet, which needs its address: it tells the address to
+    // payers, and refuses to pay itself. But if another process holds the data directory, that
+    // error is reported rather than a port in use.
     let doors = listeners::listen(&mut config, sockets);
     let opened = tokio::select! {
         opened = Instance::open_to_serve(config, patience) => opened,
@@ -223,7 +224,7 @@ pub async fn run(launch: Launch, shutdown: impl Future<Output = ()>) -> Result<(
             () = overtaken(&instance) => is_overtaken = true,
         }
         stop(&instance, serving).await;
-        // Requests in flight still hand out documents, which is noted at the end.
+        // Requests in flight may still hand out documents, which is noted at the end.
         drop(stop_services);
     };
     let served_and_ended =
@@ -242,7 +243,7 @@ pub async fn run(launch: Launch, shutdown: impl Future<Output = ()>) -> Result<(
     if is_overtaken { Err(StartError::Overtaken) } else { Ok(()) }
 }
 
-/// Completes when another server has taken the wallet over.
+/// Completes when another server has taken over the wallet.
 async fn overtaken(instance: &Instance) {
     match &instance.wallet {
         Some(api) => api.wallet().store().overtaken().await,
@@ -250,7 +251,8 @@ async fn overtaken(instance: &Instance) {
     }
 }
 
-/// Has all listeners answer, and tells where they listen. `followers` look after certificates.
+/// Starts all listeners, and tells where they listen. `followers` receives the tasks that watch
+/// certificates.
 fn open_doors<'i>(
     instance: &'i Arc<Instance>,
     doors: Vec<Door>,
@@ -285,7 +287,7 @@ async fn stop(instance: &Instance, serving: Serving<'_>) {
     serving.stop().await;
 }
 
-/// Tells that the server has started, and where it listens.
+/// Logs the start of the server, and where it listens.
 fn tell_start(instance: &Instance, listening: &[Listening], log: LogForm) {
     let urls: Vec<_> = listening.iter().map(|it| format!("{} {}", it.name, it.url)).collect();
     let listeners = urls.join(", ");
@@ -305,7 +307,7 @@ fn tell_start(instance: &Instance, listening: &[Listening], log: LogForm) {
     }
 }
 
-/// Does what time and the chain make due.
+/// Does the work that time and the chain make due.
 async fn run_services(instance: &Instance, stopped: watch::Receiver<()>) {
     let identities = async {
         if let Some(api) = &instance.minerid {
@@ -325,7 +327,7 @@ async fn dropped(mut receiver: watch::Receiver<()>) {
     let _ = receiver.changed().await;
 }
 
-/// Answers the requests that come over one connection of any kind, until it ends.
+/// Answers the requests of one connection of any kind until it ends.
 pub async fn serve_connection<C>(instance: &Arc<Instance>, surface: Surface, stream: C)
 where
     C: AsyncRead + AsyncWrite + Unpin + 'static,
@@ -336,7 +338,7 @@ where
     }
 }
 
-/// Programs wait for these lines; that nobody reads them is no reason to stop.
+/// Prints a line that programs may wait for. A missing reader must not stop the server.
 fn say(line: &str) {
     let mut out = io::stdout().lock();
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());

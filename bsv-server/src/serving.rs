@@ -1,4 +1,4 @@
-//! The listeners that answer, and how they stop.
+//! The running listeners, and how they stop.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::instance::Instance;
 use crate::request_log::answer_and_log;
 use crate::surface::Surface;
 
-/// The listeners that answer. They stop in two steps, so that a pool waits least.
+/// The running listeners, which stop in two steps, so that a pool waits least.
 pub(crate) struct Serving<'i> {
     instance: &'i Arc<Instance>,
     first: Group,
@@ -31,7 +31,7 @@ impl Group {
         Self { listeners: JoinSet::new(), stop: watch::Sender::new(()) }
     }
 
-    /// Waits until all of them have finished what is in flight.
+    /// Waits until all of them have finished the requests in flight.
     async fn stop(self) {
         let Self { mut listeners, stop } = self;
         drop(stop);
@@ -44,7 +44,7 @@ impl<'i> Serving<'i> {
         Self { instance, first: Group::new(), last: Group::new() }
     }
 
-    /// Has a listener answer.
+    /// Starts a listener.
     pub(crate) fn spawn<L: Listener>(
         &mut self,
         surface: Surface,
@@ -59,28 +59,29 @@ impl<'i> Serving<'i> {
         group.listeners.spawn(serve_surface(instance, surface, listener, tls, stopped));
     }
 
-    /// Has all listeners finish what is in flight: those of a pool once the others have ended.
+    /// Stops all listeners after the requests in flight. The listeners for a pool stop after the
+    /// others have ended.
     pub(crate) async fn stop(self) {
         self.first.stop().await;
         self.last.stop().await;
     }
 }
 
-/// The connections to webhooks, of which each has 8 attempts under way.
+/// The most connections to webhooks. Each webhook has up to 8 concurrent attempts.
 const WEBHOOK_CONNECTIONS: u64 = MAX_WEBHOOKS as u64 * 8;
 
-/// How many connections a listener has at once.
+/// The most concurrent connections of a listener.
 fn connection_limit(config: &Config, surface: Surface) -> u32 {
     let usual = Limits::default().connections;
     match (surface, &config.wallet) {
-        // Who waits for events takes no place of those who ask for something else.
+        // Callers that wait for events take no places of other callers.
         (Surface::Wallet, Some(wallet)) => usual + 2 * wallet.streams,
         (Surface::Payments, Some(wallet)) => wallet.payments.connections + wallet.payments.streams,
         _ => usual,
     }
 }
 
-/// How many connections all listeners that are configured have at once, and webhooks.
+/// The most concurrent connections of all configured listeners and of webhooks.
 pub(crate) fn most_connections(config: &Config) -> u64 {
     let minerid = config.minerid.as_ref();
     let surfaces = [
@@ -95,7 +96,8 @@ pub(crate) fn most_connections(config: &Config) -> u64 {
     accepted + config.wallet.as_ref().map_or(0, |_| WEBHOOK_CONNECTIONS)
 }
 
-/// For how long requests of a pool may go on once the miner identity service stops. Others wait meanwhile.
+/// How long requests of a pool may continue once the miner identity service stops. New requests
+/// wait meanwhile.
 const POOL_DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 
 async fn serve_surface<L: Listener>(
@@ -120,7 +122,7 @@ async fn serve_surface<L: Listener>(
     let answer =
         move |address, request| answer_and_log(Arc::clone(&instance), surface, address, request);
     let shutdown = async move {
-        // Ends when the sender is dropped.
+        // An error means that the sender is dropped, which stops the listener too.
         let _ = stopped.changed().await;
     };
     serve(listener, tls, limits, connections, answer, shutdown).await;

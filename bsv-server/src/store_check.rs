@@ -8,13 +8,13 @@ use tokio::time::sleep;
 
 use crate::instance::Instance;
 
-/// How long after the start the stores are checked for the first time.
+/// The time between the start and the first check of the stores.
 const FIRST_CHECK: Duration = Duration::from_secs(5);
-/// When it is tried again what could not be done, for want of room on the disk above all.
+/// The time before a failed check is repeated. The usual cause is a lack of room on the disk.
 const RETRY: Duration = Duration::from_secs(60 * 60);
 
-/// Compares the stores that are too long for that at a start with their checksums, one after the other,
-/// for as long as it is polled: see `docs/adr/0019-what-finds-damage.md`.
+/// Compares the stores with their checksums that are too long for a check at the start, one after
+/// the other, for as long as it is polled: see `docs/adr/0019-what-finds-damage.md`.
 pub(crate) async fn check_stores(instance: &Instance) {
     let period = instance.config.check_period;
     sleep(FIRST_CHECK).await;
@@ -32,7 +32,7 @@ pub(crate) async fn check_stores(instance: &Instance) {
     }
 }
 
-/// Checks a store, and tells whether that could be done.
+/// Checks a store. Answers whether the check was possible.
 async fn check(
     name: &str,
     check: impl FnOnce() -> Result<Option<u64>, StoreError> + Send + 'static,
@@ -42,28 +42,30 @@ async fn check(
         Some(Ok(None)) => true,
         Some(Ok(Some(len))) => {
             let millis = begun.elapsed().as_millis();
-            tracing::info!("the {name} store of {len} bytes is as it was written ({millis} ms)");
+            tracing::info!("the {name} store of {len} bytes is undamaged ({millis} ms)");
             true
         }
         Some(Err(error)) if error.is_damage() => {
             tracing::error!(
-                "{error}. The {name} store is not read or written any more: stop the server, put its \
-                 data directory aside, and put the last backup in its place with bsv-cli restore"
+                "{error}. The {name} store is no longer read or written: stop the server, put its data \
+                 directory aside, and restore the last backup with bsv-cli restore"
             );
             true
         }
         Some(Err(error)) => {
-            tracing::warn!("the {name} store cannot be checked, which is tried again: {error}");
+            tracing::warn!(
+                "the {name} store cannot be checked, and will be checked again: {error}"
+            );
             false
         }
         None => {
-            tracing::warn!("the {name} store cannot be checked, which is tried again");
+            tracing::warn!("the {name} store cannot be checked, and will be checked again");
             false
         }
     }
 }
 
-/// Runs what takes long on a thread that nobody waits for who stops the server.
+/// Runs long work on a thread that stopping does not wait for.
 async fn detached<T: Send + 'static>(run: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     let (sender, done) = oneshot::channel();
     let spawned = thread::Builder::new().name("store check".to_owned()).spawn(move || {

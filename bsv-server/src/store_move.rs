@@ -35,7 +35,7 @@ pub enum MoveError {
     /// It is there already, or nowhere.
     #[error("{0}")]
     Unfitting(&'static str),
-    /// A server or another command works there.
+    /// A server or another command uses the directory.
     #[error(transparent)]
     Lock(#[from] LockError),
     /// A store cannot be opened.
@@ -56,11 +56,11 @@ pub enum MoveError {
     /// A file cannot be moved.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
-        /// What could not be done.
+        /// The action that failed.
         action: &'static str,
         /// The file or directory.
         path: PathBuf,
-        /// Why.
+        /// Why it failed.
         #[source]
         source: io::Error,
     },

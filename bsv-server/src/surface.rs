@@ -1,21 +1,22 @@
-/// What a request came over, which decides what it may ask for and how failures are told.
+/// The way by which a request came, which decides what it may ask for, and the format of failures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Surface {
     /// The miner identity listener: the routes of the specification.
     MinerId,
-    /// The node's listener: what a node asks to authenticate its connections, for one alias.
+    /// The node's listener: the requests of a node that authenticates its connections, for one
+    /// alias.
     Node,
     /// The wallet listener: the routes of its specification.
     Wallet,
-    /// The payments listener: what payers need.
+    /// The payments listener: the routes for payers.
     Payments,
-    /// The control socket, or this very process: the routes of both services, and those below
+    /// The control socket, or this process: the routes of both services, and those below
     /// `/control/`.
     Control,
 }
 
 impl Surface {
-    /// Its name in the log, and in the lines that tell where the server listens.
+    /// The name in the log, and in the lines that tell where the server listens.
     pub fn name(self) -> &'static str {
         match self {
             Self::MinerId => "minerid",

@@ -1,6 +1,7 @@
 //! The routes of the wallet specification.
 
 mod api;
+mod event_blocks;
 mod event_places;
 mod event_stream;
 mod events;

@@ -34,7 +34,8 @@ impl AnyWalletStore {
         }
     }
 
-    /// Compares a file that is too long for that when it is opened with its checksums; a database does so itself.
+    /// Compares the file with its checksums, if it was too long for that when it was opened. A database
+    /// checks itself.
     pub(crate) fn check(&self) -> Result<Option<u64>, StoreError> {
         match self {
             Self::Redb(store) => store.check(),
@@ -42,7 +43,7 @@ impl AnyWalletStore {
         }
     }
 
-    /// What is wrong with the file, if that was found.
+    /// The damage that was found in the file, if any.
     pub(crate) fn damage(&self) -> Option<&StoreError> {
         match self {
             Self::Redb(store) => store.damage(),
@@ -82,7 +83,7 @@ impl AnyWalletStore {
         }
     }
 
-    /// What the store has done since it was opened.
+    /// Counts of what the store has done since it was opened.
     pub(crate) fn counts(&self) -> &StoreCounts {
         match self {
             Self::Redb(store) => store.counts(),
@@ -90,7 +91,7 @@ impl AnyWalletStore {
         }
     }
 
-    /// What events have told of since the store was opened.
+    /// Counts of the events that were written since the store was opened.
     pub(crate) fn event_counts(&self) -> &EventCounts {
         match self {
             Self::Redb(store) => store.event_counts(),

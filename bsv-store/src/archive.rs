@@ -1,16 +1,16 @@
-//! Files sealed under a passphrase of their own, of any length, written and read piece by piece.
+//! Files of any length, sealed under their own passphrase, written and read piece by piece.
 //!
 //! | bytes | |
 //! | --- | --- |
 //! | 8 | `bsvarc`, and the version of the form: 0, 1 |
 //! | 12 | Argon2id: memory in KiB, iterations, lanes, 4 bytes each, little-endian |
-//! | 16 | its salt |
+//! | 16 | the salt of Argon2id |
 //! | 19 | the beginning of all nonces |
-//! | the rest | pieces of 65,536 bytes, the last one shorter or empty, each with a tag of 16 bytes |
+//! | the rest | pieces of up to 65,536 bytes, each with a tag of 16 bytes; only the last may be shorter or empty |
 //!
-//! Pieces are sealed with XChaCha20-Poly1305 in the STREAM construction: a nonce ends with the number of
-//! the piece and whether it is the last, so that none can be left out, put elsewhere or cut off. The
-//! first 55 bytes are associated data of every piece.
+//! XChaCha20-Poly1305 seals the pieces in the STREAM construction: a nonce ends with the number of
+//! the piece and whether it is the last. So nobody can leave out, move or cut off a piece
+//! unnoticed. The first 55 bytes are associated data of every piece.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -39,13 +39,13 @@ type PieceNonce = Nonce<Cipher, StreamBE32<Cipher>>;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ArchiveError {
-    /// It is something else.
-    #[error("it is not a backup: it does not begin as one does")]
+    /// The file is something else.
+    #[error("it is not a backup: its first bytes are not those of a backup")]
     NotAnArchive,
-    /// A newer version of this software wrote it.
-    #[error("it was written by a newer version of this software: its form has version {0}.{1}")]
+    /// A newer version of this software wrote the archive.
+    #[error("a newer version of this software wrote it: its format has version {0}.{1}")]
     Newer(u8, u8),
-    /// Its Argon2id parameters would take too much memory or time.
+    /// The Argon2id parameters would take too much memory or time.
     #[error("it is damaged: its Argon2id parameters are out of bounds")]
     BadParameters,
     /// The first piece does not open.
@@ -54,23 +54,23 @@ pub enum ArchiveError {
     /// A later piece does not open.
     #[error("it is damaged or cut short after {0} bytes of contents")]
     Damaged(u64),
-    /// A passphrase without characters protects nothing.
+    /// The passphrase is empty.
     #[error("a passphrase must not be empty")]
     EmptyPassphrase,
-    /// The operating system gives no random numbers.
-    #[error("the operating system gives no random numbers: {0}")]
+    /// The operating system provides no random numbers.
+    #[error("the operating system provides no random numbers: {0}")]
     NoRandomness(#[from] getrandom::Error),
-    /// It cannot be read or written.
+    /// The archive cannot be read or written.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
-/// Seals what is written to it. Nothing counts until [`finish`](Self::finish) has returned.
+/// Seals the bytes written to it. The archive is complete only after [`finish`](Self::finish).
 pub struct ArchiveWriter<W: Write> {
     out: W,
     encryptor: EncryptorBE32<Cipher>,
     header: [u8; HEADER_LEN],
-    /// What does not fill a piece yet.
+    /// The bytes of the piece that is not sealed yet.
     piece: Zeroizing<Vec<u8>>,
 }
 
@@ -101,7 +101,7 @@ impl<W: Write> ArchiveWriter<W> {
         })
     }
 
-    /// Seals the last piece, and gives back what is written to.
+    /// Seals the last piece, and returns the output.
     pub fn finish(mut self) -> Result<W, ArchiveError> {
         let payload = Payload { msg: &self.piece, aad: &self.header };
         let sealed = self.encryptor.encrypt_last(payload).map_err(too_long)?;
@@ -112,7 +112,7 @@ impl<W: Write> ArchiveWriter<W> {
 
 impl<W: Write> Write for ArchiveWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // A full piece waits for what comes after it, since it might be the last.
+        // A full piece stays here until more bytes follow, because it may be the last one.
         if self.piece.len() == PIECE_LEN && !bytes.is_empty() {
             let payload = Payload { msg: &self.piece, aad: &self.header };
             let sealed = self.encryptor.encrypt_next(payload).map_err(too_long)?;
@@ -124,34 +124,34 @@ impl<W: Write> Write for ArchiveWriter<W> {
         Ok(taken)
     }
 
-    /// Only whole pieces go out.
+    /// Flushes the sealed pieces. The current piece stays in memory.
     fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }
 }
 
-/// The only way in which sealing fails: the numbers of pieces are used up, after 256 TiB.
+/// Sealing fails only when all piece numbers are used up, after 256 TiB.
 fn too_long(_: chacha20poly1305::Error) -> io::Error {
-    io::Error::other("an archive cannot be as long as that")
+    io::Error::other("the archive is longer than its format allows")
 }
 
-/// Reads what was sealed. It has a piece in memory at a time, and gives nothing of one that is not as it
-/// was written; that the end was reached tells that none is missing.
+/// Reads what an [`ArchiveWriter`] sealed, with one piece in memory at a time. The reader yields no
+/// byte of an altered piece. When the reader reaches the end, no piece is missing.
 pub struct ArchiveReader<R: Read> {
     input: R,
     /// `None` after the last piece.
     decryptor: Option<DecryptorBE32<Cipher>>,
     header: [u8; HEADER_LEN],
-    /// Sealed bytes: a piece, and one byte more if there is one after it.
+    /// Sealed bytes: a piece, and one byte more unless the piece is the last.
     sealed: Vec<u8>,
-    /// What was opened and not given out yet, from `given` on.
+    /// The opened piece. The bytes from `given` on are not yet read.
     piece: Zeroizing<Vec<u8>>,
     given: usize,
     opened_len: u64,
 }
 
 impl<R: Read> ArchiveReader<R> {
-    /// Opens an archive. That the first piece opens proves the passphrase.
+    /// Opens an archive, and its first piece, which proves the passphrase.
     pub fn open(mut input: R, passphrase: &SecretString) -> Result<Self, ArchiveError> {
         let mut start = Vec::with_capacity(HEADER_LEN);
         input.by_ref().take(HEADER_LEN as u64).read_to_end(&mut start)?;
@@ -165,13 +165,13 @@ impl<R: Read> ArchiveReader<R> {
         let (numbers, rest) = rest.split_at(12);
         let (salt, nonce) = rest.split_at(SALT_LEN);
         let number = |index: usize| {
-            let bytes = numbers[index * 4..].first_chunk().expect("there are three of them");
+            let bytes = numbers[index * 4..].first_chunk().expect("the header holds three numbers");
             u32::from_le_bytes(*bytes)
         };
         let params = checked_params(number(0), number(1), number(2));
         let params = params.ok_or(ArchiveError::BadParameters)?;
         let key = stretch(passphrase, salt, &params);
-        let nonce: [u8; NONCE_LEN] = nonce.try_into().expect("the header ends with it");
+        let nonce: [u8; NONCE_LEN] = nonce.try_into().expect("the header ends with the nonce");
         let cipher = Cipher::new((&*key).into());
         let mut archive = Self {
             input,
@@ -188,7 +188,7 @@ impl<R: Read> ArchiveReader<R> {
         }
     }
 
-    /// Opens the next piece, if the last one is not opened yet.
+    /// Opens the next piece, unless the last one is open already.
     fn open_piece(&mut self) -> Result<(), ArchiveError> {
         const SEALED_LEN: usize = PIECE_LEN + TAG_LEN;
         let Some(mut decryptor) = self.decryptor.take() else { return Ok(()) };

@@ -1,5 +1,5 @@
-//! A log of what happened to keys and to who may use them, to which entries are only added, and each of
-//! which carries the hash of the one before.
+//! An append-only log of what happened to keys and to access. Each entry carries the hash of the
+//! entry before it.
 
 #[cfg(feature = "database")]
 mod table;
@@ -11,40 +11,40 @@ pub use self::table::{
     append_to_audit_log, copy_to_audit_log, create_audit_log, read_audit_log, verify_audit_log,
 };
 
-/// What can happen to a key, to who may use it, or by the owner's word alone.
+/// What an entry of the log tells: an event of a key, of access, or an act of the owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum KeyEvent {
-    /// It was made.
+    /// A key was made.
     Made,
-    /// It was taken over from elsewhere.
+    /// A key was imported.
     Imported,
-    /// It was there before the log.
+    /// A key existed before the log.
     Found,
-    /// Another key takes its place.
+    /// Another key replaces a key.
     Rotated,
-    /// It is declared to be no longer valid.
+    /// A key is declared invalid.
     Revoked,
-    /// It is deleted.
+    /// A key is deleted.
     Deleted,
-    /// It leaves the service in clear, as the words of a wallet do.
+    /// A key leaves the service in clear, as the words of a wallet do.
     Exported,
-    /// It leaves the service in a sealed backup.
+    /// The keys leave the service in a sealed backup.
     BackedUp,
     /// The passphrase that seals all keys changes.
     PassphraseChanged,
-    /// An identity signs any hash from now on.
+    /// From now on, an identity signs any hash.
     BlindSigningOn,
-    /// An identity signs its documents only from now on.
+    /// From now on, an identity signs only its documents.
     BlindSigningOff,
     /// A token is made, whose bearer may use keys.
     TokenMade,
-    /// A token is not accepted any more.
+    /// A token is no longer accepted.
     TokenRevoked,
-    /// The coins of a validity check transaction are sent elsewhere.
+    /// The coins of a validity check transaction are sent away.
     VctxSwept,
-    /// An invoice is marked as paid, whatever was received.
+    /// An invoice is marked as paid, regardless of receipts.
     InvoiceMarked,
-    /// What was announced by the entry before did not happen.
+    /// The action that the entry before announced did not happen.
     Failed,
 }
 
@@ -75,20 +75,21 @@ impl KeyEvent {
 /// An entry of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditEntry {
-    /// Its number, from 1 on.
+    /// The number of the entry, from 1.
     pub number: u64,
-    /// When it was written, in microseconds since 1970; never before the entry before it.
+    /// When the entry was written, in microseconds since 1970. Never earlier than the entry before.
     pub at_micros: u64,
-    /// What happened: the name of a [`KeyEvent`], or one that a newer version wrote.
+    /// The name of a [`KeyEvent`], or a name that a newer version wrote.
     pub event: String,
-    /// To what.
+    /// The key, identity, token or other thing that the event concerns.
     pub subject: String,
-    /// The hash of the entry before; zeros in the first.
+    /// The hash of the entry before. Zeros in the first entry.
     pub previous: [u8; 32],
 }
 
 impl AuditEntry {
-    /// The entry after these, at a time in microseconds since 1970 that is put off to the last one's.
+    /// The entry after the one of `tail`. `at_micros` is its time in microseconds since 1970, or
+    /// that of the entry before if that is later.
     pub fn next(tail: AuditTail, event: KeyEvent, subject: &str, at_micros: u64) -> Self {
         Self {
             number: tail.number + 1,
@@ -99,13 +100,14 @@ impl AuditEntry {
         }
     }
 
-    /// What the next entry goes on from.
+    /// The values that the next entry depends on.
     pub fn tail(&self) -> AuditTail {
         AuditTail { number: self.number, at_micros: self.at_micros, hash: self.hash() }
     }
 
-    /// The SHA-256 of the entry: of its number and time as eight bytes each, little-endian, of its event
-    /// and subject, each after its length in eight bytes, and of the hash of the entry before.
+    /// The SHA-256 of the entry: of its number and time as eight bytes each, little-endian, of its
+    /// event and subject, each after its length in eight bytes, and of the hash of the entry
+    /// before.
     pub fn hash(&self) -> [u8; 32] {
         let mut hasher = Sha256::new();
         hasher.update(self.number.to_le_bytes());
@@ -119,28 +121,28 @@ impl AuditEntry {
     }
 }
 
-/// What an entry goes on from; zeros before the first.
+/// The values of the last entry that the next entry depends on. Zeros before the first entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AuditTail {
     /// The number of the last entry.
     pub number: u64,
-    /// When it was written, in microseconds since 1970.
+    /// When the last entry was written, in microseconds since 1970.
     pub at_micros: u64,
-    /// Its hash.
+    /// The hash of the last entry.
     pub hash: [u8; 32],
 }
 
-/// What was found when a log was read from its beginning.
+/// The result of a check of the log from its beginning.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuditCheck {
-    /// How many entries fit, from the first on.
+    /// The number of entries that fit, from the first on.
     pub entries: u64,
-    /// The hash of the last of these; zeros if there is none. Whoever keeps it elsewhere sees later
-    /// whether entries were cut off.
+    /// The hash of the last entry that fits, or zeros if there is none. Keep it elsewhere to notice
+    /// later whether entries were cut off.
     pub head: [u8; 32],
-    /// When the last of these was written, in microseconds since 1970.
+    /// When the last entry that fits was written, in microseconds since 1970.
     pub last_at_micros: u64,
-    /// Why the next entry does not fit the ones before it, if there is such an entry.
+    /// Why the next entry does not fit, if there is one.
     pub fault: Option<String>,
 }
 
@@ -149,11 +151,11 @@ impl AuditCheck {
     pub fn take(&mut self, entry: &AuditEntry) -> bool {
         let expected = self.entries + 1;
         self.fault = if entry.number != expected {
-            Some(format!("entry {expected} is missing, and {} is there", entry.number))
+            Some(format!("entry {expected} is missing; entry {} follows", entry.number))
         } else if entry.previous != self.head {
             Some(format!("entry {expected} does not carry the hash of the one before it"))
         } else if entry.at_micros < self.last_at_micros {
-            Some(format!("entry {expected} is of an earlier time than the one before it"))
+            Some(format!("entry {expected} has an earlier time than the one before it"))
         } else {
             None
         };

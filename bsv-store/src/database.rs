@@ -37,34 +37,34 @@ use crate::files::{self, FileError};
 
 /// A redb file with a schema version.
 ///
-/// After a failed write, redb refuses all that follows on the same handle; this type then reopens
-/// the file, so that writing works again as soon as its cause (a full disk) is gone. Until then the
-/// file is open for reading only.
+/// After a failed write, redb refuses all further operations on the same handle. This type then
+/// reopens the file, so that writes work again as soon as the cause (a full disk) is gone. Until
+/// then, the file is open for reading only.
 ///
-/// Once a file is found to be damaged, nothing is read from it or written to it any more.
+/// Once the file is found to be damaged, all reads and writes fail.
 pub struct Database {
     path: PathBuf,
     options: DatabaseOptions,
     /// `None` between a failed write and a successful reopening.
     engine: RwLock<Option<Engine>>,
-    /// What is wrong with the file, if that was found.
+    /// The damage, once it is found.
     damage: OnceLock<StoreError>,
-    /// Held while the file is copied: each copy takes room on the disk.
+    /// Held during a copy, so that only one copy takes room on the disk.
     copying: Mutex<()>,
-    /// Where the file is written to while it is copied.
+    /// The blocks that are written to during a copy.
     changes: Arc<Changes>,
     counts: StoreCounts,
 }
 
-/// How often a copy follows what is written, before writers wait for it.
+/// How often a copy catches up with new writes before it makes writers wait.
 const CATCHING_UP: usize = 3;
-/// The mode of files: only their owner reads and writes them.
+/// Only the owner may read and write the files.
 const OWNER_ONLY: u32 = 0o600;
-/// Each page is read once.
+/// The cache of a check, in bytes. A small cache is enough, because a check reads each page once.
 const CHECK_CACHE_BYTES: usize = 4 << 20;
 
 impl Database {
-    /// Opens the file at `path`, which is created where it is missing, and brings it to the newest
+    /// Opens the file at `path`, or creates it if it is missing, and migrates it to the newest
     /// version of `schema`. The caller holds a [`DirLock`](crate::DirLock) on its directory.
     pub fn open(
         path: &Path,
@@ -74,7 +74,7 @@ impl Database {
         if !path.try_exists().map_err(FileError::new("look for", path))? {
             create(path, schema, options)?;
         }
-        // On a disk that cannot be written it stays as it is.
+        // Best effort: on a read-only disk the mode stays as it is.
         let _ = fs::set_permissions(path, Permissions::from_mode(OWNER_ONLY));
         let changes = Arc::default();
         let engine = open_engine(path, options, &changes)?;
@@ -90,7 +90,7 @@ impl Database {
         })
     }
 
-    /// Runs `query` on a consistent view, which does not wait for writers.
+    /// Runs `query` on a consistent view, without waiting for writers.
     pub fn read<T>(
         &self,
         query: impl FnOnce(&Arc<ReadTransaction>) -> Result<T, StoreError>,
@@ -98,7 +98,7 @@ impl Database {
         self.with_engine(|engine| query(&engine.snapshot()?.transaction))
     }
 
-    /// Runs `query` on tables as of the last commit, for reading a few rows.
+    /// Runs `query` on tables as of the last commit, to read a few rows.
     pub fn view<V: View, T>(
         &self,
         query: impl FnOnce(&V) -> Result<T, StoreError>,
@@ -107,7 +107,7 @@ impl Database {
     }
 
     /// Runs `command` in a write transaction and commits it durably. A command that refuses (inner
-    /// error) leaves nothing behind, and neither does one that fails.
+    /// error) or fails changes nothing.
     pub fn write<T, R>(
         &self,
         command: impl FnOnce(&WriteTransaction) -> Result<Result<T, R>, StoreError>,
@@ -116,7 +116,7 @@ impl Database {
         self.write_batch(command)
     }
 
-    /// The same for what stands for any number of commands, which the caller counts.
+    /// Like [`write`](Self::write), for several commands at once. The caller counts them.
     pub(crate) fn write_batch<T, R>(
         &self,
         command: impl FnOnce(&WriteTransaction) -> Result<Result<T, R>, StoreError>,
@@ -142,9 +142,9 @@ impl Database {
                 }
             })
         };
-        // The engine may panic over a page that is damaged, and how far it had come is not known.
+        // The engine may panic on a damaged page. How much it wrote before is unknown.
         let outcome = catch_unwind(AssertUnwindSafe(write)).unwrap_or_else(|_| {
-            let reason = "it panicked, as over a damaged page".to_owned();
+            let reason = "it panicked, probably on a damaged page".to_owned();
             Err(StoreError::Commit(Arc::new(redb::Error::Corrupted(reason))))
         });
         if let Err(StoreError::Engine(_) | StoreError::Commit(_)) = outcome {
@@ -153,16 +153,16 @@ impl Database {
         outcome
     }
 
-    /// Copies the file as of the last commit, and reads all of the copy, whose pages carry checksums.
-    /// Writers wait only while what they have just written is copied once more, readers do not. Takes
-    /// as much room on the disk as the file, for as long as the copy is there.
+    /// Copies the file as of the last commit, and compares the whole copy with its checksums.
+    /// Readers do not wait. Writers wait only at the end, while the last changes are copied. The
+    /// copy takes as much room on the disk as the file until it is dropped.
     pub fn copy(&self) -> Result<DatabaseCopy, StoreError> {
         self.copy_with(self.options, Pace::Hurried)
     }
 
-    /// Compares a file that is too long for that when it is opened with its checksums, in a
-    /// [copy](Self::copy) that is made and read with low priority. Answers its length in bytes, or
-    /// `None` if it is not so long.
+    /// Compares a file with its checksums that is too long for the check at opening. The check
+    /// makes and reads a [copy](Self::copy) with low priority. Answers the file's length in bytes,
+    /// or `None` if the file is checked at opening.
     pub fn check(&self) -> Result<Option<u64>, StoreError> {
         let len = self.file_len()?;
         if len <= self.options.checked_len {
@@ -173,7 +173,7 @@ impl Database {
         Ok(Some(len))
     }
 
-    /// What is wrong with the file, if that was found since it was opened.
+    /// The damage, if any was found since the file was opened.
     pub fn damage(&self) -> Option<&StoreError> {
         self.damage.get()
     }
@@ -185,7 +185,7 @@ impl Database {
             pace.run(&self.path, || copying.open(options))
         };
         match copy() {
-            // It may be the copy that is.
+            // The copy may be damaged instead of the file: try again.
             Err(error) if error.is_damage() => copy().inspect_err(|error| self.note_damage(error)),
             copied => copied,
         }
@@ -201,7 +201,7 @@ impl Database {
             copying.copy_again(&tracking.take())?;
         }
         self.with_engine(|engine| {
-            // Nothing is written as long as this one is not ended.
+            // An open write transaction keeps others from writing.
             let transaction = engine.begin_write()?;
             copying.copy_again(&tracking.take())?;
             copying.cut()?;
@@ -210,7 +210,7 @@ impl Database {
         Ok(copying)
     }
 
-    /// What the store has done since it was opened.
+    /// Counts of what the store has done since it was opened.
     pub fn counts(&self) -> &StoreCounts {
         &self.counts
     }
@@ -220,7 +220,8 @@ impl Database {
         Ok(self.metadata()?.len())
     }
 
-    /// The room that the file takes on the disk, in bytes: less than its length if there are holes in it.
+    /// The room that the file takes on the disk, in bytes. Holes make it less than the file's
+    /// length.
     fn room_taken(&self) -> Result<u64, FileError> {
         Ok(self.metadata()?.blocks().saturating_mul(512))
     }
@@ -231,7 +232,7 @@ impl Database {
 
     fn note_damage(&self, error: &StoreError) {
         if error.is_damage() {
-            // Who comes second has found the same.
+            // Another thread may have noted the same damage first.
             let _ = self.damage.set(error.clone());
         }
     }
@@ -262,7 +263,7 @@ impl Database {
         }
     }
 
-    /// Closes a file that is open for reading only, so that it is opened anew.
+    /// Closes a file that is open for reading only. The next operation opens it again.
     fn leave_read_only(&self) {
         let is_read_only =
             |engine: &Option<Engine>| engine.as_ref().is_some_and(Engine::is_read_only);
@@ -281,7 +282,7 @@ impl fmt::Debug for Database {
     }
 }
 
-/// Makes the file under a temporary name: redb cannot open one whose making was cut short.
+/// Creates the file under a temporary name: redb cannot open a file whose creation was interrupted.
 fn create(path: &Path, schema: &Schema, options: DatabaseOptions) -> Result<(), StoreError> {
     let dir = path.parent().unwrap_or(Path::new("."));
     let temporary = path.with_extension("redb.new");

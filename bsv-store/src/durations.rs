@@ -1,15 +1,16 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// How long something took, each time: a histogram that many threads add to without waiting.
+/// A histogram of durations. Many threads add to it without waiting.
 #[derive(Debug, Default)]
 pub struct Durations {
-    /// How many were longer than the bound before, and at most as long as this one. Last come those beyond all bounds.
+    /// The number of durations up to each bound and above the bound before. The last counts those
+    /// above all bounds.
     counts: [AtomicU64; Self::BOUNDS.len() + 1],
     nanos: AtomicU64,
 }
 
-/// What [`Durations`] held at one moment. Several of them add up.
+/// The contents of [`Durations`] at one moment. Several of them can be added up.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DurationCounts {
     counts: [u64; Durations::BOUNDS.len() + 1],
@@ -17,7 +18,7 @@ pub struct DurationCounts {
 }
 
 impl Durations {
-    /// The upper bounds of what is counted together.
+    /// The upper bounds of the histogram's ranges.
     pub const BOUNDS: [Duration; 14] = [
         Duration::from_micros(100),
         Duration::from_micros(250),
@@ -35,7 +36,7 @@ impl Durations {
         Duration::from_secs(10),
     ];
 
-    /// Adds one.
+    /// Adds a duration.
     pub fn note(&self, duration: Duration) {
         let place = Self::BOUNDS.iter().take_while(|bound| **bound < duration).count();
         self.counts[place].fetch_add(1, Ordering::Relaxed);
@@ -43,7 +44,7 @@ impl Durations {
         self.nanos.fetch_add(nanos, Ordering::Relaxed);
     }
 
-    /// What there is until now.
+    /// The counts up to now.
     pub fn counts(&self) -> DurationCounts {
         DurationCounts {
             counts: self.counts.each_ref().map(|count| count.load(Ordering::Relaxed)),
@@ -53,7 +54,7 @@ impl Durations {
 }
 
 impl DurationCounts {
-    /// Adds what another one holds.
+    /// Adds the counts of another histogram.
     pub fn add(&mut self, other: &Self) {
         for (count, more) in self.counts.iter_mut().zip(other.counts) {
             *count += more;
@@ -61,7 +62,7 @@ impl DurationCounts {
         self.nanos += other.nanos;
     }
 
-    /// How many were at most as long as each of [`Durations::BOUNDS`], in that order.
+    /// The number of durations up to each of [`Durations::BOUNDS`], in that order.
     pub fn up_to_bounds(&self) -> impl Iterator<Item = u64> {
         let counts = self.counts[..Durations::BOUNDS.len()].iter();
         counts.scan(0, |sum, count| {
@@ -70,12 +71,12 @@ impl DurationCounts {
         })
     }
 
-    /// How many there were.
+    /// The number of all durations.
     pub fn count(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// How long they took together.
+    /// The sum of all durations.
     pub fn sum(&self) -> Duration {
         Duration::from_nanos(self.nanos)
     }

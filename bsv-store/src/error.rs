@@ -7,20 +7,20 @@ use thiserror::Error;
 
 use crate::files::{self, FileError};
 
-/// Why a database could not be opened, read or written. Nothing of a failed write is kept, unless it
-/// is [`Commit`](Self::Commit) that failed: then reading tells.
+/// Why a database could not be opened, read or written. A failed write changes nothing. The
+/// exception is a failed [`Commit`](Self::Commit): read to find out what is there.
 #[derive(Clone, Debug, Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// The file was written by a newer version of this software.
+    /// A newer version of this software wrote the file.
     #[error(
-        "{} has schema version {found}, this program knows versions up to {known}: \
-         it was written by a newer version of this software", path.display()
+        "{} has schema version {found}, but this program knows versions up to {known}: \
+         a newer version of this software wrote it", path.display()
     )]
     NewerSchema {
         /// The file.
         path: PathBuf,
-        /// The version it has.
+        /// The version of the file.
         found: u64,
         /// The newest version this program knows.
         known: u64,
@@ -34,21 +34,21 @@ pub enum StoreError {
         expected: &'static str,
     },
     /// Too little room is left on the disk to begin a write.
-    #[error("{} has {free} bytes of free space left, and needs {reserve} for a write", dir.display())]
+    #[error("{} has {free} bytes of free space left, but a write needs {reserve}", dir.display())]
     NoSpace {
         /// The directory of the file.
         dir: PathBuf,
-        /// What is left.
+        /// The free space, in bytes.
         free: u64,
-        /// What must be left.
+        /// The free space that a write needs, in bytes.
         reserve: u64,
     },
-    /// The file is not as it was written.
+    /// The file is damaged.
     #[error("{} is damaged ({reason}): restore it from a backup", path.display())]
     DamagedFile {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// What is wrong with the file.
         reason: String,
     },
     /// A stored record does not decode.
@@ -62,31 +62,31 @@ pub enum StoreError {
     Open {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Why it cannot be opened.
         #[source]
         source: EngineError,
     },
     /// The storage engine failed.
     #[error("the store failed: {0}")]
     Engine(EngineError),
-    /// The storage engine failed to commit a change, which may have reached the disk all the same.
+    /// The storage engine failed to commit a change. The change may be on the disk all the same.
     #[error("the store failed to commit: {0}")]
     Commit(EngineError),
-    /// A command panicked. Nothing of it was written.
-    #[error("the write was given up, because of a fault in the software")]
+    /// A command panicked, and wrote nothing.
+    #[error("the write was abandoned because of a fault in the software")]
     Panicked,
 }
 
-/// What the storage engine says, whichever it is.
+/// The error of the storage engine, whichever engine it is.
 pub type EngineError = Arc<dyn std::error::Error + Send + Sync>;
 
 impl StoreError {
-    /// A stored record that does not decode, and why.
+    /// Reports a stored record that does not decode. `reason` says why.
     pub fn damaged(reason: impl fmt::Display) -> Self {
         Self::Damaged(reason.to_string())
     }
 
-    /// Whether the reason is that there is no room left.
+    /// Whether the cause is a lack of room on the disk.
     pub fn is_out_of_space(&self) -> bool {
         match self {
             Self::NoSpace { .. } => true,
@@ -98,13 +98,13 @@ impl StoreError {
         }
     }
 
-    /// Whether the reason is that the file is not as it was written.
+    /// Whether the cause is a damaged file.
     pub fn is_damage(&self) -> bool {
         matches!(self, Self::DamagedFile { .. })
     }
 }
 
-/// What the operating system told an engine.
+/// The operating system's error behind an engine's error, if there is one.
 fn io_error(error: &EngineError) -> Option<&io::Error> {
     #[cfg(feature = "database")]
     if let Some(redb::Error::Io(error)) = error.downcast_ref() {

@@ -23,13 +23,13 @@ impl FileError {
         move |source| Self { action, path, source: Arc::new(source) }
     }
 
-    /// Whether the reason is that there is no room left.
+    /// Whether the cause is a lack of room on the disk.
     pub fn is_out_of_space(&self) -> bool {
         is_out_of_space(&self.source)
     }
 }
 
-/// Whether an operation failed for want of room: the disk is full, or a quota or a limit on the
+/// Whether an operation failed for lack of room: the disk is full, or a quota or a limit on the
 /// size of files is reached.
 pub(crate) fn is_out_of_space(error: &io::Error) -> bool {
     matches!(
@@ -38,8 +38,8 @@ pub(crate) fn is_out_of_space(error: &io::Error) -> bool {
     )
 }
 
-/// Creates a directory, and those above it, that only its owner can enter. One that exists is left
-/// as it is.
+/// Creates a directory that only its owner can enter, and its missing parents. An existing
+/// directory stays as it is.
 pub fn create_private_dir(dir: &Path) -> Result<(), FileError> {
     DirBuilder::new()
         .recursive(true)
@@ -48,8 +48,8 @@ pub fn create_private_dir(dir: &Path) -> Result<(), FileError> {
         .map_err(FileError::new("create directory", dir))
 }
 
-/// Writes a file that only its owner can read, whole or not at all: under a temporary name, synced,
-/// renamed, and the directory synced. A file of that name is replaced.
+/// Writes a file that only its owner can read, completely or not at all. Replaces an existing file.
+/// The contents go to a temporary file, which is synced and renamed; then the directory is synced.
 pub fn write_atomically(dir: &Path, name: &str, contents: &[u8]) -> Result<(), FileError> {
     let temporary = dir.join(format!(".{name}.tmp"));
     let path = dir.join(name);
@@ -58,13 +58,13 @@ pub fn write_atomically(dir: &Path, name: &str, contents: &[u8]) -> Result<(), F
         .and_then(|()| fs::rename(&temporary, &path).map_err(FileError::new("create", &path)))
         .and_then(|()| sync_dir(dir));
     if written.is_err() {
-        // Best effort: a later write replaces what is left.
+        // Best effort: the next write replaces a file that is left over.
         let _ = fs::remove_file(&temporary);
     }
     written
 }
 
-/// Checks that a file in `dir` can reach the disk, by writing one and removing it again.
+/// Checks that a file can be written durably in `dir`: writes one and removes it.
 #[cfg(feature = "database")]
 pub(crate) fn probe(dir: &Path) -> Result<(), FileError> {
     let path = dir.join(".probe");
@@ -73,8 +73,8 @@ pub(crate) fn probe(dir: &Path) -> Result<(), FileError> {
         .map_err(FileError::new("write", &path))
 }
 
-/// A file that is written under a temporary name beside the one that it is to have, and is readable by
-/// its owner only. Unless it is finished, nothing is left of it.
+/// A file that is written under a temporary name beside its final name. Only its owner can read it.
+/// Unless it is finished, it is removed.
 #[derive(Debug)]
 pub struct NewFile {
     file: File,
@@ -84,7 +84,7 @@ pub struct NewFile {
 }
 
 impl NewFile {
-    /// Begins a file where there is none.
+    /// Begins a file. Fails if a file with this name exists.
     pub fn create(path: &Path) -> Result<Self, FileError> {
         let create = FileError::new("create", path);
         match path.symlink_metadata() {
@@ -110,7 +110,7 @@ impl NewFile {
         &mut self.file
     }
 
-    /// Gives the file its name, durably. One that has come there meanwhile is not replaced.
+    /// Gives the file its name, durably. Fails if a file with this name has appeared meanwhile.
     pub fn finish(mut self) -> Result<(), FileError> {
         self.file.sync_all().map_err(FileError::new("write", &self.path))?;
         rename_to_new(&self.temporary, &self.path).map_err(FileError::new("create", &self.path))?;
@@ -120,7 +120,7 @@ impl NewFile {
             _ => sync_dir(Path::new(".")),
         };
         if synced.is_err() {
-            // Best effort: who is told that it failed can try again under the same name.
+            // Best effort: the caller learns of the failure, and can try again under the same name.
             let _ = fs::remove_file(&self.path);
         }
         synced
@@ -130,17 +130,17 @@ impl NewFile {
 impl Drop for NewFile {
     fn drop(&mut self) {
         if !self.is_finished {
-            // Best effort: what is left has a name that tells what it is.
+            // Best effort: the name of a file that is left over tells what it is.
             let _ = fs::remove_file(&self.temporary);
         }
     }
 }
 
-/// Renames a file, unless there is one of the new name.
+/// Renames a file. Fails if a file with the new name exists.
 fn rename_to_new(from: &Path, to: &Path) -> io::Result<()> {
     use rustix::fs::{CWD, RenameFlags, renameat_with};
     match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
-        // Not all file systems can do it in one step.
+        // Some file systems cannot do it in one step.
         Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => match to.try_exists()? {
             true => Err(io::ErrorKind::AlreadyExists.into()),
             false => fs::rename(from, to),
@@ -156,7 +156,7 @@ fn write_synced(path: &Path, contents: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Makes names created in or moved within `dir` durable.
+/// Makes new names in `dir` durable.
 pub(crate) fn sync_dir(dir: &Path) -> Result<(), FileError> {
     File::open(dir).and_then(|dir| dir.sync_all()).map_err(FileError::new("sync directory", dir))
 }

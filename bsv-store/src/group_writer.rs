@@ -12,45 +12,44 @@ use crate::error::StoreError;
 
 mod tables;
 
-/// Where batches of commands run, whatever the engine.
+/// Runs batches of commands on the tables of some engine.
 pub trait Batches: Send + 'static {
-    /// What the commands of a batch work on.
+    /// The tables that the commands of a batch work on.
     type Open<'t>;
-    /// What is told of a batch once it is on the disk.
+    /// What the observer of commits is told about a batch once it is durable.
     type Told: Send;
 
-    /// [Runs](Batch::run) a batch, and commits what it wrote, durably. Answers what is told of it, if it
-    /// wrote anything. After an error nothing of it is left behind, unless the error is
-    /// [`StoreError::Commit`].
+    /// [Runs](Batch::run) a batch, and commits what it wrote, durably. Answers what the observer is
+    /// told, or `None` if nothing was written. After an error no change remains, unless the error
+    /// is [`StoreError::Commit`].
     fn write(&mut self, batch: &mut Batch<Self>) -> Result<Option<Self::Told>, StoreError>;
 }
 
-/// Group commit: one thread takes queued commands, runs all that wait in one write transaction,
-/// commits once, durably, and only then answers each.
+/// Group commit: one thread runs all waiting commands in one write transaction, commits it durably,
+/// and only then answers each command.
 ///
-/// A command checks before it writes: one that refuses has written nothing, and does not disturb
-/// those that share its commit. One that comes upon a damaged record, or panics, fails alone: what was
-/// done is undone, and the others run once more. A storage error undoes the whole batch, and all its
-/// callers are told. After repeated failures of the disk, commands are refused without trying for a
-/// while, up to two seconds.
+/// A command checks before it writes: a command that refuses has written nothing, and does not
+/// affect the others of its commit. A command that finds a damaged record, or panics, fails alone:
+/// the transaction is undone, and the other commands run again. A storage error undoes the whole
+/// batch, and every caller receives it. After repeated failures of the disk, commands are refused
+/// without a try for a while, up to two seconds.
 pub struct GroupWriter<T: Batches> {
-    /// `None` only while being dropped.
+    /// `None` only during the drop.
     queue: Option<mpsc::Sender<Box<dyn Queued<T>>>>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// How many commands may wait; further callers wait for a place.
+/// How many commands may wait. Further callers wait for a place.
 const QUEUE_LEN: usize = 1024;
-/// For how long the thread looks out for another command before it sleeps, about as long as a commit
-/// takes.
+/// How long the thread watches for another command before it sleeps: about as long as a commit.
 const ATTENTION: Duration = Duration::from_micros(500);
-/// For how long writing is not tried after a second failure in a row; it doubles with each further.
+/// How long commands are refused after a second failure in a row. Each further failure doubles it.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 impl<T: Batches> GroupWriter<T> {
-    /// Starts the thread on which `batches` run. `committed` is told of each batch that is on the disk, before its
-    /// commands are answered.
+    /// Starts the thread on which `batches` run. The thread calls `committed` for each batch that
+    /// is durable, before it answers the batch's commands.
     pub fn start(
         mut batches: T,
         committed: impl Fn(T::Told) + Send + 'static,
@@ -62,8 +61,8 @@ impl<T: Batches> GroupWriter<T> {
         Ok(Self { queue: Some(queue), thread: Some(thread) })
     }
 
-    /// Runs `command`, which may run several times: what it did before is undone. Its outcome has reached
-    /// the disk when it is answered. A command whose caller stops waiting runs all the same.
+    /// Runs `command`, and answers once its outcome is durable. The command may run several times;
+    /// all but the last run are undone. The command also runs if its caller stops waiting.
     pub async fn run<V, R>(
         &self,
         command: impl FnMut(&mut T::Open<'_>) -> Result<Result<V, R>, StoreError> + Send + 'static,
@@ -74,21 +73,21 @@ impl<T: Batches> GroupWriter<T> {
     {
         let (caller, answer) = oneshot::channel();
         let command = Command { command, outcome: None, caller };
-        let queue = self.queue.as_ref().expect("the queue is there until this is dropped");
+        let queue = self.queue.as_ref().expect("the queue exists until the drop");
         queue
             .send(Box::new(command))
             .await
-            .unwrap_or_else(|_| unreachable!("the thread takes commands for as long as they come"));
+            .unwrap_or_else(|_| unreachable!("the thread receives as long as the queue exists"));
         answer.await.expect("each command is answered")
     }
 }
 
 impl<T: Batches> Drop for GroupWriter<T> {
-    /// Waits until what is queued is on the disk.
+    /// Waits until all queued commands are answered.
     fn drop(&mut self) {
         self.queue = None;
         if let Some(thread) = self.thread.take() {
-            // It catches what panics.
+            // The thread catches panics of commands.
             let _ = thread.join();
         }
     }
@@ -100,25 +99,25 @@ impl<T: Batches> fmt::Debug for GroupWriter<T> {
     }
 }
 
-/// A command, whatever it answers.
+/// A command of any result type.
 trait Queued<T: Batches>: Send {
-    /// Runs it, unless it has failed by itself before.
+    /// Runs the command, unless it has already failed alone.
     fn run(&mut self, tables: &mut T::Open<'_>) -> Ran;
 
-    /// Runs it for what it reads: what it answers and writes is forgotten.
+    /// Runs the command only for its reads: its answer and its writes are dropped.
     fn rehearse(&mut self, tables: &mut T::Open<'_>);
 
-    /// Tells its caller the outcome.
+    /// Tells the caller the outcome.
     fn answer(self: Box<Self>, committed: Result<(), StoreError>);
 }
 
-/// What a command did.
+/// What one run of a command did.
 enum Ran {
-    /// It has written something.
+    /// The command succeeded and may have written.
     Wrote,
-    /// It has written nothing.
+    /// The command has written nothing.
     WroteNothing,
-    /// It has failed by itself, and may have written something.
+    /// The command has failed alone, and may have written something.
     FailedAlone,
     /// The store has failed.
     StoreFailed(StoreError),
@@ -126,7 +125,7 @@ enum Ran {
 
 struct Command<F, V, R> {
     command: F,
-    /// What came of it when it ran last, unless the store has failed.
+    /// The outcome of the last run, unless the store failed.
     outcome: Option<Result<Result<V, R>, StoreError>>,
     caller: oneshot::Sender<Result<Result<V, R>, StoreError>>,
 }
@@ -142,8 +141,8 @@ where
         if let Some(Err(_)) = self.outcome {
             return Ran::WroteNothing;
         }
-        // Caught here, a panic does not pass through the engine's transaction, which would count the file
-        // as in need of repair.
+        // The panic is caught here, before it reaches the engine's transaction. Otherwise the
+        // engine would mark the file as in need of repair.
         let outcome = catch_unwind(AssertUnwindSafe(|| (self.command)(tables)));
         let outcome = outcome.unwrap_or(Err(StoreError::Panicked));
         let ran = match &outcome {
@@ -169,7 +168,7 @@ where
             (Some(outcome), Ok(())) => outcome,
             (None, Ok(())) => Err(StoreError::Panicked),
         };
-        // The caller may have gone.
+        // The caller may be gone.
         let _ = self.caller.send(outcome);
     }
 }
@@ -257,18 +256,18 @@ fn write_batches<T: Batches>(
     }
 }
 
-/// Looks out for another command, without sleeping. A caller who is alone waits for each switch of
-/// threads, longest for one that has to be waked, and what it does with an answer often ends in the next
-/// command.
+/// Watches for another command without sleeping. A single caller waits for every switch of threads,
+/// longest for a thread that has to be woken, and often sends its next command right after an
+/// answer.
 fn look_out<T: Batches>(commands: &mpsc::Receiver<Box<dyn Queued<T>>>) {
     let since = Instant::now();
     while commands.is_empty() && since.elapsed() < ATTENTION {
-        // Whoever has something to do comes first.
+        // Threads that have work run first.
         thread::yield_now();
     }
 }
 
-/// Failures of the disk in a row.
+/// Consecutive failures of the disk.
 #[derive(Default)]
 struct Failures {
     count: u32,
@@ -283,7 +282,8 @@ impl Failures {
                 error @ (StoreError::Engine(_) | StoreError::Commit(_) | StoreError::Open { .. }),
             ) => {
                 self.count = self.count.saturating_add(1);
-                // To who is refused for it without being tried, it is no commit that failed.
+                // A command that is refused because of this failure was never part of a failed
+                // commit.
                 let error = match error {
                     StoreError::Commit(cause) => StoreError::Engine(Arc::clone(cause)),
                     error => error.clone(),
@@ -294,8 +294,8 @@ impl Failures {
         }
     }
 
-    /// The last failure, while it is too early to try again. The first one does not count: a file
-    /// that was opened again usually works.
+    /// The last failure, as long as it is too early to try again. After a first failure there is no
+    /// wait: the reopened file usually works.
     fn refusal(&self) -> Option<StoreError> {
         let (error, at) = self.last.as_ref()?;
         let doublings = self.count.checked_sub(2)?;

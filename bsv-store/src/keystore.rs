@@ -24,56 +24,56 @@ use crate::files::FileError;
 use crate::lock::DirLock;
 use crate::seal::{self, KEY_LEN};
 
-/// A directory of sealed secrets, one file each, held by one process at a time.
+/// A directory of sealed secrets, one file each. One process at a time uses it.
 ///
-/// `keystore.json` holds a random data key, wrapped by a passphrase (Argon2id, then
-/// XChaCha20-Poly1305) or, without one, in clear. Each secret lies in `<name>.key`, sealed with
-/// XChaCha20-Poly1305 under the data key, its name as associated data. Files are readable by their
-/// owner only, and are written whole, synced and renamed, before this type says that they are there.
+/// `keystore.json` holds a random data key. A passphrase wraps it (Argon2id, then
+/// XChaCha20-Poly1305); without a passphrase it is in clear. Each secret is in `<name>.key`, sealed
+/// with XChaCha20-Poly1305 under the data key, with its name as associated data. Only the owner can
+/// read the files. Each write of a file is complete and durable before it is acknowledged.
 pub struct Keystore {
     folder: Folder,
     data_key: Zeroizing<[u8; KEY_LEN]>,
     wrapping: Mutex<Wrapping>,
-    /// Held while a file is made, so that two secrets of one name cannot both find it free.
+    /// Held during an insertion, so that two secrets with the same name cannot both find it free.
     inserting: Mutex<()>,
 }
 
-/// How the data key lies on the disk.
+/// How the data key is stored.
 struct Wrapping {
-    /// In clear.
+    /// Whether it is in clear.
     is_plain: bool,
-    /// In a file of this hash.
+    /// The hash of the file that holds it.
     file_hash: [u8; 32],
 }
 
-/// What was found when all secrets were read.
+/// The result of reading all secrets.
 #[derive(Debug)]
 pub struct KeystoreCheck {
-    /// The names of those that can be read, in order.
+    /// The names of the readable secrets, in order.
     pub readable: Vec<String>,
-    /// What is wrong with others, or with the file of the data key; each names its file.
+    /// The faults of other secrets, and of the data key's file. Each names its file.
     pub faults: Vec<KeystoreError>,
 }
 
 /// A file of a keystore.
 #[derive(Clone)]
 pub struct KeystoreFile {
-    /// Its name.
+    /// The name of the file.
     pub name: String,
-    /// What it holds.
+    /// The contents of the file.
     pub contents: Zeroizing<Vec<u8>>,
 }
 
-/// Whether a keystore may keep its data key in clear when there is no passphrase.
+/// Whether a keystore without a passphrase may keep its data key in clear.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlainKeys {
-    /// It may: the keys are as safe as the disk.
+    /// Allowed: the keys are as safe as the disk.
     Allowed,
-    /// It may not: a passphrase is demanded.
+    /// Refused: a passphrase is required.
     Refused,
 }
 
-/// Starts every key file, and names the version of its form.
+/// The first bytes of every key file, with the version of the format.
 const KEY_FILE_MAGIC: &[u8; 8] = b"bsvkey\x00\x01";
 
 impl Keystore {
@@ -87,8 +87,9 @@ impl Keystore {
         is_name(name) && dir.join(format!("{name}.key")).is_file()
     }
 
-    /// Opens the keystore in `dir`, which is made if it does not exist: sealed if there is a
-    /// passphrase, in clear otherwise. `program` is what others are told who find it locked.
+    /// Opens the keystore in `dir`. Creates it if it is missing: sealed if there is a passphrase,
+    /// otherwise in clear. `program` is the name that other processes are told while the directory
+    /// is locked.
     pub fn open(
         dir: &Path,
         passphrase: Option<&StretchedPassphrase>,
@@ -102,8 +103,8 @@ impl Keystore {
         Self::open_folder(folder, passphrase, plain_keys)
     }
 
-    /// Opens the keystore whose files are handed over by the process that has them. What it would write is then in
-    /// [`HandedFiles::unwritten`], and whatever needs that fails.
+    /// Opens a keystore whose files another process handed over. Operations that need to write
+    /// fail; [`HandedFiles::unwritten`] then holds the files that the other process has to write.
     pub fn open_handed(
         files: &Arc<HandedFiles>,
         passphrase: Option<&StretchedPassphrase>,
@@ -140,13 +141,13 @@ impl Keystore {
         })
     }
 
-    /// Whether the data key lies on the disk in clear.
+    /// Whether the data key is stored in clear.
     pub fn is_plain(&self) -> bool {
         self.wrapping().is_plain
     }
 
-    /// Seals the data key with another passphrase, or with the first one. Only `keystore.json` is
-    /// replaced, in one step: whenever that is cut short, either passphrase opens the keystore.
+    /// Seals the data key with a new passphrase. Replaces only `keystore.json`, in one step: if
+    /// that is interrupted, one of the two passphrases opens the keystore.
     pub fn change_passphrase(&self, new: &SecretString) -> Result<(), KeystoreError> {
         let new = StretchedPassphrase::fresh(new)?;
         let mut wrapping = self.wrapping();
@@ -169,7 +170,7 @@ impl Keystore {
         }
     }
 
-    /// Reads all secrets, and looks whether `keystore.json` is as it was.
+    /// Reads all secrets, and checks that `keystore.json` is unchanged.
     pub fn check(&self) -> Result<KeystoreCheck, KeystoreError> {
         let mut check = KeystoreCheck { readable: Vec::new(), faults: Vec::new() };
         let file_hash = self.wrapping().file_hash;
@@ -186,20 +187,20 @@ impl Keystore {
         Ok(check)
     }
 
-    /// Whether a file of this name can be one of a keystore.
+    /// Whether a keystore can have a file with this name.
     pub fn is_file_name(name: &str) -> bool {
         is_file_name(name)
     }
 
-    /// The files that the keystore consists of: those of the secrets that are there now, and that of the
-    /// data key. They are as safe as they are on the disk.
+    /// The files of the keystore: the current secrets and the data key. The contents are sealed as
+    /// they are on the disk.
     pub fn files(&self) -> Result<Vec<KeystoreFile>, KeystoreError> {
         Self::files_in(self.dir())
     }
 
-    /// The [`files`](Self::files) of the keystore in `dir`, which need not be open.
+    /// The [`files`](Self::files) of the keystore in `dir`. The keystore need not be open.
     pub fn files_in(dir: &Path) -> Result<Vec<KeystoreFile>, KeystoreError> {
-        // That of the data key comes last.
+        // The data key comes last.
         let mut names = names_in(dir)?;
         names.sort_by_key(|name| name == data_key_file::NAME);
         if names.last().is_none_or(|last| last != data_key_file::NAME) {
@@ -218,13 +219,13 @@ impl Keystore {
         self.folder.dir()
     }
 
-    /// Stores a secret under a name that is not taken. Once this returns, it is on the disk.
+    /// Stores a secret under a new name. The secret is durable when this returns.
     pub fn insert(&self, name: &str, secret: &[u8]) -> Result<(), KeystoreError> {
         let path = self.path_of(name)?;
         let _inserting = self.inserting.lock().unwrap_or_else(PoisonError::into_inner);
         if self.folder.read(&file_name(name))?.is_some() {
-            // An insertion cut short may have left a name that is not durable, and callers go on
-            // with the secret that is there.
+            // An interrupted insertion may have left a name that is not durable, and callers go on
+            // with the existing secret.
             self.folder.sync()?;
             return Err(KeystoreError::Exists(path));
         }
@@ -233,14 +234,14 @@ impl Keystore {
         self.folder.write(&file_name(name), &contents)
     }
 
-    /// Deletes the secret of that name, if there is one. Once this returns, the disk says so.
+    /// Deletes the secret with this name, if it exists. The deletion is durable when this returns.
     pub fn remove(&self, name: &str) -> Result<(), KeystoreError> {
         self.path_of(name)?;
         let _inserting = self.inserting.lock().unwrap_or_else(PoisonError::into_inner);
         self.folder.remove(&file_name(name))
     }
 
-    /// Reads the secret of that name.
+    /// Reads the secret with this name.
     pub fn get(&self, name: &str) -> Result<Zeroizing<Vec<u8>>, KeystoreError> {
         let path = self.path_of(name)?;
         let contents = self.folder.read(&file_name(name))?;
@@ -249,18 +250,18 @@ impl Keystore {
             |reason: &str| KeystoreError::Damaged { path: path.clone(), reason: reason.to_owned() };
         let sealed = contents
             .strip_prefix(KEY_FILE_MAGIC)
-            .ok_or_else(|| damaged("it does not begin as a key file does"))?;
+            .ok_or_else(|| damaged("its first bytes are not those of a key file"))?;
         seal::open(&self.data_key, name.as_bytes(), sealed)
             .ok_or_else(|| damaged("it does not open with this keystore's data key"))
     }
 
-    /// Seals a secret that is stored elsewhere than in this directory. `context` says what it is for, and has to be the
-    /// same when it is opened.
+    /// Seals a secret that is stored outside this directory. `context` says what the secret is for.
+    /// [`open_sealed`](Self::open_sealed) needs the same context.
     pub fn seal(&self, context: &str, secret: &[u8]) -> Result<Vec<u8>, KeystoreError> {
         Ok(seal::seal(&self.data_key, &elsewhere(context), secret)?)
     }
 
-    /// Opens what was sealed with this keystore in the same context.
+    /// Opens a secret that this keystore sealed in the same context.
     pub fn open_sealed(&self, context: &str, sealed: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
         seal::open(&self.data_key, &elsewhere(context), sealed)
     }
@@ -283,12 +284,13 @@ impl fmt::Debug for Keystore {
     }
 }
 
-/// What a secret is bound to that is stored elsewhere. No name of a secret here has a slash in it.
+/// The associated data of a secret that is stored outside the directory. This text contains a
+/// slash, so no secret's name equals it.
 fn elsewhere(context: &str) -> Vec<u8> {
     format!("elsewhere/{context}").into_bytes()
 }
 
-/// Whether a secret can have this name.
+/// Whether a secret may have this name.
 fn is_name(name: &str) -> bool {
     let is_allowed = |c: u8| c.is_ascii_alphanumeric() || b"._-".contains(&c);
     !name.is_empty() && !name.starts_with('.') && name.bytes().all(is_allowed)

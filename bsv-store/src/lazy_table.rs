@@ -11,8 +11,8 @@ use redb::{
 
 use crate::error::StoreError;
 
-/// A table that is opened for writing when it is first used: a command needs few of them, and to
-/// open one takes longer than to change a row.
+/// A table that is opened for writing at its first use. A command needs few tables, and opening one
+/// takes longer than changing a row.
 pub struct LazyTable<'t, K: Key + 'static, V: Value + 'static> {
     transaction: &'t WriteTransaction,
     definition: TableDefinition<'static, K, V>,
@@ -20,7 +20,7 @@ pub struct LazyTable<'t, K: Key + 'static, V: Value + 'static> {
 }
 
 impl<'t, K: Key, V: Value> LazyTable<'t, K, V> {
-    /// The table, not opened yet.
+    /// The table, not yet opened.
     pub fn new(
         transaction: &'t WriteTransaction,
         definition: TableDefinition<'static, K, V>,
@@ -38,7 +38,7 @@ impl<'t, K: Key, V: Value> LazyTable<'t, K, V> {
 
     fn open_mut(&mut self) -> Result<&mut Table<'t, K, V>, StoreError> {
         self.open()?;
-        Ok(self.table.get_mut().expect("it has just been opened"))
+        Ok(self.table.get_mut().expect("the table has just been opened"))
     }
 
     /// The value of a key.
@@ -62,7 +62,7 @@ impl<'t, K: Key, V: Value> LazyTable<'t, K, V> {
         Ok(self.open()?.iter()?)
     }
 
-    /// Sets the value of a key, and answers the one before.
+    /// Sets the value of a key, and answers the previous value.
     pub fn insert<'k, 'v>(
         &mut self,
         key: impl Borrow<K::SelfType<'k>>,
@@ -86,7 +86,7 @@ impl<K: Key, V: Value> fmt::Debug for LazyTable<'_, K, V> {
     }
 }
 
-/// A table that is opened for reading when it is first used.
+/// A table that is opened for reading at its first use.
 pub struct LazyReadTable<K: Key + 'static, V: Value + 'static> {
     transaction: Arc<ReadTransaction>,
     definition: TableDefinition<'static, K, V>,
@@ -94,7 +94,7 @@ pub struct LazyReadTable<K: Key + 'static, V: Value + 'static> {
 }
 
 impl<K: Key, V: Value> LazyReadTable<K, V> {
-    /// The table, not opened yet.
+    /// The table, not yet opened.
     pub fn new(
         transaction: &Arc<ReadTransaction>,
         definition: TableDefinition<'static, K, V>,

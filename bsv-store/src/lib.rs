@@ -20,7 +20,7 @@ mod seal;
 pub use secrecy::SecretString;
 pub use zeroize::Zeroizing;
 
-/// The engine of databases.
+/// The database engine.
 #[cfg(feature = "database")]
 pub use redb;
 

@@ -8,8 +8,8 @@ use thiserror::Error;
 
 use crate::files::{FileError, create_private_dir};
 
-/// Holds a directory for this process, through its file `lock`, until dropped. The operating
-/// system lets go of it too when the process dies.
+/// Locks a directory for this process, through its file `lock`, until dropped. The operating system
+/// also releases the lock when the process dies.
 #[derive(Debug)]
 pub struct DirLock {
     dir: PathBuf,
@@ -20,18 +20,18 @@ pub struct DirLock {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum LockError {
-    /// Another process holds the directory.
+    /// Another process uses the directory.
     #[error("{} is in use by {holder}", dir.display())]
     Held {
         /// The directory.
         dir: PathBuf,
-        /// The program and process id of the holder, as it wrote them down.
+        /// The program and process id of the holder, from the lock file.
         holder: String,
     },
     /// The directory belongs to another user, and this process runs as root.
     #[error(
-        "{} belongs to user {owner}, who could not read the files that root makes there: run this \
-         as that user, for example with sudo -u '#{owner}'",
+        "{} belongs to user {owner}, who could not read files that root creates there: run this \
+         command as that user, for example with sudo -u '#{owner}'",
         dir.display()
     )]
     OtherOwner {
@@ -46,11 +46,11 @@ pub enum LockError {
 }
 
 impl DirLock {
-    /// The lock file's name inside the directory.
+    /// The name of the lock file.
     pub const FILE_NAME: &'static str = "lock";
 
-    /// Locks `dir`, which is created where it is missing. `program` is the name that others are
-    /// told when they ask for the same directory.
+    /// Locks `dir`, which is created if it is missing. `program` is the name that other processes
+    /// are told while the directory is locked.
     pub fn acquire(dir: &Path, program: &str) -> Result<Self, LockError> {
         check_owner(dir)?;
         create_private_dir(dir)?;
@@ -65,7 +65,8 @@ impl DirLock {
             .map_err(FileError::new("open", &path))?;
         match file.try_lock() {
             Ok(()) => {
-                // Only a help to those who find the lock held: it must not fail on a full disk.
+                // Best effort: the text only helps those who find the lock held, and must not fail
+                // on a full disk.
                 let _ = file.set_len(0);
                 let _ = write!(file, "{program} (process {})", std::process::id());
                 Ok(Self { dir: dir.to_owned(), _file: file })
@@ -82,7 +83,7 @@ impl DirLock {
         }
     }
 
-    /// Whether a program has ever locked `dir`.
+    /// Whether any program has ever locked `dir`.
     pub fn is_in(dir: &Path) -> bool {
         dir.join(Self::FILE_NAME).is_file()
     }
@@ -93,7 +94,8 @@ impl DirLock {
     }
 }
 
-/// Refuses that root makes files in a directory of another user, who could not read them.
+/// Refuses to let root create files in another user's directory, because that user could not read
+/// them.
 fn check_owner(dir: &Path) -> Result<(), LockError> {
     if !geteuid().is_root() {
         return Ok(());

@@ -7,10 +7,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use redb::StorageBackend;
 
-/// A file that is read, and changes to it that stay in memory.
+/// A file that is only read, with changes to it in memory.
 ///
-/// redb writes to a file when it opens it, if only to note that it is open. On a disk that takes
-/// nothing this lets it open the file all the same, for reading.
+/// redb writes to a file when it opens it, if only to note that it is open. On a disk that cannot
+/// be written to, this type still lets redb open the file for reading.
 #[derive(Debug)]
 pub(crate) struct Overlay {
     file: File,
@@ -19,7 +19,7 @@ pub(crate) struct Overlay {
 
 #[derive(Debug)]
 struct Changes {
-    /// The length that the file seems to have.
+    /// The length of the file, as changed in memory.
     len: u64,
     /// Changed blocks by their numbers.
     blocks: BTreeMap<u64, Block>,
@@ -40,7 +40,7 @@ impl Overlay {
         self.changes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A block as it is in the file; zeros beyond its end.
+    /// A block of the file, with zeros beyond its end.
     fn original(&self, number: u64) -> io::Result<Block> {
         let mut block = Box::new([0; BLOCK_LEN]);
         let mut filled = 0;
@@ -98,8 +98,8 @@ impl StorageBackend for Overlay {
     }
 }
 
-/// The blocks that so many bytes from `offset` on lie in: the number of each, where in it they begin,
-/// and which of the bytes they are.
+/// The blocks that contain `len` bytes from `offset` on: the number of each block, the offset in
+/// it, and the range of the bytes.
 fn blocks_of(
     offset: u64,
     len: usize,

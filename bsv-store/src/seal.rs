@@ -1,4 +1,5 @@
-//! Secrets sealed with XChaCha20-Poly1305, under a key or under what Argon2id makes of a passphrase.
+//! Secrets sealed with XChaCha20-Poly1305, under a key or under a key that Argon2id derives from a
+//! passphrase.
 
 use allocator_api2::alloc::System;
 use allocator_api2::vec::Vec as VecIn;
@@ -12,22 +13,22 @@ use zeroize::Zeroizing;
 pub(crate) const KEY_LEN: usize = 32;
 const NONCE_LEN: usize = 24;
 
-/// The Argon2id parameters of what is sealed now: 64 MiB, 3 iterations and 4 lanes (RFC 9106, section 4, the
+/// The Argon2id parameters for sealing: 64 MiB, 3 iterations and 4 lanes (RFC 9106, section 4, the
 /// second recommended option).
 pub(crate) fn params() -> Params {
-    Params::new(64 << 10, 3, 4, Some(KEY_LEN)).expect("they are within Argon2's bounds")
+    Params::new(64 << 10, 3, 4, Some(KEY_LEN)).expect("the parameters are within Argon2's bounds")
 }
 
-/// Argon2id parameters that somebody wrote down: memory in KiB, iterations and lanes. `None` where
-/// they would take a machine's memory or time.
+/// Checks stored Argon2id parameters: memory in KiB, iterations and lanes. Answers `None` if they
+/// would take too much memory or time.
 pub(crate) fn checked_params(memory_kib: u32, iterations: u32, lanes: u32) -> Option<Params> {
     let is_bearable = memory_kib <= 1 << 20 && iterations <= 100 && lanes <= 16;
     let params = is_bearable.then(|| Params::new(memory_kib, iterations, lanes, Some(KEY_LEN)));
     params?.ok()
 }
 
-/// The key that a passphrase and a salt of 8 to 64 bytes make. The memory that this takes comes from the system, which
-/// has it back at once: allocators of programs keep what is freed for a while.
+/// The key that a passphrase and a salt of 8 to 64 bytes yield. The memory comes directly from the
+/// system, and returns to it at once. A program's allocator would keep it for a while.
 pub(crate) fn stretch(
     passphrase: &SecretString,
     salt: &[u8],
@@ -43,7 +44,7 @@ pub(crate) fn stretch(
     key
 }
 
-/// A random nonce, followed by the ciphertext.
+/// Seals a secret. Answers a random nonce, followed by the ciphertext.
 pub(crate) fn seal(
     key: &[u8; KEY_LEN],
     associated: &[u8],
@@ -57,7 +58,7 @@ pub(crate) fn seal(
     Ok([nonce.as_slice(), &ciphertext].concat())
 }
 
-/// What was sealed, if key and associated data are the same.
+/// Opens a sealed secret, if the key and the associated data are the same.
 pub(crate) fn open(
     key: &[u8; KEY_LEN],
     associated: &[u8],

@@ -14,18 +14,18 @@ pub struct Address {
     public_key_hash: [u8; 20],
 }
 
-/// The versions of addresses of script hashes, of the main network and of test networks.
+/// The versions of script hash addresses: of the main network, and of the test networks.
 const SCRIPT_HASH_VERSIONS: [u8; 2] = [5, 196];
 
-/// Text that is not an address of the network it should be of.
+/// Why text is not a P2PKH address of the expected network.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum AddressError {
-    /// Not base58, or the checksum does not fit.
+    /// The text is not base58, or its checksum is wrong.
     #[error("not an address: mistyped or cut short")]
     Malformed,
-    /// An address of a script hash (P2SH), which nodes have not taken since February 2020.
-    #[error("the address of a script hash (P2SH), which no node takes since 2020")]
+    /// The address of a script hash (P2SH). Nodes have refused such outputs since February 2020.
+    #[error("the address of a script hash (P2SH), which nodes have refused since 2020")]
     ScriptHash,
     /// A P2PKH address of other networks.
     #[error("an address of another network than {0}")]
@@ -41,12 +41,13 @@ impl Address {
         Self { network, public_key_hash: public_key.hash() }
     }
 
-    /// The address that an output of `network` is locked to; `None` where its script is of another kind than P2PKH.
+    /// The address that `script` locks an output of `network` to, or `None` if the script is not
+    /// P2PKH.
     pub fn of_script(script: &Script, network: Network) -> Option<Self> {
         script.public_key_hash().map(|hash| Self { network, public_key_hash: *hash })
     }
 
-    /// Reads an address of `network`. Test networks share one form.
+    /// Reads an address of `network`. All test networks share one form.
     pub fn parse(text: &str, network: Network) -> Result<Self, AddressError> {
         let payload = base58check::decode(text).ok_or(AddressError::Malformed)?;
         let other_kind = AddressError::OtherKind(network);

@@ -4,17 +4,17 @@ use zeroize::Zeroizing;
 
 use crate::hash::sha256d;
 
-/// Base58 text of `payload` and the first four bytes of its SHA-256d.
+/// Encodes `payload`, followed by the first four bytes of its SHA-256d, as base58.
 pub(crate) fn encode(payload: &[u8]) -> String {
     let mut bytes = Zeroizing::new(payload.to_vec());
     bytes.extend_from_slice(&sha256d(payload)[..4]);
     bs58::encode(bytes.as_slice()).into_string()
 }
 
-/// The longest base58check text with a meaning, an extended key, has 111 characters.
+/// The longest accepted text. An extended key, the longest kind in use, has 111 characters.
 const MOST_TEXT: usize = 128;
 
-/// The payload of base58 text whose checksum fits.
+/// The payload of base58 text, or `None` if the checksum is wrong.
 pub(crate) fn decode(text: &str) -> Option<Vec<u8>> {
     // Decoding takes time that grows with the square of the length.
     if text.len() > MOST_TEXT {

@@ -1,4 +1,4 @@
-//! Transactions with the ancestors that show where their coins are from (BRC-62, BRC-95, BRC-96).
+//! Transactions with the ancestors that prove where their coins come from (BRC-62, BRC-95, BRC-96).
 
 mod assemble;
 mod verify;
@@ -14,31 +14,33 @@ use crate::transaction::Transaction;
 pub use assemble::Ancestry;
 pub use verify::{BeefVerificationError, Tip};
 
-/// A transaction with its ancestors, back to mined ones and their Merkle paths, in Background Evaluation Extended
-/// Format: version 1 (BRC-62) or 2 (BRC-96), either of them Atomic (BRC-95) or not.
+/// A transaction, its subject, with its ancestors back to mined ones and their Merkle paths, in
+/// Background Evaluation Extended Format: version 1 (BRC-62) or 2 (BRC-96), either of them Atomic
+/// (BRC-95) or not.
 ///
-/// What is read, or assembled, fits together: no transaction is there twice, each that is said to be mined is in
-/// its Merkle path, and each other one stands behind all those that it spends. So all ancestors are there back to
-/// those that are mined or that only their ids stand for. What the chain says about them, and the amounts, are
-/// for [`Beef::verify`] to check. Scripts and the maturity of coinbases are for a node to judge.
+/// Every value of this type is consistent. No transaction occurs twice. Each transaction that is
+/// marked as mined is in its Merkle path. Every other transaction follows all the transactions that
+/// it spends. So the ancestors are complete, back to those that are mined or that only their ids
+/// stand for. [`Beef::verify`] checks the claims about the chain, and the amounts. A node judges
+/// scripts and the maturity of coinbases.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Beef {
     version: BeefVersion,
     is_atomic: bool,
     bumps: Vec<Bump>,
     entries: Vec<Entry>,
-    /// Where in `entries` each transaction stands.
+    /// The index in `entries` of each transaction.
     places: HashMap<Txid, usize>,
-    /// Where in `entries` the transaction stands that it is about.
+    /// The index in `entries` of the subject.
     subject: usize,
 }
 
 /// The version of a BEEF.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BeefVersion {
-    /// BRC-62: all transactions are carried.
+    /// BRC-62: the BEEF carries all transactions.
     V1,
-    /// BRC-96: of transactions that the receiver holds the id suffices.
+    /// BRC-96: an id is enough for a transaction that the receiver holds.
     V2,
 }
 
@@ -53,76 +55,77 @@ enum Content {
     Unmined(Transaction),
     Mined {
         transaction: Transaction,
-        /// Where in `bumps` its Merkle path stands.
+        /// The index in `bumps` of the transaction's Merkle path.
         bump: usize,
     },
-    /// The receiver is expected to hold it.
+    /// Only the id. The receiver must hold the transaction.
     TxidOnly,
 }
 
-/// Why bytes are not a BEEF, or transactions do not make one.
+/// Why bytes are not a BEEF, or why transactions do not make one.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum BeefError {
     /// The bytes end early, go on after the end, or hold an integer in a longer form than it needs.
     #[error(transparent)]
     Decode(#[from] DecodeError),
-    /// A Merkle path is not one.
+    /// A Merkle path is malformed.
     #[error("merkle path {index}: {error}")]
     Bump {
-        /// Which one, from 0.
+        /// The index of the Merkle path, from 0.
         index: usize,
-        /// What is wrong with it.
+        /// What is wrong with the path.
         error: BumpError,
     },
-    /// It is longer than [`Beef::MAX_LEN`].
+    /// The BEEF is longer than [`Beef::MAX_LEN`].
     #[error("the beef has {0} bytes, more than 10,000,000")]
     TooLong(usize),
-    /// It begins like no BEEF.
+    /// The bytes begin with no known marker of a BEEF.
     #[error("a beef begins with 0100beef, 0200beef or 01010101, not with {}", hex::encode(.0))]
     UnknownVersion([u8; 4]),
-    /// It has more transactions, or Merkle paths, than [`Beef::MAX_TRANSACTIONS`].
+    /// The BEEF announces more transactions, or more Merkle paths, than [`Beef::MAX_TRANSACTIONS`].
     #[error("the beef announces {0} {1}, more than 1,000")]
     TooMany(u64, &'static str),
-    /// What stands with a transaction is of no known kind.
+    /// The byte that tells what stands with a transaction is unknown.
     #[error("a transaction in the beef is of the unknown kind {0}")]
     UnknownKind(u8),
-    /// A transaction is there twice.
+    /// A transaction occurs twice.
     #[error("the transaction {0} is in the beef twice")]
     Twice(Txid),
-    /// A transaction is said to be in a Merkle path that is not there, or is not in it.
+    /// A transaction refers to a Merkle path that is absent or does not contain it.
     #[error("the transaction {txid} is not in the merkle path {bump}")]
     NotInBump {
         /// The transaction.
         txid: Txid,
-        /// The Merkle path, from 0.
+        /// The index of the Merkle path, from 0.
         bump: u64,
     },
-    /// A transaction without a Merkle path spends another one that is absent, or stands behind it.
+    /// A transaction without a Merkle path spends another transaction that is absent or follows it.
     #[error(
-        "the transaction {txid} has no merkle path, and {parent}, which it spends, does not stand before it"
+        "the transaction {txid} has no merkle path, and its parent {parent} does not precede it"
     )]
     ParentNotBefore {
         /// The transaction.
         txid: Txid,
-        /// The one that it spends.
+        /// The transaction that it spends.
         parent: Txid,
     },
     /// A transaction has no inputs, or no outputs.
     #[error("the transaction {0} lacks inputs or outputs")]
     Hollow(Txid),
-    /// The transaction that it is about is not there, or only its id is.
-    #[error("the beef lacks the transaction that it is about")]
+    /// The subject is absent, or only its id is there.
+    #[error("the beef lacks its subject transaction")]
     NoSubject,
-    /// An Atomic BEEF has a transaction that is no ancestor of the one that it is about.
-    #[error("the transaction {0} is no ancestor of the one that the atomic beef is about")]
+    /// An Atomic BEEF carries a transaction that is no ancestor of its subject.
+    #[error("the transaction {0} is no ancestor of the subject of the atomic beef")]
     Unrelated(Txid),
-    /// Version 1 has no way to leave out a transaction.
-    #[error("the transaction {0} is known by its id only, which takes version 2 of beef")]
+    /// Version 1 cannot leave out a transaction.
+    #[error("the transaction {0} is known only by its id, which needs version 2 of beef")]
     TxidOnlyInV1(Txid),
 }
 
-/// What stands with a transaction: in version 1 behind it, in version 2 before it.
+/// The byte that tells what stands with a transaction, after the transaction in version 1, and
+/// before it in version 2.
 mod kind {
     pub(super) const UNMINED: u8 = 0;
     pub(super) const MINED: u8 = 1;
@@ -130,7 +133,7 @@ mod kind {
 }
 
 impl BeefVersion {
-    /// What a BEEF of this version begins with.
+    /// The bytes that a BEEF of this version begins with.
     pub(crate) fn marker(self) -> [u8; 4] {
         match self {
             Self::V1 => [1, 0, 0xbe, 0xef],
@@ -144,13 +147,13 @@ impl BeefVersion {
 }
 
 impl Beef {
-    /// The most bytes that are read. A payment has no more (BRC-55).
+    /// The longest BEEF that is read, in bytes. BRC-55 limits a payment to the same length.
     pub const MAX_LEN: usize = 10_000_000;
 
-    /// The most transactions, and the most Merkle paths, that are read.
+    /// The largest number of transactions that is read, and of Merkle paths.
     pub const MAX_TRANSACTIONS: usize = 1000;
 
-    /// What an Atomic BEEF begins with.
+    /// The bytes that an Atomic BEEF begins with.
     pub(crate) const ATOMIC_MARKER: [u8; 4] = [1; 4];
 
     /// The version.
@@ -158,28 +161,28 @@ impl Beef {
         self.version
     }
 
-    /// Whether it is Atomic: it names the transaction that it is about and holds only that one's ancestors.
+    /// Whether the BEEF is Atomic: it names its subject and carries only ancestors of the subject.
     pub fn is_atomic(&self) -> bool {
         self.is_atomic
     }
 
-    /// The id of the transaction that it is about: the one that an Atomic BEEF names, else the last one.
+    /// The id of the subject: the transaction that an Atomic BEEF names, otherwise the last one.
     pub fn subject_txid(&self) -> Txid {
         self.entries[self.subject].txid
     }
 
-    /// The transaction that it is about.
+    /// The subject.
     pub fn subject(&self) -> &Transaction {
         self.entries[self.subject].transaction().expect("checked when it was made")
     }
 
-    /// All transactions that it carries, mined and unmined.
+    /// All transactions that the BEEF carries, mined and unmined.
     pub fn transactions(&self) -> impl Iterator<Item = (Txid, &Transaction)> {
         self.entries.iter().filter_map(|entry| Some((entry.txid, entry.transaction()?)))
     }
 
-    /// The transactions without a Merkle path, parents before their children. Whoever broadcasts the subject
-    /// broadcasts those before it too.
+    /// The transactions without a Merkle path, parents before their children. Whoever broadcasts
+    /// the subject must broadcast its ancestors among them first.
     pub fn unmined(&self) -> impl Iterator<Item = (Txid, &Transaction)> {
         self.entries.iter().filter_map(|entry| match &entry.content {
             Content::Unmined(transaction) => Some((entry.txid, transaction)),
@@ -187,7 +190,8 @@ impl Beef {
         })
     }
 
-    /// Those of [`Beef::unmined`] that the subject builds on, directly or through each other.
+    /// The transactions of [`Beef::unmined`] that the subject spends from, directly or through
+    /// others.
     pub fn unmined_ancestors(&self) -> impl Iterator<Item = (Txid, &Transaction)> {
         let is_ancestor = self.ancestors(|entry| entry.bump().is_none());
         let ancestors =
@@ -198,7 +202,7 @@ impl Beef {
         })
     }
 
-    /// The transactions of which only the id is there, and which the receiver must hold.
+    /// The ids that stand for transactions which the receiver must hold.
     pub fn txid_only(&self) -> impl Iterator<Item = Txid> {
         let named = self.entries.iter().filter(|entry| entry.content == Content::TxidOnly);
         named.map(|entry| entry.txid)
@@ -209,13 +213,14 @@ impl Beef {
         &self.bumps
     }
 
-    /// The same as Atomic BEEF, unless it holds a transaction that is no ancestor of its last one.
+    /// Makes this BEEF Atomic. Fails if it carries a transaction that is no ancestor of its last
+    /// one.
     pub fn into_atomic(self) -> Result<Self, BeefError> {
         self.check_atomic()?;
         Ok(Self { is_atomic: true, ..self })
     }
 
-    /// Decodes a BEEF of any version, Atomic or not, that fills `bytes` to the last.
+    /// Decodes a BEEF of any version, Atomic or not. The BEEF must fill `bytes` to the last byte.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, BeefError> {
         if bytes.len() > Self::MAX_LEN {
             return Err(BeefError::TooLong(bytes.len()));
@@ -239,7 +244,7 @@ impl Beef {
         Self::checked(version, subject, bumps, entries)
     }
 
-    /// The encoded BEEF, in the version and form in which it was read or made.
+    /// The encoded BEEF, in its version and form.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         if self.is_atomic {
@@ -258,7 +263,8 @@ impl Beef {
         bytes
     }
 
-    /// Checks that the transactions fit together. `subject` is the one that an Atomic BEEF names.
+    /// Checks that the transactions fit together. `subject` is the transaction that an Atomic BEEF
+    /// names.
     fn checked(
         version: BeefVersion,
         subject: Option<Txid>,
@@ -286,7 +292,7 @@ impl Beef {
         Ok(beef)
     }
 
-    /// Checks that each transaction that is said to be mined is in its Merkle path.
+    /// Checks that each transaction that is marked as mined is in its Merkle path.
     fn check_mined(&self) -> Result<(), BeefError> {
         let mut is_found = vec![false; self.entries.len()];
         for (index, bump) in self.bumps.iter().enumerate() {
@@ -312,8 +318,8 @@ impl Beef {
         }
     }
 
-    /// Which entries are ancestors of the subject, if one looks further at the ancestors of those only that `goes_on`
-    /// says.
+    /// Marks the entries that are ancestors of the subject. The search goes on to the parents of an
+    /// entry only where `goes_on` says so.
     fn ancestors(&self, goes_on: impl Fn(&Entry) -> bool) -> Vec<bool> {
         let mut is_ancestor = vec![false; self.entries.len()];
         let mut to_visit = vec![self.subject];
@@ -334,7 +340,7 @@ impl Beef {
 }
 
 impl Entry {
-    /// `None` where only the id is there.
+    /// The transaction, or `None` if only its id is there.
     fn transaction(&self) -> Option<&Transaction> {
         match &self.content {
             Content::Unmined(transaction) | Content::Mined { transaction, .. } => Some(transaction),
@@ -342,7 +348,7 @@ impl Entry {
         }
     }
 
-    /// Where in the BEEF's list its Merkle path stands.
+    /// The index of the transaction's Merkle path in the BEEF's list.
     fn bump(&self) -> Option<usize> {
         match self.content {
             Content::Mined { bump, .. } => Some(bump),
@@ -350,14 +356,14 @@ impl Entry {
         }
     }
 
-    /// The transactions that it spends, as far as that can be seen.
+    /// The transactions that this one spends; none if only its id is there.
     fn parents(&self) -> impl Iterator<Item = Txid> {
         let inputs = self.transaction().map_or(&[][..], |transaction| &transaction.inputs);
         inputs.iter().map(|input| input.previous_output.txid)
     }
 
-    /// Checks that it can be a transaction, and that all which it depends on is among the `places` of those
-    /// before it.
+    /// Checks that the transaction has inputs and outputs. Checks for an unmined one that all its
+    /// parents are among `places`, the places of the entries before it.
     fn check(&self, places: &HashMap<Txid, usize>) -> Result<(), BeefError> {
         let is_hollow = |transaction: &Transaction| {
             transaction.inputs.is_empty() || transaction.outputs.is_empty()
@@ -424,7 +430,7 @@ impl Entry {
     }
 }
 
-/// Reads a list of at most as many items as there may be transactions.
+/// Reads a list of at most [`Beef::MAX_TRANSACTIONS`] items.
 fn read_list<T>(
     reader: &mut Reader<'_>,
     what: &'static str,
@@ -445,7 +451,7 @@ fn read_bump_index(reader: &mut Reader<'_>, kind: u8) -> Result<Option<u64>, Bee
     }
 }
 
-/// Reads a transaction, and computes its id from the bytes as they stand.
+/// Reads a transaction, and computes its id from the bytes that were read.
 fn read_transaction(reader: &mut Reader<'_>) -> Result<(Txid, Transaction), DecodeError> {
     let mut bytes = reader.clone();
     let transaction = Transaction::read(reader)?;

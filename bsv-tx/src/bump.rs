@@ -6,14 +6,16 @@ use crate::encode::{DecodeError, Reader, write_var_int};
 use crate::hash::{MerkleRoot, Txid};
 use crate::merkle::{MerkleBranch, Sibling, parent};
 
-/// A BSV Unified Merkle Path (BRC-74): the ways from one or more transactions of a block to its Merkle root.
+/// A BSV Unified Merkle Path (BRC-74): the paths from one or more transactions of a block to its
+/// Merkle root.
 ///
-/// It is always one consistent tree: all of its nodes lead to the same root. That the root is the one of a block
-/// of the main chain is for the caller to check.
+/// Every value of this type is one consistent tree: all its nodes lead to the same root. The caller
+/// checks whether the root is that of a block of the main chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bump {
     height: u32,
-    /// The nodes that are carried, from the level of the transactions upwards, in the order of the bytes.
+    /// The nodes that the BUMP carries, from the level of the transactions upwards, in the order of
+    /// the bytes.
     levels: Vec<Vec<Node>>,
     root: MerkleRoot,
 }
@@ -25,29 +27,29 @@ pub enum BumpError {
     /// The bytes end early, go on after the end, or hold an integer in a longer form than it needs.
     #[error(transparent)]
     Decode(#[from] DecodeError),
-    /// The block height is beyond what a block can have.
+    /// The block height does not fit in 32 bits.
     #[error("the block height {0} is beyond 32 bits")]
     Height(u64),
     /// There are no levels, or more than 64.
     #[error("a merkle tree has 1 to 64 levels, not {0}")]
     Levels(usize),
-    /// A node's flags are of no known kind, or mark a transaction above the lowest level.
+    /// A node's flags are unknown, or mark a transaction above the lowest level.
     #[error("a node on level {level} has the flags {flags}")]
     Flags {
         /// The level, 0 for the transactions.
         level: usize,
-        /// The flags as they stand.
+        /// The unknown flags.
         flags: u8,
     },
-    /// Two nodes stand at the same place.
+    /// Two nodes have the same place.
     #[error("level {level} has two nodes at offset {offset}")]
     SameOffset {
         /// The level, 0 for the transactions.
         level: usize,
-        /// Their place on the level.
+        /// The place of both on the level.
         offset: u64,
     },
-    /// A node's neighbour, which its parent is computed with, is neither carried nor computed.
+    /// A parent cannot be computed, because one of its two nodes is neither carried nor computed.
     #[error("level {level} has no node at offset {offset}")]
     MissingNode {
         /// The level, 0 for the transactions.
@@ -55,7 +57,7 @@ pub enum BumpError {
         /// The place on the level.
         offset: u64,
     },
-    /// A duplicate stands elsewhere than on the right of the last node of its level.
+    /// A duplicate does not stand to the right of the last node of its level.
     #[error("level {level} has a duplicate at offset {offset}, which is not the end of the level")]
     MisplacedDuplicate {
         /// The level, 0 for the transactions.
@@ -74,7 +76,7 @@ pub enum BumpError {
     /// A place on a level is beyond what the number of levels allows.
     #[error("an offset is beyond the width of a tree of {0} levels")]
     TooWide(usize),
-    /// Branches, or BUMPs, are not of the same block: their heights, levels or roots differ.
+    /// The heights, levels or roots of branches or BUMPs differ.
     #[error("the merkle paths are not of the same block")]
     DifferentBlocks,
 }
@@ -87,15 +89,15 @@ struct Node {
     hash: [u8; 32],
 }
 
-/// In the order in which nodes at one place are compared: what was computed comes last.
+/// The order of nodes at the same place: a computed node comes last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     Sibling,
-    /// The node on its left once more, which is the last of a level of an odd number of nodes.
+    /// The node to its left again, as the last node of a level with an odd number of nodes.
     Duplicate,
     /// A transaction that the BUMP is about.
     Txid,
-    /// Not carried, but the hash of two nodes below.
+    /// The hash of two nodes below, which the BUMP does not carry.
     Computed,
 }
 
@@ -107,13 +109,15 @@ mod flags {
 }
 
 impl Bump {
-    /// The most levels, as BRC-74 has it.
+    /// The limit on levels in BRC-74.
     const MAX_LEVELS: usize = MerkleBranch::MAX_SIBLINGS;
 
-    /// The BUMP of transactions of the block at `height`, without any node that can be computed from others.
+    /// Makes the BUMP of transactions of the block at `height`. The BUMP carries no node that can
+    /// be computed from others.
     ///
-    /// Fails with [`BumpError::DifferentBlocks`] unless all branches lead to the same root on as many levels, and
-    /// with other errors where a branch does not fit its position or there is none.
+    /// Fails with [`BumpError::DifferentBlocks`] unless all branches have the same root and the
+    /// same number of levels. Fails with other errors if a branch does not fit its position, or if
+    /// there is no branch.
     pub fn of(height: u32, branches: &[(Txid, MerkleBranch)]) -> Result<Self, BumpError> {
         let (txid, first) = branches.first().ok_or(BumpError::Levels(0))?;
         let root = first.root(txid);
@@ -144,19 +148,20 @@ impl Bump {
         self.root
     }
 
-    /// The transactions that it says it is about.
+    /// The transactions that are marked as those the BUMP is about.
     pub fn txids(&self) -> impl Iterator<Item = Txid> {
         let marked = self.levels[0].iter().filter(|node| node.kind == Kind::Txid);
         marked.map(|node| Txid::from_bytes(node.hash))
     }
 
-    /// All transactions of the block that it holds, those among them that it is not about but needs for a path.
+    /// All transactions of the block that the BUMP carries, including those that only serve as
+    /// siblings.
     pub fn leaves(&self) -> impl Iterator<Item = Txid> {
         let hashes = self.levels[0].iter().filter(|node| node.kind != Kind::Duplicate);
         hashes.map(|node| Txid::from_bytes(node.hash))
     }
 
-    /// The way of one transaction to the root, or `None` if the transaction is not on the lowest level.
+    /// The branch of a transaction, or `None` if the transaction is not on the lowest level.
     pub fn branch(&self, txid: &Txid) -> Option<MerkleBranch> {
         let position = self.levels[0]
             .iter()
@@ -176,7 +181,7 @@ impl Bump {
         Some(MerkleBranch { position, siblings })
     }
 
-    /// One BUMP of all transactions that this one and another of the same block are about.
+    /// Merges two BUMPs of the same block into one about the transactions of both.
     ///
     /// Fails with [`BumpError::DifferentBlocks`] if they are of different blocks.
     pub fn combine(&self, other: &Self) -> Result<Self, BumpError> {
@@ -193,7 +198,7 @@ impl Bump {
         Self::without_computed(self.height, levels)
     }
 
-    /// Decodes a BUMP that fills `bytes` to the last.
+    /// Decodes a BUMP that fills `bytes` to the last byte.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, BumpError> {
         let mut reader = Reader::new(bytes);
         let bump = Self::read(&mut reader)?;
@@ -201,7 +206,7 @@ impl Bump {
         Ok(bump)
     }
 
-    /// Reads a BUMP off the front of `reader`, as out of a BEEF, and checks that it is one tree.
+    /// Reads a BUMP from the front of `reader`, and checks that it is one tree.
     pub fn read(reader: &mut Reader<'_>) -> Result<Self, BumpError> {
         let height = reader.var_int()?;
         let height = u32::try_from(height).map_err(|_| BumpError::Height(height))?;
@@ -240,7 +245,7 @@ impl Bump {
         bytes
     }
 
-    /// Leaves out the nodes above the transactions that can be computed from these.
+    /// Removes the nodes above the transactions that can be computed from them.
     fn without_computed(
         height: u32,
         mut levels: Vec<BTreeMap<u64, Node>>,
@@ -267,7 +272,8 @@ impl Bump {
     }
 }
 
-/// Puts a node in its place. A transaction that a BUMP is about goes before one that it only needs.
+/// Inserts a node at its place. A transaction that a BUMP is about replaces one that only serves as
+/// a sibling.
 fn insert(level: &mut BTreeMap<u64, Node>, node: Node) {
     let known = level.entry(node.offset).or_insert(node);
     if node.kind == Kind::Txid {
@@ -282,14 +288,15 @@ fn sibling_node(offset: u64, sibling: &Sibling) -> Node {
     }
 }
 
-/// Reads the nodes of a level. Nothing is reserved for those that are only announced.
+/// Reads the nodes of a level. The announced number reserves no memory.
 fn read_level(reader: &mut Reader<'_>, level: usize) -> Result<Vec<Node>, BumpError> {
     let mut nodes = Vec::new();
     let mut has_duplicate = false;
     for _ in 0..reader.var_int()? {
         let offset = reader.var_int()?;
         let node = match reader.array()? {
-            // A second one would be misplaced, and takes far fewer bytes than a node in memory.
+            // A second duplicate would be misplaced. Such a node takes far fewer bytes in the input
+            // than in memory.
             [flags::DUPLICATE] if has_duplicate => {
                 return Err(BumpError::MisplacedDuplicate { level, offset });
             }
@@ -304,8 +311,8 @@ fn read_level(reader: &mut Reader<'_>, level: usize) -> Result<Vec<Node>, BumpEr
     Ok(nodes)
 }
 
-/// Computes every node that can be, up to those above the highest level, which are the answer, and checks each
-/// that is carried too. Shows all nodes of each level with a parent, in ascending order, to `visit`.
+/// Computes every node that can be computed, and checks those that are also carried. Passes the
+/// nodes of each level, in ascending order, to `visit`. Answers the nodes above the highest level.
 fn climb(
     levels: &[Vec<Node>],
     mut visit: impl FnMut(usize, &[Node]),

@@ -1,11 +1,11 @@
 use thiserror::Error;
 
-/// Why bytes are not what they should be.
+/// Why bytes or text cannot be decoded.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum DecodeError {
-    /// The bytes end before the thing they announce.
-    #[error("the bytes end {missing} short of what they announce")]
+    /// The bytes end before the announced length.
+    #[error("the bytes end early: {missing} announced bytes are missing")]
     UnexpectedEnd {
         /// How many more bytes were announced.
         missing: u64,
@@ -13,16 +13,16 @@ pub enum DecodeError {
     /// A variable-length integer takes more bytes than its value needs.
     #[error("a variable-length integer is not in its shortest form")]
     NonMinimalVarInt,
-    /// Bytes remain after the end.
+    /// Bytes remain after the end of the value.
     #[error("{0} bytes are left over after the end")]
     TrailingBytes(usize),
-    /// Text that should be hexadecimal is not, or has an odd number of digits.
+    /// The text has a character that is not hexadecimal, or an odd number of digits.
     #[error("not hexadecimal")]
     NotHex,
-    /// A Merkle branch has more siblings than a tree of any size has levels.
+    /// A Merkle branch has more siblings than a tree can have levels.
     #[error("a merkle branch has {0} siblings, more than 64")]
     TooManySiblings(usize),
-    /// A sibling in a Merkle branch is of no known kind.
+    /// The byte that tells the kind of a sibling in a Merkle branch is unknown.
     #[error("a merkle branch has a sibling of the unknown kind {0}")]
     UnknownSibling(u8),
     /// A transaction lacks the marker of the Extended Format.
@@ -30,9 +30,9 @@ pub enum DecodeError {
     NotExtended,
 }
 
-/// Reads encoded values off the front of a byte slice.
+/// Reads encoded values from the front of a byte slice.
 ///
-/// No length that the bytes announce is trusted before that many bytes are there.
+/// The reader trusts no announced length before that many bytes are there.
 #[derive(Clone, Debug)]
 pub struct Reader<'a> {
     bytes: &'a [u8],
@@ -50,7 +50,7 @@ impl<'a> Reader<'a> {
         Self { bytes }
     }
 
-    /// How many bytes are left.
+    /// The number of bytes that are left.
     pub fn remaining(&self) -> usize {
         self.bytes.len()
     }
@@ -101,7 +101,7 @@ impl<'a> Reader<'a> {
         Ok(value)
     }
 
-    /// Reads bytes preceded by their number.
+    /// Reads bytes that follow their number.
     pub fn var_bytes(&mut self) -> Result<&'a [u8], DecodeError> {
         let len = self.var_int()?;
         let remaining = self.remaining() as u64;
@@ -111,8 +111,8 @@ impl<'a> Reader<'a> {
         self.take(len as usize)
     }
 
-    /// Reads a list preceded by its number of items, each of which takes at least `least_size`
-    /// bytes. Room is reserved only for as many items as the remaining bytes can hold.
+    /// Reads a list that follows its number of items. Each item takes at least `least_size` bytes.
+    /// The list reserves memory only for as many items as the remaining bytes can hold.
     pub fn list<T>(
         &mut self,
         least_size: usize,
@@ -159,7 +159,7 @@ pub fn write_var_int(out: &mut Vec<u8>, value: u64) {
     }
 }
 
-/// Appends bytes preceded by their number.
+/// Appends the number of bytes, then the bytes.
 pub fn write_var_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     write_var_int(out, bytes.len() as u64);
     out.extend_from_slice(bytes);

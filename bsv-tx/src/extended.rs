@@ -3,21 +3,21 @@ use crate::transaction::{Transaction, TxIn, TxOut};
 
 /// A transaction in Extended Format (BRC-30): each input carries the output that it spends.
 ///
-/// Nothing shows that those outputs are the real ones: only the transactions that made them do.
+/// The format does not prove that these outputs are the real ones. Only their transactions do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExtendedTransaction {
     transaction: Transaction,
-    /// As many as the transaction has inputs.
+    /// One output for each input.
     previous_outputs: Vec<TxOut>,
 }
 
 impl ExtendedTransaction {
-    /// What stands between the version and the inputs. Those who do not know the format read a transaction
-    /// without inputs and outputs.
+    /// Marks the format, between the version and the inputs. A parser that does not know the format
+    /// reads a transaction without inputs and outputs.
     pub(crate) const MARKER: [u8; 6] = [0, 0, 0, 0, 0, 0xef];
 
-    /// Extends a transaction by the outputs that it spends, in the order of its inputs; `None` unless there are
-    /// as many.
+    /// Extends a transaction by the outputs that it spends, in the order of its inputs. Answers
+    /// `None` unless there is one output for each input.
     pub fn new(transaction: Transaction, previous_outputs: Vec<TxOut>) -> Option<Self> {
         let is_whole = transaction.inputs.len() == previous_outputs.len();
         is_whole.then_some(Self { transaction, previous_outputs })
@@ -28,17 +28,18 @@ impl ExtendedTransaction {
         &self.transaction
     }
 
-    /// The outputs that are said to be spent, in the order of the inputs. They are not verified.
+    /// The outputs that the inputs claim to spend, in the order of the inputs. These outputs are
+    /// not verified.
     pub fn previous_outputs(&self) -> &[TxOut] {
         &self.previous_outputs
     }
 
-    /// Gives up the transaction and the outputs that are said to be spent, which are not verified.
+    /// Takes the value apart into the transaction and the claimed outputs, which are not verified.
     pub fn into_parts(self) -> (Transaction, Vec<TxOut>) {
         (self.transaction, self.previous_outputs)
     }
 
-    /// Decodes a transaction in Extended Format that fills `bytes` to the last.
+    /// Decodes a transaction in Extended Format that fills `bytes` to the last byte.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         let transaction = Self::read(&mut reader)?;
@@ -46,7 +47,7 @@ impl ExtendedTransaction {
         Ok(transaction)
     }
 
-    /// Reads a transaction in Extended Format off the front of `reader`.
+    /// Reads a transaction in Extended Format from the front of `reader`.
     pub fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let version = reader.i32()?;
         if reader.array()? != Self::MARKER {

@@ -11,7 +11,7 @@ use crate::network::Network;
 type Node = bip32::ExtendedPrivateKey<SecretKey>;
 
 /// A BIP32 extended private key: a private key from which others are derived. The older miner
-/// identity generator keeps one per key, of which it uses the key itself only.
+/// identity generator stores one for each key, and uses only its private key.
 #[derive(Clone)]
 pub struct ExtendedPrivateKey {
     text: Zeroizing<String>,
@@ -19,26 +19,26 @@ pub struct ExtendedPrivateKey {
 }
 
 impl ExtendedPrivateKey {
-    /// Makes a new master key from 64 random bytes, written `xprv…` on the main network and
-    /// `tprv…` on the others.
+    /// Makes a new master key from 64 random bytes. The text of the key begins with `xprv` on the
+    /// main network and with `tprv` on the others.
     pub fn generate(network: Network) -> Result<Self, KeyError> {
         let mut seed = Zeroizing::new([0; 64]);
         getrandom::fill(seed.as_mut()).map_err(KeyError::NoRandomness)?;
         Self::from_seed(&seed, network)
     }
 
-    /// The master key that a seed makes, written as [`generate`](Self::generate) does.
+    /// The master key of a seed, with the prefixes of [`generate`](Self::generate).
     pub fn from_seed(seed: &[u8; 64], network: Network) -> Result<Self, KeyError> {
         let prefix = match network {
             Network::Livenet => Prefix::XPRV,
             Network::Testnet | Network::Regtest => Prefix::TPRV,
         };
-        // Misses one time in 2^127, as deriving does.
+        // Fails for one seed in 2^127, as derivation does.
         let node = Node::new(seed).map_err(|_| KeyError::ExtendedPrivateKey)?;
         node.to_string(prefix).parse()
     }
 
-    /// The key at the end of `path`, such as `m/44'/236'/0'`, seen from this one.
+    /// Derives the key at the end of `path`, such as `m/44'/236'/0'`. The path starts at this key.
     pub fn derive(&self, path: &str) -> Result<Self, KeyError> {
         let path: DerivationPath = path.parse().map_err(|_| KeyError::DerivationPath)?;
         let (prefix, mut node) = self.node()?;
@@ -73,7 +73,7 @@ impl ExtendedPrivateKey {
 impl FromStr for ExtendedPrivateKey {
     type Err = KeyError;
 
-    /// Reads `xprv…` or `tprv…` text, white space around it allowed.
+    /// Reads `xprv…` or `tprv…` text. White space around it is allowed.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let text = text.trim();
         if !text.starts_with("xprv") && !text.starts_with("tprv") {
@@ -93,12 +93,13 @@ impl fmt::Debug for ExtendedPrivateKey {
     }
 }
 
-/// A BIP32 extended public key: makes the public keys of those children that are not hardened.
+/// A BIP32 extended public key. Such a key yields the public keys of the children that are not
+/// hardened.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ExtendedPublicKey(bip32::ExtendedPublicKey<secp256k1::PublicKey>);
 
 impl ExtendedPublicKey {
-    /// How many children that are not hardened a key has: numbers from 0 on, below this.
+    /// The number of children that are not hardened. The numbers start at 0.
     pub const CHILDREN: u32 = 1 << 31;
 
     /// The public key at this node.
@@ -106,7 +107,7 @@ impl ExtendedPublicKey {
         PublicKey(*self.0.public_key())
     }
 
-    /// The public key of the child of this number, which must be below
+    /// The public key of the child with this number, which must be below
     /// [`CHILDREN`](Self::CHILDREN).
     pub fn child(&self, number: u32) -> Result<PublicKey, KeyError> {
         let number = ChildNumber::new(number, false).map_err(|_| KeyError::DerivationPath)?;
@@ -116,7 +117,7 @@ impl ExtendedPublicKey {
 }
 
 impl fmt::Debug for ExtendedPublicKey {
-    /// Whoever has one knows all addresses of a wallet.
+    /// Hides the key: whoever has it knows all addresses of a wallet.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("ExtendedPublicKey(…)")
     }

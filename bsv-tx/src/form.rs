@@ -2,12 +2,12 @@ use crate::beef::{Beef, BeefError, BeefVersion};
 use crate::extended::ExtendedTransaction;
 use crate::transaction::Transaction;
 
-/// The forms in which transactions travel.
+/// The forms in which programs exchange transactions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TransactionForm {
-    /// As it is in blocks (BRC-12).
+    /// The form in blocks (BRC-12).
     Raw,
-    /// With the outputs that it spends (BRC-30).
+    /// With the outputs that the transaction spends (BRC-30).
     Extended,
     /// With its ancestors (BRC-62, BRC-96).
     Beef(BeefVersion),
@@ -15,19 +15,19 @@ pub enum TransactionForm {
     AtomicBeef,
 }
 
-/// A transaction in the form in which it travels.
+/// A transaction in one of the forms in which programs exchange it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FormedTransaction {
-    /// As it is in blocks.
+    /// The form in blocks.
     Raw(Transaction),
-    /// With the outputs that it spends, which are not verified.
+    /// With the outputs that the transaction spends, which are not verified.
     Extended(ExtendedTransaction),
     /// With its ancestors, which are not verified.
     Beef(Beef),
 }
 
 impl TransactionForm {
-    /// What people call it.
+    /// The name of the form in messages, with its article.
     pub fn name(self) -> &'static str {
         match self {
             Self::Raw => "a raw transaction",
@@ -38,7 +38,8 @@ impl TransactionForm {
         }
     }
 
-    /// The form that bytes are in, as they begin. What begins like no other form is taken for raw.
+    /// Detects the form of `bytes` from their beginning. Bytes that begin like no other form count
+    /// as raw.
     pub fn of(bytes: &[u8]) -> Self {
         let Some((marker, rest)) = bytes.split_first_chunk() else { return Self::Raw };
         match BeefVersion::of(*marker) {
@@ -51,7 +52,7 @@ impl TransactionForm {
 }
 
 impl FormedTransaction {
-    /// Decodes a transaction of any form that fills `bytes` to the last.
+    /// Decodes a transaction of any form that fills `bytes` to the last byte.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, BeefError> {
         let decoded = match TransactionForm::of(bytes) {
             TransactionForm::Raw => Transaction::from_bytes(bytes).map(Self::Raw),
@@ -63,7 +64,7 @@ impl FormedTransaction {
         Ok(decoded?)
     }
 
-    /// The encoded transaction, in its form.
+    /// The transaction, encoded in its form.
     pub fn to_bytes(&self) -> Vec<u8> {
         match self {
             Self::Raw(transaction) => transaction.to_bytes(),
@@ -72,7 +73,7 @@ impl FormedTransaction {
         }
     }
 
-    /// The transaction itself: of a BEEF, the one that it is about.
+    /// The transaction itself. For a BEEF, that is its subject.
     pub fn transaction(&self) -> &Transaction {
         match self {
             Self::Raw(transaction) => transaction,
@@ -81,7 +82,7 @@ impl FormedTransaction {
         }
     }
 
-    /// Gives up all but the transaction itself.
+    /// Takes the transaction itself and drops the rest.
     pub fn into_transaction(self) -> Transaction {
         match self {
             Self::Raw(transaction) => transaction,

@@ -5,17 +5,17 @@ use ripemd::Ripemd160;
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
-/// One SHA-256.
+/// SHA-256.
 pub fn sha256(bytes: &[u8]) -> [u8; 32] {
     Sha256::digest(bytes).into()
 }
 
-/// SHA-256 of SHA-256, the hash of transactions, Merkle nodes and block headers.
+/// SHA-256 of the SHA-256: the hash of transactions, Merkle nodes and block headers.
 pub fn sha256d(bytes: &[u8]) -> [u8; 32] {
     sha256(&sha256(bytes))
 }
 
-/// RIPEMD-160 of SHA-256, the hash in P2PKH scripts and addresses.
+/// RIPEMD-160 of the SHA-256: the hash in P2PKH scripts and addresses.
 pub fn hash160(bytes: &[u8]) -> [u8; 20] {
     Ripemd160::digest(sha256(bytes)).into()
 }

@@ -6,7 +6,7 @@ use crate::hash::{BlockHash, MerkleRoot, sha256d};
 pub struct BlockHeader {
     /// The block version.
     pub version: i32,
-    /// The block before this one.
+    /// The hash of the previous block.
     pub previous_block: BlockHash,
     /// The root of the tree of the block's transaction ids.
     pub merkle_root: MerkleRoot,
@@ -14,15 +14,15 @@ pub struct BlockHeader {
     pub time: u32,
     /// The proof-of-work target in compact form ("nBits").
     pub bits: u32,
-    /// The number varied to find the proof of work.
+    /// The number that the miner varies to find the proof of work.
     pub nonce: u32,
 }
 
 impl BlockHeader {
-    /// The size of every header.
+    /// The length of a header, in bytes.
     pub const LEN: usize = 80;
 
-    /// Decodes a header that fills `bytes` to the last.
+    /// Decodes a header that fills `bytes` to the last byte.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         let header = Self::read(&mut reader)?;
@@ -30,7 +30,7 @@ impl BlockHeader {
         Ok(header)
     }
 
-    /// Reads a header off the front of `reader`, as out of a block.
+    /// Reads a header from the front of `reader`.
     pub fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         Ok(Self {
             version: reader.i32()?,
@@ -64,8 +64,9 @@ impl BlockHeader {
         BlockHash::from_bytes(sha256d(&self.to_bytes()))
     }
 
-    /// The number that the block hash, read as a little-endian integer, must not exceed, most
-    /// significant byte first; `None` where the compact form is negative, zero or too large.
+    /// The number that the block hash, read as a little-endian integer, must not exceed. The most
+    /// significant byte comes first. Answers `None` if the compact form is negative, zero or too
+    /// large.
     pub fn target(&self) -> Option<[u8; 32]> {
         let size = (self.bits >> 24) as usize;
         let mantissa = (self.bits & 0x007f_ffff).to_be_bytes();
@@ -84,7 +85,7 @@ impl BlockHeader {
         (target != [0; 32]).then_some(target)
     }
 
-    /// Whether the block hash meets the target that the header itself states.
+    /// Whether the block hash meets the target that the header states.
     pub fn has_proof_of_work(&self) -> bool {
         self.target().is_some_and(|target| self.block_hash().to_display_bytes() <= target)
     }

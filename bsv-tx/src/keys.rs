@@ -9,11 +9,11 @@ use crate::base58check;
 use crate::hash::hash160;
 use crate::network::Network;
 
-/// Text or bytes that are not a key or a signature. Never repeats what it was given.
+/// Why text or bytes are not a key or a signature. The messages never repeat the input.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum KeyError {
-    /// Not a private key: not 32 bytes, zero, or beyond the order of the curve.
+    /// Not a private key: not 32 bytes, zero, or not below the order of the curve.
     #[error("not a private key")]
     PrivateKey,
     /// Not a private key in wallet import format.
@@ -22,7 +22,7 @@ pub enum KeyError {
     /// Not an extended private key.
     #[error("not an extended private key (xprv… or tprv…)")]
     ExtendedPrivateKey,
-    /// Not a path of children's numbers, or one that leads to no key.
+    /// Not a path of child numbers, or a path that leads to no key.
     #[error("not a path to a derived key, such as m/44'/236'/0'")]
     DerivationPath,
     /// Not a compressed public key.
@@ -31,37 +31,37 @@ pub enum KeyError {
     /// Not a signature.
     #[error("not an ECDSA signature in DER form")]
     Signature,
-    /// The operating system gives no random numbers.
-    #[error("the operating system gives no random numbers: {0}")]
+    /// The operating system provides no random numbers.
+    #[error("the operating system provides no random numbers: {0}")]
     NoRandomness(getrandom::Error),
 }
 
-/// A secp256k1 private key. Wiped when dropped, and never printed.
+/// A secp256k1 private key, which is wiped from memory when dropped, and never printed.
 #[derive(Clone)]
 pub struct PrivateKey(pub(crate) Zeroizing<[u8; 32]>);
 
 impl PrivateKey {
-    /// Makes a new key from the operating system's random numbers.
+    /// Makes a new key from random numbers of the operating system.
     pub fn generate() -> Result<Self, KeyError> {
         let mut bytes = Zeroizing::new([0; 32]);
         loop {
             getrandom::fill(bytes.as_mut()).map_err(KeyError::NoRandomness)?;
-            // Misses one time in 2^127.
+            // Fails one time in 2^127.
             if let Ok(key) = Self::from_bytes(&bytes) {
                 return Ok(key);
             }
         }
     }
 
-    /// Takes the big-endian number that the key is.
+    /// Takes the key as a big-endian number.
     pub fn from_bytes(bytes: &[u8; 32]) -> Result<Self, KeyError> {
         let mut secret = SecretKey::from_secret_bytes(*bytes).map_err(|_| KeyError::PrivateKey)?;
         secret.non_secure_erase();
         Ok(Self(Zeroizing::new(*bytes)))
     }
 
-    /// Reads a key in wallet import format, of a compressed public key, for `network` (test
-    /// networks share one form).
+    /// Reads a key in wallet import format (WIF) for `network`. The WIF must be of a compressed
+    /// public key. All test networks share one form.
     pub fn from_wif(text: &str, network: Network) -> Result<Self, KeyError> {
         let payload = Zeroizing::new(base58check::decode(text).ok_or(KeyError::Wif)?);
         match payload.as_slice() {
@@ -87,7 +87,7 @@ impl PrivateKey {
         self.with_secret(|secret| PublicKey(secp256k1::PublicKey::from_secret_key(secret)))
     }
 
-    /// Signs a 32-byte digest as it stands (RFC 6979 nonce, low S).
+    /// Signs a 32-byte digest. The nonce follows RFC 6979, and S is low.
     pub fn sign(&self, digest: &[u8; 32]) -> Signature {
         self.with_secret(|secret| Signature(ecdsa::sign(Message::from_digest(*digest), secret)))
     }
@@ -127,14 +127,14 @@ impl PublicKey {
         hash160(&self.to_bytes())
     }
 
-    /// Whether `signature` over `digest` was made with this key's private key. As consensus rules
-    /// do, it accepts only low-S signatures.
+    /// Whether this key's private key made `signature` over `digest`. Only low-S signatures are
+    /// valid, as in the consensus rules.
     pub fn verify(&self, digest: &[u8; 32], signature: &Signature) -> bool {
         ecdsa::verify(&signature.0, Message::from_digest(*digest), &self.0).is_ok()
     }
 
-    /// The same for a signature whose DER may be lax and whose S may be high, as nodes read
-    /// signatures outside of scripts.
+    /// As [`verify`](Self::verify), but accepts lax DER and high S, as nodes do for signatures
+    /// outside of scripts.
     pub fn verify_lax(&self, digest: &[u8; 32], signature: &[u8]) -> bool {
         ecdsa::Signature::from_der_lax(signature).is_ok_and(|mut signature| {
             signature.normalize_s();
@@ -166,7 +166,7 @@ impl FromStr for PublicKey {
     }
 }
 
-/// An ECDSA signature, written in DER form: 70 or 71 bytes, seldom fewer.
+/// An ECDSA signature, whose DER form has 70 or 71 bytes, seldom fewer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Signature(ecdsa::Signature);
 
@@ -174,7 +174,7 @@ impl Signature {
     /// Reads a signature in strict DER form.
     pub fn from_der(bytes: &[u8]) -> Result<Self, KeyError> {
         let signature = ecdsa::Signature::from_der(bytes).map_err(|_| KeyError::Signature)?;
-        // The library reads some forms that are not strict, and writes only strict ones.
+        // The library also reads some forms that are not strict, but writes only strict ones.
         if signature.serialize_der().as_ref() != bytes {
             return Err(KeyError::Signature);
         }

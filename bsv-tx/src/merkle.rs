@@ -4,17 +4,17 @@ use std::str::FromStr;
 use crate::encode::{DecodeError, Reader, write_var_int};
 use crate::hash::{HashParseError, MerkleRoot, Txid, sha256d};
 
-/// What a node of the Merkle tree is hashed with, on the way from a transaction to the root.
+/// What a Merkle node is hashed with on the way from a transaction to the root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Sibling {
     /// Another hash, in internal byte order.
     Hash([u8; 32]),
-    /// The node itself, where the level has an odd number of nodes and this is its last.
+    /// The node itself: it is the last of a level with an odd number of nodes.
     Duplicate,
 }
 
 impl fmt::Display for Sibling {
-    /// Writes a hash in display order, or `*` for a duplicate, as nodes and merchants' APIs do.
+    /// Writes a hash in display order, or `*` for a duplicate, as nodes and merchant APIs do.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Hash(hash) => MerkleRoot::from_bytes(*hash).fmt(f),
@@ -34,7 +34,7 @@ impl FromStr for Sibling {
     }
 }
 
-/// The way from a transaction to the Merkle root of its block.
+/// The path from a transaction to the Merkle root of its block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MerkleBranch {
     /// The place of the transaction in the block; 0 is the coinbase.
@@ -43,27 +43,27 @@ pub struct MerkleBranch {
     pub siblings: Vec<Sibling>,
 }
 
-/// What stands before a sibling in an encoded branch.
+/// The byte before a sibling in an encoded branch.
 mod kind {
     pub(super) const DUPLICATE: u8 = 0;
     pub(super) const HASH: u8 = 1;
 }
 
 impl MerkleBranch {
-    /// The most siblings that a position of 64 bits has a side for.
+    /// The largest number of siblings. A position of 64 bits tells the side of so many.
     pub const MAX_SIBLINGS: usize = u64::BITS as usize;
 
-    /// The branch of a coinbase transaction, whose siblings always stand on the right. Mining
-    /// candidates carry it as `merkleProof`; `siblings` are in internal byte order.
+    /// The branch of a coinbase transaction, whose siblings are all on the right. Mining candidates
+    /// carry it as `merkleProof`. `siblings` are in internal byte order.
     pub fn of_coinbase(siblings: &[[u8; 32]]) -> Self {
         let siblings = siblings.iter().copied().map(Sibling::Hash).collect();
         Self { position: 0, siblings }
     }
 
-    /// The Merkle root of a block that holds `txid` at this branch's position.
+    /// The Merkle root of a block that holds `txid` at the branch's position.
     ///
-    /// Answers `None` if the position does not fit the branch: there are more levels of position
-    /// than siblings, or a duplicate stands where the node is a right one.
+    /// Answers `None` if the position does not fit the branch: the position needs more levels than
+    /// there are siblings, or a duplicate stands beside a right-hand node.
     pub fn root(&self, txid: &Txid) -> Option<MerkleRoot> {
         let mut node = *txid.as_bytes();
         let mut position = self.position;
@@ -80,7 +80,7 @@ impl MerkleBranch {
         (position == 0).then_some(MerkleRoot::from_bytes(node))
     }
 
-    /// Decodes a branch that fills `bytes` to the last.
+    /// Decodes a branch that fills `bytes` to the last byte.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         let position = reader.var_int()?;
@@ -92,9 +92,9 @@ impl MerkleBranch {
         Ok(Self { position, siblings })
     }
 
-    /// Appends the branch to `out`, in a form of this project's own that stores keep: the position
-    /// and the number of siblings as variable-length integers, then 0 for a duplicate, or 1 and a
-    /// hash, for each.
+    /// Appends the branch to `out` in the format that this project's stores use: the position and
+    /// the number of siblings as variable-length integers, then for each sibling 0 for a duplicate,
+    /// or 1 and the hash.
     pub fn encode(&self, out: &mut Vec<u8>) {
         write_var_int(out, self.position);
         write_var_int(out, self.siblings.len() as u64);
@@ -117,12 +117,12 @@ impl MerkleBranch {
     }
 }
 
-/// The Merkle tree of a block, which tells the branches of all its transactions.
+/// The Merkle tree of a block, which yields the branch of every transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MerkleTree(Vec<Vec<[u8; 32]>>);
 
 impl MerkleTree {
-    /// The tree of all transactions of a block, in their order.
+    /// The tree of all transactions of a block, in block order.
     pub fn of(txids: &[Txid]) -> Self {
         let mut level: Vec<[u8; 32]> = txids.iter().map(|txid| *txid.as_bytes()).collect();
         let mut levels = Vec::new();
@@ -136,13 +136,13 @@ impl MerkleTree {
         Self(levels)
     }
 
-    /// The root, or `None` where there is no transaction.
+    /// The root, or `None` if there is no transaction.
     pub fn root(&self) -> Option<MerkleRoot> {
         let top = self.0.last()?.first()?;
         Some(MerkleRoot::from_bytes(*top))
     }
 
-    /// The branch of the transaction at `position`, or `None` where there are fewer.
+    /// The branch of the transaction at `position`, or `None` if the block has fewer transactions.
     pub fn branch(&self, position: usize) -> Option<MerkleBranch> {
         let (top, levels) = self.0.split_last()?;
         levels.first().unwrap_or(top).get(position)?;
@@ -167,7 +167,7 @@ impl Sibling {
     }
 }
 
-/// The node above two others.
+/// The hash of the node above two others.
 pub(crate) fn parent(left: &[u8; 32], right: &[u8; 32]) -> [u8; 32] {
     let mut children = [0; 64];
     children[..32].copy_from_slice(left);
@@ -179,7 +179,7 @@ pub(crate) fn parent(left: &[u8; 32], right: &[u8; 32]) -> [u8; 32] {
 mod tests {
     use super::*;
 
-    /// The root of a whole tree, by the definition.
+    /// The root of a whole tree, computed by the definition.
     fn root_of(mut level: Vec<[u8; 32]>) -> [u8; 32] {
         while level.len() > 1 {
             level = level.chunks(2).map(|pair| parent(&pair[0], pair.last().unwrap())).collect();

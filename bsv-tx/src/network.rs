@@ -3,18 +3,18 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-/// A Bitcoin SV network, under the names that the miner identity specification uses.
+/// A Bitcoin SV network, with the names of the miner identity specification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Network {
     /// The main network.
     Livenet,
     /// The public test network.
     Testnet,
-    /// A private network for tests, where blocks are made on demand.
+    /// A private network for tests, where blocks are mined on demand.
     Regtest,
 }
 
-/// A network name that is none of `livenet`, `testnet` and `regtest`.
+/// The name is not `livenet`, `testnet` or `regtest`.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("unknown network \"{0}\", expected livenet, testnet or regtest")]
 pub struct NetworkParseError(String);

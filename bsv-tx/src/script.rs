@@ -16,11 +16,11 @@ pub mod opcode {
     pub const OP_PUSHDATA4: u8 = 0x4e;
     /// Pushes the number -1.
     pub const OP_1NEGATE: u8 = 0x4f;
-    /// Pushes the number 1; the numbers to 16 follow.
+    /// Pushes the number 1. The opcodes for the numbers up to 16 follow.
     pub const OP_1: u8 = 0x51;
     /// Pushes the number 16.
     pub const OP_16: u8 = 0x60;
-    /// Ends the script; after `OP_FALSE` it marks an output that carries data.
+    /// Ends the script. After `OP_FALSE`, it marks an output that carries data.
     pub const OP_RETURN: u8 = 0x6a;
     /// Duplicates the top of the stack.
     pub const OP_DUP: u8 = 0x76;
@@ -36,7 +36,7 @@ use opcode::{
     OP_PUSHDATA2, OP_PUSHDATA4,
 };
 
-/// A locking or unlocking script: any bytes, whether or not they make sense as instructions.
+/// A locking or unlocking script, which may hold any bytes, valid instructions or not.
 #[derive(Clone, PartialEq, Eq, Hash, Default)]
 pub struct Script(Vec<u8>);
 
@@ -49,13 +49,13 @@ pub enum Instruction<'a> {
     Op(u8),
 }
 
-/// A script whose last push announces more bytes than there are.
+/// The last push of a script announces more bytes than there are.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("the script ends within a push")]
 pub struct ScriptError;
 
 impl Script {
-    /// Takes a script as it stands.
+    /// Takes the bytes of a script unchecked.
     pub fn from_bytes(bytes: impl Into<Vec<u8>>) -> Self {
         Self(bytes.into())
     }
@@ -65,8 +65,8 @@ impl Script {
         Ok(Self(hex::decode(text)?))
     }
 
-    /// The script that only the owner of a public key with this [`hash160`](crate::hash160) can
-    /// unlock (P2PKH).
+    /// The P2PKH script, which locks an output to the public key with this
+    /// [`hash160`](crate::hash160).
     pub fn p2pkh(public_key_hash: &[u8; 20]) -> Self {
         ScriptBuilder::new()
             .op(OP_DUP)
@@ -89,7 +89,7 @@ impl Script {
         &self.0
     }
 
-    /// Gives up the script's bytes.
+    /// Takes the script's bytes.
     pub fn into_bytes(self) -> Vec<u8> {
         self.0
     }
@@ -99,7 +99,7 @@ impl Script {
         hex::encode(&self.0)
     }
 
-    /// The steps of the script, in order. The iteration ends after the first error.
+    /// The steps of the script, in order. The iterator ends after the first error.
     pub fn instructions(&self) -> Instructions<'_> {
         Instructions { reader: Reader::new(&self.0) }
     }
@@ -176,8 +176,8 @@ impl ScriptBuilder {
         self
     }
 
-    /// Pushes `data` in the shortest way there is (the node's "minimal push" rule): a small number
-    /// becomes `OP_1NEGATE` or `OP_1` to `OP_16`.
+    /// Pushes `data` in the shortest way (the node's "minimal push" rule): a small number becomes
+    /// `OP_1NEGATE` or `OP_1` to `OP_16`.
     pub fn push(self, data: &[u8]) -> Self {
         match data {
             [n @ 1..=16] => self.op(OP_1 - 1 + n),
@@ -215,7 +215,7 @@ impl ScriptBuilder {
     }
 }
 
-// The range of `push` ends where the opcodes do.
+// `push` maps the numbers 1 to 16 onto these opcodes.
 const _: () = assert!(OP_1 - 1 + 16 == OP_16);
 
 #[cfg(test)]

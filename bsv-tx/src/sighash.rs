@@ -6,8 +6,8 @@ use crate::keys::PrivateKey;
 use crate::script::{Script, ScriptBuilder};
 use crate::transaction::{Transaction, TxOut};
 
-/// Which parts of a transaction a signature covers. Every type carries the FORKID flag, as Bitcoin
-/// SV has demanded since August 2017.
+/// The parts of a transaction that a signature covers. Every type carries the FORKID flag, which
+/// Bitcoin SV has demanded since August 2017.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SighashType(u8);
 
@@ -16,15 +16,15 @@ impl SighashType {
     pub const ALL: Self = Self(0x41);
     /// All inputs and no output.
     pub const NONE: Self = Self(0x42);
-    /// All inputs and the output of the same index.
+    /// All inputs, and the output with the index of the signed input.
     pub const SINGLE: Self = Self(0x43);
 
-    /// The same outputs, but of the inputs only the one that is signed.
+    /// The same outputs, but only the signed input.
     pub const fn anyone_can_pay(self) -> Self {
         Self(self.0 | 0x80)
     }
 
-    /// The byte that follows the signature in an unlocking script.
+    /// The byte after the signature in an unlocking script.
     pub const fn to_byte(self) -> u8 {
         self.0
     }
@@ -38,7 +38,7 @@ impl SighashType {
     }
 }
 
-/// An input index beyond the transaction's inputs.
+/// The index is beyond the transaction's inputs.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("the transaction has {inputs} inputs, none with index {index}")]
 pub struct SighashError {
@@ -46,23 +46,23 @@ pub struct SighashError {
     inputs: usize,
 }
 
-/// The digests that signatures of one transaction cover, by the FORKID scheme (the layout of BIP143).
-/// What all inputs have in common is hashed once, so that to sign all takes time in proportion to
-/// their number.
+/// The digests that signatures of one transaction cover, by the FORKID scheme (the layout of
+/// BIP143). The parts that all inputs share are hashed once, so that the time to sign all inputs is
+/// proportional to their number.
 #[derive(Clone, Copy, Debug)]
 pub struct SighashCache<'a> {
     transaction: &'a Transaction,
-    /// Of all inputs' outpoints.
+    /// The hash of all inputs' outpoints.
     hash_outpoints: [u8; 32],
-    /// Of all inputs' sequence numbers.
+    /// The hash of all inputs' sequence numbers.
     hash_sequences: [u8; 32],
-    /// Of all outputs.
+    /// The hash of all outputs.
     hash_outputs: [u8; 32],
 }
 
 impl<'a> SighashCache<'a> {
-    /// Hashes what all inputs of `transaction` have in common. Unlocking scripts do not count: they may
-    /// be filled in before or after.
+    /// Hashes the parts that all inputs of `transaction` share. Unlocking scripts are not among
+    /// these parts: they may be filled in before or after.
     pub fn new(transaction: &'a Transaction) -> Self {
         let Transaction { inputs, outputs, .. } = transaction;
         Self {
@@ -77,8 +77,8 @@ impl<'a> SighashCache<'a> {
         }
     }
 
-    /// The digest that a signature in input `index` covers: the output that the input spends is
-    /// `spent`.
+    /// The digest that a signature in input `index` covers. `spent` is the output that the input
+    /// spends.
     pub fn sighash(
         &self,
         index: usize,
@@ -118,8 +118,8 @@ impl<'a> SighashCache<'a> {
         Ok(sha256d(&preimage))
     }
 
-    /// The unlocking script with which `key` spends the P2PKH output `spent` in input `index`. It
-    /// signs all inputs and outputs as they stand.
+    /// The unlocking script with which `key` spends the P2PKH output `spent` in input `index`. The
+    /// signature covers all inputs and outputs.
     pub fn sign_p2pkh(
         &self,
         index: usize,
@@ -163,7 +163,7 @@ mod tests {
         }
     }
 
-    /// The layout of BIP143 for one input, hashed from nothing.
+    /// Hashes the layout of BIP143 for one input, without cached parts.
     fn hashed_anew(transaction: &Transaction, index: usize, spent: &TxOut) -> [u8; 32] {
         let Transaction { version, inputs, outputs, lock_time } = transaction;
         let concat = |parts: Vec<Vec<u8>>| sha256d(&parts.concat()).to_vec();

@@ -12,12 +12,12 @@ use crate::script::Script;
 pub struct Transaction {
     /// The format version, 1 or 2 in practice.
     pub version: i32,
-    /// What is spent.
+    /// The outputs that are spent.
     pub inputs: Vec<TxIn>,
-    /// What is made.
+    /// The outputs that are made.
     pub outputs: Vec<TxOut>,
-    /// The height (below 500,000,000) or Unix time up to which the transaction is not final, unless all
-    /// inputs are; see [`Transaction::is_final_at`].
+    /// The height (below 500,000,000) or Unix time before which the transaction is not final,
+    /// unless all inputs are final. See [`Transaction::is_final_at`].
     pub lock_time: u32,
 }
 
@@ -50,13 +50,13 @@ pub struct OutPoint {
     pub vout: u32,
 }
 
-/// Text that is not `TXID:N`.
+/// The text does not have the form `TXID:N`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("an outpoint is written TXID:N, a transaction id and the index of an output")]
 pub struct OutPointParseError;
 
 impl OutPoint {
-    /// What a coinbase transaction's only input names.
+    /// The outpoint in the only input of a coinbase transaction.
     pub const NULL: Self = Self { txid: Txid::from_bytes([0; 32]), vout: u32::MAX };
 
     const ENCODED_LEN: usize = 36;
@@ -83,7 +83,7 @@ impl FromStr for OutPoint {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (txid, index) = text.split_once(':').ok_or(OutPointParseError)?;
         let vout: u32 = index.parse().map_err(|_| OutPointParseError)?;
-        // Rust reads a plus sign and leading zeros too.
+        // Rust also parses a plus sign and leading zeros.
         if vout.to_string() != index {
             return Err(OutPointParseError);
         }
@@ -92,7 +92,7 @@ impl FromStr for OutPoint {
 }
 
 impl TxIn {
-    /// An outpoint, an empty script and a sequence number.
+    /// The fewest bytes of an encoded input: an outpoint, an empty script and a sequence number.
     pub(crate) const LEAST_LEN: usize = OutPoint::ENCODED_LEN + 1 + 4;
 
     pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
@@ -111,7 +111,7 @@ impl TxIn {
 }
 
 impl TxOut {
-    /// The fewest bytes an output takes: an amount and an empty script.
+    /// The fewest bytes of an encoded output: an amount and an empty script.
     pub const LEAST_LEN: usize = 8 + 1;
 
     /// Reads an output.
@@ -130,7 +130,7 @@ impl TxOut {
 }
 
 impl Transaction {
-    /// Decodes a transaction that fills `bytes` to the last.
+    /// Decodes a transaction that fills `bytes` to the last byte.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         let transaction = Self::read(&mut reader)?;
@@ -143,7 +143,7 @@ impl Transaction {
         Self::from_bytes(&hex::decode(text)?)
     }
 
-    /// Reads a transaction off the front of `reader`, as out of a block.
+    /// Reads a transaction from the front of `reader`, such as one of a block.
     pub fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         Ok(Self {
             version: reader.i32()?,
@@ -174,7 +174,8 @@ impl Transaction {
         bytes
     }
 
-    /// The length of the encoded transaction, or a little more, unless a script is very long.
+    /// The length of the encoded transaction, or a little more. A very long script makes it too
+    /// low.
     fn estimated_len(&self) -> usize {
         const INPUT: usize = OutPoint::ENCODED_LEN + 3 + 4;
         const OUTPUT: usize = 8 + 3;
@@ -190,11 +191,11 @@ impl Transaction {
         hex::encode(self.to_bytes())
     }
 
-    /// Whether a block at `height` may hold the transaction, if `median_time` is the median time past
-    /// of the block before it, in seconds since 1970 (the rule of nodes since the first one, with the
-    /// clock of BIP113).
+    /// Whether a block at `height` may hold the transaction. `median_time` is the median time past
+    /// of the previous block, in seconds since 1970. The rule is that of nodes, with the clock of
+    /// BIP113.
     pub fn is_final_at(&self, height: u32, median_time: u32) -> bool {
-        /// From here on a lock time is a time (`LOCKTIME_THRESHOLD`).
+        /// Lock times from here on are Unix times (`LOCKTIME_THRESHOLD`).
         const FIRST_TIME: u32 = 500_000_000;
         let reached = if self.lock_time < FIRST_TIME { height } else { median_time };
         self.lock_time == 0
@@ -202,7 +203,7 @@ impl Transaction {
             || self.inputs.iter().all(|input| input.sequence == u32::MAX)
     }
 
-    /// Whether it is the coinbase transaction of a block: its only input spends nothing.
+    /// Whether this is the coinbase transaction of a block: its only input spends nothing.
     pub fn is_coinbase(&self) -> bool {
         let nothing = OutPoint { txid: Txid::from_bytes([0; 32]), vout: u32::MAX };
         matches!(self.inputs.as_slice(), [input] if input.previous_output == nothing)

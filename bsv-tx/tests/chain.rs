@@ -1,4 +1,4 @@
-//! Blocks that everybody can look up.
+//! Publicly known blocks.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
 
@@ -62,7 +62,7 @@ fn header(block: &Block) -> BlockHeader {
     BlockHeader::from_bytes(&hex::decode(block.header).unwrap()).unwrap()
 }
 
-/// The siblings of a leaf, for a number of leaves that is a power of two.
+/// The siblings of a leaf, for a power of two leaves.
 fn siblings(txids: &[Txid], position: usize) -> Vec<Sibling> {
     let mut siblings = Vec::new();
     let mut width = 1;

@@ -1,4 +1,4 @@
-//! Input that promises more than it holds, or is far too long, costs neither memory nor time.
+//! Input that announces more than it holds, or that is far too long, costs neither memory nor time.
 
 use std::env;
 use std::process::Command;
@@ -9,11 +9,11 @@ use bsv_tx::{
     Transaction, write_var_int,
 };
 
-/// Far more than any of these tests takes, far less than a believed announcement would.
+/// Far more than any of these tests needs, and far less than a trusted announcement would take.
 const SOON: Duration = Duration::from_secs(2);
 
-/// Announcements that would exhaust the memory of this machine, were they believed: 2^32 and more,
-/// in the shortest form for each.
+/// Announcements that would exhaust the memory of this machine if they were trusted: 2^32 and more,
+/// each in its shortest form.
 const ANNOUNCEMENTS: [&str; 5] = [
     "feffffffff",
     "ff0000000001000000",
@@ -55,7 +55,7 @@ fn no_more_items_are_reserved_for_than_can_follow() {
 
 #[test]
 fn long_text_is_refused_without_being_decoded() {
-    // Base58 of a tenth of this length was measured to take 50 s to decode.
+    // Decoding base58 of a tenth of this length was measured to take 50 s.
     for character in ["1", "z"] {
         let text = character.repeat(4_000_000);
         let start = Instant::now();
@@ -66,7 +66,8 @@ fn long_text_is_refused_without_being_decoded() {
     }
 }
 
-/// The addresses that a process has in which hostile bytes are read, in KiB: twice as many as it was measured to take.
+/// The limit on the address space of a process that reads hostile bytes, in KiB: twice the measured
+/// need.
 const ADDRESSES: u32 = 120 << 10;
 
 #[test]

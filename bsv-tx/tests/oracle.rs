@@ -1,5 +1,5 @@
-//! Compares this crate with an implementation that shares no code with it: every vector in
-//! `vectors/transactions.json` was made by the script beside it.
+//! Compares this crate with an independent implementation. The script beside
+//! `vectors/transactions.json` made every vector in that file.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
 
@@ -11,7 +11,7 @@ use bsv_tx::{
 };
 use serde::Deserialize;
 
-/// In the order of the digests and unlocking scripts in the vectors.
+/// The types in the order of the digests and unlocking scripts in the vectors.
 const TYPES: [SighashType; 6] = [
     SighashType::ALL,
     SighashType::NONE,
@@ -21,7 +21,7 @@ const TYPES: [SighashType; 6] = [
     SighashType::SINGLE.anyone_can_pay(),
 ];
 
-/// In the order of the addresses and WIF keys in the vectors.
+/// The networks in the order of the addresses and WIF keys in the vectors.
 const NETWORKS: [Network; 2] = [Network::Livenet, Network::Testnet];
 
 #[derive(Deserialize)]
@@ -118,7 +118,7 @@ impl KeyVector {
     }
 }
 
-/// The seed's bytes over and over.
+/// The bytes of the seed, repeated.
 fn repeat(seed: &str, length: usize) -> Vec<u8> {
     hex::decode(seed).unwrap().into_iter().cycle().take(length).collect()
 }
@@ -228,7 +228,7 @@ fn p2pkh_unlocking_scripts_are_the_same_to_the_byte() {
     }
 }
 
-/// Reads the signature of the other implementation back out of its script.
+/// Extracts the signature of the other implementation from its script.
 fn assert_unlocks(
     unlocking: &str,
     digest: &[u8; 32],

@@ -1,4 +1,4 @@
-//! What holds for every value, tried with random ones.
+//! Properties of every value, tested with random ones.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
 
@@ -65,7 +65,7 @@ fn header() -> impl Strategy<Value = BlockHeader> {
     )
 }
 
-/// Any bytes, and bytes that are nearly a transaction: those alone reach far into the decoder.
+/// Any bytes, and nearly valid transactions, which get far into the decoder.
 fn nearly_a_transaction() -> impl Strategy<Value = Vec<u8>> {
     let changed = (transaction(), vec((any::<Index>(), any::<u8>()), 0..4)).prop_map(
         |(transaction, changes)| {
@@ -80,7 +80,7 @@ fn nearly_a_transaction() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![vec(any::<u8>(), 0..300), changed]
 }
 
-/// A block of transactions, some of which are chosen.
+/// The transactions of a block, some of which are chosen.
 fn block() -> impl Strategy<Value = (Vec<Txid>, Vec<usize>)> {
     let leaves = vec(uniform32(any::<u8>()).prop_map(Txid::from_bytes), 1..100);
     (leaves, vec(any::<Index>(), 1..8)).prop_map(|(leaves, chosen)| {
@@ -98,8 +98,8 @@ fn extended() -> impl Strategy<Value = ExtendedTransaction> {
     })
 }
 
-/// A BEEF about the last of some transactions, each of which spends outputs of those before it, and the root of the
-/// block that holds the first ones.
+/// A BEEF about the last of some transactions, each of which spends outputs of earlier ones, and
+/// the root of the block that holds the first ones.
 fn beef() -> impl Strategy<Value = (Beef, MerkleRoot)> {
     let spends = vec(vec(any::<Index>(), 1..4), 1..12);
     (1..5_usize, spends, select(&[BeefVersion::V1, BeefVersion::V2]), any::<bool>()).prop_map(
@@ -110,7 +110,7 @@ fn beef() -> impl Strategy<Value = (Beef, MerkleRoot)> {
             for (vout, parents) in spends.iter().enumerate() {
                 let parent = |place: &Index| transactions[place.index(transactions.len())].txid();
                 let parents: Vec<_> = parents.iter().map(parent).collect();
-                // Each spends outputs that no other one does.
+                // Each spends outputs that no other spends.
                 transactions.push(spend(&parents, 4 * vout as u32));
             }
             let txids: Vec<_> = transactions[..mined].iter().map(Transaction::txid).collect();
@@ -126,7 +126,8 @@ fn beef() -> impl Strategy<Value = (Beef, MerkleRoot)> {
     )
 }
 
-/// A transaction that spends an output of each of these, from `vout` on, and has many outputs worth nothing.
+/// A transaction that spends an output of each of these, starting with `vout`, and has many outputs
+/// without value.
 fn spend(parents: &[Txid], vout: u32) -> Transaction {
     let input = |(vout, txid): (u32, &Txid)| TxIn {
         previous_output: OutPoint { txid: *txid, vout },
@@ -190,7 +191,7 @@ proptest! {
         prop_assert_eq!(BlockHeader::from_bytes(&header.to_bytes()), Ok(header));
         let decoded = BlockHeader::from_bytes(&bytes).unwrap();
         prop_assert_eq!(decoded.to_bytes(), bytes);
-        // Whatever the bits say.
+        // Regardless of the bits.
         decoded.has_proof_of_work();
         prop_assume!(other_len != BlockHeader::LEN);
         prop_assert!(BlockHeader::from_bytes(&vec![0; other_len]).is_err());

@@ -1,8 +1,10 @@
-//! Whatever stands in `Authorization` headers and in the file of tokens: a caller gets just the scopes
-//! that the file has for its token, or those of identities for a JSON Web Token that the key has signed.
+//! Any `Authorization` headers, and any file of tokens: a caller gets exactly the scopes that the
+//! file has for its token. With a JSON Web Token that the key has signed, it gets only scopes of
+//! identities.
 //!
-//! Each line up to an empty one is the value of a header; one that begins with `sign ` is the token that
-//! its header and claims, parted by a tab, make when they are signed. The rest is the file.
+//! Each line up to the first empty line is the value of a header. A line that begins with `sign `
+//! holds the header and the claims of a JSON Web Token, separated by a tab, and stands for the
+//! token that is signed. The rest is the file.
 
 #![no_main]
 
@@ -58,7 +60,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
 });
 
-/// The bearer token, if there is one header, and that has the form of RFC 6750.
+/// The bearer token, if there is exactly one header and it has the form of RFC 6750.
 fn only_token(headers: &HeaderMap) -> Option<&str> {
     let values: Vec<_> = headers.get_all(AUTHORIZATION).iter().collect();
     let [value] = values[..] else { return None };
@@ -67,7 +69,8 @@ fn only_token(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer ").then(|| text[7..].trim())
 }
 
-/// Who bears a token is somebody if the file has its hash, and may do what stands there.
+/// The bearer of a token is identified exactly if the file has the token's hash, and has the scopes
+/// in the file.
 fn check_own(token: &str, issued: &Value, caller: &Result<Caller, Denied>) {
     let hash = hex::encode(Sha256::digest(token));
     let (id, secret) = token[4..].split_once('_').unwrap_or_default();
@@ -89,8 +92,8 @@ fn check_own(token: &str, issued: &Value, caller: &Result<Caller, Denied>) {
     }
 }
 
-/// Who bears a JSON Web Token is somebody only if the key has signed it and its time has come and not
-/// passed, and has nothing to do with a wallet.
+/// The bearer of a JSON Web Token is identified only if the key has signed it and the time is
+/// within its validity. It gets no scope of a wallet.
 fn check_jwt(token: &str, caller: &Result<Caller, Denied>) {
     let (signed, signature) = token.rsplit_once('.').unwrap_or((token, ""));
     let is_by_key = URL_SAFE_NO_PAD.decode(signature).ok().as_deref() == Some(&hmac(signed)[..]);
@@ -103,7 +106,7 @@ fn check_jwt(token: &str, caller: &Result<Caller, Denied>) {
             assert_eq!(member(header, "crit"), None);
             let time = |name| member(claims, name).map(|text| text.parse::<f64>().unwrap());
             let now = Timestamp::of_system().as_micros() as f64 / 1e6;
-            // A second may have begun since.
+            // A new second may have begun in the meantime.
             assert!(time("exp").is_none_or(|end| end > now.floor() - 1.0));
             assert!(time("nbf").is_none_or(|begin| begin <= now));
             check_scopes(caller, |text| {
@@ -115,8 +118,7 @@ fn check_jwt(token: &str, caller: &Result<Caller, Denied>) {
     }
 }
 
-/// Checks that a caller may do what one of its scopes says, for all aliases or for the one, and nothing
-/// else.
+/// Checks that a caller may do exactly what its scopes allow, for all aliases or for one.
 fn check_scopes(caller: &Caller, has: impl Fn(&str) -> bool) {
     assert!(matches!(caller, Caller::Bearer(_)), "nobody is trusted where a token is demanded");
     for scope in Scope::ALL {
@@ -128,7 +130,7 @@ fn check_scopes(caller: &Caller, has: impl Fn(&str) -> bool) {
     }
 }
 
-/// The text of a member of the object that a part of a token holds, unless it is null.
+/// The text of a member of the object in a part of a token, unless the member is null.
 fn member(part: &str, name: &str) -> Option<String> {
     let text = String::from_utf8(URL_SAFE_NO_PAD.decode(part).unwrap()).unwrap();
     let members: BTreeMap<String, &RawValue> = serde_json::from_str(&text).unwrap();
@@ -144,7 +146,7 @@ fn signed(parts: &[u8]) -> String {
     format!("{signed}.{signature}")
 }
 
-/// HMAC-SHA-256 by its definition (RFC 2104), apart from the one under test.
+/// HMAC-SHA-256 by its definition (RFC 2104), independent of the code under test.
 fn hmac(text: &str) -> [u8; 32] {
     let key = |pad: u8| {
         let mut key = [pad; 64];

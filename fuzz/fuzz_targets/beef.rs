@@ -1,5 +1,6 @@
-//! Bytes as a transaction in any of the forms in which wallets hand it over: what decodes encodes to the same bytes, in
-//! part it does not decode, and a BEEF is judged by what the chain says.
+//! Bytes as a transaction in any of the forms that wallets send. If they decode, they encode to the
+//! same bytes, and neither a part of them nor more bytes decode. A BEEF is valid only with the
+//! Merkle roots of the chain.
 
 #![no_main]
 
@@ -13,7 +14,7 @@ use libfuzzer_sys::fuzz_target;
 
 const TIP: Tip = Tip { height: 800_000, median_time: 1_700_000_000 };
 
-/// What stands in for every transaction of which only the id is there.
+/// Stands in for every transaction of which the BEEF holds only the id.
 static HELD: LazyLock<Transaction> = LazyLock::new(|| {
     let output = TxOut { satoshis: 1_000_000, locking_script: Script::default() };
     Transaction { version: 1, inputs: Vec::new(), outputs: vec![output; 8], lock_time: 0 }

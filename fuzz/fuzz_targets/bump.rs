@@ -1,5 +1,6 @@
-//! Bytes as a Merkle path in BUMP format: what decodes encodes to the same bytes, all of its transactions lead to its
-//! root, and it can be made of their branches.
+//! Bytes as a Merkle path in BUMP format. If they decode, they encode to the same bytes, the
+//! branches of all their transactions lead to the root, and these branches make up an equivalent
+//! path.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! Bytes as a coinbase2, to which outputs are added: what comes out, taken apart by a reader of its
-//! own, has one output more and is otherwise the same.
+//! Bytes as a coinbase2, to which an output is added. A parser of this target's own finds one
+//! output more in the result, and everything else unchanged.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! Bytes as locking scripts in a coinbase transaction: the scan for identities takes the first that a
-//! node takes, and what it says of each output fits together.
+//! Bytes as locking scripts in a coinbase transaction. The scan for identities ends with the first
+//! output that a node would take, and its findings on each output are consistent.
 
 #![no_main]
 
@@ -12,7 +12,7 @@ const PREFIXES: [&[u8]; 3] =
     [&[], &[0, 0x6a, 4, 0xac, 0x1e, 0xed, 0x88], &[0, 0x6a, 4, 0x60, 0x1d, 0xfa, 0xce]];
 
 fuzz_target!(|bytes: &[u8]| {
-    // Scripts are parted by a byte that is none of JSON's.
+    // The separator of the scripts is a byte that never occurs in JSON.
     let scripts: Vec<_> = bytes.split(|byte| *byte == 0xff).collect();
     for prefix in PREFIXES {
         let script = |rest: &&[u8]| Script::from_bytes([prefix, rest].concat());
@@ -41,7 +41,7 @@ fn check(scripts: Vec<Script>) {
         .all(|finding| finding.outcome != Outcome::Holds || finding.passes_node == Some(true));
     assert!(is_sound, "{report:#?}");
     if let Some(claim) = report.identity() {
-        // Without a miner-info transaction there is none of generation 1.0.
+        // Without a miner-info transaction, there is no identity of generation 1.0.
         assert!(matches!(claim.version.as_str(), "0.1" | "0.2"), "{report:#?}");
         let mut ledger = Ledger::new();
         ledger.connect(report.block, 1, Some(claim));

@@ -1,4 +1,4 @@
-//! Text as an identity document and the JSON that enters one, and bytes as an output script.
+//! Text as an identity document and as the JSON that goes into one, and bytes as an output script.
 
 #![no_main]
 
@@ -30,7 +30,7 @@ fn respell(text: &str) {
     let Ok(json) = CanonicalJson::from_text(text) else { return };
     let respelled = json.as_str();
     assert_eq!(CanonicalJson::from_text(respelled).as_ref(), Ok(&json));
-    // Numbers beyond its range are no value to serde_json.
+    // `serde_json` refuses numbers beyond its range.
     if let Ok(value) = value {
         assert_eq!(serde_json::from_str::<Value>(respelled).unwrap(), value);
         if let Value::String(string) = value {

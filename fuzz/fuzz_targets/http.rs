@@ -1,5 +1,5 @@
-//! The whole request path of the miner identity listener: any bytes on a connection get answers
-//! that are not the server's fault.
+//! Any bytes on a connection to the miner identity listener, through the whole path of a request:
+//! no answer is an internal error.
 
 #![no_main]
 
@@ -16,7 +16,7 @@ use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Identities that make documents: those of the recorded answers.
+/// A service with the identities of the recorded answers, which can make documents.
 static SITE: LazyLock<(Service, TempDir)> = LazyLock::new(|| {
     let dir = TempDir::new().unwrap();
     let config = Config {
@@ -67,7 +67,8 @@ fn import_recorded_home(config: &Config, dir: &Path) {
 }
 
 fuzz_target!(|bytes: &[u8]| {
-    // A rotation waits for the disk and stays, so that runs would grow slower and slower.
+    // Rotations are left out: they wait for the disk, and each makes the identity longer, so that
+    // runs would become slower and slower.
     if bytes.windows(6).any(|window| window == b"rotate") {
         return;
     }

@@ -1,5 +1,5 @@
-//! Bytes as messages of a peer channel and as a Merkle proof in its envelope: what is read fits
-//! together and, written again, is read as the same.
+//! Bytes as messages of a peer channel, and as a Merkle proof in its envelope. If they are read,
+//! their parts are consistent, and what is written from them is read as the same.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! Bytes as the document of a miner-info transaction that is signed and referred to as it should be:
-//! only a document that names the key, and whose keys vouch for one another, is valid.
+//! Bytes as the document of a miner-info transaction with a right signature and a right reference.
+//! It is valid only if it names the key of these and its signatures by the previous keys hold.
 
 #![no_main]
 

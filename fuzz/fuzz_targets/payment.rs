@@ -1,4 +1,5 @@
-//! Bytes as a payment of any dialect: what is read, written again, is read as the same.
+//! Bytes as a payment in any dialect. If they are read, what is written from them is read as the
+//! same.
 
 #![no_main]
 
@@ -38,7 +39,7 @@ fn write(payment: &Payment) -> Value {
     }
 }
 
-/// A transaction that is posted by itself is the same in each writing.
+/// A transaction that is posted without a message is the same in digits and in JSON.
 fn check_posted(bytes: &[u8]) {
     let transaction = match read_posted_transaction(bytes) {
         Ok(transaction) if transaction.is_empty() => return,
@@ -52,10 +53,10 @@ fn check_posted(bytes: &[u8]) {
     }
 }
 
-/// A refusal is JSON whatever was posted, and repeats it if it is JSON itself.
+/// A refusal repeats what was posted, if that is JSON.
 fn check_echo(posted: &[u8]) {
     let refusal = Acknowledgement::bip270_refusal("no", posted);
-    // Numbers beyond its range are no value to serde_json.
+    // `serde_json` refuses numbers beyond its range.
     if let Ok(posted) = serde_json::from_slice::<Value>(posted) {
         let refusal: Value = serde_json::from_slice(&refusal).unwrap();
         assert_eq!(refusal, json!({ "payment": posted, "memo": "no", "error": 1 }));

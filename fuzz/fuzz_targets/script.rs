@@ -1,5 +1,5 @@
-//! Bytes as a script, which is taken apart and put together again, and as the text of an address,
-//! a key or an outpoint.
+//! Bytes as a script, which is parsed and rebuilt, and as the text of an address, a key or an
+//! outpoint.
 
 #![no_main]
 
@@ -21,7 +21,8 @@ fuzz_target!(|bytes: &[u8]| {
     read_text(&String::from_utf8_lossy(bytes));
 });
 
-/// Pushes with the shortest prefix are rebuilt to the byte, others to the same instructions.
+/// A script whose pushes have the shortest prefixes is rebuilt to the same bytes. Any other script
+/// is rebuilt to the same instructions.
 fn rebuild(script: &Script) {
     let read: Vec<_> = script.instructions().collect();
     let Ok(read) = read.into_iter().collect::<Result<Vec<_>, _>>() else { return };

@@ -1,4 +1,5 @@
-//! Bytes as what a payee answers: as terms, which are paid then, and as an acknowledgement.
+//! Bytes as the answers of a payee: as terms, for which a payment is then written, and as an
+//! acknowledgement.
 
 #![no_main]
 
@@ -34,7 +35,7 @@ fn check_terms(received: &ReceivedTerms) {
     assert!(terms.destinations.iter().all(|destination| is_right(destination.satoshis)));
     assert!(is_right(terms.satoshis()));
     assert!(terms.fees.is_none_or(|fees| fees.standard.bytes > 0 && fees.data.bytes > 0));
-    // The last moment of all is not a whole second, as which most dialects write it.
+    // Most dialects write times in whole seconds, and the last possible time is not a whole second.
     let once = read_again(terms, dialect);
     assert_eq!(once.destinations, terms.destinations);
     assert_eq!(read_again(&once, dialect), once);

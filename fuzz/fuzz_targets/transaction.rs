@@ -1,5 +1,5 @@
-//! Bytes as a transaction: what decodes encodes to the same bytes, in part it does not decode, and
-//! its inputs can be signed.
+//! Bytes as a transaction. If they decode, they encode to the same bytes, neither a part of them
+//! nor more bytes decode, and the transaction's inputs can be hashed for signatures.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! Bytes as a coinbase transaction, and another transaction after it: whatever they are, an identity
-//! is valid only if a signature over its document is by the key that it names.
+//! Bytes as a coinbase transaction and another transaction after it. An identity is valid only if
+//! the key that its document names has signed the document.
 
 #![no_main]
 
@@ -30,11 +30,11 @@ fuzz_target!(|bytes: &[u8]| {
     assert!(serde_json::from_str::<serde_json::Value>(&report.to_json()).is_ok());
 });
 
-/// Whether one of the scripts holds a document that names the miner id, and its signature. Read apart
-/// from how the verifier reads.
+/// Whether one of the scripts holds a document that names the miner id, and its signature. This is
+/// read without the verifier's code.
 fn is_signed(report: &Report, scripts: &[Script]) -> bool {
     let claim = report.identity().unwrap();
-    // OP_FALSE and the prefix, and then perhaps a version.
+    // The first pushes are OP_FALSE, the prefix, and in generation 1.0 the version.
     let skipped = match report.chosen().unwrap().generation {
         Generation::V0_2 => 2,
         Generation::V1_0 => 3,

@@ -1,5 +1,5 @@
-//! What strangers write to the wallet: any bytes as the body of a request, and as a whole request on a
-//! connection, also to the payments listener, get answers that are not the server's fault.
+//! Any bytes as the body of a request to the wallet, and as whole requests on connections to the
+//! wallet's and the payments listener: no answer is an internal error.
 
 #![no_main]
 
@@ -20,7 +20,7 @@ use libfuzzer_sys::fuzz_target;
 use tempfile::TempDir;
 
 static SITE: LazyLock<(Service, TempDir)> = LazyLock::new(|| {
-    // Creating an invoice waits for the disk.
+    // In memory, since creating an invoice waits for the disk.
     let dir = TempDir::new_in("/dev/shm").or_else(|_| TempDir::new()).unwrap();
     let config = Config {
         network: Network::Regtest,
@@ -84,7 +84,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
     let _ = (WebhookDraft::from_json(bytes), WebhookChange::from_json(bytes));
     let _ = ReplayDraft::from_json(bytes);
-    // A list of all that was created would grow longer and longer.
+    // The list of all created invoices is left out, since it would become longer and longer.
     if !bytes.windows(8).any(|window| window == b"invoices") || bytes.starts_with(b"POST") {
         SITE.0.check(Surface::Wallet, bytes);
     }

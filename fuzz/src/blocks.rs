@@ -1,13 +1,13 @@
-//! Blocks around coinbase transactions that are given.
+//! Blocks around given coinbase transactions.
 
 use bsv_minerid::{BlockProof, Evidence, MinerInfoEvidence};
 use bsv_tx::{BlockHash, BlockHeader, MerkleBranch, MerkleRoot, Sibling, Transaction};
 
-/// The block before every block.
+/// The block before each of these blocks.
 pub const PREVIOUS_BLOCK: BlockHash = BlockHash::from_bytes([0xbb; 32]);
 
-/// A block of a coinbase transaction, and of a miner-info transaction that may be there, whose proofs
-/// hold whatever the transactions are.
+/// A block of these transactions. Its Merkle branches and its proof of work hold, whatever the
+/// transactions are.
 pub fn block(coinbase: Transaction, miner_info: Option<Transaction>) -> (BlockProof, Evidence) {
     let siblings: Vec<_> = miner_info.iter().map(|tx| *tx.txid().as_bytes()).collect();
     let branch = MerkleBranch::of_coinbase(&siblings);

@@ -1,4 +1,4 @@
-//! What the targets share that send whole requests.
+//! Shared by the targets that send whole requests.
 
 pub mod blocks;
 
@@ -9,7 +9,7 @@ use bsv_server::{Create, Instance, Surface, serve_connection};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex, split};
 use tokio::runtime::Runtime;
 
-/// A service that takes connections.
+/// A service, and a runtime for its connections.
 pub struct Service {
     runtime: Runtime,
     instance: Arc<Instance>,
@@ -24,14 +24,14 @@ impl Service {
         Self { runtime, instance }
     }
 
-    /// Sends bytes over a connection, and checks that the answers are HTTP and tell of no fault of
-    /// the service.
+    /// Sends bytes over a connection, and checks that the answers are HTTP and report no internal
+    /// error.
     pub fn check(&self, surface: Surface, bytes: &[u8]) {
         let answers = self.runtime.block_on(async {
             let (client, server) = duplex(64 << 10);
             let (mut reader, mut writer) = split(client);
             let ask = async {
-                // The server may hang up before it has read everything.
+                // The server may close the connection before it has read everything.
                 let _ = writer.write_all(bytes).await;
                 let _ = writer.shutdown().await;
             };

@@ -1,6 +1,6 @@
 /*
- * Shifts the wall clock of the program that this is preloaded into, by the seconds that the test
- * writes into the file BSV_CLOCK_CONTROL. Clocks that only measure durations are left alone.
+ * Shifts the wall clock of the program that this is preloaded into by the number of seconds in the
+ * file BSV_CLOCK_CONTROL, which the test writes. Clocks that only measure durations do not change.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -1,7 +1,7 @@
 /*
  * Makes operations on the files below the directory BSV_FAULT_DIR fail as they do when its disk is
- * full or breaks. Preloaded into the program under test; steered by the test through the file
- * BSV_FAULT_CONTROL, which both map or write.
+ * full or breaks. It is preloaded into the program under test. The test controls it through the file
+ * BSV_FAULT_CONTROL.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -20,14 +20,14 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* One kind of operation. Of those counted, `span` fail from number `first` (from 0) on. */
+/* One kind of operation. Operations are counted from 0. `span` of them fail, from number `first` on. */
 struct gate {
     uint64_t first, span, error, count;
 };
 
 struct control {
     struct gate space, sync;
-    /* Whether the first write that fails has written half of its bytes before. */
+    /* Whether the first failing write still writes half of its bytes. */
     uint64_t torn;
 };
 
@@ -77,7 +77,7 @@ static int exists(const char *path) {
     return found;
 }
 
-/* Counts an operation. Tells whether it fails: 0, or 1 for the first that does, or 2. */
+/* Counts an operation. Returns 0 if it succeeds, 1 if it is the first that fails, and 2 otherwise. */
 static int fails(struct gate *gate) {
     uint64_t number = __atomic_fetch_add(&gate->count, 1, __ATOMIC_SEQ_CST);
     uint64_t first = __atomic_load_n(&gate->first, __ATOMIC_SEQ_CST);
@@ -89,7 +89,7 @@ static int fails(struct gate *gate) {
 
 #define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 
-/* Whether a write fails, and with what result: the length to write instead, or -1. */
+/* Sets whether a write fails. If it does, returns the length to write instead, or -1. */
 static ssize_t cut(int fd, size_t len, int *is_cut) {
     int failure = is_file_below(fd) ? fails(&control->space) : 0;
     *is_cut = failure != 0;

@@ -1,7 +1,7 @@
 /*
- * Kills the process it is preloaded into at one of its steps: before or after it waits for the disk,
- * or sends to, receives from or connects to somebody. Steered by the test through the file
- * BSV_KILL_CONTROL, which both map or write.
+ * Kills the process that it is preloaded into at one of its steps. There is a step before and after
+ * each wait for the disk, and before and after each send, receive and connect. The test controls it
+ * through the file BSV_KILL_CONTROL.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -14,7 +14,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* The process dies when as many steps are taken as `at` says. */
+/* The process is killed when `count` reaches `at`. */
 struct control {
     uint64_t at, count;
 };
@@ -42,7 +42,7 @@ static void step(void) {
         kill(getpid(), SIGKILL);
 }
 
-/* Defines the function `name`, which does the same between two steps. */
+/* Defines the function `name`, which calls the real one between two steps. */
 #define STEPS(result, name, parameters, arguments)                                                 \
     result name parameters {                                                                       \
         static result(*real) parameters;                                                           \

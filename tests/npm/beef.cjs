@@ -1,4 +1,4 @@
-// Answers jobs about BEEF, a JSON array of them on the standard input, with @bsv/sdk.
+// Reads a JSON array of jobs about BEEF from standard input, and does them with @bsv/sdk.
 
 'use strict'
 
@@ -21,7 +21,7 @@ async function check ({ beef, roots, scripts }) {
   return { txid }
 }
 
-// Merkle paths are combined in place, so each form is made of its own ones.
+// Makes new Merkle paths each time, since the package combines them in place.
 function subjectOf ({ subject, transactions, bumps }) {
   const all = new Map([subject, ...transactions].map(hex => {
     const transaction = Transaction.fromHex(hex)
@@ -51,7 +51,7 @@ function make (job) {
   }
 }
 
-// Pays a script out of one output of a transaction in a block, with a payment before it that is in none.
+// Spends an output of a mined transaction with a first transaction, and that one with a payment to a script.
 async function pay ({ wif, source, vout, bump, script, satoshis, fee }) {
   const key = PrivateKey.fromWif(wif)
   const own = new P2PKH().lock(key.toAddress())

@@ -1,8 +1,8 @@
-// A BRC-100 wallet (@bsv/wallet-toolbox-client) as a web page meets it: JSON over HTTP at a port of this computer. It
-// broadcasts through a double of ARC in front of the node that the environment names, and asks nobody else.
+// A BRC-100 wallet (@bsv/wallet-toolbox-client) as web pages reach it: JSON over HTTP at a port of this computer. It
+// broadcasts through a stand-in for ARC before the node that the environment names, and connects to nobody else.
 //
-// POST /METHOD calls that method of the wallet. Beside these, /fund answers a script with which to fund it, and /funded
-// takes the transaction that did so. POST and GET /v1/tx are the double's. Prints the port as its first line.
+// POST /METHOD calls that method of the wallet. /fund answers a script with which to fund the wallet, and /funded takes
+// the transaction that pays this script. POST and GET /v1/tx are the stand-in's. The first line of output is the port.
 
 'use strict'
 
@@ -18,7 +18,7 @@ const {
 const { RPC_URL, RPC_USER, RPC_PASSWORD, WALLET_PORT } = process.env
 const CHAIN = 'test'
 
-// Whatever a service of the wallet tries, nothing leaves this computer.
+// No request of the wallet's services leaves this computer.
 const onlyHere = async (url, options) => {
   if (!['127.0.0.1', 'localhost'].includes(new URL(url).hostname)) throw new Error(`${url} is elsewhere`)
   return await fetch(url, options)
@@ -44,7 +44,7 @@ const headers = {
   }
 }
 
-// What ARC does with what wallets post: it submits what is not mined, parents first.
+// Broadcasts as ARC does: submits the unmined transactions, parents first.
 async function broadcast ({ rawTx }) {
   const bytes = Utils.toArray(rawTx, 'hex')
   const isBeef = /^0[12]00beef/i.test(rawTx)
@@ -84,7 +84,7 @@ async function openWallet (arcUrl) {
   return wallet
 }
 
-// Whoever pays the wallet derives the key as BRC-29 has it.
+// A payer of the wallet derives the key as BRC-29 specifies.
 const sender = new ProtoWallet(PrivateKey.fromRandom())
 const remittance = { derivationPrefix: 'dGVzdA==', derivationSuffix: 'ZnVuZA==' }
 
@@ -135,7 +135,7 @@ async function main () {
   await new Promise(resolve => server.listen(Number(WALLET_PORT ?? 0), '127.0.0.1', resolve))
   wallet = await openWallet(`http://127.0.0.1:${server.address().port}`)
   process.stdout.write(`${server.address().port}\n`)
-  // Whoever has started it is gone.
+  // The program that started this one has ended.
   process.stdin.on('end', () => process.exit()).resume()
 }
 

@@ -1,4 +1,4 @@
-// Prints the id of each event of a stream, as a program reads it with the npm package eventsource.
+// Reads a stream of events with the npm package eventsource, and prints the id of each event.
 const { EventSource } = require("eventsource");
 
 const source = new EventSource(process.argv[2]);

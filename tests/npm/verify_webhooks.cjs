@@ -1,4 +1,4 @@
-// Reads requests to webhooks from standard input, each with secrets, and writes which secrets have signed each.
+// Reads webhooks' requests and secrets from standard input. Prints which of the secrets have signed each request.
 const { Webhook } = require("standardwebhooks");
 
 let text = "";

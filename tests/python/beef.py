@@ -1,4 +1,4 @@
-"""Answers jobs about BEEF, a JSON array of them on the standard input, with bsv-sdk."""
+"""Reads a JSON array of jobs about BEEF from standard input, and does them with bsv-sdk."""
 
 import asyncio
 import json
@@ -38,7 +38,7 @@ def check(job):
     is_atomic = data[:4] == bytes.fromhex("01010101")
     subject = data[4:36][::-1].hex() if is_atomic else None
     if data[36:40] == BEEF_V1 if is_atomic else data[:4] == BEEF_V1:
-        # Of version 1 the package verifies a transaction with all scripts, or nothing.
+        # In version 1, the package can verify only the whole transaction, including all scripts.
         transaction = Transaction.from_beef(data[36:] if is_atomic else data)
         verified = not job["scripts"] or asyncio.run(transaction.verify(chain))
         subject = transaction.txid()
@@ -48,7 +48,7 @@ def check(job):
 
 
 def subject_of(job):
-    """Merkle paths are combined in place, so each form is made of its own ones."""
+    """Makes new Merkle paths each time, since the package combines them in place."""
     transactions = [Transaction.from_hex(text) for text in [job["subject"], *job["transactions"]]]
     every = {transaction.txid(): transaction for transaction in transactions}
     for path in (MerklePath.from_hex(text) for text in job["bumps"]):
@@ -70,7 +70,7 @@ def make(job):
 
 
 def pay(job):
-    """Pays a script out of one output of a transaction in a block, with a payment before it that is in none."""
+    """Spends an output of a mined transaction with a first transaction, and that one with a payment to a script."""
     key = PrivateKey(job["wif"])
     own = P2PKH().lock(key.public_key().hash160())
 

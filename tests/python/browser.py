@@ -1,4 +1,4 @@
-"""Drives Chromium for tests: reads a command a line as JSON, and answers a line of JSON to each.
+"""Drives Chromium for tests: reads one command per line as JSON, and answers each with a line of JSON.
 
 A command is [page, action, arguments]; `pages` are numbered from 0 on, in the order in which they were opened.
 """
@@ -57,11 +57,11 @@ class Page:
         return self.page.evaluate(script, argument)
 
     def wait(self, script):
-        # What playwright has for this is kept off by the policy of a page.
+        # A page's Content-Security-Policy blocks playwright's own way to wait for this.
         deadline = time.monotonic() + 60
         while not self.page.evaluate(script):
             if time.monotonic() > deadline:
-                raise TimeoutError(f"in vain: {script}")
+                raise TimeoutError(f"timed out: {script}")
             self.page.wait_for_timeout(5)
 
     def click(self, selector):
@@ -71,7 +71,7 @@ class Page:
         self.page.keyboard.press(key)
 
     def add(self, path):
-        """Runs a script in the page, past its policy: what axe-core needs."""
+        """Runs a script in the page in spite of its Content-Security-Policy. axe-core needs this."""
         self.page.evaluate(open(path, encoding="utf-8").read())
 
     def screenshot(self, path):
@@ -81,7 +81,7 @@ class Page:
         self.page.pdf(path=path)
 
     def told(self):
-        """What the page has asked for, and what went wrong in it, since this was asked last."""
+        """The requests and the errors of the page since the last call."""
         told = {"requests": self.requests, "complaints": self.complaints}
         self.requests, self.complaints = [], []
         return told

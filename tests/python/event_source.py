@@ -1,4 +1,4 @@
-"""Prints the id of each event of a stream, as a page reads it with the EventSource of Chromium."""
+"""Reads a stream of events with the EventSource of a page in Chromium, and prints the id of each event."""
 
 import sys
 
@@ -21,9 +21,9 @@ with sync_playwright() as playwright:
     )
     page = browser.new_page()
     page.expose_function("tell", lambda line: print(line, flush=True))
-    # A page of the same origin: the wallet's listener lets pages of others read nothing.
+    # The page must have the same origin, since the wallet's listener lets no other page read.
     page.goto(url.replace("/stream", "?limit=1"))
     page.evaluate(READ, [url, types])
-    # Until the test ends this process.
+    # Runs until the test ends this process.
     while True:
         page.wait_for_timeout(60_000)

@@ -1,6 +1,6 @@
 """Reads the QR codes in a picture (PNG) or on the pages of a document (PDF) with ZXing.
 
-Writes each picture in greys (PGM) beside it, for another reader, and prints the paths and the texts as JSON.
+Writes a grey copy (PGM) of each picture beside it, for another library, and prints the paths and the texts as JSON.
 """
 
 import json

@@ -1,4 +1,4 @@
-//! What wallets send with a transaction of what it builds on, out of a node.
+//! Makes BEEFs from a node: transactions with the ancestors and proofs that wallets send along.
 
 use std::collections::BTreeSet;
 
@@ -9,10 +9,11 @@ use tokio::runtime::Runtime;
 
 use crate::node::Node;
 
-/// A transaction with `unmined` ancestors, and with those in blocks that they and it spend.
+/// A transaction with its `unmined` ancestors, and with the mined transactions that these and it
+/// spend.
 ///
 /// # Panics
-/// If the node does not have the ones in blocks.
+/// If the node does not have the mined ones.
 pub fn beef(
     node: &Node,
     version: BeefVersion,
@@ -35,10 +36,10 @@ pub fn beef(
     Beef::new(version, subject.clone(), ancestry).unwrap()
 }
 
-/// The way of a transaction in a block to its Merkle root.
+/// The path from a transaction in a block to the Merkle root.
 ///
 /// # Panics
-/// If the node does not have it in a block.
+/// If the node does not have the transaction in a block.
 pub fn bump(node: &Node, txid: &Txid) -> Bump {
     let rpc = NodeRpc::new(node.settings());
     let place = node.call("getrawtransaction", json!([txid.to_string(), true]));
@@ -61,7 +62,7 @@ pub fn transaction(node: &Node, txid: &Txid) -> Transaction {
     Transaction::from_hex(hex.as_str().unwrap()).unwrap()
 }
 
-/// The outputs that a transaction spends, of which the node has the transactions.
+/// The outputs that a transaction spends. The node must have their transactions.
 pub fn previous_outputs(node: &Node, spending: &Transaction) -> Vec<TxOut> {
     let outpoints = spending.inputs.iter().map(|input| input.previous_output);
     outpoints.map(|it| transaction(node, &it.txid).outputs[it.vout as usize].clone()).collect()

@@ -1,4 +1,4 @@
-//! A wallet of other people's that web pages call (BRC-100), and that broadcasts what it pays.
+//! Another project's wallet that web pages call (BRC-100) and that broadcasts its payments.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdin, Stdio};
@@ -18,18 +18,18 @@ use crate::purse::send;
 #[derive(Debug)]
 pub struct Brc100Wallet {
     child: Child,
-    /// The program ends when this does.
+    /// The program ends when this is dropped.
     _stdin: ChildStdin,
     client: Client,
 }
 
 impl Brc100Wallet {
-    /// One without coins, which broadcasts to `node`, at any port.
+    /// Starts a wallet without coins at any port. It broadcasts to `node`.
     pub fn start(node: &Node) -> Self {
         Self::at_port(node, 0)
     }
 
-    /// The same at this port of 127.0.0.1: pages look for wallets at 3321.
+    /// Starts such a wallet at this port of 127.0.0.1. Pages look for wallets at port 3321.
     pub fn at_port(node: &Node, port: u16) -> Self {
         let settings = node.settings();
         let mut program = node_js();
@@ -45,15 +45,15 @@ impl Brc100Wallet {
         Self { _stdin: child.stdin.take().unwrap(), child, client }
     }
 
-    /// Where it is.
+    /// Its address.
     pub fn address(&self) -> &str {
         self.client.address()
     }
 
-    /// Gives it coins of these amounts, out of the node's wallet, in a block.
+    /// Gives it coins of these amounts from the node's wallet, in a block.
     ///
     /// # Panics
-    /// If it does not take them.
+    /// If it does not accept them.
     pub fn fund(&self, node: &Node, amounts: &[u64]) {
         let script = self.ask("fund", &json!({}))["script"].as_str().unwrap().to_owned();
         let script = Script::from_bytes(hex::decode(script).unwrap());
@@ -91,7 +91,7 @@ impl Brc100Wallet {
         serde_json::from_str(&reply.body).unwrap()
     }
 
-    /// Pays what an output asks for, as the payment page has it done. Answers what the wallet does.
+    /// Pays an output in the same way as the payment page. Returns the wallet's answer.
     ///
     /// # Panics
     /// If it does not pay.
@@ -114,17 +114,17 @@ impl Brc100Wallet {
     }
 }
 
-/// What a wallet answers that has paid.
+/// A wallet's answer after it has paid.
 #[derive(Clone, Debug)]
 pub struct Paid {
-    /// The transaction, in the form in which wallets hand it back.
+    /// The transaction, in the form in which wallets return it.
     pub bytes: Vec<u8>,
-    /// Its change, for the next payment that is not to be broadcast either.
+    /// The change, for the next payment that is not broadcast either.
     pub change: Value,
 }
 
 impl Paid {
-    /// What was handed back.
+    /// The BEEF that the wallet returned.
     ///
     /// # Panics
     /// If it is no Atomic BEEF.

@@ -1,4 +1,4 @@
-//! Chromium, as a payer has it.
+//! Chromium as a payer's browser.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -30,12 +30,12 @@ pub struct Page<'a> {
     number: u64,
 }
 
-/// What a page did.
+/// The activity of a page.
 #[derive(Clone, Debug)]
 pub struct Told {
     /// The URLs that it asked for.
     pub requests: Vec<String>,
-    /// Errors and warnings: of its script, and of the browser about it.
+    /// Errors and warnings of its script, and of the browser about the page.
     pub complaints: Vec<String>,
 }
 
@@ -48,7 +48,7 @@ impl Browser {
     /// Starts Chromium with further flags.
     ///
     /// # Panics
-    /// If it cannot be had.
+    /// If Chromium is not available.
     pub fn start_with(flags: &[&str]) -> Self {
         let mut python = python_with("browser");
         python.arg(workspace().join("tests/python/browser.py")).arg(chromium()).args(flags);
@@ -59,9 +59,10 @@ impl Browser {
     }
 
     /// Opens an empty page. `options` are those of playwright's `new_context`, such as
-    /// `{"color_scheme": "dark"}`; and `init`, a script that runs in every document before those of its own, `block`, a
-    /// pattern of URLs that are not loaded, and `wallet`, a URL: the function `askWallet(call, args)` of the page posts
-    /// below it, whatever the policy of the page is.
+    /// `{"color_scheme": "dark"}`, and three more. `init` is a script that runs in every document
+    /// before the document's own scripts. `block` is a pattern of URLs that are not loaded.
+    /// `wallet` is a URL: the function `askWallet(call, args)` of the page posts below it,
+    /// regardless of the page's policy.
     pub fn open(&self, options: Value) -> Page<'_> {
         let number = self.ask(0, "open", &json!([options])).as_u64().unwrap();
         Page { browser: self, number }
@@ -91,17 +92,17 @@ impl Page<'_> {
         self.browser.ask(self.number, action, &arguments)
     }
 
-    /// Goes to a URL. Answers the status.
+    /// Goes to a URL. Returns the status.
     pub fn goto(&self, url: &str) -> u64 {
         self.ask("goto", json!([url])).as_u64().unwrap()
     }
 
-    /// The value of a script, or of what its promise brings.
+    /// The value of a script, or of its promise.
     pub fn run(&self, script: &str) -> Value {
         self.ask("run", json!([script]))
     }
 
-    /// The same of a function, which is given `argument`.
+    /// The value of a function that is called with `argument`.
     pub fn run_with(&self, function: &str, argument: Value) -> Value {
         self.ask("run", json!([function, argument]))
     }
@@ -114,13 +115,13 @@ impl Page<'_> {
         self.ask("wait", json!([script]));
     }
 
-    /// The text of the element that a selector finds, as it is shown.
+    /// The visible text of the element that a selector finds.
     pub fn text(&self, selector: &str) -> String {
         let script = "selector => document.querySelector(selector).innerText";
         self.run_with(script, json!(selector)).as_str().unwrap().to_owned()
     }
 
-    /// Clicks on what a selector finds.
+    /// Clicks on the element that a selector finds.
     pub fn click(&self, selector: &str) {
         self.ask("click", json!([selector]));
     }
@@ -145,7 +146,7 @@ impl Page<'_> {
         self.ask("pdf", json!([path]));
     }
 
-    /// What the page did since this was asked last.
+    /// The activity of the page since the last call.
     pub fn told(&self) -> Told {
         let told = self.ask("told", json!([]));
         let texts = |name: &str| serde_json::from_value(told[name].clone()).unwrap();
@@ -155,7 +156,7 @@ impl Page<'_> {
 
 impl Drop for Page<'_> {
     fn drop(&mut self) {
-        // A test that fails may have ended the browser.
+        // A failing test may have ended the browser.
         if !std::thread::panicking() {
             self.ask("close", json!([]));
         }

@@ -1,4 +1,4 @@
-//! The programs under test, always built from the sources as they stand.
+//! The programs under test. They are always built from the current sources.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -27,11 +27,12 @@ static PROGRAMS: LazyLock<(PathBuf, PathBuf)> = LazyLock::new(|| {
 /// The directory of the examples.
 static EXAMPLES: LazyLock<PathBuf> = LazyLock::new(|| build(&["--examples"]).join("examples"));
 
-/// Builds programs, and answers their directory.
+/// Builds programs, and returns their directory.
 fn build(targets: &[&str]) -> PathBuf {
     let profile = if cfg!(debug_assertions) { "dev" } else { "release" };
     let output = cargo()
-        // The whole workspace, so that dependencies have the features that its tests built.
+        // This builds the whole workspace, so that dependencies have the same features as in the
+        // test build.
         .args(["build", "--quiet", "--workspace"])
         .args(targets)
         .args(["--profile", profile])
@@ -48,7 +49,8 @@ fn build(targets: &[&str]) -> PathBuf {
 /// Cargo, in the workspace.
 pub fn cargo() -> Command {
     let mut cargo = Command::new(env!("CARGO"));
-    // Told of the package whose tests run, build scripts would run again, and what depends on them.
+    // With the variables of the package whose tests run, build scripts and everything that depends
+    // on them would be built again.
     for (name, _) in std::env::vars_os() {
         if name.as_encoded_bytes().starts_with(b"CARGO_PKG_") || name == "CARGO_MANIFEST_DIR" {
             cargo.env_remove(name);

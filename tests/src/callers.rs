@@ -1,4 +1,4 @@
-//! Callers who ask again and again while a server restarts, each time over another connection.
+//! Callers that send requests again and again while a server restarts, each over a new connection.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle, sleep};
 use std::time::{Duration, Instant};
 
-/// They ask until they are told to stop.
+/// The running callers. They send until they are stopped.
 #[derive(Debug)]
 pub struct Callers {
     shared: Arc<Shared>,
@@ -26,13 +26,14 @@ struct Shared {
 /// What callers have seen.
 #[derive(Debug, Default)]
 pub struct Seen {
-    /// When each answer had come.
+    /// The time of each answer.
     pub answers: Vec<Instant>,
     /// How often a connection was refused.
     pub refused: u64,
-    /// How often a connection was closed before any byte of an answer, so that the request was sent again.
+    /// How often a connection was closed before the first byte of an answer. The request was then
+    /// sent again.
     pub closed: u64,
-    /// What went wrong otherwise.
+    /// Other failures.
     pub failures: Vec<String>,
 }
 
@@ -43,11 +44,12 @@ enum Ending {
     Failed(String),
 }
 
-/// No answer takes longer.
+/// The longest time that an answer may take.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 impl Callers {
-    /// So many, who `POST` the same to `path` at `address`, which is answered with 200.
+    /// Starts `count` callers. Each sends the same `POST` to `path` at `address`, and expects
+    /// status 200.
     pub fn start(count: usize, address: &str, path: &str, body: &str) -> Self {
         let request = format!(
             "POST {path} HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\n\
@@ -68,10 +70,10 @@ impl Callers {
         Self { threads: threads.collect(), shared }
     }
 
-    /// Waits until so many more requests were answered.
+    /// Waits until this many more requests were answered.
     ///
     /// # Panics
-    /// If that does not come.
+    /// If that takes too long.
     pub fn await_answers(&self, count: u64) {
         let (begun, first) = (Instant::now(), self.shared.answered.load(Ordering::SeqCst));
         while self.shared.answered.load(Ordering::SeqCst) < first + count {
@@ -80,12 +82,12 @@ impl Callers {
         }
     }
 
-    /// What they have seen since this was last asked.
+    /// What they have seen since the last call.
     pub fn take_seen(&self) -> Seen {
         std::mem::take(&mut *self.shared.seen.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Has them stop.
+    /// Stops them.
     pub fn stop(mut self) -> Seen {
         self.shared.is_over.store(true, Ordering::SeqCst);
         self.threads.drain(..).for_each(|thread| thread.join().unwrap());
@@ -124,12 +126,13 @@ impl Shared {
         let mut stream = match TcpStream::connect(&self.address) {
             Ok(stream) => stream,
             Err(error) if error.kind() == ErrorKind::ConnectionRefused => return Ending::Refused,
-            // It was closed while it waited to be accepted.
+            // The connection was closed while it waited to be accepted.
             Err(error) if error.kind() == ErrorKind::ConnectionReset => return Ending::Refused,
             Err(error) => return Ending::Failed(format!("it cannot connect: {error}")),
         };
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        // What was sent does not count: a server that has closed the connection answers nothing.
+        // A failure to send does not count: a server that has closed the connection does not
+        // answer.
         let _ = stream.write_all(&self.request);
         let mut answer = Vec::new();
         let read = stream.read_to_end(&mut answer);
@@ -145,7 +148,7 @@ impl Shared {
     }
 }
 
-/// Whether it is an answer of 200 with all of its body.
+/// Whether this is a complete answer with status 200.
 fn is_whole(answer: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(answer) else { return false };
     let Some((head, body)) = text.split_once("\r\n\r\n") else { return false };

@@ -1,5 +1,5 @@
-//! A wall clock that is set: a library that is loaded into the programs under test and shifts what
-//! they take for the time of day.
+//! A wall clock that tests can set: a library that is loaded into the programs under test and
+//! shifts their time of day.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -13,7 +13,7 @@ use crate::site::Site;
 
 static LIBRARY: LazyLock<PathBuf> = LazyLock::new(|| faults::build_library("clock"));
 
-/// Sets the wall clock of the programs of one site.
+/// Controls the wall clock of the programs of one site.
 #[derive(Debug)]
 pub struct Clock {
     control: File,
@@ -24,8 +24,8 @@ pub struct Clock {
 pub const DAY: i64 = 24 * 60 * 60;
 
 impl Clock {
-    /// Loads the library into all programs that `site` starts from now on. The clock is right, as
-    /// yet.
+    /// Loads the library into all programs that `site` starts from now on. At first the clock is
+    /// right.
     pub fn install(site: &mut Site) -> Self {
         let dir = TempDir::new().unwrap();
         let path = dir.path().join("control");
@@ -36,14 +36,14 @@ impl Clock {
         clock
     }
 
-    /// Sets the clock to so many seconds after the right time, or before it, and has the running server
-    /// believe it.
+    /// Sets the clock to this many seconds after the right time, or before it, and makes the
+    /// running server accept it.
     pub fn set(&self, site: &Site, seconds: i64) {
         self.shift(seconds);
         site.cli_ok(&["wallet", "accept-clock"]);
     }
 
-    /// Sets the clock to so many seconds after the right time, or before it.
+    /// Sets the clock to this many seconds after the right time, or before it.
     pub fn shift(&self, seconds: i64) {
         self.control.write_all_at(&seconds.to_ne_bytes(), 0).unwrap();
     }

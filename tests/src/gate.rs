@@ -1,5 +1,5 @@
-//! A way to a node that can be shut for some calls, so that others can do something meanwhile, and that can
-//! refuse some in the node's place.
+//! A gate before a node. It can hold up some calls, so that a test can do something meanwhile, and
+//! it can refuse calls in the node's place.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 use crate::node::Node;
 use crate::site::Site;
 
-/// What a node answers to a call of a method that it does not have.
+/// The error code of a node for an unknown method.
 const UNKNOWN_METHOD: i64 = -32601;
 
-/// Passes calls on to a node, and its answers back.
+/// Passes calls to a node, and the node's answers back.
 #[derive(Debug)]
 pub struct Gate {
     port: u16,
@@ -26,20 +26,20 @@ pub struct Gate {
 /// Where a call is held up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hold {
-    /// Before the node has it.
+    /// Before the node gets it.
     Call,
-    /// When the node has answered.
+    /// After the node has answered.
     Answer,
 }
 
-/// What is answered to a method in the node's place.
+/// The refusal of a method in the node's place.
 #[derive(Clone, Copy, Debug)]
 pub struct Refusal {
     /// The method.
     pub method: &'static str,
     /// The code.
     pub code: i64,
-    /// The words.
+    /// The message.
     pub message: &'static str,
 }
 
@@ -55,16 +55,16 @@ struct State {
     refusal: Option<Refusal>,
     /// How many calls wait.
     waiting: usize,
-    /// How often what waited was let go on.
+    /// How often waiting calls were let through.
     openings: usize,
-    /// How often what waited was cut off.
+    /// How often waiting calls were cut off.
     cuts: usize,
-    /// All calls that have come, with the other calls of their batches.
+    /// All calls so far, with the other calls of their batches.
     heard: Vec<String>,
 }
 
 impl Gate {
-    /// A gate before `node`, open.
+    /// An open gate before `node`.
     pub fn before(node: &Node) -> Self {
         let listener = TcpListener::bind((node.host.as_str(), 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -77,7 +77,7 @@ impl Gate {
         thread::spawn(move || {
             for caller in listener.incoming().flatten() {
                 let (bar, node) = (Arc::clone(&its_bar), node.clone());
-                // A connection that breaks tells both sides all there is to know.
+                // Both sides notice if the connection breaks.
                 thread::spawn(move || bar.pass_call(caller, &node));
             }
         });
@@ -94,17 +94,17 @@ impl Gate {
         self.settings.clone()
     }
 
-    /// Where it is, at the node's address.
+    /// Its port, at the node's address.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Holds up the calls of a method from now on, and the batches that hold one.
+    /// Holds up calls of a method from now on, and batches with such a call.
     pub fn shut(&self, method: &'static str, hold: Hold) {
         self.bar.lock().shut = Some((method, hold));
     }
 
-    /// Waits until so many calls are held up.
+    /// Waits until this many calls are held up.
     ///
     /// # Panics
     /// If that takes more than half a minute.
@@ -115,12 +115,12 @@ impl Gate {
         assert!(waited.unwrap().0.waiting >= calls, "{calls} calls have not come");
     }
 
-    /// Lets what comes pass. What waits goes on waiting.
+    /// Lets new calls pass. Waiting calls keep waiting.
     pub fn let_pass(&self) {
         self.bar.lock().shut = None;
     }
 
-    /// Lets what waits go on, and what comes pass.
+    /// Lets waiting and new calls pass.
     pub fn open(&self) {
         let mut state = self.bar.lock();
         state.shut = None;
@@ -129,14 +129,14 @@ impl Gate {
         self.bar.changed.notify_all();
     }
 
-    /// Cuts what waits off, as if its connection broke, and lets what comes pass.
+    /// Breaks the connections of waiting calls, and lets new calls pass.
     pub fn cut(&self) {
         self.bar.lock().cuts += 1;
         self.open();
     }
 
-    /// Refuses the calls of a method from now on, which the node does not get. It answers what else is in
-    /// their batches.
+    /// Refuses calls of a method from now on, without passing them to the node. The node answers
+    /// the other calls of their batches.
     pub fn refuse(&self, refusal: Refusal) {
         self.bar.lock().refusal = Some(refusal);
     }
@@ -146,7 +146,7 @@ impl Gate {
         self.bar.lock().refusal = None;
     }
 
-    /// How many calls of a method have come, alone or in batches, with these words in them.
+    /// The number of calls of a method so far, alone or in batches, that contain this text.
     pub fn heard(&self, method: &str, words: &str) -> usize {
         let heard = &self.bar.lock().heard;
         heard.iter().filter(|call| call.contains(method) && call.contains(words)).count()
@@ -188,12 +188,12 @@ impl Bar {
 }
 
 impl Refusal {
-    /// What the node answers, except to the calls that are refused.
+    /// The node's answer, with the answers to refused calls added.
     fn answer(self, node: &(String, u16), head: &str, mut body: Value) -> io::Result<Vec<u8>> {
         for call in calls_in(&mut body).iter_mut().filter(|it| method_of(it) == self.method) {
             call["method"] = json!("no method of a node");
         }
-        // So the answer comes in one piece.
+        // This makes the answer come in one piece.
         let head = head.replacen("HTTP/1.1", "HTTP/1.0", 1);
         let answer = ask(node, &head, &body)?;
         let (head, mut body) = read_message(&mut answer.as_slice())?;
@@ -205,7 +205,7 @@ impl Refusal {
     }
 }
 
-/// The only call, or those of a batch.
+/// The single call, or the calls of a batch.
 fn calls_in(body: &mut Value) -> &mut [Value] {
     match body {
         Value::Array(calls) => calls,
@@ -242,7 +242,7 @@ fn read_message(stream: &mut impl BufRead) -> io::Result<(String, Value)> {
     Ok((head, serde_json::from_slice(&body)?))
 }
 
-/// A message, which is the last one of its connection.
+/// A message that is the last one of its connection.
 fn message(head: &str, body: &Value) -> Vec<u8> {
     let body = body.to_string();
     let lines = format!("Content-Length: {}\r\nConnection: close\r\n\r\n", body.len());

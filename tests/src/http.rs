@@ -1,4 +1,4 @@
-//! HTTP as a caller that may be hostile sends it: bytes as they are.
+//! HTTP of a caller that may be hostile: the bytes are sent unchanged.
 
 use std::io;
 use std::net::TcpStream;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::openapi;
 use crate::tls::{self, Stream};
 
-/// An answer. Those of the server are as its OpenAPI files describe them, or nobody gets them.
+/// An answer. Every answer of the server is compared with its OpenAPI files first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
     /// The status code.
@@ -44,7 +44,7 @@ impl Reply {
     }
 }
 
-/// The content of a body that was sent in chunks; `None` if it was not sent to its end.
+/// The content of a chunked body. `None` if the body is incomplete.
 fn dechunk(mut body: &[u8]) -> Option<Vec<u8>> {
     let mut content = Vec::new();
     loop {
@@ -60,7 +60,7 @@ fn dechunk(mut body: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// A listener that is asked.
+/// A client of a listener.
 #[derive(Clone, Debug)]
 pub struct Client {
     address: String,
@@ -68,12 +68,12 @@ pub struct Client {
 }
 
 impl Client {
-    /// Asks what listens at this host and port.
+    /// A client of the listener at this host and port.
     pub fn new(address: &str) -> Self {
         Self { address: address.to_owned(), is_secure: false }
     }
 
-    /// Asks what listens at this `http` or `https` URL, which has no path.
+    /// A client of the listener at this `http` or `https` URL, which has no path.
     pub fn at(url: &str) -> Option<Self> {
         let (scheme, address) = url.split_once("://")?;
         Some(Self { address: address.to_owned(), is_secure: scheme == "https" })
@@ -94,7 +94,7 @@ impl Client {
         self.request("POST", path, body.as_ref())
     }
 
-    /// Any request, with its path sent as it is.
+    /// Any request. The path is sent unchanged.
     ///
     /// # Panics
     /// If there is no answer.
@@ -102,12 +102,12 @@ impl Client {
         self.try_request(method, path, body).unwrap()
     }
 
-    /// Any request, which may stay without an answer.
+    /// Any request, possibly without an answer.
     pub fn try_request(&self, method: &str, path: &str, body: &[u8]) -> io::Result<Reply> {
         self.try_send(method, path, &[("Content-Type", "application/json")], body)
     }
 
-    /// Any request, with these headers besides `Host`, `Content-Length` and `Connection`.
+    /// Any request, with these headers in addition to `Host`, `Content-Length` and `Connection`.
     ///
     /// # Panics
     /// If there is no answer.
@@ -115,7 +115,7 @@ impl Client {
         self.try_send(method, path, headers, body).unwrap()
     }
 
-    /// Any such request, which may stay without an answer.
+    /// Any such request, possibly without an answer.
     pub fn try_send(
         &self,
         method: &str,
@@ -148,13 +148,13 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a whole answer may take. A stream of events never ends by itself.
 const LONGEST_ANSWER: Duration = Duration::from_secs(300);
 
-/// Sends a request, with its path as it is, and reads the answer.
+/// Sends a request with an unchanged path, and reads the answer.
 pub fn request(address: &str, method: &str, path: &str, body: &[u8]) -> io::Result<Reply> {
     Client::new(address).try_request(method, path, body)
 }
 
-/// Sends `request`, which must ask for the connection to be closed, and reads the answer. Fails if
-/// there is no whole answer.
+/// Sends `request` and reads the answer. The request must ask for the connection to be closed.
+/// Fails if the answer is incomplete.
 ///
 /// # Panics
 /// If the answer is not as the OpenAPI file of the listener describes it.

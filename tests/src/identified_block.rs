@@ -12,13 +12,13 @@ use bsv_tx::{
 
 use crate::node::solve;
 
-/// The height of every block that is made here.
+/// The height of every block that this module makes.
 pub const HEIGHT: u32 = 800_000;
 
-/// How many hashes lead from the coinbase transaction to the Merkle root.
+/// The number of hashes from the coinbase transaction to the Merkle root.
 const LEVELS: u8 = 12;
 
-/// The block before.
+/// The previous block.
 const PREVIOUS_BLOCK: BlockHash = BlockHash::from_bytes([0xbb; 32]);
 
 /// The id of the second transaction in blocks without a miner-info transaction.
@@ -27,26 +27,26 @@ const NO_MINER_INFO: [u8; 32] = [0xdd; 32];
 /// A validity check output.
 pub const VCTX: OutPoint = {
     let mut txid = [0xcc; 32];
-    // It must not be the same in either order of bytes.
+    // The bytes must differ when they are reversed.
     txid[0] = 0xdd;
     OutPoint { txid: Txid::from_bytes(txid), vout: 0 }
 };
 
-/// The keys of an identity: the current ones and those before, which may be the same.
+/// The keys of an identity: the current ones and the previous ones, which may be the same.
 #[derive(Clone, Debug)]
 pub struct Keys {
     /// Signs documents.
     pub miner_id: PrivateKey,
-    /// The one before.
+    /// The previous one.
     pub previous_miner_id: PrivateKey,
-    /// Revokes the others.
+    /// Revokes other keys.
     pub revocation_key: PrivateKey,
-    /// The one before.
+    /// The previous one.
     pub previous_revocation_key: PrivateKey,
 }
 
 impl Keys {
-    /// New keys, which succeed none.
+    /// New keys without previous ones.
     pub fn first() -> Self {
         let [miner_id, revocation_key] = [(); 2].map(|()| PrivateKey::generate().unwrap());
         Self {
@@ -57,17 +57,17 @@ impl Keys {
         }
     }
 
-    /// The same with a new miner id.
+    /// These keys with a new miner id.
     pub fn rotated(&self) -> Self {
         Self { miner_id: PrivateKey::generate().unwrap(), ..self.clone() }
     }
 
-    /// The same with a new revocation key.
+    /// These keys with a new revocation key.
     pub fn rolled(&self) -> Self {
         Self { revocation_key: PrivateKey::generate().unwrap(), ..self.clone() }
     }
 
-    /// What the keys are once their announcement was seen.
+    /// The keys after their announcement was seen.
     pub fn settled(&self) -> Self {
         Self {
             previous_miner_id: self.miner_id.clone(),
@@ -127,7 +127,7 @@ pub fn coinbase2() -> Vec<u8> {
     bytes
 }
 
-/// A document of generation 0.2 that is bound to the block which [`with_output`] puts it into.
+/// A document of generation 0.2 that is bound to the block of [`with_output`].
 pub fn bound(document: Document) -> Document {
     let end = coinbase2();
     let job =
@@ -142,18 +142,18 @@ pub fn with_output(script: &Script) -> BlockProof {
     with_outputs(std::slice::from_ref(script))
 }
 
-/// A block with these scripts in outputs of its coinbase transaction, after the one that pays.
+/// A block with these scripts in outputs of its coinbase transaction, after the output that pays.
 pub fn with_outputs(scripts: &[Script]) -> BlockProof {
     block(scripts, NO_MINER_INFO)
 }
 
-/// The header with a proof of work for what is in it now.
+/// The header with a new proof of work for its current content.
 pub fn solve_again(header: BlockHeader) -> BlockHeader {
     solve(header)
 }
 
-/// A block with `miner_info` in a transaction, to which the script that `reference` answers refers; it
-/// is given a right reference, signed by `key`.
+/// A block with `miner_info` in a transaction. The script that `reference` returns refers to it.
+/// `reference` gets a correct reference, signed by `key`.
 pub fn with_miner_info(
     miner_info: &Script,
     key: &PrivateKey,
@@ -178,7 +178,7 @@ pub fn with_miner_info(
     (block, Evidence { miner_info, ..Evidence::default() })
 }
 
-/// A transaction that has an output of `script`.
+/// A transaction with an output of `script`.
 pub fn carrying(script: &Script) -> Transaction {
     let input = TxIn {
         previous_output: OutPoint { txid: Txid::from_bytes([1; 32]), vout: 0 },

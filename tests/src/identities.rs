@@ -1,4 +1,4 @@
-//! What a site says about its identities, asked in every way there is.
+//! Checks of a site's identities, through every interface.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,10 +9,10 @@ use serde_json::Value;
 
 use crate::site::{Server, Site};
 
-/// The keys that each alias has had, the current one last.
+/// The keys of each alias, the current one last.
 pub type Histories = BTreeMap<String, Vec<String>>;
 
-/// Asks the command line for all identities, of which there are none before the first one is begun.
+/// The identities according to the command line. There are none before the first one is begun.
 pub fn histories(site: &Site) -> Histories {
     let done = site.cli(&["miner", "list", "--json"]);
     if done.code == 1 && done.stderr.contains("\"nothing-there\"") {
@@ -29,8 +29,8 @@ fn history(identity: &Value) -> (String, Vec<String>) {
     (text(&identity["alias"]), keys)
 }
 
-/// Checks that all ways of asking the server agree with `histories`, and that what an alias signs
-/// verifies under its current key.
+/// Checks that all interfaces of the server agree with `histories`, and that signatures of an alias
+/// verify with its current key.
 pub fn check_answers(server: &Server, histories: &Histories) {
     for (alias, keys) in histories {
         let current = keys.last().unwrap();
@@ -55,7 +55,7 @@ pub fn check_cli(site: &Site, alias: &str, keys: &[String]) {
     assert_eq!(Some(&current), keys.last(), "{alias}");
 }
 
-/// Checks that every key there has been lies in the keystore and opens. No server may be running.
+/// Checks that the keystore has every key so far and that the keys open. No server may be running.
 pub fn check_keystore(site: &Site, histories: &Histories) {
     let dir = site.network_dir().join("keystore");
     let keystore = Keystore::open(&dir, None, PlainKeys::Allowed, "a test").unwrap();
@@ -69,9 +69,9 @@ pub fn check_keystore(site: &Site, histories: &Histories) {
     }
 }
 
-/// Checks that every key there has been has its file, which a server that runs does not prevent.
+/// Checks that every key so far has its file. A server may be running.
 pub fn check_key_files(site: &Site, histories: &Histories) {
-    // Before the first key there may be no directory.
+    // The directory may be missing before the first key.
     let dir = fs::read_dir(site.network_dir().join("keystore")).into_iter().flatten();
     let files: BTreeSet<_> = dir.map(|entry| entry.unwrap().file_name()).collect();
     for (alias, keys) in histories {

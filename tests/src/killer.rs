@@ -1,4 +1,4 @@
-//! Killing a program at a chosen step: before or after it waits for the disk or talks to somebody.
+//! Killing a program at a chosen step: before or after it waits for the disk or communicates.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -12,7 +12,7 @@ use crate::site::Site;
 
 static LIBRARY: LazyLock<PathBuf> = LazyLock::new(|| build_library("kill"));
 
-/// Steers when the programs of one site are killed.
+/// Controls when the programs of one site are killed.
 #[derive(Debug)]
 pub struct Killer {
     control: File,
@@ -39,12 +39,12 @@ impl Killer {
         self.set(0, step);
     }
 
-    /// Kills nothing any more.
+    /// Stops killing.
     pub fn spare(&self) {
         self.kill_at(u64::MAX);
     }
 
-    /// How many steps were taken since they were last counted from 1.
+    /// The number of steps since counting last started.
     pub fn steps(&self) -> u64 {
         let mut count = [0; 8];
         self.control.read_exact_at(&mut count, 8).unwrap();

@@ -1,4 +1,4 @@
-//! What a node and a scan of its chain say of all miner ids, in one form.
+//! The state of all miner ids according to a node and to a scan of its chain, in one form.
 
 use std::collections::BTreeMap;
 use std::thread;
@@ -9,14 +9,13 @@ use serde_json::{Value, json};
 use crate::miner_info;
 use crate::node::Node;
 
-/// Each miner id, with what is known of it and of its miner.
+/// Each miner id, with the facts about it and its miner.
 pub type KnownMiners = BTreeMap<String, Value>;
 
-/// What the node says of all miner ids (`dumpminerids`), and of each when asked for it
-/// (`getmineridinfo`).
+/// The node's answers about all miner ids (`dumpminerids`), and about each (`getmineridinfo`).
 ///
 /// # Panics
-/// If the one contradicts the other.
+/// If the answers contradict each other.
 pub fn of_node(node: &Node) -> KnownMiners {
     let (dump, infos) = answers(node);
     let mut known = KnownMiners::new();
@@ -25,8 +24,8 @@ pub fn of_node(node: &Node) -> KnownMiners {
             let id = text(&listed["minerid"]);
             let info = &infos[id];
             assert_eq!([&info["minerId"], &info["minerIdState"]], [id, text(&listed["state"])]);
-            // Asked for one, a node tells what its last document said: after the announcement of a
-            // rotation that the miner id is its own predecessor.
+            // For a single miner id, the node repeats its last document: after the announcement of
+            // a rotation, the miner id is its own predecessor.
             let previous = text(&info["prevMinerId"]);
             assert!([id, text(&listed["prevminerid"])].contains(&previous), "{info:#}");
             let revocation_key = Some(&info["revocationKey"]).filter(|key| *key != "");
@@ -47,8 +46,8 @@ pub fn of_node(node: &Node) -> KnownMiners {
     known
 }
 
-/// Has the node forget all miner ids and read them from its chain again (`rebuildminerids`), and waits
-/// until it says what is expected, which is not what it has said before.
+/// Makes the node forget all miner ids and read them from its chain again (`rebuildminerids`). Then
+/// waits until it gives the expected answers, which differ from its earlier ones.
 ///
 /// # Panics
 /// If it does not in twenty seconds.
@@ -66,7 +65,7 @@ pub fn await_rebuilt(node: &Node, expected: &KnownMiners) {
     }
 }
 
-/// The list of all miner ids and what the node says of each, both of one moment.
+/// The list of all miner ids and the node's answer about each, both of the same moment.
 fn answers(node: &Node) -> (Value, BTreeMap<String, Value>) {
     let dump = || node.call("dumpminerids", json!([]));
     let mut before = dump();
@@ -83,7 +82,7 @@ fn answers(node: &Node) -> (Value, BTreeMap<String, Value>) {
     }
 }
 
-/// What the last line of a scan (`bsv-cli scanminerids --json`) says.
+/// The last line of a scan (`bsv-cli scanminerids --json`).
 pub fn of_scan(summary: &Value) -> KnownMiners {
     let mut known = KnownMiners::new();
     for miner in summary["miners"].as_array().unwrap() {

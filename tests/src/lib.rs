@@ -1,5 +1,5 @@
-//! What black-box tests need: a real Bitcoin SV node on a private network, and the real server and
-//! command line on a data directory of their own.
+//! The harness of the black-box tests: a real Bitcoin SV node on a private network, and the real
+//! server and command line on their own data directory.
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails a test")]
 
@@ -60,8 +60,8 @@ pub fn is_full_run() -> bool {
     std::env::var_os("BSV_TEST_FULL").is_some_and(|value| value == "1")
 }
 
-/// How often a long test repeats its step: `full` times in a full run, else `reduced` times, which
-/// is said.
+/// How often a long test repeats its step: `full` times in a full run. Otherwise `reduced` times,
+/// with a note in the output.
 pub fn repetitions(what: &str, full: usize, reduced: usize) -> usize {
     let count = if is_full_run() { full } else { reduced };
     eprintln!("{what}: {count} of {full} repetitions (BSV_TEST_FULL=1 runs all)");

@@ -1,4 +1,4 @@
-//! Transactions with their ancestors, made by chance.
+//! Random transactions with their ancestors.
 
 use std::collections::BTreeMap;
 
@@ -9,18 +9,18 @@ use bsv_tx::{
 
 use crate::Dice;
 
-/// A signed transaction, and ancestors of it back to mined ones.
+/// A signed transaction, and its ancestors back to mined ones.
 #[derive(Clone, Debug)]
 pub struct Lineage {
-    /// The transaction itself, which is not mined.
+    /// The transaction itself. It is not mined.
     pub subject: Transaction,
-    /// Its ancestors, some that have nothing to do with it, and a Merkle path for each that is mined.
+    /// Its ancestors, some unrelated transactions, and a Merkle path for each mined one.
     pub ancestry: Ancestry,
     /// The Merkle roots of the blocks, by height.
     pub roots: BTreeMap<u32, MerkleRoot>,
 }
 
-/// What makes transactions, all of whose outputs one key unlocks.
+/// Makes transactions. One key unlocks all their outputs.
 struct Maker<'a> {
     dice: &'a mut Dice,
     key: PrivateKey,
@@ -35,7 +35,8 @@ impl Lineage {
         Self::with(dice, &vec![mined; blocks], unmined)
     }
 
-    /// With as many mined transactions as these in a block each, and `unmined` ones before the last.
+    /// A lineage with blocks of the given numbers of mined transactions, and `unmined` unmined ones
+    /// before the last.
     pub fn with(dice: &mut Dice, mined: &[usize], unmined: usize) -> Self {
         let key = PrivateKey::from_bytes(&random_hash(dice)).unwrap();
         let mut maker = Maker { dice, key, coins: Vec::new() };
@@ -59,7 +60,7 @@ impl Lineage {
 }
 
 impl Maker<'_> {
-    /// A transaction that spends a coin of others, or also one of ours.
+    /// A transaction that spends a foreign coin, and perhaps one of ours.
     fn mined(&mut self) -> Transaction {
         let spent = OutPoint { txid: Txid::from_bytes(random_hash(self.dice)), vout: 1 };
         let mut inputs = vec![(spent, self.output(1_000_000))];
@@ -85,7 +86,7 @@ impl Maker<'_> {
         TxOut { satoshis, locking_script: Script::p2pkh(&self.key.public_key().hash()) }
     }
 
-    /// Leaves one to three coins more, so that there is always one to spend.
+    /// Makes one to three new coins, so that there is always one to spend.
     fn spend(&mut self, inputs: &[(OutPoint, TxOut)]) -> Transaction {
         let input = |(previous_output, _): &(OutPoint, TxOut)| TxIn {
             previous_output: *previous_output,
@@ -113,7 +114,7 @@ impl Maker<'_> {
     }
 }
 
-/// Mines transactions among others, and answers a Merkle path for each.
+/// Mines transactions among others, and returns a Merkle path for each.
 fn mine(transactions: &[Transaction], height: u32, dice: &mut Dice) -> Vec<Bump> {
     let mut txids: Vec<_> =
         (0..dice.roll(40)).map(|_| Txid::from_bytes(random_hash(dice))).collect();

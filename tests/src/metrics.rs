@@ -1,13 +1,13 @@
-//! What a listener tells at `/metrics`.
+//! The metrics that a listener shows at `/metrics`.
 
 use crate::http::Client;
 
-/// Metrics as they were at one moment, in the text format.
+/// Metrics of one moment, in the text format.
 #[derive(Clone, Debug)]
 pub struct Metrics(pub String);
 
 impl Metrics {
-    /// Those that a listener tells.
+    /// The metrics of a listener.
     ///
     /// # Panics
     /// If it does not.
@@ -31,7 +31,7 @@ impl Metrics {
         self.get(sample).unwrap_or_else(|| panic!("there is no {sample} in\n{}", self.0))
     }
 
-    /// By how much a sample is larger than it was; one that was missing was 0.
+    /// How much a sample has grown. A missing sample counts as 0.
     pub fn since(&self, before: &Self, sample: &str) -> f64 {
         self.value(sample) - before.get(sample).unwrap_or(0.0)
     }

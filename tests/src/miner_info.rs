@@ -1,4 +1,4 @@
-//! Blocks with miner-info documents, the identities of generation 1.0.
+//! Blocks with miner-info documents, which carry the identities of generation 1.0.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -22,12 +22,12 @@ pub struct MinedInfo {
     pub txid: Txid,
     /// The coinbase transaction.
     pub coinbase: Transaction,
-    /// What the node has offered to mine.
+    /// The template of the node.
     pub template: Template,
 }
 
-/// Gives a node the key and the coins that it makes miner-info transactions with. Its wallet needs a
-/// coin of its own to begin with.
+/// Gives a node the key and the coins for miner-info transactions. The node's wallet must already
+/// have a coin.
 pub fn fund(node: &Node) {
     node.call("makeminerinfotxsigningkey", json!([]));
     let funding = node.call("getminerinfotxfundingaddress", json!([]));
@@ -43,8 +43,8 @@ pub fn fund(node: &Node) {
     node.call("setminerinfotxfundingoutpoint", json!([txid, index]));
 }
 
-/// Has the node put a miner-info script into a transaction of the next block, in place of one that
-/// it has made for that block before.
+/// Makes the node put a miner-info script into a transaction of the next block. It replaces an
+/// earlier one for that block.
 ///
 /// # Panics
 /// If it does not offer that in half a minute.
@@ -52,20 +52,20 @@ pub fn publish(node: &Node, script: &Script) -> Txid {
     let before = Template::of(node, 1).merkle_branch();
     let waiting = node.call("getrawmempool", json!([]));
     let txid = node.call("replaceminerinfotx", json!([script.to_hex()]));
-    // A template that has the one before has as many transactions.
+    // A template with the earlier script has the same number of transactions.
     if !waiting.as_array().unwrap().contains(&txid) {
         wait_for_template(node, |template| template.merkle_branch() != before);
     }
     txid.as_str().unwrap().parse().unwrap()
 }
 
-/// Has the node put data into a transaction of the next block.
+/// Makes the node put data into a transaction of the next block.
 pub fn publish_data(node: &Node, scripts: &[String]) -> Txid {
     let txid = node.call("createdatareftx", json!([scripts]));
     txid.as_str().unwrap().parse().unwrap()
 }
 
-/// A template with all that waits in the mempool.
+/// A template with all transactions of the mempool.
 ///
 /// # Panics
 /// If the node does not offer one in half a minute.
@@ -74,7 +74,8 @@ pub fn template_with_all(node: &Node) -> Template {
     wait_for_template(node, |template| template.transactions() > waiting)
 }
 
-/// Waits for a template of which this is true. A node takes up what comes into its mempool some seconds later.
+/// Waits for a template that fits. A node adds new transactions of its mempool to the template some
+/// seconds later.
 fn wait_for_template(node: &Node, is_it: impl Fn(&Template) -> bool) -> Template {
     let deadline = Instant::now() + Duration::from_secs(30);
     loop {
@@ -87,8 +88,9 @@ fn wait_for_template(node: &Node, is_it: impl Fn(&Template) -> bool) -> Template
     }
 }
 
-/// Mines the next block with a miner-info script. `rewrite` answers the second part of the coinbase
-/// transaction, hexadecimal, with a reference to the transaction of that id.
+/// Mines the next block with a miner-info script. `rewrite` gets the id of the script's
+/// transaction, and returns the second part of the coinbase transaction with a reference to it, in
+/// hexadecimal.
 pub fn mine(
     node: &Node,
     script: &Script,
@@ -102,8 +104,8 @@ pub fn mine(
     MinedInfo { block, height: template.height(), txid, coinbase, template }
 }
 
-/// Mines the next block with the document that the server makes for `alias`, which `POST /coinbase2`
-/// refers to.
+/// Mines the next block with the document that the server makes for `alias`. `POST /coinbase2`
+/// makes the reference.
 pub fn mine_from(node: &Node, server: &Server, alias: &str) -> MinedInfo {
     let height = Template::of(node, 1).height();
     let script = server.text(&format!("/opreturn/{alias}/{height}"));
@@ -123,7 +125,7 @@ pub fn mine_coinbase_document(node: &Node, server: &Server, alias: &str) -> Bloc
     template.mine(node, &reply.body)
 }
 
-/// Mines the next block with `document`, whatever it says, signed by `key`.
+/// Mines the next block with any `document`, signed by `key`.
 pub fn mine_document(node: &Node, document: &MinerInfo, key: &PrivateKey) -> MinedInfo {
     mine(node, &document.sign(key).unwrap().to_script(), |template, txid| {
         reference_with(template, txid, key)
@@ -141,13 +143,13 @@ pub fn reference_with(template: &Template, txid: Txid, key: &PrivateKey) -> Stri
     hex::encode(coinbase2.with_output(&reference.to_script()).unwrap())
 }
 
-/// What the node says of a miner id (`getmineridinfo`); null where it does not know it.
+/// The node's answer about a miner id (`getmineridinfo`). Null if it does not know the miner id.
 pub fn known(node: &Node, miner_id: &str) -> Value {
     node.try_call("getmineridinfo", json!([miner_id])).unwrap_or_default()
 }
 
-/// What the node says of all miner ids (`dumpminerids`): each with its state, the current one first,
-/// miner by miner.
+/// The node's answer about all miner ids (`dumpminerids`): each with its state, the current one
+/// first, for each miner.
 pub fn states(node: &Node) -> Vec<Vec<(String, String)>> {
     let dump = node.call("dumpminerids", json!([]));
     let miners = dump["miners"].as_array().unwrap();

@@ -1,4 +1,4 @@
-//! A real node on a network of its own.
+//! A real node on its own network.
 
 use std::fs;
 use std::future::Future;
@@ -30,20 +30,20 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(15);
 /// How long a blocking call may take.
 const CALL_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// How often to try other ports where another program was quicker.
+/// How often to try other ports if another program takes the port first.
 const START_ATTEMPTS: usize = 10;
 
-/// A node of its own network and directory, which runs until this is dropped or the process ends,
-/// however it ends.
+/// A node with its own network and directory. It runs until this is dropped or the process ends in
+/// any way.
 ///
-/// Its methods panic with the node's words where the node refuses: they are for tests.
+/// Its methods are for tests: they panic with the node's message if the node refuses.
 #[derive(Debug)]
 pub struct Node {
-    /// Where the node answers RPC: a loopback address.
+    /// The loopback address at which the node answers RPC.
     pub host: String,
-    /// Where the node answers RPC.
+    /// The port at which the node answers RPC.
     pub port: u16,
-    /// Where the node answers other nodes, at the same address.
+    /// The port at which the node answers other nodes, at the same address.
     pub peer_port: u16,
     /// The RPC user name.
     pub user: String,
@@ -84,7 +84,7 @@ impl Node {
     fn prepare(settings: &[&str]) -> Self {
         let directory = tempfile::Builder::new().prefix("bsv-node-").tempdir().unwrap();
         let (host, port, peer_port) = ("127.0.0.1".to_owned(), free_port(), free_port());
-        // With a password of its own, another node on a port meant for this one is noticed.
+        // The unique password reveals another node on the port that is meant for this one.
         let (user, password) = ("bitcoin".to_owned(), random_password());
         let configuration = format!(
             "{}\nregtest=1\nserver=1\nstandalone=1\nminerid=1\ntxindex=1\n\
@@ -169,7 +169,7 @@ impl Node {
     }
 
     /// Stops the node, and starts it on the same directory and ports with further lines in its
-    /// configuration file, which come before those of earlier.
+    /// configuration file. They come before the earlier lines.
     ///
     /// # Panics
     /// If it does not stop or does not answer.
@@ -235,8 +235,8 @@ impl Node {
         self.call("getminingcandidate", json!([]))
     }
 
-    /// Mines `candidate` with `coinbase` as its first transaction and answers the new tip's hash,
-    /// or why the node did not take it.
+    /// Mines `candidate` with `coinbase` as its first transaction. Returns the hash of the new tip,
+    /// or the reason why the node refused the block.
     ///
     /// # Panics
     /// If `candidate` is not one that [`Node::mining_candidate`] answers.
@@ -269,7 +269,8 @@ impl Node {
 }
 
 impl Drop for Node {
-    /// Kills the node: its directory goes with it, so a clean stop would only take two seconds.
+    /// Kills the node. Its directory is removed as well, so a clean stop would only cost two
+    /// seconds.
     fn drop(&mut self) {
         if let Some(running) = self.running.take() {
             running.kill();
@@ -296,7 +297,7 @@ impl StartError {
 #[derive(Debug)]
 struct Running {
     shell: Child,
-    /// What the node writes; it ends when the node does, as nothing else holds the pipe.
+    /// The node's output. It ends when the node does, because nothing else holds the pipe.
     output: Option<JoinHandle<String>>,
 }
 
@@ -311,7 +312,7 @@ impl Running {
             .stdin(Stdio::piped())
             .stdout(writer.try_clone().unwrap())
             .stderr(writer)
-            // An interrupt from the keyboard is for the tests; the node follows when they end.
+            // An interrupt from the keyboard is for the tests. The node ends when they end.
             .process_group(0)
             .spawn()
             .expect("every system has a POSIX shell");
@@ -327,7 +328,7 @@ impl Running {
         self.output.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// What the node wrote, once it has exited.
+    /// The node's output after it has exited.
     fn output(&mut self) -> String {
         match self.output.take_if(|output| output.is_finished()) {
             Some(output) => output.join().unwrap_or_default(),
@@ -335,7 +336,7 @@ impl Running {
         }
     }
 
-    /// Waits until the node, asked to stop, has done so, and kills it if it does not. Answers
+    /// Waits until the node has stopped after a request, and kills it if it does not. Returns
     /// whether it stopped by itself.
     fn finish(mut self) -> bool {
         let deadline = Instant::now() + STOP_TIMEOUT;
@@ -353,7 +354,7 @@ impl Running {
         true
     }
 
-    /// Kills the node and has the shell remove its directory.
+    /// Kills the node and lets the shell remove its directory.
     fn kill(mut self) {
         // This closes the shell's standard input first.
         let _ = self.shell.wait();
@@ -383,8 +384,7 @@ fn random_password() -> String {
     hex::encode(random)
 }
 
-/// Waits for `future` in a runtime of this crate, so that it does not matter whether and where
-/// the caller runs in one.
+/// Waits for `future` in a runtime of this crate, so that the caller may run in a runtime or not.
 fn block_on<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> T {
     static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
         Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()
@@ -401,7 +401,7 @@ async fn ask(rpc: NodeRpc, method: String, params: Vec<Value>) -> Result<Value, 
     Ok(serde_json::from_str(result.get()).expect("raw JSON is JSON"))
 }
 
-/// The header of a block that consists of a candidate and a coinbase, nonce 0.
+/// The header of the block of a candidate and a coinbase transaction, with nonce 0.
 fn header_of(candidate: &Value, coinbase: &Transaction) -> BlockHeader {
     let text = |name: &str| candidate[name].as_str().unwrap();
     let number = |name: &str| candidate[name].as_u64().unwrap();

@@ -1,4 +1,4 @@
-//! The server's OpenAPI files, with which every answer is compared that a test receives.
+//! The server's OpenAPI files. Every answer that a test receives is compared with them.
 
 mod description;
 mod exchange;
@@ -13,29 +13,30 @@ pub use self::mutations::{Mutation, survivors};
 
 use crate::http::Reply;
 
-/// The listeners that have a file, as they are called in the lines that tell where the server listens.
+/// The listeners that have a file, by their names in the server's start lines.
 pub const LISTENERS: [&str; 3] = ["wallet", "payments", "minerid"];
 
-/// What listens at each address.
+/// The listener at each address.
 static ADDRESSES: Mutex<BTreeMap<String, &'static str>> = Mutex::new(BTreeMap::new());
 
 fn addresses() -> MutexGuard<'static, BTreeMap<String, &'static str>> {
     ADDRESSES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Has answers from an address compared with the file of a listener, if it has one.
+/// Compares answers from an address with the file of the listener from now on, if the listener has
+/// one.
 pub(crate) fn watch(address: &str, listener: &str) {
     if let Some(listener) = LISTENERS.into_iter().find(|known| *known == listener) {
         addresses().insert(address.to_owned(), listener);
     }
 }
 
-/// Has answers from an address compared no more, for those who measure how long they take.
+/// Stops comparing answers from an address, for measurements of time.
 pub fn forget(address: &str) {
     addresses().remove(address);
 }
 
-/// Compares an answer with the file of the listener that it comes from.
+/// Compares an answer with the file of its listener.
 ///
 /// # Panics
 /// If the file does not describe it.

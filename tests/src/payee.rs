@@ -1,4 +1,4 @@
-//! A payee that does what a test tells it to: also what no honest one does.
+//! A payee that a test controls. It can also do what no honest payee does.
 
 use std::fmt;
 use std::io::{Read, Write};
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::tls::{self, Stream};
 
-/// A server that is asked for terms and paid. It stops when dropped.
+/// A server that offers terms and receives payments. It stops when dropped.
 pub struct Payee {
     scheme: &'static str,
     address: SocketAddr,
@@ -34,12 +34,12 @@ pub struct Request {
     pub body: Vec<u8>,
 }
 
-/// What a payee does about a request.
+/// A payee's reaction to a request.
 #[derive(Clone, Debug)]
 pub enum Answer {
     /// It sends these bytes and closes the connection.
     Bytes(Vec<u8>),
-    /// It sends these bytes, keeps the connection and says nothing more.
+    /// It sends these bytes, keeps the connection and sends nothing more.
     Stalled(Vec<u8>),
 }
 
@@ -49,19 +49,19 @@ struct Desk {
     on_get: Mutex<Behaviour>,
     on_post: Mutex<Behaviour>,
     requests: Mutex<Vec<Request>>,
-    /// The connections over which nothing more is said.
+    /// The connections that stay open and silent.
     stalled: Mutex<Vec<Box<dyn Stream>>>,
     is_closed: AtomicBool,
     tls: Option<Arc<ServerConfig>>,
 }
 
 impl Payee {
-    /// One that asks for this, and accepts every payment without sending it to anybody.
+    /// A payee that asks for these terms, and accepts every payment without broadcasting it.
     pub fn asking(terms: &Value) -> Self {
         Self::start(terms, None)
     }
 
-    /// The same over TLS, for those who trust [`tls::authority`].
+    /// Such a payee over TLS, for clients that trust [`tls::authority`].
     pub fn secure(terms: &Value) -> Self {
         Self::start(terms, Some(tls::server_config("payee")))
     }
@@ -84,12 +84,12 @@ impl Payee {
         Self { scheme, address, desk }
     }
 
-    /// Sets what it does when it is asked for terms.
+    /// Sets its reaction to requests for terms.
     pub fn on_get(&self, behaviour: impl Fn(&Request) -> Answer + Send + Sync + 'static) {
         *self.desk.on_get.lock().unwrap() = Arc::new(behaviour);
     }
 
-    /// Sets what it does when it is paid.
+    /// Sets its reaction to payments.
     pub fn on_post(&self, behaviour: impl Fn(&Request) -> Answer + Send + Sync + 'static) {
         *self.desk.on_post.lock().unwrap() = Arc::new(behaviour);
     }
@@ -104,21 +104,21 @@ impl Payee {
         format!("{}://{}/api/v1/payment/order-1", self.scheme, self.address)
     }
 
-    /// The requests of this method so far.
+    /// The requests with this method so far.
     pub fn requests(&self, method: &str) -> Vec<Request> {
         let requests = self.desk.requests.lock().unwrap();
         requests.iter().filter(|request| request.method == method).cloned().collect()
     }
 
-    /// How many requests there were so far.
+    /// The number of requests so far.
     pub fn count(&self) -> usize {
         self.desk.requests.lock().unwrap().len()
     }
 
-    /// The only payment that was posted, however often.
+    /// The transaction of the only payment. It may have been posted several times.
     ///
     /// # Panics
-    /// If there was none, or there were different ones.
+    /// If there was no payment, or there were different ones.
     pub fn paid_with(&self) -> Transaction {
         let posts = self.requests("POST");
         let first = posts.first().expect("nothing was posted");
@@ -214,7 +214,7 @@ impl Request {
     /// The body as JSON.
     ///
     /// # Panics
-    /// If it is something else.
+    /// If it is not JSON.
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap()
     }
@@ -239,7 +239,7 @@ fn read_more(stream: &mut impl Read, bytes: &mut Vec<u8>) -> Option<()> {
 }
 
 impl Answer {
-    /// No word.
+    /// An answer without any byte.
     pub fn silence() -> Self {
         Self::Stalled(Vec::new())
     }
@@ -249,7 +249,7 @@ impl Answer {
         Self::text(status, &body.to_string())
     }
 
-    /// Any text, which is said to be JSON.
+    /// Any text, with the content type of JSON.
     pub fn text(status: u16, body: &str) -> Self {
         let head = format!(
             "HTTP/1.1 {status} Status\r\nContent-Type: application/json\r\n\
@@ -283,13 +283,14 @@ impl Answer {
     }
 }
 
-/// A P2PKH output of a key that nobody keeps.
+/// A P2PKH output of a key that nobody has.
 pub fn output(satoshis: u64) -> TxOut {
     let key = PrivateKey::generate().unwrap().public_key();
     TxOut { satoshis, locking_script: Script::p2pkh(&key.hash()) }
 }
 
-/// Terms of go-dpp that ask for outputs, for a day. The quoted fee is 50 satoshis per 1000 bytes.
+/// Terms of go-dpp that ask for these outputs and are valid for a day. The quoted fee is 50
+/// satoshis per 1000 bytes.
 pub fn go_dpp_terms(outputs: &[TxOut]) -> Value {
     let fee = json!({ "satoshis": 50, "bytes": 1000 });
     let fees = json!({ "miningFee": fee, "relayFee": fee });
@@ -306,7 +307,8 @@ pub fn go_dpp_terms(outputs: &[TxOut]) -> Value {
     })
 }
 
-/// Terms of BRC-27 that ask for outputs, for a day. The quoted fee is 50 satoshis per 1000 bytes.
+/// Terms of BRC-27 that ask for these outputs and are valid for a day. The quoted fee is 50
+/// satoshis per 1000 bytes.
 pub fn brc_terms(outputs: &[TxOut]) -> Value {
     let fee = json!({ "satoshis": 50, "bytes": 1000 });
     let transaction = json!({
@@ -325,7 +327,7 @@ pub fn brc_terms(outputs: &[TxOut]) -> Value {
     })
 }
 
-/// Terms of BIP270 that ask for outputs, for a day.
+/// Terms of BIP270 that ask for these outputs and are valid for a day.
 pub fn bip270_terms(outputs: &[TxOut]) -> Value {
     json!({
         "network": "test",

@@ -1,4 +1,4 @@
-//! Another node, as far as it tells a node of transactions.
+//! A peer of a node: it sends transactions to the node.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -8,11 +8,11 @@ use bsv_tx::{Transaction, sha256d};
 
 use crate::node::Node;
 
-/// What every message of a regtest network begins with.
+/// The bytes that every message of a regtest network begins with.
 const MAGIC: [u8; 4] = [0xda, 0xb5, 0xbf, 0xfa];
 const VERSION: u32 = 70_015;
 
-/// A connection to a node over which nobody has said anything wrong yet.
+/// A connection to a node.
 #[derive(Debug)]
 pub struct Peer {
     stream: TcpStream,
@@ -37,7 +37,7 @@ impl Peer {
         }
     }
 
-    /// Gives the node a transaction that it has not asked for.
+    /// Sends the node a transaction that it has not asked for.
     ///
     /// # Panics
     /// If the connection breaks.
@@ -56,7 +56,7 @@ impl Peer {
         self.stream.write_all(&message)
     }
 
-    /// What the next message is called.
+    /// The name of the next message.
     fn hear(&mut self) -> io::Result<String> {
         let mut head = [0; 24];
         self.stream.read_exact(&mut head)?;
@@ -67,13 +67,13 @@ impl Peer {
     }
 }
 
-/// That it offers nothing, and knows no block.
+/// The message that it offers nothing and knows no block.
 fn version() -> Vec<u8> {
     let mut payload = VERSION.to_le_bytes().to_vec();
-    // Services, time, two addresses and a number that tells whether one has called oneself.
+    // These are services, time, two addresses and a number that detects a connection to oneself.
     payload.extend_from_slice(&[0; 8 + 8 + 26 + 26]);
     payload.extend_from_slice(&[7; 8]);
-    // No name, no height, and relay.
+    // These are an empty name, height 0, and relay.
     payload.extend_from_slice(&[0, 0, 0, 0, 0, 1]);
     payload
 }

@@ -1,4 +1,4 @@
-//! A mining pool, as far as a miner identity service has to do with one.
+//! A mining pool as a client of the miner identity service.
 
 use bsv_tx::{
     BlockHash, BlockHeader, MerkleRoot, ScriptBuilder, Transaction, TxOut, Txid, write_var_bytes,
@@ -8,22 +8,22 @@ use serde_json::{Value, json};
 
 use crate::node::{Node, merkle_branch, solve};
 
-/// A template for the next block of a node, its coinbase transaction split in two around the
-/// extranonce as the stratum protocol does.
+/// A template for the next block of a node. Its coinbase transaction is split in two around the
+/// extranonce, as in the stratum protocol.
 #[derive(Clone, Debug)]
 pub struct Template {
     candidate: Value,
-    /// Up to the extranonce, hexadecimal.
+    /// The part up to the extranonce, hexadecimal.
     pub coinbase1: String,
-    /// From the input's sequence number on, hexadecimal.
+    /// The part from the input's sequence number on, hexadecimal.
     pub coinbase2: String,
 }
 
-/// What a miner puts between the two parts.
+/// The bytes that a miner puts between the two parts.
 const EXTRANONCE: &str = "1122334455667788";
 
 impl Template {
-    /// Asks the node what to mine, and pays the reward in `outputs` equal parts to anybody.
+    /// Gets a template from the node, and pays the reward in `outputs` equal parts to anybody.
     pub fn of(node: &Node, outputs: usize) -> Self {
         let candidate = node.mining_candidate();
         let height = candidate["height"].as_u64().unwrap();
@@ -54,8 +54,8 @@ impl Template {
         self.candidate["height"].as_u64().unwrap().try_into().unwrap()
     }
 
-    /// The request that asks for the identity of `alias` in the coinbase transaction, with all that
-    /// the node tells about the job.
+    /// The request that asks for the identity of `alias` in the coinbase transaction, with
+    /// everything that the node says about the job.
     pub fn coinbase2_request(&self, node: &Node, alias: &str) -> Value {
         json!({
             "blockHeight": self.height(),
@@ -85,12 +85,12 @@ impl Template {
         })
     }
 
-    /// How many transactions the block has, the coinbase transaction included.
+    /// The number of transactions in the block, including the coinbase transaction.
     pub fn transactions(&self) -> u64 {
         self.candidate["num_tx"].as_u64().unwrap()
     }
 
-    /// The block before.
+    /// The previous block.
     pub fn previous_block(&self) -> BlockHash {
         self.candidate["prevhash"].as_str().unwrap().parse().unwrap()
     }
@@ -113,7 +113,7 @@ impl Template {
         node.submit_block(&self.candidate, &self.coinbase(coinbase2)).unwrap()
     }
 
-    /// Mines a block in which there is no other transaction, and which claims no reward.
+    /// Mines a block without other transactions that claims no reward.
     ///
     /// # Panics
     /// If the node does not take it, with its words.

@@ -1,4 +1,4 @@
-//! A payer with keys and coins of its own, who can also pay as no wallet would.
+//! A payer with its own key and coins. It can also pay in ways that no wallet would.
 
 use std::io;
 use std::sync::Mutex;
@@ -12,7 +12,7 @@ use tokio::runtime::Runtime;
 use crate::http::{Client, Reply};
 use crate::node::Node;
 
-/// Coins in blocks, all with one key.
+/// Mined coins of one key.
 #[derive(Debug)]
 pub struct Purse {
     key: PrivateKey,
@@ -22,17 +22,17 @@ pub struct Purse {
 /// An output that the key of a purse unlocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Coin {
-    /// Where it is.
+    /// Its outpoint.
     pub outpoint: OutPoint,
     /// The amount.
     pub satoshis: u64,
 }
 
-/// A fee that payees are content with, of a transaction with a few inputs and outputs.
+/// A fee that payees accept, for a transaction with a few inputs and outputs.
 pub const FEE: u64 = 200;
 
 impl Purse {
-    /// A new one with `count` coins of `satoshis` each, out of the node's wallet, in a block.
+    /// A new purse with `count` mined coins of `satoshis` each from the node's wallet.
     pub fn filled(node: &Node, count: usize, satoshis: u64) -> Self {
         let purse = Self { key: PrivateKey::generate().unwrap(), coins: Mutex::default() };
         if count == 0 {
@@ -56,7 +56,7 @@ impl Purse {
         self.coins.lock().unwrap().pop().expect("the purse has a coin")
     }
 
-    /// The coins of this purse that a transaction makes.
+    /// The coins of this purse among the outputs of a transaction.
     pub fn coins_of(&self, transaction: &Transaction) -> Vec<Coin> {
         let (txid, script) = (transaction.txid(), self.script());
         let outputs = (0..).zip(&transaction.outputs);
@@ -73,12 +73,12 @@ impl Purse {
         self.key.to_wif(Network::Regtest).to_string()
     }
 
-    /// What locks the coins of this purse.
+    /// The locking script of the purse's coins.
     pub fn script(&self) -> Script {
         Script::p2pkh(&self.key.public_key().hash())
     }
 
-    /// A transaction that makes `outputs` of coins, pays `fee`, and brings the rest back.
+    /// A transaction that spends coins to `outputs`, pays `fee`, and returns the rest as change.
     pub fn spend(&self, coins: &[Coin], mut outputs: Vec<TxOut>, fee: u64) -> Transaction {
         let spent = outputs.iter().map(|output| output.satoshis).sum::<u64>() + fee;
         let total: u64 = coins.iter().map(|coin| coin.satoshis).sum();
@@ -86,7 +86,7 @@ impl Purse {
         self.spend_all(coins, outputs)
     }
 
-    /// A transaction that makes `outputs` of coins, and leaves the rest to the miner.
+    /// A transaction that spends coins to `outputs`, and leaves the rest to the miner.
     pub fn spend_all(&self, coins: &[Coin], outputs: Vec<TxOut>) -> Transaction {
         let input = |coin: &Coin| TxIn {
             previous_output: coin.outpoint,
@@ -99,7 +99,7 @@ impl Purse {
         transaction
     }
 
-    /// Signs a transaction as it stands, whose inputs spend these coins in this order.
+    /// Signs a transaction without other changes. Its inputs spend these coins in this order.
     pub fn sign(&self, transaction: &mut Transaction, coins: &[Coin]) {
         let cache = SighashCache::new(transaction);
         let sign = |(index, coin): (usize, &Coin)| {
@@ -112,13 +112,13 @@ impl Purse {
         }
     }
 
-    /// A transaction that pays a bill out of one coin, with change.
+    /// A transaction that pays a bill from one coin, with change.
     pub fn transaction_for(&self, bill: &Bill) -> Transaction {
         self.spend(&[self.coin()], bill.outputs(), FEE)
     }
 }
 
-/// What is asked for at a payment URL.
+/// The terms at a payment URL.
 #[derive(Clone, Debug)]
 pub struct Bill {
     payee: Client,
@@ -135,7 +135,7 @@ impl Bill {
         Self::try_at(url).unwrap()
     }
 
-    /// The same of a payee who may not answer.
+    /// Reads the terms of a payee that may not answer.
     ///
     /// # Panics
     /// If the answer is something else.
@@ -143,8 +143,8 @@ impl Bill {
         Self::accepting(url, "application/json")
     }
 
-    /// Reads the terms at a payment URL in a dialect. Which of those in JSON are had there, its path
-    /// decides.
+    /// Reads the terms at a payment URL in a dialect. The path decides which JSON dialect is
+    /// available.
     ///
     /// # Panics
     /// If there are none, or they are in another dialect.
@@ -164,7 +164,7 @@ impl Bill {
         Ok(Self { payee, path: path.to_owned(), received })
     }
 
-    /// What is to be paid.
+    /// The outputs to pay.
     pub fn outputs(&self) -> Vec<TxOut> {
         let destinations = self.received.terms.destinations.iter();
         let output = destinations.map(|destination| TxOut {
@@ -187,7 +187,7 @@ impl Bill {
         self.try_post(transaction).unwrap()
     }
 
-    /// Pays with a transaction, and may stay without an answer.
+    /// Pays with a transaction, possibly without an answer.
     pub fn try_post(&self, transaction: &Transaction) -> io::Result<Reply> {
         let content_type = self.received.dialect().payment_type();
         let headers = [("Content-Type", content_type)];
@@ -195,7 +195,7 @@ impl Bill {
     }
 }
 
-/// Gives a node a transaction.
+/// Sends a transaction to a node.
 ///
 /// # Panics
 /// If it refuses, with its words.

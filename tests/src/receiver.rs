@@ -1,4 +1,4 @@
-//! An endpoint that webhooks lead to, which answers as a test tells it to and remembers what it was sent.
+//! An endpoint of webhooks. A test controls its answers, and it records the requests.
 
 use std::collections::BTreeMap;
 use std::thread::sleep;
@@ -12,16 +12,16 @@ use crate::payee::{Answer, Payee, Request};
 #[derive(Debug)]
 pub struct Receiver(Payee);
 
-/// No test waits longer for the next request.
+/// The longest wait of a test for the next request.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Receiver {
-    /// One that answers 200.
+    /// A receiver that answers 200.
     pub fn start() -> Self {
         Self::of(Payee::asking(&Value::Null))
     }
 
-    /// The same over TLS, for those who trust [`authority`](crate::tls::authority).
+    /// Such a receiver over TLS, for clients that trust [`authority`](crate::tls::authority).
     pub fn secure() -> Self {
         Self::of(Payee::secure(&Value::Null))
     }
@@ -32,37 +32,37 @@ impl Receiver {
         receiver
     }
 
-    /// Where it is.
+    /// Its URL.
     pub fn url(&self) -> String {
         self.0.url()
     }
 
-    /// From now on it answers with this status.
+    /// Makes it answer with this status from now on.
     pub fn reply(&self, status: u16) {
         self.reply_with(move |_| Answer::text(status, "answered"));
     }
 
-    /// From now on it answers so.
+    /// Makes it answer like this from now on.
     pub fn reply_with(&self, behaviour: impl Fn(&Request) -> Answer + Send + Sync + 'static) {
         self.0.on_post(behaviour);
     }
 
-    /// What it was sent, in that order.
+    /// The requests so far, in their order.
     pub fn received(&self) -> Vec<Request> {
         self.0.requests("POST")
     }
 
-    /// How many requests it was sent.
+    /// The number of requests so far.
     pub fn count(&self) -> usize {
         self.0.count()
     }
 
-    /// The numbers of the events that it was sent, in that order.
+    /// The numbers of the events so far, in their order.
     pub fn numbers(&self) -> Vec<u64> {
         self.received().iter().map(number).collect()
     }
 
-    /// How often it was sent each event.
+    /// How often it got each event.
     pub fn counts(&self) -> BTreeMap<u64, usize> {
         self.numbers().into_iter().fold(BTreeMap::new(), |mut counts, number| {
             *counts.entry(number).or_default() += 1;
@@ -70,35 +70,35 @@ impl Receiver {
         })
     }
 
-    /// Waits until it was sent so many requests, and gives them.
+    /// Waits until it got this many requests, and returns them.
     ///
     /// # Panics
-    /// If that does not come.
+    /// If that takes too long.
     pub fn until_count(&self, count: usize) -> Vec<Request> {
         self.until(|receiver| receiver.count() >= count);
         self.received()
     }
 
-    /// Waits until this is so.
+    /// Waits until a condition holds.
     ///
     /// # Panics
-    /// If it does not come to that.
+    /// If that takes too long.
     pub fn until(&self, is_so: impl Fn(&Self) -> bool) {
         let (mut count, mut deadline) = (0, Instant::now() + PATIENCE);
         while !is_so(self) {
             if self.count() > count {
                 (count, deadline) = (self.count(), Instant::now() + PATIENCE);
             }
-            assert!(Instant::now() < deadline, "in vain: only {:?} came", self.numbers());
+            assert!(Instant::now() < deadline, "timed out: only {:?} arrived", self.numbers());
             sleep(Duration::from_millis(1));
         }
     }
 }
 
-/// The number of the event that a request tells of.
+/// The number of the event in a request.
 ///
 /// # Panics
-/// If it tells of none.
+/// If the request has none.
 pub fn number(request: &Request) -> u64 {
     request.json()["number"].as_u64().unwrap()
 }

@@ -1,4 +1,4 @@
-//! Chains beside the one that a node follows.
+//! Rival chains.
 
 use bsv_tx::{BlockHash, Transaction};
 use serde_json::{Value, json};
@@ -6,22 +6,22 @@ use serde_json::{Value, json};
 use crate::node::Node;
 use crate::purse::send;
 
-/// A node that has built another chain on the same blocks, and is not connected.
+/// A node that builds another chain on the same blocks and is not connected.
 #[derive(Debug)]
 pub struct Rival {
     /// The node.
     pub node: Node,
-    /// Up to where both have the same blocks.
+    /// The height up to which both have the same blocks.
     common: u64,
 }
 
 impl Rival {
-    /// One that has the same blocks as `node` now, and none of its mempool.
+    /// A rival with the current blocks of `node` and an empty mempool.
     pub fn of(node: &Node) -> Self {
         Self::from(Node::start(), node)
     }
 
-    /// The same, made of one that has no block yet.
+    /// Such a rival, made of a node that has no block yet.
     pub fn from(rival: Node, node: &Node) -> Self {
         let rival = Self { node: rival, common: height(node) };
         copy(node, &rival.node, 1);
@@ -37,20 +37,21 @@ impl Rival {
         self.node.mine(blocks)
     }
 
-    /// Mines blocks with what its mempool has, until its chain is longer than the one of `node`.
+    /// Mines blocks with the transactions of its mempool until its chain is longer than the one of
+    /// `node`.
     pub fn outgrow(&self, node: &Node) {
         let missing = height(node) + 1 - height(&self.node);
         self.node.mine(u32::try_from(missing).unwrap());
     }
 
-    /// Takes over the chain of `node`, which goes on from the blocks that both have.
+    /// Follows the chain of `node`, which continues from the blocks that both have.
     pub fn follow(&mut self, node: &Node) {
         copy(node, &self.node, self.common + 1);
         assert_eq!(tip(&self.node), tip(node));
         self.common = height(node);
     }
 
-    /// Shows its chain to `node`, which takes it for the main chain if it is longer.
+    /// Shows its chain to `node`, which makes it the main chain if it is longer.
     pub fn show_to(&self, node: &Node) {
         copy(&self.node, node, self.common + 1);
     }
@@ -61,7 +62,7 @@ pub fn tip(node: &Node) -> Value {
     node.call("getbestblockhash", json!([]))
 }
 
-/// How many blocks follow the first one.
+/// The height of the tip.
 pub fn height(node: &Node) -> u64 {
     node.call("getblockcount", json!([])).as_u64().unwrap()
 }
@@ -74,12 +75,12 @@ fn copy(from: &Node, to: &Node, first: u64) {
     }
 }
 
-/// Restarts a node without what was in its mempool.
+/// Restarts a node with an empty mempool.
 pub fn restart_empty(node: &mut Node) {
     restart_empty_with(node, &[]);
 }
 
-/// Restarts a node with further settings, and without what was in its mempool.
+/// Restarts a node with further settings and an empty mempool.
 pub fn restart_empty_with(node: &mut Node, settings: &[&str]) {
     node.stop();
     let _ = std::fs::remove_file(node.directory().join("regtest/mempool.dat"));

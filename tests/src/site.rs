@@ -1,5 +1,4 @@
-//! An installation of the service: a data directory, its settings, and the programs that work on
-//! it.
+//! An installation of the service: a data directory, its settings, and the programs that use it.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -32,14 +31,14 @@ pub struct Site {
     environment: Vec<(String, OsString)>,
 }
 
-/// What a program that ended has left.
+/// The result of a program that has ended.
 #[derive(Clone, Debug)]
 pub struct Done {
-    /// The exit code; -1 if a signal ended it.
+    /// The exit code, or -1 if a signal ended it.
     pub code: i32,
-    /// What it printed.
+    /// Its standard output.
     pub stdout: String,
-    /// What it complained about.
+    /// Its standard error.
     pub stderr: String,
 }
 
@@ -47,7 +46,7 @@ pub struct Done {
 #[derive(Debug)]
 pub struct Server {
     child: Child,
-    /// Kept open: a server does not mind, but a reader may want more lines.
+    /// The server's standard output. It is kept open, so that more lines can be read.
     stdout: BufReader<ChildStdout>,
     started: Instant,
     minerid: Option<Client>,
@@ -56,7 +55,7 @@ pub struct Server {
     node_listener: Option<Client>,
     /// The path of the control socket.
     control: Option<PathBuf>,
-    /// From starting the program to the line that says it listens.
+    /// The time from the start of the program to the line that says it listens.
     pub start_time: Duration,
 }
 
@@ -94,7 +93,7 @@ impl Site {
         Self { dir, settings, prefix: Vec::new(), environment: Vec::new() }
     }
 
-    /// Has the service use another node from its next start on.
+    /// Makes the service use another node from its next start on.
     pub fn move_to(&mut self, node: &Node) {
         let settings = self.settings.as_object_mut().unwrap();
         settings.insert("rpcHost".to_owned(), json!(node.host));
@@ -103,16 +102,17 @@ impl Site {
         settings.insert("rpcPassword".to_owned(), json!(node.password));
     }
 
-    /// A site of the same settings on a copy, in memory, of the data directory as it lies on the
-    /// disk, without what this one's programs are run under.
+    /// A site with the same settings on a copy of the data directory. The copy is in memory and has
+    /// the state on the disk. The programs of the copy do not run under the command of
+    /// [`run_under`](Self::run_under).
     pub fn copy(&self) -> Self {
         let dir = TempDir::new_in("/dev/shm").or_else(|_| TempDir::new()).unwrap();
         copy_dir(self.data_dir(), dir.path());
         Self { dir, settings: self.settings.clone(), prefix: vec![], environment: vec![] }
     }
 
-    /// Makes `command` and its arguments start the programs, such as one that limits what they may
-    /// do. It is followed by the program and the program's arguments.
+    /// Starts the programs through `command` and its arguments, for example a command that limits
+    /// the programs. The program and its arguments are appended.
     pub fn run_under(&mut self, command: &[&str]) {
         self.prefix = command.iter().map(ToString::to_string).collect();
     }
@@ -140,7 +140,7 @@ impl Site {
     /// Starts the server and waits until it listens.
     ///
     /// # Panics
-    /// If it does not, with what it complained about.
+    /// If it does not, with its standard error.
     pub fn server(&self) -> Server {
         let started = Instant::now();
         let child = self.server_command().stdout(Stdio::piped()).spawn().unwrap();
@@ -148,7 +148,7 @@ impl Site {
             .unwrap_or_else(|_| panic!("the server did not start, see its standard error"))
     }
 
-    /// Starts the server and waits until it listens or has ended, with what it complained about.
+    /// Starts the server and waits until it listens or has ended. The error is its standard error.
     pub fn try_server(&self) -> Result<Server, Done> {
         let started = Instant::now();
         let mut command = self.server_command();
@@ -168,7 +168,8 @@ impl Site {
             .unwrap_or_else(|_| panic!("the server did not start, see {}", log.display()))
     }
 
-    /// Starts the server so that it logs JSON to a file, where it says what it else prints, and waits until it listens.
+    /// Starts the server so that it logs JSON to a file, including its start lines, and waits until
+    /// it listens.
     ///
     /// # Panics
     /// If it does not.
@@ -195,7 +196,7 @@ impl Site {
         server
     }
 
-    /// Starts the server with sockets that listen already, and waits until it answers.
+    /// Starts the server with sockets that already listen, and waits until it answers.
     ///
     /// # Panics
     /// If it does not.
@@ -217,21 +218,20 @@ impl Site {
         Done::of(&mut self.command(cli_program(), arguments))
     }
 
-    /// Runs the command line, which must succeed, and gives what it prints, without white space
-    /// around it.
+    /// Runs the command line, which must succeed, and returns its trimmed output.
     ///
     /// # Panics
-    /// If it fails, with its complaint.
+    /// If it fails, with its standard error.
     pub fn cli_ok(&self, arguments: &[&str]) -> String {
         let done = self.cli(arguments);
         assert_eq!(done.code, 0, "bsv-cli {arguments:?}: {}", done.stderr);
         done.stdout.trim().to_owned()
     }
 
-    /// Runs the command line with `--json`, which must succeed, and gives what it prints.
+    /// Runs the command line with `--json`, which must succeed, and returns its output.
     ///
     /// # Panics
-    /// If it fails, with its complaint.
+    /// If it fails, with its standard error.
     pub fn cli_json(&self, arguments: &[&str]) -> Value {
         let arguments = [arguments, &["--json"]].concat();
         serde_json::from_str(&self.cli_ok(&arguments)).unwrap()
@@ -310,7 +310,7 @@ impl Server {
         Ok(server)
     }
 
-    /// Whether it has told of the listener that it tells of last.
+    /// Whether it has printed the line of the last listener.
     fn has_listener_of_all(&self) -> bool {
         self.control.is_some()
     }
@@ -331,7 +331,7 @@ impl Server {
         } = client;
     }
 
-    /// Ends one that does not listen.
+    /// Ends a server that does not listen.
     fn end(mut self, said: String) -> Done {
         let _ = self.child.kill();
         let mut stderr = String::new();
@@ -390,7 +390,7 @@ impl Server {
         self.try_request(method, path, body).unwrap()
     }
 
-    /// Any request, which may stay without an answer if the server is killed meanwhile.
+    /// Any request. It may stay without an answer if the server is killed meanwhile.
     pub fn try_request(&self, method: &str, path: &str, body: &[u8]) -> std::io::Result<Reply> {
         self.minerid().try_request(method, path, body)
     }
@@ -405,7 +405,7 @@ impl Server {
         reply.body
     }
 
-    /// Whether the server runs, a moment after what may have ended it.
+    /// Whether the server still runs a moment later.
     pub fn is_alive(&mut self) -> bool {
         std::thread::sleep(Duration::from_millis(20));
         self.child.try_wait().unwrap().is_none()
@@ -417,7 +417,7 @@ impl Server {
         self.child.wait().unwrap();
     }
 
-    /// Hangs up on the server (SIGHUP).
+    /// Sends the signal SIGHUP to the server.
     pub fn hang_up(&self) {
         kill_process(Pid::from_child(&self.child), Signal::HUP).unwrap();
     }
@@ -427,26 +427,26 @@ impl Server {
         kill_process(Pid::from_child(&self.child), Signal::TERM).unwrap();
     }
 
-    /// Asks the server to stop, and gives its exit code.
+    /// Asks the server to stop, and returns its exit code.
     pub fn stop(mut self) -> i32 {
         self.begin_stop();
         self.child.wait().unwrap().code().unwrap_or(-1)
     }
 
-    /// Waits until the server has ended by itself, and answers its exit code.
+    /// Waits until the server has ended by itself. Answers its exit code.
     pub fn wait(mut self) -> i32 {
         self.child.wait().unwrap().code().unwrap_or(-1)
     }
 
-    /// Has the events that the wallet tells compared with its OpenAPI file, if the server still runs and the test has
-    /// not failed already.
+    /// Compares the wallet's events with its OpenAPI file, if the server still runs and the test
+    /// has not failed.
     fn check_events(&mut self) {
         let is_running = matches!(self.child.try_wait(), Ok(None));
         if let Some(wallet) = &self.wallet
             && is_running
             && !std::thread::panicking()
         {
-            // Some servers answer nobody at the end of their test.
+            // Some servers do not answer at the end of their test.
             let _ = wallet.try_send("GET", "/api/v1/events?limit=1000", &[], b"");
         }
     }
@@ -456,12 +456,12 @@ impl Server {
         self.memory("VmRSS:")
     }
 
-    /// Forgets how much memory has been resident until now.
+    /// Starts a new measurement of the peak of resident memory.
     pub fn reset_peak_memory(&self) {
         fs::write(format!("/proc/{}/clear_refs", self.child.id()), "5").unwrap();
     }
 
-    /// The most memory that has been resident, in bytes, since that was last forgotten.
+    /// The peak of resident memory since the measurement started, in bytes.
     pub fn peak_memory(&self) -> u64 {
         self.memory("VmHWM:")
     }
@@ -490,7 +490,7 @@ pub fn copy_dir(from: &Path, to: &Path) {
 impl Drop for Server {
     fn drop(&mut self) {
         self.check_events();
-        // Others may listen there next.
+        // Another server may get this address next.
         let listeners = [&self.minerid, &self.wallet, &self.payments];
         listeners.into_iter().flatten().for_each(|client| openapi::forget(client.address()));
         let _ = self.child.kill();

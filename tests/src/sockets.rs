@@ -1,4 +1,5 @@
-//! Listening sockets that outlive the servers that they are handed to, as a service manager keeps them.
+//! Listening sockets that outlive the servers that they are handed to, like those of a service
+//! manager.
 
 use std::net::TcpListener;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -13,15 +14,15 @@ use crate::site::Site;
 #[derive(Debug)]
 pub struct ListeningSockets {
     listeners: [TcpListener; 3],
-    /// The same, for processes to inherit.
+    /// The descriptors that processes inherit.
     inherited: Vec<OwnedFd>,
 }
 
-/// Greater than what a process hands over from 3 on.
+/// Greater than the descriptors that are handed over, which begin at 3.
 const FIRST_INHERITED: i32 = 100;
 
 impl ListeningSockets {
-    /// Sockets on free ports, which enter the settings of `site`.
+    /// Sockets on free ports. The ports are set in the settings of `site`.
     pub fn of(site: &mut Site) -> Self {
         let listeners = [(); 3].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
         let inherited = listeners.iter().map(|listener| {

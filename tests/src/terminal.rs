@@ -1,4 +1,4 @@
-//! A terminal before which a program runs, as before a person.
+//! A terminal on which a program runs as for a person.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -15,35 +15,36 @@ use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 
 use crate::site::Site;
 
-/// The end of a pseudo-terminal that a person has: what they type, and what they see.
+/// The person's end of a pseudo-terminal: for input, and for what is shown.
 #[derive(Debug)]
 pub struct Terminal {
     keyboard: File,
-    /// The end that the program has, kept so that its state can be looked at afterwards.
+    /// The program's end. It is kept so that its state can be checked afterwards.
     line: OwnedFd,
     shown: Receiver<Vec<u8>>,
     screen: String,
-    /// All that was shown before `screen`.
+    /// Everything that was shown before `screen`.
     passed: String,
     program: Child,
 }
 
-/// How long a program may take until it shows what is waited for, or ends.
+/// How long a program may take until it shows the expected text or ends.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 impl Terminal {
-    /// Starts the command line of a site, with `setsid` of util-linux, and with `env` of coreutils: whoever
-    /// runs the tests may ignore what Ctrl-C sends, and children would too.
+    /// Starts the command line of a site, with `setsid` of util-linux and `env` of coreutils. The
+    /// process that runs the tests may ignore the signal of Ctrl-C, and children would inherit
+    /// that.
     pub fn start(site: &Site, arguments: &[&str]) -> Self {
         Self::start_of_width(site, arguments, 0)
     }
 
-    /// The same on a terminal of so many columns; 0 is a terminal that does not tell.
+    /// Starts the command line on a terminal with this many columns. 0 stands for an unknown width.
     pub fn start_of_width(site: &Site, arguments: &[&str], columns: u16) -> Self {
         Self::run(&site.cli_command(arguments), columns)
     }
 
-    /// Starts any command on a terminal of so many columns.
+    /// Starts any command on a terminal with this many columns.
     pub fn run(command: &Command, columns: u16) -> Self {
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY;
         let keyboard = openpt(flags).unwrap();
@@ -54,7 +55,7 @@ impl Terminal {
         let size = Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
         tcsetwinsize(&line, size).unwrap();
         let end = || line.try_clone().unwrap();
-        // The program of a session of its own, whose terminal this is.
+        // The program has its own session with this terminal.
         let mut session = Command::new("setsid");
         session.args(["--ctty", "--wait", "env", "--default-signal=INT"]);
         session.arg(command.get_program()).args(command.get_args());
@@ -71,7 +72,7 @@ impl Terminal {
         let (sender, shown) = mpsc::channel();
         thread::spawn(move || {
             let mut bytes = [0; 4096];
-            // Fails once the other end is closed.
+            // This fails once the other end is closed.
             while let Ok(count @ 1..) = screen.read(&mut bytes) {
                 if sender.send(bytes[..count].to_vec()).is_err() {
                     break;
@@ -81,7 +82,7 @@ impl Terminal {
         Self { keyboard, line, shown, screen: String::new(), passed: String::new(), program }
     }
 
-    /// Waits until the program shows a text, and forgets what it has shown up to there.
+    /// Waits until the program shows a text, and drops everything that was shown up to there.
     ///
     /// # Panics
     /// If it does not.
@@ -100,7 +101,7 @@ impl Terminal {
         }
     }
 
-    /// Waits until the program asks for a secret: shows a text and takes what is typed unseen.
+    /// Waits until the program asks for a secret: it shows a text, and does not show what is typed.
     ///
     /// # Panics
     /// If it does not.
@@ -118,13 +119,15 @@ impl Terminal {
         self.keyboard.write_all(keys.as_bytes()).unwrap();
     }
 
-    /// Whether what is typed is shown, line by line, and keys such as Ctrl-C have an effect.
+    /// Whether the terminal shows what is typed, works line by line, and handles keys such as
+    /// Ctrl-C.
     pub fn echoes(&self) -> bool {
         let modes = tcgetattr(&self.line).unwrap().local_modes;
         modes.contains(LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG)
     }
 
-    /// Waits until the program ends. Answers its exit code (-1 if a signal ended it), and all that it has shown.
+    /// Waits until the program ends. Returns its exit code (-1 if a signal ended it) and everything
+    /// that it has shown.
     ///
     /// # Panics
     /// If it does not.
@@ -134,8 +137,8 @@ impl Terminal {
         (code, passed + &rest)
     }
 
-    /// Waits until the program ends. Answers its exit code (-1 if a signal ended it), what it has
-    /// shown since the last text that was waited for, and whether it leaves a terminal that echoes.
+    /// Waits until the program ends. Returns its exit code (-1 if a signal ended it), what it has
+    /// shown since the last expected text, and whether the terminal echoes afterwards.
     ///
     /// # Panics
     /// If it does not.

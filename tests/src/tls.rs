@@ -17,29 +17,29 @@ use serde_json::{Value, json};
 
 use crate::build::workspace;
 
-/// Both versions of TLS that are in use.
+/// The two versions of TLS that are in use.
 pub const VERSIONS: [&SupportedProtocolVersion; 2] = [&TLS12, &TLS13];
 
 /// A connection whose handshake takes place when something is sent.
 pub type TlsStream = StreamOwned<ClientConnection, TcpStream>;
 
-/// The certificate of who vouches for all others.
+/// The certificate of the authority that signed all others.
 pub fn authority() -> PathBuf {
     file("authority.pem")
 }
 
-/// The file of that name: the certificates are `payee.pem`, `shop.pem` and `pool.pem`, each with its
-/// `.key`.
+/// The file with that name. The certificates are `payee.pem`, `shop.pem` and `pool.pem`, each with
+/// its `.key`.
 pub fn file(name: &str) -> PathBuf {
     workspace().join("tests/vectors/tls").join(name)
 }
 
-/// The setting of a listener that has this certificate.
+/// The setting of a listener with this certificate.
 pub fn setting(name: &str) -> Value {
     json!({ "certificate": file(&format!("{name}.pem")), "key": file(&format!("{name}.key")) })
 }
 
-/// The certificate of that name, as it is shown.
+/// The certificate with that name in the form in which listeners show it.
 ///
 /// # Panics
 /// If there is none.
@@ -47,7 +47,7 @@ pub fn certificate(name: &str) -> CertificateDer<'static> {
     CertificateDer::from_pem_file(file(&format!("{name}.pem"))).unwrap()
 }
 
-/// What a server needs to show this certificate.
+/// The configuration of a server that shows this certificate.
 pub(crate) fn server_config(name: &str) -> Arc<ServerConfig> {
     let key = PrivateKeyDer::from_pem_file(file(&format!("{name}.key"))).unwrap();
     let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -99,7 +99,7 @@ pub fn connect(address: &str) -> io::Result<TlsStream> {
     Ok(stream)
 }
 
-/// The certificate that a listener shows to whoever connects.
+/// The certificate that a listener shows.
 ///
 /// # Panics
 /// If nobody can connect.
@@ -108,7 +108,7 @@ pub fn shown(address: &str) -> CertificateDer<'static> {
     stream.conn.peer_certificates().unwrap()[0].clone().into_owned()
 }
 
-/// What is read from and written to.
+/// A stream that can be read and written.
 pub(crate) trait Stream: Read + Write + Send {}
 
 impl<S: Read + Write + Send> Stream for S {}

@@ -22,7 +22,7 @@ fn read(name: &str) -> Value {
     serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
 }
 
-/// Writes the older generator's home directory that `vectors` were recorded from into `dir`.
+/// Writes the older generator's home directory into `dir`. The `vectors` were recorded with it.
 pub fn write_home(vectors: &Value, dir: &Path) -> PathBuf {
     let home = dir.join("home");
     for (path, content) in vectors["files"].as_object().unwrap() {
@@ -33,7 +33,7 @@ pub fn write_home(vectors: &Value, dir: &Path) -> PathBuf {
     home
 }
 
-/// What is expected of a case: where the reference printed large integers wrongly, `exact` counts.
+/// The expected result of a case. If the reference printed large integers wrongly, `exact` counts.
 pub fn expected<'a>(case: &'a Value, name: &str) -> Option<&'a str> {
     case["exact"].get(name).or_else(|| case.get(name)).and_then(Value::as_str)
 }

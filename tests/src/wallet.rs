@@ -1,5 +1,5 @@
-//! What is asked of a wallet, and what lies in its store: read by the library from a copy of the
-//! data directory.
+//! Changes of a wallet over HTTP, and the contents of its store. The library reads the contents
+//! from a copy of the data directory.
 
 use std::collections::HashMap;
 use std::io;
@@ -15,24 +15,24 @@ use serde_json::{Value, json};
 use crate::http::{Client, Reply};
 use crate::site::Site;
 
-/// A change that is asked for over HTTP, and that can be asked for again.
+/// A change that is requested over HTTP. The request can be repeated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wish {
     /// An invoice.
     Invoice {
-        /// The reference, which is the idempotency key too.
+        /// The reference, which is also the idempotency key.
         reference: String,
         /// Until when it can be paid.
         expires_at: Option<Timestamp>,
     },
-    /// That an invoice is deleted.
+    /// Deleting an invoice.
     Deletion {
         /// The id of the invoice.
         id: String,
     },
     /// A user.
     User {
-        /// The name, which is the idempotency key too.
+        /// The name, which is also the idempotency key.
         name: String,
     },
 }
@@ -48,7 +48,7 @@ impl Wish {
         Self::User { name: name.to_owned() }
     }
 
-    /// Asks for it. There may be no answer if the server is killed meanwhile.
+    /// Sends the request. There may be no answer if the server is killed meanwhile.
     pub fn ask(&self, client: &Client) -> io::Result<Reply> {
         let post = |path: &str, key: &str, body: Value| {
             let headers = [("Content-Type", "application/json"), ("Idempotency-Key", key)];
@@ -74,17 +74,17 @@ impl Wish {
         }
     }
 
-    /// Whether it is an invoice that would have expired by now.
+    /// Whether it is an invoice whose expiry has passed.
     pub fn is_too_late(&self) -> bool {
         matches!(self, Self::Invoice { expires_at: Some(at), .. } if *at <= Timestamp::of_system())
     }
 
-    /// The status of an answer that grants it.
+    /// The status of a successful answer.
     pub fn success(&self) -> u16 {
         if matches!(self, Self::Deletion { .. }) { 204 } else { 201 }
     }
 
-    /// Whether it was granted.
+    /// Whether the answer is successful.
     pub fn is_done(&self, stored: &StoredWallet) -> bool {
         match self {
             Self::Invoice { reference, .. } => stored.with_reference(reference).is_some(),
@@ -94,37 +94,37 @@ impl Wish {
     }
 }
 
-/// What is on the disk, as a start after a crash would find it.
+/// The contents on the disk, as a start after a crash finds them.
 #[derive(Debug)]
 pub struct StoredWallet {
-    /// Those that are not deleted, in the order of their numbers.
+    /// The invoices that are not deleted, in the order of their numbers.
     pub invoices: Vec<Invoice>,
-    /// In the order of their numbers.
+    /// The users, in the order of their numbers.
     pub users: Vec<User>,
-    /// What the event log tells of each invoice that there ever was, by its id.
+    /// The facts in the event log about every invoice, including deleted ones, by id.
     pub lives: HashMap<String, Life>,
 }
 
-/// What the event log tells of an invoice.
+/// The facts in the event log about an invoice.
 #[derive(Clone, Copy, Debug)]
 pub struct Life {
     /// Its number.
     pub number: u64,
     /// When it was created.
     pub created_at: Timestamp,
-    /// When it was noted that it had expired.
+    /// When its expiry was recorded.
     pub expired_at: Option<Timestamp>,
     /// When it was deleted.
     pub deleted_at: Option<Timestamp>,
 }
 
 impl StoredWallet {
-    /// Reads a copy of the site's wallet, and checks that it is sound: the event log has no gap,
-    /// goes forward in time, tells of each thing once and after what must have been before it, and
-    /// what it tells of is there.
+    /// Reads a copy of the site's wallet, and checks that it is sound. The event log must have no
+    /// gap and go forward in time. It must tell of each change once and in the right order, and its
+    /// subjects must exist.
     ///
     /// # Panics
-    /// If something is not as it should be.
+    /// If the wallet is not sound.
     pub fn of(site: &Site) -> Self {
         let copy = site.copy();
         let dir = copy.network_dir();
@@ -144,7 +144,7 @@ impl StoredWallet {
         })
     }
 
-    /// Goes through the event log, and checks it and what it tells of.
+    /// Goes through the event log, and checks the events and their subjects.
     fn replay(mut self, events: &[Event]) -> Self {
         assert!(events.iter().map(|event| event.number).eq(1..=events.len() as u64), "a gap");
         assert!(events.is_sorted_by_key(|event| event.at), "events went back in time");
@@ -197,7 +197,7 @@ impl StoredWallet {
         assert!(self.invoices.is_sorted_by_key(|invoice| invoice.number));
     }
 
-    /// The invoice of this number, which is not deleted.
+    /// The invoice with this number, if it is not deleted.
     ///
     /// # Panics
     /// If there is none.

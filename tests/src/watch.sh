@@ -1,5 +1,5 @@
-# Runs a command until standard input ends; then kills it and removes the directory $1.
-# A line on standard input says that the command has ended and that the directory stays.
+# Runs a command until standard input ends. Then kills it, and removes the directory $1.
+# If a line comes on standard input, waits for the command to end instead, and keeps the directory.
 directory=$1
 shift
 "$@" &

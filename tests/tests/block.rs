@@ -7,7 +7,7 @@ use bsv_tests::{Node, Server, Site, Template};
 use bsv_tx::TxOut;
 use serde_json::{Value, json};
 
-/// Mines a block whose coinbase transaction went through `POST /coinbase2`, and gives its document.
+/// Mines a block with a coinbase transaction from `POST /coinbase2`, and returns its document.
 fn mine_with_identity(node: &Node, server: &Server, alias: &str, outputs: usize) -> Document {
     let template = Template::of(node, outputs);
     let request = template.coinbase2_request(node, alias).to_string();
@@ -30,7 +30,7 @@ fn mine_with_identity(node: &Node, server: &Server, alias: &str, outputs: usize)
     document
 }
 
-/// What the node believes of its one miner.
+/// The node's facts about its only miner.
 fn known_miner(node: &Node) -> Value {
     let dump = node.call("dumpminerids", json!([]));
     let miners = dump["miners"].as_array().unwrap();

@@ -1,4 +1,4 @@
-//! Every setting, from every place it can come from, does what it says.
+//! Every setting from every source has its effect.
 
 #![allow(clippy::unwrap_used)]
 
@@ -17,7 +17,7 @@ use bsv_tests::{Done, Reply, Site, http, node};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// Where settings stand.
+/// The source of settings.
 #[derive(Clone, Copy, Debug)]
 enum Source {
     File,
@@ -28,7 +28,7 @@ enum Source {
 struct Server {
     child: Child,
     stdout: BufReader<std::process::ChildStdout>,
-    /// What it printed until all listeners were open.
+    /// Its output until all listeners were open.
     lines: Vec<String>,
 }
 
@@ -42,8 +42,8 @@ fn bare(program: &Path) -> Command {
     command
 }
 
-/// `program` on the data directory `dir/data`, with settings from one place. The wallet and payments
-/// take free ports unless they say something of them.
+/// `program` on the data directory `dir/data`, with settings from one source. The wallet and
+/// payments get free ports unless the settings name ports.
 fn configured(program: &Path, dir: &Path, source: Source, settings: &Value) -> Command {
     let mut command = bare(program);
     let mut settings = settings.clone();
@@ -89,7 +89,7 @@ fn run_ok(command: &mut Command) -> String {
     done.stdout
 }
 
-/// The program ends with exit code 1, says nothing on standard output, and gives this reason.
+/// Checks that the program ends with exit code 1, an empty standard output and this reason.
 fn check_refused(command: &mut Command, reasons: &[&str]) {
     let done = Done::of(command);
     assert_eq!((done.code, done.stdout.as_str()), (1, ""), "{command:?}: {}", done.stderr);
@@ -117,7 +117,7 @@ impl Server {
         self.lines[0].strip_prefix("listening minerid http://").unwrap()
     }
 
-    /// Where the control socket is.
+    /// The path of the control socket.
     fn control(&self) -> &str {
         self.lines.last().unwrap().strip_prefix("listening control ").unwrap()
     }
@@ -131,7 +131,7 @@ impl Server {
         assert!(Command::new("kill").args(["-s", signal, &pid]).status().unwrap().success());
     }
 
-    /// Waits for the end: the exit code, and what else was printed.
+    /// Waits for the end. Returns the exit code and the rest of the output.
     fn wait(mut self) -> (i32, String) {
         let mut rest = String::new();
         self.stdout.read_to_string(&mut rest).unwrap();
@@ -156,7 +156,7 @@ fn get(address: &str, path: &str) -> Reply {
     http::exchange(address, request.as_bytes(), "GET").unwrap()
 }
 
-/// Takes one request for the node and refuses it; gives the request's head.
+/// Takes one request for the node and refuses it. Returns the head of the request.
 fn node_that_refuses(listener: TcpListener) -> thread::JoinHandle<String> {
     thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
@@ -180,7 +180,7 @@ fn names_in(dir: &Path) -> Vec<String> {
 
 #[test]
 fn every_setting_of_the_specification_takes_effect_from_either_source() {
-    // The Base64 of rpc-me:rpc-secret.
+    // This is the Base64 of rpc-me:rpc-secret.
     const CREDENTIALS: &str = "Basic cnBjLW1lOnJwYy1zZWNyZXQ=";
     for network in ["livenet", "testnet", "regtest"] {
         for source in [Source::File, Source::Environment] {
@@ -247,7 +247,7 @@ fn every_setting_of_the_specification_takes_effect_from_either_source() {
 }
 
 #[test]
-fn without_settings_everything_lies_in_the_data_directory() {
+fn without_settings_everything_is_in_the_data_directory() {
     let site = Site::new();
     let server = site.server();
     site.cli_ok(&["generateminerid", "--name", "pool"]);
@@ -272,7 +272,7 @@ fn without_settings_everything_lies_in_the_data_directory() {
 }
 
 #[test]
-fn the_environment_counts_over_the_file_leaf_by_leaf() {
+fn the_environment_overrides_the_file_setting_by_setting() {
     let dir = TempDir::new().unwrap();
     let file = json!({
         "port": 1, "network": "testnet", "rpcUser": "file", "rpcPassword": "p",
@@ -307,7 +307,7 @@ fn the_environment_counts_over_the_file_leaf_by_leaf() {
 }
 
 #[test]
-fn a_listener_can_stand_on_ipv6_and_on_another_loopback_address() {
+fn a_listener_can_use_ipv6_and_another_loopback_address() {
     for (host, start) in [("::1", "[::1]:"), ("127.0.0.5", "127.0.0.5:")] {
         let site = Site::with(json!({"host": host}));
         let server = site.server();
@@ -347,7 +347,7 @@ fn a_disabled_service_opens_nothing() {
 }
 
 #[test]
-fn mistakes_in_settings_are_named_with_the_place_they_stand_in() {
+fn mistakes_in_settings_are_named_with_their_source() {
     let dir = TempDir::new().unwrap();
     for (settings, reason) in [
         (json!({"prot": 1}), "unknown field `prot`"),
@@ -422,7 +422,7 @@ fn a_file_that_cannot_be_read_is_named() {
 }
 
 #[test]
-fn settings_that_do_not_go_together_or_are_not_safe_are_refused() {
+fn contradictory_and_unsafe_settings_are_refused() {
     let dir = TempDir::new().unwrap();
     for (settings, reason) in [
         (json!({"host": "0.0.0.0"}), "allowUnauthenticated"),
@@ -466,7 +466,7 @@ fn config_check_shows_the_effective_settings_and_no_secret() {
     let data = dir.path().join("data/testnet");
     for line in [
         "network = \"testnet\"",
-        &format!("# The data lies in {}.", data.display()),
+        &format!("# The data is in {}.", data.display()),
         &format!("keystore = \"{}\"", data.join("keystore").display()),
         &format!("minerIdDataPath = \"{}\"", data.join("minerid").display()),
         "# The keystore's passphrase is set.",
@@ -491,7 +491,7 @@ fn config_check_shows_the_effective_settings_and_no_secret() {
 
 #[test]
 fn keys_of_the_main_network_are_sealed_unless_plain_ones_are_allowed() {
-    let refused = "has no passphrase, which is refused here: set one";
+    let refused = "a passphrase is required for keystore";
     let dir = TempDir::new().unwrap();
     let livenet = json!({"network": "livenet", "port": 0});
     let server = &mut configured(server_program(), dir.path(), Source::File, &livenet);
@@ -506,7 +506,7 @@ fn keys_of_the_main_network_are_sealed_unless_plain_ones_are_allowed() {
     check_refused(server, &[refused]);
 }
 
-/// Everything that lies in a directory and below it, except locks and sockets.
+/// Everything in and below a directory, except locks and sockets.
 fn contents(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut files = Vec::new();
     for name in names_in(dir) {
@@ -565,7 +565,7 @@ fn a_passphrase_seals_the_keys_and_only_it_opens_them() {
             (Some("another"), "the passphrase does not open "),
             (Some("correct horse é "), "the passphrase does not open "),
             (Some(""), "the keystore's passphrase is empty"),
-            (None, "has no passphrase, which is refused here: set one"),
+            (None, "a passphrase is required for keystore"),
         ] {
             check_refused(&mut with(server_program(), passphrase), &[reason]);
             check_refused(&mut cli(passphrase, &["getcurrentminerid", "-n", "pool"]), &[reason]);
@@ -580,7 +580,7 @@ fn a_passphrase_seals_the_keys_and_only_it_opens_them() {
 }
 
 #[test]
-fn a_keystore_is_opened_the_way_it_was_made() {
+fn a_keystore_is_opened_with_a_passphrase_only_if_it_was_made_with_one() {
     let site = Site::new();
     site.cli_ok(&["generateminerid", "-n", "pool"]);
     let mut with_passphrase = site.cli_command(&["listminerids"]);
@@ -663,7 +663,7 @@ fn a_relative_data_directory_is_taken_from_where_the_program_starts() {
 }
 
 #[test]
-fn whoever_holds_a_directory_is_named_to_the_next_one() {
+fn the_holder_of_a_directory_is_named() {
     let site = Site::new();
     let server = site.server();
     let holder = format!("is in use by bsv-server (process {})", server.id());
@@ -687,7 +687,7 @@ fn a_starting_server_waits_for_a_command_that_holds_the_directory() {
         let mut command = site.server_command();
         move || Server::start(&mut command)
     });
-    // It would have ended by then if it did not wait.
+    // A server that does not wait would have ended by then.
     thread::sleep(Duration::from_secs(1));
     assert!(!starting.is_finished());
     drop(lock);
@@ -708,7 +708,7 @@ fn root_makes_no_files_in_a_directory_of_another_user() {
 }
 
 #[test]
-fn a_data_directory_of_a_very_long_path_has_a_control_socket_all_the_same() {
+fn a_data_directory_with_a_very_long_path_still_has_a_control_socket() {
     let dir = TempDir::new().unwrap();
     let deep: PathBuf =
         [dir.path(), "a".repeat(120).as_ref(), "b".repeat(120).as_ref()].iter().collect();
@@ -743,7 +743,7 @@ fn a_signal_ends_the_server_after_the_requests_in_flight() {
                   Expect: 100-continue\r\nContent-Length: 2\r\n\r\n",
             )
             .unwrap();
-        // Told as soon as the request is in flight.
+        // The signal comes as soon as the request is in flight.
         let mut told = [0; 25];
         request.read_exact(&mut told).unwrap();
         assert_eq!(&told, b"HTTP/1.1 100 Continue\r\n\r\n");
@@ -771,7 +771,7 @@ fn a_signal_ends_the_server_after_the_requests_in_flight() {
 }
 
 #[test]
-fn a_socket_that_a_crash_has_left_is_replaced() {
+fn a_socket_from_before_a_crash_is_replaced() {
     let site = Site::new();
     let server = site.server();
     site.cli_ok(&["generateminerid", "-n", "pool"]);

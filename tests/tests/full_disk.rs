@@ -1,4 +1,4 @@
-//! A disk that is full, or does not take what is written, while identities are changed.
+//! A disk that is full or fails while identities are changed.
 
 #![allow(clippy::unwrap_used)]
 
@@ -22,15 +22,15 @@ enum Change {
     Rotate,
 }
 
-/// What came of a change; refused ones with the reason.
+/// The outcome of a change. A refusal has its reason.
 type Outcome = Result<(), String>;
 
-/// A way of asking for changes.
+/// An interface for changes.
 #[derive(Clone, Copy, Debug)]
 enum Surface<'a> {
     /// In the process of the command line.
     InProcess,
-    /// Over HTTP where there is a route, and else over the control socket.
+    /// Over HTTP if there is a route, or else over the control socket.
     Server(&'a Server),
 }
 
@@ -50,7 +50,7 @@ impl Surface<'_> {
         if done.code == 0 { Ok(()) } else { Err(done.stderr) }
     }
 
-    /// Checks that reading and signing go on with the disk as it is.
+    /// Checks that reading and signing work while the disk fails.
     fn check_service(self, site: &Site, before: &Histories, alias: &str) {
         let Self::Server(server) = self else { return };
         let memory = identities::histories(site);
@@ -60,7 +60,7 @@ impl Surface<'_> {
     }
 }
 
-/// Checks that `now` is `before`, or, if it is done, with one key of `alias` more.
+/// Checks that `now` equals `before`, or has one more key of `alias` if the change is done.
 fn check_step(before: &Histories, now: &Histories, alias: &str, is_done: bool) {
     let mut expected = before.clone();
     if is_done {
@@ -70,13 +70,13 @@ fn check_step(before: &Histories, now: &Histories, alias: &str, is_done: bool) {
     assert_eq!(*now, expected, "{alias}");
 }
 
-/// What is on the disk, as a start after a crash would find it.
+/// The contents on the disk, as a start after a crash finds them.
 fn on_disk(site: &Site) -> Histories {
     identities::histories(&site.copy())
 }
 
-/// Makes the change once for every operation that takes part in it, which fails, and checks what
-/// that leaves. Answers how many operations there are.
+/// Makes the change once for each of its operations, which fails, and checks the result. Returns
+/// the number of operations.
 fn sweep(site: &Site, faults: &Faults, surface: Surface, change: Change, kind: Fault) -> u64 {
     let mut disk = on_disk(site);
     for first in 0.. {
@@ -120,7 +120,8 @@ fn sweep(site: &Site, faults: &Faults, surface: Surface, change: Change, kind: F
     unreachable!("a change has an end");
 }
 
-/// What was acknowledged is on the disk; what was refused is not, or this is not denied.
+/// Checks that an acknowledged change is on the disk. A refused change is not, unless the answer
+/// leaves that open.
 fn check_outcome(outcome: &Outcome, is_done: bool, fault: Fault) {
     let Err(reason) = outcome else {
         assert!(is_done, "{fault:?} lost what was acknowledged");
@@ -134,12 +135,12 @@ fn check_outcome(outcome: &Outcome, is_done: bool, fault: Fault) {
     assert!(is_clear, "{fault:?}: {reason}");
 }
 
-/// The least number of operations of a change to a key and to a record, so that it is noticed if
-/// the faults do not reach them any more.
+/// The least number of operations of a change to a key and to a record. The test fails if the
+/// faults no longer reach them.
 const LEAST_OPERATIONS: u64 = 4;
 
 #[test]
-fn whatever_fails_in_a_server_the_change_is_refused_and_later_made() {
+fn a_change_that_fails_in_a_server_is_refused_and_works_later() {
     let mut site = site();
     let faults = Faults::install(&mut site);
     let server = site.server();
@@ -157,7 +158,7 @@ fn whatever_fails_in_a_server_the_change_is_refused_and_later_made() {
 }
 
 #[test]
-fn whatever_fails_in_the_command_line_the_change_is_refused_and_later_made() {
+fn a_change_that_fails_in_the_command_line_is_refused_and_works_later() {
     let mut site = site();
     let faults = Faults::install(&mut site);
     for &kind in Fault::some_kinds("kinds of faults in the command line") {
@@ -173,7 +174,7 @@ fn whatever_fails_in_the_command_line_the_change_is_refused_and_later_made() {
 }
 
 #[test]
-fn a_first_start_on_a_full_disk_says_so_and_leaves_nothing_that_blocks_the_next() {
+fn a_first_start_on_a_full_disk_fails_and_does_not_block_the_next_one() {
     for &kind in Fault::some_kinds("kinds of faults at the first start") {
         for first in 0.. {
             let mut site = Site::new();
@@ -205,13 +206,14 @@ fn a_first_start_on_a_full_disk_says_so_and_leaves_nothing_that_blocks_the_next(
     }
 }
 
-/// Here the operating system itself refuses, and sends a signal that would end the process.
+/// In this test the operating system itself refuses, and sends a signal that would end the process.
 #[test]
-fn a_limit_on_the_size_of_files_is_a_full_disk_too() {
+fn a_limit_on_the_size_of_files_counts_as_a_full_disk() {
     let mut site = site();
     site.run_under(&["sh", "-c", r#"ulimit -S -f unlimited; exec "$@""#, "sh"]);
     let server = site.server();
-    // Not even a part of a key; a key, but no page of the store beyond the first.
+    // The first limit allows not even a part of a key. The second one allows a key, but only the
+    // first page of the store.
     for bytes in [0, 64, 1024] {
         let before = on_disk(&site);
         limit_file_size(&server, Some(bytes));

@@ -6,7 +6,8 @@ use bsv_tests::{Server, Site, vectors};
 use bsv_tx::{PublicKey, Signature};
 use serde_json::Value;
 
-/// From the order of the group on, the reference computes its nonce from another number.
+/// For hashes of at least the order of the group, the reference computes its nonce from another
+/// number.
 const ORDER: &str = "fffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141";
 
 fn check_cases(server: &Server, vectors: &Value) {
@@ -48,9 +49,9 @@ fn check_signatures(server: &Server, vectors: &Value) {
     }
 }
 
-/// On the network that the home directory was made for, and on the others.
+/// This covers the network of the home directory and the others.
 #[test]
-fn every_recorded_answer_comes_out_byte_for_byte() {
+fn every_recorded_answer_is_repeated_byte_for_byte() {
     let vectors = vectors::minerid_0_2();
     for network in ["livenet", "testnet", "regtest"] {
         let site = Site::with(serde_json::json!({
@@ -64,7 +65,7 @@ fn every_recorded_answer_comes_out_byte_for_byte() {
         let server = site.server();
         check_cases(&server, &vectors);
         check_signatures(&server, &vectors);
-        // Asked again, the answers are remembered ones.
+        // The second answers come from memory.
         check_cases(&server, &vectors);
     }
 }

@@ -14,11 +14,11 @@ use bsv_tests::{Server, Site, build, http, repetitions};
 use bsv_tx::sha256;
 use serde_json::Value;
 
-/// The longest delay before a kill, to begin with.
+/// The initial value of the longest delay before a kill.
 const LONGEST_DELAY: Duration = Duration::from_millis(30);
 
-/// Random numbers from a seed that `BSV_TEST_SEED` can repeat; when each program does what is still
-/// up to the system.
+/// Random numbers from a seed that `BSV_TEST_SEED` can repeat. The order in which programs run
+/// still depends on the system.
 struct Dice {
     seed: u64,
     count: u64,
@@ -46,8 +46,8 @@ impl Dice {
         Duration::from_micros(self.below(longest))
     }
 
-    /// Makes the longest delay a little longer than what is to be killed takes on this machine, so
-    /// that the kills hit all its moments, and few come too late.
+    /// Adapts the longest delay so that it is a little longer than the work that is to be killed.
+    /// Then kills hit every moment of the work, and few come too late.
     fn learn(&mut self, came_too_late: bool) {
         let (times, of) = if came_too_late { (4, 5) } else { (20, 19) };
         let longest = self.longest_delay * times / of;
@@ -55,12 +55,12 @@ impl Dice {
     }
 }
 
-/// What callers asked for and were told between a start and a kill.
+/// What callers asked for, and the answers they got, between a start and a kill.
 #[derive(Default)]
 struct Told {
     /// How many changes of an alias were asked for, and how many of them acknowledged.
     changes: BTreeMap<String, (usize, usize)>,
-    /// The keys that one caller after another was told, each in order.
+    /// For each caller: an alias, and the keys in its answers, in order.
     keys: Vec<(String, Vec<String>)>,
 }
 
@@ -71,8 +71,8 @@ impl Told {
         *acknowledged += usize::from(is_acknowledged);
     }
 
-    /// Checks that `now` is `before` with all that was acknowledged, and at most what was asked
-    /// for, and that it has every key that anybody was told, in the same order.
+    /// Checks that `now` is `before` with every acknowledged change, and with no change that nobody
+    /// asked for. Checks, too, that it has every key of the answers, in the same order.
     fn check(&self, before: &Histories, now: &Histories) {
         let aliases: BTreeSet<_> =
             before.keys().chain(now.keys()).chain(self.changes.keys()).collect();
@@ -96,8 +96,8 @@ impl Told {
     }
 }
 
-/// Checks what a start after a kill finds: in the process of the command line, then in a server,
-/// and that both say the same. Answers the server.
+/// Checks what is there after a kill: as the command line finds it without a server, and as a new
+/// server answers it. Both must agree. Answers the server.
 fn check_restart(site: &Site, told: &Told, before: &mut Histories) -> Server {
     let now = identities::histories(site);
     told.check(before, &now);
@@ -214,7 +214,7 @@ fn watch_until_it_ends(address: &str, alias: &str, told: &Mutex<Told>) {
     told.lock().unwrap().keys.push((alias.to_owned(), keys));
 }
 
-/// Asks the server, or does it in process where that has been killed.
+/// Runs a command, which asks the server, or does the work itself if the server was killed.
 fn change_by_cli(site: &Site, arguments: &[&str], alias: &str, told: &Mutex<Told>) {
     let done = site.cli(&[arguments, &["--json"]].concat());
     let is_acknowledged = done.code == 0;
@@ -247,7 +247,7 @@ fn a_command_line_killed_at_any_moment_leaves_everything_in_order() {
             0 => ("generateminerid", made.as_str()),
             _ => ("rotateminerid", "pool-0"),
         };
-        // Every fourth time a server does the work, and goes on after the caller is gone.
+        // Every fourth time a server does the work. It continues after the command was killed.
         if round % 4 != 3 {
             server = None;
         }
@@ -271,7 +271,7 @@ fn a_command_line_killed_at_any_moment_leaves_everything_in_order() {
 fn a_first_change_killed_at_any_moment_can_be_made_again() {
     let rounds = repetitions("kills of the first command", 200, 20);
     let mut dice = Dice::new("kills of the first command");
-    // Not to be built while the first is waited for.
+    // Builds the program now, so that the first round does not wait for it.
     build::cli_program();
     let mut finished = 0;
     for _ in 0..rounds {

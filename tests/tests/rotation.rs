@@ -1,4 +1,4 @@
-//! Keys that change while documents are made.
+//! Keys that rotate while documents are made.
 
 #![allow(clippy::unwrap_used)]
 
@@ -18,11 +18,11 @@ fn site() -> Site {
     site
 }
 
-/// The keys that an answer of the server names: the one before the current one, where the answer
-/// tells it, and the current one.
+/// The keys in an answer of the server: the previous key, if the answer names it, and the current
+/// key.
 type Named = (Option<String>, String);
 
-/// The ways of asking for something that a key signs.
+/// The requests whose answers a key signs.
 #[derive(Clone, Copy, Debug)]
 enum Question {
     OutputScript,
@@ -33,7 +33,7 @@ enum Question {
 const QUESTIONS: [Question; 3] = [Question::OutputScript, Question::Coinbase2, Question::PkSign];
 
 impl Question {
-    /// Asks, and checks that the answer is signed by the very key that it names.
+    /// Sends the request, and checks that the key that the answer names has signed it.
     fn ask(self, server: &Server, alias: &str, height: usize) -> Named {
         match self {
             Self::OutputScript => {
@@ -86,8 +86,8 @@ fn last_output(coinbase2: &str) -> Script {
     transaction.outputs.last().unwrap().locking_script.clone()
 }
 
-/// Checks that each answer names neighbours of the final history, and that no answer names an older
-/// key than the one before.
+/// Checks that the previous and the current key of each answer are neighbours in the final history,
+/// and that no answer names an older key than the answer before.
 fn check_order(keys: &[String], answers: &[Named]) {
     let mut last = 0;
     for (previous, current) in answers {
@@ -111,15 +111,16 @@ const ROTATORS: usize = 4;
 const ROTATIONS: usize = 10;
 const READERS: usize = 8;
 
-/// Rotates `rot` from all sides while its documents and those of other aliases are asked for.
-/// Answers how many rotations were acknowledged, and what each reader of `rot` was told.
+/// Rotates `rot` from several threads while others ask for documents of `rot` and of other aliases.
+/// Answers the number of acknowledged rotations, and the answers of each reader of `rot`.
 fn rotate_and_read(site: &Site, server: &Server, before: &Histories) -> (usize, Vec<Vec<Named>>) {
     let (acknowledged, running) = (AtomicUsize::new(0), AtomicUsize::new(ROTATORS));
     let is_over = || running.load(Ordering::Relaxed) == 0;
     let read = |reader: usize| {
         let mut answers = Vec::new();
         for height in 1.. {
-            // Decided first, so that something is asked after the last rotation.
+            // This is read before the request, so that the last request comes after the last
+            // rotation.
             let is_last = is_over();
             answers.push(QUESTIONS[(reader + height) % 3].ask(server, "rot", height));
             if is_last {

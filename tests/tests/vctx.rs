@@ -1,4 +1,4 @@
-//! Validity check transactions on a real node: made, recorded, watched, and spent.
+//! Making, recording, watching and spending validity check transactions (VCTx) on a real node.
 
 #![allow(clippy::unwrap_used)]
 
@@ -19,7 +19,7 @@ use bsv_tx::{
 };
 use serde_json::{Value, json};
 
-/// The first address is the alias's; the node's wallet pays it.
+/// Has the node's wallet pay an address. Answers the output.
 fn pay(node: &Node, address: &Value, satoshis: u64) -> OutPoint {
     let amount = format!("{}.{:08}", satoshis / 100_000_000, satoshis % 100_000_000);
     let txid: Txid =
@@ -49,11 +49,11 @@ fn unspent(node: &Node, outpoint: OutPoint) -> Value {
     node.call("gettxout", json!([outpoint.txid.to_string(), outpoint.vout, true]))
 }
 
-/// Waits until the service has noticed what the node knows.
+/// Waits until the service has noticed a change at the node.
 fn wait_until(what: &str, condition: impl Fn() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(60);
     while !condition() {
-        assert!(Instant::now() < deadline, "{what} did not come about");
+        assert!(Instant::now() < deadline, "timed out, waiting for: {what}");
         thread::sleep(Duration::from_millis(100));
     }
 }
@@ -66,11 +66,11 @@ fn vctx_state(site: &Site, alias: &str) -> Value {
 }
 
 #[test]
-fn on_regtest_it_is_funded_confirmed_and_recorded_in_one_step() {
+fn on_regtest_a_vctx_is_funded_confirmed_and_recorded_in_one_step() {
     let node = Node::start();
     let site = Site::on(&node);
     site.cli_ok(&["generateminerid", "--name", "pool"]);
-    // Without a server, and on a chain without any coins.
+    // This runs without a server, and on a chain without any coins.
     let made = site.cli_json(&["generatevctx", "--name", "pool"]);
     assert_eq!(made["state"], "done");
     let outpoint: OutPoint = made["outpoint"].as_str().unwrap().parse().unwrap();
@@ -79,15 +79,16 @@ fn on_regtest_it_is_funded_confirmed_and_recorded_in_one_step() {
 
     let server = site.server();
     assert_eq!(document(&server, "pool", 200).vctx, outpoint);
-    // Asked for again, it is the same.
+    // Repeated, the command names the same VCTx.
     assert_eq!(site.cli_json(&["generatevctx", "--name", "pool"]), made);
     let text = site.cli_ok(&["generatevctx", "--name", "pool"]);
     assert!(text.contains(&outpoint.to_string()), "{text}");
 }
 
-/// Addresses of testnet and regtest look the same, so that a regtest node serves for both.
+/// Addresses of testnet and regtest look the same. Therefore, a regtest node can stand in for one
+/// of testnet.
 #[test]
-fn on_other_networks_the_owner_funds_it() {
+fn on_other_networks_the_owner_funds_the_vctx() {
     let node = Node::start();
     node.mine(101);
     let mut settings = json!({
@@ -114,7 +115,7 @@ fn on_other_networks_the_owner_funds_it() {
     let text = site.cli_ok(&["generatevctx", "--name", "pool"]);
     assert!(text.contains(asked["address"].as_str().unwrap()), "{text}");
 
-    // Two coins together are enough, and what they are worth less the fee is in the output.
+    // Two coins together are enough. The output holds their sum less the fee.
     pay(&node, &asked["address"], 5_000);
     let made = site.cli_json(&["generatevctx", "--name", "pool"]);
     let outpoint: OutPoint = made["outpoint"].as_str().unwrap().parse().unwrap();
@@ -155,7 +156,7 @@ fn a_funding_output_can_be_named_and_is_checked() {
 }
 
 #[test]
-fn one_that_may_have_been_broadcast_is_broadcast_again_and_not_made_anew() {
+fn a_vctx_that_may_have_been_broadcast_is_broadcast_again_and_not_made_anew() {
     let node = Node::start();
     node.mine(101);
     let is_swallowing = Arc::new(AtomicBool::new(true));
@@ -177,8 +178,8 @@ fn one_that_may_have_been_broadcast_is_broadcast_again_and_not_made_anew() {
     assert_eq!(vctx_state(&site, "pool"), "unspent");
 }
 
-/// A way to the node that hands `sendrawtransaction` on and keeps the answer to itself, as a broken
-/// connection does, for as long as it is told to.
+/// A proxy before the node. While `is_swallowing` is set, it forwards `sendrawtransaction` and
+/// withholds the answer, as a broken connection would.
 fn swallowing_proxy(node: &Node, is_swallowing: Arc<AtomicBool>) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -202,7 +203,7 @@ fn relay(
     let mut server = TcpStream::connect((node.0.as_str(), node.1))?;
     let mut buffer = [0; 1 << 16];
     loop {
-        // Requests are small: each comes in one piece, or its body comes in a second one.
+        // Requests are small. Each comes in one piece, or in two: head and body.
         let mut request = Vec::new();
         while !request.ends_with(b"}") && !request.ends_with(b"]") {
             let len = client.read(&mut buffer)?;
@@ -225,8 +226,8 @@ fn relay(
     }
 }
 
-/// An identity of the older generator whose VCTx, as there, is output 0 of a transaction on the
-/// chain, and the key that spends it.
+/// An identity as the older generator makes it, whose VCTx is output 0 of a transaction on the
+/// chain. Answers its home, the VCTx, and the key that spends it.
 fn older_identity(node: &Node, dir: &Path) -> (PathBuf, OutPoint, PrivateKey) {
     let key = PrivateKey::generate().unwrap();
     let address = Address::p2pkh(&key.public_key(), Network::Regtest);
@@ -274,7 +275,7 @@ fn spend(node: &Node, coin: OutPoint, key: &PrivateKey, satoshis: u64) -> OutPoi
 }
 
 #[test]
-fn documents_stop_six_blocks_after_it_is_spent_and_resume_if_the_chain_changes() {
+fn documents_stop_six_blocks_after_the_vctx_is_spent_and_resume_if_the_chain_changes() {
     let mut node = Node::start();
     node.mine(101);
     let site = Site::on(&node);
@@ -284,12 +285,12 @@ fn documents_stop_six_blocks_after_it_is_spent_and_resume_if_the_chain_changes()
     wait_until("the VCTx in the chain", || vctx_state(&site, "pool") == "unspent");
     assert_eq!(document(&server, "pool", 200).vctx, vctx);
 
-    // In the mempool only, nothing is spent.
+    // A spending transaction that is only in the mempool does not count.
     spend(&node, vctx, &key, 30_000);
     let block = node.mine(1)[0];
     wait_until("the VCTx gone", || vctx_state(&site, "pool") == "beingSpent");
     node.mine(4);
-    // Long enough for the service, which asks every two seconds, to have seen the fifth block.
+    // The service asks every two seconds. After this time, it has seen the fifth block.
     thread::sleep(Duration::from_secs(5));
     assert_eq!(vctx_state(&site, "pool"), "beingSpent");
     server.text("/opreturn/pool/201");
@@ -306,20 +307,20 @@ fn documents_stop_six_blocks_after_it_is_spent_and_resume_if_the_chain_changes()
         {
             assert_eq!((reply.status, reply.body.as_str()), (422, revoked.as_str()));
         }
-        // The key is there as before.
+        // The key is still available.
         server.text("/minerid/pool");
     };
     is_refused(&server);
     let refused = site.cli(&["generatevctx", "--name", "pool"]);
     assert!(refused.code == 1 && refused.stderr.contains("is revoked"), "{}", refused.stderr);
 
-    // It stays so without the node, and after a crash.
+    // The refusal remains without the node, and after a crash.
     node.stop();
     server.kill();
     let server = site.server();
     is_refused(&server);
 
-    // A longer chain in which it is not spent: the spending transaction is mined by nobody.
+    // In this longer chain, nobody mines the spending transaction, so that the VCTx is unspent.
     node.restart();
     let first =
         node.call("getblockheader", json!([block.to_string()]))["previousblockhash"].clone();

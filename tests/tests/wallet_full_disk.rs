@@ -1,4 +1,4 @@
-//! A disk that is full, or does not take what is written, while the wallet is used.
+//! A disk that is full, or fails when it is written to, while the wallet is in use.
 
 #![allow(clippy::unwrap_used)]
 
@@ -15,7 +15,7 @@ use bsv_tests::wallet::{StoredWallet, Wish};
 use bsv_tests::{Client, Done, Reply, Server, Site};
 use serde_json::Value;
 
-/// A wallet with an invoice and a user.
+/// A wallet that has an invoice and a user.
 struct Owner {
     server: Server,
     first: Reply,
@@ -31,7 +31,7 @@ impl Owner {
         Self { server, first, site }
     }
 
-    /// With a disk that can be made to fail.
+    /// A wallet on a disk that the test can make fail.
     fn with_faults() -> (Self, Faults) {
         let mut site = site();
         let faults = Faults::install(&mut site);
@@ -46,7 +46,8 @@ impl Owner {
         wish.ask(self.client()).unwrap()
     }
 
-    /// Asks until the disk does not fail any more: after it has failed often, that may take a while.
+    /// Repeats a request until the disk does not fail any more. After many failures, this may take
+    /// a while.
     fn ask_at_last(&self, wish: &Wish) -> Reply {
         let started = Instant::now();
         loop {
@@ -59,7 +60,7 @@ impl Owner {
         }
     }
 
-    /// Creates an invoice; gives its id.
+    /// Creates an invoice. Gives its id.
     fn create(&self, reference: &str, expires_at: Option<Timestamp>) -> String {
         let reply =
             self.ask_at_last(&Wish::Invoice { reference: reference.to_owned(), expires_at });
@@ -67,7 +68,7 @@ impl Owner {
         member(&reply, "id")
     }
 
-    /// Checks that all that does not write is answered.
+    /// Checks that requests which write nothing are answered.
     fn check_reads(&self) {
         let reply = self.client().get(&format!("/api/v1/invoices/{}", member(&self.first, "id")));
         assert_eq!((reply.status, &reply.body), (200, &self.first.body));
@@ -87,13 +88,14 @@ fn site() -> Site {
     site
 }
 
-/// The member of a JSON answer.
+/// A member of a JSON answer.
 fn member(reply: &Reply, name: &str) -> String {
     let body: Value = serde_json::from_str(&reply.body).unwrap();
     body[name].as_str().unwrap().to_owned()
 }
 
-/// A refusal that tells the truth about the disk and about what became of the wish.
+/// Checks that a refusal names the right failure of the disk, and that it does not deny a wish that
+/// was done.
 fn check_refusal(reply: &Reply, error: i32, is_done: bool) {
     assert_eq!(reply.status, 503, "{}", reply.body);
     let code = if error == ENOSPC { "disk-full" } else { "disk-failed" };
@@ -102,7 +104,7 @@ fn check_refusal(reply: &Reply, error: i32, is_done: bool) {
     assert!(!is_done || detail.contains("may or may not"), "done, but: {detail}");
 }
 
-/// Something new to ask for, made out of a reference.
+/// Makes a new wish with this reference.
 type NewWish = fn(&Owner, &str) -> Wish;
 
 const WISHES: [NewWish; 3] = [new_invoice, new_deletion, new_user];
@@ -120,21 +122,21 @@ fn new_user(_: &Owner, reference: &str) -> Wish {
 }
 
 #[test]
-fn whatever_fails_while_an_invoice_is_created_it_is_refused_and_later_created() {
+fn a_failure_while_an_invoice_is_created_is_reported_and_a_later_request_creates_it() {
     check_each_failure(new_invoice);
 }
 
 #[test]
-fn whatever_fails_while_an_invoice_is_deleted_this_is_refused_and_later_done() {
+fn a_failure_while_an_invoice_is_deleted_is_reported_and_a_later_request_deletes_it() {
     check_each_failure(new_deletion);
 }
 
 #[test]
-fn whatever_fails_while_a_user_is_created_it_is_refused_and_later_created() {
+fn a_failure_while_a_user_is_created_is_reported_and_a_later_request_creates_it() {
     check_each_failure(new_user);
 }
 
-/// Asks once for every operation that takes part, which fails in every way there is.
+/// Makes each disk operation of the wish fail in every way, one at a time.
 fn check_each_failure(new_wish: NewWish) {
     let (owner, faults) = Owner::with_faults();
     for (kind_number, kind) in Fault::KINDS.into_iter().enumerate() {
@@ -156,7 +158,7 @@ fn check_each_failure(new_wish: NewWish) {
     Owner { server: site.server(), site, first }.check_reads();
 }
 
-/// Asks while a fault may hit, and checks what comes of it. Answers whether it did.
+/// Asks while a fault is set, and checks the outcome. Answers whether the fault hit.
 fn is_hit(owner: &Owner, faults: &Faults, fault: Fault, wish: &Wish) -> bool {
     faults.begin(fault);
     let reply = owner.ask(wish);
@@ -182,7 +184,7 @@ fn is_hit(owner: &Owner, faults: &Faults, fault: Fault, wish: &Wish) -> bool {
 }
 
 #[test]
-fn whatever_fails_while_invoices_expire_the_event_log_tells_of_each_once_in_the_end() {
+fn after_failures_while_invoices_expire_the_event_log_has_each_expiry_once() {
     let (owner, faults) = Owner::with_faults();
     for &kind in Fault::some_kinds("kinds of faults while invoices expire") {
         let mut ids = Vec::new();
@@ -202,19 +204,19 @@ fn whatever_fails_while_invoices_expire_the_event_log_tells_of_each_once_in_the_
     }
 }
 
-/// Lets an invoice expire while a fault may hit what notes it, and checks what comes of it. Answers
-/// whether it did.
+/// Lets an invoice expire while a fault is set for the sweep that records it, and checks the
+/// outcome. Answers whether the fault hit.
 fn is_sweep_hit(owner: &Owner, faults: &Faults, fault: Fault, expires_at: Timestamp) -> bool {
     let path = "/api/v1/invoices?limit=1&order=desc";
     let started = Instant::now();
     faults.begin(fault);
     let mut count = 0;
-    // What is written before that is something else.
+    // Before that time, no write belongs to the sweep.
     let is_early = || Timestamp::of_system() <= expires_at;
     while is_early() || count == 0 || count < faults.count(fault.operations) {
         assert!(started.elapsed() < Duration::from_secs(20), "nothing is swept");
         count = faults.count(fault.operations);
-        // Longer than between two operations of a sweep.
+        // Longer than the time between two operations of a sweep.
         thread::sleep(Duration::from_millis(100));
     }
     owner.check_reads();
@@ -225,7 +227,7 @@ fn is_sweep_hit(owner: &Owner, faults: &Faults, fault: Fault, expires_at: Timest
 }
 
 #[test]
-fn a_disk_that_stays_full_is_tried_again_and_works_as_soon_as_there_is_room() {
+fn writing_works_again_as_soon_as_a_full_disk_has_room() {
     let (owner, faults) = Owner::with_faults();
     let wishes = WISHES.map(|new_wish| new_wish(&owner, "full"));
     faults.begin(Fault::FULL);
@@ -248,8 +250,8 @@ fn a_disk_that_stays_full_is_tried_again_and_works_as_soon_as_there_is_room() {
     }
 }
 
-/// A site on a disk of its own, which is small and full soon; `None` where the operating system lets
-/// nobody but its administrator have one.
+/// A site on a small disk of its own, which is soon full. `None` if the operating system lets only
+/// its administrator make one.
 fn site_on_small_disk() -> Option<Site> {
     const NAMESPACE: [&str; 3] = ["unshare", "--map-root-user", "--mount"];
     let is_possible =
@@ -261,7 +263,7 @@ fn site_on_small_disk() -> Option<Site> {
     is_possible.then_some(site)
 }
 
-/// Leaves this many bytes of a disk free, by filling it.
+/// Fills a disk so that this many bytes are left free.
 fn leave_free(disk: &Path, bytes: u64) {
     let filler = disk.join("filler");
     fs::write(&filler, "").unwrap();
@@ -318,7 +320,7 @@ fn the_wallet_survives_a_limit_on_the_size_of_files() {
 }
 
 #[test]
-fn a_log_that_cannot_be_written_is_no_reason_to_end() {
+fn a_server_that_cannot_write_its_log_keeps_running() {
     let mut site = Site::new();
     site.run_under(&["sh", "-c", r#"exec "$@" 2>/dev/full"#, "sh"]);
     let owner = Owner::start_on(site);
@@ -327,7 +329,7 @@ fn a_log_that_cannot_be_written_is_no_reason_to_end() {
         let refused = owner.ask(&Wish::invoice(&format!("limited {count}")));
         check_refusal(&refused, ENOSPC, false);
         owner.check_reads();
-        // The sweep fails meanwhile, and says so.
+        // Meanwhile, the sweep fails and logs it.
         thread::sleep(Duration::from_millis(600));
     }
     limit_file_size(&owner.server, None);

@@ -1,4 +1,4 @@
-//! A server that is killed while many clients create and delete invoices, and create users, and
+//! A server that is killed while many clients create and delete invoices and create users, and
 //! while invoices expire.
 
 #![allow(clippy::unwrap_used)]
@@ -13,24 +13,24 @@ use bsv_tests::{Client, Reply, Server, Site, repetitions};
 use serde_json::Value;
 
 const CLIENTS: usize = 32;
-/// The longest time between start and kill, in milliseconds; most rounds are spread over it.
+/// The longest time between start and kill, in milliseconds. Most rounds have times up to this one.
 const LONGEST: u64 = 150;
-/// Every so many rounds the kill comes when the server sweeps for the second time.
+/// Once in so many rounds, the kill comes during the server's second sweep.
 const ROUNDS_PER_SWEEP: usize = 3;
-/// From one sweep to the next, in milliseconds.
+/// The time between two sweeps, in milliseconds.
 const SWEEP: u64 = 1000;
-/// For how long half of the invoices can be paid: till the second sweep.
+/// The time until half of the invoices expire, so that the second sweep finds them.
 const SHORT: Duration = Duration::from_millis(800);
 
-/// One of those who use the wallet, and what it was told.
+/// A client of the wallet, and the answers that it got.
 struct Caller {
     number: usize,
-    /// How often it has asked for something.
+    /// How many requests it has made.
     count: usize,
     invoices: Vec<Known>,
-    /// The users that it created, as they were answered.
+    /// The bodies of the answers for the users that it created.
     users: Vec<String>,
-    /// What it asked for last, and has got no answer to.
+    /// Its last request, if that got no answer.
     open: Option<Wish>,
 }
 
@@ -39,7 +39,7 @@ struct Known {
     wish: Wish,
     id: String,
     expires_at: Timestamp,
-    /// As it was answered.
+    /// The body of the answer.
     text: String,
     fate: Fate,
 }
@@ -47,7 +47,7 @@ struct Known {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Kept,
-    /// Asked to be deleted, without an answer.
+    /// Its deletion was requested, and got no answer.
     Open,
     Deleted,
 }
@@ -70,14 +70,14 @@ impl Caller {
         Self { number, count: 0, invoices: Vec::new(), users: Vec::new(), open: None }
     }
 
-    /// What it asks for next: mostly invoices, half of which expire soon.
+    /// The next request: mostly for an invoice, and every second one expires soon.
     fn next_wish(&mut self) -> Wish {
         self.count += 1;
         let name = format!("{}-{}", self.number, self.count);
         let now = Timestamp::of_system();
         let is_kept = |known: &Known| known.fate == Fate::Kept;
         let deletable = match self.count % 8 {
-            // Of what has expired, the last may not be swept yet.
+            // The sweep may not have recorded the expiry of the last one yet.
             3 => self.invoices.iter().rposition(|known| is_kept(known) && known.expires_at <= now),
             6 => self.invoices.iter().rposition(is_kept),
             7 => return Wish::User { name },
@@ -116,7 +116,7 @@ impl Caller {
         }
     }
 
-    /// Asks again for what broke off.
+    /// Repeats the request that broke off.
     fn ask_again(&mut self, client: &Client, stored: &StoredWallet) {
         let Some(wish) = self.open.take() else { return };
         let mut reply = wish.ask(client).unwrap();
@@ -129,7 +129,7 @@ impl Caller {
 }
 
 #[test]
-fn what_was_acknowledged_before_a_kill_is_there_once_with_every_field() {
+fn everything_acknowledged_before_a_kill_is_there_once_with_every_field() {
     let rounds = repetitions("kills of a wallet under load from 32 clients", 50, 8);
     let mut site = Site::new();
     site.set_env("BSV_LOG", "off");
@@ -177,7 +177,7 @@ fn use_until_killed(server: Server, callers: &mut [Caller], delay: Duration) {
     });
 }
 
-/// Checks the store as the kill left it.
+/// Checks the store after the kill.
 fn check_disk(stored: &StoredWallet, callers: &[Caller]) {
     let (mut invoice_count, mut user_count) = (0, 0);
     for caller in callers {
@@ -216,7 +216,7 @@ fn check_invoice(stored: &StoredWallet, known: &Known) {
     }
 }
 
-/// Checks that the event log tells of all that have expired by now.
+/// Checks that exactly the invoices that have expired by now have an expiry in the event log.
 fn check_expiries(stored: &StoredWallet, callers: &[Caller]) {
     let now = Timestamp::of_system();
     for known in callers.iter().flat_map(|caller| &caller.invoices) {
@@ -226,7 +226,7 @@ fn check_expiries(stored: &StoredWallet, callers: &[Caller]) {
     }
 }
 
-/// Checks what a server answers after the kill. All is checked on the disk, and some of it here.
+/// Checks some of a server's answers after the kill. [`check_disk`] checks everything in the store.
 fn check_answers(server: &Server, callers: &[Caller]) {
     let client = server.wallet();
     for caller in callers {

@@ -1,7 +1,7 @@
 //! Work in multiples of a bare operation.
 //!
-//! The machine may be busy with other things, so every sample of the work is followed by the bare
-//! operation for as long, and the median of the samples' ratios counts.
+//! The machine may be busy with other things. Therefore, every sample of the work is followed by a
+//! sample of the bare operation that is equally long, and the median of the samples' ratios counts.
 
 use std::fmt::Debug;
 use std::hint::black_box;
@@ -12,7 +12,7 @@ use bsv_tests::build;
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion, SamplingMode};
 
-/// Measures what `add` is told, and prints the table.
+/// Measures the work that `add` adds, and prints the table.
 pub(crate) fn run(
     group: &str,
     (name, bare): (&str, impl FnMut()),
@@ -55,7 +55,7 @@ struct Sample {
 }
 
 impl Comparison<'_> {
-    /// Measures `work`, which may take `bar` bare operations of time.
+    /// Measures `work`, which may take as long as `bar` bare operations.
     pub(crate) fn add<T, E: Debug>(
         &mut self,
         name: &str,
@@ -76,14 +76,14 @@ impl Comparison<'_> {
                 spent
             });
         });
-        // A filter on the command line may leave it out.
+        // A filter on the command line may leave this work out.
         if !samples.is_empty() {
             self.table.row(row(name, bar, &samples));
         }
     }
 }
 
-/// Does the bare operation for at least `duration`.
+/// Repeats the bare operation for at least `duration`. Answers the seconds that one takes.
 fn time_of(bare: &mut dyn FnMut(), duration: Duration) -> f64 {
     let started = Instant::now();
     let mut count = 0;

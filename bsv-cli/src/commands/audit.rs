@@ -1,4 +1,4 @@
-//! What happened to keys and to who may use them.
+//! The audit log: what happened to keys and to access.
 
 use bsv_server::{are_identities_in, is_wallet_in};
 use clap::Subcommand;
@@ -10,9 +10,9 @@ use crate::output::{elements, number, printable, text};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum AuditCommand {
-    /// List what happened to keys and to who may use them
+    /// List what happened to keys and to access
     List,
-    /// Prove that each entry carries the hash of the one before
+    /// Check that each entry carries the hash of the entry before it
     Verify,
 }
 
@@ -25,7 +25,7 @@ impl AuditCommand {
     }
 }
 
-/// The names of the logs that there are.
+/// The names of the existing logs.
 fn logs(context: &Context) -> Result<Vec<&'static str>, CliError> {
     let config = context.config()?;
     let has_wallet = config.wallet.is_some() && is_wallet_in(&config);

@@ -1,4 +1,4 @@
-//! Sealed copies of everything.
+//! Sealed backups of all data.
 
 mod kept;
 
@@ -20,10 +20,10 @@ use crate::service::Request;
 
 #[derive(Debug, Args)]
 pub(crate) struct BackupArguments {
-    /// The file, which must not exist, or - for standard output; with --keep a directory
+    /// A new file, or - for standard output; with --keep, a directory
     file: PathBuf,
-    /// Give the backup a name of the network and the time in the directory, and then delete the oldest ones of such
-    /// names beyond the newest N
+    /// Name the backup after the network and the time, and keep only the newest N such backups in
+    /// the directory
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     keep: Option<u16>,
     #[command(flatten)]
@@ -34,7 +34,7 @@ impl BackupArguments {
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
         match (self.keep, self.file == Path::new(STANDARD)) {
             (Some(_), true) => {
-                let reason = "with --keep the backup goes to a directory";
+                let reason = "with --keep, give a directory for the backup";
                 Err(CliError::Unfitting(reason.to_owned()))
             }
             (Some(keep), false) => self.write_into(context, keep).await,
@@ -46,7 +46,7 @@ impl BackupArguments {
         }
     }
 
-    /// Older ones are deleted once there is a newer one.
+    /// Older backups are deleted once the new one exists.
     async fn write_into(self, context: &Context, keep: u16) -> Result<(), CliError> {
         let network = context.config()?.network.name();
         let file = self.file.join(kept::new_name(network));
@@ -73,13 +73,13 @@ impl BackupArguments {
 
     async fn write_to_standard_output(self, context: &Context) -> Result<(), CliError> {
         if io::stdout().is_terminal() {
-            let reason = "a backup is not for a terminal: send it to a file or a program";
+            let reason = "a terminal cannot take a backup: send it to a file or a program";
             return Err(CliError::Unfitting(reason.to_owned()));
         }
         let passphrase = self.passphrase.read(true)?;
         let _waiting = context.wait("sealing the backup");
         let mut out = BufWriter::new(io::stdout().lock());
-        // That its reader has gone is an error here.
+        // A missing reader is an error here.
         let written = write_sealed(context, &passphrase, &mut out).await;
         let lacking = written.map_err(|error| match error {
             CliError::Output(error) => CliError::BackupCutShort(error),
@@ -92,12 +92,12 @@ impl BackupArguments {
     }
 }
 
-/// A backup that is in its file.
+/// A backup that has been written.
 struct Written {
     file: PathBuf,
-    /// The length of what is in it.
+    /// The length of the contents, in bytes.
     len: u64,
-    /// The aliases whose revocation keys are not in it.
+    /// The aliases whose revocation keys the backup lacks.
     lacking: Value,
 }
 
@@ -115,7 +115,7 @@ impl Written {
     }
 }
 
-/// The identities whose revocation keys a backup does not hold, a line each.
+/// A line for each identity whose revocation key the backup lacks.
 fn describe(lacking: &Value) -> String {
     let aliases = elements(lacking).iter().filter_map(Value::as_str).map(printable);
     let line = |alias| {
@@ -126,7 +126,7 @@ fn describe(lacking: &Value) -> String {
     aliases.map(line).collect()
 }
 
-/// Writes a backup, and answers of which identities it lacks the revocation keys.
+/// Writes a backup. Answers the identities whose revocation keys the backup lacks.
 async fn write_sealed(
     context: &Context,
     passphrase: &SecretString,

@@ -1,4 +1,4 @@
-//! Whether the balance is what the transactions make it.
+//! Checking the balance against the transactions.
 
 use clap::{Args, Subcommand};
 use serde_json::Value;
@@ -9,17 +9,17 @@ use crate::output::{elements, printable};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum BooksCommand {
-    /// Add up the coins anew from the stored transactions and their proofs
+    /// Add up the coins again from the stored transactions and their proofs
     ///
-    /// With a node, the blocks of the proofs are looked up in its main chain, and it is asked whether each
-    /// coin is still there. Changes nothing.
+    /// With a node, this looks up the blocks of the proofs in the node's main chain, and asks the
+    /// node whether each coin still exists. This changes nothing.
     Verify(VerifyArguments),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct VerifyArguments {
-    /// Read the blocks from this height on, and the mempool, for what pays the wallet or spends its
-    /// coins, and is missing from the books
+    /// Search the blocks from this height on, and the mempool, for payments to the wallet and
+    /// spends of its coins that the books lack
     #[arg(long, value_name = "HEIGHT")]
     from_height: Option<u32>,
 }
@@ -52,7 +52,7 @@ fn describe(check: &Value) -> String {
         text.push_str(&format!("and {} more\n", number("furtherDifferences")));
     }
     text.push_str(&format!(
-        "{} transactions make {} coins of {} satoshis, and the balance is kept as {}\n",
+        "{} transactions make {} coins of {} satoshis; the recorded balance is {}\n",
         number("transactions"),
         number("coins"),
         number("recomputed"),
@@ -61,8 +61,8 @@ fn describe(check: &Value) -> String {
     let (proofs, blocks) = (number("proofs"), number("blocks"));
     text + &match check["blocksInChain"].as_u64() {
         Some(count) => format!(
-            "{proofs} proofs of {blocks} blocks, of which the node has {count} in its main chain\n"
+            "{proofs} proofs of {blocks} blocks; {count} of these blocks are in the node's main chain\n"
         ),
-        None => format!("{proofs} proofs of {blocks} blocks, which no node was asked for\n"),
+        None => format!("{proofs} proofs of {blocks} blocks; no node was asked for these blocks\n"),
     }
 }

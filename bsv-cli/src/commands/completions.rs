@@ -20,7 +20,7 @@ impl CompletionsArguments {
     }
 }
 
-/// The same command without what the help does not show.
+/// The same command without its hidden parts.
 fn without_hidden(command: &Command) -> Command {
     let arguments = command.get_arguments().filter(|argument| !argument.is_hide_set());
     let commands = command.get_subcommands().filter(|command| !command.is_hide_set());

@@ -17,23 +17,24 @@ pub(crate) struct ConfigArguments {
     /// The alias of the identity
     #[arg(long, short, value_name = "ALIAS")]
     name: Option<Alias>,
-    /// What to set of its minerContact, such as email=me@example.com; nothing shows what is set
+    /// Members of the minerContact to set, such as email=me@example.com. Without any, the
+    /// minerContact is shown
     #[arg(value_name = "KEY=VALUE")]
     pairs: Vec<KeyValue>,
 }
 
 #[derive(Debug, Subcommand)]
 enum ConfigCommand {
-    /// Check the settings and print them as they count: a TOML file, without secrets
+    /// Check the settings and print the effective ones: a TOML file, without secrets
     Show,
-    /// The same; or, with --node, ask the node whether it fits them
+    /// The same as show; with --node, check the node against the settings
     Check(CheckArguments),
 }
 
 #[derive(Debug, Args)]
 struct CheckArguments {
-    /// Ask the node of the settings, and print line by line what fits, what does not, and what cannot be asked;
-    /// the exit code is 1 if something does not
+    /// Ask the node, and print line by line what fits the settings, what does not, and what cannot
+    /// be checked. The exit code is 1 if something does not fit
     #[arg(long)]
     node: bool,
 }

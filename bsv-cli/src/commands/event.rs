@@ -12,29 +12,29 @@ use crate::service::ReachError;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum EventCommand {
-    /// List what happened in the wallet, the oldest first, an event a line
+    /// List the events of the wallet, the oldest first, one per line
     ///
-    /// With --json each line is an event as the API shows it. For example:
-    /// bsv-cli event list --after latest --follow --json
+    /// With --json, each line is an event in the API's format. For example: bsv-cli event list
+    /// --after latest --follow --json
     List(ListArguments),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ListArguments {
-    /// Those after the event of this number, or after the last one there is (latest)
+    /// List the events after the one with this number, or after the last one (latest)
     #[arg(long, value_name = "NUMBER", default_value = "0", value_parser = after)]
     after: String,
-    /// Go on with those that come, until this is interrupted; for that a server must be running
+    /// Continue with new events until interrupted. This needs a running server
     #[arg(long)]
     follow: bool,
 }
 
-/// How many events are asked for at once.
+/// The most events in one answer.
 const LIMIT: &str = "&limit=1000";
-/// For how long the server waits for an event, in seconds.
+/// How long the server waits for an event, in seconds.
 const WAIT: u32 = 30;
 
-/// Reads the number of an event, or `latest`.
+/// Parses the number of an event, or `latest`.
 pub(super) fn after(text: &str) -> Result<String, String> {
     let is_number = text.bytes().all(|c| c.is_ascii_digit()) && text.parse::<u64>().is_ok();
     match is_number || text == "latest" {
@@ -55,7 +55,7 @@ impl ListArguments {
     async fn run(self, context: &Context) -> Result<(), CliError> {
         let mut service = context.service(Stores::Wallet).await?;
         if self.follow && service.is_here() {
-            let reason = "no server runs on the data directory, so that no event will come";
+            let reason = "no server runs on the data directory, so there will be no events";
             return Err(CliError::Unfitting(reason.to_owned()));
         }
         let mut answer = service.get(format!("/api/v1/events?after={}{LIMIT}", self.after)).await?;
@@ -83,7 +83,7 @@ impl ListArguments {
     }
 }
 
-/// A page of events, each as it is written.
+/// A page of events, with each event as it was received.
 #[derive(Deserialize)]
 struct Page<'a> {
     log: String,
@@ -93,7 +93,7 @@ struct Page<'a> {
     last: u64,
 }
 
-/// An event, for people.
+/// Describes an event in a line for people.
 fn line(event: &RawValue) -> Result<String, CliError> {
     let event: Value = serde_json::from_str(event.get()).map_err(ReachError::Nonsense)?;
     let (number, time) = (number(&event, "number"), text(&event, "timestamp"));

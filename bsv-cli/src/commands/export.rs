@@ -14,17 +14,17 @@ use crate::service::Request;
 
 #[derive(Debug, Args)]
 pub(crate) struct ExportArguments {
-    /// From the beginning of this month or day, or from this time on: 2026-11, 2026-11-21 or
-    /// 2026-11-21T08:48:56Z [default: all that is older too]
+    /// Start at the beginning of this month or day, or at this time: 2026-11, 2026-11-21 or
+    /// 2026-11-21T08:48:56Z [default: no limit]
     #[arg(long, value_name = "TIME", value_parser = boundary)]
     from: Option<Boundary>,
-    /// To the end of this month or day, or until this time [default: all that is newer too]
+    /// End at the end of this month or day, or at this time [default: no limit]
     #[arg(long, value_name = "TIME", value_parser = boundary)]
     to: Option<Boundary>,
-    /// Where months and days begin, such as Europe/Vienna
+    /// The time zone of months and days, such as Europe/Vienna
     #[arg(long, value_name = "NAME", default_value = "UTC", value_parser = time_zone)]
     time_zone: TimeZone,
-    /// csv or json [default: csv, with --json json]
+    /// The format: csv or json [default: csv, with --json json]
     #[arg(long, value_enum, value_name = "FORMAT", hide_possible_values = true)]
     format: Option<Format>,
 }
@@ -35,10 +35,10 @@ enum Format {
     Json,
 }
 
-/// Where a time begins or ends.
+/// The beginning or the end of a period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Boundary {
-    /// The month of which this is the first day.
+    /// The month that begins on this day.
     Month(Date),
     Day(Date),
     Moment(Timestamp),
@@ -62,7 +62,7 @@ impl Boundary {
     }
 }
 
-/// Reads a month, a day or a time.
+/// Parses a month, a day or a time.
 fn boundary(text: &str) -> Result<Boundary, String> {
     let day = |text: &str| text.parse::<Date>().ok().filter(|it| it.to_string() == text);
     if let Some(day) = day(text) {
@@ -113,7 +113,7 @@ impl ExportArguments {
 mod tests {
     use super::*;
 
-    /// The beginning and the end of what stands for a time.
+    /// The beginning and the end of the period that a text stands for.
     fn bounds(text: &str, zone: &str) -> [String; 2] {
         let (boundary, zone) = (boundary(text).unwrap(), time_zone(zone).unwrap());
         [boundary.begin(&zone), boundary.end(&zone)].map(|moment| moment.unwrap().to_string())
@@ -125,11 +125,11 @@ mod tests {
             ("2026-11", "UTC", ["2026-11-01T00:00:00Z", "2026-12-01T00:00:00Z"]),
             ("2026-12", "UTC", ["2026-12-01T00:00:00Z", "2027-01-01T00:00:00Z"]),
             ("2028-02", "UTC", ["2028-02-01T00:00:00Z", "2028-03-01T00:00:00Z"]),
-            // Clocks are changed within that month, and on that day.
+            // The clocks change in this month, and on this day.
             ("2026-10", "Europe/Vienna", ["2026-09-30T22:00:00Z", "2026-10-31T23:00:00Z"]),
             ("2026-10-25", "Europe/Vienna", ["2026-10-24T22:00:00Z", "2026-10-25T23:00:00Z"]),
             ("2026-11-21", "Asia/Kolkata", ["2026-11-20T18:30:00Z", "2026-11-21T18:30:00Z"]),
-            // A day that begins at one o'clock.
+            // This day begins at one o'clock.
             ("2026-09-06", "America/Santiago", ["2026-09-06T04:00:00Z", "2026-09-07T03:00:00Z"]),
             ("2026-11-21T08:48:56+01:00", "UTC", ["2026-11-21T07:48:56Z"; 2]),
         ] {

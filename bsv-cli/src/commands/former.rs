@@ -1,4 +1,4 @@
-//! The names that commands had before they were sorted by noun.
+//! Commands under the names that they had before each noun had its own command.
 
 use bsv_tx::PublicKey;
 use clap::{Args, Subcommand};
@@ -87,7 +87,7 @@ pub(crate) struct RevokeVctxArguments {
 }
 
 impl FormerCommand {
-    /// Scripts that know these names answer no questions.
+    /// Scripts that use these names cannot answer questions.
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
         let context = &context.with_unattended(Unattended::GoOn);
         match self {

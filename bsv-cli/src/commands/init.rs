@@ -1,4 +1,4 @@
-//! Beginning a data directory.
+//! Creating a data directory.
 
 use bsv_server::{Create, are_identities_in, is_wallet_in};
 use clap::Args;

@@ -1,4 +1,4 @@
-//! Invoices, and lists of them of any length.
+//! Invoices, and lists of invoices of any length.
 
 mod paid;
 mod qr;
@@ -20,40 +20,40 @@ use crate::service::{Answer, ReachError};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum InvoiceCommand {
-    /// Create an invoice, and print it with the URL to pay to
+    /// Create an invoice, and print it with its payment URL
     ///
-    /// In a terminal this also shows the payment page as a QR code: a customer who scans it pays there.
+    /// In a terminal, this also shows a QR code of the payment page for the customer.
     Create(CreateArguments),
-    /// Show an invoice, the URL to pay to and the payment page
+    /// Show an invoice, its payment URL and its payment page
     Get(GetArguments),
     /// List invoices in the order of their creation
     List(ListArguments),
-    /// Show what was paid towards an invoice, payment by payment
+    /// Show the payments for an invoice, one by one
     Payments(paid::ShowArguments),
-    /// Show where an invoice stands: what was paid, is due, is too much, has gone back
+    /// Show the sums of an invoice: paid, due, overpaid, refunded
     Settlement(paid::ShowArguments),
-    /// Mark an invoice as paid, whatever was received
+    /// Mark an invoice as paid, regardless of what was received
     Mark(paid::MarkArguments),
     /// Delete an invoice that is not paid
     Delete(DeleteArguments),
-    /// Send back what was paid to an invoice
+    /// Refund what was paid to an invoice
     ///
-    /// In a terminal this asks before it sends. For example: bsv-cli invoice refund ID --full
+    /// In a terminal, this asks before it sends. For example: bsv-cli invoice refund ID --full
     Refund(refund::RefundArguments),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct CreateArguments {
-    /// The amount
+    /// The amount, in satoshis
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MAX_SATOSHIS))]
     satoshis: u64,
-    /// What is paid for
+    /// The description of what is sold
     #[arg(long, value_name = "TEXT")]
     description: Option<String>,
-    /// A reference of your own
+    /// Your own reference
     #[arg(long, value_name = "TEXT")]
     reference: Option<String>,
-    /// Until when it can be paid [default: for wallet.paymentExpiryHours]
+    /// When the invoice expires [default: after wallet.paymentExpiryHours]
     #[command(flatten)]
     expiry: Expiry,
 }
@@ -66,13 +66,13 @@ pub(crate) struct GetArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct ListArguments {
-    /// Only those in this state: pending, paid or expired
+    /// List only invoices in this state: pending, paid or expired
     #[arg(long, value_name = "STATE")]
     state: Option<InvoiceState>,
-    /// How many at most [default: all]
+    /// The most invoices to list [default: all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
-    /// Begin with the newest
+    /// List the newest invoices first
     #[arg(long)]
     newest_first: bool,
 }
@@ -138,7 +138,7 @@ impl DeleteArguments {
     }
 }
 
-/// Shows an invoice, a line per field.
+/// Shows an invoice, with a line for each field.
 fn show(context: &Context, answer: &Answer) -> Result<(), CliError> {
     let url = Value::from(answer.payment_url.as_deref());
     let page = Value::from(answer.page_url.as_deref());
@@ -165,7 +165,7 @@ fn show(context: &Context, answer: &Answer) -> Result<(), CliError> {
     })
 }
 
-/// How many invoices are asked for at once.
+/// How many invoices one request asks for.
 const PAGE: u64 = 1000;
 
 impl ListArguments {
@@ -209,7 +209,7 @@ impl ListArguments {
     }
 }
 
-/// A part of a JSON array, an invoice a line.
+/// A part of a JSON array, with an invoice on each line.
 fn lines(invoices: &[&RawValue], is_first: bool) -> String {
     let mut text = String::new();
     for (place, invoice) in invoices.iter().enumerate() {
@@ -219,7 +219,7 @@ fn lines(invoices: &[&RawValue], is_first: bool) -> String {
     text
 }
 
-/// A part of a table, whose rows stand under those of the parts before.
+/// A part of a table, aligned with the parts before it.
 fn rows(context: &Context, invoices: &[&RawValue], is_first: bool) -> Result<String, CliError> {
     let header = ["id", "state", "satoshis", "expires", "reference and description"];
     let mut table = context.table(&header).continued(!is_first, &[12, 7, 16, 27]);

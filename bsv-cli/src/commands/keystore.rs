@@ -17,34 +17,34 @@ use crate::service::ReachError;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum KeystoreCommand {
-    /// Seal the keys with another passphrase, or for the first time
+    /// Seal the keys with a new passphrase
     ///
-    /// The new passphrase comes from --new-passphrase-file, the environment variable
+    /// The new passphrase comes from --new-passphrase-file or the environment variable
     /// BSV_NEW_KEYSTORE_PASSPHRASE, or is typed in. Set it as keystorePassphraseFile or
     /// BSV_KEYSTORE_PASSPHRASE before the next start.
     Passphrase(PassphraseArguments),
-    /// Prove that every key can be read
+    /// Check that every key can be read
     ///
-    /// Revocation keys are read in the keystore's directory, and in the one that --revocation-keystore names:
-    /// with it, a revocation key that is in neither is a fault. Without it, this names the aliases whose
-    /// revocation keys were not looked at.
+    /// This reads revocation keys in the keystore's directory and in the directory of
+    /// --revocation-keystore. With this option, a revocation key that is in neither is a fault.
+    /// Without it, this names the aliases whose revocation keys were not found.
     Verify(VerifyArguments),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct PassphraseArguments {
-    /// A file that holds the new passphrase, or - for standard input
+    /// A file with the new passphrase, or - for standard input
     #[arg(long, value_name = "FILE")]
     new_passphrase_file: Option<PathBuf>,
-    /// A keystore of revocation keys elsewhere that gets the passphrase too, as the one in the
-    /// keystore's directory does anyway
+    /// Another keystore of revocation keys that gets the new passphrase. The one in the keystore's
+    /// directory gets it in any case
     #[arg(long, value_name = "DIR")]
     revocation_keystore: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct VerifyArguments {
-    /// A keystore of revocation keys elsewhere that is read too
+    /// Another keystore of revocation keys to read
     #[arg(long, value_name = "DIR")]
     revocation_keystore: Option<PathBuf>,
 }
@@ -105,26 +105,27 @@ impl VerifyArguments {
     }
 }
 
-/// What was found, a line for each fault and for each alias whose revocation key may lie elsewhere.
+/// The result, with a line for each fault and for each alias whose revocation key may be in another
+/// keystore.
 fn describe(check: &Value) -> String {
     let texts = |member| elements(&check[member]).iter().filter_map(Value::as_str).map(printable);
     let faults = texts("faults").map(|fault| fault + "\n");
     let unchecked = texts("unchecked").map(|alias| {
         format!(
-            "the revocation key of alias \"{alias}\" was not looked at: name its keystore with \
+            "the revocation key of alias \"{alias}\" was not checked: name its keystore with \
              --revocation-keystore\n"
         )
     });
     let readable = elements(&check["readable"]).len();
     let not_looked_at = match elements(&check["unchecked"]).len() {
         0 => String::new(),
-        count => format!(", {count} revocation keys were not looked at"),
+        count => format!(", {count} revocation keys were not checked"),
     };
     faults.chain(unchecked).collect::<String>()
         + &format!("{readable} keys can be read{not_looked_at}\n")
 }
 
-/// Where a service does not open, at least its keys are looked at, though not those of revocation.
+/// Reads the keys, except revocation keys, if the service cannot be opened.
 fn check_alone(config: &Config, cause: &OpenError) -> Result<Value, CliError> {
     let keys = &config.keystore;
     let check = keys
@@ -137,6 +138,6 @@ fn check_alone(config: &Config, cause: &OpenError) -> Result<Value, CliError> {
         faults.push(cause.to_string());
     }
     faults
-        .push("revocation keys were not looked at, since the service cannot be opened".to_owned());
+        .push("revocation keys were not checked, because the service cannot be opened".to_owned());
     Ok(json!({ "readable": check.readable, "faults": faults, "unchecked": [] }))
 }

@@ -30,22 +30,23 @@ use crate::error::CliError;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum MinerCommand {
-    /// Begin an identity: make its first key
+    /// Create an identity with its first key
     Create(CreateArguments),
     /// List all identities
     List(ListArguments),
-    /// Show all that is known of an identity
+    /// Show an identity in full
     Show(identities::ShowArguments),
     /// Print the current key of an identity
     Id(IdArguments),
     /// Set up the validity check transaction (VCTx) of an identity (0.2)
     ///
-    /// On regtest the node's wallet funds it, and blocks are mined to confirm it. On other networks
-    /// this prints the address to fund and the least amount; run it again once it is funded.
+    /// On regtest, the node's wallet funds it, and blocks are mined to confirm it. On other
+    /// networks, this prints the address to fund and the least amount. Run the command again after
+    /// funding the address.
     Vctx(VctxArguments),
     /// Print the output script that carries an identity in a block
     Script(ScriptArguments),
-    /// Set or show what an identity tells about its miner (minerContact)
+    /// Set or show the contact information of a miner (minerContact)
     ///
     /// For example: bsv-cli miner contact --name pool email=ops@pool.example
     Contact(ContactArguments),
@@ -54,41 +55,43 @@ pub(crate) enum MinerCommand {
     /// Change the revocation key of an identity (1.0)
     #[command(subcommand)]
     RevocationKey(RevocationKeyCommand),
-    /// Revoke keys of an identity, or all of it
+    /// Revoke keys of an identity, or the whole identity
     ///
-    /// Of protocol 0.2: spends the VCTx, which ends the identity. Of protocol 1.0: with --back-to, revokes
-    /// the current key and those before it back to a compromised one, and goes on with a new key; with
-    /// --all, revokes all keys, which ends the identity. Documents announce it, and the node is told,
-    /// which tells others. Where the node cannot be told this fails; the same command again tells it.
+    /// For protocol 0.2, this spends the VCTx, which ends the identity. For protocol 1.0, --back-to
+    /// revokes the current key and the earlier ones back to a compromised key, and makes a new key;
+    /// --all revokes all keys, which ends the identity. Documents announce the revocation. The node
+    /// is told, and tells other nodes. If the node cannot be told, the command fails; run the
+    /// command again.
     Revoke(RevokeArguments),
     /// Delete an identity that is revoked for good
     ///
-    /// Its keys stay in the keystore unless --with-keys is given, and revocation keys stay where they are. Its name is
-    /// not given to another identity.
+    /// The keys of the identity stay in the keystore unless --with-keys is given. Revocation keys
+    /// always stay. The alias cannot be used again.
     Delete(revoke::DeleteArguments),
-    /// Take all that an identity announces for seen in a block, where no node tells (1.0)
+    /// Mark all announcements of an identity as seen in a block, if no node can tell (1.0)
     Confirm(ConfirmArguments),
-    /// Turn an identity of protocol 0.2 into one of 1.0, with a revocation key
+    /// Upgrade an identity of protocol 0.2 to 1.0, with a revocation key
     Upgrade(UpgradeArguments),
-    /// Let an identity sign any hash that it is asked to sign (sign, pksign), or documents only
+    /// Allow an identity to sign any hash (sign, pksign), or only documents
     BlindSigning(BlindSigningArguments),
     /// Set the extensions of documents (1.0)
     Extensions(ExtensionsArguments),
-    /// Set the data that documents refer to; an empty list of refs takes it away (1.0)
+    /// Set the data that documents refer to; an empty list of refs removes the data (1.0)
     DataRefs(DataRefsArguments),
-    /// Take over the identities of an older generator's home directory
+    /// Import the identities of an older generator's home directory
     ///
-    /// An alias that is here already stays as it is. With a node, this looks whether the key of each VCTx owns it;
-    /// an output that it does not own is not taken over.
+    /// An alias that already exists stays unchanged. With a node, this checks whether the key of
+    /// each VCTx owns its output. An output that the key does not own is not imported.
     Import(ImportArguments),
-    /// Verify the miner identity that a block carries, whoever mined it
+    /// Verify the miner identity in anybody's block
     ///
-    /// Says line by line what holds, what does not, and what could not be checked, and whether nodes
-    /// take the identity. Exit code 0 if it is valid, 1 if it is not, cannot be told or is not there.
+    /// This prints line by line what holds, what does not and what could not be checked, and
+    /// whether nodes take the identity. The exit code is 0 if the identity is valid, and 1 if it is
+    /// invalid, undecided or missing.
     Verify(Box<VerifyArguments>),
-    /// Walk the node's chain and print who mined what, following rotations and revocations
+    /// Scan the node's chain and print who mined which block, following rotations and revocations
     ///
-    /// Interrupted, it goes on where it was when it is run again.
+    /// After an interruption, run the command again to continue.
     Scan(ScanArguments),
 }
 

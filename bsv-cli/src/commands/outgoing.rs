@@ -14,13 +14,13 @@ pub(crate) enum OutgoingCommand {
     List(ListArguments),
     /// Show a payment by the wallet
     Show(ShowArguments),
-    /// Cancel a payment whose payee does not answer, by spending one of its coins otherwise
+    /// Cancel a payment whose payee does not answer, by spending one of its coins
     Cancel(CancelArguments),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ListArguments {
-    /// Those before the payment of this id
+    /// List only payments before the one with this id
     #[arg(long, value_name = "ID")]
     before: Option<u64>,
 }
@@ -29,8 +29,8 @@ pub(crate) struct ListArguments {
 pub(crate) struct ShowArguments {
     /// The id of the payment
     id: u64,
-    /// Print its transaction with what it builds on (Atomic BEEF), in hexadecimal digits, for a payee whose wallet
-    /// takes that
+    /// Print the payment's transaction with its ancestors (Atomic BEEF), in hexadecimal, for a
+    /// payee whose wallet needs them
     #[arg(long)]
     beef: bool,
 }
@@ -108,7 +108,7 @@ impl ShowArguments {
     }
 }
 
-/// Says who is paid.
+/// Describes the recipient.
 fn recipient(payment: &Value) -> String {
     match payment["purpose"].as_str() {
         Some("withdrawal") => format!("withdrawal {}", number(payment, "withdrawal")),
@@ -122,7 +122,7 @@ impl CancelArguments {
     async fn run(self, context: &Context) -> Result<(), CliError> {
         let id = self.id;
         let effect = format!(
-            "One of the coins of payment {id} is spent otherwise, so that its payee is not paid."
+            "One of the coins of payment {id} is spent by another transaction, and its payee is not paid."
         );
         self.consent.ask(context, &effect, "Cancel it?", "cancelled")?;
         let mut service = context.service(Stores::Wallet).await?;

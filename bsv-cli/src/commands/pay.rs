@@ -12,13 +12,13 @@ use crate::output::{field, number, text};
 pub(crate) struct PayArguments {
     /// The payment URL
     url: String,
-    /// The most to pay, in satoshis, fee included
+    /// The most to pay, in satoshis, including the fee
     #[arg(long, value_name = "N")]
     max: Option<u64>,
     /// Show what would be paid, and pay nothing
     #[arg(long)]
     dry_run: bool,
-    /// Do not ask before paying; outside a terminal nobody is asked
+    /// Do not ask before paying. Outside a terminal, this never asks
     #[arg(long)]
     yes: bool,
 }
@@ -35,10 +35,10 @@ impl PayArguments {
             if self.dry_run {
                 return context.print(&answer.body, || format!("{}\n", describe(&preview)));
             }
-            // What goes on with an earlier payment spends nothing more.
+            // Continuing an earlier payment spends nothing more.
             if preview["made"].is_null() {
                 consent.ask(context, &format!("{}.", describe(&preview)), "Pay?", "paid")?;
-                // A payee may ask for more the next time.
+                // The payee may ask for more the next time.
                 payment["maxSatoshis"] = json!(self.max.unwrap_or_else(|| cost(&preview)));
             }
         }
@@ -58,25 +58,25 @@ impl PayArguments {
     }
 }
 
-/// The payment that there is already, or else what would be paid.
+/// The existing payment, or the terms of a new one.
 fn terms(preview: &Value) -> &Value {
     Some(&preview["made"]).filter(|made| !made.is_null()).unwrap_or(preview)
 }
 
-/// What is paid, and the fee, in satoshis.
+/// The amount and the fee, in satoshis.
 fn cost(preview: &Value) -> u64 {
     let satoshis = |name: &str| terms(preview)[name].as_u64().unwrap_or_default();
     satoshis("satoshis").saturating_add(satoshis("fee"))
 }
 
-/// Says what would be paid.
+/// Describes what would be paid.
 fn describe(preview: &Value) -> String {
     let terms = terms(preview);
     let (satoshis, fee) = (number(terms, "satoshis"), number(terms, "fee"));
     if !preview["made"].is_null() {
         let (id, state) = (number(terms, "id"), text(terms, "state"));
         return format!(
-            "Payment {id} of {satoshis} satoshis and a fee of {fee} is {state} already"
+            "Payment {id} of {satoshis} satoshis and a fee of {fee} is already {state}"
         );
     }
     let memo = match text(terms, "memo") {

@@ -1,4 +1,4 @@
-//! What is made of backups, and of the 24 words.
+//! Restoring backups, and wallets from their 24 words.
 
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
@@ -25,11 +25,11 @@ pub(crate) struct RestoreArguments {
     /// Restore the wallet from its 24 words
     #[arg(long, conflicts_with = "passphrase_file")]
     words: bool,
-    /// The height of a block from before the wallet received anything
+    /// The height of a block before the wallet's first receipt
     #[arg(long, value_name = "HEIGHT", default_value_t = 0, requires = "words",
           value_parser = clap::value_parser!(u32).range(0..=i64::from(i32::MAX)))]
     from_height: u32,
-    /// How many invoices in a row may have stayed unpaid
+    /// How many consecutive invoices may have stayed unpaid
     #[arg(long, value_name = "N", default_value_t = DEFAULT_LOOKAHEAD, requires = "words",
           value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
     lookahead: u32,
@@ -48,11 +48,11 @@ impl RestoreArguments {
     async fn restore_backup(&self, context: &Context, file: &Path) -> Result<(), CliError> {
         let is_piped = file == Path::new(STANDARD);
         if is_piped && self.passphrase.is_from_standard_input() {
-            let reason = "standard input is the backup: give the passphrase otherwise";
+            let reason = "standard input is the backup: give the passphrase in another way";
             return Err(CliError::Unfitting(reason.to_owned()));
         }
-        let effect = "A server that runs on what the backup is of must be stopped for ever: neither \
-                      would know of the other's payments.";
+        let effect = "Stop any server that runs on the backed-up data for good: the two would not know of \
+                      each other's payments.";
         self.consent.ask(context, effect, "Restore?", "restored")?;
         let config = context.config()?;
         let passphrase = self.passphrase.read(false)?;
@@ -70,8 +70,8 @@ impl RestoreArguments {
     }
 
     async fn restore_words(&self, context: &Context) -> Result<(), CliError> {
-        let effect = "A server that runs on a wallet of the same words must be stopped for ever: \
-                      neither would know of the other's payments.";
+        let effect = "Stop any server that runs on a wallet with these words for good: the two would not \
+                      know of each other's payments.";
         self.consent.ask(context, effect, "Restore?", "restored")?;
         let config = context.config()?;
         let words = read_words()?;
@@ -94,7 +94,7 @@ fn read_words() -> Result<Zeroizing<String>, CliError> {
     if !io::stdin().is_terminal() {
         return secret::read_text(Path::new(STANDARD)).map_err(failed);
     }
-    eprintln!("The 24 words, in a line:");
+    eprintln!("The 24 words, in one line:");
     let mut words = Zeroizing::new(String::with_capacity(secret::MAX_LEN as usize));
     io::stdin().read_line(&mut words).map_err(failed)?;
     Ok(words)
@@ -118,10 +118,9 @@ fn show(context: &Context, restored: WordsRestored) -> Result<(), CliError> {
         WordsRestored::KeysOfDatabase => {
             "The keys of the wallet in the database are restored.\n".to_owned()
         }
-        _ => {
-            "The keys of the wallet are restored. Its coins were not looked for, since no node is \
-             configured: to find them, restore the words with one in an empty directory.\n"
-                .to_owned()
-        }
+        _ => "The keys of the wallet are restored. The search for its coins was skipped, because \
+             no node is configured. To find them, restore the words with a node in an empty \
+             directory.\n"
+            .to_owned(),
     })
 }

@@ -15,19 +15,19 @@ use crate::output::{elements, number, text};
 pub(crate) struct SendArguments {
     /// The address
     address: String,
-    /// How many satoshis, or all
+    /// The amount in satoshis, or all
     #[arg(value_name = "AMOUNT|all")]
     amount: Amount,
     /// The highest fee, in satoshis
     #[arg(long, value_name = "N")]
     max_fee: Option<u64>,
-    /// A reference of your own
+    /// Your own reference
     #[arg(long, value_name = "TEXT")]
     reference: Option<String>,
     /// Show what would be sent, and send nothing
     #[arg(long)]
     dry_run: bool,
-    /// Do not ask before sending; outside a terminal nobody is asked
+    /// Do not ask before sending. Outside a terminal, this never asks
     #[arg(long)]
     yes: bool,
 }
@@ -72,7 +72,7 @@ impl SendArguments {
             }
             consent.ask(context, &format!("{effect}."), "Send?", "sent")?;
             asked["dryRun"] = json!(false);
-            // The fee that was shown is the highest that is paid.
+            // The fee that was shown is the limit.
             asked["maxFee"] = json!(preview["fee"]);
         }
         let waiting = context.wait("sending");
@@ -91,7 +91,7 @@ impl SendArguments {
     }
 }
 
-/// Says what would be sent.
+/// Describes what would be sent.
 fn describe(preview: &Value, to: &str) -> String {
     let (satoshis, fee) = (number(preview, "satoshis"), number(preview, "fee"));
     let transactions = match elements(&preview["transactions"]).len() {

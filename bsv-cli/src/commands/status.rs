@@ -1,4 +1,4 @@
-//! The whole service at a glance.
+//! An overview of the whole service.
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -10,13 +10,13 @@ use crate::service::Service;
 
 #[derive(Debug, Args)]
 pub(crate) struct StatusArguments {
-    /// Only ask whether a server runs on the data directory and answers
+    /// Only check that a server runs on the data directory and answers
     #[arg(long)]
     alive: bool,
 }
 
 impl StatusArguments {
-    /// Only if nothing needs attention it is a success.
+    /// The command succeeds only if nothing needs attention.
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
         if self.alive {
             return check_alive(context).await;
@@ -49,7 +49,7 @@ fn is_well(status: &Value) -> bool {
     elements(&status["attention"]).is_empty() && status["ready"] == true
 }
 
-/// What needs attention, which is told first.
+/// The problems that need attention, which are printed first.
 fn attention(status: &Value, is_colored: bool) -> String {
     if is_well(status) {
         return painted("All is well", GOOD, is_colored) + "\n";
@@ -131,7 +131,7 @@ fn stores(stores: &Value) -> String {
     state.to_owned() + &damaged.collect::<String>()
 }
 
-/// How many webhooks are in which state.
+/// The number of webhooks in each state.
 fn states(webhooks: &[Value]) -> String {
     let counted = ["enabled", "disabled", "gone"].map(|state| {
         let count = webhooks.iter().filter(|webhook| webhook["state"] == state).count();
@@ -151,7 +151,7 @@ fn alias(identity: &Value) -> String {
     }
 }
 
-/// A time in the largest unit that it fills.
+/// A duration in a suitable unit.
 fn age(seconds: u64) -> String {
     match seconds {
         0..120 => format!("{seconds} s"),

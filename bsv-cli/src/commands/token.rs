@@ -1,4 +1,4 @@
-//! The tokens that callers show.
+//! The tokens of callers.
 
 use bsv_server::Grant;
 use clap::{Args, Subcommand};
@@ -12,24 +12,24 @@ use crate::output::{elements, printable, text};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TokenCommand {
-    /// Make a token and print it, which is the only time that it is shown
+    /// Make a token and print the token, which is not shown again
     ///
     /// For example: bsv-cli token create --scope minerid:read:pool --label "pool software"
     Create(CreateArguments),
-    /// List the tokens, without what they are
+    /// List the tokens, without their texts
     List,
-    /// Accept a token no longer
+    /// Revoke a token, which is then refused
     Revoke(RevokeArguments),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct CreateArguments {
-    /// What it allows: wallet:read, wallet:write, wallet:pay, wallet:webhooks, metrics:read,
-    /// minerid:read, minerid:sign or minerid:rotate; the last three also for one alias, such as
-    /// minerid:sign:ALIAS. May be given several times
+    /// A scope of the token: wallet:read, wallet:write, wallet:pay, wallet:webhooks, metrics:read,
+    /// minerid:read, minerid:sign or minerid:rotate. The last three can be limited to one alias,
+    /// such as minerid:sign:ALIAS. May be given several times
     #[arg(long = "scope", value_name = "SCOPE", required = true)]
     scopes: Vec<Grant>,
-    /// What to call it
+    /// A name for the token
     #[arg(long, value_name = "TEXT", default_value = "")]
     label: String,
     #[command(flatten)]
@@ -102,7 +102,7 @@ fn scopes(token: &Value) -> String {
 impl RevokeArguments {
     async fn run(self, context: &Context) -> Result<(), CliError> {
         let id = self.id;
-        let effect = format!("Whoever shows token {id} is turned away from then on.");
+        let effect = format!("Callers with token {id} are then refused.");
         self.consent.ask(context, &effect, "Revoke it?", "revoked")?;
         let mut service = context.service(Stores::Tokens).await?;
         let answer = service.delete(format!("/control/tokens/{id}")).await?;
@@ -110,7 +110,7 @@ impl RevokeArguments {
     }
 }
 
-/// The id of a token, or a whole token, which holds it.
+/// The id of a token, taken from the id or from the whole token.
 fn token_id(text: &str) -> Result<String, String> {
     let id = text.strip_prefix("bsv_").and_then(|rest| rest.split('_').next()).unwrap_or(text);
     if id.len() == 8 && id.bytes().all(|c| c.is_ascii_hexdigit()) {

@@ -19,7 +19,7 @@ pub(crate) struct CreateArguments {
     /// The name
     #[arg(long)]
     name: String,
-    /// The address for electronic mail
+    /// The email address
     #[arg(long, default_value = "")]
     email: String,
     /// The URL of an image
@@ -59,7 +59,7 @@ impl UserCommand {
     }
 }
 
-/// Shows a user, a line per field.
+/// Shows a user, with a line for each field.
 fn show(context: &Context, answer: &Answer) -> Result<(), CliError> {
     let user = answer.value()?;
     context.print(&answer.body, || {

@@ -14,24 +14,24 @@ pub(crate) enum WalletCommand {
     Balance(BalanceArguments),
     /// List the last 100 receipts that pay no invoice, the newest first
     Receipts(ReceiptsArguments),
-    /// Print the 24 words that the wallet's keys can be restored from
+    /// Print the 24 words that restore the wallet's keys
     ///
-    /// Whoever sees them can take the money. Asks before it prints them.
+    /// Whoever sees the words can take the money. This asks before it prints them.
     Words(WordsArguments),
     /// The former name of words
     #[command(name = "backup-words", hide = true)]
     BackupWords(WordsArguments),
-    /// Have the running server believe the system's clock as it is
+    /// Make the running server accept the system's clock
     ///
-    /// A clock that jumped by two hours or more, or is that far behind the newest block, makes nothing
-    /// expire until it is right again or accepted.
+    /// If the clock jumps by two hours or more, or is two hours or more behind the newest block,
+    /// nothing expires until the clock is right again or accepted.
     AcceptClock(AcceptClockArguments),
-    /// Bring small coins together, so that a payment can spend what they are worth
+    /// Combine small coins, so that a payment can spend their value
     ///
-    /// Takes coins with 6 confirmations, 20 at least and 500 in each transaction. Nodes take these without
-    /// a fee.
+    /// This takes coins with 6 confirmations, at least 20 and at most 500 for each transaction.
+    /// Nodes accept these transactions without a fee.
     Consolidate(ConsolidateArguments),
-    /// Read blocks once more, and take in what the wallet has missed
+    /// Read blocks again, and add what the wallet has missed
     Rescan(RescanArguments),
     /// Pay to a payment URL from the wallet of a regtest node, at most 100,000 satoshis
     Faucet(FaucetArguments),
@@ -39,14 +39,14 @@ pub(crate) enum WalletCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct BalanceArguments {
-    /// Show what the balance consists of
+    /// Show the parts of the balance
     #[arg(long)]
     details: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ReceiptsArguments {
-    /// Those before the receipt of this id
+    /// List only receipts before the one with this id
     #[arg(long, value_name = "ID", value_parser = receipt_id)]
     before: Option<String>,
 }
@@ -65,7 +65,7 @@ pub(crate) struct ConsolidateArguments {}
 
 #[derive(Debug, Args)]
 pub(crate) struct RescanArguments {
-    /// The height of the first block that is read
+    /// The height of the first block to read
     #[arg(long, value_name = "H")]
     from_height: u32,
 }
@@ -148,7 +148,7 @@ impl ReceiptsArguments {
     }
 }
 
-/// Reads the id of a receipt: two numbers.
+/// Parses the id of a receipt: two numbers.
 fn receipt_id(text: &str) -> Result<String, String> {
     let is_number = |text: &str| text.parse::<u64>().is_ok();
     match text.split_once('-') {
@@ -174,7 +174,7 @@ impl AcceptClockArguments {
         let answer = service.post("/control/wallet/accept-clock", json!({})).await?;
         let accepted = answer.value()?;
         context.print(&answer.body, || match accepted["doubt"].as_str() {
-            Some(doubt) => format!("The clock is accepted as it is: {}\n", printable(doubt)),
+            Some(doubt) => format!("The clock is accepted: {}\n", printable(doubt)),
             None => "The clock was not doubted\n".to_owned(),
         })
     }
@@ -183,7 +183,7 @@ impl AcceptClockArguments {
 impl ConsolidateArguments {
     async fn run(self, context: &Context) -> Result<(), CliError> {
         let mut service = context.service(Stores::Wallet).await?;
-        let waiting = context.wait("bringing coins together");
+        let waiting = context.wait("combining coins");
         let mut payments = Vec::new();
         loop {
             let answer = service.post("/control/wallet/consolidate", json!({})).await?;
@@ -191,7 +191,7 @@ impl ConsolidateArguments {
                 Value::Null => break,
                 payment => payments.push(payment),
             }
-            // What the node does not take keeps its coins.
+            // A transaction that the node refuses keeps its coins, so this stops.
             if payments.last().is_some_and(|payment| payment["state"] != "settled") {
                 break;
             }
@@ -199,7 +199,7 @@ impl ConsolidateArguments {
         drop(waiting);
         context.print(Value::from(payments.clone()), || match payments.len() {
             0 => "There are no 20 coins with 6 confirmations\n".to_owned(),
-            count => format!("Coins are brought together in {count} transactions\n"),
+            count => format!("Coins are combined in {count} transactions\n"),
         })
     }
 }
@@ -215,7 +215,7 @@ impl RescanArguments {
         let read = answer.value()?;
         context.print(&answer.body, || {
             format!(
-                "The blocks from {from_height} to {} were read, and the balance is {} satoshis after {}\n",
+                "The blocks from {from_height} to {} were read. The balance is {} satoshis, and was {} before\n",
                 number(&read, "height"),
                 number(&read, "balance"),
                 number(&read, "balanceBefore"),

@@ -1,4 +1,4 @@
-//! Webhooks: endpoints that events are sent to.
+//! Webhooks: URLs that receive events.
 
 mod deliveries;
 
@@ -15,7 +15,7 @@ use crate::service::Answer;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum WebhookCommand {
-    /// Make a webhook, and print its secret, which is the only time that it is shown
+    /// Make a webhook and print its secret, which is not shown again
     ///
     /// For example: bsv-cli webhook create URL --types invoice.paid,invoice.unpaid
     Create(CreateArguments),
@@ -23,40 +23,41 @@ pub(crate) enum WebhookCommand {
     List,
     /// Show a webhook, without its secret
     Show(ShowArguments),
-    /// Send events to a webhook again, those from its cursor on
+    /// Send events to a webhook again, starting at its cursor
     Enable(EnableArguments),
-    /// Send nothing to a webhook until it is enabled; its cursor stays
+    /// Stop sending to a webhook until it is enabled; its cursor stays
     Disable(DisableArguments),
-    /// Delete a webhook, and what is known of its deliveries
+    /// Delete a webhook and the records of its deliveries
     Delete(DeleteArguments),
-    /// Give a webhook another secret, and print it, which is the only time that it is shown
+    /// Give a webhook a new secret and print the secret, which is not shown again
     Secret(SecretArguments),
-    /// Send an event to a webhook that tells nothing, and show the outcome
+    /// Send a test event to a webhook, and show the outcome
     ///
-    /// Exit code 0 if the endpoint has taken it, 1 if not.
+    /// The exit code is 0 if the endpoint has accepted the event, otherwise 1.
     Test(TestArguments),
-    /// List what became of events that were sent to a webhook, or show one of them with its attempts
+    /// List the deliveries of events to a webhook, or show one delivery with its attempts
     Deliveries(deliveries::ListArguments),
-    /// Have an event sent to a webhook once more
+    /// Send an event to a webhook again
     Redeliver(deliveries::RedeliverArguments),
-    /// Have the events of a range sent to a webhook once more
+    /// Send a range of events to a webhook again
     Replay(deliveries::ReplayArguments),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct CreateArguments {
-    /// Where events are posted to
+    /// The URL that receives the events
     url: String,
-    /// Which events, such as invoice.*,user.created [default: all]
+    /// The types of events, such as invoice.*,user.created [default: all]
     #[arg(long, value_name = "TYPES")]
     types: Option<String>,
-    /// What it is for
+    /// A description of the webhook
     #[arg(long, value_name = "TEXT")]
     description: Option<String>,
-    /// Those after the event of this number, or after the last one there is (latest)
+    /// Send the events after the one with this number, or after the last one (latest)
     #[arg(long, value_name = "NUMBER", default_value = "latest", value_parser = event::after)]
     after: String,
-    /// Send one event at a time, each once the one before it is delivered or has failed for good
+    /// Send one event at a time: the next one only after the one before is delivered or has failed
+    /// for good
     #[arg(long)]
     in_order: bool,
 }
@@ -91,7 +92,7 @@ pub(crate) struct DeleteArguments {
 pub(crate) struct SecretArguments {
     /// The id of the webhook
     id: WebhookId,
-    /// For how many seconds the secret before it still signs, at most a week
+    /// How many seconds the previous secret still signs, at most a week
     #[arg(long, value_name = "N", default_value_t = 86_400,
           value_parser = clap::value_parser!(u64).range(..=MAX_SECRET_GRACE.as_secs()))]
     grace_seconds: u64,
@@ -172,7 +173,7 @@ async fn list(context: &Context) -> Result<(), CliError> {
     })
 }
 
-/// Shows a webhook, a line per field.
+/// Shows a webhook, with a line for each field.
 fn show(context: &Context, answer: &Answer) -> Result<(), CliError> {
     let webhook = answer.value()?;
     context.print(&answer.body, || {
@@ -206,7 +207,8 @@ async fn set_state(context: &Context, id: WebhookId, state: &str) -> Result<(), 
 impl DeleteArguments {
     async fn run(self, context: &Context) -> Result<(), CliError> {
         let id = self.id;
-        let effect = format!("What webhook {id} has not got is not sent to it any more.");
+        let effect =
+            format!("Webhook {id} receives no more events, including those not yet delivered.");
         self.consent.ask(context, &effect, "Delete it?", "deleted")?;
         let mut service = context.service(Stores::Wallet).await?;
         service.delete(path(id)).await?;
@@ -224,14 +226,14 @@ impl SecretArguments {
         let secret = answer.value()?;
         context.print(&answer.body, || format!("{}\n", text(&secret, "secret")))?;
         context.advise(&format!(
-            "This is the secret of webhook {id} from now on. It is not shown again. The one before it \
+            "This is the new secret of webhook {id}. It is not shown again. The previous secret also \
              signs for another {grace_seconds} s."
         ))
     }
 }
 
 impl TestArguments {
-    /// Only if the endpoint has taken it is it a success.
+    /// The command succeeds only if the endpoint has accepted the event.
     async fn run(self, context: &Context) -> Result<(), CliError> {
         let mut service = context.service(Stores::Wallet).await?;
         let waiting = context.wait("waiting for the endpoint");

@@ -5,7 +5,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
-/// The members of a JSON object, in the order and spelling that they came in.
+/// The members of a JSON object, in their original order and spelling.
 pub(crate) struct Members(Vec<(String, Box<RawValue>)>);
 
 impl Members {

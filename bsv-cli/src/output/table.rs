@@ -5,8 +5,8 @@ use comfy_table::{
     Attribute, Cell, CellAlignment, Color, ColumnConstraint, ContentArrangement, Width,
 };
 
-/// Rows under a header. In a terminal they are wrapped to its width; elsewhere each is one line, however
-/// long.
+/// Rows under a header. In a terminal they are wrapped to its width. Elsewhere each row is one line
+/// of any length.
 #[derive(Debug)]
 pub(crate) struct Table {
     header: Vec<String>,
@@ -16,11 +16,11 @@ pub(crate) struct Table {
     least_widths: Vec<u16>,
 }
 
-/// Columns that show how something stands.
+/// The name of columns with states.
 const STATE: &str = "state";
-/// Columns of numbers, which are aligned at their ends.
+/// The names of columns with numbers, which are aligned to the right.
 const NUMBERS: [&str; 6] = ["satoshis", "fee", "keys", "number", "behind", "attempts"];
-/// A narrower terminal does not tell its width rightly.
+/// A terminal that reports a smaller width is not believed.
 const LEAST_WIDTH: u16 = 20;
 
 impl Table {
@@ -29,7 +29,7 @@ impl Table {
         Self { header, rows: vec![], is_colored, is_continued: false, least_widths: vec![] }
     }
 
-    /// Has the rows stand under those of a table before, of the same least widths of columns.
+    /// Aligns the rows with those of an earlier table that has these least widths of columns.
     pub(crate) fn continued(mut self, is_continued: bool, least_widths: &[u16]) -> Self {
         self.is_continued = is_continued;
         self.least_widths = least_widths.to_vec();

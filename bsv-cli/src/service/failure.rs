@@ -5,35 +5,35 @@ use bsv_server::http::BrokenOff;
 use serde_json::Value;
 use thiserror::Error;
 
-/// What the service did not do.
+/// A refusal of the service.
 #[derive(Debug, Error)]
 #[error("{reason}")]
 pub(crate) struct Refusal {
-    /// Stable.
+    /// The stable code.
     pub(crate) code: String,
-    /// It may quote what others wrote.
+    /// The reason, which may quote text of strangers.
     pub(crate) reason: String,
     /// The whole answer.
     pub(crate) problem: Value,
 }
 
-/// Why the service could not be asked.
+/// Why the service could not be reached.
 #[derive(Debug, Error)]
 pub(crate) enum ReachError {
     #[error(transparent)]
     Open(#[from] OpenError),
-    #[error("the server broke off before it answered, so that what it did is unknown: {0}")]
+    #[error("the server broke off before it answered, and may or may not have done it: {0}")]
     BrokenOff(#[from] hyper::Error),
     #[error(transparent)]
     Answer(#[from] BrokenOff),
-    #[error("the service answered what makes no sense: {0}")]
+    #[error("the answer of the service makes no sense: {0}")]
     Nonsense(serde_json::Error),
     #[error("cannot ask the service: {0}")]
     Io(#[from] io::Error),
 }
 
 impl Refusal {
-    /// Reads a problem document.
+    /// Parses a problem document.
     pub(super) fn new(body: &str) -> Self {
         let problem: Value = serde_json::from_str(body).unwrap_or_default();
         let code = problem["code"].as_str().unwrap_or("internal-error").to_owned();

@@ -7,43 +7,43 @@ use super::dialect::{Dialect, HYBRID_MODE};
 use super::json::{self, displayed};
 use crate::model::outgoing::PeerChannel;
 
-/// How much of what a payee says is kept, in characters.
+/// How much of a payee's text is kept, in characters.
 pub const MAX_WORDS_LEN: usize = 1024;
 
-/// A payee's word that it has taken a payment.
+/// A payee's statement that it has accepted a payment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Acknowledgement {
-    /// What the payee knows the payment by; here the invoice's id. Only go-dpp has a place for it.
-    /// What is read is cut after [`MAX_WORDS_LEN`] characters.
+    /// The payee's name for the payment. This wallet uses the invoice's id. Only go-dpp has a
+    /// member for it. Reading cuts it after [`MAX_WORDS_LEN`] characters.
     pub reference: String,
     /// The transaction.
     pub txid: Txid,
-    /// The payee's words. BRC-27 has no place for them. What is read is cut after
+    /// The payee's text for people. BRC-27 has no member for it. Reading cuts it after
     /// [`MAX_WORDS_LEN`] characters.
     pub memo: String,
-    /// Where the payer finds the Merkle proof later. BIP270 has no place for it, and payers that
-    /// speak go-dpp cannot do without.
+    /// The channel where the payer finds the Merkle proof later. BIP270 has no member for it.
+    /// Payers that speak go-dpp need it.
     pub peer_channel: Option<PeerChannel>,
 }
 
-/// Why a payee's answer to a payment is no acknowledgement. The texts hold the payee's words, cut
-/// short and without control characters.
+/// Why a payee's answer to a payment is not an acknowledgement. The texts hold the payee's words,
+/// shortened and without control characters.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum AnswerError {
-    /// The payee does not take the payment.
+    /// The payee refuses the payment.
     #[error("the payee refuses the payment: {0}")]
     Refused(String),
-    /// The payee does not say whether it takes the payment, and may when asked again.
+    /// The payee cannot say whether it accepts the payment. Asking again may help.
     #[error("the payee cannot answer now: {0}")]
     Unavailable(String),
-    /// The answer makes no sense, so that nobody knows whether the payee took the payment.
-    #[error("the payee's answer makes no sense: {0}")]
+    /// The answer cannot be understood, so it is not known whether the payee accepted the payment.
+    #[error("the payee's answer cannot be understood: {0}")]
     Nonsense(String),
 }
 
 impl Acknowledgement {
-    /// The acknowledgement as a payee writes it. `posted` is the payment's body, which a BIP270
-    /// acknowledgement repeats.
+    /// The acknowledgement as a payee writes it. `posted` is the payment's body. A BIP270
+    /// acknowledgement repeats it.
     pub fn to_json(&self, dialect: Dialect, posted: &[u8]) -> Vec<u8> {
         let Self { reference, txid, memo, peer_channel } = self;
         match dialect {
@@ -65,15 +65,15 @@ impl Acknowledgement {
         }
     }
 
-    /// The refusal of a BIP270 payment as a payee writes it, which says why in `memo`. `posted` is
-    /// the payment's body. The other dialects refuse by their HTTP status.
+    /// The refusal of a BIP270 payment as a payee writes it. `memo` is the reason, `posted` is the
+    /// payment's body. In the other dialects the HTTP status is the refusal.
     pub fn bip270_refusal(memo: &str, posted: &[u8]) -> Vec<u8> {
         json::write(&Bip270Answer { payment: json::raw(posted), memo, error: Some(1) })
     }
 
-    /// Reads what a payee answered to a payment with the transaction `txid`: the HTTP status and
-    /// the body. An acknowledgement need not name the transaction; if it does, it is the right one. A
-    /// peer channel that makes no sense is as good as none, since the payment is taken.
+    /// Reads a payee's answer to a payment with the transaction `txid`: the HTTP status and the
+    /// body. An acknowledgement need not name the transaction. If it names one, it must be `txid`.
+    /// A peer channel that cannot be understood is ignored, because the payment is accepted anyway.
     pub fn from_answer(
         dialect: Dialect,
         status: u16,
@@ -94,7 +94,7 @@ impl Acknowledgement {
         }
         if let Some(other) = answer.named().find(|named| !json::names(named, txid)) {
             let other = json::shorten(other.to_owned());
-            return Err(AnswerError::Nonsense(format!("it is about transaction {other}")));
+            return Err(AnswerError::Nonsense(format!("it names transaction {other}")));
         }
         let is_right_kind = match dialect {
             Dialect::GoDpp => answer.tx_id.is_some() || answer.id.is_some(),
@@ -102,7 +102,7 @@ impl Acknowledgement {
             Dialect::Bip270 => answer.payment.is_some() || answer.memo.is_some(),
         };
         if !is_right_kind {
-            return Err(AnswerError::Nonsense("it is no acknowledgement".to_owned()));
+            return Err(AnswerError::Nonsense("it is not an acknowledgement".to_owned()));
         }
         let go_dpp = answer.peer_channel.and_then(PeerChannel::read);
         let brc = || answer.brc_peer_channel.and_then(PeerChannel::read).map(PeerChannel::split);
@@ -122,7 +122,7 @@ impl PeerChannel {
         members.iter().all(|member| member.len() <= MAX_WORDS_LEN).then_some(channel)
     }
 
-    /// BRC-27 has no member for the path, which stands after the host.
+    /// BRC-27 has no member for the path: it follows the host.
     fn split(mut self) -> Self {
         if let Some(end) = self.host.find('/') {
             self.path.insert_str(0, &self.host[end..]);
@@ -140,7 +140,7 @@ fn words(text: Option<String>) -> String {
     text
 }
 
-/// Why a payee refuses, in its own words if it has any.
+/// Why a payee refuses: its own words, or else the HTTP status.
 pub(crate) fn refusal(status: u16, body: &[u8]) -> String {
     let said: Option<Words> = json::read(body).ok();
     let words = said.and_then(|words| {
@@ -180,7 +180,7 @@ struct Answer<'a> {
     brc_peer_channel: Option<&'a RawValue>,
 }
 
-/// BRC-54's text and its example differ in what they call the list.
+/// The text of BRC-54 and its example use different names for the list.
 #[derive(Deserialize)]
 struct AnswerMode {
     #[serde(rename = "transactionIds")]

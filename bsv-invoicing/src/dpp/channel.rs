@@ -9,12 +9,12 @@ use crate::model::time::Timestamp;
 /// A message in a peer channel.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct ChannelMessage {
-    /// Its number in the channel, from 1 on.
+    /// Its number in the channel, from 1.
     pub sequence: u64,
-    /// When it was left there.
+    /// When it was stored in the channel.
     #[serde(deserialize_with = "parsed")]
     pub received: Timestamp,
-    /// What kind of thing the payload is.
+    /// The media type of the payload.
     pub content_type: String,
     /// The message itself, such as a [`MerkleProof`](super::MerkleProof) in its envelope.
     #[serde(serialize_with = "to_base64", deserialize_with = "from_base64")]
@@ -22,12 +22,12 @@ pub struct ChannelMessage {
 }
 
 impl ChannelMessage {
-    /// A list of messages as a channel answers it: a JSON array, the payloads in base64.
+    /// A list of messages as a channel sends it: a JSON array with payloads in base64.
     pub fn list_to_json(messages: &[Self]) -> Vec<u8> {
         json::write(&messages)
     }
 
-    /// Reads what a channel answered.
+    /// Reads a channel's answer.
     pub fn list_from_json(body: &[u8]) -> Result<Vec<Self>, ProofError> {
         json::read_list(body).map_err(ProofError::Malformed)
     }

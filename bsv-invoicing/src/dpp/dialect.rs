@@ -1,7 +1,7 @@
-/// How the messages are written. A payment's dialect shows in its members, and so does that of terms.
+/// The form of the messages. The members of terms and of a payment show their dialect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Dialect {
-    /// What wallets spoke in 2022, after the Go library of this name.
+    /// The form that wallets used in 2022, named after the Go library go-dpp.
     GoDpp,
     /// BRC-27 with the hybrid payment mode (BRC-54), over HTTP (BRC-55).
     Brc,
@@ -9,11 +9,11 @@ pub enum Dialect {
     Bip270,
 }
 
-/// The one payment mode of BRC-27 that is spoken here, the hybrid payment mode (BRC-54).
+/// The only payment mode of BRC-27 that the wallet supports: the hybrid payment mode (BRC-54).
 pub(super) const HYBRID_MODE: &str = "ef63d9775da5";
 
 impl Dialect {
-    /// A short name, which stays the same and can be stored.
+    /// A short name. It never changes, so that it can be stored.
     pub fn name(self) -> &'static str {
         match self {
             Self::GoDpp => "go-dpp",
@@ -22,12 +22,12 @@ impl Dialect {
         }
     }
 
-    /// The dialect of this [`name`](Self::name).
+    /// The dialect with this [`name`](Self::name).
     pub fn from_name(name: &str) -> Option<Self> {
         [Self::GoDpp, Self::Brc, Self::Bip270].into_iter().find(|dialect| dialect.name() == name)
     }
 
-    /// The media type that who asks for terms names in `Accept`.
+    /// The media type that a payer names in `Accept` when it asks for terms.
     pub fn request_type(self) -> &'static str {
         match self {
             Self::GoDpp | Self::Brc => "application/json",
@@ -35,8 +35,8 @@ impl Dialect {
         }
     }
 
-    /// The `Content-Type` of terms. That of BIP270 is not its [`request_type`](Self::request_type): ElectrumSV asks for
-    /// that, and takes only what calls itself JSON.
+    /// The `Content-Type` of terms. For BIP270 it is not the [`request_type`](Self::request_type),
+    /// because ElectrumSV asks for that type and accepts only JSON.
     pub fn terms_type(self) -> &'static str {
         match self {
             Self::GoDpp | Self::Brc => "application/json",

@@ -9,10 +9,10 @@ use serde::de::{self, Deserialize, Deserializer, Visitor};
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
-/// Reads a JSON object, or says where it is not as it should be.
+/// Reads a JSON object. The error says where it is wrong.
 pub(super) fn read<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, String> {
     let text = utf8(body)?;
-    // A list would do for an object as well.
+    // The deserializer would also accept a list for an object.
     if !text.trim_ascii_start().starts_with('{') {
         return Err("it is not a JSON object".to_owned());
     }
@@ -41,8 +41,8 @@ pub(super) fn read_text<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Stri
     Ok(value)
 }
 
-/// A text of a stranger, or with parts of one, fit to be shown: neither long nor with control
-/// characters, which terminals obey.
+/// Makes a stranger's text fit to be shown: shortens it, and replaces control characters, which
+/// terminals would obey.
 pub(super) fn shorten(text: String) -> String {
     const MOST: usize = 300;
     let shown = |c: char| if c.is_control() { ' ' } else { c };
@@ -56,7 +56,7 @@ pub(super) fn write(value: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(value).expect("a vector takes texts, numbers and raw JSON")
 }
 
-/// JSON to be put into a message as it stands, or `null` if it is none.
+/// JSON that is copied into a message unchanged, or `null` if `body` is not JSON.
 pub(super) fn raw(body: &[u8]) -> &RawValue {
     let text = std::str::from_utf8(body).unwrap_or_default();
     serde_json::from_str(text).unwrap_or(RawValue::NULL)
@@ -71,17 +71,19 @@ where
     Cow::<str>::deserialize(deserializer)?.parse().map_err(de::Error::custom)
 }
 
-/// Writes what prints as text.
+/// Writes the `Display` form as a string.
 pub(super) fn displayed<S: Serializer>(value: &impl Display, to: S) -> Result<S::Ok, S::Error> {
     to.collect_str(value)
 }
 
-/// Whether text names a transaction: its id, or the transaction itself in hexadecimal digits.
+/// Whether the text names a transaction, either by its id or as the transaction itself in
+/// hexadecimal digits.
 pub(super) fn names(text: &str, txid: &Txid) -> bool {
     txid_of(text).as_ref() == Some(txid)
 }
 
-/// The transaction that text names by its id, or by itself in hexadecimal digits.
+/// The id of the transaction that the text names, either by the id or as the transaction itself in
+/// hexadecimal digits.
 pub(super) fn txid_of(text: &str) -> Option<Txid> {
     let bytes = || hex::decode(text).ok().filter(|bytes| bytes.len() > size_of::<Txid>());
     text.parse().ok().or_else(|| Some(Txid::from_bytes(sha256d(&bytes()?))))

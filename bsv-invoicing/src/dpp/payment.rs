@@ -12,47 +12,47 @@ use self::refund_to::RefundTo;
 use super::dialect::{Dialect, HYBRID_MODE};
 use super::json::{self, HexBytes};
 
-/// A payment as a payee reads it. The transaction is not looked into.
+/// A payment as a payee reads it. The transaction is not decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Payment {
-    /// How the payer writes, and how it is to be answered.
+    /// The dialect of the payment, and of the answer that the payer expects.
     pub dialect: Dialect,
-    /// The encoded transaction, in any [form](bsv_tx::TransactionForm), or what the payer takes for one.
+    /// The encoded transaction in any [form](bsv_tx::TransactionForm). It may be invalid.
     pub transaction: Vec<u8>,
-    /// The payer's words, of any length. Empty where there are none.
+    /// The payer's text, of any length. Empty if there is none.
     pub memo: String,
-    /// Where the payer wants refunds: a paymail, or with BRC-27 an address or a script, of at most
-    /// [`MAX_REFUND_TO_LEN`] characters. Of a list of outputs (BIP270) it is the first script that is
-    /// no longer, in hexadecimal digits of lower case; amounts are not kept.
+    /// Where the payer wants refunds, in at most [`MAX_REFUND_TO_LEN`] characters: a paymail, or
+    /// with BRC-27 an address or a script. From a list of outputs (BIP270) it is the first script
+    /// within that length, in lower-case hexadecimal digits. Amounts are dropped.
     pub refund_to: Option<String>,
-    /// What the terms named as the payment's reference, as far as the payer repeats it.
+    /// The reference from the terms, if the payer repeats it.
     pub reference: Option<String>,
 }
 
-/// Why a payment is none that can be taken. The texts are for the payer.
+/// Why a payment cannot be accepted. The texts are for the payer.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PaymentError {
-    /// It is not JSON, or a member is not as it should be.
+    /// It is not JSON, or a member is invalid.
     #[error("the payment cannot be read: {0}")]
     Malformed(String),
     /// It is empty.
     #[error("the body is empty: a transaction is expected")]
     Nothing,
-    /// It holds no transaction.
+    /// It has no transaction.
     #[error(
         "the payment has no transaction: it must have one of the members rawTx (go-dpp), mode \
          (BRC-27) and transaction (BIP270)"
     )]
     NoTransaction,
-    /// It is written in several dialects at once. Only BRC-27 (1.2) allows that: the deprecated
-    /// `transaction` beside `mode`, if it is the same one.
+    /// It mixes dialects. Only BRC-27 (1.2) allows that: the deprecated `transaction` beside
+    /// `mode`, if both hold the same transaction.
     #[error(
         "the payment must have one of the members rawTx (go-dpp), mode (BRC-27) and transaction \
          (BIP270), not several, unless mode and transaction hold the same transaction"
     )]
     SeveralDialects,
-    /// It is of a payment mode that the terms do not offer.
+    /// It uses a payment mode that the terms do not offer.
     #[error("the payment's modeId must be {HYBRID_MODE}, the only mode that is offered")]
     UnknownMode,
     /// The place for refunds is too long.
@@ -96,7 +96,7 @@ impl Payment {
     }
 }
 
-/// What the payer repeats of the terms it can also change, so that it need not make sense.
+/// The reference that the payer repeats. The payer can change it, so that a wrong one is ignored.
 fn reference(dialect: Dialect, merchant_data: &RawValue) -> Option<String> {
     let text = merchant_data.get();
     match dialect {
@@ -125,7 +125,7 @@ struct Body<'a> {
     merchant_data: Option<&'a RawValue>,
 }
 
-/// A transaction. Proxies write an empty text or null where there is none.
+/// A transaction. Proxies write an empty string or null if there is none.
 #[derive(Default, serde::Deserialize)]
 struct TransactionText(Option<HexBytes>);
 
@@ -140,7 +140,7 @@ struct Mode {
     transactions: OneTransaction,
 }
 
-/// A list of one transaction. Longer ones are not read to their end.
+/// A list of one transaction. Longer lists are not read to their end.
 struct OneTransaction(Vec<u8>);
 
 impl<'de> Deserialize<'de> for OneTransaction {

@@ -5,8 +5,8 @@ use serde::Deserialize;
 use super::json::{self, HexBytes};
 use super::payment::PaymentError;
 
-/// Reads a transaction that is posted by itself: its bytes, the same in hexadecimal digits, or a JSON object with these
-/// digits as `rawTx`. The transaction is not looked into.
+/// Reads a body that is only a transaction: its bytes, its hexadecimal digits, or a JSON object
+/// with these digits in `rawTx`. The transaction is not decoded.
 pub fn read_posted_transaction(body: &[u8]) -> Result<Cow<'_, [u8]>, PaymentError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -21,7 +21,7 @@ pub fn read_posted_transaction(body: &[u8]) -> Result<Cow<'_, [u8]>, PaymentErro
         let Body { raw_tx: HexBytes(bytes) } = json::read(body).map_err(PaymentError::Malformed)?;
         return Ok(Cow::Owned(bytes));
     }
-    // The version of a transaction, and what a BEEF begins with, has bytes that are no digits.
+    // The version of a transaction and the first bytes of a BEEF contain bytes that are not digits.
     if !text.iter().all(u8::is_ascii_hexdigit) {
         return Ok(Cow::Borrowed(body));
     }
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn what_holds_no_transaction_is_refused_with_a_reason() {
+    fn a_body_without_a_transaction_is_refused_with_a_reason() {
         for (body, reason) in [
             (&b""[..], "empty"),
             (b" \n", "empty"),

@@ -4,45 +4,45 @@ use thiserror::Error;
 
 use super::json::{self, displayed, parsed};
 
-/// A payee's claim that a transaction is in a block, as it stands in a message of a peer channel.
+/// A payee's claim that a transaction is in a block, from a message of a peer channel.
 ///
-/// What was read fits together, and proves nothing by itself: whoever reads it looks the block up
-/// in the main chain and compares its Merkle root with the one that the branch leads to.
+/// The parts of a claim fit together, but the claim proves nothing by itself. The reader must look
+/// up the block in the main chain, and compare its Merkle root with the root of the branch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MerkleProof {
     /// The transaction.
     pub txid: Txid,
     /// The block.
     pub block_hash: BlockHash,
-    /// The height of the block, as the payee says.
+    /// The height of the block according to the payee.
     pub block_height: u32,
-    /// The header of the block, if it comes with the proof. It has the block's hash, and the branch
-    /// leads to its Merkle root.
+    /// The header of the block, if the message has it. It was checked: it has the block's hash, and
+    /// the branch leads to its Merkle root.
     pub header: Option<BlockHeader>,
-    /// The way from the transaction to a Merkle root.
+    /// The Merkle branch from the transaction to the Merkle root.
     pub branch: MerkleBranch,
 }
 
-/// Why a message is no Merkle proof.
+/// Why a message is not a Merkle proof.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ProofError {
-    /// It makes no sense.
-    #[error("the message makes no sense: {0}")]
+    /// It cannot be understood.
+    #[error("the message cannot be understood: {0}")]
     Malformed(String),
-    /// It tells of something else, such as a double spend.
-    #[error("the message is no merkle proof but about {0}")]
+    /// It is about something else, such as a double spend.
+    #[error("the message is not a merkle proof, but about {0}")]
     OtherReason(String),
-    /// Its parts do not belong together.
+    /// Its parts do not fit together.
     #[error("the merkle proof is wrong: {0}")]
     Wrong(&'static str),
 }
 
-/// What a message of this kind is for.
+/// The `callbackReason` of a Merkle proof.
 const MERKLE_PROOF: &str = "merkleProof";
 
 impl MerkleProof {
-    /// The message: a JSON envelope without a signature, with the proof in the form that miners'
-    /// merchant API (mAPI) gives it, and as BUMP (BRC-74) under the name that ARC gives it.
+    /// The message: a JSON envelope without a signature. It holds the proof twice: in the form of
+    /// the miners' merchant API (mAPI), and as a BUMP (BRC-74) in the member that ARC uses.
     pub fn to_envelope(&self) -> Vec<u8> {
         let (target_type, target) = match &self.header {
             Some(header) => ("header", hex::encode(header.to_bytes())),
@@ -71,13 +71,13 @@ impl MerkleProof {
         })
     }
 
-    /// The same as BUMP, unless the branch does not fit the position.
+    /// The proof as a BUMP. `None` if the branch does not fit its position.
     pub fn bump(&self) -> Option<Bump> {
         Bump::of(self.block_height, &[(self.txid, self.branch.clone())]).ok()
     }
 
-    /// Reads a message. Without an envelope around it, it is read too; signatures are not checked,
-    /// since a proof needs none.
+    /// Reads a message, with or without an envelope. Signatures are not checked, because a proof
+    /// needs none.
     pub fn from_envelope(message: &[u8]) -> Result<Self, ProofError> {
         let ReadEnvelope { payload, encoding } =
             json::read(message).map_err(ProofError::Malformed)?;
@@ -119,7 +119,8 @@ impl MerkleProof {
     }
 }
 
-/// The header, where the target is one. A Merkle root is no target: everybody can make one up.
+/// The header, if the target is one. A Merkle root is not accepted as a target, because anybody can
+/// invent one.
 fn read_target(
     target_type: Option<&str>,
     target: &str,
@@ -130,7 +131,7 @@ fn read_target(
         Some("header") => {
             let bytes = hex::decode(target).unwrap_or_default();
             let header = BlockHeader::from_bytes(&bytes)
-                .map_err(|_| ProofError::Wrong("the target is no block header"))?;
+                .map_err(|_| ProofError::Wrong("the target is not a block header"))?;
             (Some(header.block_hash()), Some(header))
         }
         Some(_) => return Err(ProofError::Wrong("the targetType is neither header nor hash")),
@@ -172,7 +173,7 @@ struct Callback {
     block_height: u32,
     callback_tx_id: Option<String>,
     callback_reason: String,
-    /// Says once more what the rest says.
+    /// The same proof as a BUMP.
     #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
     merkle_path: Option<String>,
 }

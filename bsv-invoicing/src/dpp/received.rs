@@ -19,16 +19,16 @@ use crate::model::invoice::MAX_SATOSHIS;
 /// The most outputs that a payer makes for one payee.
 pub const MAX_DESTINATIONS: usize = 1000;
 
-/// Terms as a payer has them from a payee, and what the payment has to repeat of them.
+/// Terms that a payer has received, and the parts that the payment must repeat.
 #[derive(Clone, Debug)]
 pub struct ReceivedTerms {
-    /// What the payee asks for. Its amounts are from 1 to [`MAX_SATOSHIS`] each and all together,
-    /// its fee rates are for at least one byte. Whether they have expired is not checked.
+    /// What the payee asks for. Each amount and their sum are from 1 to [`MAX_SATOSHIS`], and the
+    /// fee rates are for at least one byte. Expiry is not checked.
     pub terms: Terms,
     echo: Echo,
 }
 
-/// What a payment repeats of the terms.
+/// The parts of the terms that a payment repeats.
 #[derive(Clone, Debug)]
 enum Echo {
     GoDpp { merchant_data: Option<Box<RawValue>> },
@@ -40,24 +40,24 @@ enum Echo {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum TermsError {
-    /// They make no sense.
-    #[error("the payment terms make no sense: {0}")]
+    /// They cannot be understood.
+    #[error("the payment terms cannot be understood: {0}")]
     Malformed(String),
     /// They are for another network.
     #[error("the payee is on the network \"{payee}\", this wallet is on {ours}")]
     OtherNetwork {
-        /// What the payee calls its network.
+        /// The payee's name for its network.
         payee: String,
         /// This wallet's network.
         ours: Network,
     },
-    /// They ask for something that this wallet does not do.
-    #[error("the payee asks for {0}, which this wallet does not do")]
+    /// They ask for something that this wallet does not support.
+    #[error("the payee asks for {0}, which this wallet does not support")]
     Unsupported(String),
 }
 
 impl ReceivedTerms {
-    /// Reads what a payee answered to a GET of its payment URL, for a wallet on `network`.
+    /// Reads a payee's answer to a GET of its payment URL, for a wallet on `network`.
     pub fn from_json(body: &[u8], network: Network) -> Result<Self, TermsError> {
         let Keys { modes, destinations, outputs } = read(body)?;
         match (modes, destinations, outputs) {
@@ -70,7 +70,7 @@ impl ReceivedTerms {
         }
     }
 
-    /// How the payee writes, and how it reads the payment.
+    /// The dialect of the terms, and of the payment that the payee expects.
     pub fn dialect(&self) -> Dialect {
         match self.echo {
             Echo::GoDpp { .. } => Dialect::GoDpp,
@@ -79,8 +79,8 @@ impl ReceivedTerms {
         }
     }
 
-    /// The payment of these terms with a signed transaction, to be posted. It stays the same, so
-    /// that it can be stored and posted again.
+    /// The body to post: the payment of these terms with a signed transaction. The same input
+    /// always gives the same bytes, so that the body can be stored and posted again.
     pub fn payment(&self, transaction: &Transaction, memo: &str) -> Vec<u8> {
         let hex = transaction.to_hex();
         match &self.echo {
@@ -136,7 +136,7 @@ impl ReceivedTerms {
     }
 
     fn from_brc(terms: BrcTerms<'_>, ours: Network) -> Result<Self, TermsError> {
-        // BRC-27 has payees in production name the chain. Some others do so too.
+        // BRC-27 asks payees in production to name the chain. Some other payees do so as well.
         let known = match ours {
             Network::Livenet => ["bitcoin-sv", "bitcoin", "mainnet"].as_slice(),
             Network::Testnet => &["testnet", "test", "bitcoin-sv"],
@@ -225,7 +225,8 @@ fn destinations(member: &str, outputs: Vec<Output>) -> Result<Vec<Destination>, 
     Ok(outputs.into_iter().map(destination).collect())
 }
 
-/// Merchant data is for people, who can do without; only the whole of it is repeated to the payee.
+/// Merchant data is for people. A wallet can do without it, so invalid data is ignored. The payment
+/// repeats it unchanged.
 fn merchant(raw: Option<&RawValue>) -> (Merchant, String) {
     let data = raw.and_then(|raw| json::read_text(raw.get()).ok());
     let mut data: MerchantData = data.unwrap_or_default();
@@ -233,7 +234,7 @@ fn merchant(raw: Option<&RawValue>) -> (Merchant, String) {
     (data.into(), reference.unwrap_or_default())
 }
 
-/// The first option, by name, of those that this wallet can pay, and what it asks for.
+/// The first option, in the order of names, that this wallet can pay, and what it asks for.
 fn choose_option(
     modes: &BTreeMap<Cow<'_, str>, &RawValue>,
 ) -> Result<(String, Vec<Output>, Option<Fees>), TermsError> {
@@ -253,7 +254,7 @@ fn choose_option(
 fn read_option(member: &str, option: &RawValue) -> Result<(Vec<Output>, Option<Fees>), TermsError> {
     let BrcOption { transactions } = part(member, option)?;
     let Ok([transaction]) = <[BrcTransaction<'_>; 1]>::try_from(transactions) else {
-        return Err(unsupported("none or several transactions at once"));
+        return Err(unsupported("no transaction or more than one"));
     };
     let BrcTransaction { mut outputs, inputs, policies } = transaction;
     if inputs.is_some_and(|inputs| inputs.values().any(|raw| !is_empty(raw))) {
@@ -275,7 +276,7 @@ fn read_option(member: &str, option: &RawValue) -> Result<(Vec<Output>, Option<F
     Ok((outputs, policies.fees.and_then(BrcFees::into_fees)))
 }
 
-/// Reads a part of the terms that was left out at first.
+/// Reads a part of the terms that the first pass left as raw JSON.
 fn part<'a, T: Deserialize<'a>>(member: &str, raw: &'a RawValue) -> Result<T, TermsError> {
     json::read_text(raw.get())
         .map_err(|reason| TermsError::Malformed(json::shorten(format!("{member}: {reason}"))))

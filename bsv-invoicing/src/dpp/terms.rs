@@ -7,24 +7,27 @@ use crate::model::time::Timestamp;
 /// What a payee asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Terms {
-    /// Where the money is to move.
+    /// The network of the payment.
     pub network: Network,
-    /// What to pay, at least one.
+    /// The outputs to pay. There is at least one.
     pub destinations: Vec<Destination>,
     /// When the terms were made.
     pub created_at: Timestamp,
-    /// Until when they can be paid, if there is a limit.
+    /// Until when the terms can be paid, if there is a limit.
     pub expires_at: Option<Timestamp>,
-    /// Where the payee wants the payment. Payers post it to the URL that they had the terms from.
+    /// The URL to which the payee wants the payment. Payers post to the URL from which they fetched
+    /// the terms.
     pub payment_url: String,
-    /// What is paid for, in the payee's words.
+    /// What the payment is for, in the payee's words.
     pub memo: String,
-    /// Who asks.
+    /// The payee.
     pub merchant: Merchant,
-    /// What the payee knows the payment by: here the invoice's id. Empty where it says nothing.
+    /// The payee's name for the payment. This wallet uses the invoice's id. Empty if the payee
+    /// names none.
     pub reference: String,
-    /// What the payer has to leave for the miner, where the payee says so. go-dpp demands it; BIP270
-    /// has one rate for all bytes (the `feeRate` of BIP274), which is that of most of them.
+    /// The fees that the payer must leave for the miner, if the payee states them. go-dpp requires
+    /// them. BIP270 has one rate for all bytes (the `feeRate` of BIP274), which is the standard
+    /// rate.
     pub fees: Option<Fees>,
 }
 
@@ -39,7 +42,7 @@ pub struct Destination {
     pub description: String,
 }
 
-/// A payee as it describes itself. Empty where it says nothing.
+/// A payee's description of itself. Members that it does not state are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Merchant {
     /// The name.
@@ -55,23 +58,23 @@ pub struct Merchant {
 /// Fees of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fees {
-    /// For most of its bytes.
+    /// The rate for all bytes except data.
     pub standard: FeeRate,
-    /// For the bytes of outputs that carry data.
+    /// The rate for the bytes of outputs that carry data.
     pub data: FeeRate,
 }
 
-/// So many satoshis for so many bytes.
+/// A price in satoshis for a number of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct FeeRate {
     /// The price.
     pub satoshis: u64,
-    /// What it buys, not 0.
+    /// The number of bytes. It is not 0.
     pub bytes: u64,
 }
 
 impl FeeRate {
-    /// The fee of this many bytes, rounded down, as wallets that speak go-dpp do.
+    /// The fee for this many bytes, rounded down as in wallets that speak go-dpp.
     ///
     /// # Panics
     /// If the rate is for 0 bytes.
@@ -82,7 +85,7 @@ impl FeeRate {
 }
 
 impl Terms {
-    /// What is to be paid, without the fee.
+    /// The sum to pay, without the fee.
     pub fn satoshis(&self) -> u64 {
         let amounts = self.destinations.iter().map(|destination| destination.satoshis);
         amounts.fold(0, u64::saturating_add)
@@ -175,7 +178,7 @@ impl Terms {
     }
 }
 
-/// What a payee calls a network.
+/// A payee's name for a network.
 fn network_name(network: Network, dialect: Dialect) -> &'static str {
     match (dialect, network) {
         (Dialect::GoDpp, Network::Livenet) => "mainnet",
@@ -205,7 +208,7 @@ struct GoDppTerms<'a> {
     fees: Option<FeeQuote<Quote>>,
 }
 
-/// What Go writes where there is no time.
+/// The text that Go writes for a missing time.
 pub(super) const NO_GO_TIME: &str = "0001-01-01T00:00:00Z";
 
 struct GoTime(Option<Timestamp>);
@@ -302,7 +305,7 @@ struct Modes<'a> {
     hybrid: Options<'a>,
 }
 
-/// The only option has the name that some payers insist on.
+/// The name of the only option is the one that some payers require.
 #[derive(Serialize)]
 struct Options<'a> {
     #[serde(rename = "choiceID0")]
@@ -348,7 +351,7 @@ struct Bip270Terms<'a> {
     fee_rate: Option<Bip274FeeRate>,
 }
 
-/// What BIP274 adds to the terms of BIP270.
+/// The member that BIP274 adds to the terms of BIP270.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Bip274FeeRate {

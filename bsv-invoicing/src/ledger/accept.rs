@@ -6,8 +6,8 @@ use crate::model::outgoing::{OutgoingPayment, PeerChannel};
 use crate::model::time::Timestamp;
 use crate::model::transaction::TransactionState;
 
-/// The payee has agreed to a payment by the wallet. That is no money: its coins stay reserved until the
-/// network shows it.
+/// The payee has agreed to a payment by the wallet. Its coins stay reserved until the network shows
+/// it.
 #[derive(Clone, Debug)]
 pub struct Accept {
     /// The number of the payment.

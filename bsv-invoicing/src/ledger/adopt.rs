@@ -1,4 +1,4 @@
-//! Whose wallet it is, and what happens to its keys.
+//! Which wallet owns the store, and what happens to its keys.
 
 use bsv_store::KeyEvent;
 
@@ -8,11 +8,11 @@ use crate::ledger::{Books, Command, Refusal};
 /// The name of the seed in the keystore and in the audit log.
 pub(crate) const SEED_NAME: &str = "wallet.seed";
 
-/// Makes the store belong to the wallet of this fingerprint, if it belongs to no other. The first time,
-/// the audit log tells where the seed comes from.
+/// Makes the wallet with this fingerprint the owner of the store, unless another wallet owns it.
+/// The first time, the audit log records where the seed comes from.
 #[derive(Clone, Copy, Debug)]
 pub struct Adopt {
-    /// What tells the wallet apart.
+    /// Identifies the wallet.
     pub fingerprint: [u8; 20],
     /// Where the seed comes from.
     pub origin: KeyEvent,
@@ -33,7 +33,7 @@ impl Command for Adopt {
     }
 }
 
-/// Adds to the audit log what happens to a key.
+/// Adds an entry about a key to the audit log.
 #[derive(Clone, Debug)]
 pub struct NoteKeyEvent {
     /// What happens.

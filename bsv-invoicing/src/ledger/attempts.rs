@@ -1,4 +1,4 @@
-//! Payments by the wallet for the same purpose, one after the other.
+//! Attempts: payments by the wallet for the same purpose, one after the other.
 
 use sha2::{Digest, Sha256};
 
@@ -6,10 +6,11 @@ use crate::ledger::cancel::outgoing_payment;
 use crate::ledger::rows::{Damaged, LastRefunds, Outgoing, OutgoingByUrl, ReadRows};
 use crate::model::outgoing::{OutgoingPayment, OutgoingPurpose};
 
-/// How many earlier attempts are looked at. Whoever refuses more often is not paid.
+/// How many earlier attempts are looked at. A payee that refuses more often is not paid.
 pub(crate) const MAX_ATTEMPTS: usize = 1000;
 
-/// The number of the last payment for this purpose, if there can be several: a withdrawal is made once.
+/// The number of the last payment for this purpose. A withdrawal or a consolidation has no earlier
+/// attempts.
 pub(crate) fn last_attempt<R: ReadRows>(
     rows: &R,
     purpose: &OutgoingPurpose,
@@ -21,8 +22,8 @@ pub(crate) fn last_attempt<R: ReadRows>(
     }
 }
 
-/// The payment to this URL that was not in vain. It need not be the last one: the network may have shown an
-/// earlier one after all.
+/// The payment to this URL that is not lost. It need not be the last one, because the network may
+/// still show an earlier one.
 pub(crate) fn lasting_attempt<R: ReadRows>(
     rows: &R,
     url: &str,

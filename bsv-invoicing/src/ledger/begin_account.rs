@@ -1,19 +1,21 @@
-//! Keys are given out of a new account.
+//! A new account of keys begins.
 
 use crate::ledger::rows::{AccountStart, Accounts, CatchUp, FollowedTip, Rows, WatchBacklog};
 use crate::ledger::{Books, Command};
 use crate::model::coin::{Chain, KeyPath};
 
-/// How many keys of the account before may have been given out after the backup was made. They are watched.
+/// How many keys of the previous account may have been given out after the backup was made. The
+/// wallet watches them.
 const UNKNOWN_KEYS: u32 = 100_000;
 
-/// Gives out keys of another account from now on, as after a restore: somebody may know keys that were
-/// given out after the backup was made.
+/// Takes new keys from another account from now on. This is needed after a restore, because
+/// somebody may know keys that were given out after the backup was made.
 #[derive(Clone, Copy, Debug)]
 pub struct BeginAccount {
-    /// The account that is asked for. If it was used, or a later one, the next is begun.
+    /// The account to begin. If it or a later one was used, the account after the last used one
+    /// begins.
     pub account: u32,
-    /// Whether the books are a copy of some earlier day, so that they have to catch up with the chain.
+    /// Whether the books are an earlier copy, so that they must catch up with the chain.
     pub is_behind: bool,
 }
 
@@ -46,7 +48,7 @@ impl Command for BeginAccount {
     }
 }
 
-/// Notes that the books have caught up with the chain.
+/// Records that the books have caught up with the chain.
 #[derive(Clone, Copy, Debug)]
 pub struct CaughtUp;
 

@@ -3,15 +3,15 @@ use crate::ledger::rows::{AllFigures, Rows, Rules};
 use crate::model::event::EventKind;
 use crate::model::settlement::PaymentRules;
 
-/// The rows, and figures about them in memory, as a batch of commands uses them.
+/// The rows that a batch of commands works on, and the figures that it keeps in memory.
 #[derive(Debug)]
 pub struct Books<R> {
     pub(super) rows: R,
     pub(super) figures: Figures,
     pub(super) rules: PaymentRules,
-    /// The events that the batch has told, in their order.
+    /// The events that the batch has written, in their order.
     pub(super) told: Vec<EventKind>,
-    /// As they are stored.
+    /// The figures in the store.
     stored_figures: Figures,
 }
 
@@ -23,17 +23,17 @@ impl<R: Rows> Books<R> {
         Ok(Self { rows, stored_figures: figures.clone(), figures, rules, told: Vec::new() })
     }
 
-    /// The kinds of the events that the batch has told until now, in their order.
+    /// The kinds of the events that the batch has written so far, in their order.
     pub fn told(&self) -> &[EventKind] {
         &self.told
     }
 
-    /// The number of the last event, also of this batch.
+    /// The number of the last event, including those of this batch.
     pub fn last_event(&self) -> u64 {
         self.figures.last_event
     }
 
-    /// Writes back what a batch has changed in memory only.
+    /// Writes the changes that are only in memory.
     pub fn close(mut self) -> Result<R, R::Error> {
         if self.figures != self.stored_figures {
             self.rows.put::<AllFigures>((), &self.figures)?;

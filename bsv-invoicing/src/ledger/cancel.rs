@@ -1,5 +1,5 @@
-//! A payment by the wallet is cancelled: one of its coins is spent otherwise. Only when the network shows
-//! that is it cancelled.
+//! Cancelling a payment by the wallet: another transaction, the cancellation, spends one of its
+//! coins. The payment is cancelled when the network shows the cancellation.
 
 use bsv_tx::Transaction;
 
@@ -11,7 +11,8 @@ use crate::model::receipt::{Receipt, ReceiptKey};
 use crate::model::time::Timestamp;
 use crate::model::transaction::{EncodedTransaction, Purpose, TransactionState};
 
-/// Takes a key for what comes back of a payment by the wallet that the network has not shown.
+/// Chooses the coin and takes the key for the cancellation of a payment that the network has not
+/// shown.
 #[derive(Clone, Copy, Debug)]
 pub struct PrepareCancellation {
     /// The number of the payment.
@@ -23,9 +24,10 @@ pub struct PrepareCancellation {
 /// How a payment is to be cancelled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PreparedCancellation {
-    /// By the transaction of this number, which was recorded before.
+    /// By the transaction with this number, which is already recorded.
     Before(u64),
-    /// By a transaction that spends this coin to this change. It has to be signed and recorded.
+    /// By a new transaction that spends this coin to this change. The caller must sign and record
+    /// it.
     New(Selection),
 }
 
@@ -50,21 +52,22 @@ impl Command for PrepareCancellation {
     }
 }
 
-/// Notes the transaction that cancels a payment by the wallet, before it is offered to the network.
+/// Records the transaction that cancels a payment by the wallet, before the wallet offers it to the
+/// network.
 #[derive(Clone, Debug)]
 pub struct RecordCancellation {
     /// The number of the payment.
     pub payment: u64,
-    /// The transaction. It spends a coin of the payment to one output.
+    /// The transaction. It spends one coin of the payment to one output.
     pub transaction: Transaction,
-    /// What comes back.
+    /// Its output.
     pub change: Change,
     /// The time.
     pub now: Timestamp,
 }
 
 impl Command for RecordCancellation {
-    /// The number of the transaction, or of one that was recorded before.
+    /// The number of the transaction, or of an earlier cancellation of the same payment.
     type Answer = u64;
 
     fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<u64, R::Error> {
@@ -91,7 +94,8 @@ impl Command for RecordCancellation {
         if let Some(output) = self.transaction.outputs.first() {
             books.watch_change(&output.locking_script, self.change)?;
         }
-        // Until one of the two is seen, the coin stays reserved for the payment.
+        // The coin stays reserved for the payment until the network shows one of the two
+        // transactions.
         books.add_spend(number, spent)?;
         payment.cancellation = Some(number);
         books.rows.put::<Outgoing>(self.payment, &payment)?;
@@ -100,7 +104,7 @@ impl Command for RecordCancellation {
 }
 
 impl<R: Rows> Books<R> {
-    /// The payment of this number, if the network has not shown it.
+    /// The payment with this number. Refused if the network has shown it.
     fn cancellable(&self, number: u64) -> Result<OutgoingRecord, R::Error> {
         let payment = self.known_payment(number)?;
         if self.transaction(payment.transaction)?.state.is_open() {
@@ -118,12 +122,12 @@ impl<R: Rows> Books<R> {
         Ok(self.pending_cancellation(payment)?.is_some())
     }
 
-    /// The payment by the wallet of this number, as callers are told of it.
+    /// The payment by the wallet with this number, as callers see it.
     pub(crate) fn outgoing_payment(&self, number: u64) -> Result<OutgoingPayment, R::Error> {
         outgoing_payment(&self.rows, number, self.payment(number)?)
     }
 
-    /// The coin that a receipt is.
+    /// The coin of a receipt.
     pub(crate) fn coin(&self, key: ReceiptKey) -> Result<Coin, R::Error> {
         let Receipt { satoshis, key: path, .. } = self.receipt(key)?;
         let txid = self.transaction(key.maker)?.txid;
@@ -132,7 +136,7 @@ impl<R: Rows> Books<R> {
     }
 }
 
-/// The transaction that is to cancel a payment, while the network has shown neither.
+/// The cancellation of a payment, while the network has shown neither.
 fn pending_cancellation<R: ReadRows>(
     rows: &R,
     payment: &OutgoingRecord,
@@ -142,7 +146,7 @@ fn pending_cancellation<R: ReadRows>(
     Ok(record.filter(|record| record.state == TransactionState::Offered).map(|_| number))
 }
 
-/// A payment by the wallet as callers are told of it.
+/// A payment by the wallet, as callers see it.
 pub(crate) fn outgoing_payment<R: ReadRows>(
     rows: &R,
     number: u64,

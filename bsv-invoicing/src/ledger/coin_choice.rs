@@ -10,14 +10,15 @@ use crate::model::transaction::{Purpose, TransactionRecord, TransactionState};
 /// The most coins that one transaction spends.
 pub(crate) const MAX_INPUTS: usize = 500;
 
-/// Where a receipt that can be spent is listed: the sure ones first, and among equals the smallest.
+/// The place of a spendable receipt in the list: sure receipts come first, and within each trust
+/// the smallest.
 pub(crate) fn place(
     key: ReceiptKey,
     receipt: &Receipt,
     maker: &TransactionRecord,
 ) -> (Trust, u64, ReceiptKey) {
-    // Strangers can pay to a key for change too. What pays nobody but the wallet may have no fee: payees refuse
-    // what builds on it before it is mined.
+    // Strangers can pay to a key for change, too. A transaction that pays only the wallet itself
+    // may have no fee, so payees refuse payments that build on it until it is mined.
     let is_change = receipt.key.chain == Chain::Change && !maker.purpose.is_from_outside();
     let pays_somebody = !matches!(maker.purpose, Purpose::Outgoing(_)) || maker.satoshis > 0;
     let trust = match maker.state {
@@ -32,7 +33,7 @@ pub(crate) fn place(
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Choice {
     pub(crate) keys: Vec<ReceiptKey>,
-    /// What they are worth together.
+    /// The sum of their amounts.
     pub(crate) total: u64,
 }
 
@@ -46,7 +47,7 @@ impl Choice {
         !self.keys.is_empty() && self.total >= spending.needed(self.keys.len())
     }
 
-    /// Adds coins until they suffice. Answers whether they do.
+    /// Adds coins until they suffice. Returns whether they do.
     fn fill(&mut self, spending: &Spending, coins: &[(u64, ReceiptKey)]) -> bool {
         for (satoshis, key) in coins {
             if self.keys.len() >= MAX_INPUTS {
@@ -62,9 +63,9 @@ impl Choice {
 }
 
 impl<R: Rows> Books<R> {
-    /// Chooses coins: those of `first`, and besides them the smallest one that suffices, or else as few as
-    /// possible. Mined coins and own change come before strangers' unconfirmed coins. Answers what can be
-    /// spent if that is too little.
+    /// Chooses coins: those of `first`, and the smallest coin that suffices with them, or else as
+    /// few coins as possible. Mined coins and own change come before strangers' unconfirmed coins.
+    /// If all coins are too little, the error is the sum that can be spent.
     pub(crate) fn choose(
         &self,
         spending: &Spending,
@@ -90,13 +91,14 @@ impl<R: Rows> Books<R> {
                 return Ok(Ok(choice));
             }
         }
-        // Many sure coins may take the places of a stranger's that are worth more.
+        // The limit on inputs may be reached with many sure coins, although unsure coins worth more
+        // are left.
         largest.sort_by(|one, other| other.cmp(one));
         let is_enough = begun.fill(spending, &largest);
         Ok(if is_enough { Ok(begun) } else { Err(begun.total) })
     }
 
-    /// The smallest coin of at least this amount.
+    /// The smallest coin worth at least this amount.
     fn smallest_of(
         &self,
         trust: Trust,
@@ -109,8 +111,8 @@ impl<R: Rows> Books<R> {
         Ok(coins.find(|(_, key)| !except.contains(key)))
     }
 
-    /// The largest coins, up to `limit` of them. One that is worth less than the fee for its own input is
-    /// none.
+    /// The largest coins, up to `limit`. A coin that is not worth more than the fee for its own
+    /// input does not count.
     pub(crate) fn largest(
         &self,
         trust: Trust,
@@ -125,7 +127,7 @@ impl<R: Rows> Books<R> {
     }
 }
 
-/// The least that a coin must be worth to be more than the fee for its own input.
+/// The least amount that exceeds the fee for the coin's own input.
 fn worthwhile(fee_rate: u64) -> u64 {
     fee(fee_rate, INPUT_LEN).saturating_add(1)
 }

@@ -1,20 +1,20 @@
 use crate::ledger::Books;
 use crate::ledger::rows::{ReadRows, Rows};
 
-/// Something that can happen, as data.
+/// A change of the books, as plain data.
 pub trait Command: Send + Sync + 'static {
-    /// What is answered when it has happened.
+    /// The result of the change.
     type Answer: Send + 'static;
 
-    /// Does it.
+    /// Makes the change.
     fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<Self::Answer, R::Error>;
 }
 
-/// A question that rows answer.
+/// A question about the books.
 pub trait Query: Send + 'static {
-    /// What is answered.
+    /// The answer.
     type Answer: Send + 'static;
 
-    /// Answers it.
+    /// Finds the answer.
     fn run<R: ReadRows>(self, rows: &R) -> Result<Self::Answer, R::Error>;
 }

@@ -1,4 +1,5 @@
-//! Small coins are brought together in one, so that a payment can spend what they are worth.
+//! Consolidation: one transaction turns many small coins into one, so that a payment can spend
+//! their worth.
 
 use crate::ledger::coin_choice::{Choice, MAX_INPUTS};
 use crate::ledger::rows::Order::Ascending;
@@ -10,15 +11,14 @@ use crate::model::receipt::ReceiptKey;
 /// How many coins are looked at to find old ones.
 const MAX_LOOKED_AT: usize = 10 * MAX_INPUTS;
 
-/// Chooses the smallest coins that are old enough, and reserves them for a transaction that brings them
-/// together.
+/// Chooses the smallest coins that are old enough, and reserves them for a consolidation.
 #[derive(Clone, Copy, Debug)]
 pub struct ReserveConsolidation {
     /// The fee, in satoshis per 1000 bytes.
     pub fee_rate: u64,
-    /// The least number of coins that is worth it.
+    /// The least number of coins that is worth a consolidation.
     pub least: usize,
-    /// The highest block whose coins are old enough.
+    /// The height of the last block whose coins are old enough.
     pub up_to_height: u32,
 }
 

@@ -1,12 +1,12 @@
-//! The network does not show a transaction any more that it had shown.
+//! The network no longer shows a transaction.
 
 use crate::ledger::rows::Rows;
 use crate::ledger::{Books, Command};
 use crate::model::time::Timestamp;
 use crate::model::transaction::TransactionState;
 
-/// A transaction that the network had shown is neither in the mempool nor in a block. It still counts,
-/// and cannot be spent.
+/// A transaction that the network has shown is now neither in the mempool nor in a block. Its
+/// receipts still count, but cannot be spent.
 #[derive(Clone, Copy, Debug)]
 pub struct Contest {
     /// The number of the transaction.
@@ -19,7 +19,8 @@ impl Command for Contest {
     type Answer = ();
 
     fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
-        // What waits has never counted, and what is in a block is not contested before that is forgotten.
+        // A waiting transaction has never counted. A mined transaction becomes contested by
+        // `ForgetBlock`.
         if books.known_transaction(self.transaction)?.state != TransactionState::Seen {
             return Ok(());
         }
@@ -28,7 +29,7 @@ impl Command for Contest {
     }
 }
 
-/// A transaction has been contested for long enough to tell so.
+/// A transaction has been contested for so long that an event tells of it.
 #[derive(Clone, Copy, Debug)]
 pub struct TellContested {
     /// The number of the transaction.

@@ -12,18 +12,18 @@ use crate::model::invoice::{Invoice, InvoiceDraft};
 use crate::model::invoice_id::NewId;
 use crate::model::time::Timestamp;
 
-/// Creates an invoice of the next number.
+/// Creates an invoice with the next number.
 #[derive(Clone, Debug)]
 pub struct CreateInvoice {
-    /// What it is made of.
+    /// What the invoice asks for.
     pub draft: InvoiceDraft,
-    /// For how long it can be paid, if the draft does not say.
+    /// How long it can be paid, if the draft does not say.
     pub expiry: Duration,
-    /// What its id is made of, besides its number.
+    /// What makes its id out of its number.
     pub id: NewId,
-    /// If this is known already, the invoice that was created first is answered.
+    /// If the key is already known, the answer is the invoice that was created first.
     pub idempotency: Option<IdempotencyKey>,
-    /// The time. An invoice is never created before the last event.
+    /// The time. The time of creation is never earlier than the last event.
     pub now: Timestamp,
 }
 
@@ -73,7 +73,7 @@ impl Command for CreateInvoice {
 }
 
 impl<R: Rows> Books<R> {
-    /// The invoice of this number, also a deleted one, and whether it is being paid.
+    /// The invoice with this number, even a deleted one, and whether it is being paid.
     pub(crate) fn invoice(&self, number: u64) -> Result<Option<Invoice>, R::Error> {
         let Some(invoice) = self.rows.get::<Invoices>(&number)? else { return Ok(None) };
         let in_flight = self.rows.get::<InFlight>(&number)?.is_some();

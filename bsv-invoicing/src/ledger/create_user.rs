@@ -12,12 +12,12 @@ use crate::model::user::UserDraft;
 /// A user as stored: the id and the details.
 pub type UserRecord = (u64, UserDraft);
 
-/// Creates a user of the next id, or answers the one that was created with this key.
+/// Creates a user with the next id, or finds the one that was created with this key.
 #[derive(Clone, Debug)]
 pub struct CreateUser {
     /// The details.
     pub details: UserDraft,
-    /// If this is known already, the user that was created first is answered.
+    /// If the key is already known, the answer is the user that was created first.
     pub idempotency: Option<IdempotencyKey>,
     /// The time.
     pub now: Timestamp,

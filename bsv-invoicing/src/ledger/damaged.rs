@@ -1,10 +1,10 @@
-/// A row that does not fit together with others, or cannot be read.
+/// A row cannot be read, or does not fit together with other rows.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a stored record is damaged: {0}")]
 pub struct Damaged(pub String);
 
 impl Damaged {
-    /// A row that is missing, which another one names.
+    /// A row that another one names is missing.
     pub(crate) fn missing(what: &str) -> Self {
         Self(format!("{what} is missing"))
     }

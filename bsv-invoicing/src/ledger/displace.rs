@@ -1,12 +1,12 @@
-//! Another transaction has taken the place of one of the wallet, or the network will not have it.
+//! A transaction of the wallet is lost: another one has taken its place, or the network refuses it.
 
 use crate::ledger::rows::{Damaged, Rows, Transactions};
 use crate::ledger::{Books, Command};
 use crate::model::time::Timestamp;
 use crate::model::transaction::TransactionState;
 
-/// Another transaction in the chain spends what this one spends. What it did is undone, after what the
-/// wallet's later transactions did with its receipts.
+/// Another transaction in the chain spends the same coins. The effects of this transaction are
+/// undone, after those of later transactions of the wallet that spend its receipts.
 #[derive(Clone, Copy, Debug)]
 pub struct Displace {
     /// The number of the transaction.
@@ -25,7 +25,7 @@ impl Command for Displace {
     }
 }
 
-/// The network has refused a transaction for itself at several tips in a row.
+/// The network has refused the transaction itself at several tips in a row.
 #[derive(Clone, Copy, Debug)]
 pub struct Invalidate {
     /// The number of the transaction.
@@ -45,7 +45,7 @@ impl Command for Invalidate {
 }
 
 impl<R: Rows> Books<R> {
-    /// Takes a transaction for lost, after all that spends its receipts.
+    /// Makes a transaction lost, after all transactions that spend its receipts.
     pub(crate) fn lose(
         &mut self,
         number: u64,

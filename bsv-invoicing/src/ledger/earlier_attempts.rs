@@ -1,5 +1,6 @@
-//! Payments for a purpose that were made before, and failed. Their bytes have left, so that they may still
-//! be mined. A new payment spends what keeps both from being mined.
+//! Earlier payments for the same purpose that failed. Their bytes have left the wallet, so that
+//! they may still be mined. A new payment spends a coin that keeps it and the earlier ones from
+//! being mined together.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -10,14 +11,15 @@ use crate::model::outgoing::OutgoingPurpose;
 use crate::model::receipt::ReceiptKey;
 use crate::model::transaction::TransactionState;
 
-/// How many transactions that descend from a coin's spender are looked through for a free coin.
+/// How many descendants of a coin's spender are searched for a free coin.
 const MAX_DESCENDANTS: usize = 100;
-/// How many lost transactions that an attempt descends from are looked through as well.
+/// How many lost ancestors of an attempt are searched as well.
 const MAX_ANCESTORS: usize = 100;
 
 impl<R: Rows> Books<R> {
-    /// Coins that a new payment for this purpose has to spend, so that none of the earlier ones that failed
-    /// can be mined besides. Refunds that did not fail stay: an invoice can be refunded in parts.
+    /// Coins that a new payment for this purpose must spend, so that none of the failed earlier
+    /// ones can be mined as well. Refunds that did not fail do not matter: an invoice can be
+    /// refunded in parts.
     pub(crate) fn coins_of_earlier_attempts(
         &self,
         purpose: &OutgoingPurpose,
@@ -44,8 +46,9 @@ impl<R: Rows> Books<R> {
         Err(Refusal::EarlierAttempt(attempt.unwrap_or_default()).into())
     }
 
-    /// What keeps a transaction from being mined, if a new one spends it. Where it descends from what is
-    /// lost, what keeps that from being mined does as well: the network may still show both.
+    /// The coins that keep a transaction from being mined if a new one spends them. A coin that
+    /// keeps a lost ancestor from being mined serves as well, because the network may still show
+    /// both.
     fn rivals_of(&self, number: u64) -> Result<Rivals, R::Error> {
         let mut free = Vec::new();
         let mut queue = VecDeque::from([number]);
@@ -64,7 +67,7 @@ impl<R: Rows> Books<R> {
                 }
                 let maker = self.transaction(key.maker)?.state;
                 if maker == TransactionState::Displaced && self.spent_by(key.maker)?.is_empty() {
-                    // What a stranger has made is displaced by what is in the chain.
+                    // A stranger's transaction is displaced only by one in the chain.
                     return Ok(Rivals::Void);
                 }
                 if maker.is_lost() {
@@ -85,7 +88,7 @@ impl<R: Rows> Books<R> {
         Ok(record.is_some_and(|it| matches!(it.state, TransactionState::Mined(_))))
     }
 
-    /// Coins that can be spent only if a transaction is mined.
+    /// Coins that can be spent only if the transaction is mined.
     fn free_descendants(&self, number: u64) -> Result<Vec<ReceiptKey>, R::Error> {
         let mut free = Vec::new();
         let mut queue = VecDeque::from([number]);
@@ -121,8 +124,8 @@ impl<R: Rows> Books<R> {
 
 /// What keeps a transaction from being mined.
 enum Rivals {
-    /// Something that is in the chain already.
+    /// A transaction that is already in the chain.
     Void,
-    /// A transaction that spends any of these coins.
+    /// Any transaction that spends one of these coins.
     Coins(Vec<ReceiptKey>),
 }

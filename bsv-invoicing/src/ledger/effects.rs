@@ -1,4 +1,4 @@
-//! What a change of a transaction's state does to receipts, coins, the balance and invoices.
+//! The effects of a change of a transaction's state on receipts, coins, the balance and invoices.
 
 use std::collections::BTreeSet;
 
@@ -21,13 +21,13 @@ use crate::model::transaction::{
 };
 
 impl<R: Rows> Books<R> {
-    /// The transaction of this number, or a refusal.
+    /// The transaction with this number. Refused if there is none.
     pub(crate) fn known_transaction(&self, number: u64) -> Result<TransactionRecord, R::Error> {
         let record = self.rows.get::<Transactions>(&number)?;
         Ok(record.ok_or(Refusal::UnknownTransaction(number))?)
     }
 
-    /// The transaction of this number, which other rows name.
+    /// The transaction with this number. The store is damaged if there is none.
     pub(crate) fn transaction(&self, number: u64) -> Result<TransactionRecord, R::Error> {
         transaction(&self.rows, number)
     }
@@ -36,7 +36,7 @@ impl<R: Rows> Books<R> {
         receipt(&self.rows, key)
     }
 
-    /// The receipts that a transaction spends, or was to spend.
+    /// The receipts that a transaction spends or would have spent.
     pub(crate) fn spent_by(&self, number: u64) -> Result<Vec<ReceiptKey>, R::Error> {
         spent_by(&self.rows, number)
     }
@@ -46,8 +46,8 @@ impl<R: Rows> Books<R> {
         self.rows.range::<Receipts>(ReceiptKey::all_of(number))
     }
 
-    /// Brings a transaction into a state. Whoever calls sees to it that nothing else holds the coins that
-    /// it then holds, and that nothing spends receipts that are taken back.
+    /// Changes the state of a transaction. The caller ensures that no other transaction holds the
+    /// coins that this one then holds, and that nothing spends receipts that stop counting.
     pub(crate) fn change_state(
         &mut self,
         number: u64,
@@ -59,7 +59,8 @@ impl<R: Rows> Books<R> {
         self.change_state_of(number, before, &spent, new, at)
     }
 
-    /// The same, for who has read what the transaction is and what it spends.
+    /// The same as [`change_state`](Self::change_state), for a caller that has already read the
+    /// transaction and what it spends.
     pub(crate) fn change_state_of(
         &mut self,
         number: u64,
@@ -94,7 +95,7 @@ impl<R: Rows> Books<R> {
         Ok(())
     }
 
-    /// Notes that a payment of an invoice is not being offered any more. Answers whether it was.
+    /// Records that a payment of an invoice is no longer being offered. Returns whether it was.
     fn end_flight(
         &mut self,
         number: u64,
@@ -109,7 +110,7 @@ impl<R: Rows> Books<R> {
         self.rows.remove::<InFlight>(invoice)
     }
 
-    /// Drops what is of use only while the outcome of a payment by the wallet is open.
+    /// Removes what is needed only while the outcome of a payment by the wallet is open.
     fn close_payment(
         &mut self,
         payment: u64,
@@ -126,8 +127,7 @@ impl<R: Rows> Books<R> {
         self.give_up_cancellation(payment, at)
     }
 
-    /// Has a transaction that was to take a coin back from a payment looked for no longer as one that is
-    /// being offered: another one has taken the coin.
+    /// Gives up the cancellation of a payment, because another transaction has taken the coin.
     pub(crate) fn give_up_cancellation(
         &mut self,
         payment: u64,
@@ -142,13 +142,13 @@ impl<R: Rows> Books<R> {
         Ok(())
     }
 
-    /// The payment by the wallet of this number, which other rows name.
+    /// The payment by the wallet with this number. The store is damaged if there is none.
     pub(crate) fn payment(&self, number: u64) -> Result<OutgoingRecord, R::Error> {
         let record = self.rows.get::<Outgoing>(&number)?;
         Ok(record.ok_or_else(|| Damaged::missing("a payment"))?)
     }
 
-    /// The payment by the wallet of this number, or a refusal.
+    /// The payment by the wallet with this number. Refused if there is none.
     pub(crate) fn known_payment(&self, number: u64) -> Result<OutgoingRecord, R::Error> {
         let record = self.rows.get::<Outgoing>(&number)?;
         Ok(record.ok_or(Refusal::UnknownPayment(number))?)
@@ -173,7 +173,7 @@ impl<R: Rows> Books<R> {
         Ok(())
     }
 
-    /// Has a transaction looked after for as long as its state asks for.
+    /// Sets how long a transaction is followed in its new state.
     fn follow_from(
         &mut self,
         number: u64,
@@ -195,7 +195,7 @@ impl<R: Rows> Books<R> {
         }
     }
 
-    /// Counts a receipt anew whose maker has changed.
+    /// Counts a receipt anew after the state of its maker has changed.
     fn recount_receipt(
         &mut self,
         key: ReceiptKey,
@@ -210,7 +210,7 @@ impl<R: Rows> Books<R> {
         self.move_holding(receipt.satoshis, old, new)
     }
 
-    /// Counts a coin anew whose spender has changed.
+    /// Counts a coin anew after the state of its spender has changed.
     fn recount_coin(
         &mut self,
         number: u64,
@@ -225,14 +225,15 @@ impl<R: Rows> Books<R> {
             other => other,
         };
         if receipt.spender.is_some_and(|holder| holder != number) && spender == receipt.spender {
-            // Something else holds it, whatever becomes of this one.
+            // Another transaction holds the coin, so this change does not matter.
             return Ok(());
         }
         let spent = (before.state.spends(), after.state.spends());
         self.set_spender(key, receipt, spender, spent)
     }
 
-    /// Sets what spends a receipt, or is to, and whether that had spent it before and has now.
+    /// Sets the transaction that spends a receipt or has reserved it. `was_spent` and `is_spent`
+    /// say whether it counted as spent before and counts as spent now.
     fn set_spender(
         &mut self,
         key: ReceiptKey,
@@ -275,7 +276,8 @@ impl<R: Rows> Books<R> {
         Ok(())
     }
 
-    /// Lists a receipt among those that can be spent, or not, after its maker was changed.
+    /// Adds a receipt to the list of spendable ones or removes it, after the state of its maker has
+    /// changed.
     fn list_spendable(
         &mut self,
         key: ReceiptKey,
@@ -294,8 +296,8 @@ impl<R: Rows> Books<R> {
         }
     }
 
-    /// Whether a receipt is of a coinbase transaction that is too young to be spent. It is listed then, to be
-    /// looked at once the chain is long enough.
+    /// Whether a receipt comes from a coinbase transaction that is too new to be spent. Such a
+    /// receipt is listed, so that it is found once the chain is long enough.
     fn is_immature(
         &mut self,
         key: ReceiptKey,
@@ -331,14 +333,14 @@ impl<R: Rows> Books<R> {
         self.move_holding(receipt.satoshis, old, new)
     }
 
-    /// Whether what holds a receipt has spent it. What it is reserved for may have no transaction yet.
+    /// Whether the holder of a receipt has spent it. A reservation may not have a transaction yet.
     fn is_spent(&self, receipt: &Receipt) -> Result<bool, R::Error> {
         let Some(holder) = receipt.spender else { return Ok(false) };
         let record = self.rows.get::<Transactions>(&holder)?;
         Ok(record.is_some_and(|record| record.state.spends()))
     }
 
-    /// The invoices that keys are for.
+    /// The invoices that the keys belong to.
     pub(crate) fn invoices_of(
         &self,
         keys: impl Iterator<Item = KeyPath>,
@@ -350,7 +352,7 @@ impl<R: Rows> Books<R> {
         Ok(invoices)
     }
 
-    /// Stores a receipt that a new transaction makes, which does not count yet.
+    /// Stores a receipt of a new transaction. It does not count yet.
     pub(crate) fn add_receipt(
         &mut self,
         key: ReceiptKey,
@@ -365,19 +367,20 @@ impl<R: Rows> Books<R> {
         Ok(())
     }
 
-    /// Notes that a transaction spends a coin, or is to.
+    /// Records that a transaction spends a coin or will spend it.
     pub(crate) fn add_spend(&mut self, number: u64, key: ReceiptKey) -> Result<(), R::Error> {
         self.rows.put::<Spends>((number, key), &())
     }
 }
 
-/// The height of the tip from which on what a coinbase transaction makes can be spent: by the next block.
+/// The height of the tip from which on the outputs of a coinbase transaction can be spent in the
+/// next block.
 fn mature_at(maker: &TransactionRecord) -> Option<u32> {
     let block = maker.state.block().filter(|_| maker.purpose == Purpose::Coinbase)?;
     Some(block.height.saturating_add(COINBASE_MATURITY - 1))
 }
 
-/// Whether a receipt is listed as one that a coinbase transaction has made too lately.
+/// Whether a receipt is listed as one of a coinbase transaction that is too new.
 pub(crate) fn is_listed_as_immature<R: ReadRows>(
     rows: &R,
     key: ReceiptKey,
@@ -389,7 +392,7 @@ pub(crate) fn is_listed_as_immature<R: ReadRows>(
     }
 }
 
-/// The transaction of this number, which other rows name.
+/// The transaction with this number. The store is damaged if there is none.
 pub(crate) fn transaction<R: ReadRows>(
     rows: &R,
     number: u64,
@@ -403,7 +406,7 @@ pub(crate) fn receipt<R: ReadRows>(rows: &R, key: ReceiptKey) -> Result<Receipt,
     Ok(receipt.ok_or_else(|| Damaged::missing("a receipt"))?)
 }
 
-/// The receipts that a transaction spends, or was to spend.
+/// The receipts that a transaction spends or would have spent.
 pub(crate) fn spent_by<R: ReadRows>(rows: &R, number: u64) -> Result<Vec<ReceiptKey>, R::Error> {
     let first = ReceiptKey { maker: 0, vout: 0 };
     let last = ReceiptKey { maker: u64::MAX, vout: u32::MAX };

@@ -1,4 +1,4 @@
-//! The log of events: which change is told how.
+//! The log of events: which events a change writes.
 
 use crate::ledger::events::{EventDetails, EventRow, PaymentDetails};
 use crate::ledger::keys::user_of;
@@ -10,8 +10,9 @@ use crate::model::receipt::{Receipt, ReceiptKey};
 use crate::model::time::Timestamp;
 use crate::model::transaction::{BlockPlace, Purpose, TransactionRecord, TransactionState};
 
-/// Gives the log of events a name, as when it begins, or goes on in a copy of some earlier day. In such a copy all
-/// webhooks are disabled: the wallet that was copied may still send events to them.
+/// Gives the log of events a name. A new log needs one, and so does a log that goes on in a
+/// restored backup. In a restored backup this also disables all webhooks, because the original
+/// wallet may still send events to them.
 #[derive(Clone, Copy, Debug)]
 pub struct NameLog(pub LogName);
 
@@ -38,22 +39,22 @@ impl Query for GetLogName {
     }
 }
 
-/// What is told of a transaction that has come from one state to another.
+/// The events that a change of a transaction's state writes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Tellings {
-    /// Of a payment by the wallet.
+    /// The events for a payment by the wallet.
     pub(crate) outgoing: [Option<EventKind>; 2],
-    /// Of a payment of an invoice.
+    /// The events for a payment of an invoice.
     pub(crate) incoming: [Option<EventKind>; 2],
 }
 
 impl<R: Rows> Books<R> {
-    /// The time of an event that happens at `now`: never before the last one.
+    /// The time of an event that happens at `now`. It is never earlier than the last event.
     pub(crate) fn next_event_at(&self, now: Timestamp) -> Timestamp {
         now.max(Timestamp::from_micros(self.figures.last_event_at))
     }
 
-    /// Tells something of which the subject says all.
+    /// Writes an event that needs no details besides its subject.
     pub(crate) fn append_event(
         &mut self,
         at: Timestamp,
@@ -70,8 +71,7 @@ impl<R: Rows> Books<R> {
         self.rows.put::<Events>(self.figures.last_event, row)
     }
 
-    /// Tells that a payment by the wallet, or a transaction that takes a coin back from one, has come from one
-    /// state to another.
+    /// Writes the events for a change of state of a payment by the wallet, or of its cancellation.
     pub(crate) fn tell_outgoing(
         &mut self,
         (before, after): (&TransactionRecord, &TransactionRecord),
@@ -102,7 +102,7 @@ impl<R: Rows> Books<R> {
         }
     }
 
-    /// Tells what it means that the network has taken a payment by the wallet.
+    /// Writes the events that follow when the network has taken a refund or a whole withdrawal.
     fn tell_settled(&mut self, payment: u64, at: Timestamp) -> Result<(), R::Error> {
         match self.payment(payment)?.purpose {
             OutgoingPurpose::Refund { .. } => {
@@ -115,7 +115,7 @@ impl<R: Rows> Books<R> {
         }
     }
 
-    /// Tells what has become of a payment of an invoice.
+    /// Writes events of a payment of an invoice.
     pub(crate) fn tell_payment(
         &mut self,
         kinds: &[Option<EventKind>],
@@ -131,8 +131,8 @@ impl<R: Rows> Books<R> {
         Ok(())
     }
 
-    /// Tells what has become of what a transaction makes that belongs to no invoice; and of the transaction
-    /// itself where no event tells of anything that it makes.
+    /// Writes events of receipts that belong to no invoice. If the transaction has no receipt with
+    /// an event, writes events of the transaction itself.
     pub(crate) fn tell_unassigned(
         &mut self,
         (number, after): (u64, &TransactionRecord),
@@ -171,8 +171,8 @@ impl<R: Rows> Books<R> {
 }
 
 impl Tellings {
-    /// What is told of a transaction that was like `before`. What strangers offer, and the network does not take, is
-    /// not told.
+    /// The events for a transaction whose record was `before`. A stranger's payment that the
+    /// network has never shown gets no event when it is lost.
     pub(crate) fn of(before: &TransactionRecord, new: TransactionState) -> Self {
         let told = changes(before, new);
         match before.purpose {
@@ -185,7 +185,7 @@ impl Tellings {
     }
 }
 
-/// What is told of a change of state: of a payment by the wallet, and of one to it.
+/// The events for a change of state, for payments by the wallet and for payments to it.
 fn changes(before: &TransactionRecord, new: TransactionState) -> Tellings {
     use EventKind as Kind;
     use TransactionState as State;

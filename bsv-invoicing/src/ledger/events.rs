@@ -1,5 +1,5 @@
-//! Events as they are stored. A row carries what is told of things that change; other rows are read only for
-//! what never does, such as the id of an invoice.
+//! Events as they are stored. A row holds the details that can change later. Details that never
+//! change, such as the id of an invoice, are read from other rows.
 
 use crate::model::event::EventKind;
 use crate::model::time::Timestamp;
@@ -12,26 +12,27 @@ pub struct EventRow {
     pub at: Timestamp,
     /// What kind of thing happened.
     pub kind: EventKind,
-    /// The number of what it happened to: an invoice, a user, a payment by the wallet, a withdrawal, a
+    /// The number of the subject: an invoice, a user, a payment by the wallet, a withdrawal, a
     /// transaction, or a webhook.
     pub subject: u64,
-    /// What else is told.
+    /// The details.
     pub details: EventDetails,
-    /// The block, of what was mined. Versions before schema 10 have not kept it.
+    /// The block, if the event tells that something was mined. Versions before schema 10 did not
+    /// store it.
     pub block: Option<BlockPlace>,
 }
 
-/// What is told with an event.
+/// The details of an event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EventDetails {
-    /// Nothing but the subject; or nothing else is known, of what a version before schema 10 wrote.
+    /// There are no details, or a version before schema 10 wrote the event without them.
     #[default]
     None,
-    /// All that was received for an invoice and counts, in satoshis.
+    /// The sum of the payments of an invoice that count, in satoshis.
     Sum(u64),
-    /// Of an invoice: what a transaction pays to it.
+    /// For an event of an invoice: what a transaction pays to it.
     Payment(PaymentDetails),
-    /// Of a transaction: an output that belongs to no invoice.
+    /// For an event of a transaction: an output that belongs to no invoice.
     Receipt {
         /// The index of the output.
         vout: u32,
@@ -40,11 +41,11 @@ pub enum EventDetails {
         /// The user whose key it pays.
         user: Option<u64>,
     },
-    /// Of a webhook: why it was disabled.
+    /// For an event of a webhook: why it was disabled.
     Webhook {
-        /// Whether it has answered that it is no more.
+        /// Whether the endpoint answered that it no longer exists.
         is_gone: bool,
-        /// Since when it has taken nothing.
+        /// Since when the endpoint has accepted nothing.
         failing_since: Timestamp,
     },
 }
@@ -52,21 +53,21 @@ pub enum EventDetails {
 /// What a transaction pays to an invoice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PaymentDetails {
-    /// The number of the transaction; 0 stands for none: the owner has marked the invoice.
+    /// The number of the transaction, or 0 if the owner has marked the invoice as paid.
     pub transaction: u64,
     /// What it pays to the invoice.
     pub satoshis: u64,
     /// Whether it was first seen after the invoice had expired.
     pub late: bool,
-    /// Where that leaves the invoice. Versions before schema 10 have not kept it.
+    /// The sums of the invoice after the payment. Versions before schema 10 did not store them.
     pub sums: Option<Sums>,
 }
 
-/// Where an invoice stands, in satoshis.
+/// The sums of an invoice, in satoshis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sums {
-    /// All that was received and counts.
+    /// The sum of the payments that count.
     pub paid: u64,
-    /// What is still asked for.
+    /// What is still due.
     pub due: u64,
 }

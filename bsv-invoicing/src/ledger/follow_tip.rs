@@ -4,8 +4,9 @@ use crate::ledger::rows::{FollowedBlock, FollowedTip, Immature, Rows};
 use crate::ledger::{Books, Command};
 use crate::model::receipt::ReceiptKey;
 
-/// Notes up to which block the chain was followed and read, so that a reorganisation is found however long ago
-/// that was. What coinbase transactions made long enough before can be spent from then on.
+/// Records the block up to which the wallet has followed and read the chain. With this block, the
+/// wallet finds a reorganisation even after a long pause. Outputs of coinbase transactions that are
+/// old enough now become spendable.
 #[derive(Clone, Copy, Debug)]
 pub struct FollowTip {
     /// The block.

@@ -5,7 +5,8 @@ use crate::ledger::{Books, Command};
 use crate::model::time::Timestamp;
 use crate::model::transaction::{BlockPlace, TransactionState};
 
-/// A block is no longer in the main chain. What it held is contested until the network shows it again.
+/// A block is no longer in the main chain. Its transactions are contested until the network shows
+/// them again.
 #[derive(Clone, Copy, Debug)]
 pub struct ForgetBlock {
     /// The block.

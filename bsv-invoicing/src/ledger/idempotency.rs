@@ -3,7 +3,7 @@
 use crate::model::outgoing::OutgoingPurpose;
 use crate::model::time::Timestamp;
 
-/// What idempotency keys are used for: a key is known per route.
+/// The route of an idempotency key. Each route has its own keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Route {
     /// Creating invoices.
@@ -26,7 +26,7 @@ impl Route {
             .find(|route| *route as u8 == number)
     }
 
-    /// The route of payments for this purpose, if callers ask for them.
+    /// The route of payments for this purpose, if callers can ask for such payments.
     pub(crate) fn of_purpose(purpose: &OutgoingPurpose) -> Option<Self> {
         match purpose {
             OutgoingPurpose::Url(_) => Some(Self::Pay),
@@ -37,13 +37,13 @@ impl Route {
     }
 }
 
-/// What was answered to a request with an idempotency key.
+/// The answer to a request with an idempotency key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answered {
     /// The hash of the request.
     pub request_hash: [u8; 32],
-    /// The number of what it created.
+    /// The number of the resource that it created.
     pub number: u64,
-    /// When.
+    /// When it was answered.
     pub at: Timestamp,
 }

@@ -1,4 +1,4 @@
-//! Idempotent answers: a request that comes again with the same key is answered as the first one was.
+//! Idempotent answers: a repeated request with the same key gets the answer to the first one.
 
 use crate::ledger::idempotency::{Answered, Route};
 use crate::ledger::rows::Order::Ascending;
@@ -8,7 +8,8 @@ use crate::model::idempotency::{IDEMPOTENCY_PERIOD, IdempotencyKey};
 use crate::model::time::Timestamp;
 
 impl<R: Rows> Books<R> {
-    /// The number of what was created with this key, if it is known.
+    /// The number of the resource that was created with this key, if the key is known. Refused if
+    /// the request is another one.
     pub(crate) fn first_answer(
         &self,
         route: Route,
@@ -22,8 +23,8 @@ impl<R: Rows> Books<R> {
         }
     }
 
-    /// The number of what was created with this key, if it is known, and whether the request was the
-    /// same.
+    /// The number of the resource that was created with this key, if the key is known, and whether
+    /// the request is the same.
     pub(crate) fn remembered(
         &self,
         route: Route,
@@ -54,7 +55,7 @@ impl<R: Rows> Books<R> {
         self.rows.put::<IdempotencyAges>((at, route, key.clone()), &())
     }
 
-    /// Forgets keys that are older than [`IDEMPOTENCY_PERIOD`], up to `limit` of them. Answers how many.
+    /// Deletes keys that are older than [`IDEMPOTENCY_PERIOD`], up to `limit`. Returns how many.
     pub(crate) fn forget_keys(&mut self, now: Timestamp, limit: usize) -> Result<usize, R::Error> {
         let end = now.before(IDEMPOTENCY_PERIOD).as_micros() + 1;
         let end = (Timestamp::from_micros(end), Route::Invoices, String::new());

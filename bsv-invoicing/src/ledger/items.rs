@@ -1,4 +1,4 @@
-//! All that the books hold about money, item by item.
+//! Everything that the books hold about money, item by item.
 
 use bsv_tx::{OutPoint, Transaction, Txid};
 
@@ -17,7 +17,7 @@ use crate::model::transaction::{
     BlockPlace, FoundProof, Proof, Purpose, TransactionRecord, TransactionState,
 };
 
-/// Something that a store knows about money.
+/// One item of the books about money.
 #[derive(Debug)]
 pub enum LedgerItem {
     /// A transaction, in the order of the numbers.
@@ -29,32 +29,32 @@ pub enum LedgerItem {
         /// Whether a payment of it counts.
         has_payment: bool,
     },
-    /// What is kept of them all; the last item.
+    /// The totals of all items. They come last.
     Totals(LedgerTotals),
 }
 
-/// A transaction, and all that is stored with it.
+/// A transaction, and everything that is stored with it.
 #[derive(Debug)]
 pub struct LedgerTransaction {
     /// Its number.
     pub number: u64,
-    /// The id that is on record.
+    /// The stored txid.
     pub txid: Txid,
-    /// The transaction, if its bytes are there and can be read.
+    /// The transaction, if its bytes are stored and can be read.
     pub transaction: Option<Transaction>,
     /// What it is for.
     pub purpose: Purpose,
-    /// Where it stands.
+    /// Its state.
     pub state: TransactionState,
-    /// What is on record as paid by it.
+    /// The stored amount that it pays.
     pub satoshis: u64,
-    /// What is on record as its fee, of a payment by the wallet.
+    /// The stored fee, if it is a payment by the wallet.
     pub fee: Option<u64>,
-    /// The proof of that.
+    /// The proof of its block, if it is mined.
     pub proof: Option<Proof>,
-    /// Whether the list of what is in blocks has it there.
+    /// Whether the list of mined transactions has it in that block.
     pub is_listed_as_mined: bool,
-    /// Whether it is looked after.
+    /// Whether it is followed.
     pub is_followed: bool,
     /// The coins that it makes.
     pub coins: Vec<LedgerCoin>,
@@ -71,72 +71,72 @@ pub struct LedgerCoin {
     pub satoshis: u64,
     /// The key.
     pub key: KeyPath,
-    /// What spends it, or is to.
+    /// The transaction that spends it or has reserved it.
     pub spender: Option<LedgerSpender>,
-    /// Whether it is listed as one that can be chosen.
+    /// Whether the list of spendable coins has it.
     pub is_spendable: bool,
-    /// Whether it is listed as one that a coinbase transaction has made too lately.
+    /// Whether the list of immature coins has it.
     pub is_immature: bool,
     /// How it is held, if it counts and nothing has spent it.
     pub holding: Option<Holding>,
 }
 
-/// What spends a coin.
+/// The transaction that spends a coin.
 #[derive(Debug)]
 pub struct LedgerSpender {
     /// The number of the transaction.
     pub number: u64,
-    /// Where that stands, if it is there.
+    /// Its state, if the transaction is stored.
     pub state: Option<TransactionState>,
-    /// Whether it is listed there that it spends the coin.
+    /// Whether the list of the coins that it spends has the coin.
     pub is_listed: bool,
 }
 
 /// A coin, with a transaction that spends it.
 #[derive(Debug)]
 pub struct LedgerSpend {
-    /// Where it is, if the transaction is there that makes it.
+    /// Where the coin is, if the transaction that makes it is stored.
     pub outpoint: Option<OutPoint>,
-    /// The amount; 0 where the coin is missing.
+    /// The amount, or 0 if the coin is not stored.
     pub satoshis: u64,
-    /// The number of the transaction that is on record as spending it.
+    /// The number of the transaction that spends the coin according to the coin's row.
     pub spender: Option<u64>,
 }
 
-/// What is kept of all transactions.
+/// Totals over all transactions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LedgerTotals {
     /// What the wallet holds.
     pub holdings: Holdings,
-    /// The last number that a transaction was given.
+    /// The last number that was given to a transaction.
     pub last_transaction: u64,
-    /// The account whose keys are given out.
+    /// The current account: new keys come from it.
     pub account: u32,
     /// How many of its keys for change were given out.
     pub last_change: u64,
-    /// Whether an invoice has a number that was not given out.
+    /// Whether an invoice has a number beyond the last one given out.
     pub is_invoice_beyond_last: bool,
     /// How many transactions there are.
     pub transactions: u64,
-    /// How many of them with their bytes.
+    /// How many of them have their bytes.
     pub raw: u64,
-    /// How many coins.
+    /// How many coins there are.
     pub coins: u64,
-    /// How many of them are listed as ones that can be chosen.
+    /// How many coins the list of spendable coins has.
     pub spendable: u64,
-    /// How many times a transaction is listed as spending one.
+    /// How many entries there are of a transaction that spends a coin.
     pub spends: u64,
-    /// How many transactions are listed as being in blocks.
+    /// How many transactions the list of mined transactions has.
     pub mined: u64,
 }
 
-/// Hands all items to `step`: transactions in the order of their numbers, then invoices that are paid,
-/// then the totals. Answers what `step` has made of them.
+/// Hands all items to `step`: transactions in the order of their numbers, then paid invoices, then
+/// the totals. The answer is the value that `step` has made of them.
 #[derive(Clone, Debug)]
 pub struct FoldLedger<A, F> {
-    /// What `step` begins with.
+    /// The value that `step` begins with.
     pub start: A,
-    /// What is done with each item.
+    /// Called with each item.
     pub step: F,
 }
 
@@ -278,7 +278,7 @@ fn ledger_transaction<R: ReadRows>(
     })
 }
 
-/// The proof that it is in the block that it is said to be in.
+/// The proof that the transaction is in this block.
 fn proof<R: ReadRows>(
     rows: &R,
     number: u64,

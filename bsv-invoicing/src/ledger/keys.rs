@@ -1,15 +1,15 @@
-//! Which keys are given out, and for what.
+//! The keys that are given out, and what they are for.
 
 use crate::ledger::figures::Figures;
 use crate::ledger::rows::{AccountStart, Accounts, Damaged, Order, ReadRows, Rows, Users};
 use crate::ledger::{Books, Refusal};
 use crate::model::coin::{Chain, KeyPath};
 
-/// Keys are derived for numbers up to this.
+/// The highest number that a key can be derived for.
 pub(crate) const MAX_NUMBER: u64 = (1 << 31) - 1;
 
 impl<R: Rows> Books<R> {
-    /// The key of the next change.
+    /// Takes the next key for change.
     pub(crate) fn take_change_key(&mut self) -> Result<KeyPath, R::Error> {
         let figures = &mut self.figures;
         let index = u32::try_from(figures.last_change).ok();
@@ -20,13 +20,13 @@ impl<R: Rows> Books<R> {
         Ok(KeyPath { account, chain: Chain::Change, index })
     }
 
-    /// The number of the invoice that a key is for.
+    /// The number of the invoice that a key belongs to.
     pub(crate) fn invoice_of(&self, key: KeyPath) -> Result<Option<u64>, R::Error> {
         invoice_of(&self.rows, &self.figures, key)
     }
 }
 
-/// The number of the invoice that a key is for.
+/// The number of the invoice that a key belongs to.
 pub(crate) fn invoice_of<R: ReadRows>(
     rows: &R,
     figures: &Figures,
@@ -37,7 +37,8 @@ pub(crate) fn invoice_of<R: ReadRows>(
     }
     let Some(start) = start_of(rows, figures, key.account)? else { return Ok(None) };
     let number = start.last_invoice_before + u64::from(key.index);
-    // Further keys of an account that is over are no invoice's: they were given out after a backup.
+    // Later keys of an earlier account belong to no invoice of these books: they were given out
+    // after the backup.
     let is_given_out = number <= last_invoice_of(rows, figures, key.account)?;
     Ok(is_given_out.then_some(number))
 }
@@ -56,7 +57,7 @@ pub(crate) fn user_of<R: ReadRows>(
     Ok(rows.get::<Users>(&id)?.map(|_| id))
 }
 
-/// Where the numbers of an account begin, if its keys were given out.
+/// The start of an account's numbers, if keys of the account were given out.
 fn start_of<R: ReadRows>(
     rows: &R,
     figures: &Figures,
@@ -72,7 +73,7 @@ fn start_of<R: ReadRows>(
     rows.get::<Accounts>(&account)
 }
 
-/// The last invoice whose key is of an account, or of an earlier one.
+/// The last invoice whose key comes from this account or an earlier one.
 fn last_invoice_of<R: ReadRows>(
     rows: &R,
     figures: &Figures,

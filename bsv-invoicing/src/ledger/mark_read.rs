@@ -4,7 +4,7 @@ use crate::ledger::rows::{Proofs, Rows};
 use crate::ledger::{Books, Command};
 use crate::model::transaction::FoundProof;
 
-/// Notes whether the payer has read a proof for a transaction.
+/// Records whether the payer has read a proof of a transaction.
 #[derive(Clone, Copy, Debug)]
 pub struct MarkRead {
     /// The number of the transaction.

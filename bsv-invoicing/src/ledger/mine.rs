@@ -6,8 +6,8 @@ use crate::ledger::{Books, Command};
 use crate::model::time::Timestamp;
 use crate::model::transaction::{FoundProof, Proof, TransactionRecord, TransactionState};
 
-/// A transaction of the wallet is in a block of the main chain, as a proof shows that was checked
-/// against the block's header.
+/// A transaction of the wallet is in a block of the main chain. The proof was checked against the
+/// block's header.
 #[derive(Clone, Debug)]
 pub struct Mine {
     /// The number of the transaction.
@@ -28,7 +28,7 @@ impl Command for Mine {
 }
 
 impl<R: Rows> Books<R> {
-    /// Notes that a transaction is in a block.
+    /// Records that a transaction is in a block.
     pub(crate) fn mine(
         &mut self,
         number: u64,

@@ -1,4 +1,4 @@
-//! What has moved, transaction by transaction.
+//! Movements of money, transaction by transaction.
 
 use bsv_tx::Transaction;
 
@@ -18,12 +18,12 @@ use crate::model::payment::IncomingState;
 use crate::model::receipt::{Receipt, ReceiptKey};
 use crate::model::transaction::{Purpose, TransactionRecord};
 
-/// How many transactions are looked at for a part, and how many movements it has, besides those of its last
-/// transaction.
+/// How many transactions are looked at for one part. A part also ends when it has this many
+/// movements, but never within a transaction.
 const PART: usize = 1000;
 
-/// The movements of transactions that the network shows, in the order in which the books learned of them: a part of
-/// them.
+/// A part of the movements of all transactions that the network shows, in the order in which the
+/// books recorded them.
 #[derive(Clone, Copy, Debug)]
 pub struct GetMovements(pub MovementQuery);
 
@@ -75,7 +75,7 @@ impl<R: ReadRows> Reader<'_, R> {
         self.movements.push(movement);
     }
 
-    /// What the coins are worth that a transaction spends.
+    /// The sum of the coins that a transaction spends.
     fn spent(&self, number: u64) -> Result<u64, R::Error> {
         let mut sum = 0_u64;
         for key in spent_by(self.rows, number)? {
@@ -106,7 +106,8 @@ impl<R: ReadRows> Reader<'_, R> {
         Ok(())
     }
 
-    /// Adds what came from outside, and what spends coins of the wallet that its books did not make.
+    /// Adds the movements of a transaction from outside, including one that spends coins of the
+    /// wallet.
     fn add_found(&mut self, number: u64, record: &TransactionRecord) -> Result<(), R::Error> {
         let spends = spent_by(self.rows, number)?.len();
         let mut change = 0_u64;
@@ -123,7 +124,7 @@ impl<R: ReadRows> Reader<'_, R> {
         let spent = self.spent(number)?;
         let raw = self.rows.get::<RawTransactions>(&number)?;
         let transaction = raw.and_then(|bytes| Transaction::from_bytes(&bytes).ok());
-        // Who else pays for a transaction may pay the fee as well.
+        // If somebody else pays for a part of the transaction, that payer may also pay the fee.
         let fee = match transaction.filter(|it| it.inputs.len() == spends) {
             Some(it) => {
                 let paid = it
@@ -156,7 +157,8 @@ impl<R: ReadRows> Reader<'_, R> {
         Ok(())
     }
 
-    /// The invoice of this number. Those that were found with the words alone are not there.
+    /// The invoice with this number. It does not exist if its payment was recovered with the words
+    /// alone.
     fn invoice(&self, number: u64) -> Result<Option<PaidInvoice>, R::Error> {
         let invoice = self.rows.get::<Invoices>(&number)?;
         Ok(invoice.map(|it| PaidInvoice {
@@ -167,7 +169,7 @@ impl<R: ReadRows> Reader<'_, R> {
     }
 }
 
-/// A movement by a transaction, of nothing yet.
+/// A movement of a transaction with no amounts yet.
 fn movement(record: &TransactionRecord, kind: MovementKind) -> Movement {
     Movement {
         at: record.at,

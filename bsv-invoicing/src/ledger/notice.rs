@@ -1,5 +1,5 @@
-//! The network shows a transaction that pays scripts which are watched, or spends coins of the wallet, whether
-//! somebody told of it or not.
+//! The network shows a transaction that pays watched scripts or spends coins of the wallet. Nobody
+//! needs to have announced it.
 
 use bsv_tx::{Transaction, Txid};
 
@@ -9,8 +9,8 @@ use crate::model::receipt::{NewReceipt, Receipt, ReceiptKey};
 use crate::model::time::Timestamp;
 use crate::model::transaction::{Proof, Purpose, TransactionRecord};
 
-/// Takes in what the network shows of transactions, as far as it concerns the wallet. A transaction comes after
-/// those whose outputs it spends.
+/// Records transactions that the network shows, as far as they concern the wallet. A transaction
+/// comes after those whose outputs it spends.
 #[derive(Clone, Debug)]
 pub struct Notice {
     /// The transactions.
@@ -26,7 +26,7 @@ pub struct Noticed {
     pub transaction: Transaction,
     /// Where it is.
     pub place: ShownPlace,
-    /// When it was first seen, should the books not know it yet.
+    /// When it was first seen. Used if the books do not know it yet.
     pub came_at: Timestamp,
 }
 
@@ -64,7 +64,7 @@ impl Command for Notice {
     }
 }
 
-/// What the books know of a transaction.
+/// What the books know about a transaction.
 #[derive(Clone, Copy, Debug)]
 pub struct GetKnown<T>(pub T);
 
@@ -76,21 +76,21 @@ impl<T: AsRef<Transaction> + Send + 'static> Query for GetKnown<T> {
     }
 }
 
-/// What the books know of a transaction, and what they do not.
+/// What the books know about a transaction, and what they lack.
 #[derive(Clone, Debug, Default)]
 pub struct Known {
-    /// Its numbers, and what is stored under each.
+    /// Its numbers, and the record under each.
     pub records: Vec<(u64, TransactionRecord)>,
-    /// What of it is the wallet's and is stored under none of them.
+    /// The parts of it that concern the wallet and are stored under none of the numbers.
     pub lacking: OwnParts,
 }
 
-/// What of a transaction is the wallet's.
+/// The parts of a transaction that concern the wallet.
 #[derive(Clone, Debug, Default)]
 pub struct OwnParts {
     /// The outputs that pay its scripts.
     pub receipts: Vec<NewReceipt>,
-    /// The receipts of it that are spent.
+    /// The receipts of the wallet that it spends.
     pub spends: Vec<ReceiptKey>,
 }
 
@@ -135,7 +135,7 @@ fn known<R: ReadRows>(rows: &R, transaction: &Transaction) -> Result<Known, R::E
     Ok(Known { records, lacking })
 }
 
-/// The numbers of a transaction, and what is stored under each.
+/// The numbers of a transaction, and the record under each.
 pub(crate) fn records_of<R: ReadRows>(
     rows: &R,
     txid: &Txid,
@@ -146,7 +146,8 @@ pub(crate) fn records_of<R: ReadRows>(
 }
 
 impl<R: Rows> Books<R> {
-    /// Stores a transaction that was found, with what of it is the wallet's. The network has still to show it.
+    /// Stores a transaction that was found, with the parts that concern the wallet. Its state is
+    /// still `Offered`.
     pub(crate) fn note_found(
         &mut self,
         transaction: &Transaction,

@@ -1,4 +1,4 @@
-//! A payment of an invoice has come, and is going to be offered to the network.
+//! A payment of an invoice has arrived. The wallet records it and then offers it to the network.
 
 use std::collections::BTreeSet;
 
@@ -16,33 +16,36 @@ use crate::model::transaction::{
     EncodedTransaction, FollowedUntil, Purpose, TransactionRecord, TransactionState,
 };
 
-/// Notes a payment of an invoice before it is offered to the network. At most one is offered at a time;
-/// what the network has already is noted besides.
+/// Records a payment of an invoice before the wallet offers it to the network. At most one payment
+/// of an invoice is offered at a time. A payment that the network already has is recorded in any
+/// case.
 #[derive(Clone, Debug)]
 pub struct Offer {
     /// The number of the invoice.
     pub invoice: u64,
     /// The transaction.
     pub transaction: EncodedTransaction,
-    /// The encoded transactions that it builds on and that are in no block, parents before their children, as far as
-    /// its payer has sent them. Should nodes forget them, nobody else may have them.
+    /// The encoded unconfirmed ancestors that the payer has sent, parents before their children. If
+    /// nodes forget them, nobody else may have them.
     pub ancestors: Vec<u8>,
     /// Its outputs that pay scripts of the wallet.
     pub receipts: Vec<NewReceipt>,
     /// Where the payer wants refunds.
     pub refund_to: Option<String>,
-    /// Whether the network has it already: then it is noted whatever it pays, and whenever it comes.
+    /// Whether the network already has it. Such a payment is recorded whatever it pays and whenever
+    /// it comes.
     pub is_known: bool,
     /// The time.
     pub now: Timestamp,
-    /// While the clock is doubted: since when. Nothing expires after that.
+    /// Since when the clock is doubted, if it is. Nothing expires after that time.
     pub doubted_since: Option<Timestamp>,
 }
 
-/// What became of a payment that was to be offered. It is told with its first output, and all that it pays.
+/// The outcome of [`Offer`]. The payment has the index of its first output, and the sum of its
+/// outputs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Offered {
-    /// It is noted, or was: it has to be offered.
+    /// The payment is recorded and must be offered to the network.
     Now(IncomingPayment),
     /// The network showed it before.
     Before(IncomingPayment),
@@ -86,7 +89,7 @@ impl Command for Offer {
                 books.rows.put::<InFlight>(invoice, &number)?;
             }
         }
-        // Once the network shows a transaction, anybody can come with it.
+        // Once the network shows a transaction, anybody can send it to us.
         if let Some(refund_to) = self.refund_to.as_ref().filter(|_| !self.is_known) {
             books.rows.put::<Refunds>(number, refund_to)?;
         }
@@ -95,7 +98,7 @@ impl Command for Offer {
 }
 
 impl Offer {
-    /// The invoices that it pays.
+    /// The invoices that the transaction pays.
     fn invoices<R: Rows>(&self, books: &Books<R>) -> Result<BTreeSet<u64>, R::Error> {
         books.invoices_of(self.receipts.iter().map(|receipt| receipt.key))
     }
@@ -136,7 +139,7 @@ impl Offer {
 }
 
 impl<R: Rows> Books<R> {
-    /// The payment of an invoice with this transaction.
+    /// The payment of an invoice by this transaction.
     fn payment_with(
         &self,
         invoice: u64,
@@ -164,7 +167,7 @@ impl<R: Rows> Books<R> {
         Ok((number, record))
     }
 
-    /// Stores a transaction under a number that was taken for it.
+    /// Stores a transaction under a number that is reserved for it.
     pub(crate) fn put_transaction(
         &mut self,
         number: u64,

@@ -1,4 +1,4 @@
-//! What can be asked of the books.
+//! Questions about the books.
 
 use std::collections::BTreeSet;
 
@@ -56,13 +56,13 @@ macro_rules! queries {
 queries! {
     /// The fingerprint of the wallet that the store belongs to, once it belongs to one.
     GetOwner => Option<[u8; 20]>: |rows| rows.get::<Owner>(&());
-    /// The accounts whose keys were given out besides account 0, in their order.
+    /// The accounts after account 0 whose keys were given out, in their order.
     GetAccounts => Vec<(u32, AccountStart)>: |rows| rows.range::<Accounts>(..);
-    /// The invoice of this number, also a deleted one.
+    /// The invoice with this number, even a deleted one.
     GetInvoice(number: u64) => Option<Invoice>: |rows| {
         rows.get::<Invoices>(&number)?.map(|invoice| with_payments(rows, invoice)).transpose()
     };
-    /// A page of invoices, in their states at a time.
+    /// A page of invoices, with their states at a time.
     GetInvoices(query: InvoiceQuery, now: Timestamp) => InvoicePage: |rows| {
         invoice_page(rows, query, now)
     };
@@ -87,14 +87,14 @@ queries! {
     GetUser(id: u64) => Option<UserRecord>: |rows| {
         Ok(rows.get::<Users>(&id)?.map(|details| (id, details)))
     };
-    /// The payments towards the invoice of this number, in the order in which they came. What the network
-    /// refused, and never showed, is none.
+    /// The payments towards the invoice with this number, in the order of their arrival. A payment
+    /// that the network has refused and never shown is not among them.
     GetIncoming(invoice: u64) => Vec<IncomingPayment>: |rows| incoming(rows, invoice);
-    /// What counts of what was paid to the invoice of this number.
+    /// The sums of the payments of the invoice with this number that count.
     GetReceivedSum(invoice: u64) => Received: |rows| {
         Ok(rows.get::<ReceivedFor>(&invoice)?.unwrap_or_default())
     };
-    /// The same, with what else is known of it.
+    /// The sums of the invoice with this number, and the other facts about its payments.
     GetReceived(invoice: u64) => StoredSettlement: |rows| settlement(rows, invoice);
     /// The payment by the wallet of this number, and the message to its payee while it is open.
     GetOutgoing(number: u64) => Option<(OutgoingPayment, Vec<u8>)>: |rows| {
@@ -109,7 +109,7 @@ queries! {
         let transaction = raw_transaction(rows, number)?;
         Ok((number, transaction.ok_or_else(|| Damaged::missing("a transaction"))?))
     };
-    /// The payment by the wallet to this URL that was not in vain.
+    /// The payment by the wallet to this URL that is not lost.
     GetOutgoingTo(url: String) => Option<OutgoingPayment>: |rows| lasting_attempt(rows, &url);
     /// Up to `limit` payments by the wallet before the one of this number, the newest first.
     GetOutgoingBefore(payment: u64, limit: usize) => Vec<OutgoingPayment>: |rows| {
@@ -125,13 +125,13 @@ queries! {
         let withdrawals = rows.first::<Withdrawals>(..number, Descending, limit)?;
         withdrawals.into_iter().map(|(number, it)| withdrawal(rows, number, it)).collect()
     };
-    /// What can go back of what was paid to the invoice of this number, as of a time.
+    /// What can be refunded of the payments of the invoice with this number, at a time.
     GetRefundable(invoice: u64, now: Timestamp) => Refundable: |rows| {
         let figures = rows.get::<AllFigures>(&())?.unwrap_or_default();
         refundable(rows, &figures, invoice, now)
     };
-    /// Up to `limit` transactions after the one of this number that are to be looked after, in the order
-    /// of their numbers.
+    /// Up to `limit` followed transactions after the one with this number, in the order of their
+    /// numbers.
     GetFollowed(after: u64, limit: usize) => Vec<Followed>: |rows| {
         let from = after.saturating_add(1);
         let followed = rows.first::<FollowedTransactions>(from.., Ascending, limit)?;
@@ -142,7 +142,7 @@ queries! {
     };
     /// How many payments by the wallet wait for their payee, or for the network to show them.
     CountOpenPayments => u64: |rows| count_open_payments(rows);
-    /// What is stored of the transaction of this number.
+    /// The record of the transaction with this number.
     GetRecord(number: u64) => Option<TransactionRecord>: |rows| rows.get::<Transactions>(&number);
     /// Up to `limit` txids of transactions after the one of this number, in the order of the numbers.
     GetTxids(after: u64, limit: usize) => Vec<(u64, bsv_tx::Txid)>: |rows| {
@@ -152,8 +152,8 @@ queries! {
     };
     /// The transaction of this number.
     GetTransaction(number: u64) => Option<Transaction>: |rows| raw_transaction(rows, number);
-    /// What the transaction of this number builds on, as far as its payer has sent it and it is looked after:
-    /// parents before their children.
+    /// The unconfirmed ancestors that came with the transaction with this number, parents before
+    /// their children. They are stored while the transaction is followed.
     GetAncestors(number: u64) => Vec<Transaction>: |rows| ancestors(rows, number);
     /// The transaction of this id, if the network has shown it.
     GetShown(txid: bsv_tx::Txid) => Option<Transaction>: |rows| {
@@ -163,16 +163,16 @@ queries! {
     };
     /// The blocks from this height on that hold transactions of the wallet.
     GetBlocks(from: u32) => Vec<BlockPlace>: |rows| blocks(rows, from);
-    /// What proves that the transaction of this number is in a block: the proofs found so far, in that
-    /// order.
+    /// The proofs found so far that the transaction with this number is in a block, in the order of
+    /// finding.
     GetProofs(number: u64) => Vec<FoundProof>: |rows| {
         let proofs = rows.range::<Proofs>((number, 0)..=(number, u32::MAX))?;
         Ok(proofs.into_iter().map(|(_, found)| found).collect())
     };
     /// The block up to which the chain was followed.
     GetFollowedTip => Option<FollowedBlock>: |rows| rows.get::<FollowedTip>(&());
-    /// Whether the books are a copy of some earlier day that has to catch up with the chain: then the height
-    /// that they had followed it to, if that is known.
+    /// Whether the books are an earlier copy that must catch up with the chain. If so, the height
+    /// up to which they had followed the chain, if it is known.
     GetCatchUp => Option<Option<u32>>: |rows| rows.get::<CatchUp>(&());
     /// The figures.
     GetFigures => Figures: |rows| Ok(rows.get::<AllFigures>(&())?.unwrap_or_default());
@@ -200,18 +200,18 @@ queries! {
     };
 }
 
-/// What is stored of what was paid to an invoice.
+/// What is stored about the payments of an invoice.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoredSettlement {
-    /// What counts.
+    /// The sums that count.
     pub received: Received,
-    /// How many blocks confirm the receipt that has fewest, of those that count.
+    /// The lowest number of confirmations among the receipts that count.
     pub confirmations: Option<u32>,
-    /// Whether the network does not show one of them any more.
+    /// Whether the network no longer shows one of them.
     pub contested: bool,
     /// Whether the owner of the invoice has marked it as paid.
     pub marked: bool,
-    /// The refunds that were not in vain, the first one first.
+    /// The refunds that are not lost, the first one first.
     pub refunds: Vec<OutgoingPayment>,
 }
 
@@ -243,7 +243,7 @@ fn shown_invoices<R: ReadRows>(
 ) -> Result<Vec<Invoice>, R::Error> {
     let mut invoices = Vec::new();
     for number in numbers {
-        // Invoices that were found with the words alone are not there.
+        // There is no invoice if its payment was recovered with the words alone.
         let invoice = rows.get::<Invoices>(&number)?;
         if let Some(invoice) = invoice.filter(|invoice| invoice.deleted_at.is_none()) {
             invoices.push(with_payments(rows, invoice)?);
@@ -252,7 +252,7 @@ fn shown_invoices<R: ReadRows>(
     Ok(invoices)
 }
 
-/// The invoice, with what payments add to it.
+/// The invoice, with the fields that payments and refunds set.
 fn with_payments<R: ReadRows>(rows: &R, mut invoice: Invoice) -> Result<Invoice, R::Error> {
     if invoice.payment_received_at.is_some() {
         invoice.refund_to = refund_to(rows, invoice.number)?;
@@ -268,7 +268,7 @@ fn with_payments<R: ReadRows>(rows: &R, mut invoice: Invoice) -> Result<Invoice,
     Ok(invoice)
 }
 
-/// Where the payer of a paid invoice wants refunds: the first that said so.
+/// Where refunds of a paid invoice go: the wish of the first payer who stated one.
 fn refund_to<R: ReadRows>(rows: &R, invoice: u64) -> Result<Option<String>, R::Error> {
     for ((_, number), ()) in rows.range::<Incoming>((invoice, 0)..=(invoice, u64::MAX))? {
         if let Some(refund_to) = rows.get::<Refunds>(&number)?

@@ -1,4 +1,4 @@
-//! A payment by the wallet is signed, and is going to leave.
+//! Recording a signed payment by the wallet before it leaves.
 
 use bsv_tx::Transaction;
 
@@ -13,32 +13,32 @@ use crate::model::receipt::{Receipt, ReceiptKey};
 use crate::model::time::Timestamp;
 use crate::model::transaction::{EncodedTransaction, Purpose};
 
-/// Notes a payment by the wallet, with the transaction that spends coins that were reserved for it, before
-/// it leaves.
+/// Records a payment by the wallet before it leaves. Its transaction spends the coins that were
+/// reserved for it.
 #[derive(Clone, Debug)]
 pub struct Record {
-    /// What was reserved, and what it is for.
+    /// The payment.
     pub payment: NewPayment,
-    /// What the payee is sent, if there is one who can be asked.
+    /// The message to the payee, if a payment URL is paid.
     pub message: Option<Vec<u8>>,
-    /// What stands for the request.
+    /// The idempotency key of the request.
     pub idempotency: Option<IdempotencyKey>,
     /// The time.
     pub now: Timestamp,
 }
 
-/// A payment that is signed.
+/// A signed payment.
 #[derive(Clone, Debug)]
 pub struct NewPayment {
-    /// What was reserved.
+    /// The reserved coins.
     pub reservation: Reservation,
-    /// The transaction. Its change, if there is any, is the last output.
+    /// The transaction. If there is change, it is the last output.
     pub transaction: Transaction,
     /// What it is for.
     pub purpose: OutgoingPurpose,
-    /// What is paid, in satoshis.
+    /// The amount that the payee gets, in satoshis.
     pub satoshis: u64,
-    /// Until when the payee takes it, if there is one who says so.
+    /// Until when the payee accepts it, if the payee says so.
     pub expires_at: Option<Timestamp>,
 }
 
@@ -51,7 +51,8 @@ impl Command for Record {
         let keys = books.reserved(transaction)?;
         let last = last_attempt(&books.rows, &payment.purpose)?;
         if let Some(other) = last.filter(|last| Some(*last) != previous) {
-            // It was recorded meanwhile, and these coins do not keep it from being mined.
+            // The other payment was recorded meanwhile, and these coins do not keep it from being
+            // mined.
             return Err(Refusal::EarlierAttempt(other).into());
         }
         let at = books.next_event_at(*now);
@@ -74,13 +75,13 @@ impl Command for Record {
 }
 
 impl<R: Rows> Books<R> {
-    /// The receipts that are reserved under this number, or a refusal.
+    /// The receipts that are reserved under this number. Refused if there is no such reservation.
     pub(crate) fn reserved(&self, number: u64) -> Result<Vec<ReceiptKey>, R::Error> {
         let reserved = self.rows.get::<Reservations>(&number)?;
         Ok(reserved.ok_or(Refusal::NotReserved(number))?)
     }
 
-    /// Stores a payment that spends these reserved receipts. Answers its number.
+    /// Stores a payment that spends these reserved receipts. Returns its number.
     pub(crate) fn add_payment(
         &mut self,
         payment: &NewPayment,

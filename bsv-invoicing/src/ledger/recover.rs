@@ -1,4 +1,4 @@
-//! Transactions are found in the chain with the words of the wallet alone.
+//! Recovering transactions from the chain with the words of the wallet alone.
 
 use bsv_tx::Transaction;
 
@@ -10,7 +10,7 @@ use crate::model::receipt::{NewReceipt, ReceiptKey};
 use crate::model::time::Timestamp;
 use crate::model::transaction::Proof;
 
-/// Takes over transactions that were found in the chain, in the order of their numbers.
+/// Stores transactions that were found in the chain, in the order of their numbers.
 #[derive(Clone, Debug)]
 pub struct Recover {
     /// The transactions.
@@ -20,13 +20,13 @@ pub struct Recover {
 /// A transaction that was found with the words of the wallet alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recovered {
-    /// Its number: those that are found are numbered from 1 on without a gap.
+    /// Its number. The transactions that are found are numbered from 1 without a gap.
     pub number: u64,
     /// The transaction.
     pub transaction: Transaction,
-    /// That it is in a block; none while it is in the mempool.
+    /// The proof of its block. `None` if it is in the mempool.
     pub proof: Option<Proof>,
-    /// Its outputs that are the wallet's, and their keys.
+    /// Its outputs that pay the wallet, and their keys.
     pub receipts: Vec<(u32, KeyPath)>,
     /// The receipts that it spends.
     pub spends: Vec<ReceiptKey>,

@@ -1,4 +1,4 @@
-//! Refunds: what can go back of what was paid to an invoice, and what has gone back.
+//! Refunds: what can be refunded of an invoice, and what was refunded.
 
 use std::collections::BTreeSet;
 
@@ -16,30 +16,30 @@ use crate::model::receipt::{Receipt, ReceiptKey};
 use crate::model::time::Timestamp;
 use crate::model::transaction::{TransactionRecord, TransactionState};
 
-/// How many receipts that are in no block a refund spends at most.
+/// How many unconfirmed receipts a refund spends at most.
 const MAX_UNCONFIRMED: usize = 100;
 
-/// What can go back of what was paid to an invoice.
+/// What can be refunded of the payments of an invoice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refundable {
-    /// What counts of what was paid, in satoshis.
+    /// The sum of the payments that count, in satoshis.
     pub received: u64,
-    /// What has gone back already, or is on its way.
+    /// What was refunded or is being refunded, in satoshis.
     pub refunded: u64,
-    /// What was paid without being asked for, and has not gone back.
+    /// What was paid beyond what the invoice asks for and is not refunded, in satoshis.
     pub surplus: u64,
-    /// Where the payers want refunds, if all whose payments count say the same.
+    /// Where refunds go, if all payers whose payments count name the same place.
     pub to: Option<String>,
 }
 
 impl Refundable {
-    /// What can still go back, in satoshis.
+    /// What can still be refunded, in satoshis.
     pub fn left(&self) -> u64 {
         self.received.saturating_sub(self.refunded)
     }
 }
 
-/// What can go back of what was paid to an invoice, as of a time.
+/// What can be refunded of the payments of an invoice, at a time.
 pub(crate) fn refundable<R: ReadRows>(
     rows: &R,
     figures: &Figures,
@@ -61,12 +61,12 @@ pub(crate) fn refundable<R: ReadRows>(
     }
     let asked = if is_over(&invoice, now) { 0 } else { invoice.satoshis };
     let surplus = received.saturating_sub(asked).saturating_sub(refunded);
-    // Nobody decides where the money of somebody else goes.
+    // No payer may decide where another payer's money goes.
     let to = if places.len() == 1 { places.pop_first().flatten() } else { None };
     Ok(Refundable { received, refunded, surplus, to })
 }
 
-/// Whether nothing is asked for any more, and nothing was sold.
+/// Whether the invoice is deleted or expired, and was not paid.
 fn is_over(invoice: &Invoice, now: Timestamp) -> bool {
     invoice.payment_received_at.is_none()
         && (invoice.deleted_at.is_some() || invoice.state(now) == InvoiceState::Expired)
@@ -104,7 +104,7 @@ fn receipts_of<R: ReadRows>(
     Ok(receipts)
 }
 
-/// The refunds of an invoice that were not in vain, the newest first.
+/// The refunds of an invoice that are not lost, the newest first.
 pub(crate) fn lasting_refunds<R: ReadRows>(
     rows: &R,
     invoice: u64,
@@ -124,8 +124,8 @@ pub(crate) fn lasting_refunds<R: ReadRows>(
 }
 
 impl<R: Rows> Books<R> {
-    /// The receipts that a refund of this amount has to spend, so that it is lost if they are: those that
-    /// are in no block.
+    /// The unconfirmed receipts of the invoice. A refund must spend them, so that the refund is
+    /// lost if they are lost.
     pub(crate) fn coins_of_refund(
         &self,
         invoice: u64,

@@ -10,22 +10,22 @@ use crate::model::webhook::WebhookId;
 #[non_exhaustive]
 pub enum Refusal {
     /// There is no invoice of this number, or it is deleted.
-    #[error("there is no invoice of number {0}")]
+    #[error("there is no invoice number {0}")]
     UnknownInvoice(u64),
     /// The invoice of this number is paid.
-    #[error("the invoice of number {0} is paid, and stays")]
+    #[error("invoice number {0} is paid and cannot be deleted")]
     Paid(u64),
-    /// The invoice of this number is not paid in time.
-    #[error("the invoice of number {0} is expired")]
+    /// The invoice of this number was not paid in time.
+    #[error("invoice number {0} is expired")]
     Expired(u64),
     /// A payment of the invoice of this number is being offered to the network.
-    #[error("a payment of the invoice of number {0} is on its way")]
+    #[error("a payment of invoice number {0} is on its way")]
     InFlight(u64),
-    /// The transaction of this number is not one whose outcome is open.
-    #[error("the transaction of number {0} is not on its way")]
+    /// The outcome of the transaction with this number is known.
+    #[error("transaction {0} is not on its way")]
     NotInFlight(u64),
     /// There is no transaction of this number.
-    #[error("there is no transaction of number {0}")]
+    #[error("there is no transaction {0}")]
     UnknownTransaction(u64),
     /// There is no payment by the wallet of this number.
     #[error("there is no payment {0}")]
@@ -36,33 +36,34 @@ pub enum Refusal {
     /// The coins that can be spent are worth too little, or too many of them are small.
     #[error("{needed} satoshis are needed, fee included, and {spendable} can be spent")]
     InsufficientFunds {
-        /// What is needed, with the least fee.
+        /// What is needed, including the least fee.
         needed: u64,
         /// What the coins are worth that can be spent in one transaction.
         spendable: u64,
     },
-    /// An earlier payment for the same purpose can still be mined, and no coin is free that would keep
-    /// both from being mined.
+    /// An earlier payment for the same purpose can still be mined. No coin of it is free, so that a
+    /// new payment could not exclude the earlier one.
     #[error(
-        "payment {0} for the same purpose can still be mined, and none of its coins is free: try \
-         again after the next block"
+        "payment {0} for the same purpose can still be mined, and none of its coins is free for a \
+         new one: try again after the next block"
     )]
     EarlierAttempt(u64),
     /// A withdrawal of all would take too many transactions.
-    #[error(
-        "there are more than {0} coins, which one withdrawal cannot send: consolidate them first"
-    )]
+    #[error("there are more than {0} coins, too many for one withdrawal: consolidate them first")]
     TooManyCoins(usize),
-    /// More is to go back than was paid, and has not gone back yet.
-    #[error("{satoshis} satoshis cannot be refunded: {left} can")]
+    /// The refund is higher than what was paid and is not refunded yet.
+    #[error("{satoshis} satoshis cannot be refunded: at most {left} can")]
     RefundTooLarge {
-        /// What is to go back.
+        /// The refund that was asked for.
         satoshis: u64,
-        /// What can.
+        /// The highest refund that is possible.
         left: u64,
     },
-    /// The transaction that paid is in no block, and the refund cannot spend what it paid.
-    #[error("transaction {0}, which paid, is in no block yet: refund it once it is mined")]
+    /// The transaction that paid the invoice is in no block, and the refund cannot spend its
+    /// outputs.
+    #[error(
+        "transaction {0}, which paid the invoice, is in no block yet: refund it once it is mined"
+    )]
     RefundMustWait(Txid),
     /// The reservation of this number was released meanwhile.
     #[error("the coins that were reserved under number {0} were released")]
@@ -73,19 +74,19 @@ pub enum Refusal {
     /// The invoice would have expired before it was created.
     #[error("the invoice would have expired before it was created")]
     AlreadyExpired,
-    /// The idempotency key came with another request before.
-    #[error("this idempotency key came with another request before")]
+    /// The idempotency key was already used for another request.
+    #[error("this idempotency key was already used for another request")]
     KeyReused,
-    /// No further number can be given out.
-    #[error("the wallet is full: it has {0} of them")]
+    /// All key numbers are used up.
+    #[error("the wallet is full: it has used all {0} key numbers")]
     Full(u64),
     /// The store belongs to a wallet of another seed.
     #[error("the store belongs to another wallet")]
     OtherWallet,
-    /// Events are asked for after one that there is not.
-    #[error("there is no event {after}: the last one is {last}")]
+    /// A query names an event that does not exist.
+    #[error("there is no event {after}, the last event is {last}")]
     CursorAhead {
-        /// The number of the event after which they are asked for.
+        /// The number of the event that the query starts after.
         after: u64,
         /// The number of the last event.
         last: u64,
@@ -93,7 +94,7 @@ pub enum Refusal {
     /// There is no webhook of this id.
     #[error("there is no webhook {0}")]
     UnknownWebhook(WebhookId),
-    /// The event of this number was not sent to this webhook, or that is forgotten.
+    /// The event was not sent to the webhook, or the wallet has deleted the record of its delivery.
     #[error("nothing is known of a delivery of event {number} to webhook {id}")]
     UnknownDelivery {
         /// The webhook.
@@ -101,14 +102,14 @@ pub enum Refusal {
         /// The number of the event.
         number: u64,
     },
-    /// No further webhook can be made.
-    #[error("there are {0} webhooks already: delete one first")]
+    /// The wallet has the most webhooks that it can have.
+    #[error("there are already {0} webhooks: delete one first")]
     TooManyWebhooks(usize),
     /// Another webhook has this id.
     #[error("another webhook has the id {0} by chance: try again")]
     WebhookIdTaken(WebhookId),
-    /// Two secrets of a webhook sign already.
-    #[error("the secret before this one still signs until {0}: wait until then to make another")]
+    /// The webhook still has two secrets that sign.
+    #[error("the previous secret still signs until {0}: wait until then before you make another")]
     TwoSecrets(Timestamp),
     /// There is nothing to do.
     #[error("there is nothing to do")]

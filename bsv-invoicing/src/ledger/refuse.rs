@@ -1,4 +1,4 @@
-//! A payment was not taken: by the network, or by the payee.
+//! The network or the payee refuses a payment.
 
 use crate::ledger::rows::{
     Ancestors, Incoming, Outgoing, RawTransactions, Receipts, Refunds, Rows, TransactionNumbers,
@@ -9,7 +9,8 @@ use crate::model::outgoing::OutgoingPayment;
 use crate::model::time::Timestamp;
 use crate::model::transaction::{Purpose, TransactionState};
 
-/// The network refuses a payment to the wallet that is being offered: its invoice can be paid again.
+/// The network refuses a payment to the wallet that is being offered. After that the invoice can be
+/// paid again.
 #[derive(Clone, Copy, Debug)]
 pub struct Refuse {
     /// The number of the transaction.
@@ -18,10 +19,10 @@ pub struct Refuse {
     pub now: Timestamp,
 }
 
-/// How many refused payments of an invoice are kept, in case that the network shows one after all.
+/// How many refused payments of an invoice are kept, in case the network shows one later.
 const MAX_REFUSED: usize = 4;
-/// The longest refused payment that is kept, in bytes, with the ancestors that came with it. Who sends longer ones
-/// wants to fill the disk.
+/// The longest refused payment that is kept, in bytes, together with the ancestors that came with
+/// it. A limit keeps attackers from filling the disk.
 const MAX_REFUSED_LEN: usize = 64 << 10;
 
 impl Command for Refuse {
@@ -34,7 +35,7 @@ impl Command for Refuse {
             return Err(Refusal::NotInFlight(number).into());
         }
         let at = books.next_event_at(self.now);
-        // That it is displaced only the chain can say.
+        // The payment does not become displaced here: only the chain can show that.
         let state = match record.was_seen {
             true => TransactionState::Invalid,
             false => TransactionState::Refused,
@@ -52,8 +53,8 @@ impl Command for Refuse {
     }
 }
 
-/// The payee refuses a payment by the wallet, which the network does not show either: its coins can be
-/// spent again.
+/// The payee refuses a payment by the wallet that the network has not shown. Its coins can be spent
+/// again.
 #[derive(Clone, Debug)]
 pub struct RefuseByPayee {
     /// The number of the payment.
@@ -70,7 +71,7 @@ impl Command for RefuseByPayee {
     fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<OutgoingPayment, R::Error> {
         let mut payment = books.known_payment(self.payment)?;
         let number = payment.transaction;
-        // A payee that has agreed may have the transaction mined at any time.
+        // A payee that agreed earlier may still have the transaction mined.
         if books.transaction(number)?.state == TransactionState::Offered
             && !books.is_being_cancelled(&payment)?
         {
@@ -97,7 +98,7 @@ impl<R: Rows> Books<R> {
         Ok(refused <= MAX_REFUSED)
     }
 
-    /// Forgets a payment to the wallet that the network has never shown.
+    /// Deletes a payment to the wallet that the network has never shown.
     pub(crate) fn forget_refused(&mut self, number: u64) -> Result<(), R::Error> {
         for (key, receipt) in self.made_by(number)? {
             self.rows.remove::<Receipts>(key)?;

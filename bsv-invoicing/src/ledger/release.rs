@@ -1,4 +1,4 @@
-//! Coins that were reserved, and for which nothing was recorded, can be spent again.
+//! Releasing reserved coins for which no payment was recorded, so that they can be spent again.
 
 use crate::ledger::rows::{Reservations, Rows};
 use crate::ledger::{Books, Command};
@@ -18,7 +18,7 @@ impl Command for Release {
     }
 }
 
-/// Releases the coins of all reservations, as when the process that made them is gone.
+/// Releases the coins of all reservations, for example after the process that made them has ended.
 #[derive(Clone, Copy, Debug)]
 pub struct ReleaseAll;
 
@@ -34,7 +34,7 @@ impl Command for ReleaseAll {
 }
 
 impl<R: Rows> Books<R> {
-    /// Releases a reservation, if there is one of this number.
+    /// Releases the reservation with this number, if there is one.
     pub(crate) fn release(&mut self, number: u64) -> Result<(), R::Error> {
         for key in self.rows.get::<Reservations>(&number)?.unwrap_or_default() {
             if self.receipt(key)?.spender == Some(number) {

@@ -1,12 +1,12 @@
-//! Blocks are to be read once more.
+//! Reading blocks again.
 
 use crate::ledger::rows::{ReadRows, Rescan, RescanFrom, Rows};
 use crate::ledger::{Books, Command, Query};
 
-/// Has blocks read once more from a place on, or notes how far that has come.
+/// Requests that blocks are read again from a place on, or records how far that has come.
 #[derive(Clone, Copy, Debug)]
 pub struct SetRescan {
-    /// From where on; `None` once all were read.
+    /// The place. `None` if all blocks were read.
     pub from: Option<RescanFrom>,
 }
 
@@ -21,7 +21,7 @@ impl Command for SetRescan {
     }
 }
 
-/// From where on blocks are to be read once more.
+/// The place from which on blocks must be read again.
 #[derive(Clone, Copy, Debug)]
 pub struct GetRescan;
 

@@ -1,4 +1,4 @@
-//! Coins are reserved for a payment, which is then signed and recorded.
+//! Reserving coins for a payment, which is then signed and recorded.
 
 use crate::ledger::attempts::{last_attempt, lasting_attempt};
 use crate::ledger::coin_choice::Choice;
@@ -11,13 +11,13 @@ use crate::model::outgoing::{OutgoingPayment, OutgoingPurpose};
 use crate::model::receipt::ReceiptKey;
 use crate::model::time::Timestamp;
 
-/// Finds the payment that a request stands for, if there is one that was not in vain: the one that was made
-/// first with its key, or the one to its URL, which its key stands for from now on.
+/// Finds the payment that already answers a request and is not lost: the one that was made first
+/// with its idempotency key, or the one to its URL. The key then stands for that payment.
 #[derive(Clone, Debug)]
 pub struct FindPayment {
-    /// What is to be paid for.
+    /// What the payment is for.
     pub purpose: OutgoingPurpose,
-    /// What stands for the request.
+    /// The idempotency key of the request.
     pub idempotency: Option<IdempotencyKey>,
     /// The time.
     pub now: Timestamp,
@@ -31,25 +31,25 @@ impl Command for FindPayment {
     }
 }
 
-/// Chooses coins for a payment, and reserves them.
+/// Chooses coins for a payment and reserves them.
 #[derive(Clone, Debug)]
 pub struct Reserve {
-    /// What is to be paid for.
+    /// What the payment is for.
     pub purpose: OutgoingPurpose,
-    /// What is to be paid.
+    /// What the coins must pay.
     pub spending: Spending,
-    /// If this is known already, the payment that was made first is answered.
+    /// If the key is already known, the answer is the payment that was made first.
     pub idempotency: Option<IdempotencyKey>,
     /// The time.
     pub now: Timestamp,
 }
 
-/// What a payment would cost. Changes nothing.
+/// Calculates what a payment would cost. Changes nothing.
 #[derive(Clone, Debug)]
 pub struct EstimateFee {
-    /// What would be paid for.
+    /// What the payment would be for.
     pub purpose: OutgoingPurpose,
-    /// What would be paid.
+    /// What the coins would have to pay.
     pub spending: Spending,
     /// The time.
     pub now: Timestamp,
@@ -66,25 +66,25 @@ impl Command for EstimateFee {
     }
 }
 
-/// What became of a payment for which coins were to be reserved.
+/// The outcome of [`Reserve`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reserved {
-    /// It was made before.
+    /// The payment was already made.
     Before(Box<OutgoingPayment>),
-    /// Coins are reserved for it.
+    /// Coins are reserved for the payment.
     Now(Reservation),
 }
 
-/// Coins that are reserved. They are to be [recorded](super::Record) with the transaction that spends
-/// them, or [released](super::Release).
+/// Reserved coins. The caller must [record](super::Record) them with the transaction that spends
+/// them, or [release](super::Release) them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reservation {
     /// The number that the transaction will have.
     pub number: u64,
-    /// The coins, and what comes back of them.
+    /// The coins and the change.
     pub selection: Selection,
-    /// The last payment for the same purpose. Its coins, and those of the ones before, decided which coins
-    /// these are.
+    /// The last payment for the same purpose. The choice of coins took this payment and earlier
+    /// ones into account.
     pub previous: Option<u64>,
 }
 
@@ -105,7 +105,7 @@ impl Command for Reserve {
 }
 
 impl<R: Rows> Books<R> {
-    /// Reserves coins, of which so much comes back.
+    /// Reserves coins. `change` is the amount that comes back.
     pub(crate) fn reserve(
         &mut self,
         choice: &Choice,
@@ -127,7 +127,7 @@ impl<R: Rows> Books<R> {
         Ok(Reservation { number, selection, previous: None })
     }
 
-    /// Chooses coins for a purpose, first those that it has to spend.
+    /// Chooses coins for a purpose, beginning with those that it must spend.
     fn choose_for(
         &self,
         purpose: &OutgoingPurpose,
@@ -142,7 +142,7 @@ impl<R: Rows> Books<R> {
         self.choose_enough(spending, &first)
     }
 
-    /// Chooses coins, those of `first` among them, or refuses.
+    /// Chooses coins, including those of `first`. Refuses if all coins are too little.
     pub(crate) fn choose_enough(
         &self,
         spending: &Spending,
@@ -154,8 +154,8 @@ impl<R: Rows> Books<R> {
         Ok(choice)
     }
 
-    /// The payment that a request stands for, if there is one that was not in vain: the one that was made
-    /// first with its key, or the last one to its URL, which its key stands for from now on.
+    /// The payment that already answers a request and is not lost: the one that was made first with
+    /// its idempotency key, or the last one to its URL. The key then stands for that payment.
     pub(crate) fn payment_before(
         &mut self,
         purpose: &OutgoingPurpose,

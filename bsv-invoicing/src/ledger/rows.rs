@@ -1,5 +1,5 @@
-//! The rows that the rules of money work on, and what a back end has to do with them: get, put, remove,
-//! and read a range of one kind.
+//! The rows that the rules of money work on, and the operations that a back end provides: get, put,
+//! remove, and read a range of one kind.
 
 use std::fmt::Debug;
 use std::ops::{Bound, RangeBounds};
@@ -28,19 +28,19 @@ use crate::model::withdrawal::WithdrawalRecord;
 
 /// A kind of row.
 pub trait Kind: 'static {
-    /// What tells rows of the kind apart. Their order is that of a range.
+    /// Identifies a row of the kind. Ranges are in the order of keys.
     type Key: Clone + Ord + Debug + Send;
     /// What a row holds.
     type Row: Clone + PartialEq + Debug + Send;
 }
 
-/// What all kinds of rows of a back end have in common.
+/// The part of a back end that all kinds of rows share.
 pub trait Engine {
     /// Why a row cannot be read or written, or a command is refused.
     type Error: From<Damaged> + From<Refusal>;
 }
 
-/// In which order a range is read.
+/// The order in which a range is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// From the lowest key on.
@@ -56,7 +56,7 @@ pub type RowsOf<K> = Vec<(<K as Kind>::Key, <K as Kind>::Row)>;
 
 /// Reads rows of one kind.
 pub trait ReadTable<K: Kind>: Engine {
-    /// The row of this key.
+    /// The row with this key.
     fn read(&self, key: &K::Key) -> Result<Option<K::Row>, Self::Error>;
 
     /// Up to `limit` rows of a range.
@@ -73,7 +73,7 @@ pub trait Table<K: Kind>: ReadTable<K> {
     /// Sets the row of a key.
     fn write(&mut self, key: &K::Key, row: &K::Row) -> Result<(), Self::Error>;
 
-    /// Removes the row of a key. Answers whether there was one.
+    /// Removes the row of a key. Returns whether there was one.
     fn erase(&mut self, key: &K::Key) -> Result<bool, Self::Error>;
 }
 
@@ -90,12 +90,12 @@ macro_rules! kinds {
             }
         )*
 
-        /// How many kinds of rows there are.
+        /// The number of kinds of rows.
         pub const KINDS: usize = [$(stringify!($kind)),*].len();
 
-        /// Rows of all kinds, as they are at one moment.
+        /// Rows of all kinds, all as of one moment.
         pub trait ReadRows: Engine $(+ ReadTable<$kind>)* {
-            /// The row of this key.
+            /// The row with this key.
             fn get<K: Kind>(&self, key: &K::Key) -> Result<Option<K::Row>, Self::Error>
             where
                 Self: ReadTable<K>,
@@ -145,7 +145,7 @@ macro_rules! kinds {
                 Table::<K>::write(self, &key, row)
             }
 
-            /// Removes the row of a key. Answers whether there was one.
+            /// Removes the row of a key. Returns whether there was one.
             fn remove<K: Kind>(&mut self, key: K::Key) -> Result<bool, Self::Error>
             where
                 Self: Table<K>,
@@ -168,7 +168,8 @@ pub trait AuditLog: Engine {
 }
 
 kinds! {
-    /// Number to invoice. What payments add to it (`refund_to`, `in_flight`) are rows of their own.
+    /// Number to invoice. The fields that payments set (`refund_to`, `in_flight`) are in rows of
+    /// their own.
     Invoices: u64 => Invoice;
     /// Reference and number of an invoice.
     InvoicesByReference: (String, u64) => ();
@@ -180,71 +181,72 @@ kinds! {
     EventLog: () => LogName;
     /// Id to webhook.
     Webhooks: WebhookId => Webhook;
-    /// Id of a webhook and number of an event to what became of it there.
+    /// Id of a webhook and number of an event to the delivery.
     Deliveries: (WebhookId, u64) => Delivery;
-    /// Id of a webhook, whether a delivery is over, when it is tried again or was tried last, and the number of the
-    /// event.
+    /// Id of a webhook, whether the delivery is over, the time of its next attempt or of the last
+    /// one, and the number of the event.
     DeliveriesByTime: (WebhookId, bool, Timestamp, u64) => ();
-    /// The time at which an invoice expires, and its number: those that a sweep has to look at then.
-    /// That an invoice is paid changes nothing here, which spares who pays it the pages.
+    /// The time at which an invoice expires, and its number. A sweep looks at the invoice at that
+    /// time. A payment does not remove the row, which saves the payment writing another page.
     Expiries: (Timestamp, u64) => ();
-    /// What was answered to a request with an idempotency key.
+    /// Route and idempotency key to the answer.
     IdempotentAnswers: (Route, String) => Answered;
-    /// The time, and the route and key that were used then.
+    /// The time at which a route and a key were used.
     IdempotencyAges: (Timestamp, Route, String) => ();
-    /// Figures that are kept up to date.
+    /// Figures about the whole wallet.
     AllFigures: () => Figures;
     /// The fingerprint of the wallet that the store belongs to.
     Owner: () => [u8; 20];
-    /// The block up to which the chain was followed.
+    /// The block up to which the wallet has followed the chain.
     FollowedTip: () => FollowedBlock;
-    /// That the books are a copy of some earlier day, and the height that they had followed the chain to, if
-    /// that is known.
+    /// Present if the books are an earlier copy: the height up to which they had followed the
+    /// chain, if it is known.
     CatchUp: () => Option<u32>;
-    /// An account, and where its numbers begin.
+    /// Number of an account to the beginning of its numbers.
     Accounts: u32 => AccountStart;
-    /// What decides whether an invoice is paid.
+    /// The rules that decide whether an invoice is paid.
     Rules: () => PaymentRules;
-    /// Hash of a public key, whose P2PKH script is watched, to the key.
+    /// Hash of a public key whose P2PKH script is watched to the path of the key.
     Watched: [u8; 20] => KeyPath;
-    /// The first of some keys that are to be watched, and whose hashes are not stored yet, to the index after
-    /// the last of them.
+    /// Keys that will be watched, and whose hashes are not stored yet: the first key to the index
+    /// after the last one.
     WatchBacklog: KeyPath => u32;
-    /// From where on blocks are to be read once more.
+    /// The place from which on blocks must be read again.
     Rescan: () => RescanFrom;
     /// Number to transaction.
     Transactions: u64 => TransactionRecord;
-    /// Txid to the numbers of the transaction. It has more than one if the books learned of some of its outputs
-    /// later than of others.
+    /// Txid and number of a transaction. A transaction has several numbers if the books learned of
+    /// its outputs at different times.
     TransactionNumbers: (Txid, u64) => ();
     /// Number of a transaction to its bytes.
     RawTransactions: u64 => Vec<u8>;
-    /// Number of a transaction that is looked after to the transactions that it builds on and that were in no block
-    /// when it came, as its payer has sent them: one behind the other, parents before their children.
+    /// Number of a followed transaction to its ancestors that were unconfirmed when it arrived, as
+    /// its payer sent them: one after the other, parents before their children.
     Ancestors: u64 => Vec<u8>;
     /// The outputs that pay scripts of the wallet.
     Receipts: ReceiptKey => Receipt;
-    /// Receipts that can be spent: how sure they are, their amounts, and which they are.
+    /// Spendable receipts: their trust, amounts and keys.
     Spendable: (Trust, u64, ReceiptKey) => ();
-    /// The height of the tip from which on a receipt of a coinbase transaction can be spent, and the receipt.
+    /// The height of the tip from which on a receipt of a coinbase transaction can be spent, and
+    /// the receipt.
     Immature: (u32, ReceiptKey) => ();
-    /// The receipts that pay no invoice, and are no change.
+    /// The receipts that pay no invoice and are not change.
     Unassigned: ReceiptKey => ();
     /// Number of a transaction, and a receipt that it spends.
     Spends: (u64, ReceiptKey) => ();
-    /// Number of an invoice, and numbers of the transactions that pay its script.
+    /// Number of an invoice, and number of a transaction that pays its script.
     Incoming: (u64, u64) => ();
-    /// Number of an invoice to what counts of what was paid to it.
+    /// Number of an invoice to the sums of its payments that count.
     ReceivedFor: u64 => Received;
-    /// Number of an invoice that its owner has marked as paid to when that was.
+    /// Number of an invoice that its owner has marked as paid to the time of that.
     Marked: u64 => Timestamp;
     /// Number of an invoice to the number of the transaction that is being offered for it.
     InFlight: u64 => u64;
-    /// Number of a transaction to where its payer wants refunds.
+    /// Number of a transaction to the place where its payer wants refunds.
     Refunds: u64 => String;
     /// Number to payment by the wallet.
     Outgoing: u64 => OutgoingRecord;
-    /// Number of a payment by the wallet to what the payee is sent.
+    /// Number of a payment by the wallet to the message to its payee.
     Messages: u64 => Vec<u8>;
     /// Hash of a payment URL to the number of the last payment by the wallet to it.
     OutgoingByUrl: [u8; 32] => u64;
@@ -252,17 +254,17 @@ kinds! {
     LastRefunds: u64 => u64;
     /// Number to withdrawal.
     Withdrawals: u64 => WithdrawalRecord;
-    /// Number that a transaction will have to the receipts that are reserved for it.
+    /// Number that a future transaction will have to the receipts that are reserved for it.
     Reservations: u64 => Vec<ReceiptKey>;
-    /// Number of a transaction that is to be looked after to the time until which that is done.
+    /// Number of a followed transaction to the time until which it is followed.
     FollowedTransactions: u64 => FollowedUntil;
-    /// Number of a transaction, and numbers from 1 on, to proofs.
+    /// Number of a transaction and number of a proof, from 1, to the proof.
     Proofs: (u64, u32) => FoundProof;
-    /// Height, and number of a transaction that is in a block there.
+    /// Height of a block, and number of a transaction in it.
     MinedAt: (u32, u64) => ();
 }
 
-/// A block up to which the chain was followed.
+/// A block up to which the wallet has followed the chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FollowedBlock {
     /// Its height.
@@ -271,20 +273,20 @@ pub struct FollowedBlock {
     pub hash: BlockHash,
 }
 
-/// From where on blocks are read.
+/// The place from which on blocks are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RescanFrom {
     /// The block of this height.
     Height(u32),
-    /// The first block that is not older than this.
+    /// The first block that is not older than this time.
     Time(Timestamp),
 }
 
-/// Where the numbers of an account begin.
+/// The beginning of the numbers of an account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AccountStart {
-    /// The last invoice whose key is of an earlier account.
+    /// The last invoice whose key comes from an earlier account.
     pub last_invoice_before: u64,
-    /// The last user whose key is of an earlier account.
+    /// The last user whose key comes from an earlier account.
     pub last_user_before: u64,
 }

@@ -5,14 +5,14 @@ use crate::ledger::{Books, Command};
 use crate::model::time::Timestamp;
 use crate::model::transaction::{Purpose, TransactionRecord, TransactionState};
 
-/// The network shows a transaction of the wallet in its mempool, whatever was known of it before: what
-/// it pays counts, what it spends is spent, and what contradicts it is lost.
+/// The network shows a transaction of the wallet in its mempool. Whatever its state was: its
+/// receipts count, its coins are spent, and transactions that conflict with it are lost.
 #[derive(Clone, Copy, Debug)]
 pub struct See {
     /// The number of the transaction.
     pub transaction: u64,
-    /// Whether its fee is sufficient. If not, what it pays does not count until it is mined, or seen
-    /// with a sufficient one.
+    /// Whether its fee is sufficient. If not, its receipts do not count until it is mined, or until
+    /// its fee is found to be sufficient.
     pub is_fee_sufficient: bool,
     /// The time.
     pub now: Timestamp,
@@ -28,7 +28,7 @@ impl Command for See {
 }
 
 impl<R: Rows> Books<R> {
-    /// Notes that the network has a transaction in its mempool.
+    /// Records that the network has a transaction in its mempool.
     pub(crate) fn see(
         &mut self,
         number: u64,
@@ -47,7 +47,8 @@ impl<R: Rows> Books<R> {
         self.show(number, record, new, at)
     }
 
-    /// Brings a transaction into a state in which the network has it. What else holds its coins is lost.
+    /// Changes a transaction to a state in which the network has it. Other transactions that hold
+    /// its coins are lost.
     pub(crate) fn show(
         &mut self,
         number: u64,

@@ -1,4 +1,4 @@
-//! What was received for an invoice, and whether that pays it.
+//! What an invoice has received, and whether that pays it.
 
 use std::collections::BTreeMap;
 
@@ -16,8 +16,8 @@ use crate::model::settlement::{Counting, PaymentRules, Received};
 use crate::model::time::Timestamp;
 use crate::model::transaction::{TransactionRecord, TransactionState};
 
-/// Sets what decides whether an invoice is paid. Each invoice is judged by it when something changes that was
-/// paid to it.
+/// Sets the rules that decide whether an invoice is paid. They apply to an invoice when one of its
+/// payments next changes.
 #[derive(Clone, Copy, Debug)]
 pub struct SetRules {
     /// The rules.
@@ -33,7 +33,7 @@ impl Command for SetRules {
     }
 }
 
-/// The rules that were set last.
+/// The current rules.
 #[derive(Clone, Copy, Debug)]
 pub struct GetRules;
 
@@ -45,7 +45,7 @@ impl Query for GetRules {
     }
 }
 
-/// Marks an invoice as paid, as its owner says, whatever was received.
+/// Marks an invoice as paid because its owner says so, whatever it has received.
 #[derive(Clone, Copy, Debug)]
 pub struct MarkPaid {
     /// The number of the invoice.
@@ -76,7 +76,7 @@ impl Command for MarkPaid {
 }
 
 impl<R: Rows> Books<R> {
-    /// What receipts pay to invoices, in satoshis.
+    /// The sums that receipts pay to invoices, in satoshis.
     pub(crate) fn paid_by(
         &self,
         receipts: &[(ReceiptKey, Receipt)],
@@ -91,7 +91,8 @@ impl<R: Rows> Books<R> {
         Ok(paid)
     }
 
-    /// Counts anew what was received for an invoice to which a transaction pays that has changed, and tells of it.
+    /// Counts the payments of an invoice anew after the state of a transaction that pays it has
+    /// changed, and writes the events.
     pub(crate) fn recount_invoice(
         &mut self,
         payment: &Payment,
@@ -105,7 +106,7 @@ impl<R: Rows> Books<R> {
             return Ok(());
         }
         let number = payment.invoice;
-        // Invoices that were found with the words alone are not there.
+        // There is no invoice if its payment was recovered with the words alone.
         let Some(invoice) = self.rows.get::<Invoices>(&number)? else { return Ok(()) };
         let late = after.at >= invoice.expires_at;
         let received = self.recount(payment, slots, late)?;
@@ -125,7 +126,7 @@ impl<R: Rows> Books<R> {
         }
     }
 
-    /// Counts anew what was received for an invoice.
+    /// Counts the payments of an invoice anew.
     fn recount(
         &mut self,
         payment: &Payment,
@@ -149,8 +150,9 @@ impl<R: Rows> Books<R> {
         Ok(received)
     }
 
-    /// Notes that an invoice is paid, or is not any more, after what the details tell. One that is open again,
-    /// after a payment of it was offered in vain, is looked at when it expires: it may have been looked at before.
+    /// Records that an invoice is paid or no longer paid, according to the sums in `details`. If a
+    /// payment was offered in vain, the sweep must look at the invoice again when it expires,
+    /// because it may already have looked at it while the payment was in flight.
     fn settle(
         &mut self,
         mut invoice: Invoice,
@@ -180,7 +182,7 @@ impl<R: Rows> Books<R> {
         }
     }
 
-    /// Tells of an invoice, with what was received for it.
+    /// Writes an event of an invoice with the sum that it has received.
     pub(crate) fn tell_standing(
         &mut self,
         at: Timestamp,
@@ -193,20 +195,20 @@ impl<R: Rows> Books<R> {
     }
 }
 
-/// What a transaction that has changed pays to an invoice.
+/// The payment to an invoice by a transaction that has changed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Payment {
     /// The number of the transaction.
     pub(crate) transaction: u64,
     /// The number of the invoice.
     pub(crate) invoice: u64,
-    /// What it pays.
+    /// The amount.
     pub(crate) satoshis: u64,
-    /// What is told of it.
+    /// The events that the change writes.
     pub(crate) told: [Option<EventKind>; 2],
 }
 
-/// Where what a transaction pays is counted.
+/// The sum that a payment counts in.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Slot {
     Unconfirmed,

@@ -1,17 +1,17 @@
-//! Numbers of keys are not given out.
+//! Skipping numbers of keys.
 
 use crate::ledger::rows::{Rows, WatchBacklog};
 use crate::ledger::{Books, Command};
 use crate::model::coin::{Chain, KeyPath};
 
-/// Has numbers of keys of account 0 not given out, since somebody may know the keys. They are watched.
+/// Skips numbers of keys of account 0, because somebody may know the keys. The wallet watches them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SkipNumbers {
-    /// Those of invoices up to this.
+    /// Skips the numbers of invoices up to this one.
     pub invoices: u32,
-    /// Those of users up to this.
+    /// Skips the numbers of users up to this one.
     pub users: u32,
-    /// How many of change.
+    /// Skips this many keys for change.
     pub change: u32,
 }
 

@@ -1,4 +1,4 @@
-//! What time makes due.
+//! The sweep: work that becomes due as time passes.
 
 use crate::ledger::rows::Order::Ascending;
 use crate::ledger::rows::{Expiries, Rows};
@@ -7,20 +7,20 @@ use crate::model::event::EventKind;
 use crate::model::invoice::InvoiceState;
 use crate::model::time::Timestamp;
 
-/// Tells by events which invoices have expired, and forgets idempotency keys that are older than
+/// Writes events of invoices that have expired, and deletes idempotency keys that are older than
 /// [`IDEMPOTENCY_PERIOD`](crate::IDEMPOTENCY_PERIOD).
 #[derive(Clone, Copy, Debug)]
 pub struct Sweep {
     /// The time.
     pub now: Timestamp,
-    /// While the clock is doubted: since when. Nothing expires after that.
+    /// Since when the clock is doubted, if it is. Nothing expires after that time.
     pub doubted_since: Option<Timestamp>,
-    /// How many of both are looked at, at most.
+    /// How many invoices and keys together are looked at, at most.
     pub limit: usize,
 }
 
 impl Command for Sweep {
-    /// How many were looked at, of which some may have been paid in time.
+    /// How many were looked at. Some of the invoices may have been paid in time.
     type Answer = usize;
 
     fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<usize, R::Error> {
@@ -29,7 +29,7 @@ impl Command for Sweep {
         let due = books.rows.first::<Expiries>(..=(end, u64::MAX), Ascending, self.limit)?;
         for (expiry, ()) in &due {
             books.rows.remove::<Expiries>(*expiry)?;
-            // What is being paid is looked at again if that fails.
+            // An invoice that is being paid is looked at again if the payment fails.
             let invoice = books.invoice(expiry.1)?;
             if invoice.is_none_or(|invoice| invoice.state(end) == InvoiceState::Expired) {
                 books.tell_standing(at, EventKind::InvoiceExpired, expiry.1)?;

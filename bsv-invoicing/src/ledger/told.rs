@@ -1,4 +1,5 @@
-//! What the rows of the log tell, with the facts about their subjects that never change.
+//! Events for readers: the rows of the log, completed with the facts about their subjects that
+//! never change.
 
 use crate::ledger::effects::transaction;
 use crate::ledger::events::{EventDetails, EventRow, PaymentDetails};

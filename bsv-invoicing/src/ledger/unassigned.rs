@@ -9,8 +9,8 @@ use crate::model::payment::{IncomingPayment, UnassignedReceipt};
 use crate::model::receipt::{Receipt, ReceiptKey};
 
 impl<R: Rows> Books<R> {
-    /// Lists a receipt of a transaction that was found, unless it pays an invoice. Of a transaction that spends coins
-    /// of the wallet, change is none.
+    /// Lists a receipt of a found transaction as unassigned, unless it pays an invoice, or is
+    /// change of a transaction that spends coins of the wallet.
     pub(crate) fn list_unassigned(
         &mut self,
         key: ReceiptKey,
@@ -19,7 +19,7 @@ impl<R: Rows> Books<R> {
     ) -> Result<(), R::Error> {
         let is_change = receipt.key.chain == Chain::Change && spends_coins;
         let pays_invoice = match self.invoice_of(receipt.key)? {
-            // Invoices that were found with the words alone are not there.
+            // There is no invoice if its payment was recovered with the words alone.
             Some(number) => self.rows.get::<Invoices>(&number)?.is_some(),
             None => false,
         };
@@ -33,7 +33,7 @@ impl<R: Rows> Books<R> {
 /// Up to `limit` receipts that pay no invoice, before this one, the newest first.
 #[derive(Clone, Copy, Debug)]
 pub struct GetUnassigned {
-    /// The receipts before this one are asked for.
+    /// Only receipts before this one.
     pub before: ReceiptKey,
     /// How many at most.
     pub limit: usize,

@@ -1,4 +1,4 @@
-//! The time is over for which a lost transaction was to be looked after.
+//! The time to follow a lost transaction is over.
 
 use std::time::Duration;
 
@@ -6,11 +6,11 @@ use crate::ledger::rows::{Ancestors, FollowedTransactions, Rows, Transactions};
 use crate::ledger::{Books, Command};
 use crate::model::transaction::{FollowedUntil, Purpose, TransactionState};
 
-/// For how long a transaction is looked after that is taken for lost: a day, in which nodes bury or
+/// How long a lost transaction is followed: a day. In that time nodes mine it, bury its rival, or
 /// forget it.
 pub(super) const AFTERCARE: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Has a lost transaction looked after no longer, or for another while if it could still be mined.
+/// Stops following a lost transaction, or follows it for another while if it could still be mined.
 #[derive(Clone, Copy, Debug)]
 pub struct Unfollow {
     /// The number of the transaction.
@@ -39,7 +39,7 @@ impl Command for Unfollow {
 }
 
 impl<R: Rows> Books<R> {
-    /// Has a transaction looked after no longer, and drops what that takes.
+    /// Stops following a transaction, and deletes what following it needs.
     pub(crate) fn unfollow(&mut self, number: u64) -> Result<(), R::Error> {
         self.rows.remove::<Ancestors>(number)?;
         self.rows.remove::<FollowedTransactions>(number).map(drop)
@@ -49,8 +49,10 @@ impl<R: Rows> Books<R> {
         Ok(self.rows.get::<FollowedTransactions>(&number)?.is_some())
     }
 
-    /// Whether a transaction cannot be mined any more that spends coins of the wallet: what is mined has
-    /// taken one of them, or one is lost for good itself. Of one that spends none, nothing more can be said.
+    /// Whether a transaction can no longer be mined: a mined transaction spends one of its coins,
+    /// or the maker of one of its coins is lost and no longer followed. A transaction that spends
+    /// no coins of the wallet counts as one that cannot be mined, because its fate cannot be
+    /// judged.
     fn is_void(&self, number: u64) -> Result<bool, R::Error> {
         let keys = self.spent_by(number)?;
         for key in &keys {

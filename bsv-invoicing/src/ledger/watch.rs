@@ -1,4 +1,4 @@
-//! Which scripts are watched: those of keys that were shown to somebody.
+//! Watched scripts: those of keys that were shown to somebody.
 
 use bsv_tx::Script;
 
@@ -23,7 +23,7 @@ impl Command for Watch {
 }
 
 impl<R: Rows> Books<R> {
-    /// Watches the script of change, which everybody is going to see.
+    /// Watches the script of a change output, because everybody can see it in the chain.
     pub(crate) fn watch_change(&mut self, script: &Script, change: Change) -> Result<(), R::Error> {
         match script.public_key_hash() {
             Some(hash) => self.rows.put::<Watched>(*hash, &change.key),

@@ -1,4 +1,4 @@
-//! Webhooks: how far each has come in the log of events, and what became of what was sent to it.
+//! Webhooks: how far each has come in the log of events, and its deliveries.
 
 mod again;
 mod change;
@@ -7,7 +7,7 @@ mod forget;
 mod lag;
 mod note;
 mod queries;
-mod unsent;
+mod sent;
 
 pub(crate) use self::again::filter_of;
 pub use self::again::{Redeliver, Replay, Replayed};
@@ -20,7 +20,7 @@ pub use self::queries::{
     DueDelivery, GetDeliveries, GetDelivery, GetDueDeliveries, GetWebhook, GetWebhooks,
     ListedDelivery, LoadedWebhook,
 };
-pub use self::unsent::{GetUnsent, Unsent, UnsentPage};
+pub use self::sent::GetSent;
 
 use crate::ledger::rows::{Deliveries, DeliveriesByTime, Rows, Webhooks};
 use crate::ledger::{Books, Refusal};
@@ -32,7 +32,7 @@ impl<R: Rows> Books<R> {
         Ok(self.rows.get::<Webhooks>(&id)?.ok_or(Refusal::UnknownWebhook(id))?)
     }
 
-    /// Sets what is known of a delivery that was like `before`.
+    /// Replaces the delivery `before` by `after`.
     fn put_delivery(
         &mut self,
         key @ (id, number): (WebhookId, u64),
@@ -47,7 +47,7 @@ impl<R: Rows> Books<R> {
         self.rows.put::<Deliveries>(key, after)
     }
 
-    /// Disables all webhooks, as in a copy of some earlier day.
+    /// Disables all webhooks. A restored backup needs this.
     pub(super) fn disable_webhooks(&mut self) -> Result<(), R::Error> {
         for (id, mut webhook) in self.rows.range::<Webhooks>(..)? {
             webhook.state = WebhookState::Disabled;

@@ -12,30 +12,31 @@ use crate::model::outgoing::OutgoingPurpose;
 use crate::model::time::Timestamp;
 use crate::model::withdrawal::{Withdrawal, WithdrawalAmount, WithdrawalCost, WithdrawalRecord};
 
-/// How many transactions a withdrawal consists of at most.
+/// How many transactions a withdrawal has at most.
 const MAX_PAYMENTS: usize = 20;
 
-/// Chooses coins for a withdrawal, and reserves them.
+/// Chooses coins for a withdrawal and reserves them.
 #[derive(Clone, Debug)]
 pub struct ReserveWithdrawal {
-    /// How much is to be sent.
+    /// How much to send.
     pub amount: WithdrawalAmount,
     /// The size of the output that gets it, in bytes.
     pub output_bytes: u64,
     /// The fee, in satoshis per 1000 bytes.
     pub fee_rate: u64,
-    /// If this is known already, the withdrawal that was made first is answered.
+    /// If the key is already known, the answer is the withdrawal that was made first.
     pub idempotency: Option<IdempotencyKey>,
     /// The time.
     pub now: Timestamp,
 }
 
-/// What became of a withdrawal for which coins were to be reserved.
+/// The outcome of [`ReserveWithdrawal`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReservedWithdrawal {
-    /// It was made before.
+    /// The withdrawal was already made.
     Before(Withdrawal),
-    /// Coins are reserved for each of its transactions, and what each sends and costs.
+    /// Coins are reserved. There is one reservation for each transaction, with what the transaction
+    /// sends and costs.
     Now(Vec<(Reservation, WithdrawalCost)>),
 }
 
@@ -55,7 +56,7 @@ impl Command for ReserveWithdrawal {
     }
 }
 
-/// What a withdrawal would cost. Changes nothing.
+/// Calculates what a withdrawal would cost. Changes nothing.
 #[derive(Clone, Debug)]
 pub struct EstimateWithdrawal(pub ReserveWithdrawal);
 
@@ -68,16 +69,16 @@ impl Command for EstimateWithdrawal {
     }
 }
 
-/// Notes a withdrawal with its transactions, before they leave.
+/// Records a withdrawal with its transactions before they leave.
 #[derive(Clone, Debug)]
 pub struct RecordWithdrawal {
-    /// What is signed. The purpose of each is set here.
+    /// The signed payments. The command sets their purpose.
     pub payments: Vec<NewPayment>,
     /// The address, or the script in hex, that the money goes to.
     pub to: String,
     /// The owner's own reference.
     pub reference: Option<String>,
-    /// What stands for the request.
+    /// The idempotency key of the request.
     pub idempotency: Option<IdempotencyKey>,
     /// The time.
     pub now: Timestamp,
@@ -111,7 +112,7 @@ impl Command for RecordWithdrawal {
     }
 }
 
-/// The coins of a transaction, what comes back of them, and what it sends and costs.
+/// The coins of a transaction, its change, and what it sends and costs.
 type Part = (Choice, Option<u64>, WithdrawalCost);
 
 impl<R: Rows> Books<R> {
@@ -130,7 +131,8 @@ impl<R: Rows> Books<R> {
         }
     }
 
-    /// All that is sure, in as many transactions as it takes. What cannot pay for itself stays.
+    /// Plans to send all sure coins, in as many transactions as that takes. Coins that cannot pay
+    /// for their transaction stay.
     fn plan_all(&self, spending: &Spending) -> Result<Vec<Part>, R::Error> {
         let most = MAX_PAYMENTS * MAX_INPUTS;
         let coins = self.largest(Trust::Sure, spending.fee_rate, &[], most + 1)?;
@@ -158,7 +160,7 @@ impl<R: Rows> Books<R> {
 }
 
 impl<R: Rows> Books<R> {
-    /// Whether the network has taken all that a withdrawal consists of.
+    /// Whether the network has taken all payments of a withdrawal.
     pub(crate) fn is_settled(&self, number: u64) -> Result<bool, R::Error> {
         let Some(record) = self.rows.get::<Withdrawals>(&number)? else { return Ok(false) };
         for (_, payment) in payments_of(&self.rows, &record)? {
@@ -170,13 +172,13 @@ impl<R: Rows> Books<R> {
     }
 }
 
-/// The withdrawal of this number, which other rows name.
+/// The withdrawal with this number. The store is damaged if there is none.
 fn known_withdrawal<R: ReadRows>(rows: &R, number: u64) -> Result<Withdrawal, R::Error> {
     let record = rows.get::<Withdrawals>(&number)?;
     withdrawal(rows, number, record.ok_or_else(|| Damaged::missing("a withdrawal"))?)
 }
 
-/// What a withdrawal consists of.
+/// The payments of a withdrawal.
 pub(crate) fn payments_of<R: ReadRows>(
     rows: &R,
     record: &WithdrawalRecord,
@@ -185,7 +187,7 @@ pub(crate) fn payments_of<R: ReadRows>(
     rows.range::<Outgoing>(first_payment..first_payment.saturating_add(payments))
 }
 
-/// A withdrawal as callers are told of it.
+/// A withdrawal, as callers see it.
 pub(crate) fn withdrawal<R: ReadRows>(
     rows: &R,
     number: u64,

@@ -7,19 +7,19 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::model::time::Timestamp;
 
-/// By how much the system's clock has to be wrong to be doubted. A block's time is at most that far
-/// ahead of the time of who takes it.
+/// How far the system's clock must be off to be doubted. Nodes accept blocks whose time is at most
+/// this far ahead of their own clocks.
 const TOLERANCE: Duration = Duration::from_secs(2 * 60 * 60);
 
 /// Why the system's clock is not believed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ClockDoubt {
-    /// It has jumped by two hours or more against the time that went by.
+    /// It jumped: it differs by two hours or more from the time that has passed.
     Jumped {
         /// What it shows.
         shown: Timestamp,
-        /// What it would show without the jump, which is taken for the time.
+        /// What it would show without the jump. The wallet uses this time.
         expected: Timestamp,
     },
     /// It is two hours or more behind the newest block.
@@ -32,7 +32,7 @@ pub enum ClockDoubt {
 }
 
 impl ClockDoubt {
-    /// A short name, which stays the same.
+    /// A short name. It never changes.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Jumped { .. } => "jumped",
@@ -54,22 +54,22 @@ impl fmt::Display for ClockDoubt {
     }
 }
 
-/// The time, which never goes back behind what was told before: what the system's clock shows, unless
-/// that is doubted.
+/// The wallet's clock: what the system's clock shows, unless that is doubted. It never goes back.
 ///
-/// A clock that is doubted makes nothing expire until it is right again or the operator accepts it. If
-/// it has jumped, time goes on from before the jump.
+/// While the system's clock is doubted, nothing expires. The doubt ends when the clock is right
+/// again or the operator accepts it. After a jump, time goes on from before the jump.
 #[derive(Debug)]
 pub(crate) struct Clock(Mutex<State>);
 
 #[derive(Debug)]
 struct State {
-    /// What the system's clock showed last while it was believed, and how long the system had been up.
+    /// What the system's clock showed when it was last believed, and how long the system had been
+    /// up then.
     believed: Timestamp,
     uptime: Duration,
-    /// The latest time told.
+    /// The latest time that the clock answered.
     told: Timestamp,
-    /// The latest time told by which something could expire.
+    /// The latest time that the clock answered for expiry.
     expiry: Timestamp,
     tip: Option<Timestamp>,
     /// Whether the operator has accepted a clock that is behind the tip.
@@ -88,7 +88,7 @@ impl Clock {
         self.with_state(|state| state.told)
     }
 
-    /// The time by which it is decided what has expired: it stands still while the clock is doubted.
+    /// The time that decides what has expired. It stands still while the clock is doubted.
     pub(crate) fn expiry_time(&self) -> Timestamp {
         self.with_state(|state| state.expiry)
     }
@@ -103,7 +103,7 @@ impl Clock {
         self.with_state(|state| state.tip = Some(time));
     }
 
-    /// Believes the clock as it is. Answers what was doubted.
+    /// Believes what the system's clock shows. Returns the doubt that this ends.
     pub(crate) fn accept(&self) -> Option<ClockDoubt> {
         let doubt = self.doubt();
         self.with_state(|state| state.accept(Timestamp::of_system(), uptime()));
@@ -130,10 +130,10 @@ impl State {
         }
     }
 
-    /// Takes note of what the system's clock shows.
+    /// Updates the state from what the system's clock shows.
     fn read(&mut self, shown: Timestamp, uptime: Duration) {
         let expected = self.believed.after(uptime.saturating_sub(self.uptime));
-        // One that was behind the tip is set right by a jump.
+        // A clock that was behind the tip may jump: that sets it right.
         let was_behind = matches!(self.doubt, Some(ClockDoubt::BehindTip { .. }));
         let has_jumped = !was_behind
             && (shown.after(TOLERANCE) <= expected || expected.after(TOLERANCE) <= shown);
@@ -170,14 +170,13 @@ fn tell_change(before: Option<ClockDoubt>, after: Option<ClockDoubt>) {
     }
     match after {
         Some(doubt) => tracing::warn!(
-            "{doubt}: nothing expires until it is set right, or the owner accepts it"
+            "{doubt}: nothing expires until the clock is right or the owner accepts it"
         ),
         None => tracing::info!("the clock is believed again"),
     }
 }
 
-/// For how long the system has been up, sleep included: the clock has not jumped when it shows after
-/// that how long it was.
+/// How long the system has been up. Sleep counts, so that waking up is not a jump of the clock.
 fn uptime() -> Duration {
     let uptime = clock_gettime(ClockId::Boottime);
     let seconds = u64::try_from(uptime.tv_sec).unwrap_or(0);
@@ -204,7 +203,8 @@ mod tests {
         State::new(at(0), at(NOON), Duration::from_secs(HOUR))
     }
 
-    /// Reads a clock so many seconds after noon; answers the time, that of expiries and the doubt.
+    /// Reads a clock `passed` seconds after noon. Returns the time, the time for expiry and the
+    /// doubt.
     fn read(state: &mut State, shown: u64, passed: u64) -> (u64, u64, Option<&'static str>) {
         state.read(at(shown), Duration::from_secs(HOUR + passed));
         let since_noon = |time: Timestamp| seconds(time) - NOON;

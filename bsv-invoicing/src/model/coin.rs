@@ -38,8 +38,8 @@ pub struct Coin {
 pub enum Trust {
     /// It is in a block, or change of a payment by the wallet.
     Sure = 0,
-    /// It is in no block, and another transaction can take the place of a stranger's that makes it, or
-    /// nobody takes what builds on it.
+    /// It is in no block, and comes from a stranger's transaction that another one can replace, or
+    /// that the network may not let others build on.
     Unsure = 1,
 }
 
@@ -49,7 +49,7 @@ pub(crate) fn fee(rate: u64, bytes: u64) -> u64 {
     u64::try_from(fee.div_ceil(1000)).unwrap_or(u64::MAX)
 }
 
-/// What a transaction takes besides inputs and outputs: version, lock time, and two counts of at
+/// The bytes of a transaction besides inputs and outputs: version, lock time, and two counts of at
 /// most three bytes.
 const FRAME_LEN: u64 = 4 + 4 + 3 + 3;
 /// An input that spends a P2PKH output: outpoint, sequence number, and a script with a signature of
@@ -57,8 +57,8 @@ const FRAME_LEN: u64 = 4 + 4 + 3 + 3;
 pub(crate) const INPUT_LEN: u64 = 36 + 4 + 1 + (1 + 72 + 1) + (1 + 33);
 /// A P2PKH output.
 const CHANGE_LEN: u64 = 8 + 1 + 25;
-/// What miners commonly ask for, in satoshis per 1000 bytes. Who asks for less today may not be who
-/// mines the change.
+/// The fee rate that miners commonly ask for, in satoshis per 1000 bytes. A node that asks for less
+/// today may not be the one that mines a transaction that spends the change.
 const COMMON_RATE: u64 = 100;
 
 /// What a transaction is to pay, before the coins for it are chosen.
@@ -73,14 +73,14 @@ pub struct Spending {
 }
 
 impl Spending {
-    /// What coins must be worth together, if there are so many.
+    /// The sum that this many coins must be worth.
     pub fn needed(&self, inputs: usize) -> u64 {
         let bytes = FRAME_LEN + self.output_bytes + INPUT_LEN * inputs as u64;
         self.satoshis.saturating_add(fee(self.fee_rate, bytes))
     }
 
-    /// What is left as change of coins that are worth `total` together. Change that costs more to
-    /// make and to spend than it is worth is left to the miner.
+    /// The change that coins worth `total` together leave. There is none if it would cost more to
+    /// make and to spend than it is worth: the miner then gets the rest.
     pub fn change(&self, inputs: usize, total: u64) -> Option<u64> {
         let bytes = FRAME_LEN + self.output_bytes + INPUT_LEN * inputs as u64 + CHANGE_LEN;
         let change = total.checked_sub(self.satoshis)?.checked_sub(fee(self.fee_rate, bytes))?;
@@ -102,24 +102,24 @@ pub(crate) fn encoded_len(outputs: &[TxOut]) -> u64 {
     bytes.len() as u64
 }
 
-/// The coins that a transaction spends, and what comes back of them.
+/// The coins that a transaction spends, and its change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selection {
     /// The coins.
     pub coins: Vec<Coin>,
-    /// What comes back, if anything does.
+    /// The change, if there is any.
     pub change: Option<Change>,
 }
 
 impl Selection {
-    /// What does not come back, in satoshis: what is paid, and the fee.
+    /// What the transaction costs the wallet, in satoshis: what it pays, and the fee.
     pub fn cost(&self) -> u64 {
         let total: u64 = self.coins.iter().map(|coin| coin.satoshis).sum();
         total - self.change.map_or(0, |change| change.satoshis)
     }
 }
 
-/// What comes back of the coins that a transaction spends.
+/// The output of a transaction that goes back to the wallet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Change {
     /// The amount.

@@ -1,31 +1,32 @@
-//! Deliveries: what became of an event that was sent to a webhook.
+//! Deliveries: events that are sent to webhooks, and their outcomes.
 
 use std::time::Duration;
 
 use crate::model::time::Timestamp;
 use crate::webhooks::schedule::wait_after;
 
-/// For how long a delivery is remembered that is over.
+/// How long the wallet keeps a delivery that is over.
 pub const DELIVERIES_KEPT: Duration = Duration::from_secs(30 * 24 * 60 * 60);
-/// How many attempts of one delivery are remembered, the last ones.
+/// How many attempts of one delivery the wallet keeps: the last ones.
 pub const MAX_ATTEMPTS_KEPT: usize = 12;
-/// How much of an endpoint's answer is remembered, in bytes.
+/// How much of an endpoint's answer the wallet keeps, in bytes.
 pub const MAX_ANSWER_KEPT: usize = 1024;
 
-/// An event that was sent to a webhook, or is to be sent again.
+/// An event that the wallet has sent to a webhook, or sends again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery {
-    /// The number of the event that was sent to the webhook before; 0 stands for none.
+    /// The number of the previous event that was sent to the webhook; 0 if there is none.
     pub previous: u64,
-    /// What became of it.
+    /// Its state.
     pub state: DeliveryState,
-    /// How many attempts were made since its owner had it sent again, or since it began.
+    /// How many attempts were made since the delivery began, or since the owner last asked for it
+    /// again.
     pub tries: u32,
     /// The last [`MAX_ATTEMPTS_KEPT`] attempts, in their order.
     pub attempts: Vec<Attempt>,
 }
 
-/// What became of a delivery.
+/// The state of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeliveryState {
     /// It is sent again.
@@ -40,7 +41,7 @@ pub enum DeliveryState {
 }
 
 impl DeliveryState {
-    /// The names of all.
+    /// The names of all states.
     pub const NAMES: [&'static str; 3] = ["pending", "delivered", "failed"];
 
     /// The name that the API uses.
@@ -68,13 +69,13 @@ pub struct Attempt {
     pub at: Timestamp,
     /// How long it took.
     pub milliseconds: u32,
-    /// What came of it.
+    /// Its outcome.
     pub outcome: AttemptOutcome,
     /// The beginning of the answer, of [`MAX_ANSWER_KEPT`] bytes at most.
     pub answer: String,
 }
 
-/// What came of an attempt.
+/// The outcome of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AttemptOutcome {
     /// The endpoint has answered with this status.
@@ -83,17 +84,17 @@ pub enum AttemptOutcome {
     Failed(AttemptFailure),
 }
 
-/// Why there is no answer. Nothing more precise is told: who chooses URLs could learn from it what there is in the
-/// network of this machine.
+/// Why there is no answer. The reasons are vague on purpose: details would show the person who
+/// chooses the URLs what is in the network of this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AttemptFailure {
-    /// The URL leads where webhooks must not lead.
+    /// The URL leads to an address that is forbidden to webhooks.
     BlockedAddress = 1,
     /// The name cannot be looked up.
     Dns = 2,
     /// There is no connection, or it broke, or does not speak HTTP.
     Connect = 3,
-    /// There is no TLS connection: the certificate is not that of the host, perhaps.
+    /// There is no TLS connection. The certificate may be that of another host.
     Tls = 4,
     /// It took too long.
     Timeout = 5,
@@ -118,7 +119,7 @@ impl AttemptFailure {
     }
 }
 
-/// The status by which an endpoint says that it is no more.
+/// The status by which an endpoint says that it no longer exists.
 const GONE: u16 = 410;
 
 impl AttemptOutcome {
@@ -127,7 +128,7 @@ impl AttemptOutcome {
         matches!(self, Self::Answered(200..=299))
     }
 
-    /// Whether the endpoint says that it is no more.
+    /// Whether the endpoint says that it no longer exists.
     pub fn is_gone(self) -> bool {
         self == Self::Answered(GONE)
     }
@@ -140,7 +141,7 @@ impl AttemptOutcome {
         }
     }
 
-    /// What metrics count it as: `success`, `status` for any other status, or the failure's name.
+    /// The name that metrics use: `success`, `status` for any other status, or the failure's name.
     pub fn name(self) -> &'static str {
         match self {
             outcome if outcome.is_success() => "success",
@@ -158,20 +159,20 @@ impl Attempt {
 }
 
 impl Delivery {
-    /// One that is to be sent, and was not yet.
+    /// A delivery with no attempt yet.
     pub(crate) fn due(previous: u64, at: Timestamp) -> Self {
         let state = DeliveryState::Pending { next_attempt_at: at };
         Self { previous, state, tries: 0, attempts: Vec::new() }
     }
 
-    /// Has it sent once more, as if never before.
+    /// Starts the attempts anew.
     pub(crate) fn begin_again(&mut self, now: Timestamp) {
         self.state = DeliveryState::Pending { next_attempt_at: now };
         self.tries = 0;
     }
 
-    /// Notes an attempt. What the endpoint asks for by `Retry-After`, and a random number, decide when the next one
-    /// is made.
+    /// Records an attempt. The endpoint's `Retry-After` and a random number decide when the next
+    /// attempt is made.
     pub(crate) fn add(&mut self, attempt: &Attempt, retry_after: Option<Duration>, random: u32) {
         self.tries = self.tries.saturating_add(1);
         self.state = match wait_after(self.tries, retry_after, random) {
@@ -187,7 +188,8 @@ impl Delivery {
         self.attempts.push(attempt.clone());
     }
 
-    /// Where it stands in the order of time: whether it is over, and when it is sent again, or was sent last.
+    /// Its place in the order of time: whether it is over, and the time of its next attempt, or of
+    /// its last one if it is over.
     pub(crate) fn place(&self) -> (bool, Timestamp) {
         let last = self.attempts.last().map_or(Timestamp::from_micros(0), |attempt| attempt.at);
         match self.state.next_attempt_at() {

@@ -1,4 +1,4 @@
-//! Fields of requests: what is wrong with them, and how they are read out of JSON.
+//! Fields of requests: reading them from JSON, and collecting their errors.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-/// What is wrong with the fields of a request, all of them at once: field to messages.
+/// All errors in the fields of a request: field to messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldErrors(BTreeMap<Cow<'static, str>, Vec<String>>);
 
@@ -22,7 +22,7 @@ impl FieldErrors {
         self.0.contains_key(field)
     }
 
-    /// Whether all fields are as they should be.
+    /// Whether there are no errors.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -32,7 +32,7 @@ impl FieldErrors {
         self.0.iter().map(|(field, messages)| (&**field, messages.as_slice()))
     }
 
-    /// A text of this length at most, in characters.
+    /// Adds a message if the text has more than `max` characters.
     pub(crate) fn check_len(&mut self, field: &'static str, text: &str, max: usize) {
         // A character has four bytes at most.
         if text.len() > max && text.chars().count() > max {
@@ -65,16 +65,16 @@ pub enum BodyError {
     /// It is not a JSON object.
     #[error("{0}")]
     Malformed(String),
-    /// Fields are not as they should be.
+    /// Fields are invalid.
     #[error("{0}")]
     Invalid(FieldErrors),
 }
 
-/// What callers of the older wallet send besides what is asked for.
+/// Members that callers of the older wallet send and that are ignored.
 const IGNORED: [&str; 2] = ["spvRequired", "createdAt"];
 
-/// The members of a JSON object, whose fields are then read one by one. What cannot be read is noted, and so
-/// are members that nobody has asked for.
+/// The members of a JSON object. The caller reads its fields one by one. Fields that cannot be read
+/// become errors, and so do members that the caller has not read.
 pub(crate) struct Members<'a> {
     members: Vec<(Cow<'a, str>, &'a RawValue)>,
     asked_for: Vec<&'static str>,
@@ -96,7 +96,7 @@ impl<'a> Members<'a> {
         Ok(Self { members, asked_for: Vec::with_capacity(8), errors: FieldErrors::default() })
     }
 
-    /// A text. Nothing and null are alike.
+    /// A text. `None` if the field is missing or null.
     pub(crate) fn text(&mut self, field: &'static str) -> Option<String> {
         let raw = self.value(field)?;
         let text = raw.starts_with('"').then(|| serde_json::from_str(raw));
@@ -113,13 +113,13 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// A whole number of at least 0; too large ones are taken for the largest.
+    /// A whole number. Negative numbers become 0, and too large ones become the largest.
     pub(crate) fn integer(&mut self, field: &'static str) -> Option<u64> {
         let raw = self.value(field)?;
         self.read_integer(field, raw)
     }
 
-    /// The same, or a word, which is like nothing.
+    /// A whole number as in [`integer`](Self::integer). `None` also stands for the given word.
     pub(crate) fn integer_or(&mut self, field: &'static str, word: &str) -> Option<u64> {
         let raw = self.value(field)?;
         match serde_json::from_str::<&str>(raw) {
@@ -144,7 +144,7 @@ impl<'a> Members<'a> {
         Some(if is_negative { 0 } else { digits.parse().unwrap_or(u64::MAX) })
     }
 
-    /// Whether something is so. Nothing and null are alike.
+    /// A truth value. `None` if the field is missing or null.
     pub(crate) fn boolean(&mut self, field: &'static str) -> Option<bool> {
         match self.value(field)? {
             "false" => Some(false),
@@ -161,7 +161,7 @@ impl<'a> Members<'a> {
         self.errors.add(field, message);
     }
 
-    /// What could not be read, once all fields were.
+    /// The errors. Call this after all fields are read.
     pub(crate) fn into_errors(self) -> FieldErrors {
         let Self { members, asked_for, mut errors } = self;
         for (name, _) in members {
@@ -172,7 +172,7 @@ impl<'a> Members<'a> {
         errors
     }
 
-    /// The text of a value that is there, and not null.
+    /// The JSON of a value. `None` if the field is missing or null.
     fn value(&mut self, field: &'static str) -> Option<&'a str> {
         self.asked_for.push(field);
         let mut named = self.members.iter().filter(|(name, _)| name == field);
@@ -185,7 +185,7 @@ impl<'a> Members<'a> {
     }
 }
 
-/// The members of an object as they come, also those of the same name.
+/// The members of an object in their order. A name may occur more than once.
 struct Object<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Object<'a> {
@@ -212,7 +212,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Object<'a> {
     }
 }
 
-/// A name, borrowed where it is written without escapes.
+/// A name. It is borrowed if it has no escapes.
 #[derive(serde::Deserialize)]
 #[serde(transparent)]
 struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_cannot_be_read_is_told_at_once() {
+    fn all_unreadable_fields_are_reported_at_once() {
         let json = br#"{"a": 1, "b": "1", "c": "\ud800", "d": 1.0, "e": 1e3, "f": 1, "f": 1, "g": true, "h": [1]}"#;
         let mut members = Members::parse(json).unwrap();
         for field in ["a", "c"] {

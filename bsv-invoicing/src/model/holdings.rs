@@ -1,4 +1,4 @@
-//! What the wallet holds: the sums of its receipts, by what can be done with them.
+//! What the wallet holds: the sums of its receipts by how they are held.
 
 use std::fmt;
 
@@ -14,16 +14,16 @@ pub enum Holding {
     Unconfirmed,
     /// It is in the mempool, but the fee may be too low for it to be mined. It does not count in the balance.
     Waiting,
-    /// It is to be spent by a transaction that the network has not shown.
+    /// A transaction that the network has not shown yet spends it.
     Reserved,
-    /// The network has shown it, and does not show it any more.
+    /// The network has shown it before and does not show it now.
     Contested,
-    /// A coinbase transaction has made it too lately for it to be spent.
+    /// It is an output of a coinbase transaction that is too new to be spent.
     Immature,
 }
 
 impl Holding {
-    /// How a receipt is held. Nothing, if it does not count or is spent.
+    /// How a receipt is held. `None` if it does not count or is spent.
     pub(crate) fn of(
         receipt: &Receipt,
         maker: &TransactionRecord,
@@ -51,18 +51,18 @@ pub struct Holdings {
     pub unconfirmed: u64,
     /// Those in the mempool whose fee may be too low for them to be mined. They do not count in the balance.
     pub waiting: u64,
-    /// Those that are to be spent by transactions that the network has not shown.
+    /// Those that transactions spend that the network has not shown yet.
     pub reserved: u64,
-    /// Those that the network has shown, and does not show any more.
+    /// Those that the network has shown before and does not show now.
     pub contested: u64,
-    /// Those that coinbase transactions have made too lately for them to be spent.
+    /// Those that are outputs of coinbase transactions too new to be spent.
     pub immature: u64,
     /// How many receipts count in the balance.
     pub coins: u64,
 }
 
 impl Holdings {
-    /// The balance: all but what waits.
+    /// The balance: the sum of all that does not wait.
     pub fn balance(&self) -> u64 {
         let Self { confirmed, unconfirmed, waiting: _, reserved, contested, immature, coins: _ } =
             *self;
@@ -71,8 +71,8 @@ impl Holdings {
             .fold(0, u64::saturating_add)
     }
 
-    /// Counts a receipt that was held in one way, and is now held in another. Answers nothing if that leads to an
-    /// amount below 0, or beyond what a number can say.
+    /// The sums after a receipt changes from `old` to `new`. `None` if a sum would be below 0 or
+    /// overflow.
     pub(crate) fn moved(
         mut self,
         satoshis: u64,

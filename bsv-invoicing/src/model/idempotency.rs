@@ -2,13 +2,13 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
-/// For how long a key is remembered.
+/// How long the wallet keeps a key.
 pub const IDEMPOTENCY_PERIOD: Duration = Duration::from_secs(24 * 60 * 60);
 /// The longest key, in characters.
 pub const MAX_KEY_LEN: usize = 255;
 
-/// What makes a request that is sent again answered as the first one was, instead of done twice: a
-/// key that the caller chose, and the request that it came with.
+/// A key that the caller chooses, and the hash of its request. A request that is repeated with its
+/// key gets the answer to the first one, and is not done twice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdempotencyKey {
     pub(crate) key: String,

@@ -17,7 +17,7 @@ pub const MAX_REFERENCE_LEN: usize = 128;
 
 pub(crate) const NOT_IN_THE_FUTURE: &str = "must be in the future";
 
-/// What an invoice is made of.
+/// What a new invoice asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InvoiceDraft {
     /// The amount, from 1 to [`MAX_SATOSHIS`].
@@ -26,16 +26,17 @@ pub struct InvoiceDraft {
     pub description: Option<String>,
     /// The owner's own reference.
     pub reference: Option<String>,
-    /// Until when it can be paid, in the future; else for as long as the wallet's settings say.
+    /// Until when it can be paid: a time in the future. `None` stands for the period in the
+    /// wallet's settings.
     pub expires_at: Option<Timestamp>,
 }
 
 impl InvoiceDraft {
-    /// Reads the body of `POST /api/v1/invoices`. All that is wrong with its fields at `now` is told
-    /// at once. Members that the specification does not have are ignored.
+    /// Reads the body of `POST /api/v1/invoices`. The error names all invalid fields at once. `now`
+    /// is the time for the check of `expiresAt`.
     ///
-    /// That the invoice would have expired is no error by itself here: the body may be sent again,
-    /// with an idempotency key.
+    /// A time of expiry in the past is no error by itself here: the body may be a repetition with
+    /// an idempotency key.
     pub fn from_json(body: &[u8], now: Timestamp) -> Result<Self, BodyError> {
         let mut members = Members::parse(body)?;
         let satoshis = members.integer("satoshis");
@@ -80,12 +81,12 @@ impl InvoiceDraft {
     }
 }
 
-/// An invoice as it is stored. Its state follows from that and from the time.
+/// An invoice as it is stored. Its state follows from its fields and the time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invoice {
-    /// The number, from 1 on in the order of creation. It is the index of the key that is paid to.
+    /// The number, from 1 in the order of creation.
     pub number: u64,
-    /// What it is known by outside.
+    /// The id that the API and the payers use.
     pub id: InvoiceId,
     /// The amount.
     pub satoshis: u64,
@@ -103,9 +104,10 @@ pub struct Invoice {
     pub refund_to: Option<String>,
     /// When the first of its refunds was made.
     pub refunded_at: Option<Timestamp>,
-    /// Whether a payment is on its way to the network: until that is decided, it does not expire.
+    /// Whether a payment is on its way to the network. The invoice does not expire until the
+    /// outcome is known.
     pub in_flight: bool,
-    /// When it was deleted, if it was. Nobody is shown it since.
+    /// When it was deleted, if it was. A deleted invoice is not shown.
     pub deleted_at: Option<Timestamp>,
 }
 
@@ -137,7 +139,7 @@ impl Invoice {
         self.payment_received_at.filter(|time| *time <= now)
     }
 
-    /// When it last changed, seen at `now`.
+    /// When it last changed, as seen at `now`.
     pub fn updated_at(&self, now: Timestamp) -> Timestamp {
         let changed = match self.state(now) {
             InvoiceState::Pending => self.created_at,
@@ -160,8 +162,8 @@ impl Invoice {
         String::from_utf8(json).expect("it was made of texts and numbers")
     }
 
-    /// Appends what [`to_json`](Self::to_json) answers. Written by hand, since lists and look-ups
-    /// spend much of their time on it.
+    /// Appends the JSON of [`to_json`](Self::to_json). The JSON is written by hand because lists
+    /// and look-ups spend much of their time on it.
     pub fn write_json(&self, now: Timestamp, json: &mut Vec<u8>) {
         let Self {
             id, satoshis, description, reference, created_at, expires_at, refund_to, ..
@@ -208,7 +210,7 @@ impl fmt::Display for InvoiceState {
     }
 }
 
-/// Text that is not the name of a state.
+/// A text is not the name of a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("must be pending, paid or expired")]
 pub struct InvoiceStateParseError;
@@ -248,14 +250,14 @@ pub struct InvoicePage {
     pub now: Timestamp,
 }
 
-/// How many invoices are looked at for one page, so that what a page costs does not grow with what
-/// is stored, even where few are in the state that is asked for. A page that ends for this reason
-/// has fewer invoices than its limit, and a next one.
+/// How many invoices are looked at for one page at most. This bounds the cost of a page, even if
+/// few invoices are in the selected state. A page that ends for this reason has fewer invoices than
+/// its limit, and there is a next one.
 pub const MAX_LOOKED_AT: usize = 10_000;
 
-/// How much text the invoices of a page have, in bytes, before it ends as well: that of 1000 invoices
-/// whose texts are as long as they may be, in ASCII.
+/// How much text the invoices of a page may have, in bytes, before the page ends: that of 1000
+/// invoices with the longest ASCII texts.
 pub const MAX_PAGE_TEXT: usize = 1000 * (MAX_DESCRIPTION_LEN + MAX_REFERENCE_LEN);
 
-/// For how long an invoice can be paid, unless it says so itself.
+/// How long an invoice can be paid if its draft names no time.
 pub const DEFAULT_EXPIRY: Duration = Duration::from_secs(24 * 60 * 60);

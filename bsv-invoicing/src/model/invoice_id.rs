@@ -50,7 +50,7 @@ impl fmt::Debug for InvoiceId {
     }
 }
 
-/// Text that is not an invoice's id, so that no invoice has it.
+/// A text is not an invoice's id, so no invoice has it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no invoice {0}")]
 pub struct InvoiceIdParseError(pub String);
@@ -70,8 +70,9 @@ impl FromStr for InvoiceId {
 /// Makes ids from numbers and finds the numbers again, under a secret key: a Feistel network over
 /// HMAC-SHA-256.
 ///
-/// It is the larger part of what a look-up costs, so it goes to the compression function directly: to
-/// copy a hasher and to finish it costs half as much again.
+/// Finding a number is the larger part of the cost of a look-up. The code therefore calls the
+/// compression function of SHA-256 directly: copying and finishing a hasher would cost half as much
+/// again.
 #[derive(Clone)]
 pub struct IdCipher {
     /// The state of SHA-256 after the key's inner block.
@@ -81,10 +82,10 @@ pub struct IdCipher {
     found: Arc<FoundNumbers>,
 }
 
-/// What the id of a new invoice is made of, besides its number.
+/// What makes the id of a new invoice out of its number.
 #[derive(Clone, Debug)]
 pub struct NewId {
-    /// Hides the number.
+    /// Makes the half of the id that hides the number.
     pub cipher: IdCipher,
     /// Makes the half of the id that cannot be guessed.
     pub random: u64,
@@ -97,13 +98,14 @@ impl NewId {
     }
 }
 
-/// Numbers that were found for the first halves of ids: one that is asked for often is found once.
+/// A cache of the numbers that belong to first halves of ids.
 ///
-/// Place and content of an entry together are the half of the id and its number, in one word, so
-/// that whoever reads while another writes reads one or the other. None needs to be forgotten.
+/// An entry is one word: the number, and the bits of the half id that its place does not give. A
+/// thread that reads while another one writes therefore reads either the old or the new entry. An
+/// entry never becomes wrong.
 struct FoundNumbers(Box<[AtomicU64]>);
 
-/// As the base-2 logarithm: 128 KiB.
+/// The base-2 logarithm of the number of entries, which take 128 KiB.
 const FOUND_PLACES: u32 = 14;
 /// The first half of an id, and a number, is less than 2 to this power.
 const HALF_ID_BITS: u32 = 36;
@@ -127,8 +129,8 @@ impl FoundNumbers {
     }
 }
 
-/// A Feistel network of four rounds can be told from a random permutation by who chooses some
-/// hundreds of inputs; nobody chooses numbers here, and two more rounds leave a margin.
+/// An attacker who chooses some hundreds of inputs can tell a Feistel network of four rounds from a
+/// random permutation. Nobody chooses numbers here, and two more rounds leave a margin.
 const ROUNDS: u8 = 6;
 
 impl IdCipher {
@@ -158,7 +160,7 @@ impl IdCipher {
         InvoiceId(id)
     }
 
-    /// The number of the invoice that has this id, if there is one.
+    /// The number of the invoice that has this id, if such an invoice exists.
     pub(crate) fn number(&self, id: &InvoiceId) -> u64 {
         let permuted = read_digits(&id.0[..6]);
         self.found.get_or_find(permuted, || {
@@ -170,7 +172,7 @@ impl IdCipher {
         })
     }
 
-    /// HMAC-SHA-256 of the round and the half, of which the first eight bytes count.
+    /// The first eight bytes of HMAC-SHA-256 over the round and the half.
     fn round(&self, round: u8, half: u64) -> u64 {
         let mut message = [0; 9];
         message[0] = round;
@@ -197,7 +199,7 @@ const INITIAL: [u32; 8] = [
     0x5be0_cd19,
 ];
 
-/// The hash of a message of one block and of these bytes, of which `state` has the block in it.
+/// The hash of a message of one block and these bytes. `state` is the state after the block.
 fn finish(mut state: [u32; 8], bytes: &[u8]) -> [u32; 8] {
     let mut block = [0; 64];
     block[..bytes.len()].copy_from_slice(bytes);
@@ -256,7 +258,7 @@ mod tests {
         assert_ne!(cipher.id(1, 0), other.id(1, 0));
     }
 
-    /// Ids are handed out: they must stay what they are.
+    /// Payers and shops have ids, so that the cipher must never change.
     #[test]
     fn ids_stay_the_same_for_ever() {
         let cipher = IdCipher::new(&[7; 32]);
@@ -264,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_an_id_is_refused() {
+    fn a_text_that_is_not_an_id_is_refused() {
         for text in [
             "",
             "abc",
@@ -299,10 +301,10 @@ mod tests {
         }
 
         #[test]
-        fn what_was_found_before_leads_to_the_same_numbers(
+        fn cached_numbers_are_the_right_ones(
             numbers in vec((0..8_u64, 0..WHOLE >> FOUND_PLACES), 1..50),
         ) {
-            // Few places, so that entries take each other's.
+            // There are few places, so that entries replace each other.
             let found = FoundNumbers::new();
             for (low, high) in numbers.into_iter().flat_map(|number| [number; 2]) {
                 let half_id = high << FOUND_PLACES | low;

@@ -1,4 +1,4 @@
-//! Movements of money, as bookkeeping wants them.
+//! Movements of money, for bookkeeping.
 
 use bsv_tx::Txid;
 
@@ -7,49 +7,50 @@ use crate::model::payment::IncomingState;
 use crate::model::time::Timestamp;
 use crate::model::transaction::BlockPlace;
 
-/// Money that came to the wallet or left it, as the network shows it. What came, less what left and all fees, is the
-/// balance, and what waits besides.
+/// Money that came to the wallet or left it, as the network shows it. The sum of what came, less
+/// what left and all fees, is the balance plus what waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Movement {
     /// When it was first seen, or when the wallet made it.
     pub at: Timestamp,
     /// Why it moved.
     pub kind: MovementKind,
-    /// What came, in satoshis.
+    /// The amount that came, in satoshis.
     pub received: u64,
-    /// What left, in satoshis, without the fee.
+    /// The amount that left, in satoshis, without the fee.
     pub sent: u64,
-    /// What the wallet paid to miners, in satoshis.
+    /// The fee that the wallet paid, in satoshis.
     pub fee: u64,
     /// The transaction.
     pub txid: Txid,
     /// The output that was received.
     pub vout: Option<u32>,
-    /// Where the transaction stands.
+    /// The state of the transaction.
     pub state: IncomingState,
     /// The block that it is in.
     pub block: Option<BlockPlace>,
-    /// When that block was made, by its header. The books do not hold it: [`crate::Wallet::movements`] asks the node.
+    /// The time in the header of that block. The store does not hold it:
+    /// [`crate::Wallet::movements`] asks the node.
     pub block_time: Option<Timestamp>,
 }
 
 /// Which movements are asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MovementQuery {
-    /// Where the part before this one has ended ([`MovementPage::next`]); 0 for the first.
+    /// The [`MovementPage::next`] of the previous part, or 0 for the first part.
     pub after: u64,
-    /// Those that were first seen, or made, at this time or later.
+    /// Only movements that were first seen, or made, at this time or later.
     pub from: Timestamp,
-    /// Those that were so before this time.
+    /// Only movements that were first seen, or made, before this time.
     pub to: Timestamp,
 }
 
-/// Part of all movements, in the order in which the books learned of them.
+/// A part of all movements, in the order in which the wallet recorded them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MovementPage {
     /// The movements.
     pub movements: Vec<Movement>,
-    /// Where this part ends, if there is a next one.
+    /// The value for [`MovementQuery::after`] that continues after this part, if there is more.
     pub next: Option<u64>,
 }
 
@@ -68,11 +69,12 @@ pub enum MovementKind {
     Consolidation,
     /// A coin was taken back from a payment that was cancelled.
     Cancellation,
-    /// Coins of the wallet were spent by a transaction that its books did not make, as before a restore.
+    /// A transaction that the wallet's store does not know spent coins of the wallet, for example
+    /// one from before a restore.
     Found,
 }
 
-/// An invoice that money is about.
+/// The invoice that a movement belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PaidInvoice {
     /// Its id.
@@ -97,7 +99,7 @@ impl MovementKind {
         }
     }
 
-    /// The invoice that it is about.
+    /// The invoice that it belongs to.
     pub fn invoice(&self) -> Option<&PaidInvoice> {
         match self {
             Self::Receipt(invoice) => invoice.as_ref(),

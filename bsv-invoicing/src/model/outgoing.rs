@@ -38,7 +38,7 @@ impl OutgoingPurpose {
         }
     }
 
-    /// The payment URL, if one is paid: only there is a payee who can be asked.
+    /// The payment URL, if one is paid. Only such a payment has a payee that the wallet can ask.
     pub fn url(&self) -> Option<&str> {
         match self {
             Self::Url(url) => Some(url),
@@ -62,38 +62,38 @@ pub struct OutgoingPayment {
     pub satoshis: u64,
     /// What the miner gets.
     pub fee: u64,
-    /// Where it stands.
+    /// Its state.
     pub state: OutgoingState,
     /// When it began.
     pub created_at: Timestamp,
-    /// Until when the payee takes it, if there is one who says so.
+    /// Until when the payee accepts it, if the payee says so.
     pub expires_at: Option<Timestamp>,
     /// What the payee says.
     pub memo: String,
     /// Where the payee offers the proof.
     pub channel: Option<PeerChannel>,
-    /// The block it is in, once there is a proof of that.
+    /// The block that it is in, once the wallet has a proof.
     pub block: Option<BlockPlace>,
 }
 
-/// Where a payment by the wallet stands.
+/// The state of a payment by the wallet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum OutgoingState {
-    /// The payee's answer is not known, or the network does not show it.
+    /// The wallet does not know the payee's answer, or the network has not shown the payment.
     Open,
-    /// One of its coins is being spent otherwise.
+    /// A cancellation that spends one of its coins is under way.
     Cancelling,
-    /// The payee has agreed, and the network does not show it.
+    /// The payee has agreed, and the network has not shown it yet.
     Unseen,
     /// It is in the mempool, but its fee may be too low for it to be mined.
     Waiting,
     /// The network has taken it.
     Settled,
-    /// The network had taken it, and does not show it any more.
+    /// The network has shown it before and does not show it now.
     Contested,
     /// The payee has refused it.
     Refused,
-    /// One of its coins was spent otherwise.
+    /// A cancellation spent one of its coins.
     Cancelled,
     /// Another transaction has taken its place.
     Displaced,
@@ -135,25 +135,26 @@ impl OutgoingState {
         }
     }
 
-    /// Whether it can be cancelled: the network has not shown it.
+    /// Whether it can be cancelled, because the network has not shown it.
     pub fn can_be_cancelled(self) -> bool {
         matches!(self, Self::Open | Self::Cancelling | Self::Unseen)
     }
 
-    /// Whether the payee is paid, or may be: no other payment is made for the same purpose.
+    /// Whether the payee is paid or may still be paid. Then the wallet makes no other payment for
+    /// the same purpose.
     pub fn lasts(self) -> bool {
         !matches!(self, Self::Refused | Self::Cancelled | Self::Displaced | Self::Invalid)
     }
 }
 
-/// A payment by the wallet as it is stored. Where it stands, its transaction says.
+/// A payment by the wallet as it is stored. Its state follows from its transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutgoingRecord {
     /// The number of its transaction.
     pub transaction: u64,
     /// The number of the transaction that takes one of its coins back.
     pub cancellation: Option<u64>,
-    /// The payment for the same purpose that was made before.
+    /// The previous payment for the same purpose.
     pub previous: Option<u64>,
     /// What it is for.
     pub purpose: OutgoingPurpose,
@@ -163,7 +164,7 @@ pub struct OutgoingRecord {
     pub fee: u64,
     /// When it began.
     pub created_at: Timestamp,
-    /// Until when the payee takes it, if there is one who says so.
+    /// Until when the payee accepts it, if the payee says so.
     pub expires_at: Option<Timestamp>,
     /// What the payee says.
     pub memo: String,
@@ -196,19 +197,19 @@ impl OutgoingRecord {
     }
 }
 
-/// Where a payee leaves messages for a payer, to be had with
-/// `GET {scheme}://{host}{path}/api/v1/channel/{channel_id}` and the token. `Debug` does not show the
+/// The channel where a payee leaves messages for a payer. The payer reads them with `GET
+/// {scheme}://{host}{path}/api/v1/channel/{channel_id}` and the token. `Debug` does not show the
 /// token.
 #[derive(Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub struct PeerChannel {
-    /// The host, and the port where it is not the scheme's own.
+    /// The host, with a port if that is not the default of the scheme.
     pub host: String,
-    /// What goes before `/api`; mostly empty.
+    /// The part of the path before `/api`. It is empty in most cases.
     #[serde(default, deserialize_with = "text_or_null")]
     pub path: String,
     /// The channel.
     pub channel_id: String,
-    /// What `Authorization: Bearer` is to show.
+    /// The token for `Authorization: Bearer`.
     pub token: String,
 }
 

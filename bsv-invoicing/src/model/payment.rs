@@ -9,7 +9,7 @@ use crate::model::transaction::{BlockPlace, TransactionRecord, TransactionState}
 /// A payment towards an invoice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IncomingPayment {
-    /// The number of its transaction among all that the wallet has to do with, from 1 on.
+    /// The number of its transaction. The wallet numbers all its transactions from 1.
     pub number: u64,
     /// The transaction.
     pub txid: Txid,
@@ -17,16 +17,16 @@ pub struct IncomingPayment {
     pub vout: u32,
     /// What it pays to the invoice.
     pub satoshis: u64,
-    /// Where it stands.
+    /// Its state.
     pub state: IncomingState,
     /// When it arrived.
     pub received_at: Timestamp,
-    /// The block it is in, once there is a proof of that.
+    /// The block that it is in, once the wallet has a proof.
     pub block: Option<BlockPlace>,
 }
 
 impl IncomingPayment {
-    /// What a receipt pays, as the API tells it.
+    /// The payment that a receipt makes, as the API shows it.
     pub(crate) fn of(receipt: ReceiptKey, record: &TransactionRecord, satoshis: u64) -> Self {
         let ReceiptKey { maker: number, vout } = receipt;
         Self {
@@ -41,8 +41,8 @@ impl IncomingPayment {
     }
 }
 
-/// A receipt that pays no invoice: it pays a key that a user was given, a key that no invoice of the books had, or a
-/// key for change.
+/// A receipt that pays no invoice. It pays the key of a user, a key of an invoice that the store
+/// does not have, or a key for change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnassignedReceipt {
     /// What was received.
@@ -51,10 +51,10 @@ pub struct UnassignedReceipt {
     pub user: Option<u64>,
 }
 
-/// Where a payment to the wallet stands.
+/// The state of a payment to the wallet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum IncomingState {
-    /// It is not known yet whether the network takes it.
+    /// The wallet does not know yet whether the network takes it.
     InFlight,
     /// It is in the mempool, but its fee may be too low for it to be mined.
     Waiting,
@@ -62,19 +62,19 @@ pub enum IncomingState {
     Accepted,
     /// It is in a block.
     Mined,
-    /// The network had taken it, and does not show it any more.
+    /// The network has shown it before and does not show it now.
     Contested,
     /// Another transaction has taken its place.
     Displaced,
-    /// The network has refused it at several tips in a row; or had shown it, and refused it when it was offered
-    /// once more.
+    /// The network has refused it at several tips in a row, or it had shown the payment and refused
+    /// it when the wallet offered it again.
     Invalid,
     /// The network did not take it.
     Refused,
 }
 
 impl IncomingState {
-    /// Whether it counts to what is paid.
+    /// Whether it counts towards the invoice and the balance.
     pub fn counts(self) -> bool {
         matches!(self, Self::Accepted | Self::Mined | Self::Contested)
     }

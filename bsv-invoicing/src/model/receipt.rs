@@ -2,7 +2,7 @@
 
 use crate::model::coin::KeyPath;
 
-/// Which receipt: the number of the transaction that makes it, and the index of the output.
+/// Identifies a receipt: the number of its transaction, and the index of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ReceiptKey {
     /// The number of the transaction.
@@ -12,7 +12,7 @@ pub struct ReceiptKey {
 }
 
 impl ReceiptKey {
-    /// The first and the last that a transaction could make.
+    /// The range of all possible receipts of a transaction.
     pub(crate) fn all_of(maker: u64) -> std::ops::RangeInclusive<Self> {
         Self { maker, vout: 0 }..=Self { maker, vout: u32::MAX }
     }

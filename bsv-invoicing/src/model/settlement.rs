@@ -1,73 +1,73 @@
-//! When an invoice is paid: what was received towards it, and what its owner's rules make of that.
+//! Whether an invoice is paid: what it has received, and the owner's rules for that.
 
 use crate::model::invoice::Invoice;
 use crate::model::outgoing::OutgoingPayment;
 
-/// An amount that counts, in satoshis: what is in the mempool, and what is in blocks.
+/// An amount that counts, in satoshis, in two parts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counting {
-    /// What is in no block.
+    /// The part that is in no block.
     pub unconfirmed: u64,
-    /// What is in blocks of the main chain.
+    /// The part that is in blocks of the main chain.
     pub mined: u64,
 }
 
-/// What counts of what was paid to an invoice.
+/// The payments of an invoice that count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Received {
-    /// What was first seen before the invoice expired.
+    /// Those first seen before the invoice expired.
     pub in_time: Counting,
-    /// What was first seen afterwards.
+    /// Those first seen after the invoice expired.
     pub late: Counting,
 }
 
-/// What becomes of what was first seen after an invoice had expired.
+/// What happens to payments that are first seen after their invoice has expired.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LatePayments {
     /// The invoice stays expired, until its owner marks it as paid.
     #[default]
     Hold,
-    /// It counts as if it had come in time.
+    /// They count like payments that come in time.
     Accept,
 }
 
-/// What decides whether an invoice is paid.
+/// The rules that decide whether an invoice is paid.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PaymentRules {
-    /// How much may be missing, in satoshis; of an invoice never more than 1 % of it.
+    /// How much may be missing, in satoshis. Never more than 1 % of the invoice may be missing.
     pub underpaid_tolerance: u64,
-    /// What becomes of late payments.
+    /// What happens to late payments.
     pub late: LatePayments,
-    /// Of invoices above this amount, in satoshis, only what is in blocks counts.
+    /// For invoices above this amount, in satoshis, only payments in blocks count.
     pub zero_conf_limit: Option<u64>,
 }
 
 impl Counting {
-    /// All of it.
+    /// The sum of both parts.
     pub fn sum(self) -> u64 {
         self.unconfirmed.saturating_add(self.mined)
     }
 }
 
 impl Received {
-    /// All that counts in the balance.
+    /// The sum that counts in the balance.
     pub fn sum(self) -> u64 {
         self.in_time.sum().saturating_add(self.late.sum())
     }
 }
 
 impl PaymentRules {
-    /// The same rules, by which what is in the mempool counts to all invoices.
+    /// The same rules, except that unconfirmed payments count for all invoices.
     pub fn in_any_place(self) -> Self {
         Self { zero_conf_limit: None, ..self }
     }
 
-    /// Whether only what is in blocks counts to an invoice of this amount.
+    /// Whether only payments in blocks count for an invoice of this amount.
     pub fn needs_block(&self, satoshis: u64) -> bool {
         self.zero_conf_limit.is_some_and(|limit| satoshis > limit)
     }
 
-    /// What counts to an invoice of this amount, of what was received.
+    /// The part of `received` that counts towards an invoice of this amount.
     pub fn counting(&self, satoshis: u64, received: Received) -> u64 {
         let amount = |it: Counting| if self.needs_block(satoshis) { it.mined } else { it.sum() };
         let late = match self.late {
@@ -77,7 +77,8 @@ impl PaymentRules {
         amount(received.in_time).saturating_add(late)
     }
 
-    /// What an invoice of this amount still asks for. It is 0 from the tolerated amount on.
+    /// What is still due for an invoice of this amount. It is 0 as soon as only the tolerance is
+    /// missing.
     pub fn due(&self, satoshis: u64, received: Received) -> u64 {
         let tolerated = self.underpaid_tolerance.min(satoshis / 100);
         let counting = self.counting(satoshis, received);
@@ -88,26 +89,26 @@ impl PaymentRules {
     }
 }
 
-/// Where an invoice stands, in numbers: no word alone could say "late, and too much".
+/// The details of an invoice's state. One word could not say "late and overpaid".
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settlement {
     /// The invoice.
     pub invoice: Invoice,
-    /// All that was received and counts in the balance, in satoshis.
+    /// The sum of its payments that count in the balance, in satoshis.
     pub paid: u64,
-    /// What is still asked for, in satoshis; nothing of an invoice that is paid.
+    /// What is still due, in satoshis. It is 0 if the invoice is paid.
     pub due: u64,
-    /// What was received beyond the amount, in satoshis.
+    /// What was paid beyond the amount, in satoshis.
     pub overpaid: u64,
-    /// Whether some of it was first seen after the invoice had expired.
+    /// Whether a payment was first seen after the invoice had expired.
     pub late: bool,
-    /// How many blocks confirm the receipt that has fewest; none without receipts.
+    /// The lowest number of confirmations among its receipts. `None` if it has no receipts.
     pub confirmations: Option<u32>,
-    /// Whether the network has shown some of it, and does not show it any more.
+    /// Whether the network has shown a payment before and does not show it now.
     pub contested: bool,
     /// Whether its owner has marked it as paid.
     pub marked: bool,
-    /// What has gone back, or is on its way, the first one first.
+    /// The refunds that were made or are under way, in the order of their beginning.
     pub refunds: Vec<OutgoingPayment>,
 }
 

@@ -6,19 +6,19 @@ use jiff::fmt::temporal::DateTimePrinter;
 use serde::{Serialize, Serializer};
 use thiserror::Error;
 
-/// A moment from 1970 on and before the year 10000, in whole microseconds.
+/// A moment from 1970 until the end of the year 9999, in whole microseconds.
 ///
 /// It is written as the wallet specification shows it: `2026-11-21T08:48:56.767571Z`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(u64);
 
-/// Text that is not a time.
+/// A text is not a time.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("must be a time in RFC 3339 form, such as 2026-11-21T08:48:56Z")]
 pub struct TimestampParseError;
 
 impl Timestamp {
-    /// The last moment: all that is later is taken for it.
+    /// The last moment. Later times become this one.
     pub const MAX: Self = Self(253_402_207_199_999_999);
 
     /// What the system's clock shows.
@@ -29,7 +29,7 @@ impl Timestamp {
         )
     }
 
-    /// So many microseconds after the beginning of 1970 (UTC).
+    /// The moment this many microseconds after the beginning of 1970 (UTC).
     pub fn from_micros(micros: u64) -> Self {
         Self(micros.min(Self::MAX.0))
     }
@@ -66,8 +66,7 @@ impl Timestamp {
     }
 }
 
-/// A time as text. Three of them are in each invoice that is answered, so that they do without an
-/// allocation.
+/// A time as text. Each invoice in an answer has three of them, so they need no allocation.
 pub(crate) struct TimeText {
     bytes: [u8; 27],
     len: usize,
@@ -118,9 +117,9 @@ impl fmt::Debug for Timestamp {
 impl FromStr for Timestamp {
     type Err = TimestampParseError;
 
-    /// Reads a time in RFC 3339 form, of any offset. Digits beyond microseconds are cut off, a leap
-    /// second is taken for the second before it, and what lies before the first moment or after the
-    /// last for that moment.
+    /// Reads a time in RFC 3339 form, with any offset. Digits beyond microseconds are cut off. A
+    /// leap second becomes the second before it. A time before the first moment or after the last
+    /// one becomes that moment.
     fn from_str(text: &str) -> Result<Self, TimestampParseError> {
         if !is_rfc3339(text.as_bytes()) {
             return Err(TimestampParseError);
@@ -128,8 +127,8 @@ impl FromStr for Timestamp {
         if let Ok(timestamp) = text.parse::<jiff::Timestamp>() {
             return Ok(Self::from_micros(u64::try_from(timestamp.as_microsecond()).unwrap_or(0)));
         }
-        // The library's last moment is a day before the last that has this form. Of that day too it is
-        // to say whether text has the form.
+        // The library's last moment is a day before the last one of the RFC 3339 form. To check the
+        // form of a time on that day, the year before is read instead.
         let year_before = text.strip_prefix("9999").map(|rest| format!("9998{rest}"));
         match year_before.map(|text| text.parse::<jiff::Timestamp>()) {
             Some(Ok(_)) => Ok(Self::MAX),
@@ -138,7 +137,8 @@ impl FromStr for Timestamp {
     }
 }
 
-/// Whether text has the form of RFC 3339, section 5.6. The library that reads it takes more forms.
+/// Whether the text has the form of RFC 3339, section 5.6. The library that reads it also accepts
+/// other forms.
 fn is_rfc3339(text: &[u8]) -> bool {
     const FORM: &[u8; 19] = b"0000-00-00T00:00:00";
     let Some((head, tail)) = text.split_first_chunk::<19>() else { return false };
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_time_in_rfc_3339_form_is_refused() {
+    fn a_text_that_is_not_a_time_in_rfc_3339_form_is_refused() {
         for text in [
             "",
             "tomorrow",

@@ -1,4 +1,4 @@
-//! Transactions that the wallet has to do with: where each stands, and what follows from that.
+//! The wallet's transactions: their states, and what follows from those.
 
 use bsv_tx::{BlockHash, MerkleBranch, Transaction, Txid};
 
@@ -13,12 +13,13 @@ pub struct BlockPlace {
     pub height: u32,
 }
 
-/// That a transaction is in a block of the main chain, checked against the block's header.
+/// A proof that a transaction is in a block of the main chain. It was checked against the block's
+/// header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proof {
     /// The block.
     pub block: BlockPlace,
-    /// The way from the transaction to the Merkle root of the block.
+    /// The Merkle branch from the transaction to the Merkle root of the block.
     pub branch: MerkleBranch,
 }
 
@@ -44,22 +45,23 @@ pub enum Purpose {
     Outgoing(u64),
     /// It takes a coin back from the payment by the wallet of this number.
     Cancellation(u64),
-    /// The network showed it, and nobody had offered it.
+    /// The network showed it before anybody offered it.
     Found,
-    /// It is the coinbase transaction of a block: what it makes can be spent [`COINBASE_MATURITY`] blocks later.
+    /// It is the coinbase transaction of a block. Its outputs can be spent [`COINBASE_MATURITY`]
+    /// blocks later.
     Coinbase,
 }
 
-/// How many blocks later than the block of a coinbase transaction one may be that spends what it makes.
+/// How many blocks after the block of a coinbase transaction its outputs can be spent.
 pub const COINBASE_MATURITY: u32 = 100;
 
-/// Where a transaction stands. The table in the documentation of the ledger says what each state means
-/// for receipts and coins, and what leads from one to another.
+/// The state of a transaction. The tables in the documentation of [`ledger`](crate::ledger) say
+/// what each state means for receipts and coins, and what changes one state to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransactionState {
-    /// Its bytes are stored, and the network has not shown it.
+    /// Its bytes are stored, and the network has not shown it yet.
     Offered,
-    /// The payee has agreed to this payment by the wallet, and the network has not shown it.
+    /// The payee has agreed to this payment by the wallet, and the network has not shown it yet.
     Unseen,
     /// It is in the mempool, but its fee may be too low for it to be mined.
     Waiting,
@@ -67,25 +69,25 @@ pub enum TransactionState {
     Seen,
     /// It is in this block of the main chain.
     Mined(BlockPlace),
-    /// The network showed it once. Now it is neither in the mempool nor in a block, and nothing in the
-    /// chain spends what it spends.
+    /// The network showed it before. Now it is neither in the mempool nor in a block, and no
+    /// transaction in the chain spends the same coins.
     Contested {
-        /// Whether an event has told so.
+        /// Whether an event of this was written.
         told: bool,
     },
-    /// Another transaction in the chain spends what it spends.
+    /// Another transaction in the chain spends the same coins.
     Displaced,
-    /// The network refused it for itself at several tips in a row; or had shown it, and refused it when it was
-    /// offered once more.
+    /// The network refused the transaction itself at several tips in a row, or it had shown the
+    /// transaction and refused it when the wallet offered it again.
     Invalid,
-    /// It was not taken: by the network, or by the payee.
+    /// The network or the payee did not take it.
     Refused,
-    /// One of its coins was spent otherwise, on purpose.
+    /// The wallet cancelled it: a cancellation spent one of its coins.
     Cancelled,
 }
 
 impl TransactionState {
-    /// Whether its receipts count to the balance, and to what is paid of invoices.
+    /// Whether its receipts count in the balance and towards invoices.
     pub fn counts(self) -> bool {
         matches!(self, Self::Seen | Self::Mined(_) | Self::Contested { .. })
     }
@@ -100,12 +102,12 @@ impl TransactionState {
         self == Self::Waiting || self.counts()
     }
 
-    /// Whether its bytes may be on their way, and the network has not shown it yet.
+    /// Whether it may be on its way to the network, which has not shown it yet.
     pub fn is_open(self) -> bool {
         matches!(self, Self::Offered | Self::Unseen)
     }
 
-    /// Whether it is taken for lost. The network's word still brings it back.
+    /// Whether it counts as lost. It comes back if the network shows it.
     pub fn is_lost(self) -> bool {
         matches!(self, Self::Displaced | Self::Invalid | Self::Refused | Self::Cancelled)
     }
@@ -119,7 +121,7 @@ impl TransactionState {
     }
 }
 
-/// A transaction's id and bytes, as they are stored.
+/// A transaction's id and bytes, for the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EncodedTransaction {
     /// Its id.
@@ -135,54 +137,54 @@ impl From<&Transaction> for EncodedTransaction {
 }
 
 impl Purpose {
-    /// Whether it came from outside: this wallet has not made it.
+    /// Whether the transaction comes from outside, so that this wallet did not make it.
     pub fn is_from_outside(self) -> bool {
         matches!(self, Self::Incoming(_) | Self::Found | Self::Coinbase)
     }
 }
 
-/// What is known of a transaction, besides its bytes.
+/// What the wallet knows about a transaction, besides its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TransactionRecord {
     /// The transaction.
     pub txid: Txid,
     /// What it is for.
     pub purpose: Purpose,
-    /// Where it stands.
+    /// Its state.
     pub state: TransactionState,
     /// Whether the network has shown it at any time.
     pub was_seen: bool,
     /// What it pays to scripts of the wallet, or to the payee, in satoshis.
     pub satoshis: u64,
-    /// When it came, or was made.
+    /// When it arrived, or when the wallet made it.
     pub at: Timestamp,
 }
 
 impl TransactionRecord {
-    /// Whether it keeps others from spending the coins that it spends.
+    /// Whether it holds the coins that it spends, so that no other transaction may spend them.
     pub fn holds_coins(&self) -> bool {
         let is_payment = matches!(self.purpose, Purpose::Outgoing(_));
         self.state.spends() || (is_payment && self.state.is_open())
     }
 }
 
-/// Until when a transaction is looked after.
+/// Until when a transaction is followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FollowedUntil {
-    /// This moment.
+    /// Until this moment.
     Time(Timestamp),
-    /// A block holds it.
+    /// Until a block holds it.
     Mined,
 }
 
-/// A transaction of the wallet that has to be looked after: it is not known yet whether the network
-/// takes it, or there is no proof yet that it is in a block.
+/// A transaction that the wallet follows, because the wallet does not know yet whether the network
+/// takes it, or has no proof yet that it is in a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Followed {
     /// The number of the transaction.
     pub number: u64,
     /// The transaction.
     pub record: TransactionRecord,
-    /// Until when it is looked after.
+    /// Until when it is followed.
     pub until: FollowedUntil,
 }

@@ -8,13 +8,13 @@ pub const MAX_USER_FIELD_LEN: usize = 1024;
 /// The longest name of a user, in characters.
 pub const MAX_NAME_LEN: usize = 256;
 
-/// What is known of a user: what the owner of the wallet says, in the fields of the specification.
-/// All but the name may be empty.
+/// What the owner of the wallet says about a user, in the fields of the specification. All fields
+/// except the name may be empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UserDraft {
     /// The name, of 1 to [`MAX_NAME_LEN`] characters.
     pub name: String,
-    /// The address for electronic mail; one that is not empty has one `@`.
+    /// The email address. It is empty or has one `@`.
     pub email: String,
     /// The URL of an image.
     pub avatar: String,
@@ -25,8 +25,7 @@ pub struct UserDraft {
 }
 
 impl UserDraft {
-    /// Reads the body of `POST /api/v1/users`. All that is wrong with its fields is told at once.
-    /// Members that the specification does not have are ignored.
+    /// Reads the body of `POST /api/v1/users`. The error names all invalid fields at once.
     pub fn from_json(body: &[u8]) -> Result<Self, BodyError> {
         let mut members = Members::parse(body)?;
         let name = members.text("name");
@@ -77,9 +76,9 @@ fn is_email(text: &str) -> bool {
 pub struct User {
     /// The number, from 1 on.
     pub id: u64,
-    /// What the owner of the wallet says of the user.
+    /// What the owner of the wallet says about the user.
     pub details: UserDraft,
-    /// The user's public key, which the wallet derives from its seed: the same for ever.
+    /// The user's public key. The wallet derives it from its seed, so that it never changes.
     pub pki: PublicKey,
 }
 

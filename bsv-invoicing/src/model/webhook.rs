@@ -14,8 +14,8 @@ pub const MAX_WEBHOOKS: usize = 16;
 /// The longest time for which a former secret still signs.
 pub const MAX_SECRET_GRACE: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
-/// What a webhook is known by: a random number, shown as 16 hexadecimal digits. It has 63 bits, as many as the integers
-/// of every engine hold.
+/// The id of a webhook: a random number, shown as 16 hexadecimal digits. It has 63 bits, because
+/// the integers of some engines hold no more.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WebhookId(u64);
 
@@ -50,7 +50,7 @@ impl fmt::Debug for WebhookId {
     }
 }
 
-/// Text that is not the id of a webhook, so that no webhook has it.
+/// A text is not the id of a webhook, so no webhook has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("must be 16 hexadecimal digits in small letters")]
 pub struct WebhookIdParseError;
@@ -70,12 +70,12 @@ impl FromStr for WebhookId {
 /// Whether events are sent to a webhook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WebhookState {
-    /// They are.
+    /// They are sent.
     Enabled,
-    /// They are not: its owner wants it so, or it took nothing for 120 hours, or a backup was restored. Its cursor
-    /// stays where it is.
+    /// They are not sent: the owner disabled the webhook, its endpoint accepted nothing for 120
+    /// hours, or a backup was restored. The cursor stays where it is.
     Disabled,
-    /// They are not: it has answered 410. Its cursor stays where it is.
+    /// They are not sent: the endpoint answered 410. The cursor stays where it is.
     Gone,
 }
 
@@ -92,35 +92,35 @@ impl WebhookState {
 
 /// A webhook as it is stored.
 ///
-/// All events up to its cursor that its types take have been delivered once, or have a
-/// [`Delivery`](crate::Delivery) that says what became of them.
+/// Each event up to the cursor whose type the webhook takes was delivered at the first attempt, or
+/// has a [`Delivery`](crate::Delivery) that records its state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Webhook {
-    /// Where events are posted to.
+    /// The URL that events are posted to.
     pub url: String,
-    /// Which events are sent, as an [`EventFilter`](crate::EventFilter) is written.
+    /// Which events are sent: the text of an [`EventFilter`](crate::EventFilter).
     pub types: String,
     /// What its owner says about it.
     pub description: String,
-    /// Whether each event waits until the one before it is delivered, or has failed for good.
+    /// Whether each event waits until the previous one is delivered or has finally failed.
     pub in_order: bool,
     /// Whether events are sent.
     pub state: WebhookState,
     /// When it was made.
     pub created_at: Timestamp,
-    /// The number of the event up to which all is done.
+    /// The number of the event up to which the webhook is done.
     pub cursor: u64,
     /// The number of the last event up to the cursor that was sent; 0 before the first.
     pub last_sent: u64,
-    /// The number of the event that holds the next ones back, of one that takes them in order.
+    /// The number of the event that later ones wait for, if the webhook takes events in order.
     pub holding: Option<u64>,
     /// The secret, sealed.
     pub secret: Vec<u8>,
-    /// The secret before it, which signs besides.
+    /// The previous secret, which still signs too.
     pub former_secret: Option<FormerSecret>,
-    /// When it took an event last.
+    /// When its endpoint last accepted an event.
     pub last_success_at: Option<Timestamp>,
-    /// Since when it has taken nothing, if the last attempt has failed.
+    /// Since when its endpoint has accepted nothing, if the last attempt failed.
     pub failing_since: Option<Timestamp>,
     /// How many attempts have failed in a row.
     pub failures: u32,
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_is_read_as_it_is_written_and_nothing_else_is() {
+    fn an_id_is_read_as_it_is_written_and_other_texts_are_refused() {
         let id = WebhookId::from_number(0x0012_ab00_0000_00ff);
         assert_eq!(id.to_string(), "0012ab00000000ff");
         assert_eq!("0012ab00000000ff".parse(), Ok(id));

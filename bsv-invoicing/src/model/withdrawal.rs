@@ -3,14 +3,14 @@
 use crate::model::outgoing::OutgoingPayment;
 use crate::model::time::Timestamp;
 
-/// A withdrawal as it is stored. What became of it, its payments say.
+/// A withdrawal as it is stored. Its state follows from its payments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WithdrawalRecord {
     /// The address, or the script in hex, that the money goes to.
     pub to: String,
     /// The owner's own reference.
     pub reference: Option<String>,
-    /// The number of the first of its payments; the others follow without a gap.
+    /// The number of its first payment. The numbers of the others follow without a gap.
     pub first_payment: u64,
     /// How many payments it consists of.
     pub payments: u64,
@@ -29,7 +29,7 @@ pub struct Withdrawal {
     pub reference: Option<String>,
     /// When it was made.
     pub created_at: Timestamp,
-    /// What it consists of: several payments where one transaction cannot spend all coins.
+    /// Its payments. There are several if one transaction cannot spend all coins.
     pub payments: Vec<OutgoingPayment>,
 }
 
@@ -48,13 +48,13 @@ impl Withdrawal {
 /// How much is withdrawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WithdrawalAmount {
-    /// So many satoshis, besides the fee.
+    /// This many satoshis, plus the fee.
     Satoshis(u64),
-    /// All that is mined or own change, less the fee.
+    /// All coins that are mined or the wallet's own change, less the fee.
     All,
 }
 
-/// What a transaction of a withdrawal sends, and what it costs.
+/// What a transaction of a withdrawal sends and costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WithdrawalCost {
     /// What arrives, in satoshis.

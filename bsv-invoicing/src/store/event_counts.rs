@@ -2,14 +2,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::model::event::EventKind;
 
-/// How often what was told in the log of events since the store was opened.
+/// Counts of the events that were written since the store was opened.
 #[derive(Debug, Default)]
 pub struct EventCounts {
     invoices: [AtomicU64; INVOICES.len()],
     incoming: [AtomicU64; INCOMING.len()],
 }
 
-/// Kinds of events, and what they are counted as.
+/// Kinds of events, and the name that they are counted under.
 type Counted = (&'static [EventKind], &'static str);
 
 const INVOICES: [Counted; 5] = [
@@ -32,17 +32,17 @@ const INCOMING: [Counted; 8] = [
 ];
 
 impl EventCounts {
-    /// What happened to invoices, by name, and how often.
+    /// The numbers of events of invoices, by name.
     pub fn invoices(&self) -> impl Iterator<Item = (&'static str, u64)> {
         of(&INVOICES, &self.invoices)
     }
 
-    /// What became of payments to the wallet, by name, and how often. A payment may be told of several times.
+    /// The numbers of events of payments to the wallet, by name. A payment can have several events.
     pub fn incoming(&self) -> impl Iterator<Item = (&'static str, u64)> {
         of(&INCOMING, &self.incoming)
     }
 
-    /// Counts events that are on the disk.
+    /// Counts events that are durable.
     pub(super) fn note(&self, told: &[EventKind]) {
         for kind in told {
             let invoices = INVOICES.iter().zip(&self.invoices);

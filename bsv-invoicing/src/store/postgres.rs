@@ -112,12 +112,12 @@ impl PostgresWalletStore {
         tokens::remove(&self.shared, id)
     }
 
-    /// What the store has done since it was opened.
+    /// Counts of what the store has done since it was opened.
     pub fn counts(&self) -> &StoreCounts {
         &self.shared.counts
     }
 
-    /// What events have told of, of what this process did since the store was opened.
+    /// Counts of the events that this process has written since the store was opened.
     pub fn event_counts(&self) -> &EventCounts {
         &self.events
     }

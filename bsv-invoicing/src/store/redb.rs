@@ -20,13 +20,13 @@ use crate::store::{EventCounts, OpenWalletStoreError, WalletStore, WalletStoreEr
 
 /// The wallet's store in a redb file, `wallet.redb` in a directory that is locked.
 ///
-/// Changes that wait at the same time share a commit.
+/// Commands that wait at the same time share a commit.
 pub struct RedbWalletStore {
     writer: GroupWriter<DatabaseBatches<WalletTables>>,
     last_event: watch::Receiver<u64>,
     database: Arc<Database>,
     events: Arc<EventCounts>,
-    /// Let go of last.
+    /// The last field, so that it is released last.
     _lock: Arc<DirLock>,
 }
 
@@ -34,7 +34,7 @@ impl RedbWalletStore {
     /// The file's name in its directory.
     pub const FILE_NAME: &'static str = "wallet.redb";
 
-    /// Opens the store in the locked directory; it is made where it does not exist.
+    /// Opens the store in the locked directory. Creates it if it does not exist.
     pub fn open(
         lock: impl Into<Arc<DirLock>>,
         options: DatabaseOptions,
@@ -55,13 +55,13 @@ impl RedbWalletStore {
         Ok(Self { writer, last_event, database, events, _lock: lock })
     }
 
-    /// Compares a file that is too long for that when it is opened with its checksums: see
+    /// Compares the file with its checksums, if it was too long for that when it was opened: see
     /// [`Database::check`].
     pub fn check(&self) -> Result<Option<u64>, StoreError> {
         self.database.check()
     }
 
-    /// What is wrong with the file, if that was found.
+    /// The damage that was found in the file, if any.
     pub fn damage(&self) -> Option<&StoreError> {
         self.database.damage()
     }
@@ -76,19 +76,19 @@ impl RedbWalletStore {
         self.database.counts()
     }
 
-    /// What events have told of since the store was opened.
+    /// Counts of the events that were written since the store was opened.
     pub fn event_counts(&self) -> &EventCounts {
         &self.events
     }
 
-    /// Copies the file, on a thread that may wait for that.
+    /// Copies the file on a blocking thread.
     pub async fn copy(&self) -> Result<DatabaseCopy, StoreError> {
         let database = Arc::clone(&self.database);
         let copied = tokio::task::spawn_blocking(move || database.copy()).await;
         copied.map_err(|_| StoreError::Panicked)?
     }
 
-    /// Runs `query` on the database, on a thread that may wait for what it reads.
+    /// Runs `query` on the database, on a blocking thread.
     async fn wait_for<T: Send + 'static>(
         &self,
         query: impl FnOnce(&Database) -> Result<T, WalletStoreError> + Send + 'static,
@@ -154,7 +154,7 @@ struct WalletTables;
 
 /// The events of a batch.
 struct Told {
-    /// The number of the last one that there is.
+    /// The number of the last event in the log.
     last_event: u64,
     kinds: Vec<EventKind>,
 }
@@ -174,7 +174,8 @@ impl Tables for WalletTables {
     }
 }
 
-/// The failure of a store that was asked for nothing that could be refused.
+/// The failure of an operation that the rules cannot refuse. A refusal means that the store is
+/// damaged.
 fn store_error(error: WalletStoreError) -> StoreError {
     match error {
         WalletStoreError::Store(error) => error,

@@ -11,7 +11,7 @@ use crate::ledger::rows::{Damaged, Kind};
 
 pub(in crate::store) use self::kinds::WAS_SEEN;
 
-/// What a key, or a row, looks like in a table.
+/// A key or a row in the form of its table.
 pub(in crate::store) type Stored<'v, V> = <V as Value>::SelfType<'v>;
 
 /// A kind of row that has a table.

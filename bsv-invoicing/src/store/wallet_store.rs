@@ -5,8 +5,8 @@ use tokio::sync::watch;
 use crate::ledger::rows::Damaged;
 use crate::ledger::{Command, Query, Refusal};
 
-/// Why something was not done. Nothing of it is left behind, unless the store failed to commit
-/// ([`StoreError::Commit`]).
+/// Why a command or query failed. It has changed nothing, except perhaps after
+/// [`StoreError::Commit`].
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum WalletStoreError {
@@ -36,10 +36,9 @@ impl From<Damaged> for WalletStoreError {
     }
 }
 
-/// A durable store of one wallet. Reading does not wait for changes.
+/// A durable store of one wallet. Reading never waits for writing.
 pub trait WalletStore: Send + Sync + 'static {
-    /// Does what a command says, in one atomic step. When it has answered, the change has reached the
-    /// disk.
+    /// Runs a command in one atomic step. The change is durable when the answer arrives.
     fn execute<C: Command>(
         &self,
         command: C,
@@ -51,21 +50,21 @@ pub trait WalletStore: Send + Sync + 'static {
         query: Q,
     ) -> impl Future<Output = Result<Q::Answer, WalletStoreError>> + Send;
 
-    /// Answers a query that reads many rows, as they are at one moment.
+    /// Answers a query that reads many rows. All rows are those of one moment.
     fn list<Q: Query + Clone>(
         &self,
         query: Q,
     ) -> impl Future<Output = Result<Q::Answer, WalletStoreError>> + Send;
 
-    /// Answers a query off the disk, as the rows are at one moment, and fails if what is read is not as it
-    /// was written.
+    /// Answers a query from the disk, with all rows of one moment. Fails if the rows are not as
+    /// they were written.
     fn verify<Q: Query>(
         &self,
         query: Q,
     ) -> impl Future<Output = Result<Q::Answer, WalletStoreError>> + Send;
 
-    /// The number of the last event, which changes after each commit with one. What it shows can be read; it may
-    /// be a moment behind what can be read.
+    /// The number of the last event. It changes after each commit with an event. The event with
+    /// this number can be read; newer ones may already be readable, too.
     fn last_event(&self) -> watch::Receiver<u64>;
 
     /// Up to `limit` entries of the audit log after the one of this number, in order.
@@ -75,12 +74,12 @@ pub trait WalletStore: Send + Sync + 'static {
         limit: usize,
     ) -> impl Future<Output = Result<Vec<AuditEntry>, WalletStoreError>> + Send;
 
-    /// Reads the audit log from its beginning, off the disk.
+    /// Reads the whole audit log from the disk and checks it.
     fn verify_audit_log(&self)
     -> impl Future<Output = Result<AuditCheck, WalletStoreError>> + Send;
 }
 
-/// What the writer is told of a command that was not done: whether the rules refuse it, or the store
+/// The result for the writer of a command that was not done: the rules refused it, or the store
 /// failed.
 pub(super) fn refused<T>(error: WalletStoreError) -> Result<Result<T, Refusal>, StoreError> {
     match error {

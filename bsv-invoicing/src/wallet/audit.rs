@@ -1,4 +1,4 @@
-//! The log of what happens to keys.
+//! The audit log: what happens to keys.
 
 use bsv_store::{AuditCheck, AuditEntry, KeyEvent};
 
@@ -9,7 +9,7 @@ use crate::wallet::Wallet;
 use crate::wallet::seed::WalletSeed;
 
 impl<S: WalletStore> Wallet<S> {
-    /// The seed: whoever has its words has the money. The audit log tells of it first.
+    /// Returns the seed, after the export is in the audit log. Whoever has its words has the money.
     pub async fn export_seed(&self) -> Result<WalletSeed, Error> {
         let seed = WalletSeed::load(&self.keystore)?.ok_or(Error::SeedMissing)?;
         self.note_key_event(KeyEvent::Exported, SEED_NAME).await?;
@@ -17,7 +17,7 @@ impl<S: WalletStore> Wallet<S> {
         Ok(seed)
     }
 
-    /// Adds to the audit log what happens to keys that the wallet has a part in.
+    /// Adds an entry to the audit log.
     pub async fn note_key_event(&self, event: KeyEvent, subject: &str) -> Result<(), Error> {
         let subject = subject.to_owned();
         Ok(self.store.execute(NoteKeyEvent { event, subject }).await?)
@@ -28,7 +28,7 @@ impl<S: WalletStore> Wallet<S> {
         Ok(self.store.audit_log(after, limit).await?)
     }
 
-    /// Reads the audit log from its beginning, off the disk, and looks whether its entries fit.
+    /// Reads the whole audit log from the disk and checks that its entries fit together.
     pub async fn verify_audit_log(&self) -> Result<AuditCheck, Error> {
         Ok(self.store.verify_audit_log().await?)
     }

@@ -1,5 +1,5 @@
-//! Books: whether the balance and the coins are what the stored transactions and their proofs make
-//! them.
+//! Verification of the books: whether the balance and the coins follow from the stored transactions
+//! and their proofs.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -21,31 +21,32 @@ use crate::wallet::Wallet;
 use crate::wallet::node::away;
 use crate::wallet::seed::WalletKeys;
 
-/// What was found when the books were read.
+/// The result of verifying the books.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BooksCheck {
     /// How many transactions were looked at.
     pub transactions: u64,
-    /// How many coins count to the balance.
+    /// How many coins count in the balance.
     pub coins: u64,
     /// How many proofs lead from a transaction to a Merkle root.
     pub proofs: u64,
-    /// In how many blocks.
+    /// How many blocks these proofs refer to.
     pub blocks: u64,
-    /// How many of these blocks the node has in its main chain with that root; nothing without a node.
+    /// How many of these blocks the node has in its main chain with that root. `None` without a
+    /// node.
     pub blocks_in_chain: Option<u64>,
-    /// The balance that is kept, in satoshis.
+    /// The stored balance, in satoshis.
     pub balance: u64,
-    /// The balance that the coins add up to.
+    /// The sum of the coins, in satoshis.
     pub recomputed: u64,
-    /// What does not fit, the first [`MAX_DIFFERENCES`](Self::MAX_DIFFERENCES) of it.
+    /// The differences that were found, at most [`MAX_DIFFERENCES`](Self::MAX_DIFFERENCES).
     pub differences: Vec<String>,
-    /// How much more does not fit.
+    /// How many more differences there are.
     pub further_differences: u64,
 }
 
 impl BooksCheck {
-    /// How many differences are told.
+    /// How many differences are listed.
     pub const MAX_DIFFERENCES: usize = 100;
 
     fn differ(&mut self, difference: impl fmt::Display) {
@@ -58,10 +59,11 @@ impl BooksCheck {
 }
 
 impl<S: WalletStore> Wallet<S> {
-    /// Recomputes the balance and the coins from the stored transactions and their proofs, as of one
-    /// moment and off the disk. With a node, the blocks of the proofs are looked up in its main chain, it
-    /// is asked about each coin, and what pays or spends in the blocks from `from_height` on, or in the
-    /// mempool, has to be in the books. Nothing is changed.
+    /// Recomputes the balance and the coins from the stored transactions and their proofs. It reads
+    /// them from the disk, as of one moment, and changes nothing. With a node, it also looks up the
+    /// blocks of the proofs in the main chain, and asks the node about each coin. With
+    /// `from_height`, the books must have all transactions of the wallet in the blocks from that
+    /// height on and in the mempool.
     pub async fn verify_books(&self, from_height: Option<u32>) -> Result<BooksCheck, Error> {
         let keys = Arc::clone(&self.keys);
         let (sender, coins) = mpsc::channel(COINS_IN_QUEUE);
@@ -75,7 +77,8 @@ impl<S: WalletStore> Wallet<S> {
             }
             LedgerItem::PaidInvoice { has_payment: true, .. } => {}
             LedgerItem::PaidInvoice { number, .. } => {
-                let difference = format!("invoice {number} is paid, but by nothing that counts");
+                let difference =
+                    format!("invoice {number} is paid, but has no payment that counts");
                 books.check.differ(difference);
             }
             LedgerItem::Totals(totals) => {
@@ -100,7 +103,7 @@ impl<S: WalletStore> Wallet<S> {
         Ok(check)
     }
 
-    /// Finds what the chain has from a height on, and the books lack.
+    /// Finds the transactions of the wallet from a height on that the books lack.
     async fn find_missing(&self, from_height: u32, check: &mut BooksCheck) -> Result<(), Error> {
         let node = &self.node()?.operating;
         let mut search = self.search_of_books(0).await?;
@@ -117,7 +120,7 @@ impl<S: WalletStore> Wallet<S> {
         Ok(())
     }
 
-    /// Asks the node about coins, and answers what it has otherwise.
+    /// Asks the node about coins, and returns the differences.
     async fn ask_about_coins(
         &self,
         mut coins: mpsc::Receiver<Vec<(u64, OutPoint)>>,
@@ -131,11 +134,11 @@ impl<S: WalletStore> Wallet<S> {
                 let fault = match state {
                     OutputState::Unspent { .. } => continue,
                     OutputState::Spent { by } => format!("is spent by {by} in the mempool"),
-                    OutputState::Missing => "is spent, or was never made".to_owned(),
+                    OutputState::Missing => "is spent, or has never existed".to_owned(),
                 };
                 let vout = outpoint.vout;
                 differences.push(format!(
-                    "transaction {number} ({}): its coin {vout} {fault}, as the node says",
+                    "transaction {number} ({}): its coin {vout} {fault} according to the node",
                     outpoint.txid
                 ));
             }
@@ -149,8 +152,8 @@ fn missing(found: &Recovered, place: &str) -> String {
     let amount = |vout: u32| transaction.outputs.get(vout as usize).map_or(0, |it| it.satoshis);
     let paid = receipts.iter().fold(0_u64, |sum, (vout, _)| sum.saturating_add(amount(*vout)));
     format!(
-        "{place} has transaction {}, which pays {paid} satoshis to the wallet and spends {} of its \
-         coins, and the books lack it",
+        "the books lack transaction {} in {place}, which pays {paid} satoshis to the wallet and \
+         spends {} of its coins",
         transaction.txid(),
         spends.len()
     )
@@ -158,10 +161,10 @@ fn missing(found: &Recovered, place: &str) -> String {
 
 /// How many coins the node is asked about at once.
 const COINS_AT_ONCE: usize = 1000;
-/// How many such questions wait, while the books are read on.
+/// How many such questions may wait while the books are read.
 const COINS_IN_QUEUE: usize = 4;
 
-/// Coins that the node is to be asked about, besides reading the books.
+/// Collects the coins that the node is asked about while the books are read.
 struct CoinsToAsk {
     coins: Vec<(u64, OutPoint)>,
     sender: mpsc::Sender<Vec<(u64, OutPoint)>>,
@@ -172,7 +175,7 @@ impl CoinsToAsk {
         Self { coins: Vec::new(), sender }
     }
 
-    /// Adds the coins of a transaction that nothing spends, and none that is reserved.
+    /// Adds the coins of a transaction that are neither spent nor reserved.
     fn add(&mut self, it: &LedgerTransaction) {
         if !it.state.counts() {
             return;
@@ -186,12 +189,12 @@ impl CoinsToAsk {
     }
 
     fn send(&mut self) {
-        // Whoever asks may have given up.
+        // The receiver is gone if asking the node has failed.
         let _ = self.sender.blocking_send(std::mem::take(&mut self.coins));
     }
 }
 
-/// A block as proofs tell of it.
+/// A block, as proofs describe it.
 #[derive(Clone, Copy)]
 struct ProvedBlock {
     height: u32,
@@ -200,13 +203,13 @@ struct ProvedBlock {
     transaction: u64,
 }
 
-/// What is kept while the ledger is read: of blocks, but of no single coin.
+/// What is kept in memory while the books are read: facts about blocks, but not about single coins.
 #[derive(Default)]
 struct Books {
     check: BooksCheck,
     blocks: HashMap<BlockHash, ProvedBlock>,
     counted: LedgerTotals,
-    /// How many keys for change of each account are used.
+    /// The number of used keys for change of each account.
     last_change: HashMap<u32, u64>,
 }
 
@@ -232,7 +235,7 @@ impl Books {
     fn add_coin(&mut self, coin: &LedgerCoin) {
         match self.counted.holdings.moved(coin.satoshis, None, coin.holding) {
             Some(holdings) => self.counted.holdings = holdings,
-            None => self.check.differ("the coins are worth more than a number can say"),
+            None => self.check.differ("the sum of the coins is too large for a number"),
         }
         self.counted.spendable += u64::from(coin.is_spendable);
         if coin.key.chain == Chain::Change {
@@ -245,7 +248,8 @@ impl Books {
     fn add_proof(&mut self, it: &LedgerTransaction) {
         let (Some(block), Some(proof)) = (it.state.block(), &it.proof) else { return };
         let Some(root) = proof.branch.root(&it.txid) else {
-            let difference = format!("transaction {}: its proof leads to no root", it.number);
+            let difference =
+                format!("transaction {}: its proof does not lead to a Merkle root", it.number);
             return self.check.differ(difference);
         };
         self.check.proofs += 1;
@@ -266,7 +270,7 @@ impl Books {
         check.recomputed = counted.holdings.balance();
         if kept.holdings != counted.holdings {
             check.differ(format!(
-                "the balance is kept as {} satoshis ({}), and the coins add up to {} ({})",
+                "the balance is kept as {} satoshis ({}), but the coins add up to {} ({})",
                 check.balance, kept.holdings, check.recomputed, counted.holdings
             ));
         }
@@ -274,12 +278,14 @@ impl Books {
             ("transactions", kept.transactions, counted.transactions),
             ("transactions with their bytes", kept.raw, counted.raw),
             ("coins", kept.coins, counted.coins),
-            ("coins that can be chosen", kept.spendable, counted.spendable),
-            ("coins that are spent", kept.spends, counted.spends),
-            ("transactions in blocks", kept.mined, counted.mined),
+            ("spendable coins", kept.spendable, counted.spendable),
+            ("spent coins", kept.spends, counted.spends),
+            ("mined transactions", kept.mined, counted.mined),
         ] {
             if kept != counted {
-                check.differ(format!("{kept} {what} are stored, and {counted} belong together"));
+                check.differ(format!(
+                    "{kept} {what} are stored or listed, but {counted} of them fit together"
+                ));
             }
         }
         for (what, last, used) in [
@@ -291,7 +297,9 @@ impl Books {
             ),
         ] {
             if used > last {
-                check.differ(format!("{last} {what} were numbered, but number {used} is used"));
+                check.differ(format!(
+                    "{last} {what} were given a number, but number {used} is used"
+                ));
             }
         }
         if kept.is_invoice_beyond_last {
@@ -300,7 +308,7 @@ impl Books {
     }
 }
 
-/// What does not fit together of a transaction and its coins.
+/// The differences within a transaction and its coins.
 fn differences_of(it: &LedgerTransaction, keys: &WalletKeys) -> Vec<String> {
     let mut found = Vec::new();
     match &it.transaction {
@@ -320,9 +328,9 @@ fn differences_of(it: &LedgerTransaction, keys: &WalletKeys) -> Vec<String> {
         let is_free = it.state.can_be_spent() && coin.spender.is_none();
         if coin.is_spendable != (is_free && !coin.is_immature) {
             let not = if coin.is_spendable { "" } else { "not " };
-            found.push(format!("{name} is {not}listed as one that can be chosen"));
+            found.push(format!("{name} is {not}listed as spendable"));
         }
-        // What it is reserved for may not be signed yet.
+        // The transaction that has reserved it may not be signed yet.
         if let Some(LedgerSpender { number, is_listed: false, state: Some(_) }) = coin.spender {
             found.push(format!("{name} is spent by transaction {number}, which does not list it"));
         }
@@ -330,22 +338,29 @@ fn differences_of(it: &LedgerTransaction, keys: &WalletKeys) -> Vec<String> {
     let holds_coins =
         it.state.spends() || (it.state.is_open() && matches!(it.purpose, Purpose::Outgoing(_)));
     if holds_coins && it.spends.iter().any(|spend| spend.spender != Some(it.number)) {
-        found.push("a coin that it spends is on record as spent by another, or not".to_owned());
+        found.push(
+            "a coin that it spends is recorded as spent by another transaction, or as not spent"
+                .to_owned(),
+        );
     }
     let is_mined = it.state.block().is_some();
     if !is_mined && !it.state.is_lost() && !it.is_followed {
-        found.push("it is in no block, and nobody looks after it".to_owned());
+        found.push("it is in no block, and the wallet does not follow it".to_owned());
     }
     if is_mined && (it.proof.is_none() || !it.is_listed_as_mined) {
-        found.push("it is said to be in a block, and that is not proved, or not listed".to_owned());
+        found.push(
+            "its state says that it is in a block, but there is no proof of that, or it is not \
+             listed there"
+                .to_owned(),
+        );
     }
     if matches!(it.state, TransactionState::Contested { .. }) {
-        found.push("the network had shown it, and does not show it any more".to_owned());
+        found.push("the network has shown it before, and does not show it now".to_owned());
     }
     found
 }
 
-/// Says so if a coin is not an output of its transaction, or is not the wallet's.
+/// The difference, if a coin is not an output of its transaction or does not pay the wallet.
 fn no_such_output(
     transaction: &Transaction,
     coin: &LedgerCoin,
@@ -360,17 +375,19 @@ fn no_such_output(
     (!is_there).then(|| format!("its output {vout} is not {satoshis} satoshis to the wallet's key"))
 }
 
-/// Says so if a transaction does not spend what it is said to.
+/// The difference, if a transaction does not spend a coin that it should spend.
 fn no_such_input(transaction: &Transaction, spend: &LedgerSpend) -> Option<String> {
     let mut spent = transaction.inputs.iter().map(|input| input.previous_output);
     match spend.outpoint {
         None => Some("it spends a coin that is missing".to_owned()),
         Some(outpoint) if spent.any(|it| it == outpoint) => None,
-        Some(outpoint) => Some(format!("it does not spend {outpoint}, which it is said to")),
+        Some(outpoint) => {
+            Some(format!("it does not spend {outpoint}, although its record says so"))
+        }
     }
 }
 
-/// Says so if what it pays, or brings back, is not what is on record.
+/// The difference, if its amounts are not those on record.
 fn wrong_amounts(it: &LedgerTransaction, transaction: &Transaction) -> Option<String> {
     let sum = |amounts: &mut dyn Iterator<Item = u64>| amounts.fold(0, u64::saturating_add);
     let made = sum(&mut it.coins.iter().map(|coin| coin.satoshis));
@@ -391,7 +408,7 @@ fn wrong_amounts(it: &LedgerTransaction, transaction: &Transaction) -> Option<St
     (!is_right).then(|| "what it pays or spends is not what is on record".to_owned())
 }
 
-/// Looks blocks up in the main chain, and answers how many are there as their proofs say.
+/// Looks up blocks in the main chain, and returns how many are there as their proofs say.
 async fn count_in_chain(
     node: &NodeRpc,
     blocks: &HashMap<BlockHash, ProvedBlock>,

@@ -1,5 +1,5 @@
-//! Catching up with the chain after a backup was restored: the books are of some earlier day, and what was
-//! received and spent since then is in the chain only.
+//! Catching up with the chain after a backup was restored. The books are an earlier copy. What the
+//! wallet has received and spent since then is only in the chain.
 
 use std::sync::atomic::Ordering;
 
@@ -21,16 +21,18 @@ use crate::wallet::recover::DEFAULT_LOOKAHEAD;
 use crate::wallet::search::{KnownBooks, Search};
 use crate::wallet::seed::account_of;
 
-/// How many blocks before the last one that was followed are read once more: it may have left the chain.
+/// How many blocks before the last followed one are read again, because that one may have left the
+/// chain.
 const READ_AGAIN: u32 = 100;
-/// How long before the last event of the books blocks are read, where no block is known: block times are
-/// out by two hours at most.
+/// If no followed block is known, blocks are read from this long before the last event of the
+/// books. Block times are off by two hours at most.
 const READ_BEFORE: std::time::Duration = std::time::Duration::from_secs(24 * 60 * 60);
 
 impl<S: WalletStore> Wallet<S> {
-    /// Gives out keys of a new account from now on, and goes on with the log of events under another name. To be
-    /// called where the store is a copy of some earlier day, before the wallet is opened again: somebody may know
-    /// keys that were given out since, and events that were told since.
+    /// Takes new keys from a new account from now on, and gives the log of events a new name. Call
+    /// this after the store was replaced by an earlier copy, and before the wallet is opened again:
+    /// somebody may know keys that were given out since that copy, and events that were written
+    /// since. Returns the account.
     pub async fn begin_account(&self) -> Result<u32, Error> {
         let log = LogName::random().map_err(KeyError::NoRandomness)?;
         self.store.execute(NameLog(log)).await?;
@@ -38,7 +40,8 @@ impl<S: WalletStore> Wallet<S> {
         Ok(self.store.execute(BeginAccount { account, is_behind: true }).await?)
     }
 
-    /// Fails until the books have caught up: what is paid or spent meanwhile would be noted twice.
+    /// Fails until the books have caught up. A payment that is made before that would be recorded
+    /// twice.
     pub(crate) async fn check_caught_up(&self) -> Result<(), Error> {
         if self.has_caught_up.load(Ordering::Relaxed) {
             return Ok(());
@@ -51,7 +54,7 @@ impl<S: WalletStore> Wallet<S> {
         Ok(())
     }
 
-    /// Catches up with the chain, if the books are of some earlier day.
+    /// Catches up with the chain, if the books are an earlier copy.
     pub(crate) async fn catch_up(&self, node: &NodeRpc) -> Result<(), Error> {
         let Some(followed_to) = self.store.get(GetCatchUp).await? else { return Ok(()) };
         let tip = node.tip().await.map_err(away)?;
@@ -63,7 +66,7 @@ impl<S: WalletStore> Wallet<S> {
             }
         };
         let from = from.min(tip.height);
-        tracing::info!("a backup was restored: reading the blocks from height {from} on");
+        tracing::info!("the wallet comes from a backup: reading the blocks from height {from} on");
         let mut search = self.search_of_books(DEFAULT_LOOKAHEAD).await?;
         let height = self.walk(node, &mut search, from, &mut |_, _| ()).await?;
         self.store.execute(CaughtUp).await?;
@@ -71,7 +74,7 @@ impl<S: WalletStore> Wallet<S> {
         Ok(())
     }
 
-    /// A search for what the books lack.
+    /// A search for transactions that the books lack.
     pub(crate) async fn search_of_books(&self, lookahead: u32) -> Result<Search, Error> {
         let step = |books: &mut KnownBooks, item| {
             if let LedgerItem::Transaction(transaction) = item {
@@ -110,8 +113,8 @@ fn add(books: &mut KnownBooks, it: &LedgerTransaction) {
     }
 }
 
-/// The height of the first block of the main chain that is not older than this, or nearly so: block times
-/// do not always rise.
+/// The height of the first block of the main chain that is not older than `time`. The result may be
+/// slightly off, because block times do not always rise.
 pub(crate) async fn height_at(
     node: &NodeRpc,
     tip: ChainTip,

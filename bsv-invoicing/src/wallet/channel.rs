@@ -1,4 +1,4 @@
-//! The channels through which payers get proofs.
+//! Peer channels, from which payers read their proofs.
 
 use bsv_tx::Txid;
 
@@ -11,7 +11,7 @@ use crate::store::WalletStore;
 use crate::wallet::Wallet;
 
 impl<S: WalletStore> Wallet<S> {
-    /// What a payer is answered whose payment was taken. It names the payer's channel.
+    /// The acknowledgement of a payment. It names the payer's channel.
     pub(crate) fn acknowledgement(&self, id: &str, txid: Txid) -> Acknowledgement {
         let channel_id = format!("{id}{txid}");
         let (host, path) = split_url(&self.settings.public_url);
@@ -25,7 +25,8 @@ impl<S: WalletStore> Wallet<S> {
         }
     }
 
-    /// The messages in a payer's channel: a proof for each block that its transaction was found in.
+    /// The messages in a payer's channel: a proof for each block in which its transaction was
+    /// found.
     pub async fn channel(
         &self,
         channel_id: &str,
@@ -38,8 +39,8 @@ impl<S: WalletStore> Wallet<S> {
         Ok(asked_for.map(|found| message(txid, found)).collect())
     }
 
-    /// Notes that the payer has read a message of its channel, or has not; with `older`, also all
-    /// before it. Answers whether there is such a message.
+    /// Records whether the payer has read a message of its channel, and with `older` also all
+    /// earlier messages. Returns whether there is such a message.
     pub async fn mark_read(
         &self,
         channel_id: &str,
@@ -65,7 +66,7 @@ impl<S: WalletStore> Wallet<S> {
         Ok(true)
     }
 
-    /// The transaction that a channel is about: its number and id.
+    /// The number and id of the transaction of a channel.
     async fn channel_transaction(
         &self,
         channel_id: &str,
@@ -82,13 +83,13 @@ impl<S: WalletStore> Wallet<S> {
             Error::UnknownInvoice(_) => Error::UnknownChannel,
             error => error,
         })?;
-        // After it was displaced, the same transaction may have come once more.
+        // The transaction may be stored twice, if it was displaced and came again.
         let payment = payments.iter().rev().find(|payment| payment.txid == txid);
         Ok((payment.ok_or(Error::UnknownChannel)?.number, txid))
     }
 }
 
-/// Host and port of a URL, and its path.
+/// Splits a URL into host with port, and path.
 fn split_url(url: &str) -> (&str, &str) {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     rest.find('/').map_or((rest, ""), |slash| rest.split_at(slash))

@@ -1,4 +1,4 @@
-//! An invoice as its payer sees it, whatever wallet the payer has.
+//! Checkout: an invoice as its payer sees it.
 
 use bsv_tx::Address;
 
@@ -10,34 +10,34 @@ use crate::model::time::Timestamp;
 use crate::store::WalletStore;
 use crate::wallet::Wallet;
 
-/// What the payer of an invoice may know of it.
+/// What the payer of an invoice may know about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checkout {
     number: u64,
     /// The id.
     pub id: InvoiceId,
-    /// Where it stands.
+    /// Its state.
     pub state: InvoiceState,
-    /// What is paid for.
+    /// What the payment is for.
     pub description: Option<String>,
     /// The amount, in satoshis.
     pub satoshis: u64,
-    /// What was received and counts, in satoshis.
+    /// The sum of the payments that count, in satoshis.
     pub paid: u64,
-    /// What the payer is still to send, in satoshis: nothing of an invoice that is not pending, nor once all was
-    /// sent and only a block is waited for.
+    /// What the payer must still send, in satoshis. It is 0 if the invoice is not pending, and also
+    /// once everything was sent and only a block is missing.
     pub due: u64,
     /// Until when it can be paid.
     pub expires_at: Timestamp,
-    /// Whether it is paid, and all that was received is in blocks.
+    /// Whether it is paid and all its payments are in blocks.
     pub is_mined: bool,
     /// Whether a payment counts only once it is in a block.
     pub needs_block: bool,
 }
 
 impl Checkout {
-    /// Whether nothing is left to happen: it is paid, and no block is waited for. What its owner has marked as paid
-    /// waits for none if nothing was received.
+    /// Whether the payer has nothing more to wait for: the invoice is paid, and all its payments
+    /// are in blocks. An invoice that its owner has marked as paid may have no payments.
     pub fn is_final(&self) -> bool {
         self.state == InvoiceState::Paid && (self.is_mined || self.paid == 0)
     }
@@ -70,8 +70,7 @@ impl<S: WalletStore> Wallet<S> {
         })
     }
 
-    /// The address that an invoice is paid to, which is watched from now on. There is none while nothing is to be
-    /// sent.
+    /// The address that an invoice is paid to. It is watched from now on. `None` if nothing is due.
     pub async fn show_address(&self, checkout: &Checkout) -> Result<Option<Address>, Error> {
         if checkout.due == 0 {
             return Ok(None);
@@ -80,7 +79,7 @@ impl<S: WalletStore> Wallet<S> {
         Ok(Address::of_script(&script, self.settings.network))
     }
 
-    /// Where payers see an invoice in a browser, if there are such pages.
+    /// The URL of the payment page of an invoice, if there are such pages.
     pub fn page_url(&self, id: &str) -> Option<String> {
         self.settings.has_page.then(|| [&self.settings.public_url, "/pay/", id].concat())
     }

@@ -1,4 +1,4 @@
-//! Consolidating: small coins are brought together, which nodes take without a fee.
+//! Consolidation: one transaction turns many small coins into one. Nodes take it without a fee.
 
 use super::node::away;
 use crate::error::Error;
@@ -7,20 +7,20 @@ use crate::model::outgoing::{OutgoingPayment, OutgoingPurpose, OutgoingState};
 use crate::store::{WalletStore, WalletStoreError};
 use crate::wallet::Wallet;
 
-/// How many confirmations a coin has that is brought together with others.
+/// The least number of confirmations of a coin that is consolidated.
 const MIN_CONFIRMATIONS: u32 = 6;
-/// The least number of coins that are brought together.
+/// The least number of coins that are consolidated.
 const MIN_COINS: usize = 20;
-/// How many transactions the wallet makes by itself for each new block.
+/// How many consolidations the wallet makes by itself for each new block, at most.
 const MAX_AT_ONCE: usize = 10;
 /// The longest script that unlocks a coin of the wallet, in bytes.
 const UNLOCKING_SCRIPT_LEN: u64 = 107;
 
 impl<S: WalletStore> Wallet<S> {
-    /// Brings coins together until there is nothing more to do, or enough is done for this block.
+    /// Consolidates until nothing more is due, or the limit for this block is reached.
     pub(super) async fn consolidate_some(&self) -> Result<(), Error> {
         for _ in 0..MAX_AT_ONCE {
-            // What the node does not take keeps its coins.
+            // A consolidation that the node does not take keeps its coins reserved.
             match self.consolidate().await? {
                 Some(payment) if payment.state == OutgoingState::Settled => {}
                 _ => break,
@@ -29,8 +29,9 @@ impl<S: WalletStore> Wallet<S> {
         Ok(())
     }
 
-    /// Brings up to 500 of the smallest coins together in one, if there are 20 of 6 confirmations. Answers
-    /// the payment that does so, or nothing if there is nothing to bring together.
+    /// Consolidates up to 500 of the smallest coins into one, if at least 20 have 6 confirmations.
+    /// A node may require more coins or confirmations. Returns the payment, or `None` if nothing is
+    /// due.
     pub async fn consolidate(&self) -> Result<Option<OutgoingPayment>, Error> {
         self.check_caught_up().await?;
         let _place = self.paying.place("consolidation").await?;

@@ -1,4 +1,4 @@
-//! Where money goes that its owner sends: an address of this network, or a script.
+//! The destination of money that the owner sends: an address of this network, or a script.
 
 use bsv_tx::{Address, AddressError, Network, Script, TxOut};
 
@@ -10,7 +10,7 @@ use crate::wallet::pay::{is_data, is_p2sh};
 /// The longest script, in bytes.
 const MAX_SCRIPT_LEN: usize = 10_000;
 
-/// Where money goes.
+/// The destination of money.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Destination {
     /// The address, or the script in hex.
@@ -52,7 +52,7 @@ impl Destination {
         &self.text
     }
 
-    /// An output that pays there.
+    /// An output that pays the destination.
     pub(super) fn output(&self, satoshis: u64) -> TxOut {
         TxOut { satoshis, locking_script: self.script.clone() }
     }
@@ -67,7 +67,7 @@ fn is_hex(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|c| c.is_ascii_hexdigit())
 }
 
-/// Why money cannot go somewhere.
+/// Why money cannot be sent to a destination.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum BadDestination {
     #[error("is {0}")]
@@ -78,14 +78,14 @@ pub(super) enum BadDestination {
     Empty,
     #[error("must have at most {MAX_SCRIPT_LEN} bytes")]
     TooLong,
-    #[error("pays to a script hash (P2SH), which no node takes since 2020")]
+    #[error("pays to a script hash (P2SH), which nodes have not accepted since 2020")]
     ScriptHash,
-    #[error("is data (OP_RETURN), which nobody could spend")]
+    #[error("is data (OP_RETURN), which nobody can spend")]
     Data,
 }
 
 impl BadDestination {
-    /// What is wrong with a request whose field this is.
+    /// The error for a request with this destination in `field`.
     pub(super) fn of_field(self, field: &'static str) -> Error {
         if matches!(self, Self::ScriptHash | Self::Address(AddressError::ScriptHash)) {
             return Error::UnpayableTerms(format!("{field} {self}"));

@@ -1,16 +1,19 @@
-//! The log of events, read and waited for.
+//! Reading the log of events, and waiting for new ones.
 
 use tokio::sync::watch;
 
 use crate::error::Error;
 use crate::ledger::GetEventPage;
 use crate::ledger::queries::{GetEvents, GetFigures};
-use crate::model::event::{Event, EventPage, EventQuery, LogName};
+use crate::model::event::{Event, EventFilter, EventPage, EventQuery, LogName, WrittenPage};
 use crate::store::WalletStore;
 use crate::wallet::Wallet;
+use crate::wallet::event_tail::MAX_KEPT;
 
-/// How many events after the one that was read last are read without another thread.
+/// Up to this many events after the one that was read last are read without another thread.
 const FEW: u64 = 32;
+/// How many events are read at once for all who follow the log.
+const READ_FOR_ALL: usize = 128;
 
 impl<S: WalletStore> Wallet<S> {
     /// Up to `limit` events after the one of this number, in order.
@@ -23,8 +26,8 @@ impl<S: WalletStore> Wallet<S> {
         self.log
     }
 
-    /// The number of the last event, which changes after each commit with one. It may be a moment behind what
-    /// can be read.
+    /// The number of the last event. It changes after each commit with an event. Newer events may
+    /// already be readable.
     pub fn last_event(&self) -> watch::Receiver<u64> {
         self.store.last_event()
     }
@@ -34,8 +37,7 @@ impl<S: WalletStore> Wallet<S> {
         Ok(self.store.get(GetFigures).await?.last_event)
     }
 
-    /// A page of the events that are asked for, in order. Fails if there is no event of the number after which they
-    /// are.
+    /// A page of events, in order. Fails if the event after which the query starts does not exist.
     pub async fn event_page(&self, query: EventQuery) -> Result<EventPage, Error> {
         let known = *self.store.last_event().borrow();
         let page = match known.saturating_sub(query.after) {
@@ -48,8 +50,42 @@ impl<S: WalletStore> Wallet<S> {
         }
     }
 
-    /// The same, once there is something on the page, or `end` completes. A page that has nothing on it, and more
-    /// to look at after it, is answered at once.
+    /// A page of the events that are asked for, for who follows the log: what happened last is read once for all of
+    /// them. The last event that it tells of is the one of [`last_event`](Self::last_event).
+    pub async fn follow_events(&self, query: EventQuery) -> Result<WrittenPage, Error> {
+        let known = *self.store.last_event().borrow();
+        if query.after <= known && known - query.after < MAX_KEPT {
+            self.read_tail(query.after, known).await?;
+            if let Some(page) = self.event_tail.page(query) {
+                return Ok(page);
+            }
+        }
+        Ok(WrittenPage::new(&self.event_page(query).await?, self.log))
+    }
+
+    /// Reads the end of the log up to the event of the number `known`. If too much of it was not read, it begins
+    /// after the one of the number `after`.
+    async fn read_tail(&self, after: u64, known: u64) -> Result<(), Error> {
+        let is_read = || self.event_tail.last().is_some_and(|last| last >= known);
+        while !is_read() {
+            let _turn = self.event_tail.reading().await;
+            let last = self.event_tail.last().filter(|last| known.saturating_sub(*last) < MAX_KEPT);
+            let after = last.unwrap_or(after);
+            if after >= known {
+                break;
+            }
+            let query = EventQuery { after, filter: EventFilter::ALL, limit: READ_FOR_ALL };
+            let page = self.store.get(GetEventPage(query)).await?;
+            if page.events.is_empty() {
+                break;
+            }
+            self.event_tail.keep(WrittenPage::new(&page, self.log).events);
+        }
+        Ok(())
+    }
+
+    /// Waits for a page with events, or until `end` completes. A page without events is returned at
+    /// once if there are more events to look at after it.
     pub async fn await_events(
         &self,
         mut query: EventQuery,
@@ -58,7 +94,7 @@ impl<S: WalletStore> Wallet<S> {
         let mut last = self.store.last_event();
         tokio::pin!(end);
         loop {
-            // What is told from now on is not missed.
+            // An event that is written from now on wakes the loop.
             last.mark_unchanged();
             let page = self.event_page(query).await?;
             if !page.events.is_empty() || !page.is_end() {

@@ -1,4 +1,5 @@
-//! Following transactions until a Merkle proof is stored, and when their blocks leave the chain.
+//! Following transactions until their Merkle proofs are stored, and again when their blocks leave
+//! the chain.
 
 mod fate;
 mod payees_proof;
@@ -25,13 +26,13 @@ use crate::store::{WalletStore, WalletStoreError};
 use crate::wallet::Wallet;
 use crate::wallet::node::{FOLLOWING_TURNS, NO_INDEX, away};
 
-/// At how many tips in a row the network must refuse a transaction for itself, or not know what it spends,
-/// until it is taken for lost.
+/// A transaction is lost once the network has refused the transaction itself, or has not known the
+/// coins that it spends, at this many tips in a row.
 const PATIENCE: u32 = 6;
 /// How many transactions are read at once.
 const PAGE: usize = 100;
 
-/// The node that is asked in a round, and its tip then.
+/// The node that a round asks, and its tip at the beginning of the round.
 #[derive(Clone, Copy)]
 struct Round<'n> {
     node: &'n NodeRpc,
@@ -40,13 +41,14 @@ struct Round<'n> {
 }
 
 impl<S: WalletStore> Wallet<S> {
-    /// Looks after the wallet's transactions: notes what the network shows of what is on its way, finds
-    /// proofs, and notices what is contested and displaced. To be called every second or so; fails if the node cannot
-    /// be used, and goes on with the next call.
+    /// Does one round of following: records which transactions the network shows, finds proofs, and
+    /// notices contested and displaced transactions. The caller repeats it about every second. It
+    /// fails if the node cannot be used, and the next call goes on.
     pub(crate) async fn follow(self: &Arc<Self>, following: &mut Following) -> Result<(), Error> {
         let node = &self.node()?.following;
         self.catch_up(node).await?;
-        // Until the end, so that all is looked at again if something fails.
+        // The tip is set again at the end, so that everything is looked at again if the round
+        // fails.
         let last = following.tip.take();
         let tip = node.tip().await.map_err(away)?;
         let is_new_tip = last != Some(tip);
@@ -106,7 +108,7 @@ impl<S: WalletStore> Wallet<S> {
         Ok(())
     }
 
-    /// Where the network has transactions. Of those that are in a block the proof is stored.
+    /// Where the network has transactions. The proofs of those in blocks are stored.
     async fn places<'a>(
         &self,
         node: &NodeRpc,
@@ -114,7 +116,7 @@ impl<S: WalletStore> Wallet<S> {
     ) -> Vec<(&'a Followed, Result<TransactionPlace, Error>)> {
         let due: Vec<_> = due.collect();
         let looks: Vec<_> = due.iter().map(|followed| self.place(node, followed)).collect();
-        // Their proofs share commits.
+        // Asking at the same time lets their proofs share commits.
         let places: Vec<_> = stream::iter(looks).buffered(FOLLOWING_TURNS).collect().await;
         due.into_iter().zip(places).collect()
     }
@@ -148,7 +150,7 @@ impl<S: WalletStore> Wallet<S> {
         };
         match seen_to {
             Err(error @ (Error::NetworkAway(_) | Error::Store(_))) => return Err(error),
-            // Others can be looked after while this one has to wait.
+            // The other transactions need not wait for this one.
             Err(error) => tracing::debug!("transaction {}: {error}", followed.record.txid),
             Ok(()) => {}
         }
@@ -201,17 +203,17 @@ impl<S: WalletStore> Wallet<S> {
                 }
                 Ok(())
             }
-            // Its block is looked at when the chain changes.
+            // A change of the chain makes the wallet look at its block.
             TransactionState::Mined(_) => Ok(()),
         }
     }
 
-    /// Whether a request is at work on a transaction.
+    /// Whether a request is working on a transaction.
     pub(crate) fn is_busy(&self, purpose: Purpose) -> bool {
         matches!(purpose, Purpose::Incoming(invoice) if self.broadcasts.get(&invoice).is_some())
     }
 
-    /// Sees to a transaction that was left on its way.
+    /// Resumes a transaction whose outcome is open.
     fn resolve(self: &Arc<Self>, followed: &Followed, following: &mut Following) {
         let Followed { number, record, .. } = *followed;
         let wallet = Arc::clone(self);
@@ -222,12 +224,14 @@ impl<S: WalletStore> Wallet<S> {
             Purpose::Outgoing(payment) => {
                 following.talk(async move { wallet.resume(payment).await });
             }
-            // The first is done together with the payment that it cancels, the other was never on its way.
+            // A cancellation is resumed together with its payment. The others were never on their
+            // way.
             Purpose::Cancellation(_) | Purpose::Found | Purpose::Coinbase => {}
         }
     }
 
-    /// Gives the node a transaction again that it has lost, or finds out what has become of it.
+    /// Sends a transaction again that the node has lost, or finds out why the node does not take
+    /// it.
     async fn send_again(
         self: &Arc<Self>,
         round: Round<'_>,
@@ -239,7 +243,7 @@ impl<S: WalletStore> Wallet<S> {
         let transaction = self.transaction(number).await?;
         match self.show_ancestors(node, number).await {
             Err(error @ Error::Store(_)) => return Err(error),
-            // What the node then says of the transaction itself decides.
+            // The node's answer about the transaction itself decides.
             Err(error) => tracing::debug!("ancestors of transaction {}: {error}", record.txid),
             Ok(_) => {}
         }
@@ -252,7 +256,7 @@ impl<S: WalletStore> Wallet<S> {
                 };
             }
             Ok(Submitted::NotShown) => None,
-            // In safe mode the node takes none, and that says nothing about this one.
+            // In safe mode the node refuses all transactions, which says nothing about this one.
             Err(error @ (NodeError::SafeMode(_) | NodeError::Rejected { .. })) => {
                 error.verdict().map(str::to_owned)
             }
@@ -273,7 +277,7 @@ impl<S: WalletStore> Wallet<S> {
         self.judge(round, followed, &transaction, refusal.as_deref(), following).await
     }
 
-    /// Finds out whether a transaction that the network does not show is lost.
+    /// Decides whether a transaction that the network does not show is lost.
     async fn judge(
         &self,
         round: Round<'_>,
@@ -313,8 +317,8 @@ impl<S: WalletStore> Wallet<S> {
         Ok(self.store.execute(displace).await?)
     }
 
-    /// Whether a payment is older than the tip. The node may still be reading blocks that are older than it,
-    /// among them those that hold what it spends.
+    /// Whether a payment from outside is older than the tip. If it is newer, the node may still
+    /// have to read blocks that make the coins that it spends.
     async fn is_old_enough(
         &self,
         Round { node, tip, .. }: Round<'_>,

@@ -1,4 +1,4 @@
-//! Invoices, users, and what time makes due.
+//! Invoices, users, and the sweep.
 
 use bsv_tx::{KeyError, Txid};
 
@@ -13,12 +13,12 @@ use crate::model::user::{User, UserDraft};
 use crate::store::{WalletStore, WalletStoreError};
 use crate::wallet::Wallet;
 
-/// How much is swept in one step, so that others do not wait long for it.
+/// How much one step of the sweep does. Other commands wait for the step.
 const MAX_SWEPT: usize = 250;
 
 impl<S: WalletStore> Wallet<S> {
-    /// Creates an invoice, or answers the one that was created first with the same key: as it was
-    /// then, it is `to_json(created_at)`.
+    /// Creates an invoice, or returns the one that was created first with the same key.
+    /// `to_json(created_at)` shows that invoice as it was then.
     pub async fn create_invoice(
         &self,
         draft: InvoiceDraft,
@@ -35,7 +35,7 @@ impl<S: WalletStore> Wallet<S> {
         Ok(self.store.execute(CreateInvoice { draft, expiry, id, idempotency, now }).await?)
     }
 
-    /// The invoice of this id.
+    /// The invoice with this id.
     pub async fn invoice(&self, id: &str) -> Result<Invoice, Error> {
         let invoice = self.invoice_even_deleted(id).await?;
         if invoice.deleted_at.is_some() {
@@ -44,7 +44,7 @@ impl<S: WalletStore> Wallet<S> {
         Ok(invoice)
     }
 
-    /// The number of the invoice of this id, which may be deleted.
+    /// The number of the invoice with this id, even if it is deleted.
     pub async fn invoice_number(&self, id: &str) -> Result<u64, Error> {
         Ok(self.invoice_even_deleted(id).await?.number)
     }
@@ -72,16 +72,15 @@ impl<S: WalletStore> Wallet<S> {
         Ok(self.store.list(GetInvoicesPaidBy(*txid)).await?)
     }
 
-    /// Deletes an invoice that is not paid: nobody is shown it any more.
+    /// Deletes an invoice that is not paid. It is not shown to anybody from then on.
     pub async fn delete_invoice(&self, id: &str) -> Result<(), Error> {
         let number = self.invoice(id).await?.number;
         let deleted = self.store.execute(DeleteInvoice { number, now: self.now() }).await;
         deleted.map_err(|error| of_invoice(id, error))
     }
 
-    /// Does what time makes due: tells by events which invoices have expired, and forgets old
-    /// idempotency keys. Answers whether there may be more to do at once. [`run`](Self::run) calls it
-    /// every second or so.
+    /// Writes events of invoices that have expired, and deletes old idempotency keys. Returns
+    /// whether there may be more to do at once. [`run`](Self::run) calls it about every second.
     pub async fn sweep(&self) -> Result<bool, Error> {
         let (now, doubted_since) = (self.now(), self.doubted_since());
         let sweep = Sweep { now, doubted_since, limit: MAX_SWEPT };
@@ -92,7 +91,7 @@ impl<S: WalletStore> Wallet<S> {
         }
     }
 
-    /// Creates a user, or answers the one that was created first with the same key.
+    /// Creates a user, or returns the one that was created first with the same key.
     pub async fn create_user(
         &self,
         details: UserDraft,
@@ -117,7 +116,7 @@ impl<S: WalletStore> Wallet<S> {
     }
 }
 
-/// Why something was not done to an invoice, which callers know by its id.
+/// The error of a command on an invoice, with the id that callers use instead of the number.
 pub(crate) fn of_invoice(id: &str, error: WalletStoreError) -> Error {
     match error {
         WalletStoreError::Refused(Refusal::UnknownInvoice(_)) => {

@@ -1,4 +1,4 @@
-//! What the wallet holds, and what has moved.
+//! What the wallet holds, and its movements of money.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -36,8 +36,8 @@ impl<S: WalletStore> Wallet<S> {
         Ok(self.store.list(GetUnassigned { before, limit }).await?)
     }
 
-    /// A part of what has moved, in the order in which the books learned of it. The node is asked for the times of
-    /// the blocks.
+    /// A part of the movements of money, in the order in which the books recorded them. The node is
+    /// asked for the times of the blocks.
     pub async fn movements(&self, query: MovementQuery) -> Result<MovementPage, Error> {
         let mut page = self.store.list(GetMovements(query)).await?;
         let mut times = HashMap::new();

@@ -1,27 +1,27 @@
-//! The node, as a wallet asks it.
+//! The node that a wallet uses.
 
 use bsv_network::{NodeError, NodeRpc};
 
 use crate::error::Error;
 
-/// How many calls are made at once for payments that strangers offer. They choose what such a call costs,
-/// so that fewer are made than a node runs at once (4).
+/// How many calls are made at once for payments that strangers offer. Strangers choose how much
+/// work such a call is, so there are fewer than a node runs at once (4).
 pub(crate) const RECEIVING_TURNS: usize = 3;
 /// How many calls are made at once to follow transactions and the chain.
 pub(crate) const FOLLOWING_TURNS: usize = 3;
 
-/// Why a node does not tell what became of a transaction.
-pub(crate) const NO_INDEX: &str = "the node does not find all mined transactions: run it with \
-                                   txindex=1, without which it is not known what became of some";
+/// The reason why a node cannot say what became of a transaction.
+pub(crate) const NO_INDEX: &str = "the node does not find all mined transactions, so the outcome \
+                                   of some may stay unknown: run it with txindex=1";
 
-/// A node, with turns for each purpose: none waits for the calls of another.
+/// A node with separate turns for each purpose, so that no purpose waits for the calls of another.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     /// For payments that strangers offer.
     pub(crate) receiving: NodeRpc,
     /// For following transactions and the chain.
     pub(crate) following: NodeRpc,
-    /// For what the owner has the wallet do.
+    /// For everything that the owner asks for.
     pub(crate) operating: NodeRpc,
 }
 
@@ -35,12 +35,12 @@ impl Node {
     }
 }
 
-/// That nothing was changed because the node cannot be used.
+/// The error when the node cannot be used and nothing was changed.
 pub(crate) fn away(error: NodeError) -> Error {
     Error::NetworkAway(error.to_string())
 }
 
-/// That it is not known what became of a payment, because the node cannot be used.
+/// The error when the node cannot be used and the outcome of a payment is not known.
 pub(crate) fn unknown(error: NodeError) -> Error {
     Error::OutcomeUnknown(error.to_string())
 }

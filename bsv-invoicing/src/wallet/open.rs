@@ -1,4 +1,4 @@
-//! A wallet that is open.
+//! Opening a wallet.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,6 +17,7 @@ use crate::model::clock::Clock;
 use crate::model::event::LogName;
 use crate::model::time::Timestamp;
 use crate::store::{RedbWalletStore, WalletStore};
+use crate::wallet::event_tail::EventTail;
 use crate::wallet::node::{Node, RECEIVING_TURNS};
 use crate::wallet::outbound::{HttpWebhooks, OwnListeners};
 use crate::wallet::pay::{Payee, PaymentsInProgress};
@@ -29,7 +30,7 @@ use crate::webhooks::AttemptCounts;
 
 /// A wallet: its invoices, its users and its balance.
 ///
-/// A change is on the disk when it is acknowledged. Reading goes on while changes wait for the disk.
+/// Every acknowledged change is durable. Reading goes on while changes wait for the disk.
 pub struct Wallet<S = RedbWalletStore> {
     pub(crate) store: S,
     /// The name of the log of events.
@@ -40,31 +41,33 @@ pub struct Wallet<S = RedbWalletStore> {
     pub(super) clock: Clock,
     pub(super) node: Option<Node>,
     pub(crate) payee: Payee,
-    /// What the node demands for mining, in satoshis per 1000 bytes, as last heard.
+    /// The node's last known minimum fee rate for mining, in satoshis per 1000 bytes.
     pub(crate) fee_floor: AtomicU64,
-    /// Whether it is known that the books have caught up with the chain.
+    /// Whether the books are known to have caught up with the chain.
     pub(super) has_caught_up: AtomicBool,
-    /// Places for sending payments again that were left in flight: transactions can be large.
+    /// Limits how many payments that were left in flight are sent again at once, because
+    /// transactions can be large.
     pub(super) resuming: Semaphore,
     /// The payments that are being broadcast, by the numbers of their invoices.
     pub(super) broadcasts: Running<u64, Broadcast>,
     pub(super) not_taken: NotTaken,
-    /// The tip of the main chain, as payments are compared with it that bring along what they build on.
+    /// The tip of the main chain, for checking payments that come with their ancestors.
     pub(super) recent_tip: RecentTip,
     /// The payments that are being made.
     pub(super) paying: PaymentsInProgress,
-    /// What is watched.
+    /// The watched scripts.
     pub(crate) watching: Watching,
-    /// Changes with the webhooks.
+    pub(super) event_tail: EventTail,
+    /// Changes whenever the webhooks change.
     pub(super) webhook_changes: watch::Sender<u64>,
-    /// What posts to them.
+    /// Posts events to webhooks.
     pub(super) webhook_client: Arc<HttpWebhooks>,
     pub(crate) webhook_attempts: AttemptCounts,
 }
 
 impl<S: WalletStore> Wallet<S> {
-    /// Opens the wallet in `store`, whose seed lies in `keystore`. A new wallet gets a new seed, which
-    /// is on the disk before the store knows of it.
+    /// Opens the wallet in `store` with the seed in `keystore`. A new wallet gets a new seed. The
+    /// seed is durable before the store refers to it.
     pub async fn open(
         store: S,
         keystore: impl Into<Arc<Keystore>>,
@@ -73,7 +76,8 @@ impl<S: WalletStore> Wallet<S> {
         Self::open_of(store, keystore, settings, KeyEvent::Made).await
     }
 
-    /// Opens the wallet, of whose seed the audit log of a new store tells that it was made or imported.
+    /// Opens the wallet. If the store is new, its audit log records `origin` as the origin of the
+    /// seed: made or imported.
     pub async fn open_of(
         store: S,
         keystore: impl Into<Arc<Keystore>>,
@@ -93,7 +97,7 @@ impl<S: WalletStore> Wallet<S> {
         match store.get(GetOwner).await? {
             Some(owner) if owner == keys.fingerprint => {}
             Some(_) => return Err(Error::OtherSeed),
-            // An empty store would give the keys of earlier invoices to new ones.
+            // An empty store would use the keys of earlier invoices again.
             None if WalletSeed::is_adopted(&keystore)? => return Err(Error::StoreMissing),
             None => {
                 store.execute(Adopt { fingerprint: keys.fingerprint, origin }).await?;
@@ -106,7 +110,7 @@ impl<S: WalletStore> Wallet<S> {
         if store.get(GetRules).await? != settings.payment_rules {
             store.execute(SetRules { rules: settings.payment_rules }).await?;
         }
-        // Whoever reserved coins, and recorded nothing, is gone: one process has the store.
+        // Only one process has the store, so the processes that made these reservations are gone.
         store.execute(ReleaseAll).await?;
         let keys = keys.with_accounts(store.list(GetAccounts).await?)?;
         let log = match store.get(GetLogName).await? {
@@ -120,8 +124,8 @@ impl<S: WalletStore> Wallet<S> {
         let last_event_at = store.get(GetLastEventAt).await?;
         if last_event_at > Timestamp::of_system().after(Duration::from_secs(60)) {
             tracing::warn!(
-                "the clock shows an earlier time than the last event of the wallet, {last_event_at}, \
-                 which is taken for the time until the clock has passed it"
+                "the clock shows an earlier time than the last event of the wallet: the wallet \
+                 uses the time of that event, {last_event_at}, until the clock has passed it"
             );
         }
         let webhook_client = HttpWebhooks::new(
@@ -146,21 +150,22 @@ impl<S: WalletStore> Wallet<S> {
             recent_tip: RecentTip::default(),
             paying: PaymentsInProgress::default(),
             watching: Watching::default(),
+            event_tail: EventTail::default(),
             webhook_changes: watch::Sender::new(0),
             webhook_client: Arc::new(webhook_client),
             webhook_attempts: AttemptCounts::default(),
         })
     }
 
-    /// The same wallet with a node of the network, without which it neither receives nor pays.
+    /// Adds a node of the network. Without a node, the wallet neither receives nor pays.
     ///
-    /// Payments that strangers offer, and following, have three turns each at the node besides those of
-    /// `node`, with which the wallet does what its owner asks for.
+    /// Payments that strangers offer, and following, have three turns each at the node. The turns
+    /// of `node` itself are for what the owner asks for.
     pub fn with_node(self, node: NodeRpc) -> Self {
         Self { node: Some(Node::new(node)), ..self }
     }
 
-    /// Where this process listens, as the settings say.
+    /// The addresses on which this process listens, from the settings.
     pub fn own_listeners(&self) -> &OwnListeners {
         &self.settings.own_listeners
     }
@@ -186,7 +191,7 @@ impl<S: WalletStore> Wallet<S> {
         self.settings.fee_rate.max(self.fee_floor.load(Ordering::Relaxed))
     }
 
-    /// Where the wallet keeps what it knows.
+    /// The wallet's store.
     pub fn store(&self) -> &S {
         &self.store
     }

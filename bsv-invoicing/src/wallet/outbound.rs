@@ -1,8 +1,8 @@
-//! Requests to places that strangers name: where they may lead.
+//! Outbound requests to URLs that strangers choose: which addresses they may reach.
 //!
-//! Names are looked up at every connection, and what they stand for then is what counts: a name can
-//! be made to stand for something else at any time. Nothing of the environment has a say, such as
-//! proxies, and nothing is kept, such as cookies.
+//! A name is looked up for every connection, and the addresses found then are checked, because the
+//! owner of a name can change its addresses at any time. The environment has no influence, for
+//! example by proxies, and nothing is kept, such as cookies.
 
 mod channel;
 mod listeners;
@@ -32,16 +32,16 @@ pub(crate) use self::reach::Reach;
 pub use self::webhooks::HttpWebhooks;
 pub(crate) use self::webhooks::check_webhook_url;
 
-/// For how long a connection may take.
+/// How long connecting may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_REDIRECTS: usize = 5;
 
-/// A place that a request may not lead to.
+/// The request leads to a forbidden address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("it leads to an internal address, where it must not")]
+#[error("it leads to an internal address, which is not allowed")]
 pub(crate) struct BlockedAddress;
 
-/// A name that stands for no address.
+/// The name has no address.
 #[derive(Debug, Error)]
 #[error("the name cannot be looked up")]
 struct UnknownName(#[source] Option<io::Error>);
@@ -50,13 +50,13 @@ struct UnknownName(#[source] Option<io::Error>);
 #[derive(Debug, Default)]
 pub(crate) struct Outbound {
     own: Arc<OwnListeners>,
-    /// What is opened for webhooks.
+    /// The networks that are open to webhooks.
     opened: Arc<[IpNet]>,
-    /// Made when first needed: it loads the system's certificates.
-    tls: OnceLock<ClientConfig>,
+    /// Created when it is first needed, because it loads the system's certificates.
+    tls: Arc<OnceLock<ClientConfig>>,
 }
 
-/// Decides about the addresses of one exchange.
+/// Decides which addresses one exchange may reach.
 #[derive(Debug)]
 struct Guard {
     own: Arc<OwnListeners>,
@@ -64,29 +64,36 @@ struct Guard {
     hop: Mutex<Hop>,
 }
 
-/// The request that an exchange has come to.
+/// The current request of an exchange.
 #[derive(Clone, Copy, Debug)]
 struct Hop {
-    /// The port, which is not told with a name that is looked up.
+    /// The port. A look-up has only the name.
     port: u16,
     reach: Reach,
-    /// Whether the URL that the owner chose turned out to be internal.
+    /// Whether the URL that the owner chose leads to an internal address.
     began_internal: bool,
 }
 
 impl Outbound {
-    /// For a process that listens there.
+    /// For a process with these listeners.
     pub(crate) fn new(own: OwnListeners) -> Self {
         Self::with_opened(own, &[])
     }
 
-    /// The same, where these networks are opened for webhooks.
+    /// For a process with these listeners, with these networks open to webhooks.
     fn with_opened(own: OwnListeners, opened: &[IpNet]) -> Self {
-        Self { own: Arc::new(own), opened: opened.into(), tls: OnceLock::new() }
+        Self { own: Arc::new(own), opened: opened.into(), tls: Arc::default() }
     }
 
-    /// A client for one request to `url` and where that is redirected to: at most 5 times, within the
-    /// same scheme. No other URL is to be asked with it.
+    /// Loads the system's certificates, on a thread that may wait for that.
+    async fn load_certificates(&self) {
+        let config = Arc::clone(&self.tls);
+        // If the thread panics, whoever makes a client loads them.
+        let _ = tokio::task::spawn_blocking(move || drop(config.get_or_init(tls).clone())).await;
+    }
+
+    /// A client for one request to `url`. It follows at most 5 redirects within the same scheme.
+    /// Use it for no other URL.
     pub(crate) fn client(&self, url: &Url, reach: Reach) -> Result<Client, BlockedAddress> {
         let guard = self.guard(url, reach)?;
         let client = self
@@ -96,7 +103,7 @@ impl Outbound {
         Ok(build(client))
     }
 
-    /// What decides where requests to `url` may lead.
+    /// The guard for requests to `url`.
     fn guard(&self, url: &Url, reach: Reach) -> Result<Arc<Guard>, BlockedAddress> {
         let hop = Hop { port: port(url), reach, began_internal: false };
         let (own, opened) = (Arc::clone(&self.own), Arc::clone(&self.opened));
@@ -127,15 +134,17 @@ fn tls() -> ClientConfig {
     match builder().with_platform_verifier() {
         Ok(builder) => builder.with_no_client_auth(),
         Err(error) => {
-            tracing::warn!("nobody can be asked over https, no certificates: {error}");
+            tracing::warn!(
+                "https cannot be used: the system's certificates cannot be loaded: {error}"
+            );
             builder().with_root_certificates(RootCertStore::empty()).with_no_client_auth()
         }
     }
 }
 
 impl Guard {
-    /// The addresses of those that the present hop may connect to. Internal ones count only if all are:
-    /// what has a public address too is not internal.
+    /// The addresses that the current hop may connect to. Internal addresses are admitted only if
+    /// all are internal: a name that also has a public address is not internal.
     fn admit(&self, addresses: &[IpAddr]) -> Result<Vec<SocketAddr>, BlockedAddress> {
         let mut hop = self.hop.lock().unwrap_or_else(PoisonError::into_inner);
         let (internal, public): (Vec<_>, Vec<_>) =
@@ -164,13 +173,14 @@ impl Guard {
         Ok(admitted)
     }
 
-    /// Whether an address is in a network that is opened for webhooks.
+    /// Whether an address is in a network that is open to webhooks.
     fn opens(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         self.opened.iter().any(|network| network.contains(&address))
     }
 
-    /// Addresses in URLs are not looked up, so that nobody else would ask.
+    /// Checks an address that stands in the URL itself. Such an address is not looked up, so that
+    /// the resolver does not check it.
     fn check_literal(&self, url: &Url) -> Result<(), BlockedAddress> {
         literal(url).map_or(Ok(()), |address| self.admit(&[address]).map(drop))
     }
@@ -201,7 +211,7 @@ impl Guard {
     }
 }
 
-/// Looks names up, and tells only addresses that may be connected to.
+/// Looks up names, and returns only addresses that are admitted.
 struct Resolver(Arc<Guard>);
 
 impl Resolve for Resolver {
@@ -220,12 +230,12 @@ impl Resolve for Resolver {
     }
 }
 
-/// Whether a request failed because of where it led.
+/// Whether a request failed because it leads to a forbidden address.
 pub(crate) fn is_blocked(error: &(dyn Error + 'static)) -> bool {
     has_cause(error, <dyn Error>::is::<BlockedAddress>)
 }
 
-/// Whether this is so of an error, or of one that caused it.
+/// Whether `is_so` holds for an error or for one of its causes.
 fn has_cause(
     error: &(dyn Error + 'static),
     is_so: impl Fn(&(dyn Error + 'static)) -> bool,

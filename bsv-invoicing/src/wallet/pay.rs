@@ -1,7 +1,7 @@
-//! Paying: somebody's payment URL, from the wallet's coins.
+//! Paying to a payment URL with the wallet's coins.
 //!
-//! Coins are reserved, the transaction is signed and recorded, and only then posted. The payee's word makes
-//! nothing of it: what counts is what the network shows.
+//! The wallet reserves coins, signs the transaction, records the payment, and only then posts it. A
+//! payment is settled when the network shows it, and not when the payee says so.
 
 mod asked;
 mod beef;
@@ -37,10 +37,11 @@ use crate::store::WalletStore;
 use crate::wallet::Wallet;
 
 impl<S: WalletStore> Wallet<S> {
-    /// Pays to a payment URL. A URL that was paid is answered the same again; while the outcome is
-    /// open, the same transaction is sent again; after a refusal, a new one is made.
+    /// Pays to a payment URL. For a URL that is already paid, this returns the same payment again.
+    /// While the outcome is open, it sends the same transaction again. After a refusal, it makes a
+    /// new payment.
     ///
-    /// What is begun goes on if the caller stops waiting.
+    /// The payment goes on even if the caller stops waiting.
     pub async fn pay(
         self: &Arc<Self>,
         draft: PayDraft,
@@ -55,7 +56,9 @@ impl<S: WalletStore> Wallet<S> {
             let _place = place;
             wallet.pay_alone(&url, idempotency, max_satoshis).await
         });
-        paid.await.unwrap_or_else(|_| Err(Error::OutcomeUnknown("it broke off".to_owned())))
+        paid.await.unwrap_or_else(|_| {
+            Err(Error::OutcomeUnknown("the payment was interrupted".to_owned()))
+        })
     }
 
     async fn pay_alone(
@@ -85,7 +88,8 @@ impl<S: WalletStore> Wallet<S> {
         Ok(self.store.execute(reserve).await?)
     }
 
-    /// Signs for coins that are reserved, and records the payment, unless it would cost more than it may.
+    /// Signs for the reserved coins and records the payment. Fails if the payment would cost more
+    /// than `max_satoshis`.
     async fn sign_and_record(
         &self,
         asked: Asked,
@@ -111,7 +115,7 @@ impl<S: WalletStore> Wallet<S> {
         self.or_release(&[number], recorded.await).await
     }
 
-    /// Releases coins that were reserved under these numbers for what has failed.
+    /// Releases the coins of these reservations if `result` is an error.
     pub(super) async fn or_release<T>(
         &self,
         reservations: &[u64],
@@ -126,7 +130,7 @@ impl<S: WalletStore> Wallet<S> {
     }
 }
 
-/// Refuses what would cost more than it may, in satoshis.
+/// Fails if a cost is higher than its limit, in satoshis.
 pub(super) fn check_limit(asked: u64, limit: Option<u64>) -> Result<(), Error> {
     match limit {
         Some(limit) if asked > limit => Err(Error::OverLimit { asked, limit }),

@@ -1,4 +1,5 @@
-//! Being paid: a payment is checked, noted, offered to the network, and counts once the network shows it.
+//! Receiving a payment: the wallet checks it, records it and offers it to the network. The payment
+//! counts once the network shows it.
 
 pub(crate) mod ancestors;
 mod beef;
@@ -31,13 +32,14 @@ use crate::wallet::invoices::of_invoice;
 use crate::wallet::shown::{Shown, not_shown, show};
 
 impl<S: WalletStore> Wallet<S> {
-    /// Takes a payment of an invoice: checks it, offers it to the network, and answers once the network
-    /// shows it and that is on the disk. The same payment is answered the same as often as it comes.
+    /// Receives a payment of an invoice: checks it and offers it to the network. Returns once the
+    /// network shows it and that is durable. The same payment gets the same answer every time.
     ///
-    /// `transaction` is of any [form](bsv_tx::TransactionForm). Ancestors that come with it and that the network
-    /// does not have are offered to it first. `refund_to` is where the payer wants refunds.
+    /// `transaction` is in any [form](bsv_tx::TransactionForm). Ancestors that come with it and
+    /// that the network does not have are offered first. `refund_to` is where the payer wants
+    /// refunds.
     ///
-    /// What is begun goes on if the caller stops waiting.
+    /// The work goes on even if the caller stops waiting.
     pub async fn receive(
         self: &Arc<Self>,
         id: &str,
@@ -81,12 +83,12 @@ impl<S: WalletStore> Wallet<S> {
         Ok(acknowledgement)
     }
 
-    /// How often payers were answered that their payment was not taken.
+    /// Counts of the payments that were not accepted.
     pub fn not_taken(&self) -> &NotTaken {
         &self.not_taken
     }
 
-    /// Fails unless an invoice is paid, now that the network shows this payment of it.
+    /// Fails unless the invoice is paid. The network shows this payment of it.
     async fn check_paid(&self, number: u64, txid: &Txid) -> Result<(), Error> {
         let invoice = self.store.get(GetInvoice(number)).await?;
         let invoice = invoice.ok_or(Refusal::UnknownInvoice(number))?;
@@ -101,7 +103,7 @@ impl<S: WalletStore> Wallet<S> {
         let rules = self.settings.payment_rules;
         let received = self.store.get(GetReceivedSum(number)).await?;
         if rules.in_any_place().due(invoice.satoshis, received) == 0 {
-            // The payer has done what was asked for. It counts once it is mined.
+            // The payer has paid everything. The payment counts once it is mined.
             return Ok(());
         }
         let is_held = rules.late == LatePayments::Hold
@@ -112,7 +114,8 @@ impl<S: WalletStore> Wallet<S> {
         }
     }
 
-    /// Begins to offer a payment to the network, unless one of the same invoice is being offered.
+    /// Starts to offer a payment to the network, unless another payment of the same invoice is
+    /// being offered.
     fn offer(
         self: &Arc<Self>,
         id: &str,
@@ -152,8 +155,8 @@ impl<S: WalletStore> Wallet<S> {
         }
     }
 
-    /// Offers the transaction of a payment to the network once more that was left in flight, unless that
-    /// is being done.
+    /// Offers a payment that was left in flight to the network again, unless that is already being
+    /// done.
     pub(crate) async fn resume_incoming(&self, number: u64, invoice: u64, txid: Txid) {
         let _resuming = self.resuming.acquire().await;
         let (sender, outcome) = watch::channel(None);
@@ -167,7 +170,7 @@ impl<S: WalletStore> Wallet<S> {
     }
 
     async fn send_if_offered(&self, number: u64) -> Result<(), Error> {
-        // It may have been decided since it was found to be open.
+        // The outcome may have become known since the payment was found to be open.
         match self.store.get(GetRecord(number)).await?.map(|record| record.state) {
             Some(TransactionState::Offered) => {}
             Some(state) if !state.is_lost() => return Ok(()),
@@ -177,7 +180,7 @@ impl<S: WalletStore> Wallet<S> {
         self.send_incoming(number, &transaction, Fee::Unchecked).await
     }
 
-    /// Offers the transaction of a payment to the network, and notes what the network shows.
+    /// Offers the transaction of a payment to the network, and records what the network shows.
     async fn send_incoming(
         &self,
         number: u64,
@@ -201,7 +204,7 @@ impl<S: WalletStore> Wallet<S> {
         }
     }
 
-    /// What was paid towards an invoice, in the order in which it came.
+    /// The payments of an invoice, in the order of their arrival.
     pub async fn payments(&self, id: &str) -> Result<Vec<IncomingPayment>, Error> {
         let invoice = self.invoice(id).await?;
         Ok(self.store.get(GetIncoming(invoice.number)).await?)

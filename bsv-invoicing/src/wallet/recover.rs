@@ -1,4 +1,4 @@
-//! Finding a wallet's coins with nothing but its words: by walking the chain.
+//! Finding a wallet's coins with only its words, by walking the chain.
 
 use bsv_network::NodeRpc;
 
@@ -15,34 +15,37 @@ use crate::wallet::seed::account_of;
 /// How many keys in a row may be unused before the next used one.
 pub const DEFAULT_LOOKAHEAD: u32 = 100_000;
 
-/// How a wallet is looked for.
+/// Where and how far to look for a wallet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Walk {
-    /// The height of the first block that is read: one from before the wallet received anything.
+    /// The height of the first block to read. It must be older than everything that the wallet has
+    /// received.
     pub from_height: u32,
-    /// How many keys in a row may be unused, among those of invoices and among those for change.
+    /// How many keys in a row may be unused. This applies to the keys of invoices and to those for
+    /// change separately.
     pub lookahead: u32,
 }
 
-/// What was found.
+/// The result of a recovery.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Recovery {
     /// The height of the last block that was read.
     pub height: u32,
-    /// The transactions that make or spend coins of the wallet.
+    /// The number of transactions that make or spend coins of the wallet.
     pub transactions: u64,
-    /// The coins that are left.
+    /// The number of coins that are left.
     pub coins: u64,
-    /// What they are worth, in satoshis.
+    /// The sum of these coins, in satoshis.
     pub balance: u64,
 }
 
 impl<S: WalletStore> Wallet<S> {
-    /// Finds the coins of a new wallet, whose seed was used before, in the blocks from a height on and
-    /// in the mempool, and stores them. `progress` is told the height that was read and the last one.
+    /// Finds the coins of a new wallet whose seed was used before, and stores them. It reads the
+    /// blocks from a height on, and the mempool. `progress` gets the height of each block and the
+    /// height of the last block.
     ///
-    /// Numbers of keys are given out again only beyond the lookahead, since somebody may know the keys
-    /// of invoices that were not paid, and of users. What invoices and users there were is not found.
+    /// New keys come from beyond the lookahead, because somebody may know the keys of users and of
+    /// invoices that were not paid. The invoices and users themselves are not found.
     pub async fn recover(
         &self,
         walk: Walk,
@@ -64,7 +67,7 @@ impl<S: WalletStore> Wallet<S> {
         })
     }
 
-    /// Has new blocks read from the one after this height on.
+    /// Makes the wallet read new blocks from the one after this height.
     async fn follow_from(&self, node: &NodeRpc, height: u32) -> Result<(), Error> {
         if let Some(hash) = node.block_hash(height).await.map_err(away)? {
             let tip = FollowedBlock { height, hash };
@@ -73,8 +76,8 @@ impl<S: WalletStore> Wallet<S> {
         Ok(())
     }
 
-    /// Takes over what a search finds in the blocks from a height on, and in the mempool. Answers the height
-    /// of the last block.
+    /// Stores what a search finds in the blocks from a height on and in the mempool. Returns the
+    /// height of the last block.
     pub(crate) async fn walk(
         &self,
         node: &NodeRpc,
@@ -107,8 +110,8 @@ impl<S: WalletStore> Wallet<S> {
         Ok(height - 1)
     }
 
-    /// Has the first keys of a new wallet not given out, whose seed was used before, and of which nothing can
-    /// be found without a node.
+    /// Skips the first keys of a new wallet whose seed was used before. This is for a wallet
+    /// without a node, which cannot find its earlier transactions.
     pub async fn skip_keys(&self, lookahead: u32) -> Result<(), Error> {
         let skip = SkipNumbers { invoices: lookahead, users: lookahead, change: lookahead };
         self.store.execute(skip).await?;

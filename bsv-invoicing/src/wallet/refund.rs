@@ -1,4 +1,4 @@
-//! Refunding: what was paid to an invoice goes back.
+//! Refunds: money that was paid to an invoice goes back.
 
 use std::sync::Arc;
 
@@ -20,13 +20,14 @@ use crate::wallet::Wallet;
 /// A request to refund.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RefundDraft {
-    /// How much; else the surplus.
+    /// How much to refund. `None` stands for the surplus.
     satoshis: Option<u64>,
-    /// The address, or the script in hex, that it goes to; else where the payer said.
+    /// The address, or the script in hex, that the refund goes to. `None` stands for the
+    /// destination that the payer named.
     to: Option<String>,
-    /// Whether all goes back that has not gone back yet.
+    /// Whether everything that is not refunded yet goes back.
     is_full: bool,
-    /// Whether the caller only wants to know what it would cost.
+    /// Whether the caller only wants to know the cost.
     pub is_dry_run: bool,
 }
 
@@ -39,7 +40,7 @@ impl RefundDraft {
             ["full", "dryRun"].map(|field| members.boolean(field).unwrap_or_default());
         let mut errors = members.into_errors();
         if satoshis.is_some() && is_full {
-            errors.add("satoshis", "must not be there if full is");
+            errors.add("satoshis", "must not be set together with full");
         }
         errors.into_result()?;
         Ok(Self { satoshis, to, is_full, is_dry_run })
@@ -49,9 +50,9 @@ impl RefundDraft {
 /// What a refund would send, and what it would cost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefundPreview {
-    /// The address, or the script in hex, that it goes to.
+    /// The address, or the script in hex, that the refund goes to.
     pub to: String,
-    /// What goes back, in satoshis.
+    /// The amount that goes back, in satoshis.
     pub satoshis: u64,
     /// The fee, in satoshis.
     pub fee: u64,
@@ -65,10 +66,10 @@ struct Planned {
 }
 
 impl<S: WalletStore> Wallet<S> {
-    /// Sends back what was paid to an invoice: the surplus, or what the draft says. With a key that is known,
-    /// the refund that was made first is answered, unless that was in vain.
+    /// Refunds an invoice: the surplus, or what the draft says. If the idempotency key is already
+    /// known, this returns the refund that was made first, unless that one is lost.
     ///
-    /// What is begun goes on if the caller stops waiting.
+    /// The refund goes on even if the caller stops waiting.
     pub async fn refund(
         self: &Arc<Self>,
         invoice: &str,
@@ -83,7 +84,8 @@ impl<S: WalletStore> Wallet<S> {
             let _place = place;
             wallet.refund_alone(number, &id, draft, idempotency).await
         });
-        made.await.unwrap_or_else(|_| Err(Error::OutcomeUnknown("it broke off".to_owned())))
+        made.await
+            .unwrap_or_else(|_| Err(Error::OutcomeUnknown("the refund was interrupted".to_owned())))
     }
 
     /// What [`refund`](Self::refund) would send and cost.
@@ -131,7 +133,7 @@ impl<S: WalletStore> Wallet<S> {
         self.send(payment).await
     }
 
-    /// Decides how much goes back, and where to.
+    /// Decides the amount and the destination of a refund.
     async fn plan_refund(
         &self,
         number: u64,
@@ -162,7 +164,7 @@ impl<S: WalletStore> Wallet<S> {
             return Destination::of_either(to, network).map_err(|error| error.of_field("to"));
         }
         let to = refundable.to.ok_or(Error::RefundToNeeded)?;
-        // Payers may name what this wallet cannot pay to, such as a handle.
+        // A payer may name a destination that this wallet cannot pay to, such as a handle.
         Destination::of_either(&to, network).map_err(|_| Error::RefundToNeeded)
     }
 
@@ -181,7 +183,7 @@ impl<S: WalletStore> Wallet<S> {
     }
 }
 
-/// How much goes back; nothing if there is nothing left.
+/// The amount that goes back. `None` if nothing is left.
 fn amount(draft: &RefundDraft, refundable: &Refundable) -> Option<u64> {
     let asked = match draft.satoshis {
         Some(satoshis) => satoshis,

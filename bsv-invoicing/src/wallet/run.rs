@@ -1,4 +1,4 @@
-//! What keeps a wallet alive, in a process that runs for long.
+//! The loops that keep a wallet alive in a long-running process.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,27 +12,27 @@ use crate::wallet::Wallet;
 use crate::wallet::follow::Following;
 use crate::wallet::watch::Watched;
 
-/// How often it is looked for what time makes due.
+/// How often the sweep runs, and how long a loop pauses.
 const PERIOD: Duration = Duration::from_secs(1);
-/// How often it is tried at least what fails.
+/// The longest pause between attempts after failures.
 const LONGEST_PAUSE: Duration = Duration::from_secs(8);
 
-/// How often it is looked whether the node publishes its transactions.
+/// How often the wallet checks whether the node publishes its transactions.
 const FEED_PERIOD: Duration = Duration::from_secs(60);
 
 impl<S: WalletStore> Wallet<S> {
-    /// Keeps the wallet alive until `shutdown` completes: notes which invoices have expired, looks after its
-    /// transactions, sees what pays it without a payment message, and sends events to webhooks. What fails is tried
-    /// again, and the log tells.
+    /// Keeps the wallet alive until `shutdown` completes: expires invoices, follows transactions,
+    /// finds payments that come without a payment message, and sends events to webhooks. Failures
+    /// are logged, and the work is tried again.
     ///
-    /// A process runs this once, for as long as the wallet is open. When it has ended, nothing of it goes on. What was
-    /// under way then is done again, or its outcome is found out, when the wallet is next run.
+    /// A process runs this once for as long as the wallet is open. When it has ended, all its work
+    /// has stopped. The next run repeats unfinished work or finds out its outcome.
     pub async fn run(self: Arc<Self>, shutdown: impl Future<Output = ()> + Send) {
         let (stop, stopped) = watch::channel(());
         let stopped = || {
             let mut stopped = stopped.clone();
             async move {
-                // Ends when the sender is dropped.
+                // This ends when the sender is dropped.
                 let _ = stopped.changed().await;
             }
         };
@@ -49,7 +49,7 @@ impl<S: WalletStore> Wallet<S> {
         );
     }
 
-    /// Does what time makes due. While the disk fails, it is tried again.
+    /// Runs the sweep again and again. While the disk fails, it keeps trying.
     async fn keep_swept(&self) {
         let mut has_failed = false;
         loop {
@@ -62,7 +62,7 @@ impl<S: WalletStore> Wallet<S> {
                 }
                 Err(error) => {
                     if !has_failed {
-                        tracing::warn!("it cannot be noted that invoices have expired: {error}");
+                        tracing::warn!("the expiry of invoices cannot be recorded: {error}");
                     }
                     has_failed = true;
                 }
@@ -77,7 +77,7 @@ impl<S: WalletStore> Wallet<S> {
         following.end().await;
     }
 
-    /// Looks after the wallet's transactions. While the node is away, it is tried again, less and less often.
+    /// Follows the wallet's transactions. While the node is away, it tries less and less often.
     async fn follow_again_and_again(self: &Arc<Self>, following: &mut Following) {
         if !self.has_node() {
             return;
@@ -87,13 +87,13 @@ impl<S: WalletStore> Wallet<S> {
             match self.follow(following).await {
                 Ok(()) => {
                     if pause > PERIOD {
-                        tracing::info!("the wallet's transactions are looked after again");
+                        tracing::info!("the wallet's transactions are followed again");
                     }
                     pause = PERIOD;
                 }
                 Err(error) => {
                     if pause == PERIOD {
-                        tracing::warn!("the wallet's transactions cannot be looked after: {error}");
+                        tracing::warn!("the wallet's transactions cannot be followed: {error}");
                     }
                     pause = (pause * 2).min(LONGEST_PAUSE);
                 }
@@ -102,7 +102,7 @@ impl<S: WalletStore> Wallet<S> {
         }
     }
 
-    /// Watches the node's mempool for what pays the wallet.
+    /// Watches the node's mempool for payments to the wallet.
     async fn keep_watching_mempool(&self) {
         if !self.has_node() {
             return;
@@ -131,7 +131,7 @@ impl<S: WalletStore> Wallet<S> {
     }
 }
 
-/// Does something until `shutdown` completes.
+/// Does `work` until `shutdown` completes.
 async fn until(shutdown: impl Future<Output = ()>, work: impl Future<Output = ()>) {
     tokio::select! {
         biased;
@@ -144,11 +144,13 @@ fn warn_of_no_feed(address: &FeedAddress) {
     let why = match address {
         FeedAddress::Elsewhere(address) => format!(
             "the node publishes its transactions at {address}, which only its own machine reaches: \
-             have it listen where this machine reaches it, or set wallet.zmq"
+             let it publish at an address that this machine reaches, or configure the wallet with \
+             such an address"
         ),
         _ => "the node does not publish its transactions: start it with zmqpubrawtx2".to_owned(),
     };
     tracing::warn!(
-        "{why}. Until then, what is paid without a payment message is seen when it is mined"
+        "{why}. Until then, the wallet sees payments without a payment message only when they are \
+         mined"
     );
 }

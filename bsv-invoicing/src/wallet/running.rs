@@ -2,13 +2,13 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What is being done at this moment, by what it is done to: at most one thing to each.
+/// The tasks that are running, by key. There is at most one for each key.
 #[derive(Debug)]
 pub(crate) struct Running<K, V>(Arc<Mutex<HashMap<K, V>>>);
 
 impl<K: Clone + Eq + Hash, V: Clone> Running<K, V> {
-    /// Begins what `value` stands for, if nothing is being done to `key`; else answers what is. It is
-    /// done when the place is dropped.
+    /// Begins the task `value` for `key`. If a task is already running for the key, that task is
+    /// the error. The task ends when the place is dropped.
     pub(crate) fn begin(&self, key: K, value: V) -> Result<Place<K, V>, V> {
         let mut running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(other) = running.get(&key) {
@@ -18,7 +18,7 @@ impl<K: Clone + Eq + Hash, V: Clone> Running<K, V> {
         Ok(Place { running: Arc::clone(&self.0), key })
     }
 
-    /// What is being done to `key`.
+    /// The running task for `key`.
     pub(crate) fn get(&self, key: &K) -> Option<V> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
     }
@@ -30,7 +30,7 @@ impl<K, V> Default for Running<K, V> {
     }
 }
 
-/// Something that is being done.
+/// A running task.
 #[derive(Debug)]
 pub(crate) struct Place<K: Eq + Hash, V> {
     running: Arc<Mutex<HashMap<K, V>>>,

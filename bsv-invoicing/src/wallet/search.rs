@@ -1,4 +1,4 @@
-//! Looking through blocks and the mempool for what pays the wallet's keys, or spends its coins.
+//! Searching blocks and the mempool for transactions that pay the wallet's keys or spend its coins.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
@@ -15,38 +15,40 @@ use crate::model::transaction::{BlockPlace, Proof};
 use crate::wallet::node::away;
 use crate::wallet::seed::{Account, WalletKeys, account_of};
 
-/// How many keys of each account are looked for besides, that a restore on some day may have begun, until one
-/// of them is found to be used: of invoices, and of change, whose keys are used one after the other.
+/// How many first keys of each later account are searched until one of them is found to be used. A
+/// restore may have begun such an account on any day. Keys for change are used one after the other,
+/// so few suffice.
 const TRIED_KEYS: [(Chain, u32); 2] = [(Chain::Receive, 1_000), (Chain::Change, 20)];
 
-/// What is known on the way.
+/// The state of a search.
 pub(crate) struct Search {
     lookahead: u32,
     /// Hashes of public keys that outputs may pay to.
     keys: HashMap<[u8; 20], KeyPath>,
-    /// The accounts that may have been begun.
+    /// The accounts that may have been used.
     accounts: BTreeMap<u32, SearchedAccount>,
-    /// What was found and not spent yet: the number of the transaction that makes it.
+    /// The coins that were found and are not spent, with the numbers of the transactions that make
+    /// them.
     coins: HashMap<OutPoint, u64>,
     last_number: u64,
-    /// The transactions that the books have already.
+    /// The transactions that the books already have.
     known: HashSet<Txid>,
 }
 
-/// What the books know before a search.
+/// What the books know before the search.
 #[derive(Debug, Default)]
 pub(crate) struct KnownBooks {
     /// All transactions.
     pub(crate) transactions: HashSet<Txid>,
-    /// What is not spent: the number of the transaction that makes it.
+    /// The unspent coins, with the numbers of the transactions that make them.
     pub(crate) coins: HashMap<OutPoint, u64>,
     /// The number of the last transaction.
     pub(crate) last_number: u64,
-    /// How many keys of each account and chain were given out, as far as that is known.
+    /// The number of keys of each account and chain that were given out, as far as the books know.
     pub(crate) used: Vec<(u32, Chain, u32)>,
 }
 
-/// An account whose keys are looked for.
+/// An account whose keys are searched.
 struct SearchedAccount {
     keys: Account,
     receive: Window,
@@ -54,21 +56,21 @@ struct SearchedAccount {
     user: Window,
 }
 
-/// The keys of a chain that are looked for.
+/// The keys of a chain that are searched.
 #[derive(Clone, Copy, Debug, Default)]
 struct Window {
-    /// Up to which number keys were derived; this one not included.
+    /// The number after the last derived key.
     end: u32,
-    /// The number after the highest one that is used.
+    /// The number after the last used key.
     used_end: u32,
 }
 
-/// Keys are derived for numbers below this.
+/// Keys can be derived for numbers below this.
 const KEYS_END: u32 = 1 << 31;
-/// How many keys for change beyond those of the books are looked for. They are used one after the other,
-/// but for those of payments that were not made.
+/// How many keys for change beyond those of the books are searched. They are used one after the
+/// other, except for those of payments that were not made.
 const CHANGE_LOOKAHEAD: u32 = 1000;
-/// How many keys a thread derives before it looks for the next part.
+/// How many keys are one part of the work of a thread.
 const KEYS_AT_ONCE: u32 = 1000;
 
 impl SearchedAccount {
@@ -86,9 +88,9 @@ impl SearchedAccount {
 }
 
 impl Search {
-    /// Looks for all that a wallet may have, of which nothing but the words is known.
+    /// A search for everything that a wallet may have, if only its words are known.
     pub(crate) fn of_words(keys: &WalletKeys, lookahead: u32) -> Result<Self, Error> {
-        // The tip may be of tomorrow already where it is.
+        // In another time zone it may already be tomorrow.
         let accounts = 0..=account_of(Timestamp::of_system()) + 1;
         let mut search = Self::of_accounts(keys, accounts, lookahead, KnownBooks::default())?;
         for (number, account) in &mut search.accounts {
@@ -101,7 +103,7 @@ impl Search {
         Ok(search)
     }
 
-    /// Looks for what the books lack, up to so many keys beyond those that were given out.
+    /// A search for what the books lack, up to `lookahead` keys beyond those that were given out.
     pub(crate) fn of_books(
         keys: &WalletKeys,
         books: KnownBooks,
@@ -146,19 +148,19 @@ impl Search {
         self.last_number
     }
 
-    /// How many coins were found and are not spent.
+    /// The number of coins that were found and are not spent.
     pub(crate) fn coins_left(&self) -> u64 {
         self.coins.len() as u64
     }
 
-    /// Derives the keys of all accounts that are looked for before any is found, on all processors.
+    /// Derives the first keys of all accounts before the search, on all processors.
     fn derive_first_keys(&mut self) -> Result<(), Error> {
         let mut ranges = Vec::new();
         for (number, account) in &self.accounts {
             for (chain, window) in
                 [(Chain::Receive, account.receive), (Chain::Change, account.change)]
             {
-                // In parts, so that all threads have as much to do.
+                // The work is split into parts, so that all threads get the same amount.
                 let starts = (0..window.end).step_by(KEYS_AT_ONCE as usize);
                 ranges.extend(starts.map(|from| {
                     (*number, chain, from..window.end.min(from.saturating_add(KEYS_AT_ONCE)))
@@ -191,7 +193,7 @@ impl Search {
         Ok(())
     }
 
-    /// Takes note of a key that is used, and derives keys up to the lookahead beyond it.
+    /// Records that a key is used, and derives keys up to the lookahead beyond it.
     fn note_used(&mut self, KeyPath { account, chain, index }: KeyPath) -> Result<(), Error> {
         let Some(searched) = self.accounts.get_mut(&account) else { return Ok(()) };
         for other in [Chain::Receive, Chain::Change] {
@@ -210,19 +212,20 @@ impl Search {
         Ok(())
     }
 
-    /// The accounts of which keys were found.
+    /// The accounts with used keys.
     pub(crate) fn used_accounts(&self) -> impl Iterator<Item = u32> {
         self.accounts.iter().filter(|(_, account)| account.is_used()).map(|(number, _)| *number)
     }
 
-    /// Reads the block of the main chain at a height, after the one of the hash `last`.
+    /// Reads the block of the main chain at a height. It must follow the block with the hash
+    /// `last`.
     pub(crate) async fn read_block(
         &mut self,
         node: &NodeRpc,
         height: u32,
         last: &mut Option<BlockHash>,
     ) -> Result<Vec<Recovered>, Error> {
-        let moved = || Error::BadChain(format!("it changed at height {height}: try again"));
+        let moved = || Error::BadChain(format!("the chain changed at height {height}: try again"));
         let hash = node.block_hash(height).await.map_err(away)?.ok_or_else(moved)?;
         let mut block = node.block(&hash).await.map_err(away)?.ok_or_else(moved)?;
         if last.is_some_and(|last| last != block.header.previous_block) {
@@ -245,8 +248,8 @@ impl Search {
         proved.collect()
     }
 
-    /// Looks through what is in no block. A transaction may come before one whose coins it spends, so
-    /// that all are looked through until no more are found.
+    /// Searches the mempool. A transaction may be listed before one whose coins it spends, so the
+    /// search repeats until it finds no more.
     pub(crate) async fn read_mempool(
         &mut self,
         node: &NodeRpc,
@@ -294,7 +297,7 @@ impl Search {
         Ok(recovered)
     }
 
-    /// Takes a transaction, if it makes or spends coins of the wallet.
+    /// Records a transaction if it makes or spends coins of the wallet.
     fn take(
         &mut self,
         transaction: Transaction,
@@ -322,7 +325,7 @@ impl Search {
         Ok(Some(Recovered { number, transaction, proof: None, receipts, spends, at }))
     }
 
-    /// The outputs that pay to keys of the wallet, which are noted as used.
+    /// The outputs that pay to keys of the wallet. Records these keys as used.
     fn own_outputs(&mut self, transaction: &Transaction) -> Result<Vec<(u32, KeyPath)>, Error> {
         let mut own = Vec::new();
         for (vout, output) in (0_u32..).zip(&transaction.outputs) {

@@ -19,12 +19,12 @@ use crate::model::coin::{Chain, KeyPath};
 use crate::model::invoice_id::IdCipher;
 use crate::model::time::Timestamp;
 
-/// Names the fact that a store belongs to the seed.
+/// The name of the keystore entry that says that a store was made for the seed.
 const ADOPTED: &str = "wallet.adopted";
 /// Purpose 44' (BIP44), coin 236' (Bitcoin SV, SLIP-0044).
 const COIN_TYPE: &str = "m/44'/236'";
-/// The beginning of 2026 in microseconds since 1970: accounts after the first one are numbered by days
-/// since then.
+/// The beginning of 2026 in microseconds since 1970. The number of a later account is the number of
+/// days since then.
 const FIRST_DAY: u64 = 1_767_225_600_000_000;
 const DAY: u64 = 24 * 60 * 60 * 1_000_000;
 
@@ -50,14 +50,14 @@ impl WalletSeed {
         (mnemonic.word_count() == 24).then_some(Self(mnemonic))
     }
 
-    /// Makes a new one.
+    /// Makes a new seed.
     pub(crate) fn generate() -> Result<Self, KeyError> {
         let mut entropy = Zeroizing::new([0; 32]);
         getrandom::fill(entropy.as_mut()).map_err(KeyError::NoRandomness)?;
         Ok(Self(Mnemonic::from_entropy(entropy.as_ref()).expect("32 bytes make 24 words")))
     }
 
-    /// Reads the one in the keystore, if there is one.
+    /// Reads the seed in the keystore, if there is one.
     pub(crate) fn load(keystore: &Keystore) -> Result<Option<Self>, Error> {
         let words = match keystore.get(SEED_NAME) {
             Ok(words) => words,
@@ -68,12 +68,12 @@ impl WalletSeed {
         Self::parse(words).map(Some).ok_or(Error::BadSeed)
     }
 
-    /// Whether the keystore in a directory has one.
+    /// Whether the keystore in a directory has a seed.
     pub fn is_in(keystore_dir: &Path) -> bool {
         Keystore::has(keystore_dir, SEED_NAME)
     }
 
-    /// Puts it into a keystore that has none, durably.
+    /// Stores the seed durably in a keystore that has none.
     pub fn save(&self, keystore: &Keystore) -> Result<(), KeystoreError> {
         keystore.insert(SEED_NAME, self.words().as_bytes())
     }
@@ -87,14 +87,14 @@ impl WalletSeed {
         }
     }
 
-    /// Notes that a store was made for the seed, durably.
+    /// Records durably that a store was made for the seed.
     pub(crate) fn note_adopted(keystore: &Keystore) -> Result<(), KeystoreError> {
         keystore.insert(ADOPTED, b"")
     }
 
     /// The words, with spaces between them.
     pub fn words(&self) -> Zeroizing<String> {
-        // Longer than any 24 words, so that no copy is left behind by growing.
+        // The capacity exceeds any 24 words, so the string never grows and leaves no copy behind.
         let mut words = Zeroizing::new(String::with_capacity(24 * 9));
         for (index, word) in self.0.words().enumerate() {
             if index > 0 {
@@ -130,28 +130,28 @@ impl fmt::Debug for WalletSeed {
     }
 }
 
-/// A secret for a purpose that BIP32 has no keys for.
+/// A secret for a purpose for which BIP32 has no keys.
 fn secret(seed: &[u8; 64], purpose: &[u8]) -> Zeroizing<[u8; 32]> {
     let mut mac = Hmac::<Sha256>::new_from_slice(seed).expect("any key will do");
     mac.update(purpose);
     Zeroizing::new(mac.finalize().into_bytes().into())
 }
 
-/// The account that is begun at a time.
+/// The account that a restore at this time begins.
 pub(crate) fn account_of(time: Timestamp) -> u32 {
     let days = time.as_micros().saturating_sub(FIRST_DAY) / DAY;
     u32::try_from(days).expect("the last moment is less than three million days after")
 }
 
-/// What a wallet derives from its seed.
+/// The keys that a wallet derives from its seed.
 pub(crate) struct WalletKeys {
-    /// Tells wallets apart: the hash of the first account's public key.
+    /// Identifies the wallet: the hash of the first account's public key.
     pub(crate) fingerprint: [u8; 20],
     /// Makes the ids of invoices.
     pub(crate) ids: IdCipher,
     /// Makes the tokens of channels.
     tokens: Hmac<Sha256>,
-    /// Those whose keys were given out, in their order.
+    /// The accounts whose keys were given out, in their order.
     accounts: Vec<Account>,
     coin_type: ExtendedPrivateKey,
 }
@@ -160,11 +160,11 @@ pub(crate) struct WalletKeys {
 pub(crate) struct Account {
     number: u32,
     start: AccountStart,
-    /// Makes what invoices are paid to.
+    /// The keys that invoices are paid to.
     receive: ExtendedPublicKey,
-    /// Makes what change goes to.
+    /// The keys that change goes to.
     change: ExtendedPublicKey,
-    /// Makes the users' keys.
+    /// The keys of users.
     users: ExtendedPublicKey,
 }
 
@@ -180,7 +180,7 @@ impl Account {
         Ok(Self { number, start, receive, change, users })
     }
 
-    /// The hash of the public key of this index in a chain.
+    /// The hash of the public key with this index in a chain.
     pub(crate) fn hash(&self, chain: Chain, index: u32) -> Result<[u8; 20], KeyError> {
         let chain = match chain {
             Chain::Receive => &self.receive,
@@ -209,7 +209,7 @@ impl WalletKeys {
         Account::derive(&self.coin_type, number, start)
     }
 
-    /// The account of a number that was given out, and the index of its key.
+    /// The account of an invoice's or user's number, and the index of its key.
     fn place(
         &self,
         number: u64,
@@ -221,14 +221,14 @@ impl WalletKeys {
         Ok((account, index.map_err(|_| KeyError::DerivationPath)?))
     }
 
-    /// The public key of a user, and where it is.
+    /// The public key of a user, and its path.
     pub(crate) fn user(&self, id: u64) -> Result<(PublicKey, KeyPath), KeyError> {
         let (account, index) = self.place(id, |start| start.last_user_before)?;
         let path = KeyPath { account: account.number, chain: Chain::User, index };
         Ok((account.users.child(index)?, path))
     }
 
-    /// The script that locks what is paid to the invoice of this number, and its key.
+    /// The locking script that the invoice with this number is paid to, and the path of its key.
     pub(crate) fn destination(&self, invoice: u64) -> Result<(Script, KeyPath), KeyError> {
         let (account, index) = self.place(invoice, |start| start.last_invoice_before)?;
         let key = KeyPath { account: account.number, chain: Chain::Receive, index };
@@ -258,7 +258,8 @@ impl WalletKeys {
         hex::encode(mac.finalize().into_bytes())
     }
 
-    /// Whether this is the token of a channel. Takes as long for any of the same length.
+    /// Whether this is the token of a channel. The time that this takes depends only on the length
+    /// of the token.
     pub(crate) fn is_token(&self, channel_id: &str, token: &str) -> bool {
         let mut mac = self.tokens.clone();
         mac.update(channel_id.as_bytes());

@@ -8,37 +8,41 @@ use crate::model::invoice::{DEFAULT_EXPIRY, MAX_SATOSHIS};
 use crate::model::settlement::PaymentRules;
 use crate::wallet::outbound::OwnListeners;
 
-/// How a wallet works.
+/// The settings of a wallet.
 #[derive(Clone, Debug)]
 pub struct WalletSettings {
     /// The network whose keys are used.
     pub network: Network,
-    /// For how long an invoice can be paid that does not say so itself.
+    /// How long an invoice can be paid if its draft does not say.
     pub expiry: Duration,
-    /// The beginning of payment URLs, where payers reach the wallet: a URL without a slash at its end.
+    /// The beginning of payment URLs, at which payers reach the wallet: a URL without a slash at
+    /// its end.
     pub public_url: String,
-    /// Whether payers see invoices in a browser there.
+    /// Whether there are payment pages for browsers under that URL.
     pub has_page: bool,
-    /// Who is paid, as payers are told.
+    /// The merchant that payers see.
     pub merchant: Merchant,
-    /// The fee rate that payers are asked for, in satoshis per 1000 bytes; if the node wants more, that.
+    /// The fee rate that payers must pay, in satoshis per 1000 bytes. The node's rate takes its
+    /// place if that is higher.
     pub fee_rate: u64,
     /// The highest fee rate that the wallet pays, in satoshis per 1000 bytes.
     pub max_fee_rate: u64,
     /// The most that the wallet pays at once, in satoshis.
     pub pay_limit: u64,
-    /// What decides whether an invoice is paid.
+    /// The rules that decide whether an invoice is paid.
     pub payment_rules: PaymentRules,
-    /// Where the node publishes the transactions of its mempool, such as `tcp://127.0.0.1:28332`, if that is
-    /// not where the node itself says.
+    /// The address at which the node publishes the transactions of its mempool, such as
+    /// `tcp://127.0.0.1:28332`. `None` stands for the address that the node itself names.
     pub transaction_feed: Option<String>,
-    /// Whether small coins are brought together whenever there is a new block.
+    /// Whether the wallet consolidates small coins whenever there is a new block.
     pub consolidate: bool,
-    /// Where this process listens: no payee may have the wallet ask there.
+    /// The addresses on which this process listens. Payees and webhooks must not make the wallet
+    /// connect to them.
     pub own_listeners: OwnListeners,
-    /// Networks that are not of the public Internet, and that webhooks may lead to all the same, also without TLS.
+    /// Networks outside the public Internet that webhooks may lead to nevertheless, even without
+    /// TLS.
     pub webhook_networks: Vec<IpNet>,
-    /// What the wallet calls itself where it posts events, such as `bsv-server/0.1.0`.
+    /// The name and version that requests to webhooks carry, such as `bsv-server/0.1.0`.
     pub user_agent: String,
 }
 

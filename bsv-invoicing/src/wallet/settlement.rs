@@ -1,4 +1,4 @@
-//! What was received towards an invoice, and what its owner decides about that.
+//! The settlement of an invoice, and marking it as paid.
 
 use crate::error::Error;
 use crate::ledger::MarkPaid;
@@ -10,7 +10,7 @@ use crate::wallet::Wallet;
 use crate::wallet::invoices::of_invoice;
 
 impl<S: WalletStore> Wallet<S> {
-    /// Where an invoice stands, in numbers.
+    /// The details of an invoice's state.
     pub async fn settlement(&self, id: &str) -> Result<Settlement, Error> {
         let invoice = self.invoice(id).await?;
         let stored = self.store.list(GetReceived(invoice.number)).await?;
@@ -30,7 +30,7 @@ impl<S: WalletStore> Wallet<S> {
         })
     }
 
-    /// Marks an invoice as paid, whatever was received. That is not undone.
+    /// Marks an invoice as paid, whatever it has received. This cannot be undone.
     pub async fn mark_paid(&self, id: &str) -> Result<Invoice, Error> {
         let invoice = self.invoice(id).await?.number;
         let marked = self.store.execute(MarkPaid { invoice, now: self.now() }).await;
@@ -38,8 +38,8 @@ impl<S: WalletStore> Wallet<S> {
         self.invoice(id).await
     }
 
-    /// What payers are still to send for an invoice that is not paid, in satoshis. Fails if all has been sent, and
-    /// counts once it is mined.
+    /// What payers must still send for an invoice that is not paid, in satoshis. Fails if
+    /// everything was sent and only a block is missing.
     pub(crate) async fn asked_for(&self, invoice: &Invoice) -> Result<u64, Error> {
         let received = self.store.get(GetReceivedSum(invoice.number)).await?;
         let rules = self.settings.payment_rules.in_any_place();

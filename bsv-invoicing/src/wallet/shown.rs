@@ -1,4 +1,4 @@
-//! What the network shows of a transaction: the only word that makes money.
+//! What the network shows of a transaction. Only this makes a transaction count as money.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,25 +15,25 @@ use crate::wallet::Wallet;
 use crate::wallet::node::{away, unknown};
 use crate::wallet::receive::ancestors::Payment;
 
-/// How long the node is waited for while it has heard of a transaction and does not show it, as while it
-/// validates one that came from another node. The wait doubles each time.
+/// The first wait for a node that has heard of a transaction and does not show it, for example
+/// while it validates one from another node. The wait doubles each time.
 const FIRST_WAIT: Duration = Duration::from_millis(20);
 const WAITS: u32 = 8;
 
-/// What the network shows of a transaction that was offered to it.
+/// The result of offering a transaction to the network.
 #[derive(Debug)]
 pub(crate) enum Shown {
     /// It is in the mempool.
     InMempool(MempoolEntry),
     /// It is in a block.
     InBlock,
-    /// It is nowhere, and refused for this reason.
+    /// It is neither in the mempool nor in a block, and the node refuses it for this reason.
     Refused(String),
-    /// It was heard of, and is not shown: it may be time-locked, or not validated yet.
+    /// The node has heard of it but does not show it. It may be time-locked, or not validated yet.
     Nowhere,
 }
 
-/// Offers a transaction to the network, and asks whether it is there.
+/// Offers a transaction to the network, and asks whether the network has it.
 pub(crate) async fn show(node: &NodeRpc, transaction: &Transaction) -> Result<Shown, Error> {
     let mut wait = FIRST_WAIT;
     for _ in 0..WAITS {
@@ -45,7 +45,7 @@ pub(crate) async fn show(node: &NodeRpc, transaction: &Transaction) -> Result<Sh
                 None => return Err(unknown(error)),
             },
         };
-        // It may have been sent before, and be mined and spent meanwhile.
+        // It may have been sent before, and may be mined and spent meanwhile.
         let place = node.transaction_place(&transaction.txid()).await.map_err(unknown)?;
         match (place, refusal) {
             (TransactionPlace::Block(_), _) => return Ok(Shown::InBlock),
@@ -58,14 +58,15 @@ pub(crate) async fn show(node: &NodeRpc, transaction: &Transaction) -> Result<Sh
     Ok(Shown::Nowhere)
 }
 
-/// That the node has heard of a transaction, and nobody knows what becomes of it.
+/// The error when the node has heard of a transaction but does not show it.
 pub(crate) fn not_shown() -> Error {
-    let reason = "the node has heard of the transaction, and does not show it";
+    let reason = "the node has heard of the transaction but does not show it";
     Error::OutcomeUnknown(reason.to_owned())
 }
 
 impl<S: WalletStore> Wallet<S> {
-    /// Looks where the network has a transaction, and notes it. Answers whether the network has it.
+    /// Finds out where the network has a transaction, and records it. Returns whether the network
+    /// has it.
     pub(crate) async fn look(
         &self,
         node: &NodeRpc,
@@ -89,8 +90,8 @@ impl<S: WalletStore> Wallet<S> {
         }
     }
 
-    /// Offers a transaction of the wallet to the network, and notes what the network shows. Answers why the
-    /// network refuses it, if it does.
+    /// Offers a transaction of the wallet to the network, and records what the network shows.
+    /// Returns the reason if the network refuses it.
     pub(crate) async fn show_and_note(
         &self,
         node: &NodeRpc,
@@ -106,8 +107,9 @@ impl<S: WalletStore> Wallet<S> {
         Ok(None)
     }
 
-    /// Offers to the network what a payment builds on, as far as its payer has sent that. Answers why the network
-    /// refuses one of them, if it does; those that are mined, and spent, it may seem to refuse.
+    /// Offers the ancestors that came with a payment to the network. Returns the first reason why
+    /// the network refuses one of them. The network may also seem to refuse ancestors that are
+    /// mined and spent.
     pub(crate) async fn show_ancestors(
         &self,
         node: &NodeRpc,
@@ -127,7 +129,7 @@ impl<S: WalletStore> Wallet<S> {
         Ok(refusal)
     }
 
-    /// Notes that a transaction is in the mempool, and whether its fee is sufficient.
+    /// Records that a transaction is in the mempool, and whether its fee is sufficient.
     pub(crate) async fn note_in_mempool(
         &self,
         node: &NodeRpc,
@@ -136,7 +138,7 @@ impl<S: WalletStore> Wallet<S> {
     ) -> Result<(), Error> {
         let record = self.store.get(GetRecord(number)).await?;
         let is_fee_sufficient = match record.map(|record| record.purpose) {
-            // The wallet has made it, with the fee that its payee asks for and the node demands.
+            // The wallet made it with the fee that its payee and the node ask for.
             Some(Purpose::Outgoing(_) | Purpose::Cancellation(_)) => true,
             _ => self.is_fee_sufficient(node, entry).await?,
         };
@@ -171,7 +173,9 @@ impl<S: WalletStore> Wallet<S> {
         match check_proof(node, txid, block, branch).await? {
             Some(proof) => self.note_mined(number, proof).await,
             None => {
-                tracing::warn!("the node's proof that {txid} is in block {block} is wrong");
+                tracing::warn!(
+                    "the node's proof that transaction {txid} is in block {block} is wrong"
+                );
                 Ok(())
             }
         }

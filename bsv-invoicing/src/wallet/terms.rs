@@ -1,4 +1,4 @@
-//! What payers are asked for.
+//! The terms of invoices.
 
 use crate::dpp::{Destination, FeeRate, Fees, Terms};
 use crate::error::Error;
@@ -6,11 +6,11 @@ use crate::model::invoice::{Invoice, InvoiceState};
 use crate::store::WalletStore;
 use crate::wallet::Wallet;
 
-/// What payers are told of an invoice of which only what is in blocks counts.
+/// The addition to the memo of an invoice for which only payments in blocks count.
 const COUNTS_IN_A_BLOCK: &str = " (a payment counts once it is in a block)";
 
 impl<S: WalletStore> Wallet<S> {
-    /// What is asked for an invoice that can be paid.
+    /// The terms of an invoice that can be paid.
     pub async fn terms(&self, id: &str) -> Result<Terms, Error> {
         let invoice = self.invoice(id).await?;
         self.check_payable(&invoice)?;
@@ -38,7 +38,7 @@ impl<S: WalletStore> Wallet<S> {
         })
     }
 
-    /// Where an invoice can be paid.
+    /// The payment URL of an invoice.
     pub fn payment_url(&self, id: &str) -> String {
         [&self.settings.public_url, "/dpp/api/v1/payment/", id].concat()
     }

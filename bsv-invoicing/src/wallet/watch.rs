@@ -1,5 +1,5 @@
-//! Seeing all money that reaches a script of the wallet, however it came: from the mempool as the node tells of
-//! it, and from blocks as they come.
+//! Watching: finding all money that reaches a script of the wallet, in the mempool and in new
+//! blocks.
 
 mod backlog;
 mod blocks;
@@ -26,11 +26,12 @@ use crate::store::WalletStore;
 use crate::wallet::Wallet;
 use crate::wallet::node::away;
 
-/// How many rows are read at once for the filter.
+/// How many rows are read at once to fill the filter.
 const PAGE: usize = 1_000;
 
 impl<S: WalletStore> Wallet<S> {
-    /// Has the filter know all scripts that are watched, and all transactions whose outputs may be the wallet's.
+    /// Fills the filter with all watched scripts, and with all transactions that may have outputs
+    /// of the wallet.
     async fn load_filter(&self) -> Result<(), Error> {
         self.watching.is_loaded.get_or_try_init(|| self.load_scripts()).await?;
         loop {
@@ -54,7 +55,7 @@ impl<S: WalletStore> Wallet<S> {
         }
     }
 
-    /// What the books know of a transaction, if it concerns the wallet.
+    /// What the books know about a transaction, if it concerns the wallet.
     async fn known(&self, transaction: &Arc<Transaction>) -> Result<Option<Known>, Error> {
         if !self.watching.filter.concerns(transaction) {
             return Ok(None);
@@ -63,7 +64,7 @@ impl<S: WalletStore> Wallet<S> {
         Ok((!known.records.is_empty() || !known.lacking.is_empty()).then_some(known))
     }
 
-    /// Takes in a transaction that the mempool shows, if it is news.
+    /// Records a transaction from the mempool, if it is new to the wallet. Returns whether it was.
     async fn notice_in_mempool(
         &self,
         node: &NodeRpc,
@@ -73,16 +74,16 @@ impl<S: WalletStore> Wallet<S> {
         let Some(known) = self.known(&transaction).await? else { return Ok(false) };
         let is_news = |record: &TransactionRecord| {
             let is_shown = record.state.can_be_spent() || record.state == TransactionState::Waiting;
-            // A request that offers it notes it too.
+            // A request that is offering it records it.
             !is_shown && !self.is_busy(record.purpose)
         };
         if known.lacking.is_empty() && !known.records.iter().any(|(_, it)| is_news(it)) {
             return Ok(false);
         }
-        // What the node tells of may be gone, or not final.
+        // A transaction that the node announces may be gone, or not final.
         let txid = transaction.txid();
         let Some(entry) = node.mempool_entry(&txid).await.map_err(away)? else { return Ok(false) };
-        // What the wallet has made pays what its payee asks for and the node demands.
+        // The wallet's own transactions have the fee that their payee and the node ask for.
         let is_own = known.records.iter().any(|(_, it)| !it.purpose.is_from_outside());
         let is_fee_sufficient = is_own || self.is_fee_sufficient(node, entry).await?;
         let noticed = Noticed {

@@ -1,4 +1,5 @@
-//! Webhooks, as their owner makes and changes them. [`WebhookSender`](crate::webhooks::WebhookSender) sends to them.
+//! Making and changing webhooks. [`WebhookSender`](crate::webhooks::WebhookSender) sends events to
+//! them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +28,7 @@ const MAX_TYPES_LEN: usize = 2048;
 const REPLAYED_AT_ONCE: usize = 1000;
 
 impl<S: WalletStore> Wallet<S> {
-    /// What sends the events of this wallet, once it is run.
+    /// The sender of this wallet's events. It sends while it runs.
     pub(crate) fn webhook_sender(
         self: &Arc<Self>,
     ) -> Arc<WebhookSender<S, Arc<HttpWebhooks>, WalletClock<S>>> {
@@ -35,17 +36,17 @@ impl<S: WalletStore> Wallet<S> {
         WebhookSender::new(Arc::clone(self), client, WalletClock(Arc::clone(self)))
     }
 
-    /// Makes one attempt to send a webhook something that tells nothing. It is not noted.
+    /// Makes one attempt to send a test message to a webhook. The attempt is not recorded.
     pub async fn test_webhook(self: &Arc<Self>, id: WebhookId) -> Result<Attempt, Error> {
         self.webhook_sender().test(id).await
     }
 
-    /// How many attempts to send something to webhooks were made, by what came of them.
+    /// Counts of the attempts to send to webhooks, by outcome.
     pub fn webhook_attempts(&self) -> &AttemptCounts {
         &self.webhook_attempts
     }
 
-    /// Makes a webhook. Answers its secret too, which is shown this once.
+    /// Creates a webhook. Also returns its secret, which is shown only this once.
     pub async fn create_webhook(
         &self,
         draft: WebhookDraft,
@@ -60,11 +61,11 @@ impl<S: WalletStore> Wallet<S> {
         Ok((id, webhook, secret))
     }
 
-    /// All webhooks, the first made first.
+    /// All webhooks, in the order of their creation.
     pub async fn webhooks(&self) -> Result<Vec<(WebhookId, LoadedWebhook)>, Error> {
         let mut webhooks = Vec::new();
         for (id, _) in self.store.get(GetWebhooks).await? {
-            // One that is deleted meanwhile is none.
+            // A webhook that was deleted meanwhile is left out.
             webhooks.extend(self.store.get(GetWebhook(id)).await?.map(|loaded| (id, loaded)));
         }
         Ok(webhooks)
@@ -81,7 +82,7 @@ impl<S: WalletStore> Wallet<S> {
         loaded.ok_or_else(|| Error::UnknownWebhook(id.to_string()))
     }
 
-    /// Changes a webhook. What is under way at that moment is not changed.
+    /// Changes a webhook. Attempts that are under way at that moment do not change.
     pub async fn change_webhook(
         &self,
         id: WebhookId,
@@ -94,8 +95,9 @@ impl<S: WalletStore> Wallet<S> {
         Ok(webhook)
     }
 
-    /// Gives a webhook another secret, which is shown this once. The one before still signs for a while, at most
-    /// [`MAX_SECRET_GRACE`](crate::MAX_SECRET_GRACE). Fails while there is one before it that does.
+    /// Gives a webhook a new secret, which is shown only this once. The previous one still signs
+    /// for `grace`, at most [`MAX_SECRET_GRACE`](crate::MAX_SECRET_GRACE). Fails while an earlier
+    /// previous secret still signs.
     pub async fn rotate_webhook_secret(
         &self,
         id: WebhookId,
@@ -115,7 +117,7 @@ impl<S: WalletStore> Wallet<S> {
         Ok(())
     }
 
-    /// What became of the event of this number that was sent to a webhook.
+    /// The delivery of an event to a webhook.
     pub async fn delivery(&self, id: WebhookId, number: u64) -> Result<ListedDelivery, Error> {
         self.webhook(id).await?;
         let after = number.saturating_sub(1);
@@ -125,7 +127,8 @@ impl<S: WalletStore> Wallet<S> {
         found.ok_or_else(|| Error::UnknownDelivery { webhook: id.to_string(), number })
     }
 
-    /// Deliveries to a webhook by the numbers of their events, and the number after which more of them may be.
+    /// Deliveries to a webhook in the order of their events, and the number of the event after
+    /// which there may be more.
     pub async fn deliveries(
         &self,
         query: GetDeliveries,
@@ -134,14 +137,14 @@ impl<S: WalletStore> Wallet<S> {
         Ok(self.store.list(query).await?)
     }
 
-    /// Has an event sent once more to a webhook.
+    /// Sends an event to a webhook again.
     pub async fn redeliver(&self, id: WebhookId, number: u64) -> Result<(), Error> {
         self.store.execute(Redeliver { id, number, now: self.now() }).await?;
         self.tell_webhooks_changed();
         Ok(())
     }
 
-    /// Has events sent once more to a webhook. Answers how many they are.
+    /// Sends events to a webhook again. Returns how many.
     pub async fn replay(&self, id: WebhookId, draft: ReplayDraft) -> Result<u64, Error> {
         let ReplayDraft { mut after, until, only_failed } = draft;
         let (now, limit) = (self.now(), REPLAYED_AT_ONCE);
@@ -158,7 +161,7 @@ impl<S: WalletStore> Wallet<S> {
         }
     }
 
-    /// Says what is wrong with what an owner wants, all of it at once.
+    /// Checks the owner's values. The error names all invalid ones at once.
     fn check_webhook(
         &self,
         url: Option<&str>,
@@ -185,7 +188,7 @@ impl<S: WalletStore> Wallet<S> {
         errors.into_result()
     }
 
-    /// A number that changes with the webhooks.
+    /// A number that changes whenever the webhooks change.
     pub(crate) fn webhook_changes(&self) -> watch::Receiver<u64> {
         self.webhook_changes.subscribe()
     }
@@ -211,7 +214,7 @@ impl<S: WalletStore> Wallet<S> {
         Ok(Secrets { current: open(&webhook.secret)?, former: former.transpose()? })
     }
 
-    /// A secret, and the same sealed.
+    /// A new secret, plain and sealed.
     fn new_secret(&self, id: WebhookId) -> Result<(WebhookSecret, Vec<u8>), Error> {
         let secret = WebhookSecret::random().map_err(KeyError::NoRandomness)?;
         let sealed = self.keystore.seal(&sealed_for(id), secret.as_bytes())?;
@@ -219,7 +222,7 @@ impl<S: WalletStore> Wallet<S> {
     }
 }
 
-/// What a sealed secret is bound to.
+/// The name that a sealed secret is bound to.
 fn sealed_for(id: WebhookId) -> String {
     format!("webhook {id}")
 }

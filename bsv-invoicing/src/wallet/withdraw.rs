@@ -1,4 +1,4 @@
-//! Withdrawing: the wallet's owner sends money to an address or a script.
+//! Withdrawals: the wallet's owner sends money to an address or a script.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -30,12 +30,12 @@ pub struct WithdrawalDraft {
     amount: WithdrawalAmount,
     max_fee: Option<u64>,
     reference: Option<String>,
-    /// Whether the caller only wants to know what it would cost.
+    /// Whether the caller only wants to know the cost.
     pub is_dry_run: bool,
 }
 
 impl WithdrawalDraft {
-    /// Reads the body of `POST /api/v1/withdrawals` on a network.
+    /// Reads the body of `POST /api/v1/withdrawals` for a wallet on `network`.
     pub fn from_json(body: &[u8], network: Network) -> Result<Self, Error> {
         let mut members = Members::parse(body)?;
         let (address, script) = (members.text("address"), members.text("script"));
@@ -70,10 +70,10 @@ impl WithdrawalDraft {
 }
 
 impl<S: WalletStore> Wallet<S> {
-    /// Sends money to an address or a script. With a key that is known, the withdrawal that was made first
-    /// is answered.
+    /// Sends money to an address or a script. If the idempotency key is already known, this returns
+    /// the withdrawal that was made first.
     ///
-    /// What is begun goes on if the caller stops waiting.
+    /// The withdrawal goes on even if the caller stops waiting.
     pub async fn withdraw(
         self: &Arc<Self>,
         draft: WithdrawalDraft,
@@ -89,10 +89,12 @@ impl<S: WalletStore> Wallet<S> {
             let _place = place;
             wallet.withdraw_alone(draft, idempotency).await
         });
-        made.await.unwrap_or_else(|_| Err(Error::OutcomeUnknown("it broke off".to_owned())))
+        made.await.unwrap_or_else(|_| {
+            Err(Error::OutcomeUnknown("the withdrawal was interrupted".to_owned()))
+        })
     }
 
-    /// What [`withdraw`](Self::withdraw) would send and cost, by transaction.
+    /// Calculates what [`withdraw`](Self::withdraw) would send and cost, for each transaction.
     pub async fn preview_withdrawal(
         &self,
         draft: WithdrawalDraft,
@@ -170,7 +172,7 @@ impl<S: WalletStore> Wallet<S> {
         for (reservation, WithdrawalCost { satoshis, .. }) in reserved {
             let outputs = [draft.to.output(satoshis)];
             let transaction = self.sign(&outputs, &reservation.selection)?;
-            // The store numbers it.
+            // The command sets the number.
             let purpose = OutgoingPurpose::Withdrawal(0);
             let expires_at = None;
             payments.push(NewPayment { reservation, transaction, purpose, satoshis, expires_at });
@@ -181,8 +183,8 @@ impl<S: WalletStore> Wallet<S> {
         Ok(self.store.execute(record).await?)
     }
 
-    /// The fee rate of what the owner sends, in satoshis per 1000 bytes: ours, or the node's if that is
-    /// higher.
+    /// The fee rate for payments that the owner sends, in satoshis per 1000 bytes: ours, or the
+    /// node's if that is higher.
     pub(super) async fn sending_fee_rate(&self) -> Result<u64, Error> {
         let policy = self.node()?.operating.policy().await.map_err(away)?;
         self.fee_floor.store(policy.mining_fee_rate, Ordering::Relaxed);
@@ -195,7 +197,7 @@ impl<S: WalletStore> Wallet<S> {
     }
 }
 
-/// Refuses what would cost more to spend than it is worth.
+/// Fails if spending this amount would cost more than it is worth.
 pub(super) fn check_sent(satoshis: u64, fee_rate: u64) -> Result<(), Error> {
     let smallest = smallest_output(fee_rate);
     if satoshis < smallest { Err(Error::TooSmall { smallest }) } else { Ok(()) }

@@ -2,11 +2,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::model::delivery::{AttemptFailure, AttemptOutcome};
 
-/// How many attempts were made, by what came of them, since this process was started.
+/// Counts of the attempts since the wallet was opened, by outcome.
 #[derive(Debug, Default)]
 pub struct AttemptCounts([AtomicU64; OUTCOMES.len()]);
 
-/// One attempt of each outcome that is counted by itself.
+/// One example of each outcome that has a count of its own.
 const OUTCOMES: [AttemptOutcome; 7] = [
     AttemptOutcome::Answered(200),
     AttemptOutcome::Answered(500),
@@ -18,7 +18,7 @@ const OUTCOMES: [AttemptOutcome; 7] = [
 ];
 
 impl AttemptCounts {
-    /// The names of the outcomes, as [`AttemptOutcome::name`] gives them, and how often each came.
+    /// The names of the outcomes ([`AttemptOutcome::name`]) and their counts.
     pub fn all(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let counts = self.0.iter().map(|count| count.load(Ordering::Relaxed));
         OUTCOMES.into_iter().map(AttemptOutcome::name).zip(counts)

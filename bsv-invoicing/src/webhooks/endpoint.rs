@@ -1,4 +1,4 @@
-//! One webhook: what is sent to it, and when.
+//! The task of one webhook: what is sent to it, and when.
 
 mod noting;
 mod retries;
@@ -13,27 +13,26 @@ use tokio::sync::watch;
 use self::noting::Noted;
 use self::retries::Retries;
 use crate::error::Error;
-use crate::ledger::webhooks::{AttemptMade, GetUnsent, GetWebhook};
-use crate::model::event::EventFilter;
+use crate::ledger::webhooks::{AttemptMade, GetSent, GetWebhook};
+use crate::model::event::{EventFilter, EventQuery};
 use crate::model::time::Timestamp;
 use crate::model::webhook::{Webhook, WebhookId, WebhookState};
 use crate::store::WalletStore;
 use crate::webhooks::WebhookSender;
 use crate::webhooks::client::{WebhookClient, WebhookClock};
 use crate::webhooks::message::{Message, Secrets};
-use crate::webhooks::outbox::Outbox;
+use crate::webhooks::outbox::{Outbox, Unsent};
 use crate::webhooks::schedule::FAILURES_BEFORE_PROBING;
 
-/// How many attempts are under way, or not noted yet, at most: so many are made twice if the process is killed.
+/// How many attempts are under way or not recorded yet, at most. This many are repeated if the
+/// process is killed.
 const MAX_UNFINISHED: usize = 8;
-/// How many of them are not first ones, so that what hangs does not keep new events waiting.
+/// How many of them are retries, at most, so that slow retries do not delay new events.
 const MAX_RETRIES: usize = 4;
 /// How many events are read at once.
 const READ_AHEAD: usize = 32;
-/// How many events after the one that was read last are read without another thread.
-const FEW: u64 = 32;
 
-/// An endpoint at work.
+/// The state of the task of a webhook.
 pub(super) struct Endpoint<S, C, K> {
     sender: Arc<WebhookSender<S, C, K>>,
     id: WebhookId,
@@ -43,28 +42,29 @@ pub(super) struct Endpoint<S, C, K> {
     outbox: Outbox,
     retries: Retries,
     under_way: FuturesUnordered<BoxFuture<'static, AttemptMade>>,
-    /// Attempts that have ended, and are to be noted.
+    /// Attempts that have ended and are not being recorded yet.
     ended: Vec<AttemptMade>,
-    /// What is being noted, whether something is, and how many attempts.
+    /// The recording that is running, whether one is, and how many attempts it records.
     noting: OptionFuture<BoxFuture<'static, Noted>>,
     is_noting: bool,
     noting_count: usize,
-    /// When the store is tried again, after it failed.
+    /// When the store is tried again after a failure.
     note_after: Timestamp,
-    /// Since when the cursor is known to be behind what was looked at.
+    /// Since when the stored cursor is behind the events that were looked at.
     cursor_behind_since: Option<Timestamp>,
-    /// How many attempts have failed that were made one at a time because of earlier failures.
+    /// How many attempts have failed while attempts were made one at a time because of earlier
+    /// failures.
     probes: u32,
-    /// Until when an endpoint that fails is left alone.
+    /// Until when no attempt is made because the endpoint fails.
     left_alone_until: Timestamp,
     last_event: watch::Receiver<u64>,
     changes: watch::Receiver<u64>,
-    /// Whether its owner has changed it.
+    /// Whether its owner has changed the webhook.
     is_changed: bool,
 }
 
 impl<S: WalletStore, C: WebhookClient, K: WebhookClock> Endpoint<S, C, K> {
-    /// Reads a webhook, if it is there.
+    /// Reads a webhook, if it exists.
     pub(super) async fn load(
         sender: Arc<WebhookSender<S, C, K>>,
         id: WebhookId,
@@ -100,7 +100,7 @@ impl<S: WalletStore, C: WebhookClient, K: WebhookClock> Endpoint<S, C, K> {
         }))
     }
 
-    /// Sends what is to be sent, until the webhook is deleted.
+    /// Sends events until the webhook is deleted.
     pub(super) async fn run(mut self) -> Result<(), Error> {
         loop {
             if self.notices_change() && !self.is_noting && !self.reload().await? {
@@ -134,7 +134,7 @@ impl<S: WalletStore, C: WebhookClient, K: WebhookClock> Endpoint<S, C, K> {
         while let Some(Some(made)) = self.under_way.next().now_or_never() {
             self.ended.push(made);
         }
-        // Nothing more goes to who has gone, also before that is noted.
+        // Nothing more is sent to an endpoint that is gone, even before that is recorded.
         let is_gone = self.ended.iter().any(|made| made.attempt.outcome.is_gone());
         if is_gone && self.webhook.state == WebhookState::Enabled {
             self.webhook.state = WebhookState::Gone;
@@ -149,9 +149,9 @@ impl<S: WalletStore, C: WebhookClient, K: WebhookClock> Endpoint<S, C, K> {
         self.webhook.failures >= FAILURES_BEFORE_PROBING
     }
 
-    /// Whether its owner has changed it, and it was not read anew since.
+    /// Whether the owner has changed the webhook since it was last read.
     fn notices_change(&mut self) -> bool {
-        // It fails if the wallet is gone, which this holds.
+        // This fails only if the wallet is gone, but the task holds the wallet.
         if self.changes.has_changed().unwrap_or(false) {
             self.changes.mark_unchanged();
             self.is_changed = true;
@@ -159,8 +159,8 @@ impl<S: WalletStore, C: WebhookClient, K: WebhookClock> Endpoint<S, C, K> {
         self.is_changed
     }
 
-    /// Whether another attempt may begin, as far as time does not decide that. None begins as its owner does not want
-    /// it any more.
+    /// Whether another attempt may begin now, apart from waits. No attempt begins with values that
+    /// the owner has changed.
     fn may_start(&mut self) -> bool {
         let width = match self.webhook.in_order || self.is_probing() {
             true => 1,
@@ -170,7 +170,8 @@ impl<S: WalletStore, C: WebhookClient, K: WebhookClock> Endpoint<S, C, K> {
         may_send && self.unfinished() < width
     }
 
-    /// Begins the attempts that may begin. Answers when there is more to do, if time decides that.
+    /// Begins the attempts that may begin. Returns when the next one is due, if that depends on
+    /// time.
     async fn start_due(&mut self) -> Result<Option<Timestamp>, Error> {
         while self.may_start() {
             let now = self.sender.clock.now();
@@ -193,25 +194,28 @@ impl<S: WalletStore, C: WebhookClient, K: WebhookClock> Endpoint<S, C, K> {
                 let more_at = retry.map(|due| due.at).filter(|at| *at > now);
                 return Ok(if self.outbox.is_to_be_read() { Some(now) } else { more_at });
             };
-            let message = Message::of(&first.event, first.previous, self.sender.log());
-            self.start(first.event.number, first.previous, message);
+            let Unsent { event, previous } = first;
+            let message = Message::of(&event, previous, self.sender.log());
+            self.start(event.number, previous, message);
         }
         Ok(None)
     }
 
-    /// Reads the log on.
+    /// Reads the next events of the log.
     async fn read(&mut self) -> Result<(), Error> {
         // What is told from now on is not missed.
-        let known = *self.last_event.borrow_and_update();
-        let (after, last_sent, last_delivery) = self.outbox.position();
-        let (id, filter) = (self.id, self.filter);
-        let query = GetUnsent { id, filter, after, last_sent, last_delivery, limit: READ_AHEAD };
-        let store = self.sender.wallet.store();
-        let page = match known.saturating_sub(after) {
-            ..=FEW => store.get(query).await?,
-            _ => store.list(query).await?,
+        self.last_event.mark_unchanged();
+        let (after, last_delivery) = self.outbox.position();
+        let query = EventQuery { after, filter: self.filter, limit: READ_AHEAD };
+        let page = self.sender.wallet.follow_events(query).await?;
+        let sent = match after < last_delivery.min(page.next) {
+            true => {
+                let query = GetSent { id: self.id, numbers: after + 1..=page.next };
+                self.sender.wallet.store().get(query).await?
+            }
+            false => Vec::new(),
         };
-        self.outbox.add(page);
+        self.outbox.add(page, &sent);
         Ok(())
     }
 
@@ -228,7 +232,7 @@ impl<S: WalletStore, C: WebhookClient, K: WebhookClock> Endpoint<S, C, K> {
         self.under_way.push(attempt.boxed());
     }
 
-    /// Reads the webhook anew. Answers whether it is there.
+    /// Reads the webhook again. Returns whether it still exists.
     async fn reload(&mut self) -> Result<bool, Error> {
         self.is_changed = false;
         let loaded = self.sender.wallet.store().get(GetWebhook(self.id)).await?;
@@ -238,7 +242,7 @@ impl<S: WalletStore, C: WebhookClient, K: WebhookClock> Endpoint<S, C, K> {
         Ok(true)
     }
 
-    /// Goes on with the webhook as it is now.
+    /// Continues with the webhook as it is now.
     fn set(&mut self, new: Webhook) -> Result<(), Error> {
         let old = std::mem::replace(&mut self.webhook, new);
         let new = &self.webhook;

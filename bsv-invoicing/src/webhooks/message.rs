@@ -1,6 +1,6 @@
-//! What an endpoint is sent.
+//! The messages that are sent to an endpoint.
 
-use crate::model::event::{Event, LogName};
+use crate::model::event::{LogName, WrittenEvent};
 use crate::model::time::Timestamp;
 use crate::model::webhook::WebhookId;
 use crate::webhooks::client::WebhookRequest;
@@ -11,31 +11,30 @@ const MICROS_PER_SECOND: u64 = 1_000_000;
 /// The secrets of an endpoint.
 pub(crate) struct Secrets {
     pub(crate) current: WebhookSecret,
-    /// The one before, and until when it signs.
+    /// The previous one, and until when it signs.
     pub(crate) former: Option<(WebhookSecret, Timestamp)>,
 }
 
-/// An event as it is sent, each time alike.
+/// An event as it is sent. It is the same each time.
 pub(super) struct Message {
     pub(super) id: String,
     pub(super) body: Vec<u8>,
 }
 
 impl Message {
-    /// The event, with the number of the one that was sent before as its last member; 0 stands for none.
-    pub(super) fn of(event: &Event, previous: u64, log: LogName) -> Self {
-        let mut body = Vec::with_capacity(512);
-        event.write_json(log, &mut body);
-        body.pop();
+    /// The event, with the number of the previous event that was sent as its last member; 0 stands
+    /// for none.
+    pub(super) fn of(event: &WrittenEvent, previous: u64, log: LogName) -> Self {
         let previous = match previous {
             0 => "null".to_owned(),
             number => number.to_string(),
         };
-        body.extend(format!(r#","previous":{previous}}}"#).into_bytes());
-        Self { id: event.id(log), body }
+        let last = format!(r#","previous":{previous}}}"#).into_bytes();
+        let members = event.json.strip_suffix(b"}").unwrap_or(&event.json);
+        Self { id: log.event_id(event.number), body: [members, &last].concat() }
     }
 
-    /// A message that tells nothing, to try an endpoint. `random` makes its id.
+    /// A test message for an endpoint. `random` is part of its id.
     pub(super) fn test(webhook: WebhookId, log: LogName, random: u32, now: Timestamp) -> Self {
         let id = format!("evt_{log}_test_{random:08x}");
         let body =
@@ -60,16 +59,16 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::model::event::{EventData, EventKind};
+    use crate::model::event::{Event, EventData, EventKind};
 
     const LOG: LogName = LogName::from_bytes([0x3f, 0x9a, 0x1c, 0x02]);
 
     #[test]
-    fn the_body_is_the_event_and_what_was_sent_before() {
+    fn the_body_is_the_event_and_the_previous_number() {
         let (kind, data) = (EventKind::UserCreated, EventData::User { user_id: 7 });
         let event = Event { number: 9, at: Timestamp::from_micros(5), kind, subject: 7, data };
         for (previous, expected) in [(0, Value::Null), (8, json!(8))] {
-            let message = Message::of(&event, previous, LOG);
+            let message = Message::of(&WrittenEvent::new(&event, LOG), previous, LOG);
             let mut body: Value = serde_json::from_slice(&message.body).unwrap();
             assert_eq!(body["previous"], expected);
             body.as_object_mut().unwrap().remove("previous");

@@ -1,28 +1,39 @@
-//! What of the log of events a webhook is sent for the first time, and how far that has come.
+//! The events that are sent to a webhook for the first time, and the progress of that.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
-use crate::ledger::webhooks::{LoadedWebhook, Unsent, UnsentPage};
+use crate::ledger::webhooks::LoadedWebhook;
+use crate::model::event::{WrittenEvent, WrittenPage};
 
-/// How far a webhook has come in the log.
+/// An event that is to be sent for the first time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Unsent {
+    pub(super) event: Arc<WrittenEvent>,
+    /// The number of the event that was sent before; 0 stands for none.
+    pub(super) previous: u64,
+}
+
+/// The progress of a webhook in the log.
 #[derive(Debug)]
 pub(super) struct Outbox {
     /// The number of the last event that was read.
     read: u64,
-    /// The number of the last event up to there that is sent; 0 before the first.
+    /// The number of the last event up to `read` that is sent to the webhook; 0 if there is none.
     last_sent: u64,
-    /// The number of the last event of which there was a delivery at first.
+    /// The number of the last event that had a delivery when the webhook was loaded.
     last_delivery: u64,
-    /// What was read, and is not sent yet.
+    /// The events that were read and are not sent yet.
     queue: VecDeque<Unsent>,
-    /// What is being sent, or is sent and not noted: the event to the one sent before it.
+    /// The events that are being sent, or are sent and not recorded. Each is stored with the
+    /// previous event that was sent.
     open: BTreeMap<u64, u64>,
-    /// Whether all that there is was read.
+    /// Whether the whole log was read.
     is_at_end: bool,
 }
 
 impl Outbox {
-    /// Goes on where a webhook has come to.
+    /// Continues where the webhook stopped.
     pub(super) fn new(loaded: &LoadedWebhook) -> Self {
         Self {
             read: loaded.webhook.cursor,
@@ -34,35 +45,39 @@ impl Outbox {
         }
     }
 
-    /// Whether the log has to be read on before anything can be sent.
+    /// Whether the log must be read before anything can be sent.
     pub(super) fn is_to_be_read(&self) -> bool {
         self.queue.is_empty() && !self.is_at_end
     }
 
-    /// Whether all that there is was read and is sent.
+    /// Whether the whole log was read and all events were taken.
     pub(super) fn is_empty(&self) -> bool {
         self.queue.is_empty() && self.is_at_end
     }
 
-    /// After which event the log is read on, what was sent before, and up to where there may be deliveries.
-    pub(super) fn position(&self) -> (u64, u64, u64) {
-        (self.read, self.last_sent, self.last_delivery)
+    /// After which event the log is read on, and up to where there may be deliveries.
+    pub(super) fn position(&self) -> (u64, u64) {
+        (self.read, self.last_delivery)
     }
 
-    /// Takes what was read.
-    pub(super) fn add(&mut self, page: UnsentPage) {
-        let UnsentPage { unsent, next, last_sent, last } = page;
-        self.queue.extend(unsent);
-        (self.read, self.last_sent) = (next, last_sent);
-        self.is_at_end = next >= last;
+    /// Takes what was read. The events of the numbers in `sent` are passed over, but came before the next.
+    pub(super) fn add(&mut self, page: WrittenPage, sent: &[u64]) {
+        (self.read, self.is_at_end) = (page.next, page.is_end());
+        for event in page.events {
+            let previous = std::mem::replace(&mut self.last_sent, event.number);
+            if sent.binary_search(&event.number).is_err() {
+                self.queue.push_back(Unsent { event, previous });
+            }
+        }
     }
 
-    /// Notes that there may be more.
+    /// Records that the log may have more events.
     pub(super) fn read_on(&mut self) {
         self.is_at_end = false;
     }
 
-    /// Has what is not sent yet read once more, as for other types.
+    /// Makes the events that are not sent yet be read again, for example after the types have
+    /// changed.
     pub(super) fn read_again(&mut self) {
         if let Some(Unsent { event, previous }) = self.queue.front() {
             (self.read, self.last_sent) = (event.number - 1, *previous);
@@ -71,24 +86,25 @@ impl Outbox {
         self.is_at_end = false;
     }
 
-    /// The next event, which is open from now on.
+    /// Takes the next event. It is open from now on.
     pub(super) fn take(&mut self) -> Option<Unsent> {
         let next = self.queue.pop_front()?;
         self.open.insert(next.event.number, next.previous);
         Some(next)
     }
 
-    /// Whether this event is being sent for the first time, or is sent and not noted.
+    /// Whether this event is being sent for the first time, or was and is not recorded.
     pub(super) fn is_open(&self, number: u64) -> bool {
         self.open.contains_key(&number)
     }
 
-    /// What became of an event is going to be noted.
+    /// The outcome of an event is being recorded.
     pub(super) fn close(&mut self, number: u64) {
         self.open.remove(&number);
     }
 
-    /// The number of the event up to which all is done, and of the last one up to there that was sent.
+    /// The number of the event up to which everything is done, and of the last event up to there
+    /// that was sent.
     pub(super) fn cursor(&self) -> (u64, u64) {
         let first_open = self.open.first_key_value().map(|(number, previous)| (*number, *previous));
         let first_queued = self.queue.front().map(|it| (it.event.number, it.previous));
@@ -102,7 +118,7 @@ impl Outbox {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::event::{Event, EventData, EventKind};
+    use crate::model::event::EventKind;
     use crate::model::time::Timestamp;
     use crate::model::webhook::{Webhook, WebhookState};
 
@@ -126,20 +142,20 @@ mod tests {
         Outbox::new(&LoadedWebhook { webhook, last_delivery: 0, next_attempt_at: None })
     }
 
-    fn page(numbers: &[(u64, u64)], next: u64, last_sent: u64, last: u64) -> UnsentPage {
-        let unsent = numbers.iter().map(|&(number, previous)| {
-            let (kind, data) = (EventKind::UserCreated, EventData::User { user_id: 1 });
-            let event = Event { number, at: Timestamp::from_micros(0), kind, subject: 1, data };
-            Unsent { event, previous }
-        });
-        UnsentPage { unsent: unsent.collect(), next, last_sent, last }
+    fn page(numbers: &[u64], next: u64, last: u64) -> WrittenPage {
+        let event = |number: &u64| {
+            let event =
+                WrittenEvent { number: *number, kind: EventKind::UserCreated, json: vec![] };
+            Arc::new(event)
+        };
+        WrittenPage { events: numbers.iter().map(event).collect(), next, last }
     }
 
     #[test]
-    fn the_cursor_is_before_the_first_that_is_open() {
+    fn the_cursor_is_before_the_first_open_event() {
         let mut outbox = outbox();
         assert_eq!(outbox.cursor(), (10, 9));
-        outbox.add(page(&[(12, 9), (13, 12), (17, 13)], 20, 17, 30));
+        outbox.add(page(&[12, 13, 17], 20, 30), &[]);
         assert_eq!(outbox.cursor(), (11, 9));
         let taken = [(); 3].map(|()| outbox.take().unwrap().event.number);
         assert_eq!((taken, outbox.take()), ([12, 13, 17], None));
@@ -152,22 +168,33 @@ mod tests {
         outbox.close(17);
         assert_eq!(outbox.cursor(), (20, 17));
         assert!(outbox.is_to_be_read() && !outbox.is_empty());
-        outbox.add(page(&[], 30, 17, 30));
+        outbox.add(page(&[], 30, 30), &[]);
         assert!(!outbox.is_to_be_read() && outbox.is_empty());
     }
 
     #[test]
-    fn what_is_not_sent_is_read_again_for_other_types() {
+    fn events_that_are_not_sent_are_read_again_after_the_types_change() {
         let mut outbox = outbox();
-        outbox.add(page(&[(12, 9), (13, 12), (17, 13)], 20, 17, 20));
+        outbox.add(page(&[12, 13, 17], 20, 20), &[]);
         outbox.take();
         outbox.read_again();
-        assert_eq!(outbox.position(), (12, 12, 0));
+        assert_eq!(outbox.position(), (12, 0));
         assert_eq!(outbox.cursor(), (11, 9));
         assert!(outbox.is_to_be_read());
         outbox.close(12);
-        outbox.add(page(&[], 20, 12, 20));
+        outbox.add(page(&[], 20, 20), &[]);
         outbox.read_again();
         assert_eq!(outbox.cursor(), (20, 12));
+    }
+
+    #[test]
+    fn what_was_sent_before_the_cursor_got_there_is_passed_over_but_came_before_the_next() {
+        let mut outbox = outbox();
+        outbox.add(page(&[11, 12, 13, 15], 15, 20), &[12, 14]);
+        let mut taken = Vec::new();
+        while let Some(Unsent { event, previous }) = outbox.take() {
+            taken.push((event.number, previous));
+        }
+        assert_eq!(taken, [(11, 9), (13, 12), (15, 13)]);
     }
 }

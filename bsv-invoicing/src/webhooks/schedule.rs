@@ -1,12 +1,12 @@
-//! When what could not be delivered is sent again.
+//! The schedule of retries: when events that could not be delivered are sent again.
 
 use std::time::Duration;
 
-/// How often an event is sent to an endpoint before its delivery has failed.
+/// How many attempts are made before a delivery has failed.
 pub const MAX_ATTEMPTS: u32 = 12;
-/// After so many failures in a row an endpoint gets one attempt at a time.
+/// After this many failures in a row, an endpoint gets one attempt at a time.
 pub const FAILURES_BEFORE_PROBING: u32 = 5;
-/// An endpoint that has taken nothing for so long is disabled by the next failure.
+/// The next failure disables an endpoint that has accepted nothing for this long.
 pub const DISABLED_AFTER: Duration = hours(120);
 
 /// The waits after the first, the second … attempt.
@@ -23,12 +23,12 @@ const WAITS: [Duration; MAX_ATTEMPTS as usize - 1] = [
     hours(20),
     hours(24),
 ];
-/// By how much a wait is shortened or lengthened at most, in percent: endpoints that failed together are not tried
-/// together.
+/// How much a wait is shortened or lengthened at most, in percent, so that endpoints that failed
+/// together are not all retried at the same time.
 const JITTER: u32 = 20;
 /// The longest wait that an endpoint can ask for.
 const LONGEST_RETRY_AFTER: Duration = hours(1);
-/// How long an endpoint that fails is left alone at most, if there is something to send to it.
+/// The longest pause between attempts to a failing endpoint that has events to get.
 const LONGEST_PROBE_WAIT: Duration = minutes(10);
 
 const fn minutes(count: u64) -> Duration {
@@ -39,16 +39,17 @@ const fn hours(count: u64) -> Duration {
     minutes(count * 60)
 }
 
-/// How long after a failed attempt the event is sent again; `None` after the last one. `attempts` is how many were
-/// made. `random` is evenly spread over all numbers, and decides how much longer or shorter than the schedule's the
-/// wait is. What the endpoint asks for by `Retry-After` lengthens it.
+/// The wait after a failed attempt. `None` after the last one. `attempts` is the number of attempts
+/// that were made. `random` is uniformly random, and decides how much the wait differs from the
+/// schedule. The endpoint's `Retry-After` can lengthen the wait.
 pub fn wait_after(attempts: u32, retry_after: Option<Duration>, random: u32) -> Option<Duration> {
     let place = usize::try_from(attempts.checked_sub(1)?).ok()?;
     let wait = jittered(*WAITS.get(place)?, random);
     Some(wait.max(retry_after.unwrap_or_default().min(LONGEST_RETRY_AFTER)))
 }
 
-/// For how long an endpoint is left alone that gets one attempt at a time, after so many of these have failed.
+/// The pause of an endpoint that gets one attempt at a time, after this many of these attempts have
+/// failed.
 pub fn probe_wait(probes: u32) -> Duration {
     let place = usize::try_from(probes).unwrap_or(usize::MAX).min(WAITS.len() - 1);
     WAITS[place].min(LONGEST_PROBE_WAIT)
@@ -107,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn who_fails_is_probed_ever_less_often_but_at_least_every_ten_minutes() {
+    fn a_failing_endpoint_is_probed_less_and_less_often_but_at_least_every_ten_minutes() {
         for (probes, seconds) in
             [(0, 5), (1, 30), (2, 120), (3, 600), (4, 600), (500, 600), (u32::MAX, 600)]
         {

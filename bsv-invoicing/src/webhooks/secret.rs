@@ -8,11 +8,11 @@ use zeroize::Zeroizing;
 
 /// The length of a secret, in bytes.
 const SECRET_LEN: usize = 32;
-/// What the text of all secrets begins with (Standard Webhooks, "Signature scheme").
+/// The beginning of the text of every secret (Standard Webhooks, "Signature scheme").
 const PREFIX: &str = "whsec_";
 
-/// What a webhook is signed with, and its receiver verifies it with: 32 random bytes, wiped when dropped and never
-/// printed.
+/// The secret of a webhook: the sender signs with it, and the receiver verifies with it. It is 32
+/// random bytes, wiped when dropped and never printed.
 pub struct WebhookSecret(Zeroizing<[u8; SECRET_LEN]>);
 
 impl WebhookSecret {
@@ -32,14 +32,14 @@ impl WebhookSecret {
         })
     }
 
-    /// Its bytes, to be sealed.
+    /// Its bytes, for sealing.
     pub fn as_bytes(&self) -> &[u8; SECRET_LEN] {
         &self.0
     }
 
-    /// The secret as its receiver is shown it, once: `whsec_` and base64.
+    /// The secret as text, which the receiver is shown once: `whsec_` and base64.
     pub fn text(&self) -> Zeroizing<String> {
-        // As long as it gets, so that no copy is left behind by growing.
+        // The capacity suffices for the text, so the string never grows and leaves no copy behind.
         let mut text = Zeroizing::new(String::with_capacity(PREFIX.len() + SECRET_LEN * 2));
         text.push_str(PREFIX);
         BASE64_STANDARD.encode_string(self.0.as_slice(), &mut text);

@@ -6,10 +6,10 @@ use crate::store::WalletStore;
 use crate::wallet::Wallet;
 use crate::webhooks::client::WebhookClock;
 
-/// How long is slept at most before the time is read anew: the system's clock may be set.
+/// The longest sleep before the time is read again, because the system's clock may be changed.
 const LONGEST_SLEEP: Duration = Duration::from_secs(60);
 
-/// The time as a wallet takes it.
+/// The wallet's clock for webhooks.
 #[derive(Debug)]
 pub struct WalletClock<S>(pub Arc<Wallet<S>>);
 
@@ -34,7 +34,7 @@ impl<S: WalletStore> WebhookClock for WalletClock<S> {
         let mut bytes = [0; 4];
         match getrandom::fill(&mut bytes) {
             Ok(()) => u32::from_le_bytes(bytes),
-            // Waits as the schedule says will do.
+            // The middle value gives the waits of the schedule.
             Err(_) => u32::MAX / 2,
         }
     }

@@ -62,7 +62,7 @@ fn acknowledgements_are_written_in_each_dialect() {
 }
 
 #[test]
-fn what_is_written_is_read() {
+fn acknowledgements_are_read_back_as_they_were_written() {
     for dialect in [Dialect::GoDpp, Dialect::Brc, Dialect::Bip270] {
         let written = acknowledgement().to_json(dialect, b"{}");
         let read = Acknowledgement::from_answer(dialect, 201, &written, &txid()).unwrap();
@@ -86,7 +86,7 @@ fn the_token_is_never_shown() {
 }
 
 #[test]
-fn payees_may_say_less_or_more() {
+fn an_acknowledgement_may_lack_members_or_have_more() {
     for (dialect, body) in [
         (Dialect::GoDpp, r#"{"id":"x","tx_id":"","memo":"","peer_channel":null}"#.to_owned()),
         (Dialect::GoDpp, r#"{"id":"x","error":0}"#.to_owned()),
@@ -109,7 +109,7 @@ fn payees_may_say_less_or_more() {
 }
 
 #[test]
-fn no_more_is_kept_of_what_payees_say_than_fits_a_store() {
+fn long_texts_of_payees_are_cut() {
     let answer = |words: &str, token: &str| {
         let body = format!(
             r#"{{"id":"{words}","memo":"{words}","peer_channel":{{"host":"h","path":null,"channel_id":"c","token":"{token}"}}}}"#
@@ -157,7 +157,7 @@ fn refusals_say_why() {
 }
 
 #[test]
-fn payees_in_trouble_have_not_refused() {
+fn an_answer_that_the_payee_is_unavailable_is_not_a_refusal() {
     for status in [408, 425, 429, 500, 502, 503, 504, 599] {
         let answer = read(Dialect::GoDpp, status, r#"{"memo":"busy","error":1}"#);
         assert_eq!(answer, Err(AnswerError::Unavailable("busy".to_owned())), "{status}");
@@ -165,18 +165,18 @@ fn payees_in_trouble_have_not_refused() {
 }
 
 #[test]
-fn nonsense_is_told_from_refusals() {
+fn nonsense_is_distinguished_from_refusals() {
     let other = TXID.replace('7', "8");
     for (dialect, status, body, reason) in [
         (Dialect::GoDpp, 201, String::new(), "not a JSON object"),
         (Dialect::GoDpp, 201, "<html>".to_owned(), "not a JSON object"),
-        (Dialect::GoDpp, 201, "{}".to_owned(), "no acknowledgement"),
+        (Dialect::GoDpp, 201, "{}".to_owned(), "not an acknowledgement"),
         (Dialect::GoDpp, 201, r#"{"id":7}"#.to_owned(), "id: invalid type"),
-        (Dialect::GoDpp, 201, format!(r#"{{"tx_id":"{other}"}}"#), "about transaction 0808"),
-        (Dialect::GoDpp, 201, r#"{"tx_id":"x\u0007"}"#.to_owned(), "about transaction x "),
+        (Dialect::GoDpp, 201, format!(r#"{{"tx_id":"{other}"}}"#), "names transaction 0808"),
+        (Dialect::GoDpp, 201, r#"{"tx_id":"x\u0007"}"#.to_owned(), "names transaction x "),
         (Dialect::GoDpp, 301, "{}".to_owned(), "HTTP status 301"),
         (Dialect::GoDpp, 100, "{}".to_owned(), "HTTP status 100"),
-        (Dialect::Brc, 201, r#"{"id":"x"}"#.to_owned(), "no acknowledgement"),
+        (Dialect::Brc, 201, r#"{"id":"x"}"#.to_owned(), "not an acknowledgement"),
         (
             Dialect::Brc,
             201,
@@ -184,7 +184,7 @@ fn nonsense_is_told_from_refusals() {
             "0808",
         ),
         (Dialect::Brc, 201, r#"{"mode":{"transactions":["00"]}}"#.to_owned(), "transaction 00"),
-        (Dialect::Bip270, 200, "{}".to_owned(), "no acknowledgement"),
+        (Dialect::Bip270, 200, "{}".to_owned(), "not an acknowledgement"),
     ] {
         match read(dialect, status, &body) {
             Err(AnswerError::Nonsense(given)) => assert!(given.contains(reason), "{body}: {given}"),

@@ -1,4 +1,4 @@
-//! What no honest party writes.
+//! Messages that no honest party writes.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use bsv_invoicing::dpp::{
 };
 use bsv_tx::{Network, Txid};
 
-/// Reads a body as everything, and answers what is shown of it.
+/// Reads a body as every kind of message, and returns the `Debug` texts of the results.
 fn read(body: &[u8]) -> Vec<String> {
     let start = Instant::now();
     let txid = Txid::from_bytes([7; 32]);
@@ -28,7 +28,7 @@ fn read(body: &[u8]) -> Vec<String> {
 }
 
 #[test]
-fn large_bodies_cost_no_more_than_their_size() {
+fn the_cost_of_a_large_body_is_proportional_to_its_size() {
     const SIZE: usize = 2_000_000;
     let filled = |head: &str, part: &str, tail: &str| {
         format!("{head}{}{tail}", part.repeat(SIZE / part.len()))
@@ -67,7 +67,7 @@ fn large_bodies_cost_no_more_than_their_size() {
 }
 
 #[test]
-fn what_is_not_text_is_refused() {
+fn bodies_that_are_not_text_are_refused() {
     for body in [
         &b"{\"rawTx\":\"\xff\"}"[..],
         b"{\"x\":\"\xff\",\"rawTx\":\"00\"}",
@@ -81,7 +81,7 @@ fn what_is_not_text_is_refused() {
 }
 
 #[test]
-fn numbers_without_end_are_refused() {
+fn endless_numbers_are_refused() {
     for number in
         ["1e400", "-1e400", "1e-400", "99999999999999999999999", "NaN", "0x1", "01", "+1", "1."]
     {

@@ -19,7 +19,7 @@ fn text(json: &[u8]) -> &str {
     std::str::from_utf8(json).unwrap()
 }
 
-/// Terms of which every member says something.
+/// Terms with a value in every member.
 fn terms() -> Terms {
     Terms {
         network: Network::Regtest,

@@ -41,7 +41,7 @@ fn payments_are_read_in_each_dialect() {
 }
 
 #[test]
-fn a_payment_of_ours_is_read_by_us() {
+fn a_payment_that_we_write_is_read_by_us() {
     for dialect in [Dialect::GoDpp, Dialect::Brc, Dialect::Bip270] {
         let network = terms().network;
         let json = terms().to_json(dialect);
@@ -56,7 +56,7 @@ fn a_payment_of_ours_is_read_by_us() {
 }
 
 #[test]
-fn what_is_empty_is_as_good_as_missing() {
+fn empty_members_count_as_missing() {
     for json in [
         r#"{"rawTx":"01ab","mode":null,"transaction":null}"#,
         r#"{"rawTx":"01ab","transaction":"","modeId":""}"#,

@@ -30,7 +30,7 @@ fn without_header() -> MerkleProof {
     MerkleProof { header: None, ..proof() }
 }
 
-/// What the envelope holds.
+/// The payload of the envelope.
 fn callback(proof: &MerkleProof) -> String {
     let envelope: serde_json::Value = serde_json::from_slice(&proof.to_envelope()).unwrap();
     envelope["payload"].as_str().unwrap().to_owned()
@@ -98,7 +98,7 @@ fn every_wrong_member_is_noticed_and_named() {
         (&txid, "", "neither a transaction nor its id"),
         (r#""header""#, r#""merkleRoot""#, "neither header nor hash"),
         (r#""header""#, r#""hash""#, "not the block of blockHash"),
-        (r#""target":""#, r#""target":"00"#, "no block header"),
+        (r#""target":""#, r#""target":"00"#, "not a block header"),
         (r#""target":"00"#, r#""target":"01"#, "not the block of blockHash"),
         (&block_hash, &other, "not the block of blockHash"),
         (&block_hash, "33", "blockHash: must be 64 hexadecimal characters"),
@@ -132,7 +132,7 @@ fn every_wrong_member_is_noticed_and_named() {
 }
 
 #[test]
-fn a_branch_of_ones_own_making_is_for_the_reader_to_compare() {
+fn an_invented_branch_is_read_and_its_root_is_left_to_the_reader_to_compare() {
     let forged = MerkleProof { txid: Txid::from_bytes([9; 32]), ..without_header() };
     let read = MerkleProof::from_envelope(&forged.to_envelope()).unwrap();
     assert_ne!(read.branch.root(&read.txid), Some(proof().header.unwrap().merkle_root));

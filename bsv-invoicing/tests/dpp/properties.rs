@@ -40,7 +40,7 @@ fn destination() -> impl Strategy<Value = Destination> {
 }
 
 fn terms() -> impl Strategy<Value = Terms> {
-    // Whole seconds, which every dialect can write.
+    // The times are whole seconds, because every dialect can write those.
     let time =
         (0..253_402_207_199u64).prop_map(|seconds| Timestamp::from_micros(seconds * 1_000_000));
     let merchant = [words(), words(), words(), words()]
@@ -96,7 +96,7 @@ proptest! {
         let mut expected = terms;
         if dialect == Dialect::Bip270 {
             expected.merchant = Merchant::default();
-            // One rate, rounded, and none beyond all bounds.
+            // BIP270 keeps one rate, rounded, and drops one that is too high.
             let rates = read.terms.fees.map(|fees| (fees.standard, fees.data));
             prop_assert!(rates.is_none_or(|(standard, data)| standard == data));
             expected.fees = read.terms.fees;

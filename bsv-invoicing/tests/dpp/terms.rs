@@ -34,7 +34,7 @@ fn terms_are_written_in_each_dialect() {
 }
 
 #[test]
-fn terms_that_say_little_are_written_too() {
+fn terms_with_few_members_are_written() {
     let little = Terms {
         expires_at: None,
         merchant: Merchant { avatar: String::new(), ..terms().merchant },
@@ -88,7 +88,7 @@ fn every_network_has_its_names_and_no_other_is_paid() {
             assert!(text(&json).starts_with(&format!(r#"{{"network":"{name}","#)));
             for ours in networks {
                 let read = ReceivedTerms::from_json(&json, ours);
-                // Test networks have names in common, and BRC-27 names the chain.
+                // Test networks share names, and BRC-27 names the chain.
                 let is_ambiguous =
                     ours != Network::Livenet && ["test", "bitcoin-sv"].contains(&name);
                 match read {
@@ -191,7 +191,11 @@ fn every_wrong_member_is_noticed_and_named() {
         ("1795250936", "1795250936.5", "creationTimestamp: invalid type: floating point"),
         ("1795337336", "-1", "expirationTimestamp: invalid value: integer `-1`"),
         ("ef63d9775da5", "ef63d9775da6", "asks for an unknown payment mode"),
-        ("\"transactions\":[", "\"transactions\":[{\"outputs\":{}},", "several transactions"),
+        (
+            "\"transactions\":[",
+            "\"transactions\":[{\"outputs\":{}},",
+            "no transaction or more than one",
+        ),
         (
             "\"policies\":",
             "\"inputs\":{\"native\":[{}]},\"policies\":",
@@ -220,7 +224,7 @@ fn every_wrong_member_is_noticed_and_named() {
 }
 
 #[test]
-fn what_payees_leave_out_or_add_does_no_harm() {
+fn missing_and_additional_members_do_no_harm() {
     for (json, right, wrong) in [
         (GO_DPP, "\"memo\":\"invoice l2ZQnMo\"", "\"memo\":null"),
         (GO_DPP, "\"paymentUrl\":", "\"url\":"),
@@ -250,7 +254,7 @@ fn what_payees_leave_out_or_add_does_no_harm() {
 }
 
 #[test]
-fn go_payees_without_an_expiry_write_their_zero() {
+fn the_zero_time_of_go_means_no_expiry() {
     for none in ["\"0001-01-01T00:00:00Z\"", "null"] {
         let json = GO_DPP.replacen("\"2026-11-22T08:48:56.000000Z\"", none, 1);
         assert_eq!(read(&json).unwrap().terms.expires_at, None, "{none}");
@@ -328,7 +332,7 @@ fn fees_are_rounded_down_and_never_overflow() {
 }
 
 #[test]
-fn payments_repeat_what_the_payee_wants_to_have_repeated() {
+fn payments_repeat_the_members_that_the_payee_wants_back() {
     let hex = transaction().to_hex();
     let merchant_data = r#"{"avatar":"https://shop.example/a.png","name":"Shop","email":"shop@shop.example","address":"1 the street","extendedData":{"paymentReference":"l2ZQnMo"}}"#;
     let payment = read(GO_DPP).unwrap().payment(&transaction(), "");
@@ -336,7 +340,7 @@ fn payments_repeat_what_the_payee_wants_to_have_repeated() {
         r#"{{"merchantData":{merchant_data},"refundTo":null,"memo":"","ancestry":"","rawTx":"{hex}","proofCallbacks":{{}}}}"#
     );
     assert_eq!(text(&payment), expected);
-    // Spelled as it came.
+    // The payment repeats it with the same spelling.
     let odd = r#"{ "likes":1.50, "extendedData" : {"paymentReference":"\u006c2"} }"#;
     let payment =
         read(&GO_DPP.replacen(merchant_data, odd, 1)).unwrap().payment(&transaction(), "");

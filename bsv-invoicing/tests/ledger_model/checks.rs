@@ -1,4 +1,4 @@
-//! That the rows say what they must.
+//! Checks of the rows.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ use crate::network::Network;
 use crate::rows::MemoryRows;
 use crate::told::{Entry, Told, counts, is_lost, spends};
 
-/// Compares all rows about money with what follows from what was told.
+/// Compares all rows about money with what follows from what the wallet was told.
 pub(crate) fn check(rows: &MemoryRows, told: &Told, network: &Network) {
     let holders = told.holders();
     let figures = rows.figures.get(&()).cloned().unwrap_or_default();
@@ -51,7 +51,7 @@ pub(crate) fn check(rows: &MemoryRows, told: &Told, network: &Network) {
     check_payments(rows, told);
 }
 
-/// What came, less what left and the fees.
+/// The sum of what came, less what left and the fees.
 fn moved(rows: &MemoryRows) -> i128 {
     let all = MovementQuery { after: 0, from: Timestamp::from_micros(0), to: Timestamp::MAX };
     let page = GetMovements(all).run(rows).unwrap();
@@ -131,23 +131,23 @@ fn same_set<T: Ord + std::fmt::Debug>(
     assert_eq!(stored, expected, "{what}: those stored, and those expected");
 }
 
-/// The states that events tell of.
+/// The states of things according to the events.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Replay {
     read: u64,
     last_at: Option<Timestamp>,
     invoices: BTreeMap<u64, EventKind>,
-    /// By the number of the payment.
+    /// The states of payments, by number.
     outgoing: BTreeMap<u64, Heard>,
-    /// By the number of the transaction.
+    /// The states of transactions, by number.
     incoming: BTreeMap<u64, Heard>,
-    /// What was last told to have been received for an invoice.
+    /// The sum that an invoice has received according to its last event.
     sums: BTreeMap<u64, Sums>,
-    /// The payments of which a coin was taken back.
+    /// The payments whose cancellation the network shows.
     taken_back: BTreeSet<u64>,
 }
 
-/// A state as far as events tell it: not in which block a transaction is.
+/// A state as far as events show it. They do not show the block of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Heard {
     Open,
@@ -165,7 +165,7 @@ impl Heard {
             TransactionState::Offered => Self::Open,
             TransactionState::Unseen => Self::Agreed,
             TransactionState::Waiting => Self::Waiting,
-            // That it is contested is told after a minute.
+            // An event tells of a contested transaction only after a minute.
             TransactionState::Seen | TransactionState::Contested { told: false } => Self::Shown,
             TransactionState::Contested { told: true } => Self::Contested,
             TransactionState::Mined(_) => Self::InBlock,
@@ -174,7 +174,7 @@ impl Heard {
     }
 }
 
-/// What an event tells of a payment of an invoice.
+/// The details of an event of a payment.
 fn payment(event: &EventRow) -> PaymentDetails {
     match event.details {
         EventDetails::Payment(details) => details,
@@ -183,7 +183,7 @@ fn payment(event: &EventRow) -> PaymentDetails {
 }
 
 impl Replay {
-    /// Reads the new events. Answers how many there are.
+    /// Reads the new events. Returns their number.
     pub(crate) fn read(&mut self, rows: &MemoryRows) -> usize {
         let from = self.read + 1;
         let new = rows.events.range(from..);
@@ -271,7 +271,7 @@ impl Replay {
         }
     }
 
-    /// That who has heard all events knows the states of all things.
+    /// Checks that the events together show the states of all things.
     pub(crate) fn check(&self, rows: &MemoryRows, told: &Told) {
         for (number, it) in &told.entries {
             let state = Heard::of(it.state);
@@ -281,7 +281,7 @@ impl Replay {
                 _ => self.incoming.get(number),
             };
             let is_strangers = it.purpose.is_from_outside();
-            // What strangers offer, and the network has not taken, is not told.
+            // There is no event of a stranger's payment that the network has not taken.
             let is_untold =
                 state == Heard::Open || (matches!(state, Heard::Lost(_)) && !it.was_seen);
             if is_strangers && is_untold {
@@ -321,7 +321,7 @@ impl Replay {
     }
 }
 
-/// What no command may change without an event.
+/// The facts that no command may change without an event.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Visible {
     balance: u64,
@@ -337,7 +337,7 @@ impl Visible {
         }
     }
 
-    /// That so many new events tell what has changed.
+    /// Checks that this number of new events tells what has changed.
     pub(crate) fn check_told(&self, after: &Self, events: usize) {
         if events == 0 {
             assert_eq!(self, after, "changed without an event");
@@ -345,9 +345,9 @@ impl Visible {
     }
 }
 
-/// That no chain can hold two of the payments for a purpose, now that the last one was recorded, unless blocks
-/// that hold what contradicts one of them are lost again: miners bury what they mine. Refunds that have not
-/// failed stay.
+/// Checks, after payment `new` was recorded, that no chain can hold two payments for its purpose. A
+/// chain that loses blocks which contradict one of them does not count, because miners bury what
+/// they mine. Refunds that have not failed do not count either.
 pub(crate) fn check_one_per_purpose(told: &Told, network: &Network, new: u64) {
     let payment = &told.payments[&new];
     let this = told.entries[&payment.transaction].transaction;

@@ -1,4 +1,4 @@
-//! What the network does not show any more, and what is lost.
+//! Transactions that the network no longer shows, and lost transactions.
 
 use bsv_invoicing::ledger::{
     Contest, Displace, Invalidate, Refusal, Refuse, TellContested, Unfollow,
@@ -35,7 +35,7 @@ impl World {
         .unwrap();
     }
 
-    /// Only what the chain contradicts is displaced.
+    /// Only a transaction that the chain contradicts is displaced.
     pub(crate) fn displace(&mut self, choice: Pick) {
         let contradicted = self.told.entries.iter().filter(|(_, it)| {
             !is_lost(it.state) && self.network.rival_block(it.transaction).is_some()

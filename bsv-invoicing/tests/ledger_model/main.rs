@@ -1,5 +1,5 @@
-//! The rules of money, compared with a simple model of what the network holds and of what the wallet was
-//! told, whatever happens in which order.
+//! The rules of money, compared with a simple model of what the network holds and what the wallet
+//! was told. Random steps happen in random order.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
 
@@ -23,7 +23,7 @@ use proptest::test_runner::{Config, TestRunner};
 use crate::world::World;
 
 #[test]
-fn whatever_happens_the_books_say_what_follows_from_it() {
+fn after_any_steps_the_books_agree_with_the_model() {
     let full = std::env::var_os("BSV_TEST_FULL").is_some_and(|value| value == "1");
     let full_cases = 100_000;
     let cases = if full { full_cases } else { 3_000 };

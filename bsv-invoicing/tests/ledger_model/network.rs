@@ -1,4 +1,4 @@
-//! What the network holds: the truth, of which the wallet is told bit by bit.
+//! A model of what the network holds. The wallet is told of it bit by bit.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +20,7 @@ pub(crate) struct Pays {
     pub(crate) satoshis: u64,
     pub(crate) invoice: u64,
     pub(crate) key: KeyPath,
-    /// Whether the wallet takes all that the transaction pays for one payment.
+    /// Whether the wallet treats everything that the transaction pays as one payment.
     pub(crate) is_joint: bool,
 }
 
@@ -31,19 +31,20 @@ pub(crate) struct NetworkTransaction {
     pub(crate) place: Place,
     /// Its outputs that pay invoices.
     pub(crate) pays: Vec<Pays>,
-    /// Whether its wallet is a stranger's, so that others may spend its inputs and outputs as they like.
+    /// Whether a stranger made it, so that others may spend its inputs and outputs as they like.
     pub(crate) is_of_stranger: bool,
-    /// All outputs that it and its ancestors spend, and which of them spends each.
+    /// All outputs that it and its ancestors spend, and the spender of each.
     lineage: BTreeMap<u32, usize>,
     /// Itself and its ancestors.
     ancestors: BTreeSet<usize>,
-    /// What no chain can hold besides it: they, or ancestors of theirs, spend the same output.
+    /// The transactions that no chain can hold together with it: they or their ancestors spend the
+    /// same output as it or its ancestors.
     rivals: BTreeSet<usize>,
-    /// Whether something in a block has contradicted it at any time.
+    /// Whether a transaction in a block has contradicted it at any time.
     pub(crate) was_buried: bool,
 }
 
-/// All transactions that there are, each after those that it spends, and the chain.
+/// All transactions, each after those that it spends, and the chain.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Network {
     pub(crate) transactions: Vec<NetworkTransaction>,
@@ -61,7 +62,7 @@ impl Network {
         OutPoint { txid: Txid::from_bytes([7; 32]), vout: self.salt }
     }
 
-    /// Makes a transaction, which the network does not have. Answers nothing if it contradicts itself.
+    /// Makes a transaction that the network does not have. `None` if it contradicts itself.
     pub(crate) fn add(
         &mut self,
         inputs: &[OutPoint],
@@ -114,8 +115,8 @@ impl Network {
         Some(index)
     }
 
-    /// All outputs that the next transaction and its ancestors spend, and those ancestors, with itself.
-    /// Answers nothing if it contradicts itself.
+    /// All outputs that the next transaction and its ancestors spend, and the set of these
+    /// transactions. `None` if the transaction contradicts itself.
     fn lineage(&mut self, inputs: &[OutPoint]) -> Option<(BTreeMap<u32, usize>, BTreeSet<usize>)> {
         let index = self.transactions.len();
         let (mut lineage, mut ancestors) = (BTreeMap::new(), BTreeSet::from([index]));
@@ -140,22 +141,23 @@ impl Network {
         self.transactions[index].place
     }
 
-    /// Whether no chain can hold both: they, or ancestors of theirs, spend the same output.
+    /// Whether no chain can hold both, because they or their ancestors spend the same output.
     pub(crate) fn contradict(&self, one: usize, other: usize) -> bool {
         self.transactions[one].rivals.contains(&other)
     }
 
-    /// Whether no transaction can spend all of these.
+    /// Whether no transaction can spend all of these outputs.
     pub(crate) fn contradict_each_other(&mut self, outpoints: &[OutPoint]) -> bool {
         self.lineage(outpoints).is_none()
     }
 
-    /// What no chain can hold besides a transaction.
+    /// The transactions that no chain can hold together with this one.
     pub(crate) fn rivals(&self, index: usize) -> &BTreeSet<usize> {
         &self.transactions[index].rivals
     }
 
-    /// The last block that holds what contradicts this transaction: the chain has to lose it first.
+    /// The last block with a transaction that contradicts this one. The chain must lose that block
+    /// first.
     pub(crate) fn rival_block(&self, index: usize) -> Option<BlockPlace> {
         let blocks = self.rivals(index).iter().filter_map(|rival| match self.place(*rival) {
             Place::Block(block) => Some(block),
@@ -174,8 +176,9 @@ impl Network {
         block
     }
 
-    /// The network takes a transaction that nothing in a block contradicts, with the ancestors that it
-    /// lacks. What contradicts them leaves the mempool. Answers what has a new place, ancestors first.
+    /// The network takes a transaction that nothing in a block contradicts, with the ancestors that
+    /// the network lacks. Transactions that contradict them leave the mempool. Returns the
+    /// transactions that have a new place, ancestors first.
     pub(crate) fn show(&mut self, index: usize, place: Place) -> Vec<usize> {
         for rival in self.rivals(index).clone() {
             assert!(!matches!(self.place(rival), Place::Block(_)), "contradictions in the chain");
@@ -193,7 +196,7 @@ impl Network {
         moved
     }
 
-    /// The mempool loses a transaction, and what descends from it.
+    /// The mempool loses a transaction and its descendants.
     pub(crate) fn drop_from_mempool(&mut self, index: usize) {
         for other in &mut self.transactions {
             if other.ancestors.contains(&index) && other.place == Place::Mempool {
@@ -202,7 +205,7 @@ impl Network {
         }
     }
 
-    /// The chain loses its last block. What it held is in the mempool again, or nowhere.
+    /// The chain loses its last block. Its transactions are in the mempool again, or nowhere.
     pub(crate) fn lose_block(&mut self, to_mempool: bool) -> Option<BlockPlace> {
         let block = self.chain.pop()?;
         for index in 0..self.transactions.len() {
@@ -218,7 +221,7 @@ impl Network {
 }
 
 impl Network {
-    /// Forgets the last transaction that was made: it was never signed.
+    /// Removes the last transaction, because it was never signed.
     pub(crate) fn forget_last(&mut self, index: usize) {
         assert_eq!(index + 1, self.transactions.len());
         let forgotten = self.transactions.pop().unwrap();

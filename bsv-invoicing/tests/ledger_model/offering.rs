@@ -15,7 +15,7 @@ use crate::steps::{Input, Pick, Showing};
 use crate::told::{Output, ToldInvoice, is_lost, spends};
 use crate::world::{World, pick};
 
-/// To make one takes longer than all else of a sequence.
+/// Making one takes longer than everything else in a sequence.
 static CIPHER: LazyLock<IdCipher> = LazyLock::new(|| IdCipher::new(&[1; 32]));
 
 impl World {
@@ -126,7 +126,7 @@ impl World {
             amounts.push(asked);
         }
         pays.iter_mut().for_each(|it| it.is_joint = is_joint);
-        // What comes back to the stranger.
+        // The stranger's change.
         amounts.push(500);
         let Some(index) = self.network.add(&[coin], &amounts, pays, true) else { return };
         let is_known = is_known && self.network.rival_block(index).is_none();

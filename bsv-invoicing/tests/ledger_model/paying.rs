@@ -18,7 +18,7 @@ use crate::steps::Pick;
 use crate::told::{Output, ToldPayment, is_lost};
 use crate::world::{World, pick};
 
-/// How many payees there are: few, so that many payments go to one.
+/// The number of payees. It is small, so that many payments go to the same one.
 const URLS: Pick = 3;
 
 fn to_payee(choice: Pick) -> OutgoingPurpose {
@@ -30,7 +30,7 @@ fn refund_of(invoice: u64) -> OutgoingPurpose {
 }
 
 impl World {
-    /// The receipt that can be spent, or is, at an outpoint.
+    /// The receipt at an outpoint, whether it is spent or not.
     fn key_of(&self, outpoint: OutPoint) -> ReceiptKey {
         let mut keys = self.told.receipts().map(|(key, ..)| key);
         keys.find(|key| self.outpoint(*key) == outpoint).unwrap()
@@ -40,12 +40,12 @@ impl World {
         pick(&self.told.payments.keys().copied().collect::<Vec<_>>(), choice)
     }
 
-    /// Answers whether coins are reserved.
+    /// Reserves coins for a payment. Returns whether they are reserved.
     pub(crate) fn reserve(&mut self, choice: Pick, satoshis: u64, fee_rate: u64) -> bool {
         self.reserve_for(to_payee(choice), satoshis, fee_rate)
     }
 
-    /// The same for a refund.
+    /// Reserves coins for a refund. Returns whether they are reserved.
     pub(crate) fn reserve_refund(&mut self, choice: Pick, satoshis: u64, fee_rate: u64) -> bool {
         let Some(invoice) = self.any_invoice(choice) else { return false };
         self.reserve_for(refund_of(invoice), satoshis, fee_rate)
@@ -105,7 +105,8 @@ impl World {
                 let is_possible = !self.network.contradict_each_other(&coins.collect::<Vec<_>>());
                 self.reserved.push((reservation, to, satoshis));
                 if !is_possible {
-                    // What strangers contradict is not told at once. Nobody can have this mined.
+                    // The wallet is not told at once of a stranger's transaction that contradicts
+                    // this one. Nobody can have this one mined.
                     self.release(Pick::try_from(self.reserved.len() - 1).unwrap());
                     self.reserved.pop();
                 }
@@ -134,7 +135,8 @@ impl World {
         self.told.reservations.insert(*number, keys);
     }
 
-    /// A refund spends what is in no block of what it pays back, and no more goes back than came.
+    /// Checks that a refund spends the unconfirmed receipts of its invoice, and is not higher than
+    /// what the invoice has received.
     fn check_refund(&self, to: &OutgoingPurpose, it: &Reservation, satoshis: u64) {
         let OutgoingPurpose::Refund { invoice, .. } = to else { return };
         assert!(satoshis <= self.told.refundable(*invoice), "more than was paid goes back");
@@ -197,7 +199,7 @@ impl World {
             }
         });
         if answer.is_err() {
-            // Its bytes were never signed, and so are nowhere.
+            // The transaction was never signed, so it is nowhere.
             self.network.forget_last(there);
         }
     }
@@ -243,7 +245,7 @@ impl World {
         .unwrap();
     }
 
-    /// Answers whether something is to be recorded.
+    /// Prepares a cancellation. Returns whether there is one to record.
     pub(crate) fn prepare_cancellation(&mut self, choice: Pick) -> bool {
         let Some(payment) = self.any_payment(choice) else { return false };
         let spending = Spending { satoshis: 0, output_bytes: 0, fee_rate: 50 };

@@ -1,4 +1,4 @@
-//! Sequences that the rules have got wrong, as they were found and shrunk.
+//! Sequences of steps that once broke the rules, as proptest found and shrank them.
 
 use crate::steps::{Input, Parents, Showing, Step};
 use crate::world::World;
@@ -27,10 +27,9 @@ fn run(steps: &[Step]) {
     steps.iter().for_each(|step| world.take(*step));
 }
 
-/// What was offered kept from being offered only what pays the invoice that it came for: of the other
-/// invoices that it pays, a second payment could be offered at once.
+/// While a payment of two invoices is offered, no other payment of either invoice may be offered.
 #[test]
-fn what_pays_two_invoices_is_offered_for_both() {
+fn a_payment_of_two_invoices_is_in_flight_for_both() {
     run(&[
         Step::CreateInvoice { satoshis: 1000, is_short: false },
         Step::Fund { satoshis: 1000, showing: Showing { is_fee_sufficient: false, ..SHOWN } },
@@ -38,9 +37,10 @@ fn what_pays_two_invoices_is_offered_for_both() {
     ]);
 }
 
-/// What was lost and came again for the second invoice that it pays was in flight for ever.
+/// A lost payment of two invoices may come again for the second one. It must not stay in flight for
+/// ever.
 #[test]
-fn what_pays_two_invoices_can_come_again_for_the_second() {
+fn a_lost_payment_of_two_invoices_can_come_again_for_the_second() {
     run(&[
         Step::CreateInvoice { satoshis: 1000, is_short: false },
         Step::CreateInvoice { satoshis: 1000, is_short: false },
@@ -51,9 +51,9 @@ fn what_pays_two_invoices_can_come_again_for_the_second() {
     ]);
 }
 
-/// Coins that were reserved twice for payments to one URL made two payments that could both be mined.
+/// Two reservations for payments to one URL must not lead to two payments that can both be mined.
 #[test]
-fn of_two_reservations_for_a_url_one_is_recorded() {
+fn only_one_of_two_reservations_for_a_url_is_recorded() {
     run(&[
         Step::Fund { satoshis: 1329, showing: SHOWN },
         Step::Fund { satoshis: 2577, showing: SHOWN },
@@ -63,10 +63,10 @@ fn of_two_reservations_for_a_url_one_is_recorded() {
     ]);
 }
 
-/// An attempt that descends from what is lost was taken for one that cannot be mined. But the network may
-/// still show both, unless the chain contradicts them.
+/// An attempt that descends from a lost transaction may still be mined. The network may show both,
+/// unless the chain contradicts them.
 #[test]
-fn an_attempt_that_spends_what_is_lost_may_still_be_mined() {
+fn an_attempt_that_spends_a_lost_transaction_may_still_be_mined() {
     run(&[
         Step::Recover { spends: None, to_invoice: None, satoshis: 2921, is_mined: false },
         Step::Drop(0),
@@ -77,10 +77,10 @@ fn an_attempt_that_spends_what_is_lost_may_still_be_mined() {
     ]);
 }
 
-/// What was seen once, and refused when it was offered again, was taken for displaced by the chain, so that a
-/// payment that spends it was taken for one that cannot be mined.
+/// A seen transaction that the network refuses when it is offered again is not displaced by the
+/// chain. A payment that spends it may still be mined.
 #[test]
-fn what_the_network_refuses_again_may_still_be_mined() {
+fn a_seen_transaction_that_is_refused_later_may_still_be_mined() {
     run(&[
         Step::Fund { satoshis: 1438, showing: SHOWN },
         Step::Fund { satoshis: 1173, showing: SHOWN },

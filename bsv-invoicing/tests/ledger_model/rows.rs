@@ -18,7 +18,7 @@ use bsv_store::{AuditEntry, KeyEvent};
 /// Why a command did nothing.
 #[derive(Clone, Debug)]
 pub(crate) enum Fault {
-    /// The rows do not fit together: always a mistake of the rules.
+    /// The rows do not fit together. This is always a mistake of the rules.
     Damaged(Damaged),
     Refused(Refusal),
 }
@@ -166,8 +166,9 @@ fn scan<K: Clone + Ord, V: Clone>(
 }
 
 impl MemoryRows {
-    /// Runs a command in a step of its own. One that is refused has written nothing, and one that runs
-    /// again on the same rows, as when another one of its batch fails, does the same.
+    /// Runs a command in its own step. Checks that a refused command has written nothing, and that
+    /// a command that runs again on the same rows does the same, as it does when another command of
+    /// its batch fails.
     pub(crate) fn execute<C: Command<Answer: PartialEq + std::fmt::Debug>>(
         &mut self,
         command: &C,
@@ -191,7 +192,7 @@ impl MemoryRows {
         }
     }
 
-    /// Runs a command that nothing is to be refused of.
+    /// Runs a command that must not be refused.
     pub(crate) fn apply<C: Command<Answer: std::fmt::Debug>>(&mut self, command: &C) {
         let (rows, answer) = std::mem::take(self).try_execute(command);
         *self = rows;

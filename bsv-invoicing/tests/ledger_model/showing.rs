@@ -1,4 +1,4 @@
-//! What the network shows: transactions, and blocks that come and go.
+//! Steps in which the network shows transactions, and blocks come and go.
 
 use std::collections::BTreeMap;
 

@@ -1,22 +1,22 @@
-//! What can happen, and how it is drawn.
+//! The steps, and the strategies that draw them.
 
 use proptest::prelude::*;
 
-/// Chooses among what is there to choose from.
+/// A random number that chooses among the possible choices.
 pub(crate) type Pick = u16;
 
-/// Where a stranger's payment takes its coins.
+/// The source of the coins of a stranger's payment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Input {
-    /// From nowhere that matters.
+    /// Coins that nothing else spends.
     Fresh,
-    /// Where another payment does, too.
+    /// A coin that another payment spends, too.
     Shared(Pick),
-    /// From what another payment makes besides.
+    /// The change of another payment.
     Chained(Pick),
 }
 
-/// Whether, and in which order, the wallet is told of what a transaction descends from.
+/// Whether the wallet is told of a transaction's ancestors, and in which order.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Parents {
     First,
@@ -29,7 +29,7 @@ pub(crate) enum Parents {
 pub(crate) struct Showing {
     pub(crate) is_fee_sufficient: bool,
     pub(crate) is_mined: bool,
-    /// Whether blocks that contradict it are lost for it.
+    /// Whether the chain first loses the blocks that contradict it.
     pub(crate) may_lose_blocks: bool,
     pub(crate) are_blocks_told: bool,
     pub(crate) parents: Parents,
@@ -42,13 +42,14 @@ pub(crate) enum Step {
         is_short: bool,
     },
     DeleteInvoice(Pick),
-    /// A stranger's payment of as much as is asked for, more, or less; also of a second invoice.
+    /// A stranger's payment of the amount that is due, more, or less. It may also pay a second
+    /// invoice.
     Offer {
         invoice: Pick,
         input: Input,
         more: i64,
         also: Option<Pick>,
-        /// Whether the wallet takes it for one payment of both.
+        /// Whether the wallet treats it as one payment of both.
         is_joint: bool,
         is_known: bool,
     },
@@ -66,13 +67,13 @@ pub(crate) enum Step {
         transaction: Pick,
         showing: Showing,
     },
-    /// The network shows what contradicts a transaction.
+    /// The network shows a transaction that contradicts another one.
     ShowRival {
         transaction: Pick,
         rival: Pick,
         showing: Showing,
     },
-    /// The network shows what a stranger has made instead of a payment.
+    /// The network shows a transaction that a stranger has made instead of a payment.
     ShowStrangers {
         transaction: Pick,
         showing: Showing,

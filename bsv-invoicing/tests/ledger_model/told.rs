@@ -1,5 +1,5 @@
-//! What the wallet has been told, and what has to follow from that: computed from scratch, without any
-//! of the figures and indexes that the ledger keeps.
+//! A model of what the wallet has been told, and of what follows from it. It computes everything
+//! from scratch, without the figures and indexes of the ledger.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -28,9 +28,9 @@ pub(crate) struct Entry {
     /// Its index in the network.
     pub(crate) transaction: usize,
     pub(crate) purpose: Purpose,
-    /// Whether the wallet offers it to the network, which had not shown it.
+    /// Whether the wallet offered it to the network before the network showed it.
     pub(crate) is_offered: bool,
-    /// When it came.
+    /// When it arrived.
     pub(crate) at: Timestamp,
     pub(crate) state: TransactionState,
     pub(crate) was_seen: bool,
@@ -41,7 +41,7 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// Whether nothing else may spend what it spends.
+    /// Whether no other transaction may spend the coins that it spends.
     fn holds(&self) -> bool {
         let is_open = matches!(self.state, TransactionState::Offered | TransactionState::Unseen);
         spends(self.state) || (is_open && matches!(self.purpose, Purpose::Outgoing(_)))
@@ -99,7 +99,7 @@ impl Told {
         self.entries[&number].state
     }
 
-    /// Notes a transaction that the network has not shown.
+    /// Adds a transaction that the network has not shown.
     pub(crate) fn add(
         &mut self,
         number: u64,
@@ -125,7 +125,7 @@ impl Told {
         assert!(self.entries.insert(number, new).is_none(), "number {number} is given out twice");
     }
 
-    /// The network has a transaction: what spends the same, and holds it, is lost.
+    /// The network has a transaction. Other transactions that hold the same coins are lost.
     pub(crate) fn show(&mut self, number: u64, new: TransactionState, at: Timestamp) {
         let spends = self.entries[&number].spends.clone();
         let cancelled = match self.entries[&number].purpose {
@@ -152,7 +152,8 @@ impl Told {
         }
     }
 
-    /// A transaction is lost, and so is what holds what it makes, and what that makes in turn.
+    /// A transaction is lost, and so are all transactions that spend its outputs, directly or
+    /// indirectly.
     pub(crate) fn lose(&mut self, number: u64, state: TransactionState, at: Timestamp) {
         let mut lost = BTreeSet::from([number]);
         loop {
@@ -193,13 +194,14 @@ impl Told {
         }
     }
 
-    /// The transaction that is to cancel a payment, and that the network has not shown.
+    /// The cancellation of a payment, if the network has not shown it.
     pub(crate) fn pending_cancellation(&self, payment: u64) -> Option<u64> {
         let number = self.payments[&payment].cancellation?;
         (self.state(number) == TransactionState::Offered).then_some(number)
     }
 
-    /// A payment to the wallet is refused. Of too many, the last is forgotten.
+    /// A payment to the wallet is refused. If there are too many refused ones, the last one is
+    /// deleted.
     pub(crate) fn refuse(&mut self, number: u64, invoice: u64, at: Timestamp) {
         if self.entries[&number].was_seen {
             return self.set(number, TransactionState::Invalid, at);
@@ -213,7 +215,7 @@ impl Told {
         }
     }
 
-    /// Whether a lost transaction is looked after no longer.
+    /// Whether a lost transaction is no longer followed.
     pub(crate) fn is_void(&self, number: u64) -> bool {
         let spends = &self.entries[&number].spends;
         let holders = self.holders();
@@ -226,8 +228,8 @@ impl Told {
             })
     }
 
-    /// Which receipts a transaction would have to spend to keep this one from being mined: what this one
-    /// spends, or what descends from what has spent that.
+    /// The receipts that a transaction must spend to keep this one from being mined: those that
+    /// this one spends, or descendants of a transaction that has spent one of them.
     pub(crate) fn would_exclude(&self, number: u64) -> impl Fn(&ReceiptKey) -> bool + use<> {
         let spent = self.entries[&number].spends.clone();
         let holders = self.holders();
@@ -245,7 +247,8 @@ impl Told {
         move |key| spent.contains(key) || rivals.contains(&key.maker)
     }
 
-    /// What each receipt is spent by, or reserved for. Two at once are a mistake.
+    /// The transaction that spends each receipt or has reserved it. Two for one receipt are a
+    /// mistake.
     pub(crate) fn holders(&self) -> BTreeMap<ReceiptKey, u64> {
         let mut holders = BTreeMap::new();
         let holding = self.entries.iter().filter(|(_, entry)| entry.holds());
@@ -259,7 +262,7 @@ impl Told {
         holders
     }
 
-    /// All receipts, and whether each is spent by what the network has, or had.
+    /// All receipts with their transactions.
     pub(crate) fn receipts(&self) -> impl Iterator<Item = (ReceiptKey, &Output, &Entry)> {
         self.entries.iter().flat_map(|(maker, entry)| {
             let outputs = entry.outputs.iter();
@@ -292,7 +295,8 @@ impl Told {
         sums
     }
 
-    /// The sum of receipts that the network shows as spent, and not yet as received.
+    /// The sum of the receipts whose spending the network shows before it shows the receipts
+    /// themselves.
     pub(crate) fn spent_before_shown(&self, holders: &BTreeMap<ReceiptKey, u64>) -> u64 {
         let is_spent = |key: &ReceiptKey| {
             let spender = holders.get(key).and_then(|holder| self.entries.get(holder));
@@ -302,7 +306,7 @@ impl Told {
         receipts.filter(|(key, ..)| is_spent(key)).map(|(_, output, _)| output.satoshis).sum()
     }
 
-    /// What can be spent, with how sure it is and what it is worth.
+    /// The spendable receipts, with their trust and amounts.
     pub(crate) fn spendable(
         &self,
         holders: &BTreeMap<ReceiptKey, u64>,
@@ -320,7 +324,7 @@ impl Told {
         placed.collect()
     }
 
-    /// What counts of what was paid to an invoice.
+    /// The sums of an invoice's payments that count.
     pub(crate) fn received(&self, invoice: u64) -> Received {
         let end = self.invoices[&invoice].expires_at;
         let mut received = Received::default();
@@ -337,7 +341,7 @@ impl Told {
         received
     }
 
-    /// What counts of what was paid to an invoice in time.
+    /// The sum of an invoice's payments that came in time and count.
     pub(crate) fn paid_satoshis(&self, invoice: u64) -> u64 {
         let end = self.invoices[&invoice].expires_at;
         let counting =
@@ -346,7 +350,7 @@ impl Told {
         paying.map(|(_, output, _)| output.satoshis).sum()
     }
 
-    /// What can still go back of what was paid to an invoice, whenever it came.
+    /// What can still be refunded of an invoice's payments.
     pub(crate) fn refundable(&self, invoice: u64) -> u64 {
         let paying = self
             .receipts()
@@ -358,7 +362,7 @@ impl Told {
         received.saturating_sub(lasting.map(|it| it.satoshis).sum())
     }
 
-    /// What counts of what was paid to an invoice, and is in no block.
+    /// The unconfirmed receipts of an invoice that count.
     pub(crate) fn unconfirmed(&self, invoice: u64) -> BTreeSet<ReceiptKey> {
         let unconfirmed = self.receipts().filter(|(_, output, maker)| {
             let is_mined = matches!(maker.state, TransactionState::Mined(_));

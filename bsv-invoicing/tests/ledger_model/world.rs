@@ -1,4 +1,5 @@
-//! The wallet and the network side by side: what happens is done to both, and compared.
+//! The wallet and the model side by side. Each step is applied to both, and the results are
+//! compared.
 
 use std::collections::BTreeSet;
 
@@ -22,13 +23,13 @@ pub(crate) struct World {
     pub(crate) told: Told,
     pub(crate) network: Network,
     replay: Replay,
-    /// In microseconds.
+    /// The time in microseconds.
     pub(crate) clock: u64,
     pub(crate) account: u32,
     pub(crate) invoices_before: u64,
-    /// Blocks that the chain has lost, and of which the wallet was not told.
+    /// Blocks that the chain has lost, if the wallet was not told so.
     pub(crate) untold_blocks: Vec<BlockPlace>,
-    /// What is reserved for which purpose, and how much is to be paid.
+    /// The reservations, with their purposes and amounts.
     pub(crate) reserved: Vec<(Reservation, OutgoingPurpose, u64)>,
     pub(crate) prepared: Vec<(u64, Selection)>,
     /// All keys for change that were given out.
@@ -122,7 +123,7 @@ impl World {
         Timestamp::from_micros(self.clock)
     }
 
-    /// Runs a command, has `then` tell the model what must have come of it, and compares.
+    /// Runs a command, lets `then` apply the expected result to the model, and compares.
     pub(crate) fn execute<C>(
         &mut self,
         command: &C,
@@ -156,7 +157,7 @@ impl World {
         OutPoint { txid: self.network.transactions[index].txid, vout: key.vout }
     }
 
-    /// The time of what happens now.
+    /// The time of an event that happens now.
     pub(crate) fn at(&self, rows: &MemoryRows) -> Timestamp {
         let last = rows.figures.get(&()).map_or(0, |it| it.last_event_at);
         self.now().max(Timestamp::from_micros(last))
@@ -179,7 +180,8 @@ impl World {
         assert!(found.is_none_or(|found| found.is_read == is_read));
     }
 
-    /// What is displaced, and then shown again with all that was displaced with it, is as it was.
+    /// Checks that a transaction which is displaced, and then shown again with all that was
+    /// displaced with it, is as before.
     fn check_undone_and_redone(&self) {
         let choice = Pick::try_from(self.clock / 1_000_000 % 65_000).unwrap();
         let Some(transaction) = self.any(choice, spends) else { return };
@@ -188,7 +190,7 @@ impl World {
         let changed = self.rows.transactions.iter();
         let changed = changed.filter(|(it, record)| rows.transactions[*it].state != record.state);
         let changed: Vec<_> = changed.map(|(number, record)| (*number, record.state)).collect();
-        // What was only reserved, or sent to a payee, cannot be shown again.
+        // A transaction that was only reserved or sent to a payee cannot be shown again.
         let is_all_shown = changed.iter().all(|(_, state)| spends(*state));
         if !is_all_shown || rows.reservations != self.rows.reservations {
             return;

@@ -1,4 +1,4 @@
-//! Keys are given out of a new account, and up to which block the chain was followed.
+//! New accounts of keys, and the last followed block.
 
 use bsv_invoicing::ledger::queries::GetCatchUp;
 use bsv_invoicing::ledger::rows::{AccountStart, FollowedBlock};
@@ -19,10 +19,10 @@ pub(super) async fn begun(store: &impl WalletStore) {
     assert_eq!(store.begin_account(300).await.unwrap(), 300);
     let start = AccountStart { last_invoice_before: 3, last_user_before: 4 };
     assert_eq!(store.accounts().await.unwrap(), [(300, start)]);
-    // Numbers go on.
+    // The numbers continue.
     assert_eq!(create(store, at(4), HOUR).await.number, 4);
     assert_eq!(store.create_user(user_named("Edsger"), at(4), None).await.unwrap().0, 5);
-    // The same day once more, an earlier day, and a later one.
+    // These are the same day again, an earlier day, and a later one.
     for (asked, begun) in [(300, 301), (7, 302), (400, 400)] {
         assert_eq!(store.begin_account(asked).await.unwrap(), begun);
     }
@@ -60,12 +60,13 @@ pub(super) async fn keys(store: &impl WalletStore) {
         assert_eq!(invoice.payment_received_at, Some(at(6)), "{key:?}");
     }
     assert_eq!(store.balance().await.unwrap(), 4 * SATOSHIS);
-    // A receipt at the key of another invoice counts to that one.
+    // A receipt at the key of another invoice counts for that invoice.
     let stray = begin_with(store, to_key(3, receive(300, 2), 9)).await;
     store.see(stray.number, at(7)).await.unwrap();
     assert_eq!(store.invoice(3).await.unwrap().unwrap().payment_received_at, None);
     assert_eq!(store.incoming(5).await.unwrap().len(), 2);
-    // Further keys of the old account were given out after the backup: they are no invoice's of today.
+    // Later keys of the old account were given out after the backup, so they belong to no invoice
+    // of this store.
     let before = store.incoming(4).await.unwrap();
     let stray = begin_with(store, to_key(3, receive(0, 4), 10)).await;
     store.see(stray.number, at(7)).await.unwrap();
@@ -89,7 +90,7 @@ pub(super) async fn followed_tip(store: &impl WalletStore) {
     assert_eq!(events(store).await, []);
 }
 
-/// A copy of some earlier day catches up with the chain, from where it had followed it to.
+/// An earlier copy catches up with the chain, from the block up to which it had followed the chain.
 pub(super) async fn catch_up(store: &impl WalletStore) {
     let behind = |account| BeginAccount { account, is_behind: true };
     store.begin_account(300).await.unwrap();

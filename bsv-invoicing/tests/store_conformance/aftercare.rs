@@ -1,4 +1,4 @@
-//! For how long a lost transaction is looked after.
+//! How long a lost transaction is followed.
 
 use bsv_invoicing::{FollowedUntil, TransactionState, WalletStore};
 
@@ -15,7 +15,7 @@ fn days_after(from: Timestamp, days: u32) -> Option<FollowedUntil> {
     Some(FollowedUntil::Time(from.after(24 * HOUR * days)))
 }
 
-/// What makes a coin may come back, and then what spends it may be mined too.
+/// The maker of a coin may come back, and then the spender of the coin may be mined, too.
 pub(super) async fn of_a_followed_maker(store: &impl WalletStore) {
     let maker = paid_invoice(store, 1).await.number;
     let payment = pay(store, outgoing("a", 400)).await.unwrap().number;
@@ -35,13 +35,13 @@ pub(super) async fn of_a_followed_maker(store: &impl WalletStore) {
     assert_eq!(until(store, maker).await, None, "nothing is known of what it spends");
     store.unfollow(spender).await.unwrap();
     assert_eq!(until(store, spender).await, None);
-    // The network's word still brings both back.
+    // Both come back if the network shows them.
     store.see(maker, at(8)).await.unwrap();
     store.see(spender, at(9)).await.unwrap();
     assert_eq!(store.balance().await.unwrap(), SATOSHIS - 400);
 }
 
-/// What was refused may be mined as long as nothing else that spends its coin is.
+/// A refused transaction may be mined until another transaction that spends its coin is mined.
 pub(super) async fn of_a_taken_coin(store: &impl WalletStore) {
     paid_invoice(store, 1).await;
     let refused = pay(store, outgoing("a", 400)).await.unwrap().number;

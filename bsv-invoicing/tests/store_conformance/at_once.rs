@@ -25,7 +25,7 @@ pub(crate) async fn run_at_once<P: Place>() {
     }
 }
 
-/// What `TASKS` tasks answer that do the same.
+/// The answers of `TASKS` tasks that do the same at once.
 async fn all_of<S, T, F>(store: &Arc<S>, task: impl Fn(Arc<S>, u64) -> F) -> Vec<T>
 where
     T: Send + 'static,
@@ -66,7 +66,7 @@ async fn creations<S: WalletStore>(store: &Arc<S>) {
     assert_eq!(told, expected);
 }
 
-/// Who reads while others write sees no gap.
+/// A reader sees no gap while others write.
 async fn look_around(store: &impl WalletStore) {
     let events = store.events(0, 10_000).await.unwrap();
     assert!(events.iter().map(|event| event.number).eq(1..=events.len() as u64));

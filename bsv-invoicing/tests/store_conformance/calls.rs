@@ -1,4 +1,4 @@
-//! What scenarios ask of a store, by name instead of by command and query.
+//! The calls of scenarios to a store, as methods instead of commands and queries.
 
 use std::future::Future;
 
@@ -24,10 +24,10 @@ use bsv_tx::Transaction;
 
 pub(crate) type Answer<T> = Result<T, WalletStoreError>;
 
-/// A call that answers what a command or a query does.
+/// Defines a method for a command or a query.
 macro_rules! calls {
     ($($how:ident: $name:ident($($argument:ident: $type:ty),*) -> $answer:ty = $what:expr;)*) => {
-        /// The calls, on every store.
+        /// The methods, for every store.
         pub(crate) trait Calls: WalletStore {
             $(
                 fn $name(
@@ -38,7 +38,7 @@ macro_rules! calls {
                 }
             )*
 
-            /// Does what time makes due. Answers how much that was, which may be nothing.
+            /// Runs a sweep. Returns how much was due, which may be nothing.
             fn sweep(
                 &self,
                 now: Timestamp,
@@ -61,7 +61,7 @@ macro_rules! calls {
                 self.execute(See { transaction, is_fee_sufficient: true, now })
             }
 
-            /// The same with a fee that is too low.
+            /// The network shows a transaction in its mempool, with a fee that is too low.
             fn see_waiting(
                 &self,
                 transaction: u64,

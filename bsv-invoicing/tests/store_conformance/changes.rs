@@ -114,7 +114,7 @@ pub(super) async fn already_expired(store: &impl WalletStore) {
         (at(200), at(200)),
         (at(199), at(200)),
         (Timestamp::from_micros(0), at(200)),
-        // After `now`, but not after the last event.
+        // This time is after `now`, but not after the last event.
         (at(60), at(50)),
         (at(100), at(50)),
     ] {
@@ -149,7 +149,7 @@ pub(super) async fn delete_expired(store: &impl WalletStore) {
     let expiry = at(3600);
     store.delete_invoice(1, expiry.before(MICROSECOND)).await.unwrap();
     store.delete_invoice(2, expiry).await.unwrap();
-    // The last event tells that it is later.
+    // The last event shows that it is later.
     store.delete_invoice(3, at(0)).await.unwrap();
     assert_eq!(store.sweep(at(4000), 10).await.unwrap(), 1);
     store.delete_invoice(4, at(4001)).await.unwrap();

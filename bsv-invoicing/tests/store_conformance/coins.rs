@@ -6,7 +6,7 @@ use bsv_invoicing::{Spending, WalletStore};
 use super::making::*;
 use super::*;
 
-/// Coins of strangers, each of its own transaction, in a block or in none.
+/// Makes coins of strangers, each by its own transaction, in a block or in none.
 async fn coins(store: &impl WalletStore, amounts: &[u64], is_mined: bool) {
     for satoshis in amounts {
         let invoice = create(store, at(0), HOUR).await.number;
@@ -19,7 +19,7 @@ async fn coins(store: &impl WalletStore, amounts: &[u64], is_mined: bool) {
     }
 }
 
-/// What the coins are worth that are chosen. They are let go again.
+/// The amounts of the coins that are chosen. The coins are released again.
 async fn chosen(store: &impl WalletStore, payment: Reserve) -> Vec<u64> {
     let reservation = reserve(store, payment).await;
     store.release(reservation.number).await.unwrap();
@@ -41,7 +41,7 @@ pub(super) async fn smallest_single(store: &impl WalletStore) {
         (2500, 3000),
         (3001, 4000),
         (5000, 5000),
-        // None of similar worth is there, or large enough.
+        // No coin of similar amount exists, or is large enough.
         (1001, 2100),
         (1500, 2100),
         (4001, 5000),
@@ -49,10 +49,10 @@ pub(super) async fn smallest_single(store: &impl WalletStore) {
     ] {
         assert_eq!(chosen(store, at_rate(satoshis, 0)).await, [coin], "{satoshis}");
     }
-    // With the fee for 197 bytes.
+    // This includes the fee for 197 bytes.
     assert_eq!(chosen(store, at_rate(600 - 99, 500)).await, [600]);
     assert_eq!(chosen(store, at_rate(600 - 98, 500)).await, [700]);
-    // None is enough: the largest first.
+    // No single coin suffices, so the largest come first.
     assert_eq!(chosen(store, at_rate(5001, 0)).await.len(), 2);
     assert_eq!(chosen(store, at_rate(16_400, 0)).await.len(), 7);
 }
@@ -65,32 +65,32 @@ pub(super) async fn sure_ones_first(store: &impl WalletStore) {
     assert_eq!(chosen(store, at_rate(1901, 0)).await, [2500]);
     assert_eq!(chosen(store, at_rate(2600, 0)).await.iter().sum::<u64>(), 1900 + 2500);
     assert_eq!(chosen(store, at_rate(4900, 0)).await.len(), 4);
-    // What comes back of a payment is as sure as the payment, even of a stranger's coin.
+    // The change of a payment is as sure as the payment, even if it spends a stranger's coin.
     let payment = pay(store, Reserve { spending: at_rate(2300, 0).spending, ..outgoing("b", 1) });
     let payment = payment.await.unwrap().number;
     assert_eq!(chosen(store, at_rate(150, 0)).await, [900], "what is not seen is no coin");
     store.see(transaction_of(store, payment).await, at(9)).await.unwrap();
     assert_eq!(chosen(store, at_rate(150, 0)).await, [200]);
-    // A block that leaves the chain takes trust with it.
+    // Coins of a block that leaves the chain are not sure any more.
     store.forget_block(proof(9).block, at(10)).await.unwrap();
     let refused = store.reserve(at_rate(701, 0)).await;
     assert_refused!(refused, Refusal::InsufficientFunds { spendable: 700, .. });
 }
 
 pub(super) async fn largest_first(store: &impl WalletStore) {
-    // All in one bucket, in no order.
+    // All coins have similar amounts, in no order.
     coins(store, &[1100, 1900, 1300, 1500, 2000], true).await;
     assert_eq!(chosen(store, at_rate(2001, 0)).await, [2000, 1900]);
     assert_eq!(chosen(store, at_rate(3900, 0)).await, [2000, 1900]);
     assert_eq!(chosen(store, at_rate(3901, 0)).await, [2000, 1900, 1500]);
     assert_eq!(chosen(store, at_rate(7000, 0)).await, [2000, 1900, 1500, 1300, 1100]);
-    // One is enough.
+    // One coin suffices.
     coins(store, &[5000], true).await;
     assert_eq!(chosen(store, at_rate(2001, 0)).await, [5000]);
     assert_eq!(chosen(store, at_rate(5001, 0)).await, [5000, 2000]);
 }
 
-/// However many coins there are of similar worth, the best one is found.
+/// The best coin is found among any number of coins of similar amount.
 pub(super) async fn compared(store: &impl WalletStore) {
     let amounts = [vec![1900; 62], vec![1500, 1700, 1200, 1100]].concat();
     let invoice = create(store, at(0), HOUR).await.number;
@@ -105,7 +105,7 @@ pub(super) async fn compared(store: &impl WalletStore) {
 }
 
 pub(super) async fn dust(store: &impl WalletStore) {
-    // An input takes 149 bytes, and the rest 48.
+    // An input has 149 bytes, and the rest has 48.
     coins(store, &[149, 148, 1, 150, 10_000], true).await;
     let refused = store.reserve(at_rate(20_000, 1000)).await;
     assert_refused!(refused, Refusal::InsufficientFunds { spendable: 10_150, .. });
@@ -120,7 +120,7 @@ pub(super) async fn dust(store: &impl WalletStore) {
 
 pub(super) async fn many(store: &impl WalletStore) {
     let invoice = create(store, at(0), HOUR).await.number;
-    // All in one bucket of similar worth, the smaller ones last.
+    // All coins have similar amounts, and the smaller ones come last.
     let amounts = [[1001; 501], [1000; 501]].concat();
     let payment = begin_with(store, offering(invoice, &amounts, 1, at(1))).await;
     store.mine(payment.number, proof(9), at(3)).await.unwrap();
@@ -128,7 +128,7 @@ pub(super) async fn many(store: &impl WalletStore) {
     assert_eq!(chosen(store, at_rate(500_500, 0)).await, [1001; 500]);
     let refused = store.reserve(at_rate(500_501, 0)).await;
     assert_refused!(refused, Refusal::InsufficientFunds { spendable: 500_500, .. });
-    // Those of a stranger that are worth more take the places of sure ones.
+    // A stranger's coins with higher amounts take the places of sure ones.
     coins(store, &[400_000, 300_000], false).await;
     let chosen = chosen(store, at_rate(1_000_000, 0)).await;
     assert_eq!((chosen.len(), &chosen[..2]), (302, &[400_000, 300_000][..]));

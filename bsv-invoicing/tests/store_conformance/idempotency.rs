@@ -32,7 +32,7 @@ pub(super) async fn reused(store: &impl WalletStore) {
     store.create_invoice(keyed(at(0), "k", "{}")).await.unwrap();
     let user =
         |name, request| store.create_user(user_named("Ada"), at(0), Some(key(name, request)));
-    // A key is known per route.
+    // Each route has its own keys.
     assert_eq!(user("k", "other").await.unwrap().0, 1);
     let before = Held::of(store).await;
     assert_refused!(store.create_invoice(keyed(at(0), "k", "other")).await, Refusal::KeyReused);
@@ -86,7 +86,7 @@ pub(super) async fn used_again(store: &impl WalletStore) {
     assert_eq!(store.create_invoice(known).await.unwrap(), again);
     assert_eq!(store.sweep(third.after(MICROSECOND), 10).await.unwrap(), 1);
     assert_eq!(store.sweep(third.after(HOUR), 10).await.unwrap(), 0);
-    // The clock is set back, but the last event tells that it is later.
+    // The clock is set back, but the last event shows that it is later.
     create(store, third.after(MICROSECOND), HOUR).await;
     store.create_invoice(keyed(at(0), "k", "third")).await.unwrap();
     let known = keyed(third.after(HOUR), "k", "third");
@@ -106,7 +106,7 @@ pub(super) async fn refused(store: &impl WalletStore) {
     assert_eq!(again, created);
 }
 
-/// Keys are as durable as what was created with them.
+/// Keys are as durable as the resources that were created with them.
 pub(super) async fn reopened<P: Place>() {
     let place = P::fresh();
     let store = place.open();

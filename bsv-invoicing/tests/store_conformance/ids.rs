@@ -1,4 +1,5 @@
-//! The ids that invoices have here: made as the library says that it makes them, by other code.
+//! The ids of invoices in the scenarios. This is a second implementation of the library's
+//! documented scheme.
 
 use std::sync::LazyLock;
 
@@ -9,14 +10,14 @@ use sha2::Sha256;
 const KEY: [u8; 32] = [7; 32];
 const RANDOM: u64 = 1_000_000_007;
 
-/// What the ids of all scenarios are made of.
+/// The key and the random number for the ids of all scenarios.
 pub(crate) fn new_id() -> NewId {
     static CIPHER: LazyLock<IdCipher> = LazyLock::new(|| IdCipher::new(&KEY));
     NewId { cipher: CIPHER.clone(), random: RANDOM }
 }
 
-/// The id of the invoice of this number: six characters of its number, enciphered by a Feistel network,
-/// and six that are random elsewhere.
+/// The id of the invoice with this number: six characters for the number, enciphered by a Feistel
+/// network, and six that are random outside tests.
 pub(crate) fn id(number: u64) -> InvoiceId {
     const HALF: u64 = 62 * 62 * 62;
     let (mut left, mut right) = (number / HALF, number % HALF);

@@ -1,4 +1,4 @@
-//! What scenarios offer, pay, cancel and prove.
+//! Helpers of scenarios for offering, paying, cancelling and proving.
 
 use bsv_invoicing::ledger::{
     NewPayment, Offer, Offered, PreparedCancellation, Record, RecordCancellation, Reservation,
@@ -13,10 +13,11 @@ use bsv_tx::{BlockHash, MerkleBranch, OutPoint, Script, Sibling, Transaction, Tx
 use super::calls::Answer;
 use super::*;
 
-/// What an invoice asks for, and most payments pay.
+/// The amount that an invoice asks for and most payments pay.
 pub(super) const SATOSHIS: u64 = 1000;
 
-/// A transaction that makes these outputs of a coin of somebody else's, each time another one.
+/// A transaction with these outputs that spends somebody else's coin. Each `salt` gives another
+/// transaction.
 pub(super) fn paying(amounts: &[u64], salt: usize) -> Transaction {
     let script = Script::from_bytes(vec![0x51; 25]);
     let output = |satoshis: &u64| TxOut { satoshis: *satoshis, locking_script: script.clone() };
@@ -33,7 +34,7 @@ pub(super) fn paying(amounts: &[u64], salt: usize) -> Transaction {
 pub(super) fn spending(selection: &Selection, outputs: [Option<u64>; 2]) -> Transaction {
     let amounts: Vec<_> = outputs.into_iter().flatten().collect();
     let inputs = selection.coins.iter().map(|coin| input(coin.outpoint)).collect();
-    // As the keys for change do, this tells transactions of the same coins apart.
+    // This makes transactions of the same coins differ, as the keys for change do outside tests.
     let lock_time = selection.change.map_or(0, |change| change.key.index);
     Transaction { inputs, lock_time, ..paying(&amounts, 0) }
 }
@@ -42,12 +43,12 @@ fn input(previous_output: OutPoint) -> TxIn {
     TxIn { previous_output, unlocking_script: Script::from_bytes([]), sequence: u32::MAX }
 }
 
-/// The key of an invoice, as long as no further account was begun.
+/// The key of an invoice while there is only the first account.
 pub(super) fn key_of(invoice: u64) -> KeyPath {
     KeyPath { account: 0, chain: Chain::Receive, index: invoice as u32 }
 }
 
-/// A payment of an invoice, whose outputs all go to it.
+/// A payment whose outputs all go to the invoice.
 pub(super) fn offering(invoice: u64, amounts: &[u64], salt: usize, now: Timestamp) -> Offer {
     let receipt = |(vout, satoshis): (u32, &u64)| NewReceipt {
         vout,
@@ -66,7 +67,7 @@ pub(super) fn offering(invoice: u64, amounts: &[u64], salt: usize, now: Timestam
     }
 }
 
-/// A payment of what an invoice asks for.
+/// A payment of the amount that an invoice asks for.
 pub(super) fn incoming(invoice: u64, salt: usize, now: Timestamp) -> Offer {
     offering(invoice, &[SATOSHIS], salt, now)
 }
@@ -88,7 +89,7 @@ pub(super) async fn begin_with(store: &impl WalletStore, offer: Offer) -> Incomi
     }
 }
 
-/// An invoice that is paid, 2 seconds after it was begun to be.
+/// An invoice that is paid 2 seconds after its payment was offered.
 pub(super) async fn paid_invoice(store: &impl WalletStore, number: u64) -> IncomingPayment {
     create(store, at(0), HOUR).await;
     let payment = begin(store, number, number as usize, at(1)).await;
@@ -96,19 +97,19 @@ pub(super) async fn paid_invoice(store: &impl WalletStore, number: u64) -> Incom
     payment
 }
 
-/// That a payee is paid.
+/// The purpose of paying this payee.
 pub(super) fn to_payee(payee: impl std::fmt::Display) -> OutgoingPurpose {
     OutgoingPurpose::Url(format!("http://payee.example/{payee}"))
 }
 
-/// A payment to a payee, at no fee.
+/// A payment to a payee without a fee.
 pub(super) fn outgoing(payee: &str, satoshis: u64) -> Reserve {
     let purpose = to_payee(payee);
     let spending = Spending { satoshis, output_bytes: 34, fee_rate: 0 };
     Reserve { purpose, spending, idempotency: None, now: at(5) }
 }
 
-/// Reserves coins, which must not have been done before.
+/// Reserves coins for a payment that was not made before.
 pub(super) async fn reserve(store: &impl WalletStore, payment: Reserve) -> Reservation {
     match store.reserve(payment).await.unwrap() {
         Reserved::Now(reservation) => reservation,
@@ -116,7 +117,7 @@ pub(super) async fn reserve(store: &impl WalletStore, payment: Reserve) -> Reser
     }
 }
 
-/// The payment that was made before, for which nothing is reserved.
+/// The earlier payment, for which nothing is reserved now.
 pub(super) async fn made_before(store: &impl WalletStore, payment: Reserve) -> OutgoingPayment {
     match store.reserve(payment).await.unwrap() {
         Reserved::Before(payment) => *payment,
@@ -124,7 +125,7 @@ pub(super) async fn made_before(store: &impl WalletStore, payment: Reserve) -> O
     }
 }
 
-/// What is recorded once reserved coins are signed for.
+/// The command that records the payment after signing.
 pub(super) fn signed(payment: &Reserve, reservation: &Reservation) -> Record {
     let satoshis = payment.spending.satoshis;
     let change = reservation.selection.change.map(|change| change.satoshis);
@@ -157,7 +158,7 @@ pub(super) async fn transaction_of(store: &impl WalletStore, payment: u64) -> u6
     store.outgoing_transaction(payment).await.unwrap().0
 }
 
-/// Takes back a coin of a payment, signs and records that, unless it was done before. Answers the number
+/// Makes, signs and records the cancellation of a payment, unless there is one. Returns the number
 /// of the transaction.
 pub(super) async fn take_back(
     store: &impl WalletStore,
@@ -177,7 +178,7 @@ pub(super) async fn take_back(
     }
 }
 
-/// A block of this height, and a proof that something is in it.
+/// A proof that something is in a block at this height.
 pub(super) fn proof(height: u8) -> Proof {
     Proof {
         block: BlockPlace { hash: BlockHash::from_bytes([height; 32]), height: height.into() },

@@ -1,5 +1,5 @@
-//! What payments do to coins and to the balance, whatever comes in which order: compared with a
-//! model that knows all coins and adds them up.
+//! The effects of payments on coins and the balance, for random steps in random order. A model that
+//! knows all coins and adds them up is compared.
 
 use bsv_invoicing::ledger::items::{FoldLedger, LedgerItem};
 use bsv_invoicing::ledger::{Offered, Reservation, Reserve, Reserved};
@@ -11,7 +11,7 @@ use proptest::test_runner::{Config, TestRunner};
 use super::making::*;
 use super::*;
 
-/// Something that happens. The numbers choose among what is there to choose from.
+/// A step. The numbers choose among the possible choices.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Receive { satoshis: u64 },
@@ -82,12 +82,12 @@ pub(crate) fn run_random_steps<P: Place>() {
         .unwrap();
 }
 
-/// Where a transaction stands, with what the store knows besides.
+/// The state of a transaction in the model, with states that the store does not have.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum State {
     /// Coins are reserved for it.
     Reserved,
-    /// Nobody knows of it any more, or it was never made.
+    /// It is deleted, or was never made.
     Forgotten,
     Known(TransactionState),
 }
@@ -147,7 +147,7 @@ struct Model {
     coins: Vec<ModelCoin>,
     balance: u64,
     events: usize,
-    /// Where the cancellations stood before the last step. What happens to them has no events.
+    /// The states of the cancellations before the last step. Their changes have no events.
     cancellations: Vec<State>,
 }
 
@@ -301,7 +301,7 @@ impl Model {
         fee_rate: u64,
         now: Timestamp,
     ) {
-        // One that is worth less than the fee for its own input is not counted.
+        // A coin that is worth less than the fee for its own input does not count.
         let own_fee = Spending { satoshis: 0, output_bytes: 0, fee_rate };
         let own_fee = own_fee.needed(1) - own_fee.needed(0);
         let spendable = self.spendable();
@@ -420,7 +420,7 @@ impl Model {
         self.coins.push(ModelCoin { maker, vout: 0, satoshis, spender: None });
     }
 
-    /// The network, or the payee, refuses what is offered.
+    /// The network or the payee refuses an offered payment.
     async fn give_up(&mut self, store: &impl WalletStore, choice: usize, now: Timestamp) {
         let Some(chosen) = self.choose(choice, |it| it.state.is(TransactionState::is_open)) else {
             return;
@@ -461,7 +461,7 @@ impl Model {
         }
     }
 
-    /// The network has it: what else holds its coins is lost.
+    /// The network has it. Other transactions that hold its coins are lost.
     fn show(&mut self, chosen: usize, state: TransactionState) {
         if self.transactions[chosen].state == State::Known(state) {
             return;
@@ -482,7 +482,7 @@ impl Model {
         self.set_state(chosen, State::Known(state));
     }
 
-    /// It is lost, after what spends its coins.
+    /// It is lost, after the transactions that spend its coins.
     fn lose(&mut self, lost: usize, state: TransactionState) {
         for index in 0..self.coins.len() {
             if self.coins[index].maker == lost
@@ -571,7 +571,7 @@ impl Model {
             let until = until.map(|followed| followed.until);
             match state {
                 TransactionState::Mined(_) => assert_eq!(until, None),
-                // The time may be over.
+                // The time to follow it may be over.
                 state if state.is_lost() => assert_ne!(until, Some(FollowedUntil::Mined)),
                 _ => assert_eq!(until, Some(FollowedUntil::Mined), "{it:?}"),
             }
@@ -583,7 +583,7 @@ impl Model {
         }
     }
 
-    /// Compares who spends which coins, and which can be chosen.
+    /// Compares the spenders of coins, and the list of spendable coins.
     async fn compare_coins(&self, store: &impl WalletStore) {
         let number_of = |transaction: usize| self.transactions[transaction].number;
         let is_known = |coin: &&ModelCoin| self.transactions[coin.maker].state != State::Forgotten;

@@ -1,4 +1,4 @@
-//! What the network shows without anybody having told of it.
+//! Transactions that the network shows before anybody announces them.
 
 use bsv_invoicing::ledger::queries::{GetBalance, GetIncoming, GetInvoice, GetReceived};
 use bsv_invoicing::ledger::rows::FollowedBlock;
@@ -61,7 +61,8 @@ async fn received(store: &impl WalletStore, invoice: u64) -> Received {
     store.get(GetReceived(invoice)).await.unwrap().received
 }
 
-/// One transaction pays several invoices; an invoice is paid in parts; all of it again in a block.
+/// One transaction pays several invoices, and an invoice is paid in parts. Then a block holds all
+/// of it.
 pub(super) async fn in_parts(store: &impl WalletStore) {
     shown(store, 3).await;
     let both = paying_invoices(&[(1, SATOSHIS), (2, 400)], 1);
@@ -81,7 +82,7 @@ pub(super) async fn in_parts(store: &impl WalletStore) {
     assert_eq!(store.get(GetBalance).await.unwrap(), 2 * SATOSHIS);
 }
 
-/// A payment that was offered is noticed, which also pays an invoice that it was not offered for.
+/// An offered payment is noticed. It also pays an invoice that it was not offered for.
 pub(super) async fn offered(store: &impl WalletStore) {
     shown(store, 2).await;
     let both = paying_invoices(&[(1, SATOSHIS), (2, SATOSHIS)], 1);
@@ -93,7 +94,8 @@ pub(super) async fn offered(store: &impl WalletStore) {
     assert_eq!(store.get(GetBalance).await.unwrap(), 2 * SATOSHIS);
 }
 
-/// What comes late is held or accepted, a little may be missing, and large amounts have to be mined.
+/// Late payments are held or accepted, a small amount may be missing, and large payments must be
+/// mined.
 pub(super) async fn by_rules(store: &impl WalletStore) {
     shown(store, 5).await;
     let late = HOUR.as_secs() + 1;
@@ -117,7 +119,7 @@ pub(super) async fn by_rules(store: &impl WalletStore) {
     assert_eq!(state(store, 3, late).await, InvoiceState::Expired);
 }
 
-/// What a coinbase transaction makes is listed as a coin when the chain is long enough.
+/// The output of a coinbase transaction becomes spendable when the chain is long enough.
 pub(super) async fn coinbase(store: &impl WalletStore) {
     shown(store, 1).await;
     let mut coinbase = paying_invoices(&[(1, 50 * SATOSHIS)], 1);

@@ -8,7 +8,7 @@ fn numbers(page: &InvoicePage) -> Vec<u64> {
     page.invoices.iter().map(|invoice| invoice.number).collect()
 }
 
-/// The numbers on a page, and the one that the next page comes after.
+/// The numbers on a page, and the number after which the next page begins.
 async fn page(
     store: &impl WalletStore,
     query: InvoiceQuery,
@@ -83,7 +83,7 @@ pub(super) async fn states(store: &impl WalletStore) {
         assert_eq!(of(Some(InvoiceState::Paid), now).await, [0; 0]);
         assert_eq!(of(None, now).await, [1, 2, 4, 5, 6, 7, 8]);
     }
-    // A sweep tells of it, and changes nothing of it.
+    // A sweep writes an event, but does not change the pages.
     store.sweep(at(3605), 10).await.unwrap();
     assert_eq!(of(Some(InvoiceState::Expired), at(3605)).await, [1, 2, 4, 5]);
 }

@@ -1,4 +1,4 @@
-//! Payments, what they do to invoices, and what is known of them afterwards.
+//! Payments, and their effects on invoices.
 
 use bsv_invoicing::ledger::queries::GetAncestors;
 use bsv_invoicing::ledger::{Offer, Offered, Reserve};
@@ -64,7 +64,7 @@ pub(super) async fn refused(store: &impl WalletStore) {
     assert_refused!(store.offer(incoming(2, 1, at(3))).await, Refusal::UnknownInvoice(2));
 }
 
-/// What the network refused, and shows after all.
+/// A payment that the network refused and later shows.
 pub(super) async fn refused_and_shown(store: &impl WalletStore) {
     create(store, at(0), HOUR).await;
     let payment = begin(store, 1, 1, at(1)).await;
@@ -113,7 +113,7 @@ pub(super) async fn refused_and_forgotten(store: &impl WalletStore) {
     assert_eq!(happened(store, 1).await, []);
 }
 
-/// What a payment builds on is kept as long as the payment is looked after.
+/// The ancestors of a payment are kept as long as the payment is followed.
 pub(super) async fn with_ancestors(store: &impl WalletStore) {
     let ancestors = [paying(&[1], 7), paying(&[2], 8)];
     let mut encoded = Vec::new();
@@ -161,7 +161,7 @@ pub(super) async fn with_ancestors(store: &impl WalletStore) {
     assert_eq!(kept(number).await, []);
 }
 
-/// A fee that is too low for it to be sure that the payment is mined.
+/// A payment with too low a fee.
 pub(super) async fn waiting(store: &impl WalletStore) {
     create(store, at(0), HOUR).await;
     let payment = begin(store, 1, 1, at(1)).await;
@@ -206,7 +206,7 @@ pub(super) async fn displaced(store: &impl WalletStore) {
         (at(7), (EventKind::InvoicePaid, 1)),
     ];
     assert_eq!(happened(store, 1).await, told);
-    // The chain comes back that had the first one: both are money.
+    // The chain with the first one comes back, and then both are money.
     store.see(first.number, at(8)).await.unwrap();
     assert_eq!(store.balance().await.unwrap(), 2 * SATOSHIS);
     let told = vec![(at(8), (EventKind::PaymentRestored, 1))];
@@ -228,7 +228,7 @@ pub(super) async fn displaced_late(store: &impl WalletStore) {
     assert_eq!(happened(store, 3).await, told);
 }
 
-/// A payment that the network showed, and shows no more.
+/// A payment that the network has shown and no longer shows.
 pub(super) async fn contested(store: &impl WalletStore) {
     let payment = paid_invoice(store, 1).await;
     let state = async || store.record(payment.number).await.unwrap().unwrap().state;
@@ -356,8 +356,8 @@ pub(super) async fn cancelled(store: &impl WalletStore) {
     assert_eq!(kinds, expected);
 }
 
-/// What is being cancelled is settled if the network shows that first, and what the payee has agreed to
-/// can be cancelled too.
+/// A payment that is being cancelled is settled if the network shows it first. A payment to which
+/// the payee has agreed can be cancelled, too.
 pub(super) async fn not_cancelled(store: &impl WalletStore) {
     paid_invoice(store, 1).await;
     let payment = pay(store, outgoing("a", 400)).await.unwrap();
@@ -370,7 +370,7 @@ pub(super) async fn not_cancelled(store: &impl WalletStore) {
     let of = store.record(cancellation).await.unwrap().unwrap().state;
     assert_eq!(of, TransactionState::Refused);
     assert_eq!(store.balance().await.unwrap(), SATOSHIS - 400);
-    // The chain changes its mind.
+    // The chain now has the other one.
     store.mine(cancellation, proof(9), at(22)).await.unwrap();
     assert_eq!(state().await, OutgoingState::Cancelled);
     assert_eq!(store.balance().await.unwrap(), SATOSHIS);

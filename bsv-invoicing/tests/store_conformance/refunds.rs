@@ -7,12 +7,12 @@ use bsv_invoicing::{OutgoingPurpose, OutgoingState, WalletStore};
 use super::making::*;
 use super::*;
 
-/// What the first invoice answers.
+/// The `refund_to` of the first invoice.
 async fn refund_to(store: &impl WalletStore) -> Option<String> {
     store.invoice(1).await.unwrap().unwrap().refund_to
 }
 
-/// Anybody can come with a transaction that the network shows.
+/// Anybody can send a transaction that the network shows.
 pub(super) async fn first_payer(store: &impl WalletStore) {
     paid_invoice(store, 1).await;
     let known = |salt| Offer { is_known: true, ..incoming(1, salt, at(5)) };
@@ -58,7 +58,7 @@ pub(super) async fn in_parts(store: &impl WalletStore) {
     let payer = Some("refund to 1".to_owned());
     let whole = Refundable { received: SATOSHIS, refunded: 0, surplus: 0, to: payer };
     assert_eq!(refundable(store, 1, 9).await, whole);
-    // The receipt is in no block: it is spent itself, though another one fits better.
+    // The receipt is unconfirmed, so the refund spends it, although another coin fits better.
     let other = paid_invoice(store, 2).await;
     store.mine(other.number, proof(9), at(4)).await.unwrap();
     let first = reserve(store, refund(1, 400)).await;
@@ -73,19 +73,21 @@ pub(super) async fn in_parts(store: &impl WalletStore) {
     assert_eq!(refundable(store, 1, 9).await.left(), 600);
     let refused = store.reserve(refund(1, 601)).await;
     assert_refused!(refused, Refusal::RefundTooLarge { satoshis: 601, left: 600 });
-    // The rest has to wait, since the receipt is spent.
+    // The rest must wait, because the receipt is spent.
     assert_refused!(store.reserve(refund(1, 600)).await, Refusal::RefundMustWait(of) if of == paid);
     let cancellation = take_back(store, 1, 0, at(20)).await.unwrap();
     store.see(cancellation, at(21)).await.unwrap();
     assert_eq!(refundable(store, 1, 9).await.left(), SATOSHIS);
     assert_eq!(store.invoice(1).await.unwrap().unwrap().refunded_at, None);
     store.mine(1, proof(9), at(22)).await.unwrap();
-    // A coin of what took the first one's coin keeps both from being mined.
+    // The second refund spends a coin of the transaction that took the first one's coin, so both
+    // cannot be mined.
     let second = pay(store, refund(1, 400)).await.unwrap();
     let took_back = store.transaction(cancellation).await.unwrap().unwrap().txid();
     let (_, transaction) = store.outgoing_transaction(second.number).await.unwrap();
     assert_eq!(transaction.inputs[0].previous_output.txid, took_back);
-    // No coin would keep a third one and the first from being mined both, until a block does.
+    // No coin would keep a third refund and the first one from both being mined, until a block
+    // does.
     assert_refused!(store.reserve(refund(1, 600)).await, Refusal::EarlierAttempt(1));
     store.mine(cancellation, proof(10), at(23)).await.unwrap();
     let third = pay(store, refund(1, 600)).await.unwrap();
@@ -96,7 +98,8 @@ pub(super) async fn in_parts(store: &impl WalletStore) {
     assert_eq!(store.balance().await.unwrap(), SATOSHIS);
 }
 
-/// Of what is over, and was not paid, all goes back; of what is paid, what was not asked for.
+/// The surplus of an expired or deleted unpaid invoice is everything. The surplus of a paid one is
+/// the overpaid part.
 pub(super) async fn surplus(store: &impl WalletStore) {
     paid_invoice(store, 1).await;
     let more = Offer { is_known: true, ..offering(1, &[300], 7, at(5)) };
@@ -115,7 +118,7 @@ pub(super) async fn surplus(store: &impl WalletStore) {
     assert_refused!(store.get(GetRefundable(3, at(9))).await, Refusal::UnknownInvoice(3));
 }
 
-/// A refund with a key is answered again while it lasts, and made anew after it was in vain.
+/// A refund with a key is returned again while it lasts, and made anew after it is lost.
 pub(super) async fn with_a_key(store: &impl WalletStore) {
     paid_invoice(store, 1).await;
     let with_key = || Reserve { idempotency: Some(key("k", "a")), ..refund(1, 400) };

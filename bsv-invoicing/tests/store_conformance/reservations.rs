@@ -1,4 +1,4 @@
-//! Coins are reserved for a payment, which is signed elsewhere, and recorded or not.
+//! Coins are reserved for a payment, which is then signed and recorded, or not.
 
 use bsv_invoicing::ledger::Reserve;
 use bsv_invoicing::{OutgoingState, WalletStore};
@@ -27,7 +27,7 @@ pub(super) async fn reserved(store: &impl WalletStore) {
     let payment = store.record_payment(signed(&outgoing("b", 400), &second)).await.unwrap();
     assert_eq!((payment.number, payment.satoshis, payment.fee), (1, 400, 0));
     assert_eq!(transaction_of(store, 1).await, second.number);
-    // What is recorded is reserved no more, and stays.
+    // A recorded payment is not a reservation any more, and cannot be released.
     store.release(second.number).await.unwrap();
     store.release_all().await.unwrap();
     assert_eq!(store.outgoing(1).await.unwrap().unwrap().0.state, OutgoingState::Open);
@@ -37,7 +37,7 @@ pub(super) async fn reserved(store: &impl WalletStore) {
     assert_eq!(fourth.selection.coins, first.selection.coins);
 }
 
-/// What was released may be reserved for something else.
+/// Released coins may be reserved for another payment.
 pub(super) async fn recorded_too_late(store: &impl WalletStore) {
     paid_invoice(store, 1).await;
     let payment = outgoing("a", 400);
@@ -54,7 +54,7 @@ pub(super) async fn recorded_too_late(store: &impl WalletStore) {
     assert_eq!(store.outgoing_to(payment.purpose.url().unwrap()).await.unwrap(), None);
 }
 
-/// The network contradicts the transaction whose coin is reserved.
+/// The network shows a transaction that contradicts the maker of a reserved coin.
 pub(super) async fn displaced(store: &impl WalletStore) {
     let payment = paid_invoice(store, 1).await;
     let reservation = reserve(store, outgoing("a", 400)).await;
@@ -65,7 +65,7 @@ pub(super) async fn displaced(store: &impl WalletStore) {
     reserve(store, outgoing("a", 400)).await;
 }
 
-/// A new attempt spends a coin of every one whose bytes have left.
+/// A new attempt spends a coin of every earlier attempt whose bytes have left.
 pub(super) async fn attempts(store: &impl WalletStore) {
     for number in 1..=3 {
         paid_invoice(store, number).await;
@@ -87,7 +87,7 @@ pub(super) async fn attempts(store: &impl WalletStore) {
     let is_kept = |earlier: &[_]| once_more.iter().any(|coin| earlier.contains(coin));
     assert!(is_kept(&spent) && is_kept(&again), "{spent:?} {again:?} {once_more:?}");
     assert!(elsewhere.iter().all(|coin| !once_more.contains(coin)));
-    // The network shows the first one: nothing else pays for it.
+    // The network shows the first attempt, so no other payment is made.
     store.see(transaction_of(store, first).await, at(8)).await.unwrap();
     let states = async |number| store.outgoing(number).await.unwrap().unwrap().0.state;
     assert_eq!(states(third).await, OutgoingState::Displaced);
@@ -115,7 +115,7 @@ pub(super) async fn attempt_without_a_coin(store: &impl WalletStore) {
     assert_eq!(anew.selection.coins[0].outpoint.txid, third.txid);
 }
 
-/// A process that had reserved coins is gone.
+/// The process that had reserved coins has ended.
 pub(super) async fn crashed<P: Place>() {
     let place = P::fresh();
     let store = place.open();

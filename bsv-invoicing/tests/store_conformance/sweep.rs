@@ -66,7 +66,7 @@ pub(super) async fn keys(store: &impl WalletStore) {
     assert_eq!(told.len(), 3, "{told:?}");
 }
 
-/// While the clock is doubted, nothing expires after the moment from which on it is.
+/// While the clock is doubted, nothing expires after the time since which it is doubted.
 pub(super) async fn doubted_clock(store: &impl WalletStore) {
     create(store, at(0), HOUR).await;
     create(store, at(600), HOUR).await;

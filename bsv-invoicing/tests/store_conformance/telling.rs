@@ -1,4 +1,4 @@
-//! What events tell, which never changes.
+//! The data of events. It never changes.
 
 use bsv_invoicing::ledger::queries::GetEvents;
 use bsv_invoicing::ledger::{GetLogName, MarkPaid, NameLog, Reserve, Watch};
@@ -23,7 +23,7 @@ async fn texts(store: &impl WalletStore) -> Vec<String> {
     events.iter().map(|event| event.to_json(LOG)).collect()
 }
 
-/// What was told after the event of this number.
+/// The kinds and the data of the events after the one with this number.
 async fn told(store: &impl WalletStore, after: usize) -> Vec<(String, Value)> {
     let texts = texts(store).await;
     let of = |text: &String| {
@@ -37,7 +37,7 @@ fn expected(events: &[(&str, Value)]) -> Vec<(String, Value)> {
     events.iter().map(|(kind, data)| ((*kind).to_owned(), data.clone())).collect()
 }
 
-/// What is told of a payment of an invoice: satoshis, what is paid and what is due.
+/// The data of an event of a payment: its amount, and what is paid and due.
 fn payment(invoice: u64, transaction: &Transaction, [satoshis, paid, due]: [u64; 3]) -> Value {
     json!({
         "invoiceId": id(invoice).to_string(), "reference": null, "satoshis": satoshis,
@@ -46,7 +46,7 @@ fn payment(invoice: u64, transaction: &Transaction, [satoshis, paid, due]: [u64;
     })
 }
 
-/// The same, with more members.
+/// The value with more members.
 fn with(mut value: Value, more: Value) -> Value {
     let Value::Object(more) = more else { panic!("{more}") };
     value.as_object_mut().unwrap().extend(more);
@@ -71,7 +71,7 @@ pub(super) async fn form(store: &impl WalletStore) {
     assert_eq!(texts(store).await, [expected]);
 }
 
-/// An event is less than 20 kB, however long what others wrote is, and however it is written in JSON.
+/// An event has less than 20 kB, even with the longest texts of others and with escapes in JSON.
 pub(super) async fn longest(store: &impl WalletStore) {
     let draft = InvoiceDraft {
         satoshis: 1000,
@@ -127,7 +127,7 @@ pub(super) async fn payments(store: &impl WalletStore) {
     assert_eq!(told(store, 9).await, expected(&events));
 }
 
-/// What comes late leaves an invoice expired until its owner marks it.
+/// A late payment leaves an invoice expired until its owner marks it.
 pub(super) async fn late(store: &impl WalletStore) {
     shown(store, 1).await;
     let part = paying_invoices(&[(1, 300)], 1);
@@ -151,7 +151,7 @@ pub(super) async fn late(store: &impl WalletStore) {
     assert_eq!(told(store, 1).await, expected(&events));
 }
 
-/// A refund is told of once the network shows it.
+/// A refund gets its event once the network shows it.
 pub(super) async fn refunded(store: &impl WalletStore) {
     paid_invoice(store, 1).await;
     let refund = pay(store, refund(1, 400)).await.unwrap();
@@ -170,7 +170,7 @@ pub(super) async fn refunded(store: &impl WalletStore) {
     assert_eq!(told(store, before).await, expected(&events));
 }
 
-/// A withdrawal of several transactions is told of once the network shows the last of them.
+/// A withdrawal of several transactions gets its event once the network shows the last of them.
 pub(super) async fn withdrawn(store: &impl WalletStore) {
     coins(store, &[10; 1001]).await;
     let withdrawal =
@@ -189,7 +189,7 @@ pub(super) async fn withdrawn(store: &impl WalletStore) {
     assert_eq!(told[2].1, all);
 }
 
-/// A transaction of somebody with the same words, who spends what the wallet holds.
+/// A transaction by somebody with the same words that spends coins of the wallet.
 pub(super) async fn spent_elsewhere(store: &impl WalletStore) {
     shown(store, 1).await;
     let paid = paying_invoices(&[(1, SATOSHIS)], 1);
@@ -201,7 +201,7 @@ pub(super) async fn spent_elsewhere(store: &impl WalletStore) {
     assert_eq!(told(store, 3).await, expected(&[("transaction.found", found)]));
 }
 
-/// What was told stays so, whatever becomes of what it was told of.
+/// An event stays the same when its subject changes.
 pub(super) async fn unchanged(store: &impl WalletStore) {
     shown(store, 3).await;
     let mut before = texts(store).await;
@@ -239,7 +239,7 @@ pub(super) async fn unchanged(store: &impl WalletStore) {
     check().await;
 }
 
-/// A log has the name that it was given last.
+/// A log has the last name that it was given.
 pub(super) async fn named(store: &impl WalletStore) {
     assert_eq!(store.get(GetLogName).await.unwrap(), None);
     for name in [LOG, LogName::from_bytes([0; 4])] {

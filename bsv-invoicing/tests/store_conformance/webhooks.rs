@@ -1,9 +1,9 @@
-//! How far webhooks have come, and what became of what was sent to them.
+//! The progress of webhooks, and their deliveries.
 
 use bsv_invoicing::ledger::NameLog;
 use bsv_invoicing::ledger::webhooks::{
     AttemptMade, ChangeWebhook, CreateWebhook, DeleteWebhook, ForgetDeliveries, GetDeliveries,
-    GetDelivery, GetDueDeliveries, GetLags, GetUnsent, GetWebhook, GetWebhooks, Lag, NoteAttempts,
+    GetDelivery, GetDueDeliveries, GetLags, GetSent, GetWebhook, GetWebhooks, Lag, NoteAttempts,
     Redeliver, Replay, Replayed, RotateSecret,
 };
 use bsv_invoicing::{
@@ -17,7 +17,7 @@ const ONE: WebhookId = WebhookId::from_number(1);
 const OTHER: WebhookId = WebhookId::from_number(2);
 const OK: AttemptOutcome = AttemptOutcome::Answered(200);
 const ERROR: AttemptOutcome = AttemptOutcome::Answered(500);
-/// Makes waits as long as the schedule says.
+/// The random number that makes the waits exactly those of the schedule.
 const MIDDLE: u32 = u32::MAX / 2;
 
 fn draft() -> WebhookDraft {
@@ -34,7 +34,7 @@ fn new(id: WebhookId) -> CreateWebhook {
     CreateWebhook { id, draft: draft(), secret: vec![7; 72], now: at(0) }
 }
 
-/// One that begins after the event of this number.
+/// A webhook that begins after the event with this number.
 fn new_after(id: WebhookId, after: Option<u64>) -> CreateWebhook {
     CreateWebhook { draft: WebhookDraft { after, ..draft() }, ..new(id) }
 }
@@ -45,7 +45,7 @@ fn made(number: u64, seconds: u64, outcome: AttemptOutcome) -> AttemptMade {
     AttemptMade { number, previous: number - 1, attempt, retry_after: None, random: MIDDLE }
 }
 
-/// Notes attempts after which all is done up to `cursor`.
+/// Records attempts, and that everything up to `cursor` is done.
 async fn note(store: &impl WalletStore, attempts: Vec<AttemptMade>, cursor: u64) -> Webhook {
     let note = NoteAttempts { id: ONE, attempts, cursor, last_sent: cursor };
     store.execute(note).await.unwrap()
@@ -55,7 +55,7 @@ async fn delivery(store: &impl WalletStore, number: u64) -> Option<Delivery> {
     store.get(GetDelivery { id: ONE, number }).await.unwrap()
 }
 
-/// The numbers of what is sent again, and after how many seconds.
+/// The numbers of the events that are sent again, and the times in seconds.
 async fn due(store: &impl WalletStore) -> Vec<(u64, u64)> {
     let due = store.get(GetDueDeliveries { id: ONE, limit: 99 }).await.unwrap();
     let seconds = |time: Timestamp| (time.as_micros() - at(0).as_micros() + 500_000) / 1_000_000;
@@ -66,7 +66,7 @@ async fn change(store: &impl WalletStore, change: WebhookChange) -> Webhook {
     store.execute(ChangeWebhook { id: ONE, change }).await.unwrap()
 }
 
-/// Users are created, which makes so many events.
+/// Makes `count` events by creating users.
 async fn some_events(store: &impl WalletStore, count: usize) {
     for _ in 0..count {
         store.create_user(user_named("Ada"), at(0), None).await.unwrap();
@@ -133,7 +133,7 @@ pub(super) async fn attempts(store: &impl WalletStore) {
     let loaded = store.get(GetWebhook(ONE)).await.unwrap().unwrap();
     assert_eq!((loaded.last_delivery, loaded.webhook), (3, webhook));
 
-    // The cursor never goes back, and what the endpoint asks for lengthens the wait.
+    // The cursor never goes back. The endpoint's `Retry-After` lengthens the wait.
     let asks = AttemptMade { retry_after: Some(HOUR), ..made(3, 20, ERROR) };
     let webhook = note(store, vec![asks, made(1, 21, OK)], 2).await;
     assert_eq!((webhook.cursor, webhook.failures, webhook.failing_since), (3, 0, None));
@@ -162,7 +162,7 @@ pub(super) async fn in_order(store: &impl WalletStore) {
     for attempt in 1..=11 {
         assert_eq!(note(store, vec![made(2, 100 + attempt, ERROR)], 2).await.holding, Some(2));
     }
-    // What has failed for good holds nothing back.
+    // An event that has finally failed holds nothing back.
     assert_eq!(note(store, vec![made(2, 200, ERROR)], 2).await.holding, None);
     assert_eq!(delivery(store, 2).await.unwrap().state, DeliveryState::Failed);
     assert_eq!(note(store, vec![made(3, 201, ERROR)], 3).await.holding, Some(3));
@@ -181,7 +181,7 @@ pub(super) async fn disabled(store: &impl WalletStore) {
     assert_eq!((disabled.state, disabled.failures), (WebhookState::Disabled, 3));
     let told = |state, failing_since| EventData::Webhook { webhook_id: ONE, state, failing_since };
     assert_eq!(events(store).await[3].data, told("disabled", at(0)));
-    // Attempts that had begun are noted, and change nothing else.
+    // Attempts that had begun are recorded, and change nothing else.
     assert_eq!(note(store, vec![made(2, seconds, ERROR)], 2).await.state, WebhookState::Disabled);
     assert_eq!(events(store).await.len(), 4);
 
@@ -210,7 +210,7 @@ pub(super) async fn secrets(store: &impl WalletStore) {
     assert_refused!(rotate(9, HOUR, at(3600)).await, Refusal::TwoSecrets(until) if until == at(3601));
     let webhook = rotate(9, Duration::ZERO, at(3601)).await.unwrap();
     assert_eq!((webhook.secret[0], webhook.former_secret), (9, None));
-    // A week at most.
+    // The grace is a week at most.
     let webhook = rotate(10, YEAR, at(3602)).await.unwrap();
     assert_eq!(webhook.former_secret.unwrap().until, at(3602 + 604_800));
 }
@@ -231,7 +231,7 @@ pub(super) async fn again(store: &impl WalletStore) {
     assert_eq!(due(store).await, [(1, 99), (2, 99)]);
     assert_eq!(delivery(store, 2).await.unwrap().tries, 0);
     note(store, vec![made(1, 100, ERROR), made(2, 100, OK)], 4).await;
-    // It has all attempts once more.
+    // It gets all attempts again.
     assert_eq!(due(store).await, [(1, 105)]);
 
     let replay = |after, until, only_failed, limit| {
@@ -240,14 +240,14 @@ pub(super) async fn again(store: &impl WalletStore) {
     let failed = replay(0, u64::MAX, true, 99).await.unwrap();
     assert_eq!(failed, Replayed { count: 1, next: None });
     assert_eq!(due(store).await, [(1, 105), (3, 200)]);
-    // What is after the cursor is sent anyway.
+    // Events after the cursor are sent anyway.
     assert_eq!(replay(4, 6, false, 99).await.unwrap(), Replayed { count: 0, next: None });
     assert_eq!(replay(1, 3, false, 1).await.unwrap(), Replayed { count: 1, next: Some(2) });
     assert_eq!(replay(2, 3, false, 1).await.unwrap(), Replayed { count: 1, next: Some(3) });
     assert_eq!(replay(3, 3, false, 1).await.unwrap(), Replayed { count: 0, next: None });
     assert_eq!(due(store).await, [(1, 105), (2, 200), (3, 200)]);
 
-    // Of what is forgotten, or was never sent, only the types of today come.
+    // Among events without a delivery, only those of the current types are sent.
     store.execute(new_after(OTHER, None)).await.unwrap();
     create(store, at(1), HOUR).await;
     let note = NoteAttempts { id: OTHER, attempts: vec![], cursor: 7, last_sent: 0 };
@@ -278,7 +278,7 @@ pub(super) async fn forgotten(store: &impl WalletStore) {
     assert_refused!(forget(at(days + 1), 9).await, Refusal::NothingDue);
     assert_eq!(delivery(store, 1).await, None);
     assert!(delivery(store, 2).await.is_some());
-    // What is still to be sent stays.
+    // A delivery that is not over stays.
     assert_eq!(forget(at(days * 2), 9).await.unwrap(), 2);
     assert!(delivery(store, 3).await.is_some());
 
@@ -293,27 +293,19 @@ pub(super) async fn forgotten(store: &impl WalletStore) {
     assert!(store.get(GetDelivery { id: OTHER, number: 3 }).await.unwrap().is_some());
 }
 
-pub(super) async fn unsent(store: &impl WalletStore) {
-    some_events(store, 3).await;
-    create(store, at(1), HOUR).await;
-    some_events(store, 3).await;
+pub(super) async fn sent(store: &impl WalletStore) {
+    some_events(store, 7).await;
     store.execute(new(ONE)).await.unwrap();
-    let page = async |types: &str, after, last_sent, limit| {
-        let filter = types.parse().unwrap();
-        let last_delivery = store.get(GetWebhook(ONE)).await.unwrap().unwrap().last_delivery;
-        let query = GetUnsent { id: ONE, filter, after, last_sent, last_delivery, limit };
-        let page = store.get(query).await.unwrap();
-        let unsent = page.unsent.iter().map(|it| (it.event.number, it.previous));
-        (unsent.collect::<Vec<_>>(), page.next, page.last_sent)
-    };
-    let users = [(1, 0), (2, 1), (3, 2), (5, 3), (6, 5), (7, 6)];
-    assert_eq!(page("user.*", 0, 0, 9).await, (users.to_vec(), 7, 7));
-    assert_eq!(page("user.*", 2, 2, 2).await, (users[2..4].to_vec(), 5, 5));
-    // What was sent before the cursor got there is passed over, but came before the next.
-    note(store, vec![made(2, 1, OK), made(6, 1, ERROR)], 0).await;
-    let left = vec![(1, 0), (3, 2), (5, 3), (7, 6)];
-    assert_eq!(page("user.*", 0, 0, 9).await, (left, 7, 7));
-    assert_eq!(page("invoice.paid", 0, 0, 9).await, (vec![], 7, 0));
+    store.execute(new(OTHER)).await.unwrap();
+    let sent = async |id, numbers| store.get(GetSent { id, numbers }).await.unwrap();
+    assert_eq!(sent(ONE, 1..=7).await, [0; 0]);
+    note(store, vec![made(6, 1, ERROR), made(2, 1, OK)], 0).await;
+    for (numbers, expected) in
+        [(1..=7, &[2, 6][..]), (2..=6, &[2, 6]), (3..=5, &[]), (7..=u64::MAX, &[])]
+    {
+        assert_eq!(sent(ONE, numbers.clone()).await, expected, "{numbers:?}");
+    }
+    assert_eq!(sent(OTHER, 1..=7).await, [0; 0]);
 }
 
 pub(super) async fn lags(store: &impl WalletStore) {

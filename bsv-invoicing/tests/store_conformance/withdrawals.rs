@@ -1,4 +1,4 @@
-//! Withdrawals, which are reserved and recorded as a whole.
+//! Withdrawals. They are reserved and recorded as a whole.
 
 use bsv_invoicing::ledger::queries::{GetWithdrawal, GetWithdrawalsBefore};
 use bsv_invoicing::ledger::{
@@ -24,7 +24,7 @@ pub(super) async fn coins(store: &impl WalletStore, amounts: &[u64]) {
     store.mine(payment.number, proof(9), at(3)).await.unwrap();
 }
 
-/// Reserves a withdrawal, which must not have been made before, and signs it.
+/// Reserves and signs a withdrawal that was not made before.
 pub(super) async fn signed_for(
     store: &impl WalletStore,
     reserve: ReserveWithdrawal,
@@ -48,10 +48,11 @@ pub(super) async fn signed_for(
     RecordWithdrawal { payments: payments.collect(), to, reference, idempotency, now: at(6) }
 }
 
-/// All that is sure leaves in as many transactions as it takes, and is known as a whole or not at all.
+/// All sure coins leave in as many transactions as that takes. The withdrawal is recorded as a
+/// whole or not at all.
 pub(super) async fn all(store: &impl WalletStore) {
     coins(store, &[10; 1001]).await;
-    // A stranger's that is in no block stays.
+    // A stranger's unconfirmed coin stays.
     let invoice = create(store, at(0), HOUR).await.number;
     let strangers = begin_with(store, offering(invoice, &[777], 77, at(1))).await;
     store.see(strangers.number, at(2)).await.unwrap();
@@ -61,7 +62,7 @@ pub(super) async fn all(store: &impl WalletStore) {
     assert_eq!(costs, [cost(5000), cost(5000)], "10 satoshis alone are not worth their fee");
     let record = signed_for(store, all.clone()).await;
     assert_eq!(record.payments.len(), 2);
-    // What was released meanwhile is not recorded, and nothing of it is.
+    // If one reservation was released meanwhile, the withdrawal is not recorded, not even in part.
     let released = record.payments[1].reservation.number;
     store.release(released).await.unwrap();
     let before = Held::of(store).await;
@@ -83,7 +84,7 @@ pub(super) async fn all(store: &impl WalletStore) {
     assert_eq!(store.balance().await.unwrap(), 10 + 777);
 }
 
-/// A withdrawal is answered to its key as it stands, also when it was in vain.
+/// A withdrawal is returned for its key in its current state, even if it is lost.
 pub(super) async fn once_per_key(store: &impl WalletStore) {
     coins(store, &[1000, 1000]).await;
     let with_key = |request: &str| ReserveWithdrawal {
@@ -112,7 +113,7 @@ pub(super) async fn once_per_key(store: &impl WalletStore) {
     assert_eq!(store.get(GetWithdrawal(3)).await.unwrap(), None);
 }
 
-/// What cannot pay for itself is not sent, and more coins than fit are refused.
+/// Coins that do not pay for themselves are not sent. A withdrawal of too many coins is refused.
 pub(super) async fn limits(store: &impl WalletStore) {
     coins(store, &[100; 30]).await;
     let dear = |amount| ReserveWithdrawal { fee_rate: 1000, ..withdrawing(amount) };
@@ -129,7 +130,7 @@ pub(super) async fn limits(store: &impl WalletStore) {
     assert_refused!(store.execute(all).await, Refusal::TooManyCoins(10_000));
 }
 
-/// Old coins are brought together, the smallest first.
+/// Old coins are consolidated, the smallest first.
 pub(super) async fn consolidated(store: &impl WalletStore) {
     coins(store, &[[7; 499].as_slice(), &[8, 9]].concat()).await;
     let consolidate = |up_to_height| ReserveConsolidation { fee_rate: 0, least: 20, up_to_height };

@@ -21,7 +21,7 @@ fn satoshis_are_whole_numbers_within_bounds() {
         ("1", Ok(1)),
         ("2100000000000000", Ok(2_100_000_000_000_000)),
         ("2100000000000001", Err(RANGE)),
-        // 2^53 + 1, 2^64 - 1, 2^64 and 2^64 + 1, which must not be taken for 1.
+        // These are 2^53 + 1, 2^64 - 1, 2^64 and 2^64 + 1. The last one must not become 1.
         ("9007199254740993", Err(RANGE)),
         ("18446744073709551615", Err(RANGE)),
         ("18446744073709551616", Err(RANGE)),
@@ -103,7 +103,7 @@ fn times_are_read_and_the_past_is_no_error_by_itself() {
 }
 
 #[test]
-fn members_are_told_apart_by_their_names_alone() {
+fn members_are_identified_by_their_names_alone() {
     let plain = InvoiceDraft { satoshis: 7, ..InvoiceDraft::default() };
     for json in [
         r#"{"satoshis":7}"#,
@@ -137,7 +137,7 @@ fn members_are_told_apart_by_their_names_alone() {
 }
 
 #[test]
-fn all_that_is_wrong_with_an_invoice_is_told_at_once() {
+fn all_errors_of_an_invoice_are_reported_at_once() {
     let long = "é".repeat(1025);
     for (json, expected) in [
         (
@@ -165,7 +165,7 @@ fn all_that_is_wrong_with_an_invoice_is_told_at_once() {
 }
 
 #[test]
-fn users_need_a_name_alone() {
+fn users_need_only_a_name() {
     let full = UserDraft {
         name: "Ada".to_owned(),
         email: "ada@example.com".to_owned(),
@@ -204,7 +204,7 @@ fn users_need_a_name_alone() {
 }
 
 #[test]
-fn what_is_not_one_json_object_is_malformed() {
+fn a_body_that_is_not_one_json_object_is_malformed() {
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     for body in [
         &b""[..],

@@ -150,7 +150,7 @@ async fn users_are_within_limits() {
 }
 
 #[tokio::test]
-async fn a_request_beyond_the_limits_uses_no_key_up() {
+async fn a_request_beyond_the_limits_does_not_use_its_idempotency_key() {
     let place = Place::new();
     let wallet = place.open().await;
     for satoshis in [0, u64::MAX] {

@@ -1,4 +1,5 @@
-//! The wallet over its redb store: its seed, its ids, what it accepts and what it answers.
+//! The wallet over its redb store: its seed, its ids, the requests that it accepts, and its
+//! answers.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
 

@@ -29,7 +29,7 @@ async fn a_seed_is_made_once() {
 }
 
 #[tokio::test]
-async fn a_seed_that_is_there_already_is_used() {
+async fn an_existing_seed_is_used() {
     let place = Place::new();
     place.keystore().insert(SEED, WORDS.as_bytes()).unwrap();
     let wallet = place.open().await;
@@ -139,9 +139,9 @@ async fn a_wallet_does_not_open_with_the_seed_of_another() {
 }
 
 #[tokio::test]
-async fn a_damaged_seed_is_an_error_that_does_not_tell_it() {
+async fn a_damaged_seed_is_an_error_that_does_not_show_the_seed() {
     let short = WORDS.split(' ').take(12).collect::<Vec<_>>().join(" ");
-    // Twelve words with a right checksum.
+    // These are twelve words with a right checksum.
     let twelve = format!("{} {}", "abandon ".repeat(11).trim_end(), "about");
     for words in [
         "",

@@ -8,7 +8,7 @@ use bsv_store::{DatabaseOptions, DirLock, Keystore, PlainKeys};
 use bsv_tx::Network;
 use tempfile::TempDir;
 
-/// The directories of a wallet, which can be opened again and again.
+/// The directories of a wallet. It can be opened several times.
 pub(crate) struct Place {
     dir: TempDir,
 }
@@ -63,7 +63,7 @@ pub(crate) fn key(name: &str, request: &str) -> Option<IdempotencyKey> {
     Some(IdempotencyKey::new(name, request.as_bytes()).unwrap())
 }
 
-/// What is wrong with the fields, if that is the reason.
+/// The text of the field errors.
 #[track_caller]
 pub(crate) fn field_errors(error: impl Into<Error>) -> String {
     match error.into() {

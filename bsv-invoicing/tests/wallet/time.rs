@@ -29,7 +29,7 @@ async fn numbers(wallet: &Wallet, state: InvoiceState) -> Vec<u64> {
 }
 
 #[tokio::test]
-async fn an_invoice_expires_a_day_after_it_was_created_if_nothing_else_is_said() {
+async fn an_invoice_expires_a_day_after_its_creation_by_default() {
     let place = Place::new();
     let wallet = place.open().await;
     let before = wallet.now();
@@ -61,7 +61,7 @@ async fn an_expiry_in_the_past_is_refused() {
 }
 
 #[tokio::test]
-async fn a_request_that_comes_again_after_the_expiry_is_answered_as_first() {
+async fn a_request_repeated_after_the_expiry_gets_the_first_answer() {
     let place = Place::new();
     let wallet = place.open().await;
     let expires_at = wallet.now().after(SOON);

@@ -65,7 +65,7 @@ fn an_invoice_is_written_as_the_specification_shows_it() {
 }
 
 #[test]
-fn an_invoice_stands_where_the_time_says() {
+fn the_state_of_an_invoice_depends_on_the_time() {
     let paid_at = time("2026-11-21T09:00:00.25Z");
     let paid = Invoice { payment_received_at: Some(paid_at), ..invoice() };
     let (pending, expired) = (InvoiceState::Pending, InvoiceState::Expired);
@@ -108,7 +108,7 @@ fn states_are_known_by_their_names() {
 }
 
 #[tokio::test]
-async fn a_new_invoice_is_written_with_what_the_wallet_made() {
+async fn a_new_invoice_is_written_with_its_id_and_times() {
     let place = Place::new();
     let wallet = place.open().await;
     let draft = InvoiceDraft {

@@ -1,4 +1,4 @@
-//! What was sent, sent once more; and what is forgotten.
+//! Sending events again, and deleting deliveries.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ const HOUR: Duration = Duration::from_secs(3600);
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 #[tokio::test]
-async fn one_event_can_be_sent_once_more_alike() {
+async fn one_event_can_be_sent_again_unchanged() {
     let site = Site::new().await;
     let id = site.webhook(URL, "*").await;
     site.users(10).await;
@@ -31,7 +31,7 @@ async fn one_event_can_be_sent_once_more_alike() {
 }
 
 #[tokio::test]
-async fn a_range_of_events_can_be_sent_once_more() {
+async fn a_range_of_events_can_be_sent_again() {
     let site = Site::new().await;
     let id = site.webhook(URL, "user.*").await;
     for _ in 0..20 {
@@ -48,7 +48,7 @@ async fn a_range_of_events_can_be_sent_once_more() {
 }
 
 #[tokio::test]
-async fn all_that_has_failed_can_be_sent_once_more() {
+async fn all_failed_events_can_be_sent_again() {
     let site = Site::new().await;
     site.endpoints.reply_with(URL, |it| match it.number % 10 {
         0 => Reply::Status(500),
@@ -69,7 +69,7 @@ async fn all_that_has_failed_can_be_sent_once_more() {
         let Some(next) = before.iter().filter_map(|it| it.state.next_attempt_at()).min() else {
             break;
         };
-        // It is left alone for ten minutes at most.
+        // The pause is ten minutes at most.
         site.clock.set(next.max(site.clock.now().after(HOUR / 6)));
         while deliveries().await == before {
             tokio::time::sleep(Duration::from_millis(1)).await;
@@ -84,7 +84,7 @@ async fn all_that_has_failed_can_be_sent_once_more() {
 }
 
 #[tokio::test]
-async fn what_is_over_is_forgotten_after_thirty_days() {
+async fn deliveries_that_are_over_are_deleted_after_thirty_days() {
     let site = Site::new().await;
     site.endpoints.reply_with(URL, |it| match it.number {
         3 => Reply::Status(500),

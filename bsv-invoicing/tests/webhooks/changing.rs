@@ -1,4 +1,4 @@
-//! What owners change while events are sent.
+//! Changes by owners while events are sent.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::order::assert_chained;
 use crate::site::{OTHER, Site, URL, draft};
 
 #[tokio::test]
-async fn only_what_is_asked_for_is_sent() {
+async fn only_events_of_the_selected_types_are_sent() {
     let site = Site::new().await;
     let users = site.webhook(URL, "user.*").await;
     let both = site.webhook(OTHER, "invoice.created,user.created").await;
@@ -23,12 +23,12 @@ async fn only_what_is_asked_for_is_sent() {
     site.endpoints.until_count(OTHER, 10).await;
     assert_eq!(site.endpoints.numbers(URL), [1, 3, 5, 7, 9]);
     assert_chained(&site.endpoints.received(URL));
-    // That there is nothing else for it is noted after a while.
+    // The cursor moves past events of other types after a while.
     site.until_passed_over(users, 10).await;
 }
 
 #[tokio::test]
-async fn what_begins_later_gets_nothing_of_before() {
+async fn a_webhook_that_begins_later_gets_no_earlier_events() {
     let site = Site::new().await;
     site.users(3).await;
     let draft = WebhookDraft { after: None, ..draft(URL, "*") };
@@ -40,9 +40,9 @@ async fn what_begins_later_gets_nothing_of_before() {
     assert_chained(&site.endpoints.received(URL));
 }
 
-/// From the moment that its owner is told that it is so.
+/// This holds from the moment at which the owner gets the answer.
 #[tokio::test]
-async fn what_happens_after_a_webhook_is_disabled_is_not_sent() {
+async fn events_after_a_webhook_is_disabled_are_not_sent() {
     let site = Site::new().await;
     let [id, _] = [site.webhook(URL, "*").await, site.webhook(OTHER, "*").await];
     let set = async |is_enabled| {
@@ -60,9 +60,10 @@ async fn what_happens_after_a_webhook_is_disabled_is_not_sent() {
     }
 }
 
-/// What is under way stays as it was, and what is not sent yet is sent as it is wanted now.
+/// Events that are under way do not change. Events that are not sent yet are sent as the owner
+/// wants now.
 #[tokio::test]
-async fn other_types_count_for_what_is_not_sent_yet() {
+async fn new_types_apply_to_events_that_are_not_sent_yet() {
     let site = Site::new().await;
     site.endpoints.reply(URL, Reply::Hang);
     let id = site.webhook(URL, "user.*").await;
@@ -85,7 +86,7 @@ async fn other_types_count_for_what_is_not_sent_yet() {
 }
 
 #[tokio::test]
-async fn who_is_disabled_goes_on_at_the_cursor_when_enabled() {
+async fn a_disabled_webhook_continues_at_its_cursor_when_it_is_enabled() {
     let mut site = Site::new().await;
     let id = site.webhook(URL, "*").await;
     site.users(5).await;
@@ -106,7 +107,7 @@ async fn who_is_disabled_goes_on_at_the_cursor_when_enabled() {
 }
 
 #[tokio::test]
-async fn what_is_deleted_gets_nothing_more() {
+async fn a_deleted_webhook_gets_nothing_more() {
     let site = Site::new().await;
     site.endpoints.reply(URL, Reply::Hang);
     let id = site.webhook(URL, "*").await;
@@ -114,7 +115,7 @@ async fn what_is_deleted_gets_nothing_more() {
     site.endpoints.until_count(URL, 8).await;
     site.wallet().delete_webhook(id).await.unwrap();
     site.endpoints.reply(URL, Reply::Status(200));
-    // One of the same URL is another one.
+    // A webhook with the same URL is another webhook.
     let again = site.webhook(URL, "*").await;
     site.until(again, |webhook| webhook.cursor == 20).await;
     assert!(site.endpoints.received(URL).len() <= 28 + 8);
@@ -122,7 +123,7 @@ async fn what_is_deleted_gets_nothing_more() {
 }
 
 #[tokio::test]
-async fn events_go_where_the_owner_says_last() {
+async fn events_go_to_the_last_url_that_the_owner_set() {
     let site = Site::new().await;
     site.endpoints.reply(URL, Reply::Status(404));
     let id = site.webhook(URL, "*").await;
@@ -136,7 +137,7 @@ async fn events_go_where_the_owner_says_last() {
 }
 
 #[tokio::test]
-async fn it_ends_at_once_whatever_hangs() {
+async fn the_sender_ends_at_once_even_if_endpoints_hang() {
     let mut site = Site::new().await;
     site.endpoints.reply(URL, Reply::Hang);
     site.webhook(URL, "*").await;
@@ -146,7 +147,7 @@ async fn it_ends_at_once_whatever_hangs() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_sent_to_is_refused() {
+async fn a_url_that_events_cannot_be_sent_to_is_refused() {
     let site = Site::new().await;
     let long = format!("https://shop.example/{}", "a".repeat(2048));
     for (url, types, description, field) in [

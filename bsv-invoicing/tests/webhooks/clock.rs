@@ -1,4 +1,4 @@
-//! A clock that the tests set.
+//! A clock that tests control.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -8,7 +8,7 @@ use bsv_invoicing::Timestamp;
 use bsv_invoicing::webhooks::WebhookClock;
 use tokio::sync::oneshot;
 
-/// By how much it is ahead of the wallet, at least.
+/// How far it is ahead of the wallet's clock, at least.
 const AHEAD: Duration = Duration::from_secs(300);
 
 #[derive(Clone)]
@@ -17,24 +17,25 @@ pub(crate) struct TestClock(Arc<Mutex<State>>);
 struct State {
     now: Timestamp,
     next_sleeper: u64,
-    /// By the times at which they wake, and in the order in which they fell asleep.
+    /// The sleepers by the times at which they wake, and in the order in which they fell asleep.
     sleepers: BTreeMap<(Timestamp, u64), oneshot::Sender<()>>,
 }
 
 impl TestClock {
-    /// Begins a little after the system's time, which the wallet goes by: what it does at once is in the past here.
+    /// Begins a little after the system's time, which the wallet uses. Everything that the wallet
+    /// does is then in the past of this clock.
     pub(crate) fn new() -> Self {
         let now = Timestamp::of_system().after(AHEAD);
         Self(Arc::new(Mutex::new(State { now, next_sleeper: 0, sleepers: BTreeMap::new() })))
     }
 
-    /// Lets time go by at once.
+    /// Moves the time forward.
     pub(crate) fn advance(&self, duration: Duration) {
         let now = self.now();
         self.set(now.after(duration));
     }
 
-    /// Lets time go by until this moment, if it is not over.
+    /// Moves the time forward to this moment, unless it has passed.
     pub(crate) fn set(&self, at: Timestamp) {
         let mut state = self.0.lock().unwrap();
         state.now = state.now.max(at);
@@ -48,7 +49,7 @@ impl TestClock {
     }
 }
 
-/// Forgets who sleeps no more.
+/// Removes a sleeper that no longer sleeps.
 struct Bed<'c> {
     clock: &'c TestClock,
     key: (Timestamp, u64),

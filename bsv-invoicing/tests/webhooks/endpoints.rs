@@ -1,4 +1,4 @@
-//! Endpoints that answer as they are told to, and remember what they were sent.
+//! Endpoints whose answers tests control, and that record what they get.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
@@ -16,14 +16,14 @@ use crate::clock::TestClock;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reply {
     Status(u16),
-    /// The same, and it asks to be left alone for so long.
+    /// It answers with this status, and with this `Retry-After`.
     Later(u16, Duration),
     TimeOut,
-    /// It answers nothing at all until it is told to reply otherwise.
+    /// It does not answer until a test changes its reply.
     Hang,
 }
 
-/// What an endpoint was sent.
+/// A request that an endpoint got.
 #[derive(Clone, Debug)]
 pub(crate) struct Received {
     pub(crate) number: u64,
@@ -32,12 +32,12 @@ pub(crate) struct Received {
     pub(crate) request: WebhookRequest,
 }
 
-/// All endpoints that there are, told apart by their URLs.
+/// All endpoints, by URL.
 #[derive(Clone)]
 pub(crate) struct Endpoints {
     clock: TestClock,
     state: Arc<Mutex<State>>,
-    /// Told whenever something is sent, or ends, or is answered otherwise.
+    /// Signals whenever a request begins or ends, or a reply changes.
     changed: Arc<Notify>,
 }
 
@@ -51,7 +51,7 @@ struct State {
     most_under_way: HashMap<String, usize>,
 }
 
-/// No test waits longer for what is to happen.
+/// The longest wait of a test for something to happen.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 impl Endpoints {
@@ -60,7 +60,7 @@ impl Endpoints {
         Self { clock, state, changed }
     }
 
-    /// From now on what is sent to a URL is answered so.
+    /// Sets the reply to requests to a URL from now on.
     pub(crate) fn reply(&self, url: &str, reply: Reply) {
         self.reply_with(url, move |_| reply);
     }
@@ -74,13 +74,13 @@ impl Endpoints {
         self.changed.notify_waiters();
     }
 
-    /// What was sent to a URL, in that order.
+    /// The requests to a URL, in their order.
     pub(crate) fn received(&self, url: &str) -> Vec<Received> {
         let state = self.state.lock().unwrap();
         state.received.iter().filter(|it| it.request.url == url).cloned().collect()
     }
 
-    /// The numbers of what was sent to a URL, in that order.
+    /// The numbers of the events that were sent to a URL, in their order.
     pub(crate) fn numbers(&self, url: &str) -> Vec<u64> {
         self.received(url).iter().map(|it| it.number).collect()
     }
@@ -102,7 +102,7 @@ impl Endpoints {
         self.state.lock().unwrap().most_under_way.remove(url);
     }
 
-    /// Waits until this is so of what was sent to a URL.
+    /// Waits until `is_so` holds for the requests to a URL.
     pub(crate) async fn until(&self, url: &str, is_so: impl Fn(&[Received]) -> bool) {
         let wait = async {
             loop {
@@ -120,7 +120,7 @@ impl Endpoints {
         }
     }
 
-    /// Waits until so many requests were sent to a URL.
+    /// Waits until a URL got this many requests.
     pub(crate) async fn until_count(&self, url: &str, count: usize) {
         self.until(url, |received| received.len() >= count).await;
     }
@@ -149,6 +149,8 @@ impl Drop for UnderWay<'_> {
 }
 
 impl WebhookClient for Endpoints {
+    async fn prepare(&self) {}
+
     async fn send(&self, request: WebhookRequest) -> WebhookAnswer {
         let body: Value = serde_json::from_slice(&request.body).unwrap();
         let url = request.url.clone();

@@ -1,4 +1,4 @@
-//! What endpoints do not take.
+//! Endpoints that do not accept events.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::site::{OTHER, Site, URL};
 const HOUR: Duration = Duration::from_secs(3600);
 
 #[tokio::test]
-async fn an_event_is_sent_twelve_times_by_the_schedule_each_time_alike() {
+async fn an_event_is_sent_twelve_times_on_schedule_and_unchanged() {
     let site = Site::new().await;
     site.endpoints.reply(URL, Reply::Status(500));
     let id = site.webhook(URL, "*").await;
@@ -43,7 +43,7 @@ async fn an_event_is_sent_twelve_times_by_the_schedule_each_time_alike() {
     }
     assert_eq!(first.id, format!("evt_{}_1", site.wallet().event_log()));
     assert_ne!(first.signature, received[11].request.signature);
-    // It is told no more, but what comes next is.
+    // This event is not sent any more, but the next one is.
     site.endpoints.reply(URL, Reply::Status(204));
     site.users(1).await;
     site.clock.advance(HOUR);
@@ -54,13 +54,13 @@ async fn an_event_is_sent_twelve_times_by_the_schedule_each_time_alike() {
 }
 
 #[tokio::test]
-async fn who_fails_is_probed_with_one_event_at_a_time_and_then_gets_all() {
+async fn a_failing_endpoint_is_probed_with_one_event_at_a_time_and_then_gets_all() {
     let site = Site::new().await;
     site.endpoints.reply(URL, Reply::Status(503));
     let id = site.webhook(URL, "*").await;
     site.users(100).await;
     let webhook = site.until(id, |webhook| webhook.failures >= 5).await;
-    // What was under way when the fifth failed.
+    // These were under way when the fifth attempt failed.
     site.until(id, |it| it.failures as usize == site.endpoints.received(URL).len()).await;
     assert!(site.known(id).await.failures <= 12, "{webhook:?}");
     let mut before = site.endpoints.received(URL).len();
@@ -78,7 +78,7 @@ async fn who_fails_is_probed_with_one_event_at_a_time_and_then_gets_all() {
     assert_eq!(site.endpoints.most_under_way(URL), 1);
     site.endpoints.reply(URL, Reply::Status(200));
     site.clock.advance(HOUR);
-    // What has failed often waits for its time.
+    // An event that has failed often waits for its time.
     site.until(id, |webhook| webhook.cursor == 100).await;
     site.clock.advance(24 * HOUR);
     let delivered = async |number| {
@@ -93,7 +93,7 @@ async fn who_fails_is_probed_with_one_event_at_a_time_and_then_gets_all() {
 }
 
 #[tokio::test]
-async fn who_takes_nothing_for_120_hours_is_disabled_and_goes_on_where_it_was() {
+async fn an_endpoint_that_accepts_nothing_for_120_hours_is_disabled_and_can_continue_later() {
     let site = Site::new().await;
     site.endpoints.reply(URL, Reply::TimeOut);
     let id = site.webhook(URL, "user.*").await;
@@ -125,7 +125,7 @@ async fn who_takes_nothing_for_120_hours_is_disabled_and_goes_on_where_it_was() 
     let enable = bsv_invoicing::WebhookChange { is_enabled: Some(true), ..Default::default() };
     site.wallet().change_webhook(id, enable).await.unwrap();
     site.until(id, |webhook| webhook.cursor >= 42).await;
-    // What had failed for good is not sent; nothing else is missing.
+    // Events that had finally failed are not sent. Nothing else is missing.
     site.clock.advance(24 * HOUR);
     let numbers = (1..=40).chain([42]);
     for number in numbers.clone() {
@@ -137,7 +137,7 @@ async fn who_takes_nothing_for_120_hours_is_disabled_and_goes_on_where_it_was() 
 }
 
 #[tokio::test]
-async fn who_answers_410_is_gone() {
+async fn an_endpoint_that_answers_410_is_gone() {
     let site = Site::new().await;
     site.endpoints.reply(URL, Reply::Status(410));
     let id = site.webhook(URL, "*").await;
@@ -163,9 +163,9 @@ async fn an_endpoint_can_ask_for_a_longer_wait() {
     assert_eq!(delivery.state.next_attempt_at(), Some(site.clock.now().after(HOUR)));
 }
 
-/// One hangs, one is away, and the third is told all the same.
+/// One endpoint hangs, one is away, and the third still gets its events.
 #[tokio::test]
-async fn a_dead_endpoint_keeps_no_other_one_waiting() {
+async fn a_dead_endpoint_does_not_delay_others() {
     let site = Site::new().await;
     let [hanging, away] = ["https://hanging.example/", "https://away.example/"];
     site.endpoints.reply(hanging, Reply::Hang);
@@ -179,9 +179,9 @@ async fn a_dead_endpoint_keeps_no_other_one_waiting() {
     assert!(site.endpoints.received(away).len() < 20);
 }
 
-/// What is tried again hangs, and what is new does not wait for it.
+/// Retries hang, and new events do not wait for them.
 #[tokio::test]
-async fn what_is_sent_again_keeps_nothing_new_waiting() {
+async fn retries_do_not_delay_new_events() {
     let site = Site::new().await;
     site.endpoints.reply_with(URL, |it| match it.number % 2 {
         0 => Reply::Status(200),
@@ -203,9 +203,9 @@ async fn what_is_sent_again_keeps_nothing_new_waiting() {
     assert_eq!(site.endpoints.received(URL).len(), before + 44);
 }
 
-/// Only what this one is told shows: nothing is noted.
+/// The endpoint gets a message, but nothing is recorded.
 #[tokio::test]
-async fn an_endpoint_can_be_tried() {
+async fn an_endpoint_can_be_tested() {
     let site = Site::new().await;
     let id = site.webhook(URL, "*").await;
     site.endpoints.reply(URL, Reply::Status(418));

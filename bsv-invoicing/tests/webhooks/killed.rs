@@ -1,4 +1,4 @@
-//! What is killed sends each event all the same, and few of them twice.
+//! A killed process still sends each event, and sends only few of them twice.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,11 +11,11 @@ use crate::endpoints::Reply;
 use crate::order::assert_chained;
 use crate::site::{OTHER, Site, URL};
 
-/// How many are made twice if the process is killed.
+/// How many attempts are repeated if the process is killed, at most.
 const WINDOW: usize = 8;
 
 #[tokio::test]
-async fn what_was_sent_and_not_noted_is_sent_once_more() {
+async fn an_attempt_that_was_not_recorded_is_repeated() {
     let mut site = Site::new().await;
     site.endpoints.reply(URL, Reply::Hang);
     let id = site.webhook(URL, "*").await;
@@ -31,7 +31,7 @@ async fn what_was_sent_and_not_noted_is_sent_once_more() {
 }
 
 #[tokio::test]
-async fn what_was_noted_is_not_sent_again() {
+async fn a_recorded_delivery_is_not_repeated() {
     let mut site = Site::new().await;
     site.endpoints.reply_with(URL, |it| match it.number {
         1 | 5 => Reply::Hang,
@@ -52,7 +52,7 @@ async fn what_was_noted_is_not_sent_again() {
 }
 
 #[tokio::test]
-async fn what_is_tried_again_is_so_after_a_restart() {
+async fn retries_continue_after_a_restart() {
     let mut site = Site::new().await;
     site.endpoints.reply(URL, Reply::Status(500));
     let id = site.webhook(URL, "*").await;
@@ -67,9 +67,9 @@ async fn what_is_tried_again_is_so_after_a_restart() {
     assert_eq!(site.endpoints.numbers(URL), [1; 4]);
 }
 
-/// Something comes all the time, endpoints fail at random, and the process is killed at any moment.
+/// Events come all the time, endpoints fail at random, and the process is killed at random moments.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whenever_it_is_killed_each_event_is_received() {
+async fn each_event_is_received_whenever_the_process_is_killed() {
     let full = std::env::var_os("BSV_TEST_FULL").is_some_and(|value| value == "1");
     let rounds = if full { 1000 } else { 40 };
     eprintln!("kills: {rounds} of 1000 (BSV_TEST_FULL=1 runs all)");
@@ -110,12 +110,13 @@ async fn whenever_it_is_killed_each_event_is_received() {
         } else {
             assert_eq!(counts.len() as u64, events - rounds);
         }
-        // What is noted of each says how often it was sent, but for what a kill lost.
+        // The records of each event say how often it was sent, except for attempts that a kill
+        // lost.
         let mut noted = 0;
         for number in 1..=events {
             noted += site.delivery(id, number).await.map_or(0, |it| it.attempts.len());
         }
-        // Meanwhile some were sent again.
+        // Some were sent again meanwhile.
         let lost = site.endpoints.received(url).len() - noted;
         assert!(lost <= WINDOW * rounds as usize, "{lost} in {rounds} rounds");
     }

@@ -1,5 +1,5 @@
-//! Webhooks: what is sent to endpoints, and when, by a clock that the tests set and with endpoints that fail as they
-//! are told to. The wallet and its store are real.
+//! Webhooks: what is sent to endpoints, and when. Tests control the clock and the failures of
+//! endpoints. The wallet and its store are real.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
 

@@ -1,4 +1,4 @@
-//! In which order events are sent.
+//! The order in which events are sent.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use bsv_invoicing::WebhookDraft;
 use crate::endpoints::{Received, Reply};
 use crate::site::{Site, URL, draft, range};
 
-/// What each event says was sent before it, if all attempts say the same.
+/// The previous event of each event. All attempts for an event must name the same one.
 pub(crate) fn previous(received: &[Received]) -> BTreeMap<u64, Option<u64>> {
     let mut said = BTreeMap::new();
     for it in received {
@@ -18,7 +18,7 @@ pub(crate) fn previous(received: &[Received]) -> BTreeMap<u64, Option<u64>> {
     said
 }
 
-/// That each event says which one of these was sent before it.
+/// Checks that each event names the one before it as the previous one.
 pub(crate) fn assert_chained(received: &[Received]) {
     let said = previous(received);
     let mut before = None;
@@ -39,7 +39,7 @@ async fn first_attempts_begin_in_order_eight_at_once() {
         1 => Reply::Hang,
         _ => Reply::Status(200),
     });
-    // The first one takes its time, and the others go on.
+    // The first one is slow, and the others continue.
     site.endpoints.until_count(URL, 300).await;
     assert_eq!(site.known(id).await.cursor, 0);
     site.endpoints.reply(URL, Reply::Status(200));
@@ -50,7 +50,7 @@ async fn first_attempts_begin_in_order_eight_at_once() {
 }
 
 #[tokio::test]
-async fn events_say_what_was_sent_before_them_whatever_fails() {
+async fn events_name_the_previous_event_even_after_failures() {
     let site = Site::new().await;
     site.endpoints.reply_with(URL, |it| match it.number % 7 {
         0 => Reply::Status(500),
@@ -72,7 +72,7 @@ async fn events_say_what_was_sent_before_them_whatever_fails() {
 }
 
 #[tokio::test]
-async fn what_comes_in_order_waits_until_the_one_before_is_delivered() {
+async fn an_event_in_order_waits_until_the_previous_one_is_delivered() {
     let site = Site::new().await;
     site.endpoints.reply_with(URL, |it| match it.number {
         3 => Reply::Status(500),
@@ -96,9 +96,9 @@ async fn what_comes_in_order_waits_until_the_one_before_is_delivered() {
     assert_eq!(site.endpoints.most_under_way(URL), 1);
 }
 
-/// Also after it was killed, and where others wait to be sent again.
+/// The order holds after a kill, and while other events wait for retries.
 #[tokio::test]
-async fn what_holds_others_back_does_so_after_a_restart() {
+async fn an_event_holds_others_back_even_after_a_restart() {
     let mut site = Site::new().await;
     let draft = WebhookDraft { in_order: true, ..draft(URL, "*") };
     let id = site.wallet().create_webhook(draft).await.unwrap().0;

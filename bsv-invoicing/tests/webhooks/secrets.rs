@@ -1,4 +1,4 @@
-//! What events are signed with.
+//! The secrets that sign events.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use sha2::Sha256;
 use crate::endpoints::{Received, Reply};
 use crate::site::{Site, URL, draft};
 
-/// What a receiver finds out that knows this secret: whether any of the signatures is made with it.
+/// What a receiver with this secret verifies: whether one of the signatures is made with it.
 fn is_signed_with(received: &Received, secret: &str) -> bool {
     let key = BASE64_STANDARD.decode(secret.strip_prefix("whsec_").unwrap()).unwrap();
     assert_eq!(key.len(), 32);
@@ -25,14 +25,14 @@ fn is_signed_with(received: &Received, secret: &str) -> bool {
 }
 
 #[tokio::test]
-async fn both_secrets_sign_while_one_takes_the_place_of_the_other() {
+async fn both_secrets_sign_during_a_rotation() {
     let mut site = Site::new().await;
     let (id, _, first) = site.wallet().create_webhook(draft(URL, "*")).await.unwrap();
     let first = first.text();
     site.endpoints.reply(URL, Reply::Hang);
     site.users(8).await;
     site.endpoints.until_count(URL, 8).await;
-    // What is under way is signed with the first one, which the receiver still knows.
+    // Attempts that are under way are signed with the first secret, which the receiver still knows.
     let hour = Duration::from_secs(3600);
     let second = site.wallet().rotate_webhook_secret(id, hour).await.unwrap().text();
     assert_ne!(second, first);
@@ -62,7 +62,7 @@ async fn both_secrets_sign_while_one_takes_the_place_of_the_other() {
 }
 
 #[tokio::test]
-async fn a_secret_that_is_known_to_others_can_be_replaced_at_once() {
+async fn a_leaked_secret_can_be_replaced_at_once() {
     let site = Site::new().await;
     let (id, _, first) = site.wallet().create_webhook(draft(URL, "*")).await.unwrap();
     let second = site.wallet().rotate_webhook_secret(id, Duration::ZERO).await.unwrap();

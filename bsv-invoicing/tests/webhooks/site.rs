@@ -1,4 +1,4 @@
-//! A wallet whose events are sent, which can be killed and started again.
+//! A wallet that sends its events, and that can be killed and started again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,11 +36,11 @@ struct Running {
     task: JoinHandle<()>,
 }
 
-/// No test waits longer for what is to happen.
+/// The longest wait of a test for something to happen.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 impl Site {
-    /// One that is started.
+    /// A started site.
     pub(crate) async fn new() -> Self {
         let clock = TestClock::new();
         let endpoints = Endpoints::new(&clock);
@@ -71,13 +71,13 @@ impl Site {
         self.running = Some(Running { wallet, sender, shutdown: Some(shutdown), task });
     }
 
-    /// Ends it in the middle of what it does.
+    /// Ends the sender in the middle of its work.
     pub(crate) async fn kill(&mut self) {
         let Running { wallet, sender, shutdown, task } = self.running.take().unwrap();
         task.abort();
         let _ = task.await;
         drop((sender, shutdown));
-        // What is aborted is dropped a moment later, and one process has the store.
+        // An aborted task is dropped a moment later, and the store can be open only once.
         let alone = async {
             while Arc::strong_count(&wallet) > 1 {
                 tokio::time::sleep(Duration::from_millis(1)).await;
@@ -86,7 +86,7 @@ impl Site {
         timeout(PATIENCE, alone).await.unwrap();
     }
 
-    /// Has it end.
+    /// Lets the sender end.
     pub(crate) async fn stop(&mut self) {
         let Running { wallet, sender, mut shutdown, task } = self.running.take().unwrap();
         shutdown.take().unwrap().send(()).unwrap();
@@ -108,7 +108,7 @@ impl Site {
         self.wallet().create_webhook(draft(url, types)).await.unwrap().0
     }
 
-    /// Makes so many events.
+    /// Makes this many events.
     pub(crate) async fn users(&self, count: usize) {
         let details = UserDraft { name: "Ada".to_owned(), ..UserDraft::default() };
         let all = (0..count).map(|_| self.wallet().create_user(details.clone(), None));
@@ -128,7 +128,7 @@ impl Site {
         self.wallet().store().get(GetDelivery { id, number }).await.unwrap()
     }
 
-    /// Waits until this is so of a webhook.
+    /// Waits until `is_so` holds for a webhook.
     pub(crate) async fn until(&self, id: WebhookId, is_so: impl Fn(&Webhook) -> bool) -> Webhook {
         let wait = async {
             loop {
@@ -145,7 +145,8 @@ impl Site {
         }
     }
 
-    /// Waits until it is noted that a webhook has come so far, also where there is nothing for it at the end.
+    /// Waits until the stored cursor of a webhook has reached this event, even if the last events
+    /// are not for the webhook.
     pub(crate) async fn until_passed_over(&self, id: WebhookId, cursor: u64) {
         let wait = async {
             while self.known(id).await.cursor < cursor {
@@ -156,7 +157,7 @@ impl Site {
         timeout(PATIENCE, wait).await.expect("it does not come so far");
     }
 
-    /// Waits until so many attempts to send an event are noted.
+    /// Waits until this many attempts to send an event are recorded.
     pub(crate) async fn until_tried(&self, id: WebhookId, number: u64, tries: u32) -> Delivery {
         let wait = async {
             loop {
@@ -180,7 +181,7 @@ pub(crate) fn draft(url: &str, types: &str) -> WebhookDraft {
     }
 }
 
-/// Those after the event of one number and up to another.
+/// The events after one number and up to another.
 pub(crate) fn range(after: u64, until: u64, only_failed: bool) -> ReplayDraft {
     ReplayDraft { after, until, only_failed }
 }

@@ -16,7 +16,7 @@ struct KeyNameJson {
     name: String,
 }
 
-/// Leaves room for more rotations than there can be.
+/// Far more rotations than any alias has.
 const MAX_KEY_NUMBER: u32 = 1 << 31;
 
 pub(super) fn read_keys(

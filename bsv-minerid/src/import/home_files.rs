@@ -9,32 +9,32 @@ use zeroize::Zeroizing;
 use super::files::fault;
 use crate::error::Error;
 
-/// What is known of each alias, in a directory for each.
+/// The data of each alias, in a directory for each.
 pub(super) const CLIENT: &str = ".minerid-client";
 /// The keys.
 pub(super) const KEYSTORE: &str = ".keystore";
 /// The revocation keys of aliases of generation 1.0.
 pub(super) const REVOCATION_KEYSTORE: &str = ".revocationkeystore";
 
-/// Far above the size of any file in a home directory.
+/// The longest accepted file, in bytes: far longer than any file in a home directory.
 const MAX_FILE_LEN: u64 = 1 << 20;
-/// Far above the size of all of them.
+/// The limit on all files together, in bytes: far above their usual length.
 const MAX_LEN: u64 = 8 << 20;
 
-/// The files of an older generator's home directory, as they were read. They can be handed to another process, which
-/// could not read them itself.
+/// The contents of an older generator's home directory. The contents can be passed to another
+/// process that cannot read the directory itself.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct HomeFiles {
-    /// The home directory, which messages name.
+    /// The home directory, which appears in messages.
     home: PathBuf,
     /// The names of the directories of aliases.
     aliases: BTreeSet<String>,
-    /// By their paths in the home directory.
+    /// The files, by their paths in the home directory.
     files: BTreeMap<PathBuf, FileContents>,
 }
 
-/// What a file holds, or why that cannot be read.
+/// The contents of a file, or why it cannot be read.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 enum FileContents {
@@ -43,7 +43,7 @@ enum FileContents {
 }
 
 impl HomeFiles {
-    /// Reads a home directory. A file that cannot be read is a fault only if it is needed.
+    /// Reads a home directory. An unreadable file becomes an error only when it is needed.
     pub fn read(home: &Path) -> Result<Self, Error> {
         let mut files =
             Self { home: home.to_owned(), aliases: BTreeSet::new(), files: BTreeMap::new() };
@@ -68,19 +68,19 @@ impl HomeFiles {
         }
     }
 
-    /// Whether there are revocation keys.
+    /// Whether the directory has revocation keys.
     pub fn has_revocation_keys(&self) -> bool {
         self.files.keys().any(|path| path.starts_with(REVOCATION_KEYSTORE))
     }
 
-    /// Adds the files of a directory, and answers their length.
+    /// Adds the files of a directory. Answers their length.
     fn add(&mut self, dir: &Path) -> Result<u64, Error> {
         let path = self.home.join(dir);
         let mut sum = 0;
         for entry in fs::read_dir(&path).map_err(|error| fault(&path, error))? {
             let path = entry.map_err(|error| fault(&path, error))?.path();
             let name = path.file_name().and_then(|name| name.to_str());
-            // Nothing else is ever looked for.
+            // Other entries are never needed.
             let (Some(name), Ok(metadata)) = (name, fs::metadata(&path)) else { continue };
             if !metadata.is_file() {
                 continue;
@@ -110,12 +110,12 @@ impl HomeFiles {
         &self.home
     }
 
-    /// Whether a file is there.
+    /// Whether a file exists.
     pub(super) fn has(&self, path: &Path) -> bool {
         self.get(path).is_some()
     }
 
-    /// What a file holds, if it is there.
+    /// The contents of a file, or `None` if it does not exist.
     pub(super) fn text(&self, path: &Path) -> Result<Option<Zeroizing<String>>, Error> {
         match self.get(path) {
             None => Ok(None),

@@ -1,4 +1,4 @@
-//! What a home directory holds of one alias.
+//! The data of one alias in a home directory.
 
 use bsv_tx::{ExtendedPrivateKey, Network, OutPoint, PrivateKey, Txid};
 use zeroize::Zeroizing;
@@ -12,9 +12,9 @@ use crate::state::{
 
 pub(crate) struct OlderIdentity {
     pub(crate) alias: Alias,
-    /// The current one last. Never empty.
+    /// The keys; the current one is last. Never empty.
     pub(super) keys: Vec<NumberedKey>,
-    /// The number of the last key that blocks have shown, as far as is known.
+    /// The number of the last key that blocks have shown, as far as the directory tells.
     pub(super) acknowledged: u32,
     pub(super) handed_out: bool,
     pub(super) operator: OperatorMembers,
@@ -34,7 +34,7 @@ impl OlderIdentity {
         Import::TakenOver(self.vctx)
     }
 
-    /// What becomes of it where there is such an alias already, whose record may not be readable.
+    /// The outcome for an alias that already exists, perhaps with an unreadable record.
     pub(crate) fn as_known(&self, known: Option<&IdentityRecord>) -> Import {
         let mut keys = self.keys.iter().map(key_record);
         let is_known = |key: KeyRecord| {
@@ -43,7 +43,7 @@ impl OlderIdentity {
         Import::Known { has_keys: keys.all(is_known) }
     }
 
-    /// What the keystore has to hold: names and secrets.
+    /// The names and secrets that the keystore must hold.
     pub(crate) fn secrets(&self, network: Network) -> Vec<(String, Zeroizing<Vec<u8>>)> {
         let mut secrets = self.named(&self.keys);
         if let OlderProtocol::Vctx(Some((key, _))) = &self.protocol {
@@ -54,7 +54,7 @@ impl OlderIdentity {
         secrets
     }
 
-    /// What the keystore of revocation keys has to hold.
+    /// The names and secrets that the keystore of revocation keys must hold.
     pub(crate) fn revocation_secrets(&self) -> Vec<(String, Zeroizing<Vec<u8>>)> {
         match &self.protocol {
             OlderProtocol::Vctx(_) => Vec::new(),
@@ -70,7 +70,8 @@ impl OlderIdentity {
         named.collect()
     }
 
-    /// The older generator never records which output its VCTx is, and takes it to be the first.
+    /// Makes the record. The older generator does not store which output is the VCTx: it is always
+    /// the first.
     pub(crate) fn to_record(&self) -> IdentityRecord {
         IdentityRecord {
             vouching: None,

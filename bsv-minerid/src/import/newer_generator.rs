@@ -17,11 +17,11 @@ use crate::operator_members::OperatorMembers;
 use crate::state::{KeyRecord, LeftVctx, MinerInfoRecord, RevocationRecord};
 use crate::succession::Succession;
 
-/// Names the keys of an alias of generation 1.0.
+/// The file with the key names of an alias of generation 1.0.
 pub(super) const KEY_NAMES: &str = "minerIdAliases";
 const DATA: &str = "minerIdData";
 
-/// `minerIdData`. The last two are there once a document was made.
+/// `minerIdData`. The last two members exist once a document was made.
 #[derive(Deserialize)]
 struct MinerIdDataJson {
     #[serde(rename = "first_minerId")]
@@ -112,7 +112,7 @@ pub(super) fn read_identity(
     })
 }
 
-/// The key of the alias that a member of a file names.
+/// The alias's key that a member of a file names.
 fn key_of(path: &Path, name: &str, text: &str, keys: &[NumberedKey]) -> Result<KeyRecord, Error> {
     let public_key: PublicKey =
         text.parse().map_err(|error| fault(path, format!("{name}: {error}")))?;
@@ -120,7 +120,8 @@ fn key_of(path: &Path, name: &str, text: &str, keys: &[NumberedKey]) -> Result<K
     key.ok_or_else(|| fault(path, format!("{name} is no key of the alias")))
 }
 
-/// An upgraded alias that has made no document yet announces its last rotation.
+/// The number of the last acknowledged key. An upgraded alias without a document still announces
+/// its last rotation.
 fn acknowledged(
     path: &Path,
     data: &MinerIdDataJson,
@@ -194,7 +195,7 @@ fn read_revocation(files: &HomeFiles, dir: &Path) -> Result<Option<RevocationRec
         revocation_key_signature: json.revocation_message_sig.sig1.parse().map_err(wrong)?,
         miner_id_signature: json.revocation_message_sig.sig2.parse().map_err(wrong)?,
     };
-    // The older generator takes it to be told even if that failed.
+    // The older generator considers the node told even if that failed.
     Ok(Some(RevocationRecord {
         message,
         is_complete: json.is_complete,

@@ -1,35 +1,35 @@
-//! What becomes of a home directory.
+//! The outcome of an import.
 
 use crate::state::VctxView;
 
-/// What became of an alias of a home directory.
+/// What happened to an alias of a home directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Import {
-    /// It was taken over, with its validity check output if that was found like this.
+    /// The alias was imported, with this finding about its validity check output.
     TakenOver(VctxFinding),
-    /// There is such an alias already, which was left as it is.
+    /// An identity with this alias exists, and was left unchanged.
     Known {
-        /// Whether it has all keys that the home directory has of it.
+        /// Whether it has all keys of the home directory.
         has_keys: bool,
     },
-    /// There was such an alias, which is not taken over again.
+    /// An identity with this alias was deleted, and is not imported again.
     Deleted,
 }
 
-/// What is known of a validity check output that a home directory names.
+/// What is known of the validity check output that a home directory names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VctxFinding {
-    /// It names none.
+    /// The home directory names no output.
     None,
-    /// No node was asked, or it did not answer.
+    /// No node was asked, or the node did not answer.
     NotAsked,
-    /// The node has the transaction in no block of its chain.
+    /// The node finds the transaction in no block of its chain.
     NotFound,
-    /// The output is unspent in the chain with its tip at this height, and the key owns it.
+    /// The output is unspent at this height of the chain, and the identity's key owns it.
     Unspent(u32),
-    /// The output is spent there, which revokes the identity.
+    /// The output is spent at this height of the chain, which revokes the identity.
     Spent(u32),
-    /// The key does not own the output, which is not taken for a validity check output.
+    /// The identity's key does not own the output, so the output is not used.
     Foreign,
 }
 

@@ -5,14 +5,14 @@ use bsv_tx::PublicKey;
 use super::miner::KeyState;
 use crate::verify::RevocationKeys;
 
-/// What a block came to for the ledger.
+/// What a block changed in the ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// What happened.
     pub event: Event,
     /// Who mined the block: an index into [`Ledger::miners`](crate::Ledger::miners).
     pub miner: Option<usize>,
-    /// The revocation keys, where the block announces a new one.
+    /// The revocation keys, if the block announces a new one.
     pub revocation_key_roll: Option<RevocationKeys>,
 }
 
@@ -21,38 +21,38 @@ pub struct Entry {
 pub enum Event {
     /// The block carries no identity that a node takes.
     NoIdentity,
-    /// A miner that was not known before.
+    /// The first block of an unknown miner.
     First,
     /// The current miner id of a known miner.
     Continued,
     /// A new miner id of a known miner.
     Rotated {
-        /// The one before.
+        /// The previous miner id.
         from: PublicKey,
     },
-    /// The announcement of the last rotation once more.
+    /// A repetition of the last rotation's announcement.
     RotationRepeated {
         /// The miner id before.
         from: PublicKey,
     },
-    /// A new miner id; some of those before it are revoked.
+    /// A new miner id, and the revocation of some earlier ones.
     RevokedPartially {
-        /// The one before.
+        /// The previous miner id.
         from: PublicKey,
-        /// What this block has revoked: nothing, where an earlier block had done so.
+        /// The miner ids that this block revoked. Empty if an earlier block had revoked them.
         revoked: Vec<PublicKey>,
     },
     /// All miner ids of a miner are revoked.
     RevokedCompletely {
-        /// These.
+        /// The revoked miner ids.
         revoked: Vec<PublicKey>,
     },
-    /// The identity is sound in itself, but does not go with what was seen before.
+    /// The identity is valid by itself, but contradicts earlier blocks.
     Refused(Refusal),
 }
 
 impl Event {
-    /// The stable name.
+    /// The stable name of the event.
     pub fn name(&self) -> &'static str {
         match self {
             Self::NoIdentity => "no-identity",
@@ -67,27 +67,27 @@ impl Event {
     }
 }
 
-/// Why an identity does not go with what was seen before.
+/// Why an identity contradicts earlier blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refusal {
     /// The miner id that is rotated or revoked was never seen.
     UnknownPrevious(PublicKey),
-    /// A miner id is used or rotated that is not current any more.
+    /// A miner id is used or rotated that is no longer current.
     NotCurrent {
         /// The miner id.
         miner_id: PublicKey,
-        /// What it is.
+        /// The state of the miner id.
         state: KeyState,
     },
-    /// The previous revocation key is not the one that was last seen.
+    /// The previous revocation key is not the last one that was seen.
     RevocationKey {
-        /// The one that was last seen.
+        /// The last revocation key that was seen.
         expected: PublicKey,
     },
-    /// An upgrade from an older generation comes with a new revocation key.
+    /// An upgrade from an older generation carries a new revocation key.
     RollWithUpgrade,
-    /// A revocation comes with a new revocation key.
+    /// A revocation carries a new revocation key.
     RollWithRevocation,
 }
 

@@ -1,4 +1,4 @@
-//! What is known of a miner and of its miner ids.
+//! The information on a miner and on its miner ids.
 
 use bsv_tx::{BlockHash, PublicKey};
 use serde::{Deserialize, Serialize};
@@ -13,10 +13,10 @@ pub struct Miner {
     /// The first block that it mined under a miner id.
     #[serde(with = "text::as_text")]
     pub first_block: BlockHash,
-    /// The last one.
+    /// The last such block.
     #[serde(with = "text::as_text")]
     pub last_block: BlockHash,
-    /// The miner id that it has introduced last.
+    /// The miner id that the miner introduced last.
     #[serde(with = "text::as_text")]
     pub latest_miner_id: PublicKey,
 }
@@ -28,14 +28,14 @@ pub struct Key {
     /// The miner id.
     #[serde(with = "text::as_text")]
     pub miner_id: PublicKey,
-    /// Whose it is: an index into [`Ledger::miners`](crate::Ledger::miners).
+    /// The index of the miner in [`Ledger::miners`](crate::Ledger::miners).
     pub miner: usize,
-    /// Whether it is in use.
+    /// The state of the miner id.
     pub state: KeyState,
-    /// The miner id before it; for a first one, itself.
+    /// The previous miner id; for a first one, itself.
     #[serde(with = "text::as_text")]
     pub previous: PublicKey,
-    /// The one that it was rotated to.
+    /// The miner id that it was rotated to.
     #[serde(with = "text::optional")]
     pub next: Option<PublicKey>,
     /// The block that introduced it.
@@ -98,7 +98,7 @@ impl Key {
         }
     }
 
-    /// Takes over what the latest document says.
+    /// Adopts the contents of the latest document.
     pub(super) fn adopt(&mut self, claim: &Claim) {
         self.version.clone_from(&claim.version);
         self.revocation_key = claim.revocation_keys.map(|keys| keys.current);

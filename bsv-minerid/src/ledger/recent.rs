@@ -1,4 +1,4 @@
-//! Who has mined the last blocks, as nodes count them.
+//! The miners of the last blocks, as nodes count them.
 
 use std::collections::VecDeque;
 
@@ -8,29 +8,29 @@ use serde::{Deserialize, Serialize};
 use super::miner::Place;
 use super::text;
 
-/// How often a miner was seen of late: what nodes call its reputation (`numrecentblocks`), which is
-/// good from a number on that each node sets for itself.
+/// A miner's share of recent blocks, which nodes call its reputation (`numrecentblocks`). Each node
+/// sets its own threshold for a good reputation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reputation {
-    /// How many of the last [`Reputation::BLOCKS`] blocks are the miner's. Those of miner ids that
-    /// were revoked later do not count.
+    /// How many of the last [`Reputation::BLOCKS`] blocks are the miner's. Blocks under miner ids
+    /// that were revoked later do not count.
     pub blocks: usize,
-    /// Whether all of these blocks were seen, so that there cannot be more of the miner's.
+    /// Whether all these blocks were seen. If not, the miner may have more.
     pub is_complete: bool,
 }
 
 impl Reputation {
-    /// How many of the last blocks nodes look at, if they are not told otherwise.
+    /// The number of blocks that nodes count by default.
     pub const BLOCKS: u32 = 2016;
 }
 
-/// The last blocks that have a miner.
+/// The last blocks with a known miner.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct RecentBlocks {
-    /// The height of the first block of all that were seen.
+    /// The height of the first block that was seen.
     first: Option<u32>,
-    /// The height of the last one.
+    /// The height of the last block that was seen.
     last: Option<u32>,
     mined: VecDeque<MinedBlock>,
 }
@@ -47,7 +47,7 @@ struct MinedBlock {
 }
 
 impl RecentBlocks {
-    /// Takes note of the next block, and of who has mined it under which miner id, if that is known.
+    /// Adds the next block, with its miner and miner id if known.
     pub(super) fn connect(&mut self, place: Place, miner: Option<(usize, PublicKey)>) {
         let Place { block, height } = place;
         self.first.get_or_insert(height);
@@ -67,7 +67,7 @@ impl RecentBlocks {
         self.mined.retain(|mined| mined.block != block);
     }
 
-    /// Takes note that blocks under these miner ids do not count.
+    /// Stops counting the blocks under these miner ids.
     pub(super) fn forget(&mut self, miner_ids: &[PublicKey]) {
         self.mined.retain(|mined| !miner_ids.contains(&mined.miner_id));
     }
@@ -81,7 +81,7 @@ impl RecentBlocks {
         Reputation { blocks, is_complete }
     }
 
-    /// Whether all blocks are those of the first `miners`.
+    /// Whether all blocks belong to the first `miners`.
     pub(super) fn is_of(&self, miners: usize) -> bool {
         self.mined.iter().all(|mined| mined.miner < miners)
     }

@@ -1,6 +1,6 @@
-//! Hashes and keys as texts, for serde.
+//! Serde support for hashes and keys as text.
 
-/// A field that is written as text.
+/// A field that is serialised as text.
 pub(super) mod as_text {
     use std::borrow::Cow;
     use std::fmt::Display;
@@ -24,7 +24,7 @@ pub(super) mod as_text {
     }
 }
 
-/// A field that is written as text, or null.
+/// A field that is serialised as text, or null.
 pub(super) mod optional {
     use bsv_tx::PublicKey;
     use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -44,7 +44,7 @@ pub(super) mod optional {
     }
 }
 
-/// A set of hashes, written as an array.
+/// A set of hashes, serialised as an array.
 pub(super) mod hashes {
     use std::collections::BTreeSet;
 

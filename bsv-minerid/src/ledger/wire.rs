@@ -1,4 +1,4 @@
-//! A ledger as it is written.
+//! The serialised form of a ledger.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use super::miner::{Key, Miner};
 use super::recent::RecentBlocks;
 use super::text;
 
-/// A ledger as it was written, or as somebody has changed it.
+/// A deserialised ledger that is not yet checked.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Unchecked {
@@ -21,7 +21,7 @@ pub(super) struct Unchecked {
     pub(super) recent: RecentBlocks,
 }
 
-/// The miner ids, written as an array of what is known of each.
+/// The miner ids, serialised as an array.
 pub(super) mod keys {
     use std::collections::BTreeMap;
 

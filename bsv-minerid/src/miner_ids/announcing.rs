@@ -22,18 +22,18 @@ use crate::succession::Succession;
 
 use Announcement::{CompleteRevocation, PartialRevocation, RevocationKey};
 
-/// Which miner ids are revoked.
+/// The miner ids to revoke.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RevokedMinerIds {
-    /// The current one and those before it, back to this one. A new one takes their place.
+    /// The miner ids from the current one back to this one. A new one replaces them.
     BackTo(PublicKey),
-    /// All, and none takes their place.
+    /// All miner ids. None replaces them.
     All,
 }
 
 impl<S: IdentityStore> MinerIds<S> {
-    /// Begins an identity of generation 1.0 with a new key, and a revocation key in a keystore of
-    /// its own, which need not be at hand to make documents. Answers the key.
+    /// Creates an identity of generation 1.0 with a new key, and answers the key. The revocation
+    /// key goes into its own keystore, which is not needed to make documents.
     pub fn generate_miner_info(
         &self,
         alias: &Alias,
@@ -50,9 +50,9 @@ impl<S: IdentityStore> MinerIds<S> {
         Ok(key.public_key)
     }
 
-    /// Makes an identity of generation 0.2 one of 1.0, with a revocation key. Its first document
+    /// Upgrades an identity of generation 0.2 to 1.0, with a revocation key. Its first document
     /// announces the last rotation again, if there was one. The first miner id is the key numbered
-    /// 1, or else the oldest, unless `first` names another of its keys.
+    /// 1, otherwise the oldest, unless `first` names another of its keys.
     pub fn upgrade(
         &self,
         alias: &Alias,
@@ -89,8 +89,8 @@ impl<S: IdentityStore> MinerIds<S> {
         self.follow_to_new_keys(&identity, self.store.change(alias, &change))
     }
 
-    /// Gives an identity a new revocation key, which the one until now vouches for, and answers the
-    /// new one. Until a block was seen to show it, nothing else can be done with revocation keys.
+    /// Gives an identity a new revocation key, which the current one vouches for, and answers the
+    /// new key. Until a block shows the new key, it cannot be rolled again.
     pub fn roll_revocation_key(
         &self,
         alias: &Alias,
@@ -118,16 +118,16 @@ impl<S: IdentityStore> MinerIds<S> {
         Ok(new.public_key())
     }
 
-    /// Sets the data that the operator publishes. Documents go on referring to what was published
-    /// before until [`output_script_with_data`](Self::output_script_with_data) names a transaction;
-    /// without any data they refer to none.
+    /// Sets the data that the operator publishes. Documents keep their references until
+    /// [`output_script_with_data`](Self::output_script_with_data) names a transaction. If `data` is
+    /// empty, documents refer to none.
     pub fn set_data(&self, alias: &Alias, data: OperatorDataRefs) -> Result<(), Error> {
         self.change_miner_info(alias, &Change::SetData(data))
     }
 
-    /// The output script of the document for the block at `height`, which says, as all later
-    /// documents do, that the operator's data stands in the transaction `data_txid`. That is on the
-    /// disk before this answers.
+    /// The output script of the document for the block at `height`. This document and all later
+    /// ones refer to the operator's data in the transaction `data_txid`. The reference is durable
+    /// before this answers.
     pub fn output_script_with_data(
         &self,
         alias: &str,
@@ -135,7 +135,7 @@ impl<S: IdentityStore> MinerIds<S> {
         data_txid: Txid,
     ) -> Result<Arc<[u8]>, Error> {
         let identity = self.get(alias)?;
-        // Refuses what cannot be built before anything is changed.
+        // Refuses invalid requests before it changes anything.
         identity.preview_output_script_with_data(height, data_txid)?;
         let refers_already = {
             let state = identity.state();
@@ -148,12 +148,13 @@ impl<S: IdentityStore> MinerIds<S> {
         identity.output_script_with_data(height, data_txid)
     }
 
-    /// `coinbase2` with one output more, which refers to the miner-info transaction, of generation 1.0, and binds it to
-    /// the block that `job` tells the place of. All else is byte for byte as it was.
+    /// Adds an output to `coinbase2` that refers to the miner-info transaction, of generation 1.0,
+    /// and binds it to the block with the place in `job`. All other bytes stay the same.
     ///
-    /// The key that signs the first reference to a transaction signs all, even if the identity is rotated meanwhile:
-    /// nodes want the one that its document names. That is on the disk before this answers. If it cannot be written,
-    /// this answers all the same, and the log tells.
+    /// The key that signs the first reference to a transaction signs all references to it, even
+    /// after a rotation: nodes require the key that its document names. The choice of the key is
+    /// durable before this answers. If it cannot be written, this logs an error and answers all the
+    /// same.
     pub fn coinbase2_with_reference(
         &self,
         alias: &str,
@@ -169,20 +170,20 @@ impl<S: IdentityStore> MinerIds<S> {
         let reference = identity.reference(miner_info_txid);
         if let Err(error) = self.change(identity.alias(), &Change::NoteReference(reference)) {
             tracing::error!(
-                "the key that signs references to {miner_info_txid} is not noted: {error}"
+                "cannot note the key that signs references to {miner_info_txid}: {error}"
             );
         }
         identity.preview_coinbase2_with_reference(miner_info_txid, coinbase2, job)
     }
 
-    /// Takes all that an identity announces for seen in a block, as the operator says, where no node
-    /// tells. A complete revocation closes the identity.
+    /// Marks all announcements of an identity as seen in a block. The operator calls this if no
+    /// node can tell. A complete revocation closes the identity.
     pub fn confirm(&self, alias: &Alias) -> Result<(), Error> {
         self.change_miner_info(alias, &Change::Confirm)
     }
 
-    /// Follows what a node and its chain show, and makes documents go on from there. What they show of
-    /// anything but the identity's own announcements changes nothing.
+    /// Updates an identity from what a node and its chain show. Only the identity's own
+    /// announcements have an effect.
     pub fn observe(&self, alias: &Alias, view: ChainView) -> Result<(), Error> {
         let _changes = self.begin_change();
         let identity = self.get(alias.as_str())?;
@@ -190,10 +191,11 @@ impl<S: IdentityStore> MinerIds<S> {
         self.follow_with(&identity, changed, Identity::continue_with)
     }
 
-    /// Records a revocation, which documents announce from then on, and answers it. One that is
-    /// recorded already is answered as it is, so that it can be asked for again.
+    /// Records a revocation, and answers it. Documents announce it from then on. If the same
+    /// revocation is already recorded, this answers the existing record, so the call can be
+    /// repeated.
     ///
-    /// `revoke_miner_ids` also tells the node, which is what makes others mistrust the miner ids at once.
+    /// `revoke_miner_ids` also tells the node, so that others distrust the miner ids at once.
     pub fn begin_revocation(
         &self,
         alias: &Alias,
@@ -216,7 +218,8 @@ impl<S: IdentityStore> MinerIds<S> {
                 (compromised, Some(key))
             }
         };
-        // What no block has shown is passed over: nodes take a revocation from the key that they know.
+        // Keys that no block has shown are skipped: nodes accept a revocation only from a key that
+        // they know.
         let known_key = Arc::clone(&identity.state().previous_key);
         let message = Revocation::sign(compromised, &revocation_key, &*known_key)?;
         let change = Change::BeginRevocation {
@@ -227,10 +230,10 @@ impl<S: IdentityStore> MinerIds<S> {
         };
         self.follow_to_new_keys(&identity, self.store.change(alias, &change))?;
         let begun = identity.record().miner_info().and_then(|own| own.revocation);
-        Ok(begun.expect("it was recorded just now"))
+        Ok(begun.expect("the revocation was just recorded"))
     }
 
-    /// The identities that need revocation keys, and the names under which their keystore holds these.
+    /// The identities that need revocation keys, with the names of these keys in their keystore.
     pub fn revocation_key_names(&self) -> Vec<(Alias, Vec<String>)> {
         let names_of = |identity: Arc<Identity>| {
             let record = identity.record();
@@ -243,7 +246,7 @@ impl<S: IdentityStore> MinerIds<S> {
         self.all().into_iter().filter_map(names_of).collect()
     }
 
-    /// Proves that a keystore holds the revocation keys of an identity that are still of use.
+    /// Proves that a keystore holds the revocation keys that an identity can still use.
     pub fn check_revocation_keys(
         &self,
         alias: &Alias,
@@ -256,7 +259,7 @@ impl<S: IdentityStore> MinerIds<S> {
         Ok(())
     }
 
-    /// Notes that the node has taken a revocation.
+    /// Notes that the node has accepted a revocation.
     pub fn note_revocation_told(&self, alias: &Alias, message: Revocation) -> Result<(), Error> {
         self.change_miner_info(alias, &Change::NoteRevocationTold(message))
     }
@@ -279,7 +282,7 @@ impl<S: IdentityStore> MinerIds<S> {
     }
 }
 
-/// Checks that miner ids can be revoked now.
+/// Checks that these miner ids can be revoked now.
 pub(crate) fn check_revocable<'r>(
     identity: &Identity,
     record: &'r IdentityRecord,
@@ -297,16 +300,16 @@ pub(crate) fn check_revocable<'r>(
         return Err(Error::ForeignKey { alias: alias.clone(), key: miner_id });
     }
     if miner_id == miner_info.first_miner_id {
-        return refused("it is the first, so that only all of them can be revoked");
+        return refused("it is the first miner id, which only a complete revocation revokes");
     }
-    // A node that does not know a compromised miner id revokes all of its miner's.
+    // If a node does not know the compromised miner id, it revokes all miner ids of the miner.
     if record.unacknowledged_keys().iter().skip(1).any(is_it) {
-        return refused("no block has shown it: pass over it with a forced rotation");
+        return refused("no block has shown it: skip it with a forced rotation");
     }
     Ok(miner_info)
 }
 
-/// The revocation that is announced, if it is this one.
+/// The announced revocation, if it is this one.
 pub(crate) fn begun_revocation(
     record: &IdentityRecord,
     revoked: RevokedMinerIds,

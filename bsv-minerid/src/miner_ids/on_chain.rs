@@ -1,4 +1,4 @@
-//! Changes that follow from what a node tells.
+//! Changes that follow from a node's answers.
 
 use bsv_store::KeystoreError;
 use bsv_tx::{Address, OutPoint, PrivateKey, PublicKey};
@@ -11,25 +11,25 @@ use crate::state::{Change, IdentityRecord, Rotation, VctxView};
 use crate::store::IdentityStore;
 
 impl<S: IdentityStore> MinerIds<S> {
-    /// Gives an identity a new key that does not follow the one until now, which no block has shown.
+    /// Gives an identity a new key in place of the current key, which no block has shown.
     pub(crate) fn rotate_as(&self, alias: &Alias, rotation: Rotation) -> Result<PublicKey, Error> {
         self.rotate_unless(alias, &[], rotation)
     }
 
-    /// Ends an identity that nobody knows, without a word to anybody.
+    /// Closes an identity that nobody knows. Nobody has to be told.
     pub(crate) fn close(&self, alias: &Alias) -> Result<(), Error> {
         self.change_miner_info(alias, &Change::Close)
     }
 
-    /// The address that waits for the coins of a validity check transaction; its key is made and
-    /// stored first.
+    /// Makes and stores a key. Answers its address, which waits for the coins of a validity check
+    /// transaction.
     pub(crate) fn await_vctx_funding(&self, alias: &Alias) -> Result<Address, Error> {
         let _changes = self.begin_change();
         let identity = self.get(alias.as_str())?;
         let name = IdentityRecord::vctx_key_name(alias);
         let wif = PrivateKey::generate()?.to_wif(self.network);
         match self.keystore.insert(&name, wif.as_bytes()) {
-            // Made by an earlier attempt.
+            // An existing key comes from an earlier attempt.
             Ok(()) | Err(KeystoreError::Exists(_)) => {}
             Err(error) => return Err(error.into()),
         }
@@ -43,7 +43,7 @@ impl<S: IdentityStore> MinerIds<S> {
         read_key(&self.keystore, &name, |text| PrivateKey::from_wif(text, self.network))
     }
 
-    /// Notes what the chain shows of validity check outputs, and stops or resumes documents
+    /// Records what the chain shows of validity check outputs. Documents stop or resume
     /// accordingly.
     pub(crate) fn note_vctx_views(
         &self,

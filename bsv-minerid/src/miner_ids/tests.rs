@@ -106,7 +106,7 @@ fn the_steps_to_a_vctx_can_be_repeated_after_reopening() {
     ids.get("pool").unwrap().output_script(1).unwrap();
 }
 
-/// A key on a device that can be taken away.
+/// A key on a device that can be disconnected.
 #[derive(Debug)]
 struct OnDevice {
     key: PrivateKey,

@@ -1,4 +1,4 @@
-//! Reading the last blocks of the main chain for the identities in them.
+//! Reading the identities in the last blocks of the main chain.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -12,17 +12,18 @@ use crate::output_script::is_identity;
 use crate::state::{BlockRef, ChainView, Shown};
 use crate::verify::{Claim, verify};
 
-/// How many blocks are read where it is not known which were: an announcement is at most as old as they are.
+/// How many blocks are read if it is unknown which ones were read before. An older announcement may
+/// be missed.
 const FIRST: u32 = 6;
-/// How many blocks are read again each time. A node lists what a block shows a moment after it has it, and blocks leave
-/// the chain.
+/// How many blocks are read again each time. A node lists the identity of a block a moment after it
+/// has the block, and blocks can leave the chain.
 const AGAIN: u32 = 6;
-/// How many blocks are read at most. An announcement that is older is left to the node's word.
+/// The most blocks that are read. For an older announcement, the node's answer counts.
 const MOST: usize = 2_016;
 /// How many blocks are remembered.
 const REMEMBERED: usize = 16;
 
-/// Blocks that were read before, the newest first.
+/// The blocks that were read last, the newest first.
 #[derive(Debug, Default)]
 pub(crate) struct ReadBlocks(Mutex<VecDeque<ReadBlock>>);
 
@@ -30,12 +31,12 @@ pub(crate) struct ReadBlocks(Mutex<VecDeque<ReadBlock>>);
 struct ReadBlock {
     block: BlockRef,
     previous: BlockHash,
-    /// The identity that it carries, if there is one that nodes may take. What that says may not be known.
+    /// The block's identity, if there is one that nodes may accept. An unreadable claim is `None`.
     identity: Option<Option<Claim>>,
 }
 
 impl ReadBlocks {
-    /// Adds to a view what the blocks up to the tip show that come after the one that was read last.
+    /// Adds to a view what the blocks after `read_to` show, up to the tip.
     pub(crate) async fn view(
         &self,
         node: &NodeRpc,
@@ -57,7 +58,7 @@ impl ReadBlocks {
                 view.read_to = Some(read.block);
             }
             if read.block.height == floor && read_to.is_some_and(|known| known != read.block) {
-                // The last one that was read has left the chain, and maybe others before it.
+                // The block that was read last has left the chain, and perhaps earlier ones too.
                 floor = floor.saturating_sub(AGAIN);
             }
             if read.block.height <= floor || read.block.height == 0 {
@@ -89,7 +90,7 @@ impl ReadBlocks {
     }
 
     fn remember(&self, read: &ReadBlock) {
-        // The node's index of transactions may only lag.
+        // The claim may become readable: the node's index of transactions may lag behind.
         if read.identity == Some(None) {
             return;
         }

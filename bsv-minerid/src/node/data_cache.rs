@@ -5,20 +5,20 @@ use bsv_tx::{Transaction, Txid};
 
 use crate::verify::DataOutputs;
 
-/// What transactions hold that documents refer to, kept for the blocks to come: documents refer to
-/// the same data again and again.
+/// The contents of transactions that documents refer to. The cache keeps them for later blocks,
+/// because documents refer to the same data again and again.
 #[derive(Debug, Default)]
 pub struct DataCache(Mutex<HashMap<Txid, Arc<DataOutputs>>>);
 
 impl DataCache {
-    /// How many outputs, and identifiers in them, are kept before all are forgotten.
+    /// How many outputs, and identifiers in them, are kept before the cache is emptied.
     const MOST_KEPT: usize = 1 << 18;
 
     pub(super) fn get(&self, txid: &Txid) -> Option<Arc<DataOutputs>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(txid).cloned()
     }
 
-    /// Reads a transaction, unless another call has done so meanwhile, and keeps what it holds.
+    /// Reads a transaction, unless another call has done so meanwhile, and keeps the contents.
     pub(super) fn read(&self, txid: Txid, transaction: &Transaction) -> Arc<DataOutputs> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(outputs) = kept.get(&txid) {

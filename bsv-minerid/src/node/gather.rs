@@ -10,23 +10,25 @@ use crate::verify::{BlockProof, DataOutputs, Evidence, MinerInfoEvidence, VctxSt
 /// All that a node has of the identity in a block.
 #[derive(Clone, Debug)]
 pub struct GatheredBlock {
-    /// The coinbase transaction in its block.
+    /// The coinbase transaction, and the proof that it is in the block.
     pub proof: BlockProof,
-    /// What else there is.
+    /// The evidence besides the block.
     pub evidence: Evidence,
     /// Whether the block belongs to the main chain.
     pub in_main_chain: bool,
 }
 
-/// How many outputs and transactions a node is asked for because of one block. Its miner names them.
+/// The most outputs and transactions that a node is asked for because of one block, since the miner
+/// of the block chooses them.
 const MOST_LOOK_UPS: usize = 64;
 
-/// Fetches what it takes to [`verify`] the identity in a block, or `None` if the node does not know
-/// the block.
+/// Fetches what [`verify`] needs to check the identity in a block, or `None` if the node does not
+/// know the block.
 ///
-/// Miner-info transactions and data come from the node's index of transactions (`txindex=1`); without
-/// one they are missing. So are data that no block of the main chain has, such as those of a block
-/// that has left it. Data that `data` holds is not fetched again, nor read again.
+/// Miner-info transactions and data come from the node's index of transactions (`txindex=1`).
+/// Without the index they are missing. Data is also missing if no block of the main chain has it,
+/// for example data of a block that has left the chain. Data that is in `data` is neither fetched
+/// nor parsed again.
 pub async fn gather(
     node: &NodeRpc,
     block: &BlockHash,

@@ -1,4 +1,4 @@
-//! Seeing what a node and its chain show of identities.
+//! Updating identities from what a node and its chain show.
 
 use std::time::Duration;
 
@@ -14,15 +14,16 @@ use crate::output_script::is_identity;
 use crate::state::{self, Announcement, BlockRef, ChainView, Change, IdentityRecord, Unseen};
 use crate::store::IdentityStore;
 
-/// How many blocks are left unread of an identity of which nothing is awaited: a day.
+/// How many blocks may stay unread for an identity that awaits nothing: a day.
 const MOST_UNREAD: u32 = 144;
-/// For how long a change waits for each answer of the node.
+/// How long a change waits for each answer of the node.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Asks the node once what it and its chain show of all identities, and makes documents go on from there: what a block
-/// has shown that was announced, and what no block of the main chain shows any more. It finds out copies of identities
-/// that are older than what the node knows, and tells the node of revocations that it has not heard of. Answers the tip
-/// of the chain. [`MinerIds::run`] calls it whenever there is a new one.
+/// Asks the node once what it and its chain show of all identities, and updates the documents:
+/// announcements that a block has shown end, and those that no block of the main chain shows any
+/// more return. Detects copies of identities that are older than the node's knowledge. Tells the
+/// node of revocations that it has not received. Answers the tip of the chain. [`MinerIds::run`]
+/// calls this for each new tip.
 pub async fn observe_miner_ids<S: IdentityStore>(
     ids: &MinerIds<S>,
     node: &NodeRpc,
@@ -38,8 +39,8 @@ pub async fn observe_miner_ids<S: IdentityStore>(
     Ok(tip)
 }
 
-/// Asks the node what it and its chain show, and refuses with [`Error::StaleCopy`] to change an older copy of an
-/// identity. Without an answer, what was last known decides.
+/// Asks the node what it and its chain show. Fails with [`Error::StaleCopy`] if this is an older
+/// copy of the identity. If the node does not answer, the last known state decides.
 pub async fn check_newest_copy<S: IdentityStore>(
     ids: &MinerIds<S>,
     node: &NodeRpc,
@@ -49,8 +50,8 @@ pub async fn check_newest_copy<S: IdentityStore>(
     check_newest(&*ids.get(alias.as_str())?)
 }
 
-/// Asks the node as [`observe_miner_ids`] does, for the sake of one alias. If the node does not answer, this is logged
-/// and nothing changes.
+/// Asks the node as [`observe_miner_ids`] does. If the node does not answer, this logs a warning
+/// that names `alias`, and nothing changes.
 pub(crate) async fn observe_if_node_answers<S: IdentityStore>(
     ids: &MinerIds<S>,
     node: &NodeRpc,
@@ -58,9 +59,7 @@ pub(crate) async fn observe_if_node_answers<S: IdentityStore>(
 ) -> Result<(), Error> {
     match observe_miner_ids(ids, node).await {
         Err(Error::Node(error)) => {
-            tracing::warn!(
-                "the node does not tell what blocks have shown of alias {alias}: {error}"
-            );
+            tracing::warn!("cannot ask the node what blocks have shown of alias {alias}: {error}");
             Ok(())
         }
         observed => observed.map(drop),
@@ -74,7 +73,7 @@ pub async fn carries_identity(node: &NodeRpc, block: &BlockHash) -> Result<bool,
     Ok(scripts.any(is_identity))
 }
 
-/// Notes whether the node knows more of an identity than this copy.
+/// Notes whether the node knows a newer state of an identity than this copy.
 async fn compare_with_node(node: &NodeRpc, identity: &Identity) -> Result<(), Error> {
     let record = identity.record();
     let info = match node.miner_id_info(&record.current_key().public_key).await {
@@ -91,7 +90,7 @@ async fn compare_with_node(node: &NodeRpc, identity: &Identity) -> Result<(), Er
     Ok(())
 }
 
-/// Whether what a node says of the current key can have come from documents that this copy has made.
+/// Whether documents of this copy explain what a node says of the current key.
 fn is_explained(record: &IdentityRecord, info: &MinerIdInfo) -> bool {
     match info.state {
         MinerIdState::Current => {
@@ -105,8 +104,8 @@ fn is_explained(record: &IdentityRecord, info: &MinerIdInfo) -> bool {
     }
 }
 
-/// Whether a node calls another key of the identity current. It may have been announced in blocks that have left the
-/// main chain, or have been passed over.
+/// Whether a node considers another key of the identity current. The current key of this copy may
+/// have been announced in blocks that have left the main chain, or may have been skipped.
 async fn has_current_key(node: &NodeRpc, record: &IdentityRecord) -> Result<bool, Error> {
     for key in record.keys.iter().rev().skip(1) {
         let info = node.miner_id_info(&key.public_key).await?;
@@ -117,8 +116,9 @@ async fn has_current_key(node: &NodeRpc, record: &IdentityRecord) -> Result<bool
     Ok(false)
 }
 
-/// Follows what blocks show of what is awaited of an identity, and that blocks leave the main chain. Otherwise notes from
-/// time to time how far the chain has come, so that no earlier block is read for what is announced next.
+/// Follows what blocks show of an identity's announcements, and which of these blocks have left the
+/// main chain. For an identity that awaits nothing, it notes from time to time how far the chain
+/// has come, so that no earlier block is read for the next announcement.
 async fn follow_blocks<S: IdentityStore>(
     ids: &MinerIds<S>,
     node: &NodeRpc,
@@ -146,12 +146,13 @@ async fn follow_blocks<S: IdentityStore>(
     for key in after.unacknowledged_keys() {
         match node.miner_id_info(&key.public_key).await {
             Ok(info) => view.known.extend(info.map(state::MinerIdInfo::from)),
-            // A node that keeps no miner ids (`minerid=0`) tells nothing.
+            // A node that keeps no miner ids (`minerid=0`) knows none.
             Err(NodeError::Rejected { .. }) => return Ok(()),
             Err(error) => return Err(error.into()),
         }
     }
-    // What the node knows stands in a block up to this tip, or in one that has left the main chain.
+    // The node's knowledge comes from blocks up to this tip, or from blocks that have left the main
+    // chain.
     let tip = node.tip().await?;
     let read_to = sightings.read_to.filter(|_| is_awaited);
     ids.chain.read_blocks.view(node, &tip, read_to, &mut view).await?;
@@ -164,7 +165,8 @@ async fn follow_blocks<S: IdentityStore>(
     Ok(())
 }
 
-/// Tells the operator what was seen, what was seen before and is not any more, and what is not seen for too long.
+/// Tells the operator which announcements were seen, which are no longer seen, and which are
+/// overdue.
 fn log(identity: &Identity, before: &IdentityRecord, after: &IdentityRecord) {
     let alias = identity.alias();
     let (announced_before, announced) = (before.announcements(), after.announcements());
@@ -173,7 +175,7 @@ fn log(identity: &Identity, before: &IdentityRecord, after: &IdentityRecord) {
     }
     for unseen in announced.iter().filter(|it| !announced_before.contains(it)) {
         tracing::warn!(
-            "the block that has shown {} of alias {alias} has left the main chain: documents announce it again",
+            "the block that showed {} of alias {alias} has left the main chain: documents announce it again",
             unseen.in_words()
         );
     }
@@ -182,7 +184,7 @@ fn log(identity: &Identity, before: &IdentityRecord, after: &IdentityRecord) {
     if let (None, Some(Unseen { since, blocks, own_blocks })) = (overdue(before), overdue(after)) {
         let announced: Vec<_> = announced.into_iter().map(Announcement::in_words).collect();
         tracing::error!(
-            "{} of alias {alias} is announced since height {since}, and none of {blocks} blocks was seen to show it, \
+            "{} of alias {alias} has been announced since height {since}, but none of {blocks} blocks shows it, \
              {} of them its own: nodes may refuse it",
             announced.join(" and "),
             own_blocks.len(),

@@ -14,12 +14,15 @@ use crate::node::telling::tell;
 use crate::state::IdentityRecord;
 use crate::store::IdentityStore;
 
-/// Revokes miner ids of an identity of generation 1.0: asks the node what blocks have shown, records the revocation, so
-/// that documents announce it, and then tells the node. An identity that nobody knows is closed without a word. It can be repeated, also after a crash: what is recorded already is told
-/// again, unless blocks have told it.
+/// Revokes miner ids of an identity of generation 1.0. The function asks the node what blocks have
+/// shown, records the revocation, which documents then announce, and tells the node. If nobody
+/// knows the identity, the identity is closed and nobody is told. The call can be repeated, also
+/// after a crash: it then tells the node of the recorded revocation, unless the node knows it
+/// already.
 ///
-/// Fails with [`Error::UpgradeUnseen`] where nodes know the identity by documents of generation 0.2 alone, which name no
-/// key that could revoke it, and with [`Error::RevocationUntold`] where it is recorded and the node has not taken it.
+/// Fails with [`Error::UpgradeUnseen`] if nodes know the identity only by documents of generation
+/// 0.2, which name no revocation key. Fails with [`Error::RevocationUntold`] if the revocation is
+/// recorded but the node has not accepted it.
 pub async fn revoke_miner_ids<S: IdentityStore>(
     ids: &MinerIds<S>,
     node: &NodeRpc,
@@ -32,10 +35,10 @@ pub async fn revoke_miner_ids<S: IdentityStore>(
         match ask_first(ids, node, &identity, revoked).await {
             Ok(IsKnown::ToNobody) => return ids.close(alias),
             Ok(IsKnown::Maybe) => {}
-            // What is on record decides, and the node is told later.
+            // The record decides, and the node is told later.
             Err(Error::Node(error)) if !matches!(error, NodeError::Rejected { .. }) => {
                 tracing::warn!(
-                    "the node does not tell what blocks have shown of alias {alias}: {error}"
+                    "cannot ask the node what blocks have shown of alias {alias}: {error}"
                 );
             }
             Err(error) => return Err(error),
@@ -47,20 +50,21 @@ pub async fn revoke_miner_ids<S: IdentityStore>(
         .map_err(|source| Error::RevocationUntold { alias: alias.clone(), source })?;
     ids.note_revocation_told(alias, begun.message)?;
     if identity.record().is_lost() {
-        // Others know none of the keys, so documents begin with the new one. The revocation is done, and a service
-        // finds this out at the next block as well.
+        // Others know none of the keys, so documents begin with the new one. An error is ignored:
+        // the revocation is done, and a service repeats this at the next block.
         observe_if_node_answers(ids, node, alias).await?;
     }
     Ok(())
 }
 
-/// Who knows an identity.
+/// Whether others know an identity.
 enum IsKnown {
     ToNobody,
     Maybe,
 }
 
-/// Follows what the node and its chain show, and checks that it can take the revocation.
+/// Updates the identity from the node and its chain, and checks that the node can accept the
+/// revocation.
 async fn ask_first<S: IdentityStore>(
     ids: &MinerIds<S>,
     node: &NodeRpc,
@@ -83,18 +87,19 @@ async fn ask_first<S: IdentityStore>(
     }
 }
 
-/// Whether nothing tells that a node knows an identity by documents of generation 0.2 alone.
+/// Whether the node knows the identity by documents of generation 1.0, or not at all.
 async fn is_upgrade_seen(node: &NodeRpc, record: &IdentityRecord) -> Result<bool, Error> {
     let known = node.miner_id_info(&record.previous_key().public_key).await?;
     Ok(known.is_none_or(|known| known.revocation_key.is_some()))
 }
 
-/// A node that does not know a compromised miner id revokes all of its miner's.
+/// Refuses a miner id that the node does not know: the node would revoke all miner ids of the
+/// miner.
 async fn check_known(node: &NodeRpc, alias: &Alias, miner_id: PublicKey) -> Result<(), Error> {
     let reason = match node.miner_id_info(&miner_id).await?.map(|info| info.state) {
         Some(MinerIdState::Current | MinerIdState::Rotated) => return Ok(()),
         Some(MinerIdState::Revoked) => "it is revoked already",
-        None => "the node has seen it in no block, and would revoke all",
+        None => "the node has seen it in no block and would revoke all miner ids",
     };
     Err(Error::NotRevocable { alias: alias.clone(), miner_id, reason })
 }

@@ -1,4 +1,4 @@
-//! Rotating keys with the word of a node on which of them blocks have shown.
+//! Rotation with a node's knowledge of the keys that blocks have shown.
 
 use bsv_network::NodeRpc;
 use bsv_tx::PublicKey;
@@ -10,13 +10,15 @@ use crate::node::observe::{PATIENCE, observe_miner_ids};
 use crate::state::{Announcement, Exposure, IdentityRecord, Protocol, Rotation};
 use crate::store::IdentityStore;
 
-/// Gives an identity a new key, and answers it. The node is asked first which keys blocks have shown:
+/// Gives an identity a new key, and answers it. First asks the node which keys blocks have shown:
 ///
-/// - The last one that a block has shown vouches for the new one. Until one has shown it, the next is refused with
-///   [`Error::Unseen`], unless the rotation is forced: then the key that no block has shown is passed over.
-/// - If no block has shown any, the new key is the first, since nodes take nothing from a key that they do not know.
+/// - The last key that a block has shown vouches for the new one. Until a block shows the new key,
+///   the next rotation fails with [`Error::Unseen`]. A forced rotation skips the key that no block
+///   has shown.
+/// - If no block has shown any key, the new key becomes the first, since nodes accept nothing from
+///   a key that they do not know.
 ///
-/// Without an answer the key until now vouches for the new one, as the log says.
+/// If the node does not answer, the current key vouches for the new one, and this logs a warning.
 pub async fn rotate_miner_id<S: IdentityStore>(
     ids: &MinerIds<S>,
     node: Option<&NodeRpc>,
@@ -36,7 +38,7 @@ pub async fn rotate_miner_id<S: IdentityStore>(
         Ok(None) => {}
         Err(Error::Node(error)) => {
             tracing::warn!(
-                "the node does not tell which keys of alias {alias} blocks have shown: {error}"
+                "cannot ask the node which keys of alias {alias} blocks have shown: {error}"
             );
         }
         Err(error) => return Err(error),
@@ -44,7 +46,7 @@ pub async fn rotate_miner_id<S: IdentityStore>(
     if is_forced { ids.rotate_again(alias) } else { ids.rotate(alias) }
 }
 
-/// How a rotation does not simply follow the key until now.
+/// The kind of the rotation, or `None` if the new key simply follows the current one.
 async fn rotation_by<S: IdentityStore>(
     ids: &MinerIds<S>,
     node: &NodeRpc,
@@ -57,8 +59,8 @@ async fn rotation_by<S: IdentityStore>(
     observe_miner_ids(ids, node).await?;
     let record = identity.record();
     let is_current_known = is_known(node, &record.current_key().public_key).await?;
-    // A node goes on knowing a key that only a lost block has shown; others do not. Of generation 1.0 the record says
-    // what is announced.
+    // A node keeps knowing a key that only a block off the main chain has shown; others do not know
+    // it. In generation 1.0, the record tells what is announced.
     let is_rotation_lost = record.sightings.is_repeated
         && record.vctx().is_some()
         && record.announcements().contains(&Announcement::Rotation);
@@ -74,7 +76,8 @@ async fn rotation_by<S: IdentityStore>(
     })
 }
 
-/// Whether no key of the identity was ever in a block, as far as a node can tell that has read all blocks.
+/// Whether no key of the identity was ever in a block, as far as a node that has all blocks can
+/// tell.
 pub(crate) async fn nobody_knows(node: &NodeRpc, record: &IdentityRecord) -> Result<bool, Error> {
     Ok(record.exposure != Exposure::Known
         && !is_any_known(node, record).await?

@@ -1,4 +1,4 @@
-//! Taking over a home directory of the older generator with the word of a node.
+//! Import of an older generator's home directory with a node's help.
 
 use bsv_network::{Mempool, NodeError, NodeRpc, TransactionPlace};
 use bsv_store::Keystore;
@@ -10,8 +10,8 @@ use crate::import::{HomeFiles, Import, OlderHome, OlderIdentity, OlderProtocol, 
 use crate::miner_ids::MinerIds;
 use crate::store::IdentityStore;
 
-/// Takes over the identities of an older generator's home directory, as [`MinerIds::import`] does, with the word of a
-/// node on their validity check outputs.
+/// Imports the identities of an older generator's home directory, as [`MinerIds::import`] does,
+/// after asking a node about their validity check outputs.
 pub async fn import_miner_ids<S: IdentityStore>(
     ids: &MinerIds<S>,
     node: Option<&NodeRpc>,
@@ -22,7 +22,7 @@ pub async fn import_miner_ids<S: IdentityStore>(
     if let Some(node) = node
         && let Err(error) = look_at_vctxs(node, &mut home.identities, ids.network()).await
     {
-        tracing::warn!("the node does not tell of the VCTxs of the home directory: {error}");
+        tracing::warn!("cannot ask the node about the VCTxs of the home directory: {error}");
     }
     ids.take_over(home, revocation_keys)
 }

@@ -1,4 +1,4 @@
-//! Telling a node of revocations, which it takes before any block shows them.
+//! Telling a node of revocations. A node accepts them before any block shows them.
 
 use bsv_network::{MinerIdRevocation, MinerIdState, NodeError, NodeRpc};
 
@@ -8,7 +8,7 @@ use crate::miner_ids::MinerIds;
 use crate::state::{IdentityRecord, RevocationRecord};
 use crate::store::IdentityStore;
 
-/// Tells the node of a revocation that is announced and that it has not heard of.
+/// Tells the node of an announced revocation that it has not received.
 pub(crate) async fn tell_of_revocation<S: IdentityStore>(
     ids: &MinerIds<S>,
     node: &NodeRpc,
@@ -40,7 +40,8 @@ pub(crate) async fn tell(
     let Some(miner_info) = record.miner_info() else { return Ok(()) };
     let info = node.miner_id_info(&record.current_key().public_key).await?;
     let has_heard = match info {
-        // Once a block has told the node, telling it again would revoke the new miner id too.
+        // Once a block has shown the revocation, telling the node again would revoke the new miner
+        // id too.
         Some(_) if !begun.is_complete => true,
         Some(info) => info.state == MinerIdState::Revoked,
         None => false,

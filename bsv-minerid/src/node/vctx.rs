@@ -1,4 +1,4 @@
-//! The validity check transaction (VCTx): making it, and watching whether it is spent.
+//! The validity check transaction (VCTx): making it, and watching for a transaction that spends it.
 
 use bsv_network::{Broadcast, ChainTip, Coin, Mempool, NodeError, NodeRpc};
 use bsv_tx::{
@@ -12,16 +12,16 @@ use crate::node::observe::check_newest_copy;
 use crate::state::{Change, Vctx, VctxView};
 use crate::store::IdentityStore;
 
-/// How far [`set_up_vctx`] has come.
+/// The progress of [`set_up_vctx`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VctxSetup {
-    /// Coins have to be sent to an address, then it goes on from here.
+    /// The owner has to send coins to an address. Then the set-up continues.
     FundingNeeded {
-        /// The address, of a key of its own.
+        /// The address of a key that is used for nothing else.
         address: Address,
-        /// The least amount that must lie there, in satoshis.
+        /// The least amount that the address must receive, in satoshis.
         least_satoshis: u64,
-        /// What lies there, in satoshis.
+        /// The amount at the address, in satoshis.
         found_satoshis: u64,
     },
     /// The validity check output is on the network, and documents name it.
@@ -30,19 +30,19 @@ pub enum VctxSetup {
 
 /// The least amount of a validity check output, in satoshis: enough for the fee of spending it.
 const LEAST_VCTX_SATOSHIS: u64 = 1_000;
-/// What public miners ask for, in satoshis per 1000 bytes.
+/// The usual fee rate of public miners, in satoshis per 1000 bytes.
 const USUAL_FEE_RATE: u64 = 100;
-/// What the node's wallet is made to send on a regtest network, in satoshis.
+/// The amount that the node's wallet sends on a regtest network, in satoshis.
 const REGTEST_FUNDING: u64 = 100_000;
 /// A coinbase output can be spent from the 101st block on.
 const COINBASE_MATURITY: u32 = 101;
 
-/// Makes the validity check transaction of an identity, or takes the next step towards it. It can
-/// be repeated at any time, also after a crash.
+/// Makes the validity check transaction of an identity, or takes the next step towards it. The call
+/// can be repeated at any time, also after a crash.
 ///
-/// On a regtest network the node's wallet funds it, and blocks are mined to confirm it. On other
-/// networks the owner sends coins to the address that is answered; they are found through the
-/// node's wallet, which watches the address, or named by `funding`.
+/// On a regtest network, the node's wallet funds the transaction, and blocks are mined to confirm
+/// it. On other networks, the owner sends coins to the answered address. The node's wallet watches
+/// the address and finds the coins, or `funding` names them.
 pub async fn set_up_vctx<S: IdentityStore>(
     ids: &MinerIds<S>,
     node: &NodeRpc,
@@ -75,11 +75,12 @@ pub async fn set_up_vctx<S: IdentityStore>(
 }
 
 /// Revokes an identity of generation 0.2: spends its validity check output to that output's own
-/// address, and answers the transaction. From then on it makes no documents. It can be repeated at
-/// any time, also after a crash: the same transaction is sent again.
+/// address, and answers the transaction. The identity makes no documents from then on. The call can
+/// be repeated at any time, also after a crash: it sends the same transaction again.
 ///
-/// Fails with [`Error::StaleCopy`] where another copy of the identity has gone further, which would end with it. Fails
-/// with [`Error::RevocationUntold`] where it is recorded and the network has not taken the transaction.
+/// Fails with [`Error::StaleCopy`] if another copy of the identity is newer, because the revocation
+/// would end that copy too. Fails with [`Error::RevocationUntold`] if the revocation is recorded
+/// but the network has not accepted the transaction.
 pub async fn revoke_vctx<S: IdentityStore>(
     ids: &MinerIds<S>,
     node: &NodeRpc,
@@ -94,7 +95,7 @@ pub async fn revoke_vctx<S: IdentityStore>(
             check_newest_copy(ids, node, alias).await?;
             let spending = match signed_revocation(ids, node, alias, outpoint).await {
                 Ok(spending) => Some(spending),
-                // Documents end all the same.
+                // Documents stop even without the node.
                 Err(Error::Node(error)) if !matches!(error, NodeError::Rejected { .. }) => None,
                 Err(error) => return Err(error),
             };
@@ -108,8 +109,8 @@ pub async fn revoke_vctx<S: IdentityStore>(
     })
 }
 
-/// Sends the transaction that spends the validity check output of a revoked identity. It is made when a node first tells
-/// what the output holds.
+/// Sends the transaction that spends the validity check output of a revoked identity. Makes the
+/// transaction first if no node has answered the output's amount before.
 async fn spend_vctx<S: IdentityStore>(
     ids: &MinerIds<S>,
     node: &NodeRpc,
@@ -127,13 +128,14 @@ async fn spend_vctx<S: IdentityStore>(
     let txid = spending.txid();
     match node.send_transaction(&spending).await {
         Ok(Broadcast::Accepted | Broadcast::AlreadyKnown) => Ok(txid),
-        // A mined transaction whose output is spent is refused as if it were a double spend.
+        // Nodes refuse a mined transaction whose output is spent, as if it were a double spend.
         Err(NodeError::Rejected { .. }) if node.transaction(&txid).await?.is_some() => Ok(txid),
         Err(error) => Err(error.into()),
     }
 }
 
-/// Spends the validity check outputs of revoked identities that are still unspent, in blocks and in the mempool.
+/// Spends the validity check outputs of revoked identities that are unspent in blocks and in the
+/// mempool.
 async fn spend_revoked<S: IdentityStore>(ids: &MinerIds<S>, node: &NodeRpc) -> Result<(), Error> {
     for identity in ids.all() {
         let record = identity.record();
@@ -172,9 +174,9 @@ fn vctx_of<S: IdentityStore>(ids: &MinerIds<S>, alias: &Alias) -> Result<Vctx, E
     vctx.ok_or_else(|| Error::OtherProtocol { alias: alias.clone(), protocol: "1.0" })
 }
 
-/// Asks the node once which validity check outputs are unspent, and stops or resumes documents
-/// accordingly. Spends those of revoked identities. Answers the tip of the chain. [`MinerIds::run`] calls it whenever there
-/// is a new one.
+/// Asks the node once which validity check outputs are unspent. Documents stop or resume
+/// accordingly. Spends the outputs of revoked identities. Answers the tip of the chain.
+/// [`MinerIds::run`] calls this for each new tip.
 pub async fn observe_vctxs<S: IdentityStore>(
     ids: &MinerIds<S>,
     node: &NodeRpc,
@@ -188,7 +190,7 @@ pub async fn observe_vctxs<S: IdentityStore>(
             ids.note_vctx_views(&views)?;
             return Ok(tip);
         }
-        // What was seen may belong to either tip.
+        // The answers may belong to either tip.
         tip = tip_afterwards;
     }
 }
@@ -231,7 +233,7 @@ async fn broadcast<S: IdentityStore>(
     let txid = transaction.txid();
     match node.send_transaction(&transaction).await {
         Ok(Broadcast::Accepted | Broadcast::AlreadyKnown) => {}
-        // A mined transaction whose outputs are spent is refused as if it were a double spend.
+        // Nodes refuse a mined transaction whose outputs are spent, as if it were a double spend.
         Err(NodeError::Rejected { .. }) if node.transaction(&txid).await?.is_some() => {}
         Err(refused @ NodeError::Rejected { .. }) => {
             ids.change(alias, &Change::AbandonVctx)?;
@@ -248,8 +250,8 @@ async fn broadcast<S: IdentityStore>(
     }
     ids.change(alias, &Change::RecordVctx(outpoint))?;
     if let Err(error) = observe_vctxs(ids, node).await {
-        // Made and recorded it is; the service looks again at the next tip.
-        tracing::warn!("cannot look at the VCTx of alias {alias} in the chain: {error}");
+        // The transaction is made and recorded. The service looks again at the next tip.
+        tracing::warn!("cannot check the VCTx of alias {alias} in the chain: {error}");
     }
     Ok(VctxSetup::Done(outpoint))
 }
@@ -284,7 +286,8 @@ async fn coins_at(node: &NodeRpc, address: &Address, network: Network) -> Result
     spendable_coins_of(node, address).await
 }
 
-/// A node lists coins of the same key under other scripts too.
+/// The coins that the P2PKH script of the address locks. A node also lists coins of the same key
+/// under other scripts.
 pub(crate) async fn spendable_coins_of(
     node: &NodeRpc,
     address: &Address,
@@ -294,7 +297,7 @@ pub(crate) async fn spendable_coins_of(
     Ok(coins)
 }
 
-/// What a transaction has to pay, in satoshis per 1000 bytes.
+/// The fee rate that a transaction has to pay, in satoshis per 1000 bytes.
 pub(crate) async fn fee_rate(node: &NodeRpc) -> Result<u64, Error> {
     Ok(node.policy().await?.mining_fee_rate.max(USUAL_FEE_RATE))
 }
@@ -308,7 +311,7 @@ pub(crate) fn transfer_fee(inputs: usize, satoshis_per_1000_bytes: u64) -> u64 {
     bytes.saturating_mul(satoshis_per_1000_bytes).div_ceil(1000)
 }
 
-/// A transaction of coins that `key` owns to one output.
+/// A signed transaction of coins that `key` owns, with one output.
 pub(crate) fn signed_transfer(
     coins: &[Coin],
     address: &Address,

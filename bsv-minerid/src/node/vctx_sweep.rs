@@ -1,4 +1,5 @@
-//! Getting back the coins in the validity check output of an identity that was upgraded to generation 1.0.
+//! Taking back the coins of the validity check output of an identity that was upgraded to
+//! generation 1.0.
 
 use std::collections::BTreeSet;
 
@@ -16,22 +17,22 @@ use crate::state::{Change, IdentityRecord};
 use crate::store::IdentityStore;
 use crate::verify::{Verdict, verify};
 
-/// The most coins that one transaction spends. Anybody may have sent more to the address.
+/// The most coins that one transaction spends. Anybody can send more coins to the address.
 const MOST_COINS: usize = 500;
 
-/// A transaction that takes coins out of a validity check output.
+/// A transaction that takes coins from the address of a validity check output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VctxSweep {
     /// The transaction, which has one output.
     pub transaction: Transaction,
-    /// Its fee, in satoshis; `None` where it was on record already.
+    /// The fee of the transaction, in satoshis, or `None` if the transaction was already recorded.
     pub fee: Option<u64>,
-    /// How far it has come.
+    /// The progress of the transaction.
     pub progress: SweepProgress,
 }
 
 impl VctxSweep {
-    /// The same sweep, once it was recorded and the node was given it.
+    /// The same sweep after it was recorded and sent to the node.
     fn followed(
         self,
         alias: &Alias,
@@ -44,29 +45,31 @@ impl VctxSweep {
     }
 }
 
-/// How far a sweep has come.
+/// The progress of a sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SweepProgress {
-    /// It is neither recorded nor sent.
+    /// The transaction is neither recorded nor sent.
     Planned,
-    /// It is recorded, and the node has not shown it yet.
+    /// The transaction is recorded, but the node has not shown it yet.
     Unseen,
-    /// The node shows it in its mempool.
+    /// The node shows the transaction in its mempool.
     InMempool,
-    /// The node shows it in a block of the main chain.
+    /// The node shows the transaction in a block of the main chain.
     Mined,
 }
 
-/// Sends the coins that lie at the address of an upgraded identity's validity check output to `to`, less the fee. Besides
-/// the output on record these are what the node's wallet finds, and `named`.
+/// Sends the coins at the address of an upgraded identity's validity check output to `to`, less the
+/// fee. These coins are the recorded output, those that the node's wallet finds, and `named`.
 ///
-/// It can be repeated, also after a crash: the transaction is recorded before it is sent, and a recorded one that no block
-/// has is sent again, whatever `to` says. Another one is made only where the network refuses that, or a block has it and
-/// there are further coins.
+/// The call can be repeated, also after a crash. The transaction is recorded before it is sent. A
+/// recorded transaction that no block has is sent again, with its original recipient. A new
+/// transaction is made only if the network refuses the recorded one, or if a block has it and there
+/// are further coins.
 ///
-/// Fails with [`Error::VctxNeeded`] for an identity of generation 0.2, which spending the output would revoke; with
-/// [`Error::UpgradeUnseen`] until a block of the main chain shows a document of generation 1.0, since until then others
-/// may go by the ones before; with [`Error::NothingToSweep`] where no coins are found.
+/// Fails with [`Error::VctxNeeded`] for an identity of generation 0.2, because spending the output
+/// would revoke it. Fails with [`Error::UpgradeUnseen`] until a block of the main chain shows a
+/// document of generation 1.0, because others may use the older documents until then. Fails with
+/// [`Error::NothingToSweep`] if no coins are found.
 pub async fn sweep_vctx<S: IdentityStore>(
     ids: &MinerIds<S>,
     node: &NodeRpc,
@@ -83,7 +86,7 @@ pub async fn sweep_vctx<S: IdentityStore>(
                 planned => planned?,
             },
             _ => match submit(node, &begun.transaction).await {
-                // Its fee may be too low by now. Nobody else has the key of what it spends.
+                // The fee may be too low by now. Nobody else has the key of the coins.
                 Err(NodeError::Rejected { .. }) => plan(ids, node, alias, to, named).await?,
                 sent => return begun.clone().followed(alias, sent),
             },
@@ -97,7 +100,8 @@ pub async fn sweep_vctx<S: IdentityStore>(
     planned.followed(alias, sent)
 }
 
-/// Says what [`sweep_vctx`] would do, and does nothing. What it would send again is answered as it is on record.
+/// Answers what [`sweep_vctx`] would do, and does nothing. A transaction that it would send again
+/// is answered as recorded.
 pub async fn preview_vctx_sweep<S: IdentityStore>(
     ids: &MinerIds<S>,
     node: &NodeRpc,
@@ -115,7 +119,7 @@ pub async fn preview_vctx_sweep<S: IdentityStore>(
     }
 }
 
-/// The sweep that is on record, if there is one.
+/// The recorded sweep, if there is one.
 async fn begun<S: IdentityStore>(
     ids: &MinerIds<S>,
     node: &NodeRpc,
@@ -128,7 +132,7 @@ async fn begun<S: IdentityStore>(
     Ok(Some(VctxSweep { transaction, fee: None, progress }))
 }
 
-/// The transaction that takes the coins out.
+/// Plans the transaction that takes the coins.
 async fn plan<S: IdentityStore>(
     ids: &MinerIds<S>,
     node: &NodeRpc,
@@ -138,7 +142,7 @@ async fn plan<S: IdentityStore>(
 ) -> Result<VctxSweep, Error> {
     let record = ids.get(alias.as_str())?.record();
     let own = record.miner_info().ok_or_else(|| Error::VctxNeeded(alias.clone()))?;
-    // Of an identity that has ended, nobody takes anything.
+    // Documents of a closed identity do not matter.
     if !own.is_closed && !is_shown(node, &record).await? {
         return Err(Error::UpgradeUnseen(alias.clone()));
     }
@@ -165,7 +169,7 @@ async fn plan<S: IdentityStore>(
     coins.truncate(MOST_COINS);
     let Some(largest) = coins.first() else { return Err(Error::NothingToSweep(alias.clone())) };
     let total: u64 = coins.iter().map(|coin| coin.output.satoshis).sum();
-    // What is left must be worth spending in its turn.
+    // The remaining amount must be worth its own fee.
     let left = total.checked_sub(transfer_fee(coins.len(), fee_rate)).filter(|it| *it > own_fee);
     let reason = "it holds too little for the fee of spending it";
     let satoshis = left.ok_or(Error::BadFunding { outpoint: largest.outpoint, reason })?;
@@ -176,7 +180,7 @@ async fn plan<S: IdentityStore>(
     })
 }
 
-/// The coins that the node's wallet finds; none where it has no wallet.
+/// The coins that the node's wallet finds, or none if the node has no wallet.
 async fn found_coins(node: &NodeRpc, owner: &Address) -> Result<Vec<Coin>, Error> {
     let found = match node.import_address(owner).await {
         Ok(()) => spendable_coins_of(node, owner).await,
@@ -188,8 +192,8 @@ async fn found_coins(node: &NodeRpc, owner: &Address) -> Result<Vec<Coin>, Error
     }
 }
 
-/// Whether a block of the main chain shows the identity with a document of generation 1.0: the last block of its miner that
-/// the node has taken.
+/// Whether a block of the main chain shows the identity with a document of generation 1.0. The
+/// block is the last one that the node knows of this miner.
 async fn is_shown(node: &NodeRpc, record: &IdentityRecord) -> Result<bool, Error> {
     let keys: Vec<_> = record.keys.iter().map(|key| key.public_key).collect();
     let Some(block) = node.latest_block_of(&keys).await? else { return Ok(false) };
@@ -208,12 +212,13 @@ async fn is_shown(node: &NodeRpc, record: &IdentityRecord) -> Result<bool, Error
         }))
 }
 
-/// Gives the node a transaction, and asks where it has that: that it does not refuse proves nothing.
+/// Sends the node a transaction, and asks where the node has it. The node's acceptance alone proves
+/// nothing.
 async fn submit(node: &NodeRpc, transaction: &Transaction) -> Result<SweepProgress, NodeError> {
     match node.submit_transaction(transaction).await {
         Ok(Submitted::InMempool(_)) => Ok(SweepProgress::InMempool),
         Ok(Submitted::NotShown) => place(node, &transaction.txid()).await,
-        // A mined transaction whose output is spent is refused as if it were a double spend.
+        // Nodes refuse a mined transaction whose output is spent, as if it were a double spend.
         Err(refused @ NodeError::Rejected { .. }) => {
             match place(node, &transaction.txid()).await? {
                 SweepProgress::Unseen => Err(refused),

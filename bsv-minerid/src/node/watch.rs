@@ -15,51 +15,52 @@ use crate::node::observe::{carries_identity, observe_miner_ids};
 use crate::node::vctx::observe_vctxs;
 use crate::store::IdentityStore;
 
-/// How often the node is asked for its tip, where it does not tell of new blocks.
+/// How often the node is asked for its tip, unless it tells of new blocks.
 const PERIOD: Duration = Duration::from_secs(2);
-/// A node enters a block into its list of miner ids a moment after it has made it its tip.
+/// How long a node may take to list the miner id of a block that has become its tip.
 const SETTLING: Duration = Duration::from_millis(200);
-/// How often it is asked meanwhile.
+/// How often the node is asked during that time.
 const SETTLING_INTERVAL: Duration = Duration::from_millis(2);
 
-/// What is known of the chain, and the node that tells. While the node is away, what was last known holds.
+/// The state of the chain, and the node that reports it. While the node is unreachable, the last
+/// state holds.
 #[derive(Debug, Default)]
 pub(crate) struct ChainWatch {
     node: Option<NodeRpc>,
-    /// Held while the node is asked, so that others wait for the answer.
+    /// Held while the node is asked, so that other callers wait for the answer.
     observed: tokio::sync::Mutex<Observed>,
     known: Mutex<Known>,
-    /// The last blocks that were read for what is announced.
+    /// The last blocks that were read for announcements.
     pub(crate) read_blocks: ReadBlocks,
 }
 
-/// What the node was asked about.
+/// The state of the last question to the node.
 #[derive(Debug, Default)]
 struct Observed {
     tip: Option<BlockHash>,
-    /// Whether the node has had the time to enter that block into its list of miner ids.
+    /// Whether the node has had the time to list the miner id of that block.
     is_settled: bool,
 }
 
-/// What requests can be compared with.
+/// The state that requests are compared with.
 #[derive(Debug, Default)]
 struct Known {
     tip: Option<ChainTip>,
-    /// The sign of a further block for which the node was last asked, and the tip that it had then.
+    /// The last request that led to a question, and the tip known then.
     asked_for: Option<(ChainSign, Option<ChainTip>)>,
 }
 
-/// What a request for a document shows of the chain.
+/// What a request for a document tells about the chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChainSign {
-    /// The height of the block that is being made.
+    /// The height of the block that is being mined.
     Height(u32),
-    /// The block that comes before it.
+    /// The block before the one that is being mined.
     PreviousBlock(BlockHash),
 }
 
 impl ChainSign {
-    /// Whether it shows another tip than this one.
+    /// Whether the request implies another tip than this one.
     fn is_beyond(self, tip: &ChainTip) -> bool {
         match self {
             Self::Height(height) => height > tip.height.saturating_add(1),
@@ -69,7 +70,8 @@ impl ChainSign {
 }
 
 impl ChainWatch {
-    /// Whether a request shows another tip than the one that is known, and the node was not asked because of it.
+    /// Whether a request implies another tip than the known one, and the node was not asked because
+    /// of it yet.
     fn is_news(&self, sign: ChainSign) -> bool {
         let known = self.known();
         known.tip.is_none_or(|tip| sign.is_beyond(&tip))
@@ -87,37 +89,39 @@ impl ChainWatch {
 }
 
 impl<S: IdentityStore> MinerIds<S> {
-    /// The same identities with a node, whose chain [`run`](Self::run) follows. It takes two turns at the node, so that
-    /// nobody else's calls keep it waiting.
+    /// Adds a node, whose chain [`run`](Self::run) follows. The identities use two turns of their
+    /// own at the node, so that calls of others do not delay it.
     pub fn with_node(mut self, node: NodeRpc) -> Self {
-        // One turn waits for blocks, and one asks.
+        // One turn waits for blocks, the other asks.
         self.chain.node = Some(node.with_turns(2));
         self
     }
 
-    /// The node whose chain is followed, if there is one.
+    /// The node whose chain is followed, if any.
     pub fn node(&self) -> Option<&NodeRpc> {
         self.chain.node.as_ref()
     }
 
-    /// Keeps the identities up to date with the chain, and notes durably which of them have handed out documents, until
-    /// `shutdown` completes. While the node is away, what was last known holds.
+    /// Keeps the identities up to date with the chain, and notes durably which of them have handed
+    /// out documents, until `shutdown` completes. While the node is unreachable, the last known
+    /// state holds.
     ///
-    /// The node is asked once per tip what it and its chain show ([`observe_vctxs`], [`observe_miner_ids`]). While
-    /// something is announced it tells of a new block at once; otherwise it is asked every two seconds.
+    /// The loop asks the node once for each tip what the node and its chain show
+    /// ([`observe_vctxs`], [`observe_miner_ids`]). While something is announced, the node tells of
+    /// a new block at once; otherwise the node is asked every two seconds.
     pub async fn run(self: Arc<Self>, shutdown: impl Future<Output = ()> + Send) {
         tokio::select! {
             biased;
             () = shutdown => {}
             () = self.follow_chain() => {}
         }
-        // Documents were handed out since it was last noted.
+        // Documents may have been handed out since the last note.
         self.note_hand_outs().await;
     }
 
-    /// Asks the node what it has seen, if a request for an identity that announces something shows that there is a
-    /// further block. All requests together ask once for a tip, and none waits for longer than `patience`. Nothing is
-    /// asked without a node, or where `patience` is zero.
+    /// Asks the node for news, if the identity announces something and the request implies a new
+    /// block. Concurrent requests share one question for each tip. Each request waits at most for
+    /// `patience`. Nothing is asked without a node, or if `patience` is zero.
     pub async fn catch_up(&self, identity: &Identity, sign: ChainSign, patience: Duration) {
         let Some(node) = &self.chain.node else { return };
         if patience.is_zero() || identity.announced() == 0 || !self.chain.is_news(sign) {
@@ -132,7 +136,7 @@ impl<S: IdentityStore> MinerIds<S> {
                 self.chain.note_asked_for(sign);
             }
         };
-        // On the heap: it is long, and the future of each request is moved about as a whole.
+        // Boxed: the future is large, and each request's future is moved as a whole.
         if timeout(patience, Box::pin(asked)).await.is_err() {
             self.chain.note_asked_for(sign);
         }
@@ -162,8 +166,8 @@ impl<S: IdentityStore> MinerIds<S> {
         }
     }
 
-    /// Waits for the next block, which nodes tell of at once. That takes one of the few calls that a node runs at a
-    /// time, and is only asked for while something is announced.
+    /// Waits for the next block. While something is announced, the node tells of a new block at
+    /// once. This call occupies one of the few calls that a node runs at once.
     async fn wait_for_block(&self, node: &NodeRpc) {
         let tip = self.chain.known().tip;
         if let Some(tip) = tip.filter(|_| self.announced() > 0) {
@@ -177,7 +181,7 @@ impl<S: IdentityStore> MinerIds<S> {
         }
     }
 
-    /// Asks the node about validity check outputs and about what was announced, once per tip.
+    /// Asks the node about validity check outputs and announcements, once for each tip.
     async fn look(&self, node: &NodeRpc, observed: &mut Observed) -> Result<(), Error> {
         let tip = node.tip().await?;
         if observed.tip == Some(tip.hash) && observed.is_settled && !self.has_untold() {
@@ -195,8 +199,8 @@ impl<S: IdentityStore> MinerIds<S> {
         Ok(())
     }
 
-    /// Asks what the node has seen of what was announced. If its last block carries an identity, which may be one of
-    /// these, it is asked again until it tells something new, or has had the time to.
+    /// Asks the node which announcements it has seen. If the last block carries an identity, which
+    /// may be one of these, asks again until the node tells something new or has had enough time.
     async fn settle_chain(&self, node: &NodeRpc, tip: ChainTip) -> Result<(), Error> {
         let announced = self.announced();
         observe_miner_ids(self, node).await?;

@@ -11,21 +11,21 @@ use crate::state::sightings::{Sighted, Sighting, Sightings};
 use crate::succession::Succession;
 use crate::verify::Claim;
 
-/// What documents announce and no block was seen to show yet.
+/// What documents announce until a block shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Announcement {
     /// A new key.
     Rotation,
     /// A new revocation key.
     RevocationKey,
-    /// That some miner ids are revoked, and the key that takes their place.
+    /// The revocation of some miner ids, and the key that replaces them.
     PartialRevocation,
-    /// That all miner ids are revoked.
+    /// The revocation of all miner ids.
     CompleteRevocation,
 }
 
 impl Announcement {
-    /// Its name in words.
+    /// The announcement in words.
     pub fn in_words(self) -> &'static str {
         match self {
             Self::Rotation => "the rotation",
@@ -36,7 +36,7 @@ impl Announcement {
 }
 
 impl IdentityRecord {
-    /// What is announced and was not seen in a block yet.
+    /// The announcements that no block has shown yet.
     pub fn announcements(&self) -> Vec<Announcement> {
         let mut announcements = Vec::new();
         if self.is_closed() {
@@ -58,15 +58,15 @@ impl IdentityRecord {
         announcements
     }
 
-    /// The last key that was seen in a block, and those that are announced since.
+    /// The last key that a block has shown, followed by the announced keys.
     pub fn unacknowledged_keys(&self) -> &[KeyRecord] {
         let acknowledged = self.sightings.acknowledged;
         let place = self.keys.iter().position(|key| key.number == acknowledged);
         &self.keys[place.unwrap_or(self.keys.len() - 1)..]
     }
 
-    /// Whether blocks are to be read for it: something is announced, or was shown by blocks that may still be lost, or the
-    /// identity itself was handed out and was not seen yet.
+    /// Whether blocks have to be read for the identity: something is announced, blocks with
+    /// announcements may still leave the chain, or the identity was handed out and not seen yet.
     pub fn awaits_blocks(&self) -> bool {
         !self.announcements().is_empty()
             || !self.sightings.recent.is_empty()
@@ -89,8 +89,8 @@ impl IdentityRecord {
         announced.chain(sighted).any(|known| known.previous == *key || known.current == *key)
     }
 
-    /// Follows what a node and its chain show. What they show of anything but the identity's own announcements changes
-    /// nothing.
+    /// Updates the identity from what a node and its chain show. Only the identity's own
+    /// announcements have an effect.
     pub(super) fn observe(&mut self, view: &ChainView) {
         self.forget_blocks(&view.left);
         self.see_identity(view);
@@ -106,7 +106,7 @@ impl IdentityRecord {
             }
         }
         match view.read_to {
-            // An earlier block may have shown it.
+            // A block before the ones that were read may show the identity.
             Some(_) if self.exposure == Exposure::HandedOut && !view.is_complete => {
                 self.sightings.read_to = None;
             }
@@ -127,11 +127,12 @@ impl IdentityRecord {
         }
     }
 
-    /// Announces again what only blocks have shown that have left the main chain.
+    /// Announces again what only blocks off the main chain have shown.
     ///
-    /// The last key that the main chain knows vouches for the current one again. A partial revocation that follows from a
-    /// key which the main chain does not know any more becomes a rotation, since nodes take no revocation from such a key.
-    /// A complete one goes on, because the node was told.
+    /// The last key that the main chain knows vouches for the current one again. A partial
+    /// revocation by a key that the main chain no longer knows becomes a rotation, since nodes
+    /// accept no revocation by such a key. A complete revocation continues, because the node was
+    /// told.
     fn forget_blocks(&mut self, left: &[BlockHash]) {
         let mut revoked_in = None;
         let is_lost = |sighting: &Sighting| left.contains(&sighting.block.hash);
@@ -162,16 +163,18 @@ impl IdentityRecord {
             if let Sighted::Key { before } = sighted {
                 self.sightings.acknowledged = before;
                 if let Protocol::Vctx(_) = self.protocol {
-                    // Others do not know the keys after that one, of which one may vouch for the current key.
+                    // Others do not know the later keys, one of which may vouch for the current
+                    // key.
                     self.vouching = Some(before);
                 }
             }
         }
     }
 
-    /// An identity that was handed out is known once a block of the main chain shows it, with a key that no other one
-    /// vouches for. If only lost blocks have shown that, or none has and one shows a later key, which nodes ignore, the
-    /// current key becomes the first.
+    /// Checks whether an identity that was handed out is known. An identity is known once a block
+    /// of the main chain shows it with a key that names itself as the previous one. The current key
+    /// becomes the first in two cases: only blocks off the main chain have shown such a key, or no
+    /// block has and a block shows a later key, which nodes ignore.
     fn see_identity(&mut self, view: &ChainView) {
         if self.exposure != Exposure::HandedOut {
             return;
@@ -207,14 +210,15 @@ impl IdentityRecord {
         }
     }
 
-    /// Whether blocks show a key that another one vouches for, which the node does not know.
+    /// Whether blocks show the current key, but the node knows no key of the identity.
     fn is_ignored(&self, view: &ChainView) -> bool {
         let current = self.current_key().public_key;
         let mut claims = view.shown.iter().filter_map(|shown| shown.claim.as_ref());
         view.known.is_empty() && claims.any(|claim| claim.miner_id == current)
     }
 
-    /// Documents of generation 0.2 name the current key and the one before it for ever, whatever blocks have shown.
+    /// Checks whether a block has shown the current key. Documents of generation 0.2 name the
+    /// current key and the one before it in any case.
     fn see_coinbase_key(&mut self, view: &ChainView) {
         let (current, previous) = (*self.current_key(), self.previous_key().public_key);
         let before = self.sightings.acknowledged;
@@ -236,9 +240,12 @@ impl IdentityRecord {
     }
 }
 
-/// A rotation was seen if the node calls the new key current and names the same previous key, or calls that one rotated
-/// or revoked where later documents have followed, and a block shows both. Later documents than this copy knows of come
-/// from the one that it is a backup of. `keys` are the last that was seen, and those after it.
+/// Checks which announced keys were seen. A block must show the key and its previous key, and the
+/// node must agree. The node agrees if it calls the new key current and names the same previous
+/// key. The node also agrees if it calls the previous key rotated or revoked, and the new key names
+/// itself as the previous one: then later documents have followed. Such documents, if this copy
+/// does not know them, come from the copy that this is a backup of. `keys` are the last key that
+/// was seen, and those after it.
 fn see_keys(
     record: &MinerInfoRecord,
     sightings: &mut Sightings,
@@ -267,8 +274,9 @@ fn see_keys(
     }
 }
 
-/// A roll was seen if the node names the new and the old revocation key, or, where blocks are read, the new one alone,
-/// since later documents may have followed; and a block shows both.
+/// Checks whether the announced revocation key was seen. A block must show the new and the old
+/// revocation key, and the node must name both. If blocks are read, it is enough that the node
+/// names the new one, since later documents may have followed.
 fn see_revocation_key(
     record: &mut MinerInfoRecord,
     sightings: &mut Sightings,
@@ -302,9 +310,10 @@ fn see_revocation_key(
     }
 }
 
-/// Whether the node can tell what others take. One that has seen what is announced in a block that was lost cannot, nor
-/// one that does not know the key that vouches for it, or knows another revocation key; then the block alone decides,
-/// where blocks are read.
+/// Whether the node's answer counts. The answer does not count if a block off the main chain has
+/// shown the announcement to the node. The answer also does not count if blocks are read and the
+/// node does not know the key that vouches, or knows another revocation key. In these cases the
+/// blocks alone decide.
 fn node_decides(
     record: &MinerInfoRecord,
     sightings: &Sightings,
@@ -318,8 +327,9 @@ fn node_decides(
     !sightings.is_repeated && (agrees || !view.is_complete)
 }
 
-/// A partial revocation was seen with the key that takes the place of the revoked ones. To a node a complete one is
-/// done as soon as it is told, before any block shows it, so that a block must show it too.
+/// Checks whether a revocation was seen. A partial revocation is seen with the key that replaces
+/// the revoked ones. For a complete revocation, a block must show it too, because a node considers
+/// it done as soon as it is told.
 fn see_revocation(
     record: &mut MinerInfoRecord,
     sightings: &mut Sightings,

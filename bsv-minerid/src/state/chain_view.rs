@@ -6,26 +6,28 @@ use crate::verify::Claim;
 /// A block of the main chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockRef {
-    /// Its height; the first block has height 0.
+    /// The height. The first block has height 0.
     pub height: u32,
-    /// Its hash.
+    /// The hash.
     pub hash: BlockHash,
 }
 
-/// What a node, and the blocks of its main chain, show of an identity.
+/// What a node and the blocks of its main chain show of an identity.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChainView {
-    /// What the node knows of miner ids. Blocks that have left the main chain count there.
+    /// What the node knows of miner ids, including what it knows from blocks that have left the
+    /// main chain.
     pub known: Vec<MinerIdInfo>,
     /// The identities in the blocks that were read.
     pub shown: Vec<Shown>,
-    /// Whether all blocks since the announcement were read. If not, the node is believed without a block.
+    /// Whether all blocks since the announcement were read. If not, the node's answer counts
+    /// without a block.
     pub is_complete: bool,
     /// The height of the tip, if blocks were read.
     pub tip: Option<u32>,
     /// The last block that was read.
     pub read_to: Option<BlockRef>,
-    /// The blocks that have left the main chain, of those in which something was seen.
+    /// Those blocks with earlier sightings that have left the main chain.
     pub left: Vec<BlockHash>,
 }
 
@@ -34,11 +36,12 @@ pub struct ChainView {
 pub struct Shown {
     /// The block.
     pub block: BlockRef,
-    /// What the document says; `None` where the node cannot tell, which needs its index of transactions.
+    /// The contents of the document, or `None` if the node cannot provide them because its index of
+    /// transactions lacks them.
     pub claim: Option<Claim>,
 }
 
-/// Where something that is announced was seen.
+/// Where an announcement was seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Seen {
     Nowhere,
@@ -48,7 +51,8 @@ pub(super) enum Seen {
 }
 
 impl ChainView {
-    /// Where an identity was seen that says this. One that cannot be read counts if the node says so, too.
+    /// Where an identity with this claim was seen. An unreadable identity counts if the node knows
+    /// of the announcement.
     pub(super) fn find(&self, node_says_so: bool, says: impl Fn(&Claim) -> bool) -> Seen {
         let is_it = |shown: &&Shown| shown.claim.as_ref().map_or(node_says_so, &says);
         match self.shown.iter().find(is_it) {
@@ -58,13 +62,13 @@ impl ChainView {
         }
     }
 
-    /// What the node knows of a key, if it calls it current.
+    /// The node's knowledge of a key that it considers current.
     pub(super) fn current(&self, key: &PublicKey) -> Option<&MinerIdInfo> {
         self.in_state(key, MinerIdState::Current)
     }
 
-    /// Whether the node knows a later key than this one. The older generator does not ask, so that it counts only where
-    /// blocks are read too.
+    /// Whether the node knows a later key than this one. Counts only if blocks are read, because
+    /// the older generator does not ask for it.
     pub(super) fn has_later(&self, key: &PublicKey) -> bool {
         let mut known = self.known.iter();
         self.tip.is_some()

@@ -13,99 +13,101 @@ use crate::succession::Succession;
 /// A change of an identity.
 #[derive(Clone, Debug)]
 pub enum Change {
-    /// `key` becomes the current key, provided that the key numbered `from` is it until then.
+    /// `key` becomes the current key, if the key numbered `from` is still the current one.
     Rotate {
-        /// What becomes of the key until now.
+        /// The effect on the current key.
         rotation: Rotation,
         /// The number of the current key.
         from: u32,
-        /// The new one.
+        /// The new key.
         key: KeyRecord,
     },
-    /// Documents that the key of this number signs have been handed out.
+    /// Documents signed by the key with this number have been handed out.
     NoteHandedOut(u32),
-    /// Somebody was shown a document, which may get into a block.
+    /// Somebody received a document, which may get into a block.
     NoteShown,
-    /// The operator adds other members to documents.
+    /// The operator replaces the members that it adds to documents.
     SetOperator(OperatorMembers),
-    /// The identity signs any digest, or documents alone.
+    /// Whether the identity signs any digest, or only documents.
     SetBlindSigning(bool),
 
-    /// The key of the validity check output is on the disk, and its address waits for coins.
+    /// The key of the validity check output is durable, and its address waits for coins.
     AwaitVctxFunding,
     /// This validity check transaction is about to be broadcast.
     BeginVctx(Transaction),
-    /// The network has refused it.
+    /// The network has refused the validity check transaction.
     AbandonVctx,
     /// The network has accepted this validity check output.
     RecordVctx(OutPoint),
-    /// The validity check output is about to be spent, with this transaction once it could be made.
+    /// The validity check output is about to be spent, by this transaction if it could be made.
     RevokeVctx(Option<Transaction>),
-    /// The chain shows this of a validity check output. If it is not the identity's own any more, nothing changes.
+    /// The chain shows this of a validity check output. If the output is no longer the identity's
+    /// own, nothing changes.
     NoteVctxView(OutPoint, VctxView),
 
-    /// An identity of generation 0.2 becomes one of 1.0, as this says.
+    /// An identity of generation 0.2 is upgraded to 1.0, with this record.
     Upgrade(Box<MinerInfoRecord>),
-    /// The coins that the validity check output of an upgraded identity has left are about to be spent.
+    /// The remaining coins of an upgraded identity's validity check output are about to be spent.
     BeginVctxSweep {
-        /// The transaction that was to do that before.
+        /// The transaction of the previous sweep.
         before: Option<Txid>,
         /// The transaction.
         sweep: Transaction,
     },
-    /// The operator publishes other data, or none any more, which takes the references away too.
+    /// The operator replaces its data. Empty data also removes the references.
     SetData(OperatorDataRefs),
-    /// The operator's data stands in this transaction.
+    /// The operator's data is in this transaction.
     ReferToData(Txid),
-    /// A key has signed a reference to a miner-info transaction, and signs all further ones to it.
+    /// A key has signed a reference to a miner-info transaction. The key also signs all later
+    /// references to that transaction.
     NoteReference(Reference),
-    /// A new revocation key follows the one numbered `from`.
+    /// A new revocation key follows the key numbered `from`.
     RollRevocationKey {
         /// The number of the current revocation key.
         from: u32,
         /// The number of the new one.
         number: u32,
-        /// What documents say until it was seen in a block.
+        /// What documents say until a block shows the new key.
         announced: Succession,
-        /// What they say afterwards.
+        /// What documents say afterwards.
         acknowledged: Succession,
     },
     /// Miner ids are revoked.
     BeginRevocation {
         /// The number of the current key.
         from: u32,
-        /// The key that takes its place; none in a complete revocation.
+        /// The key that replaces the current one, or `None` for a complete revocation.
         key: Option<KeyRecord>,
-        /// What documents say.
+        /// The revocation in documents.
         message: Revocation,
-        /// What they say of the revocation key: that it follows itself.
+        /// What documents say about the revocation key: it follows itself.
         revocation_key: Succession,
     },
-    /// The node has taken the revocation.
+    /// The node has accepted the revocation.
     NoteRevocationTold(Revocation),
-    /// No document has to say that the identity ends, because nobody knows it.
+    /// The identity ends without documents, because nobody knows it.
     Close,
     /// A node and its chain show this.
     Observe(ChainView),
-    /// Blocks have shown all that is announced, as the operator says.
+    /// The operator states that blocks have shown all announcements.
     Confirm,
-    /// The operator has no use any more for the identity, which is revoked for good.
+    /// The operator deletes the identity, which is revoked for good.
     Delete,
 }
 
-/// What becomes of the key before a new one.
+/// The effect of a rotation on the current key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rotation {
-    /// It vouches for the new one.
+    /// The current key vouches for the new one.
     Succeed,
-    /// No block has shown it: the key before it vouches for the new one.
+    /// No block has shown the current key: the key before it vouches for the new one.
     PassOver,
-    /// Nobody knows it, nor those before it: the new one is the first.
+    /// Nobody knows the current key or those before it: the new key is the first.
     Replace,
 }
 
 impl IdentityRecord {
-    /// Makes a change, or answers why it cannot be made from this state.
+    /// Applies a change, or answers why this state does not allow it.
     pub fn apply(&mut self, change: &Change) -> Result<(), &'static str> {
         match change {
             Change::Rotate { rotation, from, key } => return self.rotate(*rotation, *from, *key),
@@ -190,7 +192,7 @@ impl IdentityRecord {
         Ok(())
     }
 
-    /// Nobody knows another key, so that none has to vouch for this one.
+    /// Begins with this key. Nobody knows another key, so no key has to vouch for it.
     pub(super) fn begin_with(&mut self, first: &KeyRecord) {
         self.sightings.acknowledged = first.number;
         self.vouching = Some(first.number);
@@ -217,9 +219,9 @@ impl IdentityRecord {
 
     fn upgrade(&mut self, record: &MinerInfoRecord) -> Result<(), &'static str> {
         match &self.protocol {
-            // Its documents announce the last rotation once more.
+            // The documents announce the last rotation once more.
             Protocol::Vctx(vctx) => {
-                // Blocks that have shown it may still be lost, or are already.
+                // Blocks that have shown it may still leave the chain, or have already left it.
                 let left_vctx = LeftVctx::of(vctx);
                 self.sightings.acknowledged = self.previous_key().number;
                 self.sightings.unseen = None;
@@ -235,7 +237,8 @@ impl IdentityRecord {
         }
     }
 
-    /// A complete revocation goes back to the last key that a block has shown: nodes take it from no other.
+    /// Begins a revocation. A complete one returns to the last key that a block has shown, because
+    /// nodes accept it from no other key.
     fn begin_revocation(
         &mut self,
         from: u32,
@@ -265,7 +268,8 @@ impl IdentityRecord {
         Ok(())
     }
 
-    /// Miner-info transactions of documents that the current key has signed may still be referred to.
+    /// Keeps the current key for references to miner-info transactions whose documents it has
+    /// signed.
     fn leave_document_key(&mut self) {
         let current = self.current_key().number;
         if self.handed_out

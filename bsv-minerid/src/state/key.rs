@@ -1,6 +1,6 @@
 use bsv_tx::PublicKey;
 
-/// One key of an identity. Its private half lies in the keystore as `<alias>_<number>`.
+/// A key of an identity. The keystore holds its private half under `<alias>_<number>`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyRecord {
     /// The number of the key, from 1.

@@ -1,27 +1,27 @@
 use bsv_tx::PublicKey;
 
-/// What a node believes of a miner id.
+/// A node's knowledge of a miner id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MinerIdInfo {
     /// The miner id.
     pub miner_id: PublicKey,
-    /// What has become of it.
+    /// The state of the miner id.
     pub state: MinerIdState,
-    /// The miner id before, as the last document says that the node has taken from a block.
+    /// The previous miner id, by the last document that the node has read from a block.
     pub previous_miner_id: Option<PublicKey>,
-    /// The key that can revoke it, which identities of generation 0.2 do not have.
+    /// The key that can revoke the miner id. Identities of generation 0.2 have none.
     pub revocation_key: Option<PublicKey>,
-    /// The revocation key before, as that document says.
+    /// The previous revocation key, by the same document.
     pub previous_revocation_key: Option<PublicKey>,
 }
 
-/// What has become of a miner id.
+/// The state of a miner id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MinerIdState {
-    /// Its miner uses it.
+    /// The miner uses the miner id.
     Current,
-    /// Another has followed it.
+    /// Another miner id has replaced it.
     Rotated,
-    /// It is revoked.
+    /// The miner id is revoked.
     Revoked,
 }

@@ -6,46 +6,49 @@ use crate::state::key::KeyRecord;
 use crate::state::vctx::LeftVctx;
 use crate::succession::Succession;
 
-/// What is stored of an identity of generation 1.0 besides its keys.
+/// The stored data of an identity of generation 1.0, besides its keys.
 ///
-/// A node takes one change of keys at a time and then wants documents to go on from there, so the
-/// record tells what was announced from what was seen in a block.
+/// A node accepts one change of keys at a time, and then expects documents to continue from it. So
+/// the record separates what is announced from what a block has shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MinerInfoRecord {
-    /// The first miner id, which a complete revocation goes back to.
+    /// The first miner id. A complete revocation revokes back to it.
     pub first_miner_id: PublicKey,
-    /// The number of the current revocation key, whose private half lies in a keystore of its own.
+    /// The number of the current revocation key, whose private half is in a separate keystore.
     pub revocation_key_number: u32,
-    /// What documents say of the revocation key.
+    /// What documents say about the revocation key.
     pub revocation_key: Succession,
-    /// What they say of it afterwards, in this order. Each follows once the one before was seen in a block.
+    /// What documents say about it later, in this order. Each step follows once a block has shown
+    /// the one before.
     pub later_revocation_keys: Vec<Succession>,
-    /// The revocation that is being announced.
+    /// The announced revocation.
     pub revocation: Option<RevocationRecord>,
-    /// The data that the operator publishes in transactions of its own.
+    /// The data that the operator publishes in its own transactions.
     pub data: OperatorDataRefs,
-    /// Where documents say that the data stands.
+    /// The references to that data in documents.
     pub data_refs: Vec<DataRef>,
-    /// Whether nodes have heard that all miner ids are revoked, or nobody has to hear it.
+    /// Whether nodes know that all miner ids are revoked, or nobody has to know.
     pub is_closed: bool,
-    /// The number of the key that has signed the last document that was handed out, if that is not the current one.
+    /// The number of the key that signed the last document that was handed out, unless it is the
+    /// current key.
     pub document_key: Option<u32>,
-    /// The keys that sign references to miner-info transactions, the oldest first.
+    /// The keys that sign references to miner-info transactions, the oldest entry first.
     pub references: Vec<Reference>,
-    /// What is left of the validity check output that the identity had in generation 0.2.
+    /// What remains of the validity check output from generation 0.2.
     pub left_vctx: LeftVctx,
 }
 
-/// A revocation that is being announced.
+/// An announced revocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RevocationRecord {
-    /// What documents say.
+    /// The revocation in documents.
     pub message: Revocation,
-    /// Whether all miner ids are revoked, and none takes their place.
+    /// Whether all miner ids are revoked, without a replacement.
     pub is_complete: bool,
-    /// Whether the node has taken it.
+    /// Whether the node has accepted it.
     pub is_told: bool,
-    /// What documents say of the revocation key beside it: that it follows itself. Missing in older records.
+    /// What documents say about the revocation key during the revocation: it follows itself. Older
+    /// records lack this.
     pub revocation_key: Option<Succession>,
 }
 
@@ -59,10 +62,10 @@ pub struct Reference {
 }
 
 impl MinerInfoRecord {
-    /// Of how many miner-info transactions the key is remembered. One is made for each block.
+    /// For how many miner-info transactions the key is remembered. Each block has one.
     const MOST_REFERENCES: usize = 16;
 
-    /// A record of an identity that has only begun.
+    /// The record of a new identity.
     pub fn new(first: &KeyRecord, revocation_key_number: u32, revocation_key: Succession) -> Self {
         Self {
             first_miner_id: first.public_key,
@@ -79,7 +82,8 @@ impl MinerInfoRecord {
         }
     }
 
-    /// The revocation keys that are still of use, with their numbers: the one that nodes know, and those announced.
+    /// The revocation keys that can still be used, with their numbers: the one that nodes know, and
+    /// the announced ones.
     pub fn useful_revocation_keys(&self) -> Vec<(u32, PublicKey)> {
         let (number, known) = self.known_revocation_key();
         let rolls = std::iter::once(&self.revocation_key).chain(&self.later_revocation_keys);
@@ -88,7 +92,8 @@ impl MinerInfoRecord {
         (number..).zip(keys).collect()
     }
 
-    /// The revocation key that nodes know, and the number of it: the last that was seen in a block.
+    /// The number of the revocation key that nodes know, and the key: the last that a block has
+    /// shown.
     pub fn known_revocation_key(&self) -> (u32, PublicKey) {
         let rolls = std::iter::once(&self.revocation_key).chain(&self.later_revocation_keys);
         let unseen = rolls.filter(|succession| succession.is_change()).count();
@@ -129,8 +134,8 @@ impl MinerInfoRecord {
         Ok(())
     }
 
-    /// The identity has had no revocation key until now. Nodes that know it take no other one from the first document
-    /// that names one.
+    /// Announces the first revocation key. Nodes that know the identity accept no other key from
+    /// the first document that names one.
     pub(super) fn announce_first_revocation_key(&mut self) {
         self.later_revocation_keys = vec![self.revocation_key];
     }
@@ -141,7 +146,7 @@ impl MinerInfoRecord {
         !self.later_revocation_keys.is_empty() && !is_withheld
     }
 
-    /// Nodes take no revocation together with a roll, which has to wait.
+    /// Delays an announced revocation key: nodes accept no revocation together with a roll.
     pub(super) fn withhold_roll(&mut self, known: Succession) {
         if self.revocation_key.is_change() {
             self.later_revocation_keys.insert(0, self.revocation_key);
@@ -149,7 +154,7 @@ impl MinerInfoRecord {
         self.revocation_key = known;
     }
 
-    /// A roll that waited for a revocation is announced after it.
+    /// Ends a revocation, and announces the revocation key that was delayed.
     pub(super) fn end_revocation(&mut self) {
         self.revocation = None;
         if !self.revocation_key.is_change() {
@@ -157,20 +162,20 @@ impl MinerInfoRecord {
         }
     }
 
-    /// Takes what documents say next of the revocation key.
+    /// Moves on to the next statement about the revocation key.
     pub(super) fn follow_revocation_key(&mut self) {
         if !self.later_revocation_keys.is_empty() {
             self.revocation_key = self.later_revocation_keys.remove(0);
         }
     }
 
-    /// A revocation key is announced once more.
+    /// Announces a revocation key again.
     pub(super) fn repeat_revocation_key(&mut self, announced: Succession) {
         self.later_revocation_keys.insert(0, self.revocation_key);
         self.revocation_key = announced;
     }
 
-    /// A revocation is announced once more.
+    /// Announces a revocation again.
     pub(super) fn repeat_revocation(&mut self, revocation: RevocationRecord) {
         self.revocation = Some(revocation);
         self.is_closed = false;

@@ -7,44 +7,46 @@ use crate::state::miner_info_record::MinerInfoRecord;
 use crate::state::sightings::Sightings;
 use crate::state::vctx::Vctx;
 
-/// What is stored of an identity. Private keys are not: they lie in the keystore.
+/// The stored data of an identity. Private keys are in the keystore instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdentityRecord {
-    /// All keys there have been, the current one last. Never empty.
+    /// All keys so far; the current one is last. Never empty.
     pub keys: Vec<KeyRecord>,
     /// Whether a document has been handed out since the last rotation, roll of the revocation key,
     /// or revocation.
     pub handed_out: bool,
-    /// The number of the key that documents of generation 0.2 name as the previous one, if that is not the key before
-    /// the current one.
+    /// The number of the key that documents of generation 0.2 name as the previous one, unless it
+    /// is the key before the current one.
     pub vouching: Option<u32>,
-    /// Whether anybody else can know the identity.
+    /// Whether others can know the identity.
     pub exposure: Exposure,
-    /// What blocks have shown of it.
+    /// What blocks have shown of the identity.
     pub sightings: Sightings,
-    /// Whether the identity signs any digest that it is asked to sign, besides documents.
+    /// Whether the identity signs any digest on request, besides documents.
     pub blind_signing: bool,
-    /// Whether the identity is deleted. The record stays, so that its alias is not given to another: that would take
-    /// up keys that are revoked.
+    /// Whether the identity is deleted. The record stays, so that no new identity gets the alias
+    /// and with it revoked keys.
     pub is_deleted: bool,
-    /// What the operator adds to documents. Generation 0.2 has room for `minerContact` alone.
+    /// The members that the operator adds to documents. Generation 0.2 only has room for
+    /// `minerContact`.
     pub operator: OperatorMembers,
-    /// What else there is, which depends on the generation of the protocol.
+    /// The data that depends on the generation of the protocol.
     pub protocol: Protocol,
 }
 
-/// Whether anybody else can know an identity.
+/// Whether others can know an identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exposure {
-    /// No document of it was handed out.
+    /// No document was handed out.
     Kept,
-    /// Documents were handed out, and no block of the main chain was seen to show one of its keys.
+    /// Documents were handed out, but no block of the main chain has shown one of its keys.
     HandedOut,
-    /// A block of the main chain shows it, or may, where not all blocks were read and a node knows it.
+    /// A block of the main chain shows it. If not all blocks were read, it is enough that a node
+    /// knows it.
     Known,
 }
 
-/// The generation of the protocol that an identity is of, and what is stored for it.
+/// The generation of the protocol of an identity, and its data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Protocol {
     /// Generation 0.2: the validity check output.
@@ -54,7 +56,7 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// The generation, as people call it.
+    /// The name of the generation.
     pub fn version(&self) -> &'static str {
         match self {
             Self::Vctx(_) => "0.2",
@@ -64,7 +66,7 @@ impl Protocol {
 }
 
 impl IdentityRecord {
-    /// A new identity.
+    /// Makes the record of a new identity.
     pub fn new(key: KeyRecord, protocol: Protocol) -> Self {
         Self {
             keys: vec![key],
@@ -79,13 +81,13 @@ impl IdentityRecord {
         }
     }
 
-    /// What the identity tells about its miner.
+    /// The information that the miner publishes about itself.
     pub fn contact(&self) -> MinerContact {
         let contact = self.operator.get(CONTACT).map(CanonicalJson::as_str);
         contact.and_then(|text| MinerContact::from_json(text).ok()).unwrap_or_default()
     }
 
-    /// The validity check output, which identities of generation 0.2 have.
+    /// The validity check output, in generation 0.2.
     pub fn vctx(&self) -> Option<&Vctx> {
         match &self.protocol {
             Protocol::Vctx(vctx) => Some(vctx),
@@ -93,7 +95,7 @@ impl IdentityRecord {
         }
     }
 
-    /// What identities of generation 1.0 have.
+    /// The data of generation 1.0.
     pub fn miner_info(&self) -> Option<&MinerInfoRecord> {
         match &self.protocol {
             Protocol::Vctx(_) => None,
@@ -101,14 +103,14 @@ impl IdentityRecord {
         }
     }
 
-    /// The key that signs.
+    /// The key that signs documents.
     pub fn current_key(&self) -> &KeyRecord {
-        self.keys.last().expect("an identity begins with a key, and keys are only added")
+        self.keys.last().expect("an identity always has a key")
     }
 
     /// The key that documents name as the previous one. In generation 0.2 it is the key before the
-    /// current one, if there is one that others can know; in 1.0 the last that was seen in a block, which is the
-    /// current one once that was.
+    /// current one, if others can know that key. In generation 1.0 it is the last key that a block
+    /// has shown, which is the current key if nothing is announced.
     pub fn previous_key(&self) -> &KeyRecord {
         let numbered = |number| self.keys.iter().find(|key| key.number == number);
         let previous = match (&self.protocol, self.vouching) {
@@ -128,23 +130,23 @@ impl IdentityRecord {
         }
     }
 
-    /// The greatest number that a key has.
+    /// The greatest number of a key.
     pub(crate) fn last_key_number(&self) -> u32 {
         self.keys.iter().map(|key| key.number).max().unwrap_or_default()
     }
 
-    /// The name under which the keystore holds a key of the identity, and the keystore of revocation
-    /// keys a revocation key.
+    /// The name of a key in the keystore. The keystore of revocation keys uses the same form for a
+    /// revocation key.
     pub fn key_name(alias: &Alias, number: u32) -> String {
         format!("{alias}_{number}")
     }
 
-    /// The name under which the keystore holds the key of the validity check output.
+    /// The name of the validity check output's key in the keystore.
     pub fn vctx_key_name(alias: &Alias) -> String {
         format!("{alias}_vctx")
     }
 
-    /// The names under which the keystore holds the keys of the identity, without those of revocation.
+    /// The names of the identity's keys in the keystore, without revocation keys.
     pub fn key_names(&self, alias: &Alias) -> Vec<String> {
         let of_vctx = self.vctx().filter(|vctx| **vctx != Vctx::None);
         let numbers = self.keys.iter().map(|key| key.number);

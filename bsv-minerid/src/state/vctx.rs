@@ -1,27 +1,27 @@
 use bsv_tx::{OutPoint, Transaction, Txid};
 
-/// How far the validity check output of an identity has come.
+/// The progress of an identity's validity check output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Vctx {
     /// Not begun.
     None,
-    /// Its key lies in the keystore as `<alias>_vctx`, and its address waits for coins.
+    /// Its key is in the keystore under `<alias>_vctx`, and its address waits for coins.
     AwaitingFunds,
-    /// This transaction, whose output 0 it is, may or may not have reached the network.
+    /// The transaction whose output 0 it is. The network may or may not have received it.
     Broadcasting(Transaction),
-    /// It is on the network.
+    /// The output is on the network.
     Recorded(OutPoint, VctxView),
-    /// Its owner spends it with this transaction, which may or may not have reached the network. There is none before
-    /// a node has told what the output holds.
+    /// The owner is spending the output with this transaction, which the network may or may not
+    /// have received. There is no transaction before a node has answered the output's amount.
     Revoking(OutPoint, Option<Transaction>),
 }
 
-/// What an identity that was upgraded to generation 1.0 has left of its validity check output.
+/// What remains of the validity check output of an identity that was upgraded to generation 1.0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LeftVctx {
-    /// The output, where it was on record.
+    /// The output, if it was recorded.
     pub outpoint: Option<OutPoint>,
-    /// The last transaction that takes coins out of it, which may or may not have reached the network.
+    /// The last transaction that takes coins from it. The network may or may not have received it.
     pub sweep: Option<Transaction>,
 }
 
@@ -106,21 +106,21 @@ impl Vctx {
 pub struct VctxView {
     /// The greatest height at which it was seen unspent.
     pub last_seen: Option<u32>,
-    /// The height of the chain when, having been seen, it was first found gone.
+    /// The height of the chain when the output, seen before, was first missing.
     pub gone_since: Option<u32>,
-    /// Whether it has been gone for [`VctxView::FINAL_AFTER`] blocks.
+    /// Whether it has been missing for [`VctxView::FINAL_AFTER`] blocks.
     pub is_spent: bool,
 }
 
 impl VctxView {
-    /// For how many blocks, the one that spends it counted, an output must be gone to count as
-    /// spent.
+    /// For how many blocks an output must be missing to count as spent. The block that spends it is
+    /// the first.
     pub const FINAL_AFTER: u32 = 6;
 
-    /// What is known once the chain with its tip at `height` has been asked.
+    /// Updates the view with the chain's answer at the tip `height`.
     ///
-    /// An output that was never seen says nothing (it may still have to be mined), and neither
-    /// does a node whose chain is shorter than one on which the output was seen.
+    /// Two answers say nothing: that an output was never seen, since it may not be mined yet, and
+    /// that a chain lacks the output which is shorter than one with the output.
     pub fn observe(self, height: u32, is_unspent: bool) -> Self {
         let Some(last_seen) = self.last_seen else {
             return Self { last_seen: is_unspent.then_some(height), ..Self::default() };
@@ -155,13 +155,13 @@ mod tests {
             (&[(100, true), (101, false), (105, false)], false),
             (&[(100, true), (101, false), (106, false)], true),
             (&[(100, true), (101, false), (102, false), (106, false)], true),
-            // A reorganisation brings it back, and another takes it again.
+            // A reorganisation brings the output back, and another one removes it again.
             (&[(100, true), (101, false), (105, false), (105, true), (106, false)], false),
             (&[(100, true), (101, false), (106, false), (107, true)], false),
-            // A node that has yet to catch up knows nothing.
+            // A node that is still catching up says nothing.
             (&[(100, true), (3, false), (50, false), (99, false)], false),
             (&[(100, true), (101, false), (106, false), (3, false)], true),
-            // A reorganisation to a shorter chain in which it is gone too.
+            // A reorganisation to a shorter chain that lacks the output too.
             (&[(100, true), (103, false), (101, false), (106, false)], true),
         ] {
             assert_eq!(after(history).is_spent, is_spent, "{history:?}");

@@ -1,12 +1,12 @@
-//! What a change of an identity does to keys and to who may use them, for the audit log.
+//! The effects of a change on keys and on access, for the audit log.
 
 use bsv_store::KeyEvent;
 
 use crate::alias::Alias;
 use crate::state::{IdentityRecord, MinerInfoRecord, Vctx};
 
-/// What has happened to the keys of an identity that was `before` and is `after`. Where it is new,
-/// `origin` says whether its keys were made or imported.
+/// The events of the keys of an identity that changed from `before` to `after`. For a new identity,
+/// `origin` tells whether its keys were made or imported.
 pub(super) fn key_events(
     alias: &Alias,
     before: Option<&IdentityRecord>,
@@ -52,7 +52,7 @@ pub(super) fn key_events(
     events
 }
 
-/// The keys of an identity from before the log.
+/// The events of the keys of an identity that existed before the log.
 pub(super) fn found_keys(alias: &Alias, record: &IdentityRecord) -> Vec<(KeyEvent, String)> {
     let names = record.key_names(alias);
     let revocation_key = record.miner_info().map(|info| info.revocation_key_number);

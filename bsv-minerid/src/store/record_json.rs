@@ -1,4 +1,4 @@
-//! Records as JSON, the form in which they are stored.
+//! Records as JSON, the format in which they are stored.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -22,20 +22,20 @@ use crate::succession::Succession;
 struct RecordJson {
     keys: Vec<KeyJson>,
     handed_out: bool,
-    /// Written only where there is one.
+    /// Written only if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     vouching: Option<u32>,
-    /// Written only where it is known that no node knows the identity.
+    /// Written only if it is known that no node knows the identity.
     #[serde(default, skip_serializing_if = "ExposureJson::is_known")]
     exposure: ExposureJson,
     sightings: SightingsJson,
-    /// Written only where it is.
+    /// Written only if true.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     blind_signing_off: bool,
-    /// Written only where it is.
+    /// Written only if true.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     deleted: bool,
-    /// JSON, as it stands in documents.
+    /// JSON, as in documents.
     operator: String,
     protocol: ProtocolJson,
 }
@@ -90,13 +90,13 @@ struct MinerInfoJson {
     first_miner_id: String,
     revocation_key_number: u32,
     revocation_key: SuccessionJson,
-    /// Up to version 4 there was one or none.
+    /// Up to version 4 there was at most one.
     #[serde(alias = "acknowledgedRevocationKey", deserialize_with = "none_one_or_many")]
     later_revocation_keys: Vec<SuccessionJson>,
     revocation: Option<RevocationJson>,
-    /// JSON, in the form that operators write.
+    /// JSON, in the operator's format.
     data: String,
-    /// JSON, as it stands in documents.
+    /// JSON, as in documents.
     data_refs: String,
     is_closed: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -210,7 +210,7 @@ struct RevocationJson {
     revocation_key: Option<SuccessionJson>,
 }
 
-/// A record of version 1 in the form of version 2.
+/// Converts a record of version 1 to version 2.
 pub(super) fn protocol_added(text: &str) -> Result<String, StoreError> {
     let mut record: Value = serde_json::from_str(text).map_err(StoreError::damaged)?;
     let members = record.as_object_mut().ok_or(StoreError::damaged("a record is no object"))?;
@@ -225,8 +225,8 @@ pub(super) fn protocol_added(text: &str) -> Result<String, StoreError> {
     Ok(record.to_string())
 }
 
-/// A record of version 6 in the form of version 7. That a block has shown the current key was not recorded in
-/// generation 0.2.
+/// Converts a record of version 6 to version 7. In generation 0.2, version 6 did not record whether
+/// a block had shown the current key.
 pub(super) fn sightings_moved(text: &str) -> Result<String, StoreError> {
     let mut record: Value = serde_json::from_str(text).map_err(StoreError::damaged)?;
     let current = record["keys"].as_array().and_then(|keys| keys.last()).map(|key| &key["number"]);

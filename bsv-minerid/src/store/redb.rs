@@ -14,7 +14,7 @@ use crate::store::key_events::{found_keys, key_events};
 use crate::store::record_json::{decode, encode, protocol_added, sightings_moved};
 use crate::store::{FoundIdentity, IdentityStore, IdentityStoreError};
 
-/// Alias to record, as JSON.
+/// From alias to record, as JSON.
 const IDENTITIES: TableDefinition<'_, &str, &str> = TableDefinition::new("identities");
 
 const MIGRATIONS: &[Migration] = &[
@@ -30,7 +30,7 @@ const MIGRATIONS: &[Migration] = &[
 ];
 const SCHEMA: Schema = Schema { name: "minerid", migrations: MIGRATIONS };
 
-/// Identities are few and small.
+/// The cache is small because identities are few and small.
 const CACHE_BYTES: usize = 1 << 20;
 
 fn create_tables(transaction: &WriteTransaction) -> Result<(), StoreError> {
@@ -38,7 +38,7 @@ fn create_tables(transaction: &WriteTransaction) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Version 2 tells generations of the protocol apart.
+/// Version 2 distinguishes the generations of the protocol.
 fn add_protocol(transaction: &WriteTransaction) -> Result<(), StoreError> {
     rewrite(transaction, protocol_added)
 }
@@ -59,47 +59,47 @@ fn rewrite(
     Ok(())
 }
 
-/// Version 3 has an audit log, which begins with the keys that there are.
+/// Version 3 adds an audit log, which begins with the existing keys.
 fn begin_audit_log(transaction: &WriteTransaction) -> Result<(), StoreError> {
     create_audit_log(transaction)?;
     let mut found = Vec::new();
     for entry in transaction.open_table(IDENTITIES)?.iter()? {
         let (alias, record) = entry?;
         let alias: Alias = alias.value().parse().map_err(StoreError::damaged)?;
-        // What later versions add concerns no key.
+        // Later versions change nothing about keys.
         found.extend(found_keys(&alias, &decode(&sightings_moved(record.value())?)?));
     }
     append_to_audit_log(transaction, found.iter().map(|(event, key)| (*event, key.as_str())))
 }
 
-/// Version 4 tells whether others can know an identity. Of older ones that is not known, and then it stays missing.
+/// Version 4 records whether others can know an identity. Older records lack this information.
 fn tell_who_can_know_identities(_transaction: &WriteTransaction) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Version 5 tells in which blocks something was seen. Of older ones that is not known, and then it stays missing.
+/// Version 5 records in which blocks announcements were seen. Older records lack this information.
 fn tell_where_something_was_seen(_transaction: &WriteTransaction) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Version 6 tells which identities are deleted: none is yet.
+/// Version 6 records which identities are deleted. None is deleted yet.
 fn tell_deleted(_transaction: &WriteTransaction) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Version 7 tells of both generations what blocks have shown.
+/// Version 7 records what blocks have shown in both generations.
 fn tell_sightings_of_both_generations(transaction: &WriteTransaction) -> Result<(), StoreError> {
     rewrite(transaction, sightings_moved)
 }
 
-/// Version 8 tells what upgraded identities have left of their VCTx. Of older ones that is not known, and then it stays
-/// missing.
+/// Version 8 records what remains of the VCTx of upgraded identities. Older records lack this
+/// information.
 fn tell_left_vctx(_transaction: &WriteTransaction) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Version 9 tells in which block an identity was seen at first. Of older ones that is not known, and then it stays
-/// missing.
+/// Version 9 records in which block an identity was first seen. Older records lack this
+/// information.
 fn tell_where_the_identity_was_seen(_transaction: &WriteTransaction) -> Result<(), StoreError> {
     Ok(())
 }
@@ -115,7 +115,7 @@ pub struct RedbIdentityStore {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum OpenStoreError {
-    /// Another process holds the directory, or it cannot be locked.
+    /// Another process uses the directory, or the directory cannot be locked.
     #[error(transparent)]
     Lock(#[from] LockError),
     /// The file cannot be opened.
@@ -124,11 +124,11 @@ pub enum OpenStoreError {
 }
 
 impl RedbIdentityStore {
-    /// The file's name in its directory.
+    /// The name of the file in its directory.
     pub const FILE_NAME: &'static str = "minerid.redb";
 
-    /// Opens the store in `dir`; both are made where they do not exist. `program` is what others
-    /// are told who find the directory locked.
+    /// Opens the store in `dir`. Creates the directory and the file if they are missing. `program`
+    /// is the name that other processes are told while the directory is locked.
     pub fn open(dir: &Path, program: &str) -> Result<Self, OpenStoreError> {
         let lock = DirLock::acquire(dir, program)?;
         let options = DatabaseOptions { cache_bytes: CACHE_BYTES, ..DatabaseOptions::default() };
@@ -136,13 +136,12 @@ impl RedbIdentityStore {
         Ok(Self { database, _lock: lock })
     }
 
-    /// Compares a file that is too long for that when it is opened with its checksums: see
-    /// [`Database::check`].
+    /// Compares a long file with its checksums: see [`Database::check`].
     pub fn check(&self) -> Result<Option<u64>, StoreError> {
         self.database.check()
     }
 
-    /// What is wrong with the file, if that was found.
+    /// The damage of the file, if any was found.
     pub fn damage(&self) -> Option<&StoreError> {
         self.database.damage()
     }
@@ -152,17 +151,17 @@ impl RedbIdentityStore {
         self.database.file_len()
     }
 
-    /// What the store has done since it was opened.
+    /// Counts of what the store has done since it was opened.
     pub fn counts(&self) -> &StoreCounts {
         self.database.counts()
     }
 
-    /// Copies the file, and proves the copy.
+    /// Copies the file, and checks the copy.
     pub fn copy(&self) -> Result<DatabaseCopy, StoreError> {
         self.database.copy()
     }
 
-    /// Runs a command that answers what happens to keys, too.
+    /// Runs a command that also answers the events of keys.
     fn write_with_events<T>(
         &self,
         command: impl FnOnce(
@@ -266,7 +265,7 @@ impl IdentityStore for RedbIdentityStore {
     }
 }
 
-/// Applies a change to a record, and puts down the result.
+/// Applies a change to a record, and stores the result.
 fn apply(
     table: &mut Table<'_, &'static str, &'static str>,
     alias: &Alias,

@@ -7,54 +7,54 @@ use bsv_tx::{BlockHeader, Instruction, MerkleBranch, OutPoint, Transaction, Txid
 use super::data_outputs::DataOutputs;
 use super::report::{Check, Findings};
 
-/// A coinbase transaction and what shows that it is in a block.
+/// A coinbase transaction, and the proof that it is in a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockProof {
     /// The header of the block.
     pub header: BlockHeader,
-    /// The height of the block; where it is not known, the one that the coinbase transaction states
-    /// (BIP34) is taken.
+    /// The height of the block. If it is unknown, the height that the coinbase transaction states
+    /// (BIP34) is used.
     pub height: Option<u32>,
     /// The coinbase transaction.
     pub coinbase: Transaction,
-    /// The way from the coinbase transaction to the header's Merkle root.
+    /// The branch from the coinbase transaction to the header's Merkle root.
     pub branch: MerkleBranch,
 }
 
-/// What can be at hand besides the block. All of it is optional.
+/// The evidence besides the block. All of it is optional.
 #[derive(Clone, Debug, Default)]
 pub struct Evidence {
     /// The miner-info transaction (1.0).
     pub miner_info: MinerInfoEvidence,
     /// The states of validity check outputs (0.2).
     pub vctxs: HashMap<OutPoint, VctxState>,
-    /// What the transactions hold that references to data lead to.
+    /// The contents of the transactions that references to data name.
     pub data: HashMap<Txid, Arc<DataOutputs>>,
 }
 
-/// What is known of the miner-info transaction that a coinbase transaction refers to.
+/// The evidence about the miner-info transaction that a coinbase transaction refers to.
 #[derive(Clone, Debug, Default)]
 pub enum MinerInfoEvidence {
     /// Nothing.
     #[default]
     Unknown,
-    /// It is not in the block.
+    /// The transaction is not in the block.
     NotInBlock,
-    /// This is it.
+    /// The transaction.
     Found {
         /// The transaction.
         transaction: Transaction,
-        /// The way from it to the block's Merkle root, if that is at hand.
+        /// The branch from the transaction to the block's Merkle root, if known.
         branch: Option<MerkleBranch>,
     },
 }
 
-/// The state of a validity check output. One of which nothing is known has none.
+/// The state of a validity check output. Outputs in an unknown state are left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VctxState {
-    /// It is in the chain, and unspent.
+    /// The output is in the chain and unspent.
     Unspent,
-    /// It was in the chain, and is spent.
+    /// The output was in the chain and is spent.
     Spent,
 }
 
@@ -87,8 +87,8 @@ impl BlockProof {
     }
 }
 
-/// The height that a coinbase transaction states at the start of its unlocking script, which blocks
-/// from version 2 on must do (BIP34).
+/// The height at the start of a coinbase transaction's unlocking script. Blocks of version 2 and
+/// later must state it (BIP34).
 fn stated_height(header: &BlockHeader, coinbase: &Transaction) -> Option<u32> {
     if header.version < 2 {
         return None;

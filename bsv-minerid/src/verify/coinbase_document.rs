@@ -15,7 +15,7 @@ use super::report::{Candidate, Check, Claim, Findings, Generation, quoted};
 use super::signatures::Standing;
 use crate::coinbase_reference;
 
-/// Checks an output of generation 0.2, in the order in which nodes do.
+/// Checks an output of generation 0.2, in the same order as nodes.
 pub(super) fn examine(block: &BlockProof, output: usize, evidence: &Evidence) -> Candidate {
     let mut findings = Findings::default();
     let document = StaticDocument::read(block, output, &mut findings).map(|mut document| {
@@ -32,12 +32,12 @@ pub(super) fn examine(block: &BlockProof, output: usize, evidence: &Evidence) ->
     }
 }
 
-/// The document that is always there, which a dynamic one may follow.
+/// The first document, which is mandatory. A dynamic one may follow it.
 struct StaticDocument<'a> {
     members: Members<'a>,
     /// The text in the script.
     text: &'a [u8],
-    /// The text as nodes print it again and verify it.
+    /// The text as nodes print and verify it.
     printed: Cow<'a, [u8]>,
     signature: &'a [u8],
     dynamic: Option<DynamicDocument<'a>>,
@@ -45,7 +45,7 @@ struct StaticDocument<'a> {
     claim: Claim,
 }
 
-/// What the previous key signs, as the document spells it.
+/// The statement that the previous key signs, as the document spells it.
 struct Succession<'a> {
     previous: Cow<'a, [u8]>,
     current: Cow<'a, [u8]>,
@@ -121,11 +121,14 @@ impl<'a> StaticDocument<'a> {
         let Succession { previous, current, signature, .. } = &self.succession;
         let is_hex = |text: &&Cow<'_, [u8]>| hex::decode(text).is_ok();
         if let Some(name) = self.members.repeated(&ONCE) {
-            findings.fails(Check::Document, format!("{name} is there more than once"));
+            findings.fails(Check::Document, format!("{name} occurs more than once"));
         } else if !is_standard(self.text) {
             findings.fails(Check::Document, NOT_STANDARD);
         } else if !([previous, current, signature].iter().all(is_hex)) {
-            findings.fails(Check::Document, "a key or a signature is not hexadecimal throughout");
+            findings.fails(
+                Check::Document,
+                "a key or a signature has characters that are not hexadecimal",
+            );
         } else if self.claim.vctx.is_none() {
             let reason = "vctx must hold a txId of 64 hexadecimal characters and the index vout";
             findings.fails(Check::Document, reason);
@@ -163,13 +166,14 @@ impl<'a> StaticDocument<'a> {
         match found {
             _ if read == specified => found.note(Check::MinerIdSuccession, findings),
             Standing::Bad if standing(&specified) != Standing::Bad => {
-                let reason = "it is signed as specified, but nodes read no number of which a digit \
-                              is a capital letter";
+                let reason = "it is signed as specified, but nodes read no number that has capital \
+                              letters for digits";
                 findings.refused(Check::MinerIdSuccession, reason);
             }
             Standing::Bad => found.note(Check::MinerIdSuccession, findings),
             Standing::Good | Standing::Lax => {
-                let reason = "what is signed is what nodes make of texts that are not hexadecimal";
+                let reason =
+                    "the signature covers what nodes read from texts that are not hexadecimal";
                 findings.fails(Check::MinerIdSuccession, reason);
             }
         }
@@ -200,8 +204,8 @@ impl<'a> StaticDocument<'a> {
     fn check_vctx(&self, evidence: &Evidence, findings: &mut Findings) {
         let vout = self.members.object("vctx").and_then(|vctx| vctx.get("vout")?.integer());
         if vout.is_none() {
-            let reason = "vout is not a whole number of 32 bits, over which nodes fail: they look \
-                          for no other identity in the block";
+            let reason = "vout is not a 32-bit whole number: nodes fail on it and look for no other \
+                          identity in the block";
             return findings.ends_scan(Check::Vctx, reason);
         }
         let Some(vctx) = self.claim.vctx else { return };
@@ -219,7 +223,7 @@ impl<'a> StaticDocument<'a> {
     }
 }
 
-/// What a document says; an error where a node would not read it.
+/// The claims of a document, or an error if nodes cannot read it.
 fn claims<'a>(members: &Members<'a>) -> Result<(Succession<'a>, Claim), String> {
     let string = |name: &str| members.bytes(name).ok_or_else(|| format!("{name} must be a string"));
     let version = String::from_utf8_lossy(&string("version")?).into_owned();
@@ -239,7 +243,7 @@ fn claims<'a>(members: &Members<'a>) -> Result<(Succession<'a>, Claim), String> 
         public_key(text).ok_or_else(|| format!("{name} is not a compressed public key"))
     };
     let miner_id = key("minerId", &current)?;
-    // Most often they are the same, and a key takes a while to read.
+    // The keys are usually the same, and parsing a key is slow.
     let previous_miner_id =
         if previous == current { miner_id } else { key("prevMinerId", &previous)? };
     let txid = std::str::from_utf8(&vctx_txid).ok().and_then(|txid| txid.parse().ok());

@@ -1,4 +1,5 @@
-//! The data that documents refer to: read once, however many references lead there.
+//! The data that documents refer to. Each transaction is parsed once, however many references name
+//! it.
 
 use std::collections::BTreeSet;
 
@@ -7,24 +8,24 @@ use bsv_tx::{Script, Transaction};
 use crate::data_refs::{DataRef, DataScript};
 use crate::json_object::Members;
 
-/// What the outputs of a transaction hold for those who refer to it.
+/// The data in the outputs of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DataOutputs(Vec<Result<Data, &'static str>>);
 
-/// What a script of miner info holds: the identifiers of the data, or why it is not of the protocol's
-/// form, which does not matter where it is compressed.
+/// The identifiers of the data in a script of miner info, or why the data is not in the protocol's
+/// format. The format does not matter for compressed data.
 type Data = Result<BTreeSet<BrfcId>, &'static str>;
 
 type BrfcId = [u8; 12];
 
 impl DataOutputs {
-    /// Reads all outputs of a transaction.
+    /// Parses all outputs of a transaction.
     pub fn of(transaction: &Transaction) -> Self {
         let scripts = transaction.outputs.iter().map(|output| &output.locking_script);
         Self(scripts.map(read).collect())
     }
 
-    /// How many outputs there are, and identifiers in them.
+    /// The number of outputs and of identifiers in them.
     #[cfg(feature = "node")]
     pub(crate) fn size(&self) -> usize {
         let identifiers = |output: &Result<Data, _>| match output {
@@ -34,8 +35,8 @@ impl DataOutputs {
         self.0.iter().map(identifiers).sum()
     }
 
-    /// Whether the output is of the form in which data is published, and has all that the reference
-    /// promises. Of compressed data only the frame is looked at.
+    /// Whether the output has the format of published data, and everything that the reference
+    /// names. For compressed data, only the script's form is checked.
     pub(super) fn check(&self, reference: &DataRef) -> Result<(), &'static str> {
         let output = usize::try_from(reference.vout).ok().and_then(|place| self.0.get(place));
         let data = output.ok_or("there is no such output")?.as_ref().map_err(|reason| *reason)?;
@@ -67,7 +68,7 @@ fn identifiers(data: &[u8]) -> Data {
     identifiers.collect()
 }
 
-/// A text as the identifier of a specification, if it is one.
+/// Parses a text as the identifier of a specification.
 pub(super) fn brfc_id(text: &str) -> Option<BrfcId> {
     let id: BrfcId = text.as_bytes().try_into().ok()?;
     id.iter().all(u8::is_ascii_hexdigit).then_some(id)

@@ -9,22 +9,22 @@ use super::node_text::before_nul;
 use super::report::{Check, Findings, Generation};
 use crate::data_refs::DataRef;
 
-/// Why references are not of the protocol's form.
+/// Why references are not in the protocol's format.
 struct Malformed {
     reason: &'static str,
     node: Node,
 }
 
-/// What nodes do about references that are not of the protocol's form.
+/// What nodes do about references that are not in the protocol's format.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Node {
     Takes,
     Refuses,
-    /// Fails, and looks at no further output.
+    /// Nodes fail, and look at no further output.
     EndsScan,
 }
 
-/// Reads and checks `dataRefs`, a member of `parent`. Where there is none, nothing is found.
+/// Reads and checks `dataRefs`, a member of `parent`. If it is absent, nothing is reported.
 pub(super) fn examine(
     parent: &Members<'_>,
     generation: Generation,
@@ -59,7 +59,7 @@ pub(super) fn examine(
     }
     match missing {
         Some(txid) => {
-            let reason = format!("transaction {txid} is not at hand");
+            let reason = format!("transaction {txid} is not available");
             findings.unchecked(Check::DataRefs, reason);
         }
         None => findings.holds(Check::DataRefs),
@@ -67,7 +67,7 @@ pub(super) fn examine(
     references
 }
 
-/// Whether nodes hold references of a document that they take.
+/// Whether nodes store references of this document, once they accept it.
 pub(super) fn are_held(parent: &Members<'_>) -> bool {
     let refs = parent.object("dataRefs").and_then(|object| object.get("refs")?.items());
     refs.is_some_and(|refs| !refs.is_empty())

@@ -12,28 +12,28 @@ use super::report::{Check, Findings, Generation};
 use super::signatures::Standing;
 use crate::data_refs::DataRef;
 
-/// The versions that nodes know at all.
+/// All versions that nodes know.
 pub(super) const VERSIONS_OF_NODES: [&str; 3] = ["0.1", "0.2", "0.3"];
 
-/// The document that a dynamic one follows.
+/// The first document, which the dynamic one follows.
 pub(super) struct Followed<'a> {
-    /// Its text as nodes print it again.
+    /// The text as nodes print it.
     pub(super) printed: &'a [u8],
     pub(super) signature: &'a [u8],
-    /// Whether nodes hold its references to data, and look at none of the dynamic document.
+    /// Whether nodes store its references to data, and so ignore the dynamic document.
     pub(super) has_data_refs: bool,
 }
 
-/// A second document of generation 0.2, by a key of its own. What it says of the identity does not
-/// count.
+/// A second document of generation 0.2, signed by its own key. What it says about the identity does
+/// not count.
 pub(super) struct DynamicDocument<'a> {
     pub(super) text: &'a [u8],
     pub(super) signature: Option<&'a [u8]>,
 }
 
 impl DynamicDocument<'_> {
-    /// Enters what is found, and answers its references to data. They count where the document
-    /// `before` it has none.
+    /// Reports the checks, and answers the references to data. These references count if the
+    /// document `before` has none.
     pub(super) fn check(
         &self,
         before: &Followed<'_>,
@@ -41,8 +41,8 @@ impl DynamicDocument<'_> {
         data: &HashMap<Txid, Arc<DataOutputs>>,
         findings: &mut Findings,
     ) -> Vec<DataRef> {
-        const NO_NUMBER: &str = "the height is not a whole number of 32 bits, over which nodes fail: \
-                                 they look for no other identity in the block";
+        const NO_NUMBER: &str = "the height is not a 32-bit whole number: nodes fail on it and look \
+                                 for no other identity in the block";
         let members = match Members::read(self.text) {
             Ok(members) => members,
             Err(error) => {
@@ -109,7 +109,7 @@ impl DynamicDocument<'_> {
     }
 }
 
-/// Whether the version is one that nodes know, if there is one.
+/// Whether the version is absent or known to nodes.
 fn is_version_known(members: &Members<'_>) -> bool {
     let Some(version) = members.get("version") else { return true };
     version.text().is_some_and(|version| VERSIONS_OF_NODES.contains(&&*version))

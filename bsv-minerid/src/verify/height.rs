@@ -3,11 +3,10 @@
 use super::members::Members;
 use super::report::{Check, Findings};
 
-/// Compares the document's height with the block's. A height of another type is left to who reads the
-/// document.
+/// Compares the document's height with the block's. A height of another type is not reported here.
 pub(super) fn check(members: &Members<'_>, of_block: Option<u32>, findings: &mut Findings) {
-    const NO_NUMBER: &str = "the height is not a whole number of 32 bits, over which nodes fail: they \
-                             look for no other identity in the block";
+    const NO_NUMBER: &str = "the height is not a 32-bit whole number: nodes fail on it and look \
+                             for no other identity in the block";
     let Some(value) = members.get("height") else { return };
     let spelled = value.bytes();
     let height = match &spelled {
@@ -36,7 +35,7 @@ pub(super) fn check(members: &Members<'_>, of_block: Option<u32>, findings: &mut
     }
 }
 
-/// The number that a text starts with, after white space and a sign, as C reads it.
+/// The number at the start of a text, after white space and a sign, as C parses it.
 fn leading_integer(text: &[u8]) -> Option<i32> {
     let is_space = |byte: &u8| byte.is_ascii_whitespace() || *byte == 0xb;
     let spaces = text.iter().take_while(|byte| is_space(byte)).count();

@@ -1,5 +1,5 @@
-//! JSON objects that somebody else wrote, read as nodes read them: of members of one name the first
-//! counts, and null is as good as absent.
+//! JSON objects from strangers, read as nodes read them: the first of several members with the same
+//! name counts, and null counts as absent.
 
 use std::borrow::Cow;
 
@@ -8,11 +8,11 @@ use super::node_json_error::NodeJsonError;
 use super::node_text::decode;
 use super::node_tokens::{Token, Tokens};
 
-/// A value in a text that nodes read, as it is spelled.
+/// A value in a text that nodes can read, with its spelling.
 #[derive(Clone, Copy)]
 pub(super) struct Value<'a>(&'a [u8]);
 
-/// The members of an object, in their order, each name as often as it stands there.
+/// The members of an object, in order. A repeated name occurs repeatedly.
 pub(super) struct Members<'a>(Vec<(Cow<'a, [u8]>, Value<'a>)>);
 
 impl<'a> Value<'a> {
@@ -21,17 +21,17 @@ impl<'a> Value<'a> {
         decode(self.0.strip_prefix(b"\"")?.strip_suffix(b"\"")?)
     }
 
-    /// The text of a string. What is not Unicode in it is replaced.
+    /// The text of a string. Invalid Unicode is replaced.
     pub(super) fn text(self) -> Option<String> {
         self.bytes().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// Whether it is a number of any spelling.
+    /// Whether the value is a number, in any spelling.
     pub(super) fn is_number(self) -> bool {
         self.0.first().is_some_and(|first| *first == b'-' || first.is_ascii_digit())
     }
 
-    /// A number that nodes take for one of 32 bits: digits alone, after a minus sign perhaps.
+    /// A number that nodes accept as a 32-bit integer: only digits, with an optional minus sign.
     pub(super) fn integer(self) -> Option<i32> {
         std::str::from_utf8(self.0).ok().filter(|_| self.is_number())?.parse().ok()
     }
@@ -63,7 +63,7 @@ impl<'a> Value<'a> {
         }
         let mut members = Vec::new();
         while let Ok(Some(Token::String(name))) = tokens.next() {
-            // A colon, and after the value a comma or the end.
+            // Skips a colon; after a value, skips a comma or the end.
             tokens.next().ok()?;
             members.push((decode(name)?, Value(tokens.value().ok()?)));
             tokens.next().ok()?;
@@ -73,7 +73,7 @@ impl<'a> Value<'a> {
 }
 
 impl<'a> Members<'a> {
-    /// Reads a text as nodes do. One that is no object has no members.
+    /// Reads a text as nodes do. A text that is not an object has no members.
     pub(super) fn read(text: &'a [u8]) -> Result<Self, NodeJsonError> {
         check(text)?;
         Ok(Value(text.trim_ascii()).members().unwrap_or(Self(Vec::new())))
@@ -85,7 +85,7 @@ impl<'a> Members<'a> {
         Some(*value).filter(|value| value.0 != b"null")
     }
 
-    /// Whether a member is there, be it null.
+    /// Whether a member exists, even if it is null.
     pub(super) fn has(&self, name: &str) -> bool {
         self.0.iter().any(|(key, _)| **key == *name.as_bytes())
     }
@@ -95,7 +95,7 @@ impl<'a> Members<'a> {
         self.get(name)?.bytes()
     }
 
-    /// The same as a text.
+    /// The text of a member that is a string.
     pub(super) fn text(&self, name: &str) -> Option<String> {
         self.get(name)?.text()
     }
@@ -105,7 +105,7 @@ impl<'a> Members<'a> {
         self.get(name)?.members()
     }
 
-    /// The first of `names` that is there more than once.
+    /// The first of `names` that occurs more than once.
     pub(super) fn repeated<'n>(
         &self,
         names: impl IntoIterator<Item = &'n &'n str>,

@@ -15,7 +15,7 @@ use crate::miner_info_script::MinerInfoScript;
 use crate::operator_members::{CONTACT, EXTENSIONS, PROTOCOL_MEMBERS};
 use crate::succession::Succession;
 
-/// A document whose members are of the right types.
+/// A document whose members have the right types.
 pub(super) struct Document<'a> {
     members: Members<'a>,
     height: i32,
@@ -42,11 +42,11 @@ impl<'a> Document<'a> {
         let members = &document.members;
         if let Some(name) = members.repeated(PROTOCOL_MEMBERS.iter().chain(&[CONTACT, EXTENSIONS]))
         {
-            findings.fails(Check::Document, format!("{name} is there more than once"));
+            findings.fails(Check::Document, format!("{name} occurs more than once"));
         } else if !is_standard(text) {
             findings.fails(Check::Document, NOT_STANDARD);
         } else if document.has_nul() {
-            let reason = "a text goes on after a NUL, where nodes read no further";
+            let reason = "a text contains a NUL, where nodes stop reading";
             findings.fails(Check::Document, reason);
         } else {
             findings.holds(Check::Document);
@@ -70,7 +70,7 @@ impl<'a> Document<'a> {
             let key = key.and_then(|key| PublicKey::from_bytes(&key).ok());
             key.ok_or_else(|| format!("{name} is not a compressed public key"))
         };
-        // Most often they are the same, and a key takes a while to read.
+        // The keys are usually the same, and parsing a key is slow.
         let pair = |current: &str, previous: &str| -> Result<[PublicKey; 2], String> {
             let current_key = key(current)?;
             let is_same = string(current)? == string(previous)?;
@@ -103,7 +103,7 @@ impl<'a> Document<'a> {
         })
     }
 
-    /// Whether nodes see only the start of a text of the protocol.
+    /// Whether nodes read only the beginning of some text of the protocol, up to a NUL.
     fn has_nul(&self) -> bool {
         let has_nul = |text: Option<Cow<'_, [u8]>>| text.is_some_and(|text| text.contains(&0));
         let inner = [
@@ -117,7 +117,7 @@ impl<'a> Document<'a> {
             })
     }
 
-    /// Enters all that is found.
+    /// Reports all checks.
     pub(super) fn check(
         &mut self,
         script: &MinerInfoScript,
@@ -126,7 +126,7 @@ impl<'a> Document<'a> {
         findings: &mut Findings,
     ) {
         let Claim { miner_id, previous_miner_id, .. } = self.claim;
-        // Nodes verify neither this signature nor the height.
+        // Nodes check neither this signature nor the height.
         match Standing::of(&miner_id, &sha256(&script.document), &script.signature) {
             Standing::Good => findings.holds(Check::DocumentSignature),
             Standing::Lax => findings.fails(Check::DocumentSignature, LAX),
@@ -160,7 +160,8 @@ impl<'a> Document<'a> {
 }
 
 impl<'a> Revocation<'a> {
-    /// Reads the two members, which are both there or neither is, and the miner id as it is spelled.
+    /// Reads the two members, which must both exist or both be absent, and the compromised miner id
+    /// as it is spelled.
     fn read(members: &Members<'a>) -> Result<Option<(String, Self)>, String> {
         const BOTH: &str =
             "revocationMessage and revocationMessageSig must both be objects, or absent";

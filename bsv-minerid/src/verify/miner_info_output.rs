@@ -50,7 +50,7 @@ fn read_reference(
         return None;
     }
     if block.coinbase.outputs.len() == 1 {
-        let reason = "it is the only output of the coinbase transaction, over which nodes fail";
+        let reason = "it is the only output of the coinbase transaction, and nodes fail on that";
         findings.refused(Check::OutputScript, reason);
         return None;
     }
@@ -71,7 +71,7 @@ fn check_binding(reference: &CoinbaseReference, block: &BlockProof, findings: &m
     }
 }
 
-/// The document in the miner-info transaction `txid`, and the signature that stands after it.
+/// The document in the miner-info transaction `txid`, with its signature.
 fn follow(
     txid: &Txid,
     block: &BlockProof,
@@ -80,7 +80,7 @@ fn follow(
 ) -> Option<MinerInfoScript> {
     let (transaction, branch) = match evidence {
         MinerInfoEvidence::Unknown => {
-            let reason = format!("transaction {txid} is not at hand");
+            let reason = format!("transaction {txid} is not available");
             findings.unknown(Check::MinerInfoTransaction, reason);
             return None;
         }
@@ -92,7 +92,7 @@ fn follow(
         MinerInfoEvidence::Found { transaction, branch } => (transaction, branch),
     };
     if transaction.txid() != *txid {
-        let reason = format!("the one at hand is not {txid}");
+        let reason = format!("the given transaction is not {txid}");
         findings.unknown(Check::MinerInfoTransaction, reason);
         return None;
     }
@@ -102,11 +102,11 @@ fn follow(
         }
         Some(_) => {
             let reason = "the Merkle branch does not lead to the header's root";
-            // The transaction may still be in the block, where a node finds it.
+            // The transaction may be in the block nevertheless, and nodes would find it.
             findings.add(Check::MinerInfoInclusion, Outcome::Fails(reason.to_owned()), None);
         }
         None => {
-            findings.unknown(Check::MinerInfoInclusion, "no Merkle branch of it is at hand");
+            findings.unknown(Check::MinerInfoInclusion, "its Merkle branch is not available");
         }
     }
     match document_of(transaction) {
@@ -121,7 +121,7 @@ fn follow(
     }
 }
 
-/// The document in the first output that is of the protocol, and the signature that follows it.
+/// The document in the first output with the protocol's prefix, with its signature.
 fn document_of(transaction: &Transaction) -> Result<MinerInfoScript, String> {
     let mut scripts = transaction.outputs.iter().map(|output| &output.locking_script);
     let script = scripts

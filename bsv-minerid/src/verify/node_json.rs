@@ -1,5 +1,5 @@
-//! JSON as nodes read and print it, which is not quite what the standard says: nodes take some texts
-//! that are not Unicode, refuse others, and read arrays and objects only to some depth.
+//! JSON as nodes read and print it. This JSON differs from the standard: nodes accept some texts
+//! that are not Unicode, refuse others, and limit the depth of arrays and objects.
 
 use std::borrow::Cow;
 
@@ -9,23 +9,23 @@ use super::node_tokens::{Token, Tokens};
 use crate::json::write_escaped;
 
 pub(super) const NOT_STANDARD: &str =
-    "a text in it is not Unicode as JSON has it, and says to others something else than to nodes";
+    "a string in it is not standard Unicode: nodes and other readers read it differently";
 
 /// What can come next in a text.
 #[derive(Clone, Copy)]
 enum Next {
     Value,
-    /// A value, or the end of an array that has begun.
+    /// A value, or the end of the array that has just begun.
     FirstValue,
     Name,
-    /// A name, or the end of an object that has begun.
+    /// A name, or the end of the object that has just begun.
     FirstName,
     Colon,
-    /// A comma, or the end of what is open.
+    /// A comma, or the end of the current array or object.
     Rest,
 }
 
-/// Whether nodes read a text.
+/// Checks that nodes can read a text.
 pub(super) fn check(text: &[u8]) -> Result<(), NodeJsonError> {
     let mut tokens = Tokens::of(text);
     let (mut closing, mut next) = (Vec::new(), Next::Value);
@@ -63,7 +63,7 @@ pub(super) fn check(text: &[u8]) -> Result<(), NodeJsonError> {
     }
 }
 
-/// A text that nodes read, as they print it again: compact, with escapes only where they must be.
+/// A text that nodes can read, as they print it: compact, with only the necessary escapes.
 pub(super) fn printed(text: &[u8]) -> Cow<'_, [u8]> {
     if is_printed(text) {
         return Cow::Borrowed(text);
@@ -89,8 +89,8 @@ pub(super) fn printed(text: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(out)
 }
 
-/// Whether a text that nodes read is surely what they print: nothing in it is escaped or has to be,
-/// and white space is in strings alone. Nearly all documents are like that.
+/// Whether a text that nodes can read is certainly printed unchanged: it has no escapes, needs
+/// none, and has white space only in strings. Nearly all documents are like that.
 fn is_printed(text: &[u8]) -> bool {
     let mut is_in_string = false;
     std::str::from_utf8(text).is_ok()
@@ -100,8 +100,8 @@ fn is_printed(text: &[u8]) -> bool {
         })
 }
 
-/// Whether a text that nodes read says the same to everybody else: it is Unicode, and each string is
-/// what JSON makes of it.
+/// Whether a text that nodes can read means the same to everybody else: it is Unicode, and each
+/// string is standard JSON.
 pub(super) fn is_standard(text: &[u8]) -> bool {
     if std::str::from_utf8(text).is_err() {
         return false;

@@ -1,14 +1,14 @@
 use thiserror::Error;
 
-/// How deep arrays and objects lie within one another that nodes read, the outermost included.
+/// The deepest nesting of arrays and objects that nodes read, including the outermost one.
 pub(super) const MOST_DEPTH: usize = 2049;
 
-/// Why nodes do not read a text.
+/// Why nodes cannot read a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub(super) enum NodeJsonError {
     #[error("not JSON")]
     Syntax,
-    #[error("a text in it is not Unicode as nodes read it, which JSON alone does not demand")]
+    #[error("a string in it is not Unicode in the form that nodes require")]
     Text,
     #[error("nested deeper than {MOST_DEPTH} levels, which JSON allows and nodes do not read")]
     TooDeep,

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 
 use bsv_tx::PublicKey;
 
-/// What nodes make of a string of JSON, given as it stands between its quotation marks, or `None`
-/// where they refuse it. They take encodings that are longer than they must be and numbers beyond
-/// those of Unicode, and let ASCII characters stand between the two halves of a surrogate pair.
+/// Decodes a JSON string, given without its quotation marks, as nodes do. Answers `None` if nodes
+/// refuse it. Nodes accept overlong encodings and numbers beyond Unicode, and they allow ASCII
+/// characters between the two halves of a surrogate pair.
 pub(super) fn decode(content: &[u8]) -> Option<Cow<'_, [u8]>> {
     if content.is_ascii() && !content.contains(&b'\\') {
         return Some(Cow::Borrowed(content));
@@ -38,13 +38,13 @@ pub(super) fn decode(content: &[u8]) -> Option<Cow<'_, [u8]>> {
     text.end().map(Cow::Owned)
 }
 
-/// A string on its way through a node.
+/// A string that is being decoded.
 #[derive(Default)]
 struct Text {
     out: Vec<u8>,
-    /// The number that the bytes of a character come to so far.
+    /// The value of the current character so far.
     number: u32,
-    /// How many bits of it the bytes that are missing hold.
+    /// How many bits of the value the missing bytes hold.
     missing: u32,
     /// The first half of a surrogate pair.
     half: Option<u32>,
@@ -80,7 +80,8 @@ impl Text {
         match (unit, self.half.take()) {
             (0xd800..0xdc00, None) => self.half = Some(unit),
             (0xdc00..0xe000, Some(half)) => {
-                // Not the sum that UTF-16 is made of: nodes lose a bit of high numbers.
+                // Nodes combine the halves with "or" instead of addition, and so lose a bit of high
+                // numbers.
                 self.append(0x10000 | (half - 0xd800) << 10 | (unit - 0xdc00));
             }
             (0xd800..0xe000, _) | (_, Some(_)) => return None,
@@ -105,13 +106,13 @@ impl Text {
     }
 }
 
-/// What nodes see of a text that they hand on as one of C: it ends before its first NUL.
+/// The part of a text before its first NUL. Nodes pass some texts on as C strings.
 pub(super) fn before_nul(text: &[u8]) -> &[u8] {
     text.split(|byte| *byte == 0).next().unwrap_or_default()
 }
 
-/// The bytes of keys and signatures in documents of generation 0.2: nodes skip white space between
-/// them, and stop at what is no hexadecimal number.
+/// The bytes of a key or signature in a document of generation 0.2. Nodes skip white space between
+/// bytes, and stop at the first character that is not hexadecimal.
 pub(super) fn hex_of_key(text: &[u8]) -> Vec<u8> {
     let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
     let is_space = |byte: &u8| byte.is_ascii_whitespace() || *byte == 0xb;
@@ -126,9 +127,8 @@ pub(super) fn hex_of_key(text: &[u8]) -> Vec<u8> {
     }
 }
 
-/// The bytes that the previous miner id signs in documents of generation 0.2: nodes read none at all
-/// from a text with any other character than `0` to `9` and `a` to `f`, and leave a last odd one
-/// out.
+/// The bytes that the previous miner id signs in documents of generation 0.2. Nodes read nothing
+/// from a text with other characters than `0` to `9` and `a` to `f`, and ignore a last odd digit.
 pub(super) fn hex_of_signed(text: &[u8]) -> Vec<u8> {
     if !text.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
         return Vec::new();
@@ -136,7 +136,7 @@ pub(super) fn hex_of_signed(text: &[u8]) -> Vec<u8> {
     hex_of_key(text)
 }
 
-/// A key as nodes read it from a document of generation 0.2.
+/// Parses a key as nodes do in a document of generation 0.2.
 pub(super) fn public_key(text: &[u8]) -> Option<PublicKey> {
     PublicKey::from_bytes(&hex_of_key(text).try_into().ok()?).ok()
 }

@@ -1,8 +1,8 @@
-//! The parts that nodes take JSON apart into.
+//! The tokens of JSON as nodes split it.
 
 use super::node_json_error::NodeJsonError;
 
-/// A part of a text.
+/// A token of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Token<'a> {
     /// One of `{}[]:,`.
@@ -13,7 +13,7 @@ pub(super) enum Token<'a> {
     String(&'a [u8]),
 }
 
-/// The parts of a text, white space left out.
+/// The tokens of a text, without white space.
 pub(super) struct Tokens<'a> {
     text: &'a [u8],
     at: usize,
@@ -24,7 +24,7 @@ impl<'a> Tokens<'a> {
         Self { text, at: 0 }
     }
 
-    /// The next part, or `None` at the end.
+    /// The next token, or `None` at the end.
     pub(super) fn next(&mut self) -> Result<Option<Token<'a>>, NodeJsonError> {
         let is_space = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
         self.at += self.text[self.at..].iter().take_while(|byte| is_space(byte)).count();
@@ -46,7 +46,7 @@ impl<'a> Tokens<'a> {
         Ok(Some(token))
     }
 
-    /// The text of the next value. What precedes and follows it is left to who asks.
+    /// The text of the next value. The caller handles what precedes and follows it.
     pub(super) fn value(&mut self) -> Result<&'a [u8], NodeJsonError> {
         let mut start = None;
         let mut depth = 0_usize;
@@ -68,8 +68,8 @@ impl<'a> Tokens<'a> {
     }
 }
 
-/// The bytes at which a string ends, an escape begins or a string is malformed. Documents are strings
-/// for the most part, and a table is the fastest way through them.
+/// The bytes at which a string ends, an escape begins or a string is malformed. Documents consist
+/// mostly of strings, and a table is the fastest way through them.
 const ENDS_PLAIN: [bool; 256] = {
     let mut ends = [false; 256];
     let mut control = 0;
@@ -95,7 +95,7 @@ fn content_length(content: &[u8]) -> Option<usize> {
     }
 }
 
-/// The length of the number, `null`, `true` or `false` that a text starts with.
+/// The length of the number, `null`, `true` or `false` at the start of a text.
 fn word_length(text: &[u8]) -> Option<usize> {
     let is_there = |word: &&[u8]| text.starts_with(word);
     if let Some(word) = [&b"null"[..], b"true", b"false"].iter().find(|word| is_there(word)) {

@@ -4,51 +4,52 @@ use bsv_tx::{BlockHash, OutPoint, PublicKey, Txid};
 
 use crate::data_refs::DataRef;
 
-/// What is checked of an identity in a block. The names, as [`Check::name`] gives them, are stable.
+/// The checks of an identity in a block, with stable names ([`Check::name`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Check {
     /// The header's hash meets the target that the header states.
     ProofOfWork,
-    /// The coinbase transaction is one, and its Merkle branch leads to the header's root.
+    /// The transaction is a coinbase transaction, and its Merkle branch leads to the header's root.
     CoinbaseInclusion,
-    /// The output script in the coinbase transaction is of the protocol's form.
+    /// The output script in the coinbase transaction has the protocol's form.
     OutputScript,
     /// The miner-info transaction is the one that the coinbase transaction names, and its output
-    /// script is of the protocol's form (1.0).
+    /// script has the protocol's form (1.0).
     MinerInfoTransaction,
     /// The miner-info transaction is in the block (1.0).
     MinerInfoInclusion,
-    /// The document has all its members, once and of the right types.
+    /// The document has all its members, each once and of the right type.
     Document,
-    /// The document is signed by the miner id that it names. Of generation 1.0 nodes do not check
-    /// it.
+    /// The document is signed by the miner id that it names. In generation 1.0, nodes do not check
+    /// this.
     DocumentSignature,
     /// The dynamic document is signed by its key (0.2).
     DynamicDocument,
-    /// The document's height is the block's. Of generation 1.0 nodes do not check it.
+    /// The document's height is the block's. In generation 1.0, nodes do not check this.
     Height,
     /// The previous miner id has signed the miner id.
     MinerIdSuccession,
     /// The previous revocation key has signed the revocation key (1.0).
     RevocationKeySuccession,
-    /// The revocation is signed by the revocation key and the previous miner id, and no revocation
-    /// key is rolled with it (1.0).
+    /// The revocation is signed by the revocation key and the previous miner id, and does not come
+    /// with a new revocation key (1.0).
     Revocation,
-    /// The document (0.2) or the coinbase transaction (1.0) is bound to this very block. Of
-    /// generation 0.2 it is optional, and nodes do not check it.
+    /// The document (0.2) or the coinbase transaction (1.0) is bound to this block. In generation
+    /// 0.2 the binding is optional, and nodes do not check it.
     BlockBinding,
     /// The block binding is signed by the miner id (1.0).
     BlockBindingSignature,
-    /// The validity check output is unspent (0.2). Nodes do not check it, but read its index.
+    /// The validity check output is unspent (0.2). Nodes do not check this, but read the index of
+    /// the output.
     Vctx,
-    /// The references to data are of the protocol's form, and lead to data where their
-    /// transactions are at hand.
+    /// The references to data have the protocol's form, and name existing data if their
+    /// transactions are available.
     DataRefs,
 }
 
 impl Check {
-    /// The stable name.
+    /// The stable name of the check.
     pub fn name(self) -> &'static str {
         match self {
             Self::ProofOfWork => "proof-of-work",
@@ -70,8 +71,8 @@ impl Check {
         }
     }
 
-    /// Whether an identity cannot be called valid while this could not be checked. The state of a
-    /// validity check output and the data behind references depend on more than the block.
+    /// Whether an identity needs this check to be valid. The state of a validity check output and
+    /// the data behind references depend on more than the block.
     pub fn is_required(self) -> bool {
         !matches!(self, Self::Vctx | Self::DataRefs)
     }
@@ -83,14 +84,14 @@ impl fmt::Display for Check {
     }
 }
 
-/// What a check came to.
+/// The outcome of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It holds.
+    /// The check holds.
     Holds,
-    /// It does not hold, for this reason. The reason may quote what others wrote.
+    /// The check fails, for this reason. The reason may quote text of strangers.
     Fails(String),
-    /// It could not be checked, for this reason.
+    /// The check could not be made, for this reason.
     Unchecked(String),
 }
 
@@ -99,13 +100,13 @@ pub enum Outcome {
 pub struct Finding {
     /// What was checked.
     pub check: Check,
-    /// What it came to.
+    /// The outcome.
     pub outcome: Outcome,
-    /// Whether a node takes the identity as far as this goes; `None` where that is not known.
+    /// Whether a node accepts the identity in this respect; `None` if unknown.
     pub passes_node: Option<bool>,
 }
 
-/// The generations of the protocol, which differ in where the document is.
+/// The generations of the protocol, which differ in the place of the document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Generation {
     /// The document is in the coinbase transaction (document versions 0.1 and 0.2).
@@ -123,14 +124,14 @@ impl fmt::Display for Generation {
     }
 }
 
-/// What a document says, whether or not it is to be believed.
+/// The claims of a document, believed or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
     /// The document's version.
     pub version: String,
     /// The miner id that signs the document.
     pub miner_id: PublicKey,
-    /// The one before; the same, where it is not a new one.
+    /// The previous miner id; the same one, if it is not new.
     pub previous_miner_id: PublicKey,
     /// The revocation keys (1.0).
     pub revocation_keys: Option<RevocationKeys>,
@@ -147,59 +148,59 @@ pub struct Claim {
 /// The keys that can revoke an identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RevocationKeys {
-    /// The current one.
+    /// The current key.
     pub current: PublicKey,
-    /// The one before; the same, where it is not a new one.
+    /// The previous key; the same one, if it is not new.
     pub previous: PublicKey,
 }
 
 impl RevocationKeys {
-    /// Whether the current key is a new one.
+    /// Whether the current key is new.
     pub fn is_roll(&self) -> bool {
         self.current != self.previous
     }
 }
 
-/// An output that means to carry an identity, and what was found of it.
+/// An output that claims to carry an identity, with the findings about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
     /// The index of the output in the coinbase transaction.
     pub output: usize,
-    /// The generation that the output is of.
+    /// The generation of the output.
     pub generation: Generation,
     /// The miner-info transaction that it refers to (1.0).
     pub miner_info: Option<Txid>,
-    /// What its document says, where that can be read.
+    /// The claims of its document, if readable.
     pub claim: Option<Claim>,
-    /// What was checked, in the order of the protocol.
+    /// The findings, in the order of the protocol.
     pub findings: Vec<Finding>,
-    /// Whether nodes look at no output after this one, should they refuse it.
+    /// Whether nodes that refuse this output look at no later one.
     pub(super) ends_scan: bool,
 }
 
 impl Candidate {
-    /// Whether a node takes this identity, as far as its rules can be told from the block alone;
-    /// `None` where not all is at hand that a node looks at.
+    /// Whether nodes accept this identity, by the rules that concern the block alone; `None` if
+    /// something is unavailable that nodes look at.
     pub fn passes_node(&self) -> Option<bool> {
         all(self.findings.iter().map(|finding| finding.passes_node))
     }
 }
 
-/// What all this comes to.
+/// The verdict over a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The block carries an identity, and all that must hold of it holds.
+    /// The block carries an identity, and all required checks hold.
     Valid,
-    /// The block carries what means to be an identity, and something does not hold.
+    /// The block claims to carry an identity, and a check fails.
     Invalid,
-    /// Nothing fails, but something that must hold could not be checked.
+    /// No check fails, but a required check could not be made.
     Undecided,
-    /// No output of the coinbase transaction means to carry an identity.
+    /// No output of the coinbase transaction claims to carry an identity.
     NoIdentity,
 }
 
 impl Verdict {
-    /// The stable name.
+    /// The stable name of the verdict.
     pub fn name(self) -> &'static str {
         match self {
             Self::Valid => "valid",
@@ -216,21 +217,21 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// What was found of the identity in a block.
+/// The findings about the identity in a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     /// The hash of the header.
     pub block: BlockHash,
-    /// The height that documents were compared with, if it is known.
+    /// The height that documents were compared with, if known.
     pub height: Option<u32>,
-    /// What was found of the block itself.
+    /// The findings about the block itself.
     pub findings: Vec<Finding>,
-    /// The outputs that mean to carry an identity, in their order, up to the one that counts.
+    /// The outputs that claim to carry an identity, in order, up to the one that counts.
     pub candidates: Vec<Candidate>,
 }
 
 impl Report {
-    /// The output that counts: the first that a node does not refuse. Nodes look no further.
+    /// The output that counts: the first that nodes do not refuse. Nodes look no further.
     pub fn chosen(&self) -> Option<&Candidate> {
         self.candidates.last().filter(|candidate| candidate.passes_node() != Some(false))
     }
@@ -257,23 +258,23 @@ impl Report {
         Verdict::Valid
     }
 
-    /// What the identity is, if the verdict is [`Verdict::Valid`].
+    /// The claims of the identity, if the verdict is [`Verdict::Valid`].
     pub fn identity(&self) -> Option<&Claim> {
         self.claim().filter(|_| self.verdict() == Verdict::Valid)
     }
 
-    /// What the document of the output that counts says, believed or not.
+    /// The claims of the document that counts, believed or not.
     pub fn claim(&self) -> Option<&Claim> {
         self.chosen()?.claim.as_ref()
     }
 
-    /// Whether a node takes an identity from this block, as far as its rules can be told from the
-    /// block alone; its database may still refuse what does not go with what it has seen before
-    /// ([`Ledger`](crate::Ledger)). `None` where not all is at hand that a node looks at.
+    /// Whether nodes accept an identity from this block, by the rules that concern the block alone.
+    /// A node's database may still refuse an identity that contradicts earlier blocks
+    /// ([`Ledger`](crate::Ledger)). Answers `None` if something is unavailable that nodes look at.
     ///
-    /// The rules are those of node 1.2.2, but for two things that nobody does, which count as refused:
-    /// keys of 0.2 documents that are not compressed, and new revocation keys that are no point of the
-    /// curve.
+    /// The rules are those of node 1.2.2, except for two cases that do not occur in practice. Both
+    /// count as refused: uncompressed keys in 0.2 documents, and new revocation keys that are no
+    /// point of the curve.
     pub fn passes_node(&self) -> Option<bool> {
         let block = all(self.findings.iter().map(|finding| finding.passes_node));
         let candidate = self.chosen().map_or(Some(false), Candidate::passes_node);
@@ -281,7 +282,7 @@ impl Report {
     }
 }
 
-/// A text that somebody else wrote, as a reason may quote it.
+/// Quotes a text of strangers for a reason.
 pub(super) fn quoted(text: &str) -> String {
     const MOST: usize = 40;
     match text.char_indices().nth(MOST) {
@@ -290,7 +291,7 @@ pub(super) fn quoted(text: &str) -> String {
     }
 }
 
-/// One no is a no; one unknown is unknown.
+/// Combines answers: false if one is false, otherwise `None` if one is `None`.
 fn all(answers: impl IntoIterator<Item = Option<bool>>) -> Option<bool> {
     let mut together = Some(true);
     for answer in answers {
@@ -303,11 +304,11 @@ fn all(answers: impl IntoIterator<Item = Option<bool>>) -> Option<bool> {
     together
 }
 
-/// Findings as they are made, those that nodes make in the order in which nodes do.
+/// The findings so far. Checks that nodes make too are in the nodes' order.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
     pub(super) entered: Vec<Finding>,
-    /// Whether nodes, which refuse the identity, look for no other.
+    /// Whether nodes refuse the identity and look for no other.
     pub(super) ends_scan: bool,
 }
 
@@ -316,29 +317,29 @@ impl Findings {
         self.add(check, Outcome::Holds, Some(true));
     }
 
-    /// Something fails that nodes refuse too.
+    /// Reports a failure that makes nodes refuse the identity.
     pub(super) fn refused(&mut self, check: Check, reason: impl Into<String>) {
         self.add(check, Outcome::Fails(reason.into()), Some(false));
     }
 
-    /// Something fails over which nodes fail themselves, so that they look at no further output;
-    /// unless they have refused the identity before they come to it.
+    /// Reports a failure that makes nodes fail, so that they look at no further output. Nodes do
+    /// not get there if they have refused the identity before.
     pub(super) fn ends_scan(&mut self, check: Check, reason: impl Into<String>) {
         self.ends_scan |= self.entered.iter().all(|finding| finding.passes_node != Some(false));
         self.refused(check, reason);
     }
 
-    /// Something fails that nodes do not mind.
+    /// Reports a failure that nodes tolerate.
     pub(super) fn fails(&mut self, check: Check, reason: impl Into<String>) {
         self.add(check, Outcome::Fails(reason.into()), Some(true));
     }
 
-    /// Something could not be checked that nodes do not look at either.
+    /// Reports a check that could not be made, and that nodes do not make.
     pub(super) fn unchecked(&mut self, check: Check, reason: impl Into<String>) {
         self.add(check, Outcome::Unchecked(reason.into()), Some(true));
     }
 
-    /// Something could not be checked that nodes do look at.
+    /// Reports a check that could not be made, but that nodes make.
     pub(super) fn unknown(&mut self, check: Check, reason: impl Into<String>) {
         self.add(check, Outcome::Unchecked(reason.into()), None);
     }

@@ -5,12 +5,12 @@ use bsv_tx::{PublicKey, Signature};
 use super::node_text::before_nul;
 use super::report::{Check, Findings};
 
-/// How a signature stands.
+/// The result of verifying a signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Standing {
-    /// Strict DER, low S, by the key.
+    /// Valid: strict DER, low S, by the key.
     Good,
-    /// By the key, in a form that only nodes take.
+    /// By the key, but in a form that only nodes accept.
     Lax,
     /// Not by the key.
     Bad,
@@ -27,7 +27,7 @@ impl Standing {
         }
     }
 
-    /// Of a signature that a 1.0 document spells, which nodes look at before they verify it.
+    /// Verifies a signature in a 1.0 document. Nodes check its spelling first.
     pub(super) fn of_text(key: &PublicKey, digest: &[u8; 32], text: &[u8]) -> Self {
         let text = before_nul(text);
         if !is_spelled_well(text) {
@@ -36,7 +36,7 @@ impl Standing {
         hex::decode(text).map_or(Self::Bad, |signature| Self::of(key, digest, &signature))
     }
 
-    /// Enters into `findings` that `check` came to this.
+    /// Reports this result for `check`.
     pub(super) fn note(self, check: Check, findings: &mut Findings) {
         match self {
             Self::Good => findings.holds(check),
@@ -47,16 +47,16 @@ impl Standing {
 }
 
 pub(super) const LAX: &str =
-    "the signature has a high S or is not strict DER, as only nodes take it";
+    "the signature has a high S or is not strict DER, which only nodes accept";
 pub(super) const BAD: &str = "the signature is not by the key";
 
-/// How long a signature in a 1.0 script or document may be, in bytes. Nodes before 1.2.0 want 69 at
-/// least of those in scripts.
+/// The lengths of signatures in 1.0 scripts and documents, in bytes. Nodes before 1.2.0 require at
+/// least 69 in scripts.
 pub(super) const LENGTHS: RangeInclusive<usize> = 64..=72;
 
 pub(super) const BAD_LENGTH: &str = "the signature must be of 64 to 72 bytes";
 
-/// The pattern that nodes want signatures in 1.0 documents to match.
+/// The pattern that nodes require of signatures in 1.0 documents.
 fn is_spelled_well(text: &[u8]) -> bool {
     text.len().is_multiple_of(2)
         && LENGTHS.contains(&(text.len() / 2))

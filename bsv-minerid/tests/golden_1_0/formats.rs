@@ -1,4 +1,4 @@
-//! The formats alone.
+//! The formats by themselves.
 
 use bsv_minerid::{
     Coinbase2, CoinbaseReference, DataScript, MinerInfo, MinerInfoScript, OperatorDataRefs,

@@ -15,8 +15,8 @@ use tempfile::TempDir;
 
 use crate::{scenarios, steps};
 
-/// A service, with a keystore that holds all keys of a scenario: a key is used where it would
-/// otherwise be made.
+/// A service whose keystore holds all keys of a scenario. The service uses these keys instead of
+/// making new ones.
 struct Service {
     dir: TempDir,
     ids: MinerIds,
@@ -85,7 +85,7 @@ impl Files {
     }
 }
 
-/// What the node answers from a step on.
+/// The answers of the node from a step on.
 fn view(step: &Value) -> ChainView {
     let table = step["getmineridinfo"].as_object().unwrap();
     let key = |value: &Value| value.as_str().map(|key| key.parse::<PublicKey>().unwrap());
@@ -103,7 +103,7 @@ fn view(step: &Value) -> ChainView {
     ChainView { known: table.values().map(info).collect(), ..ChainView::default() }
 }
 
-/// Asks what the path asks for. Answers the status and the body.
+/// Requests a path. Answers the status and the body.
 fn get(ids: &MinerIds, path: &str) -> (u16, String) {
     let path: Vec<_> = path.split('/').skip(1).collect();
     let body = match path[..] {
@@ -149,7 +149,7 @@ fn coinbase2(ids: &MinerIds, body: &Value) -> (u16, String) {
     }
 }
 
-/// Rotates as the older generator does, which takes every key for known.
+/// Rotates as the older generator does, which treats every key as known.
 fn rotate(ids: &MinerIds, alias: &Alias) -> Result<(), Error> {
     let key = ids.get(alias.as_str())?.public_key();
     ids.note_shown(alias)?;
@@ -186,7 +186,7 @@ fn run(service: &Service, argv: &[&str]) -> bool {
     done.is_ok()
 }
 
-/// Does what an operator's file is for.
+/// Applies a change that an operator makes with a file.
 fn set(ids: &MinerIds, files: &Files, path: &str) {
     let content = &files.0[path];
     let alias: Alias = path.split('/').nth(1).unwrap().parse().unwrap();
@@ -218,10 +218,11 @@ fn every_answer_comes_out_byte_for_byte() {
                     let argv: Vec<_> = argv.iter().map(|word| word.as_str().unwrap()).collect();
                     if argv[0] == "upgrademinerid" {
                         service.import(&files).unwrap();
-                        // Ours keeps what the reference drops; the recorded documents are without.
+                        // This service keeps what the reference drops, and the recorded documents
+                        // lack it.
                         assert!(!service.ids.get(argv[2]).unwrap().record().contact().is_empty());
                     }
-                    // The reference refuses and says that it succeeded.
+                    // The reference refuses, but says that it succeeded.
                     let is_refused =
                         step.get("files_changed").is_none() || step["files_changed"] == json!({});
                     assert_eq!(run(&service, &argv), !is_refused, "{at}");
@@ -274,7 +275,7 @@ fn every_answer_comes_out_byte_for_byte() {
     assert_eq!((answers, from_imported), (60, 28));
 }
 
-/// Takes the home directory over as it lay before a step, and compares the document.
+/// Imports the home directory of a step, and compares the document.
 fn check_imported(files: &Files, known: &ChainView, step: &Value, at: &str) -> bool {
     let is_1_0 = files.0.keys().any(|path| path.ends_with("minerIdAliases"));
     let path = step["path"].as_str().unwrap();

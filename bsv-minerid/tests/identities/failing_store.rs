@@ -13,15 +13,15 @@ use bsv_tx::PrivateKey;
 use crate::import::write_home;
 use crate::support::{Place, alias, begin, named_keys, vctx, verified};
 
-/// How the next operations of a [`FailingStore`] end.
+/// The outcome of the next operations of a [`FailingStore`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     None,
-    /// A change is refused before anything of it is stored.
+    /// A change is refused, and nothing of it is stored.
     Before,
-    /// A change is stored, and reported as failed.
+    /// A change is stored, but reported as failed.
     After,
-    /// The same, and nothing can be read.
+    /// A change is stored, but reported as failed, and nothing can be read.
     AfterAndBlind,
 }
 
@@ -223,7 +223,7 @@ fn an_import_that_failed_is_there_if_the_disk_has_it() {
         assert_eq!(ids.all().len(), if fault == Fault::After { 2 } else { 0 });
         switch.set(Fault::None);
         if fault == Fault::AfterAndBlind {
-            // The one that is there after all, with the keys that it has.
+            // The stored identity, with the keys that it has.
             assert!(matches!(ids.generate(&alias("b")), Err(Error::AliasExists(_))));
         } else {
             let outcome = match fault {
@@ -251,7 +251,7 @@ fn an_identity_whose_deletion_failed_is_there_unless_the_disk_says_otherwise() {
         switch.set(fault);
         let error = ids.delete(&pool, true).unwrap_err();
         assert_eq!(matches!(error, Error::Unsettled(_)), fault != Fault::Before, "{error}");
-        // No key is lost that somebody may still need.
+        // No key is lost that may still be needed.
         assert!(place.key_file("pool_1").exists());
         switch.set(Fault::None);
         ids.record_hand_outs().unwrap();

@@ -9,8 +9,8 @@ use crate::support::{Place, alias, begin, extended_key, named_keys};
 const WIF: &str = "L3d7a2ekpLcb3Dtfey3PWXVA7nFoEzDapBs6RedZ9GFcqHJxtgu4";
 const TXID: &str = "6839008199026098cc78bf5f34c9a6bdf7a8009c9f019f8399c7ca1945b4a4ff";
 
-/// Writes the home directory of an older generator with the alias `a`, of one key, and `b`, which
-/// was rotated once, and answers the keys.
+/// Writes the home directory of an older generator. The directory has the alias `a` with one key,
+/// and `b`, which was rotated once. Answers the keys.
 pub(crate) fn write_home(home: &Path) -> [ExtendedPrivateKey; 3] {
     let keys = [extended_key(), extended_key(), extended_key()];
     for (name, key) in ["a_1", "b_1", "b_2"].iter().zip(&keys) {
@@ -134,7 +134,8 @@ fn the_file_of_a_home_that_is_not_as_it_should_be_is_named() {
     let vctx = |prv: &str, txid: &str| format!(r#"{{"prv":"{prv}","txid":"{txid}"}}"#);
     let (b_aliases, b_vctx) = (".minerid-client/b/aliases", ".minerid-client/b/vctx");
     let (b_2, config) = (".keystore/b_2.key", ".minerid-client/b/config");
-    // The file that is written, what into it (nothing: it is removed), and the file to be named.
+    // The file that is written, its contents (`None` removes it), and the file that the error must
+    // name.
     let mut faults = vec![
         (b_aliases, None, b_aliases),
         (b_aliases, Some("[]".to_owned()), b_aliases),

@@ -81,7 +81,7 @@ fn an_identity_is_broken_if_a_key_that_signs_is_missing_damaged_or_another_and_o
         check_fault("");
         fs::write(&file, right).unwrap();
     }
-    // Keys that sign no more are not needed.
+    // Keys that no longer sign are not needed.
     fs::remove_file(place.key_file("pool_1")).unwrap();
     assert_eq!(place.open().broken().count(), 0);
 }

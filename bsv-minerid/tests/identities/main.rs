@@ -1,4 +1,5 @@
-//! Identities through their life: made, rotated, imported, opened again, and used by many at once.
+//! The life of identities: they are made, rotated, imported, opened again, and used by many threads
+//! at once.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
 

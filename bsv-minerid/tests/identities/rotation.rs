@@ -54,7 +54,7 @@ fn an_identity_is_valid_unless_its_rotation_was_not_handed_out_yet() {
         ids.set_contact(&alias("pool"), &MinerContact::default()).unwrap();
         assert!(!is_valid());
         match hand_out {
-            // The answer is the one that the preview has left behind.
+            // The preview has cached this answer.
             0 => identity.output_script(1).unwrap(),
             _ => identity.coinbase2(1, &coinbase2, &job).unwrap(),
         };
@@ -104,7 +104,7 @@ fn without_a_vctx_there_are_signatures_but_no_documents() {
     assert!(matches!(ids.rotate(&alias("pool")), Ok(next) if next != key));
 }
 
-/// Nodes take no document whose previous key they do not know.
+/// Nodes accept no document whose previous key they do not know.
 #[test]
 fn a_key_of_which_no_document_was_handed_out_vouches_for_none() {
     let place = Place::new();

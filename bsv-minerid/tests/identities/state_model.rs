@@ -1,5 +1,5 @@
-//! Random walks of an identity of generation 1.0 through its states, with simulated nodes that take documents by the rules
-//! that real ones were seen to have.
+//! Random walks of an identity of generation 1.0 through its states. Simulated nodes accept
+//! documents by the observed rules of real nodes.
 
 use std::collections::BTreeMap;
 
@@ -11,11 +11,11 @@ use bsv_minerid::{
 use bsv_tx::{BlockHash, PrivateKey, PublicKey};
 use proptest::prelude::*;
 
-/// What a node knows of keys.
+/// A node's knowledge of keys.
 #[derive(Clone, Default)]
 struct Database {
     keys: BTreeMap<PublicKey, MinerIdInfo>,
-    /// Those of each miner, in the order in which they came.
+    /// The keys of each miner, in the order of their introduction.
     miners: Vec<Vec<PublicKey>>,
 }
 
@@ -28,7 +28,7 @@ impl Database {
         self.keys.get_mut(key).unwrap().state = state;
     }
 
-    /// The revocation key of the miner of this key.
+    /// The revocation key of the miner who owns this key.
     fn revocation_key(&self, key: &PublicKey) -> Option<PublicKey> {
         self.keys.get(key)?.revocation_key
     }
@@ -37,7 +37,7 @@ impl Database {
         self.miners.iter_mut().find(|keys| keys.contains(key))
     }
 
-    /// Takes a document, or ignores it.
+    /// Accepts a document, or ignores it.
     fn take(&mut self, claim: &Claim) -> bool {
         let (current, previous) = (claim.miner_id, claim.previous_miner_id);
         let keys = claim.revocation_keys.unwrap();
@@ -51,7 +51,7 @@ impl Database {
             (None, _) => !is_rotation && !is_revocation,
             (Some(MinerIdState::Current), None) => is_rotation,
             (Some(MinerIdState::Current), _) => !is_rotation,
-            // The same rotation again.
+            // A repetition of the same rotation.
             (Some(before), Some(MinerIdState::Current)) if is_rotation => {
                 let miner = self.miner_of(&current).unwrap();
                 miner.iter().rev().nth(1) == Some(&previous)
@@ -87,7 +87,7 @@ impl Database {
         true
     }
 
-    /// Revokes the keys that there are of a miner, back to the compromised one.
+    /// Revokes the known keys of a miner, back to the compromised one.
     fn revoke(&mut self, current: &PublicKey, compromised: &PublicKey) {
         let Some(miner) = self.miner_of(current) else { return };
         let from = miner.iter().position(|key| key == compromised).unwrap_or(0);
@@ -103,17 +103,18 @@ struct Block {
     claim: Option<Claim>,
 }
 
-/// An identity, its node, and the main chain. Blocks are numbered from 1.
+/// An identity, its node, and the main chain. The first block has the number 1.
 struct World {
     record: IdentityRecord,
     chain: Vec<Block>,
-    /// How many blocks of the main chain stay in it.
+    /// How many blocks of the main chain are final.
     lasting: usize,
     blocks: u8,
-    /// What the identity's own node knows, which has seen all blocks.
+    /// The knowledge of the identity's own node, which has seen all blocks.
     own: Database,
     revocation_keys: Vec<PrivateKey>,
-    /// How many documents were made while others could not know a key that is being revoked.
+    /// The number of documents that were made while others could not know a key that is being
+    /// revoked.
     excused: usize,
 }
 
@@ -152,7 +153,7 @@ impl World {
         world
     }
 
-    /// A world that knows the identity for good.
+    /// A world in which the identity is known for good.
     fn new() -> Self {
         let mut world = Self::begin();
         world.mine();
@@ -193,7 +194,7 @@ impl World {
         self.chain.push(Block { hash, claim });
     }
 
-    /// What the service does at each tip.
+    /// The service's work at each tip.
     fn observe(&mut self) {
         let own = &self.record.sightings;
         let is_left = |hash: &BlockHash| self.chain.iter().all(|block| block.hash != *hash);
@@ -235,7 +236,8 @@ impl World {
         }
     }
 
-    /// What a node knows that has seen the main chain and no other block, and whether it takes the last one.
+    /// The knowledge of a node that has seen only the main chain, and whether it accepts the last
+    /// block.
     fn others(&self) -> (Database, bool) {
         let (mut others, mut takes) = (Database::default(), false);
         for claim in self.chain.iter().filter_map(|block| block.claim.as_ref()) {
@@ -274,7 +276,7 @@ impl World {
 
     fn run(&mut self, step: Step) {
         use Announcement::{CompleteRevocation, PartialRevocation, RevocationKey};
-        // What blocks have shown may be lost before the service looks.
+        // The blocks with the announcements may be lost before the service looks.
         if !matches!(step, Step::Lose(_)) {
             self.observe();
         }
@@ -311,7 +313,7 @@ impl World {
         self.record.keys.iter().all(|key| !self.own.keys.contains_key(&key.public_key))
     }
 
-    /// How the service rotates, which asks its node first.
+    /// Rotates as the service does, after asking the node.
     fn rotation(&self) -> Rotation {
         let is_lost = self.record.sightings.is_repeated;
         match self.record.exposure {
@@ -348,7 +350,7 @@ impl World {
         let change = Change::BeginRevocation {
             from,
             key: (!is_complete).then(|| key(last + 1)),
-            // Signatures are checked elsewhere.
+            // Other tests check signatures.
             message: Revocation::sign(compromised, revocation_key, revocation_key).unwrap(),
             revocation_key: Succession::sign(revocation_key, public_key).unwrap(),
         };
@@ -356,7 +358,7 @@ impl World {
         self.own.revoke(&known.public_key, &compromised);
     }
 
-    /// Mines until nothing is announced any more, which others know then.
+    /// Mines until nothing is announced any more. Then others know everything.
     fn settle(&mut self) {
         for _ in 0..12 {
             self.mine();
@@ -396,7 +398,8 @@ fn what_a_lost_block_has_shown_is_seen_in_the_one_that_takes_its_place() {
     assert_eq!(sighting.block, world.block_ref(world.height()));
 }
 
-/// The copy was made before a block has shown what is announced, and those that followed were of the other one.
+/// The copy was made before a block showed the announcement. The later announcements came from the
+/// other copy.
 #[test]
 fn a_copy_of_what_is_announced_goes_on_after_later_documents() {
     let steps = [
@@ -425,7 +428,7 @@ fn a_copy_of_what_is_announced_goes_on_after_later_documents() {
 fn what_own_blocks_announce_in_vain_is_overdue() {
     let mut world = World::new();
     world.run(Step::Rotate { is_forced: false });
-    // Of the key before, as if the node had ignored the rotation.
+    // The document names the earlier key, as if the node had ignored the rotation.
     let ignored = world.chain[8].claim.clone();
     world.observe();
     let is_overdue = |world: &World| world.record.sightings.unseen.clone().unwrap().is_overdue();
@@ -457,7 +460,7 @@ fn what_no_block_shows_for_three_days_is_overdue() {
     assert!(look(&mut world, begun + 432));
 }
 
-/// Of generation 0.2, where documents name the key before the current one whatever blocks have shown.
+/// In generation 0.2, documents name the key before the current one, whatever blocks have shown.
 #[test]
 fn a_lost_block_takes_back_what_it_has_shown_of_generation_0_2() {
     let [first, second] = [key(1), key(2)];
@@ -501,7 +504,7 @@ fn a_lost_block_takes_back_what_it_has_shown_of_generation_0_2() {
     assert_eq!(look(view(vec![])), [Announcement::Rotation]);
     assert_eq!(look(view(vec![shown(1)])), []);
     let lost = ChainView { left: vec![block(1).hash], ..view(vec![]) };
-    // The node goes on knowing the key, and the others do not.
+    // The own node keeps knowing the key, but other nodes do not.
     assert_eq!(look(lost), [Announcement::Rotation]);
     assert_eq!(look(view(vec![])), [Announcement::Rotation]);
     assert_eq!(look(view(vec![shown(2)])), []);

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 pub(crate) const COINBASE2: &str =
     "ffffffff011a0a5325000000001976a9145deb9155942e7d38febc15de8870222fd24d080e88ac00000000";
 
-/// The directories of a service, which can be opened again and again.
+/// The directories of a service, which can be opened repeatedly.
 pub(crate) struct Place {
     dir: TempDir,
 }
@@ -57,7 +57,7 @@ pub(crate) fn vctx() -> OutPoint {
     "6839008199026098cc78bf5f34c9a6bdf7a8009c9f019f8399c7ca1945b4a4ff:3".parse().unwrap()
 }
 
-/// Begins an identity that can make documents and that nodes may know, and answers its key.
+/// Creates an identity that can make documents and that nodes may know. Answers its key.
 pub(crate) fn begin<S: IdentityStore>(ids: &MinerIds<S>, name: &str) -> PublicKey {
     let key = ids.generate(&alias(name)).unwrap();
     ids.adopt_vctx(&alias(name), vctx(), &PrivateKey::generate().unwrap()).unwrap();
@@ -66,7 +66,7 @@ pub(crate) fn begin<S: IdentityStore>(ids: &MinerIds<S>, name: &str) -> PublicKe
     key
 }
 
-/// What a node says that calls a first key current.
+/// The answer of a node that considers a first key current.
 fn known_to_node(key: PublicKey) -> ChainView {
     let info = MinerIdInfo {
         miner_id: key,
@@ -78,8 +78,8 @@ fn known_to_node(key: PublicKey) -> ChainView {
     ChainView { known: vec![info], ..ChainView::default() }
 }
 
-/// The document in an output script, which is signed by the very key it names, and whose previous
-/// key vouches for that one.
+/// The document in an output script. Checks that the key it names has signed it, and that the
+/// previous key vouches for that key.
 pub(crate) fn verified(script: &[u8]) -> Document {
     let script = IdentityScript::parse(&Script::from_bytes(script)).unwrap();
     let document = Document::from_json(str::from_utf8(&script.document).unwrap()).unwrap();
@@ -91,7 +91,7 @@ pub(crate) fn verified(script: &[u8]) -> Document {
     document
 }
 
-/// The previous and the current key that a document names now, as far as a preview shows.
+/// The previous and the current key in the documents now, by a preview.
 pub(crate) fn named_keys<S: IdentityStore>(ids: &MinerIds<S>, name: &str) -> [PublicKey; 2] {
     let script = ids.get(name).unwrap().preview_output_script(1).unwrap();
     let document = verified(&script);

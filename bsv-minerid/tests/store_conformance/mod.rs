@@ -1,4 +1,4 @@
-//! What every back end of [`IdentityStore`] must do: a back end runs this against itself.
+//! The rules for every back end of [`IdentityStore`]. A back end runs these tests against itself.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
 
@@ -13,22 +13,22 @@ use bsv_minerid::{
 use bsv_store::KeyEvent;
 use bsv_tx::{BlockHash, OutPoint, PrivateKey, Script, Transaction, TxIn, TxOut, Txid};
 
-/// Where a store lies that can be closed and opened again.
+/// The place of a store, which can be closed and opened again.
 pub(crate) trait Place {
     /// The back end.
     type Store: IdentityStore;
 
-    /// A place with nothing in it.
+    /// Makes an empty place.
     fn fresh() -> Self;
 
-    /// Opens the store that lies here.
+    /// Opens the store in this place.
     fn open(&self) -> Self::Store;
 }
 
 type Scenario<S> = (&'static str, fn(&S));
 
-/// Runs all scenarios, each in a fresh place, and compares what the store holds after each with
-/// what it holds when it is opened again.
+/// Runs all scenarios, each in a new place. After each, compares the contents of the store with its
+/// contents after it is opened again.
 pub(crate) fn run<P: Place>() {
     let scenarios: [Scenario<P::Store>; 11] = [
         ("nothing is known of an alias before it is created", unknown),
@@ -57,7 +57,7 @@ pub(crate) fn run<P: Place>() {
     }
 }
 
-/// All identities, ordered by alias, which a store need not do.
+/// All identities, ordered by alias. A store need not order them.
 fn identities(store: &impl IdentityStore) -> Vec<(Alias, IdentityRecord)> {
     let identities = store.identities().unwrap().into_iter();
     let mut identities: Vec<_> =
@@ -100,14 +100,14 @@ fn identity(vctx: Vctx) -> IdentityRecord {
     IdentityRecord::new(key(1), Protocol::Vctx(vctx))
 }
 
-/// Begins an identity of generation 0.2 with this key.
+/// Creates an identity of generation 0.2 with this key.
 fn begin(store: &impl IdentityStore, alias: &Alias, key: KeyRecord) -> IdentityRecord {
     let record = IdentityRecord::new(key, Protocol::Vctx(Vctx::None));
     store.create(&[(alias.clone(), record.clone())], KeyEvent::Made).unwrap();
     record
 }
 
-/// Rotates an identity from the key of this number.
+/// Rotates an identity away from the key with this number.
 fn rotate_key(
     store: &impl IdentityStore,
     alias: &Alias,
@@ -200,7 +200,7 @@ fn vctx_states(store: &impl IdentityStore) {
         Change::RevokeVctx(None),
         Change::RevokeVctx(Some(transaction)),
     ];
-    // What each change leads to, if it is not refused.
+    // The result of each change, or its refusal.
     for (row, (state, outcomes)) in [
         (none, [Some(awaiting), None, None, made_now, other_now, None, None]),
         (awaiting, [Some(awaiting), Some(broadcasting), None, made_now, other_now, None, None]),
@@ -284,7 +284,7 @@ fn succession() -> Succession {
     Succession::sign(&PrivateKey::generate().unwrap(), key(1).public_key).unwrap()
 }
 
-/// A key that follows none.
+/// A key without a predecessor.
 fn no_succession() -> Succession {
     let key = PrivateKey::generate().unwrap();
     Succession::sign(&key, key.public_key()).unwrap()

@@ -10,24 +10,25 @@ struct NetworkInfo {
     subversion: String,
 }
 
-/// `getblockchaininfo`, which chain it is.
+/// `getblockchaininfo`: the node's chain.
 #[derive(Deserialize)]
 struct ChainInfo {
     chain: String,
 }
 
-/// A point that everybody knows is nobody's miner id: the generator of the curve.
+/// A public key that cannot be anybody's miner id, because its private key is known: the generator
+/// of the curve.
 const NOBODY: &str = "0279be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798";
 
 impl NodeRpc {
-    /// What the node calls itself, such as `/Bitcoin SV:1.0.13/` (`getnetworkinfo`).
+    /// The name and version of the node, such as `/Bitcoin SV:1.0.13/` (`getnetworkinfo`).
     pub async fn version(&self) -> Result<String, NodeError> {
         let NetworkInfo { subversion } = self.ask("getnetworkinfo", &NONE).await?;
         Ok(subversion)
     }
 
-    /// The network that the node follows, or else what the node calls it, such as `stn`
-    /// (`getblockchaininfo`).
+    /// The network that the node follows (`getblockchaininfo`). For an unknown network, answers the
+    /// node's name of it, such as `stn`.
     pub async fn network(&self) -> Result<Result<Network, String>, NodeError> {
         let ChainInfo { chain } = self.ask("getblockchaininfo", &NONE).await?;
         Ok(match chain.as_str() {
@@ -38,7 +39,7 @@ impl NodeRpc {
         })
     }
 
-    /// Whether the node keeps miner ids (`minerid=1`), which it refuses to be asked about where it does not
+    /// Whether the node keeps miner ids (`minerid=1`). Without them, the node refuses the call
     /// (`getmineridinfo`).
     pub async fn has_miner_ids(&self) -> Result<bool, NodeError> {
         match self.ask::<serde::de::IgnoredAny>("getmineridinfo", &[NOBODY]).await {
@@ -48,8 +49,8 @@ impl NodeRpc {
         }
     }
 
-    /// The settings that the node was started with, such as `txindex=1`, without secrets
-    /// (`dumpparameters`); `None` if the node is too old to tell.
+    /// The node's startup settings without secrets, such as `txindex=1` (`dumpparameters`). Answers
+    /// `None` if the node is too old for this call.
     pub async fn parameters(&self) -> Result<Option<Vec<String>>, NodeError> {
         match self.ask("dumpparameters", &NONE).await {
             Err(NodeError::Rejected { code: code::NO_METHOD, .. }) => Ok(None),

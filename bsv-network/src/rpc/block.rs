@@ -12,26 +12,26 @@ use crate::transport::{AnswerStream, MOST_ANSWER_BYTES};
 
 const METHOD: &str = "getblock";
 
-/// A block that is read off a node transaction by transaction, so that one of any size takes little
-/// memory: that of its largest transaction, and of the ids.
+/// A block that is read from a node transaction by transaction. A block of any size takes little
+/// memory: that of the largest transaction, and of all ids.
 #[derive(Debug)]
 pub struct BlockStream<'a> {
-    /// The header, which is the one that was asked for.
+    /// The header, which has the requested hash.
     pub header: BlockHeader,
     source: Source<'a>,
-    /// How many transactions are still to come.
+    /// The number of transactions that are still to come.
     left: u64,
-    /// Those that were read.
+    /// The ids of the transactions that were read.
     txids: Txids,
-    /// Set once all were read.
+    /// The block's tree, once all transactions were read.
     tree: Option<MerkleTree>,
 }
 
-/// The largest transaction that is read, in bytes; also the most that is read ahead.
+/// The largest accepted transaction, in bytes, and the limit on how much is read ahead.
 const MOST_TRANSACTION_BYTES: usize = 1 << 30;
 
 impl NodeRpc {
-    /// Begins to read a block (`getblock`), or answers `None` if the node does not have it.
+    /// Starts to read a block (`getblock`). Answers `None` if the node does not have it.
     pub async fn block(&self, hash: &BlockHash) -> Result<Option<BlockStream<'_>>, NodeError> {
         let params = (hash.to_string(), 0);
         let answer = match self.transport.open(METHOD, &params, self.timeout).await {
@@ -42,7 +42,7 @@ impl NodeRpc {
         let read = |reader: &mut Reader<'_>| Ok((BlockHeader::read(reader)?, reader.var_int()?));
         let ((header, left), _) = source.read(read).await?;
         if header.block_hash() != *hash {
-            let reason = format!("it is block {}, not {hash}", header.block_hash());
+            let reason = format!("the answer is block {}, not {hash}", header.block_hash());
             return Err(NodeError::unexpected(METHOD, reason));
         }
         Ok(Some(BlockStream { header, source, left, txids: Txids::default(), tree: None }))
@@ -50,14 +50,15 @@ impl NodeRpc {
 }
 
 impl BlockStream<'_> {
-    /// The next transaction. After the last one, `None` says that all together are those of the header.
+    /// The next transaction. `None` after the last one proves that the transactions are those of
+    /// the header.
     pub async fn next(&mut self) -> Result<Option<Transaction>, NodeError> {
         if self.left == 0 {
             let tree = MerkleTree::of(self.txids.all().await);
             let is_of_header = tree.root() == Some(self.header.merkle_root);
             self.tree = Some(tree);
             if !self.source.is_at_end().await? || !is_of_header {
-                let reason = "its transactions are not those of its header".to_owned();
+                let reason = "the block's transactions do not match its header".to_owned();
                 return Err(NodeError::unexpected(METHOD, reason));
             }
             return Ok(None);
@@ -68,37 +69,37 @@ impl BlockStream<'_> {
         Ok(Some(transaction))
     }
 
-    /// The way from a transaction, by its place in the block, to the root, once all were read.
+    /// The branch of the transaction at `position`, once all transactions were read.
     pub fn branch(&self, position: usize) -> Option<MerkleBranch> {
         self.tree.as_ref()?.branch(position)
     }
 }
 
-/// The ids of transactions, which take about as long to compute as all else that reading a block takes, and are computed
-/// meanwhile.
+/// Computes the ids of the transactions. This work takes about as long as all other work on a
+/// block, and runs meanwhile on other threads.
 #[derive(Debug, Default)]
 struct Txids {
     ready: Vec<Txid>,
-    /// What is computed, the oldest first.
+    /// The running computations, the oldest first.
     running: VecDeque<JoinHandle<Vec<Txid>>>,
     next: Batch,
 }
 
-/// Transactions, one after the other, and where each ends.
+/// Encoded transactions in one buffer, with the end of each.
 #[derive(Debug, Default)]
 struct Batch {
     bytes: Vec<u8>,
     ends: Vec<usize>,
 }
 
-/// The size from which the transactions of a batch are hashed, in bytes.
+/// The size, in bytes, at which a batch is hashed.
 const BATCH_BYTES: usize = 1 << 20;
-/// How many batches wait to be hashed, at most.
+/// How many batches are hashed at once, at most.
 const MOST_BATCHES: usize = 2;
 
 impl Txids {
     async fn push(&mut self, transaction: &[u8]) {
-        // A large one is not copied.
+        // A large transaction is hashed without a copy.
         if transaction.len() > BATCH_BYTES {
             self.all().await;
             self.ready.push(Txid::from_bytes(sha256d(transaction)));
@@ -121,7 +122,7 @@ impl Txids {
         self.ready.extend(oldest.await.expect("hashing does not panic, and is not cancelled"));
     }
 
-    /// All, in the order of the block.
+    /// All ids, in the order of the block.
     async fn all(&mut self) -> &[Txid] {
         while !self.running.is_empty() {
             self.join_oldest().await;
@@ -143,9 +144,9 @@ impl Batch {
 #[derive(Debug)]
 struct Source<'a> {
     answer: AnswerStream<'a>,
-    /// What was read last.
+    /// The bytes that were read last.
     bytes: Vec<u8>,
-    /// How much of that was decoded.
+    /// The number of these bytes that are decoded.
     decoded: usize,
 }
 
@@ -155,7 +156,7 @@ impl Source<'_> {
         Ok(is_decoded && !self.answer.read_hex(&mut self.bytes).await?)
     }
 
-    /// Decodes what comes next. Answers it with its bytes.
+    /// Decodes the next value. Answers it with its bytes.
     async fn read<T>(
         &mut self,
         decode: impl Fn(&mut Reader<'_>) -> Result<T, DecodeError>,
@@ -173,7 +174,8 @@ impl Source<'_> {
             };
             self.bytes.drain(..self.decoded);
             self.decoded = 0;
-            // What a long list announces is not all that is missing: twice as much is tried then.
+            // The announced length may be only a part of what is missing. So each attempt at least
+            // doubles the buffer.
             let missing = usize::try_from(missing).unwrap_or(usize::MAX).max(self.bytes.len());
             let wanted = self.bytes.len().saturating_add(missing);
             if wanted > MOST_TRANSACTION_BYTES.max(MOST_ANSWER_BYTES) {
@@ -183,7 +185,7 @@ impl Source<'_> {
             let had = self.bytes.len();
             while self.bytes.len() < wanted && self.answer.read_hex(&mut self.bytes).await? {}
             if self.bytes.len() == had {
-                let reason = "it ends before all of its transactions".to_owned();
+                let reason = "the block ends before its last transaction".to_owned();
                 return Err(NodeError::unexpected(METHOD, reason));
             }
         }

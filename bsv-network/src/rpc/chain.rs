@@ -7,21 +7,21 @@ use super::{NodeRpc, code, same_txid};
 use crate::answers::{CoinbaseInfo, HeaderInfo, MerkleProof, Parsed, read};
 use crate::error::NodeError;
 
-/// Where a transaction was mined.
+/// The block that mined a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MinedIn {
     /// The block.
     pub block: BlockHash,
-    /// The way from the transaction to the root of the block's tree.
+    /// The path from the transaction to the block's Merkle root.
     pub branch: MerkleBranch,
 }
 
-/// A block, as far as its header and its place tell.
+/// The header of a block and its place in the chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockInfo {
-    /// The header, with the Merkle root and the hash of the block before.
+    /// The header, with the Merkle root and the hash of the previous block.
     pub header: BlockHeader,
-    /// The height; the first block has height 0.
+    /// The height. The first block has height 0.
     pub height: u32,
     /// Whether the block belongs to the main chain.
     pub in_main_chain: bool,
@@ -37,11 +37,12 @@ pub struct BlockCoinbase {
 }
 
 impl NodeRpc {
-    /// In which block the transaction `txid` is, and the way to its Merkle root, or `None` if it is
-    /// in none that the node knows of (`getmerkleproof2`). The node needs `txindex=1`.
+    /// The block that holds the transaction `txid`, and the branch to its Merkle root
+    /// (`getmerkleproof2`). Answers `None` if the node knows of no such block. The node needs
+    /// `txindex=1`.
     ///
-    /// The block may be one off the main chain, and the root of the branch is the node's claim:
-    /// compare both with [`NodeRpc::block_header`].
+    /// The block may be off the main chain, and the branch's root is only the node's claim. Compare
+    /// both with [`NodeRpc::block_header`].
     pub async fn merkle_proof(&self, txid: &Txid) -> Result<Option<MinedIn>, NodeError> {
         let method = "getmerkleproof2";
         let proof: MerkleProof = match self.ask(method, &("", txid.to_string())).await {
@@ -55,8 +56,8 @@ impl NodeRpc {
     }
 
     /// A block's place and its coinbase transaction, or `None` if the node does not know the block
-    /// (`getblock`). The header is the one that `hash` names; that the transaction belongs to it is
-    /// the node's claim, which [`NodeRpc::merkle_branch`] proves.
+    /// (`getblock`). The header matches `hash`. The node only claims that the transaction belongs
+    /// to the block; [`NodeRpc::merkle_branch`] proves it.
     pub async fn block_coinbase(
         &self,
         hash: &BlockHash,
@@ -79,10 +80,12 @@ impl NodeRpc {
         }
     }
 
-    /// The way from the transaction `txid` to the Merkle root of the block `hash`, or `None` if it is
-    /// not in that block (`getmerkleproof2`). Needs no index of transactions.
+    /// The branch from the transaction `txid` to the Merkle root of the block `hash`, or `None` if
+    /// the transaction is not in that block (`getmerkleproof2`). The node needs no index of
+    /// transactions.
     ///
-    /// Of a block that holds one transaction alone nodes give no proof; it is its own root.
+    /// Nodes give no proof for a block with a single transaction. The id of that transaction is the
+    /// root.
     pub async fn merkle_branch(
         &self,
         hash: &BlockHash,
@@ -96,15 +99,15 @@ impl NodeRpc {
         };
         same_txid(method, &proof.txid, txid)?;
         if proof.target != *hash {
-            let reason = format!("it is about block {}, not {hash}", proof.target);
+            let reason = format!("the answer is about block {}, not {hash}", proof.target);
             return Err(NodeError::unexpected(method, reason));
         }
         sound_branch(method, txid, proof).map(Some)
     }
 
-    /// Whether the node keeps an index of all transactions (`txindex=1`), which its words about one that
-    /// does not exist tell. Without it, it does not find a mined transaction whose outputs are all
-    /// spent.
+    /// Whether the node keeps an index of all transactions (`txindex=1`). The node's message about
+    /// a transaction that does not exist tells. Without the index, the node does not find a mined
+    /// transaction whose outputs are all spent.
     pub async fn has_transaction_index(&self) -> Result<bool, NodeError> {
         let nothing = Txid::from_bytes([0; 32]).to_string();
         match self.ask::<String>("getrawtransaction", &(nothing, false)).await {
@@ -116,7 +119,7 @@ impl NodeRpc {
     }
 
     /// The header of a block and its place, or `None` if the node does not know the block
-    /// (`getblockheader`). Whatever the node says, the header is the one that `hash` names.
+    /// (`getblockheader`). The header is checked to match `hash`.
     pub async fn block_header(&self, hash: &BlockHash) -> Result<Option<BlockInfo>, NodeError> {
         let method = "getblockheader";
         let info: HeaderInfo = match self.ask(method, &(hash.to_string(), true)).await {
@@ -126,8 +129,8 @@ impl NodeRpc {
         block_info(method, hash, info).map(Some)
     }
 
-    /// Waits until the main chain has this height, or for so long (`waitforblockheight`). The node runs that call
-    /// meanwhile, one of the few that it runs at a time.
+    /// Waits until the main chain has this height, at most for `patience` (`waitforblockheight`).
+    /// During the wait, the call occupies one of the few calls that a node runs at once.
     pub async fn wait_for_height(&self, height: u32, patience: Duration) -> Result<(), NodeError> {
         let millis = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
         let waiting = self.clone().with_timeout(patience.saturating_add(self.timeout));
@@ -137,7 +140,7 @@ impl NodeRpc {
 
     /// The block of the main chain at `height`, or `None` beyond its end (`getblockhash`).
     pub async fn block_hash(&self, height: u32) -> Result<Option<BlockHash>, NodeError> {
-        // The node takes no larger integers.
+        // The node accepts no larger integers.
         if i32::try_from(height).is_err() {
             return Ok(None);
         }
@@ -151,7 +154,7 @@ impl NodeRpc {
 fn block_info(method: &str, hash: &BlockHash, info: HeaderInfo) -> Result<BlockInfo, NodeError> {
     let header = info.header();
     if header.block_hash() != *hash {
-        let reason = format!("it is about block {}, not {hash}", header.block_hash());
+        let reason = format!("the answer is about block {}, not {hash}", header.block_hash());
         return Err(NodeError::unexpected(method, reason));
     }
     Ok(BlockInfo { header, height: info.height, in_main_chain: info.confirmations > 0 })

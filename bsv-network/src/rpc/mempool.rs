@@ -12,11 +12,11 @@ const ENTRY: &str = "getmempoolentry";
 /// A transaction in the node's final mempool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MempoolEntry {
-    /// What it leaves to the miner, in satoshis.
+    /// The fee, in satoshis.
     pub fee: u64,
     /// The length of the encoded transaction, in bytes.
     pub size: u64,
-    /// The transactions of the mempool whose outputs it spends (`depends`), each of them once.
+    /// The transactions of the mempool whose outputs it spends (`depends`), without duplicates.
     pub parents: Vec<Txid>,
 }
 
@@ -25,8 +25,9 @@ pub struct MempoolEntry {
 pub enum Submitted {
     /// In the node's final mempool.
     InMempool(MempoolEntry),
-    /// The node has heard of it, but its final mempool does not show it. It may be in a block, which
-    /// [`NodeRpc::transaction_place`] tells; or it is time-locked, or still being validated.
+    /// The node knows the transaction, but its final mempool does not show it. The transaction may
+    /// be in a block, which [`NodeRpc::transaction_place`] tells. Otherwise it is time-locked, or
+    /// still being validated.
     NotShown,
 }
 
@@ -37,7 +38,7 @@ impl NodeRpc {
         Ok(txids.into_iter().map(|Parsed(txid)| txid).collect())
     }
 
-    /// What the final mempool has of the transaction `txid`, or `None` if it is not there
+    /// The entry of the transaction `txid` in the final mempool, or `None` if it is not there
     /// (`getmempoolentry`).
     pub async fn mempool_entry(&self, txid: &Txid) -> Result<Option<MempoolEntry>, NodeError> {
         let params = [txid.to_string()];
@@ -45,18 +46,18 @@ impl NodeRpc {
         read_entry(call.await)
     }
 
-    /// Gives the node a transaction to pass on (`sendrawtransaction`), and asks in the same request
-    /// whether its final mempool shows it (`getmempoolentry`). What it shows counts, whatever the node
-    /// has answered before.
+    /// Sends the node a transaction to relay (`sendrawtransaction`), and asks in the same request
+    /// whether the final mempool shows it (`getmempoolentry`). If the mempool shows it, the answer
+    /// to the first call does not matter.
     ///
-    /// That the node answers the transaction's id, or code -27, or a message that starts with `257:`
-    /// does not say so much: it also does for what is time-locked, and code 257 for what waits for
-    /// its validation (node 1.0.13).
+    /// The answer to the first call alone proves little. The node also answers the transaction's
+    /// id, code -27, or a message that starts with `257:` for a time-locked transaction, and code
+    /// 257 for one that waits for its validation (node 1.0.13).
     ///
-    /// Fails with [`NodeError::Rejected`] where the node refuses it. After
-    /// [`NodeError::Unreachable`] the node may have it nevertheless. Code -25 and a message that
-    /// starts with `258:` do not prove that a transaction sent before is unknown: a mined one
-    /// whose outputs are all spent is answered like that.
+    /// Fails with [`NodeError::Rejected`] if the node refuses the transaction. After
+    /// [`NodeError::Unreachable`], the node may have it nevertheless. Code -25 and a message that
+    /// starts with `258:` do not prove that an earlier sent transaction is unknown: the node also
+    /// answers so for a mined transaction whose outputs are all spent.
     pub async fn submit_transaction(&self, tx: &Transaction) -> Result<Submitted, NodeError> {
         let method = "sendrawtransaction";
         let txid = tx.txid();

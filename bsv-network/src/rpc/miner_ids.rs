@@ -6,40 +6,40 @@ use crate::answers::{MinerIdJson, MinerJson, MinersJson, Parsed};
 use crate::error::NodeError;
 use crate::transport::Repeatable;
 
-/// What a node believes of a miner id.
+/// A node's knowledge of a miner id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MinerIdInfo {
     /// The miner id.
     pub miner_id: PublicKey,
-    /// What has become of it.
+    /// The state of the miner id.
     pub state: MinerIdState,
-    /// The miner id before, as the last document says that the node has taken from a block.
+    /// The previous miner id, by the last document that the node has read from a block.
     pub previous_miner_id: Option<PublicKey>,
-    /// The key that can revoke it, which identities of generation 0.2 do not have.
+    /// The key that can revoke the miner id. Identities of protocol 0.2 have none.
     pub revocation_key: Option<PublicKey>,
-    /// The revocation key before, as that document says.
+    /// The previous revocation key, by the same document.
     pub previous_revocation_key: Option<PublicKey>,
 }
 
-/// What has become of a miner id.
+/// The state of a miner id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MinerIdState {
-    /// Its miner uses it.
+    /// The miner uses the miner id.
     Current,
-    /// Another has followed it.
+    /// Another miner id has replaced it.
     Rotated,
-    /// It is revoked.
+    /// The miner id is revoked.
     Revoked,
 }
 
-/// A revocation of miner ids, as a node is told.
+/// A revocation of miner ids, in the form that a node receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MinerIdRevocation {
-    /// The key that can revoke.
+    /// The revocation key.
     pub revocation_key: PublicKey,
-    /// The miner id that is the current one until then.
+    /// The current miner id until this revocation.
     pub miner_id: PublicKey,
-    /// The oldest miner id that is revoked.
+    /// The oldest of the revoked miner ids.
     pub compromised: PublicKey,
     /// The signature by the revocation key.
     pub revocation_key_signature: Signature,
@@ -48,10 +48,10 @@ pub struct MinerIdRevocation {
 }
 
 impl NodeRpc {
-    /// What the node believes of `miner_id`, or `None` if no block has told it of that one
+    /// The node's knowledge of `miner_id`, or `None` if no block has shown it to the node
     /// (`getmineridinfo`).
     ///
-    /// Fails with [`NodeError::Rejected`] where the node keeps no miner ids (`minerid=0`).
+    /// Fails with [`NodeError::Rejected`] if the node keeps no miner ids (`minerid=0`).
     pub async fn miner_id_info(
         &self,
         miner_id: &PublicKey,
@@ -60,7 +60,7 @@ impl NodeRpc {
         let json: MinerIdJson = self.ask(method, &[miner_id.to_string()]).await?;
         let Some(Parsed(answered)) = json.miner_id else { return Ok(None) };
         if answered != *miner_id {
-            let reason = format!("it is about miner id {answered}, not {miner_id}");
+            let reason = format!("the answer is about miner id {answered}, not {miner_id}");
             return Err(NodeError::unexpected(method, reason));
         }
         let state = match json.state.as_deref() {
@@ -86,10 +86,10 @@ impl NodeRpc {
         }))
     }
 
-    /// The last block that the node has taken from the miner that one of these miner ids belongs to, or `None` if it knows
-    /// none of them (`dumpminerids`). The block may have left the main chain.
+    /// The last block that the node knows of the miner who owns one of these miner ids, or `None`
+    /// if the node knows none of them (`dumpminerids`). The block may have left the main chain.
     ///
-    /// Fails with [`NodeError::Rejected`] where the node keeps no miner ids (`minerid=0`).
+    /// Fails with [`NodeError::Rejected`] if the node keeps no miner ids (`minerid=0`).
     pub async fn latest_block_of(
         &self,
         miner_ids: &[PublicKey],
@@ -102,13 +102,15 @@ impl NodeRpc {
         Ok(theirs.map(|MinerJson { latestblock: Parsed(block), .. }| block))
     }
 
-    /// Tells the node, which tells others, that miner ids are revoked (`revokeminerid`). To the node
-    /// they are from then on. After [`NodeError::Unreachable`] it may have taken it all the same.
+    /// Revokes miner ids at the node, which tells other nodes (`revokeminerid`). The revocation
+    /// holds at the node at once. After [`NodeError::Unreachable`], the node may have accepted it
+    /// nevertheless.
     ///
-    /// To repeat it once a block has shown the miner id that takes their place revokes that one too.
+    /// Do not repeat the call once a block has shown the next miner id: the call would revoke that
+    /// miner id too.
     ///
-    /// Fails with [`NodeError::Rejected`] where the node knows no such miner id, or another
-    /// revocation key of it.
+    /// Fails with [`NodeError::Rejected`] if the node does not know the miner id, or knows another
+    /// revocation key for it.
     pub async fn revoke_miner_id(&self, revocation: &MinerIdRevocation) -> Result<(), NodeError> {
         let params = [json!({
             "revocationKey": revocation.revocation_key.to_string(),

@@ -7,16 +7,16 @@ use crate::error::NodeError;
 use crate::transport::Repeatable;
 
 impl NodeRpc {
-    /// A signed transaction of the node's wallet that makes `outputs`, in this order and with the
-    /// change, if any, at any place among them (`fundrawtransaction`, `signrawtransaction`). The
-    /// wallet chooses coins and fee. It is not sent.
+    /// Makes a signed transaction of the node's wallet with `outputs`, in this order
+    /// (`fundrawtransaction`, `signrawtransaction`). A change output, if any, may stand anywhere
+    /// among them. The wallet chooses the coins and the fee. The transaction is not sent.
     ///
-    /// The coins are locked: the wallet spends them in nothing else until
-    /// [`NodeRpc::unlock_coins`] or the node's restart. After [`NodeError::Unreachable`] coins may
-    /// be locked too. The wallet chooses before it locks: two calls at once may be given the same.
+    /// The wallet locks the coins: it does not spend them elsewhere until [`NodeRpc::unlock_coins`]
+    /// or the node's restart. After [`NodeError::Unreachable`], coins may be locked too. The wallet
+    /// chooses coins before it locks them, so two calls at once may get the same coins.
     ///
-    /// Fails with [`NodeError::Rejected`] where the wallet has too little, is locked or absent, or
-    /// there are no outputs.
+    /// Fails with [`NodeError::Rejected`] if the wallet has too little, is locked or absent, or if
+    /// `outputs` is empty.
     pub async fn wallet_transaction(&self, outputs: &[TxOut]) -> Result<Transaction, NodeError> {
         let draft =
             Transaction { version: 1, inputs: Vec::new(), outputs: outputs.to_vec(), lock_time: 0 };
@@ -27,10 +27,10 @@ impl NodeRpc {
         let signed = if has_outputs(&funded, changepos, outputs) {
             self.sign(&funded).await
         } else {
-            Err(NodeError::unexpected(method, "other outputs than asked for".to_owned()))
+            Err(NodeError::unexpected(method, "the outputs are not the requested ones".to_owned()))
         };
         if signed.is_err() {
-            // What went wrong before is what to tell.
+            // Ignored: the first error is the one to report.
             let _ = self.unlock_coins(&funded).await;
         }
         signed
@@ -44,16 +44,16 @@ impl NodeRpc {
             input.unlocking_script = before.unlocking_script.clone();
         }
         if !complete || unsigned != *funded {
-            let reason = "it is not the same transaction with all signatures".to_owned();
+            let reason = "the signed transaction differs, or lacks signatures".to_owned();
             return Err(NodeError::unexpected(method, reason));
         }
         Ok(signed)
     }
 
-    /// Gives the coins that `transaction` spends back to the node's wallet, which had locked them
-    /// (`lockunspent`). Harmless to repeat, and for other coins.
+    /// Unlocks the coins that `transaction` spends in the node's wallet (`lockunspent`). The call
+    /// can be repeated, and does no harm for other coins.
     ///
-    /// Fails with [`NodeError::Rejected`] where the node runs without a wallet.
+    /// Fails with [`NodeError::Rejected`] if the node runs without a wallet.
     pub async fn unlock_coins(&self, transaction: &Transaction) -> Result<(), NodeError> {
         let coins: Vec<_> = transaction
             .inputs
@@ -69,7 +69,7 @@ impl NodeRpc {
     }
 }
 
-/// Whether the outputs of a funded transaction are those asked for, and perhaps change.
+/// Whether a funded transaction has the requested outputs, and at most a change output besides.
 fn has_outputs(funded: &Transaction, changepos: i64, asked: &[TxOut]) -> bool {
     let mut outputs = funded.outputs.clone();
     match usize::try_from(changepos) {

@@ -5,28 +5,29 @@ use serde::Deserialize;
 use super::{NONE, NodeRpc};
 use crate::error::NodeError;
 
-/// What a node publishes, as `activezmqnotifications` tells.
+/// One item of `activezmqnotifications`.
 #[derive(Deserialize)]
 struct Notification {
     notification: String,
     address: String,
 }
 
-/// Where a node publishes the transactions of its mempool.
+/// The address at which a node publishes the transactions of its mempool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FeedAddress {
-    /// It can be reached at this address.
+    /// An address that can be reached from here.
     At(String),
-    /// It is an address of the node's own machine, which is another one than this.
+    /// A loopback address of the node's machine, which is not this machine.
     Elsewhere(String),
-    /// It publishes none.
+    /// The node publishes no transactions.
     Nowhere,
 }
 
 impl NodeRpc {
-    /// Where the node publishes the transactions of its mempool (`activezmqnotifications`, `pubrawtx2`). It
-    /// answers the address that it listens on: for all addresses of its machine the host stands that it is
-    /// asked at, and a loopback address is of use only on the same machine.
+    /// The address at which the node publishes the transactions of its mempool
+    /// (`activezmqnotifications`, `pubrawtx2`). The node tells the address on which it listens. If
+    /// it listens on all addresses, the host of the RPC address is used. A loopback address can be
+    /// reached only from the node's machine.
     pub async fn transaction_feed_address(&self) -> Result<FeedAddress, NodeError> {
         let notifications: Vec<Notification> = self.ask("activezmqnotifications", &NONE).await?;
         let published = notifications.into_iter().find(|it| it.notification == "pubrawtx2");
@@ -35,7 +36,7 @@ impl NodeRpc {
     }
 }
 
-/// The address at which what listens on `bound` can be reached, on the machine that `host` names.
+/// The address to connect to for a node that listens on `bound` and runs on the machine `host`.
 fn reachable(bound: String, host: &str) -> FeedAddress {
     let port = bound.strip_prefix("tcp://").and_then(|rest| rest.rsplit_once(':'));
     let Some((own, port)) = port else { return FeedAddress::At(bound) };

@@ -10,26 +10,26 @@ use serde::de::IgnoredAny;
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
-/// The key of the JSON Web Tokens (RFC 7519, HS256) that the older generator's callers have. It is
-/// used as that one does: the bytes of its text.
+/// The key of the JSON Web Tokens (RFC 7519, HS256) of the older generator's callers. As in that
+/// generator, the bytes of its text are the key.
 #[derive(Clone)]
 pub struct JwtKey(SecretString);
 
-/// A key that anybody could guess.
+/// Why a key is too easy to guess.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum WeakJwtKey {
-    /// HS256 demands as many bytes as its hash has (RFC 7518, section 3.2).
+    /// HS256 requires at least as many bytes as its hash has (RFC 7518, section 3.2).
     #[error("auth.jwtKey is too short: it must have at least 32 bytes")]
     TooShort,
-    /// Few different characters make it up.
+    /// The key consists of few different characters.
     #[error(
-        "auth.jwtKey is easy to guess: make a new one of random characters, and new tokens with it"
+        "auth.jwtKey is easy to guess: make a new key of random characters, and new tokens with it"
     )]
     Guessable,
-    /// The older generator publishes it in its default configuration.
+    /// The older generator publishes this key in its default configuration.
     #[error(
-        "auth.jwtKey is a default that the older generator publishes, so that anybody can make \
-         tokens with it: make a new one, and new tokens with it"
+        "auth.jwtKey is a default key that the older generator publishes, so anybody can make tokens \
+         with it: make a new key, and new tokens with it"
     )]
     Published,
 }
@@ -37,17 +37,18 @@ pub enum WeakJwtKey {
 /// Why a JSON Web Token is not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum JwtError {
-    /// It is not one, is not signed with HS256 or not by the key, or is not valid yet.
+    /// The token is malformed, not signed with HS256 and this key, or not valid yet.
     Invalid,
-    /// Its `exp` has passed.
+    /// The token has expired (`exp`).
     Expired,
 }
 
 /// The shortest key, in bytes.
 const MIN_KEY_LEN: usize = 32;
-/// A random key has more different characters in nearly all cases.
+/// A random key nearly always has more different characters.
 const MIN_DIFFERENT_BYTES: usize = 8;
-/// SHA-256 of the keys in the default configurations of the older generator: versions 1.2 and 1.3, then 2.
+/// SHA-256 of the keys in the older generator's default configurations: versions 1.2 and 1.3, then
+/// version 2.
 const PUBLISHED_KEYS: [&str; 2] = [
     "1f5792711d0e738d3f3a4a86a945e41897c624729105b0d4e5ff13be12ceaeb1",
     "df0790f236013511e91fa4532fb7761f62320a51a3868dabf4a13fe5f53e3263",
@@ -56,11 +57,11 @@ const PUBLISHED_KEYS: [&str; 2] = [
 #[derive(Deserialize)]
 struct Header {
     alg: String,
-    /// Extensions that must be understood (RFC 7515, section 4.1.11); none is.
+    /// Extensions that must be understood (RFC 7515, section 4.1.11). None is understood.
     crit: Option<IgnoredAny>,
 }
 
-/// The claims that limit a token. The older generator writes `username` and `iat`, which limit
+/// The claims that limit a token. The older generator also writes `username` and `iat`, which limit
 /// nothing.
 #[derive(Deserialize)]
 struct Claims {
@@ -69,7 +70,7 @@ struct Claims {
 }
 
 impl JwtKey {
-    /// Takes a key that is long enough and not a known one.
+    /// Takes a key that is long enough and not publicly known.
     pub fn new(text: SecretString) -> Result<Self, WeakJwtKey> {
         let bytes = text.expose_secret().as_bytes();
         if bytes.len() < MIN_KEY_LEN {
@@ -96,10 +97,10 @@ impl JwtKey {
         let mut mac = Hmac::<Sha256>::new_from_slice(self.0.expose_secret().as_bytes())
             .expect("HMAC takes keys of any length");
         mac.update(signed.as_bytes());
-        // Takes the same time wherever they differ.
+        // The comparison takes constant time.
         mac.verify_slice(&signature).map_err(|_| JwtError::Invalid)?;
         let Claims { exp, nbf } = decode(claims)?;
-        // Until the year 2 million all seconds have a float of their own.
+        // A float represents each second exactly until the year 2 million.
         let now = now as f64;
         if nbf.is_some_and(|begin| now < begin) {
             return Err(JwtError::Invalid);
@@ -119,9 +120,9 @@ impl fmt::Debug for JwtKey {
 
 fn decode<T: for<'de> Deserialize<'de>>(part: &str) -> Result<T, JwtError> {
     let text = URL_SAFE_NO_PAD.decode(part).map_err(|_| JwtError::Invalid)?;
-    // Members that are passed over would pass in any bytes.
+    // Ignored members could hold any bytes, so all of the text must be UTF-8.
     let text = String::from_utf8(text).map_err(|_| JwtError::Invalid)?;
-    // An array would pass for an object: serde reads both into a struct.
+    // Serde reads an array into a struct too, so arrays are refused here.
     if !text.starts_with('{') {
         return Err(JwtError::Invalid);
     }
@@ -151,7 +152,7 @@ mod tests {
 
     #[test]
     fn what_the_older_generator_writes_is_accepted() {
-        // Made by the library that it uses (jsonwebtoken 9.0.3 for JavaScript).
+        // This token was made by the library of that generator (jsonwebtoken 9.0.3 for JavaScript).
         let recorded = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.\
                         eyJ1c2VybmFtZSI6InBvb2wiLCJpYXQiOjE3MDAwMDAwMDB9.\
                         7bRjaw28cuv1_ACQ7LDDQNFynCbS4KiBuUyNrIlogzM";

@@ -4,7 +4,7 @@ use std::str::FromStr;
 use bsv_minerid::Alias;
 use thiserror::Error;
 
-/// What a token lets its bearer do.
+/// A permission that a token can give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scope {
     /// Read invoices, users, payments and the balance.
@@ -17,16 +17,16 @@ pub enum Scope {
     WalletWebhooks,
     /// Get the public key, output scripts and coinbase transactions of an identity.
     MinerIdRead,
-    /// Have any hash signed by an identity.
+    /// Make an identity sign any hash.
     MinerIdSign,
-    /// Change what later documents of an identity hold: give it a new key, or data to refer to.
+    /// Change an identity's later documents: rotate its key, or refer to data.
     MinerIdRotate,
     /// Read metrics.
     MetricsRead,
 }
 
 impl Scope {
-    /// All there are.
+    /// All scopes.
     pub const ALL: [Self; 8] = [
         Self::WalletRead,
         Self::WalletWrite,
@@ -38,7 +38,7 @@ impl Scope {
         Self::MetricsRead,
     ];
 
-    /// Its name, as in `minerid:sign`.
+    /// The name, such as `minerid:sign`.
     pub fn name(self) -> &'static str {
         match self {
             Self::WalletRead => "wallet:read",
@@ -57,16 +57,16 @@ impl Scope {
     }
 }
 
-/// A scope that a token has; one of the miner identity service may be limited to one alias.
+/// A scope of a token. A scope of the miner identity service may be limited to one alias.
 ///
-/// It is written `minerid:sign` or, for the alias `pool` alone, `minerid:sign:pool`.
+/// Its text is `minerid:sign` or, for the alias `pool` only, `minerid:sign:pool`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Grant {
     scope: Scope,
     alias: Option<Alias>,
 }
 
-/// Text that is not a scope.
+/// The text is not a scope.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
     "\"{0}\" is not a scope: use wallet:read, wallet:write, wallet:pay, wallet:webhooks, metrics:read, \
@@ -76,22 +76,22 @@ pub struct Grant {
 pub struct GrantParseError(String);
 
 impl Grant {
-    /// A scope for every alias.
+    /// A scope for all aliases.
     pub(crate) fn of_all(scope: Scope) -> Self {
         Self { scope, alias: None }
     }
 
-    /// Reads some, the first mistake being the one that is told.
+    /// Parses scopes. Reports the first mistake.
     pub(crate) fn parse_all(texts: &[String]) -> Result<Vec<Self>, GrantParseError> {
         texts.iter().map(|text| text.parse()).collect()
     }
 
-    /// Whether it allows what `scope` is about, with some alias at least where it is about one.
+    /// Whether this grant allows `scope`, for at least one alias if the scope concerns aliases.
     pub(crate) fn is_about(&self, scope: Scope) -> bool {
         self.scope == scope
     }
 
-    /// Whether it allows what `scope` is about, with this alias where it is about one.
+    /// Whether this grant allows `scope`, for this alias if the scope concerns aliases.
     pub(crate) fn allows(&self, scope: Scope, alias: Option<&str>) -> bool {
         self.scope == scope
             && self.alias.as_ref().is_none_or(|allowed| alias == Some(allowed.as_str()))

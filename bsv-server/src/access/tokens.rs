@@ -17,8 +17,8 @@ use zeroize::Zeroizing;
 use super::scope::Grant;
 use crate::wallet_store::Wallet;
 
-/// The tokens that have been made and not revoked: never themselves, only their hashes. They lie in the file
-/// `tokens.json` in the directory of the network, or in the database of the wallet.
+/// The tokens that were made and are not revoked. The file `tokens.json` in the network's directory,
+/// or the database of the wallet, stores only their hashes.
 #[derive(Debug)]
 pub struct Tokens {
     dir: PathBuf,
@@ -29,12 +29,12 @@ pub struct Tokens {
     changing: Mutex<()>,
 }
 
-/// What is known of a token.
+/// The stored information on a token.
 #[derive(Clone, Debug)]
 pub(crate) struct IssuedToken {
-    /// 8 hexadecimal digits, which are part of the token too.
+    /// The id: 8 hexadecimal digits, which are also part of the token.
     pub(crate) id: String,
-    /// What its maker calls it.
+    /// The name that the maker chose.
     pub(crate) label: String,
     pub(crate) grants: Arc<[Grant]>,
     pub(crate) created_at: Timestamp,
@@ -42,7 +42,7 @@ pub(crate) struct IssuedToken {
     hash: [u8; 32],
 }
 
-/// What a token is to be.
+/// The wanted properties of a new token.
 #[derive(Clone, Debug)]
 pub(crate) struct TokenDraft {
     pub(crate) label: String,
@@ -50,20 +50,20 @@ pub(crate) struct TokenDraft {
     pub(crate) expires_at: Option<Timestamp>,
 }
 
-/// Why `tokens.json` cannot be used. It is left as it is.
+/// Why `tokens.json` cannot be used. The file stays unchanged.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum TokenFileError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Why not.
         #[source]
         source: io::Error,
     },
-    /// It does not have the form that this program writes.
+    /// The file does not have this program's format.
     #[error(
         "{} is damaged: {reason}: restore it from a backup, or move it away and make new tokens",
         path.display()
@@ -71,44 +71,44 @@ pub enum TokenFileError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// What is wrong with the file.
         reason: String,
     },
     /// A token in the database of the wallet does not have the form that this program writes.
     #[error("token {id} in the database is damaged: {reason}")]
     DamagedRow {
-        /// Its id.
+        /// The id of the token.
         id: String,
-        /// What is wrong with it.
+        /// What is wrong with the token.
         reason: String,
     },
     /// The database of the wallet cannot be read.
     #[error("the tokens cannot be read: {0}")]
     Database(#[from] StoreError),
-    /// It cannot be put aside.
+    /// The file, whose tokens are in the database now, cannot be renamed.
     #[error("cannot rename {}: {source}", path.display())]
     Rename {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Why it failed.
         #[source]
         source: io::Error,
     },
     /// Another version of this program wrote it.
     #[error(
-        "{} is of version {found}, and this program knows version {VERSION} only: use the program \
-         that wrote it",
+        "{} has version {found}, but this program knows only version {VERSION}: use the program that \
+         wrote it",
         path.display()
     )]
     OtherVersion {
         /// The file.
         path: PathBuf,
-        /// Its version.
+        /// The version of the file.
         found: u64,
     },
 }
 
-/// Why tokens could not be changed.
+/// Why the tokens could not be changed.
 #[derive(Debug, Error)]
 pub(crate) enum ChangeError {
     #[error("a token needs at least one scope")]
@@ -117,17 +117,17 @@ pub(crate) enum ChangeError {
     BadLabel,
     #[error("expiresAt must be in the future")]
     ExpiryPassed,
-    #[error("there are {MAX_TOKENS} tokens already: revoke some")]
+    #[error("there are already {MAX_TOKENS} tokens: revoke some")]
     TooMany,
-    #[error("another token has the same id by chance: ask once more")]
+    #[error("another token has the same id by chance: try again")]
     IdTaken,
     #[error("there is no token {0}")]
     Unknown(String),
-    #[error("the operating system gives no random numbers: {0}")]
+    #[error("the operating system provides no random numbers: {0}")]
     NoRandomness(getrandom::Error),
-    #[error("{0}: the change may or may not have been made")]
+    #[error("{0}; the change may or may not have been made")]
     File(#[from] FileError),
-    #[error("{0}: the change may or may not have been made")]
+    #[error("{0}; the change may or may not have been made")]
     Database(#[from] StoreError),
 }
 
@@ -139,16 +139,16 @@ pub(super) enum TokenError {
 }
 
 pub(crate) const FILE_NAME: &str = "tokens.json";
-/// What the file is called whose tokens were taken over into a database.
+/// The name of a file whose tokens were moved into a database.
 const MOVED_FILE_NAME: &str = "tokens.json.moved";
 const VERSION: u64 = 1;
-/// What all tokens start with, so that they are found where they do not belong.
+/// The beginning of all tokens, which makes leaked tokens easy to find.
 const PREFIX: &str = "bsv_";
 const ID_LEN: usize = 8;
 const SECRET_LEN: usize = 64;
 const MAX_TOKENS: usize = 1000;
 const MAX_LABEL_LEN: usize = 100;
-/// Far more than the most tokens take, in bytes.
+/// The longest accepted file, in bytes: far longer than the file of the most tokens.
 const MAX_FILE_LEN: u64 = 16 << 20;
 
 #[derive(Serialize, Deserialize)]
@@ -170,18 +170,18 @@ struct TokenJson {
 }
 
 impl Tokens {
-    /// Reads the file in `dir`, if there is one. The caller holds the lock on the directory.
+    /// Reads the file in `dir`, if it exists. The caller holds the lock on the directory.
     ///
     /// # Errors
     ///
-    /// [`TokenFileError`] if it cannot be used; it is left as it is.
+    /// [`TokenFileError`] if the file cannot be used. The file stays unchanged.
     pub fn open(dir: &Path) -> Result<Self, TokenFileError> {
         let tokens = read_all(&dir.join(FILE_NAME))?.unwrap_or_default();
         Ok(Self::of(dir, None, tokens))
     }
 
-    /// Reads those in the database of a wallet, on a thread that may wait for that. If there is none, those of the file
-    /// in `dir` are taken over.
+    /// Reads the tokens in the database of a wallet. Call it on a blocking thread. If the database has
+    /// none, moves the tokens of the file in `dir` into it.
     pub(crate) fn open_in_database(
         wallet: Arc<Wallet>,
         dir: &Path,
@@ -211,7 +211,7 @@ impl Tokens {
         Self { dir, wallet, by_id, changing: Mutex::new(()) }
     }
 
-    /// What the file holds, or would.
+    /// The tokens in the form of the file.
     pub(crate) fn to_file(&self) -> Vec<u8> {
         encode(&self.all())
     }
@@ -221,7 +221,7 @@ impl Tokens {
         Arc::clone(&self.by_id.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Takes in a token, which is valid as soon as this returns.
+    /// Adds a token, which is valid as soon as this returns.
     pub(crate) fn issue(&self, token: IssuedToken) -> Result<(), ChangeError> {
         let row = token.to_row();
         let insert = |tokens: &mut BTreeMap<String, IssuedToken>| {
@@ -240,12 +240,12 @@ impl Tokens {
         })
     }
 
-    /// What is known of a token.
+    /// The information on a token.
     pub(crate) fn get(&self, id: &str) -> Result<IssuedToken, ChangeError> {
         self.all().get(id).cloned().ok_or_else(|| ChangeError::Unknown(id.to_owned()))
     }
 
-    /// Revokes a token, which is not accepted any more as soon as this returns.
+    /// Revokes a token, which is refused as soon as this returns.
     pub(crate) fn revoke(&self, id: &str) -> Result<IssuedToken, ChangeError> {
         let unknown = || ChangeError::Unknown(id.to_owned());
         self.change(
@@ -257,7 +257,7 @@ impl Tokens {
         )
     }
 
-    /// The scopes of a token. Takes the same time wherever it differs from one that was made.
+    /// The scopes of a token. The comparison takes constant time.
     pub(super) fn grants_of(&self, token: &str) -> Result<Arc<[Grant]>, TokenError> {
         let id = id_of(token).ok_or(TokenError::Unknown)?;
         let tokens = self.all();
@@ -271,7 +271,7 @@ impl Tokens {
         }
     }
 
-    /// Changes the file or the database first, and then what counts.
+    /// Changes the file or the database first, and then the tokens in memory.
     fn change<T>(
         &self,
         change: impl FnOnce(&mut BTreeMap<String, IssuedToken>) -> Result<T, ChangeError>,
@@ -290,7 +290,7 @@ impl Tokens {
 }
 
 impl TokenDraft {
-    /// Makes a token, which is not valid yet. Its text is nowhere else.
+    /// Makes a token, which is not valid yet, and answers its text, which is stored nowhere.
     pub(crate) fn make(self) -> Result<(Zeroizing<String>, IssuedToken), ChangeError> {
         let Self { label, mut grants, expires_at } = self;
         if grants.is_empty() {
@@ -322,18 +322,19 @@ impl IssuedToken {
         token.into_token()
     }
 
-    /// Whether it has expired by now.
+    /// Whether the token has expired.
     pub(crate) fn is_expired(&self) -> bool {
         self.expires_at.is_some_and(|at| at <= Timestamp::of_system())
     }
 }
 
-/// Whether this may be a token that [`Tokens`] made.
+/// Whether a text has the form of a token of [`Tokens`].
 pub(super) fn is_own(token: &str) -> bool {
     token.starts_with(PREFIX)
 }
 
-/// The id and the text of a new token: `bsv_`, the id, `_`, and 32 random bytes in hexadecimal.
+/// Makes the id and the text of a new token: `bsv_`, the id, `_`, and 32 random bytes in
+/// hexadecimal.
 fn new_token() -> Result<(String, Zeroizing<String>), getrandom::Error> {
     let mut id = [0; ID_LEN / 2];
     getrandom::fill(&mut id)?;
@@ -353,7 +354,7 @@ fn id_of(token: &str) -> Option<&str> {
     (secret.len() == SECRET_LEN).then_some(id)
 }
 
-/// A token has 256 random bits, so that no one finds it from a plain hash.
+/// A plain hash is enough: a token has 256 random bits, which nobody can guess.
 fn hash(token: &str) -> [u8; 32] {
     Sha256::digest(token).into()
 }

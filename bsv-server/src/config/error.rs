@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::access::WeakJwtKey;
 
-/// A configuration that cannot be used.
+/// Why a configuration cannot be used.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ConfigError {
@@ -16,7 +16,7 @@ pub enum ConfigError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Why not.
         #[source]
         source: std::io::Error,
     },
@@ -25,19 +25,19 @@ pub enum ConfigError {
     Malformed {
         /// The file or environment variable.
         origin: String,
-        /// What is wrong.
+        /// What is wrong with the source.
         reason: String,
     },
     /// No data directory is given, and none can be derived from the environment.
     #[error("no data directory: give --data-dir, or set BSV_DATA_DIR, XDG_DATA_HOME or HOME")]
     NoDataDir,
-    /// Settings do not go together.
+    /// Settings contradict each other or are incomplete.
     #[error("{0}")]
     Inconsistent(&'static str),
-    /// The key of JSON Web Tokens could be guessed.
+    /// The key of JSON Web Tokens is easy to guess.
     #[error(transparent)]
     WeakJwtKey(#[from] WeakJwtKey),
-    /// The alias that the node's listener answers for is none.
+    /// The alias of the node's listener is not an alias.
     #[error("minerid.nodeListener.alias: {0}")]
     BadAlias(#[from] AliasParseError),
     /// A number is too small or too large.
@@ -45,10 +45,10 @@ pub enum ConfigError {
     OutOfRange {
         /// The setting.
         setting: &'static str,
-        /// What it can be.
+        /// The allowed values.
         allowed: RangeInclusive<u32>,
     },
-    /// Text names neither an address nor a network.
+    /// A text is neither an address nor a network.
     #[error("{setting}: \"{text}\" is not an IP address, or a network such as 10.0.0.0/8")]
     BadNetwork {
         /// The setting.
@@ -56,13 +56,13 @@ pub enum ConfigError {
         /// The text.
         text: String,
     },
-    /// The database of the wallet is not named as one.
+    /// A text is not the URL of a database.
     #[error("wallet.store.url: {0}")]
     BadDatabase(#[from] PostgresUrlError),
-    /// Text is not the origin of a web page.
+    /// A text is not the origin of a web page.
     #[error("payments.page.embedders: \"{0}\" is not an origin such as https://shop.example")]
     BadOrigin(String),
-    /// A secret is what `config show` prints in the place of one.
-    #[error("{0}: config show does not print secrets: put the secret in its place")]
+    /// The value is the placeholder that `config show` prints instead of a secret.
+    #[error("{0}: config show does not print secrets: replace the placeholder by the secret")]
     Redacted(&'static str),
 }

@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use super::error::ConfigError;
 
-/// The settings under their names, with their defaults. Those at the top level have the names of the miner
-/// identity specification.
+/// The settings with their names and defaults. Settings at the top level have the names of the
+/// miner identity specification.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(super) struct Settings {
@@ -19,17 +19,17 @@ pub(super) struct Settings {
     pub(super) network: Network,
     pub(super) host: IpAddr,
     pub(super) port: u16,
-    /// `minerid` in the directory of the network, unless it is set.
+    /// Default: `minerid` in the directory of the network.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) miner_id_data_path: Option<PathBuf>,
-    /// `keystore` in the directory of the network, unless it is set.
+    /// Default: `keystore` in the directory of the network.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) keystore: Option<PathBuf>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) keystore_passphrase_file: Option<PathBuf>,
     pub(super) allow_plain_keystore: bool,
     pub(super) rpc_host: String,
-    /// The network's, unless it is set.
+    /// Default: the port of the network.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) rpc_port: Option<u16>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -81,11 +81,11 @@ impl Default for Settings {
 
 const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
-/// The files that a listener speaks TLS with.
+/// The files for TLS of a listener.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct TlsFiles {
-    /// The listener's certificate, then those that lead to an authority, in PEM form.
+    /// The listener's certificate, followed by those up to an authority, in PEM form.
     pub certificate: PathBuf,
     /// The private key of that certificate, in PEM form.
     pub key: PathBuf,
@@ -121,13 +121,13 @@ fn node_listener_port() -> u16 {
     9003
 }
 
-/// What becomes of documents of an identity while the node knows more of it than this copy.
+/// What happens to documents of an identity while the node knows a newer state than this copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum StaleCopy {
-    /// They are answered, and nodes ignore them.
+    /// The documents are answered, and nodes ignore them.
     Answer,
-    /// They are refused.
+    /// The documents are refused.
     Refuse,
 }
 
@@ -153,7 +153,7 @@ pub(super) struct WalletSettings {
     pub(super) late_payments: LatePaymentsSetting,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) zero_conf_limit_satoshis: Option<u64>,
-    /// Where the node says that it publishes transactions, unless it is set.
+    /// Default: the address that the node answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) zmq: Option<String>,
     pub(super) consolidate: bool,
@@ -183,7 +183,7 @@ impl Default for WalletSettings {
             payment_expiry_hours: 24,
             cache_megabytes: 48,
             pay_limit_satoshis: MAX_SATOSHIS,
-            // Twice what payees asked for when fees were higher.
+            // Twice the rate that payees required when fees were higher.
             max_fee_rate: 1000,
             underpaid_tolerance: 0,
             late_payments: LatePaymentsSetting::Hold,
@@ -235,7 +235,7 @@ impl From<MerchantSettings> for Merchant {
 pub(super) struct PaymentsSettings {
     pub(super) host: IpAddr,
     pub(super) port: u16,
-    /// The listener's own address, unless it is set.
+    /// Default: the listener's own address.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) public_url: Option<String>,
     /// In satoshis per 1000 bytes.
@@ -259,7 +259,7 @@ impl Default for PaymentsSettings {
             host: LOCALHOST,
             port: 8445,
             public_url: None,
-            // What miners ask for.
+            // The usual fee rate of miners.
             fee_rate: 100,
             connections: 1024,
             connections_per_peer: 64,
@@ -328,9 +328,9 @@ impl Default for StoresSettings {
 }
 
 impl Settings {
-    /// Reads settings out of `values`, which come from `origin`. One that is null counts as not set.
+    /// Reads settings from `values`, which come from `origin`. A null setting counts as not set.
     pub(super) fn read(origin: &str, values: Value) -> Result<Self, ConfigError> {
-        // An array would pass for an object: serde reads both into a struct.
+        // Serde reads an array into a struct too, so arrays are refused here.
         if !values.is_object() {
             let reason = "settings are an object".to_owned();
             return Err(ConfigError::Malformed { origin: origin.to_owned(), reason });
@@ -360,11 +360,11 @@ fn without_nulls(values: Value) -> Value {
 #[derive(Clone, Debug)]
 pub(super) struct Secret(SecretString);
 
-/// What is shown in the place of a secret.
+/// The placeholder that is shown instead of a secret.
 const REDACTED: &str = "<redacted>";
 
 impl Secret {
-    /// The secret under the name of its setting, unless somebody has read back what is shown in its place.
+    /// The secret. Fails if it is the placeholder. `setting` is the setting's name.
     pub(super) fn get(self, setting: &'static str) -> Result<SecretString, ConfigError> {
         match self.0.expose_secret() {
             REDACTED => Err(ConfigError::Redacted(setting)),
@@ -381,7 +381,7 @@ impl Serialize for Secret {
 
 impl<'de> Deserialize<'de> for Secret {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // A wrong type must not be quoted in the error.
+        // The error must not quote a value of a wrong type.
         match Value::deserialize(deserializer)? {
             Value::String(text) => Ok(Self(text.into())),
             _ => Err(serde::de::Error::custom("must be a string")),

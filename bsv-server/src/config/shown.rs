@@ -7,7 +7,7 @@ use super::settings::Settings;
 use super::sources::ConfigSources;
 use super::{Config, network_dir, with_defaults};
 
-/// The settings as they count, to be shown: without secrets.
+/// The effective settings without secrets, to be shown.
 #[derive(Clone, Debug)]
 pub struct ShownSettings {
     settings: Settings,
@@ -27,18 +27,17 @@ impl ShownSettings {
         Ok(Self { settings: with_defaults(settings, &network_dir)?, network_dir, has_passphrase })
     }
 
-    /// A TOML file of settings, which can be read back once secrets are in their places.
+    /// A TOML file of the settings. The file can be read again once the secrets replace their
+    /// placeholders.
     pub fn to_toml(&self) -> String {
         let Self { settings, network_dir, has_passphrase } = self;
         let passphrase = if *has_passphrase { "set" } else { "not set" };
         let dir = network_dir.display().to_string().replace(['\n', '\r'], " ");
         let settings = toml::to_string(settings).expect("settings are texts, numbers and tables");
-        format!(
-            "# The data lies in {dir}.\n# The keystore's passphrase is {passphrase}.\n{settings}"
-        )
+        format!("# The data is in {dir}.\n# The keystore's passphrase is {passphrase}.\n{settings}")
     }
 
-    /// The same for programs.
+    /// The settings as JSON.
     pub fn to_json(&self) -> Value {
         let mut shown = json!(self.settings);
         shown["dataDir"] = json!(self.network_dir);

@@ -1,4 +1,4 @@
-//! Where settings come from: a TOML file, and a JSON object in the environment that counts over it.
+//! The sources of settings: a TOML file, and a JSON object in the environment that overrides it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,21 +9,21 @@ use serde_json::{Value, json};
 use super::error::ConfigError;
 use super::settings::Settings;
 
-/// The environment variable that holds settings as a JSON object, which count over the file's.
+/// The environment variable with settings as a JSON object, which override those of the file.
 pub const CONFIG_VARIABLE: &str = "BSV_CONFIG";
-/// The environment variable that holds the keystore's passphrase.
+/// The environment variable with the keystore's passphrase.
 pub const PASSPHRASE_VARIABLE: &str = "BSV_KEYSTORE_PASSPHRASE";
 
-/// Where configuration comes from, besides the defaults.
+/// The sources of the configuration, besides the defaults.
 #[derive(Clone, Debug, Default)]
 pub struct ConfigSources {
     /// The TOML file.
     pub file: Option<PathBuf>,
-    /// The directory that holds all data, one directory per network below it.
+    /// The directory for all data. Each network has a directory in it.
     pub data_dir: Option<PathBuf>,
 }
 
-/// The settings that are paths. In a file they are relative to its directory.
+/// The settings that are paths. Paths in a file are relative to the file's directory.
 const PATHS: [&str; 10] = [
     "/minerIdDataPath",
     "/keystore",
@@ -82,7 +82,7 @@ pub(super) fn read_file(path: &Path) -> Result<Value, ConfigError> {
     Ok(settings)
 }
 
-/// Says what is wrong, and where. The line itself may hold a password.
+/// Describes an error and its place. The line itself is left out, because it may hold a password.
 fn toml_error(text: &str, error: &toml::de::Error) -> String {
     let before = error.span().and_then(|span| text.get(..span.start));
     let Some(before) = before else { return error.message().to_owned() };
@@ -100,7 +100,7 @@ fn read_variable(text: &str) -> Result<Value, ConfigError> {
     Ok(settings)
 }
 
-/// Puts the leaves of `over` over those of `base`.
+/// Overrides the leaves of `base` with those of `over`.
 pub(super) fn merge(base: &mut Value, over: Value) {
     match (base, over) {
         (Value::Object(base), Value::Object(over)) => {

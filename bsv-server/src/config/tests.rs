@@ -125,7 +125,7 @@ fn the_nodes_listener_is_declared_by_itself() {
         json!({"alias": "pool", "host": "10.0.0.1", "port": 7, "allowUnauthenticated": true}),
     );
     assert_eq!(others.address.to_string(), "10.0.0.1:7");
-    // What is declared of the services does not count for it.
+    // `allowUnauthenticated` of the services does not apply to it.
     let settings = json!({
         "allowUnauthenticated": true,
         "minerid": {"nodeListener": {"alias": "pool", "host": "10.0.0.1"}},
@@ -140,7 +140,7 @@ fn a_service_can_be_switched_off() {
 }
 
 #[test]
-fn the_environment_counts_over_the_file_leaf_by_leaf() {
+fn the_environment_overrides_the_file_leaf_by_leaf() {
     let mut merged = json!({"port": 1, "minerid": {"enabled": false}, "allowedHosts": ["a", "b"]});
     merge(&mut merged, json!({"port": 2, "minerid": {}, "allowedHosts": ["c"], "rpcHost": "d"}));
     let expected =

@@ -2,7 +2,7 @@ use super::managed::Managed;
 use super::{audit, backup, books, identities, keystore, status, tokens, wallet};
 use crate::http::{Answer, Declared, Matched, Problem, Received, Routes};
 
-/// Answers what the command line asks for and no listener offers.
+/// Answers the requests of the command line that no listener offers.
 #[derive(Debug)]
 pub(crate) struct ControlApi {
     managed: Managed,
@@ -30,7 +30,7 @@ impl ControlApi {
         &self.routes
     }
 
-    /// The patterns of all paths, and their methods.
+    /// The patterns of all paths, with their methods.
     pub(crate) fn paths() -> impl Iterator<Item = (&'static str, &'static str)> {
         declared().map(|(pattern, methods, _)| (pattern, methods))
     }

@@ -22,10 +22,10 @@ pub(crate) enum Route {
     Check,
 }
 
-/// How many entries of a log are answered at once.
+/// The most entries in one answer.
 pub(super) const PAGE: usize = 1000;
 
-/// Tells what happened to keys and to who may use them.
+/// Shows what happened to keys and to access.
 pub(super) async fn answer(
     managed: &Managed,
     route: Route,
@@ -42,7 +42,7 @@ pub(super) async fn answer(
     Ok(answer::json(StatusCode::OK, &body))
 }
 
-/// Up to [`PAGE`] entries of the log of this name, after the one of a number.
+/// Up to [`PAGE`] entries of the named log, after the entry with a number.
 pub(super) async fn entries(
     managed: &Managed,
     log: &str,

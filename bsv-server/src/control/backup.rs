@@ -20,7 +20,7 @@ struct PassphraseJson {
     passphrase: SecretString,
 }
 
-/// How much of a backup is sent at once, in bytes.
+/// The length of the parts in which a backup is sent, in bytes.
 const PART_LEN: usize = 256 << 10;
 
 /// | method and path | body | answer |
@@ -35,7 +35,7 @@ pub(super) async fn answer(managed: &Managed, request: Received<'_>) -> Result<A
     send(managed, request.body()).await
 }
 
-/// The identities whose revocation key lies elsewhere than where a backup takes them from.
+/// The identities whose revocation key is stored outside the directory that a backup covers.
 fn lacks_revocation_keys_of(managed: &Managed) -> Vec<String> {
     let dir = managed.revocation_keys.dir();
     let names = managed.ids().into_iter().flat_map(|ids| ids.revocation_key_names());
@@ -43,15 +43,15 @@ fn lacks_revocation_keys_of(managed: &Managed) -> Vec<String> {
     lacking.map(|(alias, _)| alias.to_string()).collect()
 }
 
-/// Begins to send a backup, once its contents are there.
+/// Starts to send a backup, once its contents are collected.
 async fn send(managed: &Managed, body: &Bytes) -> Result<Answer, Problem> {
     let PassphraseJson { passphrase } = parse_passphrase(body)?;
-    // A backup without a service that is enabled would be taken for a whole one.
+    // If an enabled service is missing, the backup would look complete without being so.
     managed.check_complete()?;
     let keystore = managed.keystore()?;
     let place = Arc::clone(&managed.backing_up)
         .try_lock_owned()
-        .map_err(|_| Problem::of_status(StatusCode::CONFLICT, "a backup is being made already"))?;
+        .map_err(|_| Problem::of_status(StatusCode::CONFLICT, "a backup is already being made"))?;
     managed.note(KeyEvent::BackedUp, ALL_KEYS).await?;
     let contents = Contents::collect(
         managed.network,
@@ -74,15 +74,15 @@ async fn send(managed: &Managed, body: &Bytes) -> Result<Answer, Problem> {
     tokio::task::spawn_blocking(move || {
         let _place = place;
         match contents.write(io::BufWriter::with_capacity(PART_LEN, Parts(&parts)), &passphrase) {
-            // Fails if the reader is gone.
+            // Sending fails if the reader is gone.
             Ok(()) => drop(parts.blocking_send(None)),
-            Err(error) => tracing::error!("a backup breaks off: {error}"),
+            Err(error) => tracing::error!("a backup was cut off: {error}"),
         }
     });
     Ok(answer::bytes_stream(body))
 }
 
-/// Sends what is written to it.
+/// A writer that sends what is written to it.
 struct Parts<'a>(&'a mpsc::Sender<Option<Bytes>>);
 
 impl Write for Parts<'_> {

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use super::managed::Managed;
 use crate::http::{Answer, Problem, Received, answer, number_parameter};
 
-/// `GET /control/books?fromHeight=N`: what was found when the wallet's books were added up; with
-/// `fromHeight` also what the chain has from there on, and the books lack.
+/// `GET /control/books?fromHeight=N`: the result of adding up the wallet's books. With
+/// `fromHeight`, it also tells what the chain has from that height on and the books lack.
 pub(super) async fn answer(managed: &Managed, request: Received<'_>) -> Result<Answer, Problem> {
     let from_height = number_parameter(request.uri(), "fromHeight")?;
     let check = managed.wallet()?.verify_books(from_height).await?;

@@ -1,5 +1,5 @@
-//! Keystores of revocation keys that the command line has, and hands over file by file: the service may not be able to
-//! reach their directory.
+//! Keystores of revocation keys whose files the command line hands over, because the service may be
+//! unable to reach their directory.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,30 +16,30 @@ use zeroize::Zeroizing;
 use super::managed::bad_request;
 use crate::http::{Answer, Problem, answer};
 
-/// The files of a keystore, as they are handed over.
+/// The files of a keystore that were handed over.
 pub(super) type Handed = Arc<HandedFiles>;
 
-/// What a request hands over, besides what else it says.
+/// The part of a request that hands over a keystore.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct HandingOver {
     revocation_keystore: Option<Box<RawValue>>,
 }
 
-/// A keystore: its directory, which messages name, and its files, hexadecimal.
+/// A keystore: its directory, which is used only in messages, and its files in hexadecimal.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct KeystoreJson {
     /// The directory.
     pub dir: PathBuf,
-    /// Its files by their names, hexadecimal.
+    /// The files by name, in hexadecimal.
     pub files: BTreeMap<String, Zeroizing<String>>,
 }
 
-/// The code of an answer that names files to write before the same is asked for again.
+/// The code of an answer that names files to write before the request is repeated.
 pub const WRITE_FIRST: &str = "write-first";
 
-/// The keystore that a request hands over, if its body is an object that has one.
+/// The keystore that a request hands over, if its body is an object with one.
 pub(super) fn handed(body: &Bytes) -> Result<Option<Handed>, Problem> {
     let Ok(HandingOver { revocation_keystore: Some(keystore) }) = serde_json::from_slice(body)
     else {
@@ -59,10 +59,10 @@ pub(super) fn handed(body: &Bytes) -> Result<Option<Handed>, Problem> {
     Ok(Some(Arc::new(handed)))
 }
 
-/// What becomes of a request: where files have to be written first, that is the answer.
+/// The outcome of a request. If files have to be written first, the answer asks for that.
 ///
-/// It is `{"code": "write-first", "files"}` with the status 409: nothing was done, and the same is asked for again with
-/// these files among those of the keystore.
+/// Such an answer is `{"code": "write-first", "files"}` with the status 409. Nothing was done. The
+/// request has to be repeated with these files among those of the keystore.
 pub(super) fn or_write_first(
     handed: Option<&Handed>,
     answered: Result<Answer, Problem>,
@@ -73,7 +73,7 @@ pub(super) fn or_write_first(
     }
     let files: BTreeMap<_, _> =
         unwritten.iter().map(|file| (&file.name, hex::encode(&file.contents))).collect();
-    let detail = "files of the keystore have to be written first";
+    let detail = "files of the keystore must be written first";
     let body = json!({ "code": WRITE_FIRST, "detail": detail, "files": files });
     Ok(answer::json(StatusCode::CONFLICT, &body))
 }

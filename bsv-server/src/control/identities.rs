@@ -38,12 +38,12 @@ use crate::minerid::Refusal;
 /// | `POST /control/minerids/{alias}/contact` | an object of strings | the whole contact |
 /// | `POST /control/minerids/{alias}/contact/remove` | `{"keys"}` | the whole contact |
 /// | `POST /control/minerids/{alias}/delete` | `{"withKeys"?}` | `{}` |
-/// | `POST /control/minerids/{alias}/vctx` | `{"outpoint"?}` | what was done, or has to be |
-/// | `POST /control/minerids/{alias}/vctx/sweep` | `{"address", "outpoint"?, "dryRun"?}` | the transaction that takes the coins out |
-/// | `POST /control/import` | `{"home"}`, the files of a home directory | what became of each alias |
+/// | `POST /control/minerids/{alias}/vctx` | `{"outpoint"?}` | what was done, or what to do |
+/// | `POST /control/minerids/{alias}/vctx/sweep` | `{"address", "outpoint"?, "dryRun"?}` | the transaction that takes the coins |
+/// | `POST /control/import` | `{"home"}`, the files of a home directory | the outcome for each alias |
 ///
-/// Where revocation keys are needed, `"revocationKeystore"` hands their keystore over, unless it is where commands find
-/// it without naming it. What has to be written to it is asked for: see [`or_write_first`].
+/// If revocation keys are needed and are not in the default directory, `"revocationKeystore"` hands
+/// their keystore over. The answer may ask to write its files: see [`or_write_first`].
 pub(super) const ROUTES: &[Declared<Route>] = &[
     ("/control/minerids", "GET, POST", Route::All),
     ("/control/minerids/{alias}", "GET", Route::One),
@@ -82,7 +82,7 @@ pub(crate) enum Route {
     Import,
 }
 
-/// What is changed of an identity.
+/// The change of an identity that a request asks for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Change {
     Key,
@@ -159,7 +159,7 @@ struct SweepJson {
     dry_run: bool,
 }
 
-/// Sets up identities, and tells of them.
+/// Sets up and shows identities.
 pub(super) async fn answer(
     managed: &Managed,
     route: Route,
@@ -231,7 +231,7 @@ async fn generate(
         }
         Some(_) => return Err(bad_request("the protocol is 0.2 or 1.0")),
     }
-    // Blocks from here on are looked at.
+    // The blocks from here on are watched.
     check_newest(managed, &alias).await?;
     let identity = managed.ids()?.get(alias.as_str())?;
     Ok(answer::json(StatusCode::CREATED, &describe(&identity)))
@@ -302,14 +302,15 @@ async fn change(
     }
 }
 
-/// Refuses what an older copy of an identity would do wrong. Where no server runs, nobody has asked the node before.
+/// Refuses to change an older copy of an identity. Without a running server, the node has not been
+/// asked before.
 async fn check_newest(managed: &Managed, alias: &Alias) -> Result<(), Problem> {
     let Some(node) = managed.any_node() else { return Ok(()) };
     Ok(check_newest_copy(managed.ids()?, node, alias).await?)
 }
 
-/// The transaction that revokes an identity of generation 0.2 is sent again first: once that is forgotten, nobody else
-/// sends it.
+/// Deletes an identity. First sends the transaction again that revokes an identity of generation
+/// 0.2: after the deletion, nobody sends it.
 async fn delete(managed: &Managed, alias: Alias, request: &DeleteJson) -> Result<(), Problem> {
     let ids = managed.ids()?;
     if let Some(Vctx::Revoking(..)) = ids.get(alias.as_str())?.record().vctx() {

@@ -19,8 +19,8 @@ use crate::http::{Answer, Declared, Problem, Received, answer};
 /// | `POST /control/keystore/check` | `{"revocationKeystore"?}` | `{"readable", "faults", "unchecked"}` |
 /// | `POST /control/keystore/passphrase` | `{"passphrase", "revocationKeystore"?}` | `{}` |
 ///
-/// `"revocationKeystore"` hands a keystore of revocation keys over. Its new `keystore.json` is asked for to be written
-/// first: see [`or_write_first`].
+/// `"revocationKeystore"` hands over a keystore of revocation keys. The answer first asks to write
+/// its new `keystore.json`: see [`or_write_first`].
 pub(super) const ROUTES: &[Declared<Route>] = &[
     ("/control/keystore/check", "POST", Route::Check),
     ("/control/keystore/passphrase", "POST", Route::Passphrase),
@@ -37,7 +37,7 @@ struct NewPassphraseJson {
     passphrase: SecretString,
 }
 
-/// What the audit log calls all keys together.
+/// The name of all keys together in the audit log.
 pub(super) const ALL_KEYS: &str = "keystore";
 
 /// Proves that keys can be read, and changes their passphrase.
@@ -60,10 +60,11 @@ pub(super) async fn answer(
     }
 }
 
-/// The log tells of it before it happens, so that it never happens unseen.
+/// Changes the passphrase. The audit log records the change before it happens, so that it never
+/// happens unrecorded.
 ///
-/// Revocation keys come first, those that are handed over before all others: cut short after them, the command is repeated with the passphrase
-/// that the keystore still has.
+/// The revocation keys come first, starting with those that are handed over. If the command is
+/// interrupted after them, it can be repeated with the passphrase that the keystore still has.
 async fn change_passphrase(
     managed: &Managed,
     new: NewPassphraseJson,
@@ -79,7 +80,7 @@ async fn change_passphrase(
         let (keys, passphrase) = (Arc::clone(&revocation_keys), passphrase.clone());
         let sealed = move || keys.change_passphrase_of(&handed, &passphrase);
         let sealed = tokio::task::spawn_blocking(sealed).await;
-        sealed.expect("it does not panic, and is not cancelled")?;
+        sealed.expect("the task neither panics nor is cancelled")?;
     }
     managed.note(KeyEvent::PassphraseChanged, ALL_KEYS).await?;
     let changed = tokio::task::spawn_blocking(move || {
@@ -90,7 +91,7 @@ async fn change_passphrase(
         }
         Ok(changed)
     });
-    let problem = match changed.await.expect("it does not panic, and is not cancelled") {
+    let problem = match changed.await.expect("the task neither panics nor is cancelled") {
         Ok(Ok(())) => return Ok(()),
         Ok(Err(error @ KeystoreError::NotDurable(_))) => return Err(keystore_problem(&error)),
         Ok(Err(error)) => keystore_problem(&error),
@@ -101,7 +102,7 @@ async fn change_passphrase(
 }
 
 pub(super) fn parse_passphrase<T: DeserializeOwned>(body: &Bytes) -> Result<T, Problem> {
-    // What is wrong is not quoted: it may be the passphrase.
+    // The error is not quoted: it may contain the passphrase.
     serde_json::from_slice(body).map_err(|_| {
         Problem::of_status(StatusCode::BAD_REQUEST, "the body must be {\"passphrase\": \"…\"}")
     })

@@ -21,7 +21,7 @@ use crate::request_log::RequestId;
 use crate::surface::Surface;
 use crate::wallet_store::Wallet;
 
-/// What an operator manages: the identities, the wallet, and what both are kept with.
+/// The things that an operator manages: the identities, the wallet, and their keys and settings.
 #[derive(Debug)]
 pub(crate) struct Managed {
     pub(super) network: Network,
@@ -29,7 +29,7 @@ pub(crate) struct Managed {
     pub(super) tokens: Arc<Tokens>,
     pub(super) revocation_keys: Arc<RevocationKeys>,
     pub(super) health: Arc<Health>,
-    /// Held while a backup is made: each takes room on the disk.
+    /// Held during a backup, so that only one backup takes room on the disk.
     pub(super) backing_up: Arc<Mutex<()>>,
     failures: Failures,
     ids: Option<Arc<MinerIds>>,
@@ -39,7 +39,7 @@ pub(crate) struct Managed {
     listening: OnceLock<Vec<Listening>>,
 }
 
-/// Where a listener is reached.
+/// The URL of a listener.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Listening {
     pub(crate) name: &'static str,
@@ -48,7 +48,8 @@ pub(crate) struct Listening {
 }
 
 impl Managed {
-    /// `program` is what others are told who find the keystore of revocation keys in use.
+    /// `program` is the name that other processes are told while the keystore of revocation keys is
+    /// in use.
     pub(crate) fn new(stores: &Stores, program: &str, health: Arc<Health>) -> Self {
         let config = &stores.config;
         Self {
@@ -87,12 +88,12 @@ impl Managed {
         }
     }
 
-    /// Fails if a service that the settings enable could not be opened.
+    /// Fails if an enabled service could not be opened.
     pub(super) fn check_complete(&self) -> Result<(), Problem> {
         self.failures().next().map_or(Ok(()), |reason| Err(unavailable(reason)))
     }
 
-    /// Why services cannot be used that could not be opened.
+    /// Why services could not be opened.
     pub(super) fn failures(&self) -> impl Iterator<Item = &str> {
         self.failures.all().map(|(_, reason)| reason)
     }
@@ -108,18 +109,18 @@ impl Managed {
         })
     }
 
-    /// Notes where the server listens, once it does.
+    /// Notes where the server listens.
     pub(crate) fn note_listening(&self, listening: Vec<Listening>) {
-        // A process listens once.
+        // A process listens only once.
         let _ = self.listening.set(listening);
     }
 
-    /// Where the server listens; nowhere if there is none.
+    /// Where the server listens. Empty without a server.
     pub(super) fn listening(&self) -> &[Listening] {
         self.listening.get().map_or(&[], Vec::as_slice)
     }
 
-    /// Has the wallet, if there is one, give out keys of another account once it is opened again.
+    /// Makes the wallet, if there is one, use the keys of another account once it is opened again.
     pub(crate) async fn begin_account(&self) -> Result<(), bsv_invoicing::Error> {
         if let Ok(wallet) = self.wallet() {
             wallet.begin_account().await?;
@@ -127,7 +128,7 @@ impl Managed {
         Ok(())
     }
 
-    /// Adds an entry to the audit log of every store, and logs it.
+    /// Adds an entry to the audit log of every store, and to the log.
     pub(crate) async fn note(&self, event: KeyEvent, subject: &str) -> Result<(), Problem> {
         self.check_complete()?;
         if let Ok(wallet) = self.wallet() {
@@ -142,14 +143,14 @@ impl Managed {
         Ok(())
     }
 
-    /// Runs what waits for the disk.
+    /// Runs work that waits for the disk.
     pub(super) async fn on_identities<T: Send + 'static>(
         &self,
         run: impl FnOnce(&MinerIds) -> Result<T, bsv_minerid::Error> + Send + 'static,
     ) -> Result<T, Problem> {
         let ids = Arc::clone(self.ids()?);
         let done = tokio::task::spawn_blocking(move || run(&ids)).await;
-        Ok(done.expect("it does not panic, and is not cancelled")?)
+        Ok(done.expect("the task neither panics nor is cancelled")?)
     }
 }
 
@@ -167,7 +168,7 @@ impl From<bsv_minerid::Error> for Problem {
     }
 }
 
-/// A request whose body says what it asks for.
+/// Parses the body of a request.
 pub(super) fn parse<T: DeserializeOwned>(body: &Bytes) -> Result<T, Problem> {
     serde_json::from_slice(body).map_err(|error| bad_request(error.to_string()))
 }

@@ -10,13 +10,13 @@ use super::handed::Handed;
 use crate::config::KeystoreConfig;
 use crate::http::Problem;
 
-/// Where revocation keys lie and how they are protected. They are looked for when a command needs
-/// them, and are let go of after it.
+/// Where revocation keys are stored and how they are protected. A command that needs the keystore
+/// opens it, and closes it afterwards.
 #[derive(Debug)]
 pub(crate) struct RevocationKeys {
-    /// Where they lie unless a command names another directory.
+    /// The directory, unless a command names another one.
     dir: PathBuf,
-    /// That of all keys.
+    /// The passphrase of all keys.
     passphrase: RwLock<Option<SecretString>>,
     plain_keys: PlainKeys,
     program: String,
@@ -32,17 +32,17 @@ impl RevocationKeys {
         }
     }
 
-    /// Where they lie unless a command names another directory.
+    /// The directory, unless a command names another one.
     pub(super) fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// Opens the keystore, which is made where it is not there.
+    /// Opens the keystore, and creates it if it is missing.
     pub(super) fn open(&self, handed: Option<&Handed>) -> Result<Keystore, Problem> {
         self.open_in(&self.place(handed)).map_err(|error| refuse(&error))
     }
 
-    /// Opens the keystore, which must be there.
+    /// Opens the keystore, which must exist.
     pub(super) fn open_existing(&self, handed: Option<&Handed>) -> Result<Keystore, Problem> {
         self.place(handed).check_there()?;
         self.open(handed)
@@ -52,8 +52,8 @@ impl RevocationKeys {
         handed.map_or(Place::Here(&self.dir), Place::Handed)
     }
 
-    /// Where keystores of them are: that which commands find without naming it, if it is there, and the one that is
-    /// handed over, which must be one.
+    /// The keystores of revocation keys: the one in the default directory, if it exists, and the
+    /// one that is handed over, which must be a keystore.
     pub(super) fn places<'a>(
         &'a self,
         handed: Option<&'a Handed>,
@@ -77,13 +77,14 @@ impl RevocationKeys {
         self.seal(&place, new)
     }
 
-    /// Seals the keystore that commands find without naming it, if it is there, with another passphrase.
+    /// Seals the keystore in the default directory, if it exists, with another passphrase.
     pub(super) fn change_passphrase(&self, new: &SecretString) -> Result<(), Problem> {
         let place = Place::Here(&self.dir);
         if place.is_there() { self.seal(&place, new) } else { Ok(()) }
     }
 
-    /// One that has the passphrase already was reached by an attempt that went no further.
+    /// Changes a keystore's passphrase. A keystore that already has the new passphrase was changed
+    /// by an interrupted attempt.
     fn seal(&self, place: &Place<'_>, new: &SecretString) -> Result<(), Problem> {
         let changed = match self.open_in(place) {
             Ok(keystore) => keystore.change_passphrase(new),
@@ -95,12 +96,12 @@ impl RevocationKeys {
         changed.map_err(|error| refuse(&error))
     }
 
-    /// Notes the passphrase that all keystores have from now on.
+    /// Notes the new passphrase of all keystores.
     pub(super) fn set_passphrase(&self, passphrase: SecretString) {
         *self.passphrase.write().unwrap_or_else(PoisonError::into_inner) = Some(passphrase);
     }
 
-    /// Opens the keystore in a place, which is made where it is not there.
+    /// Opens the keystore in a place, and creates it if it is missing.
     pub(super) fn open_in(&self, place: &Place<'_>) -> Result<Keystore, KeystoreError> {
         let passphrase = self.passphrase.read().unwrap_or_else(PoisonError::into_inner).clone();
         self.open_with(place, passphrase.as_ref())
@@ -132,7 +133,7 @@ impl RevocationKeys {
 pub(super) enum Place<'a> {
     /// In a directory.
     Here(&'a Path),
-    /// Where the command line is, which hands its files over.
+    /// With the command line, which hands its files over.
     Handed(&'a Handed),
 }
 

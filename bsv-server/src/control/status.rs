@@ -15,11 +15,11 @@ use crate::health::{NodeState, Readiness, StoreState};
 use crate::http::{Answer, Problem, answer};
 use crate::surface::Surface;
 
-/// From this age on, the newest block says that the node follows the network no more, or that nobody mines,
-/// in seconds.
+/// The age of the newest block, in seconds, from which the node probably no longer follows the
+/// network, or nobody mines.
 const OLD_TIP_AGE: u64 = 3 * 60 * 60;
 
-/// `GET /control/status`: the whole service at a glance, and what needs attention.
+/// `GET /control/status`: an overview of the whole service, and the problems that need attention.
 pub(super) async fn answer(managed: &Managed) -> Result<Answer, Problem> {
     let readiness = managed.health.look().await;
     let tip = match managed.health.node() {
@@ -101,7 +101,7 @@ fn describe_identities(managed: &Managed) -> Option<Vec<Value>> {
     Some(identities.chain(broken).collect())
 }
 
-/// When the last backup was begun that did not fail.
+/// The start of the last backup that did not fail.
 async fn last_backup(managed: &Managed) -> Result<Option<String>, Problem> {
     let log = match managed.wallet() {
         Ok(_) => "wallet",
@@ -128,7 +128,7 @@ async fn last_backup(managed: &Managed) -> Result<Option<String>, Problem> {
 fn of_readiness(readiness: &Readiness) -> Vec<String> {
     let mut attention = Vec::new();
     if readiness.store == StoreState::NotWritable {
-        attention.push("the disk takes no files: see the log of the server".to_owned());
+        attention.push("the disk cannot be written to: see the log of the server".to_owned());
     }
     for store in &readiness.damaged {
         attention.push(format!(
@@ -150,14 +150,14 @@ fn of_readiness(readiness: &Readiness) -> Vec<String> {
     attention
 }
 
-/// On regtest nobody mines unless somebody wants to.
+/// Reports an old newest block, except on regtest, where blocks are mined on demand.
 fn of_tip(network: Network, tip: Option<&(ChainTip, u64)>) -> Option<String> {
     let (_, age) = tip?;
     let is_old = network != Network::Regtest && *age > OLD_TIP_AGE;
     is_old.then(|| format!("the node's newest block is {} hours old", age / 3600))
 }
 
-/// On regtest nothing is worth anything.
+/// Reports unsealed keys and a missing backup, except on regtest, where nothing has value.
 fn of_keys(network: Network, is_sealed: Option<bool>, last_backup: Option<&str>) -> Vec<String> {
     let mut attention = Vec::new();
     let Some(is_sealed) = is_sealed.filter(|_| network != Network::Regtest) else {
@@ -172,17 +172,18 @@ fn of_keys(network: Network, is_sealed: Option<bool>, last_backup: Option<&str>)
     attention
 }
 
-/// Those that are not enabled since they take nothing; others their owner, or a restore, has disabled.
+/// Reports the webhooks that are disabled because deliveries failed. The owner or a restore has
+/// disabled the others.
 fn of_webhooks(wallet: Option<&Value>) -> Vec<String> {
     let webhooks = wallet.and_then(|wallet| wallet["webhooks"].as_array()).into_iter().flatten();
     let of_webhook = |webhook: &Value| {
         let id = webhook["id"].as_str()?;
         let why = match (webhook["state"].as_str()?, webhook["failingSince"].as_str()) {
             ("gone", _) => "has answered 410".to_owned(),
-            ("disabled", Some(since)) => format!("has taken nothing since {since}"),
+            ("disabled", Some(since)) => format!("has failed since {since}"),
             _ => return None,
         };
-        Some(format!("webhook {id} {why}, and is sent nothing: enable it, or delete it"))
+        Some(format!("webhook {id} {why}, and receives nothing: enable it, or delete it"))
     };
     webhooks.filter_map(of_webhook).collect()
 }

@@ -24,7 +24,7 @@ struct TokenJson {
 /// | --- | --- | --- |
 /// | `GET /control/tokens` | | the tokens, without their texts |
 /// | `POST /control/tokens` | `{"label"?, "scopes", "expiresAt"?}` | the token, with its text |
-/// | `DELETE /control/tokens/{id}` | | the token that is not accepted any more |
+/// | `DELETE /control/tokens/{id}` | | the revoked token |
 pub(super) const ROUTES: &[Declared<Route>] =
     &[("/control/tokens", "GET, POST", Route::All), ("/control/tokens/{id}", "DELETE", Route::One)];
 
@@ -36,8 +36,8 @@ pub(crate) enum Route {
 
 /// Makes, lists and revokes tokens.
 ///
-/// The audit log tells of a change before it happens, as it does of a changed passphrase. Where it
-/// cannot, no token is made, but a token is revoked all the same.
+/// The audit log records a change before it happens. If it cannot, no token is made, but a token is
+/// revoked nevertheless.
 pub(super) async fn answer(
     managed: &Managed,
     route: Route,
@@ -63,7 +63,7 @@ async fn make(managed: &Managed, request: Received<'_>) -> Result<Answer, Proble
     let subject = format!("{} with {}", token.id, scopes.join(", "));
     managed.note(KeyEvent::TokenMade, &subject).await?;
     let issued = on_disk(&managed.tokens, move |tokens| tokens.issue(token)).await;
-    // After an error of the disk or the database it may be there.
+    // After a failure of the disk or the database, the token may be stored.
     let is_unknown = matches!(issued, Err(ChangeError::File(_) | ChangeError::Database(_)));
     if issued.is_err() && !is_unknown {
         managed.note(KeyEvent::Failed, KeyEvent::TokenMade.name()).await?;

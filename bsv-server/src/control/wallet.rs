@@ -12,9 +12,9 @@ use crate::wallet::describe;
 /// | --- | --- | --- |
 /// | `POST /control/wallet/backup-words` | | `{"words"}`: whoever has them has the money |
 /// | `POST /control/wallet/accept-clock` | | `{"doubt"}`: what was doubted, or null |
-/// | `POST /control/wallet/rescan` | `{"fromHeight"}` | `{"height","balanceBefore","balance"}`, once the blocks were read |
-/// | `POST /control/wallet/pay/preview` | `{"payToURL"}` | what paying there would do |
-/// | `POST /control/wallet/consolidate` | | `{"payment"}`: what brought coins together, or null |
+/// | `POST /control/wallet/rescan` | `{"fromHeight"}` | `{"height","balanceBefore","balance"}`, after the blocks are read |
+/// | `POST /control/wallet/pay/preview` | `{"payToURL"}` | the effect of such a payment |
+/// | `POST /control/wallet/consolidate` | | `{"payment"}`: the consolidation, or null |
 /// | `POST /control/faucet` | `{"url"}` | `{"txid"}`, of the node's wallet (regtest) |
 pub(super) const ROUTES: &[Declared<Route>] = &[
     ("/control/wallet/backup-words", "POST", Route::Words),
@@ -47,7 +47,7 @@ struct FaucetJson {
     url: String,
 }
 
-/// Tells secrets of the wallet, and what paying would do.
+/// Shows the words of the wallet, previews payments, and makes other changes that need the owner.
 pub(super) async fn answer(
     managed: &Managed,
     route: Route,

@@ -1,4 +1,4 @@
-//! Answers in the forms that callers depend on.
+//! Answers in the formats that callers depend on.
 
 use bytes::Bytes;
 use http_body_util::Full;
@@ -9,19 +9,19 @@ use tokio::sync::mpsc;
 
 use super::{Answer, AnswerBody};
 
-/// When to try again what cannot be done now.
+/// The value of `Retry-After`, in seconds.
 const RETRY_SECONDS: u32 = 5;
 
 const JSON: &str = "application/json; charset=utf-8";
 
-/// `text/plain`, the form of nearly all answers of the miner identity service.
+/// An answer in `text/plain`, the format of nearly all answers of the miner identity service.
 pub fn text(status: StatusCode, body: impl Into<Bytes>) -> Answer {
     answer(status, "text/plain; charset=utf-8", body)
 }
 
 /// A success in `text/plain`: bytes in hexadecimal.
 pub fn hexadecimal(bytes: &[u8]) -> Answer {
-    // `hex::encode`, which goes through characters, takes three times as long.
+    // `hex::encode` is three times slower, because it builds characters.
     let mut body = vec![0; bytes.len() * 2];
     hex::encode_to_slice(bytes, &mut body).expect("there is room for two digits per byte");
     text(StatusCode::OK, body)
@@ -33,27 +33,27 @@ pub fn json(status: StatusCode, body: &impl Serialize) -> Answer {
     json_text(status, text)
 }
 
-/// A success in `application/json` that is already written.
+/// A success in `application/json` whose text is given.
 pub fn json_text(status: StatusCode, body: impl Into<Bytes>) -> Answer {
     answer(status, JSON, body)
 }
 
-/// A success in `application/json` whose text comes in parts.
+/// A success in `application/json` whose text is sent in parts.
 pub fn json_stream(parts: mpsc::Receiver<Option<Bytes>>) -> Answer {
     with_body(StatusCode::OK, JSON, AnswerBody::Stream(parts))
 }
 
-/// A success in `text/csv` whose text comes in parts.
+/// A success in `text/csv` whose text is sent in parts.
 pub fn csv_stream(parts: mpsc::Receiver<Option<Bytes>>) -> Answer {
     with_body(StatusCode::OK, "text/csv; charset=utf-8; header=present", AnswerBody::Stream(parts))
 }
 
-/// A success in `text/event-stream`, whose blocks come in parts.
+/// A success in `text/event-stream` whose blocks are sent in parts.
 pub fn event_stream(parts: mpsc::Receiver<Option<Bytes>>) -> Answer {
     with_body(StatusCode::OK, "text/event-stream", AnswerBody::Stream(parts))
 }
 
-/// A success in bytes that come in parts.
+/// A success in bytes that are sent in parts.
 pub fn bytes_stream(parts: mpsc::Receiver<Option<Bytes>>) -> Answer {
     with_body(StatusCode::OK, "application/octet-stream", AnswerBody::Stream(parts))
 }
@@ -65,7 +65,7 @@ pub fn no_content() -> Answer {
     answer
 }
 
-/// That the caller has it already.
+/// Tells the caller that its copy is current.
 pub(crate) fn not_modified() -> Answer {
     let mut answer = no_content();
     *answer.status_mut() = StatusCode::NOT_MODIFIED;
@@ -86,7 +86,7 @@ fn with_body(status: StatusCode, content_type: &'static str, body: AnswerBody) -
     *answer.status_mut() = status;
     let headers = answer.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
-    // A GET may rotate a key, and each answer is true only now.
+    // Answers must not be cached: a GET may rotate a key, and each answer is true only now.
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     if status == StatusCode::SERVICE_UNAVAILABLE {
         headers.insert(RETRY_AFTER, HeaderValue::from(RETRY_SECONDS));

@@ -10,10 +10,10 @@ use tokio::sync::mpsc;
 /// The body of an answer: whole in memory, or streamed as its parts become ready.
 #[derive(Debug)]
 pub enum AnswerBody {
-    /// All of it.
+    /// The whole body.
     Whole(Full<Bytes>),
-    /// Its parts, and `None` after the last. Without that it is broken off, so that nobody takes what
-    /// there is for the whole.
+    /// The parts, and `None` after the last one. If `None` is missing, the connection is broken
+    /// off, so that nobody takes the parts for the whole.
     Stream(mpsc::Receiver<Option<Bytes>>),
 }
 

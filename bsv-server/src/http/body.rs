@@ -23,7 +23,7 @@ pub(crate) enum BodyError {
     TooSlow,
     #[error("the request body broke off")]
     BrokenOff,
-    #[error("too many large requests arrive at once: send it again")]
+    #[error("too many large requests arrive at once: send the request again")]
     TooMany,
 }
 
@@ -38,31 +38,31 @@ impl BodyError {
     }
 }
 
-/// How long a body may take, besides the time for its bytes.
+/// How long a body may take, besides the time for its length.
 const TIME: Duration = Duration::from_secs(5);
-/// How many bytes of a body come in a second at least.
+/// The slowest accepted rate of a body, in bytes per second.
 const SLOWEST: u32 = 32 << 10;
-/// How much of a body that nobody needs is read and thrown away, so that a caller who sends first
-/// and listens afterwards gets its answer.
+/// How much of an unneeded body is read and discarded. A caller that sends everything before it
+/// reads then gets its answer.
 const MAX_DISCARDED: usize = 32 << 20;
 
-/// Nearly all bodies are smaller, in bytes.
+/// The size, in bytes, above which a body is large. Nearly all bodies are smaller.
 const SMALL: usize = 64 << 10;
-/// How many larger ones are held at once.
+/// How many large bodies are held at once.
 const LARGE_AT_ONCE: usize = 16;
 /// How many of them one peer may have.
 const LARGE_OF_ONE: usize = 2;
-/// For how long a larger one waits for its place.
+/// How long a large body waits for a place.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The places of large bodies: what strangers send must not fill the memory.
+/// The places for large bodies, which keep strangers from filling the memory.
 #[derive(Debug)]
 pub(crate) struct LargeBodies {
     places: Semaphore,
     peers: Mutex<HashMap<IpNet, usize>>,
 }
 
-/// The place of a large body, free again when this is dropped.
+/// The place of a large body, which becomes free when this is dropped.
 #[derive(Debug)]
 struct Place<'a> {
     bodies: &'a LargeBodies,
@@ -83,7 +83,7 @@ impl LargeBodies {
         Ok(place)
     }
 
-    /// Counts one more for a peer, unless that has its share.
+    /// Gives a peer one more place, unless it has its share.
     fn enter(&self, address: Option<IpAddr>) -> Option<Place<'_>> {
         let peer = address.map(widest_network);
         if let Some(peer) = peer {
@@ -115,15 +115,15 @@ impl Drop for Place<'_> {
     }
 }
 
-/// A whole body, and its place if it is large.
+/// A whole body, with its place if it is large.
 #[derive(Debug)]
 pub(crate) struct Collected<'a> {
     pub(crate) bytes: Bytes,
     _place: Option<Place<'a>>,
 }
 
-/// Reads a whole body of at most `max_len` bytes, which `peer` sends. It has to come at a rate of
-/// [`SLOWEST`] bytes per second at least.
+/// Reads a whole body of at most `max_len` bytes from `peer`. The body must arrive at a rate of at
+/// least [`SLOWEST`] bytes per second.
 pub(crate) async fn collect<B>(
     mut body: B,
     max_len: usize,
@@ -173,7 +173,7 @@ where
     Ok(Collected { bytes, _place: place })
 }
 
-/// The next bytes of a body that has begun to come then, and of which so many have come.
+/// The next bytes of a body that began at `begun` and of which `len` bytes have come.
 async fn next<B>(body: &mut B, begun: Instant, len: usize) -> Result<Option<Bytes>, BodyError>
 where
     B: Body<Data = Bytes> + Unpin,
@@ -189,7 +189,7 @@ where
     }
 }
 
-/// Reads what comes of a body that nobody needs, besides, while its caller is answered.
+/// Reads and discards an unneeded body in the background, while its caller is answered.
 pub(crate) fn discard<B>(mut body: B)
 where
     B: Body<Data = Bytes> + Unpin + Send + 'static,
@@ -284,14 +284,14 @@ mod tests {
         drop(held);
         assert!(large.peers().is_empty());
         assert!(collect(one).await.is_ok());
-        // Whoever has a network of 48 bits of IPv6 is one peer.
+        // An IPv6 network of 48 bits counts as one peer.
         let of_one = |subnet: u16| Some(format!("2001:db8:0:{subnet:x}::1").parse().unwrap());
         let held: [_; LARGE_OF_ONE] = [collect(of_one(0)).await, collect(of_one(0x100)).await];
         assert!(held.iter().all(Result::is_ok));
         assert!(matches!(collect(of_one(0x200)).await, Err(BodyError::TooMany)));
     }
 
-    /// So many bytes a second, without an end.
+    /// A body without end, at this many bytes per second.
     struct Drops(tokio::time::Interval, usize);
 
     impl Body for Drops {

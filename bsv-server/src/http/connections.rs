@@ -10,8 +10,9 @@ use hyper::body::{Body, Frame, SizeHint};
 use ipnet::IpNet;
 use tokio::sync::Notify;
 
-/// The connections of a listener. When there are too many, one that waits for its peer makes room. So those
-/// who connect and say nothing, begin to send something, or do not read, keep nobody out.
+/// The connections of a listener. When there are too many, a connection that waits for its peer is
+/// closed to make room. So peers that connect and send nothing, send slowly, or do not read keep
+/// nobody out.
 #[derive(Debug)]
 pub(crate) struct Connections {
     started: Instant,
@@ -21,54 +22,55 @@ pub(crate) struct Connections {
 
 #[derive(Debug)]
 struct Connection {
-    /// Whose it is, where peers are counted.
+    /// The peer, where peers are counted.
     peer: Option<IpNet>,
     activity: Arc<Activity>,
 }
 
-/// Whether there is room for a newcomer.
+/// Whether there is room for a new connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Room {
-    /// One was given up for it.
+    /// A connection was closed for it.
     Made,
-    /// It has to wait.
+    /// The new connection has to wait.
     Awaited,
-    /// Not for one more of its peer, which has connections already.
+    /// The new connection is refused, because its peer already has connections.
     Refused,
 }
 
-/// Whether a connection is at work.
+/// Whether a connection is active.
 #[derive(Debug)]
 pub(super) struct Activity {
     started: Instant,
-    /// [`BUSY`], [`GIVEN_UP`], or since when it is idle, in milliseconds after `started`.
+    /// [`BUSY`], [`GIVEN_UP`], or the start of being idle, in milliseconds after `started`.
     state: AtomicU64,
-    /// [`NOT_AWAITED`], or since when nothing more of a body has come, in milliseconds after `started`.
+    /// [`NOT_AWAITED`], or the start of waiting for more of a body, in milliseconds after
+    /// `started`.
     body_awaited: AtomicU64,
-    /// [`NOT_AWAITED`], or since when nothing more of an answer has been taken.
+    /// [`NOT_AWAITED`], or the start of waiting for the peer to take more of an answer.
     reader_awaited: AtomicU64,
     given_up: Notify,
 }
 
-/// A connection is at work until this is dropped.
+/// Keeps a connection busy until dropped.
 #[derive(Debug)]
 pub(super) struct Busy(Arc<Activity>);
 
-/// The body of a request, which tells its connection when it has to be waited for.
+/// The body of a request, which tells its connection when it waits for more.
 #[derive(Debug)]
 pub(crate) struct AwaitedBody<B> {
     body: B,
     activity: Arc<Activity>,
 }
 
-/// The body of an answer, whose connection is at work until all of it has been taken over.
+/// The body of an answer, whose connection stays busy until the whole body has been passed on.
 #[derive(Debug)]
 pub(super) struct BusyBody<B> {
     body: B,
     _busy: Busy,
 }
 
-/// A connection that stays among those of its listener until this is dropped.
+/// Keeps a connection in the list of its listener until dropped.
 #[derive(Debug)]
 pub(super) struct Entry {
     connections: Arc<Connections>,
@@ -79,11 +81,10 @@ pub(super) struct Entry {
 const BUSY: u64 = u64::MAX;
 const GIVEN_UP: u64 = u64::MAX - 1;
 const NOT_AWAITED: u64 = u64::MAX;
-/// For how long a connection may be idle without being given up: the request of one that is new is on
-/// its way.
+/// How long a connection may be idle before it can be given up. The request of a new connection is
+/// on its way.
 const GRACE: Duration = Duration::from_millis(250);
-/// For how long nothing more of a body may come, or of an answer be taken, without the connection being given
-/// up.
+/// How long a body or a reader may stall before the connection can be given up.
 const STALL_GRACE: Duration = Duration::from_secs(2);
 
 impl Connections {
@@ -92,22 +93,22 @@ impl Connections {
         Arc::new(Self { started: Instant::now(), open: Mutex::default(), refused })
     }
 
-    /// How many are open.
+    /// The number of open connections.
     pub(crate) fn count(&self) -> u64 {
         self.open().len() as u64
     }
 
-    /// How many were closed since their peers had too many.
+    /// The number of connections that were closed because their peers had too many.
     pub(crate) fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
     }
 
-    /// Counts one that is closed.
+    /// Counts a closed connection.
     pub(super) fn note_refused(&self) {
         self.refused.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Adds a connection, which nobody else has numbered so.
+    /// Adds a connection with a number that no other has.
     pub(super) fn enter(self: &Arc<Self>, number: u64, peer: Option<IpNet>) -> Entry {
         let activity = Activity::since(self.started);
         let connection = Connection { peer, activity: Arc::clone(&activity) };
@@ -115,9 +116,11 @@ impl Connections {
         Entry { connections: Arc::clone(self), number, activity }
     }
 
-    /// Gives up a connection for one of `newcomer`, of whoever has the most: the one that has waited for the
-    /// longest time. It has waited for long, or the newcomer has fewer; of who has fewer than the newcomer,
-    /// none is given up.
+    /// Gives up a connection to make room for one of `newcomer`. Only a connection that waits for
+    /// its peer can be given up: either it has waited too long and its peer has at least as many
+    /// connections as the newcomer, or its peer has at least two more than the newcomer. Among
+    /// these, the one is chosen whose peer has the most connections; of these, the one that has
+    /// waited longest.
     pub(super) fn make_room(&self, newcomer: Option<IpNet>) -> Room {
         let open = self.open();
         let mut counts: HashMap<IpNet, usize> = HashMap::new();
@@ -140,9 +143,9 @@ impl Connections {
         }
     }
 
-    /// Gives up connections that keep a listener from stopping, since they wait for their peers: those that are idle,
-    /// with `bodies` also those of which more of a body is awaited, and with `readers` those whose answer is not
-    /// taken at once. Others are given up as they are to make room.
+    /// Gives up the waiting connections that keep a listener from stopping: those that have waited
+    /// too long, with `bodies` also all that wait for more of a body, and with `readers` also all
+    /// whose answer is not taken at once.
     pub(super) fn give_up_waiting(&self, bodies: bool, readers: bool) {
         let now = self.started.elapsed();
         for connection in self.open().values() {
@@ -163,12 +166,12 @@ impl Connections {
     }
 }
 
-/// That a connection waits for its peer.
+/// A connection's wait for its peer.
 #[derive(Clone, Copy, Debug)]
 struct Wait {
-    /// What its state is meanwhile.
+    /// The connection's state during the wait.
     state: u64,
-    /// Since when, in milliseconds after the beginning.
+    /// The start of the wait, in milliseconds after `started`.
     since: u64,
     of: Awaited,
 }
@@ -180,12 +183,12 @@ enum Awaited {
     Request,
     /// More of a body.
     Body,
-    /// That its peer takes more of an answer.
+    /// The peer, to take more of an answer.
     Reader,
 }
 
 impl Wait {
-    /// Whether it has lasted for as long as it may.
+    /// Whether the wait has lasted too long.
     fn is_over(&self, now: Duration) -> bool {
         let grace = match self.of {
             Awaited::Request => GRACE,
@@ -202,7 +205,7 @@ impl Drop for Entry {
 }
 
 impl Activity {
-    /// That of a connection that begins now, on the clock that began with `started`.
+    /// The activity of a connection that begins now. `started` is the start of its clock.
     pub(super) fn since(started: Instant) -> Arc<Self> {
         Arc::new(Self {
             started,
@@ -213,25 +216,25 @@ impl Activity {
         })
     }
 
-    /// Begins with a request, unless the connection has been given up.
+    /// Begins a request, unless the connection has been given up.
     pub(super) fn begin(self: &Arc<Self>) -> Option<Busy> {
         let begin = |state| (state != GIVEN_UP).then_some(BUSY);
         self.state.fetch_update(Ordering::AcqRel, Ordering::Acquire, begin).ok()?;
         Some(Busy(Arc::clone(self)))
     }
 
-    /// Tells whether some of an answer waits for its reader.
+    /// Tells whether a part of an answer waits for its reader.
     pub(super) fn set_stalled(&self, is_stalled: bool) {
         let since = if is_stalled { self.now() } else { NOT_AWAITED };
         self.reader_awaited.store(since, Ordering::Relaxed);
     }
 
-    /// Completes when the connection has been given up.
+    /// Completes when the connection is given up.
     pub(super) async fn given_up(&self) {
         self.given_up.notified().await;
     }
 
-    /// Whether it waits for its peer: for a request, for more of a body, or for somebody to read.
+    /// The current wait for the peer: for a request, for more of a body, or for a reader.
     fn wait(&self) -> Option<Wait> {
         let state = self.state.load(Ordering::Relaxed);
         let reader_awaited = self.reader_awaited.load(Ordering::Relaxed);
@@ -244,7 +247,7 @@ impl Activity {
         (since != NOT_AWAITED).then_some(Wait { state, since, of })
     }
 
-    /// Gives up a connection if it still waits so.
+    /// Gives up the connection if it still waits in this way.
     fn give_up(&self, wait: &Wait) -> bool {
         let exchanged =
             self.state.compare_exchange(wait.state, GIVEN_UP, Ordering::AcqRel, Ordering::Relaxed);
@@ -300,7 +303,7 @@ impl<B: Body + Unpin> Body for AwaitedBody<B> {
 }
 
 impl<B> Drop for AwaitedBody<B> {
-    /// Nobody waits for the rest.
+    /// Nobody waits for the rest of the body.
     fn drop(&mut self) {
         self.activity.body_awaited.store(NOT_AWAITED, Ordering::Relaxed);
     }

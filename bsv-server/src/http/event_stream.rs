@@ -1,4 +1,4 @@
-//! Streams of server-sent events (WHATWG HTML, 9.2), whatever they tell.
+//! Streams of server-sent events (WHATWG HTML, 9.2), independent of their contents.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -12,38 +12,38 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::{Answer, Problem, answer};
 
-/// For how long a reader is waited for to learn that a stream ends.
+/// How long to wait for the reader to take the end of a stream.
 const GRACE: Duration = Duration::from_millis(500);
-/// Keeps front ends from holding a stream back.
+/// Tells front ends not to buffer a stream.
 const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
-/// How a stream goes on where nothing happens.
+/// The timing of a stream.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pace {
-    /// How long nothing is sent before a heartbeat.
+    /// The time without events after which a heartbeat is sent.
     pub(crate) silence: Duration,
-    /// For how long a stream goes on, at least and at most.
+    /// The shortest and the longest life of a stream.
     pub(crate) life: [Duration; 2],
-    /// After how many milliseconds a client is to come back, at least and at most. They do not all come at once
-    /// after a restart.
+    /// The shortest and the longest time after which a client should reconnect, in milliseconds.
+    /// The spread keeps clients from reconnecting all at once after a restart.
     pub(crate) retry: [u64; 2],
 }
 
 impl Pace {
-    /// That of the API.
+    /// The pace of the API's streams.
     pub(crate) const USUAL: Self = Self {
         silence: Duration::from_secs(15),
         life: [Duration::from_secs(55 * 60), Duration::from_secs(65 * 60)],
         retry: [2000, 5000],
     };
 
-    /// What tells a client when to come back.
+    /// The block that tells a client when to reconnect.
     pub(crate) fn retry_block(&self) -> String {
         format!("retry: {}\n\n", random_number(self.retry))
     }
 }
 
-/// Places of streams, or of others who stay for long.
+/// Places for streams, or for other long requests.
 #[derive(Debug)]
 pub(crate) struct StreamPlaces {
     places: Arc<Semaphore>,
@@ -52,7 +52,7 @@ pub(crate) struct StreamPlaces {
 }
 
 impl StreamPlaces {
-    /// So many places. `full` follows their number where somebody is told that there is none left.
+    /// Makes this many places. In the refusal, `full` follows the number of places.
     pub(crate) fn new(count: u32, full: &'static str) -> Self {
         Self { places: Arc::new(Semaphore::new(count as usize)), count, full }
     }
@@ -65,41 +65,41 @@ impl StreamPlaces {
         })
     }
 
-    /// How many are taken.
+    /// The number of taken places.
     pub(crate) fn taken(&self) -> u64 {
         u64::from(self.count).saturating_sub(self.places.available_permits() as u64)
     }
 }
 
-/// Ends all that waits when the server stops.
+/// Ends all waiting requests when the server stops.
 #[derive(Debug, Default)]
 pub(crate) struct Stopping(watch::Sender<bool>);
 
 impl Stopping {
-    /// Has all that waits end.
+    /// Ends all waiting.
     pub(crate) fn stop(&self) {
         self.0.send_replace(true);
     }
 
-    /// Completes when nothing is to wait any more.
+    /// Completes when the server stops.
     pub(crate) fn stopped(&self) -> impl Future<Output = ()> + Send + use<> {
         let mut stopping = self.0.subscribe();
         async move {
-            // Fails if the sender is gone: then, too, nothing is to wait.
+            // An error means that the sender is gone, and waiting ends too.
             let _ = stopping.wait_for(|is_stopping| *is_stopping).await;
         }
     }
 }
 
-/// The answer whose blocks come in parts.
+/// An answer whose blocks are sent in parts.
 pub(crate) fn answer(parts: mpsc::Receiver<Option<Bytes>>) -> Answer {
     let mut answer = answer::event_stream(parts);
     answer.headers_mut().insert(X_ACCEL_BUFFERING, HeaderValue::from_static("no"));
     answer
 }
 
-/// Lets `send`, which fills `parts`, go on until it is at its end, the stream has lived for long enough, its reader
-/// is gone, or `stopped` completes.
+/// Runs `send`, which fills `parts`, until it ends, the stream has lived long enough, its reader is
+/// gone, or `stopped` completes.
 pub(crate) async fn run<T, E: Display>(
     parts: mpsc::Sender<Option<Bytes>>,
     pace: Pace,
@@ -115,18 +115,18 @@ pub(crate) async fn run<T, E: Display>(
         sent = send => match sent {
             Ok(_) => true,
             Err(error) => {
-                tracing::error!("a stream of events breaks off: {error}");
+                tracing::error!("a stream of events was cut off: {error}");
                 false
             }
         },
     };
     if is_whole {
-        // Of a reader who is behind, the stream is broken off.
+        // The stream of a reader who does not take this is broken off.
         let _ = timeout(GRACE, parts.send(None)).await;
     }
 }
 
-/// A number from the first to the second. Where there is no chance to be had, the first.
+/// A random number between the first and the second. Without randomness, the first.
 fn random_number([first, second]: [u64; 2]) -> u64 {
     let mut bytes = [0; 8];
     if getrandom::fill(&mut bytes).is_err() {

@@ -7,10 +7,11 @@ const FOREIGN_PAGE: &str = "Forbidden: the request comes from a web page of anot
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 
-/// Refuses, with the reason, what a web page of another origin makes a browser on this machine
-/// send: a local service without credentials would obey it.
+/// Refuses requests that a web page of another origin makes a local browser send, and answers the
+/// reason. A local service without credentials would obey them.
 ///
-/// A rebound domain name shows in `Host`, a foreign page in `Origin`, `Referer` or `Sec-Fetch-Site`.
+/// A rebound domain name shows in `Host`. A foreign page shows in `Origin`, `Referer` or
+/// `Sec-Fetch-Site`.
 pub(crate) fn check_origin(
     headers: &HeaderMap,
     allowed_hosts: &[String],
@@ -19,8 +20,8 @@ pub(crate) fn check_origin(
     if let Some(host) = host
         && !is_allowed(host, allowed_hosts)
     {
-        return Err("Forbidden: the Host header must be an IP address, localhost, or a name that \
-                    allowedHosts lists");
+        return Err("Forbidden: the Host header must be an IP address, localhost, or a name in \
+                    allowedHosts");
     }
     for page in [headers.get(ORIGIN), headers.get(REFERER)].into_iter().flatten() {
         let authority = authority(page.to_str().unwrap_or_default());
@@ -34,24 +35,26 @@ pub(crate) fn check_origin(
     }
 }
 
-/// Whether a browser goes to an address: somebody has clicked on a link, in a mail too, has sent a form or
-/// has typed it. That never changes anything.
+/// Whether a browser navigates to an address: somebody has clicked on a link, for example in a
+/// mail, sent a form, or typed the address. Navigation never changes anything.
 pub(crate) fn is_navigation(headers: &HeaderMap) -> bool {
     headers.get(SEC_FETCH_MODE).is_some_and(|mode| mode.as_bytes() == b"navigate")
 }
 
-/// Refuses, with the reason, a request that changes something and that a browser sends by going to an
-/// address.
+/// Refuses a request that changes something and that a browser sends to navigate. Answers the
+/// reason.
 pub(crate) fn check_navigation(headers: &HeaderMap) -> Result<(), &'static str> {
     match is_navigation(headers) {
-        true => Err("Forbidden: a link, a form or an address in a browser changes nothing"),
+        true => {
+            Err("Forbidden: links, forms and typed addresses of a browser cannot change anything")
+        }
         false => Ok(()),
     }
 }
 
-/// Refuses, with the reason, a GET that changes something and that a browser sends by going to an address,
-/// or without saying for whom. Browsers before 2023, and all over plain HTTP to an address that is not of
-/// this machine, send an image's request without any of the headers that [`check_origin`] looks at.
+/// Refuses a GET that changes something if a browser sends it to navigate or does not name the page
+/// that sends it. Answers the reason. Browsers before 2023, and all browsers over plain HTTP to
+/// other machines, request images without the headers that [`check_origin`] checks.
 pub(crate) fn check_unsafe_get(headers: &HeaderMap) -> Result<(), &'static str> {
     check_navigation(headers)?;
     let agent = headers.get(USER_AGENT).map(HeaderValue::as_bytes).unwrap_or_default();
@@ -61,7 +64,7 @@ pub(crate) fn check_unsafe_get(headers: &HeaderMap) -> Result<(), &'static str> 
     Ok(())
 }
 
-/// Host and port of a web page or an origin.
+/// The host and port of a web page or an origin.
 fn authority(url: &str) -> Option<&str> {
     let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"))?;
     rest.split('/').next()

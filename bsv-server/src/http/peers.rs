@@ -9,7 +9,7 @@ use ipnet::IpNet;
 
 use crate::config::PeerConfig;
 
-/// What each peer of a listener for strangers has taken of late.
+/// The recent use of each peer of a listener for strangers.
 #[derive(Debug)]
 pub(crate) struct Peers {
     config: PeerConfig,
@@ -18,38 +18,38 @@ pub(crate) struct Peers {
     requests: Mutex<Requests>,
 }
 
-/// How many of something each peer has.
+/// A count for each peer.
 #[derive(Debug)]
 struct Counts {
-    /// How many it may have.
+    /// The limit of one peer.
     limit: u32,
     networks: Mutex<HashMap<IpNet, u32>>,
 }
 
-/// The place of one connection or stream of a peer, free again when this is dropped.
+/// The place of a peer's connection or stream, which becomes free when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Place {
     counts: Arc<Counts>,
     address: Option<IpAddr>,
 }
 
-/// When the requests of each peer, at the rate that it may send them, would all have come: a token
-/// bucket, kept as one moment (the generic cell rate algorithm).
+/// The times at which the requests of each peer would all be due, at the peer's rate: a token
+/// bucket, stored as one moment (the generic cell rate algorithm).
 #[derive(Debug)]
 struct Requests {
     recent: HashMap<IpNet, Instant>,
-    /// Those of before `recent` became full. A peer that is in neither has an untouched bucket.
+    /// The entries from before `recent` became full. A peer in neither map has a full bucket.
     older: HashMap<IpNet, Instant>,
 }
 
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
-/// Networks that are remembered are at most twice as many.
+/// At most twice as many networks are remembered.
 const MAX_NETWORKS: usize = 30_000;
-/// How many entries of `X-Forwarded-For` are looked through.
+/// How many entries of `X-Forwarded-For` are examined.
 const MAX_PROXIES: usize = 16;
-/// The networks of IPv6 that count as one peer, and how many times the share of one they have: whoever has
-/// an address has a network of 64 bits, and many have one of 56 or 48.
+/// The IPv6 networks that count as one peer, with their shares: everybody has a network of 64 bits,
+/// and many have one of 56 or 48 bits.
 const NETWORKS_V6: [(u8, u32); 3] = [(64, 1), (56, 4), (48, 16)];
 
 impl Peers {
@@ -60,19 +60,19 @@ impl Peers {
         Arc::new(Self { config, connections, streams, requests: Mutex::new(requests) })
     }
 
-    /// Takes a connection from `address`, unless that has its share already.
+    /// Admits a connection from `address`, unless the peer has its share.
     pub(crate) fn connect(&self, address: IpAddr) -> Option<Place> {
         let address = address.to_canonical();
         let is_free = self.is_trusted(address) || self.is_exempt(address);
         Counts::take(&self.connections, (!is_free).then_some(address))
     }
 
-    /// Takes a stream of `requester`, unless that has its share already.
+    /// Admits a stream of `requester`, unless the peer has its share.
     pub(crate) fn begin_stream(&self, requester: Option<IpAddr>) -> Option<Place> {
         Counts::take(&self.streams, requester)
     }
 
-    /// Whose request it is that came from `address` with these headers, if there is a limit for them.
+    /// The peer that sent a request from `address` with these headers, if the peer is limited.
     pub(crate) fn requester(&self, address: IpAddr, headers: &HeaderMap) -> Option<IpAddr> {
         let address = address.to_canonical();
         match self.is_trusted(address) {
@@ -81,7 +81,7 @@ impl Peers {
         }
     }
 
-    /// Takes a request of `requester` at the time `now`, or says how long to wait.
+    /// Admits a request of `requester` at the time `now`, or answers how long to wait.
     pub(crate) fn admit(&self, requester: IpAddr, now: Instant) -> Result<(), Duration> {
         let interval = Duration::from_secs(1) / self.config.requests_per_second;
         let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
@@ -102,7 +102,8 @@ impl Peers {
         Ok(())
     }
 
-    /// Takes a handshake from `address`, which costs as much as a request, unless too much comes from there.
+    /// Admits a TLS handshake from `address`, unless there are too many. A handshake counts as a
+    /// request.
     pub(crate) fn admit_handshake(&self, address: IpAddr) -> bool {
         let requester = self.requester(address, &HeaderMap::new());
         requester.is_none_or(|requester| self.admit(requester, Instant::now()).is_ok())
@@ -116,9 +117,9 @@ impl Peers {
         address.is_loopback() && !self.config.limit_loopback
     }
 
-    /// The peer for whom a front end asks: the last that is no front end itself, as those before it
-    /// could have been written by anybody. A front end that names nobody asks for itself, which is
-    /// not limited; for one that cannot be read, it counts itself.
+    /// The peer that a front end names: the last entry that is not a front end, because anybody can
+    /// write the entries before it. A front end that names nobody is not limited. If its entry
+    /// cannot be parsed, the front end itself counts.
     fn forwarded_for(&self, proxy: IpAddr, headers: &HeaderMap) -> Option<IpAddr> {
         let lines: Vec<_> = headers.get_all(FORWARDED_FOR).iter().collect();
         let entries = lines.iter().rev().flat_map(|line| line.to_str().unwrap_or("?").rsplit(','));
@@ -137,7 +138,8 @@ impl Counts {
         Self { limit, networks: Mutex::default() }
     }
 
-    /// Takes one more for a peer, unless that has its share. Of who is not counted, any number is taken.
+    /// Admits one more for a peer, unless the peer has its share. Without an address, there is no
+    /// limit.
     fn take(counts: &Arc<Self>, address: Option<IpAddr>) -> Option<Place> {
         let mut taken = counts.networks();
         let is_full = |(network, shares): (IpNet, u32)| {
@@ -159,7 +161,7 @@ impl Counts {
 }
 
 impl Place {
-    /// Whose connection it is, if those are counted: the widest network of the peer.
+    /// The peer's widest network, if the peer is counted.
     pub(crate) fn peer(&self) -> Option<IpNet> {
         self.address.map(widest_network)
     }
@@ -197,7 +199,7 @@ pub(super) fn widest_network(address: IpAddr) -> IpNet {
     networks(address).last().map_or_else(|| address.into(), |(network, _)| network)
 }
 
-/// The networks of an address that count as one peer, the narrowest first, and how many shares they have.
+/// The networks of an address that count as one peer, the narrowest first, with their shares.
 fn networks(address: IpAddr) -> impl Iterator<Item = (IpNet, u32)> {
     let lengths: &[(u8, u32)] = match address {
         IpAddr::V4(_) => &[(32, 1)],
@@ -208,7 +210,7 @@ fn networks(address: IpAddr) -> impl Iterator<Item = (IpNet, u32)> {
     lengths.iter().map(move |(len, shares)| (network(*len), *shares))
 }
 
-/// An address as front ends write it, with a port or without one.
+/// Parses an address in the format of front ends, with or without a port.
 fn address(text: &str) -> Option<IpAddr> {
     let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
     let address = bare.parse().or_else(|_| text.parse().map(|address: SocketAddr| address.ip()));
@@ -288,10 +290,10 @@ mod tests {
         assert_eq!(named(&["::ffff:203.0.113.1"]), Some(ip("203.0.113.1")));
         assert_eq!(named(&["203.0.113.1, unknown"]), Some(ip("10.0.0.1")));
         assert_eq!(named(&["203.0.113.1,"]), Some(ip("10.0.0.1")));
-        // Who asks directly cannot name anybody.
+        // A direct peer cannot name another one.
         let headers = forwarded(&["198.51.100.9"]);
         assert_eq!(peers.requester(ip("203.0.113.1"), &headers), Some(ip("203.0.113.1")));
-        // A front end on this machine does not exempt those it names.
+        // A front end on this machine does not exempt the peers that it names.
         assert_eq!(peers.requester(ip("127.0.0.1"), &headers), Some(ip("198.51.100.9")));
     }
 
@@ -307,7 +309,8 @@ mod tests {
         }
         drop(held);
         assert!(peers.connect(ip("203.0.113.1")).is_some());
-        // Networks of 64 bits have the share of one peer, those of 56 four, and those of 48 sixteen.
+        // A network of 64 bits has the share of one peer, one of 56 bits that of four, and one of
+        // 48 bits that of sixteen.
         let connect = |subnet: u16| peers.connect(ip(&format!("2001:db8:0:{subnet:x}::1")));
         let held: Vec<_> = (0..0x1000).step_by(0x10).filter_map(connect).collect();
         assert_eq!(held.len(), 32);

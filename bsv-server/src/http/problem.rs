@@ -5,8 +5,8 @@ use serde_json::{Map, Value};
 
 use super::{Answer, answer};
 
-/// A failure in `application/problem+json` (RFC 9457), with two members of our own: `code`, a stable
-/// name for programs, and `errors`, what is wrong with each field.
+/// A failure in `application/problem+json` (RFC 9457), with two additional members: `code`, a
+/// stable name for programs, and `errors`, the faults of each field.
 #[derive(Clone, Debug)]
 pub(crate) struct Problem {
     status: StatusCode,
@@ -21,7 +21,7 @@ impl Problem {
         Self { status, code, detail: detail.into(), errors: Map::new(), header: None }
     }
 
-    /// A failure that its status says enough about.
+    /// A failure that is sufficiently described by its status.
     pub(crate) fn of_status(status: StatusCode, detail: impl Into<String>) -> Self {
         let code = match status {
             StatusCode::BAD_REQUEST => "bad-request",
@@ -40,7 +40,7 @@ impl Problem {
         Self::new(status, code, detail)
     }
 
-    /// Tells what is wrong with a field.
+    /// Adds the faults of a field.
     pub(crate) fn with_field(mut self, field: &str, messages: &[String]) -> Self {
         self.errors.insert(field.to_owned(), messages.into());
         self
@@ -56,7 +56,7 @@ impl Problem {
         &self.detail
     }
 
-    /// Whether something is wrong with a field.
+    /// Whether a field has faults.
     pub(crate) fn has_fields(&self) -> bool {
         !self.errors.is_empty()
     }
@@ -71,7 +71,8 @@ impl Problem {
         self.write(false)
     }
 
-    /// The same with the detail as `message` too: wallets of go-dpp show their users only that.
+    /// The answer for a payer. The answer repeats the detail as `message`, the only member that
+    /// wallets of go-dpp show.
     pub(crate) fn into_answer_for_payer(self) -> Answer {
         self.write(true)
     }

@@ -6,15 +6,15 @@ use matchit::{Params, Router};
 
 use super::Problem;
 
-/// A route as it is declared: the pattern of its paths, such as `/minerid/{alias}`, its methods, such as
-/// `GET, HEAD`, and what stands for it.
+/// The declaration of a route: its path pattern, such as `/minerid/{alias}`, its methods, such as
+/// `GET, HEAD`, and its value.
 pub(crate) type Declared<R> = (&'static str, &'static str, R);
 
 /// The paths that a service answers.
 #[derive(Debug)]
 pub(crate) struct Routes<R>(Router<Declared<R>>);
 
-/// A route that was found, and what stands in the path for the names in its pattern.
+/// A matched route, with the values of the names in its pattern.
 pub(crate) struct Matched<'a, R> {
     pub(crate) pattern: &'static str,
     pub(crate) route: R,
@@ -24,9 +24,9 @@ pub(crate) struct Matched<'a, R> {
 /// Why no route was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Missed {
-    /// There is nothing at the path.
+    /// The path does not exist.
     Path,
-    /// The path has these methods only.
+    /// The path exists, but only with these methods.
     Method(&'static str),
 }
 
@@ -39,7 +39,7 @@ impl<R: Copy> Routes<R> {
         Self(router)
     }
 
-    /// The route of a path and a method.
+    /// The route for a path and a method.
     pub(crate) fn find<'a>(
         &'a self,
         path: &'a str,
@@ -53,14 +53,14 @@ impl<R: Copy> Routes<R> {
         }
     }
 
-    /// The pattern that a path fits.
+    /// The pattern that matches a path.
     pub(crate) fn pattern(&self, path: &str) -> Option<&'static str> {
         self.0.at(path).ok().map(|matched| matched.value.0)
     }
 }
 
 impl<R> Matched<'_, R> {
-    /// What stands in the path for a name in the pattern.
+    /// The part of the path for a name in the pattern.
     pub(crate) fn param(&self, name: &str) -> &str {
         self.params.get(name).unwrap_or_default()
     }
@@ -71,10 +71,10 @@ pub(crate) fn parameters(uri: &Uri) -> impl Iterator<Item = (Cow<'_, str>, Cow<'
     form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes())
 }
 
-/// What is wrong with a parameter that means nothing.
+/// The fault of an unknown parameter.
 pub(crate) const UNKNOWN_PARAMETER: &str = "is not known here";
 
-/// Refuses all parameters of a query that says nothing, by name.
+/// Refuses a request that has any query parameters, and names them.
 pub(crate) fn refuse_parameters(uri: &Uri) -> Result<(), Problem> {
     let mut problem =
         Problem::new(StatusCode::BAD_REQUEST, "invalid-query", "the query cannot be answered");
@@ -84,7 +84,7 @@ pub(crate) fn refuse_parameters(uri: &Uri) -> Result<(), Problem> {
     if problem.has_fields() { Err(problem) } else { Ok(()) }
 }
 
-/// The number that the query gives under a name. There is no other parameter.
+/// The number that the query gives for `name`. No other parameter is allowed.
 pub(crate) fn number_parameter<T: FromStr>(uri: &Uri, name: &str) -> Result<Option<T>, Problem> {
     let mut number = None;
     for (key, value) in parameters(uri) {

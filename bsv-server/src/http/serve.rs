@@ -10,6 +10,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::{GracefulConnection, GracefulShutdown};
 use ipnet::IpNet;
+use rustix::net::sockopt::set_socket_send_buffer_size;
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
@@ -24,20 +25,21 @@ use super::tls::Tls;
 use super::transport::Transport;
 use super::write_timeout::WriteTimeout;
 
-/// What a stranger can make a listener hold.
+/// The limits on what strangers can make a listener hold.
 #[derive(Clone, Debug)]
 pub(crate) struct Limits {
-    /// Connections at once. One that is idle makes room for a further one, which waits where none is.
+    /// The most concurrent connections. An idle connection makes room for a new one. Without one,
+    /// the new connection waits.
     pub(crate) connections: u32,
-    /// What each peer may take, where strangers ask.
+    /// The limits on each peer, on a listener for strangers.
     pub(crate) peers: Option<Arc<Peers>>,
-    /// For how long the head of a request may arrive, also on an idle connection.
+    /// How long the head of a request may take. The same time limits an idle connection.
     pub(crate) head_timeout: Duration,
-    /// For how long a peer may take nothing of its answer.
+    /// How long a peer may take nothing of its answer.
     pub(crate) write_timeout: Duration,
-    /// The size of a request's head, in bytes.
+    /// The longest head of a request, in bytes.
     pub(crate) head_len: usize,
-    /// For how long requests in flight may go on after a shutdown has begun.
+    /// How long requests in flight may continue after a shutdown has begun.
     pub(crate) drain_timeout: Duration,
 }
 
@@ -54,23 +56,26 @@ impl Default for Limits {
     }
 }
 
-/// For how long bodies may still arrive after a shutdown has begun.
+/// How much of an answer the kernel holds for a peer, in bytes. Linux doubles this size. Without it, the kernel would
+/// hold up to 4 MB for each peer that does not read.
+const SEND_BUFFER: usize = 128 << 10;
+/// How long bodies may still arrive after a shutdown has begun.
 const BODY_PATIENCE: Duration = Duration::from_secs(1);
-/// How often it is looked for connections that keep a listener from stopping.
+/// How often connections are examined that keep a listener from stopping.
 const DRAIN_INTERVAL: Duration = Duration::from_millis(10);
 
-/// How often a connection that can make room is looked for.
+/// How often to look for a connection that can make room.
 const ROOM_INTERVAL: Duration = Duration::from_millis(1);
-/// How many connections that were given up may not have ended yet. Newcomers do not wait for each of them in
-/// turn, or attackers would come faster than that.
+/// How many given-up connections may still be ending. Without this reserve, new connections would
+/// wait for each of them in turn, and attackers would connect faster.
 const ENDING: usize = 16;
 
-/// Something that accepts connections.
+/// A source of connections.
 pub(crate) trait Listener: Send + 'static {
     /// A connection.
     type Connection: AsyncRead + AsyncWrite + Unpin + Send + 'static;
 
-    /// Waits for the next connection, and tells the address that it comes from, if it has one.
+    /// Waits for the next connection. Answers its address too, if it has one.
     fn accept(&self)
     -> impl Future<Output = io::Result<(Self::Connection, Option<IpAddr>)>> + Send;
 }
@@ -81,6 +86,7 @@ impl Listener for TcpListener {
     async fn accept(&self) -> io::Result<(Self::Connection, Option<IpAddr>)> {
         let (stream, address) = TcpListener::accept(self).await?;
         stream.set_nodelay(true)?;
+        set_socket_send_buffer_size(&stream, SEND_BUFFER)?;
         Ok((stream, Some(address.ip())))
     }
 }
@@ -93,12 +99,12 @@ impl Listener for UnixListener {
     }
 }
 
-/// A request came when its connection had just been given up.
+/// A request arrived when its connection had just been given up.
 #[derive(Clone, Copy, Debug, Error)]
 #[error("the connection made room for another one")]
 struct GivenUp;
 
-/// Answers the requests that come over one connection, which is alone.
+/// Answers the requests of one connection outside of a listener.
 pub(crate) fn serve_stream<C, H, F>(
     stream: C,
     limits: &Limits,
@@ -127,7 +133,7 @@ where
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())
         .header_read_timeout(limits.head_timeout)
-        // Nearly all answers are small: to copy one costs less than to gather its parts.
+        // Nearly all answers are small: copying one is cheaper than sending its parts.
         .writev(false)
         .max_header_size(limits.head_len);
     let stream = WriteTimeout::new(stream, limits.write_timeout, Arc::clone(&activity));
@@ -135,16 +141,18 @@ where
     let service = service_fn(move |request| {
         let busy = activity.begin();
         let answer = handler(request.map(|body| AwaitedBody::new(body, Arc::clone(&activity))));
-        async {
+        // On the heap, so that a connection does not hold what answering takes while it is idle, or streams.
+        Box::pin(async {
             let busy = busy.ok_or(GivenUp)?;
             Ok::<_, GivenUp>(answer.await.map(|body| BusyBody::new(body, busy)))
-        }
+        })
     });
     http.serve_connection(TokioIo::new(stream), service)
 }
 
-/// Answers requests, which come over `tls` if it is given, until `shutdown` completes, then finishes those
-/// in flight, but waits for no peer that lets it wait: see [`Connections::give_up_waiting`]. Its connections are among `connections`. `handler` is told the address that a request comes from.
+/// Answers requests until `shutdown` completes, over TLS if `tls` is given. Then finishes the
+/// requests in flight, but does not wait for slow peers: see [`Connections::give_up_waiting`]. The
+/// open connections are listed in `connections`. `handler` receives the address of each request.
 pub(crate) async fn serve<L, H, F>(
     listener: L,
     tls: Option<Arc<Tls>>,
@@ -168,7 +176,8 @@ pub(crate) async fn serve<L, H, F>(
         let (stream, address) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
-                // A peer that gave up, or no more file descriptors: the latter takes a moment.
+                // A peer gave up, or there are no more file descriptors. The latter takes a moment
+                // to resolve.
                 tracing::debug!("cannot accept a connection: {error}");
                 sleep(Duration::from_millis(50)).await;
                 continue;
@@ -177,7 +186,7 @@ pub(crate) async fn serve<L, H, F>(
         let peer_place = match limits.peers.as_ref().zip(address) {
             Some((peers, address)) => match peers.connect(address) {
                 Some(place) if tls.is_none() || peers.admit_handshake(address) => Some(place),
-                // Closed.
+                // Closes the connection.
                 _ => {
                     connections.note_refused();
                     continue;
@@ -190,7 +199,7 @@ pub(crate) async fn serve<L, H, F>(
             place = place(&places, &connections, peer) => place,
             () = &mut shutdown => break,
         };
-        // Closed: others do not wait behind it.
+        // Closes the connection: other connections do not wait behind it.
         let Some(place) = place else {
             connections.note_refused();
             continue;
@@ -228,14 +237,14 @@ pub(crate) async fn serve<L, H, F>(
     let drained = timeout(limits.drain_timeout, graceful.shutdown());
     tokio::select! {
         drained = drained => if drained.is_err() {
-            tracing::warn!("some requests did not end in time and are broken off");
+            tracing::warn!("some requests did not end in time and are cut off");
         },
         () = give_up => {}
     }
 }
 
-/// Waits for a place for a connection of `peer`, if need be that of one that waits for its own peer. There is
-/// none if the peer has places already and nobody makes room.
+/// Waits for a place for a connection of `peer`, if necessary that of a connection that waits for
+/// its own peer. Answers `None` if `peer` already has places and no connection makes room.
 async fn place(
     places: &Arc<Semaphore>,
     connections: &Connections,

@@ -18,36 +18,36 @@ use zeroize::Zeroizing;
 
 use crate::config::TlsFiles;
 
-/// The TLS of a listener. What it reads from its files counts for the connections that begin afterwards.
+/// The TLS of a listener. A change of its files affects only later connections.
 pub(crate) struct Tls {
-    /// The name of the setting that names the files.
+    /// The name of the setting with the files.
     setting: &'static str,
     files: TlsFiles,
     config: RwLock<Arc<ServerConfig>>,
     stamps: Mutex<Stamps>,
 }
 
-/// By what a change of the certificate's and the key's file shows.
+/// Data that shows whether the files of the certificate and the key have changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stamp([Option<[u64; 4]>; 2]);
 
 #[derive(Debug)]
 struct Stamps {
-    /// Of the files that were read last.
+    /// The stamp of the files that are in use.
     read: Stamp,
-    /// Of the files that were looked at last.
+    /// The stamp of the files at the last look.
     seen: Stamp,
 }
 
-/// Why a listener cannot speak TLS with a file.
+/// Why a listener cannot use TLS with a file.
 #[derive(Debug, Error)]
 #[error("{setting}: {} {problem}", path.display())]
 pub struct TlsError {
-    /// The setting that names the file.
+    /// The setting with the file.
     pub setting: String,
     /// The file.
     pub path: PathBuf,
-    /// What is wrong with it.
+    /// What is wrong with the file.
     #[source]
     pub problem: TlsProblem,
 }
@@ -56,41 +56,41 @@ pub struct TlsError {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum TlsProblem {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("cannot be read: {0}")]
     Unreadable(#[source] io::Error),
-    /// It is to hold a certificate.
+    /// The file must hold a certificate.
     #[error("holds no certificate in PEM form")]
     NoCertificate,
-    /// It is to hold a private key.
+    /// The file must hold a private key.
     #[error("holds no private key in PEM form (PKCS#8, SEC1 or RSA) that needs no passphrase")]
     NoKey,
-    /// Certificate and key are of different pairs.
+    /// Certificate and key do not belong together.
     #[error("is not the key of the first certificate in {}", .0.display())]
     Mismatch(PathBuf),
-    /// What it holds cannot be used.
+    /// The contents of the file cannot be used.
     #[error("cannot be used: {0}")]
     Unusable(#[source] rustls::Error),
 }
 
-/// How often the files are looked at.
+/// How often the files are examined.
 const LOOK_INTERVAL: Duration = Duration::from_secs(3);
 
 impl Tls {
-    /// Reads the files that `setting` names.
+    /// Reads the files of the setting `setting`.
     pub(crate) fn open(setting: &'static str, files: TlsFiles) -> Result<Self, TlsError> {
         let stamp = Stamp::of(&files);
         let config = RwLock::new(Arc::new(read(setting, &files)?));
         Ok(Self { setting, files, config, stamps: Mutex::new(Stamps { read: stamp, seen: stamp }) })
     }
 
-    /// What a connection that begins shakes hands with.
+    /// The acceptor for a new connection.
     pub(super) fn acceptor(&self) -> TlsAcceptor {
         let config = self.config.read().unwrap_or_else(PoisonError::into_inner);
         TlsAcceptor::from(Arc::clone(&config))
     }
 
-    /// Reads the files again at each signal, and when they have changed, for as long as it is polled.
+    /// Reads the files again at each signal, and after each change, for as long as it is polled.
     pub(crate) async fn follow_files(self: Arc<Self>, mut hang_ups: Signal) {
         loop {
             let is_told = tokio::select! {
@@ -99,13 +99,13 @@ impl Tls {
             };
             let this = Arc::clone(&self);
             if spawn_blocking(move || this.look(is_told)).await.is_err() {
-                tracing::error!("{}: the files were not looked at", self.setting);
+                tracing::error!("{}: the files could not be examined", self.setting);
             }
         }
     }
 
-    /// Reads the files again if it is told to, or if they have changed and stood still since the last look: of
-    /// a pair that is being replaced, one file may come before the other.
+    /// Reads the files again if `is_told`, or if they have changed and then stayed the same since
+    /// the last look. While a pair is being replaced, one file may be new and the other old.
     fn look(&self, is_told: bool) {
         let mut stamps = self.stamps.lock().unwrap_or_else(PoisonError::into_inner);
         let stamp = Stamp::of(&self.files);
@@ -122,7 +122,7 @@ impl Tls {
                 tracing::info!("{}: new connections get the certificate in {file}", self.setting);
             }
             Err(error) => {
-                tracing::error!("{error}. The certificate that was read before stays in use.");
+                tracing::error!("{error}. The previous certificate stays in use.");
             }
         }
     }
@@ -130,13 +130,13 @@ impl Tls {
 
 impl Stamp {
     fn of(files: &TlsFiles) -> Self {
-        // A change of what a file holds, or of the file that a link leads to, always shows in these.
+        // Every change of a file's contents, or of a link's target, shows in these values.
         let stamp = |it: Metadata| [it.dev(), it.ino(), it.ctime() as u64, it.ctime_nsec() as u64];
         Self([&files.certificate, &files.key].map(|path| fs::metadata(path).ok().map(stamp)))
     }
 }
 
-/// Reads a certificate and its key. What cannot be read is not quoted: it may be the key.
+/// Reads a certificate and its key. An error does not quote the contents, which may be the key.
 fn read(setting: &str, files: &TlsFiles) -> Result<ServerConfig, TlsError> {
     let of_certificate = |problem| error(setting, "certificate", &files.certificate, problem);
     let of_key = |problem| error(setting, "key", &files.key, problem);

@@ -8,14 +8,15 @@ use tokio_rustls::{Accept, TlsAcceptor};
 
 use super::write_timeout::WriteTimeout;
 
-/// A connection in the clear or over TLS, whose handshake takes place while the first bytes are awaited: the
-/// time for the head of a request, and making room, count for it too. The time-out is beneath TLS, which may hold
-/// back the end of an answer.
+/// A connection with or without TLS. The TLS handshake takes place while the first bytes are
+/// awaited. So the time for the head of a request also limits the handshake, and the connection can
+/// be given up during the handshake. The write time-out is beneath TLS, which may hold back the end
+/// of an answer.
 pub(super) enum Transport<C> {
     Clear(WriteTimeout<C>),
     Handshake(Box<Accept<WriteTimeout<C>>>),
     Tls(Box<TlsStream<WriteTimeout<C>>>),
-    /// The handshake has failed.
+    /// The handshake failed.
     Failed,
 }
 
@@ -84,7 +85,7 @@ impl<C: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Transport<C> {
         match &mut *self {
             Self::Clear(stream) => Pin::new(stream).poll_shutdown(context),
             Self::Tls(stream) => Pin::new(stream).poll_shutdown(context),
-            // Nothing has been said that the peer waits for the end of.
+            // No answer was begun that the peer could be waiting for.
             Self::Handshake(_) | Self::Failed => Poll::Ready(Ok(())),
         }
     }
@@ -108,7 +109,7 @@ mod tests {
     const CERTIFICATE: &[u8] = include_bytes!("../../../tests/vectors/tls/payee.pem");
     const KEY: &[u8] = include_bytes!("../../../tests/vectors/tls/payee.key");
 
-    /// Two ends that have shaken hands, of which the server's gives up after 30 seconds.
+    /// Two ends after the handshake. The server's end gives up after 30 seconds.
     async fn ends() -> (Transport<DuplexStream>, client::TlsStream<DuplexStream>) {
         let provider = Arc::new(ring::default_provider());
         let certificate = |pem| CertificateDer::from_pem_slice(pem).unwrap();
@@ -149,7 +150,7 @@ mod tests {
     async fn a_peer_that_takes_nothing_of_what_waits_to_be_sent_is_given_up() {
         let (mut server, _client) = ends().await;
         let started = tokio::time::Instant::now();
-        // All of it fits into what TLS holds back.
+        // All of it fits into the buffer of TLS.
         server.write_all(&[0; 4 << 10]).await.unwrap();
         assert_eq!(server.flush().await.unwrap_err().kind(), io::ErrorKind::TimedOut);
         assert!((30..32).contains(&started.elapsed().as_secs()));

@@ -9,12 +9,12 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use super::connections::Activity;
 
-/// A connection that is broken off when its peer takes nothing of an answer for a while.
+/// A connection that is broken off when its peer takes nothing of an answer for too long.
 pub(super) struct WriteTimeout<C> {
     connection: C,
     timeout: Duration,
     activity: Arc<Activity>,
-    /// Runs while something waits to be written.
+    /// Runs while data waits to be written.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
@@ -23,7 +23,7 @@ impl<C> WriteTimeout<C> {
         Self { connection, timeout, activity, stalled: None }
     }
 
-    /// Passes on what became of writing, or that it has waited for too long.
+    /// Passes on the result of writing, or an error after too long a wait.
     fn watch<T>(
         &mut self,
         context: &mut Context<'_>,
@@ -41,7 +41,7 @@ impl<C> WriteTimeout<C> {
             Box::pin(sleep(timeout))
         });
         ready!(stalled.as_mut().poll(context));
-        // Polled again, it is to end at once again.
+        // A further poll must end at once again.
         stalled.as_mut().reset(Instant::now());
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }

@@ -6,28 +6,28 @@ use bytes::Bytes;
 
 use super::format::Format;
 
-/// Metrics as monitoring systems read them, in one of two formats.
+/// Metrics as text, in one of two formats.
 #[derive(Debug)]
 pub(super) struct Exposition {
     format: Format,
     text: String,
 }
 
-/// What kind of metric a family is.
+/// The kind of a metric family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// It only rises, until the process ends.
+    /// A value that only rises until the process ends.
     Counter,
-    /// It rises and falls.
+    /// A value that rises and falls.
     Gauge,
-    /// How often something took how long.
+    /// Counts of durations.
     Histogram,
 }
 
-/// What sets the samples of a family apart.
+/// The labels that distinguish the samples of a family.
 pub(super) type Labels<'a> = &'a [(&'static str, &'a str)];
 
-/// The samples of a metric, which share its name.
+/// The samples of a metric, which share a name.
 #[derive(Debug)]
 pub(super) struct Family<'a> {
     name: &'static str,
@@ -50,7 +50,7 @@ impl Exposition {
         Self { format, text: String::with_capacity(32 << 10) }
     }
 
-    /// Begins a counter. Its name ends in `_total`.
+    /// Begins a counter, whose name ends in `_total`.
     pub(super) fn counter(&mut self, name: &'static str, help: &str) -> Family<'_> {
         self.family(name, Kind::Counter, help)
     }
@@ -60,13 +60,13 @@ impl Exposition {
         self.family(name, Kind::Gauge, help)
     }
 
-    /// Begins a histogram of seconds. Its name ends in `_seconds`.
+    /// Begins a histogram of seconds, whose name ends in `_seconds`.
     pub(super) fn histogram(&mut self, name: &'static str, help: &str) -> Histogram<'_> {
         Histogram(self.family(name, Kind::Histogram, help))
     }
 
     fn family(&mut self, name: &'static str, kind: Kind, help: &str) -> Family<'_> {
-        // In OpenMetrics the family of a counter lacks what the names of its samples end in.
+        // In OpenMetrics, the name of a counter's family lacks the suffix of its samples.
         let family = match (self.format, kind) {
             (Format::OpenMetrics, Kind::Counter) => name.strip_suffix("_total").unwrap_or(name),
             _ => name,
@@ -122,7 +122,7 @@ impl Histogram<'_> {
             self.0.add_to("_bucket", &labels, Number::Whole(count));
         };
         for (bound, count) in Durations::BOUNDS.iter().zip(counts.up_to_bounds()) {
-            // With a point always, as OpenMetrics wants it.
+            // Always written with a decimal point, as OpenMetrics requires.
             add_bucket(&format!("{:?}", bound.as_secs_f64()), count);
         }
         add_bucket("+Inf", counts.count());

@@ -1,7 +1,7 @@
 use hyper::HeaderMap;
 use hyper::header::ACCEPT;
 
-/// In which form metrics are written.
+/// The format of metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Format {
     /// The text format of Prometheus, version 0.0.4.
@@ -13,7 +13,8 @@ pub(super) enum Format {
 const OPEN_METRICS: &str = "application/openmetrics-text";
 
 impl Format {
-    /// The one that a caller would rather have (RFC 9110, section 12.5.1): text unless it asks for OpenMetrics.
+    /// The format that a caller prefers (RFC 9110, section 12.5.1): text, unless the caller prefers
+    /// OpenMetrics.
     pub(super) fn asked_for(headers: &HeaderMap) -> Self {
         let (mut open_metrics, mut text) = (0.0_f32, 0.0_f32);
         let accepted = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());

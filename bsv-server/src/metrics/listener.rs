@@ -12,30 +12,30 @@ use crate::pipeline::patterns;
 use crate::request_log::{METHODS, NO_ROUTE, place_of_method};
 use crate::surface::Surface;
 
-/// What a listener has answered, and what it holds. Threads that count at the same time do not get into each other's
-/// way, and none waits.
+/// The answers and connections of a listener. Concurrent threads count without waiting and without
+/// contention.
 #[derive(Debug)]
 pub(crate) struct ListenerCounts {
     surface: Surface,
-    /// The patterns of its paths, and one more for all paths that it does not have.
+    /// The patterns of its paths, and one more for all unknown paths.
     routes: Vec<&'static str>,
     shards: [OnceLock<Shard>; SHARDS],
     refused: [AtomicU64; Refused::ALL.len()],
     connections: Arc<Connections>,
 }
 
-/// What the threads have counted that have this one.
+/// The counts of the threads that use this shard.
 #[derive(Debug)]
 struct Shard {
-    /// By route, then by method, then by status.
+    /// Indexed by route, then by method, then by status.
     answered: Box<[AtomicU64]>,
-    /// By route.
+    /// Indexed by route.
     durations: Box<[Durations]>,
 }
 
-/// As many as there are usually threads that answer requests.
+/// About the number of threads that answer requests.
 const SHARDS: usize = 8;
-/// The statuses that are told apart, and one name for all others.
+/// The statuses with their own label, and one name for all others.
 const STATUSES: [&str; 23] = [
     "200", "201", "202", "204", "304", "400", "401", "403", "404", "405", "406", "408", "409",
     "410", "413", "415", "422", "429", "500", "502", "503", "504", "other",
@@ -53,12 +53,12 @@ impl ListenerCounts {
         self.surface
     }
 
-    /// Its connections.
+    /// The connections of the listener.
     pub(crate) fn connections(&self) -> &Arc<Connections> {
         &self.connections
     }
 
-    /// Counts an answer to a request for the path of this pattern, if it has that path.
+    /// Counts an answer to a request for a path with this pattern. An unknown pattern is ignored.
     pub(crate) fn note_answer(
         &self,
         pattern: Option<&'static str>,
@@ -74,7 +74,7 @@ impl ListenerCounts {
         shard.durations[route].note(duration);
     }
 
-    /// Counts a request that is turned away.
+    /// Counts a refused request.
     pub(crate) fn note_refused(&self, refused: Refused) {
         self.refused[refused as usize].fetch_add(1, Ordering::Relaxed);
     }
@@ -145,7 +145,7 @@ fn place_of_status(status: StatusCode) -> usize {
     place.unwrap_or(STATUSES.len() - 1)
 }
 
-/// The shard of the thread that runs.
+/// The shard of the current thread.
 fn shard_of_thread() -> usize {
     static THREADS: AtomicUsize = AtomicUsize::new(0);
     thread_local! {

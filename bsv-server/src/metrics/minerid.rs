@@ -6,28 +6,28 @@ use super::exposition::Exposition;
 use crate::control::{STATES, is_overdue, state};
 use crate::instance::Instance;
 
-/// Writes what identities do, and how they are.
+/// Writes the metrics of identities.
 pub(super) fn write(exposition: &mut Exposition, instance: &Instance) {
     let Some(api) = &instance.minerid else { return };
     let identities = api.ids().all();
-    let help = "Signatures that were made, those in documents included.";
+    let help = "Number of signatures, including those in documents.";
     let mut signatures = exposition.counter("bsv_minerid_signatures_total", help);
     for identity in &identities {
         signatures.add(&labels(identity), identity.usage().signatures());
     }
-    let help = "For how long no document was handed out, since the first one of this process.";
+    let help = "Time since the last document was handed out by this process, in seconds.";
     let mut ages = exposition.gauge("bsv_minerid_document_age_seconds", help);
     for identity in &identities {
         if let Some(age) = identity.usage().document_age() {
             ages.add(&labels(identity), age);
         }
     }
-    let help = "How much documents announce that no block was seen to show.";
+    let help = "Number of announcements that no block was seen to show.";
     let mut announcements = exposition.gauge("bsv_minerid_unseen_announcements", help);
     for identity in &identities {
         announcements.add(&labels(identity), identity.announced() as u64);
     }
-    let help = "Whether blocks should have shown what is announced, and were not seen to.";
+    let help = "Whether blocks should have shown the announcements by now.";
     let mut alarms = exposition.gauge("bsv_minerid_unseen_alarm", help);
     for identity in &identities {
         alarms.add(&labels(identity), is_overdue(&identity.record()));
@@ -35,7 +35,7 @@ pub(super) fn write(exposition: &mut Exposition, instance: &Instance) {
     write_states(exposition, api.ids(), &identities);
 }
 
-/// Writes 1 for the state of each identity, and 0 for those that it is not in.
+/// Writes 1 for the state of each identity, and 0 for the other states.
 fn write_states(exposition: &mut Exposition, ids: &MinerIds, identities: &[Arc<Identity>]) {
     let help = "Whether an identity is in a state: one of its protocol, stale, or broken.";
     let mut states = exposition.gauge("bsv_minerid_state", help);

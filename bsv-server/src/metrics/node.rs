@@ -8,14 +8,14 @@ use tokio::time::sleep;
 use super::exposition::{Exposition, Number};
 use crate::instance::Instance;
 
-/// What was last found of the node.
+/// The last known state of the node.
 #[derive(Debug, Default)]
 pub(super) struct SeenNode(Mutex<Option<Seen>>);
 
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     is_reachable: bool,
-    /// The last that it told.
+    /// The tip that the node told last.
     tip: Option<Tip>,
 }
 
@@ -23,14 +23,15 @@ struct Seen {
 struct Tip {
     height: u32,
     hash: BlockHash,
-    /// When the block was made, as it says itself, in seconds since 1970.
+    /// The time that the block states, in seconds since 1970.
     time: u32,
 }
 
 /// How often the node is asked.
 const PERIOD: Duration = Duration::from_secs(5);
 
-/// Asks the node for its tip, for as long as it is polled, so that who asks for metrics never waits for it.
+/// Asks the node for its tip, for as long as it is polled. Requests for metrics never wait for the
+/// node.
 pub(crate) async fn watch_node(instance: &Instance) {
     let Some(node) = instance.health.node() else { return };
     let seen = &instance.metrics.node;
@@ -38,7 +39,7 @@ pub(crate) async fn watch_node(instance: &Instance) {
         let last = seen.get().and_then(|seen| seen.tip);
         let found = look(node, last).await;
         if let Err(error) = &found {
-            tracing::debug!("the node does not tell its tip: {error}");
+            tracing::debug!("cannot ask the node for its tip: {error}");
         }
         seen.set(Seen { is_reachable: found.is_ok(), tip: found.ok().or(last) });
         sleep(PERIOD).await;
@@ -51,24 +52,24 @@ async fn look(node: &NodeRpc, last: Option<Tip>) -> Result<Tip, NodeError> {
         if let Some(last) = last.filter(|last| last.hash == tip.hash) {
             return Ok(last);
         }
-        // A block that is gone meanwhile is not the tip.
+        // A block that has disappeared meanwhile is not the tip.
         if let Some(block) = node.block_header(&tip.hash).await? {
             return Ok(Tip { height: tip.height, hash: tip.hash, time: block.header.time });
         }
     }
 }
 
-/// Writes what is known of the node, if there is one.
+/// Writes the state of the node, if there is one.
 pub(super) fn write(exposition: &mut Exposition, instance: &Instance) {
     let Some(Seen { is_reachable, tip }) = instance.metrics.node.get() else { return };
-    let help = "Whether the node answered when it was last asked.";
+    let help = "Whether the node answered the last time.";
     exposition.gauge("bsv_node_reachable", help).add(&[], is_reachable);
     let Some(Tip { height, time, .. }) = tip else { return };
-    let help = "Height of the node's newest block, as last told.";
+    let help = "Height of the node's newest block, by its last answer.";
     exposition.gauge("bsv_node_tip_height", help).add(&[], u64::from(height));
     let made_at = Duration::from_secs(u64::from(time));
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let help = "Age of the node's newest block, by the time that it tells, in seconds.";
+    let help = "Age of the node's newest block, by the time in the block, in seconds.";
     let age = Number::Whole(now.saturating_sub(made_at).as_secs());
     exposition.gauge("bsv_node_tip_age_seconds", help).add(&[], age);
 }

@@ -6,21 +6,21 @@ use rustix::process::{Resource, getrlimit};
 
 use super::exposition::{Exposition, Number};
 
-/// What the operating system tells of this process (proc(5)).
+/// The operating system's data on this process (proc(5)).
 #[derive(Debug)]
 struct Process {
     /// Processor time, in seconds.
     cpu: f64,
     /// When it was started, in seconds since 1970.
     started_at: f64,
-    /// In bytes.
+    /// Virtual memory, in bytes.
     virtual_memory: u64,
-    /// In bytes.
+    /// Resident memory, in bytes.
     resident_memory: u64,
     open_files: u64,
 }
 
-/// Writes the metrics that all programs have, where the operating system tells them.
+/// Writes the usual metrics of a process, if the operating system provides them.
 pub(super) fn write(exposition: &mut Exposition) {
     let Ok(process) = Process::look() else { return };
     let cpu = "Processor time that the process has used, in seconds.";
@@ -47,7 +47,7 @@ pub(super) fn write(exposition: &mut Exposition) {
         Number::Whole(process.open_files),
     );
     if let Some(limit) = getrlimit(Resource::Nofile).current {
-        let help = "How many files and connections the process may have open.";
+        let help = "Limit on the open files and connections of the process.";
         gauge("process_max_fds", help, Number::Whole(limit));
     }
 }
@@ -56,10 +56,10 @@ impl Process {
     fn look() -> io::Result<Self> {
         let malformed = || io::Error::from(io::ErrorKind::InvalidData);
         let stat = fs::read_to_string("/proc/self/stat")?;
-        // The name of the program, in parentheses, may hold anything.
+        // The name of the program, in parentheses, may contain anything.
         let (_, fields) = stat.rsplit_once(") ").ok_or_else(malformed)?;
         let fields: Vec<_> = fields.split_ascii_whitespace().collect();
-        // Numbered from 1, with two before these.
+        // Fields are numbered from 1. Two fields precede these.
         let field = |number: usize| {
             fields.get(number - 3).and_then(|text| text.parse::<u64>().ok()).ok_or_else(malformed)
         };
@@ -72,7 +72,7 @@ impl Process {
             started_at: booted_at + seconds(field(22)?),
             virtual_memory: field(23)?,
             resident_memory: field(24)? * page_size() as u64,
-            // Without the one that this takes.
+            // Without the descriptor that reading the directory takes.
             open_files: (fs::read_dir("/proc/self/fd")?.count() as u64).saturating_sub(1),
         })
     }

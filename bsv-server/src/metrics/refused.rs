@@ -2,7 +2,8 @@ use crate::access::Denied;
 use crate::http::BodyError;
 use crate::rejected::Rejected;
 
-/// Why a request, or a connection, is turned away that might be answered from another sender or in another form.
+/// Why a request or connection is refused that might be answered for another sender or in another
+/// form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
     TokenMissing,
@@ -19,7 +20,7 @@ pub(crate) enum Refused {
 }
 
 impl Refused {
-    /// All there are, in their order.
+    /// All reasons, in their order.
     pub(crate) const ALL: [Self; 11] = [
         Self::TokenMissing,
         Self::TokenInvalid,
@@ -34,7 +35,7 @@ impl Refused {
         Self::TooManyLargeBodies,
     ];
 
-    /// Why a request is turned away, if that is not for what it asks.
+    /// Why a request is refused, unless the reason is what it asks for.
     pub(crate) fn of(rejected: &Rejected) -> Option<Self> {
         match rejected {
             Rejected::Denied(Denied::Missing) => Some(Self::TokenMissing),
@@ -47,7 +48,7 @@ impl Refused {
         }
     }
 
-    /// Why a request is turned away whose body cannot be read.
+    /// Why a request with an unreadable body is refused.
     pub(crate) fn of_body(error: &BodyError) -> Self {
         match error {
             BodyError::TooLarge(_) => Self::BodyTooLarge,
@@ -57,7 +58,7 @@ impl Refused {
         }
     }
 
-    /// A stable name for programs.
+    /// The stable name for programs.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::TokenMissing => "token-missing",

@@ -4,14 +4,14 @@ use super::exposition::Exposition;
 use crate::instance::Instance;
 use crate::surface::Surface;
 
-/// A store that could be opened.
+/// An opened store.
 struct Opened<'a> {
     counts: &'a StoreCounts,
     file_len: Option<u64>,
     is_damaged: bool,
 }
 
-/// Writes what the store of a service has done, and how it is.
+/// Writes the metrics of a service's store.
 pub(super) fn write(exposition: &mut Exposition, instance: &Instance, surface: Surface) {
     let opened = match surface {
         Surface::Wallet => instance.wallet.as_ref().map(|api| {
@@ -27,13 +27,13 @@ pub(super) fn write(exposition: &mut Exposition, instance: &Instance, surface: S
     };
     let labels = [("store", surface.name())];
     let is_damaged = opened.as_ref().is_none_or(|opened| opened.is_damaged);
-    let help = "Whether the store could not be opened, or is found to be damaged.";
+    let help = "Whether the store is damaged or could not be opened.";
     exposition.gauge("bsv_store_damaged", help).add(&labels, is_damaged);
     let Some(Opened { counts, file_len, .. }) = opened else { return };
-    let help = "How long commits took.";
+    let help = "Duration of commits, in seconds.";
     let commits = counts.commits.counts();
     exposition.histogram("bsv_store_commit_duration_seconds", help).add(&[], &commits);
-    let help = "Commands that the store has run. Several share a commit.";
+    let help = "Number of commands that the store has run. Several share a commit.";
     exposition.counter("bsv_store_commands_total", help).add(&[], counts.commands());
     if let Some(len) = file_len {
         let help = "Length of the store's file, in bytes.";

@@ -5,17 +5,17 @@ use super::exposition::{Exposition, Number};
 use crate::instance::Instance;
 use crate::wallet_store::Wallet;
 
-/// Writes what the wallet does and has.
+/// Writes the metrics of the wallet.
 pub(super) async fn write(exposition: &mut Exposition, instance: &Instance) {
     let Some(api) = &instance.wallet else { return };
     let wallet = api.wallet();
     let events = wallet.store().event_counts();
-    let help = "What happened to invoices.";
+    let help = "Number of events of invoices.";
     let mut invoices = exposition.counter("bsv_invoices_total", help);
     for (event, count) in events.invoices() {
         invoices.add(&[("event", event)], count);
     }
-    let help = "What became of payments to the wallet. A payment may become several of these.";
+    let help = "Number of state changes of payments to the wallet. A payment can have several states in turn.";
     let mut incoming = exposition.counter("bsv_incoming_payments_total", help);
     for (outcome, count) in events.incoming().chain(wallet.not_taken().all()) {
         incoming.add(&[("outcome", outcome)], count);
@@ -23,7 +23,7 @@ pub(super) async fn write(exposition: &mut Exposition, instance: &Instance) {
     let help = "The number of the last event.";
     let last_event = *wallet.last_event().borrow();
     exposition.gauge("bsv_events_last_number", help).add(&[], last_event);
-    let help = "Attempts to send an event to a webhook.";
+    let help = "Number of attempts to send an event to a webhook.";
     let mut attempts = exposition.counter("bsv_webhook_attempts_total", help);
     for (outcome, count) in wallet.webhook_attempts().all() {
         attempts.add(&[("outcome", outcome)], count);
@@ -39,15 +39,15 @@ pub(super) async fn write(exposition: &mut Exposition, instance: &Instance) {
     }
 }
 
-/// Writes how far webhooks are behind.
+/// Writes the lag of each webhook.
 fn write_lags(exposition: &mut Exposition, wallet: &Wallet, lags: &[Lag]) {
     let now = wallet.now();
-    let help = "Events after the last one up to which a webhook is done.";
+    let help = "Number of events that a webhook is behind.";
     let mut behind = exposition.gauge("bsv_webhook_behind_events", help);
     for lag in lags {
         behind.add(&[("webhook", &lag.id.to_string())], lag.events);
     }
-    let help = "Age of the oldest event that a webhook has not got, in seconds.";
+    let help = "Age of the oldest event that a webhook has not received, in seconds.";
     let mut ages = exposition.gauge("bsv_webhook_oldest_pending_seconds", help);
     for lag in lags {
         let age = lag.oldest.map_or(0, |oldest| seconds_between(oldest, now));

@@ -25,11 +25,11 @@ use crate::surface::Surface;
 #[derive(Debug)]
 pub(crate) struct MinerIdApi {
     ids: Arc<MinerIds>,
-    /// For how long a request waits for the node.
+    /// How long a request may wait for the node.
     patience: Duration,
     rotations: RecentRotations,
     routes: Routes<Route>,
-    /// The only alias that the node's listener answers for.
+    /// The only alias that the node's listener serves.
     nodes_alias: Option<Alias>,
     nodes_routes: Routes<Route>,
 }
@@ -59,17 +59,18 @@ const ROUTES: [Declared<Route>; 9] = [
     ("/minerid/{alias}/pksign/{hash}", "GET, HEAD", Route::PkSign),
 ];
 
-/// What a node asks its generator (`mineridgeneratorurl`) when another node wants it to prove who it is.
+/// The routes that a node calls (`mineridgeneratorurl`) when another node wants it to prove its
+/// identity.
 const NODES_ROUTES: [Declared<Route>; 2] = [
     ("/minerid/{alias}", "GET, HEAD", Route::MinerId),
     ("/minerid/{alias}/pksign/{hash}", "GET, HEAD", Route::PkSign),
 ];
 
-/// What is asked for, by whom.
+/// A request with its caller.
 pub(crate) struct Call<'a> {
     matched: Matched<'a, Route>,
     caller: Caller,
-    /// Whether somebody only looks, without a document being handed out.
+    /// Whether the request is a preview, which does not count as handing out a document.
     is_preview: bool,
 }
 
@@ -81,8 +82,8 @@ impl Call<'_> {
 }
 
 impl MinerIdApi {
-    /// `patience` is for how long a request waits for the node, `nodes_alias` the alias that the node's listener
-    /// answers for, if there is that listener.
+    /// `patience` is how long a request may wait for the node. `nodes_alias` is the alias that the
+    /// node's listener serves, if there is that listener.
     pub(crate) fn new(ids: Arc<MinerIds>, patience: Duration, nodes_alias: Option<Alias>) -> Self {
         let [routes, nodes_routes] = [Routes::new(ROUTES), Routes::new(NODES_ROUTES)];
         let rotations = RecentRotations::default();
@@ -93,27 +94,28 @@ impl MinerIdApi {
         &self.ids
     }
 
-    /// The patterns of all paths, and their methods.
+    /// The patterns of all paths, with their methods.
     pub(crate) fn paths() -> impl Iterator<Item = (&'static str, &'static str)> {
         ROUTES.iter().map(|(pattern, methods, _)| (*pattern, *methods))
     }
 
-    /// The patterns of all paths that the node's listener answers, and their methods.
+    /// The patterns of all paths on the node's listener, with their methods.
     pub(crate) fn node_paths() -> impl Iterator<Item = (&'static str, &'static str)> {
         NODES_ROUTES.iter().map(|(pattern, methods, _)| (*pattern, *methods))
     }
 
-    /// The pattern that a path fits on the node's listener, if there is something.
+    /// The pattern that matches a path on the node's listener, if there is one.
     pub(crate) fn node_pattern(&self, path: &str) -> Option<&'static str> {
         self.nodes_routes.pattern(without_slash(path))
     }
 
-    /// The pattern that a path fits, if there is something.
+    /// The pattern that matches a path, if there is one.
     pub(crate) fn pattern(&self, path: &str) -> Option<&'static str> {
         self.routes.pattern(without_slash(&in_lower_case(path)))
     }
 
-    /// What a caller asks for and may have. Refuses what needs no body to be refused.
+    /// Determines the request, and checks that the caller may make it. Refuses requests that can be
+    /// refused without their body.
     pub(crate) fn admit<'a>(
         &'a self,
         head: &'a Parts,
@@ -136,14 +138,14 @@ impl MinerIdApi {
         {
             check_unsafe_get(&head.headers).map_err(Rejected::Forbidden)?;
         }
-        // What the command line prints is in nobody's hands.
+        // Output of the command line is not handed out.
         let is_preview = surface == Surface::Control
             || head.method == Method::HEAD
             || is_navigation(&head.headers);
         Ok(Call { matched, caller, is_preview })
     }
 
-    /// Whether a path such as `/minerid/pool` names the alias that the node's listener answers for.
+    /// Whether a path such as `/minerid/pool` names the alias that the node's listener serves.
     fn is_of_nodes_alias(&self, path: &str) -> bool {
         let alias = self.nodes_alias.as_ref();
         alias.is_some_and(|alias| path.split('/').nth(2) == Some(alias.as_str()))
@@ -195,7 +197,7 @@ impl MinerIdApi {
                 self.catch_up(&identity, ChainSign::Height(height)).await;
                 let txid = data_txid(&param(params, "txid")?)?;
                 let script = match *request.method() {
-                    // Some pools name a transaction always.
+                    // Some pools always name a transaction.
                     _ if identity.lacks_data() && is_preview => {
                         identity.preview_output_script(height)?
                     }
@@ -253,20 +255,20 @@ impl MinerIdApi {
         }
     }
 
-    /// Asks the node about a block that a request tells of.
+    /// Asks the node for news, if a request implies a new block.
     async fn catch_up(&self, identity: &Identity, sign: ChainSign) {
         self.ids.catch_up(identity, sign, self.patience).await;
     }
 
-    /// Notes that somebody is shown a document, before the first one is answered.
+    /// Notes durably that somebody receives a document, before the first one is answered.
     async fn note_shown(&self, identity: &Identity) {
         if !identity.is_kept_on_record() {
             return;
         }
         let alias = identity.alias().clone();
         if let Err(refusal) = self.on_disk(move |ids| ids.note_shown(&alias)).await {
-            // The document may be worth a block.
-            tracing::error!("it cannot be noted that a document is shown: {}", refusal.text);
+            // The document is answered nevertheless: it may be worth a block.
+            tracing::error!("cannot note that a document is handed out: {}", refusal.text);
         }
     }
 
@@ -281,7 +283,7 @@ impl MinerIdApi {
         Ok(answer::text(StatusCode::OK, "OK"))
     }
 
-    /// Makes a change, which waits for the disk.
+    /// Makes a change that waits for the disk.
     async fn on_disk<T: Send + 'static>(
         &self,
         change: impl FnOnce(&MinerIds) -> Result<T, Error> + Send + 'static,
@@ -297,8 +299,8 @@ impl MinerIdApi {
 }
 
 impl Route {
-    /// What a token must allow. Documents go into blocks, and are worth nothing anywhere else; other
-    /// signatures are worth what was signed. Later documents hold what is changed.
+    /// The scope that a request needs. Documents are worthless outside of blocks, but other
+    /// signatures can be worth anything. Rotations and references change later documents.
     fn scope(self) -> Scope {
         match self {
             Self::OutputScript
@@ -312,7 +314,7 @@ impl Route {
     }
 }
 
-/// The answer of `pksign`, which a node reads.
+/// The answer of `pksign`, for a node.
 #[derive(serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 struct PkSignJson {
@@ -320,7 +322,7 @@ struct PkSignJson {
     signature: String,
 }
 
-/// The older generator takes no notice of a slash at the end.
+/// The older generator ignores a slash at the end.
 fn without_slash(path: &str) -> &str {
     path.strip_suffix('/').unwrap_or(path)
 }
@@ -330,7 +332,7 @@ fn param<'p>(params: &Params<'_, 'p>, name: &str) -> Result<Cow<'p, str>, Refusa
     percent_decode_str(raw).decode_utf8().map_err(|_| Refusal::bad_request("The path is not UTF-8"))
 }
 
-/// What is not digits is no path that exists.
+/// A height that is not a number makes a path that does not exist.
 fn height(text: &str) -> Result<u32, Refusal> {
     if !text.bytes().all(|c| c.is_ascii_digit()) {
         return Err(Refusal::not_found());

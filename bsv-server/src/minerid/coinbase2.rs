@@ -12,8 +12,8 @@ use serde_json::value::RawValue;
 
 use super::refusal::{Refusal, capitalise};
 
-/// The members of the request, each still unread, so that the first mistake is the one that is
-/// told. Those of generation 1.0 tell it from one of 0.2.
+/// The members of the request, which are parsed one by one, so that the first mistake is reported.
+/// The members of generation 1.0 distinguish such a request from one of 0.2.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct RequestJson<'a> {
@@ -36,7 +36,7 @@ struct RequestJson<'a> {
 /// The answer of `POST /coinbase2`: the coinbase2 with the identity output.
 pub(super) enum Rewritten {
     Made(Arc<[u8]>),
-    /// The first reference to a miner-info transaction: what makes it waits for the disk.
+    /// The first reference to a miner-info transaction. Making it waits for the disk.
     ToMake(FirstReference),
 }
 
@@ -72,7 +72,7 @@ pub(super) fn rewrite(ids: &MinerIds, body: &Bytes) -> Result<Rewritten, Refusal
     Ok(Rewritten::Made(identity.coinbase2(height, &coinbase2, &job_data)?))
 }
 
-/// The same in generation 1.0.
+/// Adds the reference output of generation 1.0.
 fn refer(ids: &MinerIds, request: &RequestJson<'_>) -> Result<Rewritten, Refusal> {
     let identity = identity(ids, request.alias)?;
     let txid: Txid = hash("Miner-info txid", request.miner_info_tx_id)?;
@@ -123,8 +123,8 @@ fn merkle_branch(value: Option<&RawValue>) -> Result<Vec<[u8; 32]>, Refusal> {
     BlockBindJob::merkle_branch_from_json("merkleProof", value.get()).map_err(invalid)
 }
 
-/// The identity that a request names, and what it shows of the chain. What is wrong with it is told when it is
-/// answered.
+/// The identity that a request names, and what the request tells about the chain. Faults of the
+/// request are reported in its answer.
 pub(super) fn sign(ids: &MinerIds, body: &Bytes) -> Option<(Arc<Identity>, ChainSign)> {
     let request = parse(body).ok()?;
     let identity = identity(ids, request.alias).ok()?;
@@ -135,7 +135,7 @@ pub(super) fn sign(ids: &MinerIds, body: &Bytes) -> Option<(Arc<Identity>, Chain
     Some((identity, sign))
 }
 
-/// The alias that a request names, if it names one.
+/// The alias that a request names, if any.
 pub(super) fn alias(body: &Bytes) -> Option<Cow<'_, str>> {
     match text(parse(body).ok()?.alias) {
         Member::Text(alias) => Some(alias),
@@ -150,7 +150,7 @@ fn parse(body: &Bytes) -> Result<RequestJson<'_>, Refusal> {
     if text.is_empty() {
         return Ok(RequestJson::default());
     }
-    // An array would pass for an object: serde reads both into a struct.
+    // Serde reads an array into a struct too, so arrays are refused here.
     if !text.starts_with('{') {
         return Err(Refusal::bad_request("The request body must be a JSON object"));
     }
@@ -158,7 +158,7 @@ fn parse(body: &Bytes) -> Result<RequestJson<'_>, Refusal> {
         .map_err(|error| Refusal::bad_request(format!("The request body is not JSON: {error}")))
 }
 
-/// Some pools send the height as text.
+/// Reads the height. Some pools send it as text.
 fn height(value: Option<&RawValue>) -> Result<u32, Refusal> {
     let missing = || Refusal::bad_request("Block height must be supplied");
     let text = match text(value) {
@@ -186,7 +186,7 @@ enum Member<'a> {
 fn text(value: Option<&RawValue>) -> Member<'_> {
     let Some(value) = value else { return Member::Missing };
     let raw = value.get();
-    // The usual string, without escapes, is borrowed.
+    // A string without escapes, the usual case, is borrowed.
     let text = match serde_json::from_str::<&str>(raw) {
         Ok(text) => Ok(Cow::Borrowed(text)),
         Err(_) => serde_json::from_str::<String>(raw).map(Cow::Owned),

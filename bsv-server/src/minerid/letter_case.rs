@@ -1,12 +1,12 @@
-//! Paths in other letter case, as the older generator takes them.
+//! Paths in other letter case, which the older generator accepts.
 
 use std::borrow::Cow;
 
 use hyper::Uri;
 use hyper::http::uri::PathAndQuery;
 
-/// The same path with its fixed words in lower case, and all but the alias, which is the second part, with them: what
-/// else there is are numbers.
+/// The path in lower case, except for the alias, which is its second part. The rest is fixed words
+/// and numbers.
 pub(crate) fn in_lower_case(path: &str) -> Cow<'_, str> {
     if !path.bytes().any(|c| c.is_ascii_uppercase()) {
         return Cow::Borrowed(path);
@@ -18,14 +18,14 @@ pub(crate) fn in_lower_case(path: &str) -> Cow<'_, str> {
     Cow::Owned(parts.collect::<Vec<_>>().join("/"))
 }
 
-/// Puts the path of a URI into lower case likewise.
+/// Puts the path of a URI into lower case in this way.
 pub(crate) fn lower_case(uri: &mut Uri) {
     let Cow::Owned(path) = in_lower_case(uri.path()) else { return };
     let text = match uri.query() {
         Some(query) => format!("{path}?{query}"),
         None => path,
     };
-    // Other letters of the same kind make it no worse than it was.
+    // The path stays valid, because only the case of letters has changed.
     if let Ok(path) = text.parse::<PathAndQuery>() {
         let mut parts = std::mem::take(uri).into_parts();
         parts.path_and_query = Some(path);

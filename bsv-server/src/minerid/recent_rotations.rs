@@ -1,4 +1,4 @@
-//! Rotations that a GET asks for, which proxies may send twice.
+//! Rotations by GET, which proxies may send twice.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,15 +7,15 @@ use bsv_minerid::{Alias, Error};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-/// Within this time of a rotation, another GET for the same alias is its repetition.
+/// How long after a rotation another GET for the same alias counts as its repetition.
 const REPETITION: Duration = Duration::from_secs(10);
 
-/// When a GET has last rotated which alias. There are never more entries than aliases.
+/// When a GET last rotated each alias. There are never more entries than aliases.
 #[derive(Debug, Default)]
 pub(super) struct RecentRotations(Mutex<BTreeMap<Alias, Instant>>);
 
 impl RecentRotations {
-    /// Rotates an alias unless a GET has just done so. One that comes while another is at it waits for that.
+    /// Rotates an alias unless a GET has just done so. A concurrent GET waits for the first one.
     pub(super) async fn once(
         &self,
         alias: &Alias,
@@ -28,7 +28,8 @@ impl RecentRotations {
             return Ok(());
         }
         rotation.await?;
-        // Nothing is awaited in between: whoever goes away now leaves the rotation noted.
+        // There is no await in between, so that the rotation is noted even if the caller leaves
+        // now.
         recent.insert(alias.clone(), Instant::now());
         Ok(())
     }
@@ -42,7 +43,7 @@ mod tests {
 
     use super::*;
 
-    /// Asks for a rotation that takes a second, and answers how many there were.
+    /// Requests a rotation that takes a second, and answers the number of rotations.
     async fn ask(recent: &RecentRotations, alias: &str, rotations: &AtomicU32) -> u32 {
         let rotation = async {
             sleep(Duration::from_secs(1)).await;

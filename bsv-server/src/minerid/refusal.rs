@@ -7,12 +7,12 @@ use hyper::StatusCode;
 use crate::http::{Answer, Problem, answer};
 use crate::request_log::RequestId;
 
-/// A request that is not fulfilled: the status and the text that callers of the older generator
-/// know, where it had one.
+/// A refused request. The status and the text are those of the older generator, if it has them.
 #[derive(Debug)]
 pub(crate) struct Refusal {
     pub(crate) status: StatusCode,
-    /// A stable name for programs, where the status does not say enough. Told on the control socket only.
+    /// The stable name for programs, if the status is not enough. Only answers on the control
+    /// socket have it.
     pub(crate) code: Option<&'static str>,
     pub(crate) text: Cow<'static, str>,
 }
@@ -78,7 +78,7 @@ impl From<Error> for Refusal {
                 unprocessable(&capitalise(&error.to_string()))
             }
             Error::OtherProtocol { alias, protocol } => unprocessable(&format!(
-                "Alias \"{alias}\" is of protocol {protocol}, which has no such thing"
+                "Alias \"{alias}\" is of protocol {protocol}, which does not support this"
             )),
             Error::NoData(alias) => unprocessable(&format!(
                 "Alias \"{alias}\" has no data to refer to, set it with datarefs"
@@ -107,7 +107,7 @@ impl From<Error> for Refusal {
             | Error::Operator(_)
             | Error::NoRevocationKeystore => unprocessable(&error.to_string()),
             Error::Keystore(KeystoreError::Missing(_)) => unprocessable(&error.to_string()),
-            // Whoever has the keystore is asked to write it.
+            // The holder of the keystore is asked to write it.
             Error::Keystore(KeystoreError::Unwritten(_)) => {
                 refuse(StatusCode::CONFLICT, error.to_string())
             }
@@ -118,10 +118,10 @@ impl From<Error> for Refusal {
                 tracing::error!(request = RequestId::current(), "{error}");
                 let cause = match &error {
                     Error::Store(StoreError::DamagedFile { .. } | StoreError::Damaged(_)) => {
-                        "The store is damaged, as the log of the server tells"
+                        "The store is damaged: see the log of the server"
                     }
                     _ if error.is_out_of_space() => "No space left on the disk",
-                    _ => "The disk cannot be written",
+                    _ => "The disk cannot be written to",
                 };
                 let effect = match error {
                     Error::Unsettled(_) => "the change may or may not have been made",
@@ -138,7 +138,7 @@ impl From<Error> for Refusal {
     }
 }
 
-/// A stable name for what programs tell apart.
+/// The stable name of an error that programs distinguish.
 fn code(error: &Error) -> Option<&'static str> {
     Some(match error {
         Error::UnknownAlias(_) => "unknown-alias",
@@ -179,7 +179,7 @@ fn unknown_alias(alias: &str) -> String {
     format!("Alias \"{alias}\" doesn't exist")
 }
 
-/// A sentence of an error's words.
+/// Makes a sentence of an error's text.
 pub(super) fn capitalise(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())

@@ -1,11 +1,11 @@
-//! What wallets scan: a bare address, or a link with the amount and the payment URL.
+//! The texts that wallets scan: a bare address, or a link with the amount and the payment URL.
 
 use std::fmt;
 
 use bsv_tx::Address;
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
-/// An amount in satoshis, written in BSV without zeros at its end: `0.00005`.
+/// An amount in satoshis, written in BSV without trailing zeros: `0.00005`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bsv(pub(super) u64);
 
@@ -31,11 +31,13 @@ impl fmt::Display for Bsv {
     }
 }
 
-/// What would end the parameter of a link, or change in it. A payment URL has no query and no fragment.
+/// The characters that would end or change a parameter of a link. A payment URL has no query and no
+/// fragment.
 const ESCAPED: &AsciiSet =
     &CONTROLS.add(b' ').add(b'"').add(b'%').add(b'&').add(b'+').add(b'<').add(b'>');
 
-/// The link that wallets open (BIP21, with the members of ElectrumSV). It is kept short, so that its QR code is coarse.
+/// The link that wallets open (BIP21, with the members of ElectrumSV). The link is short, so that
+/// its QR code has few modules.
 pub(super) fn link(address: &Address, satoshis: u64, payment_url: &str) -> String {
     let url = utf8_percent_encode(payment_url, ESCAPED);
     format!("bitcoin:{address}?sv&amount={}&r={url}", Bsv(satoshis))

@@ -22,7 +22,7 @@ use crate::http::event_stream::{self, Stopping, StreamPlaces};
 use crate::http::{Answer, Declared, Peers, Problem, Received, answer, parameters};
 use crate::wallet_store::Wallet;
 
-/// Answers who pays with a browser.
+/// Answers the requests of payment pages.
 #[derive(Debug)]
 pub(crate) struct Page {
     wallet: Arc<Wallet>,
@@ -53,13 +53,13 @@ pub(crate) const ROUTES: [Declared<Route>; 5] = [
 ];
 
 impl Route {
-    /// The name of what its path names.
+    /// The name of the parameter in its path.
     pub(crate) fn param(self) -> &'static str {
         if matches!(self, Self::Asset) { "file" } else { "id" }
     }
 }
 
-/// What a QR code is of.
+/// The content of a QR code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     Address,
@@ -95,17 +95,17 @@ impl Page {
         })
     }
 
-    /// Has all streams end.
+    /// Ends all streams.
     pub(crate) fn stop(&self) {
         self.stopping.stop();
     }
 
-    /// How many streams are open.
+    /// The number of open streams.
     pub(crate) fn open_streams(&self) -> u64 {
         self.places.taken()
     }
 
-    /// Answers a request of `peer`, if peers are limited, for what the path names.
+    /// Answers a request for `param`. `peer` is the sender, if peers are limited.
     pub(crate) async fn answer(
         &self,
         route: Route,
@@ -169,7 +169,7 @@ impl Page {
     ) -> Result<Answer, Problem> {
         match self.wallet.checkout(id).await {
             Ok(checkout) if checkout.is_final() => return Ok(answer::no_content()),
-            // One that was deleted had a number.
+            // An invoice that was deleted still has a number.
             Err(Error::UnknownInvoice(_)) if self.wallet.invoice_number(id).await.is_ok() => {
                 return Ok(answer::no_content());
             }
@@ -229,7 +229,8 @@ impl Form {
     }
 }
 
-/// The merchant with an avatar only if that lies where the pages lie: they load nothing from elsewhere.
+/// The merchant. The avatar is left out unless it has the origin of the pages, because pages load
+/// nothing from elsewhere.
 fn shown_merchant(merchant: &Merchant, public_url: &str) -> Merchant {
     let uri: Option<Uri> = public_url.parse().ok();
     let origin =
@@ -242,7 +243,7 @@ fn shown_merchant(merchant: &Merchant, public_url: &str) -> Merchant {
 }
 
 fn too_many_streams() -> Problem {
-    let detail = "too many streams are read from your address already: ask for /state";
+    let detail = "too many streams are open from your address: ask for /state";
     Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too-many-streams", detail)
 }
 

@@ -1,4 +1,4 @@
-//! The script, the style and the icon of payment pages, under names that change with what is in them.
+//! The script, the style and the icon of payment pages, whose names change with their contents.
 
 use std::fmt;
 
@@ -50,7 +50,7 @@ impl Assets {
         &self.icon.name
     }
 
-    /// The file of this name.
+    /// The file with this name.
     pub(super) fn answer(&self, name: &str) -> Option<Answer> {
         let Asset { content_type, text, .. } =
             [&self.script, &self.style, &self.icon].into_iter().find(|asset| asset.name == name)?;

@@ -4,33 +4,33 @@ use std::sync::{Mutex, PoisonError};
 use bsv_invoicing::{Checkout, InvoiceId};
 use bytes::Bytes;
 
-/// Pages as they were made last. To make one takes a key to be derived and two QR codes to be laid out, which is a
-/// hundred times what it takes to read the invoice again.
+/// The pages that were made last. Making a page derives a key and lays out two QR codes, which
+/// takes a hundred times as long as reading the invoice again.
 #[derive(Debug, Default)]
 pub(super) struct Cache(Mutex<Pages>);
 
 #[derive(Debug, Default)]
 struct Pages {
     recent: HashMap<Key, Made>,
-    /// Those of before `recent` became full.
+    /// The pages from before `recent` became full.
     older: HashMap<Key, Made>,
 }
 
 /// An invoice, and the tag of a language.
 type Key = (InvoiceId, &'static str);
 
-/// A page, and what it shows.
+/// A page, and the state that it shows.
 #[derive(Clone, Debug)]
 struct Made {
     shows: Checkout,
     html: Bytes,
 }
 
-/// Pages that are kept are at most twice as many. Each takes about 10 kB, or more with a long description.
+/// At most twice as many pages are kept. A page takes about 10 kB, or more with a long description.
 const MAX_PAGES: usize = 256;
 
 impl Cache {
-    /// The page that shows exactly this.
+    /// The page that shows exactly this state.
     pub(super) fn get(&self, checkout: &Checkout, language: &'static str) -> Option<Bytes> {
         let key = (checkout.id, language);
         let mut pages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -43,7 +43,7 @@ impl Cache {
         Some(html)
     }
 
-    /// Keeps the page that shows this.
+    /// Keeps the page that shows this state.
     pub(super) fn put(&self, checkout: Checkout, language: &'static str, html: Bytes) {
         let key = (checkout.id, language);
         let mut pages = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! What a browser may do with a payment page.
+//! The headers that limit what a payment page can do in a browser.
 
 use hyper::header::{
     CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
@@ -9,10 +9,10 @@ use crate::http::Answer;
 
 const CROSS_ORIGIN_OPENER_POLICY: HeaderName =
     HeaderName::from_static("cross-origin-opener-policy");
-/// Where the wallets of BRC-100 listen that run beside a browser.
+/// The addresses of BRC-100 wallets on the payer's machine.
 const BROWSER_WALLETS: &str = " https://localhost:2121 http://localhost:3321";
 
-/// The policy of pages: they use nothing from elsewhere, and nothing that stands in them is run.
+/// The content security policy of pages: they load nothing from elsewhere and run no inline code.
 pub(super) fn content_policy(config: &PageConfig) -> HeaderValue {
     let wallets = if config.browser_wallets { BROWSER_WALLETS } else { "" };
     let embedders = match config.embedders.as_slice() {
@@ -27,7 +27,7 @@ pub(super) fn content_policy(config: &PageConfig) -> HeaderValue {
     HeaderValue::try_from(policy).expect("origins are printable")
 }
 
-/// Adds what protects a page, or a picture that is opened like one.
+/// Adds the headers that protect a page, or a picture that is opened like a page.
 pub(super) fn protect(answer: &mut Answer, policy: HeaderValue) {
     let headers = answer.headers_mut();
     headers.insert(CONTENT_SECURITY_POLICY, policy);

@@ -1,4 +1,4 @@
-//! Pages, out of what a payer may know.
+//! Rendering of pages, from what a payer may know.
 
 use std::fmt;
 
@@ -12,26 +12,26 @@ use super::qr::Qr;
 use super::texts::Texts;
 use crate::visible::steers;
 
-/// What pages have in common.
+/// The parts that all pages share.
 #[derive(Debug)]
 pub(super) struct Frame {
     /// The names of the files that a page loads.
     pub(super) script: String,
     pub(super) style: String,
     pub(super) icon: String,
-    /// Who is paid. An avatar is shown only if it lies where the pages lie.
+    /// The payee. An avatar is shown only if it has the origin of the pages.
     pub(super) merchant: Merchant,
-    /// Whether a page may call a wallet beside the browser.
+    /// Whether a page may call a wallet on the payer's machine.
     pub(super) browser_wallets: bool,
 }
 
-/// Where an invoice stands, as its payer is told.
+/// The state of an invoice as its payer sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Waiting,
-    /// A part has come.
+    /// A part has been paid.
     Rest,
-    /// All has come, and counts once it is in a block.
+    /// Everything has been paid, and counts once it is in a block.
     Block,
     Paid,
     Expired,
@@ -48,7 +48,7 @@ impl Stage {
         }
     }
 
-    /// Its name in the style.
+    /// The name of the stage in the style sheet.
     fn name(self) -> &'static str {
         match self {
             Self::Waiting | Self::Rest | Self::Block => "pending",
@@ -81,7 +81,7 @@ impl Ways {
     }
 }
 
-/// Text that others wrote. What steers a page is shown as `\u…`.
+/// Text of strangers. Control characters are shown as `\u…`.
 #[derive(Clone, Copy, Debug)]
 struct Visible<'a>(&'a str);
 
@@ -122,7 +122,7 @@ impl PageHtml<'_> {
         Visible(&self.frame.merchant.name)
     }
 
-    /// The first letter of who is paid.
+    /// The first letter of the payee.
     fn initial(&self) -> Option<char> {
         self.frame.merchant.name.chars().find(|c| c.is_alphanumeric())
     }
@@ -131,7 +131,8 @@ impl PageHtml<'_> {
         self.invoice.description.as_deref().filter(|text| !text.is_empty()).map(Visible)
     }
 
-    /// The amount that is in question: what is still to be paid, or else the whole.
+    /// The relevant amount: the remaining one if something is still to be paid, otherwise the
+    /// whole.
     fn amount(&self) -> Bsv {
         if self.invoice.due > 0 { self.due() } else { self.whole() }
     }
@@ -148,7 +149,7 @@ impl PageHtml<'_> {
         Bsv(self.invoice.satoshis)
     }
 
-    /// Until when it can be paid, for people wherever they are: the script shows it in the payer's zone.
+    /// The time of expiry in UTC. The script shows it in the payer's time zone.
     fn expiry(&self) -> String {
         let text = self.invoice.expires_at.to_string();
         format!("{} {} UTC", &text[..10], &text[11..16])
@@ -165,16 +166,16 @@ impl PageHtml<'_> {
     }
 }
 
-/// What is shown of an invoice.
+/// The data of an invoice that a page shows.
 pub(super) struct Shown<'a> {
     pub(super) invoice: &'a Checkout,
-    /// Its [word](super::state::word).
+    /// The invoice's [word](super::state::word).
     pub(super) word: String,
-    /// Where it is paid to, if anything is to be paid.
+    /// The address to pay to, if something is to be paid.
     pub(super) address: Option<Address>,
-    /// Where its page is.
+    /// The URL of the page.
     pub(super) url: &'a str,
-    /// Where its terms are.
+    /// The URL of the payment terms.
     pub(super) payment_url: &'a str,
 }
 
@@ -187,7 +188,7 @@ impl Frame {
         PageHtml { t, frame: self, invoice, stage, word, url, ways }.render()
     }
 
-    /// The page of what is no invoice.
+    /// The page for an unknown invoice.
     pub(super) fn missing(&self, t: &Texts) -> Result<String, askama::Error> {
         MissingHtml { t, frame: self }.render()
     }

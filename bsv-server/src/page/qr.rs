@@ -1,4 +1,4 @@
-//! QR codes as SVG: dark on white, whatever the colours around them, with the margin that readers need.
+//! QR codes as SVG: dark on white in any colour scheme, with the margin that readers need.
 
 use std::fmt::Write;
 
@@ -6,23 +6,24 @@ use qrcodegen::{QrCode, QrCodeEcc};
 
 /// The white margin, in modules (ISO/IEC 18004).
 const MARGIN: i32 = 4;
-/// How wide a code is at least if its modules can be whole pixels, and how wide a module is at least, in pixels.
+/// The least width of a code, in pixels. Every module is a whole number of pixels, and at least
+/// one.
 const WIDTH: i32 = 260;
 const MIN_MODULE: i32 = 4;
 
 /// A QR code that is ready to be drawn.
 #[derive(Clone, Debug)]
 pub(super) struct Qr {
-    /// Its width in modules, with the margin.
+    /// The width in modules, with the margin.
     pub(super) modules: i32,
-    /// Its width in pixels.
+    /// The width in pixels.
     pub(super) pixels: i32,
-    /// Its dark modules, as the `d` of an SVG path whose stroke is one module wide.
+    /// The dark modules, as the `d` of an SVG path whose stroke is one module wide.
     pub(super) path: String,
 }
 
 impl Qr {
-    /// The code of a text; none of one that is too long for any.
+    /// The code of a text, or `None` if the text is too long for any code.
     pub(super) fn of(text: &str) -> Option<Self> {
         let code = QrCode::encode_text(text, QrCodeEcc::Medium).ok()?;
         let modules = code.size() + 2 * MARGIN;
@@ -30,7 +31,7 @@ impl Qr {
         Some(Self { modules, pixels, path: path(&code) })
     }
 
-    /// An SVG file.
+    /// The code as an SVG file.
     pub(super) fn to_svg(&self) -> String {
         let Self { modules, pixels, path } = self;
         format!(
@@ -41,7 +42,8 @@ impl Qr {
     }
 }
 
-/// A line one module thick for each run of dark modules in a row. It begins where the one before it ended.
+/// A path with a line of one module's width for each run of dark modules in a row. Each line begins
+/// relative to the end of the one before.
 fn path(code: &QrCode) -> String {
     let mut path = format!("M{MARGIN} {MARGIN}.5");
     let (mut end_x, mut end_y) = (0, 0);

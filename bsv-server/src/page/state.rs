@@ -1,4 +1,4 @@
-//! Where an invoice stands, for programs of payers and for the page itself.
+//! The state of an invoice, for payers' programs and for the page itself.
 
 use bsv_invoicing::{Checkout, Timestamp};
 use hyper::header::{ETAG, HeaderValue, IF_NONE_MATCH};
@@ -19,7 +19,7 @@ struct StateJson {
     mined: bool,
 }
 
-/// Where an invoice stands at a time, as JSON.
+/// The state of an invoice at a time, as JSON.
 pub(super) fn to_json(checkout: &Checkout, now: Timestamp) -> Vec<u8> {
     let state = StateJson {
         state: checkout.state.name(),
@@ -33,15 +33,15 @@ pub(super) fn to_json(checkout: &Checkout, now: Timestamp) -> Vec<u8> {
     serde_json::to_vec(&state).expect("texts, numbers and times always serialise")
 }
 
-/// What can change of an invoice, in a word.
+/// A word that changes whenever the state of an invoice changes.
 pub(super) fn word(checkout: &Checkout) -> String {
     let Checkout { state, paid, due, is_mined, .. } = checkout;
     format!("{state}-{paid}-{due}-{is_mined}")
 }
 
-/// The state, or that it is still the one that the caller knows.
+/// Answers the state, or that the caller's state is current.
 pub(super) fn answer(checkout: &Checkout, now: Timestamp, headers: &HeaderMap) -> Answer {
-    // Weak, since `now` differs each time.
+    // The tag is weak, because `now` differs each time.
     let tag = format!("W/\"{}\"", word(checkout));
     let mut answer = match knows(headers, &tag) {
         true => answer::not_modified(),
@@ -52,7 +52,7 @@ pub(super) fn answer(checkout: &Checkout, now: Timestamp, headers: &HeaderMap) -
     answer
 }
 
-/// Whether a caller has what this tag stands for (RFC 9110, 13.1.2).
+/// Whether a caller has the version with this tag (RFC 9110, 13.1.2).
 fn knows(headers: &HeaderMap, tag: &str) -> bool {
     let lines = headers.get_all(IF_NONE_MATCH).iter().filter_map(|line| line.to_str().ok());
     let bare = |tag: &str| tag.trim().trim_start_matches("W/").to_owned();

@@ -1,4 +1,4 @@
-//! Where an invoice stands, told at once whenever that changes.
+//! A stream with the state of an invoice, which is sent at each change.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,16 +12,17 @@ use super::state;
 use crate::http::event_stream::Pace;
 use crate::wallet_store::Wallet;
 
-/// For how long a stream does not look again. Each of many streams looks after each change of any invoice.
+/// How long a stream waits before it looks again. Each stream looks after a change of any invoice,
+/// and there may be many streams.
 const PAUSE: Duration = Duration::from_millis(40);
 
-/// A stream that goes on until nothing is left to happen to its invoice.
+/// A stream that ends when the state of its invoice is final.
 pub(super) struct StateStream {
     wallet: Arc<Wallet>,
     id: String,
     parts: mpsc::Sender<Option<Bytes>>,
     pace: Pace,
-    /// What the reader knows.
+    /// The state that the reader has.
     told: Option<Checkout>,
 }
 
@@ -30,7 +31,8 @@ impl StateStream {
         Self { wallet, id: id.to_owned(), parts, pace: Pace::USUAL, told: None }
     }
 
-    /// Sends until nothing is left to happen, `stopped` completes, or the stream has lived for long enough.
+    /// Sends states until the state is final, `stopped` completes, or the stream has lived long
+    /// enough.
     pub(super) async fn run(mut self, stopped: impl Future<Output = ()> + Send) {
         let (parts, pace) = (self.parts.clone(), self.pace);
         crate::http::event_stream::run(parts, pace, stopped, self.send_all()).await;

@@ -1,4 +1,5 @@
-//! What a payment page says, in each language. Another one is a file like `en.rs`, and its name here.
+//! The texts of payment pages in each language. To add a language, add a file like `en.rs`, and its
+//! name here.
 
 mod de;
 mod en;
@@ -8,7 +9,7 @@ use std::cmp::Reverse;
 use hyper::HeaderMap;
 use hyper::header::{ACCEPT_LANGUAGE, HeaderValue};
 
-/// The languages, the usual one first.
+/// The languages. The first is the default.
 const ALL: [&Texts; 2] = [&en::TEXTS, &de::TEXTS];
 
 /// The texts of a language.
@@ -16,7 +17,7 @@ const ALL: [&Texts; 2] = [&en::TEXTS, &de::TEXTS];
 pub(super) struct Texts {
     /// The tag of the language, such as `en`.
     pub(super) tag: &'static str,
-    /// Its name in itself.
+    /// The name of the language, in the language itself.
     pub(super) name: &'static str,
     /// The direction of its script: `ltr` or `rtl`.
     pub(super) dir: &'static str,
@@ -69,7 +70,8 @@ pub(super) struct Texts {
 }
 
 impl Texts {
-    /// The texts of the language that is asked for by its tag, or else of the one that a browser prefers.
+    /// The texts in the requested language, if there is one with that tag, otherwise in the
+    /// language that the browser prefers.
     pub(super) fn choose(asked: Option<&str>, headers: &HeaderMap) -> &'static Self {
         let accepted =
             headers.get(ACCEPT_LANGUAGE).and_then(|value: &HeaderValue| value.to_str().ok());
@@ -78,13 +80,13 @@ impl Texts {
             .unwrap_or_else(|| Self::preferred(accepted.unwrap_or_default()))
     }
 
-    /// Those of a tag such as `de` or `de-AT`.
+    /// The texts for a tag such as `de` or `de-AT`.
     fn of_tag(tag: &str) -> Option<&'static Self> {
         let language = tag.split('-').next().unwrap_or_default().trim();
         ALL.into_iter().find(|texts| texts.tag.eq_ignore_ascii_case(language))
     }
 
-    /// Those that `Accept-Language` prefers (RFC 9110, 12.5.4).
+    /// The texts that `Accept-Language` prefers (RFC 9110, 12.5.4).
     fn preferred(accepted: &str) -> &'static Self {
         let ranges = accepted.split(',').filter_map(|range| {
             let (tag, parameters) = range.split_once(';').unwrap_or((range, "q=1"));
@@ -92,7 +94,7 @@ impl Texts {
             let texts = Self::of_tag(tag)?;
             (weight > 0.0 && weight <= 1.0).then_some(((weight * 1000.0) as u32, texts))
         });
-        // Of equal ones the first: `max_by_key` would take the last.
+        // Among equal weights the first counts. `max_by_key` would take the last.
         ranges.min_by_key(|(weight, _)| Reverse(*weight)).map_or(ALL[0], |(_, texts)| texts)
     }
 

@@ -19,7 +19,7 @@ use crate::http::{
 use crate::page::{self, Page};
 use crate::wallet_store::Wallet;
 
-/// Answers payers.
+/// Answers the requests of payers.
 #[derive(Debug)]
 pub(crate) struct PaymentsApi {
     wallet: Arc<Wallet>,
@@ -29,9 +29,9 @@ pub(crate) struct PaymentsApi {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Route {
-    /// A payment URL, and the dialect in which its terms are told.
+    /// A payment URL, with the dialect of its terms.
     Payment(Dialect),
-    /// Where a transaction is posted that pays an invoice.
+    /// The URL for a transaction that pays an invoice.
     Transaction,
     Channel,
     Message,
@@ -54,7 +54,7 @@ fn declared() -> impl Iterator<Item = Declared<Route>> {
 }
 
 impl PaymentsApi {
-    /// `peers` counts what strangers take.
+    /// `peers` holds the limits on strangers.
     pub(crate) fn new(wallet: Arc<Wallet>, config: &WalletConfig, peers: &Arc<Peers>) -> Self {
         let page = Page::new(&wallet, config, peers);
         let has_page = page.is_some();
@@ -62,17 +62,17 @@ impl PaymentsApi {
         Self { wallet, page, routes: Routes::new(routes) }
     }
 
-    /// Has all streams end.
+    /// Ends all streams.
     pub(crate) fn stop(&self) {
         self.page.iter().for_each(Page::stop);
     }
 
-    /// How many streams are open.
+    /// The number of open streams.
     pub(crate) fn open_streams(&self) -> u64 {
         self.page.as_ref().map_or(0, Page::open_streams)
     }
 
-    /// The patterns of all paths, and their methods.
+    /// The patterns of all paths, with their methods.
     pub(crate) fn paths() -> impl Iterator<Item = (&'static str, &'static str)> {
         declared().map(|(pattern, methods, _)| (pattern, methods))
     }
@@ -81,7 +81,7 @@ impl PaymentsApi {
         &self.routes
     }
 
-    /// Answers a request of `peer`, if peers are limited, for what was found.
+    /// Answers a matched request. `peer` is the sender, if peers are limited.
     pub(crate) async fn answer(
         &self,
         matched: Matched<'_, Route>,
@@ -132,7 +132,7 @@ impl PaymentsApi {
                 let answer = answer::json_text(StatusCode::CREATED, text);
                 Ok(with_type(answer, dialect.acknowledgement_type()))
             }
-            // What may still be taken is not refused.
+            // A payment that may still be accepted is not refused.
             Err(problem) if dialect == Dialect::Bip270 && problem.status().is_client_error() => {
                 Ok(bip270_refusal(&problem, body))
             }
@@ -140,7 +140,7 @@ impl PaymentsApi {
         }
     }
 
-    /// Takes a transaction, without the messages of the payment protocol.
+    /// Accepts a transaction without the messages of the payment protocol.
     async fn receive_transaction(
         &self,
         id: &str,
@@ -156,7 +156,7 @@ impl PaymentsApi {
         let txid = received.map_err(|error| problem_for_payer(&error))?.txid;
         let payments = self.wallet.payments(id).await.unwrap_or_default();
         let payment = payments.iter().rfind(|payment| payment.txid == txid);
-        // Meanwhile the invoice may have been deleted.
+        // The invoice may have been deleted meanwhile.
         let state = payment.map_or(IncomingState::Accepted, |payment| payment.state).name();
         let taken = Taken { txid: txid.to_string(), state };
         Ok(answer::json(StatusCode::CREATED, &taken))
@@ -169,7 +169,7 @@ impl PaymentsApi {
         Ok(with_newest(answer::json_text(StatusCode::OK, text), messages.last()))
     }
 
-    /// Tells the number of the newest message only.
+    /// Answers only the number of the newest message.
     async fn newest(&self, id: &str, request: Received<'_>) -> Result<Answer, Problem> {
         let messages = self.wallet.channel(id, token(request)?, false).await?;
         Ok(with_newest(answer::json_text(StatusCode::OK, Bytes::new()), messages.last()))
@@ -206,7 +206,7 @@ impl From<PaymentError> for Problem {
     }
 }
 
-/// What payers are told, who need not know where the node is.
+/// The problem for a payer, which does not tell where the node is.
 fn problem_for_payer(error: &Error) -> Problem {
     let (code, detail) = match error {
         Error::NetworkAway(_) => {
@@ -214,8 +214,8 @@ fn problem_for_payer(error: &Error) -> Problem {
         }
         Error::OutcomeUnknown(_) => (
             "payment-outcome-unknown",
-            "the network does not answer, so that it is not known whether the payment went through: \
-             it is looked after, and may be sent again",
+            "the network does not answer, so it is unknown whether the payment went through: the \
+             wallet follows it, and you may send it again",
         ),
         error => return error.into(),
     };
@@ -229,7 +229,7 @@ fn bip270_refusal(problem: &Problem, posted: &[u8]) -> Answer {
     with_type(answer, Dialect::Bip270.acknowledgement_type())
 }
 
-/// BIP270 is spoken on every payment URL with who asks for it.
+/// Every payment URL also supports BIP270, if the request asks for it.
 fn asked_dialect(request: Received<'_>, dialect: Dialect) -> Dialect {
     let bip270 = Dialect::Bip270.request_type();
     let accepted = request.headers().get_all(ACCEPT).iter();
@@ -240,7 +240,7 @@ fn asked_dialect(request: Received<'_>, dialect: Dialect) -> Dialect {
     if is_bip270 { Dialect::Bip270 } else { dialect }
 }
 
-/// Whether a payment, which cannot be read, is said to be one of BIP270.
+/// Whether the headers of a posted payment say that it is of BIP270.
 fn is_bip270(request: Received<'_>) -> bool {
     let content_type = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     content_type.is_some_and(|value| is_type(value, Dialect::Bip270.payment_type()))
@@ -264,7 +264,7 @@ fn token<'a>(request: Received<'a>) -> Result<&'a str, Problem> {
     }
 }
 
-/// A parameter of the query that is true or false.
+/// Reads a query parameter that is true or false.
 fn query(request: Received<'_>, name: &str) -> Result<Option<bool>, Problem> {
     let value = parameters(request.uri()).find(|(key, _)| key == name);
     value

@@ -86,7 +86,7 @@ fn declared() -> impl Iterator<Item = Declared<Route>> {
 }
 
 impl Route {
-    /// What a token must allow.
+    /// The scope that a request needs.
     fn scope(self, method: &Method) -> Scope {
         match (self, method) {
             (Self::Webhooks(_), _) => Scope::WalletWebhooks,
@@ -96,7 +96,7 @@ impl Route {
         }
     }
 
-    /// Whether the query of a request says more.
+    /// Whether a request may have a query.
     fn takes_query(self, method: &Method) -> bool {
         let is_list = matches!(
             self,
@@ -114,7 +114,8 @@ impl Route {
 }
 
 impl WalletApi {
-    /// `places` is how many streams of events there are at once, and how many requests that wait for one.
+    /// `places` limits the concurrent streams of events, and separately the requests that wait for
+    /// an event.
     pub(crate) fn new(wallet: Arc<Wallet>, places: u32) -> Self {
         Self {
             wallet,
@@ -124,7 +125,7 @@ impl WalletApi {
         }
     }
 
-    /// Has all that waits for events end, and nothing wait any more.
+    /// Ends all requests that wait for events, now and later.
     pub(crate) fn stop(&self) {
         self.places.stop();
     }
@@ -133,22 +134,23 @@ impl WalletApi {
         &self.wallet
     }
 
-    /// How many streams of events are open.
+    /// The number of open streams of events.
     pub(crate) fn open_streams(&self) -> u64 {
         self.places.open_streams()
     }
 
-    /// The patterns of all paths, and their methods.
+    /// The patterns of all paths, with their methods.
     pub(crate) fn paths() -> impl Iterator<Item = (&'static str, &'static str)> {
         declared().map(|(pattern, methods, _)| (pattern, methods))
     }
 
-    /// The pattern that a path fits, if there is something.
+    /// The pattern that matches a path, if there is one.
     pub(crate) fn pattern(&self, path: &str) -> Option<&'static str> {
         self.routes.pattern(path)
     }
 
-    /// What a caller asks for and may have. Refuses what needs no body to be refused.
+    /// Determines the request, and checks that the caller may make it. Refuses requests that can be
+    /// refused without their body.
     pub(crate) fn admit<'a>(
         &'a self,
         head: &'a Parts,
@@ -159,7 +161,7 @@ impl WalletApi {
         Ok(matched)
     }
 
-    /// Answers a request for what was found.
+    /// Answers a matched request.
     pub(crate) async fn answer(
         &self,
         matched: Matched<'_, Route>,
@@ -305,7 +307,7 @@ struct BalanceJson {
     satoshis: u64,
 }
 
-/// The balance in detail. All but `waiting` are parts of it.
+/// The balance in detail. All members except `waiting` are parts of the balance.
 #[derive(serde::Serialize)]
 struct BalanceDetailsJson {
     satoshis: u64,
@@ -327,7 +329,7 @@ impl BalanceDetailsJson {
     }
 }
 
-/// What somebody decides about an invoice.
+/// A decision of the owner about an invoice.
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct MarkJson {

@@ -1,7 +1,10 @@
-//! Places for those who wait for events, apart from those of other requests.
+//! Places for requests that wait for events, separate from those of other requests.
+
+use std::sync::Arc;
 
 use tokio::sync::OwnedSemaphorePermit;
 
+use super::event_blocks::EventBlocks;
 use crate::http::Problem;
 use crate::http::event_stream::{Stopping, StreamPlaces};
 
@@ -10,42 +13,49 @@ use crate::http::event_stream::{Stopping, StreamPlaces};
 pub(super) struct EventPlaces {
     waiting: StreamPlaces,
     streams: StreamPlaces,
+    blocks: Arc<EventBlocks>,
     stopping: Stopping,
 }
 
 impl EventPlaces {
-    /// So many places of both.
+    /// Makes this many places of each kind.
     pub(super) fn new(count: u32) -> Self {
-        let waiting = "requests wait for events already: ask again, or without wait";
-        let streams = "streams of events are read already: ask again, or for pages";
+        let waiting = "requests already wait for events: ask again later, or without wait";
+        let streams = "streams of events are already open: ask again later, or for pages";
         Self {
             waiting: StreamPlaces::new(count, waiting),
             streams: StreamPlaces::new(count, streams),
+            blocks: Arc::new(EventBlocks::new()),
             stopping: Stopping::default(),
         }
     }
 
-    /// Has all that waits end.
+    /// Ends all waiting requests.
     pub(super) fn stop(&self) {
         self.stopping.stop();
     }
 
-    /// Completes when nothing is to wait any more.
+    /// Completes when waiting has to end.
     pub(super) fn stopped(&self) -> impl Future<Output = ()> + Send + use<> {
         self.stopping.stopped()
     }
 
-    /// Takes a place of a request that waits.
+    /// Takes a place for a request that waits.
     pub(super) fn wait(&self) -> Result<OwnedSemaphorePermit, Problem> {
         self.waiting.take()
     }
 
-    /// Takes a place of a stream.
+    /// Takes a place for a stream.
     pub(super) fn stream(&self) -> Result<OwnedSemaphorePermit, Problem> {
         self.streams.take()
     }
 
-    /// How many streams are open.
+    /// The blocks that streams send.
+    pub(super) fn blocks(&self) -> Arc<EventBlocks> {
+        Arc::clone(&self.blocks)
+    }
+
+    /// The number of open streams.
     pub(super) fn open_streams(&self) -> u64 {
         self.streams.taken()
     }

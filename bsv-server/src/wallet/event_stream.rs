@@ -1,36 +1,34 @@
-//! Events as they come: server-sent events (WHATWG HTML, 9.2).
+//! A stream of events: server-sent events (WHATWG HTML, 9.2).
 
 use std::sync::Arc;
 
-use bsv_invoicing::{Error, EventFilter, EventPage, EventQuery, LogName};
+use bsv_invoicing::{Error, EventFilter, LogName};
 use bytes::Bytes;
 use hyper::header::HeaderName;
 use hyper::{HeaderMap, Method, StatusCode, Uri};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep_until};
 
+use super::event_blocks::EventBlocks;
 use super::event_places::EventPlaces;
 use super::events::{After, once};
 use super::headers::number;
-use super::streams::PAUSE;
 use crate::http::event_stream::{self, Pace};
 use crate::http::{self, Answer, Problem};
 use crate::wallet_store::Wallet;
 
-/// How many events are read at once, and how many a stream holds for a slow reader.
-const PAGE: usize = 100;
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
-/// Where a client has stopped, as it says.
+/// The last event that a client has received, by its own account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct LastEventId {
-    /// The log; this one, if it is not told.
+    /// The name of the log, or `None` for this log.
     log: Option<LogName>,
     number: u64,
 }
 
 impl LastEventId {
-    /// Reads `3f9a1c02-1042`, or a bare number.
+    /// Parses `3f9a1c02-1042`, or a bare number.
     fn parse(text: &str) -> Option<Self> {
         let (log, text) = match text.split_once('-') {
             Some((log, text)) => (Some(log.parse().ok()?), text),
@@ -40,7 +38,7 @@ impl LastEventId {
     }
 }
 
-/// What a request asks for.
+/// The parameters of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Asked {
     after: Option<After>,
@@ -49,7 +47,7 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// Reads the query and the headers. All that is wrong with them is told at once.
+    /// Parses the query and the headers. Reports all faults at once.
     pub(super) fn parse(uri: &Uri, headers: &HeaderMap) -> Result<Self, Problem> {
         let mut asked = Self::default();
         let mut problem =
@@ -81,7 +79,8 @@ impl Asked {
         }
     }
 
-    /// Where the stream begins, and whether the client has to be told that it is not where it stopped.
+    /// Determines where the stream begins, and whether the client must be told that it does not
+    /// continue where the client stopped.
     async fn start(&self, wallet: &Wallet) -> Result<Start, Error> {
         let (last, own) = (wallet.latest_event().await?, wallet.event_log());
         let asked = match self.after {
@@ -95,13 +94,13 @@ impl Asked {
             None => (asked, false),
         };
         let is_reset = is_of_other || after > last;
-        // A number of a log that was longer says nothing about this one.
+        // A number from a longer log means nothing in this log.
         let known = [after, asked].into_iter().find(|number| *number <= last);
         Ok(Start { after: known.unwrap_or(0), reset: is_reset.then_some(last) })
     }
 }
 
-/// Where a stream begins.
+/// The beginning of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Start {
     after: u64,
@@ -122,7 +121,9 @@ pub(super) async fn answer(
         let filter = asked.filter.unwrap_or_default();
         let stream = EventStream {
             wallet: Arc::clone(wallet),
-            query: EventQuery { after, filter, limit: PAGE },
+            blocks: places.blocks(),
+            after,
+            filter,
             parts,
             pace: Pace::USUAL,
             _place: place,
@@ -132,17 +133,21 @@ pub(super) async fn answer(
     Ok(event_stream::answer(body))
 }
 
-/// A stream that goes on.
+/// A stream that is being sent.
 struct EventStream {
     wallet: Arc<Wallet>,
-    query: EventQuery,
+    blocks: Arc<EventBlocks>,
+    /// The number of the last event that was looked at.
+    after: u64,
+    filter: EventFilter,
     parts: mpsc::Sender<Option<Bytes>>,
     pace: Pace,
     _place: OwnedSemaphorePermit,
 }
 
 impl EventStream {
-    /// Sends until the stream has lived for long enough, its reader is gone, or `stopped` completes.
+    /// Sends events until the stream has lived long enough, its reader is gone, or `stopped`
+    /// completes.
     async fn run(mut self, reset: Option<u64>, stopped: impl Future<Output = ()> + Send) {
         let (parts, pace) = (self.parts.clone(), self.pace);
         event_stream::run(parts, pace, stopped, self.send_all(reset)).await;
@@ -151,48 +156,44 @@ impl EventStream {
     async fn send_all(&mut self, reset: Option<u64>) -> Result<std::convert::Infallible, Error> {
         let log = self.wallet.event_log();
         let mut last = self.wallet.last_event();
-        let mut block = self.pace.retry_block().into_bytes();
+        let mut heads = self.pace.retry_block();
         if let Some(last) = reset {
             let data = format!("{{\"log\":\"{log}\",\"last\":{last}}}");
-            let id = self.query.after;
-            block.extend(format!("id: {log}-{id}\nevent: reset\ndata: {data}\n\n").into_bytes());
+            heads.push_str(&format!("id: {log}-{}\nevent: reset\ndata: {data}\n\n", self.after));
         }
+        let mut heads = Some(Bytes::from(heads));
         let mut heartbeat_at = Instant::now() + self.pace.silence;
         loop {
-            // There is room for what is read now, so that a slow reader holds one page.
+            // Events are read only when there is room for them, so that a slow reader holds one
+            // page.
             let Ok(room) = self.parts.reserve().await else {
                 return std::future::pending().await;
             };
-            last.mark_unchanged();
-            let page = self.wallet.event_page(self.query).await?;
-            self.query.after = page.next;
-            write_events(&page, log, &mut block);
-            let is_due = Instant::now() >= heartbeat_at;
-            if block.is_empty() && is_due {
-                block.extend(format!("id: {log}-{}\n\n", page.next).into_bytes());
-            }
-            if !block.is_empty() {
-                room.send(Some(std::mem::take(&mut block).into()));
-                heartbeat_at = Instant::now() + self.pace.silence;
-            }
-            if !page.is_end() {
-                sleep(PAUSE).await;
+            if let Some(heads) = heads.take() {
+                room.send(Some(heads));
                 continue;
             }
+            let newest = *last.borrow_and_update();
+            // On the heap, so that a stream that waits for events does not hold what reading takes.
+            let next = self.blocks.next(&self.wallet, self.after, self.filter, newest);
+            let block = Box::pin(next).await?;
+            self.after = block.next;
+            if !block.text.is_empty() {
+                room.send(Some(block.text));
+                heartbeat_at = Instant::now() + self.pace.silence;
+            } else if Instant::now() >= heartbeat_at {
+                room.send(Some(format!("id: {log}-{}\n\n", self.after).into()));
+                heartbeat_at = Instant::now() + self.pace.silence;
+            }
+            if self.after < newest {
+                continue;
+            }
+            self.blocks.next_look().await;
             tokio::select! {
                 Ok(()) = last.changed() => {}
                 () = sleep_until(heartbeat_at) => {}
             }
         }
-    }
-}
-
-fn write_events(page: &EventPage, log: LogName, block: &mut Vec<u8>) {
-    for event in &page.events {
-        let (number, kind) = (event.number, event.kind);
-        block.extend(format!("id: {log}-{number}\nevent: {kind}\ndata: ").into_bytes());
-        event.write_json(log, block);
-        block.extend_from_slice(b"\n\n");
     }
 }
 

@@ -12,19 +12,19 @@ use super::headers::{header, number};
 use crate::http::{self, Answer, Problem, answer};
 use crate::wallet_store::Wallet;
 
-/// How many events a page has at most, and unless the query says more.
+/// The most events of a page, and the default.
 const MAX_PAGE: usize = 1000;
 const PAGE: usize = 100;
-/// For how long a request waits at most, in seconds.
+/// The longest time that a request may wait, in seconds.
 const MAX_WAIT: u64 = 30;
 
-/// What the query of a request asks for.
+/// The parameters of a request.
 #[derive(Clone, Debug)]
 pub(super) struct Asked {
     query: EventQuery,
-    /// The types, as they are written in the query.
+    /// The types, as written in the query.
     types: Option<String>,
-    /// For how long the request waits, in seconds.
+    /// How long the request waits, in seconds.
     pub(super) wait: u64,
 }
 
@@ -38,17 +38,17 @@ struct Parameters {
     log: Option<LogName>,
 }
 
-/// After which event others are asked for.
+/// The place after which events are requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum After {
-    /// The one of this number.
+    /// The event with this number.
     Number(u64),
-    /// The last one.
+    /// The last event.
     Latest,
 }
 
 impl After {
-    /// Reads a number, or `latest`.
+    /// Parses a number, or `latest`.
     pub(super) fn parse(text: &str) -> Option<Self> {
         match text {
             "latest" => Some(Self::Latest),
@@ -65,7 +65,7 @@ impl After {
 }
 
 impl Asked {
-    /// Reads the query. All that is wrong with it is told at once.
+    /// Parses the query. Reports all faults at once.
     pub(super) async fn parse(wallet: &Wallet, uri: &Uri) -> Result<Self, Problem> {
         let mut parameters = Parameters::default();
         let mut problem =
@@ -82,7 +82,7 @@ impl Asked {
         let own = wallet.event_log();
         if let Some(log) = log.filter(|log| *log != own) {
             let detail = format!(
-                "there is no log {log}: since a backup was restored, the log of events is {own}"
+                "there is no log {log}: a backup was restored, and the log of events is now {own}"
             );
             return Err(Problem::new(StatusCode::CONFLICT, "other-log", detail));
         }
@@ -96,7 +96,7 @@ impl Asked {
         })
     }
 
-    /// Where the page after the event of this number is.
+    /// The URL of the page after the event with this number.
     fn next(&self, log: LogName, number: u64) -> String {
         let limit = self.query.limit;
         let mut uri = format!("/api/v1/events?after={number}&limit={limit}&log={log}");

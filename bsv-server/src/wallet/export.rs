@@ -14,14 +14,14 @@ use super::streams::{PAUSE, Streams};
 use crate::http::{self, Answer, Problem, answer};
 use crate::wallet_store::Wallet;
 
-/// The form of an export.
+/// The format of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Format {
     Json,
     Csv,
 }
 
-/// What the query of a request asks for.
+/// The parameters of a request.
 #[derive(Clone, Copy, Debug)]
 struct Asked {
     format: Format,
@@ -29,7 +29,7 @@ struct Asked {
 }
 
 impl Asked {
-    /// Reads the query. All that is wrong with it is told at once.
+    /// Parses the query. Reports all faults at once.
     fn parse(uri: &Uri) -> Result<Self, Problem> {
         let (from, to) = (Timestamp::from_micros(0), Timestamp::MAX);
         let query = MovementQuery { after: 0, from, to };
@@ -72,7 +72,7 @@ fn time(text: &str) -> Result<Timestamp, String> {
 struct Row<'a> {
     time: Timestamp,
     r#type: &'static str,
-    /// What came, or less than 0 what left without the fee.
+    /// The received amount, or the negative of the spent amount without the fee.
     satoshis: i64,
     fee: u64,
     txid: String,
@@ -89,7 +89,7 @@ struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    /// `written` is how text is written that the owner, or his customers, have chosen.
+    /// `written` converts text that the owner or a customer has written.
     fn new(movement: &'a Movement, written: fn(&'a str) -> Cow<'a, str>) -> Self {
         let Movement { at, kind, received, sent, fee, txid, vout, state, block, block_time } =
             movement;
@@ -117,7 +117,7 @@ impl<'a> Row<'a> {
     }
 }
 
-/// Text as a spreadsheet shows it: what begins like a formula would be computed.
+/// Makes a spreadsheet show a text instead of computing it as a formula.
 fn plain(text: &str) -> Cow<'_, str> {
     match text.starts_with(['=', '+', '-', '@', '\t', '\r']) {
         true => Cow::Owned(["'", text].concat()),
@@ -125,14 +125,14 @@ fn plain(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Writes movements one after the other.
+/// Writes movements, part by part.
 struct Export {
     format: Format,
     has_begun: bool,
 }
 
 impl Export {
-    /// The text of a part. There is none after the last.
+    /// The text of a part. No part follows the last one.
     fn write(&mut self, movements: &[Movement], is_last: bool) -> Vec<u8> {
         match self.format {
             Format::Csv => self.write_csv(movements),
@@ -186,8 +186,8 @@ const COLUMNS: [&str; 15] = [
     "withdrawal",
 ];
 
-/// Answers all movements of a time. The first part is read before the answer begins, so that it is told what keeps
-/// it from being read.
+/// Answers all movements in a period. The first part is read before the answer begins, so that an
+/// error in reading it is reported.
 pub(super) async fn answer(
     wallet: &Arc<Wallet>,
     streams: &Streams,
@@ -197,7 +197,7 @@ pub(super) async fn answer(
     let Asked { format, query } = Asked::parse(uri)?;
     let place = streams.begin().await?;
     let first = wallet.movements(query).await?;
-    // Besides the part that waits here there is one that is sent, and one that is made.
+    // Besides the part that waits here, one is being sent and one is being made.
     let (parts, body) = mpsc::channel(1);
     let answer = match format {
         Format::Csv => answer::csv_stream(body),
@@ -211,13 +211,13 @@ pub(super) async fn answer(
     tokio::spawn(async move {
         let _place = place;
         if let Err(error) = send_all(&wallet, export, query, first, &parts).await {
-            tracing::error!("an export breaks off: {error}");
+            tracing::error!("an export was cut off: {error}");
         }
     });
     Ok(answer)
 }
 
-/// Sends part by part, until the last or until the reader is gone.
+/// Sends part by part, up to the last one or until the reader is gone.
 async fn send_all(
     wallet: &Wallet,
     mut export: Export,
@@ -228,7 +228,7 @@ async fn send_all(
     loop {
         let part = export.write(&page.movements, page.next.is_none());
         if !part.is_empty() {
-            // Fails if the reader is gone, or the connection was given up.
+            // Sending fails if the reader is gone or the connection was given up.
             let _ = parts.send(Some(part.into())).await;
         }
         let Some(next) = page.next else {

@@ -1,4 +1,4 @@
-//! What requests say in their headers, and answers too.
+//! The headers of requests and answers.
 
 use bsv_invoicing::{BadIdempotencyKey, Error, IdempotencyKey};
 use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue, LOCATION};
@@ -20,7 +20,7 @@ pub(super) fn check_content_type(headers: &HeaderMap) -> Result<(), Problem> {
     ))
 }
 
-/// What stands for a request, and the bytes that a request with the same key must have too.
+/// The key of a request, and the bytes that a request with the same key must have.
 pub(super) fn idempotency_key(
     request: Received<'_>,
     subject: &str,
@@ -32,7 +32,7 @@ pub(super) fn idempotency_key(
     Ok(Some(IdempotencyKey::new(key.ok_or(BadIdempotencyKey)?, &asked)?))
 }
 
-/// A number as the service writes it.
+/// Parses a number in the service's own spelling.
 pub(super) fn number(text: &str) -> Option<u64> {
     text.parse().ok().filter(|id: &u64| id.to_string() == text)
 }

@@ -1,4 +1,4 @@
-//! Money that leaves: payments by the wallet, withdrawals and refunds.
+//! Outgoing money: payments by the wallet, withdrawals and refunds.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::pages::Page;
 use crate::http::{Answer, Problem, Received, answer};
 use crate::wallet_store::Wallet;
 
-/// A payment by the wallet, as callers are told of it.
+/// Describes a payment by the wallet for callers.
 pub(crate) fn describe(payment: &OutgoingPayment) -> Value {
     let (withdrawal, to) = match &payment.purpose {
         OutgoingPurpose::Url(_) | OutgoingPurpose::Consolidation => (None, None),
@@ -41,7 +41,7 @@ pub(crate) fn describe(payment: &OutgoingPayment) -> Value {
     })
 }
 
-/// Up to so many payments by the wallet, the newest first.
+/// A page of payments by the wallet, the newest first.
 pub(super) async fn payments(wallet: &Wallet, request: Received<'_>) -> Result<Answer, Problem> {
     let page = Page::parse(request.uri())?;
     let payments = wallet.outgoing_payments(page.before(), page.limit()).await?;
@@ -55,7 +55,7 @@ pub(super) async fn payment(wallet: &Wallet, id: &str) -> Result<Answer, Problem
     Ok(answer::json(StatusCode::OK, &describe(&payment)))
 }
 
-/// The transaction of a payment by the wallet, with what it builds on.
+/// The transaction of a payment by the wallet, with its ancestors.
 pub(super) async fn beef(wallet: &Wallet, id: &str) -> Result<Answer, Problem> {
     let beef = wallet.outgoing_beef(payment_number(id)?).await?;
     let (txid, beef) = (beef.subject_txid().to_string(), hex::encode(beef.to_bytes()));
@@ -68,7 +68,7 @@ pub(super) async fn cancel(
     id: &str,
     request: Received<'_>,
 ) -> Result<Answer, Problem> {
-    // Browsers send no JSON to other sites without asking.
+    // Browsers do not send JSON to other sites without a preflight request.
     check_content_type(request.headers())?;
     let payment = wallet.cancel_payment(payment_number(id)?).await?;
     Ok(answer::json(StatusCode::OK, &describe(&payment)))
@@ -81,7 +81,7 @@ fn payment_number(id: &str) -> Result<u64, Problem> {
     })
 }
 
-/// Sends back what was paid to an invoice.
+/// Refunds what was paid to an invoice.
 pub(super) async fn refund(
     wallet: &Arc<Wallet>,
     id: &str,
@@ -119,7 +119,7 @@ pub(super) async fn withdraw(
     Ok(answer)
 }
 
-/// Up to so many withdrawals, the newest first.
+/// A page of withdrawals, the newest first.
 pub(super) async fn withdrawals(wallet: &Wallet, request: Received<'_>) -> Result<Answer, Problem> {
     let page = Page::parse(request.uri())?;
     let withdrawals = wallet.withdrawals(page.before(), page.limit()).await?;
@@ -159,7 +159,7 @@ fn describe_withdrawal(withdrawal: &Withdrawal) -> Value {
     })
 }
 
-/// What a withdrawal would send and cost.
+/// The amounts and fees of a withdrawal.
 fn describe_costs(costs: &[WithdrawalCost]) -> Value {
     let transaction = |cost: &WithdrawalCost| {
         let WithdrawalCost { satoshis, fee } = cost;
@@ -172,7 +172,7 @@ fn describe_costs(costs: &[WithdrawalCost]) -> Value {
     })
 }
 
-/// A page of a list, and where the next one is, if this one is full.
+/// A page of a list, with a link to the next page if this one is full.
 fn listed(
     path: &str,
     page: Page,

@@ -1,4 +1,4 @@
-//! The list of invoices: page by page, or streamed as a whole.
+//! The list of invoices, in pages or streamed as a whole.
 
 use std::mem;
 use std::sync::Arc;
@@ -15,24 +15,24 @@ use super::streams::{PAUSE, Streams};
 use crate::http::{self, Answer, Problem, answer};
 use crate::wallet_store::Wallet;
 
-/// How many invoices a page has at most, and one that is streamed.
+/// The most invoices of a page. A streamed list is read in pages of this size.
 const MAX_PAGE: usize = 1000;
-/// What the query of a request asks for.
+/// The parameters of a request.
 #[derive(Clone, Debug)]
 pub(super) struct Listing {
-    /// The size of a page; all invoices are streamed where it is missing.
+    /// The size of a page. If it is missing, all invoices are streamed.
     limit: Option<usize>,
     after: Option<u64>,
     state: Option<InvoiceState>,
     newest_first: bool,
-    /// Only those that have this reference.
+    /// Only invoices with this reference.
     reference: Option<String>,
-    /// Only those that this transaction pays.
+    /// Only invoices that this transaction pays.
     txid: Option<Txid>,
 }
 
 impl Listing {
-    /// Reads the query. All that is wrong with it is told at once.
+    /// Parses the query. Reports all faults at once.
     pub(super) async fn parse(wallet: &Wallet, uri: &Uri) -> Result<Self, Problem> {
         let mut listing = Self {
             limit: None,
@@ -103,7 +103,7 @@ impl Listing {
         InvoiceQuery { after, state, newest_first, limit: limit.unwrap_or(MAX_PAGE) }
     }
 
-    /// Where the page after this one is.
+    /// The URL of the page after this one.
     fn next(&self, limit: usize, id: &str) -> String {
         let mut uri = format!("/api/v1/invoices?limit={limit}&after={id}");
         if let Some(state) = self.state {
@@ -159,19 +159,19 @@ async fn stream(
     query: InvoiceQuery,
 ) -> Result<Answer, Problem> {
     let place = streams.begin().await?;
-    // Besides the part that waits here there is one that is sent, and one that is made.
+    // Besides the part that waits here, one is being sent and one is being made.
     let (parts, body) = mpsc::channel(1);
     tokio::spawn(async move {
         let _place = place;
         if let Err(error) = send_all(&wallet, query, &parts).await {
-            tracing::error!("a list of invoices breaks off: {error}");
+            tracing::error!("a list of invoices was cut off: {error}");
         }
     });
     Ok(answer::json_stream(body))
 }
 
-/// Sends page by page, until the last or until the reader is gone. Invoices that are created
-/// meanwhile are not in the list, so that it ends.
+/// Sends page by page, up to the last one or until the reader is gone. Invoices that are created
+/// meanwhile are left out, so that the list ends.
 async fn send_all(
     wallet: &Wallet,
     mut query: InvoiceQuery,
@@ -198,10 +198,10 @@ async fn send_all(
         if next.is_none() {
             part.push(b']');
         }
-        // A slow reader need not have them in memory twice.
+        // A slow reader must not hold the invoices in memory twice.
         drop(invoices);
         if !part.is_empty() {
-            // Fails if the reader is gone, or the connection was given up.
+            // Sending fails if the reader is gone or the connection was given up.
             let _ = parts.send(Some(mem::take(&mut part).into())).await;
         }
         let Some((number, _)) = next else {

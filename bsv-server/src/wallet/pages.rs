@@ -1,13 +1,13 @@
-//! Pages of lists that begin with the newest.
+//! Pages of lists that begin with the newest element.
 
 use hyper::{StatusCode, Uri};
 
 use crate::http::{self, Problem};
 
-/// The most that a page has.
+/// The most elements of a page.
 const MAX_PAGE: u64 = 100;
 
-/// What the query of a request asks for.
+/// The parameters of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Page {
     limit: Option<u64>,
@@ -15,7 +15,7 @@ pub(super) struct Page {
 }
 
 impl Page {
-    /// Reads the query. All that is wrong with it is told at once.
+    /// Parses the query. Reports all faults at once.
     pub(super) fn parse(uri: &Uri) -> Result<Self, Problem> {
         let mut page = Self::default();
         let mut problem =
@@ -43,12 +43,12 @@ impl Page {
         Ok(())
     }
 
-    /// How many elements the page has at most.
+    /// The most elements of the page.
     pub(super) fn limit(&self) -> usize {
         self.limit.unwrap_or(MAX_PAGE) as usize
     }
 
-    /// What has this number, or a higher one, is on an earlier page.
+    /// Elements with this number or a higher one are on earlier pages.
     pub(super) fn before(&self) -> u64 {
         self.before.unwrap_or(u64::MAX)
     }

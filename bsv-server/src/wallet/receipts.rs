@@ -9,10 +9,10 @@ use super::received::PaymentJson;
 use crate::http::{self, Answer, Problem, answer};
 use crate::wallet_store::Wallet;
 
-/// The most that a page has.
+/// The most receipts of a page.
 const MAX_PAGE: usize = 1000;
 
-/// What the query of a request asks for.
+/// The parameters of a request.
 #[derive(Clone, Copy, Debug)]
 struct Page {
     limit: usize,
@@ -21,7 +21,7 @@ struct Page {
 }
 
 impl Page {
-    /// Reads the query. All that is wrong with it is told at once.
+    /// Parses the query. Reports all faults at once.
     fn parse(uri: &Uri) -> Result<Self, Problem> {
         let before = ReceiptKey { maker: u64::MAX, vout: u32::MAX };
         let mut page = Self { limit: MAX_PAGE, before, is_of_no_invoice: false };
@@ -61,7 +61,7 @@ impl Page {
     }
 }
 
-/// A receipt that pays no invoice, as callers are told of it.
+/// A receipt that pays no invoice, in the format for callers.
 #[derive(serde::Serialize)]
 struct ReceiptJson {
     id: String,

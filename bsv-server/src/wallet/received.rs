@@ -1,10 +1,10 @@
-//! What was received, as callers are told of it.
+//! Received payments, in the format for callers.
 
 use bsv_invoicing::{IncomingPayment, Settlement, Timestamp};
 
 use super::leaving::describe;
 
-/// Where an invoice stands, in numbers.
+/// The state of an invoice, in numbers.
 #[derive(serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct SettlementJson {
@@ -38,7 +38,7 @@ impl SettlementJson {
     }
 }
 
-/// What was paid towards an invoice.
+/// What was paid for an invoice.
 #[derive(serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct PaymentJson {

@@ -121,15 +121,15 @@ fn disk_failure(error: &Error) -> Problem {
     tracing::error!(request = RequestId::current(), "{error}");
     let (code, cause) = match error {
         Error::Store(StoreError::DamagedFile { .. } | StoreError::Damaged(_)) => {
-            ("store-damaged", "the store is damaged, as the log of the server tells")
+            ("store-damaged", "the store is damaged: see the log of the server")
         }
         _ if error.is_out_of_space() => ("disk-full", "no space is left on the disk"),
         _ => ("disk-failed", "the disk cannot be read or written"),
     };
     let effect = match error {
         Error::Store(StoreError::Commit(_)) => {
-            "what was asked for may or may not have been done: ask again with the same \
-             Idempotency-Key, or look for it"
+            "the request may or may not have been carried out: repeat it with the same \
+             Idempotency-Key, or look for its result"
         }
         _ => "nothing was changed",
     };

@@ -6,36 +6,37 @@ use bsv_invoicing::{Event, EventData};
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-/// How many events are read at once, and logged in a period at most.
+/// How many events are read at once. Each period logs at most as many.
 const PAGE: usize = 100;
-/// From one page to the next, so that a shop that sells much does not wait for its log.
+/// The time between two pages, so that a busy shop does not wait for its log.
 const PERIOD: Duration = Duration::from_millis(100);
-/// How many wait to be logged one by one, more than a page. Of more, only the numbers are logged.
+/// How many events may wait to be logged one by one. If there are more, only their numbers are
+/// logged.
 const MAX_BEHIND: u64 = 10_000;
 
-/// Logs a line for each event, up to 1000 of them a second. Of more, which a shop that is flooded with orders has, it
-/// says where they can be read: the log of events has them all.
+/// Logs a line for each event, up to 1000 lines a second. If there are more, as in a shop that is
+/// flooded with orders, it logs where they can be read: the log of events has all of them.
 #[derive(Debug)]
 pub(crate) struct Story {
     wallet: Arc<Wallet>,
     last: watch::Receiver<u64>,
     /// The last event that was logged.
     told: u64,
-    /// How many wait to be logged one by one.
+    /// How many events may wait to be logged one by one.
     max_behind: u64,
 }
 
 impl Story {
-    /// Begins with what happens from now on.
+    /// Begins with the next event.
     pub(crate) fn new(wallet: Arc<Wallet>) -> Self {
         let last = wallet.last_event();
         let told = *last.borrow();
         Self { wallet, last, told, max_behind: MAX_BEHIND }
     }
 
-    /// Logs what happens, for as long as it is polled.
+    /// Logs events, for as long as it is polled.
     pub(crate) async fn tell(&mut self) {
-        // The wallet keeps the sender.
+        // The wallet keeps the sender, so this does not fail early.
         while self.last.changed().await.is_ok() {
             loop {
                 let has_more = self.tell_page().await;
@@ -47,12 +48,12 @@ impl Story {
         }
     }
 
-    /// Logs what has happened and was not logged yet.
+    /// Logs the events that were not logged yet.
     pub(crate) async fn finish(&mut self) {
         while self.tell_page().await {}
     }
 
-    /// Logs a few events, and tells whether there are more.
+    /// Logs a page of events. Answers whether there are more.
     async fn tell_page(&mut self) -> bool {
         let last = *self.last.borrow();
         let behind = last.saturating_sub(self.told);
@@ -75,7 +76,7 @@ impl Story {
                 self.told = events.last().map_or(last, |event| event.number);
             }
             Err(error) => {
-                tracing::warn!("events cannot be read to be logged: {error}");
+                tracing::warn!("cannot read events for the log: {error}");
                 self.told = last;
             }
         }
@@ -83,7 +84,7 @@ impl Story {
     }
 }
 
-/// The ids that an event tells of: no amounts, no texts, no URLs.
+/// The ids of an event: no amounts, no texts, no URLs.
 #[derive(Debug, Default)]
 struct Ids {
     invoice: Option<String>,
@@ -158,7 +159,7 @@ mod tests {
 
     use super::*;
 
-    /// What is logged.
+    /// The logged text.
     #[derive(Clone, Default)]
     struct Lines(Arc<Mutex<Vec<u8>>>);
 

@@ -9,15 +9,15 @@ use tokio::time::timeout;
 
 use crate::http::Problem;
 
-/// How many there are at once.
+/// The most concurrent streams.
 const MAX_STREAMS: usize = 8;
-/// For how long one waits for a place.
+/// How long a request waits for a place.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What lies between the parts of one, so that it does not take the processors from other requests.
+/// The pause between the parts of a stream, which leaves the processors to other requests.
 pub(super) const PAUSE: Duration = Duration::from_micros(2_500);
 
-/// The places of answers that are made while they are sent.
+/// The places for answers that are made while they are sent.
 #[derive(Debug)]
 pub(super) struct Streams(Arc<Semaphore>);
 
@@ -26,11 +26,12 @@ impl Streams {
         Self(Arc::new(Semaphore::new(MAX_STREAMS)))
     }
 
-    /// Takes a place, and waits for one if need be.
+    /// Takes a place. Waits for one if necessary.
     pub(super) async fn begin(&self) -> Result<OwnedSemaphorePermit, Problem> {
         let place = timeout(PATIENCE, Arc::clone(&self.0).acquire_owned()).await.map_err(|_| {
-            let detail =
-                format!("{MAX_STREAMS} lists are read already: ask again, or for pages (limit)");
+            let detail = format!(
+                "{MAX_STREAMS} lists are already being read: ask again later, or for pages (limit)"
+            );
             Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too-many-lists", detail)
         })?;
         Ok(place.expect("the places are never closed"))

@@ -1,4 +1,4 @@
-//! Webhooks: endpoints that events are sent to.
+//! Webhooks: URLs that receive events.
 
 mod deliveries;
 mod shown;
@@ -37,7 +37,7 @@ pub(super) const ROUTES: [Declared<Route>; 8] = [
     ("/api/v1/webhooks/{id}/replay", "POST", Route::Replay),
 ];
 
-/// What a path asks for.
+/// The parameters in a path.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asked<'a> {
     pub(super) route: Route,

@@ -7,16 +7,16 @@ use redb::{ReadTransaction, ReadableTable, TableDefinition, WriteTransaction};
 use super::{AuditCheck, AuditEntry, KeyEvent};
 use crate::error::StoreError;
 
-/// Number to entry: when, what, to what, and the hash of the entry before.
+/// From the number of an entry to its time, event, subject and the hash of the entry before.
 const AUDIT: TableDefinition<'_, u64, (u64, &str, &str, [u8; 32])> = TableDefinition::new("audit");
 
-/// Makes the table of the log, as a step of a schema.
+/// Creates the log's table. Call it from a schema migration.
 pub fn create_audit_log(transaction: &WriteTransaction) -> Result<(), StoreError> {
     transaction.open_table(AUDIT)?;
     Ok(())
 }
 
-/// Adds entries in the transaction that makes the changes which they tell of.
+/// Appends entries in the transaction that makes the changes which they tell of.
 pub fn append_to_audit_log<'a>(
     transaction: &WriteTransaction,
     entries: impl IntoIterator<Item = (KeyEvent, &'a str)>,
@@ -35,7 +35,7 @@ pub fn append_to_audit_log<'a>(
     Ok(())
 }
 
-/// Adds an entry as it is in another log, which all entries before are of.
+/// Appends an entry of another log unchanged. All entries of this log must come from that log.
 pub fn copy_to_audit_log(
     transaction: &WriteTransaction,
     entry: &AuditEntry,
@@ -46,7 +46,7 @@ pub fn copy_to_audit_log(
     Ok(())
 }
 
-/// Up to `limit` entries after the one of this number, in order.
+/// Up to `limit` entries after the one with this number, in order.
 pub fn read_audit_log(
     transaction: &ReadTransaction,
     after: u64,
@@ -146,7 +146,7 @@ mod tests {
                     table.insert(tampered, tamper((at, "made", subject, previous)))?;
                     Ok(())
                 });
-                // Its own hash shows in the entry after it.
+                // Only the next entry shows a change of the last field.
                 let found = check(&database);
                 let named = if place == 3 { tampered } else { tampered + 1 };
                 assert_eq!(found.entries + 1, named, "{place}: {found:?}");
@@ -164,6 +164,6 @@ mod tests {
         });
         let found = check(&database);
         assert_eq!(found.entries, 1);
-        assert_eq!(found.fault.unwrap(), "entry 2 is missing, and 3 is there");
+        assert_eq!(found.fault.unwrap(), "entry 2 is missing; entry 3 follows");
     }
 }

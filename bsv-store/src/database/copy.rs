@@ -15,29 +15,29 @@ use super::tracked_file::BLOCK_LEN;
 use crate::error::StoreError;
 use crate::files::FileError;
 
-/// A copy of a database file as of one commit, all of whose pages have the checksums that they had when
-/// they were written. It has no name on the disk, and is gone with this value.
+/// A copy of a database file as of one commit. Every page matches its checksum. The copy has no
+/// name on the disk, and drops its room with this value.
 pub struct DatabaseCopy {
     engine: redb::Database,
     file: File,
     path: PathBuf,
 }
 
-/// A copy of a database file that is still to be compared with its checksums.
+/// A copy of a database file that is not yet compared with its checksums.
 pub(super) struct Copying<'a> {
-    /// Without a name, so that a crash leaves nothing on the disk.
+    /// The copy, which has no name, so that a crash leaves nothing on the disk.
     file: File,
-    /// What it is made of.
+    /// The database file.
     source: File,
-    /// Its path.
+    /// The path of the database file.
     original: &'a Path,
 }
 
-/// How much is read at once, in bytes, and copied before it is looked again whether there is room.
+/// How many bytes are copied between two checks of the free space.
 const PART_LEN: u64 = 1 << 20;
 
 impl<'a> Copying<'a> {
-    /// Makes a file, still empty, that only its owner could read.
+    /// Creates an empty file that only its owner can read.
     pub(super) fn begin(original: &'a Path) -> Result<Self, FileError> {
         let path = original.with_extension("redb.copy");
         let source = File::open(original).map_err(FileError::new("read", original))?;
@@ -52,8 +52,8 @@ impl<'a> Copying<'a> {
         Ok(Self { file, source, original })
     }
 
-    /// Copies all that is there, as long as there is room. Blocks of zeros, which are half of a file that
-    /// has just grown, take none.
+    /// Copies the whole file. Fails if the disk runs out of room. Blocks of zeros take no room;
+    /// they are half of a file that has just grown.
     pub(super) fn copy_all(
         &self,
         check_room: impl Fn() -> Result<(), StoreError>,
@@ -75,7 +75,7 @@ impl<'a> Copying<'a> {
         }
     }
 
-    /// Copies some blocks once more.
+    /// Copies these blocks again.
     pub(super) fn copy_again(&self, blocks: &BTreeSet<u64>) -> Result<(), FileError> {
         let mut bytes = Vec::new();
         for block in blocks {
@@ -86,13 +86,13 @@ impl<'a> Copying<'a> {
         Ok(())
     }
 
-    /// Gives the copy the length that the original has.
+    /// Sets the copy's length to that of the original.
     pub(super) fn cut(&self) -> Result<(), FileError> {
         let cut = || self.file.set_len(self.source.metadata()?.len());
         cut().map_err(self.failure())
     }
 
-    /// Reads bytes of the original: fewer at its end.
+    /// Reads up to `len` bytes of the original. Reads fewer at its end.
     fn read(&self, offset: u64, len: u64, bytes: &mut Vec<u8>) -> Result<(), FileError> {
         bytes.clear();
         let mut source = &self.source;
@@ -109,7 +109,7 @@ impl<'a> Copying<'a> {
         FileError::new("copy", self.original)
     }
 
-    /// Opens and reads it.
+    /// Opens the copy, and compares it with its checksums.
     pub(super) fn open(self, options: DatabaseOptions) -> Result<DatabaseCopy, StoreError> {
         let Self { file, original, .. } = self;
         let open = || {
@@ -122,7 +122,7 @@ impl<'a> Copying<'a> {
 }
 
 impl DatabaseCopy {
-    /// Runs `query` on it.
+    /// Runs `query` on the copy.
     pub fn read<T>(
         &self,
         query: impl FnOnce(&Arc<ReadTransaction>) -> Result<T, StoreError>,
@@ -130,7 +130,7 @@ impl DatabaseCopy {
         query(&Arc::new(self.engine.begin_read()?))
     }
 
-    /// The bytes of the file.
+    /// The file of the copy, positioned at its beginning.
     pub fn into_file(self) -> Result<File, StoreError> {
         let Self { engine, mut file, path } = self;
         drop(engine);

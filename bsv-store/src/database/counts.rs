@@ -2,16 +2,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::durations::Durations;
 
-/// What a store has done since it was opened.
+/// Counts of what a store has done since it was opened.
 #[derive(Debug, Default)]
 pub struct StoreCounts {
     commands: AtomicU64,
-    /// How long its commits took, from their beginning until what they wrote was on the disk, or could not be put there.
+    /// How long commits took, successful or not, from their beginning until they were durable or
+    /// failed.
     pub commits: Durations,
 }
 
 impl StoreCounts {
-    /// How many commands have run, also those that changed nothing. Several share a commit.
+    /// The number of commands that have run, including those that changed nothing. Several commands
+    /// share a commit.
     pub fn commands(&self) -> u64 {
         self.commands.load(Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! An open file, for writing or for reading only.
+//! An open database file, for writing or only for reading.
 
 use std::any::Any;
 use std::fs;
@@ -14,40 +14,41 @@ use crate::error::StoreError;
 use crate::files::FileError;
 use crate::overlay::Overlay;
 
-/// An open file. Both parts go together: what is left of a snapshot would keep the file locked.
+/// An open file. A snapshot that outlived its handle would keep the file locked, so both stay
+/// together.
 pub(super) struct Engine {
-    /// What readers see, as of the last commit, if anybody has asked for it since. All share one, so
-    /// that nobody who has seen a change finds it undone by the next look.
+    /// The last commit, as readers see it; `None` until somebody reads after a commit. All readers
+    /// share it, so that a change that one reader has seen stays visible to the next.
     snapshot: RwLock<Option<Arc<Snapshot>>>,
     handle: Handle,
 }
 
 pub(super) struct Snapshot {
-    /// A [`View`].
+    /// The [`View`] that all readers of the snapshot share.
     view: OnceLock<Box<dyn Any + Send + Sync>>,
     pub(super) transaction: Arc<ReadTransaction>,
 }
 
 enum Handle {
     Writable(redb::Database),
-    /// The file could not be opened for writing, and why.
+    /// The file could not be opened for writing. The error says why.
     ReadOnly(redb::Database, StoreError),
 }
 
-/// Tables opened for reading. To open one takes longer than to read a row of it, so that readers
-/// share them until the next commit. A database is asked for one type of them only.
+/// Tables opened for reading. Opening a table takes longer than reading a row of it, so readers
+/// share the tables until the next commit. Each database has one type of view.
 pub trait View: Sized + Send + Sync + 'static {
-    /// Opens them, or gets ready to.
+    /// Opens the tables, or prepares to.
     fn open(transaction: &Arc<ReadTransaction>) -> Result<Self, StoreError>;
 }
 
 impl Engine {
-    /// A file that is open for writing.
+    /// Wraps a file that is open for writing.
     pub(super) fn writable(database: redb::Database) -> Self {
         Self { snapshot: RwLock::default(), handle: Handle::Writable(database) }
     }
 
-    /// A file that could not be opened for writing, and why.
+    /// Wraps a file that could not be opened for writing. `reason` says why.
     fn read_only(database: redb::Database, reason: StoreError) -> Self {
         Self { snapshot: RwLock::default(), handle: Handle::ReadOnly(database, reason) }
     }
@@ -65,7 +66,8 @@ impl Engine {
         if let Some(snapshot) = &*shared {
             return Ok(Arc::clone(snapshot));
         }
-        // Made while it cannot be forgotten, so that none from before a commit stays behind it.
+        // The write guard is held, so that a commit cannot slip in between and leave an old
+        // snapshot here.
         let transaction = Arc::new(self.begin_read()?);
         let snapshot = Snapshot { view: OnceLock::new(), transaction };
         Ok(Arc::clone(shared.insert(Arc::new(snapshot))))
@@ -76,7 +78,7 @@ impl Engine {
         Ok(database.begin_read()?)
     }
 
-    /// Every commit leaves the file so that it opens at once after a crash, at any size.
+    /// Begins a write whose commit lets the file open at once after a crash, at any size.
     pub(super) fn begin_write(&self) -> Result<WriteTransaction, StoreError> {
         match &self.handle {
             Handle::Writable(database) => {
@@ -94,7 +96,7 @@ impl Engine {
 }
 
 impl Snapshot {
-    /// The tables that it was asked for first are kept.
+    /// The shared view. The first call opens it.
     pub(super) fn view<V: View>(&self) -> Result<&V, StoreError> {
         let view = match self.view.get() {
             Some(view) => view,
@@ -107,7 +109,7 @@ impl Snapshot {
     }
 }
 
-/// Opens the file for writing or, on a disk that does not take what that writes, for reading.
+/// Opens the file for writing, or only for reading if the disk refuses to be written to.
 pub(super) fn open_engine(
     path: &Path,
     options: DatabaseOptions,

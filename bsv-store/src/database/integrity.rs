@@ -1,22 +1,22 @@
-//! Whether a file is as it was written.
+//! Detection of damaged files.
 
 use crate::error::StoreError;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
-/// What of a file is compared with its checksums when it is opened.
+/// How much of a file is compared with its checksums when the file is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Checks {
-    /// Only its beginning.
+    /// Only the beginning.
     None,
-    /// All that it holds.
+    /// Everything.
     All,
 }
 
-/// Opens the database file at `path`, or a copy of it, and looks whether it is as it was written.
+/// Opens the database file at `path`, or a copy of it, and checks it for damage.
 ///
-/// The engine trusts what it reads of a page that is damaged, and may panic.
+/// The engine may panic on a damaged page, because it trusts what it reads.
 pub(super) fn open_checked(
     path: &Path,
     checks: Checks,
@@ -31,7 +31,7 @@ pub(super) fn open_checked(
     };
     match catch_unwind(AssertUnwindSafe(check)) {
         Ok(Ok((engine, true))) => Ok(engine),
-        Ok(Ok((_, false))) => Err(damaged("what was written last does not match its checksums")),
+        Ok(Ok((_, false))) => Err(damaged("the last commit does not match its checksums")),
         Ok(Err(redb::DatabaseError::Storage(redb::StorageError::Corrupted(reason)))) => {
             Err(damaged(&reason))
         }

@@ -1,13 +1,13 @@
-/// How a database file is opened.
+/// How to open a database file.
 #[derive(Clone, Copy, Debug)]
 pub struct DatabaseOptions {
     /// The most memory that cached pages may take, in bytes.
     pub cache_bytes: usize,
-    /// The room that must be left on the disk for a write to be tried, in bytes.
+    /// The free space on the disk below which a write is refused, in bytes.
     pub free_space_reserve: u64,
-    /// Up to which length, in bytes, a file is compared with its checksums whenever it is opened. That
-    /// reads all of it; a longer one is when it is [checked](crate::Database::check) or
-    /// [copied](crate::Database::copy).
+    /// The length, in bytes, up to which a file is compared with its checksums whenever it is
+    /// opened. This comparison reads the whole file. A longer file is compared when it is
+    /// [checked](crate::Database::check) or [copied](crate::Database::copy).
     pub checked_len: u64,
 }
 
@@ -18,7 +18,7 @@ impl Default for DatabaseOptions {
 }
 
 impl DatabaseOptions {
-    /// What builds a handle on a file.
+    /// The engine's builder with these options.
     pub(super) fn builder(self) -> redb::Builder {
         let mut builder = redb::Database::builder();
         builder.set_cache_size(self.cache_bytes);

@@ -6,16 +6,16 @@ use rustix::process::setpriority_process;
 use crate::error::StoreError;
 use crate::files::FileError;
 
-/// Whether a copy is waited for.
+/// Whether somebody waits for a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pace {
     Hurried,
-    /// The processors are left to others.
+    /// Nobody waits: other work on the processors comes first.
     Unhurried,
 }
 
 impl Pace {
-    /// Runs a part of the work on the file at `path` that holds up nobody.
+    /// Runs work on the file at `path`. The work must hold no lock that others wait for.
     pub(super) fn run<T: Send>(
         self,
         path: &Path,
@@ -25,7 +25,8 @@ impl Pace {
             return work();
         }
         let work = || {
-            // Of a thread, on Linux; that it hurries is no reason not to do it.
+            // On Linux, this sets the priority of the thread only. If it fails, the work runs all
+            // the same.
             let _ = setpriority_process(None, LOWEST_PRIORITY);
             work()
         };

@@ -1,4 +1,4 @@
-//! What a database file holds, and how it becomes the newest version of that.
+//! What a database file holds, and how it is migrated to the newest version.
 
 use std::path::Path;
 
@@ -7,23 +7,23 @@ use redb::{TableDefinition, WriteTransaction};
 use super::engine::{Engine, commit};
 use crate::error::StoreError;
 
-/// One step of a schema: makes or changes tables. It runs in the transaction that raises the
+/// One step of a schema, which creates or changes tables in the transaction that raises the
 /// version.
 pub type Migration = fn(&WriteTransaction) -> Result<(), StoreError>;
 
-/// What a database file holds: a name, and the migrations that lead to each version in turn. The
-/// newest version is their number; an empty file has version 0.
+/// What a database file holds: a name, and the migrations to each version in turn. The newest
+/// version is the number of migrations. An empty file has version 0.
 #[derive(Clone, Copy, Debug)]
 pub struct Schema {
-    /// Tells files of different services apart.
+    /// The name distinguishes the files of different services.
     pub name: &'static str,
-    /// The first makes version 1 out of an empty file.
+    /// The migrations. The first makes version 1 from an empty file.
     pub migrations: &'static [Migration],
 }
 
 const SCHEMA_VERSIONS: TableDefinition<'_, &str, u64> = TableDefinition::new("schema_version");
 
-/// Brings a file to the newest version of `schema`.
+/// Migrates a file to the newest version of `schema`.
 pub(super) fn migrate(engine: &Engine, path: &Path, schema: &Schema) -> Result<(), StoreError> {
     let known = schema.migrations.len() as u64;
     let found = schema_version(engine, schema)?
@@ -46,7 +46,7 @@ pub(super) fn migrate(engine: &Engine, path: &Path, schema: &Schema) -> Result<(
     commit(transaction)
 }
 
-/// The version of the file, 0 if it is empty; `None` if it belongs to another schema.
+/// The version of the file: 0 if the file is empty, `None` if it belongs to another schema.
 fn schema_version(engine: &Engine, schema: &Schema) -> Result<Option<u64>, StoreError> {
     let transaction = engine.begin_read()?;
     if transaction.list_tables()?.next().is_none() {

@@ -11,7 +11,7 @@ fn one(transaction: &WriteTransaction) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Relies on `one` having run before it.
+/// Relies on `one`, which runs before it.
 fn two(transaction: &WriteTransaction) -> Result<(), StoreError> {
     let mut names = transaction.open_table(NAMES)?;
     let first = names.get(1)?.map(|name| name.value().to_owned());
@@ -269,7 +269,7 @@ fn only_its_owner_reads_a_file() {
     let mode = || fs::metadata(&path).unwrap().mode() & 0o777;
     drop(open(&path, &schema).unwrap());
     assert_eq!(mode(), 0o600);
-    // As older versions have made it.
+    // Older versions created files with this mode.
     fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
     drop(open(&path, &schema).unwrap());
     assert_eq!(mode(), 0o600);

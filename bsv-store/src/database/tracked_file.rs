@@ -9,18 +9,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use redb::backends::FileBackend;
 use redb::{BackendError, DatabaseError, StorageBackend};
 
-/// The file of an open database. It notes where it is written to while it is copied.
+/// The file of an open database, which notes its written blocks during a copy.
 #[derive(Debug)]
 pub(super) struct TrackedFile {
     file: FileBackend,
     changes: Arc<Changes>,
 }
 
-/// The numbers of the blocks of a file that were written to, while somebody wants to know.
+/// The numbers of the blocks that were written to, while a [`Tracking`] exists.
 #[derive(Debug, Default)]
 pub(super) struct Changes(Mutex<Option<BTreeSet<u64>>>);
 
-/// Has changes noted until it is dropped.
+/// Keeps changes noted until it is dropped.
 #[derive(Debug)]
 pub(super) struct Tracking<'a>(&'a Changes);
 
@@ -28,13 +28,13 @@ pub(super) struct Tracking<'a>(&'a Changes);
 pub(super) const BLOCK_LEN: u64 = 64 << 10;
 
 impl Changes {
-    /// Begins to note them. One at a time can.
+    /// Begins to note changes. Only one tracking may exist at a time.
     pub(super) fn track(&self) -> Tracking<'_> {
         *self.blocks() = Some(BTreeSet::new());
         Tracking(self)
     }
 
-    /// Notes a change that has been made: who takes the note reads the block after that.
+    /// Notes a change after it is made: whoever takes the note then reads the changed block.
     fn note(&self, bytes: Range<u64>) {
         if let Some(blocks) = &mut *self.blocks() {
             blocks.extend(bytes.start / BLOCK_LEN..bytes.end.div_ceil(BLOCK_LEN));
@@ -47,7 +47,7 @@ impl Changes {
 }
 
 impl Tracking<'_> {
-    /// The blocks that were written to since they were last taken.
+    /// The blocks written to since the last call.
     pub(super) fn take(&self) -> BTreeSet<u64> {
         self.0.blocks().as_mut().map(mem::take).unwrap_or_default()
     }
@@ -60,7 +60,8 @@ impl Drop for Tracking<'_> {
 }
 
 impl TrackedFile {
-    /// Opens a file that is not empty: the engine would make an empty one a new database.
+    /// Opens a file that must not be empty: the engine would turn an empty file into a new
+    /// database.
     pub(super) fn open(path: &Path, changes: &Arc<Changes>) -> Result<Self, DatabaseError> {
         let file = OpenOptions::new().read(true).write(true).open(path)?;
         if file.metadata()?.len() == 0 {
@@ -92,7 +93,7 @@ impl StorageBackend for TrackedFile {
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
         let done = self.file.write(offset, data);
-        // One that failed may have written some of it.
+        // A failed write may have written a part.
         self.changes.note(offset..offset.saturating_add(data.len() as u64));
         done
     }

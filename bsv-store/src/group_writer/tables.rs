@@ -10,17 +10,17 @@ use super::{Batch, BatchRun, Batches};
 use crate::database::Database;
 use crate::error::StoreError;
 
-/// The tables that commands work on. They are opened once for all commands that share a commit.
+/// The tables that commands work on, which are opened once for all commands of a commit.
 pub trait Tables: 'static {
     /// The opened tables.
     type Open<'t>;
-    /// What is told of a batch once it is on the disk.
+    /// What the observer of commits is told about a batch once it is durable.
     type Told: Send;
 
-    /// Opens them.
+    /// Opens the tables.
     fn open(transaction: &WriteTransaction) -> Result<Self::Open<'_>, StoreError>;
 
-    /// Writes back what commands have changed in memory only.
+    /// Writes back the changes that commands made only in memory.
     fn close(tables: Self::Open<'_>) -> Result<Self::Told, StoreError>;
 }
 
@@ -55,6 +55,7 @@ impl<T: Tables> Batches for DatabaseBatches<T> {
             })?;
             match written {
                 Ok(told) => return Ok(Some(told)),
+                // The loop ends: each round excludes at least one command that failed.
                 Err(BatchRun::Again) => {}
                 Err(_) => return Ok(None),
             }

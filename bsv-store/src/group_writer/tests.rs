@@ -8,7 +8,7 @@ use super::*;
 use crate::database::{Database, DatabaseOptions, Schema};
 
 const NUMBERS: TableDefinition<'_, u64, u64> = TableDefinition::new("numbers");
-/// Where the count of batches lies in the table.
+/// The key of the count of batches in the table.
 const BATCHES: u64 = 0;
 
 fn create_tables(transaction: &WriteTransaction) -> Result<(), StoreError> {
@@ -18,7 +18,7 @@ fn create_tables(transaction: &WriteTransaction) -> Result<(), StoreError> {
 
 const SCHEMA: Schema = Schema { name: "numbers", migrations: &[create_tables] };
 
-/// A table in which batches are counted.
+/// A table that counts batches.
 struct Counted;
 
 struct OpenCounted<'t> {
@@ -77,13 +77,13 @@ fn broken_disk() -> StoreError {
     redb::StorageError::Io(io::Error::from(io::ErrorKind::StorageFull)).into()
 }
 
-/// A database and its writer, which is held up by a command until `release` is dropped; the
+/// A database and its writer. A command holds the writer up until `release` is dropped. The
 /// commands that are queued meanwhile share a commit.
 struct HeldUp {
     database: Arc<Database>,
     writer: Arc<GroupWriter<DatabaseBatches<Counted>>>,
     commands: JoinSet<(u64, Outcome)>,
-    /// Of each batch that was committed, how many there had been with it.
+    /// The number of batches that each committed batch reported.
     told: Arc<Mutex<Vec<u64>>>,
     release: blocking::Sender<()>,
     dir: tempfile::TempDir,
@@ -123,7 +123,7 @@ impl HeldUp {
         self.commands.spawn(async move { (number, writer.run(command).await) });
     }
 
-    /// Lets the writer go on once all commands are queued, and gives the outcomes in order.
+    /// Releases the writer once all commands are queued, and returns the outcomes in order.
     async fn outcomes(self) -> (Arc<Database>, Vec<Outcome>, tempfile::TempDir) {
         while QUEUE_LEN - self.writer.queue.as_ref().unwrap().capacity() < self.commands.len() - 1 {
             tokio::task::yield_now().await;
@@ -213,7 +213,7 @@ async fn a_storage_error_undoes_the_batch_and_all_are_told() {
     assert_eq!(rows(&database), [1, 5]);
 }
 
-/// Two commands in the middle of a batch do what `fail` does after they have written something.
+/// Two commands in the middle of a batch write something, and then do what `fail` does.
 async fn check_that_they_fail_alone(fail: fn() -> Outcome, is_told: fn(&StoreError) -> bool) {
     let mut held = HeldUp::new().await;
     held.queue(2, insert(2));
@@ -261,7 +261,7 @@ async fn a_command_that_comes_upon_a_damaged_record_fails_alone() {
 async fn dropping_the_writer_waits_for_what_is_queued() {
     let mut held = HeldUp::new().await;
     for number in 2..=10 {
-        // Their callers are gone before they run.
+        // The callers are gone before their commands run.
         let writer = Arc::clone(&held.writer);
         let (queued, is_queued) = oneshot::channel();
         let caller = tokio::spawn(async move {
@@ -283,7 +283,7 @@ async fn dropping_the_writer_waits_for_what_is_queued() {
     assert_eq!(rows(&database), Vec::from_iter(1..=11));
 }
 
-/// Polls once.
+/// Polls the future once.
 async fn poll_once<F: Future>(mut future: std::pin::Pin<&mut F>) -> Option<F::Output> {
     std::future::poll_fn(|context| {
         let polled = future.as_mut().poll(context);

@@ -21,7 +21,7 @@ pub(super) struct DataKey {
     pub(super) file_hash: [u8; 32],
 }
 
-/// Reads the data key, if there is one.
+/// Reads the data key, if its file exists.
 pub(super) fn read(
     folder: &Folder,
     passphrase: Option<&StretchedPassphrase>,
@@ -31,13 +31,13 @@ pub(super) fn read(
     Ok(Some(DataKey { key: unwrap(folder.dir(), &text, passphrase)?, file_hash }))
 }
 
-/// The hash of the file as it lies on the disk, if it is there.
+/// The hash of the file on the disk, if the file exists.
 pub(super) fn hash_on_disk(folder: &Folder) -> Result<Option<[u8; 32]>, FileError> {
     Ok(folder.read(data_key_file::NAME)?.map(|text| Sha256::digest(&text).into()))
 }
 
-/// Writes a data key, wrapped if there is a passphrase. A file that is there is replaced, once the new
-/// one is proved to open. Answers the hash of the file.
+/// Writes a data key, wrapped if there is a passphrase. Replaces an existing file only after
+/// proving that the new contents open. Answers the hash of the file.
 pub(super) fn write(
     folder: &Folder,
     key: &[u8; KEY_LEN],
@@ -70,7 +70,7 @@ pub(super) fn write(
     Ok(Sha256::digest(&text).into())
 }
 
-/// A random data key.
+/// Makes a random data key.
 pub(super) fn generate() -> Result<Zeroizing<[u8; KEY_LEN]>, KeystoreError> {
     Ok(Zeroizing::new(random()?))
 }

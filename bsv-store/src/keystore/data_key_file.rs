@@ -26,12 +26,13 @@ pub(super) enum StoredKey {
     Wrapped { memory_kib: u32, iterations: u32, parallelism: u32, salt: String, sealed: String },
 }
 
-/// Whether the file is in a directory.
+/// Whether `dir` has the file.
 pub(super) fn is_in(dir: &Path) -> bool {
     dir.join(NAME).is_file()
 }
 
-/// How the passphrase of the data key has to be stretched, if there is one that can be read.
+/// How to stretch the passphrase of the data key; `None` if the key is in clear or the file is
+/// unreadable.
 pub(super) fn stretching(text: &[u8]) -> Option<Stretching> {
     let file: FileJson = serde_json::from_slice(text).ok()?;
     match &file.data_key {
@@ -42,7 +43,7 @@ pub(super) fn stretching(text: &[u8]) -> Option<Stretching> {
     }
 }
 
-/// How a passphrase is stretched, if what the file says of that is sensible.
+/// How to stretch a passphrase, if the file's parameters are within bounds.
 pub(super) fn checked_stretching(params: [u32; 3], salt: &str) -> Result<Stretching, &'static str> {
     let [memory_kib, iterations, lanes] = params;
     let params = checked_params(memory_kib, iterations, lanes)

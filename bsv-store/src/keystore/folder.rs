@@ -1,4 +1,4 @@
-//! Where the files of a keystore lie.
+//! Where a keystore reads and writes its files.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,8 +14,9 @@ use super::{KeystoreFile, data_key_file, is_name};
 use crate::files::{self, FileError};
 use crate::lock::DirLock;
 
-/// The files of a keystore that another process has, which hands them over. What the keystore would write here, that
-/// process has to write first: until then, it fails with [`KeystoreError::Unwritten`].
+/// The files of a keystore that another process handed over. That process has to write what the
+/// keystore would write. Until that process has done so, operations fail with
+/// [`KeystoreError::Unwritten`].
 pub struct HandedFiles {
     dir: PathBuf,
     files: BTreeMap<String, Zeroizing<Vec<u8>>>,
@@ -23,7 +24,8 @@ pub struct HandedFiles {
 }
 
 impl HandedFiles {
-    /// Files that lie in `dir`, which only messages name. Fails if one can be of no keystore.
+    /// Takes files of the directory `dir`, which is used only in messages. Fails if a keystore
+    /// cannot have a file with one of these names.
     pub fn new(
         dir: PathBuf,
         files: impl IntoIterator<Item = KeystoreFile>,
@@ -43,12 +45,12 @@ impl HandedFiles {
         &self.dir
     }
 
-    /// Whether there is a keystore.
+    /// Whether the files include a data key, and so are a keystore.
     pub fn has_keystore(&self) -> bool {
         self.files.contains_key(data_key_file::NAME)
     }
 
-    /// What has to be written first.
+    /// The files that the other process has to write first.
     pub fn unwritten(&self) -> Vec<KeystoreFile> {
         let files = self.lock().clone().into_iter();
         files.map(|(name, contents)| KeystoreFile { name, contents }).collect()
@@ -70,16 +72,16 @@ impl fmt::Debug for HandedFiles {
     }
 }
 
-/// Whether a file of this name can be one of a keystore.
+/// Whether a keystore can have a file with this name.
 pub(super) fn is_file_name(name: &str) -> bool {
     name == data_key_file::NAME || name.strip_suffix(".key").is_some_and(is_name)
 }
 
-/// Where the files of a keystore lie.
+/// Where a keystore reads and writes its files.
 pub(super) enum Folder {
-    /// On a disk of this process, which holds the directory.
+    /// A directory that this process has locked.
     Disk { dir: PathBuf, _lock: DirLock },
-    /// Where another process has them.
+    /// Files that another process handed over.
     Handed(Arc<HandedFiles>),
 }
 
@@ -91,7 +93,7 @@ impl Folder {
         }
     }
 
-    /// What a file holds, if it is there.
+    /// The contents of a file, or `None` if it is missing.
     pub(super) fn read(&self, name: &str) -> Result<Option<Zeroizing<Vec<u8>>>, FileError> {
         match self {
             Self::Disk { dir, .. } => read_in(dir, name),
@@ -107,7 +109,7 @@ impl Folder {
         }
     }
 
-    /// Writes a file, whole or not at all. Once this returns, it is on the disk.
+    /// Writes a file, completely or not at all. The file is durable when this returns.
     pub(super) fn write(&self, name: &str, contents: &[u8]) -> Result<(), KeystoreError> {
         match self {
             Self::Disk { dir, .. } => Ok(files::write_atomically(dir, name, contents)?),
@@ -115,7 +117,8 @@ impl Folder {
         }
     }
 
-    /// Has the disk say which files there are, which a write that was cut short may have left open.
+    /// Makes the names in the directory durable. An interrupted write may have left one that is
+    /// not.
     pub(super) fn sync(&self) -> Result<(), FileError> {
         match self {
             Self::Disk { dir, .. } => files::sync_dir(dir),
@@ -123,7 +126,7 @@ impl Folder {
         }
     }
 
-    /// Deletes a file, if it is there.
+    /// Deletes a file, if it exists.
     pub(super) fn remove(&self, name: &str) -> Result<(), KeystoreError> {
         let path = self.dir().join(name);
         match self {
@@ -137,7 +140,7 @@ impl Folder {
     }
 }
 
-/// What a file in a directory holds, if it is there.
+/// The contents of a file in `dir`, or `None` if it is missing.
 pub(super) fn read_in(dir: &Path, name: &str) -> Result<Option<Zeroizing<Vec<u8>>>, FileError> {
     let path = dir.join(name);
     match fs::read(&path) {
@@ -147,12 +150,12 @@ pub(super) fn read_in(dir: &Path, name: &str) -> Result<Option<Zeroizing<Vec<u8>
     }
 }
 
-/// The names of a keystore's files in a directory, in order.
+/// The names of the keystore's files in `dir`, in order.
 pub(super) fn names_in(dir: &Path) -> Result<Vec<String>, FileError> {
     let mut names = Vec::new();
     for entry in fs::read_dir(dir).map_err(FileError::new("list", dir))? {
         let name = entry.map_err(FileError::new("list", dir))?.file_name();
-        // Beginning with a dot, they are what a write cut short has left.
+        // Names that begin with a dot are left over from interrupted writes.
         let name = name.to_str().filter(|name| !name.starts_with('.'));
         let is_file = |name: &&str| *name == data_key_file::NAME || name.ends_with(".key");
         names.extend(name.filter(is_file).map(str::to_owned));

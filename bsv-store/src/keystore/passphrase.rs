@@ -9,17 +9,17 @@ use super::folder::{self, Folder, HandedFiles};
 use super::wrapping_key::{Stretching, WrappingKey};
 use crate::seal::params;
 
-/// A passphrase, stretched for the keystore in some directory. That takes long, and 64 MiB, so it is done
-/// before the keystore's lock is taken, and for any number of attempts to take it.
+/// A passphrase, stretched for the keystore in a directory. Stretching takes long, and 64 MiB of
+/// memory. So it is done once, before the first attempt to lock the keystore.
 pub struct StretchedPassphrase {
     pub(super) passphrase: SecretString,
-    /// Nothing if there was nothing that it opens.
+    /// `None` if the keystore has no readable wrapped data key.
     wrapping_key: Option<WrappingKey>,
 }
 
 impl StretchedPassphrase {
-    /// Stretches a passphrase as the keystore in `dir` demands, or for a new one if there is none. What is
-    /// wrong with the keystore is told when it is opened.
+    /// Stretches a passphrase with the parameters of the keystore in `dir`, or for a new keystore
+    /// if there is none. Faults of the keystore are reported when it is opened.
     pub fn for_keystore(dir: &Path, passphrase: &SecretString) -> Result<Self, KeystoreError> {
         if !data_key_file::is_in(dir) {
             return Self::fresh(passphrase);
@@ -28,7 +28,7 @@ impl StretchedPassphrase {
         Ok(Self::for_data_key(text.as_deref().map(Vec::as_slice), passphrase))
     }
 
-    /// The same for a keystore whose files are handed over.
+    /// Like [`for_keystore`](Self::for_keystore), for a keystore whose files were handed over.
     pub fn for_handed(
         files: &Arc<HandedFiles>,
         passphrase: &SecretString,
@@ -45,7 +45,7 @@ impl StretchedPassphrase {
         Self { passphrase: passphrase.clone(), wrapping_key }
     }
 
-    /// Stretches a passphrase for a data key that is to be sealed.
+    /// Stretches a passphrase with a new salt.
     pub(super) fn fresh(passphrase: &SecretString) -> Result<Self, KeystoreError> {
         let wrapping_key = Some(WrappingKey::fresh(passphrase)?);
         Ok(Self { passphrase: passphrase.clone(), wrapping_key })
@@ -55,14 +55,14 @@ impl StretchedPassphrase {
         self.passphrase.expose_secret().is_empty()
     }
 
-    /// The key that opens what was sealed under this passphrase, stretched like this. It is stretched again
+    /// The key that this passphrase yields with these parameters. The passphrase is stretched again
     /// only if the keystore has changed meanwhile.
     pub(super) fn opening_key(&self, stretching: Stretching) -> WrappingKey {
         let same = self.wrapping_key.as_ref().filter(|key| key.stretching == stretching);
         same.cloned().unwrap_or_else(|| stretching.stretch(&self.passphrase))
     }
 
-    /// A key to seal something under.
+    /// A key to seal with, by the current parameters.
     pub(super) fn sealing_key(&self) -> Result<WrappingKey, KeystoreError> {
         match &self.wrapping_key {
             Some(key) if key.stretching.params == params() => Ok(key.clone()),

@@ -166,7 +166,7 @@ fn one_at_a_time_has_a_keystore() {
     assert!(matches!(second, KeystoreError::Lock(LockError::Held { .. })), "{second}");
     assert_eq!(keystore.get("pool_1").unwrap().as_slice(), b"secret");
     drop(keystore);
-    // An opening that fails lets go as well.
+    // A failed opening releases the lock too.
     assert!(open(dir.path(), Some(&passphrase("x"))).is_err());
     open(dir.path(), None).unwrap();
 }
@@ -260,7 +260,7 @@ fn every_flipped_byte_and_every_truncation_of_the_data_key_file_is_found() {
     open(dir.path(), Some(&right_passphrase)).unwrap().insert("pool_1", b"secret").unwrap();
     let path = dir.path().join(data_key_file::NAME);
     let right = fs::read(&path).unwrap();
-    // White space between members carries nothing. Each try stretches the passphrase.
+    // White space between members is insignificant. Each attempt stretches the passphrase.
     let places = (0..right.len()).filter(|place| !right[*place].is_ascii_whitespace());
     for place in places.step_by(29) {
         let mut contents = right.clone();
@@ -299,7 +299,8 @@ fn what_was_stretched_less_opens_and_is_stretched_as_now_with_the_next_passphras
     assert_eq!(*open(dir.path(), Some(&first)).unwrap().data_key, key);
 }
 
-/// A passphrase that was stretched, and is then forgotten: whatever it opens, the stretched key opens.
+/// A passphrase that was stretched and then replaced: what opens now was opened with the stretched
+/// key.
 fn stretched_before(dir: &Path, text: &str) -> StretchedPassphrase {
     let mut stretched = StretchedPassphrase::for_keystore(dir, &passphrase(text)).unwrap();
     stretched.passphrase = passphrase("forgotten");
@@ -314,7 +315,7 @@ fn a_passphrase_is_stretched_before_the_keystore_is_opened_and_made() {
     open_stretched(dir.path(), Some(&make)).unwrap().insert("pool_1", b"secret").unwrap();
     let keystore = open(dir.path(), Some(&passphrase("x"))).unwrap();
     assert_eq!(keystore.get("pool_1").unwrap().as_slice(), b"secret");
-    // Somebody may hold it meanwhile.
+    // Another process may hold the keystore meanwhile.
     let open = stretched_before(dir.path(), "x");
     let held = open_stretched(dir.path(), Some(&open)).unwrap_err();
     assert!(matches!(held, KeystoreError::Lock(LockError::Held { .. })), "{held}");
@@ -423,7 +424,7 @@ fn what_is_to_be_written_fails_until_it_was_written_and_handed_over() {
     assert_eq!(rounds, 2);
     assert_eq!(keystore.get("pool_1").unwrap().as_slice(), b"secret text");
     assert!(matches!(keystore.remove("pool_1"), Err(KeystoreError::Unwritten(_))));
-    // Written where they belong, they are a keystore like any other.
+    // Once written to the disk, the files are an ordinary keystore.
     let dir = tempfile::tempdir().unwrap();
     for file in &files {
         fs::write(dir.path().join(&file.name), &file.contents).unwrap();

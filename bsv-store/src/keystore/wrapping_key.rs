@@ -1,4 +1,4 @@
-//! What a passphrase is stretched to, and how.
+//! The key that a passphrase is stretched to, and the parameters of the stretching.
 
 use argon2::Params;
 use secrecy::SecretString;
@@ -13,7 +13,7 @@ pub(super) struct Stretching {
     pub(super) salt: Vec<u8>,
 }
 
-/// What a passphrase is stretched to.
+/// The key that a passphrase is stretched to.
 #[derive(Clone)]
 pub(super) struct WrappingKey {
     pub(super) stretching: Stretching,
@@ -28,13 +28,13 @@ impl Stretching {
 }
 
 impl WrappingKey {
-    /// A key of a new salt. It is made twice: what is sealed under a key that the passphrase does not make
-    /// again is lost.
+    /// Makes a key with a new salt. The key is computed twice: if the passphrase did not yield the
+    /// same key again, everything sealed under it would be lost.
     pub(super) fn fresh(passphrase: &SecretString) -> Result<Self, getrandom::Error> {
         let stretching = Stretching { params: params(), salt: random::<16>()?.to_vec() };
         let key = stretching.clone().stretch(passphrase);
         let again = stretching.stretch(passphrase);
-        assert!(*again.key == *key.key, "a passphrase and a salt make one key");
+        assert!(*again.key == *key.key, "the same passphrase and salt yield the same key");
         Ok(key)
     }
 }

@@ -5,30 +5,30 @@ use crate::bump::Bump;
 use crate::hash::Txid;
 use crate::transaction::Transaction;
 
-/// What a BEEF is made of, besides the transaction that it is about, in any order. There may be more than the BEEF
-/// needs: the rest is left out.
+/// What a BEEF is made of besides its subject, in any order. The BEEF takes from it only what it
+/// needs.
 #[derive(Clone, Debug, Default)]
 pub struct Ancestry {
     /// Ancestors, mined and unmined.
     pub transactions: Vec<Transaction>,
-    /// The Merkle paths of those that are mined.
+    /// The Merkle paths of the mined ancestors.
     pub bumps: Vec<Bump>,
-    /// Ancestors that the receiver holds, so that the id suffices. Takes version 2.
+    /// The ids of ancestors that the receiver holds, which need version 2.
     pub held: Vec<Txid>,
 }
 
-/// What an ancestry holds, to be looked up.
+/// An ancestry, indexed by transaction id.
 struct Sources {
     transactions: HashMap<Txid, Transaction>,
     held: HashSet<Txid>,
     bumps: Vec<Bump>,
-    /// Where in `bumps` each mined transaction is.
+    /// The index in `bumps` of the Merkle path of each mined transaction.
     bump_of: HashMap<Txid, usize>,
 }
 
 impl Beef {
-    /// Makes a BEEF about `subject`: with its ancestors back to those that have a Merkle path or that the receiver
-    /// holds, and with one Merkle path for each block.
+    /// Makes a BEEF about `subject`. The BEEF carries the ancestors back to those that have a
+    /// Merkle path or that the receiver holds, and one Merkle path for each block.
     ///
     /// Fails with [`BeefError::ParentNotBefore`] if the ancestry lacks a transaction.
     pub fn new(
@@ -77,11 +77,11 @@ impl Sources {
         Ok(Self { transactions: transactions.collect(), held, bumps, bump_of })
     }
 
-    /// All that a BEEF about `subject` needs, each behind what it spends.
+    /// The ids of all that a BEEF about `subject` needs, parents before their children.
     fn parents_first(&self, subject: Txid) -> Result<Vec<Txid>, BeefError> {
         let mut order = Vec::new();
         let mut seen = HashSet::from([subject]);
-        // Each with the number of its inputs that have been looked at.
+        // Each transaction with the number of its inputs that have been visited.
         let mut path = vec![(subject, 0)];
         while let Some((txid, looked_at)) = path.last_mut() {
             let Some(parent) = self.parent(txid, *looked_at) else {
@@ -100,7 +100,8 @@ impl Sources {
         Ok(order)
     }
 
-    /// What an input spends, if the BEEF needs it: not of a mined transaction, nor of one that is held.
+    /// The transaction that an input spends; `None` if the BEEF needs no parents of `txid`, because
+    /// it is mined or held.
     fn parent(&self, txid: &Txid, input: usize) -> Option<Txid> {
         if self.bump_of.contains_key(txid) || self.held.contains(txid) {
             return None;
@@ -108,7 +109,7 @@ impl Sources {
         Some(self.transactions.get(txid)?.inputs.get(input)?.previous_output.txid)
     }
 
-    /// The transactions in this order, and the Merkle paths that they need.
+    /// Turns the ids of `order` into entries, and collects the Merkle paths that these refer to.
     fn into_entries(mut self, order: &[Txid]) -> (Vec<Entry>, Vec<Bump>) {
         let mut bumps = Vec::new();
         let mut places = HashMap::new();
@@ -116,7 +117,8 @@ impl Sources {
             if self.held.contains(txid) {
                 return Content::TxidOnly;
             }
-            let transaction = self.transactions.remove(txid).expect("the order is of these");
+            let transaction =
+                self.transactions.remove(txid).expect("the order names only these transactions");
             let Some(source) = self.bump_of.get(txid) else { return Content::Unmined(transaction) };
             let bump = *places.entry(*source).or_insert_with(|| {
                 bumps.push(self.bumps[*source].clone());

@@ -35,7 +35,7 @@ fn output_of(transaction: &Transaction, vout: u32) -> OutPoint {
     OutPoint { txid: transaction.txid(), vout }
 }
 
-/// A transaction of which nothing but the id is of interest.
+/// An output of a transaction of which only the id matters.
 fn elsewhere(number: u8) -> OutPoint {
     OutPoint { txid: Txid::from_bytes([number; 32]), vout: 0 }
 }
@@ -48,7 +48,7 @@ fn mine(transactions: &[&Transaction]) -> Vec<Bump> {
     txids.iter().enumerate().map(bump).collect::<Result<_, _>>().unwrap()
 }
 
-/// Two mined transactions, one that spends both, and one that spends that one: the subject.
+/// Two mined transactions, their common child, and the subject, which spends that child.
 struct Family {
     mined: [Transaction; 2],
     parent: Transaction,
@@ -85,7 +85,7 @@ fn verify(beef: &Beef, root: MerkleRoot) -> Result<(), BeefVerificationError> {
     beef.verify(TIP, |height| (height == HEIGHT).then_some(root), |_| None)
 }
 
-/// Entries as they stand, checked as those that are read are.
+/// Makes a BEEF of these entries with the checks that decoded entries pass.
 fn checked(
     subject: Option<Txid>,
     bumps: Vec<Bump>,
@@ -271,7 +271,7 @@ fn what_the_chain_does_not_bear_out_is_refused() {
     let above = BeefVerificationError::AboveTip { height: HEIGHT };
     assert_eq!(beef.verify(TIP, |_| None, |_| None), Err(above));
 
-    // A path that nothing uses has to be right too.
+    // A path that no transaction uses has to be right too.
     let unrelated = spend(&[elsewhere(9)], &[1]);
     let bumps = [beef.bumps.clone(), mine(&[&unrelated])].concat();
     let unused = checked(None, bumps, beef.entries.clone()).unwrap();
@@ -280,7 +280,7 @@ fn what_the_chain_does_not_bear_out_is_refused() {
     assert!(claimed.contains(&(HEIGHT, root)));
     assert!(matches!(verify(&unused, root), Err(BeefVerificationError::WrongRoot { .. })));
 
-    // What is wrong for certain comes before what may be right later.
+    // A certain error is reported before one that a higher tip may resolve.
     let subject = spend(&[output_of(&family.parent, 0)], &[1401]);
     let greedy = Beef::new(V2, subject, family.ancestry()).unwrap();
     let refused = greedy.verify(TIP, |_| None, |_| None);

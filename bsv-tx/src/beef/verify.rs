@@ -9,9 +9,9 @@ use crate::transaction::{OutPoint, Transaction, TxOut};
 /// The last block of the main chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tip {
-    /// Its height.
+    /// The height of this block.
     pub height: u32,
-    /// The median time of it and the ten blocks before it (BIP113), in seconds since 1970.
+    /// The median time of this block and the ten before it (BIP113), in seconds since 1970.
     pub median_time: u32,
 }
 
@@ -19,14 +19,14 @@ pub struct Tip {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum BeefVerificationError {
-    /// The main chain has no block at the height of a Merkle path yet; nothing else is wrong. This is no verdict:
-    /// once the caller knows more of the chain, it may be right.
+    /// The main chain has no block yet at the height of a Merkle path, and nothing else is wrong.
+    /// The BEEF can become valid when the main chain reaches that height.
     #[error("a merkle path is of a block at height {height}, above the tip of the main chain")]
     AboveTip {
         /// The height.
         height: u32,
     },
-    /// A Merkle path leads to another root than that of the main chain's block.
+    /// A Merkle path leads to another root than the one of the main chain's block.
     #[error(
         "a merkle path leads to {root}, which is not the root of the main chain's block at height {height}"
     )]
@@ -36,15 +36,15 @@ pub enum BeefVerificationError {
         /// The root that the path leads to.
         root: MerkleRoot,
     },
-    /// Only the id of a transaction is there, and the caller does not hold it.
-    #[error("the transaction {0} is known by its id only, and is not held here")]
+    /// The BEEF has only the id of a transaction, and the caller does not hold the transaction.
+    #[error("the beef has only the id of transaction {0}, which is unknown here")]
     NotHeld(Txid),
-    /// A transaction spends an output that the other one does not have.
+    /// A transaction spends an output that its parent does not have.
     #[error("the transaction {txid} spends {previous_output}, which does not exist")]
     NoSuchOutput {
         /// The transaction that spends.
         txid: Txid,
-        /// What it spends.
+        /// The output that it spends.
         previous_output: OutPoint,
     },
     /// An output is spent twice.
@@ -57,32 +57,32 @@ pub enum BeefVerificationError {
     CreatesCoins {
         /// The transaction.
         txid: Txid,
-        /// What its inputs are worth, in satoshis.
+        /// What the inputs of the transaction are worth, in satoshis.
         inputs: u128,
-        /// What its outputs are worth, in satoshis.
+        /// What the outputs of the transaction are worth, in satoshis.
         outputs: u128,
     },
-    /// The next block may not hold a transaction yet.
+    /// A transaction is not final in the next block.
     #[error("the transaction {0} is not final: the next block may not hold it")]
     NotFinal(Txid),
 }
 
 impl Beef {
-    /// The heights and Merkle roots of blocks that it claims, for callers who have to look the main chain's up
-    /// before they call [`Beef::verify`].
+    /// The heights and Merkle roots of blocks that the Merkle paths claim. A caller looks up the
+    /// main chain's roots at these heights before the call of [`Beef::verify`].
     pub fn claimed_roots(&self) -> BTreeSet<(u32, MerkleRoot)> {
         self.bumps.iter().map(|bump| (bump.height(), bump.root())).collect()
     }
 
-    /// Checks what it claims against what the caller knows.
+    /// Checks the claims of the BEEF against what the caller knows.
     ///
-    /// `root_at` answers the Merkle root in the header at a height of the main chain, or `None` above its `tip`;
-    /// it is asked for the heights of [`Beef::claimed_roots`] only. `held` answers those of the transactions of
-    /// [`Beef::txid_only`] that the caller holds and vouches for.
+    /// `root_at` answers the Merkle root in the header at a height of the main chain, or `None`
+    /// above its `tip`. This function asks only for the heights of [`Beef::claimed_roots`]. `held`
+    /// answers those transactions of [`Beef::txid_only`] that the caller holds and vouches for.
     ///
-    /// What is right: all Merkle paths, used or not, lead to the roots of the main chain. No output is spent
-    /// twice. Each transaction without a path spends outputs that exist, has outputs worth no more than its
-    /// inputs, and is final in the block after `tip`.
+    /// The rules: all Merkle paths, used or not, lead to the roots of the main chain. No output is
+    /// spent twice. Each transaction without a path spends outputs that exist, has outputs worth no
+    /// more than its inputs, and is final in the block after `tip`.
     pub fn verify<'a>(
         &'a self,
         tip: Tip,
@@ -108,7 +108,7 @@ impl Beef {
         }
     }
 
-    /// Answers the height of a Merkle path above the tip, if there is one.
+    /// Compares the roots, and answers the height of a Merkle path above the tip, if there is one.
     fn check_roots(
         &self,
         root_at: impl Fn(u32) -> Option<MerkleRoot>,

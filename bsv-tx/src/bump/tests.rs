@@ -2,8 +2,8 @@ use super::*;
 use crate::merkle::MerkleTree;
 use crate::sha256d;
 
-/// The example of BRC-74, which marks the second and the third transaction, and carries two nodes that can be
-/// computed.
+/// The example of BRC-74, which marks the second and the third transaction, and carries two nodes
+/// that can be computed.
 const EXAMPLE: &str = "fe8a6a0c000c04fde80b0011774f01d26412f0d16ea3f0447be0b5ebec67b0782e321a7a01cbdf7f734e30fde90b02004e53753e3fe4667073063a17987292cfdea278824e9888e52180581d7188d8fdea0b025e441996fc53f0191d649e68a200e752fb5f39e0d5617083408fa179ddc5c998fdeb0b0102fdf405000671394f72237d08a4277f4435e5b6edf7adc272f25effef27cdfe805ce71a81fdf50500262bccabec6c4af3ed00cc7a7414edea9c5efa92fb8623dd6160a001450a528201fdfb020101fd7c010093b3efca9b77ddec914f8effac691ecb54e2c81d0ab81cbc4c4b93befe418e8501bf01015e005881826eb6973c54003a02118fe270f03d46d02681c8bc71cd44c613e86302f8012e00e07a2bb8bb75e5accff266022e1e5e6e7b4d6d943a04faadcf2ab4a22f796ff30116008120cafa17309c0bb0e0ffce835286b3a2dcae48e4497ae2d2b7ced4f051507d010a00502e59ac92f46543c23006bff855d96f5e648043f0fb87a7a5949e6a9bebae430104001ccd9f8f64f4d0489b30cc815351cf425e0e78ad79a589350e4341ac165dbe45010301010000af8764ce7e1cc132ab5ed2229a005c87201c9a5ee15c0f91dd53eff31ab30cd4";
 
 const EXAMPLE_TXIDS: [&str; 3] = [
@@ -16,7 +16,8 @@ const DUPLICATE: u8 = flags::DUPLICATE;
 const SIBLING: u8 = flags::SIBLING;
 const TXID: u8 = flags::TXID;
 
-/// A level of an encoded BUMP: places, flags, and the one byte that a hash is made of.
+/// A level of an encoded BUMP: for each node its place, its flags, and the byte that fills its
+/// hash.
 fn level(nodes: &[(u64, u8, u8)]) -> Vec<u8> {
     let mut bytes = vec![nodes.len() as u8];
     for (offset, flags, hash) in nodes {
@@ -36,7 +37,7 @@ fn read(levels: &[&[(u64, u8, u8)]]) -> Result<Bump, BumpError> {
     Bump::from_bytes(&[&[7, count], levels.as_slice()].concat())
 }
 
-/// How many levels these bytes hold, each of few nodes with small places.
+/// Counts the levels in encoded bytes. Each level must have few nodes with small places.
 fn levels_of(mut bytes: &[u8]) -> u8 {
     let mut count = 0;
     while let [nodes, rest @ ..] = bytes {

@@ -42,7 +42,7 @@ fn main() {
     step("stopping", || drop(server));
 }
 
-/// Creates an invoice, which the faucet pays. Answers its id.
+/// Creates an invoice and lets the faucet pay it. Returns its id.
 fn be_paid(site: &Site) -> String {
     let invoice = create_invoice(site, "50000", "a box of coffee");
     cli(site, &["wallet", "faucet", invoice["paymentUrl"].as_str().unwrap()]);
@@ -50,7 +50,7 @@ fn be_paid(site: &Site) -> String {
     invoice["id"].as_str().unwrap().to_owned()
 }
 
-/// Pays an invoice of another wallet. Answers its id.
+/// Pays an invoice of another wallet. Returns the invoice's id.
 fn pay(site: &Site, payee: &Site) -> String {
     println!("\nThe supplier sends a bill.");
     let invoice = create_invoice(payee, "20000", "raw coffee");
@@ -68,7 +68,7 @@ fn create_invoice(site: &Site, satoshis: &str, description: &str) -> Value {
     invoice
 }
 
-/// Waits for the proof that what paid an invoice is in a block, and shows it.
+/// Waits for the proof that the payment of an invoice is in a block, and shows it.
 fn show_proof(server: &Server, id: &str) {
     let path = format!("/api/v1/invoices/{id}/payments");
     let payments = step("waiting for the proof", || {
@@ -123,7 +123,7 @@ fn cli(site: &Site, arguments: &[&str]) {
     }
 }
 
-/// Does something, with a sign of life while it takes its time.
+/// Does something, and shows a sign of life while it is slow.
 fn step<T>(name: &'static str, work: impl FnOnce() -> T) -> T {
     let style = ProgressStyle::with_template("{spinner} {msg} {elapsed}").unwrap();
     let bar = ProgressBar::new_spinner().with_style(style).with_message(name);

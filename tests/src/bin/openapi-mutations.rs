@@ -1,6 +1,7 @@
-//! Shows that the tests hold the OpenAPI files true: takes each status, header, content type and member of a closed
-//! schema out of them in turn, and compares what is left with the exchanges of a test run. What nothing misses is
-//! printed, and makes the exit code 1, unless `tests/src/openapi/unmissed.txt` tells why nothing does.
+//! Shows that the tests keep the OpenAPI files true. It removes each status, header, content type
+//! and member of a closed schema from the files in turn, and compares the rest with the exchanges
+//! of a test run. If no exchange misses a removed part, it prints the part and exits with code 1,
+//! unless `tests/src/openapi/unmissed.txt` gives the reason.
 //!
 //! ```text
 //! BSV_TEST_EXCHANGES=/tmp/exchanges cargo test --workspace
@@ -14,7 +15,7 @@ use std::process::ExitCode;
 
 use bsv_tests::openapi::{Description, Exchange, LISTENERS, survivors};
 
-/// What nothing misses, and why.
+/// The parts that no exchange misses, with reasons.
 const UNMISSED: &str = include_str!("../openapi/unmissed.txt");
 
 fn main() -> ExitCode {

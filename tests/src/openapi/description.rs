@@ -10,15 +10,15 @@ use super::{Exchange, LISTENERS};
 use crate::build::workspace;
 use crate::http::Reply;
 
-/// What an OpenAPI file tells.
+/// The content of an OpenAPI file.
 #[derive(Debug)]
 pub struct Description {
     document: Value,
-    /// By the path of the schema in the file.
+    /// The validators, by the path of their schema in the file.
     validators: Mutex<HashMap<String, Arc<Validator>>>,
 }
 
-/// Why an answer is not as it is described.
+/// The reason why an answer does not match its description.
 #[derive(Debug)]
 pub struct Undescribed(String);
 
@@ -28,8 +28,8 @@ impl fmt::Display for Undescribed {
     }
 }
 
-/// The headers of any answer: what HTTP needs, and `Cache-Control` and `X-Request-Id`, which the texts at the head of
-/// the files tell of.
+/// The headers that any answer may have: those of HTTP, and `Cache-Control` and `X-Request-Id`,
+/// which the introductions of the files describe.
 const USUAL_HEADERS: [&str; 7] = [
     "cache-control",
     "connection",
@@ -40,7 +40,7 @@ const USUAL_HEADERS: [&str; 7] = [
     "x-request-id",
 ];
 
-/// Those of the listener that pages of all origins may use.
+/// The additional headers of the listener that pages of all origins may use.
 const PAYMENTS_HEADERS: [&str; 5] = [
     "access-control-allow-headers",
     "access-control-allow-methods",
@@ -59,7 +59,7 @@ static DESCRIPTIONS: LazyLock<HashMap<&str, Description>> = LazyLock::new(|| {
 });
 
 impl Description {
-    /// That of a listener.
+    /// The description of a listener.
     ///
     /// # Panics
     /// If the listener has none.
@@ -76,7 +76,8 @@ impl Description {
         &self.document
     }
 
-    /// Checks that an answer is as it is described, and so is the body of a request that could be read.
+    /// Checks that an answer matches its description, and the request's body as well if the server
+    /// could read it.
     pub fn check(&self, exchange: &Exchange) -> Result<(), Undescribed> {
         let Exchange { method, reply, .. } = exchange;
         let place = self
@@ -101,7 +102,7 @@ impl Description {
         }
     }
 
-    /// The path in the file of what describes an answer.
+    /// The path in the file to the description of an answer.
     pub(super) fn response(&self, exchange: &Exchange) -> Option<String> {
         let (responses, reply) = (self.place(exchange), &exchange.reply);
         let of_status = format!("{responses}/{}", reply.status);
@@ -113,20 +114,20 @@ impl Description {
         statuses.contains(&json!(reply.status)).then_some(default)
     }
 
-    /// The path in the file of the answers to a request.
+    /// The path in the file to the answers of a request.
     pub(super) fn place(&self, exchange: &Exchange) -> String {
         let operation = self.operation(exchange).filter(|_| !is_no_http(&exchange.reply));
         operation.map_or_else(|| "/x-other-requests".to_owned(), |path| path + "/responses")
     }
 
-    /// The paths in the file of what describes an exchange.
+    /// The paths in the file to the descriptions of an exchange.
     pub(super) fn places(&self, exchange: &Exchange) -> Vec<String> {
         let of_status = format!("{}/{}", self.place(exchange), exchange.reply.status);
         let sent = self.body_schema(exchange).filter(|_| has_taken_body(exchange));
         [Some(of_status), self.response(exchange), sent].into_iter().flatten().collect()
     }
 
-    /// The path in the file of what describes the body of a request.
+    /// The path in the file to the description of a request's body.
     fn body_schema(&self, exchange: &Exchange) -> Option<String> {
         let body =
             format!("{}/requestBody/content/application~1json/schema", self.operation(exchange)?);
@@ -138,12 +139,12 @@ impl Description {
         let schema = self.body_schema(exchange);
         match (schema, serde_json::from_str(&exchange.sent)) {
             (Some(schema), Ok(sent)) => self.check_value(&schema, &sent),
-            // What comes in chunks is not put together here.
+            // Chunked bodies are not assembled here.
             _ => Ok(()),
         }
     }
 
-    /// The path in the file of what describes a request, if it is one of those.
+    /// The path in the file to the description of a request, if the file has it.
     fn operation(&self, exchange: &Exchange) -> Option<String> {
         let Exchange { listener, method, target, .. } = exchange;
         let path = target.split(['?', '#']).next().unwrap_or_default();
@@ -156,7 +157,7 @@ impl Description {
             "minerid" => fits(pattern, &as_older_generator(path, item)),
             _ => fits(pattern, path),
         });
-        // Of patterns that fit, the one with most fixed parts counts.
+        // If several patterns match, the one with the most fixed parts counts.
         let (pattern, item) = fitting.min_by_key(|(pattern, _)| pattern.matches('{').count())?;
         let name = match method.as_str() {
             "GET" => "get",
@@ -170,7 +171,7 @@ impl Description {
         Some(format!("/paths/{}/{name}", pattern.replace('/', "~1")))
     }
 
-    /// Where a reference at a path leads to; the path itself if there is none.
+    /// The target of the reference at a path, or the path itself if there is no reference.
     fn resolved(&self, path: String) -> String {
         let reference = self.document.pointer(&path).and_then(|value| value["$ref"].as_str());
         reference.and_then(|it| it.strip_prefix('#')).map_or(path, str::to_owned)
@@ -237,7 +238,7 @@ impl Description {
         self.check_value(&format!("{place}/content/{}/schema", kind.replace('/', "~1")), &value)
     }
 
-    /// Checks a value by the schema at a path.
+    /// Checks a value with the schema at a path.
     pub fn check_value(&self, path: &str, value: &Value) -> Result<(), Undescribed> {
         let validator = self.validator(path);
         let mut errors = validator.iter_errors(value);
@@ -249,7 +250,7 @@ impl Description {
     fn validator(&self, path: &str) -> Arc<Validator> {
         let mut validators = self.validators.lock().unwrap_or_else(PoisonError::into_inner);
         let validator = validators.entry(path.to_owned()).or_insert_with(|| {
-            // References lead from the root of a schema, as they do from that of the file.
+            // References start at the root of the schema, as they do at the root of the file.
             let schemas = &self.document["components"]["schemas"];
             let schema = json!({"allOf": [self.at(path)], "components": {"schemas": schemas}});
             let options = jsonschema::options().should_validate_formats(true);
@@ -259,15 +260,15 @@ impl Description {
     }
 }
 
-/// Whether an answer is that to a head which cannot be read: no route has made it.
+/// Whether this is the answer to an unreadable head of a request. No route has made such an answer.
 fn is_no_http(reply: &Reply) -> bool {
     matches!(reply.status, 400 | 414 | 431)
         && reply.header("content-type").is_none()
         && reply.body.is_empty()
 }
 
-/// Whether an answer shows that the body of the request could be read. The wallet reads a body before it looks at
-/// anything else.
+/// Whether the answer shows that the server could read the request's body. The wallet reads the
+/// body before everything else.
 fn has_taken_body(exchange: &Exchange) -> bool {
     match exchange.reply.status {
         200..300 => true,
@@ -276,7 +277,7 @@ fn has_taken_body(exchange: &Exchange) -> bool {
     }
 }
 
-/// Whether a path fits a pattern such as `/minerid/{alias}`.
+/// Whether a path matches a pattern such as `/minerid/{alias}`.
 fn fits(pattern: &str, path: &str) -> bool {
     let (pattern, path): (Vec<_>, Vec<_>) =
         (pattern.split('/').collect(), path.split('/').collect());
@@ -288,8 +289,8 @@ fn fits(pattern: &str, path: &str) -> bool {
         })
 }
 
-/// A path as the older generator reads it: in lower case, but for the alias, and without a slash at its end. What the
-/// service adds of its own, it had not.
+/// The path in the form of the older generator's routes: in lower case except the alias, and
+/// without a slash at its end. The service's additional routes keep their form.
 fn as_older_generator(path: &str, item: &Value) -> String {
     let is_ours = item["get"]["tags"][0] == "service";
     let path = match path.strip_suffix('/') {

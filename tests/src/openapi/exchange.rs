@@ -10,9 +10,9 @@ use crate::http::Reply;
 /// A request and its answer.
 #[derive(Clone, Debug)]
 pub struct Exchange {
-    /// What was asked: `wallet`, `payments` or `minerid`.
+    /// The listener: `wallet`, `payments` or `minerid`.
     pub listener: String,
-    /// The method; empty if there is none to be read.
+    /// The method. Empty if it cannot be read.
     pub method: String,
     /// The path and the query.
     pub target: String,
@@ -24,15 +24,15 @@ pub struct Exchange {
 
 /// The environment variable that names the file to which exchanges are appended, a line of JSON for each.
 const RECORD: &str = "BSV_TEST_EXCHANGES";
-/// Longer bodies are not recorded, in bytes.
+/// Longer bodies than this are not recorded, in bytes.
 const MAX_RECORDED: usize = 256 << 10;
-/// What this process has recorded looks so.
+/// The looks of what this process has recorded.
 static RECORDED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
 impl Exchange {
     /// The exchange that begins with the bytes of this request.
     pub(super) fn of(listener: &str, request: &[u8], reply: &Reply) -> Self {
-        // An empty line may stand before it.
+        // An empty line may come before it.
         let lines = request.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
         let line = lines.into_iter().find(|line| !line.is_empty()).unwrap_or_default();
         let line = String::from_utf8_lossy(line);
@@ -44,7 +44,8 @@ impl Exchange {
         Self { listener: listener.to_owned(), method, target, sent, reply: reply.clone() }
     }
 
-    /// Appends it to the recording, if there is to be one, unless what looks alike was asked for at `place` before.
+    /// Appends it to the recording, if there is one, unless an exchange that looks the same was
+    /// recorded at `place` before.
     pub(super) fn record(&self, place: &str) {
         let Some(path) = std::env::var_os(RECORD) else { return };
         let Self { listener, method, target, sent, reply } = self;
@@ -58,12 +59,13 @@ impl Exchange {
             "listener": listener, "method": method, "target": target, "sent": sent,
             "status": status, "headers": headers, "body": body,
         });
-        // One write at the end of the file is whole, whoever else writes.
+        // One write at the end of a file stays in one piece, even if others write.
         let mut file = OpenOptions::new().create(true).append(true).open(path).unwrap();
         file.write_all(format!("{line}\n").as_bytes()).unwrap();
     }
 
-    /// What it looks like: its headers' names, and its bodies without what most texts and numbers say.
+    /// Its look: the names of its headers, and its bodies without the values of most texts and
+    /// numbers.
     pub(super) fn looks(&self) -> String {
         let Self { listener, method, sent, reply, .. } = self;
         let names: BTreeSet<_> = reply.headers.iter().map(|(name, _)| name).collect();
@@ -78,7 +80,7 @@ impl Exchange {
     /// Reads a line of a recording.
     ///
     /// # Panics
-    /// If it is none.
+    /// If it is not a line of a recording.
     pub fn from_line(line: &str) -> Self {
         let line: Value = serde_json::from_str(line).unwrap();
         let text = |name: &str| line[name].as_str().unwrap().to_owned();
@@ -110,7 +112,7 @@ fn shape(value: &Value) -> String {
         }
         Value::Object(members) => {
             let member = |(name, value): (&String, &Value)| match name.as_str() {
-                // What else there is depends on these.
+                // The other parts depend on these.
                 "type" | "code" => format!("{name}:{value}"),
                 _ => format!("{name}:{}", shape(value)),
             };

@@ -5,12 +5,13 @@ use serde_json::Value;
 
 use super::{Description, Exchange};
 
-/// A thing that is taken out of an OpenAPI file: a status, a header, a content type or a member of a closed schema.
+/// A part that is removed from an OpenAPI file: a status, a header, a content type or a member of a
+/// closed schema.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Mutation {
-    /// The path of the list or the object that it is taken from.
+    /// The path of the list or object that it is removed from.
     parent: String,
-    /// Its name there; the number that it is, if it stands in a list.
+    /// Its name there, or its index in a list.
     name: String,
 }
 
@@ -21,7 +22,7 @@ impl fmt::Display for Mutation {
 }
 
 impl Mutation {
-    /// All of a file, but for what webhooks are sent.
+    /// All parts of a file, except the descriptions of webhooks.
     fn all(document: &Value) -> Vec<Self> {
         let mut found = Vec::new();
         collect(document, String::new(), &mut found);
@@ -31,7 +32,7 @@ impl Mutation {
         found
     }
 
-    /// The file without it.
+    /// The file without this part.
     fn apply(&self, document: &Value) -> Value {
         let mut document = document.clone();
         match document.pointer_mut(&self.parent) {
@@ -44,14 +45,14 @@ impl Mutation {
         document
     }
 
-    /// Whether it is part of what stands at a path, or of what that is part of.
+    /// Whether it is within the value at a path, or contains that value.
     fn touches(&self, path: &str) -> bool {
         let own = self.to_string();
         is_within(&own, path) || is_within(path, &own)
     }
 }
 
-/// Whether a path is another one, or goes on from there.
+/// Whether a path equals another one or continues it.
 fn is_within(path: &str, other: &str) -> bool {
     path.strip_prefix(other).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
@@ -104,8 +105,9 @@ fn is_closed(schema: &serde_json::Map<String, Value>) -> bool {
     schema.get("additionalProperties") == Some(&Value::Bool(false))
 }
 
-/// What can be taken out of a file without an exchange being described wrongly, and how much was tried. Of exchanges
-/// that are described in one place and look alike, one is tried. All have to be as the file describes them.
+/// The parts that can be removed from a file without an exchange failing, and the number of parts
+/// that were tried. If several exchanges have the same description and look, one of them is tried.
+/// All exchanges must match the whole file.
 pub fn survivors(description: &Description, exchanges: &[Exchange]) -> (Vec<Mutation>, usize) {
     let mut alike = BTreeMap::new();
     for exchange in exchanges {
@@ -124,7 +126,7 @@ pub fn survivors(description: &Description, exchanges: &[Exchange]) -> (Vec<Muta
     (all.into_iter().filter(survives).collect(), tried)
 }
 
-/// Some paths in a file, and all that references lead to from there.
+/// Some paths in a file, and everything that references lead to from there.
 fn reached(document: &Value, mut open: Vec<String>) -> BTreeSet<String> {
     let mut reached = BTreeSet::new();
     while let Some(path) = open.pop() {

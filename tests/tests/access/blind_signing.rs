@@ -15,14 +15,14 @@ fn an_alias_can_be_kept_from_signing_anything_but_documents() {
     };
     assert_eq!(sign("first"), [200, 200]);
     let said = guarded.site.cli_ok(&["blindsigning", "--name", "first", "off"]);
-    assert_eq!(said, "Alias \"first\" signs documents only");
+    assert_eq!(said, "Alias \"first\" signs only documents");
     assert_eq!((sign("first"), sign("rot")), ([403, 403], [200, 200]));
     let reply = get(&format!("/minerid/first/sign/{HASH}"));
     assert_eq!(reply.body, "Blind signing is off for alias \"first\"");
-    // What is right of the request itself is told as ever.
+    // Mistakes in the request itself are reported as before.
     assert_eq!(get("/minerid/unknown/sign/x").status, 422);
     assert_eq!(get("/opreturn/first/1000").status, 200);
-    // It stays off through rotations, changes and crashes.
+    // The setting survives rotations, changes and crashes.
     assert_eq!(get("/opreturn/first/rotate").status, 200);
     guarded.site.cli_ok(&["config", "--name", "first", "a=b"]);
     assert_eq!(sign("first"), [403, 403]);
@@ -36,7 +36,7 @@ fn an_alias_can_be_kept_from_signing_anything_but_documents() {
 }
 
 #[test]
-fn the_command_line_says_what_is_wrong() {
+fn the_command_line_reports_mistakes() {
     let site = Site::new();
     let home = vectors::write_home(&vectors::minerid_0_2(), site.data_dir());
     site.cli_ok(&["importminerid", "--from", home.to_str().unwrap()]);

@@ -12,13 +12,14 @@ const CHROME: &str = "Connection: keep-alive\r\n\
 const FIREFOX: &str = "User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 \
     Firefox/145.0\r\nAccept-Language: en-US,en;q=0.5\r\nAccept-Encoding: gzip, deflate, br, zstd\r\n\
     Connection: keep-alive\r\n";
-/// Safari sends no `Sec-Fetch` headers before version 16.4, and Chrome none over plain HTTP to an
-/// address that is not of this machine.
+/// Safari before version 16.4 sends no `Sec-Fetch` headers. Chrome sends none over plain HTTP to an
+/// address of another machine.
 const OLD_SAFARI: &str = "User-Agent: Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) \
     AppleWebKit/605.1.15 (KHTML, like Gecko) Version/15.6 Safari/605.1.15\r\n\
     Accept-Language: en-us\r\nAccept-Encoding: gzip, deflate\r\nConnection: keep-alive\r\n";
 
-/// What a page of `https://evil.example` makes a browser add, by an image, a link, a form, a script.
+/// The headers that a browser adds for a page of `https://evil.example`: for an image, a link, a
+/// form and a script.
 const IMAGE: &str = "Accept: image/avif,image/webp,image/apng,image/svg+xml,image/*,*/*;q=0.8\r\n\
     Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: no-cors\r\nSec-Fetch-Dest: image\r\n\
     Sec-Fetch-Storage-Access: none\r\nReferer: https://evil.example/\r\n";
@@ -36,7 +37,7 @@ const NO_CORS: &str = "Origin: https://evil.example\r\nContent-Type: text/plain;
     Referer: https://evil.example/\r\n";
 const SANDBOXED: &str = "Origin: null\r\nContent-Type: text/plain;charset=UTF-8\r\nAccept: */*\r\n\
     Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: no-cors\r\nSec-Fetch-Dest: empty\r\n";
-/// Another service on this machine, of another port.
+/// Another service on this machine, at another port.
 const NEIGHBOUR: &str = "Origin: http://localhost:3000\r\nContent-Type: text/plain;charset=UTF-8\r\n\
     Accept: */*\r\nSec-Fetch-Site: same-site\r\nSec-Fetch-Mode: no-cors\r\nSec-Fetch-Dest: empty\r\n\
     Referer: http://localhost:3000/\r\n";
@@ -44,17 +45,17 @@ const PREFLIGHT: &str = "Origin: https://evil.example\r\nAccept: */*\r\n\
     Access-Control-Request-Method: POST\r\nAccess-Control-Request-Headers: content-type\r\n\
     Access-Control-Request-Private-Network: true\r\nSec-Fetch-Site: cross-site\r\n\
     Sec-Fetch-Mode: cors\r\nSec-Fetch-Dest: empty\r\n";
-/// A page whose domain name has come to mean this machine: to the browser all is of one origin.
+/// A page whose domain name now leads to this machine. For the browser everything has one origin.
 const REBOUND: &str = "Accept: */*\r\nContent-Type: application/json\r\nSec-Fetch-Site: same-origin\r\n\
     Sec-Fetch-Mode: cors\r\nSec-Fetch-Dest: empty\r\n";
-/// The same of browsers that do not name the site.
+/// The headers of browsers that do not name the site.
 const OLD_IMAGE: &str = "Accept: image/webp,image/png,image/svg+xml,image/*;q=0.8\r\n\
     Referer: https://evil.example/\r\n";
 const OLD_SILENT_IMAGE: &str = "Accept: image/webp,image/png,image/svg+xml,image/*;q=0.8\r\n";
 const OLD_POST: &str = "Origin: https://evil.example\r\nContent-Type: text/plain;charset=UTF-8\r\n\
     Accept: */*\r\nReferer: https://evil.example/\r\n";
 
-/// Everything that changes something, and bodies that would do it.
+/// All requests that change something, with bodies that would succeed.
 const CHANGES: [(&str, &str, &str); 6] = [
     ("GET", "/opreturn/first/rotate", ""),
     ("POST", "/opreturn/first/rotate", ""),
@@ -65,7 +66,7 @@ const CHANGES: [(&str, &str, &str); 6] = [
 ];
 
 #[test]
-fn what_browsers_send_for_foreign_pages_changes_nothing() {
+fn requests_of_browsers_for_foreign_pages_change_nothing() {
     let guarded = Guarded::start_with(serde_json::json!({}));
     let Guarded { site, server } = &guarded;
     let invoice = site.cli_json(&["invoice", "create", "--satoshis", "1"]);
@@ -93,14 +94,14 @@ fn what_browsers_send_for_foreign_pages_changes_nothing() {
         let reply = send(server, &local(CHROME, typed), method, &path.replace("ID", id), body);
         assert_eq!(reply.status, 403, "{method} {path}: {}", reply.body);
     }
-    // What such a page can ask for with a GET that changes something.
+    // The changing requests that such a page can send with GET.
     let head = local(OLD_SAFARI, OLD_SILENT_IMAGE);
     for path in ["/opreturn/first/rotate", &format!("/opreturn/first/5/{}", "00".repeat(32))] {
         let reply = send(server, &head, "GET", path, "");
         assert_eq!(reply.status, 403, "{}", reply.body);
     }
     assert_eq!(state(site, server, id), before);
-    // Programs may.
+    // Programs may send them.
     let head = local("", "User-Agent: curl/8.14.1\r\nAccept: */*\r\n");
     let reply = send(server, &head, "GET", "/opreturn/first/rotate", "");
     assert_eq!(reply.status, 200, "{}", reply.body);

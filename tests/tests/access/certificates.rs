@@ -34,7 +34,7 @@ impl Shop {
         Self { server, dir, _site: site }
     }
 
-    /// Has one of the links lead to another file.
+    /// Makes one of the links lead to another file.
     fn link(&self, file: &str, name: &str) {
         link(&self.dir, file, name);
     }
@@ -48,7 +48,7 @@ impl Shop {
         shown(self.server.wallet().address()) == certificate(name)
     }
 
-    /// How many lines of the log hold this.
+    /// The number of lines of the log with this text.
     fn logged(&self, text: &str) -> usize {
         let log = fs::read_to_string(self.dir.path().join("log")).unwrap();
         log.lines().filter(|line| line.contains(text)).count()
@@ -64,18 +64,18 @@ fn link(dir: &TempDir, file: &str, name: &str) {
 fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(60);
     while !holds() {
-        assert!(Instant::now() < deadline, "in vain: {what}");
+        assert!(Instant::now() < deadline, "timed out, waiting for: {what}");
         sleep(Duration::from_millis(50));
     }
 }
 
-/// What the log says of files that are in use, and of those that cannot be.
+/// The log lines about files that are in use, and about unusable files.
 const TAKEN: &str =
     "INFO bsv_server::http::tls: wallet.tls: new connections get the certificate in ";
-const REFUSED: &str = "The certificate that was read before stays in use.";
+const REFUSED: &str = "The previous certificate stays in use.";
 
 #[test]
-fn a_pair_that_is_replaced_is_shown_to_those_who_come_then() {
+fn new_connections_get_a_replaced_certificate() {
     let shop = Shop::open();
     assert!(shop.shows("payee"));
     let mut standing = tls::connect(shop.server.wallet().address()).unwrap();
@@ -90,7 +90,7 @@ fn a_pair_that_is_replaced_is_shown_to_those_who_come_then() {
     assert_eq!((shop.logged(TAKEN), shop.logged("ERROR")), (2, 0));
 }
 
-/// Whether a connection that stands carries one more request.
+/// Whether an open connection carries another request.
 fn is_answered(stream: &mut TlsStream) -> bool {
     stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n").unwrap();
     let mut answer = Vec::new();
@@ -103,9 +103,9 @@ fn is_answered(stream: &mut TlsStream) -> bool {
 }
 
 #[test]
-fn a_hang_up_has_the_files_read_again() {
+fn a_hang_up_signal_makes_the_server_read_the_files_again() {
     let shop = Shop::open();
-    // Nothing but the signal tells that these are to be read.
+    // Only the signal makes the server read these files.
     for reads in 1..=3 {
         shop.server.hang_up();
         wait_until("the files are read again", || shop.logged(TAKEN) == reads);
@@ -135,7 +135,7 @@ fn a_bad_pair_is_refused_and_the_old_one_stays_in_use() {
     assert_eq!((shop.logged(TAKEN), shop.logged(REFUSED)), (1, 3));
 }
 
-/// What a server complains about that does not start with these settings.
+/// The error of a server that does not start with these settings.
 fn complaint(settings: Value) -> String {
     let done = Site::with(settings).try_server().unwrap_err();
     assert_eq!(done.code, 1, "{}", done.stderr);

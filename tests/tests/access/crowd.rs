@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::Guarded;
 
-/// Connects so many times. Every other connection says nothing, the rest begin with a request.
+/// Opens this many connections. Every other one stays silent, and the rest begin a request.
 fn crowd(address: &str, count: usize) -> Vec<TcpStream> {
     let connect = |number: usize| {
         let mut stream = TcpStream::connect(address).unwrap();
@@ -29,25 +29,25 @@ fn is_open(stream: &mut TcpStream) -> bool {
 }
 
 #[test]
-fn those_who_connect_and_say_nothing_keep_nobody_out() {
+fn silent_connections_keep_nobody_out() {
     let guarded = Guarded::start_with(json!({}));
     let count = repetitions("idle and slow connections per listener", 2500, 1800);
     let listeners = [
         (guarded.server.address(), "/minerid/first", 200, 1024),
-        // 128 are for those who wait for events.
+        // 128 places are for waiting for events.
         (guarded.server.wallet().address(), "/api/v1/balance", 200, 1024 + 128),
-        // And 512 for payment pages.
+        // 512 places are for payment pages.
         (guarded.server.payments().address(), "/api/v1/payment/x", 404, 1024 + 512),
     ];
     for (address, path, status, places) in listeners {
         let client = bsv_tests::Client::new(address);
         let mut crowd = crowd(address, count);
-        // A connection that is used now and then is not the idlest.
+        // A connection that is used from time to time is not the idlest.
         for _ in 0..100 {
             assert_eq!(client.get(path).status, status, "{path}");
         }
         crowd.retain_mut(is_open);
-        // As many as fit, but for those that made room.
+        // All that fit are open, except those that made room.
         assert!((700..=places).contains(&crowd.len()), "{} are left", crowd.len());
     }
 }
@@ -57,7 +57,7 @@ fn an_answer_under_way_is_not_given_up_for_newcomers() {
     let guarded = Guarded::start_with(json!({}));
     let address = guarded.server.address();
     let mut stream = TcpStream::connect(address).unwrap();
-    // A request whose body comes bit by bit is under way.
+    // A request whose body comes in pieces is under way.
     let head = "POST /coinbase2 HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 60000\r\n\
                 Connection: close\r\n\r\n{";
     stream.write_all(head.as_bytes()).unwrap();

@@ -29,7 +29,7 @@ impl Guarded {
         Client::new(self.server.address())
     }
 
-    /// Asks the listener that `path` belongs to, with a token or without one.
+    /// Sends a request to the listener of `path`, with or without a token.
     pub(crate) fn send(&self, method: &str, path: &str, body: &str, token: Option<&str>) -> Reply {
         let authorization = token.map(|token| format!("Bearer {token}"));
         let mut headers = vec![("Content-Type", "application/json")];
@@ -42,7 +42,7 @@ impl Guarded {
     }
 }
 
-/// Makes a token on a site, and gives it and its id.
+/// Makes a token on a site, and returns the token and its id.
 pub(crate) fn create(site: &Site, scopes: &[&str], expires_at: Option<&str>) -> (String, String) {
     let mut arguments = vec!["token", "create"];
     for scope in scopes {

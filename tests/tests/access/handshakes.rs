@@ -1,4 +1,4 @@
-//! Strangers who begin to speak TLS, and then say no more.
+//! Strangers who begin a TLS handshake and then stay silent.
 
 use std::fs;
 use std::io::{self, ErrorKind, Read, Write};
@@ -20,7 +20,8 @@ fn start(mut payments: Value) -> (Server, Site) {
     (site.server(), site)
 }
 
-/// The beginning of a handshake: a record that announces a message of 60,000 bytes, and some of it.
+/// The beginning of a handshake: a record that announces a message of 60,000 bytes, and a part of
+/// the message.
 fn beginning(len: usize) -> Vec<u8> {
     let mut message = vec![1, 0, 0xea, 0x60, 3, 3];
     message.resize(len, 0);
@@ -31,7 +32,7 @@ fn beginning(len: usize) -> Vec<u8> {
     message.chunks(16_000).flat_map(record).collect()
 }
 
-/// Begins a handshake in one of the ways there are.
+/// Begins a handshake in one of several ways.
 fn begin(address: &str, from: Ipv4Addr, number: usize) -> TcpStream {
     let mut stream = connect(address, from);
     let beginning = match number % 4 {
@@ -40,7 +41,7 @@ fn begin(address: &str, from: Ipv4Addr, number: usize) -> TcpStream {
         2 => vec![22],
         _ => beginning(50_000),
     };
-    // Who has no place is not listened to.
+    // The server does not read from a connection without a place.
     stream.set_nonblocking(true).unwrap();
     let _ = stream.write(&beginning);
     stream
@@ -64,7 +65,7 @@ fn handshakes_that_stall_keep_nobody_out() {
     let grown = server.resident_memory().saturating_sub(before);
     assert!(grown < 1536 * (128 << 10), "{} KiB", grown >> 10);
     crowd.retain_mut(is_open);
-    // As many as fit, but for those that made room.
+    // All that fit are open, except those that made room.
     assert!((700..=1536).contains(&crowd.len()), "{} are left", crowd.len());
 }
 
@@ -95,7 +96,7 @@ fn a_handshake_counts_as_a_request() {
 }
 
 #[test]
-fn a_handshake_has_the_time_of_a_head() {
+fn a_handshake_has_the_same_time_limit_as_a_head() {
     let (server, _site) = start(json!({}));
     let mut slow = TcpStream::connect(server.payments().address()).unwrap();
     let mut silent = slow.try_clone().unwrap();
@@ -110,11 +111,11 @@ fn a_handshake_has_the_time_of_a_head() {
     let waits =
         |error: io::Error| matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut);
     assert!(!ended.is_err_and(waits), "it is still open");
-    assert!(!drops.join().unwrap(), "all of it was taken");
+    assert!(!drops.join().unwrap(), "the server read everything");
 }
 
 #[test]
-fn connections_that_say_nothing_after_the_handshake_are_small() {
+fn connections_that_stay_silent_after_the_handshake_use_little_memory() {
     let (server, _site) = start(json!({}));
     let address = server.payments().address();
     let connect = || tls::connect(address).unwrap();
@@ -128,7 +129,7 @@ fn connections_that_say_nothing_after_the_handshake_are_small() {
 }
 
 #[test]
-fn a_server_that_stops_waits_for_no_handshake() {
+fn a_stopping_server_does_not_wait_for_handshakes() {
     let site = Site::with(json!({"payments": {"tls": setting("payee")}}));
     let log = site.data_dir().join("log");
     let server = site.server_logging_to(&log);

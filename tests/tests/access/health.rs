@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 /// The readiness of each listener: status and body.
 fn readiness(server: &Server) -> [(u16, Value); 3] {
-    // What was found counts for two seconds.
+    // The result is kept for two seconds.
     sleep(Duration::from_millis(2100));
     listeners(server).map(|listener| {
         let reply = listener.get("/readyz");

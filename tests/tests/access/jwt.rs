@@ -40,7 +40,7 @@ fn callers_of_the_older_generator_keep_their_tokens() {
             assert_eq!(guarded.send(method, path, "{}", Some(token)).status, 403, "{path}");
         }
     }
-    // They make a new one when they are answered with 403, which the wallet never told them.
+    // They make a new one after a 403. The wallet never sent them a 403.
     let key = guarded.send("GET", "/minerid/first", "", Some(GOOD[0])).body;
     for (token, text) in [
         (EXPIRED, "Forbidden: the token has expired"),
@@ -58,13 +58,13 @@ fn callers_of_the_older_generator_keep_their_tokens() {
     }
     assert_eq!(guarded.send("GET", "/minerid/first", "", Some(GOOD[0])).body, key);
     assert_eq!(guarded.send("GET", "/minerid/first", "", None).status, 401);
-    // Tokens of our own are accepted beside them.
+    // Our own tokens are accepted as well.
     let own = guarded.token(&["minerid:read"]);
     assert_eq!(guarded.send("GET", "/minerid/first", "", Some(&own)).status, 200);
 }
 
 #[test]
-fn without_a_key_none_is_accepted() {
+fn without_a_key_no_jwt_is_accepted() {
     let guarded = Guarded::start();
     for token in GOOD.into_iter().chain([EXPIRED, UNSIGNED]) {
         assert_eq!(guarded.send("GET", "/minerid/first", "", Some(token)).status, 403);

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 #[test]
-fn requests_are_logged_when_asked_for_without_what_stands_in_them() {
+fn requests_are_logged_if_enabled_but_not_their_contents() {
     let dir = TempDir::new().unwrap();
     let log = dir.path().join("log");
     let site = Site::with(json!({"log": {"requests": true}, "auth": {"requireToken": true}}));
@@ -53,7 +53,7 @@ fn requests_are_logged_when_asked_for_without_what_stands_in_them() {
 }
 
 #[test]
-fn nothing_is_logged_of_requests_otherwise() {
+fn requests_are_not_logged_by_default() {
     let dir = TempDir::new().unwrap();
     let log = dir.path().join("log");
     let site = Site::new();

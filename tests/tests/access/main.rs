@@ -1,4 +1,5 @@
-//! Who may ask for what, how much a stranger can make the server hold, and that no secret leaves it.
+//! Access: who may send which requests, how much a stranger can make the server hold, and that no
+//! secret leaks.
 
 #![allow(clippy::unwrap_used)]
 

@@ -36,7 +36,7 @@ fn a_node_needs_no_token_for_its_alias() {
     assert_eq!(signed.body, guarded.send("GET", &pksign, "", Some(&token)).body);
     let signed: Value = serde_json::from_str(&signed.body).unwrap();
     assert_eq!(signed["publicKey"], key.body);
-    // A header that proves nothing changes nothing.
+    // A header without a valid token changes nothing.
     let headers = [("Authorization", "Bearer nobody")];
     assert_eq!(node.send("GET", "/minerid/first/", &headers, b"").status, 200);
     assert_eq!(status(node, "HEAD", &pksign), 200);
@@ -44,7 +44,7 @@ fn a_node_needs_no_token_for_its_alias() {
 }
 
 #[test]
-fn there_is_nothing_else_at_the_nodes_listener() {
+fn the_nodes_listener_has_no_other_routes() {
     let guarded = start();
     let node = guarded.server.node_listener();
     let paths = [
@@ -94,7 +94,7 @@ fn there_is_nothing_else_at_the_nodes_listener() {
 }
 
 #[test]
-fn an_alias_that_signs_documents_only_signs_nothing_for_a_node() {
+fn an_alias_that_signs_only_documents_signs_nothing_for_a_node() {
     let guarded = start();
     let node = guarded.server.node_listener();
     guarded.site.cli_ok(&["miner", "blind-signing", "--name", "first", "off"]);

@@ -26,7 +26,7 @@ fn is_refused(reply: &Reply) -> bool {
 }
 
 #[test]
-fn who_asks_too_often_is_told_when_to_ask_again() {
+fn a_payer_with_too_many_requests_is_told_when_to_try_again() {
     let limited = json!({"requestsPerSecond": 1, "requestBurst": 20, "limitLoopback": true});
     let (server, _site) = start(limited);
     let payments = server.payments();
@@ -73,7 +73,7 @@ fn this_machine_is_exempt_unless_configured() {
 }
 
 #[test]
-fn peers_behind_a_front_end_are_told_apart() {
+fn peers_behind_a_front_end_are_distinguished() {
     let (server, _site) = start(json!({
         "requestsPerSecond": 1, "requestBurst": 5, "trustedProxies": ["127.0.0.1", "10.0.0.0/8"],
     }));
@@ -87,7 +87,7 @@ fn peers_behind_a_front_end_are_told_apart() {
     assert!(uses_up(&|_| "203.0.113.1".to_owned()));
     assert!(!ask(&["203.0.113.2"]), "another peer");
     assert!(!ask(&[]), "the front end itself");
-    // What a peer writes itself stands before what the front end adds.
+    // A header that the peer itself sends comes before the front end's addition.
     assert!(uses_up(&|n| format!("198.51.100.{n}, 203.0.113.3")));
     assert!(uses_up(&|n| format!("198.51.100.{n}, 203.0.113.4, 10.1.1.1")));
     assert!(uses_up(&|n| format!("2001:db8::{n}")));
@@ -95,7 +95,7 @@ fn peers_behind_a_front_end_are_told_apart() {
 }
 
 #[test]
-fn whom_nobody_trusts_cannot_name_another_peer() {
+fn an_untrusted_peer_cannot_name_another_peer() {
     let (server, _site) =
         start(json!({"requestsPerSecond": 1, "requestBurst": 5, "limitLoopback": true}));
     let refused = (0..20).filter(|n| {
@@ -111,7 +111,7 @@ fn a_peer_has_a_share_of_the_connections() {
     let (server, _site) = start(json!({"connectionsPerPeer": 3, "limitLoopback": true}));
     let connect = || TcpStream::connect(server.payments().address()).unwrap();
     let mut held: Vec<_> = (0..3).map(|_| connect()).collect();
-    // Those that are held have been accepted, as they wait in front of this one.
+    // The held connections have been accepted, because they wait before this one.
     let closed = connect().read(&mut [0]);
     assert!(matches!(closed, Ok(0) | Err(_)), "{closed:?}");
     held.pop();
@@ -123,7 +123,7 @@ fn a_peer_has_a_share_of_the_connections() {
         }
         std::thread::sleep(Duration::from_millis(20));
     }
-    assert!(answered, "a place that is free again is not taken");
+    assert!(answered, "a place that is free again cannot be used");
     assert_eq!(server.wallet().get("/api/v1/balance").status, 200);
 }
 

@@ -17,7 +17,7 @@ const COINBASE2: &str = r#"{"blockHeight":1000,"alias":"first","coinbase2":"ffff
 const COINBASE2_1_0: &str = r#"{"alias":"modern","minerInfoTxId":"70f5701644897c92b60e98dbbfe72e1cfd7a2728c6fa3a29c4b4f6e986b0ccaa","prevhash":"70f5701644897c92b60e98dbbfe72e1cfd7a2728c6fa3a29c4b4f6e986b0ccaa","merkleProof":[],"coinbase2":"ffffffff0100f2052a010000001976a9145deb9155942e7d38febc15de8870222fd24d080e88ac00000000"}"#;
 const DATA: &str = r#"{"dataRefs":{"refs":[{"brfcIds":["62b21572ca46"],"data":{"62b21572ca46":{"alpha":1}},"vout":0}]}}"#;
 
-/// A request, the scope that it needs, and its status with that.
+/// A request, the scope that it needs, and its status with that scope.
 #[derive(Clone)]
 struct Route {
     method: &'static str,
@@ -43,7 +43,7 @@ const WEBHOOK: &str = r#"{"url":"https://shop.example/hook"}"#;
 const REPLAY: &str = r#"{"after":0}"#;
 const NO_WEBHOOK: &str = "/api/v1/webhooks/0000000000000000";
 
-/// All routes of the two listeners, those that change nothing first.
+/// All routes of the two listeners. Those that change nothing come first.
 fn routes() -> Vec<Route> {
     let with_hash = |path: &str| format!("{path}/{HASH}");
     let [sign, pksign] =
@@ -98,7 +98,7 @@ fn routes() -> Vec<Route> {
         ("POST", "/coinbase2", COINBASE2_1_0, "minerid:read", 200),
         ("GET", &sign, "", "minerid:sign", 200),
         ("GET", &pksign, "", "minerid:sign", 200),
-        // The identity is of the older generation, which has no such data.
+        // The identity has the older generation, which has no such data.
         ("GET", &data_of_first, "", "minerid:rotate", 422),
         ("GET", &data, "", "minerid:rotate", 200),
         ("GET", "/opreturn/first/rotate", "", "minerid:rotate", 200),
@@ -109,7 +109,7 @@ fn routes() -> Vec<Route> {
     ];
     let rows = rows.into_iter().flat_map(|(method, path, body, scope, status)| {
         let route = Route { method, path: path.to_owned(), body, scope, status };
-        // What is got can be asked for its head, unless that would change something.
+        // HEAD works where GET works, unless that would change something.
         let has_head = method == "GET" && !path.ends_with("rotate");
         let head = has_head.then(|| Route { method: "HEAD", ..route.clone() });
         [Some(route), head].into_iter().flatten()
@@ -127,7 +127,7 @@ impl Route {
     }
 }
 
-/// A server that demands tokens, whose identity of generation 1.0 has data.
+/// A server that demands tokens. Its identity of generation 1.0 has data.
 fn start() -> Guarded {
     let guarded = Guarded::start();
     guarded.site.cli_ok(&["generateminerid", "--name", "modern", "--protocol", "1.0"]);
@@ -137,7 +137,7 @@ fn start() -> Guarded {
     guarded
 }
 
-/// Whether a path fits a pattern such as `/minerid/{alias}`, whatever its query says.
+/// Whether a path matches a pattern such as `/minerid/{alias}`. The query does not matter.
 fn fits(pattern: &str, path: &str) -> bool {
     let path = path.split('?').next().unwrap_or_default();
     let (pattern, path): (Vec<_>, Vec<_>) =
@@ -154,7 +154,7 @@ fn check_complete(
     asked: &[(&'static str, String)],
 ) {
     let patterns = bsv_server::patterns(surface);
-    // Of patterns that fit, the one with most fixed parts counts.
+    // If several patterns match, the one with the most fixed parts counts.
     let pattern_of = |path: &str| {
         let fitting = patterns.iter().filter(|pattern| fits(pattern, path));
         fitting.min_by_key(|pattern| pattern.matches('{').count()).copied()
@@ -179,7 +179,7 @@ fn check_complete(
     }
 }
 
-/// What everybody is told, on listeners that are described at this path.
+/// The routes that are open to everybody, on listeners whose description is at this path.
 fn open_to_all(description: &str) -> Vec<(&'static str, String)> {
     let paths = ["/healthz", "/readyz", description];
     paths.iter().flat_map(|path| [("GET", path.to_string()), ("HEAD", path.to_string())]).collect()
@@ -207,7 +207,7 @@ fn the_table_names_every_route() {
 }
 
 #[test]
-fn the_control_socket_says_what_its_routes_take() {
+fn the_control_socket_reports_what_its_routes_accept() {
     let site = Site::new();
     let server = site.server();
     let ask = |request: &str| {
@@ -233,7 +233,7 @@ fn the_control_socket_says_what_its_routes_take() {
 
 const BODY: &[u8] = br#"{"read":true}"#;
 
-/// What payers may ask for, with the status without a token and with any.
+/// The requests that payers may send, and the status without a token and with any token.
 fn payers_routes() -> [(&'static str, &'static str, u16, u16); 20] {
     [
         ("GET", "/dpp/api/v1/payment/000000000000", 404, 404),
@@ -261,7 +261,7 @@ fn payers_routes() -> [(&'static str, &'static str, u16, u16); 20] {
 }
 
 #[test]
-fn no_token_of_the_owner_opens_more_to_payers() {
+fn tokens_of_the_owner_open_no_further_routes_to_payers() {
     let guarded = start();
     let soon = Timestamp::of_system().after(Duration::from_millis(1500)).to_string();
     let (expired, _) = create(&guarded.site, &SCOPES, Some(&soon));
@@ -296,7 +296,7 @@ fn check_denied(reply: &Reply, route: &Route, status: u16, challenge: &str, what
 }
 
 #[test]
-fn every_route_asks_for_its_scope() {
+fn every_route_requires_its_scope() {
     let guarded = start();
     let in_a_second = Timestamp::of_system().after(Duration::from_millis(1500)).to_string();
     let all = SCOPES.as_slice();
@@ -306,7 +306,7 @@ fn every_route_asks_for_its_scope() {
     let token = guarded.token(all);
     let wrong_secret = format!("{}{}", &token[..token.len() - 4], "0000");
     let unknown = token.replace(&token[4..12], "00000000");
-    // One token for each scope alone, and one for all other scopes.
+    // For each scope, there is one token with only this scope and one with all others.
     let only = SCOPES.map(|scope| guarded.token(&[scope]));
     let but = SCOPES.map(|scope| {
         let others: Vec<_> = SCOPES.iter().copied().filter(|other| *other != scope).collect();
@@ -329,7 +329,8 @@ fn every_route_asks_for_its_scope() {
         let bad = [&wrong_secret, &unknown, &revoked, "", "bsv_", "x", "a.b.c", &token[..70]];
         for bad in bad {
             let challenge = "Bearer realm=\"bsv-server\", error=\"invalid_token\"";
-            // Others than our own may be the older generator's, whose callers wait for 403 there.
+            // A token that is not ours may belong to the older generator, whose callers expect a
+            // 403.
             let is_ours = bad.starts_with("bsv_") || bad.is_empty();
             let status = if is_ours || path.starts_with("/api/") { 401 } else { 403 };
             check_denied(&send(Some(bad)), route, status, challenge, "not one that is accepted");
@@ -367,7 +368,7 @@ fn every_route_asks_for_its_scope() {
     assert!(changed.iter().zip(&before).all(|(after, before)| after != before), "{changed:?}");
 }
 
-/// What the requests of the table change.
+/// The state that the requests of the table change.
 fn state(guarded: &Guarded, token: &str) -> Vec<String> {
     let told = [
         "/minerid/first",
@@ -380,7 +381,7 @@ fn state(guarded: &Guarded, token: &str) -> Vec<String> {
 }
 
 #[test]
-fn metrics_of_the_wallet_ask_for_their_scope_and_payers_get_none() {
+fn metrics_of_the_wallet_require_their_scope_and_payers_get_none() {
     let guarded = start();
     let [reading, all_else] =
         [&SCOPES[7..], &SCOPES[..7]].map(|scopes| format!("Bearer {}", guarded.token(scopes)));
@@ -399,7 +400,7 @@ fn metrics_of_the_wallet_ask_for_their_scope_and_payers_get_none() {
 }
 
 #[test]
-fn an_alias_that_no_body_names_is_nobodys() {
+fn a_token_for_one_alias_needs_that_alias_once_in_the_body() {
     let guarded = Guarded::start();
     let token = guarded.token(&["minerid:read:first"]);
     for body in [
@@ -422,7 +423,7 @@ fn an_alias_that_no_body_names_is_nobodys() {
 }
 
 #[test]
-fn who_has_a_token_is_told_what_is_there() {
+fn with_a_token_unknown_paths_are_answered_as_unknown() {
     let guarded = Guarded::start();
     let token = guarded.token(&["wallet:read", "minerid:read"]);
     for path in ["/nowhere", "/api/v1/nowhere"] {
@@ -430,7 +431,7 @@ fn who_has_a_token_is_told_what_is_there() {
         assert_eq!(guarded.send("GET", path, "", Some(&token)).status, 404, "{path}");
     }
     assert_eq!(guarded.send("PUT", "/minerid/first", "", Some(&token)).status, 405);
-    // The name of the scheme is as good in any case, and there is one token.
+    // The name of the scheme may have any case, and there must be one token.
     let balance = |headers: &[(&str, &str)]| {
         guarded.server.wallet().send("GET", "/api/v1/balance", headers, b"").status
     };
@@ -439,7 +440,7 @@ fn who_has_a_token_is_told_what_is_there() {
     assert_eq!(balance(&[("Authorization", &basic)]), 401);
     assert_eq!(balance(&[("Authorization", &token)]), 401);
     assert_eq!(balance(&[("Authorization", &lower), ("Authorization", &lower)]), 401);
-    // A token does not make a foreign page a friend.
+    // A token does not make a foreign page trusted.
     assert_eq!(balance(&[("Authorization", &lower), ("Origin", "http://evil.example")]), 403);
 }
 

@@ -16,7 +16,7 @@ const JWT_KEY: &str = "0f1e2d3c4b5a69788796a5b4c3d2e1f0";
 const MADE_UP_JWT: &str = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJ1c2VybmFtZSI6Im1hZGUgdXAifQ.\
                            c2lnbmF0dXJlIG9mIG5vYm9keSBhdCBhbGwsIDMyIGI";
 
-/// Gathers what the world sees of a service, and at the end looks for secrets in it.
+/// Collects everything that is visible of a service, and then searches it for secrets.
 #[derive(Default)]
 struct Seen(Vec<(String, String)>);
 
@@ -99,7 +99,7 @@ fn no_secret_is_shown_by_logs_errors_or_settings() {
     cli(&["token", "revoke", "--yes", &token]);
     cli(&["audit", "list"]);
 
-    // A payment, whose channel has a token; and requests of all listeners that are refused.
+    // This makes a payment, whose channel has a token, and refused requests to all listeners.
     let invoice = site.cli_json(&["invoice", "create", "--satoshis", "5000"]);
     let url = invoice["paymentUrl"].as_str().unwrap();
     let purse = Purse::filled(&node, 1, 100_000);
@@ -136,7 +136,7 @@ fn no_secret_is_shown_by_logs_errors_or_settings() {
     }
     assert_eq!(server.stop(), 0);
 
-    // What goes wrong at the start.
+    // These starts fail.
     let key_files = site.network_dir().join("keystore");
     for (name, value) in [("BSV_KEYSTORE_PASSPHRASE", "another passphrase"), ("BSV_CONFIG", "{")] {
         let mut command = site.server_command();
@@ -151,7 +151,7 @@ fn no_secret_is_shown_by_logs_errors_or_settings() {
     for (name, file) in private_files(&site.network_dir()) {
         seen.add(&name, file);
     }
-    // What is done without a server, here and where a backup is restored.
+    // These commands run without a server, here and on a restored backup.
     let words_file = logs.path().join("words");
     fs::write(&words_file, &words).unwrap();
     let debug = debug_of_instance(&site, &node);
@@ -233,14 +233,14 @@ fn private_keys(dir: &Path, names: &[&str]) -> Vec<String> {
     names.iter().map(text).map(|text| text.trim().to_owned()).collect()
 }
 
-/// The ways to write a private key.
+/// The forms in which a private key can be written.
 fn forms(key: &PrivateKey) -> [(&'static str, String); 2] {
     let wif = key.to_wif(Network::Regtest).to_string();
     let bytes = bs58::decode(&wif).into_vec().unwrap();
     [("a private key", wif), ("a private key in hexadecimal", hex::encode(&bytes[1..33]))]
 }
 
-/// Some of the extended private keys of a wallet; the bytes that they come from are secrets too.
+/// Some of the extended private keys of a wallet. The bytes that they come from are secret, too.
 fn wallet_keys(words: &str, secrets: &mut Vec<(&'static str, String)>) -> Vec<String> {
     let words: Mnemonic = words.parse().unwrap();
     let seed = words.to_seed("");
@@ -252,7 +252,7 @@ fn wallet_keys(words: &str, secrets: &mut Vec<(&'static str, String)>) -> Vec<St
     [vec![master.as_text().to_owned()], paths.map(derive).to_vec()].concat()
 }
 
-/// What `Debug` writes of a service with all that it holds, and of its settings.
+/// The `Debug` text of a service with everything in it, and of its settings.
 fn debug_of_instance(site: &Site, node: &Node) -> String {
     let dir = TempDir::new().unwrap();
     let [file, passphrase] = ["settings.toml", "passphrase"].map(|name| dir.path().join(name));

@@ -1,4 +1,4 @@
-//! Strangers who begin to send something, and then send no more.
+//! Strangers who begin to send something and then stop.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -14,7 +14,7 @@ use crate::Guarded;
 
 /// A path of the payments listener that takes a body.
 const PATH: &str = "/api/v1/payment/AAAAAAAAAAAAAAAA";
-/// How long it is waited for a connection to end.
+/// How long a test waits for a connection to end.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A server with these settings of the payments listener, and the data directory that it needs.
@@ -24,7 +24,7 @@ fn start(payments: Value) -> (Server, Site) {
     (site.server(), site)
 }
 
-/// Begins a request of so many bytes, and sends the first of them.
+/// Begins a request of this many bytes, and sends the first ones.
 fn begin(address: &str, from: Ipv4Addr, path: &str, len: usize, sent: usize) -> TcpStream {
     let mut stream = connect(address, from);
     let head = format!(
@@ -40,7 +40,7 @@ pub(crate) fn connect(address: &str, from: Ipv4Addr) -> TcpStream {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
     let connected = runtime.block_on(async {
         let socket = TcpSocket::new_v4().unwrap();
-        // So answers that nobody reads wait at the server soon.
+        // With this, unread answers soon wait at the server.
         socket.set_recv_buffer_size(4096).unwrap();
         socket.bind(SocketAddr::new(IpAddr::V4(from), 0)).unwrap();
         socket.connect(address.parse().unwrap()).await.unwrap().into_std().unwrap()
@@ -49,7 +49,7 @@ pub(crate) fn connect(address: &str, from: Ipv4Addr) -> TcpStream {
     connected
 }
 
-/// Whether the connection was given up without an answer.
+/// Whether the server closed the connection without an answer.
 fn is_given_up(stream: &mut TcpStream) -> bool {
     stream.set_nonblocking(true).unwrap();
     match stream.peek(&mut [0]) {
@@ -69,7 +69,7 @@ fn check_one_has_made_room(held: &mut [TcpStream], has_ended: fn(&mut TcpStream)
 }
 
 #[test]
-fn bodies_that_do_not_come_keep_nobody_out() {
+fn unfinished_bodies_keep_nobody_out() {
     let (server, _site) = start(json!({"connections": 15, "streams": 1}));
     let payments = server.payments();
     let stalled = |_| begin(payments.address(), Ipv4Addr::LOCALHOST, PATH, 10, 1);
@@ -94,7 +94,7 @@ fn one_peer_keeps_no_other_out() {
 }
 
 #[test]
-fn peers_who_come_again_and_again_keep_no_other_out() {
+fn peers_that_reconnect_again_and_again_keep_no_other_out() {
     let settings = json!({"connections": 15, "streams": 1, "limitLoopback": true});
     let (server, _site) = start(settings);
     let payments = server.payments();
@@ -109,7 +109,7 @@ fn peers_who_come_again_and_again_keep_no_other_out() {
     drop(held);
 }
 
-/// Asks for answers without reading them, until the server takes no more.
+/// Sends requests without reading the answers, until the server accepts no more.
 fn ask_for_much(address: &str) -> TcpStream {
     let mut stream = connect(address, Ipv4Addr::LOCALHOST);
     stream.set_write_timeout(Some(Duration::from_millis(300))).unwrap();
@@ -118,14 +118,14 @@ fn ask_for_much(address: &str) -> TcpStream {
     stream
 }
 
-/// Whether the server has closed a connection that it takes nothing from.
+/// Whether the server has closed a connection from which it reads nothing.
 fn is_closed(stream: &mut TcpStream) -> bool {
     stream.set_nonblocking(true).unwrap();
     stream.write(b"x").is_err_and(|error| error.kind() != ErrorKind::WouldBlock)
 }
 
 #[test]
-fn answers_that_nobody_reads_keep_nobody_out() {
+fn unread_answers_keep_nobody_out() {
     let (server, _site) = start(json!({"connections": 15, "streams": 1}));
     let payments = server.payments();
     let mut held: Vec<_> = thread::scope(|scope| {
@@ -135,7 +135,10 @@ fn answers_that_nobody_reads_keep_nobody_out() {
     });
     let begun = Instant::now();
     assert_eq!(payments.get("/api/v1/payment/x").status, 404);
-    assert!(begun.elapsed().as_secs() < 20, "readers are waited for 30 s");
+    assert!(
+        begun.elapsed().as_secs() < 20,
+        "a new client must not wait the 30 s that a slow reader has"
+    );
     check_one_has_made_room(&mut held, is_closed);
 }
 
@@ -155,7 +158,7 @@ fn one_peer_does_not_take_all_places_of_large_bodies() {
 }
 
 #[test]
-fn what_needs_no_body_to_be_refused_is_refused_without_it() {
+fn a_request_that_is_refused_anyway_is_refused_before_its_body() {
     let guarded = Guarded::start();
     let Guarded { server, .. } = &guarded;
     let [minerid, wallet, payments] =

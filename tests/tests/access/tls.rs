@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 #[test]
-fn each_listener_has_a_certificate_of_its_own() {
+fn each_listener_has_its_own_certificate() {
     let site = Site::with(json!({
         "tls": setting("pool"),
         "wallet": {"tls": setting("shop")},
@@ -61,7 +61,7 @@ fn both_versions_of_tls_carry_http_1_1() {
             let request = "GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n";
             stream.write_all(request.as_bytes()).unwrap();
             let mut answer = String::new();
-            // Without the end that TLS asks for, this fails.
+            // This fails if the server omits the closing message of TLS.
             stream.read_to_string(&mut answer).unwrap();
             assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("ok"), "{answer}");
         }
@@ -70,7 +70,7 @@ fn both_versions_of_tls_carry_http_1_1() {
 }
 
 #[test]
-fn a_long_answer_and_a_long_request_come_whole() {
+fn long_answers_and_requests_arrive_complete() {
     let site = Site::with(json!({"wallet": {"tls": setting("payee")}}));
     let server = site.server();
     let description = "x".repeat(1000);
@@ -89,7 +89,7 @@ fn a_long_answer_and_a_long_request_come_whole() {
 }
 
 #[test]
-fn a_hang_up_ends_no_server() {
+fn a_hang_up_signal_does_not_end_a_server() {
     let mut site = Site::new();
     site.set_env("BSV_LOG", "off");
     let mut server = site.server();
@@ -102,7 +102,7 @@ fn a_hang_up_ends_no_server() {
 }
 
 #[test]
-fn a_listener_that_others_reach_in_the_clear_is_warned_of() {
+fn the_server_warns_of_a_public_listener_without_tls() {
     let warnings = |settings: Value| {
         let dir = TempDir::new().unwrap();
         let log = dir.path().join("log");
@@ -145,7 +145,7 @@ fn a_listener_that_others_reach_in_the_clear_is_warned_of() {
 }
 
 #[test]
-fn who_speaks_no_tls_gets_no_http() {
+fn plain_http_gets_no_answer_on_a_tls_listener() {
     let site = Site::with(json!({"wallet": {"tls": setting("payee")}}));
     let server = site.server();
     let address = server.wallet().address();

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use crate::guarded::create;
 
-/// Starts a server and the command line on a token file with this content: both say what is wrong,
-/// and leave the file as it is.
+/// Starts a server and the command line on a token file with this content. Both report the fault
+/// and leave the file unchanged.
 fn check_refused(site: &Site, content: &[u8], reason: &str) {
     let path = site.network_dir().join("tokens.json");
     fs::write(&path, content).unwrap();
@@ -40,7 +40,7 @@ fn a_file_that_is_damaged_or_of_another_version_is_refused_and_kept() {
         changed.to_string()
     };
     for (content, reason) in [
-        (with(&|file| file["version"] = json!(2)), "is of version 2"),
+        (with(&|file| file["version"] = json!(2)), "has version 2"),
         (with(&|file| file["version"] = json!("1")), "it has no version"),
         (with(&|file| file["tokens"][0]["scopes"][0] = json!("wallet:all")), "is not a scope"),
         (with(&|file| file["tokens"][0]["sha256"] = json!("00")), "sha256"),
@@ -53,13 +53,13 @@ fn a_file_that_is_damaged_or_of_another_version_is_refused_and_kept() {
     ] {
         check_refused(&site, content.as_bytes(), reason);
     }
-    // What a newer program wrote is not thrown away by an older one.
+    // An older program does not discard what a newer one wrote.
     file["version"] = json!(7);
     check_refused(&site, file.to_string().as_bytes(), "use the program that wrote it");
 
     fs::write(&path, &whole).unwrap();
     assert_eq!(site.cli_json(&["token", "list"]).as_array().unwrap().len(), 2);
-    // A half-written file beside it is no file.
+    // A half-written file beside it is ignored.
     fs::write(site.network_dir().join(".tokens.json.tmp"), "{").unwrap();
     create(&site, &["wallet:read"], None);
     assert_eq!(site.cli_json(&["token", "list"]).as_array().unwrap().len(), 3);

@@ -10,7 +10,7 @@ use crate::Guarded;
 use crate::guarded::create;
 
 #[test]
-fn a_running_server_follows_at_once() {
+fn a_running_server_follows_changes_of_tokens_at_once() {
     let guarded = Guarded::start();
     let status = |token: &str| guarded.send("GET", "/api/v1/balance", "", Some(token)).status;
     for _ in 0..20 {
@@ -19,7 +19,7 @@ fn a_running_server_follows_at_once() {
         guarded.site.cli_ok(&["token", "revoke", "--yes", &id]);
         assert_eq!(status(&token), 401);
     }
-    // A whole token names itself.
+    // The full token also identifies it.
     let token = guarded.token(&["wallet:read"]);
     guarded.site.cli_ok(&["token", "revoke", "--yes", &token]);
     assert_eq!(status(&token), 401);
@@ -127,7 +127,7 @@ fn mistakes_are_named_and_make_nothing() {
 }
 
 #[test]
-fn tokens_that_are_made_at_once_are_all_there() {
+fn tokens_that_are_made_at_the_same_time_all_exist() {
     let guarded = Guarded::start();
     let made = thread::scope(|scope| {
         let threads: Vec<_> = (0..8)
@@ -143,8 +143,8 @@ fn tokens_that_are_made_at_once_are_all_there() {
     }
 }
 
-/// Kills the server at every step of making and of revoking a token: what was acknowledged holds, and
-/// what was not is whole or not there.
+/// Kills the server at every step of making and revoking a token. An acknowledged change holds. Any
+/// other change is complete or did not happen.
 #[test]
 fn a_kill_loses_no_token_and_revives_none() {
     let mut site = Site::with(json!({"auth": {"requireToken": true}}));
@@ -189,7 +189,7 @@ fn a_kill_loses_no_token_and_revives_none() {
 }
 
 #[test]
-fn others_reach_a_service_only_where_tokens_or_a_front_end_protect_it() {
+fn a_public_service_needs_tokens_or_a_front_end() {
     let host = |settings: Value| {
         let mut settings = settings;
         settings["payments"] = json!({"publicUrl": "http://127.0.0.1:1"});

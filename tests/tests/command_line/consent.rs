@@ -1,11 +1,11 @@
-//! What cannot be undone is done only if that is meant.
+//! Irreversible commands need consent.
 
 use bsv_tests::payee::{go_dpp_terms, output};
 use bsv_tests::terminal::Terminal;
 use bsv_tests::{Node, Payee, Site};
 use serde_json::{Value, json};
 
-/// Sets up something that a command would end, and gives what the command names.
+/// Sets up something that a command would end, and returns its name.
 type Prepare = fn(&Site) -> String;
 
 fn invoice(site: &Site) -> String {
@@ -32,9 +32,9 @@ fn webhook(site: &Site) -> String {
 
 const CASES: [(&[&str], Prepare, &str); 5] = [
     (&["invoice", "delete"], invoice, "can then neither be paid"),
-    (&["token", "revoke"], token, "is turned away"),
-    (&["webhook", "delete"], webhook, "is not sent to it any more"),
-    (&["miner", "upgrade", "--name"], identity, "of protocol 1.0 from then on"),
+    (&["token", "revoke"], token, "are then refused"),
+    (&["webhook", "delete"], webhook, "receives no more events"),
+    (&["miner", "upgrade", "--name"], identity, "is then of protocol 1.0"),
     (&["wallet", "words"], |_| String::new(), "can take the money"),
 ];
 
@@ -44,7 +44,7 @@ fn arguments<'a>(command: &[&'a str], named: &'a str) -> Vec<&'a str> {
 }
 
 #[test]
-fn outside_a_terminal_what_cannot_be_undone_wants_yes() {
+fn outside_a_terminal_irreversible_commands_need_yes() {
     for with_server in [false, true] {
         let site = Site::new();
         site.cli_ok(&["init"]);
@@ -64,7 +64,7 @@ fn outside_a_terminal_what_cannot_be_undone_wants_yes() {
 }
 
 #[test]
-fn in_a_terminal_it_is_asked_for_after_what_it_would_do() {
+fn in_a_terminal_a_command_shows_what_it_would_do_and_asks() {
     let site = Site::new();
     site.cli_ok(&["init"]);
     for (command, prepare, effect) in CASES {
@@ -82,20 +82,20 @@ fn in_a_terminal_it_is_asked_for_after_what_it_would_do() {
     }
 }
 
-/// Commands of an identity of generation 1.0 that ask for its alias, what they would do, and how they end once it was
-/// typed: there is no node.
+/// Commands for an identity of generation 1.0 that ask for its alias, their warning, and their
+/// result after the alias is typed. There is no node.
 const BY_ALIAS: [(&[&str], &str, &str); 7] = [
     (&["miner", "confirm"], "stops announcing its changes", "counts as seen"),
     (&["confirmminerid"], "stops announcing its changes", "counts as seen"),
-    (&["miner", "rotate", "--force"], "passed over for good", "now has the miner id"),
-    (&["rotateminerid", "--force"], "passed over for good", "now has the miner id"),
+    (&["miner", "rotate", "--force"], "skipped for good", "now has the miner id"),
+    (&["rotateminerid", "--force"], "skipped for good", "now has the miner id"),
     (&["miner", "revoke", "--all"], "ends the identity for good", "no node is configured"),
     (&["revokemineridcompletely"], "ends the identity for good", "no node is configured"),
-    (&["miner", "delete"], "its name not used again", "is not closed: revoke it first"),
+    (&["miner", "delete"], "cannot be used again", "is not closed: revoke it first"),
 ];
 
 #[test]
-fn what_ends_keys_wants_the_alias_typed() {
+fn commands_that_end_keys_ask_for_the_alias() {
     let site = Site::new();
     site.cli_ok(&["init"]);
     site.cli_ok(&["miner", "create", "--name", "pool", "--protocol", "1.0"]);
@@ -106,7 +106,7 @@ fn what_ends_keys_wants_the_alias_typed() {
         {
             let mut terminal = Terminal::start(&site, &arguments);
             terminal.wait_for(effect);
-            terminal.wait_for("Type the alias to go on: ");
+            terminal.wait_for("Type the alias to continue: ");
             terminal.type_in(answer);
             let (_, shown, _) = terminal.end();
             assert_eq!(shown.contains(done), goes_on, "{arguments:?}, {answer:?}: {shown}");
@@ -114,7 +114,7 @@ fn what_ends_keys_wants_the_alias_typed() {
         }
         let by_yes = Terminal::start(&site, &[&arguments[..], &["--yes"]].concat()).end().1;
         assert!(by_yes.contains(done), "{arguments:?}: {by_yes}");
-        // Scripts know the former names.
+        // Scripts use the former names.
         let outside = site.cli(&arguments);
         let is_former = command[0] != "miner";
         let said = outside.stdout + &outside.stderr;
@@ -124,7 +124,7 @@ fn what_ends_keys_wants_the_alias_typed() {
 }
 
 #[test]
-fn paying_asks_in_a_terminal_and_never_pays_more_than_is_meant() {
+fn paying_asks_in_a_terminal_and_never_exceeds_the_limit() {
     let node = Node::start();
     node.mine(101);
     let site = Site::on(&node);
@@ -158,7 +158,7 @@ fn paying_asks_in_a_terminal_and_never_pays_more_than_is_meant() {
     assert_eq!(code, 0, "{shown}");
     let said = site.cli_ok(&["pay", &url, "--dry-run"]);
     assert!(said.contains("is settled already"), "{said}");
-    // What is paid already is not asked for, and nobody is asked outside a terminal.
+    // There is no question for an earlier payment, and none outside a terminal.
     assert_eq!(Terminal::start(&site, &["pay", &url]).end().0, 0);
     let [second, third] = [(); 2].map(|()| Payee::asking(&go_dpp_terms(&[output(1_000)])));
     site.cli_ok(&["pay", &second.url()]);

@@ -17,7 +17,7 @@ use serde_json::Value;
 /// The pages whose commands are run.
 const RUN: [&str; 4] = ["docs/api.md", "docs/operate.md", "docs/pool.md", "docs/shop.md"];
 
-/// Pages that show commands, and of which each command says why it is not run.
+/// Pages with commands that are not run. Each block gives the reason.
 const NOT_RUN: [&str; 2] = ["docs/cli.md", "docs/embed.md"];
 
 /// The README and the pages of `docs`, without the decisions.
@@ -31,7 +31,7 @@ fn pages() -> Vec<Page> {
     paths.iter().map(|path| Page::read(path)).collect()
 }
 
-/// Runs the commands of a page in their order, and compares what they print.
+/// Runs the commands of a page in their order, and compares their output.
 fn run(path: &str) {
     let page = Page::read(path);
     let mut scene = Scene::new();
@@ -92,13 +92,15 @@ fn every_page_with_commands_is_run_or_says_why_not() {
         if RUN.contains(&page.path.as_str()) {
             assert!(
                 commands.any(|(not_run, _)| not_run.is_none()),
-                "{}: nothing is run",
+                "{}: the page has no command that is run",
                 page.path
             );
         } else if NOT_RUN.contains(&page.path.as_str()) {
             for (reason, line) in commands {
                 let reason = reason.as_ref();
-                let reason = reason.unwrap_or_else(|| panic!("{}:{line}: say why not", page.path));
+                let reason = reason.unwrap_or_else(|| {
+                    panic!("{}:{line}: give the reason why this is not run", page.path)
+                });
                 eprintln!("{}:{line}: NOT RUN: {reason}", page.path);
             }
         } else {
@@ -127,7 +129,7 @@ fn the_settings_that_are_shown_are_settings() {
     assert!(count >= 5, "only {count} examples of settings");
 }
 
-/// The codes of errors that a file of OpenAPI lists, by walking through it.
+/// The error codes in an OpenAPI file.
 fn codes(value: &Value, found: &mut BTreeSet<String>) {
     if let Some(listed) = value["code"]["enum"].as_array() {
         found.extend(listed.iter().map(|code| code.as_str().unwrap().to_owned()));
@@ -150,7 +152,7 @@ fn the_api_reference_names_every_path_and_error() {
         codes(&description, &mut names);
     }
     assert!(names.len() > 100, "{names:?}");
-    // Paths for pools are written as the older generator writes them.
+    // Paths for pools have the form of the older generator.
     let former = |name: &str| {
         let name = name.replace("{height}", "{blockHeight}").replace("{txid}", "{dataRefsTxId}");
         name.replace('{', ":").replace('}', "")

@@ -1,4 +1,4 @@
-//! What goes wrong is told to people in a sentence, and to programs as an object with a stable code.
+//! Errors: people get a sentence, and programs get an object with a stable code.
 
 use bsv_tests::{Done, Payee, Site};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ fn error(done: &Done) -> Value {
 }
 
 #[test]
-fn programs_are_told_a_code_of_every_error() {
+fn programs_get_a_code_for_every_error() {
     let site = Site::new();
     site.cli_ok(&["init"]);
     site.cli_ok(&["miner", "create", "--name", "modern", "--protocol", "1.0"]);
@@ -45,7 +45,7 @@ fn programs_are_told_a_code_of_every_error() {
 }
 
 #[test]
-fn people_are_told_a_sentence_and_what_to_do_next() {
+fn people_get_a_sentence_and_the_next_step() {
     let mut site = Site::new();
     site.set_env("BSV_CONFIG", r#"{"prot": 1}"#);
     let done = site.cli(&["status"]);

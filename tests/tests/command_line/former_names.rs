@@ -1,10 +1,10 @@
-//! The names that commands had before they were sorted by noun.
+//! The former names of commands, from before the commands were grouped by noun.
 
 use bsv_tests::terminal::Terminal;
 use bsv_tests::{Node, Server, Site, miner_info, vectors};
 use serde_json::{Value, json};
 
-/// A former name with its options, its exit code, and a part of what it says.
+/// A former name with its options, its exit code, and a part of its output.
 type Case<'a> = (&'a [&'a str], i32, &'a str);
 
 fn check(site: &Site, cases: &[Case<'_>]) {
@@ -20,7 +20,7 @@ fn miner_id(server: &Server, alias: &str) -> String {
     server.text(&format!("/minerid/{alias}"))
 }
 
-/// Has a block show what an alias announces.
+/// Mines a block that shows the announcements of an alias.
 fn announce(node: &Node, site: &Site, server: &Server, alias: &str) {
     miner_info::mine_from(node, server, alias);
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
@@ -31,7 +31,7 @@ fn announce(node: &Node, site: &Site, server: &Server, alias: &str) {
 }
 
 #[test]
-fn former_names_do_what_their_nouns_do() {
+fn former_names_do_the_same_as_the_new_commands() {
     let site = Site::new();
     let home = vectors::write_home(&vectors::minerid_0_2(), site.data_dir());
     let home = home.to_str().unwrap();
@@ -71,8 +71,8 @@ fn former_names_do_what_their_nouns_do() {
                     0,
                     "now has the revocation key",
                 ),
-                (&["extensions", "--name", modern, extensions], 0, "change accordingly"),
-                (&["datarefs", "--name", modern, data], 0, "change accordingly"),
+                (&["extensions", "--name", modern, extensions], 0, "change from now on"),
+                (&["datarefs", "--name", modern, data], 0, "change from now on"),
                 (&["getcurrentminerid", "-n", new], 0, "0"),
                 (&["opreturn", "--name", "first", "--height", "1"], 0, "006a04ac1eed88"),
                 (&["--height", "1", "--name", "first"], 0, "006a04ac1eed88"),
@@ -80,7 +80,7 @@ fn former_names_do_what_their_nouns_do() {
                 (&["config", "--name", new, "email=ops@pool.example"], 0, "ops@pool.example"),
                 (&["config", "--name", new], 0, "ops@pool.example"),
                 (&["config", "check"], 0, "network"),
-                (&["blindsigning", "--name", new, "off"], 0, "signs documents only"),
+                (&["blindsigning", "--name", new, "off"], 0, "signs only documents"),
                 (&["listminerids"], 0, new),
                 (&["revokeminerid", "--name", new], 1, "no node is configured"),
                 (
@@ -97,7 +97,7 @@ fn former_names_do_what_their_nouns_do() {
 }
 
 #[test]
-fn former_names_of_the_wallet_do_what_their_nouns_do() {
+fn former_names_of_the_wallet_do_the_same_as_the_new_commands() {
     let node = Node::start();
     node.mine(101);
     let site = Site::on(&node);
@@ -128,7 +128,7 @@ fn former_names_of_the_wallet_do_what_their_nouns_do() {
     drop(server);
 }
 
-/// A former name and the noun's, for the same alias.
+/// A former name and the new command, for the same alias.
 struct Named {
     former: bool,
 }

@@ -1,4 +1,4 @@
-//! What the command line tells about itself.
+//! Help, shell completion and the environment.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -86,7 +86,7 @@ fn the_help_lists_the_nouns_and_nothing_else() {
     let site = Site::new();
     let help = site.cli_ok(&["--help"]);
     assert_eq!(listed(&help), NOUNS.map(|(noun, _)| noun));
-    let exit_codes = "Exit codes: 0 done, 1 refused, failed or not valid, 2 wrong usage.";
+    let exit_codes = "Exit codes: 0 success, 1 refused, failed or not valid, 2 wrong usage.";
     assert!(help.contains(exit_codes), "{help}");
     for (noun, below) in NOUNS {
         let own = site.cli_ok(&[noun, "--help"]);
@@ -99,14 +99,14 @@ fn the_help_lists_the_nouns_and_nothing_else() {
         }
     }
     assert_eq!(site.cli_ok(&["--version"]), concat!("bsv-cli ", env!("CARGO_PKG_VERSION")));
-    // Alone it prints the help, and that nothing was asked for is wrong usage.
+    // Without a command it prints the help, and the exit code is that of wrong usage.
     let alone = Done::of(&mut Command::new(cli_program()));
     assert_eq!((alone.code, listed(&alone.stderr).len()), (2, NOUNS.len()));
     assert!(!site.network_dir().exists());
 }
 
 #[test]
-fn the_environment_names_directory_and_settings_of_both_programs() {
+fn environment_variables_set_directory_and_settings_of_both_programs() {
     let site = Site::new();
     let settings = site.data_dir().join("settings.toml");
     std::fs::write(&settings, "allowedHosts = [\"pool.internal\"]\n").unwrap();
@@ -119,7 +119,7 @@ fn the_environment_names_directory_and_settings_of_both_programs() {
     for part in ["pool.internal", site.network_dir().to_str().unwrap()] {
         assert!(shown.stdout.contains(part), "{part}: {shown:?}");
     }
-    // An option wins.
+    // An option overrides the variable.
     let elsewhere = site.data_dir().join("elsewhere");
     let shown = run(cli_program(), &["config", "show", "--data-dir", elsewhere.to_str().unwrap()]);
     assert!(shown.stdout.contains("elsewhere/regtest"), "{shown:?}");
@@ -134,7 +134,7 @@ fn the_environment_names_directory_and_settings_of_both_programs() {
     assert_eq!((refused.code, refused.stderr.contains("prot")), (1, true), "{refused:?}");
 }
 
-/// Whether a shell takes a script, which it reads without running it.
+/// Whether a shell accepts a script. The shell reads it without running it.
 fn is_taken_by(shell: &str, script: &str) -> bool {
     let mut command = Command::new(shell);
     let mut child = command.arg("-n").stdin(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
@@ -143,12 +143,12 @@ fn is_taken_by(shell: &str, script: &str) -> bool {
 }
 
 #[test]
-fn shells_are_told_the_commands_that_are_shown() {
+fn completion_scripts_list_the_visible_commands() {
     let site = Site::new();
     for shell in ["bash", "zsh", "fish"] {
         let script = site.cli_ok(&["completions", shell]);
         for name in ["invoice", "revocation-key", "blind-signing", "--expires-in", "--data-dir"] {
-            // Fish is told options without their hyphens.
+            // The script for fish lists options without their hyphens.
             assert!(script.contains(name.trim_start_matches('-')), "{shell}, {name}");
         }
         for former in ["generateminerid", "listminerids", "getcurrentminerid", "backup-words"] {
@@ -157,8 +157,8 @@ fn shells_are_told_the_commands_that_are_shown() {
     }
     let script = site.cli_ok(&["completions", "bash"]);
     assert!(is_taken_by("bash", &script));
-    assert!(!is_taken_by("bash", &script[..script.len() / 2]), "bash takes anything");
-    // It completes, too.
+    assert!(!is_taken_by("bash", &script[..script.len() / 2]), "bash accepts half a script");
+    // The script really completes.
     let file = site.data_dir().join("completions");
     let complete =
         "COMP_WORDS=(bsv-cli mi); COMP_CWORD=1; _bsv__cli bsv-cli mi bsv-cli; echo ${COMPREPLY[@]}";

@@ -1,4 +1,5 @@
-//! The commands of identities do the same with a server and without one, under their former names.
+//! The commands for identities, under their former names. They do the same with a server and
+//! without one.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -18,7 +19,7 @@ pub(crate) fn golden() -> Site {
     site
 }
 
-/// Text with every key in it, which is another each time, replaced.
+/// The text with every key replaced, because keys differ in each run.
 fn without_keys(text: &str) -> String {
     let is_hex = |c: char| c.is_ascii_hexdigit();
     let mut out = String::new();
@@ -33,7 +34,7 @@ fn without_keys(text: &str) -> String {
     out + rest
 }
 
-/// What a command must have printed, on the one or the other stream.
+/// Checks the output of a command on one of its streams.
 fn check(done: &Done, code: i32, text: &str, what: &[&str]) {
     let (said, silent) =
         if code == 0 { (&done.stdout, &done.stderr) } else { (&done.stderr, &done.stdout) };
@@ -77,7 +78,7 @@ fn setting_up_reads_the_same_with_a_server_and_without_one() {
             &["rotateminerid", "--name", "a"],
             0,
             "Alias \"a\" now has the miner id KEY\n\
-             The next block that carries it announces the rotation. Backups made before lack the new key.\n",
+             The identity's next block announces the rotation. Earlier backups lack the new key.\n",
         ),
         (&["rotateminerid", "--name", "b", "--json"], 0, &(rotated.clone() + "\n")),
         (&["config", "--name", "a"], 0, "{}\n"),
@@ -162,7 +163,7 @@ fn output_scripts_are_printed_for_people_and_for_programs() {
 }
 
 #[test]
-fn what_an_identity_tells_about_its_miner_enters_its_documents_escaped() {
+fn contact_data_enters_documents_escaped() {
     let site = golden();
     let pairs = [
         ("url=https://pool.example/?a=b&c==", r#""url":"https://pool.example/?a=b&c==""#),
@@ -211,7 +212,7 @@ fn what_an_identity_tells_about_its_miner_enters_its_documents_escaped() {
 }
 
 #[test]
-fn pairs_of_one_command_enter_documents_in_the_order_they_were_given() {
+fn pairs_of_one_command_enter_documents_in_their_order() {
     let site = golden();
     for alias in ["first", "nl"] {
         site.cli_ok(&["config", "-n", alias, "z=1", "b=2", "a=3", "b=4"]);
@@ -222,7 +223,7 @@ fn pairs_of_one_command_enter_documents_in_the_order_they_were_given() {
 }
 
 #[test]
-fn what_is_removed_of_a_contact_leaves_the_documents() {
+fn removed_contact_data_leaves_the_documents() {
     let site = golden();
     site.cli_ok(&["miner", "create", "--name", "modern", "--protocol", "1.0"]);
     let contact = |alias: &str| site.cli_json(&["miner", "contact", "--name", alias]);
@@ -333,7 +334,7 @@ fn flags_stand_before_or_after_the_command() {
 }
 
 #[test]
-fn a_reader_that_has_gone_is_no_error() {
+fn a_closed_output_is_no_error() {
     let site = golden();
     for arguments in [
         &["listminerids"][..],
@@ -370,7 +371,7 @@ fn commands_wait_for_one_another() {
     assert_eq!(aliases, names);
 }
 
-/// Keeps the data directory of `site` as a program without a control socket would.
+/// Holds the data directory of `site` like a program without a control socket.
 fn hold(site: &Site, holder: &str) -> File {
     fs::create_dir_all(site.network_dir()).unwrap();
     let mut lock = File::create(site.network_dir().join("lock")).unwrap();
@@ -380,7 +381,7 @@ fn hold(site: &Site, holder: &str) -> File {
 }
 
 #[test]
-fn who_holds_the_data_directory_without_answering_is_named() {
+fn a_silent_holder_of_the_data_directory_is_named() {
     for (holder, named) in
         [("somebody (process 1)", "somebody (process 1)"), ("", "another process")]
     {
@@ -388,7 +389,7 @@ fn who_holds_the_data_directory_without_answering_is_named() {
         let lock = hold(&site, holder);
         let done = site.cli(&["generateminerid", "--name", "a"]);
         let complaint = format!(
-            "bsv-cli: {} is in use by {named}\nhint: wait until that ends, or stop it, then run this again\n",
+            "bsv-cli: {} is in use by {named}\nhint: wait until it ends, or stop it; then run this command again\n",
             site.network_dir().display()
         );
         check(&done, 1, &complaint, &["generateminerid"]);
@@ -402,7 +403,7 @@ fn a_command_goes_on_when_the_holder_lets_go() {
     let site = Site::new();
     let lock = hold(&site, "somebody");
     let mut waiting = generate_in_background(&site, "a");
-    // Gives a command that would give up at once the time to do so.
+    // This gives a command that would give up at once the time to do so.
     thread::sleep(Duration::from_millis(300));
     assert_eq!(waiting.try_wait().unwrap(), None);
     drop(lock);
@@ -410,7 +411,7 @@ fn a_command_goes_on_when_the_holder_lets_go() {
 }
 
 #[test]
-fn a_killed_server_is_not_missed() {
+fn commands_work_after_a_server_was_killed() {
     let site = golden();
     let server = site.server();
     let script = server.text("/opreturn/first/7");

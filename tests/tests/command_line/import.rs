@@ -25,7 +25,7 @@ fn a_home_directory_is_taken_over_once_from_any_path() {
         assert!(missing.stderr.starts_with("bsv-cli: cannot import "), "{}", missing.stderr);
         match with_server {
             true => assert_eq!(site.cli_ok(&["listminerids", "--json"]), "[]"),
-            false => assert!(!site.network_dir().exists(), "nothing is begun for it"),
+            false => assert!(!site.network_dir().exists(), "a failed import makes no directory"),
         }
 
         let imported = relative(&["importminerid", "--from", "./home"]);
@@ -36,19 +36,19 @@ fn a_home_directory_is_taken_over_once_from_any_path() {
             let head = format!("Imported alias \"{alias}\" of protocol 0.2\nminer id     {key}\n");
             assert!(imported.stdout.contains(&head), "{head}: {}", imported.stdout);
         }
-        for part in ["did not say whether the VCTx is unspent", "Stop the older generator"] {
+        for part in ["did not tell whether the VCTx is unspent", "Stop the older generator"] {
             assert!(imported.stdout.contains(part), "{part}: {}", imported.stdout);
         }
         let again = relative(&["importminerid", "--from", "home"]);
         let stays = RECORDED
-            .map(|alias| format!("Alias \"{alias}\" is here already, and stays as it is\n"));
+            .map(|alias| format!("Alias \"{alias}\" already exists, and stays unchanged\n"));
         assert_eq!((again.code, again.stdout), (0, stays.concat()));
         assert_eq!(site.cli_json(&["listminerids"]), listed);
     }
 }
 
 #[test]
-fn an_import_goes_on_after_an_alias_that_is_there() {
+fn an_import_continues_after_an_alias_that_exists() {
     let site = Site::new();
     let home = vectors::write_home(&vectors::minerid_0_2(), site.data_dir());
     let import = ["miner", "import", "--from", home.to_str().unwrap()];
@@ -59,11 +59,11 @@ fn an_import_goes_on_after_an_alias_that_is_there() {
     assert_eq!(imported["known"], json!([{ "alias": "nl", "hasKeys": false }]));
     assert_eq!(site.cli_ok(&["miner", "id", "--name", "nl"]), own);
     let said = site.cli_ok(&import);
-    assert!(said.contains("Alias \"nl\" is here already with other keys, and stays"), "{said}");
+    assert!(said.contains("Alias \"nl\" already exists with other keys, and stays"), "{said}");
     assert!(!said.contains("Stop the older generator"), "{said}");
 }
 
-/// Writes what the older generator has of an alias with one key and a VCTx of this id.
+/// Writes the older generator's files for an alias with one key and a VCTx with this id.
 fn write_alias(home: &Path, alias: &str, wif: &str, txid: &str) {
     let key = ExtendedPrivateKey::generate(Network::Regtest).unwrap();
     for (path, content) in [
@@ -80,7 +80,7 @@ fn write_alias(home: &Path, alias: &str, wif: &str, txid: &str) {
     }
 }
 
-/// A home directory whose VCTxs are of all kinds, each with the alias that tells which.
+/// A home directory with VCTxs of all kinds. The name of each alias says which kind it has.
 fn home_of_all_kinds(node: &Node, home: &Path) {
     let purse = Purse::filled(node, 4, 100_000);
     let make = |outputs: Vec<TxOut>| {
@@ -107,7 +107,7 @@ fn home_of_all_kinds(node: &Node, home: &Path) {
 }
 
 #[test]
-fn an_import_tells_what_the_node_says_of_each_vctx_and_takes_no_foreign_one() {
+fn an_import_reports_the_nodes_answer_for_each_vctx_and_skips_foreign_ones() {
     let mut node = Node::start();
     node.mine(101);
     let site = Site::on(&node);
@@ -136,7 +136,7 @@ fn an_import_tells_what_the_node_says_of_each_vctx_and_takes_no_foreign_one() {
     {
         assert_eq!(server.get(&format!("/opreturn/{alias}/9")).status, status, "{alias}");
     }
-    // A VCTx of its own is set up like any.
+    // Its own VCTx can be set up as usual.
     site.cli_ok(&["miner", "vctx", "--name", "foreign"]);
     assert_eq!(server.get("/opreturn/foreign/9").status, 200);
 
@@ -145,15 +145,15 @@ fn an_import_tells_what_the_node_says_of_each_vctx_and_takes_no_foreign_one() {
     for part in [
         "the node     shows the VCTx unspent, and its key is here\n",
         "the node     shows that the VCTx is spent, which revokes the alias\n",
-        "the node     shows that the key of the VCTx does not own it: it was not taken over\n",
-        "the node     has the VCTx in no block, so that nobody can say whether it is unspent\n",
+        "the node     shows that the key of the VCTx does not own it: the VCTx was not imported\n",
+        "the node     has the VCTx in no block, so it is unknown whether it is unspent\n",
         "Set up a VCTx for alias \"foreign\": bsv-cli miner vctx --name foreign\n",
     ] {
         assert!(said.contains(part), "{part}: {said}");
     }
-    // A node that is away keeps nothing from being taken over.
+    // An import works while the node is away.
     node.stop();
     let elsewhere = Site::on(&node);
     let said = elsewhere.cli_ok(&["miner", "import", "--from", home.to_str().unwrap()]);
-    assert_eq!(said.matches("the node     did not say whether").count(), 5, "{said}");
+    assert_eq!(said.matches("the node     did not tell whether").count(), 5, "{said}");
 }

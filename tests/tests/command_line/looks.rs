@@ -1,4 +1,4 @@
-//! How results look in a terminal, and to programs that read them.
+//! The look of results in a terminal, and for programs.
 
 use bsv_tests::terminal::Terminal;
 use bsv_tests::{Done, Site};
@@ -45,14 +45,14 @@ fn without_colors(line: &str) -> String {
     parts.fold(first, |text, part| text + part.split_once('m').map_or("", |(_, rest)| rest))
 }
 
-/// What a command shows in a terminal, and whether it is coloured.
+/// The output of a command in a terminal, and whether it is coloured.
 fn is_colored_in_terminal(site: &Site, arguments: &[&str]) -> bool {
     let (_, shown, _) = Terminal::start(site, arguments).end();
     assert!(!shown.is_empty());
     is_colored(&shown)
 }
 
-/// Whether a text has an escape sequence that ends as those do which set colours.
+/// Whether a text has an escape sequence with the end of those that set colours.
 fn is_colored(text: &str) -> bool {
     text.split(ESCAPE).skip(1).any(|sequence| {
         sequence
@@ -62,7 +62,7 @@ fn is_colored(text: &str) -> bool {
 }
 
 #[test]
-fn colours_are_shown_in_terminals_that_want_them() {
+fn terminals_get_colours_unless_the_environment_forbids_them() {
     let mut site = site();
     create(&site, "coffee");
     site.set_env("TERM", "xterm-256color");
@@ -98,13 +98,13 @@ fn quiet_prints_results_only_and_verbose_says_what_is_done() {
     assert_eq!(site.cli(&["wallet", "balance"]).stderr, "");
     let verbose = site.cli(&["wallet", "balance", "-v"]);
     assert!(verbose.stderr.contains("WARN"), "{}", verbose.stderr);
-    // The environment wins.
+    // The environment overrides the terminal.
     site.set_env("BSV_LOG", "off");
     assert_eq!(site.cli(&["wallet", "balance", "-vv"]).stderr, "");
 }
 
 #[test]
-fn durations_say_until_when() {
+fn durations_are_shown_with_their_end() {
     let site = site();
     let micros = |text: &str| text.parse::<bsv_invoicing::Timestamp>().unwrap().as_micros();
     let cases = [("30m", 1800), ("24h", 86_400), ("7d", 604_800), ("90s", 90)];
@@ -129,7 +129,7 @@ fn durations_say_until_when() {
 }
 
 #[test]
-fn what_takes_long_shows_that_it_goes_on() {
+fn long_operations_show_progress() {
     let mut site = site();
     site.set_env("BSV_BACKUP_PASSPHRASE", "of the backup");
     let dir = tempfile::tempdir().unwrap();
@@ -144,7 +144,7 @@ fn what_takes_long_shows_that_it_goes_on() {
 }
 
 #[test]
-fn nothing_in_a_text_of_others_steers_a_terminal() {
+fn foreign_texts_cannot_control_a_terminal() {
     let site = site();
     create(&site, "coffee \u{9b}31m \u{202e} tea");
     for arguments in [&["invoice", "list"][..], &["invoice", "list", "--json"]] {

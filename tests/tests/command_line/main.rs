@@ -1,4 +1,4 @@
-//! The command line, as people and programs use it.
+//! The command line for people and programs.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,4 +1,4 @@
-//! What `config check --node` tells of a real node.
+//! `config check --node` with a real node.
 
 use bsv_tests::node::free_port;
 use bsv_tests::{Done, Node, Site};
@@ -11,7 +11,7 @@ fn check(site: &Site) -> (i32, Vec<Value>) {
     (code, told["checks"].as_array().unwrap().clone())
 }
 
-/// What was found of one thing, such as `holds`, after its detail was found to have `part` in it.
+/// The outcome of one check, such as `holds`. Its detail must contain `part`.
 fn outcome(lines: &[Value], name: &str, part: &str) -> String {
     let line = lines.iter().find(|line| line["check"] == name);
     let line = line.unwrap_or_else(|| panic!("{name}: {lines:#?}"));
@@ -20,7 +20,7 @@ fn outcome(lines: &[Value], name: &str, part: &str) -> String {
 }
 
 #[test]
-fn a_node_that_fits_is_told_line_by_line() {
+fn a_suitable_node_is_reported_line_by_line() {
     let node = Node::start();
     let site = Site::on(&node);
     let (code, lines) = check(&site);
@@ -41,12 +41,12 @@ fn a_node_that_fits_is_told_line_by_line() {
     let text = site.cli_ok(&["config", "check", "--node"]);
     assert!(text.contains("network                holds: regtest\n"), "{text}");
     assert!(!text.contains(&node.password), "{text}");
-    // Nothing was made for it.
+    // The check made no files.
     assert!(!site.network_dir().exists());
 }
 
 #[test]
-fn what_does_not_fit_is_told_and_fails() {
+fn an_unsuitable_node_is_reported_and_fails() {
     let mut node = Node::start_with(&["minerid=0", "txindex=0"]);
     let mut site = Site::on(&node);
     let (code, lines) = check(&site);
@@ -57,10 +57,10 @@ fn what_does_not_fit_is_told_and_fails() {
     let (code, lines) = check(&site);
     assert_eq!(code, 1);
     assert_eq!(
-        outcome(&lines, "network", "follows regtest, and the settings say testnet"),
+        outcome(&lines, "network", "follows regtest, but the settings name testnet"),
         "fails"
     );
-    // Who has no wallet can do without the index.
+    // Without a wallet, the node needs no index.
     site.set("wallet", json!({"enabled": false}));
     assert_eq!(outcome(&check(&site).1, "txindex=1", ""), "warns");
     node.stop();
@@ -75,7 +75,7 @@ fn what_does_not_fit_is_told_and_fails() {
 }
 
 #[test]
-fn what_keeps_the_node_from_its_generator_is_told() {
+fn a_node_that_cannot_reach_the_service_is_reported() {
     const URL: &str = "mineridgeneratorurl";
     const ALIAS: &str = "mineridgeneratoralias";
     let [port, nodes_port] = [free_port(), free_port()];
@@ -94,7 +94,7 @@ fn what_keeps_the_node_from_its_generator_is_told() {
     assert_eq!((code, outcome(&lines, ALIAS, "blind signing is off")), (1, "fails".to_owned()));
     site.cli_ok(&["miner", "blind-signing", "--name", "pool", "on"]);
 
-    // Tokens keep the node out, unless it has a listener of its own.
+    // Tokens keep the node out, unless it has its own listener.
     site.set("auth", json!({"requireToken": true}));
     let (code, lines) = check(&site);
     assert_eq!((code, outcome(&lines, URL, "minerid.nodeListener")), (1, "fails".to_owned()));
@@ -102,11 +102,11 @@ fn what_keeps_the_node_from_its_generator_is_told() {
     node.restart_with(&[&url(nodes_port)]);
     let (code, lines) = check(&site);
     assert_eq!((code, outcome(&lines, URL, "")), (1, "holds".to_owned()));
-    assert_eq!(outcome(&lines, ALIAS, "answers for \"other\""), "fails");
+    assert_eq!(outcome(&lines, ALIAS, "serves \"other\""), "fails");
     site.set("minerid", json!({"nodeListener": {"port": nodes_port, "alias": "pool"}}));
     assert_eq!(check(&site).0, 0);
 
-    // A slash at the end asks for another path. Elsewhere there may be a front end.
+    // A slash at the end changes the path. A front end may be at another address.
     node.restart_with(&[&format!("{}/", url(nodes_port))]);
     assert_eq!(outcome(&check(&site).1, URL, "slash"), "fails");
     node.restart_with(&[&url(free_port())]);
@@ -114,7 +114,7 @@ fn what_keeps_the_node_from_its_generator_is_told() {
 }
 
 #[test]
-fn a_listener_that_no_node_could_ask_is_warned_of() {
+fn a_listener_that_nodes_cannot_use_causes_a_warning() {
     let node = Node::start();
     for (settings, part) in [
         (json!({"port": 32_768}), "32767"),

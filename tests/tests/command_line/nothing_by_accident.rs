@@ -1,4 +1,4 @@
-//! A wallet comes about only where a command is for that.
+//! Only commands that are meant for that create a wallet.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use bsv_tests::build::cli_program;
 use bsv_tests::{Done, Server, Site, vectors};
 use serde_json::{Value, json};
 
-/// Commands that need something to be there.
+/// Commands that need an existing wallet or identity.
 const COMMANDS: [&[&str]; 31] = [
     &["status"],
     &["invoice", "create", "--satoshis", "1"],
@@ -43,7 +43,7 @@ const COMMANDS: [&[&str]; 31] = [
 ];
 
 #[test]
-fn where_nothing_is_commands_say_so_and_leave_nothing() {
+fn without_data_commands_fail_and_create_nothing() {
     let site = Site::new();
     let dir = site.data_dir().join("mistyped");
     let file = dir.to_str().unwrap();

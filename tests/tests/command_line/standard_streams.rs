@@ -1,4 +1,4 @@
-//! - stands for standard input and output.
+//! The file name `-` stands for standard input and output.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -27,7 +27,7 @@ fn fed(site: &Site, arguments: &[&str], file: &Path) -> Done {
 }
 
 #[test]
-fn a_backup_goes_through_a_pipe_and_comes_back() {
+fn a_backup_can_be_written_to_and_read_from_a_pipe() {
     let site = site();
     site.cli_ok(&["init"]);
     site.cli_ok(&["miner", "create", "--name", "pool"]);
@@ -50,7 +50,7 @@ fn a_backup_goes_through_a_pipe_and_comes_back() {
     assert_eq!(other.cli_ok(&["wallet", "words", "--yes"]), words);
     assert_eq!(other.cli_ok(&["miner", "list"]), site.cli_ok(&["miner", "list"]));
 
-    // Where the backup does not take it, the passphrase may.
+    // If the backup does not use standard input, the passphrase may.
     let another = Site::new();
     let arguments = ["restore", file.to_str().unwrap(), "--yes", "--passphrase-file", "-"];
     let restored = fed(&another, &arguments, &passphrase);
@@ -58,7 +58,7 @@ fn a_backup_goes_through_a_pipe_and_comes_back() {
 }
 
 #[test]
-fn a_backup_whose_reader_goes_away_has_failed() {
+fn a_backup_to_a_closed_pipe_fails() {
     let site = site();
     site.cli_ok(&["init"]);
     let (reader, writer) = std::io::pipe().unwrap();
@@ -75,7 +75,7 @@ fn a_backup_is_not_written_to_a_terminal() {
     let site = site();
     site.cli_ok(&["init"]);
     let mut terminal = bsv_tests::terminal::Terminal::start(&site, &["backup", "-"]);
-    terminal.wait_for("a backup is not for a terminal");
+    terminal.wait_for("a terminal cannot take a backup");
     assert_eq!(terminal.end().0, 1);
 }
 
@@ -95,5 +95,5 @@ fn documents_are_read_from_standard_input() {
     let script = site.cli_ok(&["miner", "script", "--name", "pool", "--height", "9"]);
     assert!(script.contains(&hex::encode("\"x\":1")), "{script}");
     let shown = fed(&site, &["miner", "data-refs", "--name", "pool", "-"], Path::new("/dev/null"));
-    assert_eq!(shown.code, 1, "nothing is no data: {shown:?}");
+    assert_eq!(shown.code, 1, "empty input is no data: {shown:?}");
 }

@@ -4,7 +4,7 @@ use bsv_tests::{Node, Site};
 use serde_json::json;
 
 #[test]
-fn what_is_well_is_shown_and_is_a_success() {
+fn a_healthy_service_is_shown_with_success() {
     let node = Node::start();
     node.mine(2);
     let site = Site::on(&node);
@@ -35,7 +35,7 @@ fn what_is_well_is_shown_and_is_a_success() {
 }
 
 #[test]
-fn what_needs_attention_is_named_first_and_is_no_success() {
+fn problems_are_shown_first_and_without_success() {
     let mut node = Node::start();
     node.mine(2);
     let site = Site::on(&node);

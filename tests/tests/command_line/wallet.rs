@@ -1,4 +1,4 @@
-//! The wallet's commands do the same with a server and without one.
+//! The commands of the wallet. They do the same with a server and without one.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::process::{Command, Stdio};
@@ -20,7 +20,7 @@ fn done(site: &Site, arguments: &[&str]) -> (i32, String, String) {
     (code, stdout, stderr)
 }
 
-/// The command is refused with exactly this complaint.
+/// Checks that the command is refused with exactly this error.
 fn check_refused(site: &Site, arguments: &[&str], complaint: &str) {
     let (code, stdout, stderr) = done(site, arguments);
     let told = (code, stdout.as_str(), stderr.lines().next());
@@ -161,7 +161,7 @@ fn the_balance_is_shown() {
 }
 
 #[test]
-fn what_the_wallet_refuses_is_told_with_all_its_reasons() {
+fn all_reasons_of_a_refusal_are_shown() {
     for with_server in [false, true] {
         let (site, _server) = site(with_server);
         let long = "x".repeat(1025);
@@ -241,7 +241,7 @@ fn wrong_usage_ends_with_2_and_does_nothing() {
     assert!(!site.network_dir().exists());
 }
 
-/// Creates invoices of these amounts over the server, and gives their ids in this order.
+/// Creates invoices with these amounts over the server, and returns their ids in this order.
 fn create(server: &Server, amounts: impl Iterator<Item = usize>) -> Vec<String> {
     let create = |amount| {
         let body = format!("{{\"satoshis\":{amount}}}");
@@ -296,7 +296,7 @@ fn a_list_of_any_length_is_printed() {
     check();
     let text = site.cli_ok(&["invoice", "list", "--json"]);
     assert!(text.starts_with("[\n{\"id\":\"") && text.ends_with("}\n]"));
-    assert_eq!(text.lines().count(), 2347, "one invoice a line");
+    assert_eq!(text.lines().count(), 2347, "one invoice per line");
 }
 
 #[test]
@@ -331,7 +331,7 @@ fn backup_words(site: &Site, input: &[u8]) -> (i32, String, String) {
     let mut command = site.cli_command(&["wallet", "backup-words"]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    // It may end without reading all of it.
+    // The program may end without reading everything.
     let _ = child.stdin.take().unwrap().write_all(input);
     let output = child.wait_with_output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
@@ -339,7 +339,7 @@ fn backup_words(site: &Site, input: &[u8]) -> (i32, String, String) {
 }
 
 #[test]
-fn the_words_are_printed_after_a_clear_yes_only() {
+fn the_words_are_printed_only_after_a_clear_yes() {
     let (site, server) = site(true);
     let words = site.cli_ok(&["wallet", "backup-words", "--yes"]);
     assert_eq!(words.split(' ').count(), 24);
@@ -354,12 +354,12 @@ fn the_words_are_printed_after_a_clear_yes_only() {
             let (code, stdout, stderr) = backup_words(&site, no.as_bytes());
             assert_eq!((code, stdout.as_str()), (1, ""), "{no:?}");
             assert!(stderr.starts_with(QUESTION), "{no:?}: {stderr}");
-            let end = "bsv-cli: not confirmed, so that nothing was printed\n";
+            let end = "bsv-cli: not confirmed: nothing was printed\n";
             assert!(stderr.ends_with(end), "{no:?}: {stderr}");
         }
         let (code, stdout, _) = backup_words(&site, b"\xff\n");
         assert_eq!((code, stdout.as_str()), (1, ""));
-        // The harness closes standard input, which counts as no.
+        // The harness closes standard input. That counts as no.
         assert_eq!(done(&site, &["wallet", "backup-words"]).0, 1);
 
         let yes = ["wallet", "backup-words", "--yes"];
@@ -376,7 +376,7 @@ fn the_words_are_printed_after_a_clear_yes_only() {
 }
 
 #[test]
-fn a_reader_that_has_gone_is_no_error() {
+fn a_closed_output_is_no_error() {
     let (site, server) = site(true);
     let id = create(server.as_ref().unwrap(), 1..=1500).remove(0);
     site.cli_ok(&["user", "create", "--name", "me"]);

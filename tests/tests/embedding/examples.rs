@@ -26,7 +26,7 @@ fn pay(node: &Node, address: &str) -> Transaction {
 }
 
 #[test]
-fn a_pool_without_a_runtime_identifies_its_blocks() {
+fn the_example_of_a_pool_without_a_runtime_identifies_its_blocks() {
     let node = node();
     let key = PrivateKey::generate().unwrap();
     let address = Address::p2pkh(&key.public_key(), Network::Regtest);
@@ -61,7 +61,7 @@ fn a_pool_without_a_runtime_identifies_its_blocks() {
 }
 
 #[test]
-fn a_shop_is_paid() {
+fn the_example_of_a_shop_is_paid() {
     let node = node();
     let dir = TempDir::new().unwrap();
     let mut shop = Command::new(example_program("shop"))

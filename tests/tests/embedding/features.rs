@@ -1,4 +1,4 @@
-//! What each feature of a library compiles.
+//! The packages that each feature of a library compiles.
 
 use bsv_tests::build::cargo;
 
@@ -14,7 +14,7 @@ fn packages(library: &str, features: &str) -> Vec<String> {
 }
 
 #[test]
-fn each_feature_compiles_what_it_says() {
+fn each_feature_compiles_only_the_heavy_packages_that_it_needs() {
     let heavy = ["tokio", "hyper", "redb"];
     let cases: [(&str, &str, &[&str]); 7] = [
         ("bsv-minerid", "", &[]),

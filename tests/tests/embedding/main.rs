@@ -1,4 +1,4 @@
-//! The libraries, as other programs embed them.
+//! Embedding the libraries in other programs.
 
 #![allow(clippy::unwrap_used)]
 

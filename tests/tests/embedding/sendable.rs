@@ -1,5 +1,5 @@
-//! Every public future of the libraries can be sent to another thread, and so be spawned. That is checked while this
-//! is compiled; the test checks that none is left out.
+//! Every public future of the libraries is `Send`, so that it can be spawned. The compiler checks
+//! that. The test checks that no future is left out.
 
 mod bsv_invoicing;
 mod bsv_minerid;
@@ -39,7 +39,7 @@ fn every_public_future_is_checked() {
             assert!(is_checked, "{library}: {name} may not be Send");
         }
     }
-    // What is never called is used, as far as the compiler is concerned.
+    // This makes the compiler treat the function as used.
     let _ = bsv_invoicing::wallet::<::bsv_invoicing::RedbWalletStore>;
     let _ = bsv_minerid::miner_ids::<::bsv_minerid::RedbIdentityStore>;
     let _ = bsv_network::node;

@@ -1,4 +1,4 @@
-//! The log at the command line.
+//! The log of events on the command line.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::Stdio;
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::{EVENTS, Shop, log};
 
 #[test]
-fn the_command_line_lists_events_and_goes_on_with_those_that_come() {
+fn the_command_line_lists_events_and_follows_new_ones() {
     let shop = Shop::start();
     let count = shop.fill(3);
     let all = log(shop.client());
@@ -18,7 +18,7 @@ fn the_command_line_lists_events_and_goes_on_with_those_that_come() {
         lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     };
     assert_eq!(listed(&[]), all);
-    // As the API writes them.
+    // They have the form of the API.
     let lines = shop.site.cli_ok(&["event", "list", "--json"]);
     assert!(shop.client().get(EVENTS).body.contains(lines.lines().next().unwrap()));
     assert_eq!(listed(&["--after", "2"]), all[2..]);
@@ -56,7 +56,7 @@ fn the_command_line_lists_events_and_goes_on_with_those_that_come() {
 }
 
 #[test]
-fn without_a_server_events_are_listed_and_none_are_waited_for() {
+fn without_a_server_events_are_listed_but_not_followed() {
     let shop = Shop::start();
     let count = shop.fill(2);
     let Shop { site, server } = shop;

@@ -1,4 +1,4 @@
-//! Streams as the EventSource of browsers and of Node.js reads them.
+//! Streams read by the EventSource of browsers and of Node.js.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -9,14 +9,14 @@ use serde_json::json;
 
 use crate::{EVENTS, Shop, log};
 
-/// The types of the events that a shop makes here.
+/// The types of the events that the shop makes in these tests.
 const TYPES: [&str; 3] = ["invoice.created", "invoice.deleted", "user.created"];
 
-/// A program that prints what its EventSource tells it.
+/// A program that prints the events of its EventSource.
 struct EventSource {
     program: Child,
     lines: BufReader<ChildStdout>,
-    /// Some of them end with it.
+    /// Some of these programs end with it.
     _input: ChildStdin,
 }
 
@@ -35,7 +35,7 @@ impl EventSource {
         line.trim_end().to_owned()
     }
 
-    /// The ids of the next events, as the stream and the events themselves tell them.
+    /// The ids of the next events, from the stream and from the events themselves.
     fn ids(&mut self, count: usize) -> Vec<String> {
         let mut ids = Vec::new();
         while ids.len() < count {
@@ -55,7 +55,7 @@ impl Drop for EventSource {
     }
 }
 
-/// Nothing is lost, and nothing comes twice, while the server is killed and stopped.
+/// Checks that no event is lost or repeated while the server is killed and stopped.
 fn check_resuming(mut command: Command) {
     let mut shop = Shop::start();
     let address = shop.client().address().to_owned();
@@ -76,7 +76,7 @@ fn check_resuming(mut command: Command) {
         ids.extend(source.ids(more));
         count += more;
     }
-    // Whatever came twice would come before this one.
+    // A repeated event would come before this one.
     shop.create_user();
     ids.extend(source.ids(1));
     let expected = log(shop.client()).into_iter().map(|event| {

@@ -1,4 +1,4 @@
-//! The log of events, as shops read it.
+//! Reading the log of events.
 
 #![allow(clippy::unwrap_used)]
 
@@ -34,7 +34,7 @@ impl Shop {
         self.server.wallet()
     }
 
-    /// Creates an invoice, and gives its id.
+    /// Creates an invoice, and returns its id.
     fn create_invoice(&self, reference: &str) -> String {
         create_invoice(self.client(), reference)
     }
@@ -49,7 +49,7 @@ impl Shop {
         assert_eq!(reply.status, 204, "{}", reply.body);
     }
 
-    /// Some events of several types, and how many.
+    /// Makes some events of several types, and returns their number.
     fn fill(&self, count: usize) -> usize {
         for number in 0..count {
             let id = self.create_invoice(&format!("order {number}"));
@@ -74,7 +74,7 @@ fn read(reply: &Reply) -> Value {
     serde_json::from_str(&reply.body).unwrap_or_else(|error| panic!("{error}: {reply:?}"))
 }
 
-/// A page, which there must be.
+/// A page. The request must succeed.
 fn page(client: &Client, path: &str) -> Value {
     let reply = client.get(path);
     assert_eq!(reply.status, 200, "{path}: {}", reply.body);

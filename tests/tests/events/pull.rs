@@ -1,4 +1,4 @@
-//! Page by page, and waiting.
+//! Reading page by page, and waiting for events.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::{EVENTS, Shop, check_problem, log, page, read};
 
-/// The path that `Link` names as the next page.
+/// The path of the next page in `Link`.
 fn next_of(reply: &Reply) -> String {
     let link = reply.header("link").unwrap_or_else(|| panic!("{reply:?}"));
     let target = link.strip_prefix('<').and_then(|link| link.strip_suffix(">; rel=\"next\""));
@@ -34,7 +34,7 @@ fn follow(client: &Client, path: String, limit: usize) -> Vec<Value> {
     }
 }
 
-/// Whether events of a type are asked for.
+/// Whether a filter selects events of a type.
 type Filter = fn(&str) -> bool;
 
 fn kind(event: &Value) -> &str {
@@ -42,7 +42,7 @@ fn kind(event: &Value) -> &str {
 }
 
 #[test]
-fn an_event_is_what_the_contract_shows() {
+fn an_event_has_the_form_of_the_contract() {
     let shop = Shop::start();
     let empty = page(shop.client(), EVENTS);
     let name = empty["log"].as_str().unwrap().to_owned();
@@ -72,14 +72,14 @@ fn an_event_is_what_the_contract_shows() {
     assert_eq!(read(&reply), first);
     assert_eq!(next_of(&reply), format!("{EVENTS}?after=2&limit=100&log={name}"));
 
-    // After a restart it is the same, byte for byte.
+    // It has the same bytes after a restart.
     let Shop { site, server } = shop;
     assert_eq!(server.stop(), 0);
     let shop = Shop::start_on(site);
     assert_eq!(shop.client().get(EVENTS).body, reply.body);
 }
 
-/// Whatever is asked for, in whatever parts, while some go away before they are answered.
+/// This holds for all filters and page sizes, while some callers hang up before they are answered.
 #[test]
 fn all_pages_together_are_the_log() {
     let shop = Shop::start();
@@ -116,7 +116,7 @@ fn all_pages_together_are_the_log() {
 }
 
 #[test]
-fn what_is_wrong_with_a_query_is_told_at_once() {
+fn all_mistakes_in_a_query_are_reported_at_once() {
     let shop = Shop::start();
     let path = format!("{EVENTS}?after=-1&limit=0&types=invoice&wait=31&log=x&more=1");
     let problem = check_problem(&shop.client().get(&path), 400, "invalid-query");
@@ -157,13 +157,13 @@ fn cursors_of_another_log_or_beyond_its_end_are_refused() {
 }
 
 #[test]
-fn who_waits_is_answered_when_something_comes_or_the_time_is_over() {
+fn a_waiting_request_is_answered_on_an_event_or_after_its_time() {
     let shop = Shop::start();
     shop.create_user();
     let client = shop.client();
     let over = page(client, &format!("{EVENTS}?after=latest&wait=1"));
     assert_eq!((&over["events"], &over["next"], &over["last"]), (&json!([]), &json!(1), &json!(1)));
-    // What was there before is not waited for.
+    // Earlier events are returned without waiting.
     assert_eq!(page(client, &format!("{EVENTS}?wait=30"))["next"], 1);
     thread::scope(|scope| {
         let wait = |types: &'static str| {
@@ -182,7 +182,7 @@ fn who_waits_is_answered_when_something_comes_or_the_time_is_over() {
 }
 
 #[test]
-fn who_waits_takes_no_place_of_others_and_ends_with_the_server() {
+fn waiting_requests_have_their_own_places_and_end_with_the_server() {
     let shop = Shop::start_on(Site::with(json!({ "wallet": { "streams": 3 } })));
     shop.create_user();
     let address = shop.client().address().to_owned();
@@ -190,7 +190,7 @@ fn who_waits_takes_no_place_of_others_and_ends_with_the_server() {
         .map(|_| {
             let client = Client::new(&address);
             thread::spawn(move || {
-                // Below, one who asks may have the last place for a moment.
+                // Below, another request may have the last place for a moment.
                 loop {
                     let reply = client.get(&format!("{EVENTS}?after=1&wait=30"));
                     if reply.status == 200 {
@@ -200,7 +200,7 @@ fn who_waits_takes_no_place_of_others_and_ends_with_the_server() {
             })
         })
         .collect();
-    // Until all three have their places.
+    // This waits until all three have their places.
     let full = loop {
         let reply = shop.client().get(&format!("{EVENTS}?after=1&wait=1"));
         if reply.status != 200 {

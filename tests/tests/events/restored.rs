@@ -1,4 +1,4 @@
-//! After a backup was restored.
+//! The log of events after a backup was restored.
 
 use bsv_tests::Site;
 use serde_json::json;
@@ -16,7 +16,7 @@ fn clients_learn_that_a_backup_was_restored() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("backup");
     shop.site.cli_ok(&["backup", file.to_str().unwrap()]);
-    // What comes later is not in the backup, and clients have read it.
+    // Later events are not in the backup, but clients have read them.
     let read_to = kept + shop.fill(2);
     shop.server.kill();
 
@@ -31,7 +31,7 @@ fn clients_learn_that_a_backup_was_restored() {
     check_problem(&ahead, 409, "cursor-ahead");
     let other = client.get(&format!("{EVENTS}?after={kept}&log={old}"));
     check_problem(&other, 409, "other-log");
-    // What was told before tells the same, under the log's other name.
+    // Earlier events are the same, with the log's new name.
     let mut after = log(client);
     for event in &mut after {
         event["id"] = json!(event["id"].as_str().unwrap().replace(&new, &old));

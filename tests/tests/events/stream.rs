@@ -15,7 +15,7 @@ const STREAM: &str = "/api/v1/events/stream";
 pub(crate) struct Stream {
     headers: String,
     connection: BufReader<TcpStream>,
-    /// What was received of it, and not read yet.
+    /// The bytes that were received and not read yet.
     text: String,
 }
 
@@ -29,7 +29,7 @@ struct Block {
 }
 
 impl Stream {
-    /// A stream, or what is answered instead.
+    /// Opens a stream. The error is the answer that came instead.
     fn try_open(client: &Client, query: &str, last: Option<&str>) -> Result<Self, Reply> {
         let headers: Vec<_> = last.iter().map(|id| ("Last-Event-ID", *id)).collect();
         let path = format!("{STREAM}{query}");
@@ -60,7 +60,7 @@ impl Stream {
         stream.unwrap_or_else(|reply| panic!("{}: {}", reply.status, reply.body))
     }
 
-    /// Receives a chunk. Answers whether there was one.
+    /// Receives a chunk. Returns whether there was one.
     fn receive(&mut self) -> bool {
         let mut len = String::new();
         self.connection.read_line(&mut len).unwrap();
@@ -71,7 +71,7 @@ impl Stream {
         len > 0
     }
 
-    /// The next block; none if the stream has ended as it must.
+    /// The next block. `None` if the stream has ended properly.
     fn next(&mut self) -> Option<Block> {
         let end = loop {
             match self.text.find("\n\n") {
@@ -108,7 +108,7 @@ impl Stream {
         }
     }
 
-    /// So many events.
+    /// The next `count` events.
     pub(crate) fn events(&mut self, count: usize) -> Vec<Value> {
         (0..count).map(|_| self.event().1).collect()
     }
@@ -135,7 +135,7 @@ fn name(client: &Client) -> String {
 }
 
 #[test]
-fn a_stream_tells_what_was_and_what_comes() {
+fn a_stream_has_earlier_and_new_events() {
     let shop = Shop::start();
     let count = shop.fill(4);
     let client = shop.client();
@@ -171,7 +171,7 @@ fn a_stream_tells_what_was_and_what_comes() {
 }
 
 #[test]
-fn a_stream_goes_on_where_its_client_stopped() {
+fn a_stream_continues_where_its_client_stopped() {
     let shop = Shop::start();
     let count = shop.fill(6);
     let client = shop.client();
@@ -208,7 +208,7 @@ fn a_stream_goes_on_where_its_client_stopped() {
     }
 }
 
-/// Nothing is lost, and nothing comes twice, however the server ends.
+/// No event is lost or repeated, however the server ends.
 #[test]
 fn a_stream_resumes_over_restarts() {
     let mut shop = Shop::start();
@@ -243,13 +243,13 @@ fn a_stream_resumes_over_restarts() {
     assert_eq!(seen, log(shop.client()));
 }
 
-/// How many streams monitoring is told of.
+/// The number of streams in the metrics.
 fn told_streams(client: &Client) -> f64 {
     Metrics::of(client).value("bsv_http_streams{listener=\"wallet\"}")
 }
 
 #[test]
-fn monitoring_is_told_how_many_streams_are_open() {
+fn metrics_show_the_number_of_open_streams() {
     let shop = Shop::start();
     let client = shop.client();
     assert_eq!(told_streams(client), 0.0);
@@ -263,7 +263,7 @@ fn monitoring_is_told_how_many_streams_are_open() {
 }
 
 #[test]
-fn streams_have_places_of_their_own() {
+fn streams_have_their_own_places() {
     let shop = Shop::start_on(Site::with(json!({ "wallet": { "streams": 2 } })));
     let client = shop.client();
     let mut streams: Vec<_> = (0..2).map(|_| Stream::open(client, "", None)).collect();
@@ -274,7 +274,7 @@ fn streams_have_places_of_their_own() {
         assert_eq!(stream.event().1["data"]["invoiceId"], json!(id));
     }
     assert_eq!(page(client, &format!("{EVENTS}?after=1&wait=1"))["events"], json!([]));
-    // Who goes away makes room.
+    // A closed stream makes room.
     drop(streams.pop());
     while Stream::try_open(client, "", None).is_err() {}
     assert_eq!(shop.server.stop(), 0);
@@ -284,7 +284,7 @@ fn streams_have_places_of_their_own() {
 }
 
 #[test]
-fn streams_that_nobody_reads_keep_nobody_out() {
+fn unread_streams_keep_nobody_out() {
     const HOSTILE: u32 = 1024;
     let shop = Shop::start_on(Site::with(json!({ "wallet": { "streams": HOSTILE + 1 } })));
     let client = shop.client();

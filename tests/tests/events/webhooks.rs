@@ -1,4 +1,4 @@
-//! Webhooks, with endpoints that are real.
+//! Webhooks with real endpoints.
 
 mod again;
 mod command_line;
@@ -41,13 +41,13 @@ fn text(value: &Value, member: &str) -> String {
     value[member].as_str().unwrap_or_else(|| panic!("no {member} in {value}")).to_owned()
 }
 
-/// What is answered with this status, which it must be.
+/// The body of an answer that must have this status.
 fn answered(reply: &Reply, status: u16) -> Value {
     assert_eq!(reply.status, status, "{}", reply.body);
     read(reply)
 }
 
-/// Makes a webhook that leads to a receiver, and gives its id and its secret.
+/// Makes a webhook that leads to a receiver, and returns its id and its secret.
 fn webhook(client: &Client, receiver: &Receiver, mut wishes: Value) -> (String, String) {
     wishes["url"] = json!(receiver.url());
     let made = answered(&client.post(WEBHOOKS, wishes.to_string()), 201);
@@ -66,7 +66,7 @@ fn patch(client: &Client, id: &str, change: &Value) -> Value {
     answered(&client.request("PATCH", &path(id), change.to_string().as_bytes()), 200)
 }
 
-/// Waits until this is so of what is answered at a path.
+/// Waits until a condition holds for the answer at a path.
 fn until(client: &Client, path: &str, is_so: impl Fn(&Value) -> bool) -> Value {
     let deadline = Instant::now() + Duration::from_secs(60);
     loop {
@@ -74,12 +74,12 @@ fn until(client: &Client, path: &str, is_so: impl Fn(&Value) -> bool) -> Value {
         if is_so(&shown) {
             return shown;
         }
-        assert!(Instant::now() < deadline, "in vain: it stays {shown}");
+        assert!(Instant::now() < deadline, "timed out: it stays {shown}");
         sleep(Duration::from_millis(20));
     }
 }
 
-/// Whether the last of these secrets has signed a request, and the others after it.
+/// Whether exactly these secrets have signed a request, the last one first.
 fn is_signed_with(request: &Request, secrets: &[&str]) -> bool {
     let secrets = secrets.iter().rev().map(|secret| {
         let bytes = BASE64_STANDARD.decode(secret.strip_prefix("whsec_").unwrap()).unwrap();
@@ -93,7 +93,7 @@ fn is_signed_with(request: &Request, secrets: &[&str]) -> bool {
 }
 
 #[test]
-fn events_are_sent_as_they_happen_with_what_proves_it() {
+fn events_are_sent_signed_as_they_happen() {
     let shop = shop();
     let client = shop.client();
     shop.create_user();
@@ -110,7 +110,7 @@ fn events_are_sent_as_they_happen_with_what_proves_it() {
     assert_eq!(shown(client, WEBHOOKS), json!([made]));
 
     shop.create_invoice("one");
-    // Requests that are under way together may arrive in another order.
+    // Requests that are under way at the same time may arrive in another order.
     receiver.until_count(1);
     shop.create_user();
     shop.create_invoice("two");
@@ -133,7 +133,7 @@ fn events_are_sent_as_they_happen_with_what_proves_it() {
 }
 
 #[test]
-fn one_that_begins_earlier_is_sent_what_happened_before() {
+fn a_webhook_that_begins_earlier_gets_earlier_events() {
     let shop = shop();
     let count = shop.fill(20) as u64;
     let receiver = Receiver::start();
@@ -146,7 +146,7 @@ fn one_that_begins_earlier_is_sent_what_happened_before() {
 }
 
 #[test]
-fn what_is_sent_again_has_the_same_bytes_though_the_invoice_changed_and_the_server_restarted() {
+fn a_retry_has_the_same_bytes_after_the_invoice_changed_and_the_server_restarted() {
     let receiver = Receiver::start();
     let shop = shop();
     let (id, _) = webhook(shop.client(), &receiver, json!({}));
@@ -171,4 +171,26 @@ fn what_is_sent_again_has_the_same_bytes_though_the_invoice_changed_and_the_serv
 fn is_signed_again(again: &Request, first: &Request) -> bool {
     again.header("webhook-id") == first.header("webhook-id")
         && again.header("webhook-signature").is_some()
+}
+
+#[test]
+fn a_webhook_that_is_changed_sends_other_events_elsewhere() {
+    let shop = shop();
+    let client = shop.client();
+    let [first, second] = [(); 2].map(|()| Receiver::start());
+    let (id, _) = webhook(client, &first, json!({ "types": "user.*" }));
+    shop.create_user();
+    first.until_count(1);
+    until(client, &path(&id), |webhook| webhook["cursor"] == 1);
+    let change = json!({
+        "url": second.url(), "types": "invoice.*", "inOrder": true, "description": "the till",
+    });
+    let changed = patch(client, &id, &change);
+    for (member, value) in change.as_object().unwrap() {
+        assert_eq!(&changed[member], value, "{member}");
+    }
+    shop.create_user();
+    shop.create_invoice("tea");
+    second.until_count(1);
+    assert_eq!((first.numbers(), second.numbers()), (vec![1], vec![3]));
 }

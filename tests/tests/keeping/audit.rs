@@ -9,7 +9,7 @@ use crate::scene::{begun_site, sealed_site};
 
 const AUDIT: TableDefinition<'_, u64, (u64, &str, &str, [u8; 32])> = TableDefinition::new("audit");
 
-/// What a log tells: events and subjects.
+/// The event and the subject of each entry of a log.
 fn told(log: &Value) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let entries = log.as_array().unwrap().iter();
@@ -21,7 +21,7 @@ fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
 }
 
 #[test]
-fn whatever_happens_to_keys_is_told_in_order() {
+fn every_change_of_keys_is_logged_in_order() {
     let mut site = sealed_site(None);
     site.cli_ok(&["generateminerid", "--name", "pool"]);
     let server = site.server();
@@ -41,7 +41,7 @@ fn whatever_happens_to_keys_is_told_in_order() {
     let token = site.cli_json(&[&["token", "create", "--label", "x"], &scopes[..]].concat());
     let [id, text] = ["id", "token"].map(|name| token[name].as_str().unwrap());
     site.cli_ok(&["token", "revoke", "--yes", id]);
-    // What is refused did not happen.
+    // A refused command leaves no entry.
     assert_eq!(site.cli(&["token", "revoke", "--yes", id]).code, 1);
     assert_eq!(site.cli(&["token", "create", "--scope", "wallet:sing"]).code, 2);
     let logs = site.cli_json(&["audit", "list"]);

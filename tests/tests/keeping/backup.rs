@@ -19,7 +19,7 @@ fn site(node: Option<&Node>) -> Site {
     site
 }
 
-/// What both services say that does not change by itself.
+/// Answers of both services that do not change by themselves.
 fn answers(site: &Site, server: &Server, invoice: &str) -> Vec<String> {
     let wallet = |path: &str| server.wallet().get(path).body;
     let hash = "11".repeat(32);
@@ -62,7 +62,7 @@ fn a_backup_of_a_running_server_restores_answers_keys_and_balance_elsewhere() {
     assert!(said.contains("are sealed in"), "{said}");
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
-    // What comes later is not in it.
+    // An invoice that is created after the backup is not in it.
     create_invoice(server.wallet(), 7);
     let again = source.cli(&["backup", text(&file)]);
     assert_eq!(again.code, 1);
@@ -83,7 +83,7 @@ fn a_backup_of_a_running_server_restores_answers_keys_and_balance_elsewhere() {
     target.cli_ok(&["rotaterevocationkey", "--name", "new"]);
     create_invoice(server.wallet(), 7);
 
-    // All of it stays as it is when a restore is refused.
+    // A refused restore changes nothing.
     let refused = target.cli(&["restore", "--yes", text(&file)]);
     assert_eq!(refused.code, 1);
     assert!(refused.stderr.contains("is not empty"), "{}", refused.stderr);
@@ -105,16 +105,16 @@ fn a_backup_without_a_server_is_the_same() {
     for arguments in [&["invoice", "get", &id][..], &["getcurrentminerid", "-n", "pool"]] {
         assert_eq!(target.cli_ok(arguments), source.cli_ok(arguments));
     }
-    // Nothing is told in clear.
+    // The backup holds nothing in clear text.
     let sealed = fs::read(&file).unwrap();
     for secret in ["pool", "wallet.redb", BACKUP_PASSPHRASE] {
         assert!(!sealed.windows(secret.len()).any(|window| window == secret.as_bytes()));
     }
 }
 
-/// Whatever is wrong, nothing is put in place, and nothing is left behind.
+/// Whatever is wrong with the file, a restore puts nothing in place and leaves nothing behind.
 #[test]
-fn what_is_not_whole_is_not_restored() {
+fn an_incomplete_or_changed_backup_is_not_restored() {
     let source = site(None);
     source.cli_ok(&["init"]);
     let dir = tempfile::tempdir().unwrap();

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::scene::{balance, create_invoice, fill, pay, sealed_site, wait_for_proofs};
 
-/// Changes the wallet's file behind its back.
+/// Changes the wallet's file without the wallet.
 fn tamper(site: &Site, change: impl FnOnce(&WriteTransaction)) {
     let path = site.network_dir().join(RedbWalletStore::FILE_NAME);
     let database = Database::open(path).unwrap();
@@ -22,7 +22,7 @@ type ReceiptRow = (u64, u32, u8, u32, Option<u64>);
 type ProofRow<'a> = (u32, [u8; 32], u64, bool, &'a [u8]);
 
 const FIGURES: TableDefinition<'_, (), [u64; 17]> = TableDefinition::new("kept figures");
-/// Which of them is what is confirmed.
+/// The index of the confirmed amount among them.
 const CONFIRMED: usize = 10;
 const RECEIPTS: TableDefinition<'_, ReceiptKey, ReceiptRow> = TableDefinition::new("receipts");
 const SPENDABLE: TableDefinition<'_, (u8, u64, u64, u32), ()> =
@@ -62,7 +62,7 @@ fn the_books_add_up_while_the_wallet_works_and_after() {
     assert_eq!(server.stop(), 0);
     assert_eq!(site.cli_json(&["books", "verify"]), books);
 
-    // Another chain takes the place of the last block: what was in it is no longer proved.
+    // Another chain displaces the last block: the proofs of its transactions are no longer valid.
     let tip = node.call("getbestblockhash", json!([]));
     node.call("invalidateblock", json!([tip]));
     let books = site.cli(&["books", "verify"]);
@@ -70,7 +70,7 @@ fn the_books_add_up_while_the_wallet_works_and_after() {
     assert!(books.stdout.contains("is not in the main chain"), "{}", books.stdout);
 }
 
-/// A change of the file, and what is said of it.
+/// The name of a change, the change of the file, and what the command must say about it.
 type Tampering = (&'static str, fn(&WriteTransaction), &'static str);
 
 const TAMPERINGS: [Tampering; 8] = [
@@ -116,7 +116,7 @@ const TAMPERINGS: [Tampering; 8] = [
         |transaction| {
             transaction.open_table(SPENDABLE).unwrap().insert((0, 8, 99, 0), ()).unwrap();
         },
-        "coins that can be chosen are stored",
+        "spendable coins are stored",
     ),
     (
         "what is spent",
@@ -157,7 +157,7 @@ fn first(receipts: &Table<'_, ReceiptKey, ReceiptRow>) -> (ReceiptKey, ReceiptRo
 }
 
 #[test]
-fn whatever_is_changed_in_the_file_is_told() {
+fn every_change_of_the_file_is_reported() {
     let node = Node::start();
     node.mine(101);
     let (site, other) = (sealed_site(Some(&node)), sealed_site(Some(&node)));

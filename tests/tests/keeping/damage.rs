@@ -12,7 +12,7 @@ use crate::scene::{begun_site, member, sealed_site};
 /// One of four ways to damage a file, at a random place.
 fn damage(contents: &[u8], way: usize, random: u64) -> Vec<u8> {
     let mut damaged = contents.to_vec();
-    // Where redb keeps pages that are in use, most of the time.
+    // redb's used pages are most of the time before this place.
     let used = contents.iter().rposition(|byte| *byte != 0).unwrap_or_default() + 1;
     let place = (random >> 8) as usize % used;
     match way % 4 {
@@ -26,7 +26,7 @@ fn damage(contents: &[u8], way: usize, random: u64) -> Vec<u8> {
     damaged
 }
 
-/// Whether a command has told of damage; else it must have said what it said before.
+/// Whether a command has reported damage. If not, it must have printed the same as before.
 fn has_told(done: &Done, before: &str) -> bool {
     if done.code == 0 {
         assert_eq!(done.stdout, before);
@@ -43,8 +43,9 @@ fn random() -> u64 {
     u64::from_le_bytes(bytes)
 }
 
-/// Damages a file again and again, and asks. Answers how often damage was told.
-fn told_of(site: &Site, path: &Path, commands: &[&[&str]]) -> usize {
+/// Damages a file again and again, and runs the commands each time. Answers how often damage was
+/// reported.
+fn count_reports(site: &Site, path: &Path, commands: &[&[&str]]) -> usize {
     let count = repetitions("damaged stores", 400, 8);
     let right = fs::read(path).unwrap();
     let before: Vec<_> = commands.iter().map(|command| site.cli(command).stdout).collect();
@@ -72,7 +73,7 @@ fn a_damaged_store_of_the_wallet_never_answers_wrongly() {
     }
     let path = site.network_dir().join("wallet.redb");
     let commands: [&[&str]; 2] = [&["invoice", "list"], &["books", "verify"]];
-    let told = told_of(&site, &path, &commands);
+    let told = count_reports(&site, &path, &commands);
     assert!(told > 0);
 }
 
@@ -82,12 +83,12 @@ fn a_damaged_store_of_identities_never_answers_wrongly() {
     site.cli_ok(&["generateminerid", "--name", "pool"]);
     site.cli_ok(&["rotateminerid", "--name", "pool"]);
     let path = site.network_dir().join("minerid/minerid.redb");
-    let told = told_of(&site, &path, &[&["listminerids"]]);
+    let told = count_reports(&site, &path, &[&["listminerids"]]);
     assert!(told > 0);
 }
 
-/// Creates more invoices than fit into a store that is compared with its checksums at a start, and gives
-/// the id of the last.
+/// Creates so many invoices that the store is too long for a check of its checksums when it is
+/// opened. Gives the id of the last one.
 fn fill_beyond_checks(wallet: &Client) -> String {
     let body = json!({ "satoshis": 7, "description": "x".repeat(1000) }).to_string();
     let headers = [("Content-Type", "application/json")];
@@ -101,7 +102,7 @@ fn fill_beyond_checks(wallet: &Client) -> String {
     member(&wallet.send("POST", "/api/v1/invoices", &headers, last.as_bytes()).body, "id")
 }
 
-/// Waits until a log tells of something.
+/// Waits for a line of a log that holds this text.
 fn wait_for_line(log: &Path, text: &str) -> String {
     let started = Instant::now();
     loop {
@@ -123,14 +124,14 @@ fn assert_refused(reply: &Reply) {
     assert_eq!((reply.status, member(&reply.body, "code").as_str()), (503, "store-damaged"));
 }
 
-/// A long store is not read through when it is opened, but a moment after the start.
+/// A long store is not read as a whole when it is opened, but a moment after the start.
 #[test]
 fn a_flipped_bit_in_a_long_store_is_found_by_a_server_that_runs() {
     let mut site = sealed_site(None);
     site.set_env("BSV_LOG", "info");
     let faults = Faults::install(&mut site);
     site.cli_ok(&["generateminerid", "--name", "pool"]);
-    // Where the faults do not reach it.
+    // A directory that the faults do not affect.
     let logs = tempfile::tempdir().unwrap();
     let (path, log) = (site.network_dir().join("wallet.redb"), logs.path().join("log"));
     let start = || site.server_logging_to(&log);
@@ -147,7 +148,7 @@ fn a_flipped_bit_in_a_long_store_is_found_by_a_server_that_runs() {
 
     let server = start();
     faults.begin(Fault::FULL);
-    wait_for_line(&log, "the wallet store cannot be checked, which is tried again");
+    wait_for_line(&log, "the wallet store cannot be checked, and will be checked again");
     faults.end();
     assert_eq!(server.wallet().get(&format!("/api/v1/invoices/{id}")).status, 200);
     assert_eq!(server.stop(), 0);
@@ -165,7 +166,7 @@ fn a_flipped_bit_in_a_long_store_is_found_by_a_server_that_runs() {
     refuses_all_but_identities(&server, &id);
     let told = site.cli(&["books", "verify"]);
     assert!(told.code == 1 && told.stderr.contains("damaged"), "{told:?}");
-    // Nobody gets a token of which no log could tell, and nobody keeps one.
+    // While no log can be written, no token is made, and tokens are revoked all the same.
     assert_eq!(site.cli(&["token", "create", "--scope", "wallet:read"]).code, 1);
     site.cli_ok(&["token", "revoke", "--yes", token["id"].as_str().unwrap()]);
     assert_eq!(site.cli_json(&["token", "list"]), json!([]));
@@ -198,7 +199,7 @@ fn refuses_all_but_identities(server: &Server, id: &str) {
     assert_eq!(server.get("/healthz").status, 200);
 }
 
-/// Both services, with keys and an invoice. Answers the id of that.
+/// A site with both services, keys and an invoice. Answers the id of the invoice too.
 fn begun_with_both() -> (Site, String) {
     let mut site = begun_site();
     site.set_env("BSV_BACKUP_PASSPHRASE", "of the backup alone");
@@ -207,14 +208,15 @@ fn begun_with_both() -> (Site, String) {
     (site, invoice["id"].as_str().unwrap().to_owned())
 }
 
-/// Puts something else in the place of a store. Answers what it was.
+/// Replaces a store by something else. Answers its old contents.
 fn spoil(path: &Path) -> Vec<u8> {
     let right = fs::read(path).unwrap();
     fs::write(path, b"this is no store").unwrap();
     right
 }
 
-/// What concerns both services is refused, and nothing is taken for whole.
+/// Checks that commands which concern both services are refused, and that no incomplete result is
+/// taken for a complete one.
 fn refuses_what_concerns_both(site: &Site, path: &Path) {
     let name = path.file_name().unwrap().to_str().unwrap();
     let backup = site.network_dir().join("incomplete.backup");
@@ -274,7 +276,7 @@ fn identities_that_cannot_be_opened_do_not_stop_the_shop() {
     refuses_what_concerns_both(&site, &path);
     assert_eq!(server.stop(), 0);
 
-    // Nothing is left to be served.
+    // Without the wallet, too, the server has no service left.
     spoil(&site.network_dir().join("wallet.redb"));
     let failed = site.try_server().unwrap_err();
     assert!(failed.code == 1 && failed.stderr.contains("redb"), "{failed:?}");

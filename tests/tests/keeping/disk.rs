@@ -9,12 +9,13 @@ use serde_json::json;
 
 use crate::scene::{balance, create_invoice, payment_url, sealed_site};
 
-/// The steps that are tried: all in a full run, and else every so many.
+/// The steps to try: all of them in a full run, otherwise each `every`th one.
 fn steps(every: usize) -> impl Iterator<Item = u64> {
     (0..).step_by(if is_full_run() { 1 } else { every })
 }
 
-/// Waits until the store is written to again, which is left alone for a while after failures in a row.
+/// Waits until the server writes to the store again. After several failures in a row, it does not
+/// try for a while.
 fn wait_until_writing(server: &Server) {
     let headers = [("Content-Type", "application/json")];
     let write =
@@ -70,7 +71,7 @@ fn whatever_write_of_a_backup_fails_there_is_no_half_of_one() {
     let faults = Faults::install(&mut site);
     site.cli_ok(&["generateminerid", "--name", "pool"]);
     let server = site.server();
-    // Where the faults reach it.
+    // A directory that the faults affect.
     let dir = site.data_dir().join("backups");
     fs::create_dir(&dir).unwrap();
     let file = dir.join("backup");
@@ -82,8 +83,8 @@ fn whatever_write_of_a_backup_fails_there_is_no_half_of_one() {
                 let done = site.cli(&["backup", file.to_str().unwrap()]);
                 let is_hit = faults.count(kind.operations) > first;
                 faults.end();
-                // The server may still be at the one before, whose reader has broken off.
-                if !done.stderr.contains("a backup is being made already") {
+                // The server may still be making the backup before, whose reader has left.
+                if !done.stderr.contains("a backup is already being made") {
                     break (done, is_hit);
                 }
             };

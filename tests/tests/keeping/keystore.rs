@@ -17,7 +17,7 @@ fn keystore_json(site: &Site) -> PathBuf {
     site.network_dir().join("keystore/keystore.json")
 }
 
-/// The command that changes the passphrase to [`NEW`], with a file.
+/// Runs the command that changes the passphrase to [`NEW`], which it reads from a file.
 fn change(site: &Site) -> bsv_tests::Done {
     let file = site.data_dir().join("new-passphrase");
     fs::write(&file, format!("{NEW}\n")).unwrap();
@@ -49,8 +49,8 @@ fn the_passphrase_is_changed_with_and_without_a_server() {
     assert_eq!(readable, json!(["pool_1", "wallet.adopted", "wallet.seed"]));
 }
 
-/// Revocation keys are sealed like the others, wherever they lie, and are backed up where they lie by
-/// default.
+/// Revocation keys are sealed like other keys, wherever they lie. If they lie in the default
+/// directory, a backup holds them.
 #[test]
 fn revocation_keys_get_the_new_passphrase_too() {
     let mut site = sealed_site(None);
@@ -77,7 +77,7 @@ fn revocation_keys_get_the_new_passphrase_too() {
     site.set_env("BSV_KEYSTORE_PASSPHRASE", NEW);
     let readable = site.cli_json(&["keystore", "verify"])["readable"].to_string();
     assert!(readable.contains(r#""revocation/here_1","revocation/here_2""#), "{readable}");
-    // Cut short after the revocation keys, the command is repeated.
+    // If the command was interrupted after it had changed the revocation keys, it can be repeated.
     let keystore_json = keystore_json(&site);
     let before = fs::read(&keystore_json).unwrap();
     fs::write(file, format!("{PASSPHRASE}\n")).unwrap();
@@ -108,7 +108,7 @@ fn livenet_refuses_keys_in_clear() {
     let site = Site::with(json!({ "network": "livenet" }));
     let done = site.cli(&["init"]);
     assert_eq!(done.code, 1);
-    assert!(done.stderr.contains("has no passphrase, which is refused here"), "{}", done.stderr);
+    assert!(done.stderr.contains("a passphrase is required for keystore"), "{}", done.stderr);
     assert!(!site.network_dir().join("keystore/keystore.json").exists());
 }
 
@@ -128,7 +128,8 @@ fn without_a_new_passphrase_nothing_is_changed() {
     assert_eq!(fs::read(keystore_json(&site)).unwrap(), before);
 }
 
-/// Every file of the keystore, damaged in every way: a command names it, and leaves it as it is.
+/// Damages every file of the keystore in every way: a command names the damaged file, and does not
+/// change it.
 #[test]
 fn damaged_files_are_named_and_left_as_they_are() {
     let site = begun_site();
@@ -221,7 +222,7 @@ fn a_command_keeps_nobody_waiting_while_it_stretches_its_passphrase() {
     let site = begun_site();
     let path = keystore_json(&site);
     let text = fs::read_to_string(&path).unwrap();
-    // That takes seconds, and opens nothing.
+    // With so many iterations, the stretching takes seconds, and its result opens no key.
     fs::write(&path, text.replace(r#""iterations": 3"#, r#""iterations": 100"#)).unwrap();
     let mut command = site.cli_command(&["balance"]);
     let command = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();

@@ -1,5 +1,5 @@
-//! Directories that earlier versions of the server wrote: `bsv-invoicing/tests/fixtures/README.md`
-//! tells of them.
+//! Directories that earlier versions of the server wrote. `bsv-invoicing/tests/fixtures/README.md`
+//! describes them.
 
 use std::fs;
 use std::path::PathBuf;
@@ -13,7 +13,8 @@ fn fixture(version: u32) -> PathBuf {
     workspace().join(format!("bsv-invoicing/tests/fixtures/version-{version}"))
 }
 
-/// An answer that is the same before and after an invoice expires: one of version 8 does so the day after it was made.
+/// Makes an answer the same before and after its invoices expire. In the directory of version 8, an
+/// invoice expires one day after the directory was made.
 fn at_any_time(mut answer: Value) -> Value {
     let invoices = match &mut answer {
         Value::Array(invoices) => &mut invoices[..],
@@ -22,20 +23,20 @@ fn at_any_time(mut answer: Value) -> Value {
     for invoice in invoices.iter_mut().filter(|invoice| invoice["state"] == "pending") {
         invoice["state"] = json!("expired");
         if let Some(expires_at) = invoice["expiresAt"].as_str() {
-            // Without the fraction of the second.
+            // The time of expiry, without the fraction of the second.
             invoice["updatedAt"] = json!(format!("{}Z", &expires_at[..19]));
         }
     }
     answer
 }
 
-/// Asks for all that was answered then.
+/// Checks that the server still gives all answers that were recorded then.
 fn assert_as_written(site: &Site, written: &Value) {
     let server = site.server();
     for (path, body) in written["wallet"].as_object().unwrap() {
         let mut found: Value = serde_json::from_str(&server.wallet().get(path).body).unwrap();
         if path.ends_with("/payments") {
-            // Older versions did not tell the output.
+            // Older versions did not name the output.
             for (payment, written) in
                 found.as_array_mut().unwrap().iter_mut().zip(body.as_array().unwrap())
             {
@@ -53,7 +54,7 @@ fn assert_as_written(site: &Site, written: &Value) {
         let mut listed = site.cli_json(&["payment", "list"]);
         for payment in listed.as_array_mut().unwrap() {
             assert_eq!(payment["purpose"], "payment");
-            // What older versions did not tell.
+            // Older versions did not have these members.
             let newer = ["purpose", "withdrawal", "invoice", "to"];
             payment.as_object_mut().unwrap().retain(|name, _| !newer.contains(&name.as_str()));
         }
@@ -66,7 +67,7 @@ fn assert_as_written(site: &Site, written: &Value) {
     assert_eq!(server.stop(), 0);
 }
 
-/// The keys that the audit log of a service tells of, if it tells the same event of each.
+/// The keys in the audit log of a service, each of which must have an entry of this event.
 fn logged_keys(site: &Site, log: &str, event: &str) -> Vec<String> {
     let logs = site.cli_json(&["audit", "list"]);
     let entries = logs[log].as_array().unwrap();
@@ -78,7 +79,7 @@ fn logged_keys(site: &Site, log: &str, event: &str) -> Vec<String> {
 fn older_directories_say_the_same_as_ever() {
     let of_identities =
         ["modern_1", "revocation modern_2", "pool_1", "pool_2", "pool_vctx"].map(str::to_owned);
-    // What there was before there was a log was found by it.
+    // For keys that are older than the log, the log has an entry that says they were found.
     for (version, event, identities) in [
         (2, "found", &[][..]),
         (3, "found", &of_identities),
@@ -103,7 +104,7 @@ fn older_directories_say_the_same_as_ever() {
             assert_eq!(logged_keys(&site, "minerid", event), identities);
         }
         site.cli_ok(&["audit", "verify"]);
-        // New numbers go on after the old ones.
+        // New invoices and users continue the old numbers.
         site.cli_ok(&["invoice", "create", "--satoshis", "4"]);
         let user = site.cli_json(&["user", "create", "--name", "Grace"]);
         let users = written["wallet"].as_object().unwrap().keys();

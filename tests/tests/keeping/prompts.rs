@@ -15,15 +15,15 @@ const AGAIN: &str = "Once more: ";
 const OF_KEYS: &str = "The new passphrase of the keys: ";
 const OF_BACKUP: &str = "The passphrase of the backup: ";
 
-/// A site whose programs tell all they can.
+/// A site whose programs log as much as they can.
 fn talkative_site() -> Site {
     let mut site = sealed_site(None);
     site.set_env("BSV_LOG", "trace,rustls=trace");
     site
 }
 
-/// Runs the command line, types an answer to each prompt, and gives the exit code and what was shown.
-/// The terminal is left as it was.
+/// Runs the command line, types an answer to each prompt, and gives the exit code and what was
+/// shown. Checks that the command restores the terminal's settings.
 fn converse(site: &Site, arguments: &[&str], answers: &[(&str, &str)]) -> (i32, String) {
     let mut terminal = Terminal::start(site, arguments);
     for (prompt, answer) in answers {
@@ -31,12 +31,12 @@ fn converse(site: &Site, arguments: &[&str], answers: &[(&str, &str)]) -> (i32, 
         terminal.type_in(answer);
     }
     let (code, shown, echoes) = terminal.end();
-    assert!(echoes, "{arguments:?} leaves a terminal that shows nothing, after {answers:?}");
+    assert!(echoes, "{arguments:?} leaves the echo of the terminal off, after {answers:?}");
     assert!(!shown.contains(TYPED), "{arguments:?} shows what is typed: {shown}");
     (code, shown)
 }
 
-/// All files below a directory with what is in them.
+/// All files below a directory, with their contents.
 fn contents(dir: &Path) -> Vec<(String, Vec<u8>)> {
     let mut files = Vec::new();
     for entry in fs::read_dir(dir).unwrap().map(Result::unwrap) {
@@ -50,12 +50,12 @@ fn contents(dir: &Path) -> Vec<(String, Vec<u8>)> {
     files
 }
 
-/// Ways to answer a prompt for a new secret which are refused, with what is said then.
+/// Answers to a prompt for a new secret that are refused, and the message of each refusal.
 fn refused(prompt: &'static str) -> Vec<(Vec<(&'static str, String)>, &'static str)> {
     let line = |text: &str| format!("{text}\r");
     vec![
-        (vec![(prompt, line(TYPED)), (AGAIN, line("another"))], "was typed in two ways"),
-        (vec![(prompt, line(TYPED)), (AGAIN, line(""))], "was typed in two ways"),
+        (vec![(prompt, line(TYPED)), (AGAIN, line("another"))], "was not typed the same way twice"),
+        (vec![(prompt, line(TYPED)), (AGAIN, line(""))], "was not typed the same way twice"),
         (vec![(prompt, line("")), (AGAIN, line(""))], "is empty"),
         (vec![(prompt, CTRL_C.to_owned())], "was not typed in"),
         (vec![(prompt, format!("{TYPED}{CTRL_C}"))], "was not typed in"),
@@ -102,7 +102,7 @@ fn a_backups_passphrase_is_typed_twice_for_it_and_once_to_restore() {
     check_refused(&site, &["backup", file], OF_BACKUP);
     assert_eq!(contents(dir.path()), []);
     let answer = format!("{TYPED}\r");
-    // A slip of the finger is mended with the backspace key, and a line with Ctrl-U.
+    // Backspace corrects a character, and Ctrl-U a whole line.
     let mended = format!("x{TYPED}\x15{TYPED}x\x7f\r");
     let answers = [(OF_BACKUP, answer.as_str()), (AGAIN, mended.as_str())];
     let (code, shown) = converse(&site, &["backup", file], &answers);
@@ -127,7 +127,7 @@ fn a_backups_passphrase_is_typed_twice_for_it_and_once_to_restore() {
 }
 
 #[test]
-fn words_are_printed_once_it_is_sure_and_typed_to_restore() {
+fn words_are_printed_after_a_confirmation_and_typed_to_restore() {
     let site = talkative_site();
     site.cli_ok(&["init"]);
     let words = site.cli_ok(&["wallet", "backup-words", "--yes"]);
@@ -143,14 +143,14 @@ fn words_are_printed_once_it_is_sure_and_typed_to_restore() {
     let restored = talkative_site();
     for (answer, expected) in [(CTRL_D, 1), (CTRL_C, -1), ("abandon art\r", 1)] {
         let mut terminal = Terminal::start(&restored, &["restore", "--yes", "--words"]);
-        terminal.wait_for("The 24 words, in a line:");
+        terminal.wait_for("The 24 words, in one line:");
         terminal.type_in(answer);
         let (code, shown, echoes) = terminal.end();
         assert_eq!((code, echoes), (expected, true), "{answer:?}: {shown}");
         assert_eq!(contents(restored.data_dir()), []);
     }
     let mut terminal = Terminal::start(&restored, &["restore", "--yes", "--words"]);
-    terminal.wait_for("The 24 words, in a line:");
+    terminal.wait_for("The 24 words, in one line:");
     terminal.type_in(&format!("{words}\r"));
     let (code, shown, _) = terminal.end();
     assert_eq!(code, 0, "{shown}");

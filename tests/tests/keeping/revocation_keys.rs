@@ -1,4 +1,4 @@
-//! What is told of revocation keys that lie on another disk.
+//! What commands say about revocation keys that lie on another disk.
 
 use std::fs;
 
@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use crate::scene::{begun_site, sealed_site};
 
-/// A site with an identity `here` whose revocation key lies in the keystore, and one `away` whose lies in the directory
-/// that is answered.
+/// Gives a site an identity `here` whose revocation key lies in the keystore, and an identity
+/// `away` whose revocation key lies in another directory. Answers that directory.
 fn scene(site: &Site) -> String {
     let away = site.data_dir().join("removable disk").to_str().unwrap().to_owned();
     site.cli_ok(&["miner", "create", "--name", "old"]);
@@ -39,10 +39,10 @@ fn a_check_names_each_alias_whose_revocation_key_it_did_not_find() {
             (code, &found["faults"], &found["unchecked"]),
             (0, &json!([]), &json!(["away"]))
         );
-        let line = "the revocation key of alias \"away\" was not looked at: name its keystore with \
+        let line = "the revocation key of alias \"away\" was not checked: name its keystore with \
                     --revocation-keystore\n";
         assert!(said.contains(line), "{said}");
-        assert!(said.ends_with(", 1 revocation keys were not looked at\n"), "{said}");
+        assert!(said.ends_with(", 1 revocation keys were not checked\n"), "{said}");
 
         let (code, found, said) = verify(&site, Some(&away));
         assert_eq!((code, &found["faults"], &found["unchecked"]), (0, &json!([]), &json!([])));
@@ -51,7 +51,7 @@ fn a_check_names_each_alias_whose_revocation_key_it_did_not_find() {
         }
         assert!(said.ends_with(" keys can be read\n"), "{said}");
 
-        // Until a block has shown a new key, both are of use.
+        // Until a block has shown the new key, both keys are needed.
         let roll = ["miner", "revocation-key", "rotate", "--name", "away"];
         site.cli_ok(&[&roll[..], &["--revocation-keystore", &away]].concat());
         for key in ["away_1", "away_2"].map(|name| format!("{away}/{name}.key")) {
@@ -78,7 +78,7 @@ fn a_check_names_each_alias_whose_revocation_key_it_did_not_find() {
 fn a_revocation_key_that_is_not_the_one_on_record_is_a_fault() {
     let [site, other] = [(); 2].map(|()| begun_site());
     let [away, others] = [&site, &other].map(scene);
-    // The same names, and other keys.
+    // A directory that holds other keys under the same names.
     let (code, found, said) = verify(&site, Some(&others));
     let fault = format!(
         "the revocation key of alias \"away\" in {others}: key away_1 in the keystore is not the one on record"
@@ -106,7 +106,7 @@ fn a_backup_names_the_revocation_keys_that_it_does_not_hold() {
     let piped = site.cli_command(&["backup", "-"]).output().unwrap();
     let told = String::from_utf8(piped.stderr).unwrap();
     assert!(piped.status.success() && told.contains(&lacks("away")), "{told}");
-    // What is lost is not in it either.
+    // A backup names lost keys, too.
     fs::remove_dir_all(site.network_dir().join("keystore/revocation")).unwrap();
     let third = site.data_dir().join("third");
     let told = site.cli_json(&["backup", third.to_str().unwrap()]);

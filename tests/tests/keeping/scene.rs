@@ -1,4 +1,4 @@
-//! A wallet with identities beside it, that has been paid and has paid.
+//! Helpers for sites with a wallet and identities, and for payments between wallets.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use bsv_tests::{Client, Node, Server, Site};
 use serde_json::{Value, json};
 
-/// What the keys are sealed with.
+/// The passphrase of the keys.
 pub(crate) const PASSPHRASE: &str = "keys of the keeper";
 
 /// A site whose keys are sealed.
@@ -17,7 +17,7 @@ pub(crate) fn sealed_site(node: Option<&Node>) -> Site {
     site
 }
 
-/// The same, with a wallet and a store of identities.
+/// Such a site with a wallet and a store of identities.
 pub(crate) fn begun_site() -> Site {
     let site = sealed_site(None);
     site.cli_ok(&["init"]);
@@ -37,18 +37,18 @@ pub(crate) fn create_invoice(wallet: &Client, satoshis: u64) -> String {
     member(&reply.body, "id")
 }
 
-/// Where an invoice is paid.
+/// The payment URL of an invoice.
 pub(crate) fn payment_url(server: &Server, id: &str) -> String {
     format!("http://{}/dpp/api/v1/payment/{id}", server.payments().address())
 }
 
-/// Has the faucet pay a new invoice.
+/// Creates an invoice, and has the faucet pay it.
 pub(crate) fn fill(site: &Site, server: &Server, satoshis: u64) {
     let id = create_invoice(server.wallet(), satoshis);
     site.cli_ok(&["faucet", &payment_url(server, &id)]);
 }
 
-/// Pays a new invoice of another wallet.
+/// Has one wallet pay a new invoice of another one.
 pub(crate) fn pay(payer: &Server, payee: &Server, satoshis: u64) {
     let id = create_invoice(payee.wallet(), satoshis);
     let body = json!({ "payToURL": payment_url(payee, &id) }).to_string();
@@ -63,8 +63,8 @@ pub(crate) fn balance(server: &Server) -> u64 {
     body["satoshis"].as_u64().unwrap()
 }
 
-/// Waits until the wallet has a proof for each of so many transactions. One that was restored derives many keys
-/// first, which takes long where other tests run too.
+/// Waits until the wallet has proofs for so many transactions. A restored wallet first derives many
+/// keys, which takes long while other tests run.
 pub(crate) fn wait_for_proofs(site: &Site, count: u64) {
     let started = Instant::now();
     loop {

@@ -9,18 +9,19 @@ use serde_json::json;
 
 use crate::scene::{PASSPHRASE, create_invoice, fill, member, payment_url, sealed_site};
 
-/// What stays where it is while servers are killed.
+/// Everything that stays the same while servers are killed.
 struct Soak {
     site: Site,
     wallet: Client,
     payments: String,
     minerid: Client,
     is_over: AtomicBool,
-    /// How often what was done.
+    /// How often each kind of work succeeded.
     done: Mutex<BTreeMap<String, u64>>,
 }
 
-/// The ids of tokens whose making, or revocation, was acknowledged.
+/// The ids of the tokens that were acknowledged as made, and of those that were acknowledged as
+/// revoked.
 #[derive(Default)]
 struct Tokens {
     made: BTreeSet<String>,
@@ -47,7 +48,7 @@ impl Soak {
         }
     }
 
-    /// Starts the server. A command may have the data directory at that moment.
+    /// Starts the server. It tries again while a command holds the data directory.
     fn start(&self) -> Server {
         loop {
             match self.site.try_server() {
@@ -65,7 +66,7 @@ impl Soak {
         *self.done.lock().unwrap().entry(what.to_owned()).or_default() += 1;
     }
 
-    /// Does something again and again until it is over.
+    /// Does something again and again until the test is over.
     fn repeat(&self, mut work: impl FnMut()) {
         while !self.is_over() {
             work();
@@ -73,8 +74,8 @@ impl Soak {
         }
     }
 
-    /// Asks, and gives the body of a success, which is noted. There may be no answer if the server is
-    /// killed meanwhile.
+    /// Sends a request. Gives the body of a successful answer, and counts it; otherwise the status,
+    /// 0 if the server was killed before it answered.
     fn ask(&self, client: &Client, what: &str, path: &str, body: &str) -> Result<String, u16> {
         let method = if body.is_empty() { "GET" } else { "POST" };
         let headers = [("Content-Type", "application/json")];
@@ -88,7 +89,8 @@ impl Soak {
         Ok(reply.body)
     }
 
-    /// Has a wallet pay, and asks again until it has: a payment that stays open keeps its coins.
+    /// Has a wallet pay. Repeats the request until the payment is made, since an open payment keeps
+    /// its coins reserved.
     fn pay(&self, payer: &Client, what: &str, url: &str) -> bool {
         let body = json!({ "payToURL": url }).to_string();
         while !self.is_over() {
@@ -143,7 +145,7 @@ impl Soak {
         thread::sleep(Duration::from_millis(100));
     }
 
-    /// Makes a token and revokes another, with commands that may find no server.
+    /// Makes a token and revokes another, with commands. The server may be down meanwhile.
     fn changes_tokens(&self, tokens: &mut Tokens) {
         let made = self.site.cli(&["token", "create", "--scope", "wallet:read", "--json"]);
         if made.code == 0 {
@@ -160,7 +162,7 @@ impl Soak {
         thread::sleep(Duration::from_millis(200));
     }
 
-    /// Kills the server and starts it again, so often and every so many milliseconds.
+    /// Kills the server and starts it again, so often, and once per period.
     fn kill_again_and_again(&self, server: Server, node: &Node, kills: usize, period: Duration) {
         let _over = Over(&self.is_over);
         let started = Instant::now();
@@ -196,7 +198,7 @@ impl Soak {
     }
 }
 
-/// Says that it is over when it is dropped: by a failure, too, nobody is left waiting.
+/// Ends the test's other threads when it is dropped, so that they end after a failure too.
 struct Over<'a>(&'a AtomicBool);
 
 impl Drop for Over<'_> {
@@ -205,7 +207,8 @@ impl Drop for Over<'_> {
     }
 }
 
-/// What a kill has left open is seen to within a few seconds of the next start.
+/// Waits until all these invoices are paid. After a kill, the next start completes open payments
+/// within seconds.
 fn are_paid(wallet: &Client, ids: &[String]) {
     assert!(!ids.is_empty());
     let deadline = Instant::now() + Duration::from_secs(30);
@@ -218,7 +221,7 @@ fn are_paid(wallet: &Client, ids: &[String]) {
     }
 }
 
-/// Kill -9 and start again, again and again, while all is in use.
+/// Kills and starts the server again and again while everything is in use.
 #[test]
 fn books_and_logs_hold_after_kills_under_load() {
     let kills = repetitions("kills in a soak of mixed load", 200, 5);
@@ -247,7 +250,7 @@ fn books_and_logs_hold_after_kills_under_load() {
     eprintln!("{:#?}", soak.done.lock().unwrap());
     assert!(soak.done.lock().unwrap().contains_key("sign"));
     soak.check_all(&other);
-    // What was left open is seen to, and then the books hold as well.
+    // The server completes what the kills left open. After that, the books still add up.
     let server = soak.site.server();
     are_paid(server.wallet(), &received);
     are_paid(payer.wallet(), &paid);

@@ -34,7 +34,7 @@ fn words_and_a_chain_bring_back_the_balance() {
     let (lost, other) = (sealed_site(Some(&node)), sealed_site(Some(&node)));
     let (server, payee) = (lost.server(), other.server());
     fill(&lost, &server, 50_000);
-    // Invoices that nobody pays leave a gap.
+    // Unpaid invoices leave a gap of unused keys.
     (0..30).for_each(|_| drop(create_invoice(server.wallet(), 1)));
     fill(&lost, &server, 70_000);
     node.mine(1);
@@ -44,7 +44,7 @@ fn words_and_a_chain_bring_back_the_balance() {
     fill(&lost, &server, 90_000);
     node.mine(1);
     wait_for_proofs(&lost, 5);
-    // The last ones are in no block yet: one that is spent, its change, and one that came in.
+    // The last transactions are in no block yet: a payment, its change, and a receipt.
     pay(&server, &payee, 80_000);
     fill(&lost, &server, 33_000);
     let expected = balance(&server);
@@ -62,7 +62,8 @@ fn words_and_a_chain_bring_back_the_balance() {
     assert_eq!(site.cli_ok(&["wallet", "backup-words", "--yes"]), words);
     assert!(site.cli_ok(&["audit", "list"]).contains("imported"));
 
-    // It goes on with keys that nobody has seen, spends what it has found, and is told of blocks.
+    // The restored wallet continues with unused keys, spends the coins that it has found, and
+    // follows new blocks.
     let server = site.server();
     assert_eq!(balance(&server), expected);
     let invoice = create_invoice(server.wallet(), 1_000);
@@ -73,15 +74,15 @@ fn words_and_a_chain_bring_back_the_balance() {
     let user = site.cli_json(&["user", "create", "--name", "Ada"]);
     assert_eq!(user["id"], 41);
 
-    // Too short a look ahead finds less, and says how much.
+    // A lookahead that is too short finds fewer coins, and the command says how many.
     let site = sealed_site(Some(&node));
     let done = restore(&site, &words, &["--lookahead", "10"]);
     assert_eq!(done.code, 0, "{}", done.stderr);
     assert_eq!(site.cli_json(&["books", "verify"])["differences"], json!([]));
 }
 
-/// Waits until the balance is this: many keys are derived first, which takes long where the compiler has not
-/// optimized that.
+/// Waits until the balance is this. The wallet first derives many keys, which takes long in a debug
+/// build.
 fn wait_for_balance(server: &Server, satoshis: u64) {
     let started = Instant::now();
     while balance(server) != satoshis {
@@ -91,7 +92,7 @@ fn wait_for_balance(server: &Server, satoshis: u64) {
     }
 }
 
-/// What the payer of a new invoice is told to pay.
+/// The outputs that the terms of a new invoice ask for.
 fn asked(server: &Server, satoshis: u64) -> Vec<TxOut> {
     let invoice = create_invoice(server.wallet(), satoshis);
     Bill::at(&payment_url(server, &invoice)).outputs()
@@ -106,7 +107,8 @@ fn what_is_paid_after_words_were_restored_is_seen() {
     let lost = sealed_site(Some(&node));
     let server = lost.server();
     fill(&lost, &server, 50_000);
-    // Its keys are among the last that are watched again.
+    // After so many invoices, the keys of the next ones are among the last that are watched after a
+    // restore.
     (0..1_200).for_each(|_| drop(create_invoice(server.wallet(), 1)));
     let [shown, shown_too] = [7_000, 9_000].map(|satoshis| asked(&server, satoshis));
     node.mine(1);
@@ -117,7 +119,7 @@ fn what_is_paid_after_words_were_restored_is_seen() {
     let site = sealed_site(Some(&node));
     let done = restore(&site, &words, &["--from-height", "100", "--lookahead", "1500"]);
     assert_eq!(done.code, 0, "{}", done.stderr);
-    // Payers go on paying what they were shown before.
+    // Payers still pay what they were shown before the restore.
     pay_silently(shown);
     let server = site.server();
     wait_for_balance(&server, 57_000);
@@ -140,19 +142,19 @@ fn words_are_restored_without_a_node_and_refused_when_wrong() {
     let words = lost.cli_ok(&["wallet", "backup-words", "--yes"]);
     let user = lost.cli_json(&["user", "create", "--name", "Ada"]);
     let site = sealed_site(None);
-    // With "art" as the last one, the checksum of these would be right.
+    // With "art" as the last word, the checksum of these words would be right.
     let [bad_checksum, cut_short] = ["abandon", "ar"].map(|last| "abandon ".repeat(23) + last);
     for wrong in ["", "abandon art", &bad_checksum, &cut_short, &format!("{words} zoo")] {
         let done = restore(&site, wrong, &[]);
         assert_eq!(done.code, 1, "{wrong}");
-        assert!(done.stderr.contains("these are not 24 words"), "{}", done.stderr);
+        assert!(done.stderr.contains("these are not 24 BIP39 words"), "{}", done.stderr);
         assert_eq!(std::fs::read_dir(site.data_dir()).unwrap().count(), 0);
     }
     let done = restore(&site, &words, &["--lookahead", "5"]);
     assert_eq!(done.code, 0, "{}", done.stderr);
-    assert!(done.stdout.contains("were not looked for"), "{}", done.stdout);
+    assert!(done.stdout.contains("was skipped"), "{}", done.stdout);
     assert_eq!(site.cli_ok(&["wallet", "backup-words", "--yes"]), words);
-    // The key of a user that there was is not given to another.
+    // A new user does not get the key of a user of the lost wallet.
     let other = site.cli_json(&["user", "create", "--name", "Edsger"]);
     assert_eq!(other["id"], 6);
     assert_ne!(other["extendedData"], user["extendedData"]);
@@ -162,7 +164,7 @@ fn words_are_restored_without_a_node_and_refused_when_wrong() {
 }
 
 #[test]
-fn a_walk_that_cannot_be_made_leaves_nothing() {
+fn a_restore_that_cannot_walk_the_chain_leaves_nothing() {
     let node = Node::start();
     node.mine(5);
     let words = begun_site().cli_ok(&["wallet", "backup-words", "--yes"]);

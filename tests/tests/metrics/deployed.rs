@@ -20,7 +20,7 @@ fn read(name: &str) -> String {
     fs::read_to_string(file(name)).unwrap()
 }
 
-/// Runs promtool, if there is one, which must be content.
+/// Runs promtool, if it is installed. It must succeed.
 fn check(arguments: &[&str]) {
     let Some(promtool) = promtool() else { return };
     let output = Command::new(promtool).args(arguments).output().unwrap();
@@ -28,7 +28,7 @@ fn check(arguments: &[&str]) {
     assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&said));
 }
 
-/// The expressions of the dashboard, with what Grafana puts in the place of its variables.
+/// The expressions of the dashboard. Values stand in for Grafana's variables.
 fn expressions(value: &Value, found: &mut Vec<String>) {
     match value {
         Value::Object(members) => {
@@ -43,7 +43,7 @@ fn expressions(value: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// The names of metrics in a text, without what is added to those of the samples of histograms.
+/// The names of metrics in a text, without the suffixes of the samples of histograms.
 fn families(text: &str, told: &BTreeSet<String>) -> BTreeSet<String> {
     let family = |name: String| {
         let suffixes = ["_bucket", "_sum", "_count"].iter();
@@ -98,7 +98,7 @@ fn prometheus_understands_the_dashboard() {
         .collect();
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("rules.yml");
-    // JSON is YAML.
+    // Every JSON text is also YAML.
     let groups = json!({"groups": [{"name": "dashboard", "rules": rules}]});
     fs::write(&path, groups.to_string()).unwrap();
     check(&["check", "rules", path.to_str().unwrap()]);

@@ -17,12 +17,12 @@ pub(crate) fn named_in(text: &str) -> BTreeSet<String> {
 }
 
 fn is_name(word: &str) -> bool {
-    // Tokens look the same, and begin with a digit.
+    // Tokens begin with `bsv_` too, followed by a digit.
     let own = word.strip_prefix("bsv_").is_some_and(|rest| rest.starts_with(char::is_alphabetic));
     own && word.contains(char::is_alphabetic) || word.starts_with("process_")
 }
 
-/// What a server tells that has all there is.
+/// The names of all metrics of a server with every service and setting.
 pub(crate) fn told() -> BTreeSet<String> {
     let node = Node::start();
     node.mine(1);
@@ -41,7 +41,7 @@ pub(crate) fn told() -> BTreeSet<String> {
 fn the_documentation_lists_what_a_server_tells() {
     let told = told();
     let guide = fs::read_to_string(workspace().join("docs/operate.md")).unwrap();
-    // The log's targets have such names too.
+    // Other sections name the log's targets, which look like names of metrics.
     let section = guide.split("\n## ").find(|section| section.starts_with("Metrics\n"));
     assert_eq!(named_in(section.unwrap()), told);
     for guide in ["docs/shop.md", "docs/pool.md"] {

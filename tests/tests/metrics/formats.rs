@@ -8,8 +8,8 @@ use serde_json::Value;
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Reads metrics as programs in Python do, strictly, and writes their families: name, type, and each sample with its
-/// labels.
+/// Reads metrics with the strict parsers of Python's `prometheus_client`, and writes their
+/// families: name, type, and each sample with its labels.
 const READER: &str = r#"
 import json, sys
 from prometheus_client.parser import text_string_to_metric_families as text
@@ -21,7 +21,7 @@ print(json.dumps([
 ]))
 "#;
 
-/// Runs a program on a text, which it must be content with. Answers what it prints.
+/// Runs a program on a text. The program must succeed. Answers its output.
 fn run(command: &mut Command, text: &str) -> String {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
@@ -56,7 +56,7 @@ fn shape(families: &[Value]) -> Vec<String> {
     shape.collect()
 }
 
-/// Has every metric tell something.
+/// A site and its server, with at least one sample in every metric.
 fn used_site(node: &Node) -> (Site, bsv_tests::Server) {
     node.mine(101);
     let mut site = Site::on(node);
@@ -73,7 +73,7 @@ fn used_site(node: &Node) -> (Site, bsv_tests::Server) {
     server.text("/opreturn/pool/1000");
     for listener in [server.wallet(), server.minerid()] {
         crate::wait_for(listener, "bsv_node_reachable", 1.0);
-        // So that both formats tell of this path.
+        // This request lets both formats count the path.
         ask(listener, TEXT);
     }
     (site, server)

@@ -24,7 +24,7 @@ fn every_signature_is_counted() {
     for (path, made) in [
         (format!("/minerid/first/sign/{HASH}"), 1.0),
         (format!("/minerid/first/pksign/{HASH}"), 2.0),
-        // The first document has what the key before says of this one, too.
+        // The first document also holds the signature of the previous key over this one.
         ("/opreturn/first/1000".to_owned(), 4.0),
         ("/opreturn/first/1000".to_owned(), 4.0),
         ("/opreturn/first/1001".to_owned(), 5.0),
@@ -56,7 +56,7 @@ fn the_age_of_the_last_document_begins_anew_with_each() {
     let age = || Metrics::of(server.minerid()).get(sample);
     assert_eq!(age(), None);
     server.request("HEAD", "/opreturn/pool/1000", b"");
-    assert_eq!(age(), None, "nobody was shown one");
+    assert_eq!(age(), None, "a HEAD hands no document out");
     server.text("/opreturn/pool/1000");
     std::thread::sleep(std::time::Duration::from_millis(300));
     let first = age().unwrap();
@@ -90,7 +90,7 @@ fn announcements_and_states_are_told_of_each_alias() {
     ] {
         assert_eq!(metrics.value(&sample), value, "{sample}");
     }
-    // Somebody knows the key, which is followed by one that blocks have to show.
+    // After this document, somebody may know the key. Blocks therefore have to show the next one.
     server.text("/opreturn/pool/1000");
     site.cli_ok(&["rotateminerid", "--name", "pool"]);
     let announced = r#"bsv_minerid_unseen_announcements{alias="pool"}"#;

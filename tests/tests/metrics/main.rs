@@ -1,4 +1,4 @@
-//! What monitoring systems read, of the real server.
+//! The metrics that monitoring systems read from the real server.
 
 #![allow(clippy::unwrap_used)]
 
@@ -22,7 +22,7 @@ fn wait_for(client: &Client, sample: &str, value: f64) {
         if metrics.get(sample) == Some(value) {
             return;
         }
-        assert!(Instant::now() < deadline, "in vain: {sample} {value} in\n{}", metrics.0);
+        assert!(Instant::now() < deadline, "timed out, {sample} is not {value} in\n{}", metrics.0);
         std::thread::sleep(Duration::from_millis(100));
     }
 }

@@ -43,7 +43,7 @@ fn answers_are_counted_by_listener_route_method_and_status() {
 }
 
 #[test]
-fn what_strangers_send_stands_in_no_label() {
+fn no_label_holds_what_strangers_send() {
     let site = Site::new();
     let server = site.server();
     let payments = server.payments();
@@ -74,7 +74,7 @@ fn refused(metrics: &Metrics, reason: &str) -> f64 {
 }
 
 #[test]
-fn what_is_turned_away_is_counted_by_reason() {
+fn refusals_are_counted_by_reason() {
     let mut site = Site::with(json!({
         "auth": {"requireToken": true},
         "payments": {
@@ -117,12 +117,12 @@ fn what_is_turned_away_is_counted_by_reason() {
     ] {
         assert_eq!(refused(&metrics, reason), count, "{reason} in\n{}", metrics.0);
     }
-    // One that has been answered may still have had its place.
+    // A connection whose request was answered may still have occupied its place.
     assert!(refused(&metrics, "too-many-connections") >= 1.0, "{}", metrics.0);
     assert_eq!(metrics.value(r#"bsv_http_connections{listener="wallet"}"#), 1.0);
 }
 
-/// Opens so many connections, and one more, which is closed.
+/// Opens so many connections, and one more, which the server must close.
 fn assert_closed_beyond(most: usize, client: &Client) {
     let mut open: Vec<_> =
         (0..=most).map(|_| TcpStream::connect(client.address()).unwrap()).collect();

@@ -19,7 +19,7 @@ fn commands_and_commits_of_the_store_are_counted() {
     let commits = after.since(&before, "bsv_store_commit_duration_seconds_count");
     assert!((1.0..=20.0).contains(&commits), "{commits}");
     assert!(after.since(&before, "bsv_store_commit_duration_seconds_sum") > 0.0);
-    // Looking for what has expired is a command too.
+    // The search for expired invoices is a command too.
     assert!(after.since(&before, "bsv_store_commands_total") >= 20.0);
     let len = fs::metadata(site.network_dir().join("wallet.redb")).unwrap().len();
     assert_eq!(after.value(r#"bsv_store_file_bytes{store="wallet"}"#), len as f64);
@@ -35,7 +35,7 @@ fn commands_and_commits_of_the_store_are_counted() {
 }
 
 #[test]
-fn a_store_that_cannot_be_opened_is_told_of_where_its_service_is() {
+fn the_metrics_of_a_service_report_that_its_store_cannot_be_opened() {
     let mut site = Site::with(json!({}));
     site.set_env("BSV_LOG", "off");
     drop(site.server());

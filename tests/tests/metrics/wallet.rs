@@ -72,7 +72,7 @@ fn what_happens_to_invoices_and_payments_is_counted() {
 }
 
 #[test]
-fn the_node_is_told_of_as_it_was_last_found() {
+fn metrics_report_the_node_as_it_was_last_found() {
     let mut node = Node::start();
     node.mine(3);
     let mut site = Site::on(&node);
@@ -95,7 +95,7 @@ fn the_node_is_told_of_as_it_was_last_found() {
 }
 
 #[test]
-fn the_balance_is_told_only_where_the_settings_say_so() {
+fn the_balance_is_a_metric_only_if_the_settings_say_so() {
     let site = Site::new();
     let metrics = Metrics::of(site.server().wallet());
     assert!(!metrics.0.contains("bsv_balance_satoshis"), "{}", metrics.0);

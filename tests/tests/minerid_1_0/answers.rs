@@ -1,10 +1,10 @@
-//! What the routes answer, without a node.
+//! The answers of the routes, without a node.
 
 use bsv_minerid::{Keystore, PlainKeys};
 use bsv_tests::{Server, Site, vectors};
 use serde_json::{Value, json};
 
-/// A site whose keystores hold all keys of a recorded scenario, so that these are the ones it uses.
+/// A site whose keystores already hold the keys of a recorded scenario, so that it uses these.
 fn site_of(scenario: &Value) -> Site {
     let site = Site::new();
     let dir = site.network_dir().join("keystore");
@@ -41,13 +41,14 @@ fn check(server: &Server, step: &Value) {
     }
     assert_eq!(reply.status, 200, "{path}: {}", reply.body);
     assert_eq!(reply.header("content-type"), step["content_type"].as_str(), "{path}");
-    // From the order of the group on, the reference computes its nonce from another number.
+    // If the hash is not less than the order of the group, the reference computes the nonce from
+    // another number.
     if !path.contains("/ffffffff") {
         assert_eq!(Some(reply.body.as_str()), step["response"].as_str(), "{path}");
     }
 }
 
-/// The scenarios in which no node has a part; the library's tests replay all.
+/// Replays the scenarios without a node. The library's tests replay all scenarios.
 #[test]
 fn recorded_answers_come_out_byte_for_byte() {
     let vectors = vectors::minerid_1_0();
@@ -76,7 +77,7 @@ fn recorded_answers_come_out_byte_for_byte() {
     assert_eq!(answers, 33);
 }
 
-/// What the operator of the older generator writes into a file is set by commands.
+/// Sets with commands what an operator of the older generator writes into a file.
 fn write_file(site: &Site, step: &Value) {
     let path = step["path"].as_str().unwrap();
     let content = step["files_changed"][path].as_str().unwrap();
@@ -142,7 +143,7 @@ fn the_first_mistake_of_a_request_is_told() {
         "alias": "pool", "blockHeight": 7, "coinbase2": "ffffffff0100f2052a01000000015100000000",
     });
     let reply = server.post("/coinbase2", old_form.to_string());
-    let other = "Alias \"pool\" is of protocol 1.0, which has no such thing";
+    let other = "Alias \"pool\" is of protocol 1.0, which does not support this";
     assert_eq!((reply.status, reply.body.as_str()), (422, other));
 
     for (path, status, text) in [
@@ -159,7 +160,7 @@ fn the_first_mistake_of_a_request_is_told() {
         let reply = server.get(&path);
         assert_eq!((reply.status, reply.body.as_str()), (status, text), "{path}");
     }
-    // Without data there is nothing to refer to, whatever transaction is named.
+    // Without data, a document has no references, whatever transaction the path names.
     let plain = server.text("/opreturn/pool/7");
     assert_eq!(server.text(&format!("/opreturn/pool/7/{hash}")), plain);
 }

@@ -1,4 +1,4 @@
-//! Documents that are asked for at the moment when a block arrives.
+//! Requests for documents at the moment when a block arrives.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,8 @@ use serde_json::json;
 
 use crate::scene::{assert_all_taken, await_acknowledgement, identity, node};
 
-/// Mines a block from the server, which must become the last one of the alias's key for the node.
+/// Mines a block with the server's document. The node must then know it as the last block of the
+/// alias's key.
 fn mine(node: &Node, site: &Site, server: &Server) {
     let key = identity(site, "pool")["minerId"].as_str().unwrap().to_owned();
     let mined = miner_info::mine_from(node, server, "pool");
@@ -17,8 +18,8 @@ fn mine(node: &Node, site: &Site, server: &Server) {
     assert_eq!(known[&key]["latestBlock"], mined.block.to_string(), "{}", node.log());
 }
 
-/// A new revocation key may be announced once only, so that a document which announces it again costs its block the
-/// identity.
+/// A new revocation key may be announced only once. If a document announces it again, nodes ignore
+/// the identity of its block.
 #[test]
 fn documents_right_after_a_block_know_what_it_has_shown() {
     let node = node();
@@ -39,7 +40,7 @@ fn documents_right_after_a_block_know_what_it_has_shown() {
     assert_all_taken(&node);
 }
 
-/// A miner id of another pool in the last block announces nothing of this one.
+/// If the last block holds another pool's miner id, it shows none of this pool's announcements.
 #[test]
 fn a_block_of_another_miner_changes_nothing() {
     let node = node();
@@ -59,7 +60,7 @@ fn a_block_of_another_miner_changes_nothing() {
     assert_all_taken(&node);
 }
 
-/// A wait for each of the requests would take minutes.
+/// If each request waited for the node, the test would take minutes.
 #[test]
 fn a_node_that_hangs_is_waited_for_once() {
     let node = node();

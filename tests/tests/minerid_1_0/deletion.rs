@@ -1,4 +1,4 @@
-//! Deleting what is revoked for good.
+//! Deleting an alias that is revoked completely.
 
 use bsv_tests::{Gate, Refusal, Site, miner_info};
 use serde_json::json;
@@ -28,7 +28,7 @@ fn an_alias_is_deleted_once_it_is_closed_and_its_name_is_not_used_again() {
         let expected = format!("alias \"{alias}\" is not closed: revoke it first");
         assert!(refused.stderr.contains(&expected), "{}", refused.stderr);
         site.cli_ok(&["miner", "revoke", "--all", "--yes", "--name", alias]);
-        // It is announced, and no block has shown it.
+        // The revocation is announced, and no block has shown it.
         assert_eq!(delete(&site, alias, &[]).code, 1);
         site.cli_ok(&["miner", "confirm", "--yes", "--name", alias]);
     }
@@ -43,7 +43,7 @@ fn an_alias_is_deleted_once_it_is_closed_and_its_name_is_not_used_again() {
         assert_eq!(server.get("/minerid/kept").status, 422);
         assert!(keys.join("kept_1.key").is_file() && !keys.join("without_1.key").exists());
         assert!(keys.join("revocation/without_1.key").is_file());
-        // The key that is revoked would be taken up again.
+        // A new alias of this name would use the revoked key again.
         let again = site.cli(&["miner", "create", "--name", "kept", "--json"]);
         assert!(again.stderr.contains("\"alias-deleted\""), "{}", again.stderr);
         assert_eq!(server.get(&format!("/minerid/{key}")).status, 422);
@@ -64,7 +64,7 @@ fn an_alias_is_deleted_once_it_is_closed_and_its_name_is_not_used_again() {
 }
 
 #[test]
-fn a_revocation_that_the_network_lacks_is_sent_before_its_alias_is_deleted() {
+fn a_revocation_that_the_network_does_not_have_is_sent_before_its_alias_is_deleted() {
     let node = node();
     let gate = Gate::before(&node);
     let site = gate.site();
@@ -84,7 +84,7 @@ fn a_revocation_that_the_network_lacks_is_sent_before_its_alias_is_deleted() {
     gate.accept();
     assert_eq!(delete(&site, "old", &["--with-keys"]).code, 0);
     assert!(!is_unspent() && aliases(&site).is_empty());
-    // It owns what spending the VCTx has left.
+    // This key owns the coins that the spending of the VCTx left.
     let keys = site.network_dir().join("keystore");
     assert!(keys.join("old_vctx.key").is_file() && !keys.join("old_1.key").exists());
 }

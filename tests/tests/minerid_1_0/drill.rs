@@ -1,5 +1,5 @@
-//! Two machines and one identity of each generation: the second one has an older copy of the first, and takes over once
-//! that is lost.
+//! Two machines and one identity of each generation. The second machine has an older copy of the
+//! first, and takes over once the first is lost.
 
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -13,10 +13,10 @@ use serde_json::json;
 
 use crate::scene::{await_acknowledgement, identity, miner_id, node, state};
 
-/// Of generation 1.0, and of 0.2.
+/// The alias of generation 1.0, and that of generation 0.2.
 const ALIASES: [&str; 2] = ["pool", "old"];
 
-/// A machine that uses `node`, and has made nothing yet.
+/// A machine that uses `node`, and has no identity yet.
 fn machine(node: &Node) -> Site {
     let mut site = Site::on(node);
     site.set_env("BSV_BACKUP_PASSPHRASE", "of the backup");
@@ -30,7 +30,7 @@ fn mine(node: &Node, server: &Server, alias: &str) -> BlockHash {
     }
 }
 
-/// Mines a block with the identity of each alias, which the node must take under its current key.
+/// Mines a block with the identity of each alias. The node must accept each under its current key.
 fn mine_all(node: &Node, server: &Server) {
     for alias in ALIASES {
         let block = mine(node, server, alias);
@@ -57,14 +57,14 @@ fn back_up(site: &Site, directory: &Path, name: &str) -> PathBuf {
     file
 }
 
-/// A machine of its own with what a backup holds.
+/// A new machine that is restored from a backup.
 fn restore(node: &Node, backup: &Path) -> Site {
     let site = machine(node);
     site.cli_ok(&["restore", "--yes", backup.to_str().unwrap()]);
     site
 }
 
-/// Waits until a server is ready, or says of which identities it has older copies.
+/// Waits until a server's readiness has this status and its answer holds this text.
 fn await_ready(server: &Server, status: u16, says: &str) {
     let deadline = Instant::now() + Duration::from_secs(30);
     loop {
@@ -77,7 +77,7 @@ fn await_ready(server: &Server, status: u16, says: &str) {
     }
 }
 
-/// Checks that a machine knows that its copy is older, and changes nothing.
+/// Checks that a machine has found out that its copy is older, and changes nothing.
 fn assert_found_out(site: &Site, server: &Server) {
     await_ready(server, 503, r#""staleAliases":["old","pool"]"#);
     for alias in ALIASES {
@@ -105,7 +105,8 @@ fn assert_found_out(site: &Site, server: &Server) {
     }
 }
 
-/// Mines with documents of an older copy: the blocks count, and their identities do not.
+/// Mines blocks with documents of an older copy. The node must accept the blocks and ignore their
+/// identities.
 fn assert_ignored(node: &Node, server: &Server) {
     for alias in ALIASES {
         let (known, before) = (of_node(node), height(node));
@@ -141,7 +142,7 @@ fn a_second_machine_with_an_older_backup_harms_nothing_and_with_the_newest_one_g
     assert_eq!(ALIASES.map(|alias| miner_id(&server_b, alias)), first);
     assert_found_out(&b, &server_b);
     assert_ignored(&node, &server_b);
-    // The first machine goes on as if there were no other.
+    // The first machine works as if there were no other.
     mine_all(&node, &server_a);
     for alias in ALIASES {
         await_acknowledgement(&a, alias);
@@ -149,7 +150,8 @@ fn a_second_machine_with_an_older_backup_harms_nothing_and_with_the_newest_one_g
     }
     await_ready(&server_a, 200, "true");
 
-    // The last rotation and the last revocation key are in the backup, though no block had shown them.
+    // The backup holds the last rotation and the last revocation key, although no block has shown
+    // them.
     server_a.kill();
     drop((a, server_b, b));
     let b = restore(&node, &newest);
@@ -169,7 +171,7 @@ fn a_second_machine_with_an_older_backup_harms_nothing_and_with_the_newest_one_g
         let [first, second, third] = [&first, &second, &third].map(|keys| &keys[place]);
         vec![state(third, "CURRENT"), state(second, "ROTATED"), state(first, "ROTATED")]
     });
-    // Nodes list miners in any order.
+    // A node lists miners in no particular order.
     let mut known = miner_info::states(&node);
     known.sort();
     expected.sort();

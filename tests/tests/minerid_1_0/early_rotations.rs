@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::scene::{assert_all_taken, await_acknowledgement, identity, miner_id, node, state};
 
-/// A service with an identity of each generation, no document of which anybody has.
+/// A service with an identity of each generation. Nobody has a document of either.
 fn scene() -> (Node, Site, Server) {
     let node = node();
     let site = Site::on(&node);
@@ -20,7 +20,8 @@ fn scene() -> (Node, Site, Server) {
     (node, site, server)
 }
 
-/// Mines a block with the identity, which must become the last one of its key for the node.
+/// Mines a block with the identity. The node must then know it as the last block of the identity's
+/// key.
 fn mine(node: &Node, server: &Server, alias: &str) {
     let block = match alias {
         "old" => miner_info::mine_coinbase_document(node, server, alias),
@@ -38,7 +39,7 @@ fn states(node: &Node) -> Vec<(String, String)> {
     miners.into_iter().next().unwrap()
 }
 
-/// Has a document handed out that no block ever holds.
+/// Asks for a document that no block will ever hold.
 fn hand_out(node: &Node, server: &Server, alias: &str) {
     let height = Template::of(node, 1).height();
     server.text(&format!("/opreturn/{alias}/{height}"));
@@ -69,7 +70,7 @@ fn keys_that_no_block_has_shown_are_replaced() {
         }
         mine(&node, &server, alias);
         let first = miner_id(&server, alias);
-        // From now on blocks have shown it.
+        // After these blocks, the key has been shown.
         site.cli_ok(&["rotateminerid", "--name", alias]);
         for _ in 0..2 {
             mine(&node, &server, alias);
@@ -81,7 +82,7 @@ fn keys_that_no_block_has_shown_are_replaced() {
 }
 
 #[test]
-fn a_second_rotation_before_a_block_has_shown_the_first_is_refused_or_passes_over_it() {
+fn a_second_rotation_before_a_block_has_shown_the_first_is_refused_or_skips_it() {
     for alias in ["pool", "old"] {
         let (node, site, server) = scene();
         mine(&node, &server, alias);
@@ -104,7 +105,7 @@ fn a_second_rotation_before_a_block_has_shown_the_first_is_refused_or_passes_ove
     }
 }
 
-/// Its validity check output is looked for all the same, once per tip.
+/// The service still looks up the validity check output, once per tip.
 #[test]
 fn a_node_that_keeps_no_miner_ids_is_no_trouble_to_an_identity_of_generation_0_2() {
     let node = Node::start_with(&["minerid=0"]);
@@ -122,7 +123,7 @@ fn a_node_that_keeps_no_miner_ids_is_no_trouble_to_an_identity_of_generation_0_2
     }
     let log = std::fs::read_to_string(&log).unwrap();
     assert!(!log.contains("cannot be asked"), "{log}");
-    // It cannot tell that no block has shown the key.
+    // This node cannot tell the service that no block has shown the key.
     assert_eq!(server.text("/opreturn/old/rotate"), "OK");
     let height = Template::of(&node, 1).height();
     let script = server.text(&format!("/opreturn/old/{height}"));
@@ -130,7 +131,7 @@ fn a_node_that_keeps_no_miner_ids_is_no_trouble_to_an_identity_of_generation_0_2
 }
 
 #[test]
-fn without_a_node_the_key_until_now_vouches_for_the_next() {
+fn without_a_node_the_current_key_vouches_for_the_next() {
     let (mut node, site, server) = scene();
     hand_out(&node, &server, "pool");
     let first = miner_id(&server, "pool");
@@ -139,7 +140,8 @@ fn without_a_node_the_key_until_now_vouches_for_the_next() {
     assert_eq!(identity(&site, "pool")["prevMinerId"], first);
 }
 
-/// Nodes ignore the first block after it, which shows the service that nobody knows the key before.
+/// Nodes ignore the identity of the first block after the rotation. This shows the service that
+/// nobody knows the previous key.
 #[test]
 fn a_rotation_that_no_node_was_asked_about_costs_a_block_at_most() {
     for alias in ["pool", "old"] {
@@ -165,9 +167,9 @@ fn a_rotation_that_no_node_was_asked_about_costs_a_block_at_most() {
     }
 }
 
-/// A pool goes on with documents that it was given before the rotation.
+/// A pool continues to use documents that it got before the rotation.
 #[test]
-fn what_three_own_blocks_do_not_show_is_an_alarm() {
+fn an_alarm_is_raised_if_three_own_blocks_do_not_show_a_rotation() {
     let (node, site, server) = scene();
     mine(&node, &server, "old");
     let begun = Template::of(&node, 1);
@@ -178,7 +180,7 @@ fn what_three_own_blocks_do_not_show_is_an_alarm() {
         assert_eq!(reply.status, 200, "{}", reply.body);
         reply.body
     };
-    // The reward is the same for all of them.
+    // The block reward is the same at all these heights.
     let before: Vec<_> = (begun.height()..begun.height() + 4).map(ask).collect();
     site.cli_ok(&["rotateminerid", "--name", "old"]);
     let wait_for_own_blocks = |count: usize| {
@@ -203,7 +205,7 @@ fn what_three_own_blocks_do_not_show_is_an_alarm() {
         );
         alarm
     };
-    // One that was found before the service has begun to look does not count.
+    // A block that was mined before the service began to look does not count.
     Template::of(&node, 1).mine(&node, &before[0]);
     for (number, coinbase2) in before[1..].iter().enumerate() {
         wait_for_own_blocks(number);

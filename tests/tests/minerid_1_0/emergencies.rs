@@ -1,4 +1,5 @@
-//! Revoking while something else is announced, without a node, or what nobody knows.
+//! Revoking an identity while something else is announced, without a node, or before anybody knows
+//! the identity.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -53,7 +54,7 @@ fn a_stolen_key_is_revoked_while_a_rotation_and_a_new_revocation_key_are_announc
     await_acknowledgement(&site, "pool");
     let expected = [state(&fourth, "CURRENT"), state(&second, "REVOKED"), state(&first, "ROTATED")];
     assert_eq!(states(&node), expected);
-    // What waited for the revocation was announced after it.
+    // The new revocation key, which had to wait for the revocation, was announced after it.
     assert_eq!(miner_info::known(&node, &fourth)["revocationKey"], revocation_key);
     assert_all_taken(&node);
 }
@@ -122,7 +123,7 @@ fn an_identity_that_nobody_knows_is_closed_at_once() {
     for alias in ["kept", "shown"] {
         site.cli_ok(&["generateminerid", "--name", alias, "--protocol", "1.0"]);
     }
-    // Nobody has made a block with it.
+    // A document was handed out, and no block was made with it.
     server.text("/opreturn/shown/7");
     for alias in ["kept", "shown"] {
         site.cli_ok(&["revokemineridcompletely", "--name", alias]);

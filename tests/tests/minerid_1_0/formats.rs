@@ -1,4 +1,4 @@
-//! The bytes of documents and references, made with the library alone.
+//! Documents and references that the library alone makes, as a node reads them.
 
 use bsv_minerid::{MinerInfo, OperatorMembers, Succession};
 use bsv_tests::{Node, Template, miner_info};

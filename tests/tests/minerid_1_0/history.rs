@@ -1,4 +1,4 @@
-//! What a node believes of an identity after each of its changes.
+//! What a node knows of an identity after each of its changes.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::scene::{assert_all_taken, await_acknowledgement, identity, miner_id, node, state};
 
-/// The keys that the node knows of its one miner, the current one first.
+/// The keys of the only miner that the node knows, the current key first.
 fn states(node: &Node) -> Vec<(String, String)> {
     let miners = miner_info::states(node);
     assert_eq!(miners.len(), 1, "{miners:#?}");
@@ -20,20 +20,20 @@ fn mine(node: &Node, server: &Server) {
     miner_info::mine_from(node, server, "pool");
 }
 
-/// A chain whose every block is judged by its node and by a scan that follows it.
+/// A chain whose every block is judged by its node and by a scan that follows the chain.
 struct History {
     node: Node,
     site: Site,
     server: Server,
     /// The height at which the scan began.
     from: String,
-    /// The blocks since then that are in the chain, each with what it came to.
+    /// The blocks of the chain since then, each with its event.
     blocks: Vec<(BlockHash, String)>,
 }
 
 impl History {
-    /// A chain in which "pool" has not shown its identity of generation 1.0 yet, nor "old" its one of
-    /// generation 0.2.
+    /// A chain in which no block has shown the identities yet: "pool" of generation 1.0, and "old"
+    /// of generation 0.2.
     fn begin() -> Self {
         let node = node();
         let site = Site::on(&node);
@@ -50,13 +50,13 @@ impl History {
         self.site.cli_ok(command);
     }
 
-    /// The last key that an alias was given: `minerId` or `revocationKey`.
+    /// The current `minerId` or `revocationKey` of an alias.
     fn key(&self, alias: &str, name: &str) -> String {
         identity(&self.site, alias)[name].as_str().unwrap().to_owned()
     }
 
-    /// Mines the next block with an identity, which must come to `event` for the node and for the
-    /// scan, and leave the node with these keys for the last ones: each as it is and as it was.
+    /// Mines the next block with an identity. Checks that the scan reports `event` for it, and that
+    /// the node then knows these keys of the identity: the current ones and the previous ones.
     fn mine(
         &mut self,
         alias: &str,
@@ -88,8 +88,7 @@ impl History {
         block
     }
 
-    /// Takes a block and all after it out of the chain, in which somebody without an identity mines
-    /// more in their place.
+    /// Displaces a block and all after it by a longer chain of blocks without an identity.
     fn replace(&mut self, first: BlockHash) {
         self.node.call("invalidateblock", json!([first.to_string()]));
         let index = self.blocks.iter().position(|(block, _)| *block == first).unwrap();
@@ -103,13 +102,14 @@ impl History {
         assert_eq!(followed, of_node(&self.node));
     }
 
-    /// Has the scan that follows the chain go on: what it says of it since, and of all miners.
+    /// Continues the scan that follows the chain. Answers what it says of the new blocks, line by
+    /// line, and of all miners.
     fn follow(&self) -> (Vec<Value>, KnownMiners) {
         let followed = self.site.data_dir().join("followed");
         self.scan(&["--progress", followed.to_str().unwrap()])
     }
 
-    /// What a scan says of the chain, line by line, and of all miners.
+    /// Scans the chain. Answers what the scan says of the blocks, line by line, and of all miners.
     fn scan(&self, arguments: &[&str]) -> (Vec<Value>, KnownMiners) {
         let scan = ["scanminerids", "--json", "--from", &self.from];
         let text = self.site.cli_ok(&[&scan, arguments].concat());
@@ -119,8 +119,8 @@ impl History {
         (lines, known)
     }
 
-    /// Scans the chain as somebody who has not seen what left it: what each block came to, and what
-    /// is known in the end.
+    /// Scans the chain from the beginning, without the blocks that have left it. Answers the event
+    /// of each block, and what is known at the end.
     fn scan_anew(&self) -> (Vec<(BlockHash, String)>, KnownMiners) {
         let (lines, known) = self.scan(&[]);
         let text = |value: &Value| value.as_str().unwrap().to_owned();
@@ -128,7 +128,7 @@ impl History {
         (lines.iter().map(event).collect(), known)
     }
 
-    /// Puts data into a transaction of the next block, to which documents of `alias` then refer.
+    /// Puts data into a transaction of the next block. Documents of `alias` then refer to it.
     fn refer_to_data(&self, alias: &str, number: u32) -> Txid {
         let file = self.site.data_dir().join("data.json");
         let id = "62b21572ca46";
@@ -150,7 +150,8 @@ impl History {
         txid
     }
 
-    /// Checks that the document of a block refers to data, and what that is found to be.
+    /// Checks that the document of a block refers to this data, and that the check of the reference
+    /// has this outcome.
     fn assert_refers_to(&self, block: BlockHash, data: Txid, outcome: &str) {
         let report = self.site.cli_json(&["verifyminerid", "--block", &block.to_string()]);
         assert_eq!(report["identity"]["dataRefs"][0]["txid"], data.to_string(), "{report:#}");
@@ -160,7 +161,7 @@ impl History {
     }
 }
 
-/// A miner that begins with generation 1.0, and one that upgrades to it: twenty blocks with an
+/// One miner begins with generation 1.0, and one upgrades to it. There are twenty blocks with an
 /// identity, three of which leave the chain.
 #[test]
 fn a_node_and_a_scan_follow_identities_through_all_their_changes() {
@@ -172,7 +173,8 @@ fn a_node_and_a_scan_follow_identities_through_all_their_changes() {
     history.mine("old", "first", [&o1, &o1], ["", ""]);
     history.mine("pool", "continued", [&p1, &p1], [&r1, &r1]);
 
-    // A rotation is announced until the service has seen it, and nothing else meanwhile.
+    // A rotation is announced until the service has seen it in a block. Nothing else can be
+    // announced until then.
     assert_eq!(history.server.text("/opreturn/pool/rotate"), "OK");
     let p2 = history.key("pool", "minerId");
     assert_eq!(identity(&history.site, "pool")["announced"], json!(["rotation"]));
@@ -200,7 +202,8 @@ fn a_node_and_a_scan_follow_identities_through_all_their_changes() {
     await_acknowledgement(&history.site, "pool");
     history.mine("old", "continued", [&o2, &o2], [&s1, &s1]);
 
-    // The blocks with the data leave the chain, and no other has the data until they are given anew.
+    // The blocks with the data leave the chain. No other block has the data until it is published
+    // again.
     let data = history.refer_to_data("pool", 1);
     let left = history.mine("pool", "continued", [&p3, &p3], [&r3, &r3]);
     history.assert_refers_to(left, data, "holds");
@@ -216,7 +219,7 @@ fn a_node_and_a_scan_follow_identities_through_all_their_changes() {
     let indexed = history.node.call("datarefindexdump", json!([]));
     assert!(indexed.to_string().contains(&data.to_string()), "{indexed:#}");
 
-    // A partial revocation leaves the keys before the compromised one as they were.
+    // A partial revocation does not change the state of the keys before the compromised one.
     history.run(&["revokemineridpartially", "--name", "pool", "--minerid", &p3]);
     assert_eq!(miner_info::known(&history.node, &p3)["minerIdState"], "REVOKED");
     let p4 = history.key("pool", "minerId");
@@ -255,8 +258,8 @@ fn assert_refuses_to_rotate(history: &History) {
     assert_eq!((refused.code, refused.stderr.contains("has not been seen")), (1, true));
 }
 
-/// The block that showed a new revocation key leaves the chain. Who has seen it goes on from there;
-/// who has not takes the identity no more, be it a scan or a node that begins anew.
+/// The block that showed a new revocation key leaves the chain. Nodes and scans that have seen it
+/// continue from that key. A scan or a node that begins anew does not accept the identity any more.
 fn lose_a_revocation_key(history: &mut History, id: &str, revocation_key: &str) {
     history.run(&["rotaterevocationkey", "--name", "pool"]);
     let next = history.key("pool", "revocationKey");
@@ -272,7 +275,7 @@ fn lose_a_revocation_key(history: &mut History, id: &str, revocation_key: &str) 
 }
 
 #[test]
-fn an_upgraded_identity_goes_on_as_the_same_miner() {
+fn an_upgraded_identity_remains_the_same_miner() {
     let node = node();
     let site = Site::on(&node);
     let server = site.server();
@@ -297,7 +300,8 @@ fn an_upgraded_identity_goes_on_as_the_same_miner() {
     assert_all_taken(&node);
 }
 
-/// Nodes take an upgrade only from a document without a new revocation key, and a revocation only after it.
+/// Nodes accept an upgrade only with a document without a new revocation key, and a revocation only
+/// after the upgrade.
 #[test]
 fn revocation_keys_are_used_once_a_block_has_shown_the_upgrade() {
     let node = node();
@@ -325,7 +329,8 @@ fn revocation_keys_are_used_once_a_block_has_shown_the_upgrade() {
     assert_all_taken(&node);
 }
 
-/// The key that was passed over had been mined after all, so the next one follows that.
+/// A forced rotation skips a key that no block had shown. If a block has shown it after all, the
+/// next key follows it.
 #[test]
 fn a_forced_rotation_follows_what_the_node_has_seen() {
     let node = node();
@@ -346,7 +351,8 @@ fn a_forced_rotation_follows_what_the_node_has_seen() {
     mine(&node, &server);
     site.cli_ok(&["rotateminerid", "--name", "pool", "--force"]);
     let fifth = miner_id(&server, "pool");
-    // The service has to see the fourth in its block before it can tell of the fifth.
+    // The service has to see the fourth key in its block before its documents can name it as the
+    // previous key of the fifth.
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
     while identity(&site, "pool")["prevMinerId"] != json!(fourth) {
         assert!(std::time::Instant::now() < deadline, "{:#}", identity(&site, "pool"));

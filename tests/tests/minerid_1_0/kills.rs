@@ -1,4 +1,4 @@
-//! Commands that are killed before or after each time that they wait for the disk.
+//! Commands that are killed at each of their steps: right before or after they wait for the disk.
 
 use std::fs;
 
@@ -8,11 +8,11 @@ use bsv_tests::{Site, free_port, is_full_run, vectors};
 use bsv_tx::{Script, Signature, sha256};
 use serde_json::{Value, json};
 
-/// In reduced runs, so many steps are left out after each that is tried.
+/// Reduced runs skip so many steps after each step that they try.
 const SKIPPED: u64 = 5;
 
-/// What there is to see of the alias: nothing before it is made. New keys are other ones each time,
-/// so only how they stand to one another counts.
+/// What is visible of the alias; null before it is made. New keys differ in every run. Therefore,
+/// this holds only their number and which are equal.
 fn seen(site: &Site) -> Value {
     let done = site.cli(&["listminerids", "--json"]);
     if done.code == 1 && done.stderr.contains("nothing-there") {
@@ -30,8 +30,8 @@ fn seen(site: &Site) -> Value {
     seen
 }
 
-/// What the command line tells of an identity, apart from what its keys are and whether the node was
-/// told of a revocation.
+/// What the command line shows of an identity, without the values of its keys and without whether
+/// the node was told of a revocation.
 pub(crate) fn outline(identity: &Value) -> Value {
     json!({
         "protocol": identity["protocol"],
@@ -44,7 +44,8 @@ pub(crate) fn outline(identity: &Value) -> Value {
     })
 }
 
-/// The document in a script: its every signature holds, and it says what the list says.
+/// Reads the document in a script. Checks that all its signatures hold, and that it names the keys
+/// of `identity`.
 pub(crate) fn check_document(script: &str, identity: &Value) -> MinerInfo {
     let script = MinerInfoScript::parse(&Script::from_hex(script).unwrap()).unwrap();
     let document = MinerInfo::from_json(std::str::from_utf8(&script.document).unwrap()).unwrap();
@@ -64,8 +65,9 @@ pub(crate) fn silent(mut site: Site) -> Site {
     site
 }
 
-/// Kills a command at one step after the other, each time on a copy of the site: what is there
-/// afterwards is what was before or what the command leaves, and the command can be repeated.
+/// Kills a command at one step after the other, each time on a copy of the site. Checks that the
+/// state is then either the one before or the one after the command, and that the command can be
+/// repeated.
 fn kill_at_every_step(site: &Site, command: &[&str], codes: &[i32]) {
     let before = seen(site);
     let whole = silent(site.copy());
@@ -97,12 +99,13 @@ fn kill_at_every_step(site: &Site, command: &[&str], codes: &[i32]) {
         }
     }
     eprintln!("{command:?}: killed at {kills} steps, 1 of {stride}, {made} times when it was done");
-    assert!(kills >= 3, "{command:?} takes more steps");
+    assert!(kills >= 3, "{command:?}: fewer than 3 kills");
 }
 
 #[test]
 fn a_command_killed_at_any_step_leaves_the_old_state_or_the_new_one() {
-    // Nothing answers there, so that the node is not told of a revocation, which is recorded first.
+    // No node answers at this port. A revocation is recorded first, and then fails to reach the
+    // node.
     let site = silent(Site::with(json!({
         "rpcPort": free_port(), "rpcUser": "nobody", "rpcPassword": "nothing",
     })));
@@ -119,7 +122,7 @@ fn a_command_killed_at_any_step_leaves_the_old_state_or_the_new_one() {
     kill(&["config", "--name", "pool", "name=a pool", "email=a@pool.example"]);
     kill(&["extensions", "--name", "pool", extensions.to_str().unwrap()]);
     kill(&["datarefs", "--name", "pool", data.to_str().unwrap()]);
-    // Once somebody has a document, the key in it vouches for the next.
+    // Once somebody has a document with the key, the next key needs its signature.
     assert_eq!(site.server().get("/opreturn/pool/7").status, 200);
     kill(&["rotateminerid", "--name", "pool"]);
     kill(&["rotaterevocationkey", "--name", "pool"]);

@@ -1,4 +1,5 @@
-//! Nodes that authenticate their connections to each other with miner ids, which they ask the service for.
+//! Nodes that authenticate their connections to each other with miner ids. They get keys and
+//! signatures from the service.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -12,12 +13,12 @@ struct Miner {
     node: Node,
     site: Site,
     server: Option<Server>,
-    /// Where the node asks.
+    /// The port at which the node asks the service.
     port: u16,
 }
 
 impl Miner {
-    /// A miner whose documents announce an address.
+    /// A miner whose documents announce this IP address.
     fn start(public_ip: &str) -> Self {
         let port = free_port();
         let url = format!("mineridgeneratorurl=http://127.0.0.1:{port}");
@@ -35,7 +36,7 @@ impl Miner {
         Self { node, site, server: None, port }
     }
 
-    /// Starts the service anew with further settings.
+    /// Restarts the service with further settings.
     fn serve(&mut self, settings: &Value) {
         self.server = None;
         for (name, value) in settings.as_object().unwrap() {
@@ -44,7 +45,7 @@ impl Miner {
         self.server = Some(self.site.server());
     }
 
-    /// How often the node has given up to prove who it is.
+    /// How often the node has failed to prove its identity.
     fn failures(&self) -> usize {
         let log = self.node.log();
         let words = ["Ignoring authch messages", "Failed to process authch"];
@@ -81,7 +82,7 @@ fn miners(public_ip: &str) -> [Miner; 2] {
     miners
 }
 
-/// Shows a node the blocks that it lacks.
+/// Gives a node the blocks that it does not have.
 fn copy(from: &Node, to: &Node) {
     for height in height(to) + 1..=height(from) {
         let hash = from.call("getblockhash", json!([height]));
@@ -100,7 +101,7 @@ fn wait_until(miners: &[Miner; 2], what: &str, is_it: impl Fn(&Miner) -> bool) {
     }
 }
 
-/// Connects the nodes anew.
+/// Closes the connection between the nodes, if there is one, and makes a new one.
 fn connect(miners: &[Miner; 2]) {
     let [first, second] = miners;
     let peer = format!("127.0.0.1:{}", second.node.peer_port);
@@ -112,8 +113,8 @@ fn connect(miners: &[Miner; 2]) {
     wait_until(miners, "connected", |miner| !miner.peers().is_empty());
 }
 
-/// Connects the nodes, which must not authenticate the connection, and waits until both have given up. A node that has
-/// waited for the service for too long says nothing about a connection: then they are connected anew.
+/// Connects the nodes, and waits until both have failed to authenticate the connection. A node
+/// whose call to the service timed out logs nothing. In this case, the nodes are connected again.
 fn connect_in_vain(miners: &[Miner; 2], has_given_up: impl Fn(&Miner) -> usize) {
     let before = miners.each_ref().map(&has_given_up);
     let have_given_up = || {
@@ -140,23 +141,23 @@ fn connect_in_vain(miners: &[Miner; 2], has_given_up: impl Fn(&Miner) -> usize) 
 }
 
 #[test]
-fn nodes_prove_with_the_service_who_they_are() {
+fn nodes_prove_their_identity_with_the_service() {
     let mut miners = miners("127.0.0.1");
-    // Without tokens the listener of everybody is enough.
+    // If no tokens are required, the nodes can ask the usual listener.
     for miner in &mut miners {
         miner.serve(&json!({ "port": miner.port }));
     }
     connect(&miners);
     wait_until(&miners, "authenticated", Miner::is_authenticated);
 
-    // A node has no token to show.
+    // A node cannot send a token.
     for miner in &mut miners {
         miner.serve(&json!({ "port": miner.port, "auth": { "requireToken": true } }));
         assert_eq!(miner.server.as_ref().unwrap().get("/minerid/pool").status, 401);
     }
     connect_in_vain(&miners, Miner::failures);
 
-    // With a listener of its own it needs none.
+    // At its own listener, a node needs no token.
     for miner in &mut miners {
         let listener = json!({ "port": miner.port, "alias": "pool" });
         miner.serve(&json!({ "port": 0, "minerid": { "nodeListener": listener } }));
@@ -165,7 +166,7 @@ fn nodes_prove_with_the_service_who_they_are() {
     connect(&miners);
     wait_until(&miners, "authenticated", Miner::is_authenticated);
 
-    // Nothing is proven for an alias that signs documents only.
+    // The service proves nothing with an alias whose blind signing is off.
     for miner in &miners {
         miner.site.cli_ok(&["miner", "blind-signing", "--name", "pool", "off"]);
     }
@@ -173,7 +174,7 @@ fn nodes_prove_with_the_service_who_they_are() {
 }
 
 #[test]
-fn a_node_believes_nobody_who_comes_from_elsewhere() {
+fn a_node_believes_no_peer_from_another_address_than_the_announced_one() {
     let mut miners = miners("127.0.0.9");
     for miner in &mut miners {
         miner.serve(&json!({ "port": miner.port }));

@@ -1,4 +1,4 @@
-//! Blocks that have shown something, and leave the main chain.
+//! Blocks that have shown an announcement and then leave the main chain.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::scene::{await_acknowledgement, identity, miner_id, node, state};
 
-/// Mines a block from the server, and shows it to another node.
+/// Mines a block with the server's document, and gives it to another node.
 fn mine_for_both(node: &Node, server: &Server, other: &Node) {
     let block = miner_info::mine_from(node, server, "pool").block;
     let block = node.call("getblock", json!([block.to_string(), false]));
@@ -17,7 +17,7 @@ fn mine_for_both(node: &Node, server: &Server, other: &Node) {
     assert_eq!(tip(other), tip(node));
 }
 
-/// Waits until the command line tells this of an identity.
+/// Waits until the command line shows an identity for which this is so.
 fn await_identity(site: &Site, alias: &str, is_so: impl Fn(&Value) -> bool) {
     let deadline = Instant::now() + Duration::from_secs(30);
     while !is_so(&identity(site, alias)) {
@@ -26,12 +26,12 @@ fn await_identity(site: &Site, alias: &str, is_so: impl Fn(&Value) -> bool) {
     }
 }
 
-/// Waits until the service announces this and no more.
+/// Waits until the service announces exactly this.
 fn await_announced(site: &Site, alias: &str, announced: &Value) {
     await_identity(site, alias, |identity| identity["announced"] == *announced);
 }
 
-/// What others know, who have never seen the blocks that were lost.
+/// The keys that another node knows, which has never seen the lost blocks.
 fn states(other: &Node) -> Vec<(String, String)> {
     let miners = miner_info::states(other);
     assert_eq!(miners.len(), 1, "{miners:#?}");
@@ -68,7 +68,7 @@ fn a_rotation_is_announced_again_until_a_block_of_the_main_chain_shows_it() {
     drop(server);
     let server = site.server();
     assert_eq!(identity(&site, "pool")["announced"], json!(["rotation"]));
-    // The service sees that its block is one of the main chain, and goes on from there.
+    // The service sees that its block is in the main chain, and continues from there.
     for _ in 0..2 {
         mine_for_both(&node, &server, &rival.node);
         assert_eq!(states(&rival.node), [state(&second, "CURRENT"), state(&first, "ROTATED")]);
@@ -99,7 +99,8 @@ fn a_revocation_key_is_announced_again_until_a_block_of_the_main_chain_shows_it(
     assert_eq!(*latest, tip(&node), "{}", rival.node.log());
 }
 
-/// In generation 0.2 documents repeat the rotation anyway; what must not follow before others know it is the next one.
+/// In generation 0.2, documents repeat the last rotation anyway. The next rotation has to wait
+/// until others know the last one.
 #[test]
 fn a_rotation_of_generation_0_2_waits_until_a_block_of_the_main_chain_shows_the_one_before() {
     let node = node();
@@ -139,7 +140,7 @@ fn a_rotation_of_generation_0_2_waits_until_a_block_of_the_main_chain_shows_the_
     );
 }
 
-/// The key before it is one that others have never seen.
+/// Others have never seen the key of the lost rotation.
 #[test]
 fn a_rotation_of_generation_0_2_after_one_that_is_lost_follows_the_key_before() {
     let node = node();
@@ -171,7 +172,7 @@ fn a_rotation_of_generation_0_2_after_one_that_is_lost_follows_the_key_before() 
     }
 }
 
-/// The own node knows the key, and others do not.
+/// The service's own node knows the rotated key, and other nodes do not.
 #[test]
 fn an_upgrade_after_a_lost_rotation_announces_it_again() {
     let node = node();
@@ -193,7 +194,7 @@ fn an_upgrade_after_a_lost_rotation_announces_it_again() {
     node.mine(1);
     let foreign = node.call("getblock", json!([tip(&node), false]));
     rival.node.call("submitblock", json!([foreign]));
-    // Whatever the service makes of it, it has seen that block then.
+    // Waits until the service has seen that block, whatever it concludes.
     let deadline = Instant::now() + Duration::from_secs(30);
     let announced = json!(["rotation", "revocationKey"]);
     let has_looked = |identity: &Value| {
@@ -212,9 +213,9 @@ fn an_upgrade_after_a_lost_rotation_announces_it_again() {
     await_acknowledgement(&site, "pool");
 }
 
-/// Both are lost, the one after the other.
+/// Blocks with two announcements, one after the other, are lost.
 #[test]
-fn what_was_announced_after_a_block_that_is_lost_goes_on_from_what_the_main_chain_knows() {
+fn announcements_after_a_lost_block_continue_from_what_the_main_chain_shows() {
     let (node, site, server, first) = scene();
     let rival = Rival::of(&node);
     for command in ["rotateminerid", "rotaterevocationkey"] {
@@ -250,7 +251,7 @@ fn a_complete_revocation_is_announced_again_until_a_block_of_the_main_chain_show
     rival.outgrow(&node);
     rival.show_to(&node);
     await_announced(&site, "pool", &json!(["completeRevocation"]));
-    // A block of somebody else in between changes nothing.
+    // Another miner's block in between changes nothing.
     node.mine(1);
     let height = Template::of(&node, 1).height();
     let foreign = node.call("getblock", json!([tip(&node), false]));
@@ -263,7 +264,7 @@ fn a_complete_revocation_is_announced_again_until_a_block_of_the_main_chain_show
     assert_eq!(identity(&site, "pool")["state"], "closed");
 }
 
-/// No other key vouches for the one that is current then, since others know none.
+/// Documents have no previous key, since others know none.
 #[test]
 fn an_identity_that_only_lost_blocks_have_shown_begins_with_its_current_key() {
     for (alias, is_rotation_mined) in [("pool", false), ("pool", true), ("old", true)] {
@@ -311,8 +312,8 @@ fn an_identity_that_only_lost_blocks_have_shown_begins_with_its_current_key() {
     }
 }
 
-/// The documents of an identity that was revoked back to a key, and that only lost blocks have shown, begin with the
-/// new key at once: others know none of the keys before it.
+/// Only lost blocks have shown an identity that was then revoked back to a key. Its documents begin
+/// with the new key at once, since others know none of the keys before it.
 #[test]
 fn a_revocation_back_to_a_key_that_only_lost_blocks_have_shown_begins_with_the_new_key() {
     let node = node();

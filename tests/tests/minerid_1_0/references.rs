@@ -1,4 +1,5 @@
-//! References to miner-info transactions, which the key signs that their document names.
+//! References to miner-info transactions. The key that the document names signs the reference to
+//! it.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -19,7 +20,7 @@ fn scene() -> (Node, Site, Server) {
     (node, site, server)
 }
 
-/// Has the node put the document that the server makes into a transaction of the next block.
+/// Has the node put the server's document into a transaction of the next block.
 fn publish(node: &Node, server: &Server) -> Txid {
     let height = Template::of(node, 1).height();
     let script = server.text(&format!("/opreturn/pool/{height}"));
@@ -32,7 +33,7 @@ fn refer(template: &Template, server: &Server, txid: Txid) -> String {
     reply.body
 }
 
-/// Mines a block with a reference, which must become the last one of this key for the node.
+/// Mines a block with a reference. The node must then know it as the last block of this key.
 fn mine(node: &Node, server: &Server, txid: Txid, key: &str) {
     let template = miner_info::template_with_all(node);
     let block = template.mine(node, &refer(&template, server, txid));
@@ -45,7 +46,7 @@ fn mine(node: &Node, server: &Server, txid: Txid, key: &str) {
 }
 
 #[test]
-fn a_rotation_after_the_first_reference_changes_no_other() {
+fn a_rotation_after_the_first_reference_to_a_document_changes_no_later_reference_to_it() {
     let (node, site, server) = scene();
     let key = miner_id(&server, "pool");
     let txid = publish(&node, &server);
@@ -53,7 +54,7 @@ fn a_rotation_after_the_first_reference_changes_no_other() {
     let reference = refer(&template, &server, txid);
     site.cli_ok(&["rotateminerid", "--name", "pool"]);
     assert_eq!(refer(&template, &server, txid), reference);
-    // What the command line prints is no document that anybody has.
+    // A document that only the command line prints does not count as handed out.
     site.cli_ok(&["opreturn", "--name", "pool", "--height", "7"]);
     drop(server);
     let server = site.server();
@@ -64,9 +65,9 @@ fn a_rotation_after_the_first_reference_changes_no_other() {
 }
 
 #[test]
-fn a_rotation_before_the_first_reference_changes_none() {
+fn a_rotation_before_the_first_reference_to_a_document_changes_no_reference_to_it() {
     let (node, site, mut server) = scene();
-    // A new revocation key changes nothing about the key that has signed the document.
+    // A new revocation key does not change which key has signed the document.
     for before in [&[][..], &["rotaterevocationkey"]] {
         let key = miner_id(&server, "pool");
         let txid = publish(&node, &server);

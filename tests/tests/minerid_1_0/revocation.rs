@@ -1,4 +1,4 @@
-//! Revoking, and keys that lie elsewhere.
+//! Revocations, and revocation keys that lie on another disk.
 
 use std::thread;
 
@@ -22,7 +22,7 @@ fn a_complete_revocation_is_announced_until_a_block_shows_it_and_then_closes_the
     miner_info::mine_from(&node, &server, "pool");
     let first = miner_id(&server, "pool");
 
-    // The disk is away.
+    // The disk with the revocation keys is removed.
     let away = site.data_dir().join("away");
     std::fs::rename(&disk, &away).unwrap();
     for command in ["revokemineridcompletely", "rotaterevocationkey"] {
@@ -49,7 +49,7 @@ fn a_complete_revocation_is_announced_until_a_block_shows_it_and_then_closes_the
     assert_eq!(server.text("/opreturn/pool/isvalid"), "false");
     assert_eq!(identity(&site, "pool")["announced"], json!(["completeRevocation"]));
     assert_eq!(server.get("/opreturn/pool/rotate").status, 409);
-    // Others' blocks do not show it.
+    // Blocks of other miners do not show the revocation.
     node.mine(1);
     thread::sleep(std::time::Duration::from_secs(3));
     assert_eq!(identity(&site, "pool")["announced"], json!(["completeRevocation"]));
@@ -64,7 +64,7 @@ fn a_complete_revocation_is_announced_until_a_block_shows_it_and_then_closes_the
 }
 
 #[test]
-fn a_revocation_that_the_node_was_not_told_is_announced_and_told_when_repeated() {
+fn a_revocation_that_did_not_reach_the_node_is_announced_and_sent_when_repeated() {
     let node = node();
     let gate = Gate::before(&node);
     let site = gate.site();
@@ -86,7 +86,7 @@ fn a_revocation_that_the_node_was_not_told_is_announced_and_told_when_repeated()
     });
     assert_eq!(failed.code, 1);
     assert!(failed.stderr.contains("is recorded"), "{}", failed.stderr);
-    assert!(failed.stderr.contains("when the revocation is asked for again"), "{}", failed.stderr);
+    assert!(failed.stderr.contains("when the revocation is repeated"), "{}", failed.stderr);
     let third = miner_id(&server, "pool");
     assert_ne!(third, second);
 
@@ -95,7 +95,7 @@ fn a_revocation_that_the_node_was_not_told_is_announced_and_told_when_repeated()
     assert_eq!(miner_id(&server, "pool"), third);
     assert_eq!(identity(&site, "pool")["revocationTold"], json!(true));
 
-    // Documents are made from what is known while the node says nothing.
+    // While the node does not answer, documents are made from what the service knows.
     gate.shut("getmineridinfo", Hold::Call);
     let mined = miner_info::mine_from(&node, &server, "pool");
     gate.wait_for(1);
@@ -104,7 +104,8 @@ fn a_revocation_that_the_node_was_not_told_is_announced_and_told_when_repeated()
     let document = std::str::from_utf8(&script.document).unwrap();
     let document = MinerInfo::from_json(document).unwrap();
     assert_eq!(document.revocation.unwrap().compromised.to_string(), second);
-    // Blocks have told the node by now, which would take another word of it for the new key.
+    // By now, blocks have shown the node the revocation. If it were told again, it would revoke the
+    // new key.
     let told_again = thread::scope(|scope| {
         let told_again = scope.spawn(|| site.cli(&command));
         gate.wait_for(2);
@@ -157,7 +158,7 @@ fn an_identity_of_0_2_ends_when_its_vctx_is_spent() {
     assert_eq!(node.call("gettxout", unspent), json!(null));
     let refused = site.cli(&["upgrademinerid", "--name", "pool"]);
     assert_eq!((refused.code, refused.stderr.contains("is revoked")), (1, true), "{refused:?}");
-    // Repeated, before and after a block holds it.
+    // The command can be repeated before and after a block holds the transaction.
     site.cli_ok(&["revokeminerid", "--name", "pool"]);
     node.mine(1);
     drop(server);

@@ -1,4 +1,5 @@
-//! Revocations that are killed before or after each time that they wait for the disk or for the node.
+//! Revocations that are killed at each of their steps: right before or after they wait for the disk
+//! or for the node.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -10,7 +11,7 @@ use serde_json::{Value, json};
 use crate::kills::{check_document, outline, silent};
 use crate::scene::{assert_all_taken, await_acknowledgement, identity, node};
 
-/// How often each command is killed in reduced runs, at most.
+/// How often reduced runs kill each command at most.
 const KILLS: u64 = 3;
 
 /// A node, and a site whose commands are killed while they talk to it.
@@ -23,9 +24,9 @@ struct Scene {
 
 /// A command that may have been killed.
 struct Attempt {
-    /// How many steps it took.
+    /// How many steps the command took.
     steps: u64,
-    /// Whether it had recorded the revocation.
+    /// Whether it recorded the revocation.
     is_recorded: bool,
 }
 
@@ -38,8 +39,8 @@ impl Scene {
         Self { node, gate, site, killer }
     }
 
-    /// Lets `attempt` do its command unharmed, and then with a kill at one step after the other, each
-    /// time for an alias of its own: in reduced runs at some that lie equally far apart.
+    /// Runs `attempt` once without a kill, and then with a kill at one step after the other, each
+    /// time with an alias of its own. Reduced runs try only some steps, at equal distances.
     fn kill_at_steps(&self, command: &str, attempt: impl Fn(&str, u64) -> Attempt) {
         let unharmed = attempt(&format!("{command}-unharmed"), u64::MAX);
         assert!(unharmed.is_recorded);
@@ -51,7 +52,8 @@ impl Scene {
         let (mut killed, mut recorded) = (Vec::new(), 0);
         for step in (first..=steps).step_by(stride as usize) {
             let attempt = attempt(&format!("{command}-{step}"), step);
-            // Not every run reads what the node says in as many pieces.
+            // Runs may read the node's answers in different numbers of pieces, so that some runs
+            // end before this step.
             if attempt.steps >= step {
                 killed.push(step);
                 recorded += usize::from(attempt.is_recorded);
@@ -64,8 +66,8 @@ impl Scene {
         assert!(!killed.is_empty(), "{command}");
     }
 
-    /// Runs a command that is killed at `step`, and answers how many steps it took. It was done if
-    /// those are fewer.
+    /// Runs a command that is killed at `step`, and answers how many steps it took. If it took
+    /// fewer than `step`, it has succeeded.
     fn run_until(&self, step: u64, command: &[&str]) -> u64 {
         self.killer.kill_at(step);
         let done = self.site.cli(command);
@@ -77,8 +79,8 @@ impl Scene {
         steps
     }
 
-    /// Mines a block whose document holds and says what `identity` says, and which the service does
-    /// not see, so that what is announced stays so.
+    /// Mines a block, and checks that its document is valid and matches `identity`. The service
+    /// does not see the block, so that it continues to announce what it announces.
     fn mine(&self, identity: &Value) {
         self.gate.shut("getmineridinfo", Hold::Call);
         let server = self.site.server();
@@ -90,7 +92,7 @@ impl Scene {
         self.gate.open();
     }
 
-    /// Makes an alias of protocol 1.0 that has mined a block with each of so many keys.
+    /// Makes an alias of protocol 1.0, and mines a block with each of its so many keys.
     fn generate_mined(&self, alias: &str, keys: usize) {
         self.site.cli_ok(&["generateminerid", "--name", alias, "--protocol", "1.0"]);
         let server = self.site.server();
@@ -106,8 +108,8 @@ impl Scene {
         miner_info::known(&self.node, miner_id.as_str().unwrap())["minerIdState"].clone()
     }
 
-    /// Waits until the node, which takes up a block's identity a moment after the block, has the
-    /// current miner id of an identity in this state.
+    /// Waits until the node lists the current miner id of an identity in this state. The node reads
+    /// a block's identity a moment after the block.
     fn await_state(&self, identity: &Value, state: &str) {
         let deadline = Instant::now() + Duration::from_secs(30);
         while self.state(&identity["minerId"]) != state {
@@ -116,7 +118,7 @@ impl Scene {
         }
     }
 
-    /// Revokes keys of a new alias, which has so many, with a kill at `step`.
+    /// Revokes keys of a new alias that has so many keys, with a kill at `step`.
     fn revoke_miner_ids(&self, command: &str, alias: &str, keys: usize, step: u64) -> Attempt {
         self.generate_mined(alias, keys);
         let before = identity(&self.site, alias);
@@ -154,7 +156,7 @@ impl Scene {
     }
 }
 
-/// Checks that the identity `before` announces a revocation `now`, and has changed in nothing else.
+/// Checks that the identity `now` differs from `before` only in that it announces a revocation.
 fn check_recorded(before: &Value, now: &Value, is_partial: bool) {
     let mut expected = outline(before);
     if is_partial {
@@ -220,7 +222,8 @@ fn a_revocation_of_0_2_killed_at_any_step_is_recorded_or_not_and_can_be_repeated
     });
 }
 
-/// What the command line tells of `alias`, without what the service sees of it at any time.
+/// What the command line shows of `alias`, without the members that change when the service sees
+/// blocks or hands out documents.
 fn decided(site: &Site, alias: &str) -> Value {
     let mut identity = identity(site, alias);
     for seen in ["exposure", "seenIn"] {
@@ -229,14 +232,14 @@ fn decided(site: &Site, alias: &str) -> Value {
     identity
 }
 
-/// What the node tells of the output of an identity's VCTx, null if that is spent.
+/// What the node answers about the output of an identity's VCTx: null if the output is spent.
 fn unspent(node: &Node, identity: &Value) -> Value {
     let outpoint = identity["vctx"]["outpoint"].as_str().unwrap();
     let (txid, index) = outpoint.split_once(':').unwrap();
     node.call("gettxout", json!([txid, index.parse::<u32>().unwrap(), true]))
 }
 
-/// Checks that the identity `now` is `before` with its VCTx spent.
+/// Checks that the identity `now` differs from `before` only in that its VCTx is spent.
 fn check_ended(before: &Value, now: &Value) {
     let mut expected = before.clone();
     expected["vctx"]["state"] = json!("revoked");

@@ -1,4 +1,4 @@
-//! A node and a service whose identity mines its blocks.
+//! Helpers for tests with a node and a service whose identity is in the node's blocks.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -14,14 +14,14 @@ pub(crate) fn node() -> Node {
     node
 }
 
-/// What the command line tells of `alias`.
+/// What the command line shows of `alias`.
 pub(crate) fn identity(site: &Site, alias: &str) -> Value {
     let list = site.cli_json(&["listminerids"]);
     let identities = list.as_array().unwrap().iter();
     identities.clone().find(|identity| identity["alias"] == alias).unwrap().clone()
 }
 
-/// Waits until the service has seen all that `alias` announces.
+/// Waits until the service has seen everything that `alias` announces in a block.
 pub(crate) fn await_acknowledgement(site: &Site, alias: &str) {
     let deadline = Instant::now() + Duration::from_secs(30);
     while identity(site, alias)["announced"] != json!([]) {
@@ -39,7 +39,7 @@ pub(crate) fn state(id: &str, state: &str) -> (String, String) {
     (id.to_owned(), state.to_owned())
 }
 
-/// Checks that the node has taken every identity that it was given.
+/// Checks that the node has accepted every identity in its blocks.
 pub(crate) fn assert_all_taken(node: &Node) {
     let log = node.log();
     let complaints: Vec<_> = log

@@ -1,4 +1,4 @@
-//! Two copies of one identity, of which one has gone further.
+//! Two copies of one identity, one of which is older than the other.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::scene::{await_acknowledgement, identity, node};
 
-/// A service whose data directory was copied before it has gone on with `command`.
+/// A service that ran `command` after its data directory was copied. Answers the copy, too.
 fn scene(command: &[&str]) -> (Node, Site, Site) {
     let node = node();
     let site = Site::on(&node);
@@ -60,7 +60,8 @@ fn an_older_copy_is_found_out_and_changes_nothing() {
             assert!(done.stderr.contains("is an older copy"), "{done:?}");
         }
         assert_eq!(identity(&copy, "pool"), before);
-        // An identity that is ignored costs nothing, but a job that is refused may.
+        // The copy still hands out documents: an identity that nodes ignore costs nothing, but a
+        // pool without a job may lose blocks.
         assert_eq!(document(&node, &server), 200);
         let _server = site.server();
         await_acknowledgement(&site, "pool");
@@ -68,7 +69,7 @@ fn an_older_copy_is_found_out_and_changes_nothing() {
     }
 }
 
-/// The command asks first, whichever it is.
+/// Every command asks the node first.
 #[test]
 fn an_older_copy_is_found_out_by_the_first_command() {
     let (_node, _site, copy) = scene(&["rotateminerid", "--name", "pool"]);
@@ -79,7 +80,7 @@ fn an_older_copy_is_found_out_by_the_first_command() {
     }
 }
 
-/// To spend the VCTx would end the newer copy with it.
+/// If the older copy spent the VCTx, the newer copy would end too.
 #[test]
 fn an_older_copy_of_generation_0_2_is_found_out_by_the_first_command() {
     let node = node();

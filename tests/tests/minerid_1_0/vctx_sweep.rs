@@ -1,4 +1,4 @@
-//! What becomes of the coins in the VCTx of an identity that was upgraded.
+//! Sweeping the coins in the VCTx of an upgraded identity.
 
 use bsv_tests::gate::{Gate, Hold};
 use bsv_tests::killer::Killer;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::kills::silent;
 use crate::scene::{assert_all_taken, identity, node};
 
-/// The output of a VCTx, and the address that it pays to.
+/// The output of a VCTx, and the address that it pays.
 struct Left {
     outpoint: String,
     address: String,
@@ -26,7 +26,7 @@ fn older(node: &Node, site: &Site) -> (Server, Left) {
     (server, Left { outpoint, address: address.as_str().unwrap().to_owned() })
 }
 
-/// Upgrades the identity, and shows it in a block.
+/// Upgrades the identity, and mines a block that shows the upgrade.
 fn upgrade(node: &Node, site: &Site, server: &Server) {
     site.cli_ok(&["miner", "upgrade", "--name", "pool", "--yes"]);
     miner_info::mine_from(node, server, "pool");
@@ -60,7 +60,7 @@ fn swept(site: &Site, to: &str, further: &[&str]) -> Value {
     serde_json::from_str(&done.stdout).unwrap()
 }
 
-/// The code of a refusal.
+/// Runs a sweep that must be refused, and answers the code of the refusal.
 fn refused(site: &Site, to: &str, further: &[&str]) -> String {
     let Done { code, stderr, .. } = sweep(site, to, further);
     assert_eq!(code, 1, "{stderr}");
@@ -69,24 +69,25 @@ fn refused(site: &Site, to: &str, further: &[&str]) -> String {
 }
 
 #[test]
-fn the_coins_of_an_upgraded_identity_come_back() {
+fn the_coins_of_an_upgraded_identity_can_be_swept() {
     let node = node();
     let site = Site::on(&node);
     let (server, left) = older(&node, &site);
     let to = new_address(&node);
-    // Of protocol 0.2 it needs its VCTx, and so it does until a block shows that it is of 1.0.
+    // An identity of protocol 0.2 needs its VCTx. It still needs it after the upgrade, until a
+    // block has shown the upgrade.
     assert_eq!(refused(&site, &to, &["--yes"]), "vctx-needed");
     site.cli_ok(&["miner", "upgrade", "--name", "pool", "--yes"]);
     assert_eq!(identity(&site, "pool")["leftVctx"]["outpoint"], json!(left.outpoint));
     assert_eq!(refused(&site, &to, &["--yes"]), "upgrade-unseen");
     let shown = miner_info::mine_from(&node, &server, "pool").block;
-    // Nor does a block count that has left the chain.
+    // A block that has left the chain does not count.
     node.call("invalidateblock", json!([shown.to_string()]));
     assert_eq!(refused(&site, &to, &["--yes"]), "upgrade-unseen");
     node.call("reconsiderblock", json!([shown.to_string()]));
     let holds = (unspent(&node, &left.outpoint)["value"].as_f64().unwrap() * 1e8).round() as u64;
 
-    // Nothing is sent before somebody has agreed.
+    // Without `--yes`, nothing is sent.
     let planned = swept(&site, &to, &["--dry-run"]);
     assert_eq!((&planned["state"], &planned["address"]), (&json!("planned"), &json!(to)));
     assert_eq!(planned["spent"], json!([left.outpoint]));
@@ -101,14 +102,14 @@ fn the_coins_of_an_upgraded_identity_come_back() {
     assert_eq!((&sent["state"], &sent["txid"]), (&json!("inMempool"), &planned["txid"]));
     assert!(unspent(&node, &left.outpoint).is_null());
     assert_eq!(paid(&node, &sent["txid"], &to), satoshis);
-    // Asked for again, it is the same, whoever is named.
+    // Repeated, the command names the same transaction, whatever address it is given.
     let again = swept(&site, &new_address(&node), &["--yes"]);
     assert_eq!([&again["txid"], &again["address"]], [&sent["txid"], &json!(to)]);
     node.mine(1);
     let again = swept(&site, &to, &["--yes"]);
     assert_eq!((&again["state"], &again["txid"]), (&json!("mined"), &sent["txid"]));
 
-    // What comes to the address later can be had as well.
+    // Coins that come to the address later can be swept too.
     node.call("sendtoaddress", json!([left.address, 0.0005]));
     let other = new_address(&node);
     let further = swept(&site, &other, &["--yes"]);
@@ -120,14 +121,14 @@ fn the_coins_of_an_upgraded_identity_come_back() {
     let by = |sweep: &Value| json!(format!("pool by {}", sweep["txid"].as_str().unwrap()));
     assert_eq!(swept.len(), 2, "{swept:#?}");
     assert_eq!([&swept[0]["subject"], &swept[1]["subject"]], [&by(&sent), &by(&further)]);
-    // The identity goes on.
+    // The identity is still valid.
     miner_info::mine_from(&node, &server, "pool");
     assert_eq!(miner_info::states(&node).len(), 1);
     assert_all_taken(&node);
 }
 
 #[test]
-fn a_sweep_goes_on_after_it_was_killed_at_the_node() {
+fn a_sweep_that_was_killed_at_the_node_can_be_completed() {
     for hold in [Hold::Call, Hold::Answer] {
         let node = node();
         let gate = Gate::before(&node);
@@ -145,7 +146,8 @@ fn a_sweep_goes_on_after_it_was_killed_at_the_node() {
         gate.cut();
         let recorded = identity(&site, "pool")["leftVctx"]["sweep"].clone();
         assert!(recorded.is_string(), "{:#}", identity(&site, "pool"));
-        // Whoever is named now, what may be on its way is what is sent.
+        // The recorded transaction may be on its way. It is sent again, whatever address the
+        // command is given now.
         let sent = swept(&site, &new_address(&node), &["--yes"]);
         assert_eq!((&sent["txid"], &sent["state"]), (&recorded, &json!("inMempool")));
         assert_eq!(sent["address"], json!(to));
@@ -161,7 +163,7 @@ fn a_sweep_killed_at_any_step_can_be_repeated() {
     upgrade(&node, &site, &server);
     assert_eq!(server.stop(), 0);
     let [to, other] = [(); 2].map(|()| new_address(&node));
-    // Each time on a copy, beside a node of its own.
+    // Each attempt has a copy of the site and a node of its own.
     let attempt = |step: u64| {
         let rival = Rival::of(&node).node;
         let mut copy = silent(site.copy());
@@ -172,7 +174,7 @@ fn a_sweep_killed_at_any_step_can_be_repeated() {
         let steps = killer.steps();
         killer.spare();
         let recorded = identity(&copy, "pool")["leftVctx"]["sweep"].clone();
-        // What may be on its way is sent again, and nothing else.
+        // The transaction that may be on its way is sent again, and nothing else.
         let is_spent = unspent(&rival, &left.outpoint).is_null();
         assert!(recorded.is_string() || !is_spent, "{step}: spent without a record: {done:?}");
         let again = swept(&copy, &other, &["--yes"]);
@@ -211,7 +213,7 @@ fn a_sweep_that_the_node_does_not_have_is_sent_again() {
     assert_eq!((&again["txid"], &again["state"]), (&sent["txid"], &json!("inMempool")));
     assert!(unspent(&other, &left.outpoint).is_null());
 
-    // A coin that no wallet watches is found if it is named.
+    // A coin that the node's wallet does not watch is found if the command names it.
     other.mine(1);
     let txid = node.call("sendtoaddress", json!([left.address, 0.0005]));
     let coin = node.call("getrawtransaction", json!([txid]));
@@ -228,13 +230,13 @@ fn a_sweep_that_the_node_does_not_have_is_sent_again() {
     let outpoint = format!("{}:{vout}", txid.as_str().unwrap());
     let named = swept(&site, &to, &["--yes", "--outpoint", &outpoint]);
     assert_eq!((&named["spent"], &named["state"]), (&json!([outpoint]), &json!("inMempool")));
-    // Without a node nothing is said to have arrived.
+    // Without a node, the command does not claim success.
     third.stop();
     assert_eq!(refused(&site, &to, &["--yes"]), "network-unavailable");
 }
 
 #[test]
-fn who_has_had_no_vctx_has_nothing_to_sweep() {
+fn an_alias_without_a_former_vctx_has_nothing_to_sweep() {
     let node = node();
     let site = Site::on(&node);
     let server = site.server();

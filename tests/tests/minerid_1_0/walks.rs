@@ -1,5 +1,5 @@
-//! Random walks of what operators do and of blocks that come and go: after each block the node's verdict, the verifier and
-//! the service's own state agree.
+//! Random walks: an operator changes an identity at random, and blocks come and go. After each
+//! block, the node, the verifier and the service must agree on the identity.
 
 use std::collections::BTreeSet;
 use std::thread;
@@ -14,42 +14,45 @@ use serde_json::{Value, json};
 
 use crate::scene::{identity, miner_id};
 
-/// The first seed. Each walk has the next one, so that a run in full starts with the reduced one.
+/// The first seed. Each walk has the next seed, so that a full run begins with the walks of a
+/// reduced one.
 const SEED: u64 = 17_000;
 const STEPS: usize = 12;
 /// How many walks share their nodes.
 const WALKS_PER_SCENE: usize = 8;
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What a walk can do next.
+/// The possible steps of a walk.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// A block with the identity; `waits` until the service has seen it, or goes on at once.
+    /// Mine a block with the identity. If `waits`, wait until the service has seen it.
     Own {
         waits: bool,
     },
-    /// A block of the own node without any identity.
+    /// Mine a block without an identity on the service's own node.
     Bare,
-    /// A block of another miner, with an identity of that one.
+    /// Mine a block with another miner's identity.
     Foreign,
     Rotate,
     ForceRotation,
     RollRevocationKey,
     RevokeBackToAny,
     RevokeAll,
-    /// A block shows what is announced while there is no node, and the operator says so.
+    /// Mine a block that shows the announcements while the service is stopped, and confirm them
+    /// without a node.
     Confirm,
     Upgrade,
     Restart,
     Kill,
-    /// A document is asked for, and not used yet.
+    /// Ask for a document, and keep it for later.
     Ask,
-    /// A block with the document that was asked for before, whatever has changed since.
+    /// Mine a block with the kept document, whatever has changed since.
     OwnFromBefore,
-    /// A document is asked for and put into a transaction, a change may come, and the block has the next document.
+    /// Ask for a document and put it into a transaction, change the identity perhaps, and mine a
+    /// block with the next document.
     OwnInPlaceOfAnother,
-    /// The following blocks are seen by the own node alone. If there are such blocks, they leave the main chain, or others
-    /// take them too.
+    /// Hide the following blocks from the other nodes. If there already are hidden blocks, either
+    /// they leave the main chain, or the other nodes get them too.
     PartOrMeet,
 }
 
@@ -84,7 +87,8 @@ fn choose(dice: &mut Dice) -> Step {
     unreachable!("the weights have been added up")
 }
 
-/// The own node, others that never see what is lost, and a service that all walks on them share.
+/// The service's own node, another node that never sees the lost blocks, and a service. Several
+/// walks share them.
 struct Scene {
     node: Node,
     others: Rival,
@@ -95,13 +99,13 @@ struct Scene {
 
 impl Scene {
     fn begin() -> Self {
-        // Forks would keep nodes from making transactions.
+        // In safe mode, forks would keep nodes from making transactions.
         let [node, others] = [(); 2].map(|()| Node::start_with(&["disablesafemode=1"]));
         node.mine(101);
         miner_info::fund(&node);
         let others = Rival::from(others, &node);
         let mut site = Site::on(&node);
-        // A machine that is busy answers late.
+        // On a busy machine, the node answers late.
         site.set("minerid", json!({ "askNodeMs": 10_000 }));
         let server = Some(site.server());
         Self { node, others, site, server, stranger: Keys::first() }
@@ -120,45 +124,46 @@ impl Scene {
     }
 }
 
-/// Something for a block that carries the identity.
+/// A document for a block.
 struct Job {
-    /// The block before.
+    /// The hash of the previous block.
     parent: Value,
     /// The miner id that the document names.
     miner_id: String,
     payload: Payload,
-    /// What was announced when it was made, and the keys that vouch for it.
+    /// The announcements when the document was made, and the keys that vouch for them.
     announced: [Value; 4],
-    /// Whether a revocation since then has made it void.
+    /// Whether a revocation has made the document void since.
     is_void: bool,
 }
 
 enum Payload {
-    /// Of generation 0.2: the second part of the coinbase transaction.
+    /// Generation 0.2: the second part of the coinbase transaction.
     Coinbase2(Template, String),
-    /// Of generation 1.0.
+    /// Generation 1.0: the script of the miner-info transaction.
     MinerInfo(Script),
 }
 
-/// One identity on its way.
+/// The walk of one identity.
 struct Walk<'s> {
     scene: &'s mut Scene,
     alias: String,
     seed: u64,
     dice: Dice,
-    /// What was done, for those who look into a failure.
+    /// A log of the walk, which is printed after a failure.
     said: Vec<String>,
     held: Option<Job>,
-    /// Whether others have seen the identity.
+    /// Whether the other node has seen the identity.
     is_known: bool,
-    /// The height from which on only the own node has the blocks.
+    /// The height from which only the service's own node has the blocks.
     parted_at: Option<u64>,
-    /// The blocks with the identity that only the own node has.
+    /// The blocks with the identity that only the service's own node has.
     own_since: Vec<BlockHash>,
-    /// Whether the own node has seen blocks of the identity that were lost. It goes on believing them, so that it refuses
-    /// what others take.
+    /// Whether the service's own node has seen lost blocks with the identity. It still believes
+    /// them, so that it refuses documents that others accept.
     has_lost: bool,
-    /// Whether all is revoked by a key that only lost blocks have shown, which others cannot know.
+    /// Whether the identity is revoked by a key that only lost blocks have shown. Others cannot
+    /// know that key.
     ends_what_was_lost: bool,
 }
 
@@ -175,7 +180,7 @@ fn is_closed(identity: &Value) -> bool {
     identity["state"] == "closed" || identity["vctx"]["state"] == "revoked"
 }
 
-/// What documents announce, and the keys that vouch for it.
+/// The announcements of documents, and the keys that vouch for them.
 fn announced(identity: &Value) -> [Value; 4] {
     let names = ["announced", "prevMinerId", "prevRevocationKey", "revocationKey"];
     names.map(|name| identity[name].clone())
@@ -185,7 +190,7 @@ fn is_announced(identity: &Value, what: &str) -> bool {
     identity["announced"].as_array().unwrap().iter().any(|announced| announced == what)
 }
 
-/// What a node has complained of in its log from a place on.
+/// The complaints about identities in a node's log, from an offset on.
 fn complaints(node: &Node, from: usize) -> Vec<String> {
     let log = node.log();
     let lines = log.get(from..).unwrap_or_default().lines();
@@ -194,7 +199,8 @@ fn complaints(node: &Node, from: usize) -> Vec<String> {
     lines.filter(complains).map(str::to_owned).collect()
 }
 
-/// Whether a node has taken the identity in a block, its newest, under this key. It does a moment after the block.
+/// Whether a node has accepted the identity in its newest block under this key. Waits for the
+/// node's verdict, which comes a moment after the block.
 fn verdict(node: &Node, block: BlockHash, key: &str, log_from: usize) -> Result<(), String> {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -207,14 +213,18 @@ fn verdict(node: &Node, block: BlockHash, key: &str, log_from: usize) -> Result<
             return Err(complaints.join("\n"));
         }
         let log = || node.log().get(log_from..).unwrap_or_default().to_owned();
-        assert!(Instant::now() < deadline, "no word of {block} with {key}: {known:#?} {}", log());
+        assert!(
+            Instant::now() < deadline,
+            "the node says nothing of {block} with {key}: {known:#?} {}",
+            log()
+        );
         thread::sleep(Duration::from_millis(5));
     }
 }
 
 impl<'s> Walk<'s> {
     fn begin(scene: &'s mut Scene, seed: u64) -> Self {
-        // The rolls of neighbours would follow one another.
+        // Adjacent seeds would produce the same numbers, one roll apart.
         let mut dice = Dice::new(seed << 32);
         let alias = format!("walk-{seed}");
         let is_old = dice.roll(4) == 0;
@@ -235,7 +245,7 @@ impl<'s> Walk<'s> {
         walk.cli(&["create", "--protocol", protocol]);
         if is_old {
             walk.cli(&["vctx"]);
-            // That has mined a block.
+            // The command has mined a block.
             walk.follow();
         }
         walk
@@ -259,7 +269,7 @@ impl<'s> Walk<'s> {
         done
     }
 
-    /// Runs a command that may be refused for one of these reasons. Answers whether it has changed something.
+    /// Runs a command that may be refused for one of these reasons. Answers whether it succeeded.
     fn change(&mut self, command: &[&str], reasons: &[&str]) -> bool {
         let done = self.cli(command);
         let is_refused = reasons.iter().any(|reason| done.stderr.contains(reason));
@@ -267,14 +277,15 @@ impl<'s> Walk<'s> {
         done.code == 0
     }
 
-    /// Others take the blocks of the own node, unless they are apart.
+    /// Gives the other node the blocks of the service's own node, unless these are hidden.
     fn follow(&mut self) {
         if self.parted_at.is_none() {
             self.scene.others.follow(&self.scene.node);
         }
     }
 
-    /// Asks for a document, which there is as long as the identity has not ended. It says of itself that it is valid.
+    /// Asks for a document. `None` if the identity has ended. Checks that the service calls the
+    /// identity valid.
     fn ask(&mut self) -> Option<Job> {
         let before = self.identity();
         assert_eq!(before["stale"], json!(false), "{before:#}");
@@ -309,7 +320,8 @@ impl<'s> Walk<'s> {
         Some(Job { parent, miner_id, payload, announced, is_void: false })
     }
 
-    /// Mines a block with the identity, and compares what all say of it.
+    /// Mines a block with the identity, and compares the verdicts of the nodes, the verifier and
+    /// the service.
     fn mine(&mut self, job: &Job) {
         let (log, others_log) = (self.scene.node.log().len(), self.scene.others.node.log().len());
         let Scene { node, server, .. } = &*self.scene;
@@ -343,12 +355,12 @@ impl<'s> Walk<'s> {
         self.say(format!("others: {verdict_of_others:?}"));
         self.is_known |= verdict_of_others.is_ok();
         if let Err(reason) = verdict_of_others {
-            // They have not been told of a revocation that no block has shown.
+            // The other node does not know of a revocation that no block has shown.
             assert!(job.is_void || self.ends_what_was_lost, "others refuse the document: {reason}");
         }
     }
 
-    /// The verifier finds the identity in a block, and nothing amiss.
+    /// Checks that the verifier finds the identity in a block, and calls it valid.
     fn check_verifier(&self, block: BlockHash, miner_id: &str) {
         let report = self.scene.site.cli_json(&["miner", "verify", "--block", &block.to_string()]);
         let found = [&report["verdict"], &report["acceptedByNode"], &report["identity"]["minerId"]];
@@ -363,7 +375,7 @@ impl<'s> Walk<'s> {
         }
     }
 
-    /// Waits until the service has seen in a block what it has announced in the document.
+    /// Waits until the service has seen the announcements of the document in a block.
     fn await_seen(&mut self, job: &Job) {
         if job.announced[0] == json!([]) || self.ends_what_was_lost {
             return;
@@ -455,7 +467,8 @@ impl<'s> Walk<'s> {
             !self.change(command, &reasons) && self.said.last().unwrap().contains("is recorded");
         match &mut self.held {
             _ if is_untold => self.held = None,
-            // Of generation 0.2 nodes look at no VCTx.
+            // In generation 0.2, nodes do not look at the VCTx, so that the document remains valid
+            // for them.
             Some(held) => {
                 let is_void = !matches!(held.payload, Payload::Coinbase2(..));
                 held.is_void |= is_void && self.said.last().unwrap().contains("]: 0 ");
@@ -508,7 +521,7 @@ impl<'s> Walk<'s> {
         }
     }
 
-    /// A block with a document that was asked for since the last block.
+    /// Mines a block with the kept document, if it was made for the current tip.
     fn own_from_before(&mut self) {
         let Some(job) = self.held.take() else { return self.own(false) };
         match job.parent == tip(&self.scene.node) {
@@ -576,7 +589,7 @@ impl<'s> Walk<'s> {
             let stays = seen_in.iter().find(is_lost);
             let unseen = &identity["unseen"];
             let looked_at = unseen["sinceHeight"].as_u64().zip(unseen["blocks"].as_u64());
-            // A complete revocation goes on as it is.
+            // A complete revocation is announced further as it is.
             let has_looked = looked_at.is_some_and(|(since, blocks)| since + blocks >= tip);
             let is_ending = is_announced(&identity, "completeRevocation");
             self.ends_what_was_lost |= is_ending && stays.is_some();
@@ -614,7 +627,8 @@ impl<'s> Walk<'s> {
                 self.scene.server.take().unwrap().kill();
                 self.scene.start_server();
             }
-            // A key that nobody knows may be replaced meanwhile.
+            // As long as nobody knows the identity, its key may be replaced meanwhile. Then no
+            // document is kept.
             Step::Ask => self.held = self.is_known.then(|| self.ask()).flatten(),
             Step::OwnFromBefore => self.own_from_before(),
             Step::OwnInPlaceOfAnother => self.own_in_place_of_another(),
@@ -622,7 +636,8 @@ impl<'s> Walk<'s> {
         }
     }
 
-    /// Mines until all is seen that is announced. Others know the identity then as the service does.
+    /// Mines until the service has seen all its announcements. Checks that the other node then
+    /// knows the same of the identity as the service.
     fn settle(&mut self) {
         self.say("settle");
         self.part_or_meet();
@@ -660,7 +675,7 @@ impl<'s> Walk<'s> {
 
 fn walk(scene: &mut Scene, seed: u64) {
     let mut walk = Walk::begin(scene, seed);
-    // Without it a rotation only replaces a key that nobody knows.
+    // Without this first block, a rotation would only replace a key that nobody knows.
     if walk.dice.roll(4) > 0 {
         walk.step(Step::Own { waits: false });
     }
@@ -681,7 +696,7 @@ fn a_node_the_verifier_and_the_service_agree_on_each_block_of_random_walks() {
             seeds.iter().for_each(|seed| walk(&mut scene, *seed));
         }
     };
-    // Most of the time is spent waiting for nodes.
+    // Two threads, since most of the time is spent waiting for nodes.
     let (some, others) = seeds.split_at(seeds.len() / 2);
     thread::scope(|scope| {
         scope.spawn(|| run(some));

@@ -1,4 +1,4 @@
-//! What a stand-in for a node answers that no node would.
+//! Answers that no real node gives, from stand-ins for a node.
 
 use std::io::{Read, Write};
 
@@ -43,10 +43,10 @@ async fn outputs_that_make_no_sense_are_noticed() {
     for (items, reason) in [
         (String::new(), "0 outputs instead of 1"),
         (format!("{missing},{missing}"), "2 outputs instead of 1"),
-        ("{}".to_owned(), "neither there nor gone"),
-        (r#"{"error":"lost"}"#.to_owned(), "neither there nor gone"),
-        (r#"{"error":"spent"}"#.to_owned(), "neither there nor gone"),
-        (unspent.replace("0.5", "null"), "neither there nor gone"),
+        ("{}".to_owned(), "has no known state"),
+        (r#"{"error":"lost"}"#.to_owned(), "has no known state"),
+        (r#"{"error":"spent"}"#.to_owned(), "has no known state"),
+        (unspent.replace("0.5", "null"), "has no known state"),
         (unspent.replace("0.5", "-0.5"), "negative"),
         (unspent.replace("0.5", "0.123456789"), "8 decimal places"),
         (unspent.replace(":1}", ":-1}"), "expected u32"),
@@ -84,7 +84,7 @@ async fn what_the_mempool_shows_of_a_submitted_transaction_counts() {
         let failed = submit(&sent, &refused(-28, "Loading")).await;
         assert_eq!(failed, Err(NodeError::Starting), "{sent}");
     }
-    // It came from elsewhere between the two calls.
+    // Somebody else sent the transaction between the two calls.
     let refusal = refused(-25, "Missing inputs");
     assert_eq!(submit(&refusal, &taken(&entry)).await, Ok(shown));
     assert_eq!(code_of(&submit(&refusal, &missing).await.unwrap_err()), -25);
@@ -159,10 +159,10 @@ async fn another_transaction_than_asked_for_is_noticed() {
         Transaction { version: 1, inputs: vec![], outputs: vec![asked.clone()], lock_time: 0 };
     for (hex, changepos, reason) in [
         (made.to_hex(), "-1", "missing field `complete`"),
-        (made.to_hex(), "0", "other outputs"),
-        (made.to_hex(), "1", "other outputs"),
-        (made.to_hex().replace("05", "06"), "-1", "other outputs"),
-        (made.to_hex().replace("51", "52"), "-1", "other outputs"),
+        (made.to_hex(), "0", "not the requested ones"),
+        (made.to_hex(), "1", "not the requested ones"),
+        (made.to_hex().replace("05", "06"), "-1", "not the requested ones"),
+        (made.to_hex().replace("51", "52"), "-1", "not the requested ones"),
         ("00".to_owned(), "-1", "the bytes end"),
     ] {
         let rpc = client_told(format!(r#"{{"hex":"{hex}","changepos":{changepos}}}"#));
@@ -171,5 +171,5 @@ async fn another_transaction_than_asked_for_is_noticed() {
     }
     let signed = format!(r#"{{"hex":"{}","changepos":-1,"complete":false}}"#, made.to_hex());
     let given = reason_of(client_told(signed).wallet_transaction(&[asked]).await);
-    assert!(given.contains("all signatures"), "{given}");
+    assert!(given.contains("lacks signatures"), "{given}");
 }

@@ -1,4 +1,4 @@
-//! Nodes that cannot be used, and stand-ins that break off or never end.
+//! Nodes that cannot be used, and stand-ins whose answers break off or never end.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -14,7 +14,7 @@ use bsv_tx::Transaction;
 use crate::setup::{Payee, code_of, place_of};
 
 #[tokio::test]
-async fn what_a_node_takes_is_what_it_is_set_to() {
+async fn a_nodes_policy_is_that_of_its_settings() {
     let policy = Node::start().rpc().policy().await.unwrap();
     assert_eq!(policy.mining_fee_rate, 1);
     assert_eq!((policy.max_transaction_size, policy.max_data_size), (10_000_000, u32::MAX.into()));
@@ -36,7 +36,7 @@ async fn what_a_node_takes_is_what_it_is_set_to() {
 }
 
 #[tokio::test]
-async fn a_node_that_cannot_be_used_is_told_from_one_that_refuses() {
+async fn the_errors_of_an_unusable_node_and_of_a_refusing_node_differ() {
     let mut node = Node::start();
     let tip = node.mine(1)[0];
     let stranger = NodeRpc::new(NodeSettings { password: "wrong".into(), ..node.settings() });
@@ -71,7 +71,7 @@ async fn more_calls_at_once_than_a_node_queues() {
     }
 }
 
-/// A client of a stand-in for a node, which does `serve` with every connection.
+/// A client of a stand-in for a node that calls `serve` with every connection.
 pub(crate) fn client_of(serve: impl Fn(TcpStream) + Send + 'static) -> NodeRpc {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();

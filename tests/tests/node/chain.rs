@@ -1,4 +1,4 @@
-//! Blocks, and proofs of what is in them.
+//! Blocks, and proofs of their transactions.
 
 use bsv_network::{BlockInfo, ChainTip, Mempool, MinedIn, OutputState, TransactionPlace};
 use bsv_tests::Node;
@@ -117,7 +117,7 @@ async fn a_block_that_left_the_main_chain_and_what_was_in_it() {
     assert_eq!(rpc.outputs(&[coin.0], Mempool::Include).await, Ok(vec![OutputState::Missing]));
 }
 
-/// Mines a block that holds a coinbase and `transaction`, and nothing of the mempool.
+/// Mines a block that holds a coinbase and `transaction`, and nothing from the mempool.
 fn mine_instead(node: &Node, transaction: &Transaction) -> BlockHash {
     let candidate = node.mining_candidate();
     let coinbase = coinbase_for(&candidate, &Payee::new());
@@ -169,7 +169,7 @@ async fn a_block_is_mined_with_a_coinbase_of_our_own() {
 /// The coinbase of a block with `candidate`, paid to `payee`.
 fn coinbase_for(candidate: &serde_json::Value, payee: &Payee) -> Transaction {
     let height = u32::try_from(candidate["height"].as_u64().unwrap()).unwrap();
-    // BIP34: the height comes first, as a number of as few bytes as it needs.
+    // BIP34: the script begins with the height, as a number in its shortest form.
     assert!((17..0x80).contains(&height), "heights of one byte");
     Transaction {
         version: 1,

@@ -1,4 +1,4 @@
-//! This package's own harness.
+//! Tests of this package's own harness.
 
 use std::env;
 use std::fs;
@@ -15,7 +15,7 @@ use serde_json::json;
 use crate::setup::{BSV, Payee, rich_node};
 
 #[test]
-fn a_port_that_is_taken_is_waited_for() {
+fn a_node_waits_for_a_port_that_is_in_use() {
     let mut node = Node::start();
     node.stop();
     let squatter = TcpListener::bind((node.host.as_str(), node.port)).unwrap();
@@ -42,7 +42,7 @@ fn a_node_stops_with_its_test() {
     assert!(!directory.exists());
 }
 
-/// In a process of its own, for the next test to kill.
+/// Runs in a process of its own, which the next test kills.
 #[test]
 #[ignore = "it runs for ever"]
 fn run_a_node() {
@@ -92,7 +92,11 @@ async fn a_gate_refuses_in_the_place_of_its_node() {
     assert_eq!(rpc.submit_transaction(&payment).await, Err(NodeError::Starting));
     gate.refuse(refusal(-26, "257: txn-already-known"));
     assert_eq!(rpc.submit_transaction(&payment).await, Ok(Submitted::NotShown));
-    assert_eq!(node.rpc().mempool_entry(&payment.txid()).await, Ok(None), "it has not got it");
+    assert_eq!(
+        node.rpc().mempool_entry(&payment.txid()).await,
+        Ok(None),
+        "the node did not get it"
+    );
     let submitted = node.rpc().submit_transaction(&payment).await.unwrap();
     assert_eq!(rpc.submit_transaction(&payment).await, Ok(submitted.clone()), "it shows it");
     gate.accept();

@@ -1,4 +1,4 @@
-//! What a node shows in its mempool of what it is given.
+//! Which submitted transactions a node shows in its mempool.
 
 use std::time::{Duration, Instant};
 
@@ -35,8 +35,8 @@ async fn what_is_submitted_is_in_the_mempool_or_not_shown() {
 }
 
 #[tokio::test]
-async fn what_is_time_locked_is_taken_but_is_nowhere() {
-    // By itself the node looks every ten minutes for what has become final.
+async fn a_time_locked_transaction_is_accepted_but_not_shown() {
+    // By default, the node looks only every ten minutes for transactions that have become final.
     let node = Node::start_with(&["checknonfinalfreq=200"]);
     node.mine(110);
     let rpc = node.rpc();
@@ -100,7 +100,7 @@ async fn a_node_and_the_rule_agree_on_what_is_final() {
 }
 
 #[tokio::test]
-async fn what_is_refused_when_submitted_is_told_in_the_nodes_words() {
+async fn a_refusal_of_a_submitted_transaction_holds_the_nodes_words() {
     let (node, payee, coin) = node_with_coin().await;
     let (rpc, other) = (node.rpc(), Payee::new());
     let payment = payee.pay(&coin, &other, 500);

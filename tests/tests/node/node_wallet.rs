@@ -1,4 +1,4 @@
-//! The node's own wallet.
+//! Tests of the node's own wallet.
 
 use bsv_network::{Broadcast, NodeError, TransactionPlace};
 use bsv_tx::{Address, Network, Script, TxOut};
@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::setup::{BSV, Payee, code_of, rich_node};
 
 #[tokio::test]
-async fn the_wallet_makes_what_is_asked_for_and_keeps_the_coins_for_it() {
+async fn the_wallet_makes_the_requested_transaction_and_reserves_its_coins() {
     let node = rich_node();
     let rpc = node.rpc();
     let payee = Payee::new();

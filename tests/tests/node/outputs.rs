@@ -1,4 +1,4 @@
-//! Whether outputs are spent.
+//! Tests of whether outputs are spent.
 
 use bsv_network::{Broadcast, Mempool, NodeRpc, NodeSettings, OutputState};
 use bsv_tests::Gate;
@@ -90,7 +90,7 @@ async fn many_outputs_are_looked_up_a_thousand_at_once() {
 }
 
 #[tokio::test]
-async fn no_outputs_are_no_question() {
-    let rpc = client_of(|_| panic!("it was asked"));
+async fn looking_up_no_outputs_makes_no_call() {
+    let rpc = client_of(|_| panic!("the node was called"));
     assert_eq!(rpc.outputs(&[], Mempool::Include).await, Ok(vec![]));
 }

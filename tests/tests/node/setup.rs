@@ -1,4 +1,4 @@
-//! What these tests begin with.
+//! Helpers for the beginning of tests.
 
 use bsv_network::{ChainTip, NodeError, NodeRpc};
 use bsv_tests::Node;
@@ -21,7 +21,7 @@ impl Payee {
         Self { key, address }
     }
 
-    /// Where `transaction` pays this payee.
+    /// The output of `transaction` that pays this payee.
     pub(crate) fn coin_in(&self, transaction: &Transaction) -> (OutPoint, TxOut) {
         let script = self.address.locking_script();
         let vout = transaction.outputs.iter().position(|o| o.locking_script == script).unwrap();
@@ -29,7 +29,7 @@ impl Payee {
         (outpoint, transaction.outputs[vout].clone())
     }
 
-    /// Has the node's wallet pay, and answers the coin.
+    /// Has the node's wallet pay this payee, and answers the coin.
     pub(crate) async fn receive(&self, rpc: &NodeRpc, satoshis: u64) -> (OutPoint, TxOut) {
         let txid = rpc.send_to_address(&self.address, satoshis).await.unwrap();
         self.coin_in(&rpc.transaction(&txid).await.unwrap().unwrap())
@@ -58,14 +58,14 @@ impl Payee {
         self.sign(transaction, output)
     }
 
-    /// Signs the only input, which spends `spent`.
+    /// Signs the only input of a transaction, which spends `spent`.
     fn sign(&self, mut transaction: Transaction, spent: &TxOut) -> Transaction {
         let script = SighashCache::new(&transaction).sign_p2pkh(0, spent, &self.key);
         transaction.inputs[0].unlocking_script = script.unwrap();
         transaction
     }
 
-    /// The same payment with another lock time and sequence number.
+    /// Changes the lock time and the sequence number of a payment, and signs it again.
     pub(crate) fn lock(
         &self,
         mut payment: Transaction,
@@ -86,7 +86,7 @@ pub(crate) fn rich_node() -> Node {
     node
 }
 
-/// Such a node, a payee, and a coin of the payee that is in a block.
+/// A node whose wallet has coins, a payee, and a coin of the payee that is in a block.
 pub(crate) async fn node_with_coin() -> (Node, Payee, (OutPoint, TxOut)) {
     let (node, payee) = (rich_node(), Payee::new());
     let coin = payee.receive(node.rpc(), BSV).await;

@@ -1,4 +1,4 @@
-//! Transactions that a node is given, and knows.
+//! Sending transactions to a node, and finding them there.
 
 use bsv_network::{Broadcast, NodeError, NodeRpc, NodeSettings, TransactionPlace};
 use bsv_tests::Node;

@@ -1,4 +1,4 @@
-//! How many calls are at a node at once.
+//! How many calls a node gets at once.
 
 use std::time::Duration;
 
@@ -7,9 +7,9 @@ use bsv_tests::{Gate, Hold, Node};
 
 const HELD: &str = "getsettings";
 
-/// Whether a call came back because nobody waits for it for longer.
+/// Whether a call failed because its time was over.
 fn is_late(error: &NodeError) -> bool {
-    matches!(error, NodeError::Unreachable { reason, .. } if reason.starts_with("none within"))
+    matches!(error, NodeError::Unreachable { reason, .. } if reason.starts_with("it did not answer within"))
 }
 
 fn client_through(gate: &Gate, node: &Node) -> NodeRpc {

@@ -13,7 +13,7 @@ fn lines(log: &Path) -> Vec<Value> {
     whole.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// Waits for a line.
+/// Waits for a line of the log for which this is so.
 fn line(log: &Path, what: &str, is_it: impl Fn(&Value) -> bool) -> Value {
     let begun = Instant::now();
     loop {
@@ -55,7 +55,7 @@ fn the_first_lines_tell_what_has_started_and_where() {
     assert_eq!(last["message"], "stopped");
 }
 
-/// The ids that a line tells, by name.
+/// The ids in a line, each with its name.
 fn ids(line: &Value) -> Vec<(String, String)> {
     let usual = ["timestamp", "level", "target", "message", "event"];
     let members = line.as_object().unwrap().iter();
@@ -114,7 +114,7 @@ fn the_log_has_a_line_for_each_event_with_ids_and_without_secrets() {
 }
 
 #[test]
-fn operations_of_the_command_line_and_what_becomes_of_keys_are_logged() {
+fn operations_of_the_command_line_and_changes_of_keys_are_logged() {
     let dir = TempDir::new().unwrap();
     let log = dir.path().join("log");
     let mut site = Site::new();
@@ -174,7 +174,7 @@ fn operations_of_the_command_line_and_what_becomes_of_keys_are_logged() {
 }
 
 #[test]
-fn an_answer_names_the_request_that_the_log_tells_of() {
+fn an_answer_holds_the_id_that_its_request_has_in_the_log() {
     let dir = TempDir::new().unwrap();
     let log = dir.path().join("log");
     let server = Site::with(json!({"log": {"requests": true}})).server_logging_json_to(&log);
@@ -197,7 +197,7 @@ fn an_answer_names_the_request_that_the_log_tells_of() {
 }
 
 #[test]
-fn many_events_at_once_are_each_told() {
+fn each_of_many_simultaneous_events_is_logged() {
     let dir = TempDir::new().unwrap();
     let log = dir.path().join("log");
     let site = Site::new();
@@ -220,7 +220,7 @@ fn many_events_at_once_are_each_told() {
 }
 
 #[test]
-fn a_hang_up_has_settings_read_again_and_the_log_says_what_counts() {
+fn sighup_makes_the_server_read_its_settings_again_and_the_log_says_which_apply() {
     let dir = TempDir::new().unwrap();
     let (log, file) = (dir.path().join("log"), dir.path().join("settings.toml"));
     fs::write(&file, "").unwrap();
@@ -236,12 +236,12 @@ fn a_hang_up_has_settings_read_again_and_the_log_says_what_counts() {
     hang_up("", "no other one has changed");
     hang_up("[log]\nrequests = true\n", "log.requests is true from now on");
     server.wallet().get("/api/v1/balance");
-    hang_up("[wallet]\npaymentExpiryHours = 1\n", "next start on: wallet.paymentExpiryHours");
+    hang_up("[wallet]\npaymentExpiryHours = 1\n", "next start: wallet.paymentExpiryHours");
     line(&log, "a change back", |line| {
         line["message"] == "SIGHUP: log.requests is false from now on"
     });
     server.wallet().get("/api/v1/balance");
-    hang_up("wallet = 7", "the settings cannot be used");
+    hang_up("wallet = 7", "the new settings cannot be used");
     assert_eq!(server.wallet().get("/healthz").status, 200);
     assert_eq!(server.stop(), 0);
     let requests = lines(&log).into_iter().filter(|line| line["message"] == "request");
@@ -266,5 +266,9 @@ fn libraries_of_others_are_quiet_at_any_bare_level() {
     assert!(all.iter().any(|line| line.contains(" bsv_server::events: user.created")), "{all:?}");
     assert!(all.iter().all(|line| line.contains(" bsv_")), "{all:?}");
     assert_eq!(lines_at("off"), [""; 0]);
-    assert_eq!(lines_at("warn,bsv_server::run=info").len(), 4, "a warning, and three of run");
+    assert_eq!(
+        lines_at("warn,bsv_server::run=info").len(),
+        4,
+        "one warning, and three lines of bsv_server::run"
+    );
 }

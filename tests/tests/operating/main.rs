@@ -1,4 +1,5 @@
-//! What the operator of a service sees of it: how it starts and stops, what its log tells, and the files in `deploy`.
+//! What the operator of a service sees: how it starts and stops, what it logs, and the files in
+//! `deploy`.
 
 #![allow(clippy::unwrap_used)]
 

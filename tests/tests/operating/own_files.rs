@@ -1,5 +1,5 @@
-//! The command line reads and writes the files that arguments name by itself: a server under systemd sees neither them
-//! nor the system's /tmp.
+//! The command line itself reads and writes the files that arguments name. A server under systemd
+//! could neither see them nor the system's /tmp.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,8 +10,8 @@ use bsv_tests::{Done, Site, vectors};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// A directory that each process takes for the one it was started in: what the command line finds in it, the server does
-/// not.
+/// For each process, this is its own working directory. Therefore, the server does not find there
+/// what the command line finds.
 const OWN: &str = "/proc/self/cwd";
 
 /// A site whose command line works in one directory, and its server in another.
@@ -26,7 +26,8 @@ impl Scene {
         let (of_cli, of_server) = (TempDir::new().unwrap(), TempDir::new().unwrap());
         let mut site = Site::new();
         site.set_env("BSV_BACKUP_PASSPHRASE", "of the backup");
-        // An import whose keys are not sealed needs no passphrase; a keystore elsewhere has the one of the site.
+        // The passphrase of the site's keystores. The keys of the import are in clear text and need
+        // none.
         site.set_env("BSV_KEYSTORE_PASSPHRASE", "of the keys");
         Self { site, of_cli, of_server }
     }
@@ -38,7 +39,7 @@ impl Scene {
         serde_json::from_str(&done.stdout).unwrap()
     }
 
-    /// Has each command that names a file run.
+    /// Runs every command that takes the name of a file.
     fn run(&self) {
         let names = |name: &str| format!("{OWN}/{name}");
         let newer = names("keys");
@@ -76,7 +77,7 @@ impl Scene {
         fs::write(self.of_cli.path().join("extensions"), r#"{"PublicIP": "203.0.113.7"}"#).unwrap();
         self.cli(&["miner", "extensions", "--name", "new", &names("extensions")]);
 
-        // The last one, since the next command needs the new passphrase.
+        // This command is the last one, since any further one would need the new passphrase.
         fs::write(self.of_cli.path().join("passphrase"), "another one").unwrap();
         let change = ["keystore", "passphrase", "--new-passphrase-file", &names("passphrase")];
         self.cli(&[&change[..], &keystore].concat());
@@ -108,12 +109,12 @@ fn each_file_that_an_argument_names_is_read_and_written_by_the_command_line() {
 }
 
 #[test]
-fn without_a_server_it_is_the_same() {
+fn without_a_server_the_command_line_reads_and_writes_the_same_files() {
     Scene::new().run();
 }
 
 #[test]
-fn a_keystore_that_is_handed_over_is_held_meanwhile_and_not_made_by_who_needs_one() {
+fn a_revocation_keystore_is_locked_while_it_is_used_and_only_made_by_commands_that_make_keys() {
     let scene = Scene::new();
     let keys = scene.of_cli.path().join("keys");
     let keystore = ["--revocation-keystore", keys.to_str().unwrap()];

@@ -12,15 +12,15 @@ use tempfile::TempDir;
 
 const COINBASE2: &str =
     "ffffffff011a0a5325000000001976a9145deb9155942e7d38febc15de8870222fd24d080e88ac00000000";
-/// No step of a stop takes longer where nobody holds it up.
+/// Longer than any step of a stop takes if nobody delays it.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A request that is answered once [`import`] has run.
+/// The body of a request that succeeds once [`import`] has run.
 fn coinbase2() -> String {
     json!({"alias": "first", "blockHeight": 1000, "coinbase2": COINBASE2}).to_string()
 }
 
-/// Gives a site identities that have all that documents need.
+/// Gives a site identities that can make documents.
 fn import(site: &Site) {
     let home = vectors::write_home(&vectors::minerid_0_2(), site.data_dir());
     site.cli_ok(&["importminerid", "--from", home.to_str().unwrap()]);
@@ -29,12 +29,13 @@ fn import(site: &Site) {
 fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     let begun = Instant::now();
     while !is_so() {
-        assert!(begun.elapsed() < PATIENCE, "not in time: {what}");
+        assert!(begun.elapsed() < PATIENCE, "timed out, waiting for: {what}");
         sleep(Duration::from_millis(5));
     }
 }
 
-/// A wallet's request that is answered once `release` is dropped, and what answers it.
+/// Sends a request to the wallet that is answered only when the sender is dropped. Returns that
+/// sender, the thread that waits for the status, and the receiver that the request waits for.
 fn request_in_flight(server: &Server) -> (mpsc::Sender<()>, thread::JoinHandle<u16>, Receiver) {
     let receiver = Receiver::start();
     let (release, held) = mpsc::channel::<()>();
@@ -72,7 +73,8 @@ fn the_pools_listener_stops_last_and_requests_in_flight_are_answered() {
     assert_eq!(server.stop(), 0);
 }
 
-/// Sends a byte of a body now and then until the server closes the connection; answers what the server has sent.
+/// Sends a body slowly, byte by byte, until the server closes the connection. Answers what the
+/// server has sent.
 fn drip(address: &str, path: &str) -> thread::JoinHandle<String> {
     let mut stream = TcpStream::connect(address).unwrap();
     let head = format!(
@@ -107,11 +109,12 @@ fn a_stranger_who_sends_slowly_or_nothing_does_not_hold_a_stop_up() {
     let path = format!("/dpp/api/v1/payment/{}", invoice["id"].as_str().unwrap());
     let silent = TcpStream::connect(&address).unwrap();
     let dripping: Vec<_> = (0..3).map(|_| drip(&address, &path)).collect();
-    // They are all accepted before one who comes after them is answered.
+    // Connections are accepted in order. Once a later one is answered, the server has accepted all
+    // of these.
     assert_eq!(server.payments().get("/healthz").status, 200);
     assert_eq!(server.stop(), 0);
     for stranger in dripping {
-        // One whose time for the body is over is told so.
+        // The server would answer a stranger whose time for the body is over.
         assert_eq!(stranger.join().unwrap(), "", "it is closed before that");
     }
     let mut answer = Vec::new();
@@ -122,7 +125,7 @@ fn a_stranger_who_sends_slowly_or_nothing_does_not_hold_a_stop_up() {
 }
 
 #[test]
-fn with_sockets_that_are_handed_over_no_request_is_refused_or_fails() {
+fn with_sockets_that_are_handed_over_no_restart_makes_a_request_fail() {
     let mut site = Site::new();
     let sockets = ListeningSockets::of(&mut site);
     import(&site);
@@ -130,7 +133,7 @@ fn with_sockets_that_are_handed_over_no_request_is_refused_or_fails() {
     let callers = Callers::start(3, &sockets.minerid(), "/coinbase2", &coinbase2());
     for _ in 0..repetitions("restarts under load", 100, 20) {
         callers.await_answers(20);
-        // The next one waits for the data directory until this one lets go of it.
+        // The next server waits until this one releases the data directory.
         let next = thread::scope(|scope| {
             let next = scope.spawn(|| site.server_on(&sockets));
             sleep(Duration::from_millis(10));
@@ -146,7 +149,7 @@ fn with_sockets_that_are_handed_over_no_request_is_refused_or_fails() {
 }
 
 #[test]
-fn who_comes_while_no_server_runs_is_answered_by_the_next_one() {
+fn requests_that_come_while_no_server_runs_are_answered_by_the_next_one() {
     let mut site = Site::new();
     let sockets = ListeningSockets::of(&mut site);
     import(&site);
@@ -160,7 +163,7 @@ fn who_comes_while_no_server_runs_is_answered_by_the_next_one() {
 }
 
 #[test]
-fn a_socket_that_no_listener_wants_is_refused_with_its_address() {
+fn a_handed_over_socket_that_no_listener_uses_is_refused_with_its_address() {
     let mut site = Site::new();
     let sockets = ListeningSockets::of(&mut site);
     site.set("port", json!(0));

@@ -5,7 +5,7 @@ use bsv_tests::{Server, Site};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-/// What a service manager is told, message by message.
+/// The messages that a service manager gets, up to the message `until`.
 fn messages(socket: &UnixDatagram, until: &str) -> Vec<String> {
     socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     let mut messages: Vec<String> = Vec::new();
@@ -36,7 +36,11 @@ fn a_service_manager_is_told_that_the_server_is_ready_and_that_it_stops() {
     let server = site.server();
     assert_eq!(messages(&socket, "READY=1"), ["READY=1"]);
     stop(server);
-    assert_eq!(messages(&socket, "STOPPING=1"), ["STOPPING=1"], "and of no watchdog before");
+    assert_eq!(
+        messages(&socket, "STOPPING=1"),
+        ["STOPPING=1"],
+        "no message for the watchdog comes before"
+    );
 }
 
 #[test]
@@ -50,7 +54,7 @@ fn a_server_that_does_not_start_is_not_ready() {
 }
 
 #[test]
-fn the_watchdog_is_told_again_and_again_until_the_process_hangs() {
+fn the_watchdog_gets_messages_until_the_process_hangs() {
     let dir = TempDir::new().unwrap();
     let (mut site, socket) = site_with_manager(&dir);
     site.set_env("WATCHDOG_USEC", "300000");
@@ -72,7 +76,7 @@ fn the_watchdog_is_told_again_and_again_until_the_process_hangs() {
 }
 
 #[test]
-fn a_watchdog_of_another_process_is_not_told() {
+fn the_watchdog_of_another_process_gets_no_message() {
     let dir = TempDir::new().unwrap();
     let (mut site, socket) = site_with_manager(&dir);
     site.set_env("WATCHDOG_USEC", "3000");
@@ -83,7 +87,7 @@ fn a_watchdog_of_another_process_is_not_told() {
 }
 
 #[test]
-fn a_service_manager_that_is_gone_keeps_no_server_from_working() {
+fn a_server_works_although_its_service_manager_is_gone() {
     let mut site = Site::new();
     site.set_env("NOTIFY_SOCKET", "/nonexistent/notify");
     let server = site.server();

@@ -1,4 +1,4 @@
-//! The units in `deploy/systemd`.
+//! Tests of the units in `deploy/systemd`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,7 +20,7 @@ fn unit(name: &str) -> PathBuf {
     workspace().join("deploy/systemd").join(name)
 }
 
-/// The settings of a unit, each with all of its values.
+/// The settings of a unit, each with all its values.
 fn settings(name: &str) -> BTreeMap<String, Vec<String>> {
     let text = fs::read_to_string(unit(name)).unwrap();
     let lines = text.lines().filter(|line| !line.starts_with('#'));
@@ -38,7 +38,7 @@ fn systemd_understands_the_units() {
         return;
     }
     let dir = TempDir::new().unwrap();
-    // The programs are where they are here.
+    // The paths of the programs of this test.
     for name in UNITS {
         let text = fs::read_to_string(unit(name)).unwrap();
         let text = text
@@ -54,7 +54,7 @@ fn systemd_understands_the_units() {
 }
 
 #[test]
-fn the_socket_unit_has_the_addresses_of_the_usual_settings() {
+fn the_socket_unit_has_the_addresses_of_the_default_settings() {
     let site = Site::new();
     let mut shown = site.cli_command(&["config", "show", "--json"]);
     let shown = Done::of(shown.env_remove("BSV_CONFIG"));
@@ -67,7 +67,7 @@ fn the_socket_unit_has_the_addresses_of_the_usual_settings() {
 }
 
 #[test]
-fn what_the_units_run_are_commands_that_there_are() {
+fn the_units_run_commands_that_exist() {
     let server = &settings("bsv-server.service")["ExecStart"][0];
     let backup = &settings("bsv-server-backup.service")["ExecStart"][0];
     let site = Site::new();
@@ -89,7 +89,8 @@ fn what_the_units_run_are_commands_that_there_are() {
     let words: Vec<_> = replaced.split(' ').skip(1).collect();
     site.cli_ok(&words);
     assert_eq!(fs::read_dir(&backups).unwrap().count(), 1);
-    // The server's arguments are right, and the data directory is another one.
+    // `--help` shows that the server's arguments are right, without starting it in the unit's data
+    // directory.
     let words = server.split(' ').skip(1).collect::<Vec<_>>();
     let mut help = Command::new(server_program());
     let done = Done::of(help.args(words).arg("--help"));

@@ -51,7 +51,7 @@ fn release_builds_tell_the_commit_that_they_are_built_from() {
     let commit = git(checkout, &["rev-parse", "--short=12", "HEAD"]);
     assert_eq!(told(&package, "release", None), Some(commit));
     assert_eq!(told(&package, "debug", None), None);
-    assert_eq!(told(&elsewhere, "release", None), None, "it is a part of something else");
+    assert_eq!(told(&elsewhere, "release", None), None, "vendored in another repository");
     assert_eq!(told(&unpacked, "release", None), None);
     let given = "0123456789abcdef0123456789abcdef01234567";
     assert_eq!(told(&unpacked, "release", Some(given)).as_deref(), Some(given));

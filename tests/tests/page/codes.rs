@@ -1,4 +1,4 @@
-//! What wallets scan: QR codes, and what is in them.
+//! The QR codes that wallets scan, and the texts in them.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,8 @@ use tempfile::TempDir;
 
 use crate::shop::{Merchant, shop};
 
-/// The texts of the QR codes in a picture or a document, as two readers read them, who must agree.
+/// The texts of the QR codes in a picture or a document. Two different libraries read them, and
+/// must agree.
 fn read(path: &Path) -> Vec<String> {
     let mut python = python_with("qr");
     let done = Done::of(python.arg(workspace().join("tests/python/qr.py")).arg(path));
@@ -27,7 +28,7 @@ fn read(path: &Path) -> Vec<String> {
     texts.collect()
 }
 
-/// The texts of the QR codes in a picture of greys (PGM), as another reader reads them.
+/// The texts of the QR codes in a grey picture (PGM), as the second library reads them.
 fn read_greys(path: &Path) -> Vec<String> {
     let bytes = fs::read(path).unwrap();
     let mut head = bytes.splitn(4, u8::is_ascii_whitespace);
@@ -43,7 +44,7 @@ fn read_greys(path: &Path) -> Vec<String> {
     texts
 }
 
-/// The address and the link of an invoice, as they are to be in codes.
+/// The address and the link of an invoice, as the codes must hold them.
 fn expected(shop: &Merchant, id: &str, amount: &str) -> [String; 2] {
     let address = shop.address(id);
     let link = format!("bitcoin:{address}?sv&amount={amount}&r={}", shop.payment_url(id));
@@ -87,11 +88,11 @@ fn codes_on_screens_and_on_paper_are_read_by_two_readers() {
     page.goto(&shop.page_url(&id));
     let document = dir.path().join("page.pdf");
     page.pdf(&document);
-    assert_eq!(read(&document), [link.as_str(), address.as_str()], "in the order of letters");
+    assert_eq!(read(&document), [link.as_str(), address.as_str()], "in alphabetical order");
     check_paper(&document, &shop.page_url(&id), &address);
 }
 
-/// A printed page says where it came from, and is one sheet.
+/// Checks that a printed page holds its URL and the address, and takes one sheet.
 fn check_paper(document: &Path, url: &str, address: &str) {
     let script = "import sys, pypdfium2\nfor page in pypdfium2.PdfDocument(sys.argv[1]):\n \
                   print(page.get_textpage().get_text_range().replace('\\r\\n', '').replace('\\n', ''))";
@@ -108,13 +109,13 @@ fn check_paper(document: &Path, url: &str, address: &str) {
 }
 
 #[test]
-fn shops_have_the_codes_for_pages_of_their_own() {
+fn shops_can_show_the_codes_in_their_own_pages() {
     let shop = shop();
     let id = shop.invoice(5_000);
     let [address, link] = expected(&shop, &id, "0.00005");
     let dir = TempDir::new().unwrap();
     let browser = Browser::start();
-    // A page of another origin.
+    // This page has another origin.
     let page = browser.open(json!({}));
     let show = "url => new Promise((shown, failed) => {
         const picture = new Image();
@@ -141,24 +142,25 @@ fn shops_have_the_codes_for_pages_of_their_own() {
     }
 }
 
-/// What a wallet makes of what it scans: the address, the amount in satoshis if it takes one, and the payment URL if
-/// it asks there.
+/// What a wallet reads from a code: the address, the amount in satoshis if it uses one, and the
+/// payment URL if it uses one.
 type Scanned = (String, Option<u64>, Option<String>);
 
-/// A bare address, and nothing else: BSV Browser, HandCash, BSV Desktop, Yours.
+/// BSV Browser, HandCash, BSV Desktop and Yours read a bare address, and nothing else.
 fn bare_address(text: &str) -> Option<Scanned> {
     let is_address =
         text.bytes().all(|c| c.is_ascii_alphanumeric()) && (26..=35).contains(&text.len());
     is_address.then(|| (text.to_owned(), None, None))
 }
 
-/// `bitcoin:ADDRESS?amount=`, whose amount is thrown away: BSV Browser.
+/// BSV Browser also reads `bitcoin:ADDRESS?amount=`, and ignores the amount.
 fn bsv_browser(text: &str) -> Option<Scanned> {
     let address = text.strip_prefix("bitcoin:")?.split('?').next()?;
     bare_address(address)
 }
 
-/// ElectrumSV (`parse_URI`): `sv` is demanded, amounts are decimal numbers of BSV, `r` leads to terms.
+/// ElectrumSV (`parse_URI`) requires `sv`. Amounts are decimal numbers of BSV, and `r` is the
+/// payment URL.
 fn electrum_sv(text: &str) -> Option<Scanned> {
     let (address, query) = text.strip_prefix("bitcoin:")?.split_once('?')?;
     let members: Vec<(String, String)> = query
@@ -183,13 +185,13 @@ fn electrum_sv(text: &str) -> Option<Scanned> {
     Some((address.to_owned(), amount, member("r")))
 }
 
-/// A payment URL: wallets of the Direct Payment Protocol.
+/// Wallets of the Direct Payment Protocol read a payment URL.
 fn dpp(text: &str) -> Option<Scanned> {
     text.starts_with("http").then(|| (String::new(), None, Some(text.to_owned())))
 }
 
 #[test]
-fn each_wallet_takes_what_it_is_shown() {
+fn each_wallet_reads_one_of_the_codes() {
     let shop = shop();
     for (satoshis, amount) in [
         (1, "0.00000001"),

@@ -1,4 +1,4 @@
-//! Texts that their writers hope to be more than texts.
+//! Texts that try to act as more than text: markup, scripts, control characters.
 
 use bsv_tests::{Browser, Site, repetitions};
 use serde_json::json;
@@ -42,14 +42,14 @@ const TEXTS: [&str; 34] = [
     "\u{feff}\u{200b}\u{200d}\u{e0041}tea",
 ];
 
-/// All texts, some of them as long as they may be.
+/// All texts, and some more of the greatest length.
 fn texts() -> Vec<String> {
     let long = ["W", "<b>", "&amp;", "\u{202e}", "漢", "a\u{0301}\u{0302}\u{0303}"];
     let long = long.into_iter().map(|part| part.chars().cycle().take(1024).collect());
     TEXTS.into_iter().map(str::to_owned).chain(long).collect()
 }
 
-/// A text as it is to be shown.
+/// The text that the page must show for a text.
 fn visible(text: &str) -> String {
     let turns = "\u{61c}\u{200e}\u{200f}\u{202a}\u{202b}\u{202c}\u{202d}\u{202e}\u{2066}\u{2067}\u{2068}\u{2069}";
     let show = |c: char| match c {
@@ -89,7 +89,7 @@ fn descriptions_are_shown_as_they_are_written() {
 }
 
 #[test]
-fn the_name_of_a_shop_and_its_picture_are_no_less_harmless() {
+fn the_name_of_a_shop_and_its_picture_are_harmless_too() {
     let name = "</title><script>window.stung = 1</script>\u{202e}shop";
     let origin = "https://pay.example.com";
     for (avatar, is_shown) in [

@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 
 use crate::shop::{Merchant, json_of, pay, shop, shop_on_node, shop_with, wait_until};
 
-/// Notes when the page shows that its invoice is paid, by the clock of this machine, in milliseconds.
+/// Records in `window.paidAt` when the page shows that its invoice is paid, in milliseconds since
+/// 1970.
 const NOTE_WHEN_PAID: &str = "
     new MutationObserver(() => {
         if (!window.paidAt && document.querySelector('main.paid')) {
@@ -20,7 +21,7 @@ const NOTE_WHEN_PAID: &str = "
 ";
 
 #[test]
-fn a_payment_to_the_bare_address_turns_the_page() {
+fn a_page_shows_a_payment_to_the_bare_address() {
     let (shop, node, purse) = shop_on_node(2, json!({}));
     let id = shop.invoice(50_000);
     let browser = Browser::start();
@@ -41,10 +42,10 @@ fn a_payment_to_the_bare_address_turns_the_page() {
     );
     assert_eq!(page.run("document.querySelector('#link').hidden"), false, "the chosen tab stays");
     assert!(page.text("#link").contains("amount=0.0003&"));
-    let said = "A part has come. Please pay the rest";
+    let said = "A part of the amount has arrived. Please pay the rest";
     assert_eq!(page.run("document.querySelector('#say').textContent"), said);
 
-    // Whoever is at something that vanishes is taken to the heading.
+    // If the focused element disappears, the focus moves to the heading.
     page.run("document.querySelector('#tab-link').focus()");
     pay(&node, &purse, &address, 30_000);
     page.wait("document.querySelector('main.paid') !== null");
@@ -57,7 +58,7 @@ fn a_payment_to_the_bare_address_turns_the_page() {
     node.mine(1);
     page.wait("document.querySelector('main').innerText.includes('Your payment is confirmed.')");
     assert_eq!(page.told().complaints, Vec::<String>::new());
-    // Nothing is left to happen.
+    // No event can follow any more.
     let stream = shop.server.payments().get(&format!("/pay/{id}/stream"));
     assert_eq!((stream.status, stream.body.as_str()), (204, ""));
 }
@@ -81,11 +82,11 @@ fn paid_is_shown_soon_after_it_is_committed() {
     waits.sort_by(f64::total_cmp);
     let (median, most) = (waits[waits.len() / 2], waits[waits.len() - 1]);
     eprintln!("paid is shown {median:.1} ms after it happened, {most:.1} ms at most");
-    // Others who share the machine would make it fail.
+    // A reduced run does not check the time, since other work on the machine could make it fail.
     assert!(!is_full_run() || median <= 100.0, "{waits:?}");
 }
 
-/// When an invoice was paid as the log tells, in milliseconds since the beginning of 1970.
+/// The time at which an invoice was paid according to the event log, in milliseconds since 1970.
 fn paid_at(shop: &Merchant, id: &str) -> f64 {
     let log = shop.get("/api/v1/events?types=invoice.paid&limit=1000");
     let mut events = log["events"].as_array().unwrap().iter();
@@ -95,7 +96,7 @@ fn paid_at(shop: &Merchant, id: &str) -> f64 {
 }
 
 #[test]
-fn a_page_outlives_the_server() {
+fn a_page_reconnects_after_the_server_was_restarted() {
     let (shop, node, purse) = shop_on_node(2, json!({}));
     let [first, second] = [(); 2].map(|()| shop.invoice(1_000));
     let addresses = [&first, &second].map(|id| shop.address(id));
@@ -120,7 +121,7 @@ fn a_page_outlives_the_server() {
 }
 
 #[test]
-fn a_page_without_a_place_among_the_streams_asks() {
+fn a_page_that_gets_no_stream_polls() {
     let shop = shop_with(json!({ "streams": 1 }));
     let id = shop.invoice(1_000);
     let mut held = TcpStream::connect(shop.server.payments().address()).unwrap();
@@ -143,7 +144,7 @@ fn a_page_without_a_place_among_the_streams_asks() {
 fn a_page_shows_that_its_invoice_has_expired_or_is_gone() {
     let shop = shop();
     let browser = Browser::start();
-    // Once the browser has shown a page, the next ones are quick.
+    // The browser shows its first page slowly, and the next ones fast.
     let deleted = shop.invoice(1_000);
     browser.open(json!({})).goto(&shop.page_url(&deleted));
     let soon = Timestamp::of_system().after(Duration::from_secs(15)).to_string();
@@ -155,20 +156,20 @@ fn a_page_shows_that_its_invoice_has_expired_or_is_gone() {
         page
     });
     of_expiring.wait("document.querySelector('main.expired') !== null");
-    assert!(of_expiring.text("main").contains("Please do not pay it any more."));
+    assert!(of_expiring.text("main").contains("Please do not pay it."));
     let path = format!("/api/v1/invoices/{deleted}");
     assert_eq!(shop.server.wallet().request("DELETE", &path, b"").status, 204);
     of_deleted.wait("document.querySelector('h1').innerText === 'There is no such invoice'");
     let stream = shop.server.payments().get(&format!("/pay/{deleted}/stream"));
     assert_eq!(stream.status, 204, "a page that comes back is told that nothing more happens");
-    // Who opened the page of an expired invoice is told when its owner takes what came.
+    // The page of an expired invoice shows when the owner accepts a late payment.
     let marked = format!("/api/v1/invoices/{expiring}/mark");
     assert_eq!(shop.server.wallet().post(&marked, r#"{"state":"paid"}"#).status, 200);
     of_expiring.wait("document.querySelector('main.paid') !== null");
 }
 
 #[test]
-fn what_is_due_is_not_asked_for_twice_while_a_block_is_waited_for() {
+fn an_amount_that_is_paid_but_not_in_a_block_yet_is_not_asked_for_again() {
     let (shop, node, purse) = shop_on_node(1, json!({ "zeroConfLimitSatoshis": 1_000 }));
     let id = shop.invoice(2_000);
     let address = shop.address(&id);

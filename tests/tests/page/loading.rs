@@ -1,11 +1,11 @@
-//! What a page loads, and what it shows.
+//! What a page loads and shows.
 
 use bsv_tests::Browser;
 use serde_json::{Value, json};
 
 use crate::shop::{Merchant, NAME, attribute, shop, shop_with};
 
-/// All that a page loads, in bytes.
+/// The most bytes that a page may load in all.
 const MAX_SIZE: usize = 30_000;
 
 fn tea(shop: &Merchant) -> String {
@@ -89,7 +89,7 @@ fn pages_speak_the_language_of_their_payer() {
 }
 
 #[test]
-fn what_a_browser_may_do_is_said() {
+fn headers_restrict_what_a_browser_may_do() {
     let shop = shop();
     let id = tea(&shop);
     for method in ["GET", "HEAD"] {
@@ -112,7 +112,7 @@ fn what_a_browser_may_do_is_said() {
 }
 
 #[test]
-fn a_shop_may_do_without_pages() {
+fn pages_can_be_switched_off() {
     let shop = shop_with(json!({ "page": { "enabled": false } }));
     let reply = shop.server.wallet().post("/api/v1/invoices", r#"{"satoshis":1}"#);
     let links = reply.headers.iter().filter(|(name, _)| name == "link").count();
@@ -126,7 +126,7 @@ fn a_shop_may_do_without_pages() {
 }
 
 #[test]
-fn an_invoice_leads_to_its_page() {
+fn answers_about_an_invoice_link_to_its_page() {
     let shop = shop();
     let created = shop.server.wallet().post("/api/v1/invoices", r#"{"satoshis":1}"#);
     let id = crate::shop::json_of(&created)["id"].as_str().unwrap().to_owned();
@@ -140,7 +140,7 @@ fn an_invoice_leads_to_its_page() {
 }
 
 #[test]
-fn files_keep_their_names_as_long_as_they_stay_the_same() {
+fn files_keep_their_names_as_long_as_their_contents_do_not_change() {
     let shop = shop();
     let html = shop.server.payments().get(&format!("/pay/{}", tea(&shop))).body;
     let names = html.split("\"assets/").skip(1).map(|rest| rest.split('"').next().unwrap());

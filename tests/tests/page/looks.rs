@@ -1,4 +1,4 @@
-//! Pages for all eyes and hands.
+//! The accessibility of pages.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,11 +11,11 @@ use serde_json::{Value, json};
 
 use crate::shop::{Merchant, pay, shop, shop_on_node, wait_until};
 
-/// How a payer may look at a page.
+/// The ways in which payers look at a page.
 fn looks() -> Vec<(&'static str, Value)> {
     let wide = json!({ "width": 1280, "height": 800 });
     let narrow = json!({ "width": 320, "height": 640 });
-    // A window of 1280 pixels at 200 %.
+    // This equals a window of 1280 pixels at 200 %.
     let enlarged = json!({ "width": 640, "height": 400 });
     vec![
         ("light", json!({ "viewport": wide, "color_scheme": "light" })),
@@ -29,7 +29,7 @@ fn looks() -> Vec<(&'static str, Value)> {
         ("German", json!({ "viewport": wide, "locale": "de-AT" })),
         ("still", json!({ "viewport": wide, "reduced_motion": "reduce" })),
         ("forced colours", json!({ "viewport": wide, "forced_colors": "active" })),
-        // axe-core is a script itself.
+        // JavaScript stays on, since axe-core is a script itself.
         ("without its script", json!({ "viewport": wide, "block": "**/*.js" })),
     ]
 }
@@ -38,7 +38,7 @@ fn axe() -> PathBuf {
     npm_packages().join("node_modules/axe-core/axe.min.js")
 }
 
-/// What axe-core finds in a page.
+/// The problems that axe-core finds in a page.
 fn findings(page: &Page<'_>) -> Value {
     page.add(&axe());
     page.run(
@@ -100,7 +100,7 @@ fn axe_finds_nothing_however_a_page_is_looked_at() {
 }
 
 #[test]
-fn a_page_says_where_its_invoice_stands() {
+fn a_page_shows_the_state_of_its_invoice() {
     let (shop, invoices) = invoices();
     for ((state, id), said) in invoices.iter().zip([
         "Waiting for your payment",

@@ -1,4 +1,4 @@
-//! The payment page, in the browser that a payer has.
+//! The payment page in a real browser.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,4 +1,4 @@
-//! Pages of other origins: they may use what payers use, and nothing else.
+//! Pages of other origins may send the requests of payers, and no others.
 
 use bsv_tests::Browser;
 use bsv_tests::browser::Page;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::shop::{Merchant, shop, shop_on_node};
 
-/// What a page gets that sends a request: status and body, or that the browser keeps them from it.
+/// Sends a request from a page. Gives status and body, or that the browser withholds them.
 const ASK: &str = "async ([url, options]) => {
     try {
         const answer = await fetch(url, options);
@@ -20,10 +20,10 @@ fn ask(page: &Page<'_>, url: &str, options: Value) -> Value {
     page.run_with(ASK, json!([url, options]))
 }
 
-/// A page of another origin than that of any listener which it asks.
+/// A page whose origin differs from that of every listener.
 fn foreign_page<'a>(browser: &'a Browser, shop: &Merchant) -> Page<'a> {
     let page = browser.open(json!({}));
-    // Another name is another origin, and leads to the same page here.
+    // `localhost` leads to the same listener, and is another origin than its address.
     let port = shop.server.payments().address().rsplit_once(':').unwrap().1.to_owned();
     assert_eq!(page.goto(&format!("http://localhost:{port}/pay/000000000000/state")), 404);
     page
@@ -40,7 +40,7 @@ fn pages_of_other_origins_pay() {
     let url = shop.payment_url(&id);
     let terms = ask(&page, &url, json!({ "headers": { "Accept": "application/json" } }));
     assert_eq!(terms[0], 200);
-    // A preflight comes first.
+    // The browser sends a preflight before this request.
     let json = json!({ "Content-Type": "application/json" });
     let refused = ask(&page, &url, json!({ "method": "POST", "headers": json, "body": "{}" }));
     assert_eq!(refused[0], 400);

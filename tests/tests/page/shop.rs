@@ -8,7 +8,7 @@ pub(crate) use crate::merchant::{Merchant, json_of, wait_until};
 /// The name of the shop.
 pub(crate) const NAME: &str = "Café Sonnenschein";
 
-/// The settings of a shop, and those of its payment pages.
+/// Settings with the name of the shop, and with these settings of the payments listener.
 fn settings(payments: Value) -> Value {
     json!({ "wallet": { "merchant": { "name": NAME } }, "payments": payments })
 }
@@ -24,14 +24,14 @@ pub(crate) fn shop() -> Merchant {
     shop_with(json!({}))
 }
 
-/// A shop whose node publishes transactions, with further settings of its wallet, and a purse with so many coins
-/// of 100,000 satoshis.
+/// A shop whose node publishes transactions, with these further settings of its wallet. Also
+/// answers a purse with so many coins of 100,000 satoshis.
 pub(crate) fn shop_on_node(coins: usize, wallet: Value) -> (Merchant, Node, Purse) {
     let node = Node::start_with(&[&format!("zmqpubrawtx2=tcp://127.0.0.1:{}", free_port())]);
     node.mine(110);
     let purse = Purse::filled(&node, coins, 100_000);
     let mut site = Site::on(&node);
-    // What wallets of BRC-100 pay is less than shops ask for by default.
+    // Wallets of BRC-100 pay lower fees than shops require by default.
     let mut settings = settings(json!({ "port": free_port(), "feeRate": 1 }));
     let members = wallet.as_object().unwrap().clone();
     settings["wallet"].as_object_mut().unwrap().extend(members);
@@ -40,25 +40,25 @@ pub(crate) fn shop_on_node(coins: usize, wallet: Value) -> (Merchant, Node, Purs
         site.set(name, settings[name].take());
     }
     let shop = Merchant { server: site.server(), site };
-    // From then on what is published is seen.
+    // From then on, the shop sees published transactions.
     wait_until("the node is followed", || shop.server.wallet().get("/readyz").status == 200);
     (shop, node, purse)
 }
 
 impl Merchant {
-    /// Creates an invoice out of the members of a body. Answers its id.
+    /// Creates an invoice with this body. Answers its id.
     pub(crate) fn invoice_of(&self, body: Value) -> String {
         let reply = self.server.wallet().post("/api/v1/invoices", body.to_string());
         assert_eq!(reply.status, 201, "{}", reply.body);
         json_of(&reply)["id"].as_str().unwrap().to_owned()
     }
 
-    /// The page of an invoice.
+    /// The URL of an invoice's page.
     pub(crate) fn page_url(&self, id: &str) -> String {
         format!("http://{}/pay/{id}", self.server.payments().address())
     }
 
-    /// Where an invoice stands, as its payer is told.
+    /// The state of an invoice as its payer gets it.
     pub(crate) fn payers_state(&self, id: &str) -> Value {
         let reply = self.server.payments().get(&format!("/pay/{id}/state"));
         assert_eq!(reply.status, 200, "{}", reply.body);
@@ -72,13 +72,13 @@ impl Merchant {
     }
 }
 
-/// The value of an attribute where it first stands in a page.
+/// The value of the first attribute of this name in a page.
 pub(crate) fn attribute<'a>(html: &'a str, name: &str) -> &'a str {
     let (_, rest) = html.split_once(&format!(" {name}=\"")).unwrap();
     rest.split('"').next().unwrap()
 }
 
-/// Pays an amount to an address, as somebody does who has nothing but that.
+/// Pays an amount to an address, without any message to the shop.
 pub(crate) fn pay(node: &Node, purse: &Purse, address: &str, satoshis: u64) -> Transaction {
     let address = Address::parse(address, Network::Regtest).unwrap();
     let output = TxOut { satoshis, locking_script: address.locking_script() };

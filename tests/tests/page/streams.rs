@@ -1,4 +1,4 @@
-//! What programs of payers ask for, and what they may take.
+//! The states and streams that payers' programs read, and their limits.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::shop::{Merchant, json_of, pay, shop, shop_on_node, shop_with, wait_until};
 
 #[test]
-fn a_state_is_told_once() {
+fn an_unchanged_state_is_not_sent_again() {
     let shop = shop();
     let id = shop.invoice_of(json!({ "satoshis": 1000, "expiresAt": "2040-01-01T00:00:00Z" }));
     let payments = shop.server.payments();
@@ -41,7 +41,7 @@ fn a_state_is_told_once() {
 }
 
 #[test]
-fn a_stream_tells_each_state_and_ends() {
+fn a_stream_sends_each_state_and_ends() {
     let (shop, node, purse) = shop_on_node(2, json!({}));
     let id = shop.invoice(5_000);
     let address = shop.address(&id);
@@ -85,7 +85,7 @@ fn open_streams(shop: &Merchant) -> f64 {
     Metrics::of(shop.server.wallet()).value("bsv_http_streams{listener=\"payments\"}")
 }
 
-/// Opens a stream, and answers it with its status.
+/// Opens a stream. Answers the connection and the status.
 fn open(shop: &Merchant, id: &str, headers: &str) -> (TcpStream, u16) {
     let mut stream = TcpStream::connect(shop.server.payments().address()).unwrap();
     write!(stream, "GET /pay/{id}/stream HTTP/1.1\r\nHost: x\r\n{headers}\r\n").unwrap();
@@ -96,7 +96,7 @@ fn open(shop: &Merchant, id: &str, headers: &str) -> (TcpStream, u16) {
 }
 
 #[test]
-fn streams_have_places_of_their_own() {
+fn streams_do_not_use_up_the_connections_for_payers() {
     let shop =
         shop_with(json!({ "streams": 3, "connections": 4, "trustedProxies": ["127.0.0.1"] }));
     let id = shop.invoice(1_000);
@@ -106,7 +106,7 @@ fn streams_have_places_of_their_own() {
     let reply = shop.server.payments().get(&format!("/pay/{id}/stream"));
     assert_eq!(reply.header("retry-after"), Some("5"));
     assert_eq!(json_of(&reply)["code"], "too-many-streams");
-    // Whoever pays does not wait for them.
+    // Streams do not delay payers.
     for _ in 0..20 {
         let reply = shop.server.payments().post(&format!("/dpp/api/v1/payment/{id}"), "{}");
         assert_eq!(reply.status, 400, "{}", reply.body);
@@ -148,7 +148,7 @@ fn an_address_that_was_shown_is_watched() {
     pay(&node, &purse, &address, 1_000);
     wait_until("what pays the page's address is seen", || shop.state(&of_page) == "paid");
     assert_eq!(shop.server.payments().get(&format!("/pay/{of_code}/qr.svg")).status, 200);
-    // The page of a fresh server, which has shown nothing before.
+    // The page holds the same address as the code.
     let html = shop.server.payments().get(&format!("/pay/{of_code}?lang=de")).body;
     let address = crate::shop::attribute(&html, "data-copy").to_owned();
     pay(&node, &purse, &address, 1_000);

@@ -1,11 +1,12 @@
-//! A shop that has nothing but a terminal.
+//! A shop that has only a terminal.
 
 use bsv_tests::Site;
 use bsv_tests::terminal::Terminal;
 
 const CREATE: [&str; 4] = ["invoice", "create", "--satoshis", "1000"];
 
-/// The text of a QR code that is made of blocks, two modules in each character, the light ones filled.
+/// Reads a QR code of block characters. Each character holds two modules, and light modules are
+/// filled.
 fn read(code: &str) -> String {
     let lines: Vec<Vec<char>> = code.lines().map(|line| line.chars().collect()).collect();
     let scale = 4;
@@ -48,7 +49,7 @@ fn a_terminal_shows_the_page_as_a_code() {
         "light on dark, whatever the colours are: {shown:?}"
     );
 
-    // Programs get no pictures.
+    // If the output is not a terminal, or is JSON, there is no code.
     assert!(!site.cli_ok(&CREATE).contains('█'));
     let (_, shown, _) = Terminal::start(&site, &[&CREATE[..], &["--json"]].concat()).end();
     assert!(!shown.contains('█'));

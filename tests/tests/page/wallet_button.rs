@@ -1,4 +1,4 @@
-//! The button for wallets that a page can call (BRC-100).
+//! The button that has a wallet (BRC-100) pay.
 
 use bsv_tests::browser::Page;
 use bsv_tests::{Brc100Wallet, Browser};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::shop::{Merchant, pay, shop, shop_on_node, shop_with};
 
-/// A wallet in the page that remembers what it is asked for, and pays nothing.
+/// A wallet in the page that records the requests it gets, and pays nothing.
 const REFUSING_WALLET: &str = "
     window.CWI = {
         asked: [],
@@ -17,7 +17,7 @@ const REFUSING_WALLET: &str = "
     };
 ";
 
-/// A wallet in the page that has another one do what it is asked for, with further options.
+/// A wallet in the page that forwards requests, with further options, to another wallet.
 fn wallet_with(options: &str) -> String {
     format!(
         "window.CWI = new Proxy({{}}, {{
@@ -31,7 +31,7 @@ fn wallet_with(options: &str) -> String {
     )
 }
 
-/// Opens the page of an invoice and clicks on the button.
+/// Opens the page of an invoice, and clicks the button.
 fn click(page: &Page<'_>, shop: &Merchant, id: &str) {
     page.goto(&shop.page_url(id));
     page.wait("document.querySelector('[role=timer]').textContent !== ''");
@@ -44,7 +44,8 @@ fn a_wallet_in_the_browser_pays() {
     let wallet = Brc100Wallet::start(&node);
     wallet.fund(&node, &[100_000; 4]);
     let browser = Browser::start();
-    // One that broadcasts, one that leaves that to the shop, and one that signs in a second step.
+    // The first wallet broadcasts, the second leaves that to the shop, and the third signs in a
+    // second step.
     for options in ["", "noSend: true", "signAndProcess: false"] {
         let id = shop.invoice(5_000);
         let page = browser.open(json!({
@@ -62,7 +63,7 @@ fn a_wallet_in_the_browser_pays() {
     assert_eq!(shop.balance(), 15_000);
 }
 
-/// The only test that needs the port at which pages look for a wallet.
+/// No other test may use the port at which pages look for a wallet.
 #[test]
 fn a_wallet_beside_the_browser_pays_if_its_payer_lets_the_page_reach_it() {
     let (shop, node, _purse) = shop_on_node(0, json!({}));
@@ -87,7 +88,7 @@ fn a_wallet_beside_the_browser_pays_if_its_payer_lets_the_page_reach_it() {
 }
 
 #[test]
-fn what_is_left_to_pay_is_what_a_wallet_is_asked_for() {
+fn a_wallet_is_asked_for_what_is_left_to_pay() {
     let (shop, node, purse) = shop_on_node(1, json!({}));
     let id = shop.invoice(5_000);
     let browser = Browser::start();
@@ -131,7 +132,8 @@ fn a_payer_without_a_wallet_is_told_what_to_do() {
     let shop = shop();
     let id = shop.invoice(5_000);
     let address = shop.server.payments().address();
-    // A page of the public Internet, which browsers let reach this machine only after they have asked.
+    // Browsers let a page of the public Internet reach this machine only after they have asked the
+    // user.
     let public = format!("--ip-address-space-overrides={address}=public");
     let browser = Browser::start_with(&[&public]);
     for permissions in [Value::Null, json!([])] {
@@ -152,7 +154,7 @@ fn a_payer_without_a_wallet_is_told_what_to_do() {
 }
 
 #[test]
-fn a_shop_may_do_without_the_button() {
+fn the_button_can_be_switched_off() {
     let shop = shop_with(json!({ "page": { "browserWallets": false } }));
     let id = shop.invoice(5_000);
     let browser = Browser::start();

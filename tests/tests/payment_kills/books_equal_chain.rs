@@ -1,4 +1,4 @@
-//! A shop that is killed at random while all goes on: what its books say is what the chain says.
+//! A shop is killed at random while it works. Its books must agree with the chain.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -12,11 +12,11 @@ use super::chain_walk::ChainWalk;
 use super::random;
 
 const PAYERS: usize = 2;
-/// How often each pays in a round, and the shop sends money.
+/// How often each payer pays, and the shop sends money, in a round.
 const TURNS: usize = 5;
-/// How many payments come before: enough coins to bring them together.
+/// How many payments come before the first round: enough coins for a consolidation.
 const FIRST_PAYMENTS: usize = 25;
-/// In one of so many rounds the chain is reorganised.
+/// Every third round reorganises the chain.
 const REORGANISED: usize = 3;
 
 #[test]
@@ -28,7 +28,8 @@ fn books_equal_the_chain_however_often_the_shop_is_killed() {
     let business = Business::begin(&node, FIRST_PAYMENTS + rounds * PAYERS * TURNS);
     (0..FIRST_PAYMENTS).for_each(|_| business.sell());
     node.mine(6);
-    // Later it depends on chance whether so many coins are old enough.
+    // The shop consolidates its coins now. Later, it would depend on chance whether enough coins
+    // are old enough.
     wait_for_consolidation(&business);
     let mut walk = ChainWalk::of(&node);
     let mut kills = 0;
@@ -36,7 +37,7 @@ fn books_equal_the_chain_however_often_the_shop_is_killed() {
         let begun = business.shown.lock().unwrap().len();
         kills += go_on(&business, round.is_multiple_of(REORGANISED));
         node.mine(3);
-        // What was paid in the round before may have been displaced.
+        // The payments of the round before are checked again, since they may have been displaced.
         agree(&business, &mut walk, begun.saturating_sub(PAYERS * TURNS), round);
     }
     let purposes = check_all_was_done(&business);
@@ -50,12 +51,12 @@ fn wait_for_consolidation(business: &Business) {
     let deadline = Instant::now() + Duration::from_secs(60);
     let is_one = |payment: &Value| payment["purpose"] == "consolidation";
     while !business.shop.outgoing().iter().any(is_one) {
-        assert!(Instant::now() < deadline, "25 coins stay as they are");
+        assert!(Instant::now() < deadline, "25 coins were not consolidated");
         thread::sleep(Duration::from_millis(100));
     }
 }
 
-/// Lets the shop be at work for a while, and kills it now and then. Answers how often.
+/// Runs one round of the shop's work, and kills the shop now and then. Answers how often.
 fn go_on(business: &Business, is_reorganised: bool) -> u64 {
     let Business { node, shop, .. } = business;
     let rival = is_reorganised.then(|| Rival::of(node));
@@ -93,7 +94,7 @@ fn pause(most: u64) {
     thread::sleep(Duration::from_millis(random() % most));
 }
 
-/// Waits until the books say what the chain and the mempool say.
+/// Waits until the books agree with the chain and the mempool.
 fn agree(business: &Business, walk: &mut ChainWalk, first: usize, round: usize) {
     let deadline = Instant::now() + Duration::from_secs(90);
     loop {
@@ -106,7 +107,8 @@ fn agree(business: &Business, walk: &mut ChainWalk, first: usize, round: usize) 
     }
 }
 
-/// What the books say of the balance and of the invoices from the one of this index on, and the chain does not.
+/// The differences between the books and the chain: in the balance, and in the invoices from this
+/// index on.
 fn differences(business: &Business, walk: &mut ChainWalk, first: usize) -> Vec<String> {
     let Business { shop, .. } = business;
     let moves = walk.read();
@@ -133,7 +135,7 @@ fn differences(business: &Business, walk: &mut ChainWalk, first: usize) -> Vec<S
     found
 }
 
-/// Each way in which money leaves was taken. Answers how often.
+/// Checks that the shop sent money in each of the ways there are. Answers how often in each.
 fn check_all_was_done(business: &Business) -> String {
     let outgoing = business.shop.outgoing();
     let counts = ["withdrawal", "refund", "consolidation"].map(|purpose| {
@@ -145,7 +147,7 @@ fn check_all_was_done(business: &Business) -> String {
     format!("{}, {lost} displaced", counts.join(", "))
 }
 
-/// Sends all away: no coin is reserved for ever.
+/// Sends the whole balance away, which proves that no coin stays reserved.
 fn empty(business: &Business) {
     for _ in 0..30 {
         business.node.mine(1);

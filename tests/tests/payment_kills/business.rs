@@ -1,4 +1,4 @@
-//! A shop that takes money in all ways, and lets it go in all ways.
+//! A shop that receives and sends money in every way there is.
 
 use std::collections::HashSet;
 use std::mem;
@@ -24,12 +24,12 @@ pub(crate) struct Business<'n> {
     pub(crate) shop: Shop,
     purse: Purse,
     next: AtomicU64,
-    /// The scripts that change goes to, far more than are used.
+    /// The scripts for change, far more than are used.
     change: HashSet<Script>,
     pub(crate) shown: Mutex<Vec<Shown>>,
-    /// Where money was sent to, each script once.
+    /// The scripts to which money was sent, each of which is used once.
     pub(crate) sent_to: Mutex<Vec<Script>>,
-    /// What payers have spent lately.
+    /// The coins that payers have spent lately.
     spent: Mutex<Vec<Coin>>,
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct Shown {
 }
 
 impl<'n> Business<'n> {
-    /// One that takes so many payments at most.
+    /// A shop whose payers have coins for so many payments.
     pub(crate) fn begin(node: &'n Node, payments: usize) -> Self {
         let purse = Purse::filled(node, payments, 100_000);
         let shop = Shop::with(node, json!({ "consolidate": true }), |_| {});
@@ -56,8 +56,8 @@ impl<'n> Business<'n> {
         shown.iter().map(|shown| shown.script.clone()).chain(self.change.iter().cloned()).collect()
     }
 
-    /// Has an invoice paid in some parts: exactly, not wholly or with something more. Some payers tell the
-    /// shop, and others only the network.
+    /// Creates an invoice, and has it paid in one or more parts: exactly, incompletely or with a
+    /// surplus. Some payers post the payment to the shop, and others only send it to the network.
     pub(crate) fn sell(&self) {
         let price = 2_000 + random() % 20_000;
         let invoice = self.shop.create_invoice(price, self.next.fetch_add(1, Ordering::Relaxed));
@@ -107,9 +107,10 @@ impl<'n> Business<'n> {
         self.ask(&format!("/api/v1/invoices/{invoice}/refund"), &body);
     }
 
-    /// Sends all that can be sent.
+    /// Withdraws everything that can be sent.
     pub(crate) fn withdraw_all(&self) {
-        // Many coins take several transactions, so that this script is paid more than once.
+        // This script is not in `sent_to`: many coins need several transactions, which pay it more
+        // than once.
         let body = json!({ "script": output(1).locking_script.to_hex(), "all": true });
         self.ask("/api/v1/withdrawals", &body);
     }
@@ -120,7 +121,7 @@ impl<'n> Business<'n> {
         script.to_hex()
     }
 
-    /// Asks with one key until there is an answer.
+    /// Repeats a request with the same idempotency key until there is an answer.
     fn ask(&self, path: &str, body: &Value) {
         let key = format!("request {}", self.next.fetch_add(1, Ordering::Relaxed));
         let deadline = Instant::now() + Duration::from_secs(60);
@@ -136,19 +137,20 @@ impl<'n> Business<'n> {
         }
     }
 
-    /// Has every second payer of late mine something else on a chain that is then longer than the node's.
+    /// On the rival's chain, has every second of the recent payers spend the same coins otherwise,
+    /// and makes this chain longer than the node's.
     pub(crate) fn spend_twice(&self, rival: &Rival) {
         let coins = mem::take(&mut *self.spent.lock().unwrap());
         for coin in coins.into_iter().step_by(2) {
             let transaction = self.purse.spend(&[coin], Vec::new(), 2 * FEE);
-            // A block that both chains have may hold the payment already.
+            // This fails if a block of both chains already holds the payment.
             let _ = rival.node.try_call("sendrawtransaction", json!([transaction.to_hex()]));
         }
         rival.outgrow(self.node);
     }
 }
 
-/// The scripts of the first keys for change that come from words (BIP39, BIP44).
+/// The scripts of the first keys for change, derived from the words (BIP39, BIP44).
 fn change_scripts(words: &str, count: usize) -> HashSet<Script> {
     let seed = Mnemonic::parse_normalized(words).unwrap().to_seed_normalized("");
     let master = ExtendedPrivateKey::from_seed(&seed, Network::Regtest).unwrap();

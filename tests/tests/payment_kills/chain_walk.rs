@@ -1,4 +1,4 @@
-//! What a node's chain and mempool say of scripts, added up here and not by the wallet.
+//! Adds up what a node's chain and mempool pay to scripts, without the wallet's code.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,7 +7,7 @@ use bsv_tests::rival::tip;
 use bsv_tx::{BlockHeader, OutPoint, Reader, Script, Transaction, TxOut};
 use serde_json::{Value, json};
 
-/// Reads the blocks of the main chain, each once.
+/// Reads the blocks of the main chain, each of them only once.
 pub(crate) struct ChainWalk<'n> {
     node: &'n Node,
     blocks: HashMap<String, Block>,
@@ -18,7 +18,7 @@ struct Block {
     moves: Moves,
 }
 
-/// What transactions make and spend.
+/// The outputs that transactions make and spend.
 #[derive(Clone, Default)]
 pub(crate) struct Moves {
     made: HashMap<OutPoint, TxOut>,
@@ -30,11 +30,11 @@ impl<'n> ChainWalk<'n> {
         Self { node, blocks: HashMap::new() }
     }
 
-    /// What all blocks from the tip down to the first one, and the mempool, make and spend.
+    /// The outputs that the mempool and all blocks of the main chain make and spend.
     pub(crate) fn read(&mut self) -> Moves {
         let mut moves = self.mempool();
         let mut hash = tip(self.node).as_str().unwrap().to_owned();
-        // The block before the first one is named by zeros.
+        // The first block names zeros as its previous block.
         while !hash.trim_start_matches('0').is_empty() {
             let block = self.block(hash);
             moves.made.extend(block.moves.made.iter().map(|(at, output)| (*at, output.clone())));
@@ -55,7 +55,7 @@ impl<'n> ChainWalk<'n> {
     fn mempool(&self) -> Moves {
         let mut moves = Moves::default();
         for txid in self.node.call("getrawmempool", json!([])).as_array().unwrap() {
-            // One may have left it meanwhile.
+            // A transaction may have left the mempool meanwhile.
             if let Ok(Value::String(hex)) = self.node.try_call("getrawtransaction", json!([txid])) {
                 moves.add(&Transaction::from_hex(&hex).unwrap());
             }
@@ -85,7 +85,7 @@ impl Moves {
         self.spent.extend(transaction.inputs.iter().map(|input| input.previous_output));
     }
 
-    /// What is not spent of all that was paid to these scripts, in satoshis.
+    /// The sum of the unspent outputs to these scripts, in satoshis.
     pub(crate) fn unspent(&self, scripts: &HashSet<Script>) -> u64 {
         let own = self.made.iter().filter(|(_, output)| scripts.contains(&output.locking_script));
         let left = own.filter(|(outpoint, _)| !self.spent.contains(outpoint));

@@ -1,4 +1,4 @@
-//! A server that is killed at every step of withdrawing and of refunding.
+//! A server that is killed at every step of a withdrawal and of a refund.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ const SCRIPT: &str = "76a914751e76e8199196d454941c45d1b3a323f1433bd688ac";
 const MAX_INPUTS: usize = 500;
 const WORTH: u64 = 300;
 
-/// Asks again until there is an answer that says what was made.
+/// Repeats a request until the answer says that the payments were made.
 fn ask_until_made(shop: &Shop, path: &str, key: &str, body: &Value) -> Value {
     loop {
         let reply = shop.post_with_key(path, key, &body.to_string());
@@ -31,7 +31,7 @@ fn ask_until_made(shop: &Shop, path: &str, key: &str, body: &Value) -> Value {
     }
 }
 
-/// Waits until the network shows all that has left. Answers the payments by the shop, the newest first.
+/// Waits until all payments by the shop are settled. Answers them, the newest first.
 fn all_settled(shop: &Shop) -> Vec<Value> {
     let deadline = Instant::now() + Duration::from_secs(60);
     loop {
@@ -44,7 +44,7 @@ fn all_settled(shop: &Shop) -> Vec<Value> {
     }
 }
 
-/// What the node's transactions pay to the address, of those that these payments are.
+/// The sum that the transactions of these payments pay to the address, according to the node.
 fn arrived(node: &Node, payments: &[Value]) -> u64 {
     let outputs = payments.iter().flat_map(|payment| {
         let hex = node.call("getrawtransaction", json!([payment["txid"]]));

@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use shop::Shop;
 
 const THREADS: u64 = 8;
-/// How many invoices of the most that the faucet pays each wallet begins with.
+/// How many invoices the faucet pays each wallet in the beginning, each of the faucet's limit.
 const FILLINGS: u64 = 12;
 const FAUCET_LIMIT: u64 = 100_000;
 
@@ -80,7 +80,7 @@ fn two_wallets_pay_each_other_and_nothing_is_lost_or_paid_twice() {
     }
 }
 
-/// Pays an invoice, however often it takes.
+/// Has one wallet pay an invoice of the other. Repeats the request until it succeeds.
 fn pay(shops: &[Shop; 2], number: u64) -> Paid {
     let payee = (random() % 2) as usize;
     let satoshis = 100 + random() % 5_000;
@@ -108,7 +108,7 @@ fn pay(shops: &[Shop; 2], number: u64) -> Paid {
     }
 }
 
-/// Kills one or the other every now and then, and has blocks mined. Answers how often it killed.
+/// Kills one wallet or the other now and then, and has blocks mined. Answers the number of kills.
 fn kill_at_random(shops: &[Shop; 2], node: &Node, is_over: &AtomicBool) -> usize {
     let mut kills = 0;
     while !is_over.load(Ordering::Relaxed) {
@@ -122,7 +122,7 @@ fn kill_at_random(shops: &[Shop; 2], node: &Node, is_over: &AtomicBool) -> usize
     kills
 }
 
-/// Waits until nothing is open any more, and all is mined.
+/// Waits until no payment is open any more, and all are mined.
 fn settle(node: &Node, shops: &[Shop; 2]) {
     for _ in 0..120 {
         node.mine(1);
@@ -142,7 +142,7 @@ fn is_mined_or_over(payment: &Value) -> bool {
     payment["state"] != "settled" || payment["blockHeight"].is_u64()
 }
 
-/// Every acknowledged payment is in the chain once, and its invoice is paid by it.
+/// Checks that every acknowledged payment is in the chain once, and has paid its invoice.
 fn check_chain(node: &Node, shops: &[Shop; 2], paid: &[Paid]) {
     for Paid { payee, invoice, satoshis, txid } in paid {
         let payments = shops[*payee].payments(invoice);
@@ -156,7 +156,7 @@ fn check_chain(node: &Node, shops: &[Shop; 2], paid: &[Paid]) {
     }
 }
 
-/// Every acknowledged payment is there once. Answers the fees.
+/// Checks that every acknowledged payment is listed once. Answers the sum of the fees.
 fn check_outgoing(shops: &[Shop; 2], paid: &[Paid]) -> u64 {
     let settled: Vec<_> = shops
         .iter()
@@ -176,8 +176,8 @@ fn check_outgoing(shops: &[Shop; 2], paid: &[Paid]) -> u64 {
     settled.iter().map(|payment| payment["fee"].as_u64().unwrap()).sum()
 }
 
-/// No coin is reserved for ever: the whole balance can be spent. Since a transaction spends so many
-/// coins at most, many are first brought together by payments.
+/// Checks that the whole balance can be spent, so that no coin stays reserved. A transaction can
+/// spend only so many coins. Therefore, payments first combine many of them.
 fn all_can_be_spent(node: &Node, payer: &Shop, payee: &Shop) {
     for round in 0.. {
         let spendable = payer.spendable(payee);

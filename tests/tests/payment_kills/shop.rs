@@ -5,7 +5,7 @@ use std::time::Duration;
 use bsv_tests::{Client, Node, Reply, Server, Site, free_port};
 use serde_json::{Value, json};
 
-/// A wallet that is killed and started again, and always reached at the same ports.
+/// A wallet that is killed and started again. Its ports stay the same.
 pub(crate) struct Shop {
     site: Site,
     server: Mutex<Option<Server>>,
@@ -18,12 +18,12 @@ impl Shop {
         Self::prepared(node, |_| {})
     }
 
-    /// One whose site is prepared before its server starts.
+    /// A wallet whose site is prepared before its server starts.
     pub(crate) fn prepared(node: &Node, prepare: impl FnOnce(&mut Site)) -> Self {
         Self::with(node, json!({}), prepare)
     }
 
-    /// One with these settings of its wallet.
+    /// A wallet with these settings.
     pub(crate) fn with(node: &Node, mut settings: Value, prepare: impl FnOnce(&mut Site)) -> Self {
         let [wallet, payments] = [(); 2].map(|()| free_port());
         settings["port"] = json!(wallet);
@@ -54,7 +54,8 @@ impl Shop {
     /// Starts the server again if it was killed. Answers whether it was.
     pub(crate) fn start_if_killed(&self) -> bool {
         let mut server = self.server.lock().unwrap_or_else(PoisonError::into_inner);
-        // One that is killed while it waits for a slow disk ends later, and answers nothing.
+        // A server that was killed while it waits for a slow disk ends only later. Meanwhile, it
+        // answers nothing.
         let is_alive = server.as_mut().is_some_and(Server::is_alive)
             && self.wallet.try_send("GET", "/healthz", &[], b"").is_ok();
         if !is_alive {
@@ -63,19 +64,20 @@ impl Shop {
         !is_alive
     }
 
-    /// Posts JSON; nothing if the server was killed meanwhile.
+    /// Posts JSON. `None` if the server was killed before it answered.
     pub(crate) fn post(&self, path: &str, body: &str) -> Option<Reply> {
         let json = [("Content-Type", "application/json")];
         self.wallet.try_send("POST", path, &json, body.as_bytes()).ok()
     }
 
-    /// Posts JSON with an idempotency key; nothing if the server was killed meanwhile.
+    /// Posts JSON with an idempotency key. `None` if the server was killed before it answered.
     pub(crate) fn post_with_key(&self, path: &str, key: &str, body: &str) -> Option<Reply> {
         let headers = [("Content-Type", "application/json"), ("Idempotency-Key", key)];
         self.wallet.try_send("POST", path, &headers, body.as_bytes()).ok()
     }
 
-    /// Creates an invoice, however often it takes: with a key, so that it is created once.
+    /// Creates an invoice. Repeats the request until it succeeds, with an idempotency key, so that
+    /// there is one invoice.
     pub(crate) fn create_invoice(&self, satoshis: u64, number: u64) -> String {
         let body = json!({ "satoshis": satoshis }).to_string();
         let mut key = format!("{number} {satoshis}");
@@ -100,13 +102,13 @@ impl Shop {
         format!("http://{}/dpp/api/v1/payment/{invoice}", self.payments)
     }
 
-    /// Posts a transaction, in any form, that pays an invoice.
+    /// Posts a transaction that pays an invoice, in any form.
     pub(crate) fn post_transaction(&self, invoice: &str, body: &[u8]) -> std::io::Result<Reply> {
         let path = format!("/pay/{invoice}/transaction");
         Client::new(&self.payments).try_request("POST", &path, body)
     }
 
-    /// Has the faucet pay an invoice of this amount.
+    /// Creates an invoice of this amount, and has the faucet pay it.
     pub(crate) fn fill(&self, satoshis: u64) {
         let body = json!({ "satoshis": satoshis }).to_string();
         let invoice = self.post("/api/v1/invoices", &body).unwrap();
@@ -124,19 +126,19 @@ impl Shop {
         self.get("/api/v1/balance")["satoshis"].as_u64().unwrap()
     }
 
-    /// What `books verify` finds wrong, with a look at all blocks.
+    /// The differences that `books verify` finds when it reads all blocks.
     pub(crate) fn verify(&self) -> Vec<Value> {
         let done = self.site.cli(&["books", "verify", "--from-height", "0", "--json"]);
         let books: Value = serde_json::from_str(&done.stdout).expect(&done.stderr);
         books["differences"].as_array().unwrap().clone()
     }
 
-    /// The words that all its keys come from.
+    /// The words from which all the wallet's keys are derived.
     pub(crate) fn words(&self) -> String {
         self.site.cli_ok(&["wallet", "words", "--yes"])
     }
 
-    /// What was paid towards an invoice.
+    /// The payments of an invoice.
     pub(crate) fn payments(&self, invoice: &str) -> Vec<Value> {
         let payments = self.get(&format!("/api/v1/invoices/{invoice}/payments"));
         payments.as_array().unwrap().clone()
@@ -160,7 +162,7 @@ impl Shop {
         }
     }
 
-    /// What one transaction can spend, as the refusal of more says.
+    /// How much one transaction can spend, according to the refusal of a larger payment.
     pub(crate) fn spendable(&self, payee: &Self) -> u64 {
         let invoice = payee.create_invoice(1_000_000_000, 0);
         let body = json!({ "payToURL": payee.payment_url(&invoice) }).to_string();

@@ -1,4 +1,4 @@
-//! A server that is killed at every step of receiving and of paying.
+//! A server that is killed at every step of receiving and of making a payment.
 
 use bsv_tests::ancestry::beef;
 use bsv_tests::killer::Killer;
@@ -9,15 +9,16 @@ use serde_json::{Value, json};
 
 use super::shop::Shop;
 
-/// In reduced runs, so many steps are left out after each that is tried.
+/// Reduced runs skip so many steps after each step that they try.
 const SKIPPED: u64 = 3;
 const SATOSHIS: u64 = 3_000;
 
-/// Tries steps one after the other until a try comes to its end unharmed, and says how many.
+/// Tries one step after the other until an attempt ends without a kill. Prints the number of kills.
 pub(crate) fn try_steps(what: &str, mut attempt: impl FnMut(u64) -> Harm) {
     let stride = if is_full_run() { 1 } else { SKIPPED + 1 };
     let mut kills = 0;
-    // A server does something by itself now and then, so that one try may end early.
+    // The server's own background work takes steps too, so that an attempt may be killed at an
+    // earlier point of its work.
     for step in (1..).step_by(stride as usize) {
         match attempt(step) {
             Harm::Killed => kills += 1,
@@ -25,7 +26,7 @@ pub(crate) fn try_steps(what: &str, mut attempt: impl FnMut(u64) -> Harm) {
         }
     }
     eprintln!("{what}: killed at {kills} steps, 1 of {stride} (BSV_TEST_FULL=1 tries all)");
-    assert!(kills >= 5, "{what} takes more steps");
+    assert!(kills >= 5, "{what}: fewer than 5 kills");
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -35,7 +36,7 @@ pub(crate) enum Harm {
 }
 
 #[test]
-fn a_payment_that_is_received_survives_every_kill() {
+fn a_received_payment_survives_every_kill() {
     let node = Node::start();
     node.mine(101);
     let purse = Purse::filled(&node, 400, 10_000);
@@ -66,7 +67,7 @@ fn a_payment_that_is_received_survives_every_kill() {
 }
 
 #[test]
-fn a_payment_that_brings_what_it_builds_on_survives_every_kill() {
+fn a_payment_with_its_ancestors_survives_every_kill() {
     let node = Node::start();
     node.mine(101);
     let purse = Purse::filled(&node, 400, 10_000);
@@ -97,7 +98,8 @@ fn a_payment_that_brings_what_it_builds_on_survives_every_kill() {
     });
 }
 
-/// An invoice is paid once, or nothing is known of a payment yet, unless that was acknowledged.
+/// Checks that an invoice is paid once. A payment that was not acknowledged may also be unknown or
+/// in flight.
 fn check_received(shop: &Shop, invoice: &str, is_acknowledged: bool) {
     let payments = shop.payments(invoice);
     let states: Vec<_> =
@@ -110,7 +112,7 @@ fn check_received(shop: &Shop, invoice: &str, is_acknowledged: bool) {
 }
 
 #[test]
-fn a_payment_that_is_made_survives_every_kill() {
+fn an_outgoing_payment_survives_every_kill() {
     let node = Node::start();
     node.mine(101);
     let payee = Shop::on(&node);
@@ -129,7 +131,7 @@ fn a_payment_that_is_made_survives_every_kill() {
         let harm = harm(&payer);
         let mut reply = payer.post("/api/v1/pay", &body).unwrap();
         while reply.status == 409 {
-            // What the start has found open is being sent at this moment.
+            // After its start, the server is sending the open payment at this moment.
             assert!(reply.body.contains("payment-running"), "{}", reply.body);
             reply = payer.post("/api/v1/pay", &body).unwrap();
         }
@@ -148,7 +150,7 @@ fn a_payment_that_is_made_survives_every_kill() {
     });
 }
 
-/// Whether the server was killed, which is then started again.
+/// Starts the server again if it was killed. Answers whether it was.
 pub(crate) fn harm(shop: &Shop) -> Harm {
     if shop.start_if_killed() { Harm::Killed } else { Harm::None }
 }

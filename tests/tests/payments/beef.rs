@@ -1,5 +1,6 @@
-//! BEEF next to other people's implementations: npm `@bsv/sdk`, PyPI `bsv-sdk` and the crate `bsv-rs`. Each
-//! verifies what the others write, and all refuse what ours refuses.
+//! Compares our BEEF with other implementations: npm `@bsv/sdk`, PyPI `bsv-sdk` and the crate
+//! `bsv-rs`. Each must verify what the others write, and the others must accept all spoilt bytes
+//! that ours accepts.
 
 use std::collections::{BTreeMap, HashSet};
 use std::io::Write;
@@ -13,7 +14,8 @@ use bsv_tx::{
 };
 use serde_json::{Value, json};
 
-/// The first seed. Each lineage has the next one, so that a run in full starts with the reduced one.
+/// The first seed. Each lineage has the next seed, so that a full run begins with the lineages of a
+/// reduced one.
 const SEED: u64 = 62_000;
 
 const TIP: Tip = Tip { height: 900_000, median_time: 1_700_000_000 };
@@ -66,7 +68,7 @@ fn job_to_make(lineage: &Lineage) -> Value {
     json!({ "make": make, "lone": has_lone_block(lineage) })
 }
 
-/// Whether a block has one transaction only, which is the root of its tree.
+/// Whether a block of the lineage has only one transaction, whose id is then the Merkle root.
 fn has_lone_block(lineage: &Lineage) -> bool {
     let is_lone = |bump: &Bump| {
         bump.txids().next().is_some_and(|txid| txid.as_bytes() == bump.root().as_bytes())
@@ -74,8 +76,8 @@ fn has_lone_block(lineage: &Lineage) -> bool {
     lineage.ancestry.bumps.iter().any(is_lone)
 }
 
-/// What a program answers to those jobs that it can do: Python does not read the Merkle path of a block of one
-/// transaction.
+/// A program's answers to the jobs that it can do. Python cannot read the Merkle path of a block of
+/// one transaction.
 fn answers<'a>(name: &str, jobs: &'a [Value]) -> Vec<(usize, &'a Value, Value)> {
     let can = |(_, job): &(usize, &Value)| name == "JavaScript" || job["lone"] == false;
     let (places, jobs): (Vec<_>, Vec<_>) = jobs.iter().enumerate().filter(can).unzip();
@@ -89,7 +91,7 @@ fn answers<'a>(name: &str, jobs: &'a [Value]) -> Vec<(usize, &'a Value, Value)> 
         .collect()
 }
 
-/// What ours makes of a lineage: version 1 and 2, Atomic and not.
+/// Our BEEFs of a lineage: in version 1 and 2, Atomic and not.
 fn forms(lineage: &Lineage) -> Vec<Beef> {
     let versions = [BeefVersion::V1, BeefVersion::V2].into_iter();
     let plain = versions.map(|version| {
@@ -102,7 +104,7 @@ fn verify(beef: &Beef, roots: &Roots) -> Result<(), BeefVerificationError> {
     beef.verify(TIP, |height| roots.get(&height).copied(), |_| None)
 }
 
-/// Verified by ours, which writes the same bytes again.
+/// Verifies a BEEF with our code. Checks that our code writes the same bytes again.
 fn check(bytes: &[u8], txid: Txid, roots: &Roots) -> Result<(), BeefError> {
     let FormedTransaction::Beef(beef) = FormedTransaction::from_bytes(bytes)? else {
         panic!("not a beef: {}", hex::encode(bytes));
@@ -113,7 +115,7 @@ fn check(bytes: &[u8], txid: Txid, roots: &Roots) -> Result<(), BeefError> {
     Ok(())
 }
 
-/// The same roots, but for one at the lowest height.
+/// The same roots, except that the one at the lowest height is wrong.
 fn wrong(roots: &Roots) -> Roots {
     let lowest = roots.keys().next().copied();
     let spoil = |(height, root): (&u32, &MerkleRoot)| match Some(*height) == lowest {
@@ -123,7 +125,7 @@ fn wrong(roots: &Roots) -> Roots {
     roots.iter().map(spoil).collect()
 }
 
-/// The roots that a BEEF claims.
+/// The Merkle roots that a BEEF claims.
 fn claimed(beef: &Beef) -> Roots {
     beef.claimed_roots().into_iter().collect()
 }
@@ -155,7 +157,7 @@ fn others_verify_what_ours_writes() {
     for name in ["JavaScript", "Python"] {
         for (place, job, answer) in answers(name, &jobs) {
             let expected = &expected[place];
-            // Of version 2 that is not Atomic, Python does not tell which transaction it is about.
+            // For a BEEF of version 2 that is not Atomic, Python does not name the subject.
             let is_untold = answer == json!({ "txid": null }) && expected.is_some();
             assert!(
                 is_untold || answer["txid"].as_str() == expected.as_deref(),
@@ -178,7 +180,7 @@ fn ours_verifies_what_others_write() {
             for (number, form) in forms.iter().enumerate() {
                 let bytes = hex::decode(form.as_str().unwrap()).unwrap();
                 let checked = check(&bytes, lineage.subject.txid(), &lineage.roots);
-                // In version 1, Python writes an ancestor as often as there are ways to it.
+                // In version 1, Python writes an ancestor once for each way that leads to it.
                 if name == "Python" && number == 0 && has_two_ways(lineage) {
                     assert!(matches!(
                         checked,
@@ -235,7 +237,7 @@ fn previous_outputs(lineage: &Lineage) -> Vec<TxOut> {
 }
 
 #[test]
-fn nobody_refuses_what_ours_takes_of_spoilt_bytes() {
+fn spoilt_bytes_that_ours_accepts_are_accepted_by_all() {
     let mut dice = Dice::new(SEED);
     let mut jobs = Vec::new();
     let mut refused = 0;
@@ -262,7 +264,7 @@ fn nobody_refuses_what_ours_takes_of_spoilt_bytes() {
     }
 }
 
-/// The same with a byte changed, taken out or put in.
+/// The same bytes with one changed, removed or inserted.
 fn spoil(bytes: &[u8], dice: &mut Dice) -> Vec<u8> {
     let mut spoilt = bytes.to_vec();
     let place = dice.roll(bytes.len());

@@ -1,4 +1,4 @@
-//! What the wallet holds in detail, what pays no invoice, and what bookkeeping is given.
+//! The details of the balance, receipts of no invoice, and the export for bookkeeping.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,10 @@ use super::merchant::{Merchant, json_of, wait_until};
 use super::paying_scene::{buyer_with, check_problem};
 use super::watching::{output, payment, publishing_node, script_of};
 
-/// A text that spreadsheets compute, with all that CSV has to quote.
+/// A text that a spreadsheet would take for a formula, with every character that CSV has to quote.
 const REFERENCE: &str = "=1+1,\"2\";\r\n3";
 
-/// The script of a new user.
+/// Creates a user, and answers the user's script.
 fn user(shop: &Merchant) -> Script {
     let reply = shop.server.wallet().post("/api/v1/users", r#"{"name":"Ann"}"#);
     let pki = json_of(&reply)["extendedData"]["pki"].as_str().unwrap().to_owned();
@@ -34,8 +34,9 @@ fn post(shop: &Merchant, path: &str, body: &Value) -> Value {
     json_of(&reply)
 }
 
-/// A shop that received 40,000 for an invoice of 30,000, 5,000 for a user and 1,000 for an invoice in part; that has
-/// sent 10,000 back, withdrawn 2,000, paid 3,000, and brought nothing together. All but the last is in blocks.
+/// A shop that received 40,000 for an invoice of 30,000, and 5,000 for a user. It then refunded
+/// 10,000, withdrew 2,000, paid 3,000, and consolidated nothing. All this is in blocks. At last, it
+/// received 1,000 towards another invoice, which is in no block.
 fn busy_shop(node: &Node, purse: &Purse) -> Merchant {
     let shop = buyer_with(node, json!({}), &[]);
     let paid = invoice(&shop, 30_000);
@@ -63,12 +64,12 @@ fn export(shop: &Merchant, query: &str) -> Vec<Value> {
     shop.get(&format!("/api/v1/export{query}")).as_array().unwrap().clone()
 }
 
-/// The rows of a CSV file, as members by column.
+/// The rows of a CSV file. Each row holds its values by the names of the columns.
 fn read_csv(text: &str) -> Vec<BTreeMap<String, String>> {
     csv::Reader::from_reader(text.as_bytes()).deserialize().map(Result::unwrap).collect()
 }
 
-/// What the balance changes by.
+/// The change of the balance by a row.
 fn change(row: &Value) -> i64 {
     row["satoshis"].as_i64().unwrap() - row["fee"].as_i64().unwrap()
 }
@@ -124,7 +125,7 @@ fn what_is_exported_adds_up_to_the_balance() {
 }
 
 #[test]
-fn an_export_is_of_the_time_that_was_asked_for() {
+fn an_export_holds_the_movements_of_the_requested_time() {
     let (node, purse) = publishing_node(3);
     let shop = busy_shop(&node, &purse);
     let rows = export(&shop, "");
@@ -134,7 +135,7 @@ fn an_export_is_of_the_time_that_was_asked_for() {
     assert_eq!(export(&shop, &format!("?to={fourth}")), rows[..3]);
     assert_eq!(export(&shop, &format!("?from={second}&to={fourth}")), rows[1..3]);
     assert_eq!(export(&shop, &format!("?from={second}&to={second}")).len(), 0);
-    // The same moment elsewhere.
+    // The same moment, written in another time zone.
     let moment: jiff::Timestamp = second.parse().unwrap();
     let there = moment.to_zoned(jiff::tz::TimeZone::fixed(jiff::tz::offset(5)));
     let there = there.strftime("%Y-%m-%dT%H:%M:%S.%6f%:z").to_string().replace('+', "%2B");
@@ -145,7 +146,7 @@ fn an_export_is_of_the_time_that_was_asked_for() {
         |arguments: &[&str]| read_csv(&shop.site.cli_ok(&[&["export"], arguments].concat())).len();
     assert_eq!(in_csv(&["--to", "2026-01"]), 0);
     assert_eq!(in_csv(&["--from", "2026-01"]), rows.len());
-    // The rows are of this day, unless it has just begun.
+    // All rows are of this day, unless the day has just begun.
     let next: jiff::civil::Date = day.parse().unwrap();
     let next = next.tomorrow().unwrap().to_string();
     assert_eq!(in_csv(&["--from", &day[..7], "--to", &next]), rows.len());
@@ -174,7 +175,7 @@ fn an_export_that_cannot_be_made_says_why() {
     }
     let reply = shop.server.wallet().send("HEAD", "/api/v1/export?format=csv", &[], b"");
     assert_eq!((reply.status, reply.body.as_str()), (200, ""));
-    // What is in no block needs no node.
+    // The export of movements that are in no block needs no node.
     let rows = export(&shop, "");
     let last = rows[5]["time"].as_str().unwrap();
     node.stop();
@@ -183,7 +184,7 @@ fn an_export_that_cannot_be_made_says_why() {
 }
 
 #[test]
-fn the_balance_is_told_in_detail() {
+fn the_details_of_the_balance_are_listed() {
     let (node, purse) = publishing_node(2);
     let shop = buyer_with(&node, json!({}), &[]);
     let details = |shop: &Merchant| shop.get("/api/v1/balance/details");
@@ -234,7 +235,7 @@ fn receipts_of_no_invoice_are_listed() {
     wait_until("it is seen", || shop.state(&paid) == "paid");
     let shown = shop.site.cli_ok(&["invoice", "settlement", &paid]);
     assert!(shown.contains("paid         1000\ndue          0\n"), "{shown}");
-    // Change is none, whoever looks for it.
+    // Change counts as no receipt.
     let to = node.call("getnewaddress", json!([]));
     post(&shop, "/api/v1/withdrawals", &json!({ "address": to, "satoshis": 100 }));
     let list = |query: &str| shop.get(&format!("/api/v1/receipts?unassigned=true{query}"));

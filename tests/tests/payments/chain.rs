@@ -1,4 +1,4 @@
-//! Proofs, and what becomes of money when blocks leave the chain.
+//! Merkle proofs, and what happens to payments when blocks leave the chain.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ fn quiet(node: &Node) -> Merchant {
     buyer_with(node, json!({}), &[])
 }
 
-/// Pays an invoice out of the purse, and answers the transaction.
+/// Pays an invoice from the purse, and answers the transaction.
 fn pay(shop: &Merchant, id: &str, purse: &Purse) -> Transaction {
     let bill = Bill::at(&shop.payment_url(id));
     let transaction = purse.transaction_for(&bill);
@@ -35,7 +35,7 @@ fn pay(shop: &Merchant, id: &str, purse: &Purse) -> Transaction {
     transaction
 }
 
-/// A transaction that spends the same as another one, and brings it back.
+/// A transaction that spends the first coin of another transaction, and pays it back to the purse.
 fn double_spend(purse: &Purse, transaction: &Transaction, satoshis: u64) -> Transaction {
     let outpoint = transaction.inputs[0].previous_output;
     let coin = Coin { outpoint, satoshis };
@@ -104,7 +104,7 @@ fn proofs_follow_the_chain() {
 }
 
 #[test]
-fn what_another_chain_displaces_is_undone_and_done_again_when_it_returns() {
+fn payments_that_another_chain_displaces_are_undone_and_redone_when_their_chain_returns() {
     let (node, purse, shop) = scene(1);
     let supplier = quiet(&node);
     let rival = Rival::of(&node);
@@ -112,7 +112,7 @@ fn what_another_chain_displaces_is_undone_and_done_again_when_it_returns() {
     let id = shop.invoice(50_000);
     let displaced = pay(&shop, &id, &purse);
     let bill = supplier.invoice(51_000);
-    // It spends both coins.
+    // This payment spends both coins.
     let payment = shop.pay_ok(&supplier.payment_url(&bill));
     let balance = shop.balance();
     let fee = 53_000 - 51_000 - balance;
@@ -126,7 +126,8 @@ fn what_another_chain_displaces_is_undone_and_done_again_when_it_returns() {
     rival.show_to(&node);
     assert_eq!(tip(&node), rivals[1].to_string());
     wait_for_state(&shop, &id, "displaced");
-    // The supplier does not know what was displaced, only that the network knows it no more.
+    // The supplier does not know the displaced transaction. It only sees that the network does not
+    // know the payment any more.
     wait_until("it gives up", || {
         node.mine(1);
         supplier.payments(&bill)[0]["state"] == "displaced"
@@ -139,7 +140,7 @@ fn what_another_chain_displaces_is_undone_and_done_again_when_it_returns() {
     assert!(shop.outgoing()[0]["blockHash"].is_null());
     assert_eq!((shop.balance(), supplier.balance()), (3_000, 0));
     assert_eq!(supplier.state(&bill), "pending");
-    // The other input has come back.
+    // The coin of the payment's other input is spendable again.
     shop.pay_ok(&Payee::asking(&go_dpp_terms(&[output(1_000)])).url());
     let left = shop.balance();
 
@@ -248,7 +249,7 @@ fn an_invoice_whose_payment_is_displaced_too_late_is_expired() {
 }
 
 #[test]
-fn what_happens_to_the_chain_while_the_server_is_away_is_noticed_when_it_is_back() {
+fn changes_of_the_chain_while_the_server_is_down_are_noticed_at_its_start() {
     let (node, purse, shop) = scene(2);
     let rival = Rival::of(&node);
     let [displaced_id, id] = [50_000, 20_000].map(|satoshis| shop.invoice(satoshis));
@@ -271,7 +272,7 @@ fn what_happens_to_the_chain_while_the_server_is_away_is_noticed_when_it_is_back
 }
 
 #[test]
-fn what_a_node_has_lost_it_is_given_again() {
+fn a_node_gets_the_transactions_again_that_it_has_lost() {
     let (mut node, purse, shop) = scene(1);
     let id = shop.invoice(50_000);
     let received = pay(&shop, &id, &purse);
@@ -288,7 +289,7 @@ fn what_a_node_has_lost_it_is_given_again() {
 }
 
 #[test]
-fn what_spends_the_unknown_for_six_blocks_is_displaced() {
+fn a_payment_that_spends_an_unknown_coin_for_six_blocks_is_displaced() {
     let (node, purse, shop) = scene(1);
     let rival = Rival::of(&node);
     let parent = purse.spend(&[purse.coin()], Vec::new(), FEE);
@@ -339,7 +340,7 @@ fn a_payment_that_is_being_cancelled_can_be_displaced() {
 }
 
 #[test]
-fn while_the_node_is_away_what_needs_none_is_served() {
+fn while_the_node_is_down_requests_that_need_none_are_answered() {
     let (mut node, purse, shop) = scene(1);
     let bills = [20_000, 30_000].map(|satoshis| shop.invoice(satoshis));
     let bill = Bill::at(&shop.payment_url(&bills[0]));

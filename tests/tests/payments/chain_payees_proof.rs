@@ -41,7 +41,7 @@ fn base64(bytes: &[u8]) -> String {
     text
 }
 
-/// A shop that has coins, and a payee who asks it for most of them.
+/// A shop that has a coin, and a payee who asks for most of it.
 fn scene(node: Node, satoshis: u64, more: Vec<TxOut>) -> (Node, Purse, Merchant, Payee) {
     node.mine(110);
     let purse = Purse::filled(&node, 1, 100_000);
@@ -79,7 +79,7 @@ fn the_proof_of_a_payee_counts_for_nothing_until_our_node_has_the_block() {
     ]);
     payee.on_get(move |_| Answer::json(200, &messages));
 
-    // What the node shows no more, payees are asked about.
+    // Once the node does not show the payment any more, the wallet asks the payee.
     restart_empty_with(&mut node, &STRICT);
     wait_until("the payee is asked", || payee.requests("GET").len() > 2);
     assert_eq!(shop.outgoing_states(), ["contested"]);

@@ -1,4 +1,4 @@
-//! What payers read in their channels.
+//! The messages that payers read in their channels.
 
 use bsv_invoicing::dpp::ChannelMessage;
 use bsv_tests::{Purse, Reply};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::counter::{COIN, Counter, check_problem};
 use super::merchant::{Merchant, json_of, wait_until};
 
-/// A payer's channel, as the acknowledgement tells.
+/// A payer's channel, according to the acknowledgement.
 struct Channel {
     path: String,
     token: String,
@@ -66,8 +66,8 @@ fn wait_until_mined(counter: &Counter, id: &str, block: &str) {
     });
 }
 
-/// Checks the way from a transaction to the Merkle root of its block, as anybody would who knows the
-/// headers of the chain.
+/// Checks that the proof leads from a transaction to the Merkle root of its block. This needs only
+/// the headers of the chain.
 fn check_proof(counter: &Counter, message: &ChannelMessage, txid: Txid, block: &str) {
     let envelope: Value = serde_json::from_slice(&message.payload).unwrap();
     assert_eq!([&envelope["signature"], &envelope["publicKey"]], [&Value::Null; 2]);
@@ -159,7 +159,7 @@ fn two_invoices_of_one_transaction_have_a_channel_each() {
 }
 
 #[test]
-fn who_may_not_read_learns_nothing() {
+fn callers_who_may_not_read_a_channel_learn_nothing() {
     let counter = Counter::new(2);
     let shop = &counter.shop;
     let [(_, transaction, channel), (_, _, other)] = [(); 2].map(|()| paid(&counter));
@@ -229,7 +229,7 @@ fn messages_are_marked_as_read_one_by_one_or_with_older_ones() {
     wait_until_mined(&counter, &id, &blocks[0]);
     for _ in 0..2 {
         counter.node.call("invalidateblock", json!([blocks.last().unwrap()]));
-        // This mines another block, with another transaction too.
+        // This mines another block. The payment is then in a block with another transaction too.
         Purse::filled(&counter.node, 1, COIN);
         wait_until("another proof is found", || {
             let payment = &shop.payments(&id)[0];

@@ -4,12 +4,12 @@ use serde_json::{Value, json};
 
 use super::merchant::{Merchant, json_of};
 
-/// What a coin of the payer is worth.
+/// The satoshis of each coin of the payer.
 pub(crate) const COIN: u64 = 100_000;
-/// What the shop asks for.
+/// The satoshis of each invoice.
 pub(crate) const PRICE: u64 = 30_000;
 
-/// A payer before a shop, and the node between them.
+/// A shop, a payer with coins, and the node that both use.
 pub(crate) struct Counter {
     pub(crate) node: Node,
     pub(crate) shop: Merchant,
@@ -17,19 +17,19 @@ pub(crate) struct Counter {
 }
 
 impl Counter {
-    /// One whose payer has so many coins.
+    /// A counter whose payer has so many coins.
     pub(crate) fn new(coins: usize) -> Self {
         Self::on(Node::start(), coins, Site::on)
     }
 
-    /// One whose shop reaches the node through a gate.
+    /// A counter whose shop reaches the node through a gate.
     pub(crate) fn with_gate(coins: usize) -> (Self, Gate) {
         let mut gate = None;
         let counter = Self::on(Node::start(), coins, |node| gate.insert(Gate::before(node)).site());
         (counter, gate.unwrap())
     }
 
-    /// One on this node, whose shop has the site that `site` makes for it.
+    /// A counter on this node. `site` makes the shop's site.
     pub(crate) fn on(node: Node, coins: usize, site: impl FnOnce(&Node) -> Site) -> Self {
         node.mine(101);
         let purse = Purse::filled(&node, coins, COIN);
@@ -51,7 +51,7 @@ impl Counter {
         self.shop.server.payments().post(&format!("/dpp/api/v1/payment/{id}"), body)
     }
 
-    /// Posts what may be a transaction.
+    /// Posts these bytes as the transaction of a payment.
     pub(crate) fn post_bytes(&self, id: &str, transaction: &[u8]) -> Reply {
         self.post(id, json!({ "rawTx": hex::encode(transaction) }).to_string())
     }
@@ -79,14 +79,14 @@ impl Counter {
         assert_eq!(payments[0]["state"], "accepted");
     }
 
-    /// Checks that nothing was paid towards an invoice, and nothing is.
+    /// Checks that an invoice is pending and has no payment.
     pub(crate) fn check_unpaid(&self, id: &str, what: &str) {
         assert_eq!(self.shop.state(id), "pending", "{what}");
         assert_eq!(self.shop.payments(id), Vec::<Value>::new(), "{what}");
     }
 }
 
-/// The answer is a problem of this status and code. Gives its detail.
+/// Checks that the answer is a problem of this status and code. Gives its detail.
 pub(crate) fn check_problem(reply: &Reply, status: u16, code: &str, what: &str) -> String {
     assert_eq!(reply.status, status, "{what}: {}", reply.body);
     assert_eq!(reply.header("content-type"), Some("application/problem+json"), "{what}");

@@ -10,7 +10,7 @@ use super::counter::{Counter, PRICE, check_problem};
 use super::merchant::json_of;
 
 const PATHS: [&str; 2] = ["/dpp/api/v1/payment/", "/api/v1/payment/"];
-/// What who speaks BIP270 asks for, and what terms in it are.
+/// The types of BIP270: what a payer accepts, and the type of the terms.
 const REQUEST: &str = "application/bitcoinsv-paymentrequest";
 const TYPE: &str = "application/json; charset=utf-8";
 
@@ -24,14 +24,14 @@ fn terms(counter: &Counter, path: &str, accept: Option<&str>) -> Reply {
     counter.shop.server.payments().send("GET", path, &headers, b"")
 }
 
-/// A time as the dialects with numbers write it.
+/// A time in whole seconds, as some dialects write it.
 fn seconds(time: &Value) -> u64 {
     let time: bsv_invoicing::Timestamp = time.as_str().unwrap().parse().unwrap();
     time.as_micros() / 1_000_000
 }
 
 #[test]
-fn terms_are_what_each_dialect_has_them_be() {
+fn terms_have_the_form_of_each_dialect() {
     let counter = Counter::new(0);
     let body = json!({ "satoshis": PRICE, "description": "two \"cups\"" }).to_string();
     let invoice = json_of(&counter.shop.server.wallet().post("/api/v1/invoices", body));
@@ -99,7 +99,7 @@ fn terms_are_what_each_dialect_has_them_be() {
     counter.check_unpaid(id, "asking for terms");
 }
 
-/// What an acknowledgement is, to the byte, but for the channel's token.
+/// Checks an acknowledgement to the byte, except for the channel's token.
 fn check_acknowledgement(
     counter: &Counter,
     dialect: Dialect,
@@ -141,7 +141,7 @@ fn check_acknowledgement(
 }
 
 #[test]
-fn a_payment_is_told_by_its_keys_on_either_path() {
+fn the_dialect_of_a_payment_follows_from_its_keys_on_either_path() {
     let counter = Counter::new(6);
     for (dialect, terms_path) in
         [(Dialect::GoDpp, PATHS[0]), (Dialect::Brc, PATHS[1]), (Dialect::Bip270, PATHS[0])]
@@ -162,7 +162,7 @@ fn a_payment_is_told_by_its_keys_on_either_path() {
     assert_eq!(counter.shop.balance(), 6 * PRICE);
 }
 
-/// What ElectrumSV 1.3 asks, and what it looks at in the answers.
+/// Sends the requests of ElectrumSV 1.3, and checks what it reads in the answers.
 #[test]
 fn electrumsv_gets_its_terms_and_its_acknowledgement() {
     let counter = Counter::new(1);
@@ -203,7 +203,7 @@ fn electrumsv_gets_its_terms_and_its_acknowledgement() {
 }
 
 #[test]
-fn who_repeats_a_payment_in_another_dialect_is_answered_in_that() {
+fn a_payment_repeated_in_another_dialect_is_answered_in_that_dialect() {
     let counter = Counter::new(1);
     let id = counter.shop.invoice(PRICE);
     let [go_dpp, brc] = PATHS.map(|path| Bill::at(&url(&counter, path, &id)));
@@ -321,7 +321,7 @@ fn bip270_refuses_in_its_own_words() {
     assert_eq!(counter.shop.balance(), PRICE);
 }
 
-/// Payers of go-dpp show only that.
+/// Payers of go-dpp show only the message.
 #[test]
 fn refusals_of_payers_carry_their_detail_as_a_message() {
     let counter = Counter::new(0);

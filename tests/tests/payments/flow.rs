@@ -3,7 +3,8 @@ use serde_json::Value;
 
 use super::merchant::{Merchant, json_of, wait_until};
 
-/// The test-network flow of the specification, and on: what came in goes out to another wallet.
+/// The flow on a test network from the specification, and a step more: the wallet pays another
+/// wallet with what it received.
 #[test]
 fn the_faucet_pays_and_the_wallet_pays_another_one() {
     let node = Node::start();

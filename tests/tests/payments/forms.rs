@@ -1,4 +1,4 @@
-//! The forms in which payers send transactions, at each of the places that take them.
+//! The forms in which payers send transactions, at each of the routes that accept them.
 
 use bsv_tests::ancestry::{beef, previous_outputs};
 use bsv_tests::purse::send;
@@ -9,7 +9,7 @@ use serde_json::json;
 use super::counter::{Counter, PRICE, check_problem};
 use super::merchant::json_of;
 
-/// Posts a transaction, in any form, to where pages post it.
+/// Posts a transaction, in any form, to the route that pages use.
 pub(crate) fn post_transaction(counter: &Counter, id: &str, body: impl AsRef<[u8]>) -> Reply {
     counter.shop.server.payments().post(&format!("/pay/{id}/transaction"), body)
 }
@@ -30,7 +30,7 @@ fn forms(node: &Node, transaction: &Transaction) -> Vec<(&'static str, Vec<u8>)>
     ]
 }
 
-/// Checks that a transaction was taken where pages post it.
+/// Checks that the route that pages use accepted a transaction.
 pub(crate) fn check_taken(reply: &Reply, transaction: &Transaction, state: &str, what: &str) {
     assert_eq!(reply.status, 201, "{what}: {}", reply.body);
     let txid = transaction.txid();
@@ -161,4 +161,15 @@ fn what_is_no_transaction_is_refused_with_a_reason() {
         "accepted",
         "afterwards",
     );
+}
+
+#[test]
+fn a_page_is_refused_a_second_transaction_for_a_paid_invoice() {
+    let counter = Counter::new(2);
+    let (id, bill) = counter.bill();
+    let [first, second] = [(); 2].map(|()| counter.purse.transaction_for(&bill));
+    check_taken(&post_transaction(&counter, &id, first.to_bytes()), &first, "accepted", "first");
+    let reply = post_transaction(&counter, &id, second.to_bytes());
+    check_problem(&reply, 409, "invoice-paid", "second");
+    assert_eq!(counter.shop.balance(), PRICE);
 }

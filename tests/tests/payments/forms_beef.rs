@@ -1,4 +1,4 @@
-//! Payments that bring along what they build on, which the node does not have.
+//! Payments in BEEF, with ancestors that the node does not have.
 
 use std::thread;
 
@@ -15,7 +15,8 @@ use super::merchant::wait_until;
 
 const SEND: &str = "sendrawtransaction";
 
-/// Transactions that pay this fee, each out of the one before, and the last coin. Nobody has them yet.
+/// A chain of transactions with this fee, each of which spends the one before, and the last one's
+/// coin. They are not sent to anybody.
 fn chain(counter: &Counter, mut coin: Coin, count: usize, fee: u64) -> (Vec<Transaction>, Coin) {
     let mut transactions = Vec::new();
     for _ in 0..count {
@@ -26,7 +27,7 @@ fn chain(counter: &Counter, mut coin: Coin, count: usize, fee: u64) -> (Vec<Tran
     (transactions, coin)
 }
 
-/// A payment of an invoice that builds on so many transactions which nobody has, and these.
+/// A payment of an invoice, and its ancestors, none of which is sent to anybody.
 struct Payment {
     id: String,
     bill: Bill,
@@ -46,7 +47,7 @@ impl Payment {
         beef(&counter.node, BeefVersion::V2, &self.transaction, &self.ancestors)
     }
 
-    /// In the form in which wallets answer it.
+    /// The Atomic BEEF, which is the form in which wallets return a payment.
     fn atomic(&self, counter: &Counter) -> Vec<u8> {
         self.beef(counter).into_atomic().unwrap().to_bytes()
     }
@@ -67,7 +68,7 @@ fn is_mined(counter: &Counter, transaction: &Transaction) -> bool {
 }
 
 #[test]
-fn the_node_is_given_what_a_payment_builds_on_before_it() {
+fn the_node_gets_the_ancestors_of_a_payment_before_it() {
     let counter = Counter::new(9);
     for ancestors in [1, 3, 20] {
         for form in ["V1", "V2", "Atomic"] {
@@ -85,7 +86,7 @@ fn the_node_is_given_what_a_payment_builds_on_before_it() {
             check_taken(&post_transaction(&counter, id, bytes), transaction, "accepted", &what);
             counter.check_paid(id, transaction);
             assert!(payment.is_known(&counter.node), "{what}");
-            // Now it may also come alone.
+            // Now the payment is accepted without its ancestors, too.
             assert_eq!(bill.post(transaction).status, 201);
         }
     }
@@ -95,7 +96,7 @@ fn the_node_is_given_what_a_payment_builds_on_before_it() {
 }
 
 #[test]
-fn a_part_of_what_it_builds_on_may_be_known_or_mined_already() {
+fn some_ancestors_may_be_known_or_mined_already() {
     let counter = Counter::new(6);
     for (sent, blocks) in [(1, 0), (2, 0), (4, 0), (1, 1), (3, 1), (4, 1)] {
         let what = format!("{sent} of 4 sent before {blocks} blocks");
@@ -111,7 +112,7 @@ fn a_part_of_what_it_builds_on_may_be_known_or_mined_already() {
 }
 
 #[test]
-fn a_payment_pays_for_what_comes_with_it() {
+fn a_payment_pays_for_the_ancestors_that_come_with_it() {
     let node = Node::start_with(&["minminingtxfee=0.00000100"]);
     let mut gate = None;
     let counter = Counter::on(node, 3, |node| gate.insert(Gate::before(node)).site());
@@ -147,7 +148,7 @@ fn a_payment_pays_for_what_comes_with_it() {
 
 #[test]
 fn a_hundred_ancestors_come_with_a_payment_at_most() {
-    // It suffices for one of them.
+    // A fee that is enough for one transaction of the chain.
     const LITTLE: u64 = 30;
     let (counter, gate) = Counter::with_gate(2);
     let pay = |ancestors: usize| {
@@ -168,7 +169,7 @@ fn a_hundred_ancestors_come_with_a_payment_at_most() {
 }
 
 #[test]
-fn what_a_node_forgets_of_it_it_is_given_again() {
+fn a_node_gets_the_ancestors_again_that_it_has_forgotten() {
     let mut counter = Counter::new(2);
     let payments = [3, 1].map(|ancestors| {
         let payment = Payment::on(&counter, ancestors);
@@ -188,7 +189,7 @@ fn what_a_node_forgets_of_it_it_is_given_again() {
 }
 
 #[test]
-fn what_builds_on_a_coin_that_is_spent_is_refused_before_anything_is_sent() {
+fn a_payment_with_an_ancestor_that_spends_a_spent_coin_is_refused_before_anything_is_sent() {
     let (counter, gate) = Counter::with_gate(4);
     for (mined, ancestors) in [(false, 1), (false, 3), (true, 1), (true, 3)] {
         let what = format!("{ancestors} ancestors, mined: {mined}");
@@ -230,7 +231,7 @@ fn an_ancestor_that_the_network_refuses_leaves_the_invoice_as_it_was() {
 }
 
 #[test]
-fn the_server_may_be_killed_amid_it() {
+fn a_payment_with_ancestors_is_completed_after_the_server_was_killed() {
     for hold in [Hold::Call, Hold::Answer] {
         let (counter, gate) = Counter::with_gate(1);
         let payment = Payment::on(&counter, 2);
@@ -245,7 +246,7 @@ fn the_server_may_be_killed_amid_it() {
         let counter = counter.restart_after_kill();
         assert!(post.join().unwrap().is_err());
         gate.cut();
-        // Nobody comes with its ancestors once more.
+        // The payment and its ancestors are not posted again.
         wait_until("the payment is resolved", || counter.shop.state(&payment.id) == "paid");
         counter.check_paid(&payment.id, &payment.transaction);
         assert!(payment.is_known(&counter.node));
@@ -254,7 +255,7 @@ fn the_server_may_be_killed_amid_it() {
 }
 
 #[test]
-fn the_id_suffices_of_what_the_shop_has_been_paid_with() {
+fn the_id_is_enough_for_an_ancestor_that_has_paid_the_shop() {
     let counter = Counter::new(1);
     let (first_id, first_bill) = counter.bill();
     let first = counter.purse.transaction_for(&first_bill);
@@ -267,7 +268,7 @@ fn the_id_suffices_of_what_the_shop_has_been_paid_with() {
     check_taken(&reply, &transaction, "accepted", "a parent by its id");
     counter.check_paid(&first_id, &first);
 
-    // Of what the shop has nothing to do with, it does not.
+    // For a transaction that is none of the shop's, the id is not enough.
     let stranger = counter.purse.spend(&counter.purse.coins_of(&transaction), vec![], FEE);
     send(&counter.node, &stranger);
     let (id, bill) = counter.bill();
@@ -280,16 +281,16 @@ fn the_id_suffices_of_what_the_shop_has_been_paid_with() {
         "bad-ancestry",
         "a stranger's by its id",
     );
-    assert!(detail.contains("is not held here"), "{detail}");
+    assert!(detail.contains("is unknown here"), "{detail}");
     counter.check_unpaid(&id, "a stranger's by its id");
 }
 
 #[test]
-fn what_has_nothing_to_do_with_the_payment_is_not_passed_on() {
+fn transactions_that_are_no_ancestors_of_the_payment_are_not_sent() {
     let (counter, gate) = Counter::with_gate(3);
     let payment = Payment::on(&counter, 1);
     let stranger = counter.purse.spend(&[counter.purse.coin()], vec![], FEE);
-    // A BEEF that is not Atomic may hold more than its last transaction builds on.
+    // A BEEF that is not Atomic may hold transactions that are not ancestors of its last one.
     let mut bytes = Vec::new();
     let both = counter.purse.spend(
         &[counter.purse.coins_of(&payment.ancestors[0])[0], counter.purse.coins_of(&stranger)[0]],
@@ -298,7 +299,7 @@ fn what_has_nothing_to_do_with_the_payment_is_not_passed_on() {
     );
     let ancestors = [payment.ancestors.clone(), vec![stranger.clone()]].concat();
     let whole = beef(&counter.node, BeefVersion::V1, &both, &ancestors).to_bytes();
-    // The last one, and that it is unmined, is taken out, and the payment put in its place.
+    // This replaces the last transaction, and its mark as unmined, by the payment.
     bytes.extend_from_slice(&whole[..whole.len() - both.to_bytes().len() - 1]);
     payment.transaction.encode(&mut bytes);
     bytes.push(0);

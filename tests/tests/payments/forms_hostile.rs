@@ -1,4 +1,4 @@
-//! What liars send as BEEF: each is refused with a reason, before anything is given to the node.
+//! BEEFs that lie: each is refused with a reason, before the node gets anything.
 
 use std::thread;
 
@@ -15,7 +15,7 @@ use super::counter::{Counter, PRICE, check_problem};
 use super::forms::{check_taken, post_transaction};
 use super::merchant::wait_until;
 
-/// A payment out of a coin in a block, whose ancestry is told wrongly.
+/// A payment that spends a coin in a block, and that comes with a false ancestry.
 struct Liar {
     counter: Counter,
     gate: Gate,
@@ -38,7 +38,7 @@ impl Liar {
         Self { counter, gate, id, bill, parent, payment }
     }
 
-    /// The Merkle path that is right.
+    /// The right Merkle path.
     fn bump(&self) -> Bump {
         bump(&self.counter.node, &self.parent.txid())
     }
@@ -50,7 +50,7 @@ impl Liar {
         Beef::new(BeefVersion::V1, self.payment.clone(), ancestry).unwrap().to_bytes()
     }
 
-    /// Posts it, which is refused, and says how.
+    /// Posts bytes that must be refused. Answers the detail of the refusal.
     fn refuse(&self, status: u16, code: &str, what: &str, bytes: &[u8]) -> String {
         let reply = post_transaction(&self.counter, &self.id, bytes);
         let detail = check_problem(&reply, status, code, what);
@@ -59,7 +59,7 @@ impl Liar {
         detail
     }
 
-    /// The truth is taken.
+    /// Checks that the right BEEF is accepted.
     fn tell_the_truth(&self) {
         let bytes = self.with_bump(self.bump());
         let reply = post_transaction(&self.counter, &self.id, bytes);
@@ -68,7 +68,8 @@ impl Liar {
     }
 }
 
-/// A BEEF of version 1 as anybody can write it: transactions, and in which of the paths they are said to be.
+/// A BEEF of version 1 without any checks: transactions, and the index of the path that each is
+/// claimed to be in.
 fn written(bumps: &[Bump], entries: &[(&Transaction, Option<u8>)]) -> Vec<u8> {
     let mut bytes = vec![1, 0, 0xbe, 0xef];
     write_var_int(&mut bytes, bumps.len() as u64);
@@ -84,14 +85,14 @@ fn written(bumps: &[Bump], entries: &[(&Transaction, Option<u8>)]) -> Vec<u8> {
     bytes
 }
 
-/// The way of a transaction to the root of a block that somebody has made up.
+/// A Merkle path to the root of a block that does not exist.
 fn made_up(height: u32, txid: Txid) -> Bump {
     let branch = MerkleBranch { position: 1, siblings: vec![Sibling::Hash([7; 32])] };
     Bump::of(height, &[(txid, branch)]).unwrap()
 }
 
 #[test]
-fn roots_are_those_of_our_main_chain() {
+fn the_roots_of_paths_must_be_those_of_our_main_chain() {
     let liar = Liar::new();
     let txid = liar.parent.txid();
     let right = liar.bump();
@@ -111,7 +112,7 @@ fn roots_are_those_of_our_main_chain() {
         let detail = liar.refuse(503, "unknown-block", "beyond the tip", &bytes);
         assert!(detail.contains(&format!("at height {beyond}")), "{detail}");
     }
-    // A path that nothing needs has to be right as well.
+    // A path that no transaction needs has to be right too.
     let unneeded = made_up(1, Txid::from_bytes([9; 32]));
     let entries = [(&liar.parent, Some(0)), (&liar.payment, None)];
     let bytes = written(&[right, unneeded], &entries);
@@ -141,7 +142,7 @@ fn a_block_off_the_main_chain_proves_nothing_until_its_chain_is_the_longer_one()
 }
 
 #[test]
-fn a_block_that_our_node_is_about_to_get_is_waited_for() {
+fn a_payment_waits_for_a_block_that_our_node_is_about_to_get() {
     let (counter, gate) = Counter::with_gate(1);
     let rival = Rival::of(&counter.node);
     let (id, bill) = counter.bill();
@@ -153,7 +154,7 @@ fn a_block_that_our_node_is_about_to_get_is_waited_for() {
     thread::scope(|scope| {
         let before = asked();
         let post = scope.spawn(|| post_transaction(&counter, &id, bytes.to_bytes()));
-        // More often than the wallet asks by itself meanwhile.
+        // This is more often than the wallet would ask without the payment.
         wait_until("the tip is asked for again and again", || asked() >= before + 5);
         rival.show_to(&counter.node);
         check_taken(&post.join().unwrap(), &payment, "accepted", "it has come");
@@ -162,7 +163,7 @@ fn a_block_that_our_node_is_about_to_get_is_waited_for() {
 }
 
 #[test]
-fn transactions_fit_together() {
+fn the_transactions_of_a_beef_must_fit_together() {
     let liar = Liar::new();
     let (bump, parent, payment) = (liar.bump(), &liar.parent, &liar.payment);
     let bumps = std::slice::from_ref(&bump);
@@ -190,21 +191,21 @@ fn transactions_fit_together() {
             "a parent behind its child",
             400,
             "bad-transaction",
-            "does not stand before it",
+            "does not precede it",
             written(bumps, &[(payment, None), (parent, Some(0))]),
         ),
         (
             "a child that is its own parent's parent",
             400,
             "bad-transaction",
-            "does not stand before it",
+            "does not precede it",
             written(bumps, &[(&child, None), (payment, None)]),
         ),
         (
             "no parent",
             400,
             "bad-transaction",
-            "does not stand before it",
+            "does not precede it",
             written(&[], &[(payment, None)]),
         ),
         (
@@ -250,7 +251,7 @@ fn transactions_fit_together() {
 }
 
 #[test]
-fn what_is_announced_is_not_believed() {
+fn announced_counts_are_not_believed() {
     let liar = Liar::new();
     let million = hex::decode("fe40420f00").unwrap();
     let endless = hex::decode("ffffffffffffffffff").unwrap();
@@ -269,7 +270,7 @@ fn what_is_announced_is_not_believed() {
 fn the_largest_beef_takes_memory_in_proportion() {
     const MANY: usize = 262_000;
     let liar = Liar::new();
-    // Ten million bytes of a tree whose root is that of no block.
+    // Ten million bytes of a Merkle tree whose root is not that of any block.
     let txids: Vec<_> = (0..MANY as u32)
         .map(|number| {
             let mut id = [0; 32];

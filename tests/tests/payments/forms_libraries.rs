@@ -1,4 +1,5 @@
-//! Payments that other people's libraries make, and proofs that they read: npm `@bsv/sdk` and PyPI `bsv-sdk`.
+//! Payments that other libraries make, and proofs that they read: npm `@bsv/sdk` and PyPI
+//! `bsv-sdk`.
 
 use bsv_tests::ancestry::{bump, transaction};
 use bsv_tests::purse::{FEE, knows};
@@ -10,7 +11,7 @@ use super::counter::{Counter, PRICE};
 use super::forms::{check_taken, post_transaction};
 
 #[test]
-fn what_libraries_pay_with_is_taken() {
+fn payments_of_other_libraries_are_accepted() {
     let counter = Counter::new(4);
     for (name, program) in [("JavaScript", javascript as fn() -> _), ("Python", python)] {
         for form in 0..2 {

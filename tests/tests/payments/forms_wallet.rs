@@ -1,4 +1,5 @@
-//! A wallet that customers have today pays, and hands back to the page what it has made.
+//! A wallet of the kind that customers have today makes a payment, and returns the transaction to
+//! the page.
 
 use bsv_tests::{Brc100Wallet, Node, Site};
 use bsv_tx::Transaction;
@@ -9,7 +10,7 @@ use super::forms::{check_taken, post_transaction};
 use super::merchant::wait_until;
 use super::paying_scene::site_with;
 
-/// A shop that is content with what wallets of today pay, 1 satoshi per 1000 bytes.
+/// A shop that accepts the fee of today's wallets, 1 satoshi per 1000 bytes.
 fn cheap_counter() -> Counter {
     let cheap = |node: &Node| site_with(node, json!({ "payments": { "feeRate": 1 } }));
     Counter::on(Node::start(), 0, cheap)
@@ -21,7 +22,7 @@ fn is_in_mempool(counter: &Counter, transaction: &Transaction) -> bool {
 }
 
 #[test]
-fn a_wallet_that_broadcasts_by_itself_is_paid_with() {
+fn the_payment_of_a_wallet_that_broadcasts_itself_is_accepted() {
     let counter = cheap_counter();
     let wallet = Brc100Wallet::start(&counter.node);
     wallet.fund(&counter.node, &[500_000]);
@@ -38,7 +39,7 @@ fn a_wallet_that_broadcasts_by_itself_is_paid_with() {
 }
 
 #[test]
-fn a_wallet_that_leaves_broadcasting_to_the_shop_is_paid_with() {
+fn the_payment_of_a_wallet_that_leaves_broadcasting_to_the_shop_is_accepted() {
     let counter = cheap_counter();
     let wallet = Brc100Wallet::start(&counter.node);
     wallet.fund(&counter.node, &[500_000]);
@@ -70,7 +71,7 @@ fn a_wallet_that_leaves_broadcasting_to_the_shop_is_paid_with() {
 }
 
 #[test]
-fn what_wallets_of_today_pay_to_miners_is_less_than_a_shop_asks_for_by_default() {
+fn the_fees_of_todays_wallets_are_lower_than_a_shop_requires_by_default() {
     let counter = Counter::on(Node::start(), 0, Site::on);
     let wallet = Brc100Wallet::start(&counter.node);
     wallet.fund(&counter.node, &[500_000]);

@@ -1,4 +1,4 @@
-//! Payees who would have the wallet ask where it should not.
+//! Payees who try to make the wallet send requests where it should not.
 
 use bsv_tests::payee::{Answer, Payee, go_dpp_terms, output};
 use bsv_tests::rival::restart_empty_with;
@@ -50,7 +50,7 @@ fn a_channel_at_our_own_listeners_is_never_read() {
         paid_to(&ours, ROTATE, "c"),
     ];
     let honest = paid_to("", "", "c");
-    // What the node shows no more, payees are asked about.
+    // Once the node does not show the payments any more, the wallet asks the payees.
     restart_empty_with(&mut node, &STRICT);
     wait_until("channels are read", || honest.requests("GET").len() > 1);
     wait_until("they are read again", || honest.requests("GET").len() > 2);
@@ -59,7 +59,7 @@ fn a_channel_at_our_own_listeners_is_never_read() {
 }
 
 #[test]
-fn nobody_is_paid_where_the_owner_is_answered() {
+fn payees_at_the_owners_listeners_are_refused() {
     let buyer = buyer(&[50_000]);
     buyer.site.cli_ok(&["generateminerid", "--name", "pool"]);
     let key = miner_id(&buyer);
@@ -92,7 +92,7 @@ fn nobody_is_paid_where_the_owner_is_answered() {
 }
 
 #[test]
-fn proxies_of_the_environment_are_not_asked() {
+fn the_wallet_does_not_use_the_proxies_of_the_environment() {
     let mut site = site_with(node(), json!({}));
     let proxy = Payee::asking(&Value::Null);
     for name in ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"]

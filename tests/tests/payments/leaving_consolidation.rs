@@ -1,4 +1,4 @@
-//! Small coins are brought together, without a fee.
+//! Consolidations: small coins are combined without a fee.
 
 use bsv_tx::Transaction;
 use serde_json::{Value, json};
@@ -7,8 +7,9 @@ use super::leaving_withdrawals::{with_coins, with_settings};
 use super::merchant::wait_until;
 
 #[test]
-fn small_coins_are_brought_together_without_a_fee_and_mined() {
-    // The node asks for a fee of all else, so that being mined says something.
+fn small_coins_are_consolidated_without_a_fee_and_mined() {
+    // This node mines other transactions only with a fee. Therefore, a mined transaction without a
+    // fee counts as a consolidation.
     let counter =
         with_coins(&["minminingtxfee=0.00000100"], &[[3_u64; 1050].as_slice(), &[70_000]].concat());
     let site = &counter.shop.site;
@@ -30,7 +31,7 @@ fn small_coins_are_brought_together_without_a_fee_and_mined() {
         assert_eq!(members, [json!("consolidation"), json!(0), json!(0), json!("settled")]);
     }
     assert_eq!(counter.shop.balance(), before, "nothing leaves");
-    // What builds on a transaction without a fee waits for it.
+    // The coin of a transaction without a fee cannot be spent until that one is mined.
     let body = json!({ "address": "mrCDrCybB6J1vRfbwM5hemdJz73FwDBC8r", "all": true });
     let reply = counter.shop.server.wallet().post("/api/v1/withdrawals", body.to_string());
     assert_eq!(reply.status, 422, "{}", reply.body);
@@ -46,7 +47,7 @@ fn small_coins_are_brought_together_without_a_fee_and_mined() {
 }
 
 #[test]
-fn a_wallet_that_is_told_to_brings_coins_together_by_itself() {
+fn a_wallet_consolidates_coins_by_itself_if_it_is_set_to() {
     let settings = json!({ "wallet": { "consolidate": true } });
     let counter = with_settings(settings, &[], &[[1_000_u64; 20].as_slice(), &[5_000]].concat());
     counter.node.mine(4);

@@ -1,4 +1,4 @@
-//! Refunds: what was paid to an invoice goes back, once, and to who may have it.
+//! Refunds: payments of an invoice are paid back, once, and only to those who may have them.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ impl Counter {
         self.shop.server.wallet().send("POST", &path, &headers, body.to_string().as_bytes())
     }
 
-    /// An invoice that is paid as it asks for, by who wants refunds there.
+    /// An invoice that is paid exactly, by a payer who gives this address for refunds.
     fn paid(&self, refund_to: Option<&str>) -> (String, Transaction) {
         let (id, bill) = self.bill();
         let transaction = self.purse.transaction_for(&bill);
@@ -37,7 +37,7 @@ impl Counter {
         (id, transaction)
     }
 
-    /// Has so much more paid to an invoice than it asks for.
+    /// Pays so many satoshis more to an invoice, to the script that `like` pays.
     fn pay_more(&self, id: &str, like: &Transaction, satoshis: u64) -> Transaction {
         let output = TxOut { satoshis, ..like.outputs[0].clone() };
         let transaction = self.purse.spend(&[self.purse.coin()], vec![output], FEE);
@@ -74,7 +74,7 @@ fn spends(refund: &Transaction, paid: &Transaction) -> bool {
 }
 
 #[test]
-fn a_full_refund_goes_once_to_where_the_payer_said() {
+fn a_full_refund_goes_once_to_the_address_that_the_payer_gave() {
     let counter = Counter::new(4);
     let (other, _) = counter.paid(None);
     let (id, paid) = counter.paid(Some(ADDRESS));
@@ -110,13 +110,13 @@ fn a_full_refund_goes_once_to_where_the_payer_said() {
     assert_eq!(invoice["refundedAt"], refund["createdAt"]);
     assert_eq!(counter.invoice(&other)["refundedAt"], json!(null));
     assert!(paid.outputs[0].satoshis == PRICE);
-    // The same key for another invoice is another request.
+    // With the same key, a refund of another invoice is another request.
     let elsewhere = counter.refund_with_key(&other, "k", json!({ "full": true }));
     check_problem(&elsewhere, 409, "idempotency-key-reused", "another invoice");
 }
 
 #[test]
-fn the_surplus_goes_back_in_parts_but_never_more_than_came() {
+fn the_surplus_is_refunded_in_parts_and_never_more_than_was_paid() {
     let counter = Counter::new(4);
     let (id, paid) = counter.paid(None);
     counter.pay_more(&id, &paid, 20_000);
@@ -131,7 +131,7 @@ fn the_surplus_goes_back_in_parts_but_never_more_than_came() {
     check_problem(&to(json!({})), 422, "nothing-to-refund", "no surplus is left");
     let detail = check_problem(&to(json!({ "satoshis": PRICE + 1 })), 422, "refund-too-large", "");
     assert!(detail.contains("30000 can"), "{detail}");
-    // The wallet has nothing besides to pay the fee from.
+    // The wallet has no other coin to pay the fee from.
     check_problem(&to(json!({ "full": true })), 422, "insufficient-funds", "the fee is missing");
     assert_eq!(counter.invoice(&id)["refundedAt"], part["createdAt"], "the first sets it");
     let got: u64 = [&part, &surplus]
@@ -144,7 +144,7 @@ fn the_surplus_goes_back_in_parts_but_never_more_than_came() {
 }
 
 #[test]
-fn what_was_paid_to_an_expired_or_deleted_invoice_goes_back_whole() {
+fn payments_of_an_expired_or_deleted_invoice_are_refunded_whole() {
     let counter = Counter::new(4);
     let (other, _) = counter.paid(None);
     for is_deleted in [true, false] {
@@ -154,7 +154,7 @@ fn what_was_paid_to_an_expired_or_deleted_invoice_goes_back_whole() {
         let id = json_of(&reply)["id"].as_str().unwrap().to_owned();
         let bill = bsv_tests::Bill::at(&counter.shop.payment_url(&id));
         let like = Transaction { outputs: bill.outputs(), ..counter.purse.spend_all(&[], vec![]) };
-        // Partly, so that it is not paid.
+        // A part of the amount, so that the invoice is not paid.
         counter.pay_more(&id, &like, 10_000);
         if is_deleted {
             let path = format!("/api/v1/invoices/{id}");
@@ -177,7 +177,7 @@ fn what_was_paid_to_an_expired_or_deleted_invoice_goes_back_whole() {
 }
 
 #[test]
-fn a_stranger_who_posts_what_somebody_else_paid_gets_nothing() {
+fn a_stranger_who_posts_somebody_elses_payment_gets_no_refund() {
     let counter = Counter::new(4);
     let (id, bill) = counter.bill();
     let paid = counter.purse.transaction_for(&bill);
@@ -187,18 +187,18 @@ fn a_stranger_who_posts_what_somebody_else_paid_gets_nothing() {
     counter.mine_all(&[&id]);
     assert_eq!(counter.invoice(&id)["refundTo"], json!(null));
     check_problem(&counter.refund(&id, json!({ "full": true })), 422, "refund-to-needed", "");
-    // Nor does one who adds a little to what another has paid.
+    // A stranger who adds a little to another's payment gets nothing either.
     let (id, paid) = counter.paid(Some(ADDRESS));
     counter.pay_more(&id, &paid, 1_000);
     counter.mine_all(&[&id]);
     check_problem(&counter.refund(&id, json!({})), 422, "refund-to-needed", "two payers");
-    // A handle is no address.
+    // A paymail handle is no address.
     let (id, _) = counter.paid(Some("a@b.example"));
     check_problem(&counter.refund(&id, json!({ "full": true })), 422, "refund-to-needed", "");
 }
 
 #[test]
-fn a_refund_is_lost_with_what_it_pays_back() {
+fn a_refund_is_lost_with_the_payment_that_it_pays_back() {
     let counter = Counter::new(3);
     let (first, _) = counter.paid(None);
     counter.mine_all(&[&first]);
@@ -208,7 +208,7 @@ fn a_refund_is_lost_with_what_it_pays_back() {
     let refund = made(&counter.refund(&id, json!({ "full": true })));
     let transaction = counter.transaction(&refund["txid"]);
     assert!(spends(&transaction, &paid), "it spends what it pays back");
-    // The payer has another one mined.
+    // The payer has another transaction mined that spends the same coin.
     let coin = bsv_tests::purse::Coin {
         outpoint: paid.inputs[0].previous_output,
         satoshis: super::counter::COIN,
@@ -232,7 +232,7 @@ fn a_refund_is_lost_with_what_it_pays_back() {
 }
 
 #[test]
-fn a_refund_waits_for_what_was_spent_before_it_is_mined() {
+fn a_refund_of_a_spent_payment_waits_until_the_payment_is_mined() {
     let counter = Counter::new(3);
     let (id, paid) = counter.paid(Some(ADDRESS));
     let body = json!({ "address": ADDRESS, "satoshis": 1_000 }).to_string();
@@ -279,7 +279,7 @@ fn refunds_are_refused_by_name() {
     let (id, _) = counter.paid(None);
     for (body, status, code, words) in [
         (json!({ "amount": 1 }), 400, "invalid-fields", "amount is not known here"),
-        (json!({ "satoshis": 1, "full": true }), 400, "invalid-fields", "must not be there"),
+        (json!({ "satoshis": 1, "full": true }), 400, "invalid-fields", "must not be set"),
         (json!({ "full": "yes" }), 400, "invalid-fields", "true or false"),
         (json!({ "full": true, "to": "nowhere" }), 400, "invalid-fields", "mistyped"),
         (
@@ -302,7 +302,7 @@ fn refunds_are_refused_by_name() {
     assert_eq!(shown.code, 1, "nothing is left for the fee: {}", shown.stdout);
     let shown =
         site.cli_ok(&["invoice", "refund", &id, "--satoshis", "500", "--to", ADDRESS, "--dry-run"]);
-    assert!(shown.starts_with(&format!("500 satoshis go back to {ADDRESS}")), "{shown}");
+    assert!(shown.starts_with(&format!("500 satoshis are refunded to {ADDRESS}")), "{shown}");
     let done = site.cli_json(&["invoice", "refund", &id, "--satoshis", "500", "--to", ADDRESS]);
     assert_eq!((&done["satoshis"], &done["to"]), (&json!(500), &json!(ADDRESS)));
     assert_eq!(site.cli(&["invoice", "refund", &id, "--satoshis", "5", "--full"]).code, 2);

@@ -11,7 +11,7 @@ use super::merchant::{Merchant, json_of, wait_until};
 use super::paying_scene::{buyer, buyer_with, node, site_with};
 
 const WITHDRAWALS: &str = "/api/v1/withdrawals";
-/// An address that nobody has the key of.
+/// An address whose key nobody has.
 const ADDRESS: &str = "mrCDrCybB6J1vRfbwM5hemdJz73FwDBC8r";
 const SCRIPT: &str = "76a914751e76e8199196d454941c45d1b3a323f1433bd688ac";
 
@@ -29,7 +29,7 @@ fn made(reply: &Reply) -> Value {
     json_of(reply)
 }
 
-/// The transaction of this id, as the shared node has it.
+/// The transaction of this id, from the shared node.
 fn transaction(txid: &Value) -> Transaction {
     let hex = node().call("getrawtransaction", json!([txid]));
     Transaction::from_hex(hex.as_str().unwrap()).unwrap()
@@ -99,7 +99,7 @@ fn a_withdrawal_pays_an_address_or_a_script_once_per_key() {
 }
 
 #[test]
-fn what_cannot_be_sent_is_refused_by_name_and_costs_nothing() {
+fn withdrawals_that_cannot_be_made_are_refused_by_code_and_cost_nothing() {
     let settings = json!({ "wallet": { "payLimitSatoshis": 30_000 } });
     let wallet = buyer_with(node(), settings, &[50_000]);
     let p2sh = format!("a914{}87", "ab".repeat(20));
@@ -157,7 +157,7 @@ fn what_cannot_be_sent_is_refused_by_name_and_costs_nothing() {
             "over-limit",
             "limit is 5",
         ),
-        // More than the limit, but not more than there is.
+        // This is more than the limit, but not more than the balance.
         (json!({ "address": ADDRESS, "all": true }), 422, "insufficient-funds", "0 can be spent"),
     ] {
         let mut bodies = vec![body.clone()];
@@ -173,7 +173,7 @@ fn what_cannot_be_sent_is_refused_by_name_and_costs_nothing() {
     check_problem(&withdraw(&empty, &body), 422, "insufficient-funds", "no fee is left");
     assert_eq!((wallet.balance(), empty.balance()), (50_000, 1_000));
     assert_eq!(wallet.get(WITHDRAWALS), json!([]));
-    // Nothing stays reserved.
+    // The refusals have left no coin reserved.
     made(&withdraw(&wallet, &json!({ "address": ADDRESS, "satoshis": 30_000 })));
     made(&withdraw(&empty, &json!({ "address": ADDRESS, "satoshis": 900 })));
     for query in
@@ -194,12 +194,13 @@ fn what_cannot_be_sent_is_refused_by_name_and_costs_nothing() {
     }
 }
 
-/// A wallet that has mined coins of these amounts, all of one transaction, on a node with these settings.
+/// A wallet with mined coins of these amounts, all from one transaction, on a node with these
+/// settings.
 pub(crate) fn with_coins(node: &[&str], amounts: &[u64]) -> Counter {
     with_settings(json!({}), node, amounts)
 }
 
-/// The same, of a wallet with settings.
+/// Such a wallet with these settings of its own.
 pub(crate) fn with_settings(settings: Value, node: &[&str], amounts: &[u64]) -> Counter {
     let site = |node: &Node| site_with(node, settings);
     let counter = Counter::on(Node::start_with(node), 20, site);
@@ -216,7 +217,7 @@ pub(crate) fn with_settings(settings: Value, node: &[&str], amounts: &[u64]) -> 
 }
 
 #[test]
-fn all_of_1200_coins_leaves_in_three_transactions_as_was_shown() {
+fn a_withdrawal_of_all_1200_coins_makes_the_three_transactions_of_the_dry_run() {
     let counter = with_coins(&[], &[[1_000_u64; 1200].as_slice(), &[1, 14, 15]].concat());
     let wallet = &counter.shop;
     let mut asked = json!({ "address": ADDRESS, "all": true, "dryRun": true });
@@ -253,7 +254,7 @@ fn all_of_1200_coins_leaves_in_three_transactions_as_was_shown() {
 }
 
 #[test]
-fn a_withdrawal_goes_on_until_the_node_shows_it() {
+fn a_withdrawal_is_sent_again_until_the_node_shows_it() {
     let (counter, gate) = Counter::with_gate(2);
     let wallet = &counter.shop;
     let (_, bill) = counter.bill();
@@ -271,7 +272,7 @@ fn a_withdrawal_goes_on_until_the_node_shows_it() {
 }
 
 #[test]
-fn the_command_line_sends_after_asking() {
+fn the_command_line_sends_after_a_confirmation() {
     let wallet = buyer(&[50_000]);
     let site = &wallet.site;
     let mut terminal = Terminal::start(site, &["send", ADDRESS, "7000"]);

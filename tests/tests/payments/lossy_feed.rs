@@ -1,4 +1,4 @@
-//! A way from a node's notifications to a server, on which messages can be lost.
+//! A relay between a node's notifications and a server that can lose messages.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-/// What both sides say first (ZMTP 3).
+/// The length of the greeting that both sides send first (ZMTP 3).
 const GREETING_LEN: usize = 64;
-/// The bits of the byte that a frame begins with.
+/// The bits of the first byte of a frame.
 const MORE: u8 = 1;
 const LONG: u8 = 2;
 const COMMAND: u8 = 4;
 
-/// Passes on what a publisher says, and loses messages while it is told to.
+/// Relays a publisher's messages, and loses them while it is set to.
 pub(crate) struct LossyFeed {
     pub(crate) address: String,
     losses: Arc<Losses>,
@@ -27,7 +27,7 @@ struct Losses {
 }
 
 impl LossyFeed {
-    /// One before what publishes at this port.
+    /// Starts a relay before the publisher at this port.
     pub(crate) fn before(port: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("tcp://{}", listener.local_addr().unwrap());
@@ -46,12 +46,12 @@ impl LossyFeed {
         Self { address, losses }
     }
 
-    /// Whether messages are lost from now on.
+    /// Sets whether messages are lost from now on.
     pub(crate) fn lose(&self, is_losing: bool) {
         self.losses.is_losing.store(is_losing, Ordering::SeqCst);
     }
 
-    /// Ends the last connection.
+    /// Closes the last connection.
     pub(crate) fn cut(&self) {
         let connections = self.losses.connections.lock().unwrap();
         connections.last().unwrap().shutdown(Shutdown::Both).unwrap();
@@ -101,7 +101,7 @@ fn read_message(from: &mut TcpStream) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Appends so many bytes, and answers them.
+/// Reads so many bytes, appends them to `message`, and answers them.
 fn read_more<'m>(
     from: &mut TcpStream,
     len: usize,

@@ -1,4 +1,4 @@
-//! Far more receipts than a payment can spend.
+//! Far more receipts than one payment can spend.
 
 use std::collections::BTreeSet;
 use std::thread;
@@ -13,20 +13,20 @@ use super::merchant::{Merchant, json_of};
 use super::paying_scene::{buyer_with, check_problem};
 use super::watching::{publishing_node, script_of, settlement};
 
-/// An address that nobody has the key of.
+/// An address whose key nobody has.
 const ADDRESS: &str = "mrCDrCybB6J1vRfbwM5hemdJz73FwDBC8r";
 
-/// Waits for as long as many receipts take.
+/// Waits longer than usual, since many receipts take long.
 fn wait_long_until(what: &str, holds: impl Fn() -> bool) {
     let started = Instant::now();
     while !holds() {
-        assert!(started.elapsed() < Duration::from_secs(1_200), "in vain: {what}");
+        assert!(started.elapsed() < Duration::from_secs(1_200), "timed out, waiting for: {what}");
         thread::sleep(Duration::from_millis(200));
     }
     eprintln!("{what} after {:?}", started.elapsed());
 }
 
-/// Pays to a script in many equal parts, with one transaction.
+/// Pays a script with one transaction that has many equal outputs.
 fn pay_in_parts(node: &Node, purse: &Purse, script: &Script, parts: usize, satoshis: u64) {
     let output = TxOut { satoshis, locking_script: script.clone() };
     let fee = 200 + 4 * parts as u64;
@@ -46,7 +46,7 @@ fn check_books(shop: &Merchant) {
 }
 
 #[test]
-fn an_invoice_of_many_receipts_is_told_of_and_refunded() {
+fn an_invoice_of_many_receipts_is_listed_and_refunded() {
     const PARTS: usize = 10;
     const SATOSHIS: u64 = 300;
     const PRICE: u64 = 5_000;
@@ -71,7 +71,7 @@ fn an_invoice_of_many_receipts_is_told_of_and_refunded() {
     assert_eq!((shop.state(&id).as_str(), shop.balance()), ("paid", paid));
     assert_eq!(settlement(&shop, &id)["overpaidSatoshis"], paid - PRICE);
 
-    // As many coins as a payment can spend are not enough for the surplus.
+    // The surplus is more than the coins that one payment can spend.
     let surplus = refund(&shop, &id, json!({}));
     let mut left = paid;
     if count > 500 {
@@ -100,10 +100,10 @@ fn an_invoice_of_many_receipts_is_told_of_and_refunded() {
 }
 
 #[test]
-fn receipts_too_small_to_be_spent_are_made_spendable() {
+fn receipts_too_small_to_be_spent_are_consolidated() {
     const SATOSHIS: u64 = 5;
     let count = repetitions("small receipts", 1_000_000, 2_000);
-    // At most 100 transactions pay them.
+    // At most 100 transactions pay the receipts.
     let parts = (count / 100).max(500);
     let node = Node::start();
     node.mine(110);

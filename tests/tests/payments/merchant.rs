@@ -10,7 +10,7 @@ pub(crate) struct Merchant {
 }
 
 impl Merchant {
-    /// A new one, whose wallet uses `node`.
+    /// A new wallet that uses `node`.
     pub(crate) fn on(node: &Node) -> Self {
         let site = Site::on(node);
         let server = site.server();
@@ -38,7 +38,7 @@ impl Merchant {
         self.get(&format!("/api/v1/invoices/{id}"))["state"].as_str().unwrap().to_owned()
     }
 
-    /// What was paid towards an invoice.
+    /// The payments of an invoice.
     pub(crate) fn payments(&self, id: &str) -> Vec<Value> {
         let payments = self.get(&format!("/api/v1/invoices/{id}/payments"));
         payments.as_array().unwrap().clone()
@@ -54,7 +54,7 @@ impl Merchant {
         self.server.wallet().post("/api/v1/pay", json!({ "payToURL": url }).to_string())
     }
 
-    /// Has the node's wallet pay an invoice of this amount.
+    /// Creates an invoice of this amount, and has the faucet pay it. Answers its id.
     pub(crate) fn fill(&self, satoshis: u64) -> String {
         let id = self.invoice(satoshis);
         self.site.cli_ok(&["faucet", &self.payment_url(&id)]);
@@ -70,7 +70,7 @@ pub(crate) fn json_of(reply: &Reply) -> Value {
 pub(crate) fn wait_until(what: &str, holds: impl Fn() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(30);
     while !holds() {
-        assert!(Instant::now() < deadline, "in vain: {what}");
+        assert!(Instant::now() < deadline, "timed out, waiting for: {what}");
         std::thread::sleep(Duration::from_millis(50));
     }
 }

@@ -1,5 +1,5 @@
-//! Several attempts to pay at the same URL: whatever was refused, cancelled and tried again, and
-//! whichever of them the payee brings to the network, it is paid once.
+//! Several attempts to pay the same URL. Whatever was refused, cancelled and tried again, and
+//! whichever attempt the payee sends to the network, the payee is paid once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,16 +16,16 @@ use super::paying_scene::{buyer_with, check_problem, rich_node};
 const COINS: [u64; 4] = [30_000, 30_000, 30_000, 30_000];
 const PRICE: u64 = 10_000;
 
-/// What becomes of an attempt.
+/// How an attempt ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     /// The payee refuses it.
     Refused,
-    /// The payee says nothing, and it is cancelled.
+    /// The payee does not answer, and the attempt is cancelled.
     Cancelled,
-    /// The payee takes it and keeps it, our node refuses it, and it is cancelled.
+    /// The payee accepts the payment and keeps it, our node refuses it, and it is cancelled.
     TakenAndCancelled,
-    /// The payee takes it, and our node shows it.
+    /// The payee accepts the payment, and our node shows it.
     Paid,
 }
 
@@ -54,7 +54,7 @@ impl Scene {
         Self { node, rival, buyer, payee, attempts: Vec::new() }
     }
 
-    /// Tries to pay.
+    /// Makes an attempt that ends in this way.
     fn attempt(&mut self, end: End) {
         let number = (self.attempts.len() + 1).to_string();
         let before = self.payee.requests("POST").len();
@@ -82,7 +82,7 @@ impl Scene {
         self.attempts.push(self.payee.requests("POST")[before].transaction());
     }
 
-    /// Has the rival mine a transaction, with what it builds on.
+    /// Has the rival mine a transaction, and the ancestors that the rival does not have.
     fn mine_on_rival(&self, transaction: &Transaction) {
         let parents = transaction.inputs.iter().map(|input| input.previous_output.txid);
         for parent in parents {
@@ -102,7 +102,7 @@ impl Scene {
         found.map_or(0, |found| found["confirmations"].as_u64().unwrap_or(0))
     }
 
-    /// The number of each attempt that is mined.
+    /// The numbers of the attempts that are mined.
     fn mined(&self) -> Vec<usize> {
         let numbered = (1..).zip(&self.attempts);
         let mined = numbered.filter(|(_, attempt)| self.confirmations(attempt) > 0);
@@ -114,7 +114,7 @@ impl Scene {
         payments.iter().rev().map(|payment| payment["state"].clone()).collect()
     }
 
-    /// Has a miner who was not asked by us mine one attempt, and checks that it is the only one.
+    /// Has the rival mine one attempt, and checks that it is the only one that is mined.
     fn check_paid_once_by(&self, winner: usize) {
         let attempt = &self.attempts[winner - 1];
         self.mine_on_rival(attempt);
@@ -135,7 +135,7 @@ impl Scene {
         });
         let fee = self.buyer.outgoing()[self.attempts.len() - winner]["fee"].as_u64().unwrap();
         let most = COINS.iter().sum::<u64>() - PRICE - fee;
-        // A cancellation that it builds on has cost its own fee.
+        // Each cancellation among its ancestors has cost a fee of its own.
         let is_of_the_chain = |balance| (most - 24 * winner as u64..=most).contains(&balance);
         wait_until("the balance is that of the chain", || is_of_the_chain(self.buyer.balance()));
         let books = self.buyer.site.cli_json(&["books", "verify", "--from-height", "0"]);
@@ -182,12 +182,12 @@ fn cancelled_refused_then_paid() {
 }
 
 #[test]
-fn what_was_tried_before_the_network_shows_nothing_of_is_paid_once() {
+fn a_payee_that_broadcasts_an_earlier_attempt_is_paid_once() {
     let served = Arc::new(AtomicUsize::new(0));
     let mut scene = Scene::new();
     scene.attempt(Refused);
     let first = scene.attempts[0].clone();
-    // The payee broadcasts the first while it is paid again.
+    // The payee broadcasts the first attempt while it gets the second.
     let (rpc, its) = (scene.node.settings(), Arc::clone(&served));
     scene.payee.on_post(move |request| {
         let rpc = bsv_network::NodeRpc::new(rpc.clone());

@@ -1,4 +1,5 @@
-//! Chains that nobody watched: long ones that take the place of others, and other ones altogether.
+//! Chains that the wallet did not watch: long chains that displace others, and entirely different
+//! chains.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -77,7 +78,7 @@ fn a_long_chain_that_came_while_the_server_was_away_is_followed() {
     node.mine(1);
     wait_for(&shop, &kept, "mined");
     assert_eq!((shop.state(&kept).as_str(), shop.balance()), ("paid", 20_000));
-    // The node is in safe mode after such a fork, and takes nothing.
+    // After such a fork, the node is in safe mode and accepts no transaction.
     node.restart_with(&["disablesafemode=1"]);
     let bill = Bill::at(&shop.payment_url(&lost));
     let second = purse.transaction_for(&bill);
@@ -87,7 +88,7 @@ fn a_long_chain_that_came_while_the_server_was_away_is_followed() {
     assert_eq!(books["differences"], json!([]), "{books}");
 }
 
-/// A node whose directory is put away, so that it begins a chain of its own.
+/// Puts the node's directory away, so that the node begins a chain of its own.
 fn begin_anew(node: &mut Node, blocks: u32) {
     node.stop();
     let directory = node.directory().join("regtest");
@@ -96,7 +97,7 @@ fn begin_anew(node: &mut Node, blocks: u32) {
     node.mine(blocks);
 }
 
-/// Puts the directory back.
+/// Puts the node's directory back.
 fn return_to_the_first(node: &mut Node) {
     node.stop();
     let directory = node.directory().join("regtest");
@@ -108,7 +109,7 @@ fn return_to_the_first(node: &mut Node) {
 struct Followed {
     node: Node,
     shop: Merchant,
-    /// Invoices whose payments are in a block, and in the mempool.
+    /// An invoice whose payment is in a block, and one whose payment is in the mempool.
     mined: String,
     seen: String,
     balance: u64,
@@ -127,7 +128,7 @@ impl Followed {
         Self { node, shop, mined, seen, balance }
     }
 
-    /// The log of a shop that is started again, so that it tells it.
+    /// Restarts the shop so that it logs into a file. Answers the file.
     fn logging(self) -> (Self, std::path::PathBuf) {
         let Merchant { mut site, server } = self.shop;
         assert_eq!(server.stop(), 0);
@@ -161,7 +162,7 @@ impl Followed {
 
 #[test]
 fn a_block_that_was_read_just_before_a_crash_may_leave_the_chain_after_it() {
-    // So many blocks follow the payment's that the crash comes before all are read.
+    // So many blocks follow the block of the payment that the crash comes before all are read.
     const BLOCKS: u32 = 80;
     let (node, purse, shop) = scene();
     let rival = Rival::of(&node);
@@ -187,7 +188,7 @@ fn a_block_that_was_read_just_before_a_crash_may_leave_the_chain_after_it() {
 }
 
 #[test]
-fn a_node_of_a_longer_chain_of_its_own_takes_nothing_back() {
+fn no_payment_is_taken_back_for_a_node_with_a_longer_chain_of_its_own() {
     let (mut followed, log) = Followed::new().logging();
     begin_anew(&mut followed.node, 150);
     let said = || fs::read_to_string(&log).unwrap();
@@ -203,7 +204,7 @@ fn a_node_of_a_longer_chain_of_its_own_takes_nothing_back() {
         });
         followed.check_nothing_is_taken_back();
     }
-    // Nor does one that is started anew.
+    // A restarted shop takes nothing back either.
     let Merchant { site, server } = followed.shop;
     assert_eq!(server.stop(), 0);
     let log = site.data_dir().join("log2");
@@ -218,7 +219,7 @@ fn a_node_of_a_longer_chain_of_its_own_takes_nothing_back() {
 }
 
 #[test]
-fn a_node_that_has_not_come_to_the_chain_yet_takes_nothing_back() {
+fn no_payment_is_taken_back_for_a_node_that_has_not_loaded_its_chain_yet() {
     let (mut followed, log) = Followed::new().logging();
     begin_anew(&mut followed.node, 10);
     let said = || fs::read_to_string(&log).unwrap();
@@ -236,7 +237,7 @@ fn a_node_that_has_not_come_to_the_chain_yet_takes_nothing_back() {
 }
 
 #[test]
-fn a_shop_that_is_moved_to_a_node_of_another_chain_takes_nothing_back() {
+fn no_payment_is_taken_back_in_a_shop_that_is_moved_to_a_node_of_another_chain() {
     let Followed { node, shop, mined, seen, balance } = Followed::new();
     let other = Node::start();
     other.mine(200);

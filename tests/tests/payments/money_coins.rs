@@ -1,4 +1,5 @@
-//! Which coins are spent: those that nobody can take back come first, and those that are none never.
+//! Which coins are spent: those that nobody can take back come first, and those that may never
+//! exist are not spent.
 
 use bsv_tests::payee::{Payee, go_dpp_terms, output};
 use bsv_tests::purse::{FEE, send};
@@ -11,7 +12,7 @@ use super::counter::check_problem;
 use super::merchant::{Merchant, wait_until};
 use super::paying_scene::buyer_with;
 
-/// A node, and a wallet that has so many strangers' coins that are mined.
+/// A node, and a wallet that has mined coins of these amounts, paid by strangers.
 fn scene(mined: &[u64]) -> (Node, Purse, Merchant) {
     let node = Node::start();
     node.mine(110);
@@ -29,14 +30,14 @@ fn scene(mined: &[u64]) -> (Node, Purse, Merchant) {
     (node, purse, wallet)
 }
 
-/// What is spent to pay so much.
+/// Pays so much. Answers the coins that the payment spends.
 fn spent_for(wallet: &Merchant, satoshis: u64) -> Vec<OutPoint> {
     let payee = Payee::asking(&go_dpp_terms(&[output(satoshis)]));
     wallet.pay_ok(&payee.url());
     payee.paid_with().inputs.iter().map(|input| input.previous_output).collect()
 }
 
-/// Fails to pay so much.
+/// Checks that the wallet cannot pay so much.
 fn lacks(wallet: &Merchant, satoshis: u64, what: &str) {
     let payee = Payee::asking(&go_dpp_terms(&[output(satoshis)]));
     check_problem(&wallet.pay(&payee.url()), 422, "insufficient-funds", what);
@@ -47,7 +48,7 @@ fn makers(outpoints: &[OutPoint]) -> Vec<Txid> {
     outpoints.iter().map(|outpoint| outpoint.txid).collect()
 }
 
-/// A payment of an invoice of the wallet, of this amount and with this fee.
+/// Creates an invoice of this amount. Answers a payment of it with this fee.
 fn paying(
     wallet: &Merchant,
     purse: &Purse,
@@ -65,7 +66,7 @@ fn mined_coins_and_change_come_before_what_strangers_can_take_back() {
     let (node, purse, wallet) = scene(&[50_000]);
     let (id, bill, strangers) = paying(&wallet, &purse, 12_000, FEE);
     assert_eq!(bill.post(&strangers).status, 201);
-    // It would fit best.
+    // The stranger's coin would fit the amount best.
     let first = spent_for(&wallet, 11_000);
     assert!(!makers(&first).contains(&strangers.txid()), "the mined coin");
     let second = spent_for(&wallet, 11_000);
@@ -82,7 +83,7 @@ fn mined_coins_and_change_come_before_what_strangers_can_take_back() {
 }
 
 #[test]
-fn what_may_never_be_mined_is_not_spent() {
+fn coins_that_may_never_be_mined_are_not_spent() {
     let (node, purse, wallet) = scene(&[]);
     let (id, bill, free) = paying(&wallet, &purse, 50_000, 0);
     send(&node, &free);
@@ -100,7 +101,7 @@ fn what_may_never_be_mined_is_not_spent() {
 }
 
 #[test]
-fn what_the_network_has_lost_is_not_spent() {
+fn coins_that_the_network_has_lost_are_not_spent() {
     let (mut node, purse, wallet) = scene(&[]);
     let (id, bill, transaction) = paying(&wallet, &purse, 50_000, FEE);
     assert_eq!(bill.post(&transaction).status, 201);

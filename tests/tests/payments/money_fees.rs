@@ -1,4 +1,5 @@
-//! What payments cost, together with what they build on: what is too cheap to be mined is no money.
+//! The fees of payments and their ancestors: a payment that is too cheap to be mined does not
+//! count.
 
 use bsv_tests::purse::{Coin, FEE, knows, send};
 use bsv_tests::rival::Rival;
@@ -10,12 +11,12 @@ use super::counter::{Counter, PRICE, check_problem};
 use super::merchant::wait_until;
 use super::paying_scene::site_with;
 
-/// A shop on a node that asks for what public miners ask: 100 satoshis per 1000 bytes.
+/// A shop on a node that requires the fee rate of public miners: 100 satoshis per 1000 bytes.
 fn dear_counter(coins: usize) -> Counter {
     Counter::on(Node::start_with(&["minminingtxfee=0.00000100"]), coins, Site::on)
 }
 
-/// What so many bytes cost.
+/// The fee for so many bytes.
 fn cost(bytes: usize) -> u64 {
     bytes as u64 * 100 / 1000
 }
@@ -24,7 +25,8 @@ fn size(transactions: &[Transaction]) -> usize {
     transactions.iter().map(|transaction| transaction.to_bytes().len()).sum()
 }
 
-/// Sends transactions that pay this fee, each out of the one before. Answers them, and the last coin.
+/// Sends a chain of transactions with this fee, each of which spends the one before. Answers them,
+/// and the last one's coin.
 fn chain(counter: &Counter, mut coin: Coin, count: usize, fee: u64) -> (Vec<Transaction>, Coin) {
     let mut transactions = Vec::new();
     for _ in 0..count {
@@ -36,10 +38,11 @@ fn chain(counter: &Counter, mut coin: Coin, count: usize, fee: u64) -> (Vec<Tran
     (transactions, coin)
 }
 
-/// What a payment out of a coin pays if it pays for itself, and for so many bytes besides.
+/// A payment that spends this coin, and whose fee is enough for itself and so many bytes more.
 fn payment(counter: &Counter, coin: Coin, bill: &Bill, besides: usize) -> Transaction {
     let own = size(&[counter.purse.spend(&[coin], bill.outputs(), FEE)]);
-    // The two roundings of payers, and a signature that is longer than before.
+    // The surcharge is for the two roundings of payers, and for a signature that is longer than the
+    // first one.
     counter.purse.spend(&[coin], bill.outputs(), cost(own + besides + 2) + 1)
 }
 
@@ -50,7 +53,7 @@ fn is_mined(counter: &Counter, transaction: &Transaction) -> bool {
 }
 
 #[test]
-fn a_payment_pays_for_what_it_builds_on() {
+fn a_payment_pays_for_its_ancestors() {
     let counter = dear_counter(3);
     for parents in [1, 10, 24] {
         let what = format!("{parents} parents");
@@ -83,7 +86,7 @@ fn a_satoshi_less_than_miners_ask_for_is_too_little() {
     let coin = counter.purse.coin();
     let (id, bill) = counter.bill();
     let with_fee = |fee| counter.purse.spend(&[coin], bill.outputs(), fee);
-    // Signatures are not all of the same length.
+    // The length of signatures varies, and with it the least fee.
     let least = |fee: u64| cost(size(&[with_fee(fee)]));
     let fee = (10..40).find(|fee| fee + 1 == least(*fee)).unwrap();
     check_problem(&bill.post(&with_fee(fee)), 422, "fee-too-low", "a satoshi too little");
@@ -96,7 +99,7 @@ fn a_satoshi_less_than_miners_ask_for_is_too_little() {
 }
 
 #[test]
-fn a_satoshi_is_the_least_where_we_ask_for_almost_nothing() {
+fn the_least_fee_is_a_satoshi_even_at_a_tiny_fee_rate() {
     let node = Node::start();
     let counter =
         Counter::on(node, 1, |node| site_with(node, json!({ "payments": { "feeRate": 2 } })));
@@ -111,7 +114,7 @@ fn a_satoshi_is_the_least_where_we_ask_for_almost_nothing() {
 }
 
 #[test]
-fn what_waits_counts_once_what_it_builds_on_is_mined_at_the_cost_of_others() {
+fn a_waiting_payment_counts_once_a_rival_has_mined_its_cheap_parent() {
     let counter = Counter::new(1);
     let rival = Rival::of(&counter.node);
     let (parents, coin) = chain(&counter, counter.purse.coin(), 1, 2);
@@ -129,7 +132,7 @@ fn what_waits_counts_once_what_it_builds_on_is_mined_at_the_cost_of_others() {
 }
 
 #[test]
-fn a_rich_ancestor_lends_nothing() {
+fn the_high_fee_of_an_ancestor_does_not_pay_for_its_descendants() {
     let counter = dear_counter(1);
     let (_, coin) = chain(&counter, counter.purse.coin(), 1, 20_000);
     let (free, coin) = chain(&counter, coin, 3, 0);
@@ -138,7 +141,7 @@ fn a_rich_ancestor_lends_nothing() {
     check_problem(&bill.post(&too_cheap), 422, "fee-too-low", "a rich ancestor");
     counter.check_unpaid(&id, "a rich ancestor");
     assert_eq!(counter.shop.balance(), 0);
-    // A miner says so too.
+    // A miner does not mine it either.
     send(&counter.node, &too_cheap);
     counter.node.mine(2);
     assert!(!is_mined(&counter, &too_cheap) && !is_mined(&counter, &free[0]));
@@ -147,7 +150,7 @@ fn a_rich_ancestor_lends_nothing() {
 }
 
 #[test]
-fn what_another_ancestor_has_paid_for_need_not_be_paid_for_again() {
+fn an_ancestor_that_another_ancestor_has_paid_for_need_not_be_paid_for_again() {
     let counter = dear_counter(1);
     let coin = counter.purse.coin();
     let half =
@@ -157,7 +160,8 @@ fn what_another_ancestor_has_paid_for_need_not_be_paid_for_again() {
     let [one, other] = counter.purse.coins_of(&parent).try_into().unwrap();
     let (child, paid_for) = chain(&counter, one, 1, cost(size(&[parent]) + 250) + 1);
     let (id, bill) = counter.bill();
-    // Who does not build on what has paid may be mined before it, and has to pay.
+    // A payment that does not spend from the ancestor that paid may be mined before that one. It
+    // has to pay itself.
     let alone = payment(&counter, other, &bill, 0);
     check_problem(&bill.post(&alone), 422, "fee-too-low", "not built on what has paid");
     let coins = [other, paid_for];
@@ -171,7 +175,7 @@ fn what_another_ancestor_has_paid_for_need_not_be_paid_for_again() {
 
 #[test]
 fn a_payment_has_a_hundred_unconfirmed_ancestors_at_most() {
-    // It suffices for one of them.
+    // A fee that is enough for one transaction of the chain.
     const LITTLE: u64 = 30;
     let counter = Counter::new(1);
     let (_, coin) = chain(&counter, counter.purse.coin(), 100, LITTLE);
@@ -181,7 +185,7 @@ fn a_payment_has_a_hundred_unconfirmed_ancestors_at_most() {
     check_problem(&bill.post(&long), 422, "too-many-ancestors", "101");
     counter.check_unpaid(&id, "101 ancestors");
     assert!(!knows(&counter.node, &long));
-    // Sent by the payer, it may be mined some day.
+    // If the payer sends it to the node, it may be mined some day.
     send(&counter.node, &long);
     check_problem(&bill.post(&long), 422, "payment-waiting", "sent by the payer");
     assert_eq!(counter.shop.balance(), 0);
@@ -199,8 +203,8 @@ fn a_payment_has_a_hundred_unconfirmed_ancestors_at_most() {
 }
 
 #[test]
-fn what_waits_counts_once_it_is_mined() {
-    // This node mines what costs a hundredth of what we ask for.
+fn a_waiting_payment_counts_once_it_is_mined() {
+    // This node mines transactions for a hundredth of the fee rate that the shop requires.
     let counter = Counter::new(1);
     let (id, bill) = counter.bill();
     let cheap = counter.purse.spend(&[counter.purse.coin()], bill.outputs(), 2);
@@ -220,7 +224,7 @@ fn what_waits_counts_once_it_is_mined() {
 }
 
 #[test]
-fn what_waits_is_mined_at_the_cost_of_its_child() {
+fn a_waiting_payment_is_mined_if_its_child_pays_for_it() {
     let counter = dear_counter(1);
     let (id, bill) = counter.bill();
     let free = counter.purse.spend(&[counter.purse.coin()], bill.outputs(), 0);

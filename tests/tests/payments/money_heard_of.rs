@@ -1,4 +1,4 @@
-//! Transactions that the node has heard of and does not accept: that it has heard of them is no money.
+//! Transactions that the node has heard of and does not accept: such a transaction is no payment.
 
 use std::thread;
 use std::time::Duration;
@@ -15,7 +15,7 @@ const INPUTS: usize = 3_000;
 const SATOSHIS: u64 = 1_000;
 const FEE: u64 = 80_000;
 
-/// A transaction that a node takes long to check, and whose last signature is bad.
+/// A transaction that takes a node long to check, and whose last signature is bad.
 fn almost_good(purse: &Purse, coins: &[Coin], outputs: &[TxOut], round: u64) -> Transaction {
     let mut transaction = purse.spend(coins, outputs.to_vec(), FEE + round);
     let last = transaction.inputs.last_mut().unwrap();
@@ -25,10 +25,10 @@ fn almost_good(purse: &Purse, coins: &[Coin], outputs: &[TxOut], round: u64) -> 
     transaction
 }
 
-/// What comes from a peer waits while the node checks what came before it. Each round comes a little later,
-/// to meet it at another moment.
+/// A transaction from a peer waits while the node checks the transactions before it. Each round
+/// posts the payment a little later than the one before, to hit another moment of the check.
 #[test]
-fn what_a_peer_has_told_it_and_it_has_not_checked_is_never_paid() {
+fn a_peers_transaction_that_the_node_has_not_checked_is_never_counted_as_paid() {
     let counter = Counter::new(0);
     let purse = Purse::filled(&counter.node, INPUTS + 1_000, SATOSHIS);
     let coins: Vec<_> = (0..INPUTS + 1_000).map(|_| purse.coin()).collect();
@@ -37,7 +37,7 @@ fn what_a_peer_has_told_it_and_it_has_not_checked_is_never_paid() {
     for round in 0..10 {
         let before = almost_good(&purse, slow, &[], round);
         let transaction = almost_good(&purse, coins, &bill.outputs(), round);
-        // Whoever gave it the ones before is banned.
+        // The node has banned the peers of the round before.
         counter.node.call("clearbanned", json!([]));
         let mut peers = [(); 2].map(|()| Peer::of(&counter.node));
         peers[0].give(&before);
@@ -60,9 +60,9 @@ fn what_a_peer_has_told_it_and_it_has_not_checked_is_never_paid() {
     counter.check_paid(&id, &good);
 }
 
-/// Payers may broadcast what they post, at the same moment.
+/// Payers may broadcast a payment at the moment at which they post it.
 #[test]
-fn what_a_peer_has_told_it_and_it_still_checks_is_not_refused() {
+fn a_good_payment_that_the_node_is_still_checking_is_not_refused() {
     const ROUNDS: u64 = 10;
     const EACH: usize = 400;
     let counter = Counter::new(0);

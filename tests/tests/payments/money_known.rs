@@ -1,5 +1,5 @@
-//! Payments that the network has before anybody tells the shop: whoever posts one is never told that it
-//! cannot be taken.
+//! Payments that the network has before anybody posts them to the shop: posting such a payment
+//! never fails with the answer that it cannot be accepted.
 
 use std::time::Duration;
 
@@ -12,14 +12,14 @@ use serde_json::{Value, json};
 use super::counter::{Counter, PRICE, check_problem};
 use super::merchant::{json_of, wait_until};
 
-/// What the invoice asks for, but other amounts.
+/// A payment of the invoice's script, with these amounts.
 fn paying(counter: &Counter, bill: &Bill, amounts: &[u64]) -> Transaction {
     let output = |satoshis: &u64| TxOut { satoshis: *satoshis, ..bill.outputs()[0].clone() };
     let outputs = amounts.iter().map(output).collect();
     counter.purse.spend(&[counter.purse.coin()], outputs, FEE)
 }
 
-/// What lies in the channel of an acknowledged payment.
+/// The messages in the channel of an acknowledged payment.
 fn channel(counter: &Counter, acknowledgement: &Reply) -> Vec<Value> {
     let channel = &json_of(acknowledgement)["peer_channel"];
     let path = format!("/api/v1/channel/{}", channel["channel_id"].as_str().unwrap());
@@ -30,14 +30,14 @@ fn channel(counter: &Counter, acknowledgement: &Reply) -> Vec<Value> {
     serde_json::from_str(&reply.body).unwrap()
 }
 
-/// The states of what was paid towards an invoice, and the amounts.
+/// The state and the amount of each payment of an invoice.
 fn listed(counter: &Counter, id: &str) -> Value {
     let payments = counter.shop.payments(id);
     json!(payments.iter().map(|it| json!([it["state"], it["satoshis"]])).collect::<Vec<_>>())
 }
 
 #[test]
-fn what_is_mined_is_proved_at_once() {
+fn a_payment_that_is_already_mined_is_proved_at_once() {
     let counter = Counter::new(1);
     let (id, bill) = counter.bill();
     let transaction = paying(&counter, &bill, &[PRICE]);
@@ -55,12 +55,12 @@ fn what_is_mined_is_proved_at_once() {
 }
 
 #[test]
-fn what_is_mined_and_spent_again_is_money_all_the_same() {
+fn a_payment_that_is_mined_and_whose_outputs_are_spent_counts_too() {
     let counter = Counter::new(1);
     let (id, bill) = counter.bill();
     let transaction = paying(&counter, &bill, &[PRICE]);
     send(&counter.node, &transaction);
-    // Its change goes on.
+    // The change of the payment is spent again.
     let change = counter.purse.coins_of(&transaction)[0];
     send(&counter.node, &counter.purse.spend(&[change], vec![], FEE));
     counter.node.mine(6);
@@ -69,7 +69,7 @@ fn what_is_mined_and_spent_again_is_money_all_the_same() {
 }
 
 #[test]
-fn what_pays_too_little_is_noted_and_what_is_due_is_told() {
+fn a_payment_of_too_little_is_noted_and_the_rest_is_due() {
     let counter = Counter::new(4);
     for (blocks, state) in [(0, "accepted"), (1, "mined")] {
         let before = counter.shop.balance();
@@ -96,7 +96,7 @@ fn what_pays_too_little_is_noted_and_what_is_due_is_told() {
 }
 
 #[test]
-fn what_pays_too_much_or_in_parts_is_taken() {
+fn a_payment_of_too_much_or_in_parts_is_accepted() {
     let counter = Counter::new(4);
     let mut balance = 0;
     for (amounts, blocks) in [
@@ -117,7 +117,7 @@ fn what_pays_too_much_or_in_parts_is_taken() {
 }
 
 #[test]
-fn what_comes_too_late_is_noted_and_the_invoice_stays_expired() {
+fn a_late_payment_is_noted_and_the_invoice_stays_expired() {
     let counter = Counter::new(2);
     for blocks in [0, 1] {
         let before = counter.shop.balance();

@@ -1,5 +1,5 @@
-//! Payments that no block may hold yet: a node answers them with their id as if all were well, keeps
-//! them where nobody looks, and lets them be replaced until their time.
+//! Payments that no block may hold yet. A node answers such a transaction with its id as if it had
+//! accepted it, keeps it outside the mempool, and lets others replace it until its time.
 
 use bsv_invoicing::Timestamp;
 use bsv_tests::purse::{Coin, FEE, send};
@@ -13,7 +13,7 @@ const MINUTE: u32 = 60;
 const TEN_YEARS: u32 = 10 * 365 * 24 * 60 * MINUTE;
 const FINAL: u32 = u32::MAX;
 
-/// A payment with a lock, one coin for each sequence number.
+/// A payment with a lock time. It spends one coin with each of the sequence numbers.
 fn locked(
     purse: &Purse,
     coins: &[Coin],
@@ -77,7 +77,7 @@ fn a_lock_in_the_future_is_refused_and_the_node_never_sees_it() {
 }
 
 #[test]
-fn a_lock_that_is_reached_or_that_nothing_heeds_is_taken() {
+fn a_lock_that_is_reached_or_without_effect_is_accepted() {
     let counter = Counter::new(6);
     let (height, median) = tip(&counter);
     for (what, lock_time, sequence) in [
@@ -102,7 +102,7 @@ fn a_lock_that_is_reached_or_that_nothing_heeds_is_taken() {
 }
 
 #[test]
-fn who_gives_it_to_the_node_first_gains_nothing() {
+fn sending_it_to_the_node_first_does_not_help() {
     let counter = Counter::new(1);
     let coin = counter.purse.coin();
     let (height, _) = tip(&counter);
@@ -113,7 +113,7 @@ fn who_gives_it_to_the_node_first_gains_nothing() {
     assert_eq!(kept, json!([transaction.txid().to_string()]));
     check_problem(&bill.post(&transaction), 422, "not-final", "the node keeps it");
     counter.check_unpaid(&id, "the node keeps it");
-    // Until then, its coin goes elsewhere.
+    // Before that time, its coin is spent otherwise.
     let elsewhere = counter.purse.spend(&[coin], vec![], 2 * FEE);
     send(&counter.node, &elsewhere);
     counter.node.mine(1);

@@ -1,4 +1,4 @@
-//! Payees whose word is not what the network says.
+//! Payees whose answers differ from what the network shows.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -16,7 +16,8 @@ use super::paying_scene::{amounts, buyer_with, check_problem, rich_node};
 const COIN: u64 = 50_000;
 const PRICE: u64 = 10_000;
 
-/// A wallet of one mined coin before a payee that asks for data, and a node whose rules change.
+/// A wallet with one mined coin, a payee that asks for a data output, and a node whose rules
+/// change.
 struct Scene {
     node: Arc<Mutex<Node>>,
     buyer: Merchant,
@@ -36,7 +37,8 @@ impl Scene {
         self.node.lock().unwrap()
     }
 
-    /// Pays while the node gets these settings, and the payee takes it and keeps it.
+    /// Pays while the node gets these settings. The payee accepts the payment, and does not send it
+    /// to the network.
     fn pay_while(&self, settings: &'static [&'static str]) -> Reply {
         let node = Arc::clone(&self.node);
         self.payee.on_post(move |request| {
@@ -46,7 +48,7 @@ impl Scene {
         self.buyer.pay(&self.payee.url())
     }
 
-    /// A payment that its payee has agreed to, and that the node refuses.
+    /// A payment that the payee has accepted and the node refuses.
     fn unseen() -> Self {
         let scene = Self::new();
         let reply = scene.pay_while(&STRICT);
@@ -71,15 +73,15 @@ impl Scene {
 }
 
 #[test]
-fn what_a_payee_takes_and_keeps_stays_unseen_until_it_is_cancelled() {
+fn a_payment_that_the_payee_accepts_and_keeps_stays_unseen_until_it_is_cancelled() {
     let scene = Scene::unseen();
-    // Asked again, nothing new is made or posted.
+    // Repeated, the request makes and posts nothing new.
     let [first, again] = [(); 2].map(|()| scene.buyer.pay_ok(&scene.payee.url()));
     assert_eq!(first["tx_id"], scene.payee.paid_with().txid().to_string());
     assert_eq!(first["tx_id"], again["tx_id"]);
     assert_eq!(scene.payee.requests("POST").len(), 1);
     for _ in 0..8 {
-        // Too little to pay anything with.
+        // One satoshi is too little to pay anything with.
         scene.mine_and_follow(1);
     }
     scene.check_unseen();
@@ -94,7 +96,7 @@ fn what_a_payee_takes_and_keeps_stays_unseen_until_it_is_cancelled() {
 }
 
 #[test]
-fn what_the_node_takes_later_is_settled() {
+fn a_payment_that_the_node_accepts_later_is_settled() {
     let scene = Scene::unseen();
     scene.node().restart_with(&LENIENT);
     wait_until("it is settled", || scene.buyer.outgoing_states() == ["settled"]);
@@ -106,7 +108,7 @@ fn what_the_node_takes_later_is_settled() {
 }
 
 #[test]
-fn what_a_payee_agrees_to_while_the_node_restarts_is_passed_on() {
+fn a_payment_that_the_payee_accepts_while_the_node_restarts_is_sent_to_the_node() {
     let scene = Scene::new();
     let reply = scene.pay_while(&[]);
     assert_eq!(reply.status, 200, "{}", reply.body);
@@ -115,7 +117,7 @@ fn what_a_payee_agrees_to_while_the_node_restarts_is_passed_on() {
 }
 
 #[test]
-fn what_a_payee_agrees_to_while_the_node_is_away_is_unseen() {
+fn a_payment_that_the_payee_accepts_while_the_node_is_down_is_unseen() {
     let scene = Scene::new();
     let node = Arc::clone(&scene.node);
     scene.payee.on_post(move |request| {
@@ -131,7 +133,7 @@ fn what_a_payee_agrees_to_while_the_node_is_away_is_unseen() {
 }
 
 #[test]
-fn a_node_that_refuses_everything_leaves_it_unseen() {
+fn a_payment_stays_unseen_while_the_node_refuses_everything() {
     let scene = Scene::new();
     assert_eq!(scene.pay_while(&["maxscriptsizepolicy=20"]).status, 200);
     scene.check_unseen();
@@ -139,7 +141,7 @@ fn a_node_that_refuses_everything_leaves_it_unseen() {
     assert_eq!(done.code, 1, "{}", done.stdout);
     assert!(!knows(&scene.node(), &scene.payee.paid_with()));
     scene.node().restart_with(&["maxscriptsizepolicy=0"]);
-    // Whatever the network shows first holds.
+    // Whichever transaction the network shows first decides.
     let states = || scene.buyer.outgoing_states().remove(0);
     wait_until("it is decided", || ["settled", "cancelled"].contains(&states().as_str()));
     let is_paid = states() == "settled";
@@ -147,7 +149,7 @@ fn a_node_that_refuses_everything_leaves_it_unseen() {
 }
 
 #[test]
-fn what_no_node_takes_is_not_paid() {
+fn outputs_that_no_node_accepts_are_not_paid() {
     let node = rich_node();
     let buyer = buyer_with(&node, json!({}), &[COIN]);
     let script = [&[0xa9, 20][..], &[9; 20], &[0x87]].concat();
@@ -158,12 +160,12 @@ fn what_no_node_takes_is_not_paid() {
         assert!(payee.requests("POST").is_empty(), "{:?}", amounts(&outputs));
     }
     assert_eq!((buyer.outgoing(), buyer.balance()), (vec![], COIN));
-    // Nothing is reserved.
+    // No coin is reserved.
     buyer.pay_ok(&Payee::asking(&go_dpp_terms(&[output(COIN - 1_000)])).url());
 }
 
 #[test]
-fn what_our_node_does_not_take_is_not_paid() {
+fn outputs_that_our_node_does_not_accept_are_not_paid() {
     let mut node = rich_node();
     node.restart_with(&STRICT);
     let buyer = buyer_with(&node, json!({}), &[COIN]);

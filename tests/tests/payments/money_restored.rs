@@ -1,4 +1,4 @@
-//! A backup that is restored: what happened after it was made is in the chain only.
+//! Restored backups: everything that happened after the backup is only in the chain.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -51,8 +51,7 @@ fn restored(shop: Merchant, node: &Node, file: &str) -> Merchant {
     Merchant { server: site.server(), site }
 }
 
-/// Waits until a shop has caught up: it derives many keys, which takes long where the compiler has not
-/// optimized that.
+/// Waits until a shop has caught up. It derives many keys, which takes long in a debug build.
 fn wait_for_balance(shop: &Merchant, satoshis: u64) {
     let started = Instant::now();
     while shop.balance() != satoshis {
@@ -62,7 +61,7 @@ fn wait_for_balance(shop: &Merchant, satoshis: u64) {
     }
 }
 
-/// Pays an invoice's script without telling the shop.
+/// Pays an invoice's script without posting the payment to the shop.
 fn pay_silently(node: &Node, purse: &Purse, shop: &Merchant, id: &str) {
     let bill = Bill::at(&shop.payment_url(id));
     send(node, &purse.spend(&[purse.coin()], bill.outputs(), FEE));
@@ -87,9 +86,9 @@ fn no_key_is_given_out_twice() {
     let file = backup(&shop, directory.path());
     scripts.extend((0..5).map(|_| script(&shop, &shop.invoice(PRICE))));
     let first = restored(shop, &node, &file);
-    assert_eq!(script(&first, &shown), scripts[0], "an invoice of before keeps its script");
+    assert_eq!(script(&first, &shown), scripts[0], "an older invoice keeps its script");
     let mut later: Vec<_> = (0..5).map(|_| script(&first, &first.invoice(PRICE))).collect();
-    // Restored once more, on the same day.
+    // The backup is restored a second time, on the same day.
     let second = restored(first, &node, &file);
     later.extend((0..5).map(|_| script(&second, &second.invoice(PRICE))));
     let known: Vec<_> = later[..5].iter().filter(|script| scripts.contains(script)).collect();
@@ -105,7 +104,8 @@ fn the_balance_is_that_of_the_chain() {
     script(&shop, &early);
     let directory = tempfile::tempdir().unwrap();
     let file = backup(&shop, directory.path());
-    // An invoice of before is paid, one of after, one without a message, and a coin of before is spent.
+    // After the backup, four things happen: an older invoice is paid, a newer invoice is paid,
+    // another one is paid without a message, and an older coin is spent.
     pay(&shop, &purse, &early);
     let late = shop.invoice(PRICE);
     pay(&shop, &purse, &late);
@@ -115,7 +115,7 @@ fn the_balance_is_that_of_the_chain() {
     shop.pay_ok(&payee.url());
     let spent = payee.paid_with().inputs[0].previous_output;
     node.mine(1);
-    // And one in the mempool.
+    // One more payment is still in the mempool.
     let last = shop.invoice(PRICE);
     pay(&shop, &purse, &last);
     let fee = shop.outgoing()[0]["fee"].as_u64().unwrap();
@@ -125,7 +125,7 @@ fn the_balance_is_that_of_the_chain() {
     wait_for_balance(&shop, expected);
     let books = verify(&shop);
     assert_eq!((&books["differences"], &books["balance"]), (&json!([]), &json!(expected)));
-    // What is left is all there is.
+    // A payment of almost the whole balance spends the coins that are left, and no spent one.
     let payee = Payee::asking(&go_dpp_terms(&[output(expected - 1_000)]));
     shop.pay_ok(&payee.url());
     let inputs: Vec<_> = payee.paid_with().inputs.iter().map(|it| it.previous_output).collect();
@@ -136,7 +136,7 @@ fn the_balance_is_that_of_the_chain() {
 }
 
 #[test]
-fn what_the_books_lack_is_told() {
+fn payments_that_the_books_do_not_have_are_reported() {
     let (node, purse, shop) = scene();
     assert_eq!(verify(&shop)["differences"], json!([]));
     let id = shop.invoice(PRICE);
@@ -154,12 +154,12 @@ fn what_the_books_lack_is_told() {
         assert!(told.contains(&transaction.txid().to_string()), "{place}: {told}");
         assert!(told.contains("pays 30000 satoshis") && told.contains(place), "{place}: {told}");
     }
-    // Without a look at the blocks, nobody can tell.
+    // If the command does not read the blocks, it cannot find the differences.
     assert_eq!(site.cli_json(&["books", "verify"])["differences"], json!([]));
 }
 
 #[test]
-fn nothing_is_paid_or_taken_before_it_has_caught_up() {
+fn a_restored_wallet_pays_and_accepts_nothing_before_it_has_caught_up() {
     let (mut node, purse, shop) = scene();
     let id = shop.invoice(PRICE);
     let bill = Bill::at(&shop.payment_url(&id));

@@ -1,4 +1,5 @@
-//! A node in safe mode takes no transactions, as after a long fork: that says nothing about any of them.
+//! A node in safe mode, as after a long fork, accepts no transaction. Its refusals say nothing
+//! about the transactions.
 
 use bsv_tests::payee::{Payee, go_dpp_terms, output};
 use bsv_tests::purse::knows;
@@ -9,7 +10,7 @@ use serde_json::json;
 use super::counter::{Counter, PRICE, check_problem};
 use super::merchant::wait_until;
 
-/// Brings a payment to the node as other nodes do, mines it, and waits until the shop has seen that.
+/// Gives the node a payment as other nodes would, mines it, and waits until the shop has seen that.
 fn mine_and_follow(counter: &Counter) {
     let Counter { node, shop, .. } = counter;
     let id = shop.invoice(1_000);
@@ -23,7 +24,7 @@ fn mine_and_follow(counter: &Counter) {
 }
 
 #[test]
-fn what_it_does_not_take_is_neither_refused_nor_invalid() {
+fn a_payment_that_a_node_in_safe_mode_does_not_accept_is_neither_refused_nor_invalid() {
     let mut counter = Counter::new(12);
     let [(id, bill), (other_id, other_bill)] = [(); 2].map(|()| counter.bill());
     let [transaction, other] = [&bill, &other_bill].map(|it| counter.purse.transaction_for(it));
@@ -51,7 +52,7 @@ fn what_it_does_not_take_is_neither_refused_nor_invalid() {
 }
 
 #[test]
-fn what_a_payee_agrees_to_meanwhile_is_unseen() {
+fn a_payment_that_the_payee_accepts_while_the_node_is_in_safe_mode_is_unseen() {
     let mut counter = Counter::new(0);
     counter.shop.fill(PRICE);
     counter.node.mine(1);

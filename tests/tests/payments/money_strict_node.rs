@@ -1,5 +1,5 @@
-//! A node that follows stricter rules than when it took a payment: what it refuses for itself counts for
-//! a while, and then no more.
+//! A node that gets stricter rules after it has accepted a payment. The payment still counts for a
+//! while after the node refuses it, and then no more.
 
 use bsv_tests::payee::{Payee, go_dpp_terms, output};
 use bsv_tests::purse::{FEE, knows, send};
@@ -11,9 +11,9 @@ use super::counter::{Counter, PRICE};
 use super::merchant::{Merchant, wait_until};
 use super::paying_scene::check_problem;
 
-/// What has a node refuse what carries more than 10 bytes of data.
+/// Settings with which a node refuses transactions with more than 10 bytes of data.
 pub(crate) const STRICT: [&str; 2] = ["acceptnonstdoutputs=0", "datacarriersize=10"];
-/// What has it take that again.
+/// Settings with which a node accepts them again.
 pub(crate) const LENIENT: [&str; 2] = ["acceptnonstdoutputs=1", "datacarriersize=1000000"];
 
 /// A hundred bytes of data, and the least amount that terms may ask for.
@@ -22,7 +22,8 @@ pub(crate) fn data() -> TxOut {
     TxOut { satoshis: 1, locking_script: Script::from_bytes(script) }
 }
 
-/// An invoice, and the transaction that has paid it before the node became strict: now the node refuses it.
+/// An invoice, and the transaction that paid it before the node became strict. The node now refuses
+/// the transaction.
 fn refused_afterwards() -> (Counter, String, Transaction) {
     let mut counter = Counter::new(1);
     let (id, bill) = counter.bill();
@@ -51,7 +52,7 @@ fn check_stands(counter: &Counter, id: &str) {
 }
 
 #[test]
-fn what_it_refuses_at_six_tips_is_taken_back_and_counts_again_when_it_is_mined() {
+fn a_payment_that_the_node_refuses_at_six_tips_is_taken_back_and_counts_again_once_mined() {
     let (mut counter, id, transaction) = refused_afterwards();
     check_stands(&counter, &id);
     assert_eq!(counter.shop.balance(), PRICE);
@@ -79,13 +80,13 @@ fn what_it_refuses_at_six_tips_is_taken_back_and_counts_again_when_it_is_mined()
 }
 
 #[test]
-fn what_it_takes_again_before_that_has_never_been_away() {
+fn a_payment_that_the_node_accepts_again_before_that_is_not_taken_back() {
     let (mut counter, id, transaction) = refused_afterwards();
     for _ in 0..3 {
         mine_and_follow(&counter);
     }
     check_stands(&counter, &id);
-    // Nobody but the shop gives it to the node again.
+    // Only the shop sends the transaction to the node again.
     counter.node.restart_with(&LENIENT);
     wait_until("it is back", || state_of(&counter.shop, &id) == "accepted");
     assert!(knows(&counter.node, &transaction));

@@ -1,5 +1,5 @@
-//! Payments whose outcome is open: they stay so until the network shows them, and what is decided is
-//! offered to nobody again.
+//! Payments whose outcome is open. They stay open until the network shows them, and are not sent to
+//! the node again once they are decided.
 
 use bsv_tests::purse::{knows, send};
 use bsv_tests::{Gate, Hold, Refusal};
@@ -12,7 +12,8 @@ use super::merchant::wait_until;
 const SEND: &str = "sendrawtransaction";
 const LOOK: &str = "getrawtransaction";
 
-/// A node has heard of what it still checks, and of what it has refused.
+/// A node gives this answer both for transactions that it is still checking and for ones that it
+/// has refused.
 const HEARD_OF: Refusal = Refusal { method: SEND, code: -26, message: "257: txn-already-known" };
 const STARTING: Refusal = Refusal { method: SEND, code: -28, message: "Loading block index..." };
 
@@ -23,7 +24,7 @@ fn check_in_flight(counter: &Counter, id: &str) {
 }
 
 #[test]
-fn what_the_node_has_only_heard_of_is_neither_paid_nor_refused() {
+fn a_payment_that_the_node_has_only_heard_of_is_neither_paid_nor_refused() {
     let (counter, gate) = Counter::with_gate(2);
     let (id, bill) = counter.bill();
     let [transaction, other] = [(); 2].map(|()| counter.purse.transaction_for(&bill));
@@ -34,7 +35,7 @@ fn what_the_node_has_only_heard_of_is_neither_paid_nor_refused() {
         check_problem(&bill.post(&other), 409, "payment-in-flight", "another transaction");
     }
     assert!(!knows(&counter.node, &transaction));
-    // Now it has checked it.
+    // Now the node has checked the transaction.
     send(&counter.node, &transaction);
     wait_until("it counts", || counter.shop.state(&id) == "paid");
     counter.check_paid(&id, &transaction);
@@ -42,8 +43,8 @@ fn what_the_node_has_only_heard_of_is_neither_paid_nor_refused() {
     assert_eq!(bill.post(&transaction).status, 201);
 }
 
-/// Has a payment left open, and waits until the shop has found that the network does not show it, and is
-/// about to offer it again.
+/// Leaves a payment open, and waits until the shop has found that the network does not show it and
+/// is about to send it again.
 fn about_to_be_resumed(gate: &Gate, counter: &Counter, id: &str, transaction: &Transaction) {
     wait_until("the shop has looked whether the node has an index", || gate.heard(LOOK, "") > 0);
     gate.refuse(STARTING);
@@ -56,7 +57,7 @@ fn about_to_be_resumed(gate: &Gate, counter: &Counter, id: &str, transaction: &T
     gate.accept();
 }
 
-/// Lets the shop go on, and waits until it has.
+/// Lets the shop continue, and waits until it has followed another block.
 fn resume(gate: &Gate, counter: &Counter) {
     gate.open();
     let (id, bill) = counter.bill();
@@ -66,7 +67,7 @@ fn resume(gate: &Gate, counter: &Counter) {
 }
 
 #[test]
-fn what_is_shown_meanwhile_is_not_offered_again() {
+fn a_payment_that_the_network_shows_meanwhile_is_not_sent_again() {
     let (counter, gate) = Counter::with_gate(2);
     let (id, bill) = counter.bill();
     let transaction = counter.purse.transaction_for(&bill);
@@ -80,7 +81,7 @@ fn what_is_shown_meanwhile_is_not_offered_again() {
 }
 
 #[test]
-fn what_is_refused_meanwhile_is_not_offered_again() {
+fn a_payment_that_is_refused_meanwhile_is_not_sent_again() {
     let (counter, gate) = Counter::with_gate(2);
     let (id, bill) = counter.bill();
     let mut transaction = counter.purse.transaction_for(&bill);

@@ -13,7 +13,7 @@ use super::merchant::{Merchant, json_of, wait_until};
 
 const SEND: &str = "sendrawtransaction";
 
-/// A node that answers nobody until this is dropped.
+/// Stops the process of a node, which answers nobody until this is dropped.
 struct Stopped(Pid);
 
 impl Stopped {
@@ -25,7 +25,7 @@ impl Stopped {
             let tasks = format!("/proc/{}/task", pid.as_raw_nonzero());
             fs::read_dir(tasks).unwrap().all(|task| {
                 let stat = fs::read_to_string(task.unwrap().path().join("stat"));
-                // The state follows the name, which stands in parentheses.
+                // The state comes after the name, which is in parentheses.
                 stat.is_ok_and(|stat| stat.rsplit_once(") ").unwrap().1.starts_with('T'))
             })
         });
@@ -39,7 +39,7 @@ impl Drop for Stopped {
     }
 }
 
-/// What needs no network is done.
+/// Checks that requests which need no node are answered.
 fn check_serves(shop: &Merchant, balance: u64) {
     let wallet = shop.server.wallet();
     let id = shop.invoice(PRICE);
@@ -55,7 +55,7 @@ fn check_serves(shop: &Merchant, balance: u64) {
 }
 
 #[test]
-fn the_server_starts_without_it() {
+fn the_server_starts_while_its_node_is_down() {
     let mut counter = Counter::new(2);
     let (id, bill) = counter.bill();
     assert_eq!(bill.post(&counter.purse.transaction_for(&bill)).status, 201);
@@ -79,7 +79,7 @@ fn the_server_starts_without_it() {
 }
 
 #[test]
-fn the_server_may_have_none() {
+fn the_server_works_without_a_node() {
     let site = Site::new();
     let shop = Merchant { server: site.server(), site };
     check_serves(&shop, 0);
@@ -97,7 +97,7 @@ fn the_server_may_have_none() {
 }
 
 #[test]
-fn it_hangs_before_the_payment() {
+fn a_node_that_hangs_before_a_payment() {
     let counter = Counter::new(1);
     let (id, bill) = counter.bill();
     let transaction = counter.purse.transaction_for(&bill);
@@ -115,7 +115,7 @@ fn it_hangs_before_the_payment() {
 }
 
 #[test]
-fn it_hangs_amid_the_payment() {
+fn a_node_that_hangs_during_a_payment() {
     let (counter, gate) = Counter::with_gate(2);
     let Counter { node, shop, purse } = &counter;
     let (id, bill) = counter.bill();
@@ -147,7 +147,7 @@ fn it_hangs_amid_the_payment() {
 }
 
 #[test]
-fn it_stops_amid_payments() {
+fn a_node_that_stops_during_payments() {
     let (mut counter, gate) = Counter::with_gate(3);
     let [(id, bill), (refused_id, refused_bill)] = [(); 2].map(|()| counter.bill());
     let transaction = counter.purse.transaction_for(&bill);
@@ -178,7 +178,7 @@ fn it_stops_amid_payments() {
 }
 
 #[test]
-fn its_answer_is_lost() {
+fn a_node_whose_answer_is_lost() {
     let (counter, gate) = Counter::with_gate(1);
     let (id, bill) = counter.bill();
     let transaction = counter.purse.transaction_for(&bill);

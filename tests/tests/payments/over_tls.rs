@@ -1,4 +1,4 @@
-//! A payments listener that speaks TLS, and those who pay there.
+//! A payments listener with TLS, and its payers.
 
 use bsv_tests::tls::{authority, setting};
 use serde_json::json;

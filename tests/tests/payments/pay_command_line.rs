@@ -11,7 +11,7 @@ use bsv_tx::{Beef, Script, Tip, Transaction};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
-use super::merchant::{Merchant, wait_until};
+use super::merchant::{Merchant, json_of, wait_until};
 use super::paying_scene::{broadcast, buyer, node, rich_node, site_with};
 
 fn check_refused(site: &Site, arguments: &[&str], complaint: &str) {
@@ -20,7 +20,7 @@ fn check_refused(site: &Site, arguments: &[&str], complaint: &str) {
     assert_eq!(told, (1, "", Some(&*format!("bsv-cli: {complaint}"))), "{arguments:?}");
 }
 
-/// A site with a coin of 50,000 satoshis, with its server and without.
+/// Two sites with a coin of 50,000 satoshis each, one with its server and one without.
 fn sites() -> [(Site, Option<Server>); 2] {
     [true, false].map(|with_server| {
         let Merchant { site, server } = buyer(&[50_000]);
@@ -58,7 +58,7 @@ fn paying_prints_what_it_came_to() {
 
 #[test]
 fn a_payment_is_shown_with_what_it_builds_on() {
-    for (site, _server) in sites() {
+    for (site, server) in sites() {
         let payees = [(); 2].map(|()| payee(10_000));
         for payee in &payees {
             site.cli_ok(&["pay", &payee.url()]);
@@ -79,8 +79,13 @@ fn a_payment_is_shown_with_what_it_builds_on() {
                 })
             };
             assert_eq!(beef.verify(tip, root_at, |_| None), Ok(()));
-            let told = site.cli_json(&["outgoing", "show", id, "--beef"]);
-            assert_eq!(told, json!({ "txid": beef.subject_txid().to_string(), "beef": hex }));
+            let expected = json!({ "txid": beef.subject_txid().to_string(), "beef": hex });
+            assert_eq!(site.cli_json(&["outgoing", "show", id, "--beef"]), expected);
+            if let Some(server) = &server {
+                let path = format!("/api/v1/outgoing/{id}/beef");
+                assert_eq!(json_of(&server.wallet().get(&path)), expected);
+                assert_eq!(server.wallet().request("HEAD", &path, b"").status, 200);
+            }
         }
         check_refused(&site, &["outgoing", "show", "9", "--beef"], "there is no payment 9");
     }
@@ -95,7 +100,7 @@ fn payments_are_listed_the_newest_first() {
         open.on_post(|_| Answer::text(503, "{}"));
         site.cli_ok(&["pay", &paid.url()]);
         let complaint = "it is not known whether the payment went through (the payee cannot answer \
-                         now: HTTP status 503): it is looked after, and may be sent again";
+                         now: HTTP status 503): the wallet follows it, and you may send it again";
         check_refused(&site, &["pay", &open.url()], complaint);
         let listed = site.cli_json(&["payment", "list"]);
         let payments = listed.as_array().unwrap();
@@ -201,13 +206,13 @@ fn the_faucet_pays_up_to_its_limit() {
     }
 }
 
-/// A node whose coins no other test takes.
+/// A node whose coins no test of another file spends.
 fn own_node() -> &'static Node {
     static NODE: LazyLock<Node> = LazyLock::new(rich_node);
     &NODE
 }
 
-/// Has that node's wallet spend the coins of a transaction in another one.
+/// Has that node's wallet spend the coins of a transaction in another transaction.
 fn spend_otherwise(transaction: &Transaction) {
     let mut other = transaction.clone();
     for input in &mut other.inputs {

@@ -1,4 +1,5 @@
-//! Payees that offer no terms, or none that a wallet should pay: nothing is reserved for them.
+//! Payees that offer no terms, or terms that a wallet should not pay. The wallet reserves no coin
+//! for them.
 
 use std::net::TcpListener;
 use std::path::Path;
@@ -15,8 +16,8 @@ use serde_json::{Value, json};
 use super::merchant::{Merchant, json_of, wait_until};
 use super::paying_scene::{buyer, check_problem, node, site_with};
 
-/// Paying a payee that answers a GET like this is refused like this, and leaves no trace. Answers what
-/// the owner is told.
+/// Checks that paying a payee with this answer to a GET is refused with this problem and leaves no
+/// trace. Answers the problem's detail.
 fn check_refused(buyer: &Merchant, get: Answer, status: u16, code: &str) -> String {
     let payee = Payee::asking(&Value::Null);
     payee.on_get(move |_| get.clone());
@@ -31,7 +32,7 @@ fn check_untouched(buyer: &Merchant) {
 }
 
 #[test]
-fn a_payee_that_has_no_terms_now_is_unavailable() {
+fn a_payee_without_terms_at_the_moment_is_unavailable() {
     let buyer = buyer(&[50_000]);
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     for url in [format!("http://{closed}/x"), format!("https://{closed}/x")] {
@@ -131,7 +132,7 @@ fn terms_that_make_no_sense_are_refused() {
 }
 
 #[test]
-fn terms_that_ask_for_what_the_wallet_does_not_do_are_refused() {
+fn terms_that_the_wallet_cannot_meet_are_refused() {
     let buyer = buyer(&[50_000]);
     let asked = [output(1_000)];
     let [mut mainnet, mut ancestry, mut expired] = [(); 3].map(|()| go_dpp_terms(&asked));
@@ -229,7 +230,7 @@ fn redirects_lead_to_the_same_scheme_and_not_too_far() {
 }
 
 #[test]
-fn terms_without_an_end_are_paid() {
+fn terms_that_do_not_expire_are_paid() {
     let buyer = buyer(&[50_000]);
     let mut go_dpp = go_dpp_terms(&[output(1_000)]);
     go_dpp["expirationTimestamp"] = json!("0001-01-01T00:00:00Z");
@@ -241,7 +242,7 @@ fn terms_without_an_end_are_paid() {
 }
 
 #[test]
-fn terms_have_expired_by_the_clock_of_the_wallet() {
+fn the_wallets_own_clock_decides_whether_terms_have_expired() {
     let mut site = site_with(node(), json!({}));
     let clock = Clock::install(&mut site);
     let buyer = Merchant { server: site.server(), site };
@@ -252,7 +253,7 @@ fn terms_have_expired_by_the_clock_of_the_wallet() {
     assert!(detail.contains("expired"), "{detail}");
 }
 
-/// A wallet with 10,000 satoshis on a machine that trusts what a file vouches for.
+/// A wallet with 10,000 satoshis on a machine that trusts only the authorities in this file.
 pub(crate) fn trusting(certificates: &Path) -> Merchant {
     let mut site = site_with(node(), json!({}));
     site.set_env("SSL_CERT_FILE", certificates);
@@ -263,7 +264,7 @@ pub(crate) fn trusting(certificates: &Path) -> Merchant {
 }
 
 #[test]
-fn a_payee_is_paid_over_tls_if_somebody_vouches_for_it() {
+fn a_payee_is_paid_over_tls_if_a_trusted_authority_vouches_for_it() {
     let terms = go_dpp_terms(&[output(1_000)]);
     let payee = Payee::secure(&terms);
     payee.on_post(|request| {

@@ -1,5 +1,5 @@
-//! Payees that have a transaction in their hands, and answer as they like: what is paid is paid once,
-//! and the owner is told the truth.
+//! Payees that have got a transaction and give any answer. They are paid at most once, and the
+//! owner learns the true state.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -22,14 +22,14 @@ fn payee(on_post: impl Fn(&Request) -> Answer + Send + Sync + 'static) -> Payee 
     payee
 }
 
-/// That the only coin of a wallet is reserved.
+/// Checks that the only coin of a wallet is reserved.
 fn check_reserved(buyer: &Merchant) {
     let other = Payee::asking(&go_dpp_terms(&[output(1)]));
     let detail = check_problem(&buyer.pay(&other.url()), 422, "insufficient-funds");
     assert!(detail.ends_with("and 0 can be spent"), "{detail}");
 }
 
-/// That a wallet that had a coin of 50,000 satoshis has paid the payee once.
+/// Checks that a wallet that had a coin of 50,000 satoshis has paid the payee once.
 fn check_paid_once(buyer: &Merchant, payee: &Payee) {
     let transaction = payee.paid_with();
     assert!(knows(node(), &transaction));
@@ -40,7 +40,7 @@ fn check_paid_once(buyer: &Merchant, payee: &Payee) {
     assert_eq!(buyer.balance(), 50_000 - 10_000 - fee);
 }
 
-/// Holds answers back until the sender is dropped.
+/// A function that blocks until the sender is dropped.
 fn gate() -> (Sender<()>, impl Fn() + Send + Sync) {
     let (sender, receiver) = channel();
     let receiver = Mutex::new(receiver);
@@ -48,11 +48,11 @@ fn gate() -> (Sender<()>, impl Fn() + Send + Sync) {
 }
 
 #[test]
-fn what_is_not_answered_stays_open_and_is_sent_again_as_it_was() {
+fn a_payment_without_an_answer_stays_open_and_is_sent_again_unchanged() {
     let buyer = buyer(&[50_000]);
     let payee = payee(|_| Answer::silence());
     let detail = check_problem(&buyer.pay(&payee.url()), 503, "payment-outcome-unknown");
-    assert!(detail.contains("10 seconds") && detail.contains("sent again"), "{detail}");
+    assert!(detail.contains("10 seconds") && detail.contains("send it again"), "{detail}");
     assert!(!knows(node(), &payee.paid_with()));
     assert_eq!((buyer.outgoing_states(), buyer.balance()), (vec!["open".to_owned()], 50_000));
     check_reserved(&buyer);
@@ -66,7 +66,7 @@ fn what_is_not_answered_stays_open_and_is_sent_again_as_it_was() {
 }
 
 #[test]
-fn what_is_not_answered_is_sent_again_in_the_background() {
+fn a_payment_without_an_answer_is_sent_again_in_the_background() {
     let buyer = buyer(&[50_000]);
     let payee = payee(|_| Answer::Bytes(Vec::new()));
     check_problem(&buyer.pay(&payee.url()), 503, "payment-outcome-unknown");
@@ -78,7 +78,7 @@ fn what_is_not_answered_is_sent_again_in_the_background() {
 }
 
 #[test]
-fn what_the_payee_has_broadcast_is_settled_without_its_word() {
+fn a_payment_that_the_payee_has_broadcast_is_settled_without_an_answer() {
     let buyer = buyer(&[50_000]);
     let (open, wait) = gate();
     let payee = payee(move |request| {
@@ -130,7 +130,7 @@ fn an_answer_that_makes_no_sense_leaves_the_outcome_open() {
         let next = replies.lock().unwrap().next();
         next.unwrap_or_else(Answer::silence)
     });
-    // Some of these answers go to the background.
+    // The wallet's repetitions in the background get some of these answers.
     while payee.requests("POST").len() < answers.len() {
         let reply = buyer.pay(&payee.url());
         if payee.requests("POST").len() <= answers.len() {
@@ -192,11 +192,11 @@ fn a_refusal_frees_the_coins_and_another_attempt_makes_another_payment() {
 }
 
 #[test]
-fn of_what_was_refused_and_what_is_paid_after_that_one_can_be_mined() {
+fn only_one_of_the_refused_attempts_and_the_payment_after_them_can_be_mined() {
     let buyer = buyer(&[20_000, 4_000]);
     let payee = payee(|_| Answer::text(400, "{}"));
     check_problem(&buyer.pay(&payee.url()), 422, "refused-by-payee");
-    // It would fit better.
+    // The new coin would fit better.
     buyer.fill(15_000);
     check_problem(&buyer.pay(&payee.url()), 422, "refused-by-payee");
     payee.on_get(|_| Answer::json(200, &go_dpp_terms(&[output(22_000)])));
@@ -227,7 +227,7 @@ fn a_payee_that_refuses_what_it_has_broadcast_is_not_believed() {
 }
 
 #[test]
-fn what_a_payee_accepts_and_keeps_is_sent_to_the_node() {
+fn a_payment_that_the_payee_accepts_and_does_not_broadcast_is_sent_to_the_node() {
     let buyer = buyer(&[50_000]);
     let payee = payee(Answer::accept);
     buyer.pay_ok(&payee.url());
@@ -256,7 +256,7 @@ fn a_payee_that_broadcasts_after_it_refused_is_paid_and_no_coin_is_spent_twice()
 }
 
 #[test]
-fn what_was_refused_is_looked_after_for_as_long_as_it_could_be_mined() {
+fn a_refused_payment_is_watched_as_long_as_it_could_be_mined() {
     let mut site = site_with(node(), json!({}));
     let clock = Clock::install(&mut site);
     let buyer = Merchant { server: site.server(), site };
@@ -272,7 +272,7 @@ fn what_was_refused_is_looked_after_for_as_long_as_it_could_be_mined() {
     clock.shift(25 * 60 * 60);
     let posts = evasive.requests("POST").len();
     let buyer = Merchant { server: site.server(), site };
-    // What was begun later is looked at later.
+    // The wallet looks at payments in the order in which they were begun.
     wait_until("all are looked at", || {
         evasive.requests("POST").len() > posts || buyer.outgoing_states()[0] == "cancelled"
     });
@@ -306,7 +306,7 @@ fn a_channel_that_makes_no_sense_costs_nothing() {
 }
 
 #[test]
-fn little_is_kept_of_what_a_payee_says_and_nothing_of_it_is_obeyed() {
+fn a_payees_words_are_shortened_and_have_no_effect() {
     let buyer = buyer(&[50_000]);
     let memo = format!("\u{1b}[2J\u{202e}{}", "é".repeat(1_000_000));
     let payee = payee(move |request| {
@@ -324,7 +324,7 @@ fn little_is_kept_of_what_a_payee_says_and_nothing_of_it_is_obeyed() {
 }
 
 #[test]
-fn payees_that_never_answer_keep_nobody_else_waiting() {
+fn payees_that_never_answer_do_not_delay_other_payments() {
     let node = Node::start();
     node.mine(120);
     let coins = [10_000; 8];

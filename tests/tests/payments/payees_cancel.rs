@@ -1,4 +1,4 @@
-//! Payments that nobody answers, taken back; and what a payee can do about that.
+//! Cancelling payments that their payees do not answer, and what such a payee can still do.
 
 use std::sync::mpsc::channel;
 use std::thread;
@@ -14,14 +14,14 @@ use serde_json::json;
 use super::merchant::{Merchant, wait_until};
 use super::paying_scene::{broadcast, buyer, buyer_with, check_problem, node, site_with};
 
-/// A payee that asks for this and never says whether it takes it.
+/// A payee that asks for this amount and never says whether it accepts the payment.
 fn evasive(satoshis: u64) -> Payee {
     let payee = Payee::asking(&go_dpp_terms(&[output(satoshis)]));
     payee.on_post(|_| Answer::text(503, "{}"));
     payee
 }
 
-/// Leaves a payment open. Answers its transaction.
+/// Makes a payment that stays open. Answers its transaction.
 fn leave_open(buyer: &Merchant, payee: &Payee) -> Transaction {
     check_problem(&buyer.pay(&payee.url()), 503, "payment-outcome-unknown");
     payee.paid_with()
@@ -31,14 +31,14 @@ fn cancel(buyer: &Merchant) -> Done {
     buyer.site.cli(&["payment", "cancel", "1"])
 }
 
-/// That a transaction cannot be mined any more.
+/// Checks that a transaction cannot be mined any more.
 fn check_void(transaction: &Transaction) {
     let sent = node().try_call("sendrawtransaction", json!([transaction.to_hex()]));
     assert!(sent.is_err() && !knows(node(), transaction), "{sent:?}");
 }
 
 #[test]
-fn a_payment_is_taken_back_for_the_fee() {
+fn a_cancellation_costs_only_its_fee() {
     let buyer = buyer(&[20_000, 30_000]);
     let payee = evasive(40_000);
     let transaction = leave_open(&buyer, &payee);
@@ -51,7 +51,7 @@ fn a_payment_is_taken_back_for_the_fee() {
         done.stderr
     );
     assert_eq!(buyer.outgoing_states(), ["cancelled"]);
-    // One input and one output at 100 satoshis per 1000 bytes.
+    // The fee of a transaction with one input and one output at 100 satoshis per 1000 bytes.
     let cost = 50_000 - buyer.balance();
     assert!((19..=24).contains(&cost), "{cost}");
     check_void(&transaction);
@@ -67,7 +67,7 @@ fn a_payment_is_taken_back_for_the_fee() {
 }
 
 #[test]
-fn what_is_not_open_is_not_cancelled() {
+fn only_open_payments_can_be_cancelled() {
     let buyer = buyer(&[20_000, 30_000]);
     let refused = |done: Done, reason: &str| {
         let told = (done.code, done.stdout.as_str(), done.stderr.lines().next());
@@ -91,13 +91,13 @@ fn what_is_not_open_is_not_cancelled() {
 }
 
 #[test]
-fn what_the_payee_has_broadcast_is_settled_instead() {
+fn a_payment_that_the_payee_has_broadcast_is_settled_instead_of_cancelled() {
     let buyer = buyer(&[30_000]);
     let payee = evasive(10_000);
     let transaction = leave_open(&buyer, &payee);
     broadcast(&transaction);
     let done = cancel(&buyer);
-    // It may have been seen before.
+    // The wallet may have seen the transaction before the command.
     let settled = [(0, "Payment 1 is settled\n".to_owned()), (1, String::new())];
     assert!(settled.contains(&(done.code, done.stdout)), "{}", done.stderr);
     assert_eq!(buyer.outgoing_states(), ["settled"]);
@@ -105,7 +105,7 @@ fn what_the_payee_has_broadcast_is_settled_instead() {
 }
 
 #[test]
-fn a_payee_that_broadcasts_what_is_being_cancelled_is_paid_or_not_but_never_half() {
+fn a_payee_that_broadcasts_during_a_cancellation_is_either_paid_or_not() {
     let buyer = buyer(&[30_000]);
     for round in 1..=repetitions("cancelling at once with the payee", 100, 8) {
         let payee = evasive(1_000);
@@ -114,7 +114,7 @@ fn a_payee_that_broadcasts_what_is_being_cancelled_is_paid_or_not_but_never_half
         let number = round.to_string();
         let (done, sent) = thread::scope(|scope| {
             let cancel = scope.spawn(|| buyer.site.cli(&["payment", "cancel", &number]));
-            // Starting the command takes about as long.
+            // The command takes about as long to start.
             thread::sleep(Duration::from_millis(10 * (round as u64 % 8)));
             let sent = node().try_call("sendrawtransaction", json!([transaction.to_hex()]));
             (cancel.join().unwrap(), sent)
@@ -132,7 +132,7 @@ fn a_payee_that_broadcasts_what_is_being_cancelled_is_paid_or_not_but_never_half
 }
 
 #[test]
-fn what_is_cancelled_while_the_payee_is_asked_again_is_cancelled_after_that() {
+fn a_cancellation_while_the_payment_is_being_sent_again_takes_effect_after_that() {
     let buyer = buyer(&[30_000]);
     let payee = evasive(10_000);
     let (arrive, arrived) = channel();
@@ -159,7 +159,7 @@ fn a_payment_whose_terms_have_long_expired_is_cancelled_by_itself() {
     wait_until("it is sent again", || payee.requests("POST").len() > posts);
     assert_eq!(buyer.outgoing_states(), ["open"]);
     clock.shift(DAY + 3_700);
-    // It is looked at each minute at least.
+    // The wallet looks at open payments at least once per minute, and at its start.
     let buyer = restart(buyer);
     wait_until("it is cancelled", || buyer.outgoing_states() == ["cancelled"]);
     check_void(&transaction);
@@ -174,7 +174,7 @@ fn restart(buyer: Merchant) -> Merchant {
 }
 
 #[test]
-fn without_a_node_nothing_is_cancelled_or_begun() {
+fn without_a_node_no_payment_is_cancelled_or_begun() {
     let mut node = Node::start();
     node.mine(101);
     let buyer = buyer_with(&node, json!({}), &[30_000, 5_000]);

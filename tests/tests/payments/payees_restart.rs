@@ -1,4 +1,5 @@
-//! Payments that are open when the server is killed: they are seen to once it runs again.
+//! Payments that are open when the server is killed. The server completes them after its next
+//! start.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -13,7 +14,8 @@ use serde_json::json;
 use super::merchant::{Merchant, wait_until};
 use super::paying_scene::{broadcast, buyer, node};
 
-/// A wallet of 50,000 satoshis that was killed while a payee kept it waiting, and runs again.
+/// A wallet with 50,000 satoshis that was killed while it waited for the payee's answer, and then
+/// started again.
 fn killed_while_waiting(payee: &Payee) -> Merchant {
     let buyer = buyer(&[50_000]);
     let (arrive, arrived) = channel();
@@ -48,7 +50,7 @@ fn check_paid(buyer: &Merchant, payee: &Payee) {
 }
 
 #[test]
-fn it_is_sent_again_as_it_was() {
+fn an_open_payment_is_sent_again_unchanged() {
     let payee = payee();
     let buyer = killed_while_waiting(&payee);
     payee.on_post(Answer::accept);
@@ -56,7 +58,7 @@ fn it_is_sent_again_as_it_was() {
 }
 
 #[test]
-fn what_the_payee_has_broadcast_meanwhile_is_settled() {
+fn a_payment_that_the_payee_has_broadcast_meanwhile_is_settled() {
     let payee = payee();
     let buyer = killed_while_waiting(&payee);
     let (site, server) = (buyer.site, buyer.server);
@@ -68,7 +70,7 @@ fn what_the_payee_has_broadcast_meanwhile_is_settled() {
 }
 
 #[test]
-fn what_the_payee_refuses_meanwhile_frees_the_coins() {
+fn a_payment_that_the_payee_then_refuses_frees_its_coins() {
     let payee = payee();
     let buyer = killed_while_waiting(&payee);
     payee.on_post(|_| Answer::text(400, "{}"));
@@ -80,7 +82,7 @@ fn what_the_payee_refuses_meanwhile_frees_the_coins() {
 }
 
 #[test]
-fn what_the_caller_does_not_wait_for_goes_on() {
+fn a_payment_continues_after_its_caller_has_left() {
     let buyer = buyer(&[50_000]);
     let payee = payee();
     let (arrive, arrived) = channel();

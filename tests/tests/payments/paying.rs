@@ -1,4 +1,4 @@
-//! What the wallet sends to payees, of which coins, and what its owner is answered.
+//! What the wallet sends to payees, which coins it spends, and the answers that its owner gets.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -16,16 +16,16 @@ use super::paying_scene::{amounts, buyer, buyer_with, check_problem, node};
 
 const PAY: &str = "/api/v1/pay";
 
-/// That the fee of a transaction with one input is what this rate asks for, and no more.
+/// Checks that the fee of a transaction with one input is the fee at this rate, and no more.
 fn check_fee(fee: u64, rate: u64, transaction: &Transaction) {
     let bytes = transaction.to_bytes().len() as u64;
-    // Counts and signatures are taken for as long as they can be.
+    // The wallet assumes the greatest length of counts and signatures.
     let most = (rate * (bytes + 7)).div_ceil(1000);
     let least = (rate * bytes).div_ceil(1000);
     assert!((least..=most).contains(&fee), "{fee} is not from {least} to {most}");
 }
 
-/// The only POST to a payee, whose transaction the node must have.
+/// The only POST to a payee. Checks that the node has its transaction.
 fn the_post(payee: &Payee) -> Request {
     let [post] = payee.requests("POST").try_into().unwrap();
     assert!(knows(node(), &post.transaction()));
@@ -33,7 +33,7 @@ fn the_post(payee: &Payee) -> Request {
 }
 
 #[test]
-fn a_go_dpp_payee_is_paid_in_its_words() {
+fn a_go_dpp_payee_is_paid_in_its_dialect() {
     let buyer = buyer(&[50_000]);
     let asked = [output(20_000)];
     let mut terms = go_dpp_terms(&asked);
@@ -102,7 +102,7 @@ fn a_go_dpp_payee_is_paid_in_its_words() {
 }
 
 #[test]
-fn a_brc_payee_is_paid_in_its_words() {
+fn a_brc_payee_is_paid_in_its_dialect() {
     let buyer = buyer(&[50_000]);
     let asked = [output(20_000)];
     let mut terms = brc_terms(&asked);
@@ -137,7 +137,7 @@ fn a_brc_payee_is_paid_in_its_words() {
 }
 
 #[test]
-fn a_bip270_payee_is_paid_in_its_words_at_its_rate_or_at_ours() {
+fn a_bip270_payee_is_paid_in_its_dialect_at_its_rate_or_at_ours() {
     let buyer = buyer(&[50_000]);
     let asked = [output(20_000)];
     let payee = Payee::asking(&bip270_terms(&asked));
@@ -184,7 +184,7 @@ fn a_payment_has_all_outputs_in_order_and_the_change_last() {
 }
 
 #[test]
-fn one_coin_is_spent_if_one_is_enough_and_else_few() {
+fn one_coin_is_spent_if_one_is_enough_and_otherwise_few() {
     let buyer = buyer(&[1_000, 5_000, 20_000, 90_000]);
     let pay = |satoshis: u64| {
         let payee = Payee::asking(&go_dpp_terms(&[output(satoshis)]));
@@ -209,7 +209,8 @@ fn one_coin_is_spent_if_one_is_enough_and_else_few() {
 
 #[test]
 fn change_that_costs_more_than_it_is_worth_is_left_to_the_miner() {
-    // With change it takes at most 232 bytes at 50 satoshis per 1000; to spend that commonly takes 15.
+    // Change makes the transaction at most 232 bytes long, at 50 satoshis per 1000 bytes. Spending
+    // the change usually costs 15 satoshis.
     for (left, outputs) in [(10, 1), (27, 1), (28, 2)] {
         let buyer = buyer(&[10_000]);
         let payee = Payee::asking(&go_dpp_terms(&[output(10_000 - left)]));
@@ -253,7 +254,7 @@ fn the_higher_of_the_payees_and_the_nodes_rate_is_paid_but_no_more_than_allowed(
 }
 
 #[test]
-fn the_callers_limit_includes_the_fee_and_keeps_no_coin() {
+fn the_callers_limit_includes_the_fee_and_a_refusal_reserves_no_coin() {
     let buyer = buyer_with(node(), json!({}), &[50_000]);
     let payee = Payee::asking(&go_dpp_terms(&[output(10_000)]));
     let pay = |max: u64| {
@@ -273,7 +274,7 @@ fn the_callers_limit_includes_the_fee_and_keeps_no_coin() {
 }
 
 #[test]
-fn the_owners_limit_holds() {
+fn the_owners_limit_applies_to_every_payment() {
     let settings = json!({ "wallet": { "payLimitSatoshis": 10_000 } });
     let buyer = buyer_with(node(), settings, &[50_000]);
     for asked in [vec![output(10_001)], vec![output(5_001), output(5_000)]] {
@@ -292,7 +293,7 @@ fn the_owners_limit_holds() {
 }
 
 #[test]
-fn too_little_money_is_told_in_figures_and_nothing_is_reserved() {
+fn a_refusal_for_lack_of_money_has_the_figures_and_reserves_nothing() {
     let buyer = buyer(&[7_000, 3_000]);
     let dear = Payee::asking(&go_dpp_terms(&[output(10_000)]));
     let detail = check_problem(&buyer.pay(&dear.url()), 422, "insufficient-funds");
@@ -322,7 +323,7 @@ fn a_wallet_pays_an_invoice_of_its_own() {
 }
 
 #[test]
-fn a_body_without_a_url_that_can_be_paid_to_is_refused() {
+fn a_body_without_a_valid_payment_url_is_refused() {
     let buyer = buyer(&[]);
     let long = format!("http://127.0.0.1/{}", "x".repeat(2048));
     for body in [
@@ -486,7 +487,7 @@ fn of_two_calls_for_one_url_one_pays() {
 fn payments_at_once_share_no_coin() {
     let buyer = buyer(&[20_000, 30_000]);
     let payees: Vec<_> = (0..8).map(|_| Payee::asking(&go_dpp_terms(&[output(1_000)]))).collect();
-    // While all coins are reserved, there is nothing to pay with.
+    // While all coins are reserved, a payment is refused. It is then tried again.
     let pay = |payee: &Payee| {
         loop {
             let reply = buyer.pay(&payee.url());

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::merchant::{Merchant, json_of};
 
-/// A node that many tests share, none of which mines, stops it or needs it to itself.
+/// A node that many tests share. None of them mines, stops the node, or needs it for itself.
 pub(crate) fn node() -> &'static Node {
     static NODE: LazyLock<Node> = LazyLock::new(rich_node);
     &NODE
@@ -35,7 +35,7 @@ pub(crate) fn buyer_with(node: &Node, settings: Value, coins: &[u64]) -> Merchan
     buyer
 }
 
-/// A data directory whose service uses a node, and these settings besides.
+/// A data directory whose service uses this node and these further settings.
 pub(crate) fn site_with(node: &Node, mut settings: Value) -> Site {
     let members = settings.as_object_mut().unwrap();
     members.insert("rpcHost".to_owned(), json!(node.host));
@@ -59,7 +59,7 @@ impl Merchant {
         payments.iter().map(|payment| payment["state"].as_str().unwrap().to_owned()).collect()
     }
 
-    /// Pays, which must succeed. Answers the result.
+    /// Makes a payment, which must succeed. Answers the result.
     pub(crate) fn pay_ok(&self, url: &str) -> Value {
         let reply = self.pay(url);
         assert_eq!(reply.status, 200, "{url}: {}", reply.body);
@@ -67,7 +67,7 @@ impl Merchant {
     }
 }
 
-/// The reply is this problem; answers its detail.
+/// Checks that the reply is this problem. Answers its detail.
 pub(crate) fn check_problem(reply: &Reply, status: u16, code: &str) -> String {
     let problem = json_of(reply);
     let (kind, found) = (reply.header("content-type"), problem["code"].as_str());

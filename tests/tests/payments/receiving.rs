@@ -20,7 +20,7 @@ fn post_at_once(posts: &[(&Bill, &Transaction)]) -> Vec<Reply> {
 }
 
 #[test]
-fn of_eight_transactions_at_once_one_is_accepted() {
+fn one_of_eight_simultaneous_transactions_is_accepted() {
     const ROUNDS: u64 = 5;
     let counter = Counter::new(8 * 5);
     let Counter { node, shop, purse } = &counter;
@@ -44,7 +44,7 @@ fn of_eight_transactions_at_once_one_is_accepted() {
 }
 
 #[test]
-fn the_same_payment_is_answered_the_same_however_often_it_comes() {
+fn a_repeated_payment_gets_the_same_answer() {
     const ROUNDS: u64 = 5;
     let counter = Counter::new(5 + 1);
     for round in 1..=ROUNDS {
@@ -94,7 +94,7 @@ fn one_transaction_pays_two_invoices() {
         assert_eq!(bill.post(&transaction).body, replies[0].body);
         assert_eq!(other.post(&transaction).body, replies[1].body);
     }
-    // The coins are the wallet's, each on its own.
+    // The wallet can spend each of the two coins separately.
     let other_shop = Merchant::on(&counter.node);
     for satoshis in [PRICE * 2 - 100, PRICE * 2 - 100] {
         let bill = other_shop.invoice(satoshis);
@@ -105,7 +105,7 @@ fn one_transaction_pays_two_invoices() {
 }
 
 #[test]
-fn change_that_is_not_mined_yet_pays_too() {
+fn a_payment_may_spend_unmined_change() {
     let counter = Counter::new(1);
     let Counter { shop, purse, .. } = &counter;
     let mut coin = purse.coin();
@@ -120,7 +120,7 @@ fn change_that_is_not_mined_yet_pays_too() {
 }
 
 #[test]
-fn who_has_sent_the_transaction_already_is_acknowledged() {
+fn a_payment_that_its_payer_has_already_broadcast_is_acknowledged() {
     let counter = Counter::new(2);
     for blocks in [0, 1] {
         let (id, bill) = counter.bill();
@@ -134,12 +134,13 @@ fn who_has_sent_the_transaction_already_is_acknowledged() {
 }
 
 #[test]
-fn the_fee_may_be_as_low_as_what_payers_compute() {
+fn the_fee_that_payers_compute_is_enough() {
     let counter = Counter::new(1);
     let (id, bill) = counter.bill();
     let coin = counter.purse.coin();
     let len = counter.purse.spend(&[coin], bill.outputs(), FEE).to_bytes().len() as u64;
-    // A shorter signature than before only makes the transaction pay more than it must.
+    // If the signature is shorter than the first one, the transaction only pays more than it has
+    // to.
     let least = len * 100 / 1000;
     let transaction = counter.purse.spend(&[coin], bill.outputs(), least);
     assert_eq!(bill.post(&transaction).status, 201);

@@ -1,4 +1,4 @@
-//! Payments that are on their way to the network, and what happens meanwhile.
+//! Payments that are being sent to the network, and what happens meanwhile.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -17,14 +17,14 @@ use super::merchant::{Merchant, wait_until};
 const SEND: &str = "sendrawtransaction";
 const CHECK: &str = "gettxouts";
 
-/// A good transaction without its signature.
+/// An otherwise good transaction without its signature.
 fn unsigned(counter: &Counter, bill: &Bill) -> Transaction {
     let mut transaction = counter.purse.transaction_for(bill);
     transaction.inputs[0].unlocking_script = Script::default();
     transaction
 }
 
-/// A shop that reaches the node through a gate, and whose clock is set.
+/// A counter whose shop reaches the node through a gate, and whose clock the test sets.
 fn with_clock(coins: usize) -> (Counter, Gate, Clock) {
     let node = Node::start();
     let gate = Gate::before(&node);
@@ -43,7 +43,7 @@ fn delete(counter: &Counter, id: &str) -> Reply {
 }
 
 #[test]
-fn others_are_answered_meanwhile() {
+fn other_requests_are_answered_while_a_payment_is_in_flight() {
     let (counter, gate) = Counter::with_gate(3);
     let Counter { node, shop, purse } = &counter;
     let (id, bill) = counter.bill();
@@ -80,7 +80,7 @@ fn others_are_answered_meanwhile() {
 }
 
 #[test]
-fn an_invoice_does_not_expire_meanwhile() {
+fn an_invoice_does_not_expire_while_its_payment_is_in_flight() {
     let (counter, gate, clock) = with_clock(4);
     let [(id, bill), (refused_id, refused_bill), (late_id, late_bill)] =
         [(); 3].map(|()| counter.bill());
@@ -92,7 +92,7 @@ fn an_invoice_does_not_expire_meanwhile() {
         let refused = scope.spawn(|| refused_bill.post(&unsigned));
         gate.wait_for(2);
         clock.set(&counter.shop.site, DAY + 60);
-        // What is due is swept every second.
+        // A sweep expires due invoices every second.
         wait_until("the third one expires", || counter.shop.state(&late_id) == "expired");
         thread::sleep(Duration::from_millis(1500));
         assert_eq!(counter.shop.state(&id), "pending");
@@ -115,7 +115,7 @@ fn an_invoice_does_not_expire_meanwhile() {
 }
 
 #[test]
-fn of_three_that_are_all_found_good_one_is_accepted() {
+fn one_of_three_simultaneous_good_payments_is_accepted() {
     let (counter, gate) = Counter::with_gate(6);
     for is_same in [false, true] {
         let before = counter.shop.balance();
@@ -152,7 +152,7 @@ fn of_three_that_are_all_found_good_one_is_accepted() {
 }
 
 #[test]
-fn an_invoice_may_go_while_its_payment_is_checked() {
+fn an_invoice_may_be_deleted_or_expire_while_its_payment_is_checked() {
     let (counter, gate, clock) = with_clock(2);
     let [(id, bill), (_, late_bill)] = [(); 2].map(|()| counter.bill());
     let [transaction, late] = [&bill, &late_bill].map(|bill| counter.purse.transaction_for(bill));
@@ -171,7 +171,7 @@ fn an_invoice_may_go_while_its_payment_is_checked() {
 }
 
 #[test]
-fn a_payer_may_hang_up() {
+fn a_payment_is_completed_after_its_payer_has_hung_up() {
     let (counter, gate) = Counter::with_gate(1);
     let (id, bill) = counter.bill();
     let transaction = counter.purse.transaction_for(&bill);
@@ -194,7 +194,7 @@ fn a_payer_may_hang_up() {
 }
 
 #[test]
-fn another_one_may_spend_the_coin_first() {
+fn a_payment_whose_coin_is_spent_meanwhile_is_refused() {
     let (counter, gate) = Counter::with_gate(1);
     let (id, bill) = counter.bill();
     let coin = counter.purse.coin();
@@ -216,7 +216,7 @@ fn another_one_may_spend_the_coin_first() {
 }
 
 #[test]
-fn the_server_may_be_killed() {
+fn a_payment_in_flight_is_completed_after_the_server_was_killed() {
     for hold in [Hold::Call, Hold::Answer] {
         let (counter, gate) = Counter::with_gate(1);
         let (id, bill) = counter.bill();
@@ -240,7 +240,7 @@ fn the_server_may_be_killed() {
 }
 
 #[test]
-fn who_repeats_what_a_killed_server_left_is_told_the_outcome() {
+fn repeating_a_payment_that_a_killed_server_left_open_tells_the_outcome() {
     let (mut counter, gate) = Counter::with_gate(2);
     for is_signed in [false, true] {
         let (id, bill) = counter.bill();
@@ -259,7 +259,7 @@ fn who_repeats_what_a_killed_server_left_is_told_the_outcome() {
         assert!(post.join().unwrap().is_err());
         gate.cut();
         gate.shut(SEND, Hold::Call);
-        // The server sees to it by itself.
+        // The server sends the open payment again by itself.
         gate.wait_for(1);
         thread::scope(|scope| {
             let posts =
@@ -283,7 +283,7 @@ fn who_repeats_what_a_killed_server_left_is_told_the_outcome() {
 }
 
 #[test]
-fn the_server_may_be_told_to_stop() {
+fn a_server_that_is_told_to_stop_completes_the_payment_in_flight() {
     let (counter, gate) = Counter::with_gate(1);
     let (id, bill) = counter.bill();
     let transaction = counter.purse.transaction_for(&bill);

@@ -1,5 +1,4 @@
-//! Payments that must not be taken: each is answered what is wrong with it, and leaves the invoice as
-//! it was.
+//! Payments that must be refused. The answer says what is wrong, and the invoice does not change.
 
 use bsv_tests::purse::{Coin, FEE, knows, send};
 use bsv_tests::{Bill, Node, Purse, Site};
@@ -8,7 +7,7 @@ use serde_json::json;
 
 use super::counter::{COIN, Counter, PRICE, check_problem};
 
-/// Payments that are refused, and an invoice for them.
+/// Makes payments that are refused, for one invoice.
 struct Refusals {
     counter: Counter,
     id: String,
@@ -28,12 +27,12 @@ impl Refusals {
         &self.counter.purse
     }
 
-    /// A transaction that would be taken.
+    /// A transaction that would be accepted.
     fn good(&self) -> Transaction {
         self.purse().spend(&[self.coin], self.bill.outputs(), FEE)
     }
 
-    /// The good one, changed and signed again.
+    /// The good transaction, changed and signed again.
     fn changed(&self, change: impl FnOnce(&mut Transaction)) -> Transaction {
         let mut transaction = self.good();
         change(&mut transaction);
@@ -41,12 +40,12 @@ impl Refusals {
         transaction
     }
 
-    /// One with these outputs, and change.
+    /// A transaction with these outputs, and change.
     fn paying(&self, outputs: &[TxOut]) -> Transaction {
         self.purse().spend(&[self.coin], outputs.to_vec(), FEE)
     }
 
-    /// What the invoice asks for, but another amount.
+    /// The output that the invoice asks for, with this amount.
     fn output(&self, satoshis: u64) -> TxOut {
         TxOut { satoshis, ..self.bill.outputs()[0].clone() }
     }
@@ -65,7 +64,7 @@ impl Refusals {
         check_problem(&reply, status, code, what)
     }
 
-    /// The invoice can still be paid, with the very coin.
+    /// Checks that the invoice can still be paid, with the same coin.
     fn check_payable(&self) {
         assert_eq!(self.counter.shop.balance(), 0);
         let transaction = self.good();
@@ -77,7 +76,7 @@ impl Refusals {
 }
 
 #[test]
-fn what_does_not_pay_enough() {
+fn payments_of_too_little_are_refused() {
     let refusals = Refusals::new();
     let asked = refusals.output(PRICE);
     let foreign = TxOut { satoshis: PRICE, locking_script: refusals.purse().script() };
@@ -99,7 +98,7 @@ fn what_does_not_pay_enough() {
 }
 
 #[test]
-fn what_is_no_payment_at_all() {
+fn transactions_that_do_not_pay_the_invoice_are_refused() {
     let refusals = Refusals::new();
     let most = |satoshis| TxOut { satoshis, locking_script: refusals.purse().script() };
     let asked = refusals.output(PRICE);
@@ -114,7 +113,7 @@ fn what_is_no_payment_at_all() {
         ("the sum overflows to the price", vec![most(u64::MAX - PRICE), most(PRICE + 1)]),
         ("one output overflows", vec![most(u64::MAX - PRICE + 1)]),
         ("a negative output", vec![most(1 << 63)]),
-        ("more than there is", vec![most(2_100_000_000_000_000)]),
+        ("more than all satoshis", vec![most(2_100_000_000_000_000)]),
         ("more than the inputs", vec![most(COIN - PRICE + 1)]),
     ] {
         bad(what, &refusals.changed(|it| it.outputs = [vec![asked.clone()], more].concat()));
@@ -127,18 +126,19 @@ fn what_is_no_payment_at_all() {
 }
 
 #[test]
-fn what_costs_too_little_to_be_mined() {
+fn payments_with_a_fee_too_low_to_be_mined_are_refused() {
     let refusals = Refusals::new();
     let asked = refusals.bill.outputs();
     let spend = |fee| refusals.purse().spend(&[refusals.coin], asked.clone(), fee);
     refusals.refuse(422, "fee-too-low", "no fee", &spend(0));
-    // What payers compute, with the two roundings that they make, is 100 satoshis per 1000 bytes.
+    // Payers compute 100 satoshis per 1000 bytes, with two roundings.
     let len = spend(0).to_bytes().len() as u64;
     let detail = refusals.refuse(422, "fee-too-low", "a low fee", &spend(len * 100 / 1000 - 3));
     assert!(detail.contains(&format!("fee of {} satoshis", len * 100 / 1000 - 3)), "{detail}");
     refusals.check_payable();
 
-    // The node takes it, and will never mine it: it is noted, and does not count.
+    // The node accepts this transaction, and will never mine it. The payment is noted, and does not
+    // count.
     let Counter { node, purse, shop } = &refusals.counter;
     let (id, bill) = refusals.counter.bill();
     let free = purse.spend(&[purse.coin()], bill.outputs(), 0);
@@ -155,7 +155,7 @@ fn what_costs_too_little_to_be_mined() {
 }
 
 #[test]
-fn what_the_network_does_not_take() {
+fn payments_that_the_network_does_not_accept_are_refused() {
     let refusals = Refusals::new();
     let refused = |what: &str, transaction: &Transaction| {
         refusals.refuse(422, "refused-by-network", what, transaction)
@@ -184,7 +184,7 @@ fn what_the_network_does_not_take() {
 }
 
 #[test]
-fn what_is_not_final_never_comes_later_either() {
+fn refused_payments_that_are_not_final_never_reach_the_network_later() {
     let refusals = Refusals::new();
     let node = &refusals.counter.node;
     let height = node.call("getblockcount", json!([])).as_u64().unwrap() as u32;
@@ -202,13 +202,13 @@ fn what_is_not_final_never_comes_later_either() {
         let transaction = not_yet(lock_time, sequence);
         let detail = refusals.refuse(422, "not-final", what, &transaction);
         assert!(detail.contains("final"), "{detail}");
-        // There the node would keep it until its time, and mine it then.
+        // A transaction in this list would be kept until its time, and then mined.
         assert_eq!(node.call("getrawnonfinalmempool", json!([])), json!([]), "{what}");
     }
     node.mine(5);
     assert_eq!(refusals.counter.mempool(), json!([]));
     assert!(!knows(node, &not_yet(height + 3, 0)));
-    // Meanwhile it is final.
+    // Meanwhile, the transaction is final.
     let (id, bill) = (&refusals.id, &refusals.bill);
     let transaction = not_yet(height + 3, 0);
     assert_eq!(bill.post(&transaction).status, 201);
@@ -216,7 +216,7 @@ fn what_is_not_final_never_comes_later_either() {
 }
 
 #[test]
-fn what_spends_what_is_not_there() {
+fn payments_that_spend_missing_coins_are_refused() {
     let refusals = Refusals::new();
     let Counter { node, purse, .. } = &refusals.counter;
     let unknown = |what: &str, transaction: &Transaction| {
@@ -251,7 +251,7 @@ fn what_spends_what_is_not_there() {
 }
 
 #[test]
-fn what_is_no_transaction() {
+fn bytes_that_are_no_transaction_are_refused() {
     let refusals = Refusals::new();
     let bytes = refusals.good().to_bytes();
     let bad = |what: &str, bytes: &[u8]| refusals.refuse_bytes(400, "bad-transaction", what, bytes);
@@ -261,7 +261,8 @@ fn what_is_no_transaction() {
     }
     bad("one byte too many", &[bytes.as_slice(), &[0]].concat());
     bad("twice", &[bytes.as_slice(), &bytes].concat());
-    // The count of inputs, the length of their script, the count of outputs, that of their script.
+    // The count of inputs, the length of the input's script, the count of outputs, and the length
+    // of the output's script.
     let input_end = 5 + 36 + 1 + usize::from(bytes[41]) + 4;
     for place in [4, 41, input_end, input_end + 9] {
         for varint in [
@@ -287,7 +288,7 @@ fn what_is_no_transaction() {
 }
 
 #[test]
-fn what_is_no_message() {
+fn bodies_that_are_no_payment_message_are_refused() {
     let refusals = Refusals::new();
     let good = refusals.good().to_hex();
     let nested = "[".repeat(1_000_000);
@@ -341,7 +342,7 @@ fn what_is_no_message() {
 }
 
 #[test]
-fn what_is_too_large() {
+fn payments_that_are_too_large_are_refused() {
     const MOST: usize = 10_000_000;
     let refusals = Refusals::new();
     for len in [MOST + 1, 2 * MOST] {
@@ -387,14 +388,14 @@ fn a_payment_of_almost_10_mb_is_taken() {
     assert_eq!(counter.shop.balance(), PRICE);
 }
 
-/// The node is not asked for the scripts of what is spent: for few bytes of a payment it would have to
-/// answer many.
+/// The shop does not ask the node for the scripts of spent outputs, since a small payment could
+/// make the node's answer huge.
 #[test]
 fn a_payment_that_spends_large_scripts_is_taken() {
     let node = Node::start_with(&["maxscriptsizepolicy=0"]);
     let counter = Counter::on(node, 0, Site::on);
     let rich = Purse::filled(&counter.node, 4, 10_000_000);
-    // Pushes a million bytes, drops them, and is content.
+    // The script pushes a million bytes, drops them, and succeeds.
     let script = [&[0x4e, 0x40, 0x42, 0x0f, 0x00][..], &[1; 1_000_000], &[0x75, 0x51]].concat();
     let large = TxOut { satoshis: 1000, locking_script: Script::from_bytes(script) };
     let (id, bill) = counter.bill();
@@ -415,7 +416,7 @@ fn a_payment_that_spends_large_scripts_is_taken() {
 }
 
 #[test]
-fn what_comes_where_nothing_is_asked_for() {
+fn payments_to_paths_without_an_invoice_are_refused() {
     let counter = Counter::new(1);
     let (id, bill) = counter.bill();
     let transaction = counter.purse.transaction_for(&bill);

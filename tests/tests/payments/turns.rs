@@ -1,4 +1,4 @@
-//! What strangers have the node do, and who else needs it.
+//! How much work strangers can make for the node, while others need it too.
 
 use std::thread;
 use std::time::Duration;
@@ -8,11 +8,11 @@ use bsv_tests::Hold;
 use super::counter::Counter;
 use super::merchant::wait_until;
 
-/// More than a service has calls made at once.
+/// More than the calls that a service makes at once.
 const PAYERS: usize = 14;
 
 #[test]
-fn strangers_who_keep_the_node_busy_keep_nobody_else_from_it() {
+fn strangers_who_keep_the_node_busy_do_not_keep_others_from_it() {
     let (counter, gate) = Counter::with_gate(PAYERS + 1);
     let Counter { node, shop, purse } = &counter;
     let (id, bill) = counter.bill();
@@ -29,7 +29,7 @@ fn strangers_who_keep_the_node_busy_keep_nobody_else_from_it() {
         let block = node.mine(1)[0].to_string();
         wait_until("the block is followed", || shop.payments(&id)[0]["state"] == "mined");
         assert_eq!(shop.payments(&id)[0]["blockHash"], block);
-        // What was found before counts for two seconds.
+        // The result of the last check of readiness counts for two seconds.
         thread::sleep(Duration::from_millis(2100));
         for listener in [shop.server.wallet(), shop.server.payments()] {
             let ready = listener.get("/readyz");
@@ -37,7 +37,7 @@ fn strangers_who_keep_the_node_busy_keep_nobody_else_from_it() {
         }
         assert!(payers.iter().all(|payer| !payer.is_finished()), "they keep the node busy");
 
-        // The node is not given more to do when payers stop waiting.
+        // The node gets no further calls when payers stop waiting.
         let statuses = payers.into_iter().map(|payer| payer.join().unwrap());
         assert!(statuses.into_iter().all(|status| status == 503));
         assert_eq!(gate.heard("sendrawtransaction", ""), 4);

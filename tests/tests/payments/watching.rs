@@ -1,4 +1,4 @@
-//! Money that comes without a payment message: payers broadcast it themselves.
+//! Payments without a payment message, which payers broadcast themselves.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ pub(crate) fn publishing_node(coins: usize) -> (Node, Purse) {
     (node, purse)
 }
 
-/// The script that an invoice is paid to. Whoever knows it was shown it.
+/// The script of an invoice, read from its terms. From then on, the wallet watches it.
 pub(crate) fn script_of(shop: &Merchant, id: &str) -> Script {
     Bill::at(&shop.payment_url(id)).outputs()[0].locking_script.clone()
 }
@@ -34,7 +34,7 @@ pub(crate) fn output(satoshis: u64, script: &Script) -> TxOut {
     TxOut { satoshis, locking_script: script.clone() }
 }
 
-/// Pays to scripts out of one coin of the purse, with change.
+/// A transaction with these outputs and change, out of one coin of the purse.
 pub(crate) fn payment(purse: &Purse, outputs: Vec<TxOut>) -> Transaction {
     purse.spend(&[purse.coin()], outputs, FEE)
 }
@@ -43,7 +43,7 @@ pub(crate) fn settlement(shop: &Merchant, id: &str) -> Value {
     shop.get(&format!("/api/v1/invoices/{id}/settlement"))
 }
 
-/// An invoice that has expired, and whose script somebody was shown in time.
+/// An expired invoice whose terms somebody read in time.
 fn expired_invoice(shop: &Merchant, satoshis: u64) -> (String, Script) {
     let soon = Timestamp::of_system().after(Duration::from_secs(2));
     let body = json!({ "satoshis": satoshis, "expiresAt": soon.to_string() }).to_string();
@@ -55,7 +55,7 @@ fn expired_invoice(shop: &Merchant, satoshis: u64) -> (String, Script) {
 }
 
 #[test]
-fn what_a_payer_broadcasts_himself_is_seen_in_the_mempool_and_in_blocks() {
+fn a_payment_that_the_payer_broadcasts_is_seen_in_the_mempool_and_in_blocks() {
     let (node, purse) = publishing_node(3);
     let shop = buyer_with(&node, json!({}), &[]);
     let id = shop.invoice(5_000);
@@ -76,7 +76,7 @@ fn what_a_payer_broadcasts_himself_is_seen_in_the_mempool_and_in_blocks() {
     wait_until("it is mined", || settlement(&shop, &id)["confirmations"] == 2);
     assert_eq!(shop.payments(&id)[0]["state"], "mined");
 
-    // Somebody posts what the network has already.
+    // Somebody posts the transaction that the network already has.
     let reply = bill.post(&transaction);
     assert_eq!(reply.status, 201, "{}", reply.body);
     assert_eq!((shop.payments(&id).len(), shop.balance()), (1, 5_000));
@@ -85,7 +85,7 @@ fn what_a_payer_broadcasts_himself_is_seen_in_the_mempool_and_in_blocks() {
 }
 
 #[test]
-fn what_pays_more_than_is_asked_for_is_taken() {
+fn a_payment_of_more_than_is_asked_for_is_accepted() {
     let (node, purse) = publishing_node(3);
     let shop = buyer_with(&node, json!({}), &[]);
     for (parts, overpaid) in
@@ -102,7 +102,7 @@ fn what_pays_more_than_is_asked_for_is_taken() {
 }
 
 #[test]
-fn without_notifications_it_is_seen_in_the_next_block() {
+fn without_notifications_a_payment_is_seen_in_the_next_block() {
     let node = Node::start();
     node.mine(110);
     let purse = Purse::filled(&node, 1, 100_000);
@@ -115,7 +115,7 @@ fn without_notifications_it_is_seen_in_the_next_block() {
 }
 
 #[test]
-fn what_comes_while_the_server_is_down_is_seen_when_it_is_up() {
+fn a_payment_while_the_server_is_down_is_seen_at_its_start() {
     let (node, purse) = publishing_node(2);
     let shop = buyer_with(&node, json!({}), &[]);
     let [mined, waiting] = [1_000, 2_000].map(|satoshis| shop.invoice(satoshis));
@@ -133,7 +133,7 @@ fn what_comes_while_the_server_is_down_is_seen_when_it_is_up() {
 }
 
 #[test]
-fn what_comes_before_a_node_was_ever_reached_is_seen() {
+fn a_payment_before_the_first_contact_with_a_node_is_seen() {
     let (node, purse) = publishing_node(1);
     let mut site = site_with(&node, json!({}));
     site.set("rpcPort", json!(free_port()));
@@ -226,7 +226,7 @@ fn one_transaction_pays_five_invoices_and_seven_pay_one() {
     }
     assert_eq!((shop.state(&parts).as_str(), shop.payments(&parts).len()), ("paid", 7));
 
-    // A few satoshis may be missing, of little as little as 1 %.
+    // A few satoshis may be missing; of a small amount, at most 1 %.
     let [nearly, short] = [shop.invoice(2_000), shop.invoice(100)];
     let outputs =
         vec![output(1_990, &script_of(&shop, &nearly)), output(98, &script_of(&shop, &short))];
@@ -243,7 +243,7 @@ fn one_transaction_pays_five_invoices_and_seven_pay_one() {
 }
 
 #[test]
-fn what_a_reorganisation_displaces_is_taken_back() {
+fn a_payment_that_a_reorganisation_displaces_is_taken_back() {
     let (node, purse) = publishing_node(1);
     let shop = buyer_with(&node, json!({}), &[]);
     let rival = Rival::of(&node);
@@ -265,7 +265,7 @@ fn what_a_reorganisation_displaces_is_taken_back() {
 }
 
 #[test]
-fn above_the_limit_only_what_is_mined_counts() {
+fn above_the_limit_only_mined_payments_count() {
     let (node, purse) = publishing_node(2);
     let settings = json!({ "wallet": { "zeroConfLimitSatoshis": 5_000 } });
     let shop = buyer_with(&node, settings, &[]);
@@ -281,7 +281,7 @@ fn above_the_limit_only_what_is_mined_counts() {
     }
     wait_until("both are seen", || shop.balance() == 10_001);
     assert_eq!([&small, &large].map(|id| shop.state(id)), ["paid", "pending"]);
-    // Nobody is asked to pay it once more.
+    // The terms do not ask anybody to pay it again.
     let reply = shop.server.payments().get(&format!("/api/v1/payment/{large}"));
     assert_eq!((reply.status, json_of(&reply)["code"].clone()), (409, json!("payment-in-flight")));
     node.mine(1);
@@ -289,7 +289,7 @@ fn above_the_limit_only_what_is_mined_counts() {
 }
 
 #[test]
-fn notifications_may_end_and_begin_again() {
+fn payments_are_seen_after_notifications_have_ended_and_begun_again() {
     let (mut node, purse) = publishing_node(2);
     let shop = buyer_with(&node, json!({}), &[]);
     let [first, second] = [shop.invoice(1_000), shop.invoice(2_000)];
@@ -297,7 +297,7 @@ fn notifications_may_end_and_begin_again() {
     restart_empty_with(&mut node, &[]);
     send(&node, &payment(&purse, vec![output(1_000, &scripts[0])]));
     wait_until("it is seen", || shop.state(&first) == "paid");
-    // At another address now.
+    // The node now publishes at another address.
     restart_empty_with(&mut node, &[&publishing()]);
     send(&node, &payment(&purse, vec![output(2_000, &scripts[1])]));
     wait_until("it is seen", || shop.state(&second) == "paid");
@@ -330,7 +330,7 @@ fn an_address_that_a_user_was_given_is_watched() {
     let key: bsv_tx::PublicKey = pki.parse().unwrap();
     send(&node, &payment(&purse, vec![output(4_000, &Script::p2pkh(&key.hash()))]));
     wait_until("it is seen", || shop.balance() == 4_000);
-    // What it unlocks can be spent.
+    // The key of the address can spend the coin.
     node.mine(1);
     let supplier = buyer_with(&node, json!({}), &[]);
     let bill = supplier.invoice(1_000);

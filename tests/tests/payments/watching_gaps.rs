@@ -1,4 +1,4 @@
-//! What is seen late, since it was not told of when it came: the node was down, or its messages were lost.
+//! Payments that are seen late, because the node was down or its messages were lost.
 
 use std::thread;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::lossy_feed::LossyFeed;
 use super::merchant::{Merchant, wait_until};
 use super::paying_scene::buyer_with;
 
-/// Pays an invoice as its payer was told to, without a word to the shop.
+/// A payment of an invoice, which is not posted to the shop.
 fn payment_of(shop: &Merchant, purse: &Purse, id: &str) -> Transaction {
     purse.spend(&[purse.coin()], Bill::at(&shop.payment_url(id)).outputs(), FEE)
 }
@@ -26,7 +26,7 @@ fn connect(node: &Node, other: &Node) {
 }
 
 #[test]
-fn what_is_paid_at_another_node_while_the_shops_is_down_is_seen_when_it_is_back() {
+fn a_payment_at_another_node_while_the_shops_node_is_down_is_seen_when_it_is_back() {
     let zmq = format!("zmqpubrawtx2=tcp://127.0.0.1:{}", free_port());
     let mut node = Node::start_with(&[&zmq]);
     let payers = Node::start();
@@ -47,7 +47,7 @@ fn what_is_paid_at_another_node_while_the_shops_is_down_is_seen_when_it_is_back(
     connect(&node, &payers);
     wait_until("it is seen in its block", || shop.state(&mined) == "paid");
     assert_eq!(shop.payments(&mined)[0]["state"], "mined");
-    // Nodes do not tell each other of what came before they were connected.
+    // Nodes do not send each other transactions from before they were connected.
     payers.mine(1);
     wait_until("it is seen in its block", || shop.state(&last) == "paid");
     assert_eq!(shop.balance(), 6_000);
@@ -56,7 +56,7 @@ fn what_is_paid_at_another_node_while_the_shops_is_down_is_seen_when_it_is_back(
 }
 
 #[test]
-fn what_lost_messages_told_of_is_seen_when_the_next_one_comes() {
+fn payments_of_lost_messages_are_seen_when_the_next_message_comes() {
     let port = free_port();
     let node = Node::start_with(&[&format!("zmqpubrawtx2=tcp://127.0.0.1:{port}")]);
     node.mine(110);
@@ -76,7 +76,7 @@ fn what_lost_messages_told_of_is_seen_when_the_next_one_comes() {
     }
     feed.lose(false);
     assert_eq!([lost.0, lost_too.0].map(|id| shop.state(id)), ["pending", "pending"]);
-    // What a stranger sends tells that something is missing.
+    // The message about a stranger's transaction shows that messages before it are missing.
     send(&node, &purse.spend(&[purse.coin()], Vec::new(), FEE));
     wait_until("what was lost is seen", || is_paid(lost.0) && is_paid(lost_too.0));
     send(&node, &next.1);
@@ -86,9 +86,9 @@ fn what_lost_messages_told_of_is_seen_when_the_next_one_comes() {
     assert_eq!(states, ["accepted"; 4], "no block has come");
 }
 
-/// A node begins to publish to a subscriber some time after that one was connected.
+/// A node begins to publish to a subscriber some time after the subscriber has connected.
 #[test]
-fn what_a_node_publishes_before_a_subscription_has_reached_it_is_seen() {
+fn a_transaction_published_before_the_subscription_has_reached_the_node_is_seen() {
     let port = free_port();
     let node = Node::start_with(&[&format!("zmqpubrawtx2=tcp://127.0.0.1:{port}")]);
     node.mine(110);
@@ -103,7 +103,7 @@ fn what_a_node_publishes_before_a_subscription_has_reached_it_is_seen() {
     feed.lose(true);
     feed.cut();
     wait_until("the shop has connected again", || feed.connections() == 2);
-    // The shop reads the mempool at once.
+    // The shop reads the mempool right after it has connected, and thus before this payment.
     thread::sleep(Duration::from_millis(300));
     send(&node, &payment);
     wait_until("it is seen", || shop.state(&early) == "paid");

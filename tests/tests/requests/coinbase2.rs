@@ -7,13 +7,13 @@ fn body(coinbase2: &str) -> String {
     body_with(&[("coinbase2", &format!("\"{coinbase2}\""))])
 }
 
-/// The output of zero satoshis that has this script, of less than 253 bytes.
+/// An output of zero satoshis with this script, which must be shorter than 253 bytes.
 fn output(script: &str) -> String {
     format!("0000000000000000{:02x}{script}", script.len() / 2)
 }
 
 #[test]
-fn what_is_not_the_end_of_a_coinbase_transaction_is_refused() {
+fn bytes_that_are_not_the_end_of_a_coinbase_transaction_are_refused() {
     let service = Service::start();
     let right = coinbase2("01", ONE_OUTPUT);
     for len in 1..right.len() {
@@ -29,7 +29,7 @@ fn what_is_not_the_end_of_a_coinbase_transaction_is_refused() {
 }
 
 #[test]
-fn announced_counts_and_lengths_are_believed_only_as_far_as_the_bytes_go() {
+fn announced_counts_and_lengths_that_exceed_the_bytes_are_refused() {
     let service = Service::start();
     for count in [
         "02",
@@ -53,7 +53,7 @@ fn announced_counts_and_lengths_are_believed_only_as_far_as_the_bytes_go() {
 }
 
 #[test]
-fn an_identity_output_is_added_only_where_it_is_the_first_but_not_the_only_output() {
+fn an_identity_output_is_added_only_if_there_are_outputs_and_no_identity_among_them() {
     let service = Service::start();
     let no_output = "Invalid Coinbase 2: it has no output";
     service.check_post(body(&coinbase2("00", "")), 422, no_output);
@@ -83,7 +83,7 @@ fn an_identity_output_is_added_only_where_it_is_the_first_but_not_the_only_outpu
 }
 
 #[test]
-fn the_output_count_grows_by_one_in_its_shortest_form_and_all_else_stays() {
+fn the_output_count_grows_by_one_in_its_shortest_form_and_nothing_else_changes() {
     let service = Service::start();
     let output = "01000000000000000151";
     for (count, before, after) in [

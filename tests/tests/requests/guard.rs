@@ -3,8 +3,8 @@ use serde_json::json;
 
 use crate::Service;
 
-const HOST: &str = "Forbidden: the Host header must be an IP address, localhost, or a name that \
-                    allowedHosts lists";
+const HOST: &str = "Forbidden: the Host header must be an IP address, localhost, or a name in \
+                    allowedHosts";
 const PAGE: &str = "Forbidden: the request comes from a web page of another origin";
 
 #[test]

@@ -2,7 +2,7 @@ use crate::Service;
 use crate::service::body_with;
 
 #[test]
-fn an_identity_is_valid_unless_it_was_rotated_and_told_nobody() {
+fn an_identity_is_valid_unless_its_new_key_is_in_no_document_that_anybody_has() {
     let service = Service::start();
     service.site.cli_ok(&["generateminerid", "--name", "fresh"]);
     for alias in ["fresh", "first", "rot", "contact"] {

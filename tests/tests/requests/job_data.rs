@@ -9,7 +9,7 @@ fn body(job_data: &str) -> String {
     body_with(&[("jobData", job_data)])
 }
 
-/// The job data that has everything, with one member replaced.
+/// The job data with all inputs, with one member replaced.
 fn with(object: &str, member: &str, value: &str) -> String {
     let mut job = full_job_data();
     job[object][member] = json!("REPLACED");

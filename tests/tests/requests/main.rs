@@ -1,4 +1,4 @@
-//! Every mistake that a request can hold is answered as it should be, and the server goes on.
+//! Every mistake that a request can hold gets the right answer, and the server keeps running.
 
 #![allow(clippy::unwrap_used)]
 

@@ -5,7 +5,7 @@ use crate::Service;
 
 const HASH: &str = "70f5701644897c92b60e98dbbfe72e1cfd7a2728c6fa3a29c4b4f6e986b0ccaa";
 
-/// The headers that do not tell the time.
+/// The headers, without the date.
 fn headers(reply: &Reply) -> Vec<(String, String)> {
     reply.headers.iter().filter(|(name, _)| name != "date").cloned().collect()
 }
@@ -66,7 +66,7 @@ fn a_get_that_a_proxy_repeats_rotates_once() {
         let repeated = repeated.map(|thread| thread.join().unwrap());
         assert!(repeated.iter().all(|key| *key == service.key_of("rot")), "{repeated:?}");
     });
-    // Whoever posts, or uses the command line, means it each time.
+    // Each POST, and each command, rotates again.
     let posted = rotate("POST", "first");
     assert_ne!(posted, rotated);
     assert_ne!(rotate("POST", "first"), posted);

@@ -15,7 +15,7 @@ fn file(listener: &str) -> PathBuf {
     workspace().join(format!("bsv-server/openapi/{listener}.json"))
 }
 
-/// Each listener, the path of its file, and a path that takes bodies.
+/// Each listener: its name, its client, the path of its file, and a path that takes bodies.
 fn listeners(server: &Server) -> [(&'static str, &Client, &'static str, &'static str); 3] {
     [
         ("wallet", server.wallet(), "/api/v1/openapi.json", "/api/v1/invoices"),
@@ -24,7 +24,7 @@ fn listeners(server: &Server) -> [(&'static str, &Client, &'static str, &'static
     ]
 }
 
-/// Runs a program, which must be content.
+/// Runs a program, which must succeed.
 fn run(command: &mut Command) {
     let output = command.output().unwrap();
     let [said, complaint] =
@@ -33,12 +33,12 @@ fn run(command: &mut Command) {
 }
 
 #[test]
-fn another_program_takes_the_files_for_openapi() {
+fn another_program_accepts_the_files_as_openapi() {
     let files = LISTENERS.map(file);
     run(python_with("openapi").args(["-m", "openapi_spec_validator"]).args(files));
 }
 
-/// The paths of all schemas that have an example, and these.
+/// Collects the paths of all schemas that have an example, and the examples.
 fn examples(value: &Value, path: String, found: &mut Vec<(String, Value)>) {
     let Some(members) = value.as_object() else { return };
     if let (Some(_), Some(example)) = (members.get("schema"), members.get("example")) {
@@ -51,7 +51,7 @@ fn examples(value: &Value, path: String, found: &mut Vec<(String, Value)>) {
 }
 
 #[test]
-fn the_examples_are_as_they_are_described() {
+fn the_examples_match_their_schemas() {
     for listener in LISTENERS {
         let description = Description::of(listener);
         let mut found = Vec::new();
@@ -84,8 +84,8 @@ fn the_files_are_served_as_they_are() {
     }
 }
 
-/// Has schemathesis ask a listener for what its file describes, rightly and wrongly, and compare the answers with
-/// the file.
+/// Has schemathesis send right and wrong requests to a listener for everything that its file
+/// describes, and compare the answers with the file.
 ///
 /// `wishes` are further settings of schemathesis.
 fn explore(listener: &str, client: &Client, token: &str, wishes: &str) {
@@ -103,9 +103,9 @@ fn explore(listener: &str, client: &Client, token: &str, wishes: &str) {
         .args(["--checks", "all", "--seed", "1", "--max-examples", &examples.to_string()])
         .args(["--phases", "examples,coverage,fuzzing", "--generation-database", "none"])
         .args(["--warnings", "off", "--no-color"])
-        // It would have the wallet ask strangers' servers.
+        // This would make the wallet send requests to strangers' servers.
         .args(["--exclude-path", "/api/v1/pay"])
-        // Its answer has no end that could be waited for.
+        // The answer never ends.
         .args(["--exclude-path", "/api/v1/events/stream"])
         // The wallet would look up the hosts of URLs that schemathesis makes up.
         .args(["--exclude-operation-id", "createWebhook"])
@@ -114,7 +114,7 @@ fn explore(listener: &str, client: &Client, token: &str, wishes: &str) {
     run(&mut python);
 }
 
-/// A site that demands tokens, and one that opens everything.
+/// Makes a site require tokens. Answers its server, and a token with every scope.
 fn guarded(mut site: Site) -> (Site, Server, String) {
     site.set("auth", json!({"requireToken": true}));
     let server = site.server();
@@ -155,13 +155,13 @@ fn schemathesis_finds_payments_as_they_are_described() {
 #[test]
 fn schemathesis_finds_miner_identities_as_they_are_described() {
     let (site, server, token) = guarded(Site::new());
-    // It is the alias that the settings of schemathesis name.
+    // The settings of schemathesis name this alias.
     site.cli_ok(&["generateminerid", "--name", "pool", "--protocol", "1.0"]);
     explore("minerid", server.minerid(), &token, "");
 }
 
 #[test]
-fn a_head_is_refused_as_the_rest_is() {
+fn a_head_is_refused_like_a_get() {
     let no_node = json!({"rpcPort": free_port(), "rpcUser": "a", "rpcPassword": "b"});
     let site = Site::with(no_node);
     let server = site.server();
@@ -196,7 +196,7 @@ fn a_head_is_refused_as_the_rest_is() {
 }
 
 #[test]
-fn a_rotation_that_is_refused_is_so_by_both_methods() {
+fn a_refused_rotation_is_refused_with_both_methods() {
     let site = Site::new();
     site.cli_ok(&["generateminerid", "--name", "pool", "--protocol", "1.0"]);
     let server = site.server();
@@ -276,7 +276,7 @@ fn webhooks_that_do_not_exist_and_bodies_that_are_no_json_are_refused() {
 }
 
 #[test]
-fn what_callers_of_the_older_wallet_send_is_in_the_file() {
+fn the_files_describe_the_requests_of_callers_of_the_older_wallet() {
     let node = Node::start();
     node.mine(1);
     let site = Site::on(&node);
@@ -292,7 +292,7 @@ fn what_callers_of_the_older_wallet_send_is_in_the_file() {
     let invoice = send("/api/v1/invoices", json!({"satoshis": 1000}), 201);
     send("/api/v1/users", json!({"name": "Ada"}), 201);
     let id = invoice["id"].as_str().unwrap();
-    // There is no money.
+    // The wallet is empty.
     send(&format!("/api/v1/invoices/{id}/refund"), json!({"full": true}), 422);
     let body =
         json!({"address": "mkHS9ne12qx9pS9VojpwU5xtRd4T7X7ZUt", "satoshis": 1000, "maxFee": 10});
@@ -302,7 +302,7 @@ fn what_callers_of_the_older_wallet_send_is_in_the_file() {
 }
 
 #[test]
-fn terms_of_what_cannot_be_paid_any_more_are_refused() {
+fn terms_of_invoices_that_cannot_be_paid_any_more_are_refused() {
     let avatar = "https://shop.example/avatar.png";
     let site = Site::with(json!({"wallet": {"merchant": {"avatar": avatar}}}));
     let server = site.server();
@@ -335,7 +335,7 @@ fn terms_of_what_cannot_be_paid_any_more_are_refused() {
 }
 
 #[test]
-fn what_cannot_be_read_is_refused_alike_by_all_listeners() {
+fn unreadable_requests_are_refused_alike_by_all_listeners() {
     let site = Site::new();
     let server = site.server();
     let long = format!("GET / HTTP/1.1\r\nHost: localhost\r\nX: {}\r\n\r\n", "x".repeat(20 << 10));
@@ -350,7 +350,7 @@ fn what_cannot_be_read_is_refused_alike_by_all_listeners() {
             ("GET / HTTP/1.1\r\nno header\r\n\r\n".to_owned(), 400),
             (long.clone(), 431),
             (body(20_000_000), 413),
-            // The rest never comes.
+            // The rest of the body is never sent.
             (body(10) + "{", 408),
         ] {
             let reply = http::exchange(client.address(), request.as_bytes(), "POST").unwrap();
@@ -360,7 +360,7 @@ fn what_cannot_be_read_is_refused_alike_by_all_listeners() {
 }
 
 #[test]
-fn a_parameter_that_means_nothing_is_refused_wherever_something_is_read() {
+fn an_unknown_parameter_is_refused_by_every_operation() {
     let site = Site::new();
     site.cli_ok(&["generateminerid", "--name", "pool", "--protocol", "1.0"]);
     let server = site.server();

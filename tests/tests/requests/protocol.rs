@@ -22,7 +22,7 @@ fn chunked(body: &[u8], chunk_len: usize) -> Vec<u8> {
     request
 }
 
-/// A right body of `len` bytes.
+/// A valid body, padded to `len` bytes.
 fn padded_to(len: usize) -> Vec<u8> {
     let mut body = body_with(&[]).into_bytes();
     body.resize(len, b' ');
@@ -33,15 +33,15 @@ fn connect(service: &Service) -> TcpStream {
     TcpStream::connect(service.server.address()).unwrap()
 }
 
-/// All that the server says until it closes the connection.
+/// Everything that the server sends until it closes the connection.
 fn read_all(mut stream: TcpStream) -> String {
     let mut answer = Vec::new();
-    // A connection that is reset has been closed too.
+    // A reset connection counts as closed too.
     let _ = stream.read_to_end(&mut answer);
     String::from_utf8_lossy(&answer).into_owned()
 }
 
-/// What is answered to a request that is no HTTP: a status, or nothing at all.
+/// Checks that the answer to a request that is not HTTP has one of these statuses, or is empty.
 fn check_refused(service: &Service, request: impl AsRef<[u8]>, statuses: &[&str]) {
     let mut stream = connect(service);
     let shown = String::from_utf8_lossy(&request.as_ref()[..request.as_ref().len().min(60)]);
@@ -67,7 +67,7 @@ fn a_body_up_to_1_mib_is_read() {
 }
 
 #[test]
-fn a_body_of_10_mb_is_refused_also_to_a_caller_who_listens_only_afterwards() {
+fn a_body_of_10_mb_is_refused_even_if_the_caller_reads_only_after_sending() {
     let service = Service::start();
     let huge = format!("\"{}\"", coinbase2("01", &ONE_OUTPUT.repeat(150_000)));
     let body = body_with(&[("coinbase2", &huge)]);
@@ -75,7 +75,7 @@ fn a_body_of_10_mb_is_refused_also_to_a_caller_who_listens_only_afterwards() {
     service.check_post(&body, 413, TOO_LARGE);
     let reply = service.raw(chunked(body.as_bytes(), 100_000)).unwrap();
     check(&reply, 413, TOO_LARGE, "10 MB in chunks");
-    // Any route reads a body before it does anything.
+    // Every route reads the body before it does anything else.
     let reply = service.server.request("GET", "/minerid/first", body.as_bytes());
     check(&reply, 413, TOO_LARGE, "GET with 10 MB");
     service.check_alive();
@@ -152,7 +152,7 @@ fn requests_in_every_form_of_http_1_are_understood() {
     right(service.get_with(&format!("http://{address}/minerid/first"), "Host: localhost\r\n"));
     right(service.get_with("http://evil.example/minerid/first", "Host: localhost\r\n"));
     right(service.get_with("/minerid/first?", "Host: localhost\r\n"));
-    // What no browser leaves out needs no guard.
+    // Browsers always send a `Host`. A request without one comes from no web page.
     right(service.get_with("/minerid/first", ""));
     right(service.raw("GET /minerid/first HTTP/1.0\r\n\r\n").unwrap());
     right(service.raw("GET /minerid/first HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n").unwrap());
@@ -161,7 +161,7 @@ fn requests_in_every_form_of_http_1_are_understood() {
 }
 
 #[test]
-fn a_connection_goes_on_after_a_refusal() {
+fn a_connection_can_be_used_after_a_refusal() {
     let service = Service::start();
     let mut stream = connect(&service);
     let large = "x".repeat(MAX_BODY_LEN + 1);
@@ -201,14 +201,14 @@ fn a_head_that_is_too_large_is_refused() {
     check_refused(&service, get(&format!("X-{long}: x\r\n")), &["431", "400"]);
     check_refused(&service, get(&many), &["431"]);
     check_refused(&service, format!("GET /{long} HTTP/1.1\r\n\r\n"), &["431", "414"]);
-    // Without an end, it is refused before it fills the memory.
+    // A head without an end is refused before it fills the memory.
     let endless = "y".repeat(10_000_000);
     check_refused(&service, format!("GET / HTTP/1.1\r\nX-Long: {endless}"), &["431", ""]);
     service.check_alive();
 }
 
 #[test]
-fn what_is_no_http_is_refused() {
+fn bytes_that_are_no_http_are_refused() {
     let service = Service::start();
     for garbage in [
         &b"\r\n\r\n\r\n\r\ngarbage\r\n\r\n"[..],

@@ -1,7 +1,7 @@
 use bsv_tests::{Reply, Server, Site, http, vectors};
 use serde_json::Value;
 
-/// A server with the recorded identities, which have documents without a node.
+/// A server with the recorded identities, which can make documents without a node.
 pub(crate) struct Service {
     pub(crate) site: Site,
     pub(crate) server: Server,
@@ -12,13 +12,13 @@ pub(crate) const TEXT: &str = "text/plain; charset=utf-8";
 pub(crate) const ONE_OUTPUT: &str =
     "00f2052a010000001976a9145deb9155942e7d38febc15de8870222fd24d080e88ac";
 
-/// A coinbase2 whose output count and outputs are as given.
+/// A coinbase2 with this output count and these outputs.
 pub(crate) fn coinbase2(count: &str, outputs: &str) -> String {
     format!("ffffffff{count}{outputs}00000000")
 }
 
-/// The body of a right `POST /coinbase2`, with members replaced by other JSON text, or left out
-/// where that is empty.
+/// The body of a valid `POST /coinbase2`, in which some members have other JSON text. A member with
+/// an empty text is left out.
 pub(crate) fn body_with(replaced: &[(&str, &str)]) -> String {
     let coinbase2 = format!("\"{}\"", coinbase2("01", ONE_OUTPUT));
     let mut members =
@@ -52,26 +52,26 @@ impl Service {
         Self { server: site.server(), site, first_key }
     }
 
-    /// The server that was started still runs and answers.
+    /// Checks that the started server still runs and answers.
     pub(crate) fn check_alive(&self) {
         assert_eq!(self.server.text("/minerid/first"), self.first_key);
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.server.id())).unwrap();
         assert!(stat.contains("(bsv-server)"), "{stat}");
     }
 
-    /// `GET path` is answered with this status and text.
+    /// Checks that the answer to `GET path` has this status and text.
     pub(crate) fn check_get(&self, path: &str, status: u16, text: &str) {
         check(&self.server.get(path), status, text, path);
     }
 
-    /// `POST /coinbase2` is answered with this status and text.
+    /// Checks that the answer to `POST /coinbase2` has this status and text.
     pub(crate) fn check_post(&self, body: impl AsRef<[u8]>, status: u16, text: &str) {
         let body = body.as_ref();
         let shown = String::from_utf8_lossy(&body[..body.len().min(300)]).into_owned();
         check(&self.server.post("/coinbase2", body), status, text, &shown);
     }
 
-    /// `POST /coinbase2` succeeds; gives the body of the answer.
+    /// Checks that `POST /coinbase2` succeeds. Gives the body of the answer.
     pub(crate) fn post_ok(&self, body: impl AsRef<[u8]>) -> String {
         let reply = self.server.post("/coinbase2", body.as_ref());
         assert_eq!(reply.status, 200, "{}", reply.body);
@@ -79,7 +79,7 @@ impl Service {
         reply.body
     }
 
-    /// Sends bytes as they are and reads the answer.
+    /// Sends these bytes, and reads the answer.
     pub(crate) fn raw(&self, request: impl AsRef<[u8]>) -> std::io::Result<Reply> {
         http::exchange(self.server.address(), request.as_ref(), "GET")
     }
@@ -98,7 +98,8 @@ impl Service {
     }
 }
 
-/// An answer in text, of this status. A text that ends in `…` is the start of one.
+/// Checks that an answer is plain text with this status. If `text` ends with `…`, the answer only
+/// has to begin with it.
 pub(crate) fn check(reply: &Reply, status: u16, text: &str, request: &str) {
     assert_eq!(reply.status, status, "{request}: {}", reply.body);
     match text.strip_suffix('…') {
@@ -113,7 +114,7 @@ pub(crate) fn holds(hex_text: &str, text: &str) -> bool {
     hex_text.contains(&hex::encode(text))
 }
 
-/// The recorded job data that has everything.
+/// The recorded job data with all inputs.
 pub(crate) fn full_job_data() -> Value {
     let vectors = vectors::minerid_0_2();
     let bodies = vectors["cases"].as_array().unwrap().iter().filter_map(|case| {

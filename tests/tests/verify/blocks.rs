@@ -1,4 +1,4 @@
-//! Blocks made in memory.
+//! Verifying blocks that are made in memory.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub(crate) fn failing(report: &Report) -> Vec<Check> {
     fails.map(|finding| finding.check).collect()
 }
 
-/// What nodes and we say of a spoilt identity.
+/// Checks the verdict on a spoilt identity: which checks fail, and whether a node accepts it.
 pub(crate) fn check_verdict(name: &str, fail: &[Check], node: Node, report: &Report) {
     assert_eq!(failing(report), fail, "{name}: {report:#?}");
     assert_eq!(report.verdict(), Verdict::Invalid, "{name}: {report:#?}");
@@ -51,7 +51,7 @@ fn valid_miner_info() -> (Keys, BlockProof, Evidence) {
 }
 
 #[test]
-fn of_each_spoilt_miner_info_just_what_is_spoilt_fails() {
+fn of_each_spoilt_miner_info_only_the_spoilt_part_fails() {
     let variants = documents::all();
     assert!(variants.len() >= 50, "{}", variants.len());
     for variant in variants {
@@ -60,7 +60,7 @@ fn of_each_spoilt_miner_info_just_what_is_spoilt_fails() {
 }
 
 #[test]
-fn of_each_spoilt_coinbase_document_just_what_is_spoilt_fails() {
+fn of_each_spoilt_coinbase_document_only_the_spoilt_part_fails() {
     let variants = coinbase_documents::all();
     assert!(variants.len() >= 20, "{}", variants.len());
     for variant in variants {
@@ -69,7 +69,7 @@ fn of_each_spoilt_coinbase_document_just_what_is_spoilt_fails() {
 }
 
 #[test]
-fn what_every_identity_announces_is_found() {
+fn the_announcements_of_every_identity_are_found() {
     let first = Keys::first();
     for keys in [first.clone(), first.rotated(), first.rolled(), first.rotated().rolled()] {
         let script = signed(&keys, keys.miner_info(HEIGHT).to_json());
@@ -90,7 +90,7 @@ fn what_every_identity_announces_is_found() {
 }
 
 #[test]
-fn revocations_hold() {
+fn valid_revocations_are_accepted() {
     let first = Keys::first();
     for keys in [first.clone(), first.rotated()] {
         let mut document = keys.miner_info(HEIGHT);
@@ -109,7 +109,7 @@ fn revocations_hold() {
 }
 
 #[test]
-fn the_state_of_a_vctx_decides_where_it_is_known() {
+fn the_state_of_a_vctx_decides_if_it_is_known() {
     let keys = Keys::first().rotated();
     let script = keys.sign(&keys.document(HEIGHT).to_json());
     let block = identified_block::with_output(&script);
@@ -149,7 +149,7 @@ fn a_block_binding_of_generation_0_2_holds_for_its_block_alone() {
 }
 
 #[test]
-fn references_to_data_are_followed_where_the_data_is_at_hand() {
+fn references_to_data_are_checked_if_the_data_is_available() {
     const ID: &str = "62b21572ca46";
     let right = format!(r#"{{"{ID}":{{"alpha":1}}}}"#);
     let script = |data: &str| DataScript { data: data.as_bytes().to_vec() }.to_script();
@@ -199,9 +199,9 @@ fn references_to_data_are_followed_where_the_data_is_at_hand() {
     }
 }
 
-/// What can be wrong with the block and with what is at hand.
+/// What can be wrong with the proof of the block and with the evidence.
 #[test]
-fn a_proof_that_proves_nothing_is_noticed() {
+fn an_invalid_proof_is_noticed() {
     type Spoil = fn(&mut BlockProof, &mut Evidence);
     type Case = (&'static str, &'static [Check], Verdict, Option<bool>, Spoil);
     let cases: [Case; 10] = [
@@ -275,7 +275,7 @@ fn a_proof_that_proves_nothing_is_noticed() {
     for (name, fail, verdict, passes_node, spoil) in cases {
         let (_, mut block, mut evidence) = valid_miner_info();
         spoil(&mut block, &mut evidence);
-        // Only where the header itself is what is spoilt it has no proof of work any more.
+        // The header gets a new proof of work, unless its proof of work is the spoilt part.
         if fail != [Check::ProofOfWork] {
             block.header = identified_block::solve_again(block.header);
         }
@@ -297,7 +297,8 @@ fn a_block_without_an_identity_output_has_none() {
     }
 }
 
-/// Nodes take the first valid output, and look no further after a broken one of generation 1.0.
+/// Nodes accept the first valid output. After an invalid output of generation 1.0, they do not look
+/// at further ones.
 #[test]
 fn outputs_count_in_their_order() {
     let (keys, other) = (Keys::first(), Keys::first());

@@ -1,4 +1,4 @@
-//! `bsv-cli verifyminerid`.
+//! Tests of `bsv-cli verifyminerid`.
 
 use bsv_minerid::{GatheredBlock, MinerInfoEvidence};
 use bsv_tests::identified_block::{self, HEIGHT, Keys, VCTX};
@@ -28,7 +28,7 @@ fn outcomes(report: &Value) -> Vec<(&str, &str)> {
 }
 
 #[test]
-fn without_a_node_a_block_is_verified_by_what_is_given() {
+fn without_a_node_a_block_is_verified_from_files_and_arguments() {
     let site = Site::new();
     let keys = Keys::first();
     let script = signed(&keys, keys.miner_info(HEIGHT).to_json());
@@ -96,7 +96,7 @@ fn without_a_node_a_block_is_verified_by_what_is_given() {
     for part in [&given[..], &with_miner_info] {
         let done = site.cli(part);
         assert_eq!(done.code, 1, "{done:?}");
-        assert!(done.stdout.contains("not all could be checked"), "{}", done.stdout);
+        assert!(done.stdout.contains("could not be fully checked"), "{}", done.stdout);
         let report = json_of(&site.cli(&[part, &["--json"]].concat()));
         assert_eq!((&report["verdict"], &report["identity"]), (&json!("undecided"), &Value::Null));
     }
@@ -117,7 +117,7 @@ fn without_a_node_a_block_is_verified_by_what_is_given() {
 }
 
 #[test]
-fn wrong_usage_is_told_and_nothing_is_verified() {
+fn wrong_usage_is_refused_and_nothing_is_verified() {
     let site = Site::new();
     let hash = "ab".repeat(32);
     let block = identified_block::with_outputs(&[]);
@@ -151,7 +151,7 @@ fn blocks_of_a_node_are_found_by_hash_and_height() {
     let chain = Chain::start();
     let site = Site::on(&chain.node);
     let keys = Keys::first();
-    // On a data directory that somebody else works on.
+    // The command works although a server uses the data directory.
     let _server = site.server();
     let block = chain.announce(&keys);
     let mut document = keys.miner_info(chain.next_height());

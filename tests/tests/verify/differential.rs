@@ -1,4 +1,4 @@
-//! Odd blocks, made by chance: what the verifier says of them next to what a real node does.
+//! Compares the verifier with a real node on random odd blocks.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,11 @@ use crate::odd::{self, Json};
 use crate::right::{self, UNSIGNED};
 use crate::spoilt::with_signature;
 
-/// The first seed. Each block has the next one, so that a run in full starts with the reduced one.
+/// The first seed. Each block has the next seed, so that a full run begins with the blocks of a
+/// reduced one.
 const SEED: u64 = 17_000;
 
-/// The keys of a miner, the same in each run.
+/// The keys of a miner, which are the same in each run.
 fn keys(number: u8) -> Keys {
     let key = |use_of_it: u8| PrivateKey::from_bytes(&sha256(&[number, use_of_it])).unwrap();
     Keys {
@@ -26,7 +27,7 @@ fn keys(number: u8) -> Keys {
     }
 }
 
-/// What nodes are thought to make of a text that is signed as hexadecimal.
+/// The bytes that nodes presumably read from a signed hexadecimal text.
 fn read_by_node(text: &[u8]) -> Vec<u8> {
     let is_read = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
     if !text.iter().all(is_read) {
@@ -35,7 +36,7 @@ fn read_by_node(text: &[u8]) -> Vec<u8> {
     hex::decode(&text[..text.len() / 2 * 2]).unwrap()
 }
 
-/// An odd document of generation 0.2, and what is signed of it.
+/// An odd document of generation 0.2, and the text that is signed for it.
 fn odd_document(keys: &Keys, height: u32, dice: &mut Dice) -> Vec<Vec<u8>> {
     let version = if dice.roll(6) == 0 { "0.1" } else { "0.2" };
     let mut document = right::document(keys, height, version);
@@ -69,7 +70,7 @@ fn odd_document(keys: &Keys, height: u32, dice: &mut Dice) -> Vec<Vec<u8>> {
     }
 }
 
-/// Outputs of generation 0.2: an odd one, and often a right one after it, of another miner.
+/// Outputs of generation 0.2: an odd one, and often a valid one of another miner after it.
 fn odd_outputs(keys: &Keys, other: &Keys, height: u32, dice: &mut Dice) -> Vec<Script> {
     let mut parts = odd_document(keys, height, dice);
     let (to_sign, text) = (parts.pop().unwrap(), parts.pop().unwrap());
@@ -88,7 +89,7 @@ fn odd_outputs(keys: &Keys, other: &Keys, height: u32, dice: &mut Dice) -> Vec<S
     scripts
 }
 
-/// A dynamic document after the other one, a right one or an odd one.
+/// Appends a dynamic document, valid or odd, to the document before.
 fn with_dynamic(script: &Script, before: &[u8], dice: &mut Dice) -> Script {
     let key = keys(dice.roll(256) as u8).miner_id;
     let mut dynamic = Json::object([
@@ -125,24 +126,26 @@ fn odd_miner_info(keys: &Keys, height: u32, dice: &mut Dice) -> Vec<u8> {
 /// A block with something odd in it.
 struct OddBlock {
     block: BlockHash,
-    /// What is odd, for those who look into a disagreement.
+    /// The odd part, which is printed after a disagreement.
     shown: String,
     /// The shortest signature that the block pushes in generation 1.0.
     shortest: usize,
 }
 
-/// How long signatures in scripts of generation 1.0 must be for the node of the tests, and for all
-/// before 1.2.0. By chance, one in some forty thousand is shorter, and later nodes take it.
+/// The least length of signatures in scripts of generation 1.0, for the node of the tests and all
+/// others before 1.2.0. By chance, about one signature in forty thousand is shorter. Later nodes
+/// accept it.
 const SHORTEST_BEFORE_1_2_0: usize = 69;
 
-/// Builds as many odd blocks, mines each, and compares.
+/// Builds and mines so many odd blocks, and compares the verdicts on each.
 fn compare(blocks: usize, mine: impl Fn(&Chain, &mut Dice) -> OddBlock) {
     let chain = Chain::start();
     let mut ledger = Ledger::new();
     let mut found: BTreeMap<&str, usize> = BTreeMap::new();
     let mut disagreements = Vec::new();
     for seed in SEED..SEED + blocks as u64 {
-        // Seeds are far apart, or the same things would follow one another in the next block.
+        // The seeds are far apart, since adjacent seeds would produce the same numbers, one roll
+        // apart.
         let OddBlock { block, shown, shortest } = mine(&chain, &mut Dice::new(seed << 32));
         if shortest < SHORTEST_BEFORE_1_2_0 {
             continue;
@@ -162,12 +165,12 @@ fn compare(blocks: usize, mine: impl Fn(&Chain, &mut Dice) -> OddBlock) {
     eprintln!("{found:?}");
     let list = disagreements.join("\n\n");
     assert!(disagreements.is_empty(), "{} of {blocks} blocks:\n{list}", disagreements.len());
-    // What everybody refuses, or takes, tells nothing.
+    // If all blocks were refused, or all accepted, the comparison would show nothing.
     assert!(found["no-identity"] > blocks / 5 && found["continued"] > blocks / 5, "{found:?}");
 }
 
 #[test]
-fn of_odd_coinbase_documents_the_node_says_the_same() {
+fn the_node_and_the_verifier_agree_on_odd_coinbase_documents() {
     let [keys, other] = [keys(0), keys(1)];
     compare(repetitions("odd coinbase documents", 350, 60), |chain, dice| {
         let scripts = odd_outputs(&keys, &other, chain.next_height(), dice);
@@ -182,7 +185,7 @@ fn of_odd_coinbase_documents_the_node_says_the_same() {
 }
 
 #[test]
-fn of_odd_miner_info_the_node_says_the_same() {
+fn the_node_and_the_verifier_agree_on_odd_miner_info() {
     let keys = keys(0);
     compare(repetitions("odd miner-info documents", 350, 60), |chain, dice| {
         let document = odd_miner_info(&keys, chain.next_height(), dice);

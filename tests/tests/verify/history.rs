@@ -1,4 +1,4 @@
-//! A chain in which miners do all that they can do with their identities.
+//! A chain in which miners make every possible change to their identities.
 
 use bsv_minerid::Revocation;
 use bsv_tests::Site;
@@ -8,10 +8,10 @@ use bsv_tx::{BlockHash, PrivateKey};
 use crate::node::Chain;
 use crate::spoilt::stranger;
 
-/// A chain with all that identities do.
+/// Such a chain, and the events that a scan must find.
 pub(crate) struct History {
     pub(crate) chain: Chain,
-    /// Height to event.
+    /// The height and the event of each block with an identity.
     pub(crate) events: Vec<(u32, &'static str)>,
 }
 
@@ -40,7 +40,8 @@ impl History {
         })
     }
 
-    /// A miner rotates, rolls, and revokes some; another comes from 0.2 and revokes all.
+    /// One miner rotates its key, rotates its revocation key, and revokes some keys. Another comes
+    /// from generation 0.2, and revokes all keys.
     pub(crate) fn begin() -> (Self, Keys) {
         let mut history = Self { chain: Chain::start(), events: Vec::new() };
         let first = Keys::first();
@@ -73,7 +74,7 @@ impl History {
         history.revoke("revoked-completely", &newer, &older.miner_id);
         history.announce("refused", &newer);
 
-        // Who calls a stranger's miner id compromised loses all of its own.
+        // A miner that revokes a stranger's miner id loses all of its own keys.
         let careless = Keys::first();
         history.announce("first", &careless);
         history.announce("rotated", &careless.rotated());

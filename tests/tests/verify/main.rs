@@ -1,4 +1,5 @@
-//! Verifying the miner identities of other people's blocks, in memory and next to a real node.
+//! Verifying the miner identities of other people's blocks, in memory and compared with a real
+//! node.
 
 #![allow(clippy::unwrap_used)]
 

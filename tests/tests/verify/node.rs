@@ -1,4 +1,4 @@
-//! The same verdicts next to a real node's.
+//! Compares the verdicts on spoilt identities with a real node's.
 
 use bsv_minerid::{
     Coinbase2, CoinbaseReference, DataCache, GatheredBlock, MinerInfo, Report, Verdict, gather,
@@ -14,7 +14,7 @@ use tokio::runtime::Runtime;
 use crate::blocks::check_verdict;
 use crate::spoilt::{self, coinbase_documents, documents, nested, signed, with_member};
 
-/// A node that mines, and a way to ask it as everybody else does.
+/// A node that mines, and the client through which the verifier asks it.
 pub(crate) struct Chain {
     pub(crate) node: Node,
     runtime: Runtime,
@@ -56,7 +56,7 @@ impl Chain {
         let template = Template::of(&self.node, 1);
         let mut coinbase2 = hex::decode(&template.coinbase2).unwrap();
         let lock_time = coinbase2.split_off(coinbase2.len() - 4);
-        // After the input's sequence number, the number of outputs.
+        // The count of outputs comes after the input's sequence number.
         coinbase2[4] += scripts.len() as u8;
         for script in scripts {
             TxOut { satoshis: 0, locking_script: script.clone() }.encode(&mut coinbase2);
@@ -65,8 +65,9 @@ impl Chain {
         template.mine(&self.node, &hex::encode(coinbase2))
     }
 
-    /// Mines a block with `miner_info` in a transaction, whatever it is, to which the script that
-    /// `reference` answers refers; it is given a right reference, signed by `key`.
+    /// Mines a block with the script `miner_info` in a transaction, whatever the script is.
+    /// `reference` gets the right reference to it, signed by `key`, and answers the script for the
+    /// coinbase transaction.
     pub(crate) fn mine_miner_info(
         &self,
         miner_info: &Script,
@@ -83,7 +84,7 @@ impl Chain {
         template.mine(&self.node, &hex::encode(coinbase2))
     }
 
-    /// Mines a block with a document of these keys.
+    /// Mines a block with this document, signed by these keys.
     pub(crate) fn mine_document(&self, keys: &Keys, document: &MinerInfo) -> BlockHash {
         let script = document.sign(&keys.miner_id).unwrap().to_script();
         self.mine_miner_info(&script, &keys.miner_id, |right| right.to_script())
@@ -94,8 +95,8 @@ impl Chain {
         self.mine_document(keys, &keys.miner_info(self.next_height()))
     }
 
-    /// Puts a script into a transaction of the next block. The node's own calls for it would refuse
-    /// what is spoilt.
+    /// Puts a script into a transaction of the next block. The node's own calls for this purpose
+    /// would refuse spoilt scripts.
     pub(crate) fn send(&self, script: &Script) -> Txid {
         let outputs = vec![TxOut { satoshis: 0, locking_script: script.clone() }];
         let bare = Transaction { version: 1, inputs: vec![], outputs, lock_time: 0 };
@@ -105,23 +106,23 @@ impl Chain {
         txid.as_str().unwrap().parse().unwrap()
     }
 
-    /// Whether the node has taken an identity from the block, its newest.
+    /// Whether the node has accepted the identity in the block, which must be its newest.
     pub(crate) fn is_taken(&self, block: &BlockHash) -> bool {
         self.taken_by(block).is_some()
     }
 
-    /// The miner id under which the node has taken the block, its newest.
+    /// The miner id under which the node has accepted the block, which must be its newest.
     pub(crate) fn taken_by(&self, block: &BlockHash) -> Option<String> {
         let dump = self.node.call("dumpminerids", json!([]));
         let mut miners = dump["miners"].as_array().unwrap().iter();
         let miner = miners.find(|miner| miner["latestblock"] == block.to_string())?;
-        // The current one comes first.
+        // The current miner id comes first.
         Some(miner["minerids"][0]["minerid"].as_str().unwrap().to_owned())
     }
 }
 
 #[test]
-fn of_each_spoilt_miner_info_the_node_says_the_same() {
+fn the_node_and_the_verifier_agree_on_each_spoilt_miner_info() {
     let chain = Chain::start();
     let first = Keys::first();
     let block = chain.announce(&first);
@@ -147,7 +148,7 @@ fn of_each_spoilt_miner_info_the_node_says_the_same() {
 }
 
 #[test]
-fn of_each_spoilt_coinbase_document_the_node_says_the_same() {
+fn the_node_and_the_verifier_agree_on_each_spoilt_coinbase_document() {
     let chain = Chain::start();
     let keys = Keys::first();
     let document = |keys: &Keys| keys.document(chain.next_height()).to_json();
@@ -163,7 +164,7 @@ fn of_each_spoilt_coinbase_document_the_node_says_the_same() {
     }
 }
 
-/// What the node of the tests has done with a spoilt identity.
+/// Checks whether the node of the tests has accepted a spoilt identity.
 fn check_node(chain: &Chain, name: &str, expected: spoilt::Node, block: &BlockHash) {
     let takes = expected != spoilt::Node::Refuses;
     assert_eq!(chain.is_taken(block), takes, "{name}: {}", chain.node.log());

@@ -1,13 +1,13 @@
-//! Documents that somebody has made to be odd: right ones, changed by chance in a few places.
+//! Odd documents: valid ones with random changes in a few places.
 
 use bsv_tests::Dice;
 use bsv_tx::Script;
 use bsv_tx::opcode::OP_RETURN;
 
-/// JSON that need not be any.
+/// A text that is JSON, or almost JSON.
 #[derive(Clone)]
 pub(crate) enum Json {
-    /// As it stands.
+    /// Text that is written as it stands.
     Raw(Vec<u8>),
     Object(Vec<(Vec<u8>, Json)>),
     Array(Vec<Json>),
@@ -54,7 +54,7 @@ impl Json {
         }
     }
 
-    /// The text of a string that is a member of this object.
+    /// The text of the string at this path of members.
     pub(crate) fn string(&self, path: &[&str]) -> Option<&[u8]> {
         let Some((first, rest)) = path.split_first() else {
             let Self::Raw(text) = self else { return None };
@@ -65,7 +65,7 @@ impl Json {
         members.iter().find(|(key, _)| *key == name)?.1.string(rest)
     }
 
-    /// Puts `to` wherever `from` stands in a text.
+    /// Replaces each raw text `from` by the string `to`.
     pub(crate) fn fill(&mut self, from: &str, to: &str) {
         match self {
             Self::Raw(text) if *text == from.as_bytes() => *text = format!("\"{to}\"").into_bytes(),
@@ -75,7 +75,7 @@ impl Json {
         }
     }
 
-    /// Changes something, somewhere.
+    /// Makes a random change at a random place.
     pub(crate) fn spoil(&mut self, dice: &mut Dice) {
         match self {
             Self::Object(members) if members.is_empty() || dice.roll(20) == 0 => {
@@ -138,7 +138,7 @@ const VALUES: [&[u8]; 14] = [
     b"\"\\ud800\"",
 ];
 
-/// What can stand in a string.
+/// Texts that can stand in a string.
 const TEXTS: [&[u8]; 24] = [
     b"\\u0041",
     b"\\/",
@@ -166,7 +166,7 @@ const TEXTS: [&[u8]; 24] = [
     b"\t",
 ];
 
-/// Arrays and objects, many or deep.
+/// Many arrays or objects, side by side or nested.
 fn many(dice: &mut Dice) -> Vec<u8> {
     const COUNTS: [usize; 8] = [1, 60, 70, 130, 2045, 2048, 2049, 2060];
     let count = COUNTS[dice.roll(COUNTS.len())];
@@ -177,7 +177,7 @@ fn many(dice: &mut Dice) -> Vec<u8> {
     }
 }
 
-/// A value that is no array and no object, in another spelling or another value altogether.
+/// A value other than an array or an object: in another spelling, or replaced by another value.
 fn respelled(text: &[u8], dice: &mut Dice) -> Vec<u8> {
     match text {
         _ if dice.roll(6) == 0 => dice.pick(&VALUES).to_vec(),
@@ -202,7 +202,7 @@ fn respelled_number(text: &[u8], dice: &mut Dice) -> Vec<u8> {
     match dice.roll(5) {
         0 => dice.pick(&NUMBERS).to_vec(),
         1 => [b"-", text].concat(),
-        // As a text. What only starts with a number is another matter.
+        // The number as a string.
         2 => [b"\"", text, b"\""].concat(),
         _ => [text, dice.pick(&ENDS)].concat(),
     }
@@ -222,7 +222,7 @@ fn respelled_text(inner: &[u8], dice: &mut Dice) -> Vec<u8> {
         4 => [inner, b"\\u0000z"].concat(),
         5 => [before, b" ", after].concat(),
         6 => match after {
-            // A character as its escape.
+            // A character as its escape sequence.
             [byte @ b' '..=b'~', after @ ..] if *byte != b'\\' && !before.ends_with(b"\\") => {
                 [before, format!("\\u{byte:04X}").as_bytes(), after].concat()
             }
@@ -232,7 +232,7 @@ fn respelled_text(inner: &[u8], dice: &mut Dice) -> Vec<u8> {
     }
 }
 
-/// Changes the text itself.
+/// Makes a random change to the text of a document.
 pub(crate) fn spoil_text(text: &mut Vec<u8>, dice: &mut Dice) {
     const ENDS: [&[u8]; 7] = [b" ", b"\n", b"x", b"}", b"{}", b"\0", b","];
     let place = dice.roll(text.len());
@@ -245,14 +245,14 @@ pub(crate) fn spoil_text(text: &mut Vec<u8>, dice: &mut Dice) {
             drop(text.splice(place..place, dice.pick(&brackets).bytes()));
         }
         _ => {
-            // White space between what belongs together to nobody.
+            // White space before a colon.
             let colon = text.iter().skip(place).position(|byte| *byte == b':').unwrap_or_default();
             text.insert(place + colon, b' ');
         }
     }
 }
 
-/// Changes the script around what it pushes.
+/// Makes a random change to the script outside the data that it pushes.
 pub(crate) fn spoil_script(script: &Script, dice: &mut Dice) -> Script {
     let bytes = script.as_bytes();
     Script::from_bytes(match dice.roll(4) {

@@ -1,10 +1,10 @@
-//! Right documents, in a form in which they can be made odd.
+//! Valid documents, in a form in which they can be made odd.
 
 use bsv_tests::identified_block::Keys;
 
 use crate::odd::Json;
 
-/// A right document of generation 1.0.
+/// A valid document of generation 1.0.
 pub(crate) fn miner_info(keys: &Keys, height: u32) -> Json {
     let right = keys.miner_info(height);
     let text = |value: &dyn ToString| Json::text(&value.to_string());
@@ -22,7 +22,7 @@ pub(crate) fn miner_info(keys: &Keys, height: u32) -> Json {
     ])
 }
 
-/// A document of generation 0.2, of that version or of 0.1, that is right once it is signed.
+/// A document of generation 0.2, in version 0.2 or 0.1. It is valid once it is signed.
 pub(crate) fn document(keys: &Keys, height: u32, version: &str) -> Json {
     let right = keys.document(height);
     let text = |value: &dyn ToString| Json::text(&value.to_string());
@@ -38,10 +38,11 @@ pub(crate) fn document(keys: &Keys, height: u32, version: &str) -> Json {
     ])
 }
 
-/// Where the signature of a document of generation 0.2 will stand.
+/// Marks the place for the signature in a document of generation 0.2.
 pub(crate) const UNSIGNED: &str = "unsigned";
 
-/// Without a name: a node prints that in its answers as it stands, which are then no JSON.
+/// A contact without a name. A node would copy an odd name unescaped into its answers, which would
+/// then not be JSON.
 fn contact() -> Json {
     Json::object([("title", Json::text("a pool")), ("x", Json::Array(vec![Json::raw("1.0")]))])
 }

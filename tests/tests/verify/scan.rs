@@ -1,4 +1,4 @@
-//! `bsv-cli scanminerids`, next to the database of a real node.
+//! Compares `bsv-cli scanminerids` with the database of a real node.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -48,14 +48,15 @@ fn a_scan_follows_what_the_node_follows_also_through_a_reorganisation() {
     assert_eq!(of_scan(&summary), of_node(&history.chain.node), "{:#}", history.chain.node.log());
     assert!(summary["miners"][0]["minerIds"].as_array().unwrap().len() >= 4);
 
-    // A rotation, and then another in its place in a longer chain.
+    // A rotation, which a longer chain then replaces by another rotation.
     let (orphaned, kept) = (current.rotated(), current.rotated());
     let left = history.announce("rotated", &orphaned);
     let (blocks, summary) = scan(&["--from", &first, "--progress", file]);
     assert_eq!((blocks.len(), &blocks[0]["event"]), (1, &json!("rotated")));
     assert_eq!(of_scan(&summary), of_node(&history.chain.node));
     history.chain.node.call("invalidateblock", json!([left.to_string()]));
-    // The transaction of the block that has left waits to be mined again, alone.
+    // The miner-info transaction of the block that has left the chain is in the mempool again. This
+    // block is mined without it.
     Template::of(&history.chain.node, 1).mine_alone(&history.chain.node);
     history.chain.announce(&kept);
     let orphaned = orphaned.settled();
@@ -66,7 +67,8 @@ fn a_scan_follows_what_the_node_follows_also_through_a_reorganisation() {
     assert_eq!(events, ["no-identity", "refused", "continued"], "{blocks:#?}");
     assert_eq!(of_scan(&summary), of_node(&history.chain.node), "{}", history.chain.node.log());
 
-    // Who has not seen the other chain knows less of it, as a node that begins anew.
+    // A scan that has not seen the other chain knows less of the miner, like a node that begins
+    // anew.
     let (_, summary) = scan(&["--from", &first]);
     await_rebuilt(&history.chain.node, &of_scan(&summary));
     let done = site.cli(&["scanminerids", "--from", &first, "--to", &first, "--progress", file]);
@@ -74,7 +76,7 @@ fn a_scan_follows_what_the_node_follows_also_through_a_reorganisation() {
 }
 
 #[test]
-fn a_scan_that_was_killed_or_interrupted_goes_on() {
+fn a_scan_that_was_killed_or_interrupted_continues() {
     let (history, _) = History::begin();
     history.chain.node.mine(500);
     let site = history.site();
@@ -91,7 +93,7 @@ fn a_scan_that_was_killed_or_interrupted_goes_on() {
         let (last, rest) = rest.split_last().unwrap();
         assert_eq!(last, summary, "after {signal}");
         assert!(rest.len() < blocks.len(), "after {signal} it began anew");
-        // What was found since the last time that it was saved is found again.
+        // The scan finds the blocks again that it had found after it last saved its progress.
         let first = rest[0]["height"].clone();
         seen.retain(|line| line["height"].as_u64() < first.as_u64());
         seen.extend_from_slice(rest);
@@ -99,13 +101,13 @@ fn a_scan_that_was_killed_or_interrupted_goes_on() {
     }
 }
 
-/// The lines of a scan that a signal ends on its way.
+/// The lines of a scan that a signal interrupts.
 fn broken_off(site: &Site, signal: &str) -> Vec<Value> {
     let mut command = site.cli_command(&["scanminerids", "--from", "1", "--json"]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut output = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
     let mut seen: Vec<_> = output.by_ref().take(20).collect();
-    // It waits for its reader, for so long that it then saves what it has.
+    // The scan waits for its reader. It then saves its progress, since enough time has passed.
     thread::sleep(Duration::from_millis(1200));
     seen.extend(output.by_ref().take(350));
     let pid = child.id().to_string();
@@ -120,12 +122,12 @@ fn broken_off(site: &Site, signal: &str) -> Vec<Value> {
             assert!(complaint.contains("interrupted before height"), "{complaint}");
         }
     }
-    // The last line may be cut short.
+    // The last line may be incomplete.
     seen.iter().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
 #[test]
-fn a_node_that_goes_away_costs_no_progress_and_people_read_lines() {
+fn a_node_that_stops_costs_no_progress_and_the_text_output_names_the_events() {
     let (history, current) = History::begin();
     let site = history.site();
     let first = history.events[0].0;
@@ -154,7 +156,7 @@ fn a_node_that_goes_away_costs_no_progress_and_people_read_lines() {
     let done = site.cli(&scan);
     assert_eq!(done.code, 0, "{}", done.stderr);
     assert!(
-        done.stderr.contains(&format!("going on from height {}", first + 6)),
+        done.stderr.contains(&format!("continuing from height {}", first + 6)),
         "{}",
         done.stderr
     );
@@ -184,7 +186,7 @@ fn a_node_that_goes_away_costs_no_progress_and_people_read_lines() {
     }
 }
 
-/// Documents refer to the same data again and again, and a hostile one as often as it likes.
+/// Documents refer to the same data again and again, and a hostile document any number of times.
 #[test]
 fn data_is_read_once_however_often_documents_refer_to_it() {
     let chain = Chain::start();
@@ -193,7 +195,7 @@ fn data_is_read_once_however_often_documents_refer_to_it() {
     let txid = chain.send(&script);
     let transaction = chain.node.call("getrawtransaction", json!([txid.to_string()]));
     let transaction = Transaction::from_hex(transaction.as_str().unwrap()).unwrap();
-    // The node has put its change before or after it.
+    // The node has put its change before or after the data output.
     let vout = transaction.outputs.iter().position(|output| output.locking_script == script);
     let vout = vout.unwrap() as u32;
     let reference =
@@ -235,7 +237,8 @@ fn the_last_2016_blocks_count_and_a_scan_that_began_too_late_says_so() {
     let began = format!("The scan began at height {first}: ");
     assert!(text.contains(&seen) && text.contains(&began), "{text}");
 
-    // All blocks of the first events have left the count, those of the others have not.
+    // The blocks of the first two events are older than the last 2016 blocks. All other blocks
+    // count.
     let (old, young) = history.events.split_at(2);
     chain.node.mine(2016 - young.len() as u32);
     let (list, text) = scan(1);
@@ -246,7 +249,7 @@ fn the_last_2016_blocks_count_and_a_scan_that_began_too_late_says_so() {
     let oldest = old.last().unwrap().0 + 1;
     let (list, text) = scan(oldest);
     assert_eq!(is_complete(&list), true);
-    let refused = format!("was not seen since height {oldest}, where the scan began");
+    let refused = format!("was not seen since height {oldest}, the beginning of the scan");
     assert!(text.contains(&refused) && !text.contains("at least"), "{text}");
     assert_eq!(is_complete(&summary(oldest + 1)), false);
 }

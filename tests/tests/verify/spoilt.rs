@@ -1,4 +1,4 @@
-//! Identities that are not what they should be, in one thing each.
+//! Spoilt identities, each of which is wrong in one respect.
 
 pub(crate) mod coinbase_documents;
 pub(crate) mod documents;
@@ -7,40 +7,40 @@ use bsv_minerid::{Check, CoinbaseReference, MinerInfo, MinerInfoScript, Revocati
 use bsv_tests::identified_block::Keys;
 use bsv_tx::{PrivateKey, Script, Signature, Txid, sha256};
 
-/// Whether a node takes what is spoilt.
+/// Whether a node accepts a spoilt identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Node {
     Takes,
     Refuses,
-    /// Nodes took it up to 1.2.0, as the one of the tests (1.0.13) does, and refuse it since 1.2.1.
+    /// Nodes up to 1.2.0 accept it, like the one of the tests (1.0.13). Nodes from 1.2.1 refuse it.
     TookBefore1_2_1,
 }
 
-/// A spoilt identity of generation 1.0, or of how it was made.
+/// A spoilt identity of generation 1.0, as functions that change the valid parts.
 pub(crate) struct SpoiltMinerInfo {
     pub(crate) name: &'static str,
-    /// The checks that fail, and no others.
+    /// The checks that fail. All others hold.
     pub(crate) fail: &'static [Check],
     pub(crate) node: Node,
-    /// The keys, made of those of an identity that a node has seen.
+    /// Makes the keys from those of an identity that a node has seen.
     pub(crate) keys: fn(&Keys) -> Keys,
-    /// The document, made of a right one.
+    /// Makes the document from a valid one.
     pub(crate) document: fn(&Keys, MinerInfo) -> String,
-    /// The script that carries the document.
+    /// Makes the script that carries the document.
     pub(crate) script: fn(&Keys, &str) -> Script,
-    /// The output that refers to it, made of a right one.
+    /// Makes the script of the reference from a valid reference.
     pub(crate) reference: fn(&Keys, CoinbaseReference) -> Script,
 }
 
-/// A spoilt identity of generation 0.2, or of how it was made.
+/// A spoilt identity of generation 0.2, as functions that change the valid parts.
 pub(crate) struct SpoiltDocument {
     pub(crate) name: &'static str,
-    /// The checks that fail, and no others.
+    /// The checks that fail. All others hold.
     pub(crate) fail: &'static [Check],
     pub(crate) node: Node,
-    /// The document, made of a right one.
+    /// Makes the document from a valid one.
     pub(crate) document: fn(&Keys, String) -> String,
-    /// The script that carries the document.
+    /// Makes the script that carries the document.
     pub(crate) script: fn(&Keys, &str) -> Script,
 }
 
@@ -88,12 +88,12 @@ impl SpoiltDocument {
     }
 }
 
-/// A key that nobody knows.
+/// A new random key.
 pub(crate) fn stranger() -> PrivateKey {
     PrivateKey::generate().unwrap()
 }
 
-/// The script of a document of generation 1.0 as it should be.
+/// The script of a document of generation 1.0 with a valid signature.
 pub(crate) fn signed(keys: &Keys, document: impl AsRef<[u8]>) -> Script {
     let document = document.as_ref();
     with_signature(document, keys.miner_id.sign(&sha256(document)).to_der())
@@ -103,7 +103,7 @@ pub(crate) fn with_signature(document: impl AsRef<[u8]>, signature: Vec<u8>) -> 
     MinerInfoScript { document: document.as_ref().to_vec(), signature }.to_script()
 }
 
-/// The same signature with the other S, which libraries do not make.
+/// The same signature with the higher S, which libraries do not make.
 pub(crate) fn high_s(signature: &Signature) -> Vec<u8> {
     const ORDER: &str = "fffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141";
     let der = signature.to_der();
@@ -117,7 +117,8 @@ pub(crate) fn high_s(signature: &Signature) -> Vec<u8> {
         borrow = i16::from(rest < 0);
         *minuend = rest.rem_euclid(256) as u8;
     }
-    // Above half of the order, so that it needs a byte in front not to be negative.
+    // The higher S is above half the order. It needs a zero byte in front, so that it does not
+    // count as negative.
     let mut high = der[..s_start - 1].to_vec();
     high.push(33);
     high.push(0);
@@ -126,7 +127,7 @@ pub(crate) fn high_s(signature: &Signature) -> Vec<u8> {
     high
 }
 
-/// A script of generation 1.0 with something else in place of the push of its version.
+/// A script of generation 1.0 with other bytes instead of the push of its version.
 fn versioned(script: &Script, version: &[u8]) -> Script {
     let bytes = script.as_bytes();
     Script::from_bytes([&bytes[..7], version, &bytes[9..]].concat())
@@ -137,29 +138,29 @@ fn cut(script: &Script, bytes: usize) -> Script {
     Script::from_bytes(&all[..all.len() - bytes])
 }
 
-/// A document in which `from`, which must be there, is `to`.
+/// A document with `to` instead of the first `from`, which must be there.
 fn replaced(document: impl AsRef<str>, from: &str, to: &str) -> String {
     assert!(document.as_ref().contains(from), "{} has no {from}", document.as_ref());
     document.as_ref().replacen(from, to, 1)
 }
 
-/// The bytes of a document in which `from`, which must be there, is `to`.
+/// The bytes of a document with `to` instead of the first `from`, which must be there.
 fn replaced_bytes(document: &str, from: &str, to: &[u8]) -> Vec<u8> {
     let (before, after) = document.split_once(from).unwrap();
     [before.as_bytes(), to, after.as_bytes()].concat()
 }
 
-/// The document with one member more, its last.
+/// The document with one more member at the end.
 pub(crate) fn with_member(document: &str, member: &str) -> String {
     format!("{},{member}}}", document.strip_suffix('}').unwrap())
 }
 
-/// A member of so many arrays, one within the other.
+/// A member of so many nested arrays.
 pub(crate) fn nested(depth: usize) -> String {
     format!(r#""x":{}{}"#, "[".repeat(depth), "]".repeat(depth))
 }
 
-/// What the previous miner id signs.
+/// The digest that the previous miner id signs.
 fn succession(keys: &Keys) -> [u8; 32] {
     let [previous, current] =
         [&keys.previous_miner_id, &keys.miner_id].map(|key| key.public_key().to_bytes());
@@ -176,7 +177,7 @@ fn resigned(keys: &Keys, reference: CoinbaseReference) -> Script {
     CoinbaseReference { signature, ..reference }.to_script()
 }
 
-/// A document with references to data, `right` but for what `spoil` makes of it.
+/// A document with a reference to data. In the valid reference, `to` stands instead of `from`.
 fn with_data_refs(document: MinerInfo, from: &str, to: &str) -> String {
     let right = format!(
         r#"{{"refs":[{{"brfcIds":["62b21572ca46"],"txid":"{}","vout":0}}]}}"#,

@@ -1,4 +1,4 @@
-//! Bodies and headers that a request comes with.
+//! The bodies and headers of requests.
 
 use bsv_tests::{Reply, http};
 
@@ -8,7 +8,7 @@ use crate::{INVOICES, Owner, USERS, check_problem};
 const RIGHT: &str = r#"{"satoshis":1}"#;
 const MIB: usize = 1 << 20;
 
-/// What a path takes.
+/// A valid body for a path.
 fn right(path: &str) -> &'static str {
     if path == USERS { r#"{"name":"me"}"# } else { RIGHT }
 }
@@ -111,13 +111,13 @@ fn deep_nesting_does_no_harm_anywhere() {
     owner.check_alive(created);
 }
 
-/// `POST path` with these header lines.
+/// Sends `POST path` with these header lines and a valid body.
 fn post_with(owner: &Owner, path: &str, headers: &[(&str, &str)]) -> Reply {
     owner.client().send("POST", path, headers, right(path).as_bytes())
 }
 
 #[test]
-fn a_body_is_of_the_content_type_json() {
+fn a_body_must_have_the_content_type_json() {
     let owner = Owner::start();
     for path in [INVOICES, USERS] {
         check_problem(&post_with(&owner, path, &[]), 415, "not-json", "no header");

@@ -1,4 +1,4 @@
-//! A clock that nobody should believe.
+//! A clock that is wrong.
 
 use std::fs;
 use std::thread;
@@ -12,10 +12,11 @@ use tempfile::NamedTempFile;
 use crate::times::{HOUR, SECOND, micros, now, text};
 use crate::{INVOICES, Owner};
 
-/// Longer than what was found counts for readiness, and from one sweep to the next.
+/// Longer than the result of a check of readiness counts, and longer than the time between two
+/// sweeps.
 const A_WHILE: Duration = Duration::from_millis(2300);
 
-/// The status of the wallet's readiness, and why the clock is doubted.
+/// The status of the wallet's readiness, and the reason why the clock is doubted.
 fn readiness(owner: &Owner) -> (u16, Value) {
     thread::sleep(A_WHILE);
     let reply = owner.get("/readyz");
@@ -65,7 +66,7 @@ fn after_a_jump_nothing_expires_until_the_clock_is_right_or_accepted() {
     clock.shift(6 * 60 * 60);
     assert_eq!(states(&owner, &ids), ["pending"]);
     let said = owner.site.cli_ok(&["wallet", "accept-clock"]);
-    assert!(said.starts_with("The clock is accepted as it is: the clock has jumped to "), "{said}");
+    assert!(said.starts_with("The clock is accepted: the clock has jumped to "), "{said}");
     assert_eq!(states(&owner, &ids), ["expired"]);
     assert_eq!(readiness(&owner), (200, Value::Null));
     assert_eq!(owner.site.cli_ok(&["wallet", "accept-clock"]), "The clock was not doubted");
@@ -94,7 +95,7 @@ fn a_clock_behind_the_newest_block_expires_nothing() {
     assert_eq!(readiness(&owner), (503, json!("behind-tip")));
     owner.site.cli_ok(&["wallet", "accept-clock"]);
     assert_eq!(readiness(&owner), (200, Value::Null));
-    // The tip is old then.
+    // At that time, the newest block is old.
     clock.set(&owner.site, 300 * DAY);
     assert_eq!(readiness(&owner), (200, Value::Null));
 }

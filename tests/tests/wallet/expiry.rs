@@ -1,4 +1,4 @@
-//! What time does to invoices, and what a clock that is set does not do to them.
+//! How invoices expire, also when the clock is set.
 
 use std::thread;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::times::{HOUR, SECOND, micros, now, text, without_fraction};
 use crate::{INVOICES, Owner};
 
-/// Longer than from one sweep to the next.
+/// Longer than the time between two sweeps.
 const SWEEP: Duration = Duration::from_millis(1500);
 
 fn with_clock() -> (Owner, Clock) {
@@ -19,7 +19,7 @@ fn with_clock() -> (Owner, Clock) {
     (Owner::start_on(site), clock)
 }
 
-/// Creates an invoice that expires at this time; gives the text that is answered.
+/// Creates an invoice that expires at this time. Gives the body of the answer.
 fn create_until(owner: &Owner, expires_at: &str) -> String {
     owner.create(INVOICES, format!(r#"{{"satoshis":1,"expiresAt":"{expires_at}"}}"#))
 }
@@ -29,7 +29,7 @@ fn id_of(text: &str) -> String {
     invoice["id"].as_str().unwrap().to_owned()
 }
 
-/// The text of a pending invoice as it is once it has expired.
+/// The text that a pending invoice has once it has expired.
 fn expired(pending: &str) -> String {
     let invoice: Value = serde_json::from_str(pending).unwrap();
     let member = |name: &str| invoice[name].as_str().unwrap().to_owned();
@@ -41,7 +41,7 @@ fn expired(pending: &str) -> String {
     text
 }
 
-/// Every answer that shows invoices shows these, all of which are expired.
+/// Checks that every answer that shows invoices shows these, all of which have expired.
 fn check_expired(owner: &Owner, invoices: &[String]) {
     for text in invoices {
         let path = format!("{INVOICES}/{}", id_of(text));
@@ -91,7 +91,7 @@ fn an_invoice_expires_at_its_moment_and_not_before() {
 }
 
 #[test]
-fn what_has_expired_is_shown_so_before_and_after_the_sweep() {
+fn expired_invoices_are_shown_as_expired_before_and_after_the_sweep() {
     let (owner, clock) = with_clock();
     let fractions = ["000000", "000001", "999999"];
     let day = text(now() + 12 * HOUR);
@@ -109,7 +109,7 @@ fn what_has_expired_is_shown_so_before_and_after_the_sweep() {
 }
 
 #[test]
-fn a_clock_that_is_set_back_revives_nothing() {
+fn a_clock_that_is_set_back_revives_no_invoice() {
     let (mut owner, clock) = with_clock();
     let invoices = [
         expired(&owner.create(INVOICES, r#"{"satoshis":1}"#)),
@@ -149,7 +149,7 @@ fn a_clock_that_is_set_back_revives_nothing() {
 }
 
 #[test]
-fn after_a_clock_was_ahead_time_goes_on_from_the_last_event() {
+fn after_a_clock_was_ahead_times_continue_from_the_last_event() {
     let (owner, clock) = with_clock();
     clock.set(&owner.site, DAY);
     let ahead = owner.create(INVOICES, r#"{"satoshis":1}"#);
@@ -168,7 +168,7 @@ fn after_a_clock_was_ahead_time_goes_on_from_the_last_event() {
 }
 
 #[test]
-fn what_has_expired_can_be_deleted_before_and_after_the_sweep() {
+fn expired_invoices_can_be_deleted_before_and_after_the_sweep() {
     let (owner, clock) = with_clock();
     let ids = [1, 2].map(|_| id_of(&owner.create(INVOICES, r#"{"satoshis":1}"#)));
     clock.set(&owner.site, 2 * DAY);
@@ -184,7 +184,7 @@ fn what_has_expired_can_be_deleted_before_and_after_the_sweep() {
 }
 
 #[test]
-fn many_that_expire_at_once_are_shown_so_at_once() {
+fn many_invoices_that_expire_at_once_are_shown_as_expired_at_once() {
     let (owner, clock) = with_clock();
     owner.create_many(1200, "many");
     clock.set(&owner.site, 2 * DAY);

@@ -1,4 +1,4 @@
-//! Every field of a request, with every value that it can have and cannot have.
+//! Every field of a request, with values of every kind, valid and invalid.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ const NO_STRING: &str = "must be a string";
 const NO_UNICODE: &str = "must consist of Unicode characters";
 const TWICE: &str = "must be there only once";
 
-/// `POST path` is refused for these fields.
+/// Checks that `POST path` is refused for these fields.
 fn refuse(owner: &Owner, path: &str, body: &str, errors: &[(&str, &str)]) {
     let shown: String = body.chars().take(300).collect();
     check_errors(&owner.post(path, body), "invalid-fields", errors, &shown);
@@ -135,7 +135,7 @@ fn a_time_is_of_rfc_3339_and_in_the_future() {
     owner.check_alive(10);
 }
 
-/// RFC 3339 ends with the year 9999, not a day before its end.
+/// The last time of RFC 3339 is the end of the year 9999, and not a day before it.
 #[test]
 fn the_last_day_of_the_year_9999_is_a_time() {
     let owner = Owner::start();
@@ -146,7 +146,8 @@ fn the_last_day_of_the_year_9999_is_a_time() {
     }
 }
 
-/// The text fields: route, a right body without them, field, longest text.
+/// The text fields: the route, the start of a valid body, the field, and the length of its longest
+/// text.
 const TEXTS: [(&str, &str, &str, usize); 7] = [
     (INVOICES, "\"satoshis\":1", "description", 1024),
     (INVOICES, "\"satoshis\":1", "reference", 128),

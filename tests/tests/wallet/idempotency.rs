@@ -1,4 +1,5 @@
-//! A request that is repeated with its key is done once, and answered as it was first.
+//! A request that is repeated with its idempotency key is done once, and gets the first answer
+//! again.
 
 use std::collections::BTreeSet;
 use std::thread;
@@ -13,12 +14,12 @@ const INVOICE: &str = r#"{"satoshis":5,"description":"d"}"#;
 const USER: &str = r#"{"name":"me"}"#;
 const ROUTES: [(&str, &str); 2] = [(INVOICES, INVOICE), (USERS, USER)];
 
-/// Something else that a path takes.
+/// Another valid body for a path.
 fn other_body(path: &str) -> &'static str {
     if path == USERS { r#"{"name":"n"}"# } else { r#"{"satoshis":9}"# }
 }
 
-/// What a caller depends on.
+/// The parts of an answer that a caller depends on.
 fn essence(reply: &Reply) -> (u16, &str, [Option<&str>; 3]) {
     let headers = ["content-type", "location", "link"].map(|name| reply.header(name));
     (reply.status, &reply.body, headers)
@@ -57,7 +58,7 @@ fn the_same_request_is_answered_as_first_also_after_a_restart_and_a_kill() {
 }
 
 #[test]
-fn a_key_that_is_killed_with_its_answer_is_still_known() {
+fn the_key_of_a_request_is_still_known_if_a_kill_swallows_the_answer() {
     for _ in 0..5 {
         let owner = Owner::start();
         let first = create(&owner, INVOICES, "key", INVOICE);
@@ -92,7 +93,7 @@ fn a_key_is_known_per_route_and_as_it_is_written() {
     let [(_, invoice), (_, user)] = ROUTES;
     let mut ids = BTreeSet::new();
     for key in ["key", "KEY", "key ", "k", "key2"] {
-        // White space around a header is not part of it.
+        // White space around the value of a header is not part of it.
         let is_new = key != "key ";
         assert_eq!(ids.insert(id_of(&create(&owner, INVOICES, key, invoice))), is_new, "{key}");
         assert_eq!(ids.insert(id_of(&create(&owner, USERS, key, user))), is_new, "{key}");
@@ -122,7 +123,7 @@ fn requests_at_the_same_time_are_done_once() {
 }
 
 #[test]
-fn different_bodies_at_the_same_time_make_one_winner() {
+fn one_of_several_simultaneous_bodies_with_the_same_key_wins() {
     let owner = Owner::start();
     for round in 0..20 {
         let key = format!("key {round}");
@@ -215,7 +216,7 @@ fn a_key_is_forgotten_after_a_day() {
         check_problem(&other, 409, "idempotency-key-reused", path);
     }
     clock.set(&owner.site, 3 * DAY);
-    // The sweep runs each second.
+    // The sweep runs every second.
     thread::sleep(std::time::Duration::from_millis(1500));
     for (path, _) in ROUTES {
         create(&owner, path, "key", other_body(path));

@@ -1,4 +1,4 @@
-//! The end of a server while lists are read.
+//! Stopping a server while lists are read.
 
 use std::io::Read;
 use std::net::TcpStream;
@@ -8,15 +8,15 @@ use std::time::{Duration, Instant};
 use crate::Owner;
 use crate::list::{begin_to_read, large};
 
-/// The longest that a stop may take: for 30 s the server finishes what it has begun.
+/// The longest time that a stop may take. The server continues open answers for up to 30 s.
 const LONGEST: Duration = Duration::from_secs(35);
 
-/// Reads an answer to its end, a part at a time, with rests for as long as the server may run: the
-/// text, and whether it ended as a whole answer does.
+/// Reads an answer to its end, part by part. It pauses between the parts as long as the server may
+/// still run. Gives the text, and whether it ended properly.
 fn read_slowly(stream: TcpStream, part: u64, rest: Duration) -> (String, bool) {
     let started = Instant::now();
     let mut answer = Vec::new();
-    // A connection that is broken off may be reset.
+    // If the server breaks the connection off, it may be reset.
     while let Ok(1..) = (&stream).take(part).read_to_end(&mut answer) {
         if started.elapsed() < LONGEST {
             thread::sleep(rest);
@@ -48,7 +48,7 @@ fn a_list_is_finished_before_the_server_stops() {
 }
 
 #[test]
-fn lists_that_are_read_too_slowly_are_broken_off_when_the_server_stops_and_seen_to_be() {
+fn lists_that_are_read_too_slowly_are_visibly_broken_off_when_the_server_stops() {
     let owner = large(4500);
     let resting = begin_to_read(&owner);
     let steady = begin_to_read(&owner);

@@ -1,4 +1,4 @@
-//! The list of invoices: whole and streamed, or page by page.
+//! The list of invoices: streamed as a whole, or page by page.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -13,14 +13,15 @@ use crate::owner::{check_errors, ids_of};
 use crate::times::{SECOND, now, text};
 use crate::{INVOICES, Owner};
 
-/// The path and query that `Link` names as the next page.
+/// The path and query of the next page in the `Link` header.
 fn next_of(reply: &Reply) -> Option<String> {
     let link = reply.header("link")?;
     let target = link.strip_prefix('<').and_then(|link| link.strip_suffix(">; rel=\"next\""));
     Some(target.unwrap_or_else(|| panic!("{link}")).to_owned())
 }
 
-/// The elements on all pages from this path on, as text, each page of at most `limit`.
+/// The text of every element on all pages from this path on, with at most `limit` elements per
+/// page.
 fn follow(owner: &Owner, path: &str, limit: usize) -> Vec<String> {
     let mut elements = Vec::new();
     let mut path = format!("{path}{}limit={limit}", if path.contains('?') { '&' } else { '?' });
@@ -42,7 +43,7 @@ fn joined(elements: &[String]) -> String {
 }
 
 #[test]
-fn the_whole_list_is_what_was_created_in_this_order_whatever_its_length() {
+fn the_whole_list_has_all_invoices_in_the_order_of_their_creation() {
     let owner = Owner::start();
     let mut created = Vec::new();
     for count in [0, 1, 2, 999, 1000, 1001, 2500] {
@@ -53,7 +54,7 @@ fn the_whole_list_is_what_was_created_in_this_order_whatever_its_length() {
         let reply = owner.get(INVOICES);
         assert_eq!(reply.header("transfer-encoding"), Some("chunked"), "it is streamed");
         assert_eq!(reply.header("link"), None);
-        assert!(reply.body == joined(&created), "{count} invoices are listed otherwise");
+        assert!(reply.body == joined(&created), "the list of {count} invoices is wrong");
 
         let newest_first: Vec<_> = created.iter().rev().cloned().collect();
         let path = format!("{INVOICES}?order=desc");
@@ -71,7 +72,7 @@ fn the_whole_list_is_what_was_created_in_this_order_whatever_its_length() {
 
     let request = format!("GET {INVOICES} HTTP/1.0\r\nHost: localhost\r\n\r\n");
     let reply = http::exchange(owner.client().address(), request.as_bytes(), "GET").unwrap();
-    assert!(reply.body == joined(&created), "HTTP/1.0 knows no chunks");
+    assert!(reply.body == joined(&created), "HTTP/1.0 has no chunks");
 }
 
 #[test]
@@ -160,7 +161,7 @@ fn invoices_are_found_by_their_references() {
 }
 
 #[test]
-fn a_state_selects_those_that_are_in_it() {
+fn a_state_selects_the_invoices_in_that_state() {
     let owner = Owner::start();
     let soon = now() + 3 * SECOND;
     let expires_at = text(soon);
@@ -197,7 +198,7 @@ fn a_state_selects_those_that_are_in_it() {
 }
 
 #[test]
-fn deleted_invoices_are_missing_and_can_still_be_gone_on_from() {
+fn deleted_invoices_are_left_out_and_a_list_can_continue_after_one() {
     let owner = Owner::start();
     for _ in 0..30 {
         owner.create_invoice(r#"{"satoshis":1}"#);
@@ -222,7 +223,7 @@ fn deleted_invoices_are_missing_and_can_still_be_gone_on_from() {
     }
 }
 
-/// A list that is asked for and not read, but for its beginning.
+/// Asks for the list, and reads only its beginning.
 pub(crate) fn begin_to_read(owner: &Owner) -> TcpStream {
     let mut stream = TcpStream::connect(owner.client().address()).unwrap();
     let request =
@@ -232,7 +233,7 @@ pub(crate) fn begin_to_read(owner: &Owner) -> TcpStream {
     stream
 }
 
-/// A wallet whose list is far larger than what connections hold on their way: 16 MB.
+/// A wallet whose list is much larger than the buffers of a connection: 16 MB for 2500 invoices.
 pub(crate) fn large(count: usize) -> Owner {
     let owner = Owner::start_on(Site::new());
     assert_eq!(owner.create_many(count, &"\u{1}".repeat(1024)).len(), count);
@@ -240,13 +241,13 @@ pub(crate) fn large(count: usize) -> Owner {
 }
 
 #[test]
-fn a_list_ends_with_the_newest_at_its_start_while_others_create_without_end() {
+fn a_list_ends_with_the_invoice_that_was_newest_at_its_start() {
     const SMALL: &str = r#"{"satoshis":2}"#;
-    // More than the server reads ahead of what is taken.
+    // This is more than the server reads ahead.
     let owner = large(4500);
     let before = owner.ids(INVOICES);
     let mut stream = begin_to_read(&owner);
-    // The newest is looked up before the first page is sent.
+    // The server looks up the newest invoice before it sends the first page.
     let mut answer = vec![0; 10_000];
     stream.read_exact(&mut answer).unwrap();
     let mut added: Vec<_> = (0..50).map(|_| owner.create_invoice(SMALL)).collect();
@@ -269,11 +270,11 @@ fn a_list_ends_with_the_newest_at_its_start_while_others_create_without_end() {
     assert!(text.ends_with("]\r\n0\r\n\r\n"), "the list breaks off");
     let shown: Vec<_> = text.split("{\"id\":\"").skip(1).map(|invoice| &invoice[..12]).collect();
     assert_eq!(shown.len(), before.len());
-    assert!(shown == before, "the list is another");
+    assert!(shown == before, "the list differs");
     assert!(owner.ids(INVOICES) == [before, added].concat());
 }
 
-/// The memory of the server once it grows no more.
+/// The memory of the server once it has stopped growing.
 fn memory_at_rest(owner: &Owner) -> u64 {
     let mut before = 0;
     loop {
@@ -287,7 +288,7 @@ fn memory_at_rest(owner: &Owner) -> u64 {
 }
 
 #[test]
-fn readers_that_leave_or_never_read_do_not_keep_others_from_being_answered() {
+fn readers_that_leave_or_never_read_do_not_delay_others() {
     let owner = large(6000);
     for _ in 0..50 {
         drop(begin_to_read(&owner));
@@ -299,15 +300,15 @@ fn readers_that_leave_or_never_read_do_not_keep_others_from_being_answered() {
     let mut readers: Vec<_> = (0..8).map(|_| begin_to_read(&owner)).collect();
     let growth = memory_at_rest(&owner).saturating_sub(memory) >> 20;
     println!("8 readers make the server grow from {} MB by {growth} MB", memory >> 20);
-    // Each list keeps three pages, of 6.4 MB here, and room to write them in. With all of its 38 MB
-    // it would be 450 MB.
+    // Each list keeps three pages, of 6.4 MB here, and buffers to write them. If it kept all of its
+    // 38 MB, the server would grow by 450 MB.
     assert!(growth < 350, "{growth} MB");
     let id = owner.create_invoice(r#"{"satoshis":1}"#);
     assert_eq!(owner.invoice(&id)["satoshis"], 1);
     assert_eq!(owner.text("/api/v1/balance"), r#"{"satoshis":0}"#);
     assert_eq!(owner.ids(&format!("{INVOICES}?limit=1000")).len(), 1000);
     assert_eq!(owner.delete(&id).status, 204);
-    // Those who have not read yet were not broken off for it.
+    // The lists of the waiting readers were not broken off.
     let mut list = Vec::new();
     readers[0].read_to_end(&mut list).unwrap();
     assert!(list.ends_with(b"]\r\n0\r\n\r\n"), "the list breaks off");
@@ -316,7 +317,7 @@ fn readers_that_leave_or_never_read_do_not_keep_others_from_being_answered() {
 }
 
 #[test]
-fn a_reader_that_rests_too_long_does_not_take_what_it_gets_for_the_whole() {
+fn a_reader_that_pauses_too_long_gets_a_visibly_incomplete_list() {
     let owner = large(2500);
     let mut readers: Vec<_> = (0..8).map(|_| begin_to_read(&owner)).collect();
     let started = Instant::now();
@@ -327,7 +328,7 @@ fn a_reader_that_rests_too_long_does_not_take_what_it_gets_for_the_whole() {
     thread::sleep(Duration::from_secs(35).saturating_sub(started.elapsed()));
     assert_eq!(owner.ids(INVOICES).len(), 2500);
     let mut answer = Vec::new();
-    // The connection may be reset.
+    // The server may reset the connection.
     let _ = readers[0].read_to_end(&mut answer);
     let text = String::from_utf8_lossy(&answer);
     let shown = text.matches("\"createdAt\"").count();

@@ -1,4 +1,4 @@
-//! The wallet as its owner reaches it: every answer, every mistake, and what time does to it.
+//! The wallet's listener for its owner: every answer, every mistake, and the effects of time.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,4 +1,4 @@
-//! The owner of a wallet, who asks its server.
+//! The owner of a wallet, who sends requests to its server.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -25,7 +25,7 @@ impl Owner {
         Self::start_on(Self::site())
     }
 
-    /// A site whose payment URLs do not follow the port, which is another one after each start.
+    /// A site whose payment URLs do not contain the port, which changes with each start.
     pub(crate) fn site() -> Site {
         Site::with(json!({"payments": {"publicUrl": PUBLIC_URL}}))
     }
@@ -35,14 +35,14 @@ impl Owner {
         Self { server: site.server(), site }
     }
 
-    /// Starts the server again after it has ended well.
+    /// Stops the server properly, and starts it again.
     pub(crate) fn restart(self) -> Self {
         let Self { site, server } = self;
         assert_eq!(server.stop(), 0);
         Self::start_on(site)
     }
 
-    /// Starts the server again after it was killed.
+    /// Kills the server, and starts it again.
     pub(crate) fn restart_after_kill(self) -> Self {
         let Self { site, server } = self;
         server.kill();
@@ -57,7 +57,7 @@ impl Owner {
         self.client().get(path)
     }
 
-    /// The body of `GET path`, which must be answered with 200.
+    /// The body of the answer to `GET path`, which must succeed.
     pub(crate) fn text(&self, path: &str) -> String {
         let reply = self.get(path);
         assert_eq!((reply.status, reply.header("content-type")), (200, Some(JSON)), "{path}");
@@ -76,13 +76,13 @@ impl Owner {
         self.client().post(path, body)
     }
 
-    /// `POST path` with an idempotency key.
+    /// Sends `POST path` with an idempotency key.
     pub(crate) fn post_with_key(&self, path: &str, key: &str, body: impl AsRef<[u8]>) -> Reply {
         let headers = [("Content-Type", "application/json"), ("Idempotency-Key", key)];
         self.client().send("POST", path, &headers, body.as_ref())
     }
 
-    /// Creates what must be created; gives the text that is answered.
+    /// Sends a request to create something, which must succeed. Gives the body of the answer.
     pub(crate) fn create(&self, path: &str, body: impl AsRef<[u8]>) -> String {
         let body = body.as_ref();
         let reply = self.post(path, body);
@@ -97,7 +97,7 @@ impl Owner {
         invoice["id"].as_str().unwrap().to_owned()
     }
 
-    /// Creates many invoices at the same time, with the references 0, 1, ….
+    /// Creates many invoices in parallel, with the references 0, 1, ….
     pub(crate) fn create_many(&self, count: usize, description: &str) -> BTreeSet<String> {
         let next = AtomicUsize::new(0);
         let ids = Mutex::new(BTreeSet::new());
@@ -122,13 +122,13 @@ impl Owner {
         ids.into_inner().unwrap()
     }
 
-    /// The ids in the list that `path` answers.
+    /// The ids in the list at `path`.
     pub(crate) fn ids(&self, path: &str) -> Vec<String> {
         let list: Value = serde_json::from_str(&self.text(path)).unwrap();
         ids_of(&list)
     }
 
-    /// The server that was started still runs, and has no more than what it should have.
+    /// Checks that the started server still runs, and has exactly so many invoices.
     pub(crate) fn check_alive(&self, invoice_count: usize) {
         assert_eq!(self.ids(INVOICES).len(), invoice_count);
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.server.id())).unwrap();
@@ -142,14 +142,15 @@ pub(crate) fn ids_of(list: &Value) -> Vec<String> {
     list.iter().map(|invoice| invoice["id"].as_str().unwrap().to_owned()).collect()
 }
 
-/// A success, in JSON.
+/// The JSON in a successful answer.
 pub(crate) fn json(reply: &Reply) -> Value {
     assert!([200, 201].contains(&reply.status), "{}", reply.body);
     assert_eq!(reply.header("content-type"), Some(JSON), "{}", reply.body);
     serde_json::from_str(&reply.body).unwrap()
 }
 
-/// The answer is this problem: its members in the order of RFC 9457, the detail a text. Gives it.
+/// Checks that the answer is this problem, with its members in the order of RFC 9457 and a text as
+/// its detail. Gives the problem.
 pub(crate) fn check_problem(reply: &Reply, status: u16, code: &str, what: &str) -> Value {
     let title = match status {
         400 => "Bad Request",
@@ -180,7 +181,7 @@ pub(crate) fn check_problem(reply: &Reply, status: u16, code: &str, what: &str) 
     problem
 }
 
-/// The answer is 400 and names exactly these fields, each with this one message.
+/// Checks that the answer is 400 and names exactly these fields, each with exactly this message.
 pub(crate) fn check_errors(reply: &Reply, code: &str, errors: &[(&str, &str)], what: &str) {
     let problem = check_problem(reply, 400, code, what);
     let expected: Value = errors

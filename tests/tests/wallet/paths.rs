@@ -1,4 +1,4 @@
-//! Paths, methods and callers that the wallet does not have.
+//! Paths and methods that do not exist, and callers that are refused.
 
 use bsv_tests::Reply;
 
@@ -92,7 +92,7 @@ fn a_user_id_is_a_number_as_it_was_given_out() {
 }
 
 #[test]
-fn there_is_nothing_at_other_paths() {
+fn other_paths_are_unknown() {
     let owner = Owner::start();
     let id = owner.create_invoice(r#"{"satoshis":1}"#);
     for path in [
@@ -202,7 +202,7 @@ fn a_method_that_a_path_does_not_have_is_refused_with_those_it_has() {
     assert_eq!(owner.get(&format!("{USERS}/1")).status, 404);
 }
 
-/// The headers that do not tell the time.
+/// The headers, without the date.
 fn headers(reply: &Reply) -> Vec<(String, String)> {
     reply.headers.iter().filter(|(name, _)| name != "date").cloned().collect()
 }
@@ -233,7 +233,7 @@ fn head_answers_what_get_does_without_the_body() {
 }
 
 #[test]
-fn head_of_the_list_tells_what_get_does() {
+fn head_of_the_list_has_the_headers_of_get() {
     let owner = Owner::start();
     for _ in 0..2 {
         owner.create_invoice(r#"{"satoshis":1}"#);
@@ -246,7 +246,7 @@ fn head_of_the_list_tells_what_get_does() {
         for name in ["content-type", "cache-control", "link"] {
             assert_eq!(head.header(name), get.header(name), "{name} of {path}");
         }
-        // Both may be left out (RFC 9110, section 9.3.2), but not tell another length.
+        // A HEAD may omit the length (RFC 9110, section 9.3.2), but not give another one.
         if let Some(len) = head.header("content-length") {
             assert_eq!(len, get.body.len().to_string(), "{path}");
         }

@@ -1,4 +1,5 @@
-//! The wallet among the services: what is switched off, held by another, or missing.
+//! The wallet among the services: services that are switched off, a directory that another process
+//! uses, and files that are missing.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -21,12 +22,13 @@ fn names_in(dir: &Path) -> Vec<String> {
     names
 }
 
-/// An owner of a wallet and nothing else: the server has nothing to serve without it.
+/// The owner of a wallet whose server has no other service.
 fn owner_of_a_wallet_alone() -> Owner {
     Owner::start_on(Site::with(json!({"minerid": {"enabled": false}})))
 }
 
-/// The server does not start: exit code 1, nothing on standard output, and these reasons.
+/// Checks that the server does not start: exit code 1, nothing on standard output, and these
+/// reasons.
 fn check_refused(site: &Site, reasons: &[&str]) {
     let Err(Done { code, stdout, stderr }) = site.try_server() else {
         panic!("the server has started, not refused with {reasons:?}")
@@ -95,7 +97,7 @@ fn the_second_process_on_a_data_directory_says_who_holds_it() {
 }
 
 #[test]
-fn what_was_acknowledged_outlasts_every_end() {
+fn acknowledged_invoices_and_users_survive_stops_and_kills() {
     let mut owner = Owner::start();
     let restarts: [fn(Owner) -> Owner; 2] = [Owner::restart, Owner::restart_after_kill];
     let mut invoices = Vec::new();
@@ -112,7 +114,7 @@ fn what_was_acknowledged_outlasts_every_end() {
 }
 
 #[test]
-fn a_stop_in_the_midst_of_work_loses_nothing_that_was_acknowledged() {
+fn a_stop_under_load_loses_no_acknowledged_invoice() {
     const CALLERS: usize = 16;
     let Owner { site, server } = Owner::start();
     let client = server.wallet().clone();
@@ -149,7 +151,7 @@ fn a_request_in_flight_is_finished_before_the_server_stops() {
          Expect: 100-continue\r\nContent-Length: 14\r\n\r\n"
     );
     stream.write_all(request.as_bytes()).unwrap();
-    // Told as soon as the request is in flight.
+    // The server sends this as soon as the request is in flight.
     let mut told = [0; 25];
     stream.read_exact(&mut told).unwrap();
     assert_eq!(&told, b"HTTP/1.1 100 Continue\r\n\r\n");
@@ -300,7 +302,7 @@ fn settings_that_cannot_be_used_are_named() {
     }
 }
 
-/// Neither program takes these settings, and both say why.
+/// Checks that both programs refuse these settings, and that both say why.
 fn check_setting(settings: Value, reason: &str) {
     let site = Site::with(settings.clone());
     check_refused(&site, &["bsv-server: ", reason]);
@@ -312,7 +314,7 @@ fn check_setting(settings: Value, reason: &str) {
     assert!(!site.network_dir().exists(), "{settings}");
 }
 
-/// A payment URL stands in a header, which takes ASCII only.
+/// A payment URL is sent in a header, which can hold only ASCII.
 #[test]
 fn a_public_url_that_no_header_can_hold_is_refused() {
     for url in ["https://pay.example.com/caf\u{e9}", "https://pay.example.com/\u{7f}"] {
@@ -322,7 +324,7 @@ fn a_public_url_that_no_header_can_hold_is_refused() {
 }
 
 #[test]
-fn a_wallet_listens_elsewhere_where_a_front_end_protects_it() {
+fn a_wallet_behind_a_front_end_may_listen_at_any_address() {
     let settings = json!({"wallet": {"host": "0.0.0.0"}, "allowUnauthenticated": true});
     let owner = Owner::start_on(Site::with(settings));
     assert!(owner.client().address().starts_with("0.0.0.0:"));

@@ -1,4 +1,4 @@
-//! Every answer of the specification, as text.
+//! Every answer of the specification, checked as text.
 
 use bsv_tests::{Reply, Site};
 use bsv_tx::PublicKey;
@@ -135,7 +135,7 @@ fn a_user_has_the_members_of_the_specification_in_its_order() {
 }
 
 #[test]
-fn a_new_wallet_has_nothing() {
+fn a_new_wallet_is_empty() {
     let owner = Owner::start();
     for (path, text) in [(INVOICES, "[]"), ("/api/v1/balance", r#"{"satoshis":0}"#)] {
         let reply = owner.get(path);
@@ -148,7 +148,7 @@ fn a_new_wallet_has_nothing() {
 }
 
 #[test]
-fn what_is_deleted_is_gone() {
+fn a_deleted_invoice_is_gone() {
     let owner = Owner::start();
     let ids: Vec<_> = (0..3).map(|_| owner.create_invoice(r#"{"satoshis":1}"#)).collect();
     let reply = owner.delete(&ids[1]);

@@ -1,4 +1,4 @@
-//! Times in the forms of the wallet specification, read and written without the code under test.
+//! Reads and writes times in the forms of the wallet specification, without the code under test.
 
 use std::time::SystemTime;
 
@@ -10,10 +10,10 @@ pub(crate) fn now() -> i64 {
     SystemTime::UNIX_EPOCH.elapsed().unwrap().as_micros().try_into().unwrap()
 }
 
-/// `2026-11-21T08:48:56.767571Z` in microseconds since 1970.
+/// Reads a time such as `2026-11-21T08:48:56.767571Z`, as microseconds since 1970.
 ///
 /// # Panics
-/// If it is of any other form.
+/// If the text has any other form.
 pub(crate) fn micros(text: &str) -> i64 {
     assert!(has_form(text, "0000-00-00T00:00:00.000000Z"), "{text}");
     let number = |start: usize, end: usize| text[start..end].parse::<i64>().unwrap();
@@ -22,7 +22,7 @@ pub(crate) fn micros(text: &str) -> i64 {
     seconds * SECOND + number(20, 26)
 }
 
-/// Microseconds since 1970 as `2026-11-21T08:48:56.767571Z`.
+/// Writes microseconds since 1970 as a time such as `2026-11-21T08:48:56.767571Z`.
 pub(crate) fn text(micros: i64) -> String {
     let (seconds, fraction) = (micros.div_euclid(SECOND), micros.rem_euclid(SECOND));
     let (day, second) = (seconds.div_euclid(86400), seconds.rem_euclid(86400));
@@ -37,13 +37,13 @@ pub(crate) fn text(micros: i64) -> String {
     format!("{year:04}-{month:02}-{of_month:02}T{hour:02}:{minute:02}:{second:02}.{fraction:06}Z")
 }
 
-/// `…56.767571Z` as `…56Z`.
+/// Shortens a time such as `…56.767571Z` to `…56Z`.
 pub(crate) fn without_fraction(text: &str) -> String {
     assert!(has_form(text, "0000-00-00T00:00:00.000000Z"), "{text}");
     format!("{}Z", &text[..19])
 }
 
-/// Whether `text` is `form` with any digits for its zeros.
+/// Whether `text` has the form `form`, in which each zero stands for any digit.
 fn has_form(text: &str, form: &str) -> bool {
     text.len() == form.len()
         && text.bytes().zip(form.bytes()).all(|(c, form)| match form {
@@ -52,7 +52,7 @@ fn has_form(text: &str, form: &str) -> bool {
         })
 }
 
-/// The days from 1970-01-01 to a day.
+/// The number of days from 1970-01-01 to a day.
 fn days(year: i64, month: i64, day: i64) -> i64 {
     const BEFORE: [i64; 12] = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334];
     let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);

@@ -1,4 +1,4 @@
-//! Servers of nothing but hyper and the work that is unavoidable.
+//! Servers that consist of hyper and the unavoidable work, and of nothing else.
 
 use std::future::ready;
 use std::io::{BufRead, BufReader, Read};
@@ -20,7 +20,7 @@ pub(crate) enum Work {
     Signature,
 }
 
-/// A bare server in a process of its own, which ends with this value.
+/// A bare server in its own process, which ends when this value is dropped.
 #[derive(Debug)]
 pub(crate) struct BareServer {
     child: Child,
@@ -28,7 +28,7 @@ pub(crate) struct BareServer {
 }
 
 impl BareServer {
-    /// Starts one whose constant answer has this length, in bytes.
+    /// Starts a server whose constant answer has this length, in bytes.
     pub(crate) fn start(work: Work, answer_len: usize) -> Self {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["bare", work.to_possible_value().unwrap().get_name(), &answer_len.to_string()])
@@ -54,7 +54,7 @@ impl Drop for BareServer {
     }
 }
 
-/// Serves until standard input ends, which it does with the process that holds its other end.
+/// Serves until standard input ends. It ends with the process that holds the other end of the pipe.
 pub(crate) fn run(work: Work, answer_len: usize) {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.spawn(serve(work, Bytes::from(vec![b'0'; answer_len])));
@@ -75,7 +75,7 @@ async fn serve(work: Work, constant: Bytes) {
     http::serve(listener, answer).await;
 }
 
-/// Signs something that differs with the body, if only by its length.
+/// Signs something that depends on the length of the body.
 fn sign(key: &SecretKey, body: &Bytes) -> String {
     let mut digest = [7; 32];
     digest[..8].copy_from_slice(&body.len().to_le_bytes());

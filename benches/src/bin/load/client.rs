@@ -1,4 +1,5 @@
-//! A client that costs little, since it shares the machine with what it measures.
+//! A client that uses little of the processor, since it shares the machine with the server that it
+//! measures.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,18 +11,18 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
-/// A single one would be what limits the rate of a server that has more.
+/// A single thread would limit the rate of a server that has more threads.
 const THREADS: usize = 2;
 
-/// The place of a [`Request`] that takes a number.
+/// The place for the number in the text of a [`Request`].
 pub(crate) const SLOT: &str = "#######";
 
-/// A request that may hold a number of seven digits, each time another, or be each time another one
-/// of several.
+/// A request that is not the same each time: it holds a new number of seven digits, or it is
+/// another one of several requests.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
     texts: Arc<[Vec<u8>]>,
-    /// The one that is sent, if it takes a number.
+    /// The request that is sent, if it holds a number.
     bytes: Vec<u8>,
     slot: Option<Range<usize>>,
 }
@@ -31,7 +32,7 @@ impl Request {
         Self::from_text(&get_text(path))
     }
 
-    /// `GET` of each time another of these paths.
+    /// A `GET` of another of these paths each time.
     pub(crate) fn get_each(paths: impl IntoIterator<Item = String>) -> Self {
         let texts = paths.into_iter().map(|path| get_text(&path).into_bytes()).collect();
         Self { texts, bytes: Vec::new(), slot: None }
@@ -53,7 +54,7 @@ impl Request {
 
     fn with_number(&mut self, mut number: u32) -> &[u8] {
         let Some(slot) = self.slot.clone() else {
-            // Neighbours in the list are not asked for one after the other.
+            // Requests that follow each other ask for paths far apart in the list.
             return &self.texts[number as usize * 7919 % self.texts.len()];
         };
         for digit in self.bytes[slot].iter_mut().rev() {
@@ -68,7 +69,7 @@ fn get_text(path: &str) -> String {
     format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
 }
 
-/// Numbers of seven digits that never come again.
+/// Numbers of seven digits, each of which is used once.
 #[derive(Clone, Debug)]
 pub(crate) struct Numbers(Arc<AtomicU32>);
 
@@ -84,7 +85,7 @@ impl Numbers {
     }
 }
 
-/// What a server made of a load.
+/// What was measured while a server was under load.
 #[derive(Clone, Debug)]
 pub(crate) struct Load {
     /// Requests answered.
@@ -93,7 +94,7 @@ pub(crate) struct Load {
     pub(crate) rate: f64,
     /// How long each request took, in microseconds, shortest first.
     pub(crate) times: Vec<u32>,
-    /// The number that the last request of each connection had, and the body of its answer.
+    /// The number in the last request of each connection, and the body of its answer.
     pub(crate) last: Vec<(u32, String)>,
 }
 
@@ -104,15 +105,15 @@ impl Load {
         Self { count, rate: f64::from(count) / elapsed, times, last }
     }
 
-    /// The time that this share of the requests stayed below, in milliseconds.
+    /// This share of the requests took less time than this, in milliseconds.
     pub(crate) fn quantile(&self, share: f64) -> f64 {
         let index = (self.times.len() as f64 * share) as usize;
         f64::from(self.times[index.min(self.times.len() - 1)]) / 1e3
     }
 }
 
-/// Sends `request` for as long as `duration`, on all of so many connections at once, on each when the
-/// one before is answered.
+/// Sends `request` again and again for `duration`, over so many connections at once. A connection
+/// sends its next request when the one before is answered.
 ///
 /// # Panics
 /// If an answer is not a success.
@@ -141,8 +142,8 @@ pub(crate) fn load(
     Load::of(times, elapsed, last)
 }
 
-/// Sends each of these requests once, on so many connections at once, on each when the one before is
-/// answered.
+/// Sends each of these requests once, over so many connections at once. A connection sends its next
+/// request when the one before is answered.
 ///
 /// # Panics
 /// If an answer is not a success.
@@ -171,7 +172,7 @@ impl Queue {
     }
 }
 
-/// Sends what one thread gets of the requests. Answers how long each took.
+/// Sends one thread's share of the requests. Answers how long each took, in microseconds.
 fn send_share(address: &str, queue: &Arc<Queue>, connections: usize) -> Vec<u32> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
@@ -220,7 +221,7 @@ fn drive_all(
 /// What one connection did.
 struct Driven {
     times: Vec<u32>,
-    /// Those of the last request.
+    /// The number in the last request, and the body of its answer.
     number: u32,
     body: String,
 }
@@ -248,11 +249,14 @@ async fn drive(
     }
 }
 
-/// Reads one answer, and tells where in the buffer its body lies.
-pub(crate) async fn read_answer(stream: &mut TcpStream, buffer: &mut [u8]) -> Range<usize> {
+/// Reads one answer, and tells where in the buffer its body lies. The buffer grows with the answer.
+pub(crate) async fn read_answer(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Range<usize> {
     let mut len = 0;
     let mut body = None;
     loop {
+        if len == buffer.len() {
+            buffer.resize(2 * len, 0);
+        }
         let read = stream.read(&mut buffer[len..]).await.unwrap();
         assert_ne!(read, 0, "the server hung up");
         len += read;
@@ -266,8 +270,8 @@ pub(crate) async fn read_answer(stream: &mut TcpStream, buffer: &mut [u8]) -> Ra
     }
 }
 
-/// Where the body lies of an answer whose head has arrived. Heads differ in length, which must not
-/// differ in what they cost here.
+/// Where the body of an answer lies, once its head has arrived. Only the line of the length is
+/// parsed, so that a longer head costs the client hardly more than a short one.
 fn find_body(answer: &[u8]) -> Option<Range<usize>> {
     let mut start = 0;
     let mut len = 0;

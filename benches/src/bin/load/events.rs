@@ -1,4 +1,4 @@
-//! Events: how soon they are told, and what telling them takes.
+//! Events: how soon streams and webhooks tell them, and what this costs the server.
 
 mod arrival;
 mod endpoints;
@@ -20,25 +20,26 @@ use crate::client::{Load, Numbers, Request, load};
 use crate::report::{Bar, Report};
 use crate::wallet::{BODY, CREATORS, Filled, create, fill};
 
-/// What the wallet has room for.
+/// How many streams the wallet is set to allow.
 const MOST_STREAMS: u32 = 10_000;
-/// How many events are waited for, one at a time.
+/// How many events are made and timed one at a time.
 const SINGLE_EVENTS: u32 = 100;
-/// What lies between two of them, so that all streams are quiet.
+/// The pause between two of these events, so that all streams are quiet again.
 const CALM: Duration = Duration::from_millis(50);
-/// How many streams there are while invoices are created.
+/// How many streams are open while invoices are created.
 const BESIDE: u32 = 100;
-/// How many webhooks there are meanwhile.
+/// How many webhooks there are while invoices are created.
 const WEBHOOKS: usize = 4;
-/// How many streams hostile clients open.
+/// How many streams are opened by clients that do not read them.
 const HOSTILE: u32 = 1_024;
-/// How many invoices are read in turn.
+/// How many invoices are read, one after the other.
 const READ: usize = 1_000;
-/// How long nothing is asked of a server before its memory is read.
+/// How long a server is left alone before its memory is measured.
 const REST: Duration = Duration::from_secs(2);
 
-/// Measures everything and prints the medians over the rounds.
-pub(crate) fn measure(rounds: Rounds, events: u64) {
+/// Measures the parts that have `only` in their names, and prints the medians over the rounds.
+pub(crate) fn measure(rounds: Rounds, events: u64, only: &str) {
+    let is_measured = |part: &str| part.contains(only);
     raise_descriptor_limit();
     let mut report = Report::default();
     eprintln!("storing {events} invoices");
@@ -48,25 +49,36 @@ pub(crate) fn measure(rounds: Rounds, events: u64) {
     let mut server = start(&filled);
     for round in 1..=rounds.rounds {
         eprintln!("round {round} of {}", rounds.rounds);
-        pages(&server, events, &mut report, rounds);
-        for (count, share, bar) in [(1, 0.5, 1.0), (1_000, 0.99, 20.0)] {
-            let delay = delay(&server, count, share);
-            let name = format!("commit to stream, {count}: p{} in ms", share * 100.0);
-            report.compare(name, delay, Bar::AtMost(bar));
+        if is_measured("pages") {
+            pages(&server, events, &mut report, rounds);
         }
-        webhooks::measure(&server, &mut report);
-        creating(&server, rounds, &mut report);
-        hostile(&server, rounds, &filled, &mut report);
-        server = webhooks::resume(&filled, server, &mut report);
+        if is_measured("telling") {
+            telling(&server, &mut report);
+        }
+        if is_measured("webhooks") {
+            webhooks::measure(&server, &mut report);
+        }
+        if is_measured("creating") {
+            creating(&server, rounds, &mut report);
+        }
+        if is_measured("unread") {
+            unread(&server, rounds, &filled, &mut report);
+        }
+        if is_measured("resuming") {
+            server = webhooks::resume(&filled, server, &mut report);
+        }
     }
     drop(server);
-    for _ in 0..rounds.rounds {
-        memory(&start(&filled), &mut report);
+    if is_measured("memory") {
+        for _ in 0..rounds.rounds {
+            memory(&start(&filled), &mut report);
+        }
     }
     println!("\n{events} events are stored\n\n{}", report.table());
 }
 
-/// Starts the server. Its answers are not compared with the OpenAPI file, which takes time.
+/// Starts the server. Its answers are not compared with the OpenAPI file, since that would take
+/// time.
 fn start(filled: &Filled) -> Server {
     let server = filled.site.server();
     openapi::forget(server.wallet().address());
@@ -87,7 +99,17 @@ fn pages(server: &Server, events: u64, report: &mut Report, rounds: Rounds) {
     );
 }
 
-/// How long after the answer to what makes an event this share of so many streams has it, in milliseconds.
+/// How soon streams tell what happens.
+fn telling(server: &Server, report: &mut Report) {
+    for (count, share, bar) in [(1, 0.5, 1.0), (1_000, 0.99, 20.0)] {
+        let delay = delay(server, count, share);
+        let name = format!("commit to stream, {count}: p{} in ms", share * 100.0);
+        report.compare(name, delay, Bar::AtMost(bar));
+    }
+}
+
+/// An event is made while `count` streams are open. This share of them has the event within so many
+/// milliseconds of the answer to the request that made it.
 fn delay(server: &Server, count: u32, share: f64) -> f64 {
     let streams = Streams::open(server.wallet().address(), count, "after=latest");
     let answered = single_events(server.wallet());
@@ -109,7 +131,7 @@ fn single_events(wallet: &Client) -> Vec<Instant> {
     (0..SINGLE_EVENTS).map(create).collect()
 }
 
-/// How long after the answers to what made them events arrived.
+/// How long after the answer to the request that made it each event arrived.
 fn delays(answered: &[Instant], arrivals: &[Arrival]) -> Load {
     let first = arrivals.iter().map(|arrival| arrival.number).min().unwrap();
     let times = arrivals.iter().map(|arrival| {
@@ -119,7 +141,8 @@ fn delays(answered: &[Instant], arrivals: &[Arrival]) -> Load {
     Load::of(times.collect(), 1.0, Vec::new())
 }
 
-/// Creates invoices alone, beside streams and webhooks that leave their events out, and beside ones that take them.
+/// Measures how fast invoices are created: without streams and webhooks, with ones that leave the
+/// events of invoices out, and with ones that take them.
 fn creating(server: &Server, rounds: Rounds, report: &mut Report) {
     let address = server.wallet().address();
     let duration = Duration::from_secs_f64(rounds.seconds);
@@ -128,9 +151,10 @@ fn creating(server: &Server, rounds: Rounds, report: &mut Report) {
     let endpoints = Endpoints::start(WEBHOOKS);
     for (what, types, bar) in [("leave out", "user.*", 0.9), ("take", "*", 0.6)] {
         let subscribed = endpoints.subscribe(server.wallet(), &json!({ "types": types }));
-        let streams = Streams::open(address, BESIDE, &format!("after=latest&types={types}"));
+        let streams =
+            Streams::open_untimed(address, BESIDE, &format!("after=latest&types={types}"));
         let share = create(address, CREATORS, duration).rate / alone;
-        let came = streams.close().len();
+        let came = streams.close_untimed();
         drop(subscribed);
         let beside = format!("{WEBHOOKS} webhooks and {BESIDE} streams");
         let name = format!("64 creating, {beside} that {what} their events: share");
@@ -141,8 +165,9 @@ fn creating(server: &Server, rounds: Rounds, report: &mut Report) {
     }
 }
 
-/// Reads and creates invoices beside streams whose clients read nothing of a long log.
-fn hostile(server: &Server, rounds: Rounds, filled: &Filled, report: &mut Report) {
+/// Measures how fast invoices are read and created, without and with streams of a long log whose
+/// clients read nothing.
+fn unread(server: &Server, rounds: Rounds, filled: &Filled, report: &mut Report) {
     let address = server.wallet().address();
     let duration = Duration::from_secs_f64(rounds.seconds);
     let reads = Request::get_each(filled.spread_paths(READ));
@@ -161,7 +186,7 @@ fn hostile(server: &Server, rounds: Rounds, filled: &Filled, report: &mut Report
     }
 }
 
-/// What idle streams take of the server's memory.
+/// How much of the server's memory an idle stream takes.
 fn memory(server: &Server, report: &mut Report) {
     let before = server.resident_memory();
     let streams = Streams::open(server.wallet().address(), MOST_STREAMS, "after=latest");
@@ -172,7 +197,7 @@ fn memory(server: &Server, report: &mut Report) {
     report.compare(format!("{MOST_STREAMS} idle streams: KiB each"), each, Bar::AtMost(12.0));
 }
 
-/// Lets this process have a connection for each stream.
+/// Raises the limit of open files, so that this process can have a connection for each stream.
 fn raise_descriptor_limit() {
     let maximum = getrlimit(Resource::Nofile).maximum;
     setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).unwrap();

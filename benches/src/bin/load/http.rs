@@ -9,7 +9,7 @@ use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 
-/// Answers every request with what `answer` makes of its body.
+/// Answers every request with the bytes that `answer` makes of its body.
 pub(crate) async fn serve<A, F>(listener: TcpListener, answer: A)
 where
     A: Fn(Bytes) -> F + Clone + Send + 'static,

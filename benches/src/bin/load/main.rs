@@ -1,7 +1,9 @@
-//! Puts the real server under load, next to bare hyper servers that do what is unavoidable.
+//! Puts the real server under load, and compares it with bare hyper servers that do only the
+//! unavoidable work.
 //!
 //! Every comparison alternates between the two several times, and the median of the ratios counts:
-//! whatever else the machine does hits both alike. Misses are told, not failed on.
+//! whatever else the machine does slows both down alike. The program prints which bars were missed,
+//! and succeeds all the same.
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails a measurement")]
 
@@ -25,7 +27,7 @@ use clap::{Args, Parser, Subcommand};
 use bare::Work;
 use strangers::Siege;
 
-/// Compares the rates of the server with what is unavoidable, and measures its start.
+/// Compares the speed of the server with that of its unavoidable work, and measures its start.
 #[derive(Debug, Parser)]
 struct Arguments {
     #[command(subcommand)]
@@ -34,66 +36,71 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// The miner identity service, next to bare hyper servers
+    /// The miner identity service, compared with bare hyper servers
     Minerid {
         #[command(flatten)]
         rounds: Rounds,
-        /// Makes only the comparisons whose names contain this
+        /// Make only the comparisons whose names contain this text
         #[arg(long, default_value = "", value_name = "TEXT")]
         only: String,
     },
-    /// Events: how soon streams tell them, what streams take, and pages of the log
+    /// Events: how soon streams and webhooks tell them, what streams cost, and pages of the log
     Events {
         #[command(flatten)]
         rounds: Rounds,
-        /// How many events the log has that is read
+        /// How many events the log holds
         #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(10_000..=100_000_000))]
         events: u64,
+        /// Measure only parts whose names have this in them, of: pages, telling, webhooks, creating, unread, resuming,
+        /// memory
+        #[arg(long, default_value = "", value_name = "TEXT")]
+        only: String,
     },
     /// Metrics of the wallet, with few and with many invoices
     Metrics {
         #[command(flatten)]
         rounds: Rounds,
-        /// How many invoices are many
+        /// How many invoices the large wallet has
         #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(100_000..=100_000_000))]
         invoices: u64,
     },
-    /// The wallet, next to bare commits and bare hyper servers, with few and with many invoices
+    /// The wallet with few and with many invoices, compared with bare commits and bare hyper
+    /// servers
     Wallet {
         #[command(flatten)]
         rounds: Rounds,
-        /// How many invoices are many
+        /// How many invoices the large wallet has
         #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(100_000..=100_000_000))]
         invoices: u64,
     },
-    /// Payment pages, next to a bare hyper server that answers as many bytes
+    /// Payment pages, compared with a bare hyper server that answers as many bytes
     Page {
         #[command(flatten)]
         rounds: Rounds,
     },
-    /// Payments to the wallet, next to bare commits, with few and with many coins, on a stand-in for the
-    /// node that says yes at once
+    /// Payments to a wallet with few and with many coins, compared with bare commits. A stand-in
+    /// for the node accepts everything at once
     Payments {
         #[command(flatten)]
         rounds: Rounds,
-        /// How many coins are many
+        /// How many coins the large wallet has
         #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1_000..=100_000_000))]
         coins: u64,
     },
-    /// What a pool sees of restarts, with and without handing over the listening sockets
+    /// What a pool notices of restarts, with and without handing over the listening sockets
     Restart {
-        /// How often the server is restarted in either way
+        /// How often the server is restarted in each of the two ways
         #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000))]
         restarts: u32,
     },
-    /// What honest payers get while strangers attack the listener for payments, next to what they get
-    /// undisturbed
+    /// How fast honest payers are answered while strangers attack the listener for payments,
+    /// compared with how fast without an attack
     Strangers {
         #[command(flatten)]
         siege: Siege,
     },
-    /// Money that nobody tells the wallet of: what watching takes, and how soon it is seen, on a stand-in for the
-    /// node that publishes 500 transactions of strangers per second
+    /// Payments that the wallet finds by itself: what watching scripts costs, and how soon it sees
+    /// a payment. A stand-in for the node publishes 500 transactions of strangers per second
     Watching {
         #[command(flatten)]
         rounds: Rounds,
@@ -106,13 +113,13 @@ enum Command {
     Bare { work: Work, answer_len: usize },
 }
 
-/// For how long is measured.
+/// How often and for how long to measure.
 #[derive(Clone, Copy, Debug, Args)]
 struct Rounds {
-    /// How often each comparison is made
+    /// How many times to make each comparison
     #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
-    /// For how long each side of a comparison is put under load, in seconds
+    /// For how many seconds to put each side of a comparison under load
     #[arg(long, default_value_t = 1.0, value_parser = seconds)]
     seconds: f64,
 }
@@ -125,7 +132,7 @@ fn seconds(text: &str) -> Result<f64, String> {
 fn main() {
     match Arguments::parse().command {
         Command::Bare { work, answer_len } => bare::run(work, answer_len),
-        Command::Events { rounds, events } => events::measure(rounds, events),
+        Command::Events { rounds, events, only } => events::measure(rounds, events, &only),
         Command::Metrics { rounds, invoices } => metrics::measure(rounds, invoices),
         Command::Minerid { rounds, only } => minerid::measure(&rounds, &only),
         Command::Page { rounds } => page::measure(rounds),

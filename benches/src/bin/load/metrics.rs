@@ -7,7 +7,7 @@ use crate::client::{Load, Numbers, Request, load};
 use crate::report::{Bar, Report};
 use crate::wallet::{CREATORS, FEW, Filled, create, fill};
 
-/// How many invoices are asked for before, so that there is something to tell of.
+/// How many invoices are read before the metrics, so that the metrics have something to show.
 const ASKED_FOR: usize = 1_000;
 
 /// Measures everything and prints the medians over the rounds.
@@ -34,7 +34,7 @@ pub(crate) fn measure(rounds: Rounds, many: u64) {
     println!("\nmany = {many} invoices, few = {FEW}\n\n{}", report.table());
 }
 
-/// Has a server count requests, commits and events.
+/// Makes requests, commits and events for the metrics of a server to count.
 fn use_all(filled: &Filled, address: &str) {
     let reads = Request::get_each(filled.spread_paths(ASKED_FOR));
     let moment = Duration::from_millis(100);

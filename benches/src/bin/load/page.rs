@@ -1,4 +1,5 @@
-//! Payment pages, as payers open them, next to a bare hyper server that answers as many bytes.
+//! Payment pages, as payers open them, compared with a bare hyper server that answers as many
+//! bytes.
 
 use std::time::Duration;
 
@@ -10,11 +11,11 @@ use crate::wallet::{FEW, fill};
 
 /// How many payers there are at once.
 const PAYERS: usize = 64;
-/// How many pages are open, and asked for again and again.
+/// How many pages are read again and again.
 const OPEN: usize = 100;
-/// How many pages are opened for the first time, at a time.
+/// How many pages are opened for the first time in each round.
 const NEW: usize = 200;
-/// How often per round payers go from one server to the other.
+/// How often the load alternates between the two servers in a round.
 const ALTERNATIONS: usize = 5;
 
 /// Measures everything and prints the medians over the rounds.

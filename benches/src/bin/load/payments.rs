@@ -14,13 +14,13 @@ use crate::client::{Load, Numbers, Request, load, send_all};
 use crate::report::{Bar, Report};
 use crate::wallet::BareCommits;
 
-/// How many coins are few.
+/// How many coins the small wallet has.
 const FEW: u64 = 1_000;
 const PAYERS: usize = 64;
-/// How often one connection is measured in a round, in turn with few, with many and with bare commits: what
-/// else the machine does changes from moment to moment.
+/// How often a round measures one connection: bare commits, the small wallet and the large one take
+/// turns, since the speed of the machine changes from moment to moment.
 const SLICES: u32 = 20;
-/// How many payments are measured at a time, with one connection and with many.
+/// How many payments are measured at a time: over one connection, and over many.
 const ALONE: usize = 50;
 const TOGETHER: usize = 3_000;
 
@@ -93,7 +93,7 @@ fn balances(few: &Server, many: &Server, duration: Duration, report: &mut Report
     report.compare("GET balance: few / many", few / many, Bar::AtMost(1.3));
 }
 
-/// What others get while the node does not answer to one payment.
+/// Measures how fast invoices are created while the node does not answer to one payment.
 fn hanging(
     node: &YesNode,
     large: &Filled,

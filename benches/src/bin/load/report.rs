@@ -13,7 +13,7 @@ struct Row {
     bar: Option<Bar>,
 }
 
-/// What a figure has to be.
+/// The limit that a figure has to keep.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Bar {
     AtLeast(f64),
@@ -26,7 +26,7 @@ impl Report {
         self.note(what.into(), figure, None);
     }
 
-    /// Notes a figure that has a bar.
+    /// Notes a figure, and the limit that its median has to keep.
     pub(crate) fn compare(&mut self, what: impl Into<String>, figure: f64, bar: Bar) {
         self.note(what.into(), figure, Some(bar));
     }
@@ -38,7 +38,7 @@ impl Report {
         }
     }
 
-    /// The medians.
+    /// The table of the medians.
     pub(crate) fn table(&self) -> Table<4> {
         let mut table = Table::new(["", "median", "bar", ""]);
         for Row { what, figures, bar } in &self.rows {

@@ -1,4 +1,4 @@
-//! What a pool sees of restarts: for how long nobody answers it, and whether a request fails.
+//! What a pool notices of restarts: for how long nobody answers it, and whether a request fails.
 
 use std::fmt::Display;
 
@@ -7,13 +7,14 @@ use bsv_tests::callers::Seen;
 use bsv_tests::{Callers, ListeningSockets, Server, Site, vectors};
 
 const CALLERS: usize = 4;
-/// How many requests are answered between two restarts.
+/// How many requests must be answered before, and how many after, a restart.
 const BETWEEN: u64 = 50;
-/// For how long nobody may be answered where no sockets are handed over, in milliseconds.
+/// The longest time that callers may go without an answer where no sockets are handed over, in
+/// milliseconds.
 const MAX_GAP: f64 = 100.0;
 
-/// Restarts a server with a plain keystore so often while it is asked for `POST /coinbase2`, each time over another
-/// connection, with and without handing its sockets over.
+/// Restarts a server with a plain keystore so often, first with and then without handing its
+/// sockets over. Meanwhile, callers send `POST /coinbase2`, each time over a new connection.
 pub(crate) fn measure(restarts: u32) {
     let mut table = Table::new(["", "figure", "bar", ""]);
     for hands_over in [true, false] {
@@ -26,7 +27,7 @@ pub(crate) fn measure(restarts: u32) {
 fn restart(restarts: u32, hands_over: bool) -> Vec<Seen> {
     let mut site = Site::new();
     site.set_env("BSV_LOG", "error");
-    // Without handing them over, they only say which ports are free.
+    // If the sockets are not handed over, they only serve to find free ports.
     let sockets = ListeningSockets::of(&mut site);
     let address = sockets.minerid();
     let sockets = hands_over.then_some(sockets);

@@ -1,4 +1,4 @@
-//! What stand-ins for a node have in common.
+//! The parts that stand-ins for a node share.
 
 use std::thread;
 
@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 
 use crate::http::serve;
 
-/// A call of a node.
+/// A call to a node.
 #[derive(Deserialize)]
 pub(crate) struct Call<'a> {
     #[serde(borrow)]
@@ -21,7 +21,8 @@ pub(crate) struct Call<'a> {
     pub(crate) params: &'a RawValue,
 }
 
-/// Answers calls on a thread of this process. Gives the settings of a service that makes them.
+/// Answers calls on a thread of this process. Returns the settings with which a service makes its
+/// calls here.
 pub(crate) fn start<A, F>(answer: A) -> Value
 where
     A: Fn(Bytes) -> F + Clone + Send + 'static,
@@ -37,19 +38,19 @@ where
     json!({ "rpcHost": "127.0.0.1", "rpcPort": port, "rpcUser": "load", "rpcPassword": "load" })
 }
 
-/// `getsettings`.
+/// The result of `getsettings`.
 pub(crate) const SETTINGS: &str = r#"{"minminingtxfee":0.00000001,"maxtxsizepolicy":10000000,"datacarriersize":4294967295,"datacarrier":true,"minconsolidationfactor":20,"maxconsolidationinputscriptsize":150,"minconfconsolidationinput":6}"#;
 
-/// `getmempoolentry`: one for all, with a fee that is enough for any.
+/// The result of `getmempoolentry`, the same for every transaction. Its fee is high enough for any.
 pub(crate) const MEMPOOL_ENTRY: &str = r#"{"fee":0.01000000,"size":226,"depends":[]}"#;
 
-/// `getblockchaininfo`, where the last block has this header.
+/// The result of `getblockchaininfo`, if the last block has this header.
 pub(crate) fn chain_info(height: u32, tip: &BlockHeader) -> String {
     let (hash, time) = (tip.block_hash(), tip.time);
     format!(r#"{{"blocks":{height},"bestblockhash":"{hash}","mediantime":{time}}}"#)
 }
 
-/// `getblockheader`, of a block of the main chain.
+/// The result of `getblockheader` for a block of the main chain.
 pub(crate) fn header_info(height: u32, tip_height: u32, header: &BlockHeader) -> String {
     let BlockHeader { version, previous_block, merkle_root, time, bits, nonce } = header;
     let confirmations = tip_height - height + 1;
@@ -58,12 +59,12 @@ pub(crate) fn header_info(height: u32, tip_height: u32, header: &BlockHeader) ->
     )
 }
 
-/// `getrawtransaction` with details: all is in the mempool, where there is nothing to prove. `None` of the id
-/// that no transaction has.
+/// The result of `getrawtransaction` with details: every transaction is in the mempool and in no
+/// block. `None` for the id of zeros, which no transaction has.
 pub(crate) fn transaction_info(txid: &str) -> Option<String> {
     (txid != "00".repeat(32)).then(|| format!(r#"{{"txid":"{txid}"}}"#))
 }
 
-/// The error that there is no such transaction.
+/// The error for an unknown transaction.
 pub(crate) const NOT_FOUND: &str =
     r#"{"code":-5,"message":"No such mempool or blockchain transaction"}"#;

@@ -1,4 +1,4 @@
-//! What honest payers get while strangers attack the listener for payments.
+//! How fast honest payers are answered while strangers attack the listener for payments.
 
 mod attack;
 mod payer;
@@ -21,31 +21,32 @@ use crate::report::{Bar, Report};
 /// How strangers attack, and for how long.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Siege {
-    /// How often each attack is measured, each time next to as long without one
+    /// How many times to measure each attack. Each time, payers are measured as long without it
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     rounds: u32,
-    /// For how long payers are measured at a time, in seconds
+    /// For how many seconds to measure payers at a time
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=600))]
     seconds: u32,
-    /// How many connections the attackers have, from 100 addresses
+    /// How many connections the attackers keep open, from 100 addresses
     #[arg(long, default_value_t = 5_000, value_parser = clap::value_parser!(u32).range(100..=15_000))]
     connections: u32,
-    /// How often the attackers connect, all together, per second
+    /// How many times per second the attackers connect at most, all together
     #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     connects: u32,
-    /// Makes only the attacks whose names contain this
+    /// Make only the attacks whose names contain this text
     #[arg(long, default_value = "", value_name = "TEXT")]
     only: String,
 }
 
-/// How long attackers have to open their connections before payers are measured, besides the time that their
-/// rate takes.
+/// How long attackers have to open their connections before payers are measured, in addition to the
+/// time that their rate requires.
 const OPENING: Duration = Duration::from_secs(2);
-/// How long is waited after an attack until the next one.
+/// The pause between an attack and the next measurement.
 const CALM: Duration = Duration::from_secs(3);
 
-/// Measures payers with and without each attack, and prints the medians over the rounds. What else the machine
-/// does weighs on one p99, so each attack is compared with the median of all that were undisturbed.
+/// Measures payers with and without each attack, and prints the medians over the rounds. A single
+/// p99 depends much on what else the machine does. Therefore, each attack is compared with the
+/// median of all measurements without an attack.
 pub(crate) fn measure(siege: &Siege) {
     processors::raise_descriptor_limit();
     let attacks: Vec<_> =

@@ -17,12 +17,12 @@ use crate::bare::{BareServer, Work};
 use crate::client::{Load, Numbers, Request, load};
 use crate::report::{Bar, Report};
 
-/// How many invoices are few.
+/// How many invoices the small wallet has.
 pub(crate) const FEW: u64 = 1_000;
 const READERS: usize = 64;
 pub(crate) const CREATORS: usize = 64;
 const STARTS: usize = 5;
-/// How often per round readers go from one server to the other.
+/// How often the load alternates between the servers in a round.
 const ALTERNATIONS: usize = 5;
 
 /// Measures everything and prints the medians over the rounds.
@@ -63,7 +63,8 @@ impl<'a> WalletLoad<'a> {
         }
     }
 
-    /// Compares everything once, with a new small store each time: creating makes it larger.
+    /// Compares everything once. Each round has a new small store, since creating invoices makes a
+    /// store larger.
     fn round(&mut self, report: &mut Report) {
         let small = fill(FEW);
         let server = small.site.server();
@@ -72,7 +73,8 @@ impl<'a> WalletLoad<'a> {
     }
 
     fn reads(&self, small: &Filled, server: &Server, report: &mut Report) {
-        // The same load on both: as many invoices, however many lie between them.
+        // Both servers are asked for the same number of different invoices, however many they
+        // store.
         let invoice = |filled: &Filled| Request::get_each(filled.spread_paths(FEW as usize));
         let balance = Request::get("/api/v1/balance");
         for (what, bare, small, large) in [
@@ -81,10 +83,11 @@ impl<'a> WalletLoad<'a> {
         ] {
             let [few_at, many_at] =
                 [server, self.large_server].map(|s| s.wallet().address().to_owned());
-            // The bare server is asked the same, and has to read that too.
+            // The bare server gets the same requests, so that it has to read the same bytes.
             let sides = [(&few_at, &small), (&bare.address, &small), (&many_at, &large)];
             let rates = || sides.map(|(address, request)| self.read(address, request));
-            // What creating has driven out of the cache comes back.
+            // This fills the caches again, from which creating invoices has displaced what is read
+            // here.
             rates();
             for _ in 0..ALTERNATIONS {
                 let [few, bare, many] = rates();
@@ -125,7 +128,7 @@ impl<'a> WalletLoad<'a> {
         report.compare("64 creating, many: p99 in ms", many.quantile(0.99), Bar::AtMost(10.0));
     }
 
-    /// Lists all invoices, alone and while others are created.
+    /// Measures the list of all invoices: alone, and while other invoices are created.
     fn lists(&self, report: &mut Report) {
         let address = self.large_server.wallet().address();
         self.large_server.reset_peak_memory();
@@ -138,7 +141,7 @@ impl<'a> WalletLoad<'a> {
             while !list.is_finished() {
                 rates.push(create(address, CREATORS, Duration::from_millis(200)).rate);
             }
-            // The list has ended during the last one.
+            // The list ended during the last measurement, which therefore does not count.
             rates.pop();
             (list.join().unwrap(), rates)
         });
@@ -173,8 +176,8 @@ fn create_until_it_ends(address: &str) {
     while client.try_send("POST", "/api/v1/invoices", &json, BODY.as_bytes()).is_ok() {}
 }
 
-/// Starts the server of the large site after it was killed while it created invoices, and after it
-/// was stopped.
+/// Measures the start of the large site's server: after it was killed while it created invoices,
+/// and after it was stopped.
 fn starts(large: &Filled, server: Server, report: &mut Report) {
     let mut server = server;
     for _ in 0..STARTS {

@@ -1,4 +1,4 @@
-//! A wallet that watches many scripts, among the transactions of strangers.
+//! A wallet that watches many scripts while strangers' transactions are published.
 
 mod attribution;
 mod catch_up;
@@ -25,7 +25,7 @@ use crate::wallet::{BareCommits, CREATORS, create};
 
 /// How many payments are published in a round.
 const PAYMENTS: usize = 300;
-/// How often per round creators go from one server to the other.
+/// How often the load alternates between the servers in a round.
 const ALTERNATIONS: u32 = 5;
 
 /// Measures everything and prints the medians over the rounds.
@@ -45,7 +45,7 @@ pub(crate) fn measure(rounds: Rounds, scripts: u64) {
     wait_until_checked(&server);
     catch_up::measure(&node, &server, mined, &mut report);
 
-    // Its store is as large: one that grows from nothing is slower.
+    // Its store is as large as the other one, since a small store that grows is slower.
     let without_node = fill(json!({}), scripts, 0);
     let alone = without_node.site.server();
     wait_until_checked(&alone);
@@ -60,7 +60,7 @@ pub(crate) fn measure(rounds: Rounds, scripts: u64) {
     println!("\n{scripts} scripts are watched\n\n{}", report.table());
 }
 
-/// Waits until the check of the store is over that a server begins 5 seconds after its start.
+/// Waits until the server has checked its store. The check begins 5 seconds after the start.
 fn wait_until_checked(server: &Server) {
     thread::sleep(Duration::from_secs(6));
     let is_check = |task: io::Result<DirEntry>| {
@@ -73,7 +73,8 @@ fn wait_until_checked(server: &Server) {
     }
 }
 
-/// Compares creating invoices while a wallet watches with a wallet that has no node.
+/// Compares how fast a wallet creates invoices while it watches with how fast a wallet without a
+/// node does.
 fn creates(
     feed: &Feed,
     watching: &Server,

@@ -1,4 +1,4 @@
-//! Backups that a directory has of one network, by the times at which they were made.
+//! The backups of one network in a directory. The name of a backup contains its time.
 
 use std::fs;
 use std::io;
@@ -19,7 +19,8 @@ pub(super) fn new_name(network: &str) -> String {
     format!("{}{}{SUFFIX}", prefix(network), Timestamp::now().strftime(FORM))
 }
 
-/// Deletes the oldest backups of a network beyond the newest `keep`, and answers which. Files of other names stay.
+/// Deletes all but the newest `keep` backups of a network, and answers the deleted ones. Files with
+/// other names stay.
 pub(super) fn delete_oldest(dir: &Path, network: &str, keep: usize) -> io::Result<Vec<PathBuf>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(dir)? {

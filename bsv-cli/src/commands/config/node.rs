@@ -1,4 +1,4 @@
-//! Whether the node fits the settings.
+//! Checking the node against the settings.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use crate::error::CliError;
 use crate::output::printable;
 use crate::service::ReachError;
 
-/// What was looked at, and what was found.
+/// A check and its result.
 struct Line {
     check: &'static str,
     outcome: Outcome,
@@ -23,22 +23,22 @@ struct Line {
 enum Outcome {
     Holds,
     Fails,
-    /// It fails for whoever wants to use it.
+    /// A problem for some uses.
     Warns,
     Unchecked,
 }
 
-/// The lines, in the order in which they were looked at.
+/// The results, in the order of the checks.
 #[derive(Default)]
 struct Lines(Vec<Line>);
 
-/// What the settings of a node say of the generator of miner ids.
+/// The node's settings for the generator of miner ids.
 struct Generator {
     url: String,
     alias: Option<String>,
 }
 
-/// Asks the node, and prints what was found.
+/// Asks the node, and prints the results.
 pub(super) async fn check(context: &Context) -> Result<(), CliError> {
     let config = context.config()?;
     let node = config.node.clone().map(NodeRpc::new).ok_or(CliError::NoNode)?;
@@ -50,7 +50,7 @@ pub(super) async fn check(context: &Context) -> Result<(), CliError> {
         check_alias(&mut lines, context, minerid, &generator).await;
         lines.unchecked(
             "PublicIP",
-            "other nodes compare the one in the documents of the alias with the address that they see",
+            "other nodes compare the PublicIP in the documents of the alias with the address that they see",
         );
         lines.unchecked(
             "miner-info-funding",
@@ -65,7 +65,8 @@ pub(super) async fn check(context: &Context) -> Result<(), CliError> {
     }
 }
 
-/// What can be asked of every node. Answers what it says of the generator; an error where it does not say.
+/// The checks that every node allows. Answers the node's settings for the generator, or an error if
+/// the node does not tell them.
 async fn check_node(
     lines: &mut Lines,
     config: &Config,
@@ -91,27 +92,29 @@ async fn check_node(
         Ok(network) => lines.fails(
             "network",
             format!(
-                "the node follows {}, and the settings say {}",
+                "the node follows {}, but the settings name {}",
                 network.name(),
                 expected.name()
             ),
         ),
         Err(name) => lines.fails(
             "network",
-            format!("the node follows {name}, and the settings say {}", expected.name()),
+            format!("the node follows {name}, but the settings name {}", expected.name()),
         ),
     }
     match node.has_all_blocks().await? {
-        true => lines.holds("blocks", "the node has read all that it has heard of"),
-        false => lines.warns("blocks", "the node still reads blocks that it has heard of"),
+        true => lines.holds("blocks", "the node has all blocks that it has heard of"),
+        false => lines.warns("blocks", "the node is still reading blocks that it has heard of"),
     }
     match (node.has_miner_ids().await?, &config.minerid) {
         (true, _) => lines.holds("minerid=1", "the node keeps miner ids"),
         (false, Some(_)) => lines.fails(
             "minerid=1",
-            "the node keeps no miner ids, so that nothing is seen that identities announce",
+            "the node keeps no miner ids, so announcements of identities are never seen",
         ),
-        (false, None) => lines.holds("minerid=1", "the node keeps none, and nobody needs them"),
+        (false, None) => {
+            lines.holds("minerid=1", "the node keeps no miner ids, and no service needs them")
+        }
     }
     match (node.has_transaction_index().await?, &config.wallet) {
         (true, _) => lines.holds("txindex=1", "the node finds all transactions"),
@@ -128,12 +131,14 @@ async fn check_node(
     }
     Ok(match node.parameters().await {
         Ok(Some(parameters)) => Ok(Generator::of(&parameters)),
-        Ok(None) | Err(NodeError::Rejected { .. }) => Err("nodes of this version do not tell"),
+        Ok(None) | Err(NodeError::Rejected { .. }) => {
+            Err("nodes of this version do not tell their settings")
+        }
         Err(error) => return Err(error.into()),
     })
 }
 
-/// Whether the node can ask the listener that it is told of, or that it could be told of.
+/// Checks that the node can reach the listener in its settings, or a listener that could be set.
 fn check_generator(
     lines: &mut Lines,
     minerid: &MinerIdConfig,
@@ -154,7 +159,7 @@ fn check_generator(
                 return lines.holds(URL, format!("{url} has the port of minerid.nodeListener"));
             }
             if port != minerid.address.port() {
-                let reason = "no listener of the settings has this port: where it leads is unknown";
+                let reason = "no listener in the settings has this port, so its target is unknown";
                 return lines.unchecked(URL, format!("{url}: {reason}"));
             }
             return match obstacle(minerid, requires_token) {
@@ -163,7 +168,7 @@ fn check_generator(
             };
         }
     }
-    // What the node would meet that is told of a listener.
+    // What a node would find if it were set to use a listener.
     const LISTENER: &str = "listener";
     let (address, obstacle) = match node_listener {
         Some(address) => (address, None),
@@ -176,18 +181,18 @@ fn check_generator(
     }
 }
 
-/// What keeps a node from asking the miner identity listener.
+/// What prevents a node from using the miner identity listener.
 fn obstacle(minerid: &MinerIdConfig, requires_token: bool) -> Option<&'static str> {
     if requires_token {
-        Some("the listener demands tokens, which nodes have none of: set minerid.nodeListener")
+        Some("the listener requires tokens, which nodes do not have: set minerid.nodeListener")
     } else if minerid.tls.is_some() {
-        Some("the listener speaks TLS, which nodes do not: set minerid.nodeListener")
+        Some("the listener uses TLS, which nodes do not support: set minerid.nodeListener")
     } else {
         None
     }
 }
 
-/// The port that a node reads in the URL of its generator, unless it cannot use the URL.
+/// The port that a node finds in the URL of its generator. Fails if the node cannot use the URL.
 fn port_of(url: &str) -> Result<u16, &'static str> {
     let rest = url.strip_prefix("http://").ok_or("it does not begin with http://")?;
     if rest.starts_with('[') {
@@ -204,14 +209,14 @@ fn port_of(url: &str) -> Result<u16, &'static str> {
     match port {
         0 => Err("the system chooses the port at each start: set one"),
         1..=MAX_PORT => Ok(port),
-        _ => Err("nodes know ports up to 32767 only"),
+        _ => Err("nodes only support ports up to 32767"),
     }
 }
 
-/// Nodes keep the port of their generator in 16 bits with a sign.
+/// Nodes store the port of their generator in a signed 16-bit integer.
 const MAX_PORT: u16 = 32_767;
 
-/// Whether the alias that the node asks for is there, and signs.
+/// Checks that the alias that the node uses exists and signs.
 async fn check_alias(
     lines: &mut Lines,
     context: &Context,
@@ -223,15 +228,14 @@ async fn check_alias(
     let (alias, at_fault) = match (generator, allowed) {
         (Ok(Some(Generator { alias: Some(alias), .. })), _) => (alias.as_str(), Outcome::Fails),
         (Ok(Some(Generator { alias: None, .. })), _) => {
-            return lines.fails(ALIAS, "it is not set, and mineridgeneratorurl is");
+            return lines.fails(ALIAS, "it is not set, but mineridgeneratorurl is");
         }
         (_, Some(allowed)) => (allowed, Outcome::Warns),
         (Ok(None), None) => return lines.unchecked(ALIAS, "the node has no mineridgeneratorurl"),
         (Err(reason), None) => return lines.unchecked(ALIAS, *reason),
     };
     if let Some(allowed) = allowed.filter(|allowed| *allowed != alias) {
-        let reason =
-            format!("minerid.nodeListener answers for \"{allowed}\", and not for \"{alias}\"");
+        let reason = format!("minerid.nodeListener serves \"{allowed}\", not \"{alias}\"");
         return lines.fails(ALIAS, reason);
     }
     match identity(context, alias).await {
@@ -254,7 +258,7 @@ async fn check_alias(
 }
 
 async fn identity(context: &Context, alias: &str) -> Result<Value, CliError> {
-    // It comes from the node, and enters a path.
+    // Checked, because the alias comes from the node and becomes part of a path.
     let alias: Alias = alias.parse().map_err(|error| CliError::Unfitting(format!("{error}")))?;
     let mut service = context.service(Stores::Identities).await?;
     service.get(format!("/control/minerids/{alias}")).await?.value()

@@ -1,4 +1,4 @@
-//! What was paid towards an invoice, and what its owner decides about that.
+//! The payments of an invoice, and the owner's decision about them.
 
 use bsv_invoicing::InvoiceId;
 use clap::Args;
@@ -71,7 +71,8 @@ impl ShowArguments {
 impl MarkArguments {
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
         let id = self.id;
-        let effect = format!("Invoice {id} is then paid, whatever was received. That stays.");
+        let effect =
+            format!("Invoice {id} then counts as paid for good, regardless of what was received.");
         self.consent.ask(context, &effect, "Mark it as paid?", "marked")?;
         let mut service = context.service(Stores::Wallet).await?;
         let path = format!("/api/v1/invoices/{id}/mark");

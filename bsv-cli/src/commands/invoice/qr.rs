@@ -7,12 +7,12 @@ use crate::output::painted;
 
 /// The margin that readers need, in modules (ISO/IEC 18004).
 const MARGIN: i32 = 4;
-/// Light blocks on dark ground, whatever colours the terminal has.
+/// Light blocks on a dark ground, whatever the colours of the terminal.
 const LIGHT_ON_DARK: Style =
     AnsiColor::BrightWhite.on_default().bg_color(Some(anstyle::Color::Ansi(AnsiColor::Black)));
 
-/// The QR code of a text, two modules in each character. Its light modules are blocks: most terminals are dark. There
-/// is none of a text that is too long for one.
+/// The QR code of a text, with two modules in each character. The light modules are blocks, since
+/// most terminals are dark. Empty if the text is too long for a QR code.
 pub(super) fn code(text: &str, is_colored: bool) -> String {
     let Ok(code) = QrCode::encode_text(text, QrCodeEcc::Medium) else { return String::new() };
     let places = || -MARGIN..code.size() + MARGIN;

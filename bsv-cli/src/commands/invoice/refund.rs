@@ -13,19 +13,19 @@ use crate::output::{number, text};
 pub(crate) struct RefundArguments {
     /// The id of the invoice
     id: InvoiceId,
-    /// The address, or the script in hex, that the money goes to [default: where the payer said]
+    /// The recipient: an address, or a script in hex [default: the one that the payer gave]
     #[arg(long, value_name = "ADDRESS")]
     to: Option<String>,
-    /// How much goes back [default: what was paid without being asked for]
+    /// The amount to refund, in satoshis [default: the surplus]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MAX_SATOSHIS))]
     satoshis: Option<u64>,
-    /// Send all back that has not gone back yet
+    /// Refund everything that has not been refunded yet
     #[arg(long, conflicts_with = "satoshis")]
     full: bool,
     /// Show what would be sent, and send nothing
     #[arg(long)]
     dry_run: bool,
-    /// Do not ask before sending; outside a terminal nobody is asked
+    /// Do not ask before sending. Outside a terminal, this never asks
     #[arg(long)]
     yes: bool,
 }
@@ -42,7 +42,7 @@ impl RefundArguments {
             let answer = service.post(&path, &asked).await?;
             let preview = answer.value()?;
             let effect = format!(
-                "{} satoshis go back to {}, and the fee is {}",
+                "{} satoshis are refunded to {}, and the fee is {}",
                 number(&preview, "satoshis"),
                 text(&preview, "to"),
                 number(&preview, "fee")
@@ -51,7 +51,7 @@ impl RefundArguments {
                 return context.print(&answer.body, || format!("{effect}\n"));
             }
             consent.ask(context, &format!("{effect}."), "Refund?", "refunded")?;
-            // What was shown is what is done, even if more has come in meanwhile.
+            // The refund is the one that was shown, even if more has been received meanwhile.
             asked = json!({ "satoshis": preview["satoshis"], "to": preview["to"] });
         }
         let waiting = context.wait("refunding");

@@ -1,4 +1,4 @@
-//! What documents tell, and what is signed.
+//! The contents of documents, and signing.
 
 use std::str::FromStr;
 
@@ -26,10 +26,10 @@ pub(crate) struct ScriptArguments {
 pub(crate) struct ContactArguments {
     #[command(flatten)]
     name: Name,
-    /// What to set, such as email=me@example.com; nothing shows what is set
+    /// Members to set, such as email=me@example.com. Without any, the contact information is shown
     #[arg(value_name = "KEY=VALUE")]
     pairs: Vec<KeyValue>,
-    /// A key to take away, as often as there are some
+    /// A key to remove. May be given several times
     #[arg(long = "remove", value_name = "KEY", conflicts_with = "pairs")]
     removed: Vec<String>,
 }
@@ -56,7 +56,7 @@ pub(crate) struct DataRefsArguments {
 pub(crate) struct BlindSigningArguments {
     #[command(flatten)]
     name: Name,
-    /// Whether it does
+    /// on: any hash; off: only documents
     #[arg(value_enum)]
     switch: Switch,
 }
@@ -102,7 +102,7 @@ impl ContactArguments {
     }
 
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
-        // Their order enters documents.
+        // Documents keep the order of the members.
         let pairs = self.pairs.into_iter().map(|KeyValue(key, value)| (key, value));
         let contact: MinerContact = pairs.collect();
         let mut service = context.service(Stores::Identities).await?;
@@ -128,11 +128,11 @@ impl DataRefsArguments {
     }
 }
 
-/// Sets what documents hold or refer to. Order and spelling of `json` enter documents.
+/// Sets what documents hold or refer to. Documents keep the order and spelling of `json`.
 async fn set(context: &Context, alias: &Alias, what: &str, json: &str) -> Result<(), CliError> {
     let mut service = context.service(Stores::Identities).await?;
     let answer = service.post(format!("/control/minerids/{alias}/{what}"), json).await?;
-    context.print(&answer.body, || format!("Documents of alias \"{alias}\" change accordingly\n"))
+    context.print(&answer.body, || format!("Documents of alias \"{alias}\" change from now on\n"))
 }
 
 impl BlindSigningArguments {
@@ -143,8 +143,8 @@ impl BlindSigningArguments {
         let answer =
             service.post(format!("/control/minerids/{alias}/blind-signing"), switch).await?;
         context.print(&answer.body, || match self.switch {
-            Switch::On => format!("Alias \"{alias}\" signs any hash that it is asked to sign\n"),
-            Switch::Off => format!("Alias \"{alias}\" signs documents only\n"),
+            Switch::On => format!("Alias \"{alias}\" signs any hash on request\n"),
+            Switch::Off => format!("Alias \"{alias}\" signs only documents\n"),
         })
     }
 }

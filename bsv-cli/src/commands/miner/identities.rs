@@ -1,4 +1,4 @@
-//! Which identities there are.
+//! Creating and showing identities.
 
 use bsv_server::Create;
 use clap::Args;
@@ -85,7 +85,7 @@ impl ShowArguments {
     }
 }
 
-/// An identity, a line per field. `what` is what the first line calls it.
+/// Describes an identity, with a line for each field. The first line begins with `what`.
 pub(super) fn describe(what: &str, identity: &Value) -> String {
     let (alias, protocol) = (text(identity, "alias"), text(identity, "protocol"));
     let mut described = format!("{what} \"{alias}\" of protocol {protocol}\n");
@@ -114,7 +114,7 @@ fn vctx_or_revocation_key(identity: &Value) -> String {
     }
 }
 
-/// The state of a VCTx, and where it is.
+/// The state of a VCTx, and its outpoint.
 fn vctx(identity: &Value) -> String {
     let vctx = &identity["vctx"];
     format!("{} {}", text(vctx, "state"), text(vctx, "outpoint")).trim_end().to_owned()

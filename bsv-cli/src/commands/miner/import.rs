@@ -1,4 +1,4 @@
-//! Taking over what an older generator has.
+//! Importing identities of an older generator.
 
 use std::path::PathBuf;
 
@@ -15,7 +15,8 @@ use crate::revocation_keystore::RevocationKeystore;
 
 #[derive(Debug, Args)]
 pub(crate) struct ImportArguments {
-    /// The directory that holds .minerid-client, .keystore and perhaps .revocationkeystore
+    /// The directory with .minerid-client, .keystore and, if there are revocation keys,
+    /// .revocationkeystore
     #[arg(long, value_name = "HOME")]
     from: PathBuf,
     #[command(flatten)]
@@ -46,14 +47,14 @@ fn taken_over(identity: &Value) -> String {
     describe("Imported alias", identity) + &field("the node", &finding(identity).into())
 }
 
-/// What is known of the VCTx.
+/// The finding about the VCTx.
 fn finding(identity: &Value) -> &'static str {
     match identity["vctxFinding"].as_str().unwrap_or_default() {
         "unspent" => "shows the VCTx unspent, and its key is here",
         "spent" => "shows that the VCTx is spent, which revokes the alias",
-        "foreign" => "shows that the key of the VCTx does not own it: it was not taken over",
-        "notFound" => "has the VCTx in no block, so that nobody can say whether it is unspent",
-        "notAsked" => "did not say whether the VCTx is unspent, and whether its key owns it",
+        "foreign" => "shows that the key of the VCTx does not own it: the VCTx was not imported",
+        "notFound" => "has the VCTx in no block, so it is unknown whether it is unspent",
+        "notAsked" => "did not tell whether the VCTx is unspent and whether its key owns it",
         _ => "",
     }
 }
@@ -61,13 +62,13 @@ fn finding(identity: &Value) -> &'static str {
 fn known(known: &Value) -> String {
     let alias = text(known, "alias");
     if known["deleted"] == true {
-        return format!("Alias \"{alias}\" was deleted here, and is not taken over\n");
+        return format!("Alias \"{alias}\" was deleted here, and is not imported\n");
     }
     let keys = if known["hasKeys"] == true { "" } else { " with other keys" };
-    format!("Alias \"{alias}\" is here already{keys}, and stays as it is\n")
+    format!("Alias \"{alias}\" already exists{keys}, and stays unchanged\n")
 }
 
-/// What an operator has to do after an import.
+/// The operator's next steps after an import.
 fn what_next(identities: &[Value]) -> String {
     let lacking = identities.iter().filter(|identity| identity["vctx"]["state"] == "none");
     let set_up = lacking.map(|identity| {
@@ -75,7 +76,7 @@ fn what_next(identities: &[Value]) -> String {
         format!("Set up a VCTx for alias \"{alias}\": bsv-cli miner vctx --name {alias}\n")
     });
     set_up.collect::<String>()
-        + "Stop the older generator, and have the pool ask this service: what one of them changes, the other does \
-           not know.\n\
+        + "Stop the older generator, and let the pool use this service: neither knows the changes that the \
+           other makes.\n\
            Make a backup with bsv-cli backup. Then delete the home directory, whose keys are not sealed."
 }

@@ -21,10 +21,10 @@ pub(crate) struct IdArguments {
 pub(crate) struct RotateArguments {
     #[command(flatten)]
     name: Name,
-    /// Rotate even if no block was seen to show the last new key, which is then passed over (1.0)
+    /// Rotate even if no block was seen to show the last new key. Documents skip that key (1.0)
     #[arg(long)]
     force: bool,
-    /// Do not ask before a forced rotation; outside a terminal none is done without it
+    /// Do not ask before a forced rotation. Required outside a terminal
     #[arg(long)]
     yes: bool,
 }
@@ -73,8 +73,8 @@ impl RotateArguments {
         let alias = self.name.alias;
         if self.force {
             let effect = format!(
-                "Alias \"{alias}\" gets a new key that the last key seen in a block vouches for: what was announced \
-                 since is passed over for good."
+                "Alias \"{alias}\" gets a new key, which the last key seen in a block vouches for. Keys announced \
+                 since then are skipped for good."
             );
             let consent = Consent::new(self.yes);
             consent.ask_for_alias(context, &effect, &alias, "rotated")?;
@@ -87,7 +87,7 @@ impl RotateArguments {
             format!("Alias \"{alias}\" now has the miner id {}\n", text(&identity, "minerId"))
         })?;
         context.advise(
-            "The next block that carries it announces the rotation. Backups made before lack the new key.",
+            "The identity's next block announces the rotation. Earlier backups lack the new key.",
         )
     }
 }
@@ -104,7 +104,7 @@ impl RotateRevocationKeyArguments {
             let key = text(&identity, "revocationKey");
             format!("Alias \"{alias}\" now has the revocation key {key}\n")
         })?;
-        context.advise("The next block that carries it announces the new key.")
+        context.advise("The identity's next block announces the new key.")
     }
 }
 
@@ -113,7 +113,7 @@ impl ConfirmArguments {
         let alias = self.name.alias;
         let effect = format!(
             "Alias \"{alias}\" stops announcing its changes: nodes that have not seen them in a block \
-             do not take its later documents."
+             will not accept its later documents."
         );
         self.consent.ask_for_alias(context, &effect, &alias, "confirmed")?;
         let mut service = context.service(Stores::Identities).await?;
@@ -128,7 +128,7 @@ impl UpgradeArguments {
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
         let alias = self.name.alias;
         let effect =
-            format!("Alias \"{alias}\" is of protocol 1.0 from then on, and never of 0.2.");
+            format!("Alias \"{alias}\" is then of protocol 1.0, and cannot go back to 0.2.");
         self.consent.ask(context, &effect, "Upgrade it?", "upgraded")?;
         let mut service = context.service(Stores::Identities).await?;
         let upgrade = json!({ "firstMinerId": self.first_key.map(|key| key.to_string()) });

@@ -16,7 +16,7 @@ use crate::revocation_keystore::RevocationKeystore;
 pub(crate) struct RevokeArguments {
     #[command(flatten)]
     name: Name,
-    /// The oldest key that is compromised: it and those after it are revoked (1.0)
+    /// The oldest compromised key: it and all later keys are revoked (1.0)
     #[arg(long, value_name = "KEY", conflicts_with = "all")]
     back_to: Option<PublicKey>,
     /// Revoke all keys (1.0)
@@ -32,14 +32,14 @@ pub(crate) struct RevokeArguments {
 pub(crate) struct DeleteArguments {
     #[command(flatten)]
     name: Name,
-    /// Delete the keys too, but for that of a VCTx, which owns the coins that spending it has left
+    /// Also delete the keys, except the key of a VCTx, which may own coins
     #[arg(long)]
     with_keys: bool,
     #[command(flatten)]
     consent: Consent,
 }
 
-/// What is revoked.
+/// What a command revokes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Revoked {
     /// The VCTx of an identity of protocol 0.2, and with it the identity.
@@ -91,10 +91,11 @@ impl RevokeArguments {
         match revoked {
             Revoked::Vctx => Ok(()),
             Revoked::BackTo(_) => {
-                context.advise("The next block that carries it announces the revocation.")
+                context.advise("The identity's next block announces the revocation.")
             }
-            Revoked::All => context
-                .advise("Documents announce the revocation until a block was seen to show it."),
+            Revoked::All => {
+                context.advise("Documents announce the revocation until a block shows it.")
+            }
         }
     }
 }
@@ -103,7 +104,7 @@ impl DeleteArguments {
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
         let (alias, with_keys) = (self.name.alias, self.with_keys);
         let keys = if with_keys { "its keys are deleted" } else { "its keys stay in the keystore" };
-        let effect = format!("Alias \"{alias}\" is deleted and its name not used again; {keys}.");
+        let effect = format!("Alias \"{alias}\" is deleted and cannot be used again; {keys}.");
         self.consent.ask_for_alias(context, &effect, &alias, "deleted")?;
         let mut service = context.service(Stores::Identities).await?;
         let path = format!("/control/minerids/{alias}/delete");
@@ -113,7 +114,7 @@ impl DeleteArguments {
     }
 }
 
-/// Without a flag nothing of an identity of protocol 1.0 is revoked, and with one nothing of another.
+/// Refuses flags that do not fit the protocol of the identity.
 fn check_protocol(alias: &Alias, revoked: Revoked, identity: &Value) -> Result<(), CliError> {
     let protocol = text(identity, "protocol");
     let needed = match (revoked, protocol.as_str()) {
@@ -133,8 +134,8 @@ impl Revoked {
                 format!("The VCTx of alias \"{alias}\" is spent, which ends the identity for good.")
             }
             Self::BackTo(key) => format!(
-                "The keys of alias \"{alias}\" back to {key} are revoked for good; it goes on with a \
-                 new one."
+                "The keys of alias \"{alias}\" back to {key} are revoked for good. The alias gets a new \
+                 key."
             ),
             Self::All => format!(
                 "All keys of alias \"{alias}\" are revoked, which ends the identity for good."

@@ -1,4 +1,4 @@
-//! Walking a node's chain, block by block, for the identities of its miners.
+//! Scanning a node's chain, block by block, for the identities of its miners.
 
 mod arguments;
 mod error;
@@ -23,10 +23,10 @@ use crate::context::Context;
 use crate::error::CliError;
 use crate::output;
 
-/// How many blocks are fetched ahead.
+/// How many blocks are fetched in advance.
 const AHEAD: usize = 8;
 
-/// How often progress reaches the disk. What is found in between is found again after a crash.
+/// How often progress is saved. After a crash, the later blocks are read again.
 const SAVE_EVERY: Duration = Duration::from_secs(1);
 
 impl ScanArguments {
@@ -84,7 +84,7 @@ impl<'c> Scan<'c> {
         let is_told = !self.context.is_quiet && !self.context.is_json;
         if self.progress.next() > self.progress.from && is_told {
             let next = self.progress.next();
-            self.bar.suspend(|| eprintln!("bsv-cli: going on from height {next}"));
+            self.bar.suspend(|| eprintln!("bsv-cli: continuing from height {next}"));
         }
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut terminate = signal(SignalKind::terminate())?;
@@ -158,7 +158,7 @@ impl<'c> Scan<'c> {
         for fetched in self.ahead.drain(..) {
             fetched.abort();
         }
-        // What a block has had that has left the chain may be in none.
+        // Data of a block that has left the chain may no longer be in any block.
         self.data = Arc::default();
     }
 

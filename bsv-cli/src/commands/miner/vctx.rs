@@ -15,7 +15,7 @@ use crate::output::{number, text};
 pub(crate) struct VctxArguments {
     #[command(flatten)]
     name: Name,
-    /// The output that funds it, or that is swept, where the node's wallet does not find it by itself
+    /// The output that funds the VCTx, or that is swept, if the node's wallet does not find it
     #[arg(long, value_name = "TXID:N")]
     outpoint: Option<OutPoint>,
     /// Send the coins in the VCTx of an identity that was upgraded to protocol 1.0 to this address
@@ -24,7 +24,7 @@ pub(crate) struct VctxArguments {
     /// Show what would be swept, and send nothing
     #[arg(long, requires = "sweep")]
     dry_run: bool,
-    /// Do not ask before sweeping; outside a terminal nothing is swept without it
+    /// Do not ask before sweeping. Required outside a terminal
     #[arg(long, requires = "sweep")]
     yes: bool,
 }
@@ -44,7 +44,7 @@ impl VctxArguments {
         if vctx["state"] != "done" {
             return context.print(&answer.body, || {
                 format!(
-                    "Send at least {} satoshis to {} ({} have arrived), then run this again.\n",
+                    "Send at least {} satoshis to {} ({} have arrived). Then run this command again.\n",
                     number(&vctx, "leastSatoshis"),
                     text(&vctx, "address"),
                     number(&vctx, "foundSatoshis")
@@ -74,7 +74,7 @@ impl VctxArguments {
             return context.print(&answer.body, || format!("{effect}\n"));
         }
         if !matches!(planned["state"].as_str(), Some("inMempool" | "mined")) {
-            // Former names, which go on by themselves, know no sweep.
+            // Former command names do not ask, but a sweep must be confirmed.
             let context = &context.with_unattended(Unattended::Refuse);
             Consent::new(self.yes).ask(context, &effect, "Send?", "sent")?;
         }
@@ -88,7 +88,7 @@ impl VctxArguments {
             let state = match swept["state"].as_str() {
                 Some("mined") => "a block has it",
                 Some("inMempool") => "the node has it",
-                _ => "the node does not show it yet: run this again",
+                _ => "the node does not show it yet: run this command again",
             };
             format!(
                 "Sent {satoshis} satoshis to {to}\ntransaction {}, {state}\n",
@@ -98,7 +98,7 @@ impl VctxArguments {
     }
 }
 
-/// Says what a sweep does, or has done.
+/// Describes what a sweep would do, or has done.
 fn effect(alias: &Alias, sweep: &Value) -> String {
     let (satoshis, to) = (number(sweep, "satoshis"), text(sweep, "address"));
     let what = format!("{satoshis} satoshis of the VCTx of alias \"{alias}\" go to {to}");

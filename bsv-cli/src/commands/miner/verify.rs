@@ -20,37 +20,37 @@ use crate::service::ReachError;
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("source").required(true)))]
 pub(crate) struct VerifyArguments {
-    /// The block of this hash, from the node
+    /// The block with this hash, from the node
     #[arg(long, value_name = "HASH", group = "source")]
     block: Option<BlockHash>,
     /// The block at this height, from the node
     #[arg(long, value_name = "N", value_parser = height(), group = "source")]
     height: Option<u32>,
-    /// This coinbase transaction; no node is asked
+    /// A coinbase transaction; no node is asked
     #[arg(long, value_name = "HEX", value_parser = transaction, group = "source", requires = "header")]
     coinbase: Option<Transaction>,
-    /// The header of its block
+    /// The header of the coinbase transaction's block
     #[arg(long, value_name = "HEX", value_parser = header, requires = "coinbase")]
     header: Option<BlockHeader>,
-    /// Its Merkle branch: hashes from the bottom, in display order; none in a block without other
-    /// transactions
+    /// The Merkle branch of the coinbase transaction: hashes from the bottom, in display order.
+    /// Leave it out if the block has no other transactions
     #[arg(long, value_name = "HASH", value_delimiter = ',', num_args = 0.., requires = "coinbase")]
     branch: Vec<Sibling>,
-    /// The miner-info transaction that it refers to
+    /// The miner-info transaction that the coinbase transaction refers to
     #[arg(long, value_name = "HEX", value_parser = transaction, requires = "coinbase")]
     minerinfo_tx: Option<Transaction>,
-    /// The Merkle branch of that; * stands for a duplicate
+    /// The Merkle branch of the miner-info transaction; * stands for a duplicate
     #[arg(long, value_name = "HASH", value_delimiter = ',', num_args = 1.., requires = "minerinfo_index")]
     minerinfo_branch: Vec<Sibling>,
-    /// The index of that in the block
+    /// The index of the miner-info transaction in the block
     #[arg(long, value_name = "N", requires_all = ["minerinfo_tx", "minerinfo_branch"])]
     minerinfo_index: Option<u64>,
-    /// A transaction that its document's dataRefs lead to
+    /// A transaction that the document's dataRefs refer to
     #[arg(long, value_name = "HEX", value_parser = transaction, requires = "minerinfo_tx")]
     dataref_tx: Vec<Transaction>,
 }
 
-/// Where a block comes from.
+/// The source of a block.
 enum Source {
     Hash(BlockHash),
     Height(u32),
@@ -148,7 +148,7 @@ fn describe(report: &Report, in_main_chain: Option<bool>) -> String {
         _ if report.verdict() == Verdict::NoIdentity => "",
         Some(true) => "Nodes take it.\n",
         Some(false) => "Nodes do not take it.\n",
-        None => "Whether nodes take it cannot be told.\n",
+        None => "Whether nodes take it is unknown.\n",
     });
     text.extend(report.findings.iter().map(line));
     for candidate in &report.candidates {
@@ -163,7 +163,7 @@ fn in_words(report: &Report) -> &'static str {
     match report.verdict() {
         Verdict::Valid => "a valid miner identity",
         Verdict::Invalid => "no valid miner identity",
-        Verdict::Undecided => "a miner identity of which not all could be checked",
+        Verdict::Undecided => "a miner identity that could not be fully checked",
         Verdict::NoIdentity => "no miner identity",
     }
 }

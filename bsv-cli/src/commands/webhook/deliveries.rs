@@ -1,4 +1,4 @@
-//! What became of events that were sent to a webhook.
+//! The deliveries of events to a webhook.
 
 use bsv_invoicing::{DeliveryState, WebhookId};
 use clap::Args;
@@ -14,16 +14,16 @@ use crate::output::{elements, field, number, text};
 pub(crate) struct ListArguments {
     /// The id of the webhook
     id: WebhookId,
-    /// The number of an event, of which all is shown
+    /// The number of an event, to show its delivery in full
     #[arg(conflicts_with_all = ["state", "after", "limit"])]
     number: Option<u64>,
-    /// Only those in this state
+    /// List only deliveries in this state
     #[arg(long, value_parser = PossibleValuesParser::new(DeliveryState::NAMES))]
     state: Option<String>,
-    /// Those after the event of this number
+    /// List only events after the one with this number
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     after: u64,
-    /// How many at most
+    /// The most deliveries to list
     #[arg(long, value_name = "N", default_value_t = 100,
           value_parser = clap::value_parser!(u64).range(1..=100))]
     limit: u64,
@@ -41,13 +41,13 @@ pub(crate) struct RedeliverArguments {
 pub(crate) struct ReplayArguments {
     /// The id of the webhook
     id: WebhookId,
-    /// The events after the one of this number
+    /// Send the events after the one with this number
     #[arg(long, value_name = "NUMBER")]
     after: u64,
-    /// Up to the one of this number [default: the last one]
+    /// Send events up to the one with this number [default: the last one]
     #[arg(long, value_name = "NUMBER")]
     until: Option<u64>,
-    /// Only those whose delivery has failed
+    /// Send only events whose delivery has failed
     #[arg(long)]
     only_failed: bool,
 }
@@ -65,7 +65,7 @@ impl ListArguments {
         let state = state.map(|state| format!("&state={state}")).unwrap_or_default();
         let mut answer = service.get(format!("{list}?after={after}&limit={limit}{state}")).await?;
         let mut deliveries = answer.value()?;
-        // A page of few deliveries in the state may be empty, and not the last one.
+        // A page with few matching deliveries may be empty without being the last one.
         while let Some(next) = answer.next.clone().filter(|_| elements(&deliveries).is_empty()) {
             answer = service.get(next).await?;
             deliveries = answer.value()?;
@@ -102,7 +102,7 @@ fn table(context: &Context, deliveries: &Value) -> String {
     table.to_string()
 }
 
-/// A delivery with its attempts, the first one first.
+/// A delivery with its attempts, the earliest first.
 fn describe(delivery: &Value) -> String {
     let mut described = [
         format!("Delivery of event {} is {}\n", delivery["number"], text(delivery, "state")),
@@ -118,7 +118,7 @@ fn describe(delivery: &Value) -> String {
     described
 }
 
-/// What came of an attempt, in few words.
+/// The outcome of an attempt, in a few words.
 pub(super) fn outcome(attempt: &Value) -> String {
     let came = match attempt["status"].as_u64() {
         Some(status) => format!("status {status}"),
@@ -133,8 +133,7 @@ impl RedeliverArguments {
         let mut service = context.service(Stores::Wallet).await?;
         let path = format!("{}/deliveries/{number}/redeliver", path(id));
         let answer = service.post(path, json!({})).await?;
-        context
-            .print(&answer.body, || format!("Event {number} is sent once more to webhook {id}\n"))
+        context.print(&answer.body, || format!("Event {number} is sent again to webhook {id}\n"))
     }
 }
 
@@ -146,7 +145,7 @@ impl ReplayArguments {
         let answer = service.post(format!("{}/replay", path(id)), range).await?;
         let replay = answer.value()?;
         context.print(&answer.body, || {
-            format!("{} events are sent once more to webhook {id}\n", replay["count"])
+            format!("{} events are sent again to webhook {id}\n", replay["count"])
         })
     }
 }

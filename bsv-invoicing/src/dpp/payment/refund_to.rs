@@ -4,14 +4,14 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-/// The longest place for refunds that a payer can name, in characters (go-dpp, BIP270).
+/// The longest destination for refunds that a payer can name, in characters (go-dpp, BIP270).
 pub const MAX_REFUND_TO_LEN: usize = 100;
 
 /// How many outputs of a list are looked at.
 const MAX_OUTPUTS: usize = 16;
 
-/// Where a payer wants refunds: a text, or of a list of outputs (BIP270) the first script that is short
-/// enough. Outputs that make no sense count for none, since the payment is as good without.
+/// Where a payer wants refunds: a text, or the first script in a list of outputs (BIP270) that is
+/// short enough. Invalid outputs are ignored, because the payment does not need them.
 pub(super) struct RefundTo(pub(super) Option<String>);
 
 #[derive(serde::Deserialize)]
@@ -50,7 +50,7 @@ impl<'de> Deserialize<'de> for RefundTo {
     }
 }
 
-/// The script of an output, if there is one that can be kept.
+/// The script of an output, if it has one that can be kept.
 fn script(output: &RawValue) -> Option<String> {
     let Output { script } = serde_json::from_str(output.get()).ok()?;
     if script.is_empty() || script.len() > MAX_REFUND_TO_LEN {

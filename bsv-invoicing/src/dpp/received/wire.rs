@@ -1,4 +1,4 @@
-//! Terms as payees write them, and payments as they read them.
+//! The JSON of terms from payees, and of payments to payees.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use crate::dpp::{FeeRate, Fees, Merchant};
 use crate::model::invoice::MAX_SATOSHIS;
 use crate::model::time::Timestamp;
 
-/// By what the dialects are told apart.
+/// The members that tell the dialects apart.
 #[derive(Deserialize)]
 pub(super) struct Keys<'a> {
     #[serde(borrow)]
@@ -163,7 +163,7 @@ impl BrcFees {
     }
 }
 
-/// A rate, which some payees write directly and some as the mining fee, beside a relay fee.
+/// A rate. Some payees write it directly, and some as the mining fee beside a relay fee.
 #[derive(Deserialize)]
 #[serde(try_from = "AnyRate")]
 pub(super) struct BrcRate(pub(super) FeeRate);
@@ -207,7 +207,7 @@ pub(super) struct Bip270Terms<'a> {
     pub(super) fee_rate: Option<&'a RawValue>,
 }
 
-/// The fee rate of BIP274. Payees may price otherwise some day, which is as good as no price.
+/// The fee rate of BIP274. A rate in an unknown form counts as no rate.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Bip274FeeRate {
@@ -291,7 +291,8 @@ pub(super) struct GoDppPayment<'a> {
     pub(super) proof_callbacks: NoCallbacks,
 }
 
-/// Payees read a map from URLs; the proof is read from the peer channel instead.
+/// An empty map. Payees expect a map from URLs, but the wallet reads the proof from the peer
+/// channel instead.
 #[derive(Serialize)]
 pub(super) struct NoCallbacks {}
 

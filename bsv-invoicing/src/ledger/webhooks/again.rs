@@ -1,4 +1,4 @@
-//! What was sent is sent once more, as its owner asks for.
+//! Sending events again because the owner asks for it.
 
 use crate::ledger::rows::Order::{Ascending, Descending};
 use crate::ledger::rows::{Damaged, Deliveries, Events, Rows};
@@ -8,12 +8,12 @@ use crate::model::event::EventFilter;
 use crate::model::time::Timestamp;
 use crate::model::webhook::{Webhook, WebhookId};
 
-/// Has one event sent once more.
+/// Sends one event again.
 #[derive(Clone, Copy, Debug)]
 pub struct Redeliver {
-    /// To which webhook.
+    /// The webhook.
     pub id: WebhookId,
-    /// The number of the event. There is a delivery of it.
+    /// The number of the event. It must have a delivery.
     pub number: u64,
     /// The time.
     pub now: Timestamp,
@@ -33,19 +33,19 @@ impl Command for Redeliver {
     }
 }
 
-/// Has the events of a range sent once more, in their order. Of those after the cursor nothing is done: they are sent
-/// anyway.
+/// Sends the events of a range again, in their order. Events after the cursor are left out, because
+/// they are sent anyway.
 #[derive(Clone, Copy, Debug)]
 pub struct Replay {
-    /// To which webhook.
+    /// The webhook.
     pub id: WebhookId,
     /// The range begins after the event of this number.
     pub after: u64,
     /// The number of the last event of the range.
     pub until: u64,
-    /// Whether only those are sent whose delivery has failed.
+    /// Whether only events whose delivery has failed are sent again.
     pub only_failed: bool,
-    /// How many events, or deliveries, are looked at, at most.
+    /// How many events or deliveries are looked at, at most.
     pub limit: usize,
     /// The time.
     pub now: Timestamp,
@@ -54,9 +54,9 @@ pub struct Replay {
 /// How far a replay has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Replayed {
-    /// How many events are sent once more.
+    /// How many events are sent again.
     pub count: usize,
-    /// After which number it has to go on, if it was not all.
+    /// The number of the event after which to go on, if the range is not finished.
     pub next: Option<u64>,
 }
 

@@ -12,7 +12,7 @@ use crate::model::webhook::{
 pub struct ChangeWebhook {
     /// Which one.
     pub id: WebhookId,
-    /// What is to change.
+    /// The change.
     pub change: WebhookChange,
 }
 
@@ -43,14 +43,14 @@ impl Command for ChangeWebhook {
     }
 }
 
-/// Gives a webhook another secret. The one before still signs for a while.
+/// Gives a webhook a new secret. The previous one still signs for a while.
 #[derive(Clone, Debug)]
 pub struct RotateSecret {
     /// Which one.
     pub id: WebhookId,
-    /// The secret, sealed.
+    /// The new secret, sealed.
     pub secret: Vec<u8>,
-    /// For how long the one before still signs, at most [`MAX_SECRET_GRACE`].
+    /// How long the previous secret still signs, at most [`MAX_SECRET_GRACE`].
     pub grace: Duration,
     /// The time.
     pub now: Timestamp,
@@ -72,8 +72,7 @@ impl Command for RotateSecret {
     }
 }
 
-/// Deletes a webhook. What became of what was sent to it is forgotten by
-/// [`ForgetDeliveries`](super::ForgetDeliveries).
+/// Deletes a webhook. [`ForgetDeliveries`](super::ForgetDeliveries) deletes its deliveries.
 #[derive(Clone, Copy, Debug)]
 pub struct DeleteWebhook {
     /// Which one.

@@ -3,12 +3,12 @@ use crate::ledger::{Books, Command, Refusal};
 use crate::model::time::Timestamp;
 use crate::model::webhook::{MAX_WEBHOOKS, Webhook, WebhookDraft, WebhookId, WebhookState};
 
-/// Makes a webhook.
+/// Creates a webhook.
 #[derive(Clone, Debug)]
 pub struct CreateWebhook {
-    /// Its id, which no other one has.
+    /// Its id. No other webhook may have it.
     pub id: WebhookId,
-    /// What it is to be.
+    /// What the owner asks for.
     pub draft: WebhookDraft,
     /// The secret, sealed.
     pub secret: Vec<u8>,

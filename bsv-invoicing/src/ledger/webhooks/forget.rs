@@ -7,17 +7,18 @@ use crate::model::delivery::DELIVERIES_KEPT;
 use crate::model::time::Timestamp;
 use crate::model::webhook::WebhookId;
 
-/// Forgets deliveries that are over and older than [`DELIVERIES_KEPT`], and those of webhooks that are deleted.
+/// Deletes deliveries that are over and older than [`DELIVERIES_KEPT`], and those of deleted
+/// webhooks.
 #[derive(Clone, Copy, Debug)]
 pub struct ForgetDeliveries {
     /// The time.
     pub now: Timestamp,
-    /// How many are forgotten, at most.
+    /// How many deliveries are deleted, at most.
     pub limit: usize,
 }
 
 impl Command for ForgetDeliveries {
-    /// How many were forgotten.
+    /// How many deliveries were deleted.
     type Answer = usize;
 
     fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<usize, R::Error> {
@@ -42,7 +43,7 @@ impl Command for ForgetDeliveries {
 }
 
 impl ForgetDeliveries {
-    /// Looks once at each webhook that has deliveries.
+    /// Deletes deliveries of deleted webhooks.
     fn forget_deleted<R: Rows>(
         &self,
         books: &mut Books<R>,
@@ -62,7 +63,7 @@ impl ForgetDeliveries {
     }
 }
 
-/// Forgets deliveries of a webhook, up to `limit`.
+/// Deletes deliveries of a webhook, up to `limit`.
 fn forget_all<R: Rows>(
     books: &mut Books<R>,
     id: WebhookId,

@@ -4,10 +4,11 @@ use crate::ledger::webhooks::GetDueDeliveries;
 use crate::model::time::Timestamp;
 use crate::model::webhook::WebhookId;
 
-/// How much of what is sent again is looked at: it is in the order in which it is due, and there may be a lot.
+/// How many pending deliveries are looked at. They are in the order in which they are due, and
+/// there may be many.
 const LOOKED_AT: usize = 64;
 
-/// How far each webhook is behind.
+/// Finds how far each webhook is behind.
 #[derive(Clone, Copy, Debug)]
 pub struct GetLags;
 
@@ -16,10 +17,10 @@ pub struct GetLags;
 pub struct Lag {
     /// Which one.
     pub id: WebhookId,
-    /// How many events there are after its cursor.
+    /// The number of events after its cursor.
     pub events: u64,
-    /// When the oldest event happened that it has not got: of those after its cursor, and of the 64 that are sent
-    /// again next.
+    /// The time of the oldest event that the webhook does not have: among the events after its
+    /// cursor, and the next 64 that are sent again.
     pub oldest: Option<Timestamp>,
 }
 

@@ -9,16 +9,16 @@ use crate::model::time::Timestamp;
 use crate::model::webhook::{Webhook, WebhookId, WebhookState};
 use crate::webhooks::schedule::DISABLED_AFTER;
 
-/// Notes attempts to send events to a webhook, and how far it has come.
+/// Records attempts to send events to a webhook, and the new cursor.
 #[derive(Clone, Debug)]
 pub struct NoteAttempts {
     /// Which one.
     pub id: WebhookId,
     /// The attempts, in the order in which they ended.
     pub attempts: Vec<AttemptMade>,
-    /// The number of the event up to which all is done, these attempts included.
+    /// The number of the event up to which the webhook is done, these attempts included.
     pub cursor: u64,
-    /// The number of the last event up to there that was sent; 0 before the first.
+    /// The number of the last event up to the cursor that was sent; 0 if there is none.
     pub last_sent: u64,
 }
 
@@ -27,18 +27,18 @@ pub struct NoteAttempts {
 pub struct AttemptMade {
     /// The number of the event.
     pub number: u64,
-    /// The number of the event that was sent before; 0 stands for none.
+    /// The number of the previous event that was sent; 0 if there is none.
     pub previous: u64,
     /// The attempt.
     pub attempt: Attempt,
-    /// For how long the endpoint asks to be left alone.
+    /// How long the endpoint asks to wait (`Retry-After`).
     pub retry_after: Option<Duration>,
-    /// A number that is evenly spread over all numbers.
+    /// A uniformly random number.
     pub random: u32,
 }
 
 impl Command for NoteAttempts {
-    /// The webhook after that.
+    /// The changed webhook.
     type Answer = Webhook;
 
     fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<Webhook, R::Error> {
@@ -93,7 +93,7 @@ impl Webhook {
 }
 
 impl<R: Rows> Books<R> {
-    /// Tells that a webhook was disabled because of what it answers.
+    /// Writes the event that a webhook was disabled because of its answers.
     fn tell_disabled(
         &mut self,
         id: WebhookId,

@@ -10,7 +10,7 @@ use crate::model::webhook::{Webhook, WebhookId};
 const MAX_LOOKED_AT: usize = 10_000;
 const READ_AT_ONCE: usize = 256;
 
-/// All webhooks, the first made first.
+/// All webhooks, in the order of their creation.
 #[derive(Clone, Copy, Debug)]
 pub struct GetWebhooks;
 
@@ -28,14 +28,15 @@ impl Query for GetWebhooks {
 #[derive(Clone, Copy, Debug)]
 pub struct GetWebhook(pub WebhookId);
 
-/// A webhook, with what is needed to go on with it.
+/// A webhook, with what is needed to go on sending.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoadedWebhook {
     /// The webhook.
     pub webhook: Webhook,
-    /// The number of the last event of which there is a delivery; 0 stands for none. It may be after the cursor.
+    /// The number of the last event that has a delivery; 0 if there is none. It may be after the
+    /// cursor.
     pub last_delivery: u64,
-    /// When something is sent again, at the earliest.
+    /// The time of the next attempt, if a delivery waits for one.
     pub next_attempt_at: Option<Timestamp>,
 }
 
@@ -55,7 +56,8 @@ impl Query for GetWebhook {
     }
 }
 
-/// What is sent to a webhook again next: up to `limit` of what waits for that, by the times for which it waits.
+/// The next deliveries to a webhook that are sent again: up to `limit`, in the order of their
+/// times.
 #[derive(Clone, Copy, Debug)]
 pub struct GetDueDeliveries {
     /// Which one.
@@ -64,10 +66,10 @@ pub struct GetDueDeliveries {
     pub limit: usize,
 }
 
-/// A delivery that waits to be sent again.
+/// A delivery that waits for its next attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DueDelivery {
-    /// When, at the earliest.
+    /// The time of the attempt, at the earliest.
     pub at: Timestamp,
     /// The number of the event.
     pub number: u64,
@@ -85,7 +87,7 @@ impl Query for GetDueDeliveries {
     }
 }
 
-/// What became of the event of this number that was sent to a webhook.
+/// The delivery of an event to a webhook.
 #[derive(Clone, Copy, Debug)]
 pub struct GetDelivery {
     /// Which webhook.
@@ -115,7 +117,7 @@ pub struct GetDeliveries {
     pub limit: usize,
 }
 
-/// A delivery, and what is delivered.
+/// A delivery and its event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedDelivery {
     /// The number of the event.
@@ -127,7 +129,7 @@ pub struct ListedDelivery {
 }
 
 impl Query for GetDeliveries {
-    /// The deliveries, and the number after which more of them may be.
+    /// The deliveries, and the number of the event after which there may be more.
     type Answer = (Vec<ListedDelivery>, Option<u64>);
 
     fn run<R: ReadRows>(self, rows: &R) -> Result<Self::Answer, R::Error> {

@@ -11,26 +11,27 @@ use crate::model::webhook::WebhookId;
 
 /// Something that happened in the wallet.
 ///
-/// Events are numbered from 1 on without a gap, in the order in which they happened, and each is
-/// stored in the same step as the change it tells of. What an event tells never changes, whatever
-/// becomes later of what it tells of.
+/// Events are numbered from 1 without a gap, in the order in which they happened. Each event is
+/// stored in the same step as the change that it tells of. An event never changes, even when the
+/// invoice or the payment that it tells of changes later.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     /// The number.
     pub number: u64,
-    /// When it happened; never before the event before it.
+    /// When it happened: never earlier than the previous event.
     pub at: Timestamp,
     /// What kind of thing happened.
     pub kind: EventKind,
-    /// The number of what it happened to: of an invoice, a user, a payment by the wallet, a withdrawal, a
+    /// The number of the subject: an invoice, a user, a payment by the wallet, a withdrawal, a
     /// transaction, or a webhook.
     pub subject: u64,
-    /// What is told of it.
+    /// The details.
     pub data: EventData,
 }
 
-/// What an event tells, besides its kind: its `data` as the API shows it. `None` is shown as null, and stands for
-/// what there was not, or for what is not known of an event that a version before schema 10 wrote.
+/// The details of an event: its `data` as the API shows it. `None` is null in JSON. It means that
+/// there is no such value, or that a version before schema 10 wrote the event and did not record
+/// the value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged, rename_all_fields = "camelCase")]
 pub enum EventData {
@@ -59,10 +60,10 @@ pub enum EventData {
         invoice: EventInvoice,
         /// What it asks for.
         satoshis: u64,
-        /// All that was received for it then and counted.
+        /// The sum of the payments that counted at that time.
         paid_satoshis: Option<u64>,
     },
-    /// A payment of an invoice, or what that made of the invoice.
+    /// A payment of an invoice, or the change of the invoice by that payment.
     Payment {
         /// The invoice.
         #[serde(flatten)]
@@ -70,7 +71,7 @@ pub enum EventData {
         /// The payment.
         #[serde(flatten)]
         payment: EventPayment,
-        /// The block, where that is told.
+        /// The block, for the kinds that name one.
         #[serde(flatten)]
         block: Option<MinedIn>,
     },
@@ -99,7 +100,7 @@ pub enum EventData {
         /// The payment.
         #[serde(flatten)]
         outgoing: Box<EventOutgoing>,
-        /// The block, where that is told.
+        /// The block, for the kinds that name one.
         #[serde(flatten)]
         block: Option<MinedIn>,
     },
@@ -128,18 +129,18 @@ pub enum EventData {
         satoshis: u64,
         /// The user whose key it pays.
         user_id: Option<u64>,
-        /// The block, where that is told.
+        /// The block, for the kinds that name one.
         #[serde(flatten)]
         block: Option<MinedIn>,
     },
-    /// A transaction that spends coins of the wallet, which has not made it.
+    /// A transaction that spends coins of the wallet and that the wallet did not make.
     Transaction {
         /// The transaction.
         #[serde(serialize_with = "as_text")]
         txid: Txid,
         /// What it pays to scripts of the wallet.
         satoshis: u64,
-        /// The block, where that is told.
+        /// The block, for the kinds that name one.
         #[serde(flatten)]
         block: Option<MinedIn>,
     },
@@ -148,9 +149,9 @@ pub enum EventData {
         /// The id.
         #[serde(serialize_with = "as_text")]
         webhook_id: WebhookId,
-        /// `disabled`, or `gone` if it has answered 410.
+        /// `disabled`, or `gone` if the endpoint has answered 410.
         state: &'static str,
-        /// Since when it has taken nothing.
+        /// Since when the endpoint has accepted nothing.
         failing_since: Timestamp,
     },
 }
@@ -166,18 +167,18 @@ pub struct EventInvoice {
     pub reference: Option<String>,
 }
 
-/// A payment of an invoice, and where that leaves the invoice.
+/// A payment of an invoice, and what is still due after it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EventPayment {
-    /// What this transaction pays to the invoice. Of an invoice that is paid since its owner has marked it so: 0.
+    /// What this transaction pays to the invoice: 0 if the owner has marked the invoice as paid.
     pub satoshis: Option<u64>,
-    /// The transaction, unless the invoice was marked.
+    /// The transaction. `None` if the owner has marked the invoice as paid.
     #[serde(serialize_with = "as_optional_text")]
     pub txid: Option<Txid>,
-    /// All that was received for the invoice and counts, after this.
+    /// The sum of the payments of the invoice that count, this one included.
     pub paid_satoshis: Option<u64>,
-    /// What is still asked for, after this.
+    /// What is still due after this payment.
     pub due_satoshis: Option<u64>,
     /// Whether the transaction was first seen after the invoice had expired.
     pub late: Option<bool>,
@@ -253,27 +254,28 @@ impl Serialize for EventId {
 }
 
 impl LogName {
-    /// What the event of this number is known by outside: `evt_3f9a1c02_1042`.
+    /// The id of the event with this number, as the API and webhooks show it: `evt_3f9a1c02_1042`.
     pub fn event_id(self, number: u64) -> String {
         EventId(self, number).to_string()
     }
 }
 
 impl Event {
-    /// What the event is known by outside, in the log of this name: `evt_3f9a1c02_1042`.
+    /// The id of the event in the log of this name, as the API and webhooks show it:
+    /// `evt_3f9a1c02_1042`.
     pub fn id(&self, log: LogName) -> String {
         log.event_id(self.number)
     }
 
-    /// The event as JSON, as the API and webhooks send it: the same bytes whenever it is asked for. Less than
-    /// 20 kB.
+    /// The event as JSON, as the API and webhooks send it. The same event gives the same bytes
+    /// every time. They are fewer than 20,000.
     pub fn to_json(&self, log: LogName) -> String {
         let mut json = Vec::with_capacity(JSON_LEN);
         self.write_json(log, &mut json);
         String::from_utf8(json).expect("it was made of texts and numbers")
     }
 
-    /// Appends what [`to_json`](Self::to_json) answers.
+    /// Appends the JSON of [`to_json`](Self::to_json).
     pub fn write_json(&self, log: LogName, json: &mut Vec<u8>) {
         let Self { number, at, kind, data, .. } = self;
         let event = EventJson {

@@ -2,15 +2,15 @@ use std::str::FromStr;
 
 use crate::model::event::EventKind;
 
-/// Which kinds of events are asked for: a list of types with commas between them, of which each may end in `*`, as
-/// `invoice.*,user.created`.
+/// Selects kinds of events. Its text is a list of types with commas between them, such as
+/// `invoice.*,user.created`. Each type may end in `*`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventFilter {
     /// A bit for each kind, at the place of its number.
     kinds: u128,
 }
 
-/// A list of types that cannot be understood.
+/// A list of types cannot be understood.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{0:?} is no type of event: expected types such as invoice.paid or invoice.*, with commas between them"
@@ -24,7 +24,7 @@ impl EventFilter {
     /// All kinds.
     pub const ALL: Self = Self { kinds: u128::MAX };
 
-    /// Whether this kind is asked for.
+    /// Whether the filter selects this kind.
     pub fn has(&self, kind: EventKind) -> bool {
         self.kinds & bit(kind) != 0
     }
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_star_at_the_end_of_a_name_stands_for_what_goes_on_so() {
+    fn a_star_at_the_end_matches_all_types_with_that_beginning() {
         assert_eq!(names("user.*"), ["user.created"]);
         assert_eq!(names("invoice.p*,user.created")[..2], ["user.created", "invoice.paid"]);
         assert_eq!(names("*").len(), EventKind::ALL.len());
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_type_is_refused() {
+    fn a_text_that_names_no_type_is_refused() {
         for text in [
             "",
             ",",

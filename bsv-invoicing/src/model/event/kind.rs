@@ -2,7 +2,8 @@ use std::fmt;
 
 macro_rules! event_kinds {
     ($($(#[$doc:meta])* $kind:ident = $number:literal, $name:literal;)*) => {
-        /// What kind of thing happened. Its number is what is stored, its name is the `type` that the API uses.
+        /// What kind of thing happened. The store keeps its number. Its name is the `type` of the
+        /// API.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[non_exhaustive]
         pub enum EventKind { $($(#[$doc])* $kind = $number,)* }
@@ -19,7 +20,7 @@ macro_rules! event_kinds {
                 }
             }
 
-            /// The `type` of the API, of small letters, dots and underscores.
+            /// The `type` of the API. It consists of small letters, dots and underscores.
             pub fn name(self) -> &'static str {
                 match self {
                     $(Self::$kind => $name,)*
@@ -40,7 +41,7 @@ event_kinds! {
     InvoiceDeleted = 4, "invoice.deleted";
     /// An invoice is paid from now on.
     InvoicePaid = 5, "invoice.paid";
-    /// An invoice is not paid any more: what had paid it was displaced, or is invalid.
+    /// An invoice is no longer paid: its payment was displaced or is invalid.
     InvoiceUnpaid = 6, "invoice.unpaid";
     /// The wallet began a payment.
     OutgoingStarted = 7, "outgoing.started";
@@ -60,9 +61,9 @@ event_kinds! {
     OutgoingMined = 14, "outgoing.mined";
     /// The block of a payment by the wallet left the chain.
     OutgoingUnmined = 15, "outgoing.unmined";
-    /// The network has not shown a payment by the wallet for a minute that it had shown before.
+    /// The network has shown a payment by the wallet before, and has not shown it for a minute.
     OutgoingContested = 16, "outgoing.contested";
-    /// The network shows a payment by the wallet again that was contested or lost.
+    /// The network shows a payment by the wallet again that it had stopped showing.
     OutgoingRestored = 17, "outgoing.restored";
     /// The network refused a payment by the wallet at several tips in a row.
     OutgoingInvalid = 18, "outgoing.invalid";
@@ -74,18 +75,19 @@ event_kinds! {
     PaymentMined = 21, "invoice.payment_mined";
     /// The block of a payment of an invoice left the chain.
     PaymentUnmined = 22, "invoice.payment_unmined";
-    /// The network has not shown a payment of an invoice for a minute that it had shown before.
+    /// The network has shown a payment of an invoice before, and has not shown it for a minute.
     PaymentContested = 23, "invoice.payment_contested";
-    /// The network shows a payment of an invoice again that was contested or lost.
+    /// The network shows a payment of an invoice again that it had stopped showing.
     PaymentRestored = 24, "invoice.payment_restored";
     /// Another transaction took the place of a payment of an invoice.
     PaymentDisplaced = 25, "invoice.payment_displaced";
-    /// The network refused a payment of an invoice at several tips in a row; or had shown it, and refused it when
-    /// it was offered once more.
+    /// The network refused a payment of an invoice at several tips in a row, or it had shown the
+    /// payment and refused it when the wallet offered it again.
     PaymentInvalid = 26, "invoice.payment_invalid";
     /// The network shows a transaction that takes a coin back from a payment by the wallet.
     CancellationShown = 27, "outgoing.cancellation_shown";
-    /// A transaction that took a coin back from a payment by the wallet is lost.
+    /// The network no longer shows a transaction that took a coin back from a payment by the
+    /// wallet.
     CancellationLost = 28, "outgoing.cancellation_lost";
     /// The owner of an invoice has marked it as paid.
     InvoiceMarked = 29, "invoice.marked";
@@ -97,20 +99,20 @@ event_kinds! {
     ReceiptUnassigned = 32, "receipt.unassigned";
     /// The same, with a fee that is too low for it to count.
     ReceiptWaiting = 33, "receipt.waiting";
-    /// What belongs to no invoice was mined.
+    /// Money that belongs to no invoice was mined.
     ReceiptMined = 34, "receipt.mined";
-    /// The block of what belongs to no invoice left the chain.
+    /// The block of money that belongs to no invoice left the chain.
     ReceiptUnmined = 35, "receipt.unmined";
-    /// The network has not shown for a minute what belongs to no invoice.
+    /// The network has not shown money that belongs to no invoice for a minute.
     ReceiptContested = 36, "receipt.contested";
-    /// The network shows again what belongs to no invoice.
+    /// The network shows money that belongs to no invoice again.
     ReceiptRestored = 37, "receipt.restored";
-    /// Another transaction took the place of one with what belongs to no invoice.
+    /// Another transaction took the place of one with money that belongs to no invoice.
     ReceiptDisplaced = 38, "receipt.displaced";
-    /// The network refused a transaction with what belongs to no invoice.
+    /// The network refused a transaction with money that belongs to no invoice.
     ReceiptInvalid = 39, "receipt.invalid";
-    /// The network shows a transaction that this wallet has not made and that spends its coins, back to itself at
-    /// most.
+    /// The network shows a transaction that spends coins of the wallet and that the wallet did not
+    /// make.
     TransactionFound = 40, "transaction.found";
     /// The same, with a fee that may be too low for it to be mined.
     TransactionWaiting = 41, "transaction.waiting";
@@ -122,16 +124,16 @@ event_kinds! {
     TransactionContested = 44, "transaction.contested";
     /// The network shows such a transaction again.
     TransactionRestored = 45, "transaction.restored";
-    /// Another transaction took the place of such a one.
+    /// Another transaction took the place of such a transaction.
     TransactionDisplaced = 46, "transaction.displaced";
     /// The network refused such a transaction.
     TransactionInvalid = 47, "transaction.invalid";
-    /// A webhook was disabled: it took nothing for 120 hours, or has answered 410.
+    /// A webhook was disabled: its endpoint accepted nothing for 120 hours, or answered 410.
     WebhookDisabled = 48, "webhook.disabled";
 }
 
 impl EventKind {
-    /// What is told of a receipt where this is told of a payment of an invoice.
+    /// The kind for money of no invoice that corresponds to this kind for a payment of an invoice.
     pub(crate) fn of_receipt(self) -> Self {
         match self {
             Self::PaymentReceived => Self::ReceiptUnassigned,
@@ -146,7 +148,8 @@ impl EventKind {
         }
     }
 
-    /// What is told of a transaction where this is told of a payment of an invoice.
+    /// The kind for a transaction that the wallet did not make, and that corresponds to this kind
+    /// for a payment of an invoice.
     pub(crate) fn of_transaction(self) -> Self {
         match self {
             Self::PaymentReceived => Self::TransactionFound,
@@ -161,7 +164,7 @@ impl EventKind {
         }
     }
 
-    /// Whether a block is told.
+    /// Whether events of this kind name a block.
     pub(crate) fn is_mined(self) -> bool {
         matches!(
             self,

@@ -1,8 +1,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// The name of a log of events: 8 hexadecimal digits, chosen at random when the wallet is made, and anew when a
-/// backup of it is restored. Numbers of events mean something only together with it.
+/// The name of a log of events: 8 hexadecimal digits. A new wallet chooses it at random, and so
+/// does a restored backup. The number of an event identifies the event only together with this
+/// name.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct LogName([u8; 4]);
 
@@ -37,7 +38,7 @@ impl fmt::Debug for LogName {
     }
 }
 
-/// Text that is not the name of a log.
+/// A text is not the name of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("must be 8 hexadecimal digits in small letters")]
 pub struct LogNameParseError;
@@ -60,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_read_as_it_is_written_and_nothing_else_is() {
+    fn a_name_is_read_as_it_is_written_and_other_texts_are_refused() {
         let name = LogName::from_bytes([0x00, 0x9a, 0x1c, 0x02]);
         assert_eq!(name.to_string(), "009a1c02");
         assert_eq!("009a1c02".parse(), Ok(name));

@@ -16,14 +16,14 @@ pub struct EventQuery {
 pub struct EventPage {
     /// The events.
     pub events: Vec<Event>,
-    /// The number of the last event that was looked at: those after it are on the next page.
+    /// The number of the last event that was looked at. The next page starts after it.
     pub next: u64,
-    /// The number of the last event that there is.
+    /// The number of the last event in the log.
     pub last: u64,
 }
 
-/// How many events are looked at for one page, so that what a page costs does not grow with what is stored, even
-/// where few are asked for. A page that ends for this reason has fewer events than its limit, and
+/// How many events are looked at for one page at most. This bounds the cost of a page, even if the
+/// filter selects few events. A page that ends for this reason has fewer events than its limit, and
 /// [`next`](EventPage::next) is less than [`last`](EventPage::last).
 pub const MAX_EVENTS_LOOKED_AT: usize = 10_000;
 
@@ -41,7 +41,7 @@ impl EventPage {
         json
     }
 
-    /// Whether there is nothing after what was looked at.
+    /// Whether there are no events after this page.
     pub fn is_end(&self) -> bool {
         self.next >= self.last
     }

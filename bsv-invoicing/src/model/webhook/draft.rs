@@ -1,33 +1,33 @@
-//! What owners ask for of webhooks.
+//! What owners ask for with webhooks: the bodies of requests.
 
 use std::time::Duration;
 
 use super::MAX_SECRET_GRACE;
 use crate::model::fields::{BodyError, FieldErrors, Members};
 
-/// For how long a former secret signs unless its owner says otherwise.
+/// How long a former secret signs if the owner does not say.
 const SECRET_GRACE: Duration = Duration::from_secs(24 * 60 * 60);
-/// The types of a webhook that takes all.
+/// The types of a webhook that takes all events.
 const ALL_TYPES: &str = "*";
 
-/// What a webhook is to be.
+/// A new webhook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WebhookDraft {
-    /// Where events are posted to.
+    /// The URL that events are posted to.
     pub url: String,
-    /// Which events are sent, as an [`EventFilter`](crate::EventFilter) is written.
+    /// Which events are sent: the text of an [`EventFilter`](crate::EventFilter).
     pub types: String,
     /// What its owner says about it.
     pub description: String,
-    /// Whether each event waits until the one before it is delivered, or has failed for good.
+    /// Whether each event waits until the previous one is delivered or has finally failed.
     pub in_order: bool,
-    /// The number of the event after which they are sent; `None` stands for the last one.
+    /// The number of the event after which sending begins. `None` stands for the last event.
     pub after: Option<u64>,
 }
 
 impl WebhookDraft {
-    /// Reads the body of `POST /api/v1/webhooks`: `url`, and perhaps `types` (all), `description`, `inOrder` and
-    /// `after` (`latest`).
+    /// Reads the body of `POST /api/v1/webhooks`: `url`, and optionally `types` (default: all),
+    /// `description`, `inOrder` and `after` (default: `latest`).
     pub fn from_json(body: &[u8]) -> Result<Self, BodyError> {
         let mut members = Members::parse(body)?;
         let url = members.text("url");
@@ -48,18 +48,18 @@ impl WebhookDraft {
     }
 }
 
-/// What is to change of a webhook.
+/// A change of a webhook. `None` leaves a value as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WebhookChange {
-    /// Where events are posted to from now on.
+    /// The new URL that events are posted to.
     pub url: Option<String>,
-    /// Which events are sent from now on, as an [`EventFilter`](crate::EventFilter) is written.
+    /// Which events are sent from now on: the text of an [`EventFilter`](crate::EventFilter).
     pub types: Option<String>,
     /// What its owner says about it.
     pub description: Option<String>,
-    /// Whether each event waits for the one before it.
+    /// Whether each event waits for the previous one.
     pub in_order: Option<bool>,
-    /// Whether events are sent. Enabling goes on at the cursor.
+    /// Whether events are sent. Sending starts again at the cursor.
     pub is_enabled: Option<bool>,
 }
 
@@ -86,15 +86,16 @@ impl WebhookChange {
     }
 }
 
-/// What is asked for with another secret.
+/// A request for a new secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SecretDraft {
-    /// For how long the secret before it still signs, at most [`MAX_SECRET_GRACE`].
+    /// How long the previous secret still signs, at most [`MAX_SECRET_GRACE`].
     pub grace: Duration,
 }
 
 impl SecretDraft {
-    /// Reads the body of `POST /api/v1/webhooks/{id}/secret`: perhaps `graceSeconds` (86,400).
+    /// Reads the body of `POST /api/v1/webhooks/{id}/secret`: optionally `graceSeconds` (default:
+    /// 86,400).
     pub fn from_json(body: &[u8]) -> Result<Self, BodyError> {
         let mut members = Members::parse(body)?;
         let grace = members.integer("graceSeconds").map(Duration::from_secs);
@@ -108,20 +109,20 @@ impl SecretDraft {
     }
 }
 
-/// Which events are sent once more.
+/// Which events are sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplayDraft {
-    /// Those after the event of this number,
+    /// Only events after the one with this number.
     pub after: u64,
-    /// up to the one of this number.
+    /// Only events up to the one with this number, that one included.
     pub until: u64,
-    /// Whether only those are sent whose delivery has failed.
+    /// Whether only events whose delivery has failed are sent again.
     pub only_failed: bool,
 }
 
 impl ReplayDraft {
-    /// Reads the body of `POST /api/v1/webhooks/{id}/replay`: `after`, and perhaps `until` (the last event) and
-    /// `onlyFailed`.
+    /// Reads the body of `POST /api/v1/webhooks/{id}/replay`: `after`, and optionally `until`
+    /// (default: the last event) and `onlyFailed`.
     pub fn from_json(body: &[u8]) -> Result<Self, BodyError> {
         let mut members = Members::parse(body)?;
         let after = members.integer("after");

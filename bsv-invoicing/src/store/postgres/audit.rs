@@ -14,7 +14,7 @@ const READ: StatementKey = StatementKey::Other(
 /// How many entries are read at once.
 const PAGE: usize = 1000;
 
-/// Up to `limit` entries after the one of this number, in order.
+/// Up to `limit` entries after the one with this number, in order.
 pub(super) fn read(
     shared: &Shared,
     after: u64,

@@ -22,7 +22,7 @@ use super::upkeep::{keep_up, stop};
 
 /// The thread that reads. It ends when this is dropped.
 pub(super) struct Reader {
-    /// `None` only while being dropped.
+    /// `None` only during the drop.
     queue: Option<mpsc::UnboundedSender<Job>>,
     thread: Option<JoinHandle<()>>,
 }

@@ -278,7 +278,8 @@ fn next_step(step: &Step, changes: &Changes, writer: Vec<u8>) -> Step {
     }
 }
 
-/// The failure of a store that was asked for nothing that could be refused.
+/// The failure of an operation that the rules cannot refuse. A refusal means that the store is
+/// damaged.
 fn store_error(error: WalletStoreError) -> StoreError {
     match error {
         WalletStoreError::Store(error) => error,

@@ -1,5 +1,5 @@
-//! What leads from one version of the wallet's file to the next. The tables of older versions are written
-//! out here as they were, whatever becomes of today's.
+//! Migrations of the wallet's file from each version to the next. They define the tables of older
+//! versions themselves, so that changes of today's tables do not change a migration.
 
 mod events;
 mod holdings;
@@ -76,15 +76,15 @@ fn add_expiries_and_idempotency(transaction: &WriteTransaction) -> Result<(), St
 }
 
 const RAW: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("raw transactions");
-/// Satoshis, chain and index of the key, and the number of the transaction that spends it.
+/// Satoshis, chain and index of the key, and the number of the spending transaction.
 type CoinRow = (u64, u8, u32, Option<u64>);
 const COINS: TableDefinition<'_, (u64, u32), CoinRow> = TableDefinition::new("coins");
 const SPENT: TableDefinition<'_, (u64, u64, u32), ()> = TableDefinition::new("spent");
 const INCOMING: TableDefinition<'_, (u64, u64), ()> = TableDefinition::new("incoming");
 const IN_FLIGHT: TableDefinition<'_, u64, u64> = TableDefinition::new("in flight");
 const REFUNDS: TableDefinition<'_, u64, &str> = TableDefinition::new("refunds");
-/// Transaction, the one that cancels it, URL, satoshis, fee, state, when it began, when it expires,
-/// memo, and the channel: host, path, id, token.
+/// Transaction, its cancellation, URL, satoshis, fee, state, times of beginning and expiry, memo,
+/// and the channel: host, path, id, token.
 type OutgoingRow = (
     u64,
     Option<u64>,
@@ -103,7 +103,7 @@ const OUTGOING_BY_URL: TableDefinition<'_, [u8; 32], u64> = TableDefinition::new
 const FOLLOWED: TableDefinition<'_, u64, u64> = TableDefinition::new("followed");
 type ProofRow = (u32, [u8; 32], u64, bool, &'static [u8]);
 const PROOFS: TableDefinition<'_, (u64, u32), ProofRow> = TableDefinition::new("proofs");
-/// Height and number of a transaction to the hash of its block.
+/// The key is the height and the number of a transaction. The value is the hash of its block.
 const MINED_WITH_HASHES: TableDefinition<'_, (u32, u64), [u8; 32]> = TableDefinition::new("mined");
 
 fn add_money(transaction: &WriteTransaction) -> Result<(), StoreError> {
@@ -132,7 +132,7 @@ fn add_ancestors(transaction: &WriteTransaction) -> Result<(), StoreError> {
     create_tables(transaction)
 }
 
-/// The log begins with the seed, if there is one.
+/// The first entry of the log names the seed, if there is one.
 fn begin_audit_log(transaction: &WriteTransaction) -> Result<(), StoreError> {
     create_audit_log(transaction)?;
     let has_seed = transaction.open_table(WALLET)?.get("fingerprint")?.is_some();
@@ -157,10 +157,10 @@ const DISPLACED: u8 = 3;
 const CANCELLED: u8 = 10;
 /// The state of a payment by the wallet that was cancelled.
 const OUTGOING_CANCELLED: u8 = 4;
-/// A time that is over: what is looked after until then is looked at once.
+/// A time in the past. A transaction that is followed until then is looked at once.
 const ONCE: u64 = 1;
 
-/// Transactions may be in more states than before, which say what the network has shown.
+/// Adds the states of transactions that say what the network has shown.
 fn believe_only_the_network(transaction: &WriteTransaction) -> Result<(), StoreError> {
     create_tables(transaction)?;
     move_figures(transaction)?;
@@ -175,7 +175,8 @@ fn believe_only_the_network(transaction: &WriteTransaction) -> Result<(), StoreE
     Ok(())
 }
 
-/// Where refunds go was known of an invoice, of which one transaction at most was in flight or settled.
+/// Older versions stored the destination of refunds per invoice. At most one transaction of an
+/// invoice was in flight or settled. The destination moves to that transaction.
 fn move_refunds(transaction: &WriteTransaction) -> Result<(), StoreError> {
     let transactions = transaction.open_table(TRANSACTIONS)?;
     let incoming = transaction.open_table(INCOMING)?;
@@ -237,7 +238,8 @@ fn move_payments(transaction: &WriteTransaction) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Nodes were believed too early. So the network is asked once more about what it has not mined.
+/// Older versions marked transactions as displaced too early. This has the wallet ask the network
+/// about them once more.
 fn mark_what_was_seen(transaction: &WriteTransaction) -> Result<(), StoreError> {
     let mut transactions = transaction.open_table(TRANSACTIONS)?;
     let mut followed = transaction.open_table(FOLLOWED)?;

@@ -20,7 +20,7 @@ use crate::ledger::rows::{
 use crate::store::WalletStoreError;
 use crate::store::stored::{Stored, StoredKind};
 
-/// Which table of all holds a kind.
+/// Finds the table of a kind.
 pub(super) trait Place: StoredKind {
     fn to_write<'r, 't>(
         rows: &'r RowsToWrite<'t>,
@@ -63,7 +63,7 @@ macro_rules! tables {
             }
         }
 
-        /// Creates the tables that are not there.
+        /// Creates the tables that do not exist.
         pub(super) fn create_tables(transaction: &WriteTransaction) -> Result<(), StoreError> {
             $(transaction.open_table($kind::TABLE)?;)*
             Ok(())

@@ -1,4 +1,4 @@
-//! What events look like in their table. Most are told by their subject alone, and take few bytes.
+//! The format of events in their table. Most events need only their subject, and take few bytes.
 
 use bsv_tx::BlockHash;
 
@@ -9,8 +9,8 @@ use crate::model::event::EventKind;
 use crate::model::time::Timestamp;
 use crate::model::transaction::BlockPlace;
 
-/// When, what, the number of what it happened to, what else is told, and height and hash of the block, if one is
-/// told.
+/// The time, the kind, the number of the subject, the details, and the height and hash of the block
+/// if the event names one.
 pub(super) type EventRowStored = (u64, u8, u64, Vec<u64>, Vec<(u32, [u8; 32])>);
 
 const SUM: u64 = 1;
@@ -46,7 +46,7 @@ pub(super) fn read(row: Stored<'_, EventRowStored>) -> Result<EventRow, Damaged>
     let damaged = |what: &str| Damaged(format!("an event {what}"));
     let kind = EventKind::of_number(kind).ok_or_else(|| damaged("of an unknown kind"))?;
     let details =
-        read_details(&details).ok_or_else(|| damaged("that tells what cannot be read"))?;
+        read_details(&details).ok_or_else(|| damaged("with details that cannot be read"))?;
     let block = match block[..] {
         [] => None,
         [(height, hash)] => Some(BlockPlace { hash: BlockHash::from_bytes(hash), height }),
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_stored_is_read_and_nothing_else() {
+    fn stored_events_are_read_back_and_other_rows_are_refused() {
         let sums = Some(Sums { paid: 9, due: 1 });
         let payment = PaymentDetails { transaction: 4, satoshis: 5, late: true, sums };
         for details in [

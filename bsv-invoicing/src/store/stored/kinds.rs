@@ -1,4 +1,4 @@
-//! What each kind of row looks like. Times are microseconds since 1970.
+//! The format of each kind of row. Times are microseconds since 1970.
 
 use bsv_tx::{BlockHash, MerkleBranch, Txid};
 use redb::TableDefinition;
@@ -31,7 +31,7 @@ use crate::model::user::UserDraft;
 use crate::model::webhook::WebhookId;
 use crate::model::withdrawal::WithdrawalRecord;
 
-/// A kind whose keys, or rows, are stored as they are.
+/// Implements [`StoredKind`] for a kind: the table, and the conversions of its keys and rows.
 macro_rules! stored_kind {
     (
         $kind:ident in $name:literal: $stored_key:ty => $stored_row:ty;
@@ -70,7 +70,7 @@ macro_rules! stored_kind {
     };
 }
 
-// Id, satoshis, when created, when it expires, when paid, when deleted, reference, description.
+// Id, satoshis, times of creation, expiry, payment and deletion, reference, description.
 stored_kind! {
     Invoices in "invoices": u64 => (
         [u8; 12], u64, u64, u64, Option<u64>, Option<u64>,
@@ -165,7 +165,7 @@ stored_kind! {
     row _row: (), |_key, _row| Ok(());
 }
 
-// In the order of the members, those of what the wallet holds at the end.
+// The members of `Figures` in their order. The holdings come last.
 stored_kind! {
     AllFigures in "kept figures": () => [u64; 17];
     key _key: (), { let () = _key; Ok(()) };
@@ -221,8 +221,8 @@ stored_kind! {
     };
 }
 
-// The tolerance for what is missing, whether late payments are accepted, and the limit above which only what
-// is in blocks counts.
+// The tolerance for underpaid invoices, whether late payments are accepted, and the limit above
+// which only payments in blocks count.
 stored_kind! {
     Rules in "rules": () => (u64, bool, Option<u64>);
     key _key: (), { let () = _key; Ok(()) };
@@ -248,7 +248,7 @@ stored_kind! {
     row row: *row, |_key, row| Ok(row);
 }
 
-// Whether what follows is a height, and not a time.
+// Whether the number is a height (true) or a time (false), and the number.
 stored_kind! {
     Rescan in "rescan": () => (bool, u64);
     key _key: (), { let () = _key; Ok(()) };
@@ -269,7 +269,7 @@ stored_kind! {
     row _row: (), |_key, _row| Ok(());
 }
 
-// What came in time, and what came late: of each what is in no block, and what is in blocks.
+// Received in time: unconfirmed and mined. Received late: unconfirmed and mined.
 stored_kind! {
     ReceivedFor in "received for": u64 => [u64; 4];
     key key: *key, Ok(key);
@@ -290,8 +290,8 @@ stored_kind! {
     row row: row.as_micros(), |_key, row| Ok(Timestamp::from_micros(row));
 }
 
-// Txid, purpose and number of the invoice or payment, state, satoshis, when it came, and height and hash
-// of its block.
+// Txid, purpose, number of the invoice or payment, state, satoshis, time of arrival, and height and
+// hash of the block.
 stored_kind! {
     Transactions in "transactions": u64 =>
         ([u8; 32], u8, u64, u8, u64, u64, Option<(u32, [u8; 32])>);
@@ -311,7 +311,7 @@ stored_kind! {
     row row: row.as_slice(), |_key, row| Ok(row.to_vec());
 }
 
-// Satoshis; account, chain and index of the key; the number of the transaction that spends it.
+// Satoshis; account, chain and index of the key; the number of the spending transaction.
 stored_kind! {
     Receipts in "receipts": (u64, u32) => (u64, u32, u8, u32, Option<u64>);
     key key: (key.maker, key.vout), Ok(ReceiptKey { maker: key.0, vout: key.1 });
@@ -369,8 +369,9 @@ stored_kind! {
     row row: row.as_str(), |_key, row| Ok(row.to_owned());
 }
 
-// Transaction, the one that cancels it, the payment for the same purpose before, purpose (kind, number,
-// text), satoshis, fee, when it began, when it expires, memo, and the channel: host, path, id, token.
+// Transaction, its cancellation, the previous payment for the same purpose, purpose (kind, number,
+// text), satoshis, fee, times of beginning and expiry, memo, and the channel: host, path, id,
+// token.
 stored_kind! {
     Outgoing in "outgoing by purpose": u64 => (
         u64, Option<u64>, Option<u64>, (u8, u64, &'static str), u64, u64, u64, Option<u64>,
@@ -427,7 +428,7 @@ stored_kind! {
     row row: *row, |_key, row| Ok(row);
 }
 
-// To where, reference, the first of its payments and how many there are, and when it was made.
+// Recipient, reference, number of the first payment, number of payments, and time of creation.
 stored_kind! {
     Withdrawals in "withdrawals": u64 => (&'static str, Option<&'static str>, u64, u64, u64);
     key key: *key, Ok(key);
@@ -454,7 +455,7 @@ stored_kind! {
     };
 }
 
-/// Stands for a transaction that is looked after until it is mined.
+/// Stands for a transaction that is followed until it is mined.
 const UNTIL_MINED: u64 = u64::MAX;
 
 stored_kind! {
@@ -469,7 +470,8 @@ stored_kind! {
     });
 }
 
-// Height and hash of the block, when it was found, whether the payer has read it, and the branch.
+// Height and hash of the block, when the proof was found, whether the payer has read it, and the
+// Merkle branch.
 stored_kind! {
     Proofs in "proofs": (u64, u32) => (u32, [u8; 32], u64, bool, &'static [u8]);
     key key: *key, Ok(key);
@@ -565,7 +567,8 @@ fn chain_of(chain: u8) -> Result<Chain, Damaged> {
         .ok_or_else(|| Damaged("a coin of an unknown chain".to_owned()))
 }
 
-/// Is added to the number of a state where the network has shown the transaction at any time.
+/// The bit in the number of a state that says that the network has shown the transaction at some
+/// time.
 pub(in crate::store) const WAS_SEEN: u8 = 0x80;
 
 type TransactionRow = <Transactions as StoredKind>::StoredRow;
@@ -615,7 +618,7 @@ fn transaction(row: Stored<'_, TransactionRow>) -> Result<TransactionRecord, Dam
         (9, None) => TransactionState::Invalid,
         (10, None) => TransactionState::Cancelled,
         (_, None) => return Err(damaged("in an unknown state")),
-        (_, Some(_)) => return Err(damaged("in a block, whose state says that it is in none")),
+        (_, Some(_)) => return Err(damaged("whose state and block disagree")),
     };
     Ok(TransactionRecord {
         txid: Txid::from_bytes(txid),

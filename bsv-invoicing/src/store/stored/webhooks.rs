@@ -1,4 +1,4 @@
-//! What webhooks, and deliveries to them, look like in their tables.
+//! The format of webhooks and their deliveries in their tables.
 
 use super::Stored;
 use crate::ledger::rows::Damaged;
@@ -6,9 +6,10 @@ use crate::model::delivery::{Attempt, AttemptFailure, AttemptOutcome, Delivery, 
 use crate::model::time::Timestamp;
 use crate::model::webhook::{FormerSecret, Webhook, WebhookState};
 
-/// What its owner says of it: URL, types, description, whether events come in order, state, and when it was made.
-/// How far it has come: cursor, last event sent, and the one that holds others back. The sealed secret; the one
-/// before, and until when. When it took something last, since when it fails, and how often it has in a row.
+/// The owner's part: URL, types, description, whether events come in order, state, and time of
+/// creation. The progress: cursor, last event sent, and the event that others wait for. The
+/// secrets: the sealed secret, and the former one with the time until which it signs. The health:
+/// the last success, the time since when attempts fail, and the number of failures in a row.
 pub(super) type WebhookStored = (
     (&'static str, &'static str, &'static str, bool, u8, u64),
     (u64, u64, Option<u64>),
@@ -72,8 +73,8 @@ pub(super) fn read(row: Stored<'_, WebhookStored>) -> Result<Webhook, Damaged> {
     })
 }
 
-/// The event before, state, when it is sent again, how often it was tried, and the attempts: when, milliseconds,
-/// failure (0 stands for none), status and answer.
+/// The previous event, state, time of the next attempt, number of tries, and the attempts: time,
+/// milliseconds, failure (0 stands for none), status and answer.
 pub(super) type DeliveryStored = (u64, u8, u64, u32, Vec<(u64, u32, u8, u16, &'static str)>);
 
 const PENDING: u8 = 1;

@@ -1,4 +1,4 @@
-//! What has become of a transaction that the network does not show.
+//! The fate of a transaction that the network does not show.
 
 use bsv_network::{Mempool, NodeRpc, OutputState, TransactionPlace};
 use bsv_tx::Transaction;
@@ -6,14 +6,14 @@ use bsv_tx::Transaction;
 use crate::error::Error;
 use crate::wallet::node::away;
 
-/// What has become of a transaction that the network does not show.
+/// The fate of a transaction that the network does not show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// It may still be mined: what only the mempool says may change.
+    /// It may still be mined. What only the mempool shows may change.
     Unclear,
-    /// The network does not know what it spends.
+    /// The network does not know a coin that it spends.
     Orphaned,
-    /// Something that it spends was made in a block of the main chain, and spent there by another one.
+    /// Another transaction in the main chain has spent one of its coins.
     Displaced,
 }
 
@@ -30,15 +30,15 @@ pub(super) async fn fate(node: &NodeRpc, transaction: &Transaction) -> Result<Fa
             };
         }
     }
-    // Meanwhile it may have been mined itself.
+    // The transaction itself may have been mined meanwhile.
     match node.transaction_place(&transaction.txid()).await.map_err(away)? {
         TransactionPlace::Nowhere if node.has_transaction_index().await.map_err(away)? => Ok(fate),
         _ => Ok(Fate::Unclear),
     }
 }
 
-/// Whether the words of a refusal are about the transaction itself, and not about others: not that it
-/// conflicts with one, that what it spends is missing, or that it is known already.
+/// Whether the text of a refusal is about the transaction itself. It is not if the transaction
+/// conflicts with another one, if its inputs are missing, or if it is already known.
 pub(super) fn is_for_itself(refusal: &str) -> bool {
     const ABOUT_OTHERS: [&str; 5] = ["257:", "258:", "Missing inputs", "mempool", "double-spend"];
     !ABOUT_OTHERS.iter().any(|words| refusal.contains(words))

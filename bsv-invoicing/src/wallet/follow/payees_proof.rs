@@ -1,5 +1,5 @@
-//! What payees prove of payments by the wallet. The node may know too little: it may run without an index
-//! of transactions.
+//! Proofs from payees of payments by the wallet. They are needed if the node has no index of
+//! transactions.
 
 use bsv_network::NodeRpc;
 use bsv_tx::Txid;
@@ -12,7 +12,7 @@ use crate::wallet::Wallet;
 use crate::wallet::shown::check_proof;
 
 impl<S: WalletStore> Wallet<S> {
-    /// Finds the proof of a payment by the wallet with its payee.
+    /// Asks the payee of a payment by the wallet for the proof.
     pub(super) async fn ask_payee(
         &self,
         number: u64,
@@ -26,7 +26,7 @@ impl<S: WalletStore> Wallet<S> {
         }
     }
 
-    /// The proof that the payee of a payment offers, if it holds.
+    /// The proof that the payee offers, if it is valid.
     async fn proof_of_payee(
         &self,
         node: &NodeRpc,

@@ -1,4 +1,4 @@
-//! Which blocks have left the main chain.
+//! Reorganisations: finding the blocks that have left the main chain.
 
 use bsv_network::{ChainTip, NodeRpc};
 use bsv_tx::BlockHash;
@@ -11,14 +11,15 @@ use crate::store::WalletStore;
 use crate::wallet::Wallet;
 use crate::wallet::node::away;
 
-/// What the node's main chain is to the block up to which it was followed.
+/// The relation of the node's main chain to the last followed block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fork {
-    /// It still holds the block.
+    /// The main chain still holds the block.
     None,
-    /// It left the chain of the block after this height.
+    /// The main chain has other blocks after this height.
     After(u32),
-    /// It is another chain, or the node is still reading blocks: nothing follows from what it lacks.
+    /// The node follows another chain, or is still reading blocks. A block that it lacks proves
+    /// nothing.
     OtherChain,
 }
 
@@ -32,19 +33,20 @@ impl Fork {
     }
 }
 
-/// What the node knows of the block up to which its chain was followed.
+/// What the node knows about the last followed block.
 enum Place {
-    /// It is in the main chain, or left it after this height.
+    /// The node knows the block, and this is its relation to the main chain.
     Known(Fork),
-    /// The node does not know it, and has not come to its height: it is still reading blocks.
+    /// The node does not know the block and has not reached its height, because it is still reading
+    /// blocks.
     NotYetKnown,
-    /// The node does not know it.
+    /// The node does not know the block.
     Unknown,
 }
 
 impl<S: WalletStore> Wallet<S> {
-    /// Notices which blocks have left the main chain since it was followed up to `last` or, if that is not
-    /// known, to the block that is stored.
+    /// Finds and records the blocks that have left the main chain since it was followed up to
+    /// `last`. If `last` is not known, the stored block takes its place.
     pub(super) async fn forget_lost_blocks(
         &self,
         node: &NodeRpc,
@@ -57,19 +59,23 @@ impl<S: WalletStore> Wallet<S> {
         };
         let place = match last {
             Some(last) => place(node, tip, last).await?,
-            // The store is of a version that did not keep it.
+            // A version that did not store the block made the store.
             None => Place::Known(Fork::After(0)),
         };
         match place {
             Place::Known(fork) => {
-                // Blocks after the last one are in the books already if the server ended while it read them.
+                // The books may have blocks after the last one, if the process ended while it read
+                // them.
                 let followed = last.map_or(0, |last| last.height);
                 let height = fork.height().unwrap_or(followed);
                 self.forget_blocks_after(node, height).await?;
                 Ok(fork)
             }
             Place::NotYetKnown => {
-                tracing::warn!("the node has not come to the block up to which it was followed");
+                tracing::warn!(
+                    "the node has not come to the block up to which the wallet has followed the \
+                     chain"
+                );
                 Ok(Fork::OtherChain)
             }
             Place::Unknown => {
@@ -78,8 +84,8 @@ impl<S: WalletStore> Wallet<S> {
                 if is_other_chain {
                     tracing::error!(
                         "the node follows another chain than before: it knows neither the block up \
-                         to which it was followed nor any that holds a transaction of the wallet \
-                         ({lost} more are missing now)"
+                         to which the wallet has followed the chain, nor any block with a \
+                         transaction of the wallet ({lost} such blocks became unknown)"
                     );
                 }
                 Ok(if is_other_chain { Fork::OtherChain } else { Fork::After(0) })
@@ -87,8 +93,8 @@ impl<S: WalletStore> Wallet<S> {
         }
     }
 
-    /// Looks for the blocks that hold transactions of the wallet. Answers how many are in the main chain,
-    /// and how many are not.
+    /// Checks the blocks after a height that hold transactions of the wallet. Returns how many are
+    /// in the main chain, and how many are not.
     async fn forget_blocks_after(
         &self,
         node: &NodeRpc,
@@ -101,14 +107,14 @@ impl<S: WalletStore> Wallet<S> {
                 continue;
             }
             lost += 1;
-            tracing::warn!("block {} of height {} left the chain", block.hash, block.height);
+            tracing::warn!("block {} at height {} left the chain", block.hash, block.height);
             self.store.execute(ForgetBlock { block, now: self.now() }).await?;
         }
         Ok((kept, lost))
     }
 }
 
-/// Finds where the main chain has left the chain of a block, however long ago.
+/// Finds where the main chain has left the chain of a block, however deep.
 async fn place(node: &NodeRpc, tip: ChainTip, last: FollowedBlock) -> Result<Place, Error> {
     let mut hash = last.hash;
     let mut is_first = true;

@@ -1,4 +1,4 @@
-//! When which transaction is looked at.
+//! The schedule of following: when each transaction is looked at.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::{Duration, Instant};
@@ -9,29 +9,29 @@ use tokio::task::JoinSet;
 use crate::error::Error;
 use crate::model::transaction::{Followed, TransactionState};
 
-/// What is known between two looks at the chain. It need not be kept: a new one has everything looked
-/// at again.
+/// The state between two rounds of following. It need not be stored: a new one makes the wallet
+/// look at everything again.
 #[derive(Debug, Default)]
 pub(crate) struct Following {
     pub(super) tip: Option<ChainTip>,
-    /// Whether the node follows another chain than the one that was followed before.
+    /// Whether the node follows another chain than before.
     pub(super) is_other_chain: bool,
-    /// When all that is followed was read from the beginning.
+    /// When the last full reading of the followed transactions began.
     began: Option<Instant>,
-    /// The number up to which it has been read since.
+    /// The number of the transaction up to which that reading has come.
     pub(super) last: u64,
-    /// What may change without a block.
+    /// The transactions that may change without a new block.
     open: BTreeSet<u64>,
-    /// When that is looked at again.
+    /// When each of them is looked at again.
     retries: HashMap<u64, Retry>,
-    /// Since when the network has not shown what it showed before.
+    /// Since when the network has not shown a transaction that it showed before.
     contested: HashMap<u64, Instant>,
-    /// The height at which a transaction was found first that the network refuses for itself, or that
-    /// spends what the network does not know.
+    /// The height of the tip at which the network first refused the transaction itself, or did not
+    /// know a coin that it spends.
     refused_since: HashMap<u64, u32>,
-    /// What payees are asked, who may take their time.
+    /// Exchanges with payees, who may be slow.
     talks: JoinSet<()>,
-    /// What strangers have paid and the node is given again, which may take its time with it.
+    /// Strangers' payments that are sent to the node again, which may be slow.
     sends: JoinSet<()>,
 }
 
@@ -43,25 +43,25 @@ struct Retry {
 
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-/// How often all that is followed is read while there is no new block: what is seen is seldom undone
-/// without one, and there may be much of it.
+/// The time between full readings of the followed transactions while there is no new block. A seen
+/// transaction seldom changes without a block, and there may be many.
 const READING_PERIOD: Duration = Duration::from_secs(10);
-/// After which time an event tells that a transaction is contested. Nodes lose their mempool when they
-/// are restarted, and are given all again within seconds.
+/// How long a transaction must be contested until an event tells of it. A restarted node loses its
+/// mempool, but the wallet sends its transactions again within seconds.
 const TOLD_AFTER: Duration = Duration::from_secs(60);
 /// How many payees are asked at once.
 const MOST_TALKS: usize = 64;
-/// How many payments by strangers are sent again, or wait for that.
+/// How many payments by strangers are being sent again or wait for that, at most.
 const MOST_SENDS: usize = 1000;
 
 impl Following {
-    /// Ends what it has begun.
+    /// Ends all tasks that it has started.
     pub(crate) async fn end(&mut self) {
         self.talks.shutdown().await;
         self.sends.shutdown().await;
     }
 
-    /// Begins to read what is followed from the beginning, if there is a new tip or it is time.
+    /// Starts a full reading of the followed transactions, if there is a new tip or it is time.
     pub(super) fn begin_round(&mut self, is_new_tip: bool) {
         while self.talks.try_join_next().is_some() {}
         while self.sends.try_join_next().is_some() {}
@@ -97,14 +97,14 @@ impl Following {
             && retry.is_none_or(|retry| retry.at <= Instant::now())
     }
 
-    /// Has a transaction looked at again after a pause, which doubles each time.
+    /// Schedules the next look at a transaction after a pause, which doubles each time.
     pub(super) fn wait(&mut self, number: u64) {
         let pause = self.retries.get(&number).map_or(FIRST_PAUSE, |retry| retry.pause * 2);
         let pause = pause.min(LONGEST_PAUSE);
         self.retries.insert(number, Retry { at: Instant::now() + pause, pause });
     }
 
-    /// Forgets what counted against a transaction that the network shows.
+    /// Clears what counted against a transaction, because the network shows it.
     pub(super) fn forget(&mut self, number: u64) {
         self.contested.remove(&number);
         self.refused_since.remove(&number);
@@ -114,20 +114,21 @@ impl Following {
         self.refused_since.remove(&number);
     }
 
-    /// Whether the network has not shown a transaction for so long that an event is to tell it.
+    /// Whether the network has not shown a transaction for so long that an event must tell of it.
     pub(super) fn is_contested_for_long(&mut self, number: u64) -> bool {
         self.open.insert(number);
         let since = *self.contested.entry(number).or_insert_with(Instant::now);
         since.elapsed() >= TOLD_AFTER
     }
 
-    /// At how many tips after the first one the network has refused a transaction.
+    /// How many blocks ago the network first refused a transaction.
     pub(super) fn count_tips(&mut self, number: u64, height: u32) -> u32 {
         let since = *self.refused_since.entry(number).or_insert(height);
         height.saturating_sub(since)
     }
 
-    /// Has a payee asked, while others are looked after. If too many are, it is for another time.
+    /// Starts an exchange with a payee in the background. Does nothing if too many are running: the
+    /// next round tries again.
     pub(super) fn talk(&mut self, talk: impl Future<Output = Result<(), Error>> + Send + 'static) {
         if self.talks.len() < MOST_TALKS {
             self.talks.spawn(async {
@@ -138,8 +139,8 @@ impl Following {
         }
     }
 
-    /// Has a payment by a stranger sent again, while others are looked after. If too many are, it is for
-    /// another time.
+    /// Starts to send a stranger's payment again in the background. Does nothing if too many are
+    /// running: the next round tries again.
     pub(super) fn send(&mut self, send: impl Future<Output = ()> + Send + 'static) {
         if self.sends.len() < MOST_SENDS {
             self.sends.spawn(send);

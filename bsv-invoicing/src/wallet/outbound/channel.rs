@@ -5,12 +5,12 @@ use super::networks::{is_internal, literal};
 use super::reach::Reach;
 use crate::dpp::PeerChannel;
 
-/// Names that nobody can have on the Internet (RFC 6761, 6762, 8375; ICANN keeps `internal`).
+/// Suffixes of names that cannot exist on the Internet (RFC 6761, 6762, 8375; ICANN reserves
+/// `internal`).
 const LOCAL_SUFFIXES: [&str; 5] = [".localhost", ".local", ".internal", ".home.arpa", ".test"];
 
-/// Where the payer of a payment reads the channel that the payee named, and how far that may lead.
-/// The channel lies on the host of the payment URL, at any port and in the same scheme; else there is
-/// none.
+/// The URL of the channel that the payee named, and its reach. The channel must be on the host of
+/// the payment URL, at any port and with the same scheme. Otherwise the answer is `None`.
 pub(crate) fn channel_url(pay_to_url: &str, channel: &PeerChannel) -> Option<(Url, Reach)> {
     let PeerChannel { host, path, channel_id, token: _ } = channel;
     let paid = Url::parse(pay_to_url).ok()?;
@@ -22,7 +22,7 @@ pub(crate) fn channel_url(pay_to_url: &str, channel: &PeerChannel) -> Option<(Ur
     }
     let path = format!("{path}/api/v1/channel/{channel_id}");
     let url = Url::parse(&format!("{}://{host}{path}?unread=true", paid.scheme())).ok()?;
-    // What was read otherwise than it is written, such as dot segments, is no path to follow.
+    // A URL that changes when it is parsed, for example by dot segments, is refused.
     let is_as_written = url.path() == path && url.host().is_some();
     if !is_as_written || url.host() != paid.host() || HeaderValue::from_str(&channel.token).is_err()
     {
@@ -32,13 +32,13 @@ pub(crate) fn channel_url(pay_to_url: &str, channel: &PeerChannel) -> Option<(Ur
     Some((url, reach))
 }
 
-/// What needs no escape in a path (RFC 3986, 3.3), but `@`; and what parts one.
+/// The characters that need no escape in a path (RFC 3986, 3.3) except `@`, and the slash.
 fn is_plain(c: u8) -> bool {
     c.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:/".contains(&c)
 }
 
-/// Whether a URL is one that only this machine or its network can have. A name that can be had on the
-/// Internet is not, whatever it stands for: who has it can change that at any time.
+/// Whether only this machine or its network can have this URL. A name that can exist on the
+/// Internet is not local, whatever its address: its owner can change that at any time.
 fn is_local(url: &Url) -> bool {
     match literal(url) {
         Some(address) => is_internal(address),
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_channel_elsewhere_or_of_another_form_is_none() {
+    fn a_channel_on_another_host_or_of_another_form_is_refused() {
         let paid = "http://pay.example/api/v1/payment/x";
         for host in [
             "",

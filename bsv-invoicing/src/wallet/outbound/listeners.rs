@@ -2,32 +2,33 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use super::networks::is_of_this_machine;
 
-/// Where this process listens itself: no stranger may have it ask there. Unspecified addresses
-/// (`0.0.0.0`, `::`) stand for all of this machine, a port 0 for none.
+/// The addresses on which this process itself listens. Requests that strangers cause must not reach
+/// them. Unspecified addresses (`0.0.0.0`, `::`) stand for all addresses of this machine. A port of
+/// 0 stands for no listener.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OwnListeners {
-    /// Where payers are answered. The wallet itself may pay there.
+    /// The listener for payers. The wallet itself may pay there.
     pub payments: Option<SocketAddr>,
-    /// Where the owner is answered: the wallet, miner identities.
+    /// The listeners for the owner: the wallet, miner identities.
     pub others: Vec<SocketAddr>,
 }
 
 impl OwnListeners {
-    /// Whether an address is one where the owner is answered.
+    /// Whether an address reaches a listener for the owner.
     pub(super) fn is_owners(&self, address: SocketAddr) -> bool {
         self.others.iter().any(|listener| reaches(address, *listener))
     }
 
-    /// Whether an address is any of them.
+    /// Whether an address reaches any of the listeners.
     pub(super) fn has(&self, address: SocketAddr) -> bool {
         self.is_owners(address) || self.payments.is_some_and(|own| reaches(address, own))
     }
 }
 
-/// Whether a connection to an address gets to a listener.
+/// Whether a connection to an address reaches a listener.
 fn reaches(address: SocketAddr, listener: SocketAddr) -> bool {
     let ip = match address.ip().to_canonical() {
-        // The system takes these for the machine itself.
+        // The system connects these to the machine itself.
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
         IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
         ip => ip,

@@ -2,8 +2,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 
 use reqwest::Url;
 
-/// Networks of IPv4 that are not of the public Internet (IANA's special-purpose registry, multicast
-/// and reserved ones): the first address, and how many bits name the network.
+/// IPv4 networks that do not belong to the public Internet: those of IANA's special-purpose
+/// registry, multicast and reserved ones. Each entry is the first address and the length of the
+/// prefix.
 const V4: [(Ipv4Addr, u32); 15] = [
     (Ipv4Addr::new(0, 0, 0, 0), 8),
     (Ipv4Addr::new(10, 0, 0, 0), 8),
@@ -22,7 +23,8 @@ const V4: [(Ipv4Addr, u32); 15] = [
     (Ipv4Addr::new(240, 0, 0, 0), 4),
 ];
 
-/// The same of IPv6. Some of them stand for addresses of IPv4, of any network.
+/// IPv6 networks that do not belong to the public Internet. Some of them embed IPv4 addresses of
+/// any network.
 const V6: [(Ipv6Addr, u32); 12] = [
     (Ipv6Addr::UNSPECIFIED, 128),
     (Ipv6Addr::LOCALHOST, 128),
@@ -38,7 +40,7 @@ const V6: [(Ipv6Addr, u32); 12] = [
     (Ipv6Addr::new(0x5f00, 0, 0, 0, 0, 0, 0, 0), 16),
 ];
 
-/// Whether an address is in a network that is not of the public Internet.
+/// Whether an address is in a network that does not belong to the public Internet.
 fn is_special(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(address) => V4
@@ -50,17 +52,17 @@ fn is_special(address: IpAddr) -> bool {
     }
 }
 
-/// Whether an address is one of this machine: only those can be bound to. Nothing is sent.
+/// Whether an address belongs to this machine: only such addresses can be bound. Nothing is sent.
 pub(super) fn is_of_this_machine(address: IpAddr) -> bool {
     UdpSocket::bind((address.to_canonical(), 0)).is_ok()
 }
 
-/// Whether an address is none of the public Internet, or one of this machine.
+/// Whether an address does not belong to the public Internet, or belongs to this machine.
 pub(super) fn is_internal(address: IpAddr) -> bool {
     is_special(address) || is_of_this_machine(address)
 }
 
-/// The address that stands in a URL itself, however it was spelt there.
+/// The address that stands in a URL itself, however it is spelt.
 pub(super) fn literal(url: &Url) -> Option<IpAddr> {
     let host = url.host_str()?;
     host.trim_start_matches('[').trim_end_matches(']').parse().ok()
@@ -117,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_of_this_machine_are_told() {
+    fn addresses_of_this_machine_are_recognised() {
         for address in ["127.0.0.1", "127.9.9.9", "::ffff:127.0.0.1"] {
             assert!(is_of_this_machine(address.parse().unwrap()), "{address}");
         }

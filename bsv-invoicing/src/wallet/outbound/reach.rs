@@ -1,17 +1,20 @@
-/// How far a request may lead.
+/// Which addresses a request may reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// The owner chose the URL: it may lead anywhere but to where the owner is answered. Redirects lead
-    /// to internal addresses only if it led to one itself, and never to a listener of ours.
+    /// The owner chose the URL. It may lead anywhere except to the owner's listeners. A redirect
+    /// may lead to an internal address only if the URL itself does, and never to a listener of this
+    /// process.
     Chosen,
-    /// A stranger chose the URL, beside one that is internal: not to a listener of ours.
+    /// A stranger chose the URL beside one that is internal. It may lead anywhere except to a
+    /// listener of this process.
     Anywhere,
-    /// A webhook: over TLS to public addresses, and to the networks that are opened for webhooks in either way, but
-    /// not to a listener of ours.
+    /// A webhook. Over TLS it may lead to public addresses. With or without TLS it may lead to the
+    /// networks that are open to webhooks. It must not lead to a listener of this process.
     Webhook {
-        /// Whether the URL is one of https.
+        /// Whether the scheme is https.
         is_tls: bool,
     },
-    /// A stranger chose the URL: to public addresses only, and not to a listener of ours.
+    /// A stranger chose the URL. It may lead only to public addresses, and not to a listener of
+    /// this process.
     Public,
 }

@@ -137,7 +137,7 @@ fn our_own_listeners_are_known_in_every_spelling() {
 }
 
 #[test]
-fn redirects_lead_to_internal_addresses_only_from_such() {
+fn redirects_lead_to_internal_addresses_only_from_internal_ones() {
     let ip = |text: &str| -> IpAddr { text.parse().unwrap() };
     let (public, internal) = (ip("8.8.8.8"), ip("192.168.0.7"));
     for (first, may) in
@@ -160,7 +160,8 @@ fn redirects_lead_to_internal_addresses_only_from_such() {
     }
 }
 
-/// Answers all that come by a redirect, and tells how many came.
+/// Answers every connection with a redirect, or with 200 without one. Returns the address and the
+/// count of connections.
 fn redirecting(to: Option<String>) -> (SocketAddr, Arc<Mutex<usize>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -184,7 +185,7 @@ fn redirecting(to: Option<String>) -> (SocketAddr, Arc<Mutex<usize>>) {
 }
 
 #[tokio::test]
-async fn a_redirect_to_a_listener_of_ours_is_not_followed() {
+async fn a_redirect_to_a_listener_of_this_process_is_not_followed() {
     let (trap, trapped) = redirecting(None);
     let own = OwnListeners { payments: None, others: vec![trap] };
     let outbound = Outbound::new(own);

@@ -26,15 +26,15 @@ const MAX_URL_LEN: usize = 2048;
 const MAX_BODY_READ: usize = 4096;
 /// How many connections to a webhook are kept open while nothing is sent.
 const IDLE_CONNECTIONS: usize = 8;
-/// How many URLs have a client of their own. The number of webhooks is less, but their URLs change.
+/// How many URLs have a client of their own. There are fewer webhooks, but their URLs can change.
 const MAX_CLIENTS: usize = 64;
 
-/// For how long a request may take.
+/// How long a request may take.
 #[derive(Clone, Copy, Debug)]
 struct Limits {
-    /// Until there is a connection.
+    /// Until the connection is made.
     connect: Duration,
-    /// In all, with the answer's body.
+    /// In total, including the answer's body.
     all: Duration,
 }
 
@@ -42,20 +42,20 @@ const LIMITS: Limits = Limits { connect: Duration::from_secs(5), all: Duration::
 
 /// Posts events to webhooks over HTTP. Redirects are not followed.
 ///
-/// A connection is made to public addresses only, which is decided when the name is looked up, and for each connection
-/// anew; and to networks that are opened.
+/// It connects only to public addresses, and to the networks that are open to webhooks. The
+/// addresses are checked when the name is looked up, for each connection anew.
 #[derive(Debug)]
 pub struct HttpWebhooks {
     outbound: Outbound,
     user_agent: String,
     limits: Limits,
-    /// By URL. Connections are used again.
+    /// The clients by URL. They keep connections open for later requests.
     clients: Mutex<HashMap<String, Client>>,
 }
 
 impl HttpWebhooks {
-    /// For a process that listens there, where these networks are opened. `user_agent` is what it calls itself, such as
-    /// `bsv-server/0.1.0`.
+    /// For a process with the listeners `own`. The networks `opened` are open to webhooks.
+    /// `user_agent` is the name and version in requests, such as `bsv-server/0.1.0`.
     pub fn new(own: OwnListeners, opened: &[IpNet], user_agent: &str) -> Self {
         Self {
             outbound: Outbound::with_opened(own, opened),
@@ -114,6 +114,10 @@ impl HttpWebhooks {
 }
 
 impl WebhookClient for HttpWebhooks {
+    async fn prepare(&self) {
+        self.outbound.load_certificates().await;
+    }
+
     async fn send(&self, request: WebhookRequest) -> WebhookAnswer {
         let answer = timeout(self.limits.all, self.post(request)).await;
         answer.unwrap_or(Err(AttemptFailure::Timeout)).unwrap_or_else(|failure| WebhookAnswer {
@@ -124,7 +128,7 @@ impl WebhookClient for HttpWebhooks {
     }
 }
 
-/// Whether events can be posted to a URL, as far as that can be said before its name is looked up.
+/// Checks whether events may be posted to a URL. This does not look up names.
 pub(crate) fn check_webhook_url(text: &str, settings: &WalletSettings) -> Result<(), String> {
     if text.len() > MAX_URL_LEN {
         return Err(format!("must have at most {MAX_URL_LEN} bytes"));
@@ -143,8 +147,8 @@ pub(crate) fn check_webhook_url(text: &str, settings: &WalletSettings) -> Result
     match outbound.guard(&url, reach(&url)) {
         Ok(_) => Ok(()),
         Err(BlockedAddress) => {
-            Err("must lead to a public address over https, or to a network that \
-                                    [webhooks] allowNetworks opens, and not to this service"
+            Err("must lead over https to a public address, or to a network that is open to \
+                 webhooks, and not to this service"
                 .to_owned())
         }
     }
@@ -169,7 +173,7 @@ fn failure(error: &reqwest::Error) -> AttemptFailure {
     }
 }
 
-/// Whether it is an error of TLS, which comes as one of I/O, or inside several of them.
+/// Whether it is an error of TLS. Such an error may be wrapped in one or more I/O errors.
 fn is_of_tls(error: &(dyn Error + 'static)) -> bool {
     let mut inner = Some(error);
     while let Some(error) = inner {
@@ -182,7 +186,7 @@ fn is_of_tls(error: &(dyn Error + 'static)) -> bool {
     false
 }
 
-/// What an endpoint asks for: a number of seconds, or a time (RFC 9110, 10.2.3).
+/// The wait that an endpoint asks for: a number of seconds, or a time (RFC 9110, 10.2.3).
 fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     if !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit()) {

@@ -1,4 +1,4 @@
-//! What a payee asks for, and whether the wallet may pay that.
+//! What a payee asks for, and whether the wallet may pay it.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::store::WalletStore;
 use crate::wallet::Wallet;
 use crate::wallet::node::away;
 
-/// For how long terms hold that do not say so.
+/// How long terms are valid if they do not say.
 const DEFAULT_TERM: Duration = Duration::from_secs(60 * 60);
 
 /// A payment that terms ask for.
@@ -30,13 +30,13 @@ pub(super) struct Asked {
 }
 
 impl<S: WalletStore> Wallet<S> {
-    /// Asks a payee for its terms, and answers the payment that they ask for.
+    /// Asks a payee for its terms, and returns the payment that they ask for.
     pub(super) async fn ask(
         &self,
         url: &Url,
         idempotency: Option<IdempotencyKey>,
     ) -> Result<Asked, Error> {
-        // Without a node nobody could tell what becomes of a payment.
+        // Without a node, the outcome of a payment would stay unknown.
         let policy = self.node()?.operating.policy().await.map_err(away)?;
         self.fee_floor.store(policy.mining_fee_rate, Ordering::Relaxed);
         let terms = self.payee.terms(url, self.settings.network).await?;
@@ -61,7 +61,7 @@ impl<S: WalletStore> Wallet<S> {
         let floor = self.fee_floor.load(Ordering::Relaxed);
         let quoted = match terms.fees {
             Some(fees) => per_kilobyte(fees.standard).max(per_kilobyte(fees.data)),
-            // A payee that states no fee may ask for what we ask for.
+            // If the payee states no fee, we pay the rate that we ask from our payers.
             None => self.settings.fee_rate.min(self.settings.max_fee_rate),
         };
         let fee_rate = quoted.max(floor);
@@ -71,7 +71,7 @@ impl<S: WalletStore> Wallet<S> {
         }
         let outputs = terms_outputs(&received);
         let output_bytes = encoded_len(&outputs);
-        // By large outputs, a payee can make a payment of little dear.
+        // With large outputs, a payee can make a small payment expensive.
         let asked = terms.satoshis().max(fee(fee_rate, output_bytes));
         let limit = self.settings.pay_limit;
         if asked > limit {

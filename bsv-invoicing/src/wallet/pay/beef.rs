@@ -1,4 +1,4 @@
-//! What the wallet pays, with what it builds on, for payees whose wallets take that.
+//! Payments by the wallet as BEEF, for payees whose wallets accept that.
 
 use std::collections::BTreeSet;
 
@@ -13,10 +13,11 @@ use crate::wallet::node::away;
 use crate::wallet::shown::check_proof;
 
 impl<S: WalletStore> Wallet<S> {
-    /// The transaction of a payment by the wallet as Atomic BEEF: with its ancestors back to those in blocks, and their
-    /// Merkle paths, as the node knows them now.
+    /// The transaction of a payment by the wallet as Atomic BEEF. It holds the ancestors back to
+    /// mined ones, and the Merkle paths of those, as the node knows them now.
     ///
-    /// Fails with [`Error::NoBeef`] if the node lacks an ancestor, or they are more than a BEEF may hold.
+    /// Fails with [`Error::NoBeef`] if the node lacks an ancestor, or if the ancestors are more
+    /// than a BEEF may hold.
     pub async fn outgoing_beef(&self, number: u64) -> Result<Beef, Error> {
         let (_, subject) = self.store.get(GetOutgoingTransaction(number)).await?;
         let ancestry = ancestry(&self.node()?.operating, &subject).await?;
@@ -24,7 +25,7 @@ impl<S: WalletStore> Wallet<S> {
     }
 }
 
-/// What a transaction builds on, back to what is in blocks.
+/// The ancestors of a transaction, back to mined ones.
 async fn ancestry(node: &NodeRpc, subject: &Transaction) -> Result<Ancestry, Error> {
     let mut ancestry = Ancestry::default();
     let mut to_visit = vec![subject.clone()];

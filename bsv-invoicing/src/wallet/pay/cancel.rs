@@ -1,4 +1,5 @@
-//! Cancelling a payment that the network has not shown: one of its coins is spent to the wallet itself.
+//! Cancelling a payment that the network has not shown: another transaction, the cancellation,
+//! sends one of its coins back to the wallet.
 
 use bsv_network::NodeRpc;
 
@@ -12,8 +13,8 @@ use crate::wallet::Wallet;
 use crate::wallet::node::away;
 
 impl<S: WalletStore> Wallet<S> {
-    /// Cancels a payment that the network has not shown: one of its coins is spent otherwise. Answers the
-    /// payment, cancelled, or settled if the network has it.
+    /// Cancels a payment that the network has not shown, by spending one of its coins in another
+    /// transaction. Returns the payment. It is cancelled, or settled if the network has it.
     pub async fn cancel_payment(&self, number: u64) -> Result<OutgoingPayment, Error> {
         let payment = self.outgoing_payment(number).await?;
         let _place = self.paying.place(&payment.place()).await?;
@@ -41,7 +42,7 @@ impl<S: WalletStore> Wallet<S> {
         self.outgoing_payment(number).await
     }
 
-    /// The number of the transaction that cancels a payment, which is made if there is none.
+    /// The number of the transaction that cancels a payment. Makes it if there is none.
     async fn cancellation(&self, node: &NodeRpc, payment: u64) -> Result<u64, Error> {
         let floor = node.policy().await.map_err(away)?.mining_fee_rate;
         let fee_rate = self.settings.fee_rate.max(floor);

@@ -1,4 +1,4 @@
-//! What callers send and are answered.
+//! The JSON of requests to pay, and of their answers.
 
 use reqwest::Url;
 
@@ -14,13 +14,12 @@ const MAX_URL_LEN: usize = 2048;
 pub struct PayDraft {
     /// The payment URL.
     pub pay_to_url: String,
-    /// The most that a payment which is made now may cost, in satoshis, its fee included.
+    /// The most that a new payment may cost, in satoshis, its fee included.
     pub max_satoshis: Option<u64>,
 }
 
 impl PayDraft {
-    /// Reads the body of `POST /api/v1/pay`: `payToURL` and, if the caller has a limit, `maxSatoshis`. Other
-    /// members are ignored.
+    /// Reads the body of `POST /api/v1/pay`: `payToURL`, and optionally `maxSatoshis`.
     pub fn from_json(body: &[u8]) -> Result<Self, Error> {
         let mut members = Members::parse(body)?;
         let url = members.text(PAY_TO_URL);
@@ -46,7 +45,7 @@ pub(super) fn payment_url(text: &str) -> Result<Url, Error> {
     let mut url = Url::parse(text).map_err(|error| {
         bad_url(format!("must be a URL such as https://shop.example/api/v1/payment/id: {error}"))
     })?;
-    // Payees never see it.
+    // A fragment is never sent to the payee.
     url.set_fragment(None);
     let problem = if !matches!(url.scheme(), "http" | "https") {
         "must begin with http:// or https://"
@@ -66,7 +65,7 @@ pub(super) fn bad_url(reason: String) -> Error {
     Error::Invalid(errors)
 }
 
-/// The last segment of a payment URL: what the payee knows the payment by.
+/// The last segment of a payment URL: the payee's name for the payment.
 fn reference(url: &Url) -> &str {
     url.path_segments().and_then(|mut segments| segments.next_back()).unwrap_or_default()
 }

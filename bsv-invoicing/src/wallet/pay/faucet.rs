@@ -12,13 +12,13 @@ use crate::wallet::outbound::OwnListeners;
 /// The most that a faucet pays at once (wallet specification, Limits), in satoshis.
 const FAUCET_LIMIT: u64 = 100_000;
 
-/// How often a payment is made out of other coins. A node locks coins only after it has chosen them:
-/// two who ask it at once may be given the same.
+/// How often the payment is tried with other coins. A node locks coins only after it has chosen
+/// them, so two callers at the same time may get the same coins.
 const ATTEMPTS: u32 = 5;
 
-/// Pays to a payment URL out of the wallet of a regtest node, at most 100,000 satoshis, as the faucet of
-/// the test network does. Answers the transaction. The payee leads to none of our `own` listeners but
-/// that for payers.
+/// Pays up to 100,000 satoshis to a payment URL from the wallet of a regtest node, like the faucet
+/// of the test network. Returns the transaction. Of this process's `own` listeners, the payee may
+/// be only the one for payers.
 pub async fn faucet(node: &NodeRpc, url: &str, own: OwnListeners) -> Result<Txid, Error> {
     let url = payment_url(url)?;
     let payee = Payee::new(own);
@@ -50,12 +50,12 @@ pub async fn faucet(node: &NodeRpc, url: &str, own: OwnListeners) -> Result<Txid
     }
 }
 
-/// Whether something else has spent a coin of a transaction.
+/// Whether another transaction has spent a coin of this one.
 async fn has_lost_a_coin(node: &NodeRpc, transaction: &Transaction) -> Result<bool, NodeError> {
     let coins: Vec<_> = transaction.inputs.iter().map(|input| input.previous_output).collect();
     let states = node.outputs(&coins, Mempool::Include).await?;
     let is_lost = |state: &OutputState| !matches!(state, OutputState::Unspent { .. });
-    // A payee may refuse what it has broadcast.
+    // A payee may refuse a transaction that it has broadcast.
     Ok(states.iter().any(is_lost)
         && node.transaction_place(&transaction.txid()).await? == TransactionPlace::Nowhere)
 }

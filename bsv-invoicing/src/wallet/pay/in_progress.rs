@@ -3,27 +3,28 @@ use tokio::sync::watch;
 use crate::error::Error;
 use crate::wallet::running::{Place, Running};
 
-/// The payments that are being made, by their URLs, or by what else tells them apart: at most one of each.
+/// The payments that are being made, by URL or another name. There is at most one of each name.
 #[derive(Debug, Default)]
 pub(crate) struct PaymentsInProgress(Running<String, Paying>);
 
 /// A payment that is being made.
 #[derive(Clone, Debug)]
 pub(in crate::wallet) struct Paying {
-    /// Whether somebody waits for it, or it is looked after in the background.
+    /// Whether a caller waits for it. Otherwise it is followed in the background.
     is_asked_for: bool,
     end: watch::Receiver<()>,
 }
 
-/// Keeps others from making the same payment, and tells them when it is done.
+/// Keeps others from making the same payment. Dropping it tells them that the payment is done.
 pub(in crate::wallet) struct PlaceToPay {
     _place: Place<String, Paying>,
-    // Dropped last.
+    // The last field, so that it is dropped last.
     _end: watch::Sender<()>,
 }
 
 impl PaymentsInProgress {
-    /// Keeps others from making the same payment. What goes on with it in the background is waited for.
+    /// Keeps others from making the same payment. Waits while the payment is followed in the
+    /// background, and fails if another caller is making it.
     pub(in crate::wallet) async fn place(&self, what: &str) -> Result<PlaceToPay, Error> {
         loop {
             match self.begin(what, true) {
@@ -34,7 +35,7 @@ impl PaymentsInProgress {
         }
     }
 
-    /// Keeps others from making the same payment, unless somebody else does already.
+    /// Keeps others from making the same payment, unless it is already being made.
     pub(in crate::wallet) fn begin(
         &self,
         what: &str,

@@ -1,4 +1,4 @@
-//! Payments by the wallet, as they are recorded.
+//! Queries of payments by the wallet.
 
 use reqwest::Url;
 
@@ -32,7 +32,7 @@ impl<S: WalletStore> Wallet<S> {
         self.store.get(GetOutgoing(number)).await?.ok_or(Error::UnknownPayment(number))
     }
 
-    /// The payment to this URL, or with this idempotency key, that was made before.
+    /// The earlier payment to this URL or with this idempotency key.
     pub(super) async fn payment_before(
         &self,
         url: &Url,

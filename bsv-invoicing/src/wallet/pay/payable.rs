@@ -1,5 +1,5 @@
-//! Whether our own node would take the outputs that a payee asks for. If not, the payment could never be
-//! seen to arrive, and its coins would stay reserved.
+//! Checks that our own node accepts the outputs that a payee asks for. Otherwise the node would
+//! never show the payment, and its coins would stay reserved.
 
 use bsv_network::Policy;
 use bsv_tx::{Script, TxOut};
@@ -7,23 +7,23 @@ use bsv_tx::{Script, TxOut};
 use crate::error::Error;
 use crate::model::coin::encoded_len;
 
-/// What a transaction of many coins takes besides the outputs that the payee asks for, in bytes.
+/// The room for the inputs of a transaction with many coins, in bytes.
 const ROOM_FOR_INPUTS: u64 = 100_000;
 
 pub(super) fn check_payable_outputs(outputs: &[TxOut], policy: &Policy) -> Result<(), Error> {
     let bytes = encoded_len(outputs);
     let most = policy.max_transaction_size.saturating_sub(ROOM_FOR_INPUTS);
     if bytes > most {
-        let reason = format!("its outputs take {bytes} bytes, and our node takes {most}");
+        let reason = format!("its outputs have {bytes} bytes, and our node accepts {most}");
         return Err(Error::UnpayableTerms(reason));
     }
     for (index, TxOut { locking_script, .. }) in outputs.iter().enumerate() {
         let script = locking_script.as_bytes();
         let reason = if is_p2sh(locking_script) {
-            "pays to a script hash (P2SH), which no node takes since 2020".to_owned()
+            "pays to a script hash (P2SH), which nodes have not accepted since 2020".to_owned()
         } else if is_data(locking_script) && script.len() as u64 > policy.max_data_size {
             let (len, most) = (script.len(), policy.max_data_size);
-            format!("carries {len} bytes of data, and our node takes {most}")
+            format!("carries {len} bytes of data, and our node accepts {most}")
         } else {
             continue;
         };
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_node_would_refuse_is_not_payable() {
+    fn outputs_that_a_node_would_refuse_are_not_payable() {
         let hash = "00".repeat(20);
         check(&format!("76a914{hash}88ac")).unwrap();
         check(&format!("006a{}", "00".repeat(98))).unwrap();

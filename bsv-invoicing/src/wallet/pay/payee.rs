@@ -11,15 +11,15 @@ use crate::error::Error;
 use crate::model::outgoing::OutgoingPayment;
 use crate::wallet::outbound::{Outbound, OwnListeners, Reach, channel_url, is_blocked};
 
-/// For how long a payee may take to answer, from the first byte sent to the last byte received.
+/// How long a payee may take to answer, from the first byte sent to the last byte received.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Talks to payees, whom nobody has to trust.
+/// Talks to payees, without trusting them.
 #[derive(Debug)]
 pub(crate) struct Payee(Outbound);
 
 impl Payee {
-    /// For a process that listens there.
+    /// For a process with these listeners.
     pub(crate) fn new(own: OwnListeners) -> Self {
         Self(Outbound::new(own))
     }
@@ -40,7 +40,7 @@ impl Payee {
         }
     }
 
-    /// Posts a payment. Answers the status and the body of the answer.
+    /// Posts a payment. Returns the status and the body of the answer.
     pub(crate) async fn post(
         &self,
         url: &Url,
@@ -59,7 +59,8 @@ impl Payee {
         })
     }
 
-    /// Reads the messages in the channel that a payee has named, if there is one that can be read.
+    /// Reads the messages in the channel that the payee has named, if there is one and it can be
+    /// read.
     pub(crate) async fn messages(&self, payment: &OutgoingPayment) -> Option<Vec<u8>> {
         let channel = payment.channel.as_ref()?;
         let (url, reach) = channel_url(payment.purpose.url()?, channel)?;
@@ -75,10 +76,10 @@ impl Payee {
 }
 
 fn leads_to_us() -> Error {
-    bad_url("must not lead to where this service answers its owner".to_owned())
+    bad_url("must not lead to a listener for the owner of this service".to_owned())
 }
 
-/// Why there is no answer to read.
+/// Why there is no answer that can be read.
 enum Failure {
     Away(String),
     Nonsense(String),
@@ -89,7 +90,7 @@ impl From<Failure> for Error {
         match failure {
             Failure::Away(reason) => Self::PayeeAway(reason),
             Failure::Nonsense(reason) => {
-                Self::PayeeNonsense(format!("the payee's answer makes no sense: {reason}"))
+                Self::PayeeNonsense(format!("the payee's answer cannot be understood: {reason}"))
             }
         }
     }
@@ -103,11 +104,11 @@ impl From<reqwest::Error> for Failure {
     }
 }
 
-/// That a payee was sent a payment, and answers what makes no sense.
+/// The error after a payment was posted and the payee's answer cannot be understood.
 pub(super) fn outcome_unclear(reason: &str) -> Error {
     Error::PayeeNonsense(format!(
-        "the payee's answer makes no sense, so that it is not known whether it takes the payment \
-         ({reason}): it is looked after, and may be sent again"
+        "the payee's answer cannot be understood, so it is not known whether the payee accepts the \
+         payment ({reason}): the wallet follows it, and you may send it again"
     ))
 }
 
@@ -128,7 +129,7 @@ async fn exchange(request: RequestBuilder, max_len: usize) -> Result<(u16, Vec<u
     timeout(TIMEOUT, answer).await.unwrap_or_else(|_| Err(too_slow()))
 }
 
-/// What happened; the errors above it say where.
+/// The text of the innermost error, which says what happened. The outer errors say where.
 fn innermost(error: &reqwest::Error) -> String {
     let mut cause: &dyn std::error::Error = error;
     while let Some(deeper) = cause.source() {

@@ -15,11 +15,11 @@ use crate::store::WalletStore;
 use crate::wallet::Wallet;
 use crate::wallet::node::{NO_INDEX, unknown};
 
-/// For how long after its terms have expired a payment may still be accepted.
+/// How long after the expiry of its terms a payment may still be accepted.
 const GRACE: Duration = Duration::from_secs(60 * 60);
 
 impl<S: WalletStore> Wallet<S> {
-    /// Goes on with a payment that has begun.
+    /// Continues a payment that has begun.
     pub(super) async fn go_on(&self, payment: OutgoingPayment) -> Result<OutgoingPayment, Error> {
         match payment.state {
             OutgoingState::Open => self.send(payment).await,
@@ -31,7 +31,7 @@ impl<S: WalletStore> Wallet<S> {
         }
     }
 
-    /// Sends an open payment: to its payee, if there is one who can be asked, or else to the network alone.
+    /// Sends an open payment: to its payee if a payment URL is paid, or else to the network.
     pub(in crate::wallet) async fn send(
         &self,
         payment: OutgoingPayment,
@@ -42,7 +42,7 @@ impl<S: WalletStore> Wallet<S> {
         }
     }
 
-    /// Posts an open payment to its payee, and notes what comes of it.
+    /// Posts an open payment to its payee, and records the outcome.
     async fn post(&self, number: u64, url: &Url) -> Result<OutgoingPayment, Error> {
         let (payment, message) = self.outgoing_with_message(number).await?;
         let dialect = Payment::from_json(&message)
@@ -64,7 +64,7 @@ impl<S: WalletStore> Wallet<S> {
         }
     }
 
-    /// The payee has refused a payment. That is believed unless the network has the transaction.
+    /// Records that the payee has refused a payment, unless the network has the transaction.
     async fn refused(
         &self,
         payment: &OutgoingPayment,
@@ -86,9 +86,9 @@ impl<S: WalletStore> Wallet<S> {
         Err(Error::PayeeRefuses(format!("the payee refuses the payment: {reason}")))
     }
 
-    /// Gives the node a transaction that no payee is asked about, or that the payee has agreed to, and may
-    /// have kept for itself. If the node does not show it, the payment stays as it is, and that is tried
-    /// again when transactions are followed.
+    /// Gives the node a transaction that has no payee to ask, or to which the payee has agreed. The
+    /// payee may not have broadcast it. If the node does not show it, the payment keeps its state,
+    /// and following the transaction tries again.
     async fn pass_on(&self, payment: u64) -> Result<OutgoingPayment, Error> {
         let passed_on = async {
             let (number, transaction) = self.store.get(GetOutgoingTransaction(payment)).await?;
@@ -97,17 +97,18 @@ impl<S: WalletStore> Wallet<S> {
         match passed_on.await {
             Ok(None) => {}
             Ok(Some(reason)) => tracing::warn!(
-                "payment {payment} stays open, and can be cancelled: the network refuses it: {reason}"
+                "the network refuses payment {payment}, which stays open and can be cancelled: \
+                 {reason}"
             ),
             Err(error @ Error::Store(_)) => return Err(error),
             Err(error) => {
-                tracing::warn!("payment {payment} could not be passed on to the network: {error}");
+                tracing::warn!("payment {payment} could not be sent to the network: {error}");
             }
         }
         self.outgoing_payment(payment).await
     }
 
-    /// Sees what becomes of a payment that the network has not shown.
+    /// Resumes a payment that the network has not shown.
     pub(crate) async fn resume(&self, number: u64) -> Result<(), Error> {
         let payment = self.outgoing_payment(number).await?;
         let Ok(_place) = self.paying.begin(&payment.place(), false) else { return Ok(()) };
@@ -122,14 +123,15 @@ impl<S: WalletStore> Wallet<S> {
             _ => Ok(()),
         }
     }
-    /// Whether a payee has not taken a payment in its time.
+    /// Whether the time for the payee to accept a payment is over.
     fn is_over(&self, payment: &OutgoingPayment) -> bool {
         payment.expires_at.is_some_and(|at| at.after(GRACE) <= self.expiry_time())
     }
 }
 
 impl OutgoingPayment {
-    /// What tells it apart while it is being made: of payments to one URL only one is made at a time.
+    /// Its name among the payments in progress. Of the payments to one URL, only one is made at a
+    /// time.
     pub(super) fn place(&self) -> String {
         match self.purpose.url() {
             Some(url) => url.to_owned(),

@@ -10,13 +10,13 @@ use crate::wallet::Wallet;
 /// What paying to a payment URL would do.
 #[derive(Clone, Debug)]
 pub enum PaymentPreview {
-    /// It would go on with this payment, which was made before.
+    /// It would continue this earlier payment.
     Made(Box<OutgoingPayment>),
-    /// It would make a payment.
+    /// It would make a new payment.
     Asked {
         /// The name that the payee gives itself, or else its host.
         payee: String,
-        /// What is paid for, in the payee's words.
+        /// What the payment is for, in the payee's words.
         memo: String,
         /// What the payee asks for, in satoshis.
         satoshis: u64,
@@ -24,13 +24,14 @@ pub enum PaymentPreview {
         fee: u64,
         /// The fee rate, in satoshis per 1000 bytes.
         fee_rate: u64,
-        /// Until when the terms hold.
+        /// Until when the terms are valid.
         expires_at: Timestamp,
     },
 }
 
 impl<S: WalletStore> Wallet<S> {
-    /// What [`pay`](Self::pay) would do. The payee is asked for its terms; no coin is reserved.
+    /// Finds out what [`pay`](Self::pay) would do. This asks the payee for its terms, but reserves
+    /// no coins.
     pub async fn preview_payment(&self, url: &str) -> Result<PaymentPreview, Error> {
         let url = payment_url(url)?;
         self.check_caught_up().await?;

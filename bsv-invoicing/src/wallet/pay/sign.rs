@@ -1,4 +1,4 @@
-//! Signing, which happens between two steps of the store, in neither.
+//! Signing. It happens between two commands, and never inside one.
 
 use bsv_tx::{KeyError, Script, SighashCache, Transaction, TxIn, TxOut};
 
@@ -8,8 +8,8 @@ use crate::wallet::Wallet;
 use crate::wallet::seed::WalletKeys;
 
 impl<S: WalletStore> Wallet<S> {
-    /// The transaction that makes these outputs of the chosen coins, and the change after them, whose script is
-    /// watched from now on.
+    /// Signs a transaction that spends the chosen coins to these outputs, with the change as the
+    /// last output. The script of the change is watched from now on.
     pub(in crate::wallet) fn sign(
         &self,
         outputs: &[TxOut],

@@ -1,8 +1,8 @@
-//! Whether a payment pays enough to be mined together with what it builds on.
+//! Whether the fee of a payment suffices for the payment and its unconfirmed ancestors to be mined.
 //!
-//! Miners take a transaction only with all its unconfirmed ancestors. An ancestor that reaches the rate
-//! together with its own ancestors not yet paid for is paid for, and so are they. What remains is the
-//! payment's to pay for.
+//! Miners take a transaction only together with all its unconfirmed ancestors. An ancestor that
+//! reaches the fee rate together with those of its own ancestors that are not paid for yet is paid
+//! for, and so are they. The payment must pay for the ancestors that remain.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,18 +16,19 @@ use crate::wallet::node::away;
 /// The most unconfirmed ancestors that a payment may have.
 pub(crate) const MAX_ANCESTORS: usize = 100;
 
-/// What transactions have to pay.
+/// The fee that transactions must pay.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Demand {
-    /// What we ask for.
+    /// The rate that we ask for.
     pub(crate) rate: FeeRate,
-    /// What our node asks for, as miners do, in satoshis per 1000 bytes.
+    /// The rate that our node, like the miners, asks for, in satoshis per 1000 bytes.
     pub(crate) floor: u64,
 }
 
 impl Demand {
-    /// The least that suffices for so many bytes. Payers round down twice, for data and for the rest, and
-    /// miners do not mind that only while it does not go below what they ask for: a satoshi at least.
+    /// The least fee for this many bytes. Payers round down twice, for data and for the rest, so
+    /// one satoshi may be missing. The fee must still reach what miners ask for, and one satoshi
+    /// unless our rate is 0.
     fn least(self, bytes: u64) -> u64 {
         let floor = FeeRate { satoshis: self.floor, bytes: 1000 };
         let asked = self.rate.fee(bytes).saturating_sub(1);
@@ -35,20 +36,21 @@ impl Demand {
     }
 }
 
-/// A payment, as far as its fee is concerned.
+/// The facts about a payment that its fee depends on.
 pub(crate) struct Payment {
-    /// In satoshis.
+    /// The fee, in satoshis.
     pub(crate) fee: u64,
-    /// In bytes.
+    /// The size, in bytes.
     pub(crate) size: u64,
-    /// What it spends outputs of that is in no block.
+    /// The unconfirmed transactions whose outputs it spends.
     pub(crate) parents: Vec<Txid>,
-    /// Ancestors that the node does not have, and will be sent before it.
+    /// Ancestors that the node does not have and that will be sent to it first.
     pub(crate) unsent: BTreeMap<Txid, MempoolEntry>,
 }
 
 impl Payment {
-    /// Fails unless it reaches the rate, together with the unconfirmed ancestors that are not paid for.
+    /// Fails unless the payment reaches the rate together with the unconfirmed ancestors that are
+    /// not paid for.
     pub(crate) async fn check(self, node: &NodeRpc, demand: Demand) -> Result<(), Error> {
         let ancestors = match self.parents.is_empty() {
             true => Ancestors::default(),
@@ -82,7 +84,7 @@ impl Ancestors {
                 Some(entry) => Some(entry),
                 None => node.mempool_entry(&txid).await.map_err(away)?,
             };
-            // What is not in the mempool has been mined meanwhile.
+            // An ancestor that is not in the mempool has been mined meanwhile.
             let Some(entry) = entry else { continue };
             queue.extend(entry.parents.iter().filter(|parent| asked.insert(**parent)));
             found.insert(txid, entry);
@@ -93,9 +95,9 @@ impl Ancestors {
         Ok(Self(found))
     }
 
-    /// The fees and the bytes of those that are not paid for.
+    /// The fees and the bytes of the ancestors that are not paid for.
     fn unpaid(mut self, demand: Demand) -> (u64, u64) {
-        // Ancestors first, or what one pays too much would be lent to its descendants.
+        // Ancestors come first. Otherwise the surplus of one would pay for its descendants.
         let mut order: Vec<_> = self.0.keys().copied().collect();
         order.sort_by_cached_key(|txid| self.with_ancestors(*txid).len());
         while let Some(group) = self.paid_group(&order, demand) {
@@ -105,7 +107,8 @@ impl Ancestors {
         self.sums(&self.0.keys().copied().collect())
     }
 
-    /// The first that reaches the rate together with its own ancestors not yet paid for, and these.
+    /// The first transaction that reaches the rate together with its own ancestors that are not
+    /// paid for yet, and these ancestors.
     fn paid_group(&self, order: &[Txid], demand: Demand) -> Option<BTreeSet<Txid>> {
         let mut groups = order.iter().map(|txid| self.with_ancestors(*txid));
         groups.find(|group| {
@@ -162,25 +165,25 @@ mod tests {
         assert_eq!(least(100, 1, 226), 21);
         assert_eq!(least(100, 50, 226), 21);
         assert_eq!(least(100, 100, 226), 22);
-        // What pays nothing is not mined.
+        // A transaction without a fee is not mined.
         assert_eq!(least(5, 1, 226), 1);
         assert_eq!(least(1, 1, 226), 1);
         assert_eq!(least(0, 0, 226), 0);
     }
 
     #[test]
-    fn who_pays_for_ancestors_is_told() {
+    fn the_ancestors_that_nobody_has_paid_for_are_found() {
         // Each pays for itself.
         assert_eq!(unpaid(&[(1, 100, &[]), (2, 100, &[1])]), (0, 0));
         // A child pays for its parent.
         assert_eq!(unpaid(&[(1, 0, &[]), (2, 200, &[1])]), (0, 0));
-        // Nobody does.
+        // Nobody pays for both.
         assert_eq!(unpaid(&[(1, 0, &[]), (2, 150, &[1])]), (150, 2000));
         // A rich parent lends nothing to its children.
         assert_eq!(unpaid(&[(1, 100_000, &[]), (2, 0, &[1]), (3, 0, &[2])]), (0, 2000));
-        // Whatever order their ids have.
+        // The order of the ids does not matter.
         assert_eq!(unpaid(&[(3, 100_000, &[]), (1, 0, &[3]), (2, 0, &[1])]), (0, 2000));
-        // A rich uncle neither.
+        // A rich uncle lends nothing either.
         assert_eq!(unpaid(&[(1, 0, &[]), (2, 100_000, &[])]), (0, 1000));
         // What one child pays for, another need not.
         assert_eq!(unpaid(&[(1, 0, &[]), (2, 200, &[1]), (3, 100, &[1])]), (0, 0));

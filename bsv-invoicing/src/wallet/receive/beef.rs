@@ -1,9 +1,9 @@
-//! What a payer sends with a payment of what it builds on (BEEF).
+//! Payments that come with their ancestors and proofs (BEEF).
 //!
-//! The node is the judge of everything in the end. What is checked here is what it does not need to be bothered
-//! with, and what must hold before it is given transactions that do not pay us: that the payer's coins are in blocks of
-//! our main chain, by roots that we look up ourselves; that the node has none of them spent; and that the payment pays
-//! for all that it brings along.
+//! The node judges everything in the end. The checks here save it work, and they must pass before
+//! it is given transactions that do not pay us. They check that the payer's coins are in blocks of
+//! our main chain, by Merkle roots that we look up ourselves. They check that the node has none of
+//! these coins spent, and that the payment pays the fees of all the ancestors that come with it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -22,11 +22,11 @@ use crate::store::WalletStore;
 use crate::wallet::Wallet;
 use crate::wallet::node::away;
 
-/// For how long our node may be behind the payer's.
+/// How long our node may be behind the payer's node.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 impl<S: WalletStore> Wallet<S> {
-    /// Checks a payment with what it builds on, and that nothing keeps the network from taking it.
+    /// Checks a payment with its ancestors, and that nothing keeps the network from accepting it.
     pub(super) async fn check_beef(&self, node: &NodeRpc, beef: &Beef) -> Result<Standing, Error> {
         let (subject, payment) = (beef.subject_txid(), beef.subject());
         let unmined: Vec<_> = beef.unmined_ancestors().collect();
@@ -34,7 +34,7 @@ impl<S: WalletStore> Wallet<S> {
             return Err(Error::TooManyAncestors { limit: MAX_ANCESTORS });
         }
         if place(node, &subject).await? != TransactionPlace::Nowhere {
-            // The payer's wallet has sent it itself.
+            // The payer's wallet has broadcast it itself.
             return Ok(Standing::Known);
         }
         let held = self.held(beef).await?;
@@ -42,7 +42,7 @@ impl<S: WalletStore> Wallet<S> {
         let (mut waiting, mut unsent) = (Vec::new(), Vec::new());
         for (txid, ancestor) in unmined {
             match place(node, &txid).await? {
-                // Mined since the payer's wallet has made the BEEF.
+                // It was mined after the payer's wallet made the BEEF.
                 TransactionPlace::Block(_) => {}
                 TransactionPlace::Mempool => waiting.push(ancestor),
                 TransactionPlace::Nowhere => {
@@ -57,7 +57,7 @@ impl<S: WalletStore> Wallet<S> {
         Ok(Standing::New { ancestors })
     }
 
-    /// Those transactions that only their ids stand for and that are the wallet's.
+    /// The wallet's own transactions among those of which the BEEF has only the ids.
     async fn held(&self, beef: &Beef) -> Result<HashMap<Txid, Transaction>, Error> {
         let mut held = HashMap::new();
         for txid in beef.txid_only() {
@@ -68,8 +68,8 @@ impl<S: WalletStore> Wallet<S> {
         Ok(held)
     }
 
-    /// Checks a BEEF by itself, and then against the main chain. If the payer's node knows more blocks than ours, that
-    /// is waited for a little.
+    /// Checks a BEEF by itself, and then against the main chain. If the payer's node knows more
+    /// blocks than ours, this waits a little for our node.
     async fn check_blocks(
         &self,
         node: &NodeRpc,
@@ -111,7 +111,7 @@ fn verify(
     beef.verify(tip, |height| roots.get(&height).copied(), |txid| held.get(txid))
 }
 
-/// Lets pass what is right but for blocks that were not looked up.
+/// Ignores the error that a block is above our tip.
 fn ignore_unknown_blocks(error: BeefVerificationError) -> Result<(), BeefVerificationError> {
     match error {
         BeefVerificationError::AboveTip { .. } => Ok(()),
@@ -123,7 +123,8 @@ async fn place(node: &NodeRpc, txid: &Txid) -> Result<TransactionPlace, Error> {
     node.transaction_place(txid).await.map_err(away)
 }
 
-/// The Merkle root of the main chain's block at a height, or `None` if there is none yet, or no more.
+/// The Merkle root of the main chain's block at a height, or `None` if the main chain has no such
+/// block now.
 async fn root_at(node: &NodeRpc, height: u32) -> Result<Option<MerkleRoot>, Error> {
     let Some(hash) = node.block_hash(height).await.map_err(away)? else { return Ok(None) };
     let block = node.block_header(&hash).await.map_err(away)?;

@@ -1,4 +1,4 @@
-//! What is checked of a payment before it is offered to the network.
+//! The checks of a payment before it is offered to the network.
 
 use std::sync::atomic::Ordering;
 
@@ -16,26 +16,26 @@ use crate::store::WalletStore;
 use crate::wallet::Wallet;
 use crate::wallet::node::away;
 
-/// What is known of a payment before it is offered to the network.
+/// The result of the checks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Standing {
-    /// The network has it already.
+    /// The network already has it.
     Known,
     /// It can be offered.
     New {
-        /// What is to be offered before it, parents before their children, encoded.
+        /// The ancestors to offer before it, encoded, parents before their children.
         ancestors: Vec<u8>,
     },
 }
 
 impl Standing {
-    /// It can be offered by itself.
+    /// It can be offered without ancestors.
     const ALONE: Self = Self::New { ancestors: Vec::new() };
 }
 
 impl<S: WalletStore> Wallet<S> {
-    /// The payment that a transaction is, if it can be offered to the network. What the network has already
-    /// is noted, whatever it pays and whenever it comes.
+    /// The command for a payment with this transaction, if it can be offered to the network. A
+    /// payment that the network already has is recorded, whatever it pays and whenever it comes.
     pub(super) async fn offer_of(
         &self,
         invoice: &Invoice,
@@ -57,7 +57,7 @@ impl<S: WalletStore> Wallet<S> {
                 match self.node()?.receiving.transaction_place(&transaction.txid()).await {
                     Ok(TransactionPlace::Mempool | TransactionPlace::Block(_)) => Standing::Known,
                     Ok(TransactionPlace::Nowhere) => return Err(refusal),
-                    // Who is told so asks again.
+                    // The payer asks again after this refusal.
                     Err(_) if matches!(refusal, Error::InFlight(_)) => return Err(refusal),
                     Err(error) => return Err(away(error)),
                 }
@@ -81,7 +81,7 @@ impl<S: WalletStore> Wallet<S> {
         })
     }
 
-    /// Checks what can be checked before the network is asked to take it.
+    /// Checks a payment as far as that is possible before it is offered to the network.
     async fn check(
         &self,
         invoice: &Invoice,
@@ -89,7 +89,7 @@ impl<S: WalletStore> Wallet<S> {
         receipts: &[NewReceipt],
     ) -> Result<Standing, Error> {
         if invoice.in_flight {
-            // It may have been sent already: nothing that is found now could take that back.
+            // It may already have been sent, and no check can take that back.
             self.check_outputs(invoice, receipts).await?;
             return Ok(Standing::ALONE);
         }
@@ -145,17 +145,17 @@ impl<S: WalletStore> Wallet<S> {
         }))
     }
 
-    /// What payments have to pay the miners.
+    /// The fee that payments must pay to the miners.
     pub(crate) fn demand(&self) -> Demand {
         let rate = FeeRate { satoshis: self.quoted_fee_rate(), bytes: 1000 };
         Demand { rate, floor: self.fee_floor.load(Ordering::Relaxed) }
     }
 }
 
-/// Fails unless the next block may hold a transaction: one that is time-locked can be replaced until then,
-/// and nodes do not even show it.
+/// Fails unless the next block may hold the transaction. A time-locked transaction can be replaced
+/// until its time, and nodes do not even show it.
 async fn check_final(node: &NodeRpc, transaction: &Transaction) -> Result<(), Error> {
-    // Most need no look at the tip.
+    // Most transactions need no look at the tip.
     if transaction.is_final_at(0, 0) {
         return Ok(());
     }
@@ -166,7 +166,7 @@ async fn check_final(node: &NodeRpc, transaction: &Transaction) -> Result<(), Er
     }
 }
 
-/// Reads a transaction, in any form, that could pay something.
+/// Reads a transaction in any form, and checks that it can pay something.
 pub(super) fn read_transaction(bytes: &[u8]) -> Result<FormedTransaction, Error> {
     let bad = |reason: &str| Error::BadTransaction(reason.to_owned());
     let posted = FormedTransaction::from_bytes(bytes).map_err(|error| {
@@ -188,7 +188,7 @@ pub(super) fn read_transaction(bytes: &[u8]) -> Result<FormedTransaction, Error>
     let amounts = transaction.outputs.iter().map(|output| output.satoshis);
     let total = amounts.fold(0_u64, u64::saturating_add);
     if total > MAX_SATOSHIS {
-        return Err(bad("its outputs are worth more than there is"));
+        return Err(bad("its outputs are worth more than all satoshis that can exist"));
     }
     Ok(posted)
 }

@@ -2,7 +2,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::Error;
 
-/// How often payers who sent a payment were answered that it was not taken, since the wallet was opened.
+/// Counts of the payments that were not accepted since the wallet was opened.
 #[derive(Debug, Default)]
 pub struct NotTaken {
     refused: AtomicU64,
@@ -11,7 +11,7 @@ pub struct NotTaken {
 }
 
 impl NotTaken {
-    /// What the payers were told, by name, and how often.
+    /// The counts by the name of the answer.
     pub fn all(&self) -> [(&'static str, u64); 3] {
         [("refused", &self.refused), ("unknown", &self.unknown), ("unavailable", &self.unavailable)]
             .map(|(name, count)| (name, count.load(Ordering::Relaxed)))
@@ -19,7 +19,7 @@ impl NotTaken {
 
     pub(super) fn note(&self, error: &Error) {
         let count = match error {
-            // The network has shown them, of which events tell.
+            // The network has shown these payments, so events tell of them.
             Error::Waiting | Error::Late | Error::Underpaid { .. } => return,
             Error::OutcomeUnknown(_) => &self.unknown,
             Error::NetworkAway(_) | Error::UnknownBlock { .. } | Error::Store(_) => {

@@ -8,18 +8,18 @@ use tokio::time::{Instant, timeout};
 use crate::error::Error;
 use crate::wallet::node::away;
 
-/// The tip of the main chain as it was a moment ago, for all who wait for a block: strangers decide how many they are,
-/// and the node runs few calls at a time.
+/// The recent tip of the main chain, shared by all payments that wait for a block. Strangers decide
+/// how many payments wait, and the node runs only few calls at a time.
 #[derive(Debug, Default)]
 pub(crate) struct RecentTip(Mutex<Option<(Instant, Tip)>>);
 
 impl RecentTip {
-    /// For how long it counts as recent.
+    /// How long a tip counts as recent.
     pub(super) const AGE: Duration = Duration::from_millis(100);
-    /// For how long one waits for the answer that another one has asked for.
+    /// How long a caller waits for the answer to another caller's question.
     const PATIENCE: Duration = Duration::from_secs(2);
 
-    /// The tip. Of all who ask at once, one asks the node.
+    /// The tip. If several callers ask at once, one of them asks the node.
     pub(super) async fn get(&self, node: &NodeRpc) -> Result<Tip, Error> {
         let silent = |_| Error::NetworkAway("the node does not answer".to_owned());
         let mut recent = timeout(Self::PATIENCE, self.0.lock()).await.map_err(silent)?;

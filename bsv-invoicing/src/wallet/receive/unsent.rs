@@ -1,4 +1,4 @@
-//! A payment, and what it builds on, before the node has them.
+//! A payment and its ancestors before the node has them.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -16,7 +16,7 @@ pub(super) struct Unsent<'t> {
     transactions: Vec<(Txid, &'t Transaction)>,
 }
 
-/// What an output is worth that the node has, and whether it is in no block.
+/// An output that the node has: its amount, and whether it is unconfirmed.
 struct Coin {
     satoshis: u64,
     is_unconfirmed: bool,
@@ -28,7 +28,7 @@ impl<'t> Unsent<'t> {
         Self::after(Vec::new(), payment)
     }
 
-    /// A payment and ancestors, parents before their children.
+    /// A payment and these ancestors, parents before their children.
     pub(super) fn after(
         mut ancestors: Vec<(Txid, &'t Transaction)>,
         payment: &'t Transaction,
@@ -38,8 +38,8 @@ impl<'t> Unsent<'t> {
         Self { payment: txid, transactions: ancestors }
     }
 
-    /// Fails unless all that they spend, besides each other, is there for them, and the payment's fee is sufficient
-    /// for itself and for what nobody else has paid for.
+    /// Fails unless the outputs that they spend outside the group are unspent, and the payment's
+    /// fee suffices for itself and for the ancestors that are not paid for.
     pub(super) async fn check(&self, node: &NodeRpc, demand: Demand) -> Result<(), Error> {
         let made: HashMap<_, _> = self.transactions.iter().copied().collect();
         let coins = self.coins(node, &made).await?;
@@ -53,7 +53,7 @@ impl<'t> Unsent<'t> {
         Payment { fee, size, parents, unsent }.check(node, demand).await
     }
 
-    /// What they spend besides each other, as the node knows it.
+    /// The outputs that they spend outside the group, as the node knows them.
     async fn coins(
         &self,
         node: &NodeRpc,
@@ -82,7 +82,7 @@ impl<'t> Unsent<'t> {
         coins.collect()
     }
 
-    /// What the node's mempool would say of one of them.
+    /// The entry that the node's mempool would have for one of them.
     fn entry(
         &self,
         txid: Txid,
@@ -121,7 +121,6 @@ impl<'t> Unsent<'t> {
 
 fn output(parent: &Transaction, outpoint: OutPoint) -> Result<&bsv_tx::TxOut, Error> {
     let output = usize::try_from(outpoint.vout).ok().and_then(|vout| parent.outputs.get(vout));
-    output.ok_or_else(|| {
-        Error::BadTransaction(format!("{outpoint}, which it spends, does not exist"))
-    })
+    output
+        .ok_or_else(|| Error::BadTransaction(format!("it spends {outpoint}, which does not exist")))
 }

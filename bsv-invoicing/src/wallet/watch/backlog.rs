@@ -1,5 +1,5 @@
-//! Keys that are to be watched, and whose hashes are not known yet: those of invoices of older versions, and
-//! those that may have been given out after a backup was made.
+//! The backlog of keys to watch whose hashes are not stored yet: keys of invoices from older
+//! versions, and keys that may have been given out after a backup was made.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Reading blocks as they come.
+//! Reading new blocks.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::store::WalletStore;
 use crate::wallet::Wallet;
 use crate::wallet::node::away;
 
-/// After how many blocks it is stored how far they were read.
+/// The progress of reading is stored after this many blocks.
 const STORED_EVERY: u32 = 100;
 
 impl<S: WalletStore> Wallet<S> {
@@ -40,7 +40,7 @@ impl<S: WalletStore> Wallet<S> {
         while height < tip.height {
             height += 1;
             let previous = read.map(|block: FollowedBlock| block.hash);
-            // The chain has changed meanwhile: the next round finds out how.
+            // `None` means that the chain has changed meanwhile. The next round finds out how.
             let Some(block) = self.read_block(node, height, previous).await? else { return Ok(()) };
             read = Some(block);
             if height % STORED_EVERY == 0 {
@@ -51,8 +51,9 @@ impl<S: WalletStore> Wallet<S> {
         Ok(self.store.execute(FollowTip { tip }).await?)
     }
 
-    /// Has blocks read that came before the chain was first followed and after the first event, since when others may
-    /// know keys of the wallet. What came before that cannot concern it.
+    /// Requests the reading of the blocks from the first event until the chain was first followed.
+    /// Others may know keys of the wallet since the first event. Earlier blocks cannot concern the
+    /// wallet.
     async fn rescan_since_first_event(&self) -> Result<(), Error> {
         let is_begun = self.store.get(GetRescan).await?.is_some();
         let first = self.store.get(GetEvents(0, 1)).await?.pop();
@@ -63,7 +64,8 @@ impl<S: WalletStore> Wallet<S> {
         Ok(())
     }
 
-    /// Reads the block of the main chain at a height, if it comes after the block of the hash `previous`.
+    /// Reads the block of the main chain at a height, if it follows the block with the hash
+    /// `previous`.
     pub(super) async fn read_block(
         &self,
         node: &NodeRpc,
@@ -77,7 +79,7 @@ impl<S: WalletStore> Wallet<S> {
         }
         let (mut found, mut position) = (Vec::new(), 0);
         while let Some(transaction) = block.next().await.map_err(away)? {
-            // One may spend what an earlier one of the block pays to the wallet.
+            // A transaction may spend what an earlier one in the same block pays to the wallet.
             if self.watching.filter.concerns(&transaction) {
                 self.watching.filter.add(std::iter::once(transaction.txid().as_bytes().as_slice()));
                 found.push((position, transaction));

@@ -6,21 +6,21 @@ use std::sync::{PoisonError, RwLock};
 use bsv_tx::Transaction;
 use tokio::sync::{Mutex, OnceCell};
 
-/// What is watched, in memory.
+/// The watched scripts, in memory.
 #[derive(Debug, Default)]
 pub(crate) struct Watching {
     pub(crate) filter: Filter,
-    /// Set once the filter holds all that the store has.
+    /// Set once the filter has all watched scripts of the store.
     pub(crate) is_loaded: OnceCell<()>,
-    /// The number of the last transaction whose outputs the filter knows.
+    /// The number of the last transaction that the filter knows.
     pub(crate) last_transaction: AtomicU64,
-    /// Held by who watches the keys of the backlog.
+    /// Held by the task that works on the backlog.
     pub(crate) backlog: Mutex<()>,
 }
 
-/// Tells for nearly all transactions of strangers that they do not concern the wallet, without a look at the
-/// store. It holds the first eight bytes of hashes: of public keys whose scripts are watched, and of transactions
-/// whose outputs may be spent. Each takes 8 to 20 bytes of memory.
+/// Sorts out nearly all transactions that do not concern the wallet, without reading the store. It
+/// holds the first eight bytes of hashes: of public keys whose scripts are watched, and of
+/// transactions whose outputs may be spent. Each hash takes 8 to 20 bytes of memory.
 #[derive(Debug, Default)]
 pub(crate) struct Filter(RwLock<Prefixes>);
 
@@ -31,7 +31,7 @@ impl Filter {
         hashes.map(first_bytes).for_each(|prefix| known.add(prefix));
     }
 
-    /// Whether a transaction may pay a script that is watched, or spend a coin.
+    /// Whether a transaction may pay a watched script or spend a coin.
     pub(crate) fn concerns(&self, transaction: &Transaction) -> bool {
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let mut paid =
@@ -42,26 +42,26 @@ impl Filter {
     }
 }
 
-/// The first eight bytes of a hash, in the order of hashes.
+/// The first eight bytes of a hash as a number with the same order.
 fn first_bytes(hash: &[u8]) -> u64 {
     let bytes = hash.first_chunk().expect("hashes have 20 or 32 bytes");
     u64::from_be_bytes(*bytes)
 }
 
-/// First bytes of hashes: most of them in order, which takes the least memory, and the others, until they are so many
-/// that they are worth being put in order too.
+/// The first bytes of hashes. Most are in a sorted vector, which takes the least memory. New ones
+/// are in a set until there are enough to sort them in.
 #[derive(Debug, Default)]
 struct Prefixes {
     ordered: Vec<u64>,
     recent: HashSet<u64, BuildHasherDefault<FirstBytes>>,
 }
 
-/// The least number of recent ones that is worth it.
+/// The least number of recent ones that is worth sorting.
 const MANY: usize = 4096;
 
 impl Prefixes {
     fn add(&mut self, prefix: u64) {
-        // A store lists hashes in order.
+        // The store lists hashes in order, so that most are appended.
         if self.ordered.last().is_none_or(|last| *last < prefix) {
             self.ordered.push(prefix);
         } else if self.ordered.binary_search(&prefix).is_err() {
@@ -78,7 +78,7 @@ impl Prefixes {
     }
 }
 
-/// A hash needs no hashing.
+/// The bytes of a hash need no further hashing.
 #[derive(Debug, Default)]
 struct FirstBytes(u64);
 
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_pays_or_spends_what_is_watched_concerns_the_wallet() {
+    fn a_transaction_that_pays_a_watched_script_or_spends_a_coin_concerns_the_wallet() {
         let filter = Filter::default();
         let (hash, txid) = ([7; 20], Txid::from_bytes([9; 32]));
         filter.add([hash.as_slice(), txid.as_bytes().as_slice()].into_iter());

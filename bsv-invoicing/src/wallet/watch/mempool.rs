@@ -1,4 +1,4 @@
-//! What the node has in its mempool, and takes into it.
+//! Watching the node's mempool.
 
 use bsv_network::{FeedAddress, NodeRpc, Published, TransactionFeed};
 use bsv_tx::{Transaction, Txid};
@@ -10,13 +10,14 @@ use crate::wallet::Wallet;
 use crate::wallet::node::{FOLLOWING_TURNS, away};
 
 impl<S: WalletStore> Wallet<S> {
-    /// Takes in what the mempool has, and then what the node publishes (ZMQ `rawtx2`), until the connection
-    /// ends or the node cannot be asked: to be called again then. Answers at once where the node publishes
-    /// nothing: what comes without a payment message is seen when it is mined.
+    /// Reads the mempool, and then the transactions that the node publishes (ZMQ `rawtx2`). It
+    /// returns when the connection ends or the node cannot be asked, and the caller calls it again.
+    /// If the node publishes nothing, it returns after reading the mempool. Payments without a
+    /// payment message are then seen when they are mined.
     pub(crate) async fn watch_mempool(&self) -> Result<Watched, Error> {
         let node = &self.node()?.following;
         self.check_caught_up().await?;
-        // What the mempool has is read once: all that is to be watched must be known then.
+        // The mempool is read only once, so all scripts to watch must be known before.
         self.watch_backlog().await?;
         self.load_filter().await?;
         let address = match &self.settings.transaction_feed {
@@ -48,8 +49,8 @@ impl<S: WalletStore> Wallet<S> {
         }
     }
 
-    /// Takes in what the mempool has. A transaction may be told of before one whose outputs it spends, so that
-    /// all are looked at until no more are found.
+    /// Reads the mempool. A transaction may be listed before one whose outputs it spends, so the
+    /// reading repeats until nothing new is found.
     async fn read_mempool(&self, node: &NodeRpc) -> Result<(), Error> {
         let txids = node.mempool().await.map_err(away)?;
         loop {
@@ -76,8 +77,9 @@ async fn ask(node: &NodeRpc, txid: Txid) -> Result<Option<Transaction>, Error> {
 /// How the mempool was watched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Watched {
-    /// Until the connection ended.
+    /// Until the connection to the node ended.
     UntilEnd,
-    /// Once: the node does not publish its transactions where they can be had.
+    /// Once, because the node does not publish its transactions at an address that this machine
+    /// reaches.
     Once(FeedAddress),
 }

@@ -1,4 +1,4 @@
-//! Reading earlier blocks once more.
+//! Reading earlier blocks again.
 
 use std::time::{Duration, Instant};
 
@@ -12,14 +12,14 @@ use crate::wallet::Wallet;
 use crate::wallet::catch_up::height_at;
 use crate::wallet::node::away;
 
-/// For how long blocks are read once more, until what came meanwhile is looked at.
+/// How long one turn of reading earlier blocks lasts. New blocks are read between turns.
 const TURN: Duration = Duration::from_secs(2);
-/// How long before a time blocks are read from on: block times are out by two hours at most.
+/// Blocks are read from this long before the given time. Block times are off by two hours at most.
 const READ_BEFORE: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl<S: WalletStore> Wallet<S> {
-    /// Reads the blocks from a height on once more, and takes in what the books lack. What is known stays as
-    /// it is. Answers the height of the last block.
+    /// Reads the blocks from a height on again, and records what the books lack. What the books
+    /// have does not change. Returns the height of the last block.
     pub async fn rescan(&self, from_height: u32) -> Result<u32, Error> {
         let node = &self.node()?.operating;
         self.check_caught_up().await?;
@@ -35,7 +35,8 @@ impl<S: WalletStore> Wallet<S> {
         Ok(tip.height)
     }
 
-    /// Goes on with reading earlier blocks, if that is to be done. Answers whether there are no more.
+    /// Continues to read earlier blocks for one turn, if there are any to read. Returns whether
+    /// none are left.
     pub(crate) async fn rescan_for_a_turn(
         &self,
         node: &NodeRpc,
@@ -50,7 +51,7 @@ impl<S: WalletStore> Wallet<S> {
         };
         let begun = Instant::now();
         while height <= tip.height && begun.elapsed() < TURN {
-            // One that is missing has left the chain: its successor is read as a new block.
+            // A missing block has left the chain. Its successor is read as a new block.
             self.read_block(node, height, None).await?;
             height += 1;
         }

@@ -1,4 +1,4 @@
-//! The first time that somebody is shown a key, its script is watched.
+//! The script of a key is watched from the first time that the key is shown.
 
 use bsv_tx::Script;
 
@@ -9,7 +9,7 @@ use crate::store::WalletStore;
 use crate::wallet::Wallet;
 
 impl<S: WalletStore> Wallet<S> {
-    /// The script that the invoice of this number is paid to, for its payer to see.
+    /// The script that the invoice with this number is paid to. Call this before showing it.
     pub(crate) async fn show_destination(&self, invoice: u64) -> Result<Script, Error> {
         let (script, key) = self.keys.destination(invoice)?;
         if let Some(hash) = script.public_key_hash() {
@@ -18,12 +18,12 @@ impl<S: WalletStore> Wallet<S> {
         Ok(script)
     }
 
-    /// Watches the script of a key that is going to be shown. Only the first time changes something.
+    /// Watches the script of a key before the key is shown. Only the first call changes something.
     pub(crate) async fn watch_script(&self, hash: [u8; 20], key: KeyPath) -> Result<(), Error> {
         if self.store.get(IsWatched(hash)).await? {
             return Ok(());
         }
-        // What pays it may come as soon as it is shown.
+        // A payment may arrive as soon as the script is shown.
         self.watching.filter.add(std::iter::once(hash.as_slice()));
         Ok(self.store.execute(Watch { keys: vec![(hash, key)] }).await?)
     }

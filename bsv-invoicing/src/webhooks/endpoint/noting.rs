@@ -13,18 +13,19 @@ use crate::store::{WalletStore, WalletStoreError};
 use crate::webhooks::client::{WebhookClient, WebhookClock};
 use crate::webhooks::schedule::probe_wait;
 
-/// How long the store is left alone when it could not note something.
+/// The pause after the store could not record something.
 const PAUSE: Duration = Duration::from_secs(1);
-/// After how many events that are not for an endpoint, or after which time, it is noted that they were passed over.
+/// A cursor that has moved past events which are not for the endpoint is stored after this many
+/// events, or after this time.
 const CURSOR_NOTED_AFTER: u64 = 1000;
 const CURSOR_NOTED_LATE: Duration = Duration::from_secs(10);
 
-/// The attempts that were to be noted, and the webhook after that.
+/// The attempts to record, and the webhook after that or the error.
 pub(super) type Noted = (Vec<AttemptMade>, Result<Webhook, WalletStoreError>);
 
 impl<S: WalletStore, C: WebhookClient, K: WebhookClock> Endpoint<S, C, K> {
-    /// Notes all attempts that have ended, in one step, unless others are being noted. Answers when there is
-    /// something to note, if time decides that.
+    /// Starts to record all attempts that have ended, in one step, unless others are being
+    /// recorded. Returns when something must be recorded, if that depends on time.
     pub(super) fn begin_noting(&mut self) -> Option<Timestamp> {
         if self.is_noting {
             return None;
@@ -52,7 +53,7 @@ impl<S: WalletStore, C: WebhookClient, K: WebhookClock> Endpoint<S, C, K> {
         None
     }
 
-    /// When it is to be noted that the cursor has moved without an attempt.
+    /// When to store a cursor that has moved without an attempt.
     fn cursor_due(&mut self, now: Timestamp) -> Option<Timestamp> {
         let behind = self.outbox.cursor().0.saturating_sub(self.webhook.cursor);
         match behind {
@@ -65,7 +66,8 @@ impl<S: WalletStore, C: WebhookClient, K: WebhookClock> Endpoint<S, C, K> {
         }
     }
 
-    /// Goes on after attempts were noted, or could not be. Answers whether the webhook is there.
+    /// Continues after attempts were recorded, or could not be. Returns whether the webhook still
+    /// exists.
     pub(super) fn take_noted(&mut self, (attempts, outcome): Noted) -> Result<bool, Error> {
         self.noting = None.into();
         self.is_noting = false;
@@ -74,7 +76,7 @@ impl<S: WalletStore, C: WebhookClient, K: WebhookClock> Endpoint<S, C, K> {
             Ok(webhook) => self.go_on(&attempts, webhook).map(|()| true),
             Err(WalletStoreError::Refused(Refusal::UnknownWebhook(_))) => Ok(false),
             Err(error) => {
-                tracing::warn!("what was sent to webhook {} cannot be noted: {error}", self.id);
+                tracing::warn!("deliveries to webhook {} cannot be recorded: {error}", self.id);
                 self.ended.splice(0..0, attempts);
                 self.note_after = self.sender.clock.now().after(PAUSE);
                 Ok(true)

@@ -4,19 +4,21 @@ use super::{Endpoint, MAX_UNFINISHED};
 use crate::error::Error;
 use crate::ledger::queries::GetEvents;
 use crate::ledger::webhooks::{DueDelivery, GetDelivery, GetDueDeliveries};
+use crate::model::event::WrittenEvent;
 use crate::store::WalletStore;
 use crate::webhooks::client::{WebhookClient, WebhookClock};
 use crate::webhooks::message::Message;
 
-/// How much of what is sent again is read at once. What is under way is among it.
+/// How many retries are read at once. Those that are under way are among them.
 const PAGE: usize = 2 * MAX_UNFINISHED;
 
-/// What is sent again.
+/// The retries of a webhook.
 #[derive(Debug, Default)]
 pub(super) struct Retries {
-    /// What is sent again next, by time, as it was read last; `None` if that has changed.
+    /// The next retries in the order of time, as they were last read. `None` if they have changed
+    /// since.
     page: Option<VecDeque<DueDelivery>>,
-    /// The numbers of what is being sent again, or was and is not noted.
+    /// The numbers of the events whose retry is under way or not recorded yet.
     under_way: BTreeSet<u64>,
 }
 
@@ -25,19 +27,19 @@ impl Retries {
         self.under_way.len()
     }
 
-    /// What is read next is not what was read before.
+    /// Makes the next look read the retries again.
     pub(super) fn forget_page(&mut self) {
         self.page = None;
     }
 
-    /// What became of an event is noted.
+    /// The attempt for this event is recorded.
     pub(super) fn close(&mut self, number: u64) {
         self.under_way.remove(&number);
     }
 }
 
 impl<S: WalletStore, C: WebhookClient, K: WebhookClock> Endpoint<S, C, K> {
-    /// What is sent again next.
+    /// The next retry.
     pub(super) async fn next_retry(&mut self) -> Result<Option<DueDelivery>, Error> {
         if self.retries.page.is_none() {
             let page = match self.webhook.holding {
@@ -55,14 +57,14 @@ impl<S: WalletStore, C: WebhookClient, K: WebhookClock> Endpoint<S, C, K> {
         Ok(self.retries.page.as_ref().and_then(|page| page.front()).copied())
     }
 
-    /// When the event that holds the others back is sent again.
+    /// The retry of the event that later ones wait for.
     async fn holding(&mut self, number: u64) -> Result<Vec<DueDelivery>, Error> {
         let delivery = self.sender.wallet.store().get(GetDelivery { id: self.id, number }).await?;
         let at = delivery.and_then(|delivery| delivery.state.next_attempt_at());
         Ok(at.map(|at| DueDelivery { at, number }).into_iter().collect())
     }
 
-    /// Begins another attempt to send the event of this number, the first of the page.
+    /// Begins the retry of the event with this number. It is the first of the page.
     pub(super) async fn start_retry(&mut self, number: u64) -> Result<(), Error> {
         let store = self.sender.wallet.store();
         let delivery = store.get(GetDelivery { id: self.id, number }).await?;
@@ -75,7 +77,9 @@ impl<S: WalletStore, C: WebhookClient, K: WebhookClock> Endpoint<S, C, K> {
         }
         if let Some((delivery, event)) = delivery.zip(event) {
             self.retries.under_way.insert(number);
-            let message = Message::of(&event, delivery.previous, self.sender.log());
+            let log = self.sender.log();
+            let event = WrittenEvent::new(&event, log);
+            let message = Message::of(&event, delivery.previous, log);
             self.start(number, delivery.previous, message);
         }
         Ok(())

@@ -64,7 +64,7 @@ fn describe_miner_info(description: &mut Value, record: &MinerInfoRecord) {
     }
 }
 
-/// A block that has shown what was announced, and that may still leave the main chain.
+/// A block that has shown an announcement and may still leave the main chain.
 fn sighting_json(sighting: &Sighting) -> Value {
     let shown = match sighting.sighted {
         Sighted::Identity => "identity",
@@ -85,7 +85,7 @@ fn announcement(announcement: Announcement) -> &'static str {
     }
 }
 
-/// The states that an identity can be in, of both generations.
+/// The states of an identity, of both generations.
 pub(crate) const STATES: [&str; 10] = [
     "open",
     "closed",
@@ -99,7 +99,7 @@ pub(crate) const STATES: [&str; 10] = [
     "revoked",
 ];
 
-/// The state of an identity; of generation 0.2, that of its VCTx.
+/// The state of an identity. In generation 0.2, it is the state of its VCTx.
 pub(crate) fn state(record: &IdentityRecord) -> &'static str {
     match &record.protocol {
         Protocol::Vctx(vctx) => vctx_state(vctx),
@@ -121,7 +121,7 @@ fn vctx_state(vctx: &Vctx) -> &'static str {
     }
 }
 
-/// Whether blocks should have shown what an identity announces, and were not seen to.
+/// Whether a block should have shown an announcement by now.
 pub(crate) fn is_overdue(record: &IdentityRecord) -> bool {
     record.sightings.unseen.as_ref().is_some_and(Unseen::is_overdue)
 }
@@ -144,10 +144,10 @@ fn vctx_json(vctx: &Vctx) -> Value {
     }
 }
 
-/// What the operator has to do something about.
+/// The problems that need the operator's attention.
 pub(in crate::control) fn alarms(identity: &Identity) -> Vec<&'static str> {
-    let stale = "it is an older copy, of which the node knows more: go on with the newest one";
-    let overdue = "no block was seen to show what it announces, and nodes may refuse it: run bsv-cli \
+    let stale = "it is an older copy, and the node knows a newer state: use the newest copy";
+    let overdue = "no block was seen to show its announcement, and nodes may refuse it: run bsv-cli \
                    miner verify with its last block";
     let record = identity.record();
     let alarm = match &record.protocol {
@@ -161,7 +161,9 @@ pub(in crate::control) fn alarms(identity: &Identity) -> Vec<&'static str> {
 
 fn miner_info_alarm(record: &MinerInfoRecord) -> Option<&'static str> {
     let untold = record.revocation.filter(|revocation| !revocation.is_told && !record.is_closed);
-    untold.map(|_| "the node does not know of its revocation: the server tells it when it answers")
+    untold.map(
+        |_| "its revocation has not reached the node: the server sends it when the node answers",
+    )
 }
 
 fn vctx_alarm(vctx: &Vctx) -> Option<&'static str> {
@@ -172,13 +174,13 @@ fn vctx_alarm(vctx: &Vctx) -> Option<&'static str> {
         Vctx::Recorded(_, view) => match view {
             VctxView { is_spent: true, .. } => Some("its VCTx is spent, which revokes it"),
             VctxView { gone_since: Some(_), .. } => {
-                Some("a transaction that is in no block spends its VCTx, which revokes it")
+                Some("its VCTx has been spent in a block, which soon revokes it")
             }
             _ => None,
         },
-        Vctx::Revoking(_, None) => Some(
-            "its VCTx is not spent, which would revoke it: the server does when the node answers",
-        ),
+        Vctx::Revoking(_, None) => {
+            Some("its VCTx is not spent yet: the server spends it when the node answers")
+        }
         Vctx::Revoking(_, Some(_)) => None,
     }
 }

@@ -13,11 +13,11 @@ struct ImportJson {
     home: HomeFiles,
 }
 
-/// Takes over the identities of an older generator's home directory, whose files are handed over.
+/// Imports the identities of an older generator's home directory, whose files are handed over.
 ///
-/// The answer is `{"aliases", "known", "identities"}`: the aliases that were taken over, `{"alias", "hasKeys"}` of
-/// those that were there already, or `{"alias", "deleted"}`, and what is known of the former, each with
-/// `"vctxFinding"`.
+/// The answer is `{"aliases", "known", "identities"}`: the imported aliases; for aliases that
+/// existed before `{"alias", "hasKeys"}` or `{"alias", "deleted"}`; and descriptions of the
+/// imported identities, each with `"vctxFinding"`.
 pub(super) async fn answer(
     managed: &Managed,
     body: &Bytes,

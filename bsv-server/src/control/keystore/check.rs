@@ -1,4 +1,4 @@
-//! Proving that every key can be read, wherever it lies.
+//! Proving that every key can be read, in all keystores.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,18 +13,18 @@ use crate::control::managed::Managed;
 use crate::control::revocation_keys::RevocationKeys;
 use crate::http::Problem;
 
-/// What reading the keys has shown.
+/// The result of reading the keys.
 #[derive(Default)]
 struct Check {
     readable: BTreeSet<String>,
     faults: Vec<String>,
-    /// Identities whose revocation key lies in none of the keystores that were looked at, although another may hold
-    /// it.
+    /// The identities whose revocation key is in none of the examined keystores. Another keystore
+    /// may hold it.
     unchecked: Vec<Alias>,
 }
 
-/// Reads all keys: those of the keystore, and the revocation keys where commands find them without naming a directory
-/// and in the keystore that is handed over.
+/// Reads all keys: those of the keystore, and the revocation keys in the default directory and in
+/// the keystore that is handed over.
 pub(super) async fn answer(managed: &Managed, handed: Option<&Handed>) -> Result<Value, Problem> {
     let keystore = Arc::clone(managed.keystore()?);
     let revocation_keys = Arc::clone(&managed.revocation_keys);
@@ -37,8 +37,8 @@ pub(super) async fn answer(managed: &Managed, handed: Option<&Handed>) -> Result
         check.read_revocation_keys(&revocation_keys, handed.as_ref(), ids.as_deref())?;
         Ok::<_, Problem>(check)
     });
-    let mut check = checked.await.expect("it does not panic, and is not cancelled")?;
-    // Which keys these need is not known.
+    let mut check = checked.await.expect("the task neither panics nor is cancelled")?;
+    // It is unknown which keys these services need.
     check.faults.extend(managed.failures().map(str::to_owned));
     let unchecked: Vec<_> = check.unchecked.iter().map(Alias::as_str).collect();
     Ok(json!({ "readable": check.readable, "faults": check.faults, "unchecked": unchecked }))
@@ -54,7 +54,7 @@ impl Check {
         let read = keystore.check().map_err(|error| keystore_problem(&error))?;
         self.readable.extend(read.readable);
         self.faults.extend(read.faults.iter().map(ToString::to_string));
-        // These may lack a key.
+        // The unusable identities may lack a key.
         let broken = ids.into_iter().flat_map(MinerIds::broken);
         let broken = broken.filter(|(_, reason)| !self.faults.iter().any(|fault| fault == reason));
         let broken: Vec<_> =
@@ -106,7 +106,8 @@ impl Check {
         Ok(())
     }
 
-    /// Whether a keystore has the revocation key of an identity. One that it has and that cannot be used is a fault.
+    /// Whether a keystore has the revocation key of an identity. A key that exists but cannot be
+    /// used is a fault.
     fn has_revocation_key(&mut self, ids: &MinerIds, alias: &Alias, keystore: &Keystore) -> bool {
         match ids.check_revocation_keys(alias, keystore) {
             Ok(()) => true,

@@ -8,6 +8,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::*;
+use crate::wallet::event_blocks::PAGE;
 use crate::wallet::events;
 use crate::wallet_store::AnyWalletStore;
 
@@ -32,7 +33,7 @@ async fn create_users(wallet: &Wallet, count: u64) {
 
 type Parts = mpsc::Receiver<Option<Bytes>>;
 
-/// A stream of these types from the beginning on, which goes on so.
+/// A stream of events of these types from the beginning, with this pace.
 fn stream(
     wallet: &Arc<Wallet>,
     types: &str,
@@ -42,7 +43,9 @@ fn stream(
     let (parts, body) = mpsc::channel(1);
     let stream = EventStream {
         wallet: Arc::clone(wallet),
-        query: EventQuery { after: 0, filter: types.parse().unwrap(), limit: PAGE },
+        blocks: places.blocks(),
+        after: 0,
+        filter: types.parse().unwrap(),
         parts,
         pace,
         _place: places.stream().unwrap(),
@@ -73,6 +76,24 @@ async fn a_heartbeat_moves_on_over_what_is_not_asked_for() {
     }
     create_users(&wallet, 1).await;
     while next(&mut parts).await.unwrap() != format!("id: {log}-4\n\n") {}
+}
+
+#[tokio::test]
+async fn a_stream_that_waits_holds_little() {
+    let dir = tempfile::tempdir().unwrap();
+    let (wallet, places) = (wallet(&dir).await, EventPlaces::new(1));
+    let (parts, _body) = mpsc::channel(1);
+    let stream = EventStream {
+        wallet,
+        blocks: places.blocks(),
+        after: 0,
+        filter: EventFilter::ALL,
+        parts,
+        pace: Pace::USUAL,
+        _place: places.stream().unwrap(),
+    };
+    let len = size_of_val(&stream.run(None, places.stopped()));
+    assert!(len <= 2048, "{len} bytes");
 }
 
 #[tokio::test]
@@ -125,7 +146,7 @@ async fn streams_end_with_the_server_and_those_who_do_not_read_are_broken_off() 
     of_other.await.unwrap();
     next(&mut unread).await.unwrap();
     assert_eq!(unread.recv().await, None, "broken off");
-    // What comes later ends at once.
+    // A later stream ends at once.
     let (mut late, stream) = stream(&wallet, "*", pace, &places);
     stream.await.unwrap();
     assert_eq!(late.recv().await, Some(None));

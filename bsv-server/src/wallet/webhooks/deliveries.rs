@@ -1,4 +1,4 @@
-//! What became of what was sent to a webhook.
+//! The deliveries of events to a webhook.
 
 use bsv_invoicing::ledger::webhooks::GetDeliveries;
 use bsv_invoicing::{DeliveryState, WebhookId};
@@ -11,10 +11,10 @@ use crate::wallet::events::once;
 use crate::wallet::headers::{header, number};
 use crate::wallet_store::Wallet;
 
-/// The most that a page has.
+/// The most deliveries of a page.
 const MAX_PAGE: usize = 100;
 
-/// What the query of a request asks for.
+/// The parameters of a request.
 #[derive(Clone, Copy, Debug, Default)]
 struct Page {
     state: Option<&'static str>,
@@ -23,7 +23,7 @@ struct Page {
 }
 
 impl Page {
-    /// Reads the query. All that is wrong with it is told at once.
+    /// Parses the query. Reports all faults at once.
     fn parse(uri: &Uri) -> Result<Self, Problem> {
         let mut page = Self::default();
         let mut problem =
@@ -55,7 +55,7 @@ impl Page {
     }
 }
 
-/// A page of deliveries, by the numbers of their events.
+/// A page of deliveries, in the order of their events' numbers.
 pub(super) async fn list(wallet: &Wallet, id: WebhookId, uri: &Uri) -> Result<Answer, Problem> {
     let Page { state, after, limit } = Page::parse(uri)?;
     let limit = limit.unwrap_or(MAX_PAGE);
@@ -78,7 +78,7 @@ pub(super) async fn show(wallet: &Wallet, id: WebhookId, number: &str) -> Result
     Ok(answer::json(StatusCode::OK, &DeliveryJson::new(&listed, wallet.event_log())))
 }
 
-/// Has an event sent once more.
+/// Sends an event again.
 pub(super) async fn redeliver(
     wallet: &Wallet,
     id: WebhookId,
@@ -92,7 +92,7 @@ pub(super) async fn redeliver(
 
 fn event_number(id: WebhookId, text: &str) -> Result<u64, Problem> {
     number(text).ok_or_else(|| {
-        let detail = format!("nothing is known of a delivery of event {text} to webhook {id}");
+        let detail = format!("there is no record of a delivery of event {text} to webhook {id}");
         Problem::new(StatusCode::NOT_FOUND, "unknown-delivery", detail)
     })
 }

@@ -1,4 +1,4 @@
-//! Webhooks and deliveries, as callers are told of them.
+//! Webhooks and deliveries, in the format for callers.
 
 use bsv_invoicing::ledger::webhooks::ListedDelivery;
 use bsv_invoicing::{
@@ -58,13 +58,13 @@ pub(super) struct CreatedJson<'a> {
     pub(super) secret: &'a str,
 }
 
-/// Another secret.
+/// A new secret.
 #[derive(Serialize)]
 pub(super) struct SecretJson<'a> {
     pub(super) secret: &'a str,
 }
 
-/// How many events are sent once more.
+/// The number of events that are sent again.
 #[derive(Serialize)]
 pub(super) struct ReplayJson {
     pub(super) count: u64,
@@ -96,7 +96,7 @@ impl<'a> AttemptJson<'a> {
     }
 }
 
-/// What became of an event that was sent to a webhook.
+/// The delivery of an event to a webhook.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct DeliveryJson<'a> {

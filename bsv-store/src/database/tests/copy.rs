@@ -1,4 +1,4 @@
-//! What is copied, and what of that is checked.
+//! What a copy holds, and which damage of it is noticed.
 
 use std::io::Read;
 use std::thread;
@@ -53,7 +53,7 @@ fn a_copy_holds_what_was_committed_and_leaves_nothing_behind() {
                 assert_eq!(written.unwrap(), Ok(()));
             }
         });
-        // At once: a copy that does not hold together is not made a second time.
+        // Without a second attempt, which would hide an inconsistent copy.
         let copy = |pace| database.copy_file(pace)?.open(DatabaseOptions::default())?.read(rows);
         let paces = [Pace::Hurried, Pace::Unhurried].into_iter().cycle();
         let copies: Vec<_> = paces.take(20).map(copy).collect();
@@ -147,7 +147,8 @@ fn a_disk_without_room_for_a_copy_is_no_damage() {
     assert!(database.read(rows).is_ok());
 }
 
-/// Whatever one byte becomes: the file does not open, or its copy is refused, or all is as it was.
+/// Whatever one byte changes to, the file does not open, its copy is refused, or all rows are
+/// right.
 #[test]
 fn a_copy_of_a_damaged_file_is_refused() {
     let dir = tempfile::tempdir().unwrap();
@@ -167,7 +168,7 @@ fn a_copy_of_a_damaged_file_is_refused() {
             Some(Err(error)) => {
                 fs::write(&path, &damaged).unwrap();
                 if let Ok(database) = open(&path) {
-                    // What is damaged is not what rows are read from.
+                    // The damage is in a part that reading rows does not touch.
                     let found = database.read(rows);
                     assert_eq!(found.unwrap(), expected, "byte {place}");
                 }

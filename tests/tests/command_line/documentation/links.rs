@@ -1,4 +1,4 @@
-//! Links of all pages lead to files and headings that are there.
+//! The links of all pages lead to existing files and headings.
 
 use std::collections::HashSet;
 use std::fs;
@@ -8,7 +8,7 @@ use bsv_tests::build::workspace;
 
 use super::markdown::Page;
 
-/// The files of the workspace whose names end so, by their paths from its root on.
+/// The files of the workspace whose names have this end, as paths from its root.
 fn files(ending: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut directories = vec![PathBuf::new()];
@@ -35,7 +35,7 @@ fn targets(line: &str) -> impl Iterator<Item = &str> {
     line.split("](").skip(1).filter_map(|rest| rest.split(')').next())
 }
 
-/// The names that headings have in links, as GitHub makes them.
+/// The anchors of headings, as GitHub makes them.
 fn anchors(page: &Page) -> HashSet<String> {
     let headings = page.prose().filter(|line| line.starts_with('#'));
     let mut anchors = HashSet::new();
@@ -47,7 +47,7 @@ fn anchors(page: &Page) -> HashSet<String> {
     anchors
 }
 
-/// What is wrong with a link from a page, if something is.
+/// The fault of a link from a page, if there is one.
 fn problem(page: &Page, target: &str) -> Option<String> {
     let (file, anchor) = match target.split_once('#') {
         Some((file, anchor)) => (file, Some(anchor)),
@@ -93,7 +93,7 @@ fn named_pages(text: &str) -> impl Iterator<Item = &str> {
 }
 
 #[test]
-fn sources_name_pages_that_are_there() {
+fn pages_that_sources_name_exist() {
     let mut count = 0;
     for path in [files(".rs"), files(".toml"), files(".service")].concat() {
         let text = fs::read_to_string(workspace().join(&path)).unwrap();

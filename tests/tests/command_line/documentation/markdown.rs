@@ -1,4 +1,4 @@
-//! What is read of a page in Markdown.
+//! Reading pages in Markdown.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use bsv_tests::build::workspace;
 
 /// A page.
 pub(super) struct Page {
-    /// From the root of the workspace on.
+    /// The path from the root of the workspace.
     pub(super) path: String,
     pub(super) text: String,
     blocks: Vec<Block>,
@@ -16,28 +16,29 @@ pub(super) struct Page {
 pub(super) enum Block {
     /// A file of settings.
     Settings(String),
-    /// Commands and what they print.
+    /// Commands and their output.
     Commands {
         commands: Vec<Command>,
         /// Why the commands are not run: `<!-- not run: … -->` before the block.
         not_run: Option<String>,
-        /// Whether the commands begin with a new data directory: `<!-- run anew -->`.
+        /// Whether the commands begin with a new data directory: `<!-- run anew -->` before the
+        /// block.
         anew: bool,
-        /// Commands that are run before and not shown: `<!-- first: … -->`.
+        /// Commands that are run before these and not shown: `<!-- first: … -->` before the block.
         first: Vec<String>,
-        /// Where the block begins.
+        /// The line of the block's beginning.
         line: usize,
     },
 }
 
-/// A command and what it prints.
+/// A command and its output.
 pub(super) struct Command {
     pub(super) text: String,
     pub(super) output: Vec<String>,
 }
 
 impl Page {
-    /// Reads a page, by its path from the root of the workspace on.
+    /// Reads a page, given its path from the root of the workspace.
     pub(super) fn read(path: &str) -> Self {
         let text = fs::read_to_string(workspace().join(path)).unwrap();
         let blocks = blocks(path, &text);
@@ -78,7 +79,7 @@ fn blocks(path: &str, text: &str) -> Vec<Block> {
                 _ => assert!(notes.is_empty(), "{path}:{index}: a note before {language}"),
             }
         } else {
-            assert!(notes.is_empty(), "{path}:{index}: a note stands right before its block");
+            assert!(notes.is_empty(), "{path}:{index}: a note must stand right before its block");
         }
         notes.clear();
     }
@@ -92,11 +93,11 @@ fn commands(path: &str, line: usize, body: &[&str], notes: &[&str]) -> Block {
             Some(("not run" | "not run here", reason)) => not_run = Some(reason.to_owned()),
             Some(("first", command)) => first.push(command.to_owned()),
             _ if *note == "run anew" => anew = true,
-            _ => panic!("{path}:{line}: what does {note:?} mean?"),
+            _ => panic!("{path}:{line}: the note {note:?} is unknown"),
         }
     }
     let mut commands: Vec<Command> = Vec::new();
-    // That of the system's administrator is a number sign.
+    // The prompt of the administrator is a number sign.
     let prompt = if body.first().is_some_and(|line| line.starts_with("# ")) { "# " } else { "$ " };
     for text in body {
         match (text.strip_prefix(prompt), commands.last_mut()) {

@@ -1,15 +1,15 @@
-//! Compares what is printed with what a page shows. Some words of a page are names: ids, keys and hashes that are
-//! others in each run. A name stands for the same word wherever the page has it.
+//! Compares output with what a page shows. Some words of a page are names: ids, keys and hashes
+//! that differ in each run. A name stands for the same word everywhere on the page.
 
 use std::collections::HashMap;
 
-/// What names of a page stand for.
+/// The words that the names of a page stand for.
 pub(super) type Names = HashMap<String, String>;
 
-/// A part of a line that is shown.
+/// A part of a line on a page.
 #[derive(Debug, PartialEq, Eq)]
 enum Piece {
-    /// Stands for itself.
+    /// This character itself.
     Text(char),
     /// `…` stands for anything.
     Any,
@@ -23,7 +23,8 @@ enum Piece {
     Name(String, bool),
 }
 
-/// Whether the lines that are printed are those that are shown. A line `…` stands for any lines. Adds to `names`.
+/// Whether the printed lines match the lines of the page. A line `…` stands for any lines. New
+/// names are added to `names`.
 pub(super) fn matches(shown: &[String], printed: &[&str], names: &mut Names) -> bool {
     match (shown, printed) {
         ([], []) => true,
@@ -37,7 +38,7 @@ pub(super) fn matches(shown: &[String], printed: &[&str], names: &mut Names) -> 
     }
 }
 
-/// Forgets the names of an attempt that fails.
+/// Drops the names of a failed attempt.
 fn tried(names: &mut Names, attempt: impl FnOnce(&mut Names) -> bool) -> bool {
     let mut own = names.clone();
     let succeeds = attempt(&mut own);
@@ -95,7 +96,8 @@ fn pieces(shown: &str) -> Vec<Piece> {
     pieces
 }
 
-/// What a word of `length` characters stands for, unless for itself, and how much of the text that is.
+/// The piece for a word of `length` characters, unless the word stands for itself, and the length
+/// of the text that it covers.
 fn word_piece(text: &[char], length: usize) -> (Option<Piece>, usize) {
     let word: String = text[..length].iter().collect();
     let after: String = text[length..].iter().take(6).collect();
@@ -132,14 +134,14 @@ fn time_length(text: &[char]) -> usize {
     if rest.get(fraction) == Some(&'Z') { FORM.len() + fraction + 1 } else { 0 }
 }
 
-/// Whether lines fit lines that are shown.
+/// Whether printed lines match lines of a page.
 fn fits(shown: &str, printed: &str) -> bool {
     let shown: Vec<_> = shown.lines().map(str::to_owned).collect();
     matches(&shown, &printed.lines().collect::<Vec<_>>(), &mut Names::new())
 }
 
 #[test]
-fn names_times_and_gaps_stand_for_what_differs() {
+fn names_times_and_gaps_match_different_texts() {
     assert!(fits("Invoice CEl4aRNK3xMZ of 5", "Invoice 0000000000Zz of 5"));
     assert!(!fits("Invoice CEl4aRNK3xMZ of 5", "Invoice 0000000000Zz of 6"));
     assert!(!fits("Invoice CEl4aRNK3xMZ of 5", "Invoice 0000000000 of 5"));

@@ -1,4 +1,5 @@
-//! A machine on which the commands of a page run: a home, a node, and free ports in the place of those that pages name.
+//! A machine on which the commands of a page run: a home, a node, and free ports instead of those
+//! that pages name.
 
 use std::collections::HashMap;
 use std::fs;
@@ -16,14 +17,14 @@ use tempfile::TempDir;
 use super::markdown::Command;
 use super::pattern::{Names, matches};
 
-/// What is typed where a passphrase is asked for.
+/// The text that is typed for a passphrase.
 const PASSPHRASE: &str = "a passphrase of the documentation";
 
-/// The payment URL of somebody else, as pages write it.
+/// Another shop's payment URL, as pages write it.
 const SUPPLIER: &str = "https://supplier.example/dpp/api/v1/payment/";
 const SUPPLIERS_INVOICE: &str = "Xw3k9sPq0aB1";
 
-/// Where the commands of a page run.
+/// The machine.
 pub(super) struct Scene {
     node: Node,
     /// The file `settings.toml`.
@@ -33,7 +34,7 @@ pub(super) struct Scene {
     supplier: Option<(Server, Site)>,
 }
 
-/// Files, ports and variables, which are new where commands are run anew.
+/// The files, ports and variables. They are new if commands are run anew.
 struct Machine {
     dir: TempDir,
     ports: [u16; 3],
@@ -56,7 +57,7 @@ impl Machine {
         self.dir.path().join(name)
     }
 
-    /// What pages write, and what that is here.
+    /// The texts of pages, and what they stand for here.
     fn places(&self) -> Vec<(String, String)> {
         let root = self.dir.path().to_str().unwrap();
         let shown = [9002, 8443, 8445].map(|port| format!("127.0.0.1:{port}"));
@@ -66,14 +67,14 @@ impl Machine {
         shown.into_iter().zip(real).chain(directories).collect()
     }
 
-    /// A text of a page, with what it stands for here.
+    /// A text of a page in the form for this machine.
     fn realized(&self, text: &str) -> String {
         let places = self.places();
         let all = places.iter().map(|(shown, real)| (shown, real)).chain(&self.names);
         all.fold(text.to_owned(), |text, (shown, real)| text.replace(shown, real))
     }
 
-    /// A text that was printed here, as pages write it.
+    /// A text that was printed here in the form of pages.
     fn shown(&self, text: &str) -> String {
         let places = self.places();
         places.iter().fold(text.to_owned(), |text, (shown, real)| text.replace(real, shown))
@@ -81,7 +82,7 @@ impl Machine {
 }
 
 impl Scene {
-    /// With a node whose wallet has coins.
+    /// A machine with a node whose wallet has coins.
     pub(super) fn new() -> Self {
         let node = Node::start();
         node.mine(101);
@@ -108,8 +109,8 @@ impl Scene {
         self.run(&Command { text: text.to_owned(), output: vec![] }).unwrap();
     }
 
-    /// Runs a command. Says what is wrong if it fails, or if it prints something else than is shown. Where nothing is
-    /// shown, it may print anything.
+    /// Runs a command. The error says how it failed, or how its output differs from the page. If
+    /// the page shows no output, it may print anything.
     pub(super) fn run(&mut self, command: &Command) -> Result<(), String> {
         if command.text.contains(SUPPLIER) {
             self.meet_supplier();
@@ -175,20 +176,20 @@ impl Scene {
         .to_string()
     }
 
-    /// Runs a command. Answers its exit code and what it prints on both of its streams.
+    /// Runs a command. Returns its exit code and its output on both streams.
     fn run_alone(&self, text: &str) -> (i32, String) {
         let (mut reader, writer) = io::pipe().unwrap();
         let mut shell = self.shell(text);
         shell.stdin(Stdio::null()).stdout(writer.try_clone().unwrap()).stderr(writer);
         let mut child = shell.spawn().unwrap();
-        // What the command has of the pipe ends with it.
+        // The command's end of the pipe closes with the command.
         drop(shell);
         let mut printed = String::new();
         reader.read_to_string(&mut printed).unwrap();
         (child.wait().unwrap().code().unwrap_or(-1), printed)
     }
 
-    /// Runs a command that asks, and answers as is shown.
+    /// Runs a command that asks questions, and answers as the page shows.
     fn run_before_person(&self, text: &str, output: &[String]) -> (i32, String) {
         let mut terminal = Terminal::run(&self.shell(text), 0);
         for (question, typed) in output.iter().filter_map(|line| answer(line)) {
@@ -205,7 +206,7 @@ impl Scene {
         }
         let (code, printed) = terminal.end_with_all();
         let lines = printed.lines().map(|line| line.trim_end_matches('\r'));
-        // Progress is overwritten.
+        // Lines with progress are overwritten.
         let lines = lines.map(|line| line.rsplit('\r').next().unwrap_or_default());
         (code, lines.collect::<Vec<_>>().join("\n"))
     }
@@ -221,7 +222,7 @@ impl Scene {
         (code, printed)
     }
 
-    /// Starts a server, and answers the lines that it prints first.
+    /// Starts a server, and returns its start lines.
     fn start_server(&mut self, text: &str, count: usize) -> String {
         let mut shell = self.shell(&format!("exec {text}"));
         let log = fs::File::create(self.machine.path("log")).unwrap();
@@ -246,7 +247,7 @@ impl Scene {
         }
     }
 
-    /// Lets somebody else send a bill.
+    /// Sets up another shop that sends a bill.
     fn meet_supplier(&mut self) {
         let mut site = Site::on(&self.node);
         site.set("wallet", json!({"port": 0, "merchant": {"name": "A supplier"}}));
@@ -280,7 +281,8 @@ fn assigned(command: &str) -> Option<String> {
     is_name.then(|| name.to_owned())
 }
 
-/// The question in a line that is shown, and what is typed after it; nothing for a passphrase, which is not shown.
+/// The question in a line of a page, and the answer that is typed. There is no answer for a
+/// passphrase, because pages do not show it.
 fn answer(line: &str) -> Option<(&str, Option<&str>)> {
     match line.split_once("[y/N] ") {
         Some((_, typed)) => Some(("[y/N] ", Some(typed))),

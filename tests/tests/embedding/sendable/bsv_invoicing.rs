@@ -76,6 +76,7 @@ pub(super) fn wallet<S: WalletStore>(
     is_send(wallet.events(any(), any()));
     is_send(wallet.latest_event());
     is_send(wallet.event_page(any()));
+    is_send(wallet.follow_events(any()));
     is_send(wallet.await_events(any(), any::<Ready<()>>()));
 
     is_send(wallet.create_webhook(any()));

@@ -1,4 +1,4 @@
-//! What became of deliveries, and events that are sent once more.
+//! The list of deliveries, and sending events again.
 
 use bsv_tests::payee::Answer;
 use bsv_tests::receiver::number;
@@ -22,11 +22,11 @@ fn listed(client: &Client, first: &str) -> Vec<u64> {
 }
 
 #[test]
-fn deliveries_tell_of_each_attempt_and_are_listed_in_pages() {
+fn deliveries_show_each_attempt_and_are_listed_in_pages() {
     let shop = shop();
     let client = shop.client();
     let receiver = Receiver::start();
-    // Two events fail each time, so that nothing else waits for them.
+    // Two events always fail, and nothing else waits for them.
     receiver.reply_with(|request| match number(request) {
         3 | 7 => Answer::text(503, &"é".repeat(2000)),
         _ => Answer::text(201, "thanks"),
@@ -77,12 +77,14 @@ fn deliveries_tell_of_each_attempt_and_are_listed_in_pages() {
     for number in ["11", "0", "03", "x", "18446744073709551616"] {
         check_problem(&client.get(&format!("{deliveries}/{number}")), 404, "unknown-delivery");
     }
-    let head = client.request("HEAD", &deliveries, b"");
-    assert_eq!((head.status, head.body.as_str()), (200, ""));
+    for path in [path(&id), deliveries.clone(), format!("{deliveries}/2")] {
+        let head = client.request("HEAD", &path, b"");
+        assert_eq!((head.status, head.body.as_str()), (200, ""), "{path}");
+    }
 }
 
 #[test]
-fn one_event_or_a_range_is_sent_once_more() {
+fn one_event_or_a_range_is_sent_again() {
     let shop = shop();
     let client = shop.client();
     let receiver = Receiver::start();
@@ -117,7 +119,7 @@ fn one_event_or_a_range_is_sent_once_more() {
 }
 
 #[test]
-fn a_test_shows_what_comes_of_it_and_is_not_noted() {
+fn a_test_message_returns_its_outcome_and_is_not_recorded() {
     let shop = shop();
     let client = shop.client();
     let receiver = Receiver::start();

@@ -1,4 +1,4 @@
-//! Webhooks at the command line.
+//! Webhooks on the command line.
 
 use bsv_tests::{Receiver, Site};
 use serde_json::{Value, json};
@@ -71,7 +71,7 @@ fn webhooks_are_made_shown_changed_and_deleted_with_a_server_and_without() {
 }
 
 #[test]
-fn deliveries_are_listed_and_sent_once_more() {
+fn deliveries_are_listed_and_sent_again() {
     let site = super::site();
     site.cli_ok(&["init"]);
     let receiver = Receiver::start();
@@ -98,16 +98,16 @@ fn deliveries_are_listed_and_sent_once_more() {
 
     let count = receiver.received().len();
     let said = site.cli_ok(&["webhook", "redeliver", &id, "2"]);
-    assert_eq!(said, format!("Event 2 is sent once more to webhook {id}"));
+    assert_eq!(said, format!("Event 2 is sent again to webhook {id}"));
     receiver.until_count(count + 1);
     let said = site.cli_ok(&["webhook", "replay", &id, "--after", "0", "--until", "2"]);
-    assert_eq!(said, format!("2 events are sent once more to webhook {id}"));
+    assert_eq!(said, format!("2 events are sent again to webhook {id}"));
     receiver.until_count(count + 3);
     let unknown = site.cli(&["webhook", "redeliver", &id, "9"]);
     assert_eq!(unknown.code, 1);
     assert!(unknown.stderr.contains("nothing is known of a delivery of event 9"), "{unknown:?}");
 
-    // What is asked for without a server is sent once there is one.
+    // A request without a server is sent once there is one.
     let Shop { site, server } = shop;
     assert_eq!(server.stop(), 0);
     let count = receiver.received().len();

@@ -1,4 +1,4 @@
-//! A disk that is full while events are told.
+//! A full disk while events are sent.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -46,7 +46,7 @@ fn a_full_disk_stops_no_stream_and_nothing_is_sent_twice() {
     check_problem(&client.post("/api/v1/users", r#"{"name":"Ada"}"#), 503, "disk-full");
     let mut stream = Stream::open(client, "?after=0", None);
     assert_eq!(stream.events(EVENTS).last().unwrap()["number"], EVENTS);
-    // What became of the deliveries cannot be noted, however often that is tried.
+    // The outcomes of the deliveries cannot be recorded, however often that is tried.
     let deadline = Instant::now() + Duration::from_secs(60);
     while faults.count(Operations::TakingRoom) < 10 {
         assert!(Instant::now() < deadline, "nothing is written");

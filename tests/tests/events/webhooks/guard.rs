@@ -1,4 +1,4 @@
-//! Webhooks that would have the server ask where it should not.
+//! Webhooks that would make the server connect to forbidden addresses.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::{WEBHOOKS, answered, path, post, shop, text, until, webhook};
 use crate::{Shop, check_problem};
 
-/// Somebody who counts connections, and answers each with 200.
+/// A listener that counts connections and answers each with 200.
 struct Trap {
     address: String,
     count: Arc<AtomicUsize>,
@@ -48,7 +48,7 @@ fn create(client: &Client, url: &str) -> bsv_tests::Reply {
     post(client, WEBHOOKS, &json!({ "url": url }))
 }
 
-/// What comes of a test of a webhook that leads to a URL, which is then deleted.
+/// The outcome of a test message to a URL. The webhook is then deleted.
 fn tried(client: &Client, url: &str) -> Value {
     let id = text(&answered(&create(client, url), 201), "id");
     let attempt = answered(&post(client, &format!("{}/test", path(&id)), &json!({})), 200);
@@ -56,7 +56,7 @@ fn tried(client: &Client, url: &str) -> Value {
     attempt
 }
 
-/// Addresses that are not of the public Internet, as URLs may spell them.
+/// Addresses outside the public Internet, in spellings of URLs.
 const INTERNAL: [&str; 38] = [
     "127.0.0.1",
     "127.1",
@@ -116,19 +116,19 @@ fn internal_addresses_are_refused_however_they_are_spelt() {
             assert!(problem["errors"]["url"].is_array(), "{host}: {problem}");
         }
     }
-    // What is a name is looked up for each connection.
+    // Names are looked up for each connection.
     let attempt = tried(client, &format!("https://localhost:{port}/x"));
     let came = (&attempt["status"], &attempt["failure"], &attempt["answer"]);
     assert_eq!(came, (&json!(null), &json!("blocked-address"), &json!("")));
     let attempt = tried(client, "https://no-such-name.invalid/");
     assert_eq!(attempt["failure"], "dns");
-    // An address that nobody has: whatever comes of it, no proxy is asked.
+    // Nobody has this address. Whatever the outcome, no proxy is used.
     check_problem(&create(client, "http://shop.example/"), 400, "invalid-fields");
     assert_eq!(trap.connections(), 0);
 }
 
 #[test]
-fn what_is_opened_is_reached_directly_and_leads_nowhere_else() {
+fn an_opened_network_is_reached_without_proxies_and_redirects() {
     let trap = Trap::set();
     let mut site = super::site();
     for variable in ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"] {
@@ -146,13 +146,13 @@ fn what_is_opened_is_reached_directly_and_leads_nowhere_else() {
     assert_eq!(known[0]["state"], "pending");
     assert_eq!(receiver.numbers()[0], 1);
     assert_eq!(trap.connections(), 0);
-    // The trap is one: whom webhooks lead to there is counted.
+    // The trap is in an opened network, so that a redirect to it would be counted.
     assert_eq!(tried(client, &format!("http://{}/", trap.address))["failure"], json!(null));
     assert_eq!(trap.connections(), 1);
 }
 
 #[test]
-fn our_own_listeners_are_never_reached_though_all_networks_are_open() {
+fn our_own_listeners_are_never_reached_even_if_all_networks_are_open() {
     let open = json!({ "allowNetworks": ["0.0.0.0/0", "::/0"] });
     let own = Site::with(json!({ "webhooks": open }));
     let wild = Site::with(json!({
@@ -176,7 +176,7 @@ fn our_own_listeners_are_never_reached_though_all_networks_are_open() {
             let attempt = tried(client, &format!("http://localhost:{port}/healthz"));
             assert_eq!(attempt["failure"], "blocked-address", "{port}");
         }
-        // Others of this machine are.
+        // Other listeners of this machine are reached.
         let receiver = Receiver::start();
         assert_eq!(tried(client, &receiver.url())["status"], 200);
     }
@@ -200,7 +200,7 @@ fn without_tls_only_opened_networks_are_reached() {
 }
 
 #[test]
-fn over_tls_only_who_shows_a_certificate_that_is_trusted_is_sent_anything() {
+fn over_tls_events_go_only_to_endpoints_with_a_trusted_certificate() {
     let receiver = Receiver::secure();
     for is_trusted in [false, true] {
         let mut site = super::site();

@@ -1,4 +1,4 @@
-//! A server that is killed while it sends.
+//! A server that is killed while it sends events.
 
 use std::thread;
 
@@ -12,17 +12,17 @@ use super::{Shop, path, site, until, webhook};
 /// How many events may be sent twice because of a kill.
 const WINDOW: usize = 8;
 const CLIENTS: usize = 4;
-/// After how many requests it is killed, at most.
+/// The server is killed after at most this many requests.
 const MOST: usize = 40;
 
-/// Makes events until there is no answer any more.
+/// Makes events until the server no longer answers.
 fn work_until_killed(client: &Client) {
     let body = br#"{"name":"Ada"}"#;
     while client.try_request("POST", "/api/v1/users", body).is_ok() {}
 }
 
 #[test]
-fn whenever_it_is_killed_each_event_is_received_and_few_are_twice() {
+fn after_kills_each_event_is_received_and_few_come_twice() {
     let rounds = repetitions("kills of a server that sends webhooks", 1000, 12);
     let receiver = Receiver::start();
     let mut shop = Shop::start_on(site());
@@ -62,7 +62,7 @@ fn whenever_it_is_killed_each_event_is_received_and_few_are_twice() {
 }
 
 #[test]
-fn a_server_that_is_told_to_stop_waits_for_no_endpoint_and_sends_it_the_same_again() {
+fn a_stopping_server_does_not_wait_for_endpoints_and_repeats_the_event_later() {
     let receiver = Receiver::start();
     receiver.reply_with(|_| Answer::silence());
     let shop = Shop::start_on(site());

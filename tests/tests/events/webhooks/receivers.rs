@@ -1,4 +1,4 @@
-//! Other people's software that receives webhooks, and the examples of the shop's guide.
+//! Receivers of other projects, and the examples of the shop's guide.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use super::{WEBHOOKS, answered, path, post, shop, text, webhook};
 use crate::log;
 
-/// Does as `tests/npm/verify_webhooks.cjs` does.
+/// The same program as `tests/npm/verify_webhooks.cjs`, in Python.
 const VERIFIER: &str = r#"
 import json, sys
 from standardwebhooks import Webhook, WebhookVerificationError
@@ -33,7 +33,7 @@ requests = json.load(sys.stdin)
 print(json.dumps([[verifies(secret, it) for secret in it["secrets"]] for it in requests]))
 "#;
 
-/// Which of these secrets have signed each request, as a program says that is given both.
+/// Asks a program, for each request, which of the secrets have signed it.
 fn verified(mut program: Command, requests: &[Request], secrets: &[&str]) -> Vec<Vec<bool>> {
     let requests = requests.iter().map(|request| {
         let names = ["webhook-id", "webhook-timestamp", "webhook-signature"];
@@ -66,7 +66,7 @@ fn libraries_of_standard_webhooks_verify_what_is_sent_while_secrets_change() {
     for _ in 0..12 {
         shop.create_user();
     }
-    // So many are under way at once.
+    // This many are under way at once.
     receiver.until_count(8);
     let rotated = post(client, &format!("{}/secret", path(&id)), &json!({}));
     let second = text(&answered(&rotated, 201), "secret");
@@ -95,7 +95,7 @@ fn libraries_of_standard_webhooks_verify_what_is_sent_while_secrets_change() {
     }
 }
 
-/// A program of the examples that runs, killed when dropped.
+/// A running example. It is killed when dropped.
 struct Example(Child);
 
 impl Drop for Example {
@@ -122,7 +122,7 @@ fn file(name: &str) -> String {
     workspace().join("docs/examples").join(name).to_str().unwrap().to_owned()
 }
 
-/// The status that an example answers with to a body that is signed so.
+/// An example's status for a body with this signature.
 fn status_of(port: u16, body: &str, secret: &WebhookSecret, seconds: u64) -> u16 {
     let signature = signatures([secret], "evt_1", seconds, body.as_bytes());
     let seconds = seconds.to_string();
@@ -136,7 +136,8 @@ fn status_of(port: u16, body: &str, secret: &WebhookSecret, seconds: u64) -> u16
     client.send("POST", "/", &headers, body.as_bytes()).status
 }
 
-/// Has an example receive real events, also while a second secret signs, and nothing that others send.
+/// Lets an example receive real events, including some with a second secret, and checks that it
+/// refuses forged ones.
 fn check(program: impl Fn(u16) -> Command) {
     let shop = shop();
     let client = shop.client();
@@ -167,7 +168,7 @@ fn check(program: impl Fn(u16) -> Command) {
 }
 
 #[test]
-fn the_example_in_javascript_takes_what_is_genuine() {
+fn the_example_in_javascript_accepts_only_genuine_events() {
     check(|port| {
         let mut node = node_js();
         node.args([file("webhook.mjs"), port.to_string()]);
@@ -176,7 +177,7 @@ fn the_example_in_javascript_takes_what_is_genuine() {
 }
 
 #[test]
-fn the_example_in_php_takes_what_is_genuine() {
+fn the_example_in_php_accepts_only_genuine_events() {
     check(|port| {
         let mut php = php();
         php.args(["-q", "-S", &format!("127.0.0.1:{port}"), &file("webhook.php")]);
@@ -185,7 +186,7 @@ fn the_example_in_php_takes_what_is_genuine() {
 }
 
 #[test]
-fn the_example_in_python_takes_what_is_genuine() {
+fn the_example_in_python_accepts_only_genuine_events() {
     check(|port| {
         let mut python = Command::new("python3");
         python.args([file("webhook.py"), port.to_string()]).stderr(Stdio::null());
@@ -194,7 +195,7 @@ fn the_example_in_python_takes_what_is_genuine() {
 }
 
 #[test]
-fn the_guide_shows_the_examples_as_they_are_run() {
+fn the_guide_shows_the_tested_examples() {
     let guide = fs::read_to_string(workspace().join("docs/shop.md")).unwrap();
     for (language, name) in
         [("js", "webhook.mjs"), ("php", "webhook.php"), ("python", "webhook.py")]

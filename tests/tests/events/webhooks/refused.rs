@@ -1,4 +1,4 @@
-//! What cannot be asked of webhooks.
+//! Refused requests about webhooks.
 
 use bsv_tests::Receiver;
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ fn fields(problem: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn what_is_wrong_with_a_webhook_is_told_field_by_field() {
+fn mistakes_in_a_webhook_are_reported_field_by_field() {
     let shop = shop();
     let client = shop.client();
     let (id, _) = webhook(client, &Receiver::start(), json!({}));
@@ -57,7 +57,7 @@ fn what_is_wrong_with_a_webhook_is_told_field_by_field() {
 }
 
 #[test]
-fn what_is_not_there_is_unknown_and_what_is_too_much_is_refused() {
+fn unknown_webhooks_are_not_found_and_too_many_are_refused() {
     let shop = shop();
     let client = shop.client();
     let receiver = Receiver::start();

@@ -1,4 +1,4 @@
-//! The secret of a webhook is shown once, and nowhere else.
+//! Secrets of webhooks.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use super::{WEBHOOKS, answered, is_signed_with, path, post, shop, shown, text, u
 use crate::check_problem;
 
 #[test]
-fn two_secrets_sign_while_one_follows_the_other() {
+fn two_secrets_sign_during_a_rotation() {
     let shop = shop();
     let client = shop.client();
     let receiver = Receiver::start();
@@ -28,7 +28,7 @@ fn two_secrets_sign_while_one_follows_the_other() {
     check_problem(&rotate(json!({ "graceSeconds": 604_801 })), 400, "invalid-fields");
     assert!(is_signed_with(&sent_next(), &[&first, &second]));
 
-    // Without grace the former one signs no more from then on.
+    // Without grace the former secret no longer signs.
     let (other, first) = webhook(client, &Receiver::start(), json!({}));
     let now = post(client, &format!("{}/secret", path(&other)), &json!({ "graceSeconds": 0 }));
     let second = text(&answered(&now, 201), "secret");
@@ -55,7 +55,7 @@ fn contents(site: &Site) -> Vec<(String, Vec<u8>)> {
 }
 
 #[test]
-fn a_secret_is_shown_once_and_lies_nowhere_in_clear() {
+fn a_secret_is_shown_once_and_is_stored_nowhere_in_clear() {
     let mut site = super::site();
     site.set("log", json!({ "requests": true }));
     site.set_env("BSV_LOG", "trace,rustls=trace");

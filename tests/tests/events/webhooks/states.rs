@@ -1,4 +1,4 @@
-//! Webhooks that are sent nothing, and what monitoring is told of them.
+//! Disabled webhooks, and metrics of webhooks.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{Shop, log, patch, path, shop, shown, until, webhook};
 
 #[test]
-fn who_answers_410_is_sent_nothing_until_it_is_enabled_and_then_goes_on() {
+fn an_endpoint_that_answers_410_gets_nothing_until_it_is_enabled_again() {
     let shop = shop();
     let client = shop.client();
     let receiver = Receiver::start();
@@ -28,7 +28,7 @@ fn who_answers_410_is_sent_nothing_until_it_is_enabled_and_then_goes_on() {
     receiver.reply(200);
     assert_eq!(patch(client, &id, &json!({ "state": "enabled" }))["state"], "enabled");
     receiver.until(|receiver| receiver.counts().len() == 3);
-    // What it has answered 410 to is sent again by the schedule.
+    // The event that it answered with 410 is sent again on schedule.
     assert_eq!(receiver.counts().into_keys().collect::<Vec<_>>(), [1, 2, 3]);
     let delivered = format!("{}/deliveries?state=delivered", path(&id));
     until(client, &delivered, |deliveries| deliveries.as_array().unwrap().len() == 3);
@@ -36,7 +36,7 @@ fn who_answers_410_is_sent_nothing_until_it_is_enabled_and_then_goes_on() {
 }
 
 #[test]
-fn who_is_disabled_is_sent_nothing_and_nothing_is_lost() {
+fn a_disabled_webhook_gets_nothing_and_loses_nothing() {
     let shop = shop();
     let client = shop.client();
     let receiver = Receiver::start();
@@ -100,7 +100,7 @@ fn of_webhook(metric: &str, id: &str) -> String {
 }
 
 #[test]
-fn metrics_tell_of_attempts_and_of_what_is_behind() {
+fn metrics_show_attempts_and_lags() {
     let shop = shop();
     let client = shop.client();
     let receiver = Receiver::start();
@@ -120,7 +120,10 @@ fn metrics_tell_of_attempts_and_of_what_is_behind() {
     until(client, &format!("{}/deliveries?state=pending", path(&id)), |it| it[0]["number"] == 2);
     let deadline = std::time::Instant::now() + Duration::from_secs(60);
     while Metrics::of(client).value(&oldest) == 0.0 {
-        assert!(std::time::Instant::now() < deadline, "what waits does not grow old");
+        assert!(
+            std::time::Instant::now() < deadline,
+            "the age of the oldest pending event stays 0"
+        );
         std::thread::sleep(Duration::from_millis(50));
     }
     let metrics = Metrics::of(client);

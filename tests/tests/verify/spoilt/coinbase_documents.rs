@@ -1,4 +1,4 @@
-//! Generation 0.2.
+//! Spoilt identities of generation 0.2.
 
 use bsv_minerid::IdentityScript;
 use bsv_tests::identified_block::VCTX;
@@ -8,7 +8,8 @@ use super::*;
 
 type Spoilt = SpoiltDocument;
 
-/// The document with a member of another text.
+/// The document with a signature by `key` over `digest` instead of the one by the previous miner
+/// id.
 fn signing(keys: &Keys, document: &str, key: &PrivateKey, digest: [u8; 32]) -> String {
     let mut document = bsv_minerid::Document::from_json(document).unwrap();
     assert_eq!(document.miner_id, keys.miner_id.public_key());
@@ -26,7 +27,7 @@ fn with_signature(document: &str, signature: Vec<u8>) -> Script {
     IdentityScript { document: document.as_bytes().to_vec(), signature }.to_script()
 }
 
-/// The document with `to` in place of `from`, and with the signature by the previous miner id over
+/// The document with `to` instead of `from`, and with a signature by the previous miner id over
 /// `signed`.
 fn vouching(keys: &Keys, document: &str, from: &str, to: &str, signed: &[u8]) -> String {
     let right = bsv_minerid::Document::from_json(document).unwrap().previous_miner_id_signature;
@@ -34,13 +35,13 @@ fn vouching(keys: &Keys, document: &str, from: &str, to: &str, signed: &[u8]) ->
     replaced(replaced(document, &right.to_string(), &signature), from, to)
 }
 
-/// The script of a document that is signed as another text.
+/// The script of a document, with a signature over another text.
 fn signed_as(keys: &Keys, document: Vec<u8>, signed: &[u8]) -> Script {
     let signature = keys.miner_id.sign(&sha256(signed)).to_der();
     IdentityScript { document, signature }.to_script()
 }
 
-/// A dynamic document of these members after the document, both signed.
+/// The script of the document and a dynamic document of these members, both signed.
 fn followed_by(keys: &Keys, document: &str, members: &str) -> Script {
     let key = stranger();
     let signature = keys.miner_id.sign(&sha256(document.as_bytes())).to_der();
@@ -94,7 +95,7 @@ fn members() -> Vec<Spoilt> {
     ]
 }
 
-/// What is JSON to others and not to nodes, and the other way round.
+/// Texts that are JSON for others and not for nodes, or the other way round.
 fn texts() -> Vec<Spoilt> {
     let document = |name, node| Spoilt::new(name, &[Check::Document], node);
     vec![
@@ -117,7 +118,7 @@ fn texts() -> Vec<Spoilt> {
     ]
 }
 
-/// Numbers in hexadecimal that are not read as they are meant.
+/// Hexadecimal numbers that nodes read in another way than intended.
 fn hexadecimal() -> Vec<Spoilt> {
     const BOTH: &[Check] = &[Check::Document, Check::MinerIdSuccession];
     let succession = |name, node| Spoilt::new(name, &[Check::MinerIdSuccession], node);

@@ -1,4 +1,4 @@
-//! Generation 1.0.
+//! Spoilt identities of generation 1.0.
 
 use super::Node::{Refuses, Takes};
 use super::*;
@@ -50,7 +50,7 @@ fn members() -> Vec<Spoilt> {
     ]
 }
 
-/// What is JSON to others and not to nodes, and the other way round.
+/// Texts that are JSON for others and not for nodes, or the other way round.
 fn texts() -> Vec<Spoilt> {
     let document = |name, node| Spoilt::new(name, &[Check::Document], node);
     vec![

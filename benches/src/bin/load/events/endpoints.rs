@@ -1,4 +1,4 @@
-//! Endpoints that webhooks lead to, which threads of their own serve.
+//! Endpoints for webhooks, which a thread of their own serves.
 
 use std::future::ready;
 use std::sync::{Arc, Mutex};
@@ -14,7 +14,7 @@ use tokio::runtime::Runtime;
 use super::arrival::{self, Arrival};
 use crate::http;
 
-/// For how long an event is waited for.
+/// How long to wait for events.
 const PATIENCE: Duration = Duration::from_secs(60);
 const JSON: [(&str, &str); 1] = [("Content-Type", "application/json")];
 
@@ -26,7 +26,7 @@ pub(crate) struct Endpoints {
 }
 
 impl Endpoints {
-    /// Starts so many, which answer at once.
+    /// Starts so many endpoints, which answer at once.
     pub(crate) fn start(count: usize) -> Self {
         let mut runtime = tokio::runtime::Builder::new_multi_thread();
         let runtime = runtime.worker_threads(1).enable_all().build().unwrap();
@@ -35,18 +35,18 @@ impl Endpoints {
         Self { urls, arrivals, _runtime: runtime }
     }
 
-    /// Has a wallet send events to all of them.
+    /// Creates a webhook to each endpoint.
     pub(crate) fn subscribe<'a>(&self, wallet: &'a Client, draft: &Value) -> Subscribed<'a> {
         let subscribed = self.urls.iter().map(|url| subscribe(wallet, url, draft.clone()));
         Subscribed { wallet, paths: subscribed.collect() }
     }
 
-    /// Where the first one is.
+    /// The URL of the first endpoint.
     pub(crate) fn url(&self) -> &str {
         &self.urls[0]
     }
 
-    /// What came, once there is so much of it.
+    /// Waits until so many events have arrived, and answers them.
     pub(crate) fn until(&self, count: usize) -> Vec<Arrival> {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -60,7 +60,7 @@ impl Endpoints {
     }
 }
 
-/// Webhooks, which are deleted in the end.
+/// Webhooks, which are deleted when this is dropped.
 pub(crate) struct Subscribed<'a> {
     wallet: &'a Client,
     paths: Vec<String>,
@@ -74,7 +74,7 @@ impl Drop for Subscribed<'_> {
     }
 }
 
-/// Makes a webhook, and gives its path.
+/// Creates a webhook, and gives its path.
 pub(crate) fn subscribe(wallet: &Client, url: &str, mut draft: Value) -> String {
     draft["url"] = json!(url);
     let made = wallet.send("POST", "/api/v1/webhooks", &JSON, draft.to_string().as_bytes());

@@ -1,4 +1,4 @@
-//! Streams of events that are open at once, and what comes over them.
+//! Many open streams of events, and the events that arrive over them.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -14,24 +14,35 @@ use tokio::task::JoinSet;
 
 use super::arrival::{self, Arrival, find};
 
-/// How many streams are opened at once.
+/// The number of lines of an event, with the empty line after it.
+const LINES_OF_EVENT: usize = 4;
+/// How many streams may be in the middle of being opened.
 const OPENING: usize = 64;
 
-/// Streams that a thread of their own reads.
+/// Open streams, which a thread of their own reads.
 pub(crate) struct Streams {
     close: watch::Sender<bool>,
-    reader: JoinHandle<Vec<Arrival>>,
+    reader: JoinHandle<Vec<Reader>>,
 }
 
 impl Streams {
-    /// Opens so many, each with this query. Returns when each has begun.
+    /// Opens so many streams with this query. Returns when all have begun.
     pub(crate) fn open(address: &str, count: u32, query: &str) -> Self {
+        Self::open_read(address, count, query, true)
+    }
+
+    /// The same. It is not noted when events come, so that reading takes little of the processors.
+    pub(crate) fn open_untimed(address: &str, count: u32, query: &str) -> Self {
+        Self::open_read(address, count, query, false)
+    }
+
+    fn open_read(address: &str, count: u32, query: &str, is_timed: bool) -> Self {
         let request = request(query);
         let (close, closed) = watch::channel(false);
         let begun = Arc::new(AtomicU32::new(0));
         let reader = thread::spawn({
             let (address, begun) = (address.to_owned(), Arc::clone(&begun));
-            move || read_all(&address, count, &request, &begun, &closed)
+            move || read_all(&address, count, &request, is_timed, &begun, &closed)
         });
         while begun.load(Ordering::Relaxed) < count {
             assert!(!reader.is_finished(), "a stream cannot be opened");
@@ -40,14 +51,24 @@ impl Streams {
         Self { close, reader }
     }
 
-    /// Closes them, and answers what came.
+    /// Closes the streams, and answers the events that arrived.
     pub(crate) fn close(self) -> Vec<Arrival> {
+        self.close_readers().into_iter().flat_map(|reader| reader.arrivals).collect()
+    }
+
+    /// Closes them, and answers how many events came.
+    pub(crate) fn close_untimed(self) -> usize {
+        let lines: usize = self.close_readers().iter().map(|reader| reader.lines).sum();
+        lines / LINES_OF_EVENT
+    }
+
+    fn close_readers(self) -> Vec<Reader> {
         self.close.send_replace(true);
         self.reader.join().unwrap()
     }
 }
 
-/// Opens so many from the beginning of the log, and reads nothing.
+/// Opens so many streams from the beginning of the log, and reads nothing.
 pub(crate) fn open_unread(address: &str, count: u32) -> Vec<std::net::TcpStream> {
     let open = |_| {
         let mut stream = std::net::TcpStream::connect(address).unwrap();
@@ -65,9 +86,10 @@ fn read_all(
     address: &str,
     count: u32,
     request: &str,
+    is_timed: bool,
     begun: &Arc<AtomicU32>,
     closed: &watch::Receiver<bool>,
-) -> Vec<Arrival> {
+) -> Vec<Reader> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let opening = Arc::new(Semaphore::new(OPENING));
@@ -83,22 +105,24 @@ fn read_all(
                 begun.fetch_add(1, Ordering::Relaxed);
                 drop(turn);
                 tokio::select! {
-                    () = reader.read_events(&mut stream) => {}
+                    () = reader.read_events(&mut stream, is_timed) => {}
                     _ = closed.wait_for(|is_closed| *is_closed) => {}
                 }
-                reader.arrivals
+                reader
             });
         }
-        readers.join_all().await.concat()
+        readers.join_all().await
     })
 }
 
 /// Reads one stream.
 #[derive(Default)]
 struct Reader {
-    /// What has come and is no whole block yet.
+    /// The bytes that have arrived and are not a whole block yet.
     text: Vec<u8>,
     arrivals: Vec<Arrival>,
+    /// How many lines have come where arrivals are not noted.
+    lines: usize,
 }
 
 impl Reader {
@@ -109,10 +133,15 @@ impl Reader {
         assert!(self.text.starts_with(b"HTTP/1.1 200"), "a stream is refused");
     }
 
-    /// Goes on until it is dropped.
-    async fn read_events(&mut self, stream: &mut TcpStream) {
+    /// Reads for ever: the caller drops the future.
+    async fn read_events(&mut self, stream: &mut TcpStream, is_timed: bool) {
         loop {
             self.read(stream).await;
+            if !is_timed {
+                self.lines += self.text.iter().filter(|byte| **byte == b'\n').count();
+                self.text.clear();
+                continue;
+            }
             let at = Instant::now();
             let mut read = 0;
             while let Some(len) = find(&self.text[read..], b"\n\n") {
@@ -125,12 +154,12 @@ impl Reader {
     }
 
     async fn read(&mut self, stream: &mut TcpStream) {
-        self.text.reserve(1 << 10);
+        self.text.reserve(4 << 10);
         assert_ne!(stream.read_buf(&mut self.text).await.unwrap(), 0, "a stream has ended");
     }
 }
 
-/// The number of the event of a block, if it has one.
+/// The number of the event in a block, if it holds one.
 fn number(block: &[u8]) -> Option<u64> {
     let event = find(block, b"\ndata: {\"id\"")?;
     arrival::number(&block[event..])

@@ -19,7 +19,8 @@ const PENDING: u64 = 100_000;
 /// How many webhooks there are at most.
 const MOST_WEBHOOKS: usize = 16;
 
-/// How soon events are sent, how many per second, and beside an endpoint that does not answer.
+/// Measures how soon events are sent, how many per second, and how soon while another endpoint does
+/// not answer.
 pub(super) fn measure(server: &Server, report: &mut Report) {
     let wallet = server.wallet();
     report.compare("commit to webhook: p99 in ms", delay(wallet, 1), Bar::AtMost(10.0));
@@ -29,7 +30,7 @@ pub(super) fn measure(server: &Server, report: &mut Report) {
         Bar::AtLeast(5_000.0),
     );
     let alone = delay(wallet, MOST_WEBHOOKS - 1);
-    // Connections to it are made, and nobody reads from them.
+    // The system accepts connections to this listener, and nobody reads from them.
     let dead = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", dead.local_addr().unwrap());
     let path = subscribe(wallet, &url, json!({}));
@@ -42,7 +43,7 @@ pub(super) fn measure(server: &Server, report: &mut Report) {
     );
 }
 
-/// How soon 99 of 100 events are at each of so many endpoints, in milliseconds.
+/// 99 of 100 events arrive at each of so many endpoints within this time, in milliseconds.
 fn delay(wallet: &Client, count: usize) -> f64 {
     let endpoints = Endpoints::start(count);
     let _subscribed = endpoints.subscribe(wallet, &json!({}));
@@ -50,7 +51,7 @@ fn delay(wallet: &Client, count: usize) -> f64 {
     delays(&answered, &endpoints.until(SINGLE_EVENTS as usize * count)).quantile(0.99)
 }
 
-/// How many events per second one endpoint is sent that is behind.
+/// How many events per second are sent to one endpoint that has a backlog.
 fn backlog(wallet: &Client) -> f64 {
     let endpoints = Endpoints::start(1);
     let after = last(wallet) - BACKLOG;
@@ -67,14 +68,15 @@ fn last(wallet: &Client) -> u64 {
     page["last"].as_u64().unwrap()
 }
 
-/// Kills a server that has much to send, and starts it again. Answers the server.
+/// Kills a server that has many events to send, and starts it again. Measures how soon it sends the
+/// first one. Answers the server.
 pub(super) fn resume(filled: &Filled, server: Server, report: &mut Report) -> Server {
     let endpoints = Endpoints::start(1);
     let after = last(server.wallet()) - PENDING;
     let path = subscribe(server.wallet(), endpoints.url(), json!({ "after": after }));
     endpoints.until(1);
     server.kill();
-    // What was under way has come by then.
+    // By then, every event that was on its way has arrived.
     thread::sleep(CALM);
     let came = endpoints.until(1).len();
     let server = start(filled);

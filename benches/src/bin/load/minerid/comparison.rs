@@ -17,7 +17,7 @@ const CONNECTIONS: usize = 16;
 #[derive(Debug)]
 pub(crate) struct Comparison<'a> {
     pub(crate) name: &'static str,
-    /// The least ratio of the rates that is asked for.
+    /// The least acceptable ratio of the rates.
     pub(crate) bar: Option<f64>,
     request: Request,
     check: fn(&PublicKey, u32, &str),
@@ -25,7 +25,7 @@ pub(crate) struct Comparison<'a> {
     bare: &'a BareServer,
     key: PublicKey,
     numbers: Numbers,
-    /// What the server did and the bare one, per round.
+    /// What the server and the bare server did in each round.
     rounds: Vec<(Done, Done)>,
 }
 
@@ -80,12 +80,12 @@ impl Comparison<'_> {
 fn cpu_time(pid: u32) -> f64 {
     const TICK: f64 = 1e4;
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    // The name, in parentheses, may hold spaces. After it come the state and ten numbers more.
+    // The name, in parentheses, may hold spaces. Eleven fields stand between it and the two times.
     let numbers = stat.rsplit_once(") ").unwrap().1.split(' ');
     numbers.skip(11).take(2).map(|ticks| ticks.parse::<f64>().unwrap() * TICK).sum()
 }
 
-/// All that is compared.
+/// All comparisons.
 pub(crate) fn all<'a>(
     server: &'a Server,
     constant: &'a BareServer,
@@ -137,7 +137,7 @@ fn check_script(key: &PublicKey, number: u32, answer: &str) {
 }
 
 fn check_coinbase2(key: &PublicKey, number: u32, answer: &str) {
-    // The last output's script, after its three byte length, and before the lock time.
+    // The last output's script, which stands before the lock time.
     let start = answer.find("006a04ac1eed88").unwrap();
     let document = check_document(key, number, &answer[start..answer.len() - 8]);
     let extensions = document.extensions;

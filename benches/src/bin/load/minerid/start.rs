@@ -1,4 +1,4 @@
-//! What the server needs to start.
+//! How much time and memory the server's start takes.
 
 use std::time::Instant;
 
@@ -8,12 +8,13 @@ use bsv_tests::Site;
 use secrecy::SecretString;
 
 const STARTS: usize = 20;
-/// From exec to the listening line, in milliseconds, besides what the passphrase takes.
+/// The longest time from exec to the listening line, in milliseconds, without the stretching of the
+/// passphrase.
 const MAX_TIME: f64 = 50.0;
-/// Resident after the start, in megabytes.
+/// The most resident memory after the start, in megabytes.
 const MAX_MEMORY: f64 = 25.0;
 
-/// For how long a passphrase is stretched for the keystore of `site`, in milliseconds.
+/// How long it takes to stretch a passphrase for the keystore of `site`, in milliseconds.
 pub(crate) fn stretching(site: &Site, passphrase: &str) -> f64 {
     let keystore = site.network_dir().join("keystore");
     let passphrase = SecretString::from(passphrase);
@@ -25,7 +26,8 @@ pub(crate) fn stretching(site: &Site, passphrase: &str) -> f64 {
     median(times)
 }
 
-/// Starts the server of `site` many times. `unavoidable` milliseconds are not its own.
+/// Measures many starts of the server of `site`. The bar allows for `unavoidable` milliseconds
+/// more.
 pub(crate) fn measure(name: &str, site: &Site, unavoidable: f64, table: &mut Table<4>) {
     eprintln!("{STARTS} starts, {name}");
     let (times, memories): (Vec<_>, Vec<_>) = (0..STARTS)

@@ -15,12 +15,12 @@ use tokio::task::JoinSet;
 
 use super::node::{FILLED_HEIGHT, HANGING, YesNode, header};
 
-/// A site whose wallet has invoices that are paid, and others with payments that are prepared.
+/// A site whose wallet has paid invoices, and other invoices for which payments are prepared.
 pub(crate) struct Filled {
     pub(crate) site: Site,
-    /// Whole requests, each for an invoice of its own.
+    /// Whole HTTP requests, each of which pays an invoice of its own.
     pub(crate) payments: Vec<Vec<u8>>,
-    /// One whose transaction the node does not answer.
+    /// A request that pays with a transaction to which the node does not answer.
     pub(super) hanging: Vec<u8>,
 }
 
@@ -28,15 +28,15 @@ pub(crate) struct Filled {
 const CALLERS: u64 = 512;
 const SATOSHIS: u64 = 1000;
 
-/// Makes a site with so many coins, as software would that embeds the wallet, and prepares so many
-/// payments.
+/// Makes a site with so many coins, through the library, and prepares so many payments.
 pub(crate) fn fill(node: &YesNode, coins: u64, payments: usize) -> Filled {
     let mut site = Site::with(node.settings.clone());
     site.set_env("BSV_LOG", "error");
     let dir = site.network_dir();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
-        // Without the wallet around it, since that asks a node about each payment.
+        // The payments go directly into the store, since the wallet would ask a node about each of
+        // them.
         let wallet = open(&dir).await;
         let draft = InvoiceDraft { satoshis: SATOSHIS, ..InvoiceDraft::default() };
         create_all(&wallet, &draft, coins).await;
@@ -115,14 +115,14 @@ async fn pay_share(store: Arc<RedbWalletStore>, caller: u64, count: u64) {
         let Offered::Now(payment) = store.execute(offer).await.unwrap() else {
             panic!("it was not there before")
         };
-        // Mined long ago: nobody looks after it any more.
+        // Its block is far below the tip, so that the wallet does not watch it any more.
         let proof = proof(payment.txid);
         store.execute(Mine { transaction: payment.number, proof, now }).await.unwrap();
         invoice += CALLERS;
     }
 }
 
-/// That a transaction is the only one of a block far below the tip.
+/// The proof that a transaction is the only one of a block far below the tip.
 fn proof(txid: Txid) -> Proof {
     let hash = header(FILLED_HEIGHT).block_hash();
     let block = BlockPlace { hash, height: FILLED_HEIGHT };
@@ -143,7 +143,7 @@ async fn payment(wallet: &Wallet, id: &str, salt: usize, lock_time: u32) -> Vec<
     [head.into_bytes(), body].concat()
 }
 
-/// A transaction of an ordinary size, each time another one.
+/// A transaction of an ordinary size. Each salt makes another one.
 fn paying(destinations: &[Destination], salt: usize, lock_time: u32) -> Transaction {
     let vout = u32::try_from(salt).unwrap();
     let input = TxIn {

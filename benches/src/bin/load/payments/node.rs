@@ -13,13 +13,14 @@ use crate::rpc::{
     self, Call, MEMPOOL_ENTRY, NOT_FOUND, SETTINGS, chain_info, header_info, transaction_info,
 };
 
-/// A transaction of this lock time is not answered until told.
+/// To a transaction of this lock time, the stand-in does not answer until [`YesNode::let_go`].
 pub(super) const HANGING: u32 = 7;
 
-/// How many blocks the chain has.
+/// The height of the chain's last block.
 const TIP_HEIGHT: u32 = 10_000;
 
-/// Stands in for a node that takes every transaction at once, so that what is measured is not a node.
+/// Stands in for a node that accepts every transaction at once, so that a real node's work is not
+/// part of what is measured.
 #[derive(Debug)]
 pub(crate) struct YesNode {
     pub(crate) settings: Value,
@@ -28,7 +29,7 @@ pub(crate) struct YesNode {
 }
 
 impl YesNode {
-    /// Starts one on a thread of this process.
+    /// Starts the stand-in on a thread of this process.
     pub(crate) fn start() -> Self {
         let [hanging, let_go] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
         let flags = (Arc::clone(&hanging), Arc::clone(&let_go));
@@ -50,12 +51,12 @@ impl YesNode {
     }
 }
 
-/// When all blocks were mined.
+/// The time in all blocks.
 const TIME: u32 = 1_700_000_000;
-/// The height of the block that holds the payments that were made before.
+/// The height of the block that holds the payments of the paid invoices.
 pub(super) const FILLED_HEIGHT: u32 = 1;
 
-/// The header of the block at a height, of which there are no others than those that somebody asks for.
+/// The header of the block at a height. It is made up when somebody asks for it.
 pub(super) fn header(height: u32) -> BlockHeader {
     BlockHeader {
         version: 1,

@@ -13,20 +13,20 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-/// What every connection of the attackers does, until it is closed.
+/// What each of the attackers' connections does until it is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Attack {
-    /// Announces a body of ten bytes, and sends none.
+    /// Announces a body of ten bytes, and sends none of it.
     NoBody,
-    /// Stalls in a large body.
+    /// Sends a part of a large body, and stops.
     HalfBody,
-    /// Says nothing.
+    /// Connects, and sends nothing.
     Silence,
-    /// Sends the head of a request, a byte a second.
+    /// Sends the head of a request, one byte per second.
     SlowHead,
     /// Sends a large body to a path that does not exist, at 40 KB a second.
     NoPath,
-    /// Asks for many answers, and reads none.
+    /// Sends many requests, and reads no answer.
     NoReading,
 }
 
@@ -88,7 +88,7 @@ impl Attack {
         pending().await
     }
 
-    /// How many bytes wait in the system to be read by the attacker, if not as many as usual.
+    /// The size of the attacker's receive buffer, unless it is the system's default.
     fn receive_buffer(self) -> Option<u32> {
         (self == Self::NoReading).then_some(4096)
     }
@@ -100,16 +100,16 @@ pub(super) struct Tally {
     /// Connections that are open, as the attackers see it.
     pub(super) open: i64,
     pub(super) connected: i64,
-    /// Not connected within a second, or refused.
+    /// Connections that were refused, or not made within a second.
     pub(super) refused: i64,
-    /// Closed by the server.
+    /// Connections that the server has closed.
     pub(super) closed: i64,
-    /// Closed after an answer.
+    /// Connections that the server has closed after an answer.
     pub(super) answered: i64,
 }
 
 impl Tally {
-    /// What has been done since then.
+    /// What was counted since `before`.
     pub(super) fn since(self, before: Self) -> Self {
         Self {
             open: self.open,
@@ -156,8 +156,8 @@ impl Pace {
 }
 
 impl Crowd {
-    /// Has attackers connect from 100 addresses, again whenever they are closed, and so many times per
-    /// second at most.
+    /// Starts attackers who connect from 100 addresses, at most `rate` times per second. They
+    /// connect again whenever a connection is closed.
     pub(super) fn begin(attack: Attack, address: &str, connections: u32, rate: u32) -> Self {
         let address = address.parse().unwrap();
         let counts = Arc::new(Counts::default());
@@ -237,7 +237,7 @@ async fn connect(attack: Attack, from: Ipv4Addr, address: SocketAddr) -> io::Res
     socket.connect(address).await
 }
 
-/// Waits until a connection is closed. Answers whether something was read before.
+/// Waits until the server closes a connection. Answers whether it sent something before.
 async fn wait(attack: Attack, mut reader: OwnedReadHalf) -> bool {
     if attack == Attack::NoReading {
         return pending().await;

@@ -7,32 +7,33 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::{interval, timeout};
 
-/// How many payers there are, each at an address of its own, and how often each pays.
+/// How many payers there are, each with an address of its own, and the time from one of its
+/// payments to the next.
 const PAYERS: u8 = 10;
 const PACE: Duration = Duration::from_millis(250);
-/// What all of them pay together.
+/// How many payments all of them make together.
 pub(super) const PAYMENTS_PER_SECOND: u32 = PAYERS as u32 * 4;
-/// After which time a payer gives up.
+/// How long a payer waits for an answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What became of the requests of honest payers.
+/// The results of honest payers' requests.
 #[derive(Debug, Default)]
 pub(super) struct Paid {
-    /// How long each took that was answered as it should be, in microseconds, shortest first.
+    /// How long each successful request took, in microseconds, shortest first.
     times: Vec<u32>,
-    /// How many were not.
+    /// How many requests failed.
     pub(super) failures: u32,
-    /// How often a connection that was kept open had been closed, and another one was opened.
+    /// How often a payer found that its kept connection had been closed, and opened another one.
     pub(super) reopened: u32,
 }
 
 impl Paid {
-    /// How many requests were made.
+    /// How many requests were sent.
     pub(super) fn count(&self) -> usize {
         self.times.len() + self.failures as usize
     }
 
-    /// The time that this share of the requests stayed below, in milliseconds.
+    /// This share of the successful requests took less time than this, in milliseconds.
     pub(super) fn quantile(&self, share: f64) -> f64 {
         let index = (self.times.len() as f64 * share) as usize;
         let time = self.times.get(index.min(self.times.len().saturating_sub(1)));
@@ -40,8 +41,8 @@ impl Paid {
     }
 }
 
-/// Pays with each of these requests once: reads the terms, and posts the payment. Every other payment has a
-/// connection of its own, the others share one for each payer.
+/// Pays with each of these requests once: reads the terms, and posts the payment. Every other
+/// payment has a connection of its own. The others of a payer share one connection.
 pub(super) fn pay(address: &str, payments: Vec<Vec<u8>>) -> Paid {
     let address: SocketAddr = address.parse().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -67,7 +68,7 @@ async fn pay_at_pace(address: SocketAddr, payer: u8, payments: Vec<Vec<u8>>) -> 
     let from = Ipv4Addr::new(127, 0, 2, payer + 1);
     let mut paid = Paid::default();
     let mut kept = None;
-    // Payers do not come all at once.
+    // The payers do not all start at once.
     tokio::time::sleep(PACE / u32::from(PAYERS) * u32::from(payer)).await;
     let mut pace = interval(PACE);
     for (number, payment) in payments.iter().enumerate() {
@@ -84,7 +85,7 @@ async fn pay_at_pace(address: SocketAddr, payer: u8, payments: Vec<Vec<u8>>) -> 
     paid
 }
 
-/// The request that reads the terms which a payment is made on.
+/// The request for the terms of a payment.
 fn terms_request(payment: &[u8]) -> Vec<u8> {
     let text = String::from_utf8_lossy(payment);
     let path = text.split(' ').nth(1).unwrap();
@@ -92,7 +93,8 @@ fn terms_request(payment: &[u8]) -> Vec<u8> {
 }
 
 impl Paid {
-    /// Sends a request, if need be over another connection, and notes how long that takes in all.
+    /// Sends a request, over a new connection if there is none or it is closed, and notes how long
+    /// all of this takes.
     async fn ask(
         &mut self,
         address: SocketAddr,
@@ -104,7 +106,7 @@ impl Paid {
         let answered = timeout(PATIENCE, async {
             if let Some(kept) = connection.as_mut() {
                 match exchange(kept, request).await {
-                    // It had been closed.
+                    // The server had closed the connection.
                     Err(_) => self.reopened += 1,
                     answered => return answered,
                 }

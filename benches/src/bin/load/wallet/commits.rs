@@ -5,8 +5,8 @@ use tempfile::TempDir;
 
 const ROWS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("rows");
 
-/// What a durable change costs at least: one row in a redb file of its own, committed as the wallet
-/// commits.
+/// The least work for a durable change: one row in a redb file of its own, with the same kind of
+/// commit as the wallet's.
 pub(crate) struct BareCommits {
     database: Database,
     next: u64,
@@ -20,7 +20,7 @@ impl BareCommits {
         Self { database, next: 0, _dir: dir }
     }
 
-    /// Commits one after the other, and answers how many per second.
+    /// Commits one row after the other, and answers how many per second.
     pub(crate) fn rate(&mut self, duration: Duration) -> f64 {
         let (first, started) = (self.next, Instant::now());
         while started.elapsed() < duration {

@@ -14,7 +14,7 @@ pub(crate) struct Filled {
 }
 
 impl Filled {
-    /// So many of the paths at most, evenly spread over all.
+    /// At most so many of the paths, evenly spread over all.
     pub(crate) fn spread_paths(&self, count: usize) -> impl Iterator<Item = String> {
         self.paths.iter().step_by(self.paths.len().div_ceil(count)).cloned()
     }
@@ -24,7 +24,7 @@ impl Filled {
 const CALLERS: u64 = 512;
 const MAX_PATHS: u64 = 100_000;
 
-/// Makes a site with so many invoices, as software would that embeds the wallet.
+/// Makes a site with so many invoices, through the library.
 pub(crate) fn fill(count: u64) -> Filled {
     let mut site = Site::new();
     site.set_env("BSV_LOG", "error");
@@ -45,7 +45,7 @@ pub(crate) fn fill(count: u64) -> Filled {
     Filled { site, paths }
 }
 
-/// Creates one caller's share, and answers some of their paths.
+/// Creates one caller's share of the invoices, and answers the paths of some of them.
 async fn create(wallet: Arc<Wallet>, caller: u64, count: u64) -> Vec<String> {
     let share = count / CALLERS + u64::from(caller < count % CALLERS);
     let every = count.div_ceil(MAX_PATHS);

@@ -2,7 +2,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-/// A list as it was read.
+/// What was measured while a list was read.
 pub(crate) struct List {
     pub(crate) count: u64,
     pub(crate) elapsed: Duration,
@@ -14,7 +14,8 @@ impl List {
     }
 }
 
-/// Reads the whole list of invoices, none of which has a brace in its texts.
+/// Reads the whole list of invoices. It counts opening braces, since no text of an invoice holds
+/// one.
 pub(crate) fn read_list(address: &str) -> List {
     let started = Instant::now();
     let mut stream = TcpStream::connect(address).unwrap();

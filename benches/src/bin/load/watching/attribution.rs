@@ -1,4 +1,4 @@
-//! How soon a payment is seen that nobody told of.
+//! How soon the wallet sees a payment that nobody posts to it.
 
 use std::time::{Duration, Instant};
 
@@ -16,10 +16,10 @@ use crate::client::{Load, read_answer};
 use crate::report::{Bar, Report};
 use crate::wallet::BareCommits;
 
-/// The numbers of payments, which strangers' transactions do not have.
+/// The first number of the payments. All numbers of strangers' transactions are smaller.
 const FIRST_NUMBER: u64 = 1 << 40;
 
-/// Publishes a payment of each of these invoices, among the transactions of strangers.
+/// Publishes a payment for each of these invoices, between strangers' transactions.
 pub(super) fn measure(
     feed: &Feed,
     node: &ChainNode,
@@ -45,8 +45,8 @@ pub(super) fn measure(
     report.figure("published until listed: p99 beyond the p50 of these, in ms", beyond);
 }
 
-/// How long payments take until they are listed, and how long bare commits with a question to the node, each in
-/// turn with the other.
+/// Measures two things in turn: how long a published payment takes until the wallet lists it, and
+/// how long a bare commit and a call to the node take.
 async fn pay_all(
     feed: &Feed,
     node: &ChainNode,
@@ -75,14 +75,14 @@ async fn pay_all(
     [seen, bare].map(|times| Load::of(times, begun.elapsed().as_secs_f64(), Vec::new()))
 }
 
-/// The question that the wallet asks before it notes what was published.
+/// The call to the node that the wallet makes before it records a published transaction.
 fn question(txid: &str) -> String {
     let body = format!(r#"{{"id":0,"method":"getmempoolentry","params":["{txid}"]}}"#);
     let len = body.len();
     format!("POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len}\r\n\r\n{body}")
 }
 
-/// From 5 to 21 milliseconds at random.
+/// A random pause from 5 to 21 milliseconds.
 fn pause(number: u64) -> Duration {
     let [low, high, ..] = sha256(&number.to_le_bytes());
     Duration::from_micros(5_000 + u64::from(u16::from_le_bytes([low, high])) / 4)
@@ -92,7 +92,7 @@ fn micros(since: Instant) -> u32 {
     u32::try_from(since.elapsed().as_micros()).unwrap()
 }
 
-/// A connection that is kept.
+/// A connection that is kept open.
 struct Connection {
     stream: TcpStream,
     buffer: Vec<u8>,
@@ -105,7 +105,7 @@ impl Connection {
         Self { stream, buffer: vec![0; 64 << 10] }
     }
 
-    /// Sends a request, and answers the body of the answer.
+    /// Sends a request. Returns the body of the answer.
     async fn ask(&mut self, request: &str) -> &[u8] {
         self.stream.write_all(request.as_bytes()).await.unwrap();
         let body = read_answer(&mut self.stream, &mut self.buffer).await;

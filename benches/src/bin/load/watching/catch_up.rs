@@ -1,4 +1,4 @@
-//! Reading blocks that nobody was there for.
+//! How fast the wallet reads several new blocks.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -13,11 +13,11 @@ use super::node::ChainNode;
 use super::traffic::{Contents, foreign, paying};
 use crate::report::{Bar, Report};
 
-/// How many blocks there are to read at a time, and how many transactions each has: 8 MB.
+/// How many blocks are mined at a time, and how many transactions each holds: about 8 MB.
 const BLOCKS: usize = 8;
 const TRANSACTIONS: u64 = 35_000;
 
-/// Measures once for each of these invoices, which are paid in the last block.
+/// Measures once for each of these invoices. The last block of each measurement pays the invoice.
 pub(super) fn measure(node: &ChainNode, server: &Server, invoices: &[Shown], report: &mut Report) {
     let mut transactions: Vec<_> = (0..TRANSACTIONS).map(foreign).collect();
     let strangers = Contents::new(&transactions);
@@ -38,7 +38,8 @@ pub(super) fn measure(node: &ChainNode, server: &Server, invoices: &[Shown], rep
     }
 }
 
-/// How long it takes from the first question for a block until the payment in the last one is shown.
+/// How long it takes from the wallet's first call for a block until it shows the payment in the
+/// last block.
 fn wait_until_paid(wallet: &Client, path: &str, node: &ChainNode) -> Duration {
     while wallet.get(path).body == "[]" {
         thread::sleep(Duration::from_millis(1));
@@ -46,7 +47,7 @@ fn wait_until_paid(wallet: &Client, path: &str, node: &ChainNode) -> Duration {
     node.first_read().expect("it is in a block").elapsed()
 }
 
-/// How long it takes to ask for the same blocks one after the other, and to do nothing with them.
+/// How long it takes to fetch the same blocks one after the other, and to do nothing with them.
 fn bare_transfer(node: &ChainNode) -> Duration {
     let blocks = node.last_blocks(BLOCKS);
     let mut stream = TcpStream::connect(node.address()).unwrap();
@@ -65,7 +66,7 @@ fn transfer(stream: &mut TcpStream, block: &BlockHash, buffer: &mut [u8]) {
     let head = format!("POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len}\r\n\r\n");
     stream.write_all([head, body].concat().as_bytes()).unwrap();
     let mut last = 0;
-    // Only the end of an answer has a brace.
+    // Only the end of an answer holds a closing brace.
     while last != b'}' {
         let len = stream.read(buffer).unwrap();
         assert_ne!(len, 0, "the stand-in hung up");

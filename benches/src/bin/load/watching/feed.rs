@@ -1,4 +1,5 @@
-//! What a node publishes of its mempool (ZMQ `rawtx2`), from a thread of this process.
+//! Publishes transactions as a node publishes those of its mempool (ZMQ `rawtx2`), on a thread of
+//! this process.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -15,7 +16,7 @@ use super::traffic::foreign;
 
 /// How often a stranger's transaction is published: 500 times per second.
 const PACE: Duration = Duration::from_millis(2);
-/// How many different ones there are, which come again and again.
+/// How many different transactions of strangers there are. They are published again and again.
 const DIFFERENT: u64 = 1000;
 
 pub(super) struct Feed {
@@ -24,18 +25,18 @@ pub(super) struct Feed {
     payments: mpsc::UnboundedSender<Payment>,
 }
 
-/// The transactions of strangers.
+/// Whether transactions of strangers are published, and how many were.
 #[derive(Default)]
 struct Flow {
     is_on: AtomicBool,
     published: AtomicU32,
 }
 
-/// A transaction to be published, and who is told when it is.
+/// A transaction to publish, and a channel for the time at which it is published.
 type Payment = (Bytes, oneshot::Sender<Instant>);
 
 impl Feed {
-    /// Begins to listen, and publishes nothing yet.
+    /// Begins to listen. Publishes nothing yet.
     pub(super) fn start() -> Self {
         let flow = Arc::new(Flow::default());
         let (payments, to_publish) = mpsc::unbounded_channel();
@@ -53,17 +54,17 @@ impl Feed {
         Self { address: address.recv().unwrap(), flow, payments }
     }
 
-    /// Has transactions of strangers published from now on, or not.
+    /// Switches the transactions of strangers on or off.
     pub(super) fn flow(&self, is_on: bool) {
         self.flow.is_on.store(is_on, Ordering::Relaxed);
     }
 
-    /// How many of strangers were published in all.
+    /// How many transactions of strangers were published in all.
     pub(super) fn published(&self) -> u32 {
         self.flow.published.load(Ordering::Relaxed)
     }
 
-    /// Publishes one of our own, and tells when it was.
+    /// Publishes this transaction, and answers when.
     pub(super) async fn publish(&self, transaction: &Transaction) -> Instant {
         let (told, published_at) = oneshot::channel();
         self.payments.send((transaction.to_bytes().into(), told)).unwrap();
@@ -73,12 +74,13 @@ impl Feed {
 
 struct Publisher {
     socket: PubSocket,
-    /// That of the next message.
+    /// The number of the next message.
     number: u32,
 }
 
 impl Publisher {
-    /// Publishes what there is, until nobody can add to it.
+    /// Publishes payments, and transactions of strangers while they are on, until the [`Feed`] is
+    /// dropped.
     async fn publish_all(mut self, flow: &Flow, mut payments: mpsc::UnboundedReceiver<Payment>) {
         let strangers = (0..DIFFERENT).map(|number| Bytes::from(foreign(number).to_bytes()));
         let mut strangers = strangers.collect::<Vec<_>>().into_iter().cycle();

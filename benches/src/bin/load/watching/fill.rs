@@ -11,13 +11,13 @@ use crate::payments::{create_all, open};
 /// A site whose wallet watches scripts.
 pub(super) struct Filled {
     pub(super) site: Site,
-    /// Invoices whose terms were shown.
+    /// Invoices whose terms were read, so that the wallet watches their scripts.
     pub(super) shown: Vec<Shown>,
 }
 
-/// An invoice that can be paid.
+/// An invoice whose terms were read.
 pub(super) struct Shown {
-    /// Where its payments are listed.
+    /// The path of the list of its payments.
     pub(super) path: String,
     pub(super) destination: Destination,
 }
@@ -53,7 +53,7 @@ pub(super) fn fill(settings: Value, scripts: u64, invoices: usize) -> Filled {
     Filled { site, shown }
 }
 
-/// A key that no invoice here has.
+/// A key that belongs to no invoice here.
 fn key(number: u64) -> KeyPath {
     KeyPath { account: 1, chain: Chain::Receive, index: u32::try_from(number).unwrap() }
 }

@@ -1,4 +1,4 @@
-//! What the scripts that are watched take of memory.
+//! How much memory the watched scripts take.
 
 use std::thread;
 use std::time::Duration;
@@ -11,13 +11,13 @@ use crate::report::{Bar, Report};
 
 /// How often each server is started.
 const STARTS: usize = 5;
-/// How long a server is left alone that knows what it watches.
+/// How long a server is left alone after it has loaded the watched scripts.
 const CALM: Duration = Duration::from_secs(1);
-/// The megabytes of the store's cache: the least, and the default. A larger one fills while the scripts are read,
-/// as it does with whatever is read.
+/// The megabytes of the store's cache: the least, and the default. Reading the scripts fills a
+/// larger cache too, as any reading does.
 const CACHES: [u64; 2] = [1, 48];
 
-/// Compares servers that watch so many scripts with ones that watch none.
+/// Compares servers that watch so many scripts with servers that watch none.
 pub(super) fn measure(node: &ChainNode, scripts: u64, report: &mut Report) {
     for cache in CACHES {
         let mut settings = node.settings.clone();

@@ -15,7 +15,7 @@ use crate::rpc::{
     self, Call, MEMPOOL_ENTRY, NOT_FOUND, SETTINGS, chain_info, header_info, transaction_info,
 };
 
-/// Has blocks, and says of every transaction that it is in the mempool.
+/// A stand-in that has blocks, and that reports every transaction as in the mempool.
 pub(super) struct ChainNode {
     pub(super) settings: Value,
     address: String,
@@ -23,12 +23,13 @@ pub(super) struct ChainNode {
 }
 
 struct State {
-    /// Where transactions are published.
+    /// The address at which transactions are published.
     feed: String,
     blocks: Mutex<Vec<Block>>,
-    /// When a block was asked for first, since there are others.
+    /// When somebody first asked for a block since the last blocks were mined.
     first_read: Mutex<Option<Instant>>,
-    /// Whether the mempool was asked for, which a wallet does once it knows what it watches.
+    /// Whether somebody asked for the mempool. A wallet does so once it has loaded the watched
+    /// scripts.
     is_mempool_read: AtomicBool,
 }
 
@@ -38,11 +39,12 @@ struct Block {
     contents: Contents,
 }
 
-/// When all blocks were mined.
+/// The time in all blocks.
 const TIME: u32 = 1_700_000_000;
 
 impl ChainNode {
-    /// Starts one with a single block, whose transactions are published at an address.
+    /// Starts a stand-in with a single block. It names `feed` as the address where transactions are
+    /// published.
     pub(super) fn start(feed: &str, first: Contents) -> Self {
         let state = Arc::new(State {
             feed: feed.to_owned(),
@@ -65,12 +67,12 @@ impl ChainNode {
         &self.address
     }
 
-    /// Mines a block of each of these contents.
+    /// Mines a block for each of these contents.
     pub(super) fn mine(&self, contents: impl IntoIterator<Item = Contents>) {
         self.state.mine(contents);
     }
 
-    /// Since when the blocks are read that were mined last.
+    /// When somebody first asked for a block since the last blocks were mined.
     pub(super) fn first_read(&self) -> Option<Instant> {
         *self.state.first_read.lock().unwrap()
     }
@@ -90,7 +92,7 @@ impl ChainNode {
     }
 }
 
-/// What comes before the bytes that blocks share, these, and what comes after.
+/// An answer in three parts. The middle part is a block's contents, which are not copied.
 type Answer = Chain<Chain<Bytes, Bytes>, Bytes>;
 
 impl State {

@@ -5,12 +5,12 @@ use bsv_tx::{
 };
 use bytes::Bytes;
 
-/// A hash that nobody has a key of, each time another one.
+/// A hash of no key. Each number makes another one.
 pub(super) fn random_hash(number: u64) -> [u8; 20] {
     *sha256(&number.to_le_bytes()).first_chunk().unwrap()
 }
 
-/// An ordinary transaction that concerns nobody here, each time another one.
+/// An ordinary transaction that pays nobody here. Each number makes another one.
 pub(super) fn foreign(number: u64) -> Transaction {
     let random = sha256(&(number | 1 << 63).to_le_bytes());
     let input = TxIn {
@@ -26,7 +26,7 @@ pub(super) fn foreign(number: u64) -> Transaction {
     Transaction { version: 1, inputs: vec![input], outputs, lock_time: 0 }
 }
 
-/// One that pays a script, among other things.
+/// Such a transaction that also pays this script.
 pub(super) fn paying(number: u64, satoshis: u64, script: &Script) -> Transaction {
     let mut transaction = foreign(number);
     transaction.outputs[0] = TxOut { satoshis, locking_script: script.clone() };
@@ -37,7 +37,7 @@ pub(super) fn paying(number: u64, satoshis: u64, script: &Script) -> Transaction
 #[derive(Clone, Debug)]
 pub(super) struct Contents {
     pub(super) merkle_root: MerkleRoot,
-    /// Their number, and they themselves, in hexadecimal digits.
+    /// The transactions' count, and then the transactions, in hexadecimal digits.
     pub(super) hex: Bytes,
 }
 

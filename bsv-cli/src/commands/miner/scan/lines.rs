@@ -6,7 +6,7 @@ use super::progress::{Progress, Seen};
 use crate::context::Context;
 use crate::output::printable;
 
-/// What a block has come to in a scan that has begun at the height `from`.
+/// The line for a block in a scan that began at the height `from`.
 pub(super) fn block(
     seen: Seen,
     from: u32,
@@ -77,7 +77,7 @@ fn block_json(seen: Seen, from: u32, report: &Report, entry: &Entry, failing: &[
     format!("{line}\n")
 }
 
-/// Blocks have left the chain, the newest first.
+/// The line for blocks that have left the chain, the newest first.
 pub(super) fn reorganisation(orphans: &[Seen], is_json: bool) -> String {
     if is_json {
         let orphans: Vec<_> = orphans
@@ -93,13 +93,15 @@ pub(super) fn reorganisation(orphans: &[Seen], is_json: bool) -> String {
 fn why_refused(refusal: &Refusal, from: u32) -> String {
     match refusal {
         Refusal::UnknownPrevious(miner_id) if from > 1 => {
-            format!("miner id {miner_id} was not seen since height {from}, where the scan began")
+            format!(
+                "miner id {miner_id} was not seen since height {from}, the beginning of the scan"
+            )
         }
         _ => refusal.to_string(),
     }
 }
 
-/// Who the miners are, how many of the last blocks are theirs, and what has become of their miner ids.
+/// A table of the miners, their shares of the last blocks, and the states of their miner ids.
 pub(super) fn summary(progress: &Progress, context: &Context) -> String {
     let Progress { ledger, from, .. } = progress;
     let miners = 0..ledger.miners().len();
@@ -135,7 +137,7 @@ pub(super) fn summary(progress: &Progress, context: &Context) -> String {
     let mut text = table.to_string();
     if *from > 1 {
         text.push_str(&format!(
-            "The scan began at height {from}: miner ids and revocations from before are not known\n"
+            "The scan began at height {from}: earlier miner ids and revocations are unknown\n"
         ));
     }
     text
@@ -205,5 +207,5 @@ fn texts(keys: &[PublicKey]) -> Vec<String> {
 }
 
 fn list(keys: &[PublicKey]) -> String {
-    if keys.is_empty() { "none that was not before".to_owned() } else { texts(keys).join(", ") }
+    if keys.is_empty() { "no further miner ids".to_owned() } else { texts(keys).join(", ") }
 }

@@ -11,25 +11,25 @@ use serde::{Deserialize, Serialize};
 use super::arguments::ScanArguments;
 use super::error::ScanError;
 
-/// How many of the last blocks are remembered, to notice that the chain has changed.
+/// How many of the last blocks are remembered, to notice changes of the chain.
 pub(super) const MOST_RECENT: usize = 1000;
 
-/// The form of the file; another one is not read.
+/// The version of the file's format. Files of other versions are refused.
 const VERSION: u32 = 2;
 
-/// What was seen so far.
+/// The progress of a scan.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Progress {
     version: u32,
     network: String,
     pub(super) from: u32,
-    /// The last blocks, the newest last.
+    /// The last blocks; the newest is last.
     pub(super) recent: Vec<Seen>,
     pub(super) ledger: Ledger,
 }
 
-/// A block that was seen.
+/// A block that was scanned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Seen {
     pub(super) height: u32,
@@ -48,7 +48,7 @@ impl Progress {
         }
     }
 
-    /// Whether the blocks are a row of heights that blocks can have.
+    /// Whether the heights of the blocks are consecutive and possible.
     fn is_consistent(&self) -> bool {
         let is_row = |blocks: &[Seen]| blocks[0].height.checked_add(1) == Some(blocks[1].height);
         let is_height = |seen: &Seen| i32::try_from(seen.height).is_ok();
@@ -62,7 +62,7 @@ impl Progress {
         self.recent.last().map_or(self.from, |seen| seen.height + 1)
     }
 
-    /// Whether a block is a successor of the last one.
+    /// Whether a block follows the last one.
     pub(super) fn is_followed_by(&self, header: &BlockHeader) -> bool {
         self.recent.last().is_none_or(|seen| seen.hash == header.previous_block)
     }
@@ -75,7 +75,7 @@ impl Progress {
         self.ledger.connect(seen.hash, seen.height, claim)
     }
 
-    /// Leaves the blocks after the first `kept` of the recent ones, and answers them, the newest
+    /// Removes the blocks after the first `kept` of the recent ones, and answers them, the newest
     /// first.
     pub(super) fn disconnect(&mut self, kept: usize) -> Vec<Seen> {
         let orphans: Vec<_> = self.recent.drain(kept..).rev().collect();
@@ -86,11 +86,11 @@ impl Progress {
     }
 }
 
-/// Where progress is kept.
+/// The file with the progress.
 pub(super) struct ProgressFile {
     dir: PathBuf,
     name: String,
-    /// Whether it stays when the scan is done.
+    /// Whether the file stays when the scan is done.
     stays: bool,
 }
 
@@ -115,7 +115,7 @@ impl ProgressFile {
         Ok(Self { dir, name, stays: true })
     }
 
-    /// What an earlier scan has left, or a beginning.
+    /// The progress of an earlier scan, or an empty one.
     pub(super) fn read(
         &self,
         arguments: &ScanArguments,
@@ -135,13 +135,13 @@ impl ProgressFile {
         let progress: Progress =
             serde_json::from_str(&text).map_err(|error| failed(error.to_string()))?;
         if (progress.version, progress.network.as_str()) != (VERSION, network.name()) {
-            return Err(failed("of another version or network".to_owned()));
+            return Err(failed("it is of another version or network".to_owned()));
         }
         if progress.from != arguments.from {
             return Err(failed(format!("of a scan from height {}", progress.from)));
         }
         if !progress.is_consistent() {
-            return Err(failed("its blocks are no row from there".to_owned()));
+            return Err(failed("its blocks are not consecutive".to_owned()));
         }
         Ok(progress)
     }
@@ -151,7 +151,7 @@ impl ProgressFile {
         Ok(write_atomically(&self.dir, &self.name, &text)?)
     }
 
-    /// The scan is done.
+    /// Saves the progress of a finished scan, or removes the file.
     pub(super) fn finish(&self, progress: &Progress) -> Result<(), ScanError> {
         if self.stays {
             return self.write(progress);

@@ -1,4 +1,4 @@
-//! Events of payments tell of invoices, where they told of transactions.
+//! Changes the subject of payment events from transactions to invoices.
 
 use bsv_store::StoreError;
 use redb::{ReadableTable, Table, TableDefinition, WriteTransaction};
@@ -9,7 +9,7 @@ use super::tables::{
 };
 use super::watching::{AccountWithKeys, accounts_of};
 
-/// When, what, the number of what it happened to, what else is told, and height and hash of the block.
+/// The time, the kind, the number of the subject, the details, and height and hash of the block.
 type EventRow = (u64, u8, u64, Vec<u64>, Vec<(u32, [u8; 32])>);
 const TOLD_EVENTS: TableDefinition<'_, u64, EventRow> = TableDefinition::new("told events");
 const FIGURES: TableDefinition<'_, (), [u64; 17]> = TableDefinition::new("kept figures");
@@ -17,20 +17,22 @@ const UNASSIGNED: TableDefinition<'_, (u64, u32), ()> = TableDefinition::new("un
 const USERS: TableDefinition<'_, u64, UserRow> = TableDefinition::new("users");
 type UserRow = (&'static str, &'static str, &'static str, &'static str, &'static str);
 
-/// The numbers of events of payments to the wallet, and what is added to them where a receipt that belongs to no
-/// invoice is told of, or a transaction by itself.
+/// The kinds of events of payments to the wallet, and the offsets to the kinds for a receipt of no
+/// invoice and for a transaction.
 const OF_PAYMENTS: std::ops::RangeInclusive<u8> = 19..=26;
 const OF_RECEIPT: u8 = 13;
 const OF_TRANSACTION: u8 = 21;
-/// What the details of an event are, and where an amount stands among those of a payment.
+/// The first detail says what the others are. `SATOSHIS` is the place of the amount in those of a
+/// payment.
 const PAYMENT: u64 = 2;
 const SATOSHIS: usize = 2;
 const RECEIPT: u64 = 3;
 /// The place of the number of the last event among the figures.
 const LAST_EVENT: usize = 2;
 
-/// An event of a transaction becomes one for each invoice that it pays. Nobody was told numbers of events before.
-/// What was received for invoices then is not known, nor in which blocks payments were.
+/// An event of a transaction becomes one event for each invoice that the transaction pays. The
+/// numbers of events change; older versions did not show them to anybody. The sums that invoices
+/// had received and the blocks of payments are not known for these events.
 pub(super) fn tell_events_by_invoice(transaction: &WriteTransaction) -> Result<(), StoreError> {
     create_tables(transaction)?;
     let mut figures = transaction.open_table(FIGURES)?;
@@ -44,7 +46,7 @@ pub(super) fn tell_events_by_invoice(transaction: &WriteTransaction) -> Result<(
     Ok(())
 }
 
-/// Answers the number of the last event.
+/// Writes the events anew and returns the number of the last one.
 fn tell_again(transaction: &WriteTransaction, figures: &[u64]) -> Result<u64, StoreError> {
     let payments = Payments {
         accounts: accounts_of(transaction, figures)?,
@@ -70,7 +72,7 @@ fn tell_again(transaction: &WriteTransaction, figures: &[u64]) -> Result<u64, St
     Ok(last)
 }
 
-/// What events of payments told of.
+/// The tables that events of payments refer to.
 struct Payments<'t> {
     accounts: Vec<AccountWithKeys>,
     transactions: Table<'t, u64, TransactionRow>,
@@ -84,7 +86,7 @@ struct Payments<'t> {
 type Told = (u8, u64, Vec<u64>);
 
 impl Payments<'_> {
-    /// The events that tell what one of a transaction told.
+    /// The events that replace an event of a transaction.
     fn told(&self, kind: u8, number: u64) -> Result<Vec<Told>, StoreError> {
         let came_at = self.transactions.get(number)?.map_or(0, |row| row.value().5);
         let mut events: Vec<Told> = Vec::new();
@@ -120,7 +122,7 @@ impl Payments<'_> {
         Ok(self.invoices.get(number)?.map(|row| (number, row.value().3)))
     }
 
-    /// The user whose key it is.
+    /// The user that a key belongs to.
     fn user_of(&self, path: (u32, u8, u32)) -> Result<Option<u64>, StoreError> {
         let Some(id) = self.accounts.iter().find_map(|it| it.user_of(path)) else {
             return Ok(None);

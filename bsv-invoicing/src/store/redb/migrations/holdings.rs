@@ -1,4 +1,4 @@
-//! What the wallet holds is kept as sums, and what pays no invoice is listed.
+//! Adds the sums of what the wallet holds, and the list of receipts that pay no invoice.
 
 use bsv_store::StoreError;
 use redb::{ReadableTable, TableDefinition, WriteTransaction};
@@ -8,8 +8,8 @@ use super::tables::{CHANGE, COUNTING, FIGURES_6, INVOICES, RECEIPTS, SETTLED, TR
 use super::watching::accounts_with_keys;
 use crate::store::stored::WAS_SEEN;
 
-/// Without the balance, the eighth of the figures before, and then: what is confirmed, unconfirmed, waiting,
-/// reserved, contested and immature, and the number of coins.
+/// The earlier figures without the balance, which was the eighth. Then the sums of confirmed,
+/// unconfirmed, waiting, reserved, contested and immature receipts, and the number of coins.
 const FIGURES: TableDefinition<'_, (), [u64; 17]> = TableDefinition::new("kept figures");
 const BALANCE: usize = 7;
 const IMMATURE: TableDefinition<'_, (u32, u64, u32), ()> = TableDefinition::new("immature");
@@ -17,10 +17,11 @@ const SPENT: TableDefinition<'_, (u64, u64, u32), ()> = TableDefinition::new("sp
 const UNASSIGNED: TableDefinition<'_, (u64, u32), ()> = TableDefinition::new("unassigned");
 
 const WAITING: u8 = 6;
-/// The purposes of what was found in the mempool or in blocks.
+/// The purposes of transactions that were found in the mempool or in blocks.
 const OF_NOBODY: [u8; 2] = [4, 5];
 const COINBASE: u8 = 5;
-/// How many blocks after that of a coinbase transaction the tip is when what it makes can be spent.
+/// How many blocks the tip is above the block of a coinbase transaction when its outputs can be
+/// spent.
 const MATURE_AFTER: u32 = 99;
 
 pub(super) fn keep_holdings(transaction: &WriteTransaction) -> Result<(), StoreError> {
@@ -38,7 +39,8 @@ pub(super) fn keep_holdings(transaction: &WriteTransaction) -> Result<(), StoreE
     Ok(())
 }
 
-/// What is confirmed, unconfirmed, waiting, reserved, contested and immature, and the number of coins.
+/// The sums of confirmed, unconfirmed, waiting, reserved, contested and immature receipts, and the
+/// number of coins.
 fn sum_receipts(transaction: &WriteTransaction) -> Result<[u64; 7], StoreError> {
     let transactions = transaction.open_table(TRANSACTIONS)?;
     let immature = transaction.open_table(IMMATURE)?;
@@ -79,7 +81,7 @@ fn sum_receipts(transaction: &WriteTransaction) -> Result<[u64; 7], StoreError> 
     Ok(sums)
 }
 
-/// Lists what nobody told of and what pays no invoice, besides change.
+/// Lists receipts that nobody announced and that pay no invoice, except change.
 fn list_unassigned(transaction: &WriteTransaction) -> Result<(), StoreError> {
     let accounts = accounts_with_keys(transaction)?;
     let transactions = transaction.open_table(TRANSACTIONS)?;

@@ -1,5 +1,5 @@
-//! Payments by the wallet have purposes, coins are in the order of their amounts, and invoices are found by
-//! their references.
+//! Adds purposes to payments by the wallet, an index of coins by amount, and an index of invoices
+//! by reference.
 
 use bsv_store::StoreError;
 use redb::{ReadableTable, TableDefinition, WriteTransaction};
@@ -7,7 +7,8 @@ use redb::{ReadableTable, TableDefinition, WriteTransaction};
 use super::super::rows::create_tables;
 use super::tables::{INVOICES, OF_STRANGERS, OUTGOING_6, SPENDABLE, TRANSACTIONS};
 
-/// The same with a purpose (kind, number, text) where the URL was, and with an expiry that may be missing.
+/// The row of version 6 with a purpose (kind, number, text) instead of the URL, and with an
+/// optional expiry.
 type OutgoingRow = (
     u64,
     Option<u64>,
@@ -21,7 +22,8 @@ type OutgoingRow = (
     Option<(&'static str, &'static str, &'static str, &'static str)>,
 );
 const OUTGOING: TableDefinition<'_, u64, OutgoingRow> = TableDefinition::new("outgoing by purpose");
-/// Whether it is a stranger's unconfirmed one, satoshis, and number and output of the maker.
+/// Whether the coin is a stranger's unconfirmed one (1) or not (0), satoshis, and number and output
+/// of the maker.
 const SPENDABLE_BY_AMOUNT: TableDefinition<'_, (u8, u64, u64, u32), ()> =
     TableDefinition::new("spendable by amount");
 
@@ -29,7 +31,7 @@ const INVOICES_BY_REFERENCE: TableDefinition<'_, (&str, u64), ()> =
     TableDefinition::new("invoices by reference");
 
 const PAYS_URL: u8 = 1;
-/// The purpose of what was found in the chain.
+/// The purpose of a transaction that was found in the chain.
 const FOUND: u8 = 4;
 
 pub(super) fn give_payments_purposes(transaction: &WriteTransaction) -> Result<(), StoreError> {

@@ -1,4 +1,5 @@
-//! All scripts are watched whose keys were given out, and sums of what was received are kept.
+//! Adds the watching of all scripts whose keys were given out, and the sums that invoices have
+//! received.
 
 use std::collections::HashMap;
 
@@ -12,21 +13,23 @@ use crate::store::stored::WAS_SEEN;
 const ACCOUNTS: TableDefinition<'_, u32, (u64, u64)> = TableDefinition::new("accounts");
 const TRANSACTION_NUMBERS: TableDefinition<'_, ([u8; 32], u64), ()> =
     TableDefinition::new("transaction numbers");
-/// What came in time, and what came late: of each what is in no block, and what is in blocks.
+/// Received in time: unconfirmed and mined. Received late: unconfirmed and mined.
 const RECEIVED_FOR: TableDefinition<'_, u64, [u64; 4]> = TableDefinition::new("received for");
-/// Account, chain and index of the first key to the index after the last.
+/// The key is the account, chain and index of the first key. The value is the index after the last
+/// key.
 const WATCH_BACKLOG: TableDefinition<'_, (u32, u8, u32), u32> =
     TableDefinition::new("watch backlog");
-/// Whether what follows is a height, and not a time.
+/// Whether the number is a height (true) or a time (false), and the number.
 const RESCAN: TableDefinition<'_, (), (bool, u64)> = TableDefinition::new("rescan");
 
 const RECEIVE: u8 = 0;
 const USER: u8 = 2;
-/// How many keys of an earlier account may have been given out after the backup from which it was restored.
+/// How many keys of an earlier account may have been given out after the backup that was restored.
 const UNKNOWN_KEYS: u64 = 100_000;
 const UNKNOWN_CHANGE_KEYS: u64 = 1_000;
 
-/// All scripts are watched whose keys may have been given out, and blocks are read from the first invoice on.
+/// Watches all scripts whose keys may have been given out, and reads the blocks since the first
+/// invoice.
 pub(super) fn watch_scripts(transaction: &WriteTransaction) -> Result<(), StoreError> {
     create_tables(transaction)?;
     number_transactions(transaction)?;
@@ -49,14 +52,14 @@ fn number_transactions(transaction: &WriteTransaction) -> Result<(), StoreError>
     Ok(())
 }
 
-/// An account of which keys were given out.
+/// An account, and the keys of it that were given out.
 pub(super) struct AccountWithKeys {
     number: u32,
     last_invoice_before: u64,
     last_invoice: u64,
     last_user_before: u64,
     last_user: u64,
-    /// Of the account whose keys are given out: how many were used for change.
+    /// The number of keys used for change, if new keys come from this account.
     last_change: Option<u64>,
 }
 
@@ -83,7 +86,7 @@ pub(super) fn accounts_with_keys(
     accounts_of(transaction, &figures)
 }
 
-/// The accounts, by figures of which the first seven are those of version 6.
+/// The accounts. The first seven of `figures` are those of version 6.
 pub(super) fn accounts_of(
     transaction: &WriteTransaction,
     figures: &[u64],

@@ -44,7 +44,7 @@ fn webhooks_lead_to_public_addresses_over_tls_however_they_are_spelt() {
 }
 
 #[test]
-fn webhooks_never_lead_to_where_this_service_listens() {
+fn webhooks_never_lead_to_listeners_of_this_process() {
     let settings = settings(&["127.0.0.0/8", "0.0.0.0/8", "::/128"]);
     let may = |url: &str| check_webhook_url(url, &settings).is_ok();
     for host in ["127.0.0.1", "0x7f.1", "2130706433", "0", "[::ffff:7f00:1]", "127.0.0.1."] {
@@ -105,7 +105,7 @@ fn retry_after_is_a_number_of_seconds_or_a_time() {
     assert_eq!(retry_after(&HeaderMap::new(), now), None);
 }
 
-/// Handles each connection so, and counts them.
+/// Handles each connection with `handle`, and counts the connections.
 fn server(handle: impl Fn(TcpStream) + Clone + Send + 'static) -> (SocketAddr, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -134,7 +134,7 @@ fn read_request(stream: &mut impl Read) -> Option<String> {
     String::from_utf8(request).ok()
 }
 
-/// Answers requests so, on one connection as long as they come.
+/// Answers each request of a connection with `answer`.
 fn answering(answer: &'static str) -> impl Fn(TcpStream) + Clone + Send {
     move |mut stream| {
         while read_request(&mut stream).is_some() {
@@ -213,7 +213,7 @@ async fn redirects_are_not_followed() {
 }
 
 #[tokio::test]
-async fn internal_addresses_see_no_connection_also_by_their_names() {
+async fn nothing_connects_to_internal_addresses_not_even_by_name() {
     let (trap, trapped) = server(answering(OK));
     let own = OwnListeners { payments: None, others: vec![trap] };
     let opened: Vec<_> = LOOPBACK.iter().map(|network| network.parse().unwrap()).collect();
@@ -246,7 +246,7 @@ async fn only_the_beginning_of_an_answer_is_read() {
 }
 
 #[tokio::test]
-async fn who_takes_too_long_in_head_or_body_is_given_up() {
+async fn an_endpoint_that_takes_too_long_times_out_in_head_or_body() {
     for sent in ["", "HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nfin"] {
         let (address, _) = server(move |mut stream| {
             read_request(&mut stream);
@@ -292,7 +292,7 @@ async fn the_kinds_of_failures_are_told_apart() {
     }
 }
 
-/// Speaks TLS with a certificate that no public authority vouches for.
+/// Speaks TLS with a certificate that no public authority has signed.
 fn with_certificate(stream: TcpStream) {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/vectors/tls");
     let certificate = CertificateDer::from_pem_file(dir.join("shop.pem")).unwrap();

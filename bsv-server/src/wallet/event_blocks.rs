@@ -1,0 +1,112 @@
+//! Pages of events as streams send them, made once for all streams that have come as far.
+
+use std::collections::VecDeque;
+use std::io::Write;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use bsv_invoicing::{Error, EventFilter, EventQuery, LogName, WrittenPage};
+use bytes::Bytes;
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, sleep, sleep_until};
+
+use super::streams::PAUSE;
+use crate::wallet_store::Wallet;
+
+/// How many events are read at once, and how many a stream holds for a slow reader.
+pub(super) const PAGE: usize = 100;
+/// A stream that is so many events behind takes turns with others that are.
+const BEHIND: u64 = 1_000;
+/// How many blocks are kept.
+const KEPT: usize = 16;
+/// What precedes the JSON of an event has at most so many bytes.
+const HEAD_LEN: usize = 100;
+/// Streams that have come to the end of the log look again at multiples of this time, all at once, so that they go on
+/// to be where others are.
+const PERIOD: Duration = Duration::from_millis(10);
+
+/// A page of events as a stream sends it. What follows an event never changes, so that it is good for as long as it is
+/// kept.
+#[derive(Clone, Debug)]
+pub(super) struct EventBlock {
+    /// The number of the event after which it begins.
+    after: u64,
+    filter: EventFilter,
+    /// Server-sent events (WHATWG HTML, 9.2).
+    pub(super) text: Bytes,
+    /// The number of the last event that was looked at.
+    pub(super) next: u64,
+}
+
+/// Makes blocks, and keeps the last ones.
+#[derive(Debug)]
+pub(super) struct EventBlocks {
+    kept: Mutex<VecDeque<EventBlock>>,
+    /// Streams that are far behind take turns, so that all of them together do not take the processors from other
+    /// requests.
+    turns: Semaphore,
+    started: Instant,
+}
+
+impl EventBlocks {
+    pub(super) fn new() -> Self {
+        Self { kept: Mutex::default(), turns: Semaphore::new(1), started: Instant::now() }
+    }
+
+    /// The block after the event of the number `after`, in a log whose last event has the number `last`.
+    pub(super) async fn next(
+        &self,
+        wallet: &Wallet,
+        after: u64,
+        filter: EventFilter,
+        last: u64,
+    ) -> Result<EventBlock, Error> {
+        if let Some(block) = self.kept(after, filter) {
+            return Ok(block);
+        }
+        let is_behind = last.saturating_sub(after) > BEHIND;
+        let _turn = match is_behind {
+            true => Some(self.turns.acquire().await.expect("the turns are never closed")),
+            false => None,
+        };
+        let page = wallet.follow_events(EventQuery { after, filter, limit: PAGE }).await?;
+        let text = written(&page, wallet.event_log()).into();
+        let block = EventBlock { after, filter, text, next: page.next };
+        if is_behind {
+            sleep(PAUSE).await;
+        } else if page.next > after {
+            self.keep(block.clone());
+        }
+        Ok(block)
+    }
+
+    /// Waits until streams that have come to the end of the log look again.
+    pub(super) async fn next_look(&self) {
+        let periods = self.started.elapsed().as_millis() / PERIOD.as_millis() + 1;
+        let periods = u32::try_from(periods).unwrap_or(u32::MAX);
+        sleep_until(self.started + PERIOD * periods).await;
+    }
+
+    fn kept(&self, after: u64, filter: EventFilter) -> Option<EventBlock> {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.iter().find(|block| (block.after, block.filter) == (after, filter)).cloned()
+    }
+
+    fn keep(&self, block: EventBlock) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.truncate(KEPT - 1);
+        kept.push_front(block);
+    }
+}
+
+fn written(page: &WrittenPage, log: LogName) -> Vec<u8> {
+    let len = page.events.iter().map(|event| event.json.len() + HEAD_LEN).sum();
+    let mut text = Vec::with_capacity(len);
+    for event in &page.events {
+        write!(text, "id: {log}-{}\nevent: {}\ndata: ", event.number, event.kind)
+            .expect("a vector takes all that is written to it");
+        text.extend_from_slice(&event.json);
+        text.extend_from_slice(b"\n\n");
+    }
+    text
+}
