@@ -1,4 +1,4 @@
-//! The end of the log of events, which is read and written once for all who follow the log.
+//! The end of the event log. The wallet reads and writes these events once for all who follow the log.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -7,12 +7,12 @@ use tokio::sync::{Mutex, MutexGuard};
 
 use crate::model::event::{EventQuery, WrittenEvent, WrittenPage};
 
-/// How many events are kept, at most.
+/// The most events that the tail keeps.
 pub(super) const MAX_KEPT: u64 = 4096;
-/// How many bytes of JSON are kept, at most.
+/// The most bytes of JSON that the tail keeps.
 const MAX_BYTES_KEPT: usize = 4 << 20;
 
-/// The last events that were read.
+/// The newest events that were read.
 #[derive(Debug, Default)]
 pub(super) struct EventTail {
     kept: RwLock<Kept>,
@@ -27,18 +27,18 @@ struct Kept {
 }
 
 impl EventTail {
-    /// The number of the last event that is kept.
+    /// The number of the last kept event.
     pub(super) fn last(&self) -> Option<u64> {
         let kept = self.kept.read().unwrap_or_else(PoisonError::into_inner);
         kept.events.back().map(|event| event.number)
     }
 
-    /// Takes the turn to read the log on: one reads it for all.
+    /// Waits for the turn to read more of the log. One task reads it for all.
     pub(super) async fn reading(&self) -> MutexGuard<'_, ()> {
         self.reading.lock().await
     }
 
-    /// Keeps events that were read. If they do not go on where the kept ones end, these are forgotten.
+    /// Keeps events that were read. If there is a gap before them, the tail forgets its earlier events.
     pub(super) fn keep(&self, events: Vec<Arc<WrittenEvent>>) {
         let mut kept = self.kept.write().unwrap_or_else(PoisonError::into_inner);
         for event in events {
@@ -54,7 +54,7 @@ impl EventTail {
         }
     }
 
-    /// The kept events that are asked for, if all events after the one of the number `after` are kept that there are.
+    /// A page of kept events, or `None` if the event after `query.after` is not kept.
     pub(super) fn page(&self, query: EventQuery) -> Option<WrittenPage> {
         let EventQuery { after, filter, limit } = query;
         let kept = self.kept.read().unwrap_or_else(PoisonError::into_inner);

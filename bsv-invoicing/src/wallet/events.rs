@@ -12,7 +12,7 @@ use crate::wallet::event_tail::MAX_KEPT;
 
 /// Up to this many events after the one that was read last are read without another thread.
 const FEW: u64 = 32;
-/// How many events are read at once for all who follow the log.
+/// How many events are read at a time for all who follow the log.
 const READ_FOR_ALL: usize = 128;
 
 impl<S: WalletStore> Wallet<S> {
@@ -50,8 +50,12 @@ impl<S: WalletStore> Wallet<S> {
         }
     }
 
-    /// A page of the events that are asked for, for who follows the log: what happened last is read once for all of
-    /// them. The last event that it tells of is the one of [`last_event`](Self::last_event).
+    /// Returns a page of events to a caller that follows the log. The newest events are read once
+    /// for all such callers. The page's last event is that of [`last_event`](Self::last_event), so
+    /// an event that was written a moment ago may be missing.
+    ///
+    /// # Errors
+    /// Fails if the log has no event with the number `query.after`, or if the store fails.
     pub async fn follow_events(&self, query: EventQuery) -> Result<WrittenPage, Error> {
         let known = *self.store.last_event().borrow();
         if query.after <= known && known - query.after < MAX_KEPT {
@@ -63,8 +67,8 @@ impl<S: WalletStore> Wallet<S> {
         Ok(WrittenPage::new(&self.event_page(query).await?, self.log))
     }
 
-    /// Reads the end of the log up to the event of the number `known`. If too much of it was not read, it begins
-    /// after the one of the number `after`.
+    /// Reads the end of the log up to the event with the number `known`. If the tail ends too far
+    /// before that event, the tail begins again after the event with the number `after`.
     async fn read_tail(&self, after: u64, known: u64) -> Result<(), Error> {
         let is_read = || self.event_tail.last().is_some_and(|last| last >= known);
         while !is_read() {

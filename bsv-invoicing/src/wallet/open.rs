@@ -57,6 +57,7 @@ pub struct Wallet<S = RedbWalletStore> {
     pub(super) paying: PaymentsInProgress,
     /// The watched scripts.
     pub(crate) watching: Watching,
+    /// The newest events, for all who follow the log.
     pub(super) event_tail: EventTail,
     /// Changes whenever the webhooks change.
     pub(super) webhook_changes: watch::Sender<u64>,

@@ -85,10 +85,10 @@ impl Outbound {
         Self { own: Arc::new(own), opened: opened.into(), tls: Arc::default() }
     }
 
-    /// Loads the system's certificates, on a thread that may wait for that.
+    /// Loads the system's certificates on a thread that may block.
     async fn load_certificates(&self) {
         let config = Arc::clone(&self.tls);
-        // If the thread panics, whoever makes a client loads them.
+        // If the thread panics, the first client loads them.
         let _ = tokio::task::spawn_blocking(move || drop(config.get_or_init(tls).clone())).await;
     }
 

@@ -6,7 +6,7 @@ use crate::model::time::Timestamp;
 
 /// Sends requests to endpoints.
 pub trait WebhookClient: Send + Sync + 'static {
-    /// Makes ready what requests need, so that the first one does not wait for that.
+    /// Prepares for requests, so that the first request does not wait for it.
     fn prepare(&self) -> impl Future<Output = ()> + Send;
 
     /// Posts a request, and returns the outcome within a time limit.

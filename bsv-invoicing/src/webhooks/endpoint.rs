@@ -55,6 +55,9 @@ pub(super) struct Endpoint<S, C, K> {
     /// How many attempts have failed while attempts were made one at a time because of earlier
     /// failures.
     probes: u32,
+    /// Whether the last attempt was begun while attempts were made one at a time for that reason.
+    /// Attempts that were under way before are no probes.
+    is_probe: bool,
     /// Until when no attempt is made because the endpoint fails.
     left_alone_until: Timestamp,
     last_event: watch::Receiver<u64>,
@@ -90,6 +93,7 @@ impl<S: WalletStore, C: WebhookClient, K: WebhookClock> Endpoint<S, C, K> {
             note_after: never,
             cursor_behind_since: None,
             probes: 0,
+            is_probe: false,
             left_alone_until: never,
             last_event,
             changes,
@@ -221,6 +225,7 @@ impl<S: WalletStore, C: WebhookClient, K: WebhookClock> Endpoint<S, C, K> {
 
     /// Begins an attempt.
     fn start(&mut self, number: u64, previous: u64, message: Message) {
+        self.is_probe = self.is_probing();
         let sender = Arc::clone(&self.sender);
         let at = sender.clock.now();
         let request = message.request(self.webhook.url.clone(), &self.secrets, at);

@@ -10,7 +10,7 @@ use crate::model::event::{WrittenEvent, WrittenPage};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Unsent {
     pub(super) event: Arc<WrittenEvent>,
-    /// The number of the event that was sent before; 0 stands for none.
+    /// The number of the previous event that was sent; 0 stands for none.
     pub(super) previous: u64,
 }
 
@@ -55,12 +55,13 @@ impl Outbox {
         self.queue.is_empty() && self.is_at_end
     }
 
-    /// After which event the log is read on, and up to where there may be deliveries.
+    /// The event after which the log is read, and the last event that may have a delivery.
     pub(super) fn position(&self) -> (u64, u64) {
         (self.read, self.last_delivery)
     }
 
-    /// Takes what was read. The events of the numbers in `sent` are passed over, but came before the next.
+    /// Adds events that were read. Events whose numbers are in `sent` are skipped, but count as the
+    /// previous event of the next one.
     pub(super) fn add(&mut self, page: WrittenPage, sent: &[u64]) {
         (self.read, self.is_at_end) = (page.next, page.is_end());
         for event in page.events {
@@ -188,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sent_before_the_cursor_got_there_is_passed_over_but_came_before_the_next() {
+    fn sent_events_are_skipped_but_count_as_previous_events() {
         let mut outbox = outbox();
         outbox.add(page(&[11, 12, 13, 15], 15, 20), &[12, 14]);
         let mut taken = Vec::new();

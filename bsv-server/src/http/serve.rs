@@ -141,7 +141,7 @@ where
     let service = service_fn(move |request| {
         let busy = activity.begin();
         let answer = handler(request.map(|body| AwaitedBody::new(body, Arc::clone(&activity))));
-        // On the heap, so that a connection does not hold what answering takes while it is idle, or streams.
+        // The future is on the heap, so that an idle connection does not hold its memory.
         Box::pin(async {
             let busy = busy.ok_or(GivenUp)?;
             Ok::<_, GivenUp>(answer.await.map(|body| BusyBody::new(body, busy)))

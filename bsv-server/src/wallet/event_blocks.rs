@@ -1,4 +1,4 @@
-//! Pages of events as streams send them, made once for all streams that have come as far.
+//! Pages of events as streams send them. A page is made once for all streams that are at the same event.
 
 use std::collections::VecDeque;
 use std::io::Write;
@@ -13,23 +13,22 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::streams::PAUSE;
 use crate::wallet_store::Wallet;
 
-/// How many events are read at once, and how many a stream holds for a slow reader.
+/// How many events are read at a time. A stream holds as many for a slow reader.
 pub(super) const PAGE: usize = 100;
-/// A stream that is so many events behind takes turns with others that are.
+/// A stream that is further behind than this many events takes turns with other such streams.
 const BEHIND: u64 = 1_000;
-/// How many blocks are kept.
+/// How many blocks are kept for other streams.
 const KEPT: usize = 16;
-/// What precedes the JSON of an event has at most so many bytes.
+/// The most bytes that precede the JSON of an event.
 const HEAD_LEN: usize = 100;
-/// Streams that have come to the end of the log look again at multiples of this time, all at once, so that they go on
-/// to be where others are.
+/// Streams at the end of the log look for events at multiples of this time. They look all at once, so that they stay at
+/// the same event.
 const PERIOD: Duration = Duration::from_millis(10);
 
-/// A page of events as a stream sends it. What follows an event never changes, so that it is good for as long as it is
-/// kept.
+/// A page of events as a stream sends it. The log never changes, so a block never becomes wrong.
 #[derive(Clone, Debug)]
 pub(super) struct EventBlock {
-    /// The number of the event after which it begins.
+    /// The number of the event before the block.
     after: u64,
     filter: EventFilter,
     /// Server-sent events (WHATWG HTML, 9.2).
@@ -42,8 +41,7 @@ pub(super) struct EventBlock {
 #[derive(Debug)]
 pub(super) struct EventBlocks {
     kept: Mutex<VecDeque<EventBlock>>,
-    /// Streams that are far behind take turns, so that all of them together do not take the processors from other
-    /// requests.
+    /// Streams that are far behind take turns, so that all of them together leave the processors to other requests.
     turns: Semaphore,
     started: Instant,
 }
@@ -53,7 +51,7 @@ impl EventBlocks {
         Self { kept: Mutex::default(), turns: Semaphore::new(1), started: Instant::now() }
     }
 
-    /// The block after the event of the number `after`, in a log whose last event has the number `last`.
+    /// Returns the block after the event with the number `after`. `last` is the number of the last event in the log.
     pub(super) async fn next(
         &self,
         wallet: &Wallet,
@@ -80,7 +78,7 @@ impl EventBlocks {
         Ok(block)
     }
 
-    /// Waits until streams that have come to the end of the log look again.
+    /// Waits until streams at the end of the log look for events again.
     pub(super) async fn next_look(&self) {
         let periods = self.started.elapsed().as_millis() / PERIOD.as_millis() + 1;
         let periods = u32::try_from(periods).unwrap_or(u32::MAX);

@@ -174,7 +174,7 @@ impl EventStream {
                 continue;
             }
             let newest = *last.borrow_and_update();
-            // On the heap, so that a stream that waits for events does not hold what reading takes.
+            // The future is on the heap, so that a waiting stream does not hold its memory.
             let next = self.blocks.next(&self.wallet, self.after, self.filter, newest);
             let block = Box::pin(next).await?;
             self.after = block.next;

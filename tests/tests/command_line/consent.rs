@@ -157,7 +157,7 @@ fn paying_asks_in_a_terminal_and_never_exceeds_the_limit() {
     let (code, shown, _) = terminal.end();
     assert_eq!(code, 0, "{shown}");
     let said = site.cli_ok(&["pay", &url, "--dry-run"]);
-    assert!(said.contains("is settled already"), "{said}");
+    assert!(said.contains("is already settled"), "{said}");
     // There is no question for an earlier payment, and none outside a terminal.
     assert_eq!(Terminal::start(&site, &["pay", &url]).end().0, 0);
     let [second, third] = [(); 2].map(|()| Payee::asking(&go_dpp_terms(&[output(1_000)])));

@@ -37,7 +37,7 @@ const READ: usize = 1_000;
 /// How long a server is left alone before its memory is measured.
 const REST: Duration = Duration::from_secs(2);
 
-/// Measures the parts that have `only` in their names, and prints the medians over the rounds.
+/// Measures the parts whose names contain `only`, and prints the medians over the rounds.
 pub(crate) fn measure(rounds: Rounds, events: u64, only: &str) {
     let is_measured = |part: &str| part.contains(only);
     raise_descriptor_limit();
@@ -99,7 +99,7 @@ fn pages(server: &Server, events: u64, report: &mut Report, rounds: Rounds) {
     );
 }
 
-/// How soon streams tell what happens.
+/// Measures how soon streams send an event.
 fn telling(server: &Server, report: &mut Report) {
     for (count, share, bar) in [(1, 0.5, 1.0), (1_000, 0.99, 20.0)] {
         let delay = delay(server, count, share);

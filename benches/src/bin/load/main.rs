@@ -51,7 +51,7 @@ enum Command {
         /// How many events the log holds
         #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(10_000..=100_000_000))]
         events: u64,
-        /// Measure only parts whose names have this in them, of: pages, telling, webhooks, creating, unread, resuming,
+        /// Measure only the parts whose names contain this: pages, telling, webhooks, creating, unread, resuming or
         /// memory
         #[arg(long, default_value = "", value_name = "TEXT")]
         only: String,

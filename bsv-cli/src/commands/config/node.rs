@@ -113,7 +113,7 @@ async fn check_node(
             "the node keeps no miner ids, so announcements of identities are never seen",
         ),
         (false, None) => {
-            lines.holds("minerid=1", "the node keeps no miner ids, and no service needs them")
+            lines.holds("minerid=1", "the node keeps no miner ids, and no service needs them");
         }
     }
     match (node.has_transaction_index().await?, &config.wallet) {

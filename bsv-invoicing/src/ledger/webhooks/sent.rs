@@ -4,12 +4,12 @@ use crate::ledger::Query;
 use crate::ledger::rows::{Deliveries, ReadRows};
 use crate::model::webhook::WebhookId;
 
-/// Which of the events of these numbers a webhook was sent, or is sent again, in their order.
+/// Which of these events already have a delivery to a webhook, in the order of their numbers.
 #[derive(Clone, Debug)]
 pub struct GetSent {
-    /// Which webhook.
+    /// The webhook.
     pub id: WebhookId,
-    /// Which events.
+    /// The numbers of the events.
     pub numbers: RangeInclusive<u64>,
 }
 

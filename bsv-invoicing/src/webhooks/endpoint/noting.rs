@@ -88,12 +88,11 @@ impl<S: WalletStore, C: WebhookClient, K: WebhookClock> Endpoint<S, C, K> {
         for made in attempts {
             self.retries.close(made.number);
         }
-        let was_probing = self.is_probing();
         self.set(webhook)?;
         if self.webhook.failures == 0 {
             self.probes = 0;
         } else if let Some(last) = attempts.last() {
-            self.probes += u32::from(was_probing);
+            self.probes += u32::from(self.is_probe);
             if self.webhook.failures >= FAILURES_BEFORE_PROBING {
                 self.left_alone_until = last.attempt.ended_at().after(probe_wait(self.probes));
             }

@@ -79,7 +79,7 @@ async fn a_heartbeat_moves_on_over_what_is_not_asked_for() {
 }
 
 #[tokio::test]
-async fn a_stream_that_waits_holds_little() {
+async fn a_waiting_stream_holds_little_memory() {
     let dir = tempfile::tempdir().unwrap();
     let (wallet, places) = (wallet(&dir).await, EventPlaces::new(1));
     let (parts, _body) = mpsc::channel(1);

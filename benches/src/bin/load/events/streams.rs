@@ -31,7 +31,7 @@ impl Streams {
         Self::open_read(address, count, query, true)
     }
 
-    /// The same. It is not noted when events come, so that reading takes little of the processors.
+    /// Opens streams without noting when events arrive, so that reading takes little of the processors.
     pub(crate) fn open_untimed(address: &str, count: u32, query: &str) -> Self {
         Self::open_read(address, count, query, false)
     }
@@ -56,7 +56,7 @@ impl Streams {
         self.close_readers().into_iter().flat_map(|reader| reader.arrivals).collect()
     }
 
-    /// Closes them, and answers how many events came.
+    /// Closes the streams, and answers how many events arrived.
     pub(crate) fn close_untimed(self) -> usize {
         let lines: usize = self.close_readers().iter().map(|reader| reader.lines).sum();
         lines / LINES_OF_EVENT
@@ -121,7 +121,7 @@ struct Reader {
     /// The bytes that have arrived and are not a whole block yet.
     text: Vec<u8>,
     arrivals: Vec<Arrival>,
-    /// How many lines have come where arrivals are not noted.
+    /// How many lines have arrived, if arrivals are not noted.
     lines: usize,
 }
 
