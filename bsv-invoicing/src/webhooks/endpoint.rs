@@ -260,6 +260,7 @@ impl<S: WalletStore, C: WebhookClient, K: WebhookClock> Endpoint<S, C, K> {
         }
         if new.state != old.state || new.url != old.url {
             self.probes = 0;
+            self.is_probe = false;
             self.left_alone_until = Timestamp::from_micros(0);
         }
         Ok(())
