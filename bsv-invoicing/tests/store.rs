@@ -59,12 +59,12 @@ async fn redb_does_what_every_back_end_must() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn redb_serves_many_at_once_as_every_back_end_must() {
-    store_conformance::run_at_once::<RedbPlace>().await;
+    store_conformance::run_at_once::<RedbPlace>(50).await;
 }
 
 #[test]
 fn redb_adds_coins_up_as_every_back_end_must() {
-    store_conformance::run_random_steps::<RedbPlace>();
+    store_conformance::run_random_steps::<RedbPlace>(100);
 }
 
 type InvoiceRow<'a> =

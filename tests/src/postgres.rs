@@ -42,7 +42,7 @@ impl Postgres {
         Self::start_with(&[])
     }
 
-    /// The same with settings, like `synchronous_commit=off`.
+    /// The same with settings, like `fsync=off`.
     pub fn start_with(settings: &[&str]) -> Self {
         let mut server = Self::in_new_directory(DEFAULT_PORT);
         server.settings = settings.iter().map(|&setting| setting.to_owned()).collect();

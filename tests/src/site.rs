@@ -19,8 +19,8 @@ use crate::openapi;
 use crate::postgres::Postgres;
 use crate::sockets::ListeningSockets;
 
-/// The server of wallets that tests have in a database, though they do not ask for one.
-static POSTGRES: LazyLock<Postgres> = LazyLock::new(Postgres::start);
+/// The server of wallets that tests have in a database, though they do not ask for one. No test kills it.
+static POSTGRES: LazyLock<Postgres> = LazyLock::new(|| Postgres::start_with(&["fsync=off"]));
 
 /// A data directory and the settings that server and command line share.
 #[derive(Debug)]
@@ -60,9 +60,8 @@ pub struct Server {
 }
 
 impl Site {
-    /// A new data directory, on regtest and without a node. With the environment variable `BSV_TEST_STORE=postgres`
-    /// wallets of all sites lie in a database of a server that they share.
-    /// Listeners take free ports.
+    /// A new data directory, on regtest and without a node. Listeners take free ports. With the environment variable
+    /// `BSV_TEST_STORE=postgres` the wallets of all sites lie in databases of one server.
     pub fn new() -> Self {
         Self::with(json!({}))
     }

@@ -24,13 +24,16 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread;
+use std::time::Instant;
 
 use bsv_store::{AuditCheck, AuditEntry, GroupWriter, StoreCounts, StoreError};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
+use tokio::time::sleep;
 
 pub use self::options::{PostgresOptions, PostgresUrlError};
 
+use self::claim::{PERIOD, WAITING};
 use self::connection::Connection;
 use self::error::Failure;
 use self::known::{Known, Wants};
@@ -63,7 +66,8 @@ impl PostgresWalletStore {
     pub fn open(options: PostgresOptions) -> Result<Self, OpenWalletStoreError> {
         // Whoever calls may be in a runtime, which must not be blocked by another one.
         let opened = thread::spawn(move || begin(options)).join();
-        let (shared, runtime, connection) = opened.unwrap_or(Err(StoreError::Panicked))?;
+        let Begun { shared, runtime, connection, kept } =
+            opened.unwrap_or(Err(StoreError::Panicked))?;
         let shared = Arc::new(shared);
         let events = Arc::<EventCounts>::default();
         let (counted, telling) = (Arc::clone(&events), Arc::clone(&shared));
@@ -73,7 +77,7 @@ impl PostgresWalletStore {
         };
         let batches = SqlBatches::new(Arc::clone(&shared), runtime, connection);
         let writer = GroupWriter::start(batches, committed)?;
-        let reader = Reader::start(Arc::clone(&shared))?;
+        let reader = Reader::start(Arc::clone(&shared), kept)?;
         Ok(Self { writer, reader, shared, events })
     }
 
@@ -82,7 +86,8 @@ impl PostgresWalletStore {
         self.execute(Probe).await
     }
 
-    /// Has the database belong to no wallet any more, which was copied elsewhere. Nothing opens it then.
+    /// Has the database belong to no wallet any more, which was copied elsewhere. Nothing opens it then. A server fails
+    /// to that was overtaken.
     pub async fn retire(&self) -> Result<(), WalletStoreError> {
         let shared = Arc::clone(&self.shared);
         let retired = tokio::task::spawn_blocking(move || retire(&shared)).await;
@@ -124,9 +129,11 @@ impl PostgresWalletStore {
 }
 
 fn retire(shared: &Shared) -> Result<(), StoreError> {
-    let retire =
-        "BEGIN; SELECT 1 FROM door FOR UPDATE; UPDATE meta SET name = 'moved wallet'; COMMIT";
-    shared.with_connection(async |connection| connection.execute_all(retire).await)
+    shared.with_connection(async |connection| {
+        let (step, _) = transaction::begin(connection, &Wants::default()).await?;
+        shared.expect_claim(&step)?;
+        connection.execute_all("UPDATE meta SET name = 'moved wallet'; COMMIT").await
+    })
 }
 
 /// Changes nothing.
@@ -140,12 +147,21 @@ impl Command for Probe {
     }
 }
 
+/// What an open store begins with.
+struct Begun {
+    shared: Shared,
+    runtime: Runtime,
+    connection: Connection,
+    /// The step that the file of a server has, if it has one.
+    kept: Option<Seen>,
+}
+
 /// Connects, and reads what an open store begins with.
-fn begin(options: PostgresOptions) -> Result<(Shared, Runtime, Connection), StoreError> {
+fn begin(options: PostgresOptions) -> Result<Begun, StoreError> {
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::of(&error).into_store_error())?;
     let begun = runtime.block_on(async {
-        let connection = Connection::open(&options).await?;
+        let connection = reach(&options).await?;
         let incarnation = match migrate(&connection, &options).await {
             // Another process may have made the schema meanwhile.
             Err(_) => migrate(&Connection::open(&options).await?, &options).await?,
@@ -154,14 +170,14 @@ fn begin(options: PostgresOptions) -> Result<(Shared, Runtime, Connection), Stor
         let memory = options.memory.clone();
         let recall = |path| recall(path, &incarnation);
         let recalled = memory.as_deref().map(recall).transpose()?.flatten();
-        if let Some(Recalled { seen: Some(seen), .. }) = &recalled {
+        let (machine, mut kept) = match recalled {
+            Some(Recalled { machine, seen }) => (machine, seen),
+            None => (random_id()?, None),
+        };
+        if let Some(seen) = &kept {
             expect_seen(&connection, seen).await?;
         }
         let id = random_id()?;
-        let machine = match recalled {
-            Some(Recalled { machine, .. }) => machine,
-            None => random_id()?,
-        };
         let step = match &memory {
             Some(_) => {
                 warn_of_risks(&connection).await?;
@@ -172,13 +188,26 @@ fn begin(options: PostgresOptions) -> Result<(Shared, Runtime, Connection), Stor
         let last_event = step.last_event();
         let shared = Shared::new(options, [id, machine], incarnation, Seen::of(&step));
         if let Some(path) = &memory {
-            remember(path, &shared, &Seen::of(&step))?;
+            remember(path, &shared, &connection, &mut kept).await?;
         }
         shared.tell_event(last_event);
-        Ok::<_, Failure>((shared, connection))
+        Ok::<_, Failure>((shared, connection, kept))
     });
-    let (shared, connection) = begun.map_err(Failure::into_store_error)?;
-    Ok((shared, runtime, connection))
+    let (shared, connection, kept) = begun.map_err(Failure::into_store_error)?;
+    Ok(Begun { shared, runtime, connection, kept })
+}
+
+/// Connects. A server waits for a database that has begun to start, as after a power failure.
+async fn reach(options: &PostgresOptions) -> Result<Connection, Failure> {
+    let begun = Instant::now();
+    loop {
+        match Connection::open(options).await {
+            Err(Failure::Passing(_)) if options.memory.is_some() && begun.elapsed() < WAITING => {
+                sleep(PERIOD).await;
+            }
+            reached => return reached,
+        }
+    }
 }
 
 fn random_id() -> Result<[u8; 16], Failure> {

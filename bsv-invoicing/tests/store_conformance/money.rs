@@ -59,10 +59,10 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Runs random steps against stores in fresh places.
-pub(crate) fn run_random_steps<P: Place>() {
+/// Runs so many sequences of random steps against stores in fresh places.
+pub(crate) fn run_random_steps<P: Place>(cases: u32) {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let config = Config { cases: 100, failure_persistence: None, ..Config::default() };
+    let config = Config { cases, failure_persistence: None, ..Config::default() };
     TestRunner::new(config)
         .run(&prop::collection::vec(step(), 1..60), |steps| {
             let place = P::fresh();

@@ -3,7 +3,7 @@
 use bsv_invoicing::PostgresWalletStore;
 
 use crate::store_conformance::{self, Place};
-use crate::{SERVER, open};
+use crate::{SERVER, invoices_of_each, open, random_sequences};
 
 /// A schema of a database.
 struct SchemaPlace(String);
@@ -27,10 +27,10 @@ async fn postgres_does_what_every_back_end_must() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn postgres_serves_many_at_once_as_every_back_end_must() {
-    store_conformance::run_at_once::<SchemaPlace>().await;
+    store_conformance::run_at_once::<SchemaPlace>(invoices_of_each()).await;
 }
 
 #[test]
 fn postgres_adds_coins_up_as_every_back_end_must() {
-    store_conformance::run_random_steps::<SchemaPlace>();
+    store_conformance::run_random_steps::<SchemaPlace>(random_sequences());
 }

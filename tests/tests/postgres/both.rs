@@ -11,7 +11,7 @@ use tokio::sync::watch;
 
 use crate::dump::{Dump, DumpFigures};
 use crate::store_conformance::{self, Place};
-use crate::{SERVER, open};
+use crate::{SERVER, open, random_sequences};
 
 /// A store of each engine, which get the same commands. Questions go to PostgreSQL.
 struct Both {
@@ -97,5 +97,5 @@ impl Place for BothPlaces {
 
 #[test]
 fn both_back_ends_hold_the_same_rows_after_each_of_many_random_steps() {
-    store_conformance::run_random_steps::<BothPlaces>();
+    store_conformance::run_random_steps::<BothPlaces>(random_sequences());
 }

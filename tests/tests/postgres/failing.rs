@@ -102,6 +102,32 @@ async fn a_database_that_has_lost_what_was_seen_is_refused() {
     assert!(refused.to_string().contains("does not know step"), "{refused}");
 }
 
+/// Whatever a server may remember in its file stays, however old it is.
+#[tokio::test]
+async fn old_steps_are_removed_except_the_last_and_those_that_a_server_remembers() {
+    let (dir, url) = (tempfile::tempdir().unwrap(), SERVER.url("swept"));
+    let first = PostgresWalletStore::open(remembering(&url, dir.path())).unwrap();
+    first.execute(user("Ada".to_owned())).await.unwrap();
+    drop(first);
+    let step_of_first = SERVER.query("SELECT max(number) FROM swept.step");
+    let elsewhere = tempfile::tempdir().unwrap();
+    let second = PostgresWalletStore::open(remembering(&url, elsewhere.path())).unwrap();
+    for name in ["Bob", "Eve", "Dan"] {
+        second.execute(user(name.to_owned())).await.unwrap();
+    }
+    drop(second);
+    SERVER.query("UPDATE swept.step SET made_at = 0");
+    let last = SERVER.query("SELECT max(number) FROM swept.step");
+    let second = PostgresWalletStore::open(remembering(&url, elsewhere.path())).unwrap();
+    while SERVER.query("SELECT count(*) FROM swept.step") != "2" {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    drop(second);
+    let left = SERVER.query("SELECT number FROM swept.step ORDER BY number");
+    assert_eq!(left, format!("{step_of_first}\n{last}"));
+    drop(PostgresWalletStore::open(remembering(&url, dir.path())).unwrap());
+}
+
 #[tokio::test]
 async fn the_audit_log_is_one_chain_through_two_stores() {
     let url = SERVER.fresh_url();

@@ -8,7 +8,7 @@ use bsv_store::{AuditCheck, AuditEntry};
 use tokio::sync::watch;
 
 use crate::store_conformance::{self, Place};
-use crate::{SERVER, open};
+use crate::{SERVER, invoices_of_each, open, random_sequences};
 
 /// Two stores, which are used in turn.
 struct Pair {
@@ -73,12 +73,12 @@ impl Place for PairPlace {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn two_stores_serve_many_at_once_as_one_does() {
-    store_conformance::run_at_once::<PairPlace>().await;
+    store_conformance::run_at_once::<PairPlace>(invoices_of_each()).await;
 }
 
 #[test]
 fn two_stores_add_coins_up_as_one_does() {
-    store_conformance::run_random_steps::<PairPlace>();
+    store_conformance::run_random_steps::<PairPlace>(random_sequences());
 }
 
 /// Who follows one store hears of what another one has committed.

@@ -117,6 +117,21 @@ fn a_server_outlives_its_database() {
 }
 
 #[test]
+fn a_server_waits_for_a_database_that_is_about_to_start() {
+    let mut database = Postgres::start();
+    let site = site(&database.fresh_url());
+    drop(site.server());
+    database.kill();
+    let launched = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        database.launch();
+        database
+    });
+    create_invoice(site.server().wallet());
+    drop(launched.join().unwrap());
+}
+
+#[test]
 fn a_password_stands_in_a_file_and_not_in_the_url() {
     let site = site("postgresql://user:secret@localhost/db");
     let refused = site.try_server().err().unwrap();

@@ -8,7 +8,7 @@ use tokio::time::sleep;
 use super::connection::Connection;
 use super::error::{Failure, Unfit};
 use super::known::Wants;
-use super::statements::StatementKey;
+use super::statements::{StatementKey, now};
 use super::step::Step;
 use super::transaction::{begin, give_up};
 
@@ -23,18 +23,23 @@ macro_rules! server {
 const FIND_RIVAL: StatementKey = StatementKey::Other(concat!(
     "SELECT 1 FROM claim WHERE kind = ",
     server!(),
-    " AND holder <> $1 AND alive_until > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+    " AND holder <> $1 AND alive_until > ",
+    now!()
 ));
 const TAKE: StatementKey = StatementKey::Other(concat!(
     "INSERT INTO claim (kind, key, token, holder, alive_until) VALUES (",
     server!(),
-    ", '', $1, $2, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + 5000000) \
+    ", '', $1, $2, ",
+    now!(),
+    " + 5000000) \
      ON CONFLICT (kind, key) DO UPDATE SET token = EXCLUDED.token, holder = EXCLUDED.holder, \
      alive_until = EXCLUDED.alive_until"
 ));
 /// A process counts as alive for 5 seconds after it has said so. It says so every second.
 pub(super) const RENEW: StatementKey = StatementKey::Other(concat!(
-    "UPDATE claim SET alive_until = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + 5000000 WHERE kind = ",
+    "UPDATE claim SET alive_until = ",
+    now!(),
+    " + 5000000 WHERE kind = ",
     server!(),
     " AND holder = $1 RETURNING token"
 ));
@@ -45,8 +50,8 @@ const LEAVE: StatementKey = StatementKey::Other(concat!(
 ));
 
 /// For how long a process is waited for that may have ended, or is about to.
-const WAITING: Duration = Duration::from_secs(7);
-const PERIOD: Duration = Duration::from_millis(200);
+pub(super) const WAITING: Duration = Duration::from_secs(7);
+pub(super) const PERIOD: Duration = Duration::from_millis(200);
 
 /// Takes the claim, when no other process has it that is alive.
 pub(super) async fn take(connection: &Connection, id: &[u8; 16]) -> Result<Step, Failure> {

@@ -11,7 +11,7 @@ use tokio_postgres::error::SqlState;
 use crate::ledger::rows::Damaged;
 
 /// Why something was not done, all of it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Failure {
     /// The database, or the way to it, may well do it soon: it is worth trying again.
     Passing(EngineError),
@@ -64,15 +64,11 @@ impl Failure {
     }
 
     /// What callers are told.
-    pub(super) fn to_store_error(&self) -> StoreError {
-        match self {
-            Self::Passing(error) => StoreError::Engine(Arc::clone(error)),
-            Self::Lasting(error) => error.clone(),
-        }
-    }
-
     pub(super) fn into_store_error(self) -> StoreError {
-        self.to_store_error()
+        match self {
+            Self::Passing(error) => StoreError::Engine(error),
+            Self::Lasting(error) => error,
+        }
     }
 
     /// What went wrong, whether it lasts or not.
@@ -132,7 +128,9 @@ fn is_passing(state: &SqlState) -> bool {
 pub(super) fn is_refused_commit(error: &tokio_postgres::Error) -> bool {
     let refused = |state: &SqlState| {
         let code = state.code();
-        code.starts_with("40") || code.starts_with("23") || code.starts_with("53")
+        let of_class = |class: &str| code.starts_with(class);
+        // 40003 says that it is unknown.
+        code != "40003" && (of_class("40") || of_class("23") || of_class("53"))
     };
     error.code().is_some_and(refused)
 }

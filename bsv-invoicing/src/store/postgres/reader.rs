@@ -15,7 +15,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use super::connection::Connection;
 use super::error::Failure;
 use super::known::{Known, Wants};
-use super::shared::Shared;
+use super::shared::{Seen, Shared};
 use super::step::Step;
 use super::transaction::{begin_snapshot, look, read_more};
 use super::upkeep::{keep_up, stop};
@@ -49,7 +49,8 @@ const PATIENT: &str =
 const POLL: Duration = Duration::from_millis(50);
 
 impl Reader {
-    pub(super) fn start(shared: Arc<Shared>) -> Result<Self, io::Error> {
+    /// Starts the thread. `kept` is the step that the file of a server has, if it has one.
+    pub(super) fn start(shared: Arc<Shared>, mut kept: Option<Seen>) -> Result<Self, io::Error> {
         let (queue, jobs) = mpsc::unbounded_channel();
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let polls = queue.downgrade();
@@ -58,9 +59,9 @@ impl Reader {
                 tokio::select! {
                     () = serve(&shared, jobs) => {}
                     () = poll(polls) => {}
-                    () = keep_up(&shared) => {}
+                    () = keep_up(&shared, &mut kept) => {}
                 }
-                stop(&shared).await;
+                stop(&shared, &mut kept).await;
             };
             LocalSet::new().block_on(&runtime, serve);
         })?;

@@ -9,6 +9,14 @@ use super::cells::{Cell, ColumnType};
 use super::tables::{Column, TableId};
 use crate::ledger::rows::Order;
 
+/// The time of the database, in microseconds since 1970.
+macro_rules! now {
+    () => {
+        "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+    };
+}
+pub(super) use now;
+
 /// A statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum StatementKey {

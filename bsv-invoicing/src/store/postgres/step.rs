@@ -6,7 +6,7 @@ use tokio_postgres::Row;
 use super::cells::{Cell, Cells};
 use super::error::Failure;
 use super::known::Known;
-use super::statements::{Parameter, StatementKey, cells_of_row};
+use super::statements::{Parameter, StatementKey, cells_of_row, now};
 use super::tables::{TableId, one};
 
 /// The last step, as of a moment.
@@ -23,13 +23,6 @@ pub(super) struct Step {
     pub(super) server: Option<Vec<u8>>,
     /// The time when this was read, in microseconds since 1970, by the database's clock.
     pub(super) read_at: i64,
-}
-
-/// The time of the database, in microseconds since 1970.
-macro_rules! now {
-    () => {
-        "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
-    };
 }
 
 pub(super) const READ_LAST: StatementKey = StatementKey::Other(concat!(

@@ -5,31 +5,34 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::claim::{RENEW, leave};
-use super::connection::Connection;
+use super::connection::{Connection, PATIENCE};
 use super::error::Failure;
 use super::schema::Incarnation;
 use super::shared::{Seen, Shared};
-use super::statements::{Parameter, StatementKey};
+use super::statements::{Parameter, StatementKey, now};
 
 const TICK: Duration = Duration::from_secs(1);
+/// How long the work of a tick may take: a claim lasts longer.
+const TICK_PATIENCE: Duration = Duration::from_secs(2);
 /// For so many ticks steps may wait to be removed.
-const SWEEP_TICKS: u64 = 600;
+const SWEEP_TICKS: u64 = 10;
 
-const REMEMBER: StatementKey = StatementKey::Other(
-    "INSERT INTO process (id, name, version, seen_at, remembered) \
-     VALUES ($1, $2, $3, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, $4) \
-     ON CONFLICT (id) DO UPDATE SET name = EXCLUDED.name, version = EXCLUDED.version, \
-     seen_at = EXCLUDED.seen_at, remembered = EXCLUDED.remembered",
-);
-/// Steps of the last day stay, and those that a process remembers.
-const SWEEP: StatementKey = StatementKey::Other(
-    "DELETE FROM step WHERE made_at < (extract(epoch FROM clock_timestamp()) * 1000000)::bigint - 86400000000 \
-     AND number < (SELECT number FROM step ORDER BY number DESC LIMIT 1) \
-     AND NOT EXISTS (SELECT 1 FROM process WHERE remembered = step.number)",
-);
+const REMEMBER: StatementKey = StatementKey::Other(concat!(
+    "INSERT INTO process (id, name, version, seen_at, remembered, remembering) VALUES ($1, $2, $3, ",
+    now!(),
+    ", $4, $5) ON CONFLICT (id) DO UPDATE SET name = EXCLUDED.name, version = EXCLUDED.version, \
+     seen_at = EXCLUDED.seen_at, remembered = EXCLUDED.remembered, remembering = EXCLUDED.remembering"
+));
+/// Removes some of the oldest steps. Those of the last day stay, and those that a process remembers.
+const SWEEP: StatementKey = StatementKey::Other(concat!(
+    "DELETE FROM step WHERE number IN (SELECT number FROM step ORDER BY number LIMIT 20000) AND made_at < ",
+    now!(),
+    " - 86400000000 AND number < (SELECT number FROM step ORDER BY number DESC LIMIT 1) \
+     AND NOT EXISTS (SELECT 1 FROM process WHERE step.number IN (remembered, remembering))"
+));
 
 /// What a server keeps on its own disk, in hexadecimal digits.
 #[derive(Debug, Serialize, Deserialize)]
@@ -70,8 +73,32 @@ pub(super) fn recall(path: &Path, incarnation: &Incarnation) -> Result<Option<Re
     read().map(Some).ok_or_else(damaged)
 }
 
-/// Keeps on the disk what a server has seen.
-pub(super) fn remember(path: &Path, shared: &Shared, seen: &Seen) -> Result<(), Failure> {
+/// Has a server remember the last step that it has seen instead of the one that its file has (`kept`), if it has one.
+/// The database knows of both before the file changes, so that neither is removed while the file may have it.
+pub(super) async fn remember(
+    path: &Path,
+    shared: &Shared,
+    connection: &Connection,
+    kept: &mut Option<Seen>,
+) -> Result<(), Failure> {
+    let seen = shared.seen();
+    connection.prepare(&[REMEMBER]).await?;
+    let given: Vec<Parameter<'_>> = vec![
+        Box::new(&shared.machine[..]),
+        Box::new("bsv-server"),
+        Box::new(env!("CARGO_PKG_VERSION")),
+        Box::new(kept.as_ref().unwrap_or(&seen).number),
+        Box::new(seen.number),
+    ];
+    connection.run(REMEMBER, given).await?;
+    keep(path, shared, seen, kept)
+}
+
+/// Writes what a server has seen to its file.
+fn keep(path: &Path, shared: &Shared, seen: Seen, kept: &mut Option<Seen>) -> Result<(), Failure> {
+    if kept.as_ref() == Some(&seen) {
+        return Ok(());
+    }
     let memory = Memory {
         store: hex::encode(&shared.incarnation),
         process: hex::encode(shared.machine),
@@ -80,69 +107,71 @@ pub(super) fn remember(path: &Path, shared: &Shared, seen: &Seen) -> Result<(), 
     };
     let text = serde_json::to_string(&memory).map_err(|error| Failure::of(&error))?;
     let dir = path.parent().unwrap_or(Path::new("."));
-    bsv_store::write_atomically(dir, &name_of(path), text.as_bytes())
-        .map_err(|error| Failure::of(&error))
-}
-
-fn name_of(path: &Path) -> String {
-    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    bsv_store::write_atomically(dir, &name, text.as_bytes())
+        .map_err(|error| Failure::of(&error))?;
+    *kept = Some(seen);
+    Ok(())
 }
 
 /// Does what is to be done every second, until it is dropped. A process without a memory is a visitor.
-pub(super) async fn keep_up(shared: &Shared) {
+pub(super) async fn keep_up(shared: &Shared, kept: &mut Option<Seen>) {
     let Some(path) = &shared.options.memory else { return std::future::pending().await };
     let mut ticks = interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let (mut connection, mut kept) = (None, None);
+    let mut connection = None;
     for tick in 0_u64.. {
         ticks.tick().await;
-        let seen = shared.seen();
-        if kept.as_ref() != Some(&seen) {
-            match remember(path, shared, &seen) {
-                Ok(()) => kept = Some(seen.clone()),
-                Err(failure) => tracing::warn!("{}", failure.into_error()),
-            }
-        }
-        if let Err(failure) = work(shared, &mut connection, &seen, tick).await {
+        let work = work(path, shared, &mut connection, kept, tick);
+        let worked = timeout(TICK_PATIENCE, work).await;
+        if let Err(failure) = worked.unwrap_or_else(|_| Err(Failure::slow())) {
             connection = None;
-            tracing::debug!("{}", failure.into_error());
+            keep_alone(path, shared, kept, failure);
         }
     }
 }
 
 /// Ends the work of a process that stops: what it has seen is kept, and the next one need not wait for its end.
-pub(super) async fn stop(shared: &Shared) {
+pub(super) async fn stop(shared: &Shared, kept: &mut Option<Seen>) {
     let Some(path) = &shared.options.memory else { return };
-    let stopped = async {
-        remember(path, shared, &shared.seen())?;
-        leave(&shared.connect().await?, &shared.id).await
+    let stopping = async {
+        let connection = shared.connect().await?;
+        remember(path, shared, &connection, kept).await?;
+        leave(&connection, &shared.id).await
     };
-    if let Err(failure) = stopped.await {
-        tracing::debug!("{}", failure.into_error());
+    let stopped = timeout(PATIENCE, stopping).await;
+    if let Err(failure) = stopped.unwrap_or_else(|_| Err(Failure::slow())) {
+        keep_alone(path, shared, kept, failure);
+    }
+}
+
+/// Keeps what a server has seen though the database cannot be told so: it may have lost that.
+fn keep_alone(path: &Path, shared: &Shared, kept: &mut Option<Seen>, failure: Failure) {
+    let kept = keep(path, shared, shared.seen(), kept);
+    for failure in [Some(failure), kept.err()].into_iter().flatten() {
+        match failure {
+            Failure::Passing(error) => tracing::debug!("{error}"),
+            Failure::Lasting(error) => tracing::warn!("{error}"),
+        }
     }
 }
 
 async fn work(
+    path: &Path,
     shared: &Shared,
     connection: &mut Option<Connection>,
-    seen: &Seen,
+    kept: &mut Option<Seen>,
     tick: u64,
 ) -> Result<(), Failure> {
     if connection.as_ref().is_none_or(Connection::is_closed) {
         *connection = Some(shared.connect().await?);
     }
     let open = connection.as_ref().expect("it was just opened");
-    open.prepare(&[RENEW, REMEMBER, SWEEP]).await?;
+    open.prepare(&[RENEW, SWEEP]).await?;
     if open.run(RENEW, vec![Box::new(&shared.id[..])]).await?.is_empty() {
         shared.note_overtaken();
     }
-    let given: Vec<Parameter<'_>> = vec![
-        Box::new(&shared.machine[..]),
-        Box::new("bsv-server"),
-        Box::new(env!("CARGO_PKG_VERSION")),
-        Box::new(seen.number),
-    ];
-    open.run(REMEMBER, given).await?;
+    remember(path, shared, open, kept).await?;
     if tick.is_multiple_of(SWEEP_TICKS) {
         open.run(SWEEP, Vec::new()).await?;
     }

@@ -167,23 +167,25 @@ impl Batches for SqlBatches {
         let begun = Instant::now();
         let mut pauses = Pauses::default();
         loop {
-            match self.try_write(batch) {
+            let failure = match self.try_write(batch) {
                 Ok(told) => return Ok(told),
                 Err(Stopped::Undecided(commit)) => {
                     if self.is_committed(&commit.after, &commit.error)? {
                         return Ok(Some(commit.told));
                     }
+                    Failure::Passing(commit.error)
                 }
                 Err(Stopped::Failed(failure)) => {
                     self.connection = None;
-                    match failure {
-                        Failure::Passing(error) if begun.elapsed() < PATIENCE => {
-                            tracing::debug!("a batch is tried again: {error}");
-                            pauses.wait();
-                        }
-                        failure => return Err(failure.into_store_error()),
-                    }
+                    failure
                 }
+            };
+            match failure {
+                Failure::Passing(error) if begun.elapsed() < PATIENCE => {
+                    tracing::debug!("a batch is tried again: {error}");
+                    pauses.wait();
+                }
+                failure => return Err(failure.into_store_error()),
             }
         }
     }
@@ -238,9 +240,8 @@ fn run(
     let failed = RefCell::new(None);
     let read = |wants: &Wants, known: &mut Known| {
         runtime.block_on(read_more(connection, wants, known)).map_err(|failure| {
-            let error = failure.to_store_error();
-            *failed.borrow_mut() = Some(failure);
-            error
+            *failed.borrow_mut() = Some(failure.clone());
+            failure.into_store_error()
         })
     };
     let reading = Reading { known: RefCell::new(known), read: &read };

@@ -39,13 +39,15 @@ CREATE TABLE step (
   coins bigint NOT NULL
 );
 
--- The servers that have used the wallet, by their data directories, and the last step that each has seen.
+-- The servers that have used the wallet, by their data directories. The step that each remembers there is one of two:
+-- the last that it has seen, or the one before that it remembered.
 CREATE TABLE process (
   id bytea PRIMARY KEY,
   name text NOT NULL,
   version text NOT NULL,
   seen_at bigint NOT NULL,
-  remembered bigint NOT NULL
+  remembered bigint NOT NULL,
+  remembering bigint NOT NULL
 ) WITH (fillfactor = 50);
 
 -- What one process alone does. It is that process's for as long as that is alive, and the next one's after that.
