@@ -166,7 +166,7 @@ async fn copy_to_file(
     stage: &Path,
     options: DatabaseOptions,
 ) -> Result<u64, MoveError> {
-    // What an attempt has left that was cut short.
+    // An earlier attempt may have been cut short.
     match fs::remove_dir_all(stage) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
             return Err(io_error("remove", stage)(error));
@@ -184,7 +184,7 @@ pub async fn move_restored(config: &Config) -> Result<bool, MoveError> {
     let Some(database) = wallet.store.clone() else { return Ok(false) };
     let lock = DirLock::acquire(&config.network_dir, "bsv-cli")?;
     to_database(config, wallet, lock, database).await?;
-    // The backup is another copy.
+    // The backup still has the wallet.
     let moved = config.network_dir.join(MOVED_FILE_NAME);
     fs::remove_file(&moved).map_err(io_error("remove", &moved))?;
     Ok(true)

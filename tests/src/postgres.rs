@@ -160,12 +160,12 @@ impl Postgres {
         let sessions = children_of(pid);
         kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
         if let Some(mut running) = self.running.take() {
-            // It is told that the directory stays.
+            // This line tells the shell to keep the directory.
             let mut stdin = running.stdin.take().unwrap();
             std::io::Write::write_all(&mut stdin, b"\n").unwrap();
             running.wait().unwrap();
         }
-        // As long as one is left, no server starts on the same data.
+        // No server starts on the same data while a session of the old one runs.
         while sessions.iter().any(|pid| state_of(*pid).is_some_and(|(state, _)| state != 'Z')) {
             thread::sleep(Duration::from_millis(10));
         }

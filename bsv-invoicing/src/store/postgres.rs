@@ -51,9 +51,9 @@ use crate::store::{EventCounts, OpenWalletStoreError, WalletStore, WalletStoreEr
 
 /// The wallet's store in a PostgreSQL database.
 ///
-/// Changes of this process that wait at the same time share a commit, and processes take turns. Who reads waits for
-/// nobody. The store has threads of its own, and needs no runtime. A [`Wallet`](crate::Wallet) expects that no other
-/// process has its store: open it [for a server](PostgresOptions::for_server), of which one at a time has it.
+/// Changes that wait at the same time share a commit. Readers wait for nobody. The store has threads of its own, and needs
+/// no runtime. A [`Wallet`](crate::Wallet) needs its store for itself: open it
+/// [for a server](PostgresOptions::for_server), which one process at a time can.
 pub struct PostgresWalletStore {
     writer: GroupWriter<SqlBatches>,
     reader: Reader,
@@ -290,7 +290,7 @@ impl WalletStore for PostgresWalletStore {
 fn guess<Q: Query>(query: Q, known: &Known) -> (Result<Q::Answer, WalletStoreError>, Wants) {
     let guess = Guess::new(known);
     let run = || query.run(&SqlRows::to_read(&guess));
-    // Rows of which others are taken for absent may not fit together.
+    // A query may panic if rows are taken for absent that others refer to.
     let answer = catch_unwind(AssertUnwindSafe(run));
     let wants = guess.into_wants();
     (answer.unwrap_or(Err(StoreError::Panicked.into())), wants)
@@ -305,7 +305,7 @@ fn verify<Q: Query>(shared: &Shared, query: Q) -> Result<Q::Answer, WalletStoreE
     let runtime = runtime.map_err(|error| Failure::of(&error).into_store_error())?;
     let begun = runtime.block_on(async {
         let connection = shared.connect().await?;
-        // Between two rows there may be much to do.
+        // The query may take long between two reads.
         let patient = "SET idle_in_transaction_session_timeout = 0; SET statement_timeout = 0";
         connection.execute_all(patient).await?;
         let (_, known) = begin_snapshot(&connection, &Wants::default()).await?;

@@ -16,7 +16,7 @@ pub(crate) struct Dump;
 
 macro_rules! dump {
     ($($kind:ident),* $(,)?) => {
-        // All but the figures.
+        // All kinds but the figures.
         const _: () = assert!([$(stringify!($kind)),*].len() + 1 == KINDS);
 
         impl Query for Dump {

@@ -49,7 +49,7 @@ const LEAVE: StatementKey = StatementKey::Other(concat!(
     " AND holder = $1"
 ));
 
-/// For how long a process is waited for that may have ended, or is about to.
+/// How long a server waits at its start, for the database or for another server that may have ended.
 pub(super) const WAITING: Duration = Duration::from_secs(7);
 pub(super) const PERIOD: Duration = Duration::from_millis(200);
 

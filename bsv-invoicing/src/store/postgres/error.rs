@@ -114,13 +114,13 @@ impl From<Damaged> for Failure {
 fn is_passing(state: &SqlState) -> bool {
     let code = state.code();
     let of_class = |class: &str| code.starts_with(class);
-    // A connection that failed; a lack of resources, but for a full disk; a cancelled or impossible one.
+    // The connection failed; resources are lacking (a full disk is handled before); the server cancels, stops or starts.
     of_class("08")
         || of_class("53")
         || of_class("57")
-        // A serialization failure or a deadlock; a lock not available; a key that another writer took first.
+        // A serialization failure, a deadlock, a lock that is not available, a key that another writer took first.
         || matches!(code, "40001" | "40P01" | "55P03" | "23505")
-        // Idle for too long in a transaction; a transaction that cannot write.
+        // A transaction that was idle for too long, cannot write, or has failed.
         || matches!(code, "25P03" | "25006" | "25P02")
 }
 
@@ -129,7 +129,7 @@ pub(super) fn is_refused_commit(error: &tokio_postgres::Error) -> bool {
     let refused = |state: &SqlState| {
         let code = state.code();
         let of_class = |class: &str| code.starts_with(class);
-        // 40003 says that it is unknown.
+        // 40003: statement completion unknown.
         code != "40003" && (of_class("40") || of_class("23") || of_class("53"))
     };
     error.code().is_some_and(refused)

@@ -25,7 +25,7 @@ impl<'w> Fetch<'w> {
         for (range, limit) in &wants.ranges {
             shapes.entry((range.table, range.shape(), *limit)).or_default().push(range);
         }
-        // What is in the step is read with it.
+        // The figures are columns of the last step, which is always read.
         let of_tables = wants.keys.iter().filter(|(table, _)| **table != TableId::AllFigures);
         Self {
             rows: of_tables.map(rows).collect(),

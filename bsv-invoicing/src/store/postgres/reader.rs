@@ -223,7 +223,7 @@ async fn poll(queue: mpsc::WeakUnboundedSender<Job>) {
         let Some(queue) = queue.upgrade() else { return };
         let _ = queue.send(Job::Look(Wants::default(), caller));
         drop(queue);
-        // What it notes is told by who reads it.
+        // The thread that reads takes note of the last step.
         let _ = answer.await;
     }
 }

@@ -175,7 +175,7 @@ impl<'r> SqlRows<'r> {
         }
         let bounds = (range.from.as_ref(), range.to.as_ref());
         if range.table == TableId::AllFigures {
-            // They are a part of the last step, and no row of a table.
+            // The figures are columns of the last step, and have no table.
             let one = one();
             let figures = self.row(range.table, &one)?.filter(|_| bounds.contains(&one));
             return Ok(figures.into_iter().map(|figures| (one.clone(), figures)).collect());
@@ -183,7 +183,7 @@ impl<'r> SqlRows<'r> {
         let changed = self.changes.rows.get(&range.table);
         let changed: Vec<_> =
             changed.into_iter().flat_map(|rows| rows.range::<Cells, _>(bounds)).collect();
-        // Of the rows in the database so many may be none any more.
+        // The changes may have removed so many of the rows that are read.
         let removed = changed.iter().filter(|(_, row)| row.is_none()).count();
         let stored = self.stored.range(range, limit.saturating_add(removed))?;
         if changed.is_empty() {

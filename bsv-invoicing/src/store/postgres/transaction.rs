@@ -119,7 +119,7 @@ pub(super) async fn commit(
     let committed = answers.pop().expect("the last one was sent");
     for answer in answers {
         if let Err(error) = answer {
-            // The transaction is undone, and what ends it says so without an error.
+            // An error has undone the transaction: PostgreSQL answers COMMIT with ROLLBACK then, and with no error.
             let is_undone =
                 error.as_db_error().is_some_and(|it| it.parsed_severity() == Some(Severity::Error));
             let failure = Failure::from(error);
@@ -130,7 +130,7 @@ pub(super) async fn commit(
         }
     }
     match committed {
-        // A server that was told not to wait for its standby any more has committed, and says so by a warning.
+        // If somebody cancels the wait for a standby, PostgreSQL has committed, and only warns of it.
         Ok(_) if connection.take_warning() => {
             Err(NotDone::Undecided(Failure::warned().into_error()))
         }
@@ -146,8 +146,8 @@ pub(super) async fn give_up(connection: &Connection) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether this writer has made a step after the one of this number; what has is on the disk, and on that of a standby
-/// that commits wait for. No other session is in the middle of a commit meanwhile.
+/// Whether this writer has made a step after the one of this number. If it has, that step is on the disk, and on the
+/// standby that commits wait for. Nobody else commits meanwhile.
 pub(super) async fn find_step(
     connection: &Connection,
     after: i64,
@@ -162,7 +162,7 @@ pub(super) async fn find_step(
         give_up(connection).await?;
         return Ok(false);
     }
-    // What was committed may wait for a standby still: an empty step comes after it there.
+    // The found step may not have reached the standby yet. An empty step after it reaches the standby later.
     let next = Step { number: last.number + 1, writer: writer.to_vec(), ..last };
     match commit(connection, &Changes::default(), &next, writer_step).await {
         Ok(()) => Ok(true),

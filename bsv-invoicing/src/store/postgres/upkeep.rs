@@ -114,7 +114,7 @@ fn keep(path: &Path, shared: &Shared, seen: Seen, kept: &mut Option<Seen>) -> Re
     Ok(())
 }
 
-/// Does what is to be done every second, until it is dropped. A process without a memory is a visitor.
+/// Does what a server does every second, until it is dropped. A process without a memory is no server.
 pub(super) async fn keep_up(shared: &Shared, kept: &mut Option<Seen>) {
     let Some(path) = &shared.options.memory else { return std::future::pending().await };
     let mut ticks = interval(TICK);

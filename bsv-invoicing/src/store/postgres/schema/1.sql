@@ -39,8 +39,8 @@ CREATE TABLE step (
   coins bigint NOT NULL
 );
 
--- The servers that have used the wallet, by their data directories. The step that each remembers there is one of two:
--- the last that it has seen, or the one before that it remembered.
+-- The servers that have used the wallet, one for each data directory. The file there names the step `remembered`, or
+-- `remembering` if it was written since.
 CREATE TABLE process (
   id bytea PRIMARY KEY,
   name text NOT NULL,
