@@ -24,7 +24,7 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bsv_store::{AuditCheck, AuditEntry, GroupWriter, StoreCounts, StoreError};
 use tokio::runtime::{Builder, Runtime};
@@ -33,7 +33,7 @@ use tokio::time::sleep;
 
 pub use self::options::{PostgresOptions, PostgresUrlError};
 
-use self::claim::{PERIOD, WAITING};
+use self::claim::PERIOD;
 use self::connection::Connection;
 use self::error::Failure;
 use self::known::{Known, Wants};
@@ -197,12 +197,15 @@ fn begin(options: PostgresOptions) -> Result<Begun, StoreError> {
     Ok(Begun { shared, runtime, connection, kept })
 }
 
+/// How long a server waits for a database that does not answer.
+const STARTING: Duration = Duration::from_secs(30);
+
 /// Connects. A server waits for a database that has begun to start, as after a power failure.
 async fn reach(options: &PostgresOptions) -> Result<Connection, Failure> {
     let begun = Instant::now();
     loop {
         match Connection::open(options).await {
-            Err(Failure::Passing(_)) if options.memory.is_some() && begun.elapsed() < WAITING => {
+            Err(Failure::Passing(_)) if options.memory.is_some() && begun.elapsed() < STARTING => {
                 sleep(PERIOD).await;
             }
             reached => return reached,

@@ -49,8 +49,8 @@ const LEAVE: StatementKey = StatementKey::Other(concat!(
     " AND holder = $1"
 ));
 
-/// How long a server waits at its start, for the database or for another server that may have ended.
-pub(super) const WAITING: Duration = Duration::from_secs(7);
+/// How long a server waits for another one that may have ended.
+const WAITING: Duration = Duration::from_secs(7);
 pub(super) const PERIOD: Duration = Duration::from_millis(200);
 
 /// Takes the claim, when no other process has it that is alive.

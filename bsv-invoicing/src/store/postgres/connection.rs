@@ -31,10 +31,10 @@ pub(super) struct Connection {
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A session finds rows through indexes, whatever the database thinks of how many rows there are, and does not keep
-/// others from writing when its process stands still.
+/// others from writing when its process stands still for longer than its claim lasts.
 const SESSION: &str = "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; \
     SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off; \
-    SET idle_in_transaction_session_timeout = '2s'; SET statement_timeout = '10s'; \
+    SET idle_in_transaction_session_timeout = '5s'; SET statement_timeout = '10s'; \
     SET client_min_messages = warning; SET default_transaction_isolation = 'read committed'";
 
 impl Connection {
